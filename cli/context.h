@@ -1,0 +1,23 @@
+// What subcommands share, and the list of them. A subcommand is one file with one function, which
+// adds it to the program and sets its callback; the callback prints the result on stdout, the rest
+// on stderr, and leaves the exit code in the context. It throws InputError for bad input.
+#pragma once
+
+#include "cli/exit_codes.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ferry::cli {
+
+struct Context {
+  ExitCode exit_code = kOk;
+};
+
+void add_hardware(CLI::App& app, Context& context);
+void add_programs(CLI::App& app, Context& context);
+void add_plan(CLI::App& app, Context& context);
+void add_simulate(CLI::App& app, Context& context);
+
+}  // namespace ferry::cli

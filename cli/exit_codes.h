@@ -1,0 +1,17 @@
+// What the program's exit status says; the same for every subcommand.
+#pragma once
+
+namespace ferry::cli {
+
+enum ExitCode : int {
+  kOk = 0,
+  kViolated = 1,         // a property is violated
+  kUsage = 2,            // usage, or bad input
+  kDoesNotFit = 3,       // the table is printed all the same
+  kNondeterminism = 4,   // the same run gave two results
+  kNoProgress = 5,       // deadlock
+  kWorldsDiffer = 6,     // simulated and real
+  kResourceMissing = 7,  // no GPU, or a build without LibTorch
+};
+
+}  // namespace ferry::cli

@@ -1,0 +1,86 @@
+// `ferry hardware [NAME…] [--json]`: what the shipped hardware files, or your own, say.
+#include "scenarios/hardware.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+#include "scenarios/units.h"
+
+namespace ferry::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> names;
+  bool json = false;
+};
+
+nlohmann::ordered_json to_json(const Hardware& hardware) {
+  return {{"name", hardware.name},
+          {"description", hardware.description},
+          {"memory_bytes", hardware.memory_bytes},
+          {"host_memory_bytes", hardware.host_memory_bytes},
+          {"flops_per_us",
+           {{"fp8", hardware.flops_per_us_of(DType::kF8)},
+            {"bf16", hardware.flops_per_us_of(DType::kBF16)},
+            {"fp32", hardware.flops_per_us_of(DType::kF32)},
+            {"fp64", hardware.flops_per_us_of(DType::kF64)}}},
+          {"memory_bytes_per_us", hardware.memory_bytes_per_us},
+          {"matmul_percent", hardware.matmul_percent},
+          {"memory_percent", hardware.memory_percent},
+          {"kernel_min_ns", hardware.kernel_min_ns},
+          {"launch_ns", hardware.launch_ns},
+          {"link",
+           {{"h2d_bytes_per_us", hardware.link.h2d_alone},
+            {"d2h_bytes_per_us", hardware.link.d2h_alone},
+            {"h2d_both_bytes_per_us", hardware.link.h2d_both},
+            {"d2h_both_bytes_per_us", hardware.link.d2h_both},
+            {"latency_ns", hardware.link.latency_ns}}}};
+}
+
+void print_table(const std::vector<Hardware>& all) {
+  std::printf("%-10s %9s %9s %14s %12s %11s %11s  %s\n", "name", "memory", "host", "bf16 peak",
+              "memory rate", "h2d (both)", "d2h (both)", "description");
+  const auto link = [](std::int64_t alone, std::int64_t both) {
+    const std::string text = format_bytes_per_us(alone);
+    return text.substr(0, text.find(' ')) + " (" +
+           format_bytes_per_us(both).substr(0, format_bytes_per_us(both).find(' ')) + ")";
+  };
+  for (const Hardware& each : all) {
+    std::printf("%-10s %9s %9s %14s %12s %11s %11s  %s\n", each.name.c_str(),
+                format_bytes(each.memory_bytes).c_str(),
+                format_bytes(each.host_memory_bytes).c_str(),
+                format_flops_per_us(each.flops_per_us_of(DType::kBF16)).c_str(),
+                format_bytes_per_us(each.memory_bytes_per_us).c_str(),
+                link(each.link.h2d_alone, each.link.h2d_both).c_str(),
+                link(each.link.d2h_alone, each.link.d2h_both).c_str(), each.description.c_str());
+  }
+}
+
+void run(const Options& options) {
+  std::vector<Hardware> all;
+  if (options.names.empty()) all = list_hardware();
+  for (const std::string& name : options.names) all.push_back(find_hardware(name));
+  if (!options.json) return print_table(all);
+  nlohmann::ordered_json json = {
+      {"ferry", "hardware"}, {"schema", 1}, {"hardware", nlohmann::ordered_json::array()}};
+  for (const Hardware& each : all) json["hardware"].push_back(to_json(each));
+  std::printf("%s\n", json.dump(2).c_str());
+}
+
+}  // namespace
+
+void add_hardware(CLI::App& app, Context&) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("hardware", "List GPUs: memory, rates, link");
+  command->group("What ships");
+  command->add_option("NAME", options->names, "Shipped names or paths of .toml files; none: all");
+  command->add_flag("--json", options->json, "For machines; every figure, bytes and ns");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace ferry::cli

@@ -1,0 +1,77 @@
+// The `ferry` program: reads the command line, runs one subcommand, turns errors into exit codes.
+// Adding a subcommand: a file with its add_NAME, a line in context.h, a line in kSubcommands.
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <system_error>
+
+#include "cli/context.h"
+#include "formats/error.h"
+
+namespace {
+
+using namespace ferry::cli;
+
+using AddSubcommand = void (*)(CLI::App&, Context&);
+
+// In the order of the help.
+constexpr AddSubcommand kSubcommands[] = {
+    add_plan,
+    add_simulate,
+    add_programs,
+    add_hardware,
+};
+
+constexpr const char* kFooter = R"(
+Examples:
+  ferry programs                         what ships to plan and simulate
+  ferry hardware h100                    one GPU: memory, rates, link
+  ferry hardware --json                  all of them, for machines
+
+A NAME is a shipped thing's or a path of your own. FERRY_SCENARIOS: where what ships is looked for.
+Exit codes: 0 ok, 1 a property is violated, 2 usage or bad input, 3 does not fit,
+4 nondeterminism, 5 no progress, 6 simulated and real differ, 7 a resource is missing.)";
+
+int complain(const std::string& message, int code) {
+  std::fprintf(stderr, "ferry: %s\n", message.c_str());
+  return code;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Plans, simulates and verifies activation offload and recompute.", "ferry");
+  app.set_version_flag("--version", "ferry " FERRY_VERSION);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  Context context;
+  for (const AddSubcommand add : kSubcommands) add(app, context);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    app.exit(asked);
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return complain(std::string(error.what()) + " (ferry --help)", kUsage);
+  }
+  return context.exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int code = run(argc, argv);
+    // A result that did not reach its file is no result (a full disk, a closed pipe).
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return complain("cannot write to stdout", kResourceMissing);
+    }
+    return code;
+  } catch (const ferry::InputError& error) {
+    return complain(error.what(), kUsage);
+  } catch (const std::system_error& error) {
+    return complain(error.what(), kResourceMissing);
+  } catch (const std::exception& error) {
+    return complain(std::string("internal error: ") + error.what(), kViolated);
+  }
+}

@@ -1,0 +1,234 @@
+#include "cli/policies.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "cli/exit_codes.h"
+#include "formats/error.h"
+#include "formats/microbatches.h"
+#include "formats/program_file.h"
+#include "scenarios/programs.h"
+#include "scenarios/scenario.h"
+#include "scenarios/units.h"
+
+namespace ferry::cli {
+
+namespace {
+
+// "1.853" from 1853.
+std::string decimal(std::int64_t thousandths) {
+  return fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
+}
+
+sim::Optimizer parse_optimizer(const std::string& name) {
+  if (name == "none") return sim::Optimizer::kNoOptimizer;
+  if (name == "sgd") return sim::Optimizer::kSgd;
+  if (name == "momentum") return sim::Optimizer::kMomentum;
+  if (name == "adamw" || name == "adam") return sim::Optimizer::kAdamW;
+  throw InputError("--optimizer", 0, "expected none, sgd, momentum or adamw, got '" + name + "'");
+}
+
+MicrobatchOrder parse_order(const std::string& name) {
+  if (name == "fbfb") return MicrobatchOrder::kFbfb;
+  if (name == "ffbb") return MicrobatchOrder::kFfbb;
+  if (name == "1f1b") return MicrobatchOrder::kOneForwardOneBackward;
+  throw InputError("--order", 0, "expected fbfb, ffbb or 1f1b, got '" + name + "'");
+}
+
+void check_policies(const std::vector<std::string>& policies, const std::string& where) {
+  for (const std::string& policy : policies) {
+    if (std::find(sim::kPolicies.begin(), sim::kPolicies.end(), policy) == sim::kPolicies.end()) {
+      throw InputError(where, 0,
+                       "expected keep, offload-all, prefetch or budget, got '" + policy + "'");
+    }
+  }
+}
+
+// A scenario's values stand where the command line has none.
+PolicyArguments with_scenario(PolicyArguments arguments) {
+  if (!arguments.subject.ends_with(".toml")) return arguments;
+  const Scenario scenario = find_scenario(arguments.subject);
+  check_policies(scenario.policies, arguments.subject);
+  arguments.subject = scenario.program;
+  if (arguments.hardware.empty()) arguments.hardware = scenario.hardware;
+  if (arguments.budget.empty() && scenario.budget_bytes) {
+    arguments.budget = std::to_string(*scenario.budget_bytes);
+  }
+  if (arguments.policies.empty()) arguments.policies = scenario.policies;
+  if (arguments.optimizer.empty()) arguments.optimizer = scenario.optimizer;
+  if (arguments.microbatches == 0) arguments.microbatches = scenario.microbatches;
+  return arguments;
+}
+
+std::int64_t parse_budget(const std::string& text) {
+  try {
+    return parse_bytes(text);
+  } catch (const UnitError& error) {
+    throw InputError("--budget", 0, error.what());
+  }
+}
+
+bool any_fits(const sim::PlanResult& result) {
+  // Where a search was asked for, it is the answer; else any row will do.
+  for (const sim::PolicyRow& row : result.rows) {
+    if (row.policy == "budget") return row.fits;
+  }
+  return std::any_of(result.rows.begin(), result.rows.end(),
+                     [](const sim::PolicyRow& row) { return row.fits; });
+}
+
+}  // namespace
+
+void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
+  command.add_option("program", arguments.subject,
+                     "A shipped program, a program file, or a scenario (.toml)")
+      ->required();
+  command.add_option("--hardware", arguments.hardware, "A shipped card, or a file")
+      ->type_name("NAME");
+  command.add_option("--budget", arguments.budget, "Device memory to fit in (default: the card's)")
+      ->type_name("24GiB");
+  command.add_option("--policy", arguments.policies, "keep, offload-all, prefetch, budget")
+      ->type_name("NAME")
+      ->delimiter(',');
+  command.add_option("--optimizer", arguments.optimizer,
+                     "none, sgd, momentum, adamw: its state counts (default: none)")
+      ->type_name("NAME");
+  command.add_option("--microbatches", arguments.microbatches, "Forwards and backwards in a step")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  command.add_option("--order", arguments.order, "Of micro-batches: fbfb, ffbb, 1f1b")
+      ->capture_default_str();
+  command.add_flag("--unchecked", arguments.unchecked, "Do not check the stream order: faster");
+  command.add_flag("--json", arguments.json, "For machines");
+}
+
+PolicyRequest understand(const PolicyArguments& typed, const std::vector<std::string>& policies) {
+  check_policies(typed.policies, "--policy");
+  const PolicyArguments arguments = with_scenario(typed);
+  if (arguments.hardware.empty()) {
+    throw InputError("--hardware", 0, "expected a card (`ferry hardware` lists them)");
+  }
+  PolicyRequest request;
+  request.hardware = find_hardware(arguments.hardware);
+  request.program = load_program(find_program(arguments.subject));
+  request.program_name = request.program.name;
+  if (arguments.microbatches > 1) {
+    try {
+      request.program = with_microbatches(request.program, arguments.microbatches,
+                                          parse_order(arguments.order));
+    } catch (const std::invalid_argument& error) {
+      throw InputError(arguments.subject, 0, error.what());
+    }
+  }
+  request.optimizer = arguments.optimizer.empty() ? "none" : arguments.optimizer;
+  request.plan.optimizer = parse_optimizer(request.optimizer);
+  request.plan.budget_bytes = arguments.budget.empty() ? request.hardware.memory_bytes
+                                                       : parse_budget(arguments.budget);
+  request.plan.policies = arguments.policies.empty() ? policies : arguments.policies;
+  request.plan.check = !arguments.unchecked;
+  return request;
+}
+
+std::string to_table(const PolicyRequest& request, const sim::PlanResult& result) {
+  std::string text = fmt::format(
+      "{} on {} ({}), budget {}\nIncluded: parameters, gradients, activations{}; the step is one "
+      "forward and backward.\n\n",
+      request.program_name, request.hardware.name, request.hardware.description,
+      format_bytes(request.plan.budget_bytes),
+      request.plan.optimizer == sim::Optimizer::kNoOptimizer
+          ? std::string(" (no optimizer state)")
+          : ", the state of " + request.optimizer);
+  text += fmt::format("{:<12} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", "policy",
+                      "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
+                      "hazards");
+  for (const sim::PolicyRow& row : result.rows) {
+    const sim::Simulation& run = row.simulation;
+    const auto overlap = run.overlap_permille();
+    text += fmt::format(
+        "{:<12} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", row.policy,
+        format_bytes(run.device_peak_bytes), format_bytes(run.device_reserved_bytes),
+        format_bytes(run.host_peak_bytes), format_time(run.step_ns),
+        decimal(sim::slowdown_permille(run.step_ns, result.keep_ns)),
+        overlap ? decimal(*overlap) : "-", row.fits ? "yes" : "no",
+        request.plan.check ? std::to_string(run.hazards.size()) : "-");
+  }
+  text += "\n";
+  for (const sim::PolicyRow& row : result.rows) {
+    const OffloadStatistics& counts = row.simulation.statistics;
+    if (!row.options) continue;
+    text += fmt::format(
+        "{}: {} storages, {} to the host, {} back ({} copies in vain); window {}\n", row.policy,
+        counts.offloaded_count, format_bytes(counts.offloaded_bytes),
+        format_bytes(counts.reloaded_bytes), counts.vain_count,
+        row.options->window_bytes == kUnlimited
+            ? fmt::format("{} packs", row.options->window_packs)
+            : format_bytes(row.options->window_bytes));
+  }
+  return text;
+}
+
+std::string to_json(const PolicyRequest& request, const sim::PlanResult& result) {
+  nlohmann::ordered_json json = {{"schema", 1},
+                                 {"program", request.program_name},
+                                 {"hardware", request.hardware.name},
+                                 {"budget_bytes", request.plan.budget_bytes},
+                                 {"optimizer", request.optimizer},
+                                 {"rows", nlohmann::ordered_json::array()}};
+  for (const sim::PolicyRow& row : result.rows) {
+    const sim::Simulation& run = row.simulation;
+    const auto overlap = run.overlap_permille();
+    nlohmann::ordered_json entry = {
+        {"policy", row.policy},
+        {"device_peak_bytes", run.device_peak_bytes},
+        {"device_reserved_bytes", run.device_reserved_bytes},
+        {"host_peak_bytes", run.host_peak_bytes},
+        {"step_ns", run.step_ns},
+        {"slowdown",
+         static_cast<double>(sim::slowdown_permille(run.step_ns, result.keep_ns)) / 1000},
+        {"overlap", nullptr},
+        {"fits", row.fits},
+        {"hazards", nullptr}};
+    if (overlap) entry["overlap"] = static_cast<double>(*overlap) / 1000;
+    if (request.plan.check) entry["hazards"] = run.hazards.size();
+    entry["compute_ns"] = run.compute_ns;
+    entry["offloaded_bytes"] = run.statistics.offloaded_bytes;
+    entry["reloaded_bytes"] = run.statistics.reloaded_bytes;
+    entry["d2h_ns"] = run.d2h_ns;
+    entry["h2d_ns"] = run.h2d_ns;
+    json["rows"].push_back(std::move(entry));
+  }
+  return json.dump(2) + "\n";
+}
+
+int report(const PolicyArguments& arguments, const PolicyRequest& request,
+           const sim::PlanResult& result) {
+  const std::string text = arguments.json ? to_json(request, result) : to_table(request, result);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  int code = any_fits(result) ? kOk : kDoesNotFit;
+  for (const sim::PolicyRow& row : result.rows) {
+    for (const sim::Hazard& hazard : row.simulation.hazards) {
+      fmt::print(stderr, "ferry: {}: {}\n", row.policy, sim::to_string(hazard));
+      code = kViolated;
+    }
+    for (const sim::ProgramError& error : row.simulation.errors) {
+      fmt::print(stderr, "ferry: {}: {}:{}: {}\n", row.policy, request.program_name, error.line,
+                 error.message);
+      code = kViolated;
+    }
+    if (row.simulation.leftovers.any()) {
+      fmt::print(stderr, "ferry: {}: something is left after the step\n", row.policy);
+      code = kViolated;
+    }
+    for (const std::string& warning : row.simulation.warnings) {
+      fmt::print(stderr, "ferry: {}: {}\n", row.policy, warning);
+    }
+  }
+  return code;
+}
+
+}  // namespace ferry::cli

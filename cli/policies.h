@@ -1,0 +1,56 @@
+// What `ferry simulate` and `ferry plan` share: the request on the command line, and the table.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "formats/program.h"
+#include "scenarios/hardware.h"
+#include "sim/planner.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ferry::cli {
+
+// As typed.
+struct PolicyArguments {
+  std::string subject;  // a program's name or path, or a scenario file
+  std::string hardware;
+  std::string budget;
+  std::vector<std::string> policies;
+  std::string optimizer;
+  std::int64_t microbatches = 0;
+  std::string order = "fbfb";
+  bool unchecked = false;
+  bool json = false;
+  std::filesystem::path plan;    // to run
+  std::filesystem::path output;  // to write
+};
+
+// As understood.
+struct PolicyRequest {
+  Program program;
+  std::string program_name;
+  Hardware hardware;
+  sim::PlanRequest plan;
+  std::string optimizer;
+};
+
+void add_policy_options(CLI::App& command, PolicyArguments& arguments);
+
+// Throws InputError for whatever is wrong with it. `policies`: where none are asked for.
+PolicyRequest understand(const PolicyArguments& arguments,
+                         const std::vector<std::string>& policies);
+
+std::string to_table(const PolicyRequest& request, const sim::PlanResult& result);
+std::string to_json(const PolicyRequest& request, const sim::PlanResult& result);
+
+// Prints the table or the JSON on stdout and what went wrong on stderr; the exit code.
+int report(const PolicyArguments& arguments, const PolicyRequest& request,
+           const sim::PlanResult& result);
+
+}  // namespace ferry::cli

@@ -1,0 +1,41 @@
+// `ferry programs [--json]`: the training steps that ship.
+#include "scenarios/programs.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/context.h"
+
+namespace ferry::cli {
+namespace {
+
+void run(bool as_json) {
+  const std::vector<ShippedProgram> all = list_programs();
+  if (!as_json) {
+    for (const ShippedProgram& each : all) {
+      std::printf("%-20s %s\n", each.name.c_str(), each.description.c_str());
+    }
+    return;
+  }
+  nlohmann::ordered_json json = {
+      {"ferry", "programs"}, {"schema", 1}, {"programs", nlohmann::ordered_json::array()}};
+  for (const ShippedProgram& each : all) {
+    json["programs"].push_back(
+        {{"name", each.name}, {"path", each.path.string()}, {"description", each.description}});
+  }
+  std::printf("%s\n", json.dump(2).c_str());
+}
+
+}  // namespace
+
+void add_programs(CLI::App& app, Context&) {
+  const auto as_json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("programs", "List the training steps that ship");
+  command->group("What ships");
+  command->add_flag("--json", *as_json, "For machines; with paths");
+  command->callback([as_json] { run(*as_json); });
+}
+
+}  // namespace ferry::cli

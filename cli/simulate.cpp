@@ -1,0 +1,68 @@
+// `ferry simulate`: runs a program under policies, or under a plan that `ferry plan` wrote.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <stdexcept>
+
+#include "cli/context.h"
+#include "cli/policies.h"
+#include "formats/error.h"
+#include "formats/plan_file.h"
+#include "formats/program_file.h"
+#include "sim/planner.h"
+#include "sim/simulation.h"
+
+namespace ferry::cli {
+namespace {
+
+sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& request) {
+  const std::string file = arguments.plan.string();
+  const Plan plan = read_plan(arguments.plan);
+  const std::string digest = ferry::digest(request.program);
+  if (plan.program_digest != digest) {
+    throw InputError(file, 0,
+                     "this plan is for program " + plan.program + " with digest " +
+                         plan.program_digest + ", not for " + request.program_name + " (" +
+                         digest + ")");
+  }
+  sim::PlanRequest keep = request.plan;
+  keep.policies = {"keep"};
+  sim::PlanResult result = sim::plan(request.program, request.hardware, keep);
+  sim::SimulationOptions options;
+  try {
+    options.offload = sim::to_options(plan);
+  } catch (const std::invalid_argument& error) {
+    throw InputError(file, 0, error.what());
+  }
+  options.optimizer = request.plan.optimizer;
+  options.check = request.plan.check;
+  sim::PolicyRow row{plan.policy, options.offload, {}, false};
+  row.simulation = sim::simulate(request.program, request.hardware, options);
+  row.fits = row.simulation.device_reserved_bytes <= request.plan.budget_bytes &&
+             row.simulation.host_peak_bytes <= request.hardware.host_memory_bytes;
+  result.rows = {std::move(row)};
+  return result;
+}
+
+int run(const PolicyArguments& arguments) {
+  const PolicyRequest request = understand(arguments, {"keep", "offload-all"});
+  const sim::PlanResult result =
+      arguments.plan.empty() ? sim::plan(request.program, request.hardware, request.plan)
+                             : run_plan(arguments, request);
+  return report(arguments, request, result);
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, Context& context) {
+  const auto arguments = std::make_shared<PolicyArguments>();
+  CLI::App* command = app.add_subcommand("simulate", "Run a step on a simulated card, checked");
+  command->group("Plan and simulate");
+  add_policy_options(*command, *arguments);
+  command->add_option("--plan", arguments->plan, "Run this plan instead of a policy")
+      ->type_name("FILE");
+  command->callback([arguments, &context] {
+    context.exit_code = static_cast<ExitCode>(run(*arguments));
+  });
+}
+
+}  // namespace ferry::cli

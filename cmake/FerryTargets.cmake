@@ -1,0 +1,53 @@
+# What every target of ours has in common: warnings as errors, sanitizers, include root.
+
+add_library(ferry_warnings INTERFACE)
+target_compile_options(ferry_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+                                                -Werror)
+
+# Tests meet macros and templates of gtest and RapidCheck: no -Wconversion and -Wshadow there.
+add_library(ferry_test_warnings INTERFACE)
+target_compile_options(ferry_test_warnings INTERFACE -Wall -Wextra -Wpedantic -Werror)
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 and 13 see overlaps in `"literal" + std::string` that are none (GCC bug 105651).
+  target_compile_options(ferry_warnings INTERFACE -Wno-restrict)
+  target_compile_options(ferry_test_warnings INTERFACE -Wno-restrict)
+endif()
+
+if(FERRY_SANITIZE)
+  add_compile_options(-fsanitize=${FERRY_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${FERRY_SANITIZE})
+  if(FERRY_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Instrumented code hides from GCC what it needs to know for this one.
+    add_compile_options(-Wno-error=maybe-uninitialized)
+  endif()
+endif()
+
+# ferry_library(FOLDER [DEPENDS libraries its headers use] [PRIVATE libraries its sources use])
+function(ferry_library folder)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  if(sources)
+    add_library(ferry_${folder} STATIC ${sources})
+    target_include_directories(ferry_${folder} PUBLIC ${PROJECT_SOURCE_DIR})
+    target_link_libraries(
+      ferry_${folder}
+      PUBLIC ${ARG_DEPENDS}
+      PRIVATE ferry_warnings ${ARG_PRIVATE})
+  else()
+    add_library(ferry_${folder} INTERFACE)
+    target_include_directories(ferry_${folder} INTERFACE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(ferry_${folder} INTERFACE ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# ferry_define(FOLDER DEFINITION...): for the folder's own sources, where it has some.
+function(ferry_define folder)
+  get_target_property(type ferry_${folder} TYPE)
+  if(NOT type STREQUAL "INTERFACE_LIBRARY")
+    target_compile_definitions(ferry_${folder} PRIVATE ${ARGN})
+  endif()
+endfunction()

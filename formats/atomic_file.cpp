@@ -1,0 +1,58 @@
+#include "formats/atomic_file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace ferry {
+
+AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+  std::string pattern = target_.string() + ".XXXXXX";
+  const int descriptor = ::mkstemp(pattern.data());
+  if (descriptor < 0) fail("cannot create a file beside");
+  temporary_ = pattern;
+  // mkstemp's mode is 0600; a result is as readable as the user's other files.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  if (::fchmod(descriptor, 0666 & ~mask) == 0) file_ = ::fdopen(descriptor, "wb");
+  if (file_ == nullptr) {
+    const int cause = errno;
+    ::close(descriptor);
+    ::unlink(temporary_.c_str());  // the destructor of a half-made object does not run
+    errno = cause;
+    fail("cannot write");
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ != nullptr) std::fclose(file_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(const char* what) const {
+  throw std::system_error(errno, std::generic_category(), what + (" " + target_.string()));
+}
+
+void AtomicFile::write(std::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail("cannot write");
+}
+
+void AtomicFile::commit() {
+  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail("cannot write");
+  if (std::fclose(std::exchange(file_, nullptr)) != 0) fail("cannot write");
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot rename a file to");
+  temporary_.clear();
+}
+
+void write_file(const std::filesystem::path& target, std::string_view content) {
+  AtomicFile file(target);
+  file.write(content);
+  file.commit();
+}
+
+}  // namespace ferry

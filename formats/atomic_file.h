@@ -1,0 +1,37 @@
+// Files that are written whole or not at all.
+//
+// The bytes go to a temporary file in the target's own folder (a rename across file systems is
+// none), which is synced and then renamed over the target: a reader, or a crash, sees the old file
+// or the new one. Whatever fails, an exception or a full disk, the temporary is removed and the
+// target is as it was. Not modelled: syncing the folder, so a power cut may bring the old file
+// back.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+
+namespace ferry {
+
+class AtomicFile {
+ public:
+  // Throws std::system_error, here and below, where the machine fails.
+  explicit AtomicFile(std::filesystem::path target);
+  ~AtomicFile();  // removes the temporary unless commit() succeeded
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::string_view bytes);
+  void commit();  // once; nothing is written after it
+
+ private:
+  [[noreturn]] void fail(const char* what) const;
+
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  std::FILE* file_ = nullptr;
+};
+
+void write_file(const std::filesystem::path& target, std::string_view content);
+
+}  // namespace ferry

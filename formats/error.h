@@ -1,0 +1,31 @@
+// The one exception for bad input: file, line, and what was expected.
+//
+// Readers and checkers throw it and have changed nothing by then; cli/ prints what() and exits with
+// kUsage. Line 0: the file as a whole. Failures of the machine (a full disk) are
+// std::system_error, as the standard library's are.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+class InputError : public std::runtime_error {
+ public:
+  // what() is "FILE:LINE: MESSAGE"; the message says what was expected.
+  InputError(std::string file, std::uint64_t line, const std::string& message)
+      : std::runtime_error(file + (line == 0 ? "" : ":" + std::to_string(line)) + ": " + message),
+        file_(std::move(file)),
+        line_(line) {}
+
+  const std::string& file() const { return file_; }
+  std::uint64_t line() const { return line_; }
+
+ private:
+  std::string file_;
+  std::uint64_t line_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,78 @@
+// One JSON object, read strictly: every key is taken once, with its type and range, or the input is
+// refused with its file and line.
+//
+// A reader makes a Fields on an object, takes what it knows and calls finish(), which refuses what
+// is left over. Duplicate keys are refused by parse_json. Only .cpp files include this: it brings
+// nlohmann-json with it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/error.h"
+#include "formats/program.h"
+
+namespace ferry {
+
+using Json = nlohmann::ordered_json;
+
+// Where a value of the text begins: "" is the text, "entries/3" a member of a member.
+struct JsonLines {
+  std::map<std::string, std::uint64_t, std::less<>> lines;  // down to the members' members
+  std::uint64_t line_of(std::string_view path) const;       // else its nearest ancestor's line
+};
+
+// Parses one JSON text that begins on `line` of `file`; a syntax error or a duplicate key throws
+// InputError at its line. `lines`, where given, learns where each value is.
+Json parse_json(std::string_view text, const std::string& file, std::uint64_t line,
+                JsonLines* lines = nullptr);
+
+class Fields {
+ public:
+  static constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+
+  // `object`, `file` outlive it. Refuses what is no object.
+  Fields(const Json& object, const std::string& file, std::uint64_t line);
+
+  bool has(std::string_view key) const;
+  const Json* find(std::string_view key);  // takes it; null where there is none
+  const Json& at(std::string_view key);    // takes it; refuses where there is none
+
+  std::string text(std::string_view key);
+  bool flag(std::string_view key, bool otherwise);
+  std::int64_t integer(std::string_view key, std::int64_t least = 0, std::int64_t most = kMax);
+  std::int64_t integer_or(std::string_view key, std::int64_t otherwise);  // at least 0
+  std::uint32_t number(std::string_view key);                             // a slot, code, node, …
+  std::vector<std::int64_t> integers(std::string_view key);               // each at least 0
+  std::vector<std::uint32_t> numbers(std::string_view key, bool nulls = false);  // null: kNoSlot
+  std::vector<std::uint32_t> numbers_or_none(std::string_view key);
+  // "dtype", "shape", and "strides" and "offset" where they are not a contiguous tensor's.
+  Layout layout();
+
+  void finish() const;  // refuses keys that nobody took
+  [[noreturn]] void fail(const std::string& message) const;
+  [[noreturn]] void expected(std::string_view key, std::string_view what) const;
+
+  const std::string& file() const { return *file_; }
+  std::uint64_t line() const { return line_; }
+
+ private:
+  const Json* object_;
+  const std::string* file_;
+  std::uint64_t line_;
+  std::vector<bool> taken_;  // by the key's position in the object
+};
+
+std::string json_text(std::string_view text);  // quoted and escaped
+
+// "shape" and so on, as Fields::layout reads them: `"dtype":"f32","shape":[2,3]`.
+std::string json_layout(const Layout& layout);
+std::string json_list(const std::vector<std::int64_t>& values);
+
+}  // namespace ferry

@@ -1,0 +1,47 @@
+// What follows from a layout: element counts, strides, and the bytes that it covers.
+//
+// Shapes and strides are in elements, results in elements or bytes as their names say. Everything
+// is checked: a negative size, stride or offset, a rank mismatch or a number beyond int64 throws
+// LayoutError, so that no reader of a file has to think of overflow again. As in PyTorch, a tensor
+// with a size of 0 covers no bytes, wherever its offset points.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "formats/program.h"
+
+namespace ferry {
+
+class LayoutError : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+std::int64_t itemsize(DType dtype);  // bytes of an element
+std::string_view name(DType dtype);
+std::optional<DType> parse_dtype(std::string_view name);
+
+std::int64_t numel(std::span<const std::int64_t> shape);
+std::vector<std::int64_t> contiguous_strides(std::span<const std::int64_t> shape);
+Layout contiguous_layout(DType dtype, std::vector<std::int64_t> shape);
+bool is_contiguous(const Layout& layout);  // row-major, from offset 0
+
+// The half-open range of bytes, counted from the storage's start, between the first and the last
+// element (a strided window leaves holes in it).
+struct Hull {
+  std::int64_t begin_bytes = 0;
+  std::int64_t end_bytes = 0;
+  bool operator==(const Hull&) const = default;
+};
+
+Hull hull(const Layout& layout);
+
+std::int64_t tensor_bytes(const Layout& layout);   // elements × itemsize: what a dense copy takes
+std::int64_t storage_bytes(const Layout& layout);  // of the smallest storage that holds the layout
+
+}  // namespace ferry

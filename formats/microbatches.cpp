@@ -1,0 +1,72 @@
+#include "formats/microbatches.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+namespace {
+
+// (micro-batch, forward or backward)
+std::vector<std::pair<std::int64_t, bool>> schedule(std::int64_t count, MicrobatchOrder order) {
+  std::vector<std::pair<std::int64_t, bool>> steps;
+  if (order == MicrobatchOrder::kFbfb) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      steps.emplace_back(i, true);
+      steps.emplace_back(i, false);
+    }
+    return steps;
+  }
+  const std::int64_t ahead = order == MicrobatchOrder::kFfbb ? count : std::min<std::int64_t>(2, count);
+  for (std::int64_t i = 0; i < ahead; ++i) steps.emplace_back(i, true);
+  if (order == MicrobatchOrder::kFfbb) {
+    for (std::int64_t i = count; i-- > 0;) steps.emplace_back(i, false);
+    return steps;
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    steps.emplace_back(i, false);
+    if (i + ahead < count) steps.emplace_back(i + ahead, true);
+  }
+  return steps;
+}
+
+}  // namespace
+
+Program with_microbatches(const Program& program, std::int64_t count, MicrobatchOrder order) {
+  if (count < 1) throw std::invalid_argument("a step has at least one micro-batch");
+  if (count == 1) return program;
+  Program result = program;
+  Code& main = result.codes[result.main];
+  const auto statements = std::exchange(main.statements, {});
+  const Call* call = statements.size() == 2 ? std::get_if<Call>(&statements[0].action) : nullptr;
+  const Backward* backward = call ? std::get_if<Backward>(&statements[1].action) : nullptr;
+  if (!backward) {
+    throw std::invalid_argument(
+        "micro-batches need a program whose main code is one call and one backward");
+  }
+  const auto globals = static_cast<Slot>(program.globals.size());
+  const auto stride = static_cast<Slot>(call->out.size());
+  const auto shifted = [&](std::vector<Slot> slots, std::int64_t microbatch) {
+    for (Slot& slot : slots) {
+      if (slot >= globals) slot += stride * static_cast<Slot>(microbatch);
+    }
+    return slots;
+  };
+  for (const auto& [microbatch, forward] : schedule(count, order)) {
+    if (forward) {
+      Call copy = *call;
+      copy.out = shifted(copy.out, microbatch);
+      main.statements.push_back({std::move(copy), statements[0].line});
+    } else {
+      Backward copy = *backward;
+      copy.roots = shifted(copy.roots, microbatch);
+      main.statements.push_back({std::move(copy), statements[1].line});
+      main.statements.push_back({Free{shifted(call->out, microbatch)}, statements[1].line});
+    }
+  }
+  return result;
+}
+
+}  // namespace ferry

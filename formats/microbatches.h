@@ -1,0 +1,21 @@
+// The same step over several micro-batches: the main code again and again, in an order.
+//
+// A shipped program's main code is one forward and one backward. Gradients accumulate in the globals,
+// as they do in PyTorch; every micro-batch has slots of its own.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "formats/program.h"
+
+namespace ferry {
+
+// FBFB: each backward after its forward. FFBB: all forwards first, the last one's backward first.
+// 1F1B: two forwards ahead, then a backward and a forward in turn, the oldest backward first.
+enum class MicrobatchOrder : std::uint8_t { kFbfb, kFfbb, kOneForwardOneBackward };
+
+// Throws std::invalid_argument where the main code is not one Call followed by one Backward.
+Program with_microbatches(const Program& program, std::int64_t count, MicrobatchOrder order);
+
+}  // namespace ferry

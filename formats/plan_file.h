@@ -1,0 +1,37 @@
+// The plan file: one JSON object, schema 1, an entry a line so that people can read and diff it.
+//
+//   {
+//     "ferry": "plan",
+//     "schema": 1,
+//     "program": {"name":"gpt2","digest":"0123456789abcdef"},
+//     "hardware": "rtx4090",
+//     "policy": "offload-prefix",
+//     "options": {"min_bytes":1048576},
+//     "predicted": {"peak":1,"reserved":2,"host":3,"step_ns":4},
+//     "entries": [
+//       {"pack":0,"op":"MmBackward0","dtype":"bf16","shape":[2],"strides":[1],"group":0,"decision":"keep"}
+//     ]
+//   }
+//
+// Bytes and nanoseconds are integers. The reader refuses, with file and line: malformed JSON, an
+// unknown, missing or duplicate key, a wrong type, packs that do not ascend, two decisions for one
+// group. Written whole or not at all.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "formats/plan.h"
+
+namespace ferry {
+
+std::string to_text(const Plan& plan);
+void write_plan(const std::filesystem::path& path, const Plan& plan);
+
+Plan parse_plan(std::string_view text, const std::string& file);
+Plan read_plan(const std::filesystem::path& path);
+
+std::string_view name(PlanChoice choice);
+
+}  // namespace ferry

@@ -1,0 +1,194 @@
+// A program: one training step as autograd sees it, written as code.
+//
+// Captured, random, hand-written and imported programs are this one type, and the tape in sim/
+// interprets it. formats/PROGRAM.md describes the file; formats/program_file.h reads and writes it.
+//
+// A program is a table of *globals* (parameters, buffers, inputs: they live for the whole run) and
+// a list of *codes*. A code is straight-line statements over *slots*; every run of a code has a
+// frame of its own, so that a segment may run again with fresh storages. Slots below
+// globals.size() name globals in every code; the others belong to the frame, and are assigned
+// once. A storage dies when the last slot, saved tensor or gradient that refers to it dies.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace ferry {
+
+enum class DType : std::uint8_t { kF64, kF32, kBF16, kF16, kF8, kI64, kI32, kI16, kI8, kU8, kBool };
+
+// A window on a storage. Shape and strides in elements; offset in elements from the storage's start.
+struct Layout {
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+  std::int64_t offset = 0;
+  bool operator==(const Layout&) const = default;
+};
+
+using Slot = std::uint32_t;
+inline constexpr Slot kNoSlot = ~Slot{0};
+using TypeId = std::uint32_t;  // an index into Program::types
+using CodeId = std::uint32_t;  // an index into Program::codes
+
+// Makes the storages of its outputs, reads its inputs, writes its outputs and, in place, those
+// inputs that `writes` lists (positions in `in`; each such write bumps the tensor's version).
+struct Op {
+  std::string name;
+  std::vector<Slot> in;
+  std::vector<Slot> out;
+  std::vector<TypeId> types;  // of the outputs
+  std::vector<std::uint32_t> writes;
+  std::int64_t flops = 0;
+  std::int64_t read_bytes = 0;
+  std::int64_t written_bytes = 0;
+  std::int64_t measured_ns = 0;  // 0: not measured, the hardware's roofline decides
+  bool operator==(const Op&) const = default;
+};
+
+// `out` is a window of type `type` on the storage of `of`. Costs nothing.
+struct View {
+  Slot out = kNoSlot;
+  Slot of = kNoSlot;
+  TypeId type = 0;
+  bool operator==(const View&) const = default;
+};
+
+// Makes an autograd node, where grad mode is on and some input requires grad. Its edges go to where
+// the gradients of `in` flow; the slots in `out` become its outputs (a slot may carry an edge and no
+// tensor). `saved` are packed now, in order; a Save packs further ones, as outputs are.
+struct MakeNode {
+  std::string name;
+  std::uint32_t id = 0;  // within the frame
+  std::vector<Slot> in;
+  std::vector<Slot> out;
+  std::vector<Slot> saved;
+  CodeId body = 0;
+  bool operator==(const MakeNode&) const = default;
+};
+
+struct Save {
+  std::uint32_t node = 0;
+  std::vector<Slot> slots;
+  bool operator==(const Save&) const = default;
+};
+
+struct Free {
+  std::vector<Slot> slots;
+  bool operator==(const Free&) const = default;
+};
+
+// A module boundary. `enter` and leave nest.
+struct Module {
+  std::string name;
+  bool enter = true;
+  bool operator==(const Module&) const = default;
+};
+
+// A region whose saved tensors no hook sees (the output head, say).
+struct Exclude {
+  bool begin = true;
+  bool operator==(const Exclude&) const = default;
+};
+
+// Runs another code in a frame of its own: `in` to its arguments, its results to `out`. Grad mode is
+// on in it, in a body as well (as under torch.enable_grad: a reentrant checkpoint's recompute).
+struct Call {
+  CodeId code = 0;
+  std::vector<Slot> in;
+  std::vector<Slot> out;
+  bool operator==(const Call&) const = default;
+};
+
+// One graph task from `roots`. Inside a body it is a nested backward. Without `inputs` gradients
+// accumulate in the globals, as Tensor.backward does; with them they go to `out`, one for each, and
+// to no global, as torch.autograd.grad does.
+struct Backward {
+  std::vector<Slot> roots;
+  std::vector<Slot> inputs;
+  std::vector<Slot> out;
+  bool retain_graph = false;
+  bool create_graph = false;
+  bool operator==(const Backward&) const = default;
+};
+
+// The stream that the following statements compute on; stream 0 is the default stream.
+struct SetStream {
+  std::uint32_t stream = 0;
+  bool operator==(const SetStream&) const = default;
+};
+
+// Stream `to` waits for what `from` was given so far.
+struct Sync {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  bool operator==(const Sync&) const = default;
+};
+
+// PyTorch's record_stream: the slot's storage is in use on `stream`.
+struct RecordUse {
+  Slot slot = kNoSlot;
+  std::uint32_t stream = 0;
+  bool operator==(const RecordUse&) const = default;
+};
+
+// User code fails here. Where a backward runs it, that backward fails; the program goes on after the
+// outermost Call or Backward of its main code.
+struct Raise {
+  std::string message;
+  bool operator==(const Raise&) const = default;
+};
+
+// A global gets another storage with the same value (module.to(), a sharded parameter).
+struct Move {
+  Slot global = kNoSlot;
+  bool operator==(const Move&) const = default;
+};
+
+using Action = std::variant<Op, View, MakeNode, Save, Free, Module, Exclude, Call, Backward,
+                            SetStream, Sync, RecordUse, Raise, Move>;
+
+struct Statement {
+  Action action;
+  std::uint32_t line = 0;  // in the file it came from; 0 where there is none
+};
+
+enum class CodeKind : std::uint8_t { kMain, kSegment, kBody };
+
+// A body is what a node runs in backward: `arguments` are the gradients of the node's outputs,
+// `saved` the unpacked saved tensors in order, `results` the gradients of the node's inputs
+// (kNoSlot: none). A segment is called: `arguments` and `results` match the Call's.
+struct Code {
+  CodeKind kind = CodeKind::kSegment;
+  std::string name;
+  std::vector<Slot> arguments;
+  std::vector<Slot> saved;
+  std::vector<Slot> results;
+  std::vector<Statement> statements;
+  std::uint32_t line = 0;
+};
+
+enum class GlobalKind : std::uint8_t { kParameter, kBuffer, kInput };
+
+// Where `alias` names an earlier global, the two share a storage (tied weights).
+struct Global {
+  GlobalKind kind = GlobalKind::kParameter;
+  std::string name;
+  TypeId type = 0;
+  bool requires_grad = false;
+  Slot alias = kNoSlot;
+  std::uint32_t line = 0;
+};
+
+struct Program {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> about;  // model, batch, versions: for people
+  std::vector<Layout> types;
+  std::vector<Global> globals;
+  std::vector<Code> codes;
+  CodeId main = 0;
+};
+
+}  // namespace ferry

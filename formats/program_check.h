@@ -1,0 +1,29 @@
+// Refuses a program that contradicts itself, with the line of the contradiction.
+//
+// What holds afterwards, so that an interpreter need not look again:
+//   * every type is a layout; every number names a global, code, node or type that is there;
+//   * there is one main, without arguments or results; segments are called and bodies belong to
+//     nodes, and no call reaches itself;
+//   * a slot of a frame is assigned once, used after that, and not after its free; it may carry an
+//     edge, a tensor or both, in either order, and what needs a tensor finds one;
+//   * a view lies within its storage, also where the storage came through calls, and an alias
+//     within its global's, with the same dtype;
+//   * counts match: a call's with its segment, a node's and its saves' with its body, once the
+//   node's
+//     code is read to its end;
+//   * modules and exclusions nest in each other and are closed, save where the code raises.
+//
+// Not checked: what depends on the run (whether a node is made, the sizes of gradients and of what
+// a body unpacks, whether a root requires grad).
+#pragma once
+
+#include <string>
+
+#include "formats/program.h"
+
+namespace ferry {
+
+// `file` is for the InputError; a program without lines (made in memory) is refused with line 0.
+void check_program(const Program& program, const std::string& file);
+
+}  // namespace ferry

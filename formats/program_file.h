@@ -1,0 +1,41 @@
+// Reads and writes programs (formats/PROGRAM.md describes the file).
+//
+// The writer is canonical: keys in PROGRAM.md's order, no spaces, defaults left out. So reading a
+// file that it wrote and writing it again gives the same bytes, and a program's digest is one of
+// its text. The reader judges the grammar alone: whether the program makes sense is
+// formats/program_check.h's; load_program does both.
+//
+// Every error is an InputError with file and line: malformed or truncated JSON, an unknown or
+// duplicate key, a wrong type, globals or codes whose numbers do not go 0, 1, 2, …
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/program.h"
+
+namespace ferry {
+
+Program read_program(std::istream& in, const std::string& file);
+Program read_program(const std::filesystem::path& path);
+Program load_program(const std::filesystem::path& path);  // reads and checks
+
+// The first line alone: what a list of programs needs.
+struct ProgramHeader {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> about;
+};
+
+ProgramHeader read_program_header(const std::filesystem::path& path);
+
+std::string to_text(const Program& program);
+void write_program(const std::filesystem::path& path,
+                   const Program& program);  // whole or not at all
+
+// FNV-1a over the canonical text, 16 hexadecimal digits: names what a plan was made for.
+std::string digest(const Program& program);
+
+}  // namespace ferry

@@ -1,0 +1,301 @@
+// The reading half of formats/program_file.h.
+#include <algorithm>
+#include <array>
+#include <istream>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include "formats/json_fields.h"
+#include "formats/layout.h"
+#include "formats/program_check.h"
+#include "formats/program_file.h"
+#include "formats/text_file.h"
+
+namespace ferry {
+namespace {
+
+constexpr std::int64_t kSchema = 1;
+
+// Gives equal layouts one number.
+class Types {
+ public:
+  explicit Types(std::vector<Layout>& types) : types_(types) {}
+
+  TypeId intern(Layout layout) {
+    const Key key{layout.dtype, layout.shape, layout.strides, layout.offset};
+    const auto [at, fresh] = ids_.try_emplace(key, static_cast<TypeId>(types_.size()));
+    if (fresh) types_.push_back(std::move(layout));
+    return at->second;
+  }
+
+ private:
+  using Key = std::tuple<DType, std::vector<std::int64_t>, std::vector<std::int64_t>, std::int64_t>;
+  std::vector<Layout>& types_;
+  std::map<Key, TypeId> ids_;
+};
+
+Action read_op(Fields& line, Types& types) {
+  Op op{.name = line.text("op"),
+        .in = line.numbers("in"),
+        .out = {},
+        .types = {},
+        .writes = line.numbers_or_none("writes"),
+        .flops = line.integer_or("flops", 0),
+        .read_bytes = line.integer_or("read", 0),
+        .written_bytes = line.integer_or("written", 0),
+        .measured_ns = line.integer_or("ns", 0)};
+  const Json& outputs = line.at("out");
+  if (!outputs.is_array()) line.expected("out", "a list of outputs");
+  for (const Json& output : outputs) {
+    Fields fields(output, line.file(), line.line());
+    op.out.push_back(fields.number("slot"));
+    op.types.push_back(types.intern(fields.layout()));
+    fields.finish();
+  }
+  return op;
+}
+
+Action read_view(Fields& line, Types& types) {
+  return View{
+      .out = line.number("view"), .of = line.number("of"), .type = types.intern(line.layout())};
+}
+
+Action read_node(Fields& line, Types&) {
+  return MakeNode{.name = line.text("node"),
+                  .id = line.number("id"),
+                  .in = line.numbers("in"),
+                  .out = line.numbers("out"),
+                  .saved = line.numbers_or_none("saved"),
+                  .body = line.number("body")};
+}
+
+Action read_save(Fields& line, Types&) {
+  return Save{.node = line.number("save"), .slots = line.numbers("slots")};
+}
+
+Action read_free(Fields& line, Types&) { return Free{.slots = line.numbers("free")}; }
+Action read_enter(Fields& line, Types&) {
+  return Module{.name = line.text("enter"), .enter = true};
+}
+Action read_leave(Fields& line, Types&) {
+  return Module{.name = line.text("leave"), .enter = false};
+}
+
+Action read_exclude(Fields& line, Types&) {
+  const std::string edge = line.text("exclude");
+  if (edge != "begin" && edge != "end") line.expected("exclude", "\"begin\" or \"end\"");
+  return Exclude{.begin = edge == "begin"};
+}
+
+Action read_call(Fields& line, Types&) {
+  return Call{.code = line.number("call"), .in = line.numbers("in"), .out = line.numbers("out")};
+}
+
+Action read_backward(Fields& line, Types&) {
+  return Backward{.roots = line.numbers("backward"),
+                  .inputs = line.numbers_or_none("inputs"),
+                  .out = line.numbers_or_none("out"),
+                  .retain_graph = line.flag("retain_graph", false),
+                  .create_graph = line.flag("create_graph", false)};
+}
+
+Action read_record_use(Fields& line, Types&) {
+  return RecordUse{.slot = line.number("record_use"), .stream = line.number("stream")};
+}
+
+Action read_stream(Fields& line, Types&) { return SetStream{.stream = line.number("stream")}; }
+
+Action read_sync(Fields& line, Types&) {
+  const std::vector<std::uint32_t> streams = line.numbers("sync");
+  if (streams.size() != 2) line.expected("sync", "[from, to]");
+  return Sync{.from = streams[0], .to = streams[1]};
+}
+
+Action read_raise(Fields& line, Types&) { return Raise{.message = line.text("raise")}; }
+Action read_move(Fields& line, Types&) { return Move{.global = line.number("move")}; }
+
+struct StatementKind {
+  std::string_view key;
+  Action (*read)(Fields&, Types&);
+};
+
+// The key that tells what a line is; record_use has a "stream", too, and so comes before it.
+constexpr std::array<StatementKind, 15> kStatements = {{{"op", read_op},
+                                                        {"view", read_view},
+                                                        {"node", read_node},
+                                                        {"save", read_save},
+                                                        {"free", read_free},
+                                                        {"enter", read_enter},
+                                                        {"leave", read_leave},
+                                                        {"exclude", read_exclude},
+                                                        {"call", read_call},
+                                                        {"backward", read_backward},
+                                                        {"record_use", read_record_use},
+                                                        {"stream", read_stream},
+                                                        {"sync", read_sync},
+                                                        {"raise", read_raise},
+                                                        {"move", read_move}}};
+
+template <class Kind>
+Kind read_kind(Fields& line, std::initializer_list<std::pair<std::string_view, Kind>> kinds) {
+  const std::string text = line.text("kind");
+  std::string names;
+  for (const auto& [name, kind] : kinds) {
+    if (text == name) return kind;
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  line.expected("kind", "one of " + names);
+}
+
+Global read_global(Fields& line, Types& types) {
+  Global global;
+  global.kind = read_kind<GlobalKind>(line, {{"parameter", GlobalKind::kParameter},
+                                             {"buffer", GlobalKind::kBuffer},
+                                             {"input", GlobalKind::kInput}});
+  global.name = line.text("name");
+  global.type = types.intern(line.layout());
+  global.requires_grad = line.flag("grad", false);
+  if (line.has("alias")) global.alias = line.number("alias");
+  global.line = static_cast<std::uint32_t>(line.line());
+  return global;
+}
+
+Code read_code(Fields& line) {
+  Code code;
+  code.kind = read_kind<CodeKind>(
+      line,
+      {{"main", CodeKind::kMain}, {"segment", CodeKind::kSegment}, {"body", CodeKind::kBody}});
+  if (line.has("name")) code.name = line.text("name");
+  code.arguments = line.numbers_or_none("arguments");
+  code.saved = line.numbers_or_none("saved");
+  if (line.has("results")) code.results = line.numbers("results", /*nulls=*/true);
+  code.line = static_cast<std::uint32_t>(line.line());
+  return code;
+}
+
+ProgramHeader read_header(Fields& line) {
+  if (!line.has("ferry") || line.text("ferry") != "program") {
+    line.fail("expected the header of a program: {\"ferry\":\"program\",\"schema\":1,\"name\":…}");
+  }
+  if (line.integer("schema") != kSchema) line.expected("schema", "1");
+  ProgramHeader header;
+  header.name = line.text("name");
+  if (const Json* about = line.find("about")) {
+    if (!about->is_object()) line.expected("about", "an object of strings");
+    for (const auto& item : about->items()) {
+      if (!item.value().is_string()) line.expected("about", "an object of strings");
+      header.about.emplace_back(item.key(), item.value().get<std::string>());
+    }
+  }
+  return header;
+}
+
+// Line after line into a program.
+class Reader {
+ public:
+  explicit Reader(const std::string& file) : file_(file) {}
+
+  void take(std::string_view text, std::uint64_t number) {
+    const Json json = parse_json(text, file_, number);
+    Fields line(json, file_, number);
+    if (!started_) {
+      ProgramHeader header = read_header(line);
+      program_.name = std::move(header.name);
+      program_.about = std::move(header.about);
+      started_ = true;
+    } else if (line.has("global")) {
+      if (!program_.codes.empty()) line.fail("expected the globals before the first code");
+      expect_number(line, "global", program_.globals.size());
+      program_.globals.push_back(read_global(line, types_));
+    } else if (line.has("code")) {
+      expect_number(line, "code", program_.codes.size());
+      program_.codes.push_back(read_code(line));
+      if (program_.codes.back().kind == CodeKind::kMain) take_main(line);
+    } else {
+      take_statement(line, number);
+    }
+    line.finish();
+  }
+
+  Program result(std::uint64_t lines) {
+    if (!started_) throw InputError(file_, 1, "expected the header of a program, found nothing");
+    if (!has_main_) throw InputError(file_, lines, "expected a code of kind main before the end");
+    return std::move(program_);
+  }
+
+ private:
+  static void expect_number(Fields& line, std::string_view key, std::size_t number) {
+    if (line.integer(key) != static_cast<std::int64_t>(number)) {
+      line.expected(key, "the next number, " + std::to_string(number));
+    }
+  }
+
+  void take_main(Fields& line) {
+    if (has_main_) line.expected("kind", "segment or body: there is a main already");
+    has_main_ = true;
+    program_.main = static_cast<CodeId>(program_.codes.size() - 1);
+  }
+
+  void take_statement(Fields& line, std::uint64_t number) {
+    if (program_.codes.empty()) line.fail("expected a global or a code before the first statement");
+    for (const StatementKind& kind : kStatements) {
+      if (!line.has(kind.key)) continue;
+      program_.codes.back().statements.push_back(
+          {.action = kind.read(line, types_), .line = static_cast<std::uint32_t>(number)});
+      return;
+    }
+    line.fail("expected a global, a code or a statement");
+  }
+
+  const std::string& file_;
+  Program program_;
+  Types types_{program_.types};
+  bool started_ = false;
+  bool has_main_ = false;
+};
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+}  // namespace
+
+Program read_program(std::istream& in, const std::string& file) {
+  Reader reader(file);
+  std::string text;
+  std::uint64_t number = 0;
+  while (std::getline(in, text)) {
+    ++number;
+    if (!is_blank(text)) reader.take(text, number);
+  }
+  if (in.bad()) throw InputError(file, number + 1, "cannot read on");
+  return reader.result(std::max<std::uint64_t>(number, 1));
+}
+
+Program read_program(const std::filesystem::path& path) {
+  std::ifstream in = open_file(path);
+  return read_program(in, path.string());
+}
+
+Program load_program(const std::filesystem::path& path) {
+  Program program = read_program(path);
+  check_program(program, path.string());
+  return program;
+}
+
+ProgramHeader read_program_header(const std::filesystem::path& path) {
+  std::ifstream in = open_file(path);
+  const std::string file = path.string();
+  std::string text;
+  std::uint64_t number = 1;
+  while (std::getline(in, text) && is_blank(text)) ++number;
+  const Json json = parse_json(text, file, number);
+  Fields line(json, file, number);
+  ProgramHeader header = read_header(line);
+  line.finish();
+  return header;
+}
+
+}  // namespace ferry

@@ -1,0 +1,13 @@
+// Reads a whole file; what cannot be read is an InputError with its name and the cause.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace ferry {
+
+std::ifstream open_file(const std::filesystem::path& path);
+std::string read_file(const std::filesystem::path& path);
+
+}  // namespace ferry

@@ -1,0 +1,231 @@
+"""Captures one training step of a PyTorch module as a program file, without allocating anything.
+
+    python -m ferry.capture gpt2 -o gpt2.jsonl
+    python -m ferry.capture llama3-8b --batch 2 --tokens 4096 -o llama.jsonl
+    python -m ferry.capture my_package.my_model:step -o mine.jsonl
+
+SPEC is a preset or `module.path:function`. The function takes no arguments, runs where tensors are
+fake (so it may build a model of any size), and returns (module, inputs, loss function): inputs are
+a tuple of arguments or a dict of keywords, the loss function makes a scalar of the module's output.
+
+From Python: `ferry.capture.capture(module, inputs, loss_fn, name="mine").write("mine.jsonl")`. The
+module may be a real one: it is copied to fake tensors and stays as it is.
+
+Not captured: optimizer steps; models that checkpoint by themselves; backward formulas that keep
+tensors outside save_for_backward. Values are never known, so a model that branches on them fails.
+"""
+
+import argparse
+import contextlib
+import copy
+import gc
+import importlib
+import logging
+import os
+import sys
+
+from .program import ProgramError
+
+
+class CaptureError(Exception):
+    """The step cannot be captured; the message says why."""
+
+
+def capture(module, inputs, loss_fn, name="program", about=None):
+    """One forward and backward of loss_fn(module(*inputs)) as a ferry.program.Program."""
+    import torch
+    from .check import check
+    from .lower import lower
+
+    mode = fake_mode_of(module)
+    module, inputs = _to_fakes(mode, module, inputs)
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()  # or a cycle's tensors would die whenever the collector happens to run
+    try:
+        trace, table, kept = _run(mode, module, inputs, loss_fn)
+    finally:
+        if collecting:
+            gc.enable()
+    about = {**(about or {}), "torch": torch.__version__.split("+")[0]}
+    return check(lower(trace, table, kept, name, about))
+
+
+def fake_mode_of(module):
+    """The mode that the module's tensors were made under, or a new one."""
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    for tensor in [*module.parameters(), *module.buffers()]:
+        if isinstance(tensor, FakeTensor):
+            return tensor.fake_mode
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def _to_fakes(mode, module, inputs):
+    import torch
+    from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensor
+    from torch.utils._pytree import tree_map_only
+
+    tensors = [*module.parameters(), *module.buffers()]
+    if not all(isinstance(tensor, FakeTensor) for tensor in tensors):
+        with FakeCopyMode(mode):
+            module = copy.deepcopy(module)
+    def fake(tensor):
+        return tensor if isinstance(tensor, FakeTensor) else mode.from_tensor(tensor)
+    return module, tree_map_only(torch.Tensor, fake, inputs)
+
+
+def _run(mode, module, inputs, loss_fn):
+    import torch
+    from .kernels import GpuKernels
+    from .trace import Results, Trace
+
+    trace = Trace()
+    fixed = _fixed_tensors(module, inputs)
+    for _, _, tensor in fixed:
+        trace.ref(tensor)
+    with contextlib.ExitStack() as stack:
+        for scope in (mode, trace, torch.enable_grad(), Results(trace), GpuKernels(),
+                      _module_boundaries(trace, module),
+                      torch.autograd.graph.saved_tensors_hooks(trace.pack, trace.unpack)):
+            stack.enter_context(scope)
+        loss = _loss(module, inputs, loss_fn)
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            raise CaptureError("expected the loss function to return a tensor of one element")
+        if loss.grad_fn is None:
+            raise CaptureError("the loss does not depend on anything that requires a gradient")
+        kept = trace.alive()
+        trace.finish_forward(loss)
+        loss.backward()
+    return trace, _table(trace, fixed), kept
+
+
+def _loss(module, inputs, loss_fn):
+    return loss_fn(module(**inputs) if isinstance(inputs, dict) else module(*inputs))
+
+
+def _fixed_tensors(module, inputs):
+    """(kind, name, tensor) of everything that is there before the step."""
+    from torch.utils._pytree import tree_flatten_with_path
+    import torch
+
+    fixed = [("parameter", name, tensor)
+             for name, tensor in module.named_parameters(remove_duplicate=False)]
+    fixed += [("buffer", name, tensor)
+              for name, tensor in module.named_buffers(remove_duplicate=False)]
+    for path, leaf in tree_flatten_with_path(inputs)[0]:
+        if isinstance(leaf, torch.Tensor):
+            keys = [str(getattr(key, "key", getattr(key, "idx", key))) for key in path]
+            fixed.append(("input", ".".join(keys if isinstance(inputs, dict)
+                                            else ["input", *keys]), leaf))
+    return fixed
+
+
+def _table(trace, fixed):
+    from .lower import Globals
+
+    table = Globals(trace)
+    for kind, name, tensor in fixed:
+        table.add(kind, name, trace.ref(tensor), tensor.requires_grad and tensor.is_leaf)
+    for number, ref in enumerate(trace.constants):
+        table.add("buffer", f"constant.{number}", ref)
+    return table
+
+
+@contextlib.contextmanager
+def _module_boundaries(trace, module):
+    from .trace import ModuleEvent
+
+    def hook(key, name):
+        def record(*_):
+            if trace.sink is trace.events:
+                trace.events.append(ModuleEvent(trace.count(), key, name))
+        return record
+
+    handles = []
+    for name, part in module.named_modules():
+        if name:
+            handles.append(part.register_forward_pre_hook(hook("enter", name), prepend=True))
+            handles.append(part.register_forward_hook(hook("leave", name)))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def build(spec, **options):
+    """(name, module, inputs, loss function, about) of a preset or of `module.path:function`."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from . import presets
+
+    given = {key: value for key, value in options.items() if value is not None}
+    if spec in presets.NAMES:
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            return spec, *presets.build(spec, **given)
+    where, colon, function = spec.partition(":")
+    if not (where and colon and function):
+        raise CaptureError(f"expected {', '.join(presets.NAMES)} or module.path:function, "
+                           f"not {spec!r}")
+    if given:
+        raise CaptureError(f"--{next(iter(given))} is for presets only")
+    sys.path.insert(0, os.getcwd())
+    try:
+        make = getattr(importlib.import_module(where), function)
+    except (ImportError, AttributeError) as error:
+        raise CaptureError(f"cannot import {spec}: {error}") from error
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        made = make()
+    if not (isinstance(made, tuple) and len(made) == 3):
+        raise CaptureError(f"expected {spec} to return (module, inputs, loss function)")
+    return function, *made, {"model": spec}
+
+
+def positive(text):
+    value = int(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError("expected a positive number")
+    return value
+
+
+def probability(text):
+    value = float(text)
+    if not 0.0 <= value < 1.0:
+        raise argparse.ArgumentTypeError("expected a probability below 1")
+    return value
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m ferry.capture",
+                                     description="Writes one training step as a program file.")
+    parser.add_argument("spec", metavar="SPEC", help="gpt2, llama3-8b or module.path:function")
+    parser.add_argument("-o", dest="path", metavar="FILE", required=True)
+    parser.add_argument("--name", help="of the program; default: the preset or the function")
+    parser.add_argument("--batch", type=positive, help="of a preset")
+    parser.add_argument("--tokens", type=positive, help="of a preset: per sequence")
+    parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), help="of a preset")
+    parser.add_argument("--dropout", type=probability, help="of a preset; default 0")
+    options = parser.parse_args(arguments)
+    logging.disable(logging.ERROR)  # torch logs what a fake op raised; the message below says it
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        print(f"ferry.capture: torch is missing: {error}", file=sys.stderr)
+        return 7
+    try:
+        name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
+                                   dtype=options.dtype, dropout=options.dropout)
+        capture(*step, name=options.name or name, about=about).write(options.path)
+    except ImportError as error:
+        print(f"ferry.capture: {options.spec} needs a package: {error}", file=sys.stderr)
+        return 7
+    except Exception as error:  # whatever the user's model raised on fake tensors
+        ours = isinstance(error, (CaptureError, ProgramError))
+        kind = "" if ours else f"{type(error).__name__}: "
+        print(f"ferry.capture: {options.spec}: {kind}{error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""What an op costs: FLOPs, bytes read, bytes written.
+
+FLOPs are PyTorch's own formulas (torch.utils.flop_counter): matmuls, convolutions, attention. They
+count causal attention in full. Everything else is bound by bandwidth: bytes of the distinct
+elements of its tensor arguments and results. Ops that look at a part of an argument only, or at
+nothing but its shape, are listed by name below; a gather reads as much as it returns.
+"""
+
+import torch
+from torch.utils.flop_counter import flop_registry
+
+SHAPE_ONLY = {
+    "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like",
+    "new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided", "lift_fresh",
+}
+WRITES_NOTHING = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
+OVERWRITES = {"copy_", "zero_", "fill_", "normal_", "uniform_", "bernoulli_", "random_",
+              "exponential_"}
+GATHERS = {"embedding", "index_select", "gather", "nll_loss_forward"}  # from the first argument
+NOT_READ = {"nll_loss_backward": (1,)}  # its `self` gives the shape
+
+
+def distinct_bytes(tensor):
+    count = 1
+    for size, stride in zip(tensor.shape, tensor.stride()):
+        count *= size if stride or size == 0 else 1
+    return count * tensor.element_size()
+
+
+def cost(func, args, kwargs, result, inputs, written, fresh):
+    """(flops, read, written) of one call. `inputs`, `fresh`: tensors; `written`: of `inputs`."""
+    packet = func._overloadpacket
+    flops = 0
+    if packet in flop_registry:
+        flops = int(flop_registry[packet](*args, **kwargs, out_val=result))
+    name = packet.__name__
+    writes = sum(map(distinct_bytes, fresh)) + sum(distinct_bytes(inputs[i]) for i in written)
+    skipped = set(NOT_READ.get(name, ())) | (set(written) if name in OVERWRITES else set())
+    reads = [distinct_bytes(t) for i, t in enumerate(inputs) if i not in skipped]
+    if name in SHAPE_ONLY:
+        reads = []
+    elif name in GATHERS and reads and fresh:
+        rows = sum(t.numel() for t in inputs[1:2]) * inputs[0].element_size()
+        reads[0] = min(reads[0], rows if name == "nll_loss_forward" else distinct_bytes(fresh[0]))
+    return flops, sum(reads), 0 if name in WRITES_NOTHING else writes
+
+
+def tensors_of(func, args, kwargs):
+    """The tensor arguments of a call in order, and the positions of those that it writes."""
+    tensors, written = [], []
+    for position, argument in enumerate(func._schema.arguments):
+        value = args[position] if position < len(args) else kwargs.get(argument.name)
+        info = argument.alias_info
+        for tensor in tensors_in(value):
+            if info is not None and info.is_write:
+                written.append(len(tensors))
+            tensors.append(tensor)
+    return tensors, written
+
+
+def tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)

@@ -1,0 +1,304 @@
+"""Makes a program of a trace.
+
+One slot per window on a storage: the op that makes a storage gives it its first slot, and a `view`
+statement follows where another window is first used. A death frees all slots of a storage. Edges
+have slots of their own, one per output of a node. Bodies number their slots from the number of
+globals upward (arguments, saved, the rest in order), so that equal nodes share one code.
+"""
+
+import torch
+
+from .program import Code, Program, ProgramError, end_bytes, json_line, type_fields
+from .trace import DeathEvent, DropEvent, ModuleEvent, OpEvent, PackEvent, Ref
+
+# Dtypes without a name in the file take one of their size.
+DTYPES = {
+    torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16",
+    torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8",
+    torch.uint8: "u8", torch.bool: "bool", torch.uint64: "i64", torch.uint32: "i32",
+    torch.uint16: "i16", torch.complex64: "f64", torch.complex32: "f32",
+    torch.float8_e4m3fn: "f8", torch.float8_e5m2: "f8",
+    torch.float8_e4m3fnuz: "f8", torch.float8_e5m2fnuz: "f8",
+}
+
+
+def type_of(ref):
+    if ref.dtype not in DTYPES:
+        raise ProgramError(f"dtype {ref.dtype} has no name in a program file")
+    return type_fields(DTYPES[ref.dtype], ref.shape, ref.strides, ref.offset)
+
+
+class Globals:
+    """The table of globals, and where storages of theirs are found."""
+
+    def __init__(self, trace):
+        self.lines, self.slots, self.bases = [], {}, {}
+        self.bytes = trace.storage_bytes
+
+    def add(self, kind, name, ref, grad=False):
+        number = len(self.lines)
+        fields = type_of(ref)
+        if ref.storage not in self.bases and end_bytes(fields) < self.bytes[ref.storage]:
+            itemsize = ref.dtype.itemsize  # a window: the global is the whole storage
+            fields = type_fields(DTYPES[ref.dtype], [self.bytes[ref.storage] // itemsize])
+        line = {"global": number, "kind": kind, "name": name, **fields}
+        if grad:
+            line["grad"] = True
+        if ref.storage in self.bases:
+            line["alias"] = self.bases[ref.storage]
+        self.lines.append(line)
+        self.bases.setdefault(ref.storage, number)
+        if fields == type_of(ref):
+            self.slots.setdefault(ref, number)
+        self.slots.setdefault(("leaf", ref), number)
+
+
+class Frame:
+    """The statements of one code, and the slots that they have given out."""
+
+    def __init__(self, trace, table):
+        self.trace, self.table = trace, table
+        self.statements = []
+        self.next = len(table.lines)
+        self.slots, self.bases, self.owned = {}, {}, {}
+        self.dying = []
+
+    def new(self):
+        self.next += 1
+        return self.next - 1
+
+    def emit(self, line):
+        if self.dying:
+            dying, self.dying = sorted(self.dying), []
+            self.statements.append({"free": dying})
+        self.statements.append(line)
+
+    def own(self, ref, slot):
+        self.slots.setdefault(ref, slot)
+        self.bases.setdefault(ref.storage, slot)
+        self.owned.setdefault(ref.storage, []).append(slot)
+
+    def slot(self, ref, who):
+        if ref in self.slots:
+            return self.slots[ref]
+        if ref in self.table.slots:
+            return self.table.slots[ref]
+        base = self.bases.get(ref.storage, self.table.bases.get(ref.storage))
+        if base is None:
+            raise ProgramError(
+                f"{who} uses a tensor that it was not given: neither a gradient, nor saved with "
+                "save_for_backward, nor made here, nor a parameter, buffer or input (a model that "
+                "checkpoints by itself cannot be captured)")
+        slot = self.new()
+        self.emit({"view": slot, "of": base, **type_of(ref)})
+        self.own(ref, slot)
+        return slot
+
+    def output(self, ref):
+        slot, fields = self.new(), type_of(ref)
+        size = self.trace.storage_bytes[ref.storage]
+        if end_bytes(fields) == size:
+            self.own(ref, slot)
+        else:  # a window on what the op made
+            shape = (size // ref.dtype.itemsize,)
+            fields = type_fields(DTYPES[ref.dtype], shape)
+            self.own(Ref(ref.storage, ref.dtype, shape, (1,), 0), slot)
+        return {"slot": slot, **fields}
+
+    def op(self, event):
+        inputs = [self.slot(ref, event.name) for ref in event.inputs]
+        outputs = [self.output(ref) for ref in event.outputs]
+        line = {"op": event.name, "in": inputs, "out": outputs}
+        if event.writes:
+            line["writes"] = list(event.writes)
+        for key, value in zip(("flops", "read", "written"), event.costs):
+            if value:
+                line[key] = value
+        self.emit(line)
+
+    def death(self, event):
+        self.dying += self.owned.pop(event.storage, [])
+        self.bases.pop(event.storage, None)
+
+
+def lower(trace, table, kept, name, about):
+    """`kept`: storages that outlive forward. Returns the Program."""
+    forward = _Forward(trace, table)
+    forward.run()
+    first = len(table.lines)
+    results = [forward.edge(*trace.root)]
+    for storage in kept:
+        if storage in forward.frame.bases and storage not in table.bases:
+            results.append(forward.frame.bases[storage])
+    outputs = list(range(first, first + len(results)))
+    main = [{"call": 1, "in": [], "out": outputs}, {"backward": [outputs[0]]}]
+    codes = [Code({"code": 0, "kind": "main"}, main)]
+    codes.append(Code({"code": 1, "kind": "segment", "name": "forward", "arguments": [],
+                       "results": results}, forward.frame.statements))
+    return Program(name, about, table.lines, codes + forward.codes)
+
+
+class _Forward:
+    """The segment `forward`: nodes are placed by their number, between the events."""
+
+    def __init__(self, trace, table):
+        self.trace, self.table = trace, table
+        self.frame = Frame(trace, table)
+        self.codes, self.code_of = [], {}
+        self.edges, self.ids = {}, {}  # (node, output) → slot; node → its id in the file
+        self.packs = {}  # node → its packs, in order
+        for number, (node, _) in enumerate(trace.packs):
+            self.packs.setdefault(node, []).append(number)
+        self._choose_nodes()
+
+    def _choose_nodes(self):
+        """Nodes that backward runs, nodes that save something, and what lies behind these."""
+        live, todo = set(), [self.trace.root[0], *self.packs]
+        self.outputs = {}  # node → how many outputs are used
+        self.last_consumer = {}
+        while todo:
+            number = todo.pop()
+            if number in live:
+                continue
+            live.add(number)
+            for edge in self._edges_of(number):
+                if isinstance(edge, Ref):
+                    continue
+                self.outputs[edge[0]] = max(self.outputs.get(edge[0], 0), edge[1] + 1)
+                last = max(self.last_consumer.get(edge[0], -1), number)
+                self.last_consumer[edge[0]] = last
+                todo.append(edge[0])
+        node, output = self.trace.root
+        self.outputs[node] = max(self.outputs.get(node, 0), output + 1)
+        self.waiting = sorted(live, reverse=True)
+
+    def _edges_of(self, number):
+        """The edges that lead somewhere: not None, and of leaves those that are globals."""
+        node = self.trace.nodes.get(number)
+        edges = [] if node is None else node.edges
+        return [e for e in edges if e is not None and not self._is_lost_leaf(e)]
+
+    def _is_lost_leaf(self, edge):
+        return isinstance(edge, Ref) and ("leaf", edge) not in self.table.slots
+
+    def edge(self, node, output):
+        if (node, output) not in self.edges:
+            raise ProgramError(f"node {node} of the graph is used before it was made, or after it "
+                               "died: this model's graph cannot be told from its sequence numbers")
+        return self.edges[node, output]
+
+    def run(self):
+        at = 0
+        while at < len(self.trace.events):
+            event = self.trace.events[at]
+            at += 1
+            if isinstance(event, PackEvent):
+                self._place_before(event.made, self.trace.packs[event.pack][0])
+                at = self._save(at - 1)
+            elif isinstance(event, OpEvent):
+                self._place_before(event.made)
+                self.frame.op(event)
+            elif isinstance(event, ModuleEvent):
+                self._place_before(event.made)
+                self.frame.emit({event.key: event.name})
+            elif isinstance(event, DeathEvent):
+                self.frame.death(event)
+            elif isinstance(event, DropEvent):
+                self._drop(self.trace.packs[event.pack][0])
+        self._place_before(float("inf"))
+
+    def _place_before(self, made, but=None):
+        """Places the nodes that were made by now, `but` the one that is about to save."""
+        while self.waiting and self.waiting[-1] < made:
+            number = self.waiting.pop()
+            if number != but:
+                self._make_node(number, [])
+            elif not self.waiting or self.waiting[-1] >= made:
+                self.waiting.append(number)
+                return
+            else:
+                self.waiting.insert(-1, number)
+
+    def _save(self, at):
+        """The run of packs of one node that starts at event `at`; returns where it ends."""
+        events, packs = self.trace.events, self.trace.packs
+        node = packs[events[at].pack][0]
+        slots = []
+        while at < len(events) and isinstance(events[at], PackEvent) \
+                and packs[events[at].pack][0] == node:
+            slots.append(self.frame.slot(packs[events[at].pack][1], "a saved tensor"))
+            at += 1
+        if node in self.ids:
+            self.frame.emit({"save": self.ids[node], "slots": slots})
+        else:
+            self.waiting.remove(node)
+            self._make_node(node, slots)
+        return at
+
+    def _make_node(self, number, saved):
+        node = self.trace.nodes.get(number)
+        name = node.name if node else "Unknown"
+        inputs = []
+        for edge in self._edges_of(number):
+            inputs.append(self.table.slots["leaf", edge] if isinstance(edge, Ref)
+                          else self.edge(*edge))
+        outputs = [self.frame.new() for _ in range(self.outputs.get(number, 1))]
+        for at, slot in enumerate(outputs):
+            self.edges[number, at] = slot
+        self.ids[number] = len(self.ids)
+        line = {"node": name, "id": self.ids[number], "in": inputs, "out": outputs}
+        if saved:
+            line["saved"] = saved
+        line["body"] = self._body(number, name, len(outputs), len(inputs))
+        self.frame.emit(line)
+
+    def _drop(self, node):
+        """A node died in forward: so do the slots that hold it, and what only it held."""
+        todo = [node]
+        while todo:
+            node = todo.pop()
+            if node not in self.ids or self.last_consumer.get(node, -1) > max(self.ids):
+                continue
+            slots = [self.edges.pop((node, at)) for at in range(self.outputs.get(node, 1))
+                     if (node, at) in self.edges]
+            self.frame.dying += slots
+            parents = [e[0] for e in self._edges_of(node) if slots and not isinstance(e, Ref)]
+            todo += [p for p in parents if p not in self.packs and p not in self.trace.bodies]
+
+    def _body(self, number, name, arguments, results):
+        """The number of the code that this node runs in backward; equal ones are one."""
+        code = _body(self.trace, self.table, number, name, self.packs.get(number, []), arguments,
+                     [not (e is None or self._is_lost_leaf(e))
+                      for e in (self.trace.nodes[number].edges if results else [])])
+        key = json_line([code.signature, code.statements])
+        if key not in self.code_of:
+            self.code_of[key] = len(self.codes) + 2
+            code.signature = {"code": self.code_of[key], **code.signature}
+            self.codes.append(code)
+        return self.code_of[key]
+
+
+def _body(trace, table, number, name, packs, arguments, wanted):
+    """`wanted`: for each edge of the node, whether it leads somewhere."""
+    frame = Frame(trace, table)
+    body = trace.bodies.get(number)
+    argument_slots = [frame.new() for _ in range(arguments)]
+    saved_slots = [frame.new() for _ in packs]
+    results = [None for is_wanted in wanted if is_wanted]
+    if body is not None:
+        for slot, ref in zip(argument_slots, body.arguments):
+            if ref is not None:
+                frame.own(ref, slot)
+        for slot, pack in zip(saved_slots, packs):
+            if pack in body.saved:
+                frame.own(body.saved[pack], slot)
+        for event in body.events:
+            if isinstance(event, OpEvent):
+                frame.op(event)
+            elif isinstance(event, DeathEvent):
+                frame.death(event)
+        refs = [ref for ref, is_wanted in zip(body.results, wanted) if is_wanted]
+        results = [None if ref is None else frame.slot(ref, name) for ref in refs]
+    signature = {"kind": "body", "name": name, "arguments": argument_slots,
+                 "saved": saved_slots, "results": results}
+    return Code(signature, frame.statements)

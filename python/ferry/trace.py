@@ -1,0 +1,284 @@
+"""What happened in one training step, as a list of events. `ferry.lower` makes a program of it.
+
+A tensor is seen as a `Ref`: a storage's number and a window on it. Storages are numbered as they
+come and forgotten as they die, so nothing here depends on an address. The trace keeps no tensor
+alive: a storage dies when the model drops it, and that is an event, too. So `pack` keeps only a
+description of what it is given, and `unpack` makes a fresh fake tensor.
+
+Two things tell which node an event belongs to. In forward PyTorch counts nodes (the sequence
+number): the node under construction when something is packed is the last one counted, and a node
+was made before an event if its number is below the event's count. In backward a hook before and
+one after each node bound its body; what runs between nodes (the sum of gradients, AccumulateGrad)
+is not recorded: whoever interprets the program does it.
+"""
+
+import weakref
+from typing import NamedTuple
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .costs import SHAPE_ONLY, cost, tensors_in, tensors_of
+from .program import ProgramError
+
+LEAF = "torch::autograd::AccumulateGrad"
+sequence_number = torch._C._autograd._get_sequence_nr
+
+
+class Ref(NamedTuple):
+    storage: int
+    dtype: torch.dtype
+    shape: tuple
+    strides: tuple
+    offset: int
+
+
+class OpEvent(NamedTuple):
+    made: int  # nodes made before it
+    name: str
+    inputs: list
+    outputs: list
+    writes: list
+    costs: tuple
+
+
+class PackEvent(NamedTuple):
+    made: int
+    pack: int
+
+
+class ModuleEvent(NamedTuple):
+    made: int
+    key: str  # enter or leave
+    name: str
+
+
+class DeathEvent(NamedTuple):
+    storage: int
+
+
+class DropEvent(NamedTuple):
+    pack: int  # its node died without running
+
+
+class Node:
+    """A node of the graph: `edges` are None, a leaf's Ref, or (node, output number)."""
+
+    def __init__(self, name, edges):
+        self.name, self.edges = name, edges
+
+
+class Body:
+    """One run of a node in backward."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.saved = {}  # number of the pack → Ref
+        self.results = []
+        self.events = []
+        self.held = {}  # unpacked tensors: a node holds them while it runs
+
+
+class Packed:
+    """What autograd holds in place of a saved tensor."""
+
+    __slots__ = ("number", "ref", "bytes", "device", "watch", "__weakref__")
+
+    def __init__(self, number, ref, storage_bytes, device):
+        self.number, self.ref, self.bytes, self.device = number, ref, storage_bytes, device
+
+
+class Trace(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.start = sequence_number()
+        self.events = []  # of forward
+        self.sink = self.events  # where events go now; None: nowhere
+        self.open = None  # (node, Body) while a node runs
+        self.storage_bytes = []  # by number
+        self.bodies = {}  # node → Body
+        self.nodes = {}  # node → Node
+        self.packs = []  # [node, Ref]
+        self.constants = []  # Refs of what was there before, but is no parameter, buffer or input
+        self.root = None  # the loss's (node, output number)
+        self._alive = {}  # address of a living storage → (number, weak reference)
+        self._watches = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        if self.sink is not None:
+            self._record(func, args, kwargs, result)
+        return result
+
+    def _record(self, func, args, kwargs, result):
+        inputs, written = tensors_of(func, args, kwargs)
+        name = func._overloadpacket.__name__
+        if name in SHAPE_ONLY:
+            inputs, written = [], []
+        refs = [self.known(tensor) for tensor in inputs]
+        fresh = [tensor for tensor in tensors_in(result) if not self.knows(tensor)]
+        fresh = {self.ref(tensor).storage: tensor for tensor in reversed(fresh)}  # each once
+        fresh = list(fresh.values())[::-1]
+        if not fresh and not written:
+            return  # a view, or a look at a shape
+        costs = cost(func, args, kwargs, result, inputs, written, fresh)
+        outputs = [self.ref(tensor) for tensor in fresh]
+        label = f"{func.namespace}.{name}"
+        self.sink.append(OpEvent(self.count(), label, refs, outputs, written, costs))
+
+    def count(self):
+        return sequence_number() - self.start
+
+    # Storages.
+
+    def knows(self, tensor):
+        return tensor.untyped_storage()._cdata in self._alive
+
+    def known(self, tensor):
+        """The Ref of an argument; where forward meets a storage that nobody made, a constant's."""
+        is_new = not self.knows(tensor)
+        ref = self.ref(tensor)
+        if is_new and self.sink is self.events:
+            self.constants.append(ref)
+        return ref
+
+    def ref(self, tensor):
+        storage = tensor.untyped_storage()
+        address = storage._cdata
+        if address not in self._alive:
+            number = len(self.storage_bytes)
+            self.storage_bytes.append(storage.nbytes())
+            watch = weakref.ref(storage, lambda _: self._died(address, number))
+            self._alive[address] = (number, watch)
+        number = self._alive[address][0]
+        return Ref(number, tensor.dtype, tuple(map(int, tensor.shape)),
+                   tuple(map(int, tensor.stride())), int(tensor.storage_offset()))
+
+    def _died(self, address, number):
+        del self._alive[address]
+        if self.sink is not None:
+            self.sink.append(DeathEvent(number))
+
+    def alive(self):
+        """Numbers of the storages that live now, in order."""
+        return sorted(number for number, _ in self._alive.values())
+
+    # Saved tensors.
+
+    def pack(self, tensor):
+        number = len(self.packs)
+        packed = Packed(number, self.known(tensor), tensor.untyped_storage().nbytes(),
+                        tensor.device)
+        self.packs.append([self.count() - 1, packed.ref])
+        if self.sink is self.events:
+            self._watches[number] = weakref.ref(packed, lambda _: self._dropped(number))
+            self.events.append(PackEvent(self.count(), number))
+        return packed
+
+    def _dropped(self, number):
+        del self._watches[number]
+        if self.sink is self.events:
+            self.events.append(DropEvent(number))
+
+    def unpack(self, packed):
+        if self.open is None:
+            return self._fresh(packed)
+        node, body = self.open
+        if packed.number not in body.saved:
+            self._belongs(packed.number, node)
+            body.held[packed.number] = self._fresh(packed)
+            body.saved[packed.number] = self.ref(body.held[packed.number])
+        return body.held[packed.number]
+
+    def _belongs(self, pack, node):
+        """The node that unpacks is the one that packed. CopySlices wraps a node made before it, and
+        runs as that one; any other node made later takes what was saved for another."""
+        if node > self.packs[pack][0] and self.nodes[node].name != "CopySlices":
+            raise ProgramError(f"{self.nodes[node].name} unpacks what another node saved: a model "
+                               "that checkpoints by itself cannot be captured")
+        self.packs[pack][0] = node
+
+    def _fresh(self, packed):
+        sink, self.sink = self.sink, None
+        ref = packed.ref
+        items = -(-packed.bytes // ref.dtype.itemsize)
+        with torch.no_grad():
+            flat = torch.empty(items, dtype=ref.dtype, device=packed.device)
+            tensor = flat.as_strided(ref.shape, ref.strides, ref.offset)
+        self.sink = sink
+        return tensor
+
+    # The graph.
+
+    def note(self, function):
+        """Takes down the graph from here backward: every node once."""
+        todo = [function]
+        while todo:
+            function = todo.pop()
+            node = self.number_of(function)
+            if node is None or node in self.nodes:
+                continue
+            edges = []
+            for child, output in function.next_functions:
+                if child is None:
+                    edges.append(None)
+                elif child.name() == LEAF:
+                    edges.append(self.ref(child.variable))
+                else:
+                    edges.append((self.number_of(child), output))
+                    todo.append(child)
+            self.nodes[node] = Node(function.name().removeprefix("torch::autograd::"), edges)
+
+    def number_of(self, function):
+        if function.name() == LEAF:
+            return None
+        return function._sequence_nr() - self.start
+
+    def finish_forward(self, loss):
+        """Ends forward; hooks every node that backward will run."""
+        self.sink = None
+        self.note(loss.grad_fn)
+        self.root = (self.number_of(loss.grad_fn), loss.output_nr)
+        seen, todo = set(), [loss.grad_fn]
+        while todo:
+            function = todo.pop()
+            node = self.number_of(function)
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            function.register_prehook(self._entering(node))
+            function.register_hook(self._leaving(node))
+            todo.extend(child for child, _ in function.next_functions if child is not None)
+
+    def _entering(self, node):
+        def before(gradients):
+            body = Body([None if g is None else self.ref(g) for g in gradients])
+            self.bodies[node] = body
+            self.open, self.sink = (node, body), body.events
+        return before
+
+    def _leaving(self, node):
+        def after(results, _):
+            body = self.bodies[node]
+            body.results = [None if r is None else self.ref(r) for r in results]
+            self.open = self.sink = None
+            body.held.clear()
+        return after
+
+
+class Results(TorchFunctionMode):
+    """Notes the graph behind every result, so that a branch that dies in forward is known, too."""
+
+    def __init__(self, trace):
+        super().__init__()
+        self.trace = trace
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if self.trace.sink is self.trace.events:
+            for tensor in tensors_in(result):
+                if tensor.requires_grad and tensor.grad_fn is not None:
+                    self.trace.note(tensor.grad_fn)
+        return result

@@ -1,0 +1,58 @@
+// One GPU and its host, as scenarios/hardware/*.toml describe them.
+//
+// Rates are integers, bytes or floating-point operations a microsecond (1000 bytes a microsecond is
+// 1 GB/s), so that every duration is exact integer arithmetic. Peaks are the data sheets' dense
+// figures; `matmul_percent` and `memory_percent` say what share of them kernels reach. The link
+// has four rates, for the directions are not symmetric where both are busy. Not modelled: several
+// GPUs on one root port, clocks that fall under load.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "formats/program.h"
+
+namespace ferry {
+
+// Which units compute on a dtype: fp8; bf16 and fp16; fp32 (TF32 where there is such); fp64.
+enum class ComputeClass : std::uint8_t { kFp8, kHalf, kFp32, kFp64 };
+inline constexpr std::size_t kComputeClasses = 4;
+
+ComputeClass compute_class(DType dtype);  // integers and bool: as fp32
+
+struct Link {
+  std::int64_t h2d_alone = 0;  // bytes a microsecond, here and below
+  std::int64_t d2h_alone = 0;
+  std::int64_t h2d_both = 0;  // while the other direction is busy
+  std::int64_t d2h_both = 0;
+  std::int64_t latency_ns = 0;
+};
+
+struct Hardware {
+  std::string name;  // the file's
+  std::string description;
+  std::int64_t memory_bytes = 0;       // of the device
+  std::int64_t host_memory_bytes = 0;  // that may be pinned
+  std::array<std::int64_t, kComputeClasses> flops_per_us{};
+  std::int64_t memory_bytes_per_us = 0;
+  std::int64_t matmul_percent = 100;
+  std::int64_t memory_percent = 100;
+  std::int64_t kernel_min_ns = 0;  // no kernel is shorter
+  std::int64_t launch_ns = 0;      // host time to issue one
+  Link link;
+
+  std::int64_t flops_per_us_of(DType dtype) const {
+    return flops_per_us[static_cast<std::size_t>(compute_class(dtype))];
+  }
+};
+
+Hardware parse_hardware(std::string_view text, const std::string& file);
+Hardware read_hardware(const std::filesystem::path& path);
+Hardware find_hardware(const std::string& name_or_path);
+std::vector<Hardware> list_hardware();  // what ships, by name
+
+}  // namespace ferry

@@ -1,0 +1,30 @@
+#include "scenarios/roofline.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ferry {
+namespace {
+
+__extension__ typedef __int128 Wide;
+
+// amount / (rate × percent / 100), in ns, rounded up; `rate` is per microsecond.
+Wide duration_ns(Wide amount, std::int64_t rate, std::int64_t percent) {
+  const Wide below = Wide{rate} * percent;
+  return (amount * 1000 * 100 + below - 1) / below;
+}
+
+}  // namespace
+
+std::int64_t kernel_ns(const Op& op, DType compute, const Hardware& hardware) {
+  if (op.measured_ns > 0) return op.measured_ns;
+  const Wide bytes = Wide{op.read_bytes} + op.written_bytes;
+  const Wide computing =
+      duration_ns(op.flops, hardware.flops_per_us_of(compute), hardware.matmul_percent);
+  const Wide moving = duration_ns(bytes, hardware.memory_bytes_per_us, hardware.memory_percent);
+  const Wide longest = std::max({computing, moving, Wide{hardware.kernel_min_ns}, Wide{1}});
+  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(std::min(longest, kMost));
+}
+
+}  // namespace ferry

@@ -1,0 +1,18 @@
+// How long a kernel takes: the roofline (Williams, Waterman, Patterson, CACM 2009).
+//
+// The longer of computing and of moving bytes, at the share of the peaks that kernels reach, but at
+// least the hardware's shortest kernel; a measured time wins over all of it. Integers only, rounded
+// up once. Not modelled: caches, kernels that overlap, shapes that fill the device badly.
+#pragma once
+
+#include <cstdint>
+
+#include "formats/program.h"
+#include "scenarios/hardware.h"
+
+namespace ferry {
+
+// `compute` is the dtype that the operator multiplies in. At least 1.
+std::int64_t kernel_ns(const Op& op, DType compute, const Hardware& hardware);
+
+}  // namespace ferry

@@ -1,0 +1,58 @@
+#include "scenarios/scenario.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "formats/text_file.h"
+#include "scenarios/paths.h"
+#include "scenarios/toml_fields.h"
+#include "scenarios/units.h"
+
+namespace ferry {
+namespace {
+
+constexpr std::array<std::string_view, 5> kOptimizers = {"none", "sgd", "momentum", "adam",
+                                                         "adamw"};
+
+// A path in a scenario is relative to the scenario's own file; a name is a shipped thing's.
+std::string resolve(const std::string& name_or_path, const std::filesystem::path& scenario) {
+  const std::filesystem::path path(name_or_path);
+  if (name_or_path.find('/') == std::string::npos && !path.has_extension()) return name_or_path;
+  return path.is_absolute() ? name_or_path : (scenario.parent_path() / path).string();
+}
+
+}  // namespace
+
+Scenario parse_scenario(std::string_view text, const std::string& path) {
+  TomlFields file(text, path);
+  Scenario scenario;
+  scenario.name = std::filesystem::path(path).stem().string();
+  scenario.description = file.text_or("description", "");
+  scenario.program = resolve(file.text("program"), path);
+  scenario.hardware = resolve(file.text("hardware"), path);
+  if (file.has("budget")) {
+    scenario.budget_bytes = file.quantity("budget", parse_bytes);
+    if (*scenario.budget_bytes == 0) file.expected("budget", "more than 0");
+  }
+  scenario.policies = file.texts("policies");
+  const std::set<std::string> distinct(scenario.policies.begin(), scenario.policies.end());
+  if (distinct.size() != scenario.policies.size()) file.expected("policies", "each one once");
+  scenario.optimizer = file.text_or("optimizer", scenario.optimizer);
+  if (std::find(kOptimizers.begin(), kOptimizers.end(), scenario.optimizer) == kOptimizers.end()) {
+    file.expected("optimizer", "none, sgd, momentum, adam or adamw");
+  }
+  scenario.microbatches = file.integer_or("microbatches", 1, 1, 1'000'000);
+  file.finish();
+  return scenario;
+}
+
+Scenario read_scenario(const std::filesystem::path& path) {
+  return parse_scenario(read_file(path), path.string());
+}
+
+Scenario find_scenario(const std::string& name_or_path) {
+  return read_scenario(find_shipped("scenario", "plans", ".toml", name_or_path));
+}
+
+}  // namespace ferry

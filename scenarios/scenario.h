@@ -1,0 +1,38 @@
+// A scenario: program × hardware × policies × budget, a small TOML file.
+//
+//   description = "GPT-2 on a card that it does not fit"
+//   program = "gpt2"              # shipped, or a path beside this file
+//   hardware = "rtx4090"
+//   budget = "12GiB"              # of device memory; without it, all that the hardware has
+//   policies = ["keep", "offload"]
+//   optimizer = "adamw"           # none, sgd, momentum, adam or adamw
+//   microbatches = 4
+//
+// The reader judges the file alone: whether a program or a policy exists is for who runs it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry {
+
+struct Scenario {
+  std::string name;  // the file's
+  std::string description;
+  std::string program;   // a shipped name, or a path
+  std::string hardware;  // the same
+  std::optional<std::int64_t> budget_bytes;
+  std::vector<std::string> policies;
+  std::string optimizer = "none";
+  std::int64_t microbatches = 1;
+};
+
+Scenario parse_scenario(std::string_view text, const std::string& file);
+Scenario read_scenario(const std::filesystem::path& path);
+Scenario find_scenario(const std::string& name_or_path);  // in scenarios/plans
+
+}  // namespace ferry

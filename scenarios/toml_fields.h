@@ -1,0 +1,53 @@
+// One TOML file, read strictly: every key is taken once, with its type, or the file is refused with
+// its line. Keys of tables are written "link.latency". finish() refuses what nobody took.
+//
+// This wrapper keeps toml++ (slow to compile) in one source file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry {
+
+class TomlFields {
+ public:
+  // Throws InputError, here and below.
+  TomlFields(std::string_view text, std::string file);
+  static TomlFields open(const std::filesystem::path& path);
+
+  bool has(const std::string& key) const { return values_.contains(key); }
+  std::string text(const std::string& key);
+  std::string text_or(const std::string& key, std::string otherwise);
+  std::int64_t integer_or(const std::string& key, std::int64_t otherwise, std::int64_t least,
+                          std::int64_t most);
+  std::vector<std::string> texts(const std::string& key);  // a list of strings, not empty
+  // A string, or an integer, through a parser of scenarios/units.h.
+  std::int64_t quantity(const std::string& key, std::int64_t (*parse)(std::string_view));
+
+  void finish() const;
+  [[noreturn]] void expected(const std::string& key, const std::string& what) const;
+  const std::string& file() const { return file_; }
+
+ private:
+  struct Value {
+    enum class Kind : std::uint8_t { kText, kInteger, kTexts, kOther };
+    Kind kind = Kind::kOther;
+    std::uint32_t line = 0;
+    bool taken = false;
+    std::string text;  // of an integer: its digits
+    std::vector<std::string> texts;
+  };
+  struct Loader;
+
+  Value& take(const std::string& key);
+
+  std::string file_;
+  std::map<std::string, Value> values_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,186 @@
+// A device that takes one step wrongly: the mutants of the core.
+//
+// A mutant is a step and a bend. Which bends apply to a step follows from what the step does:
+//
+//            drop                other stream            delay                  stale
+//   record   never recorded      of another stream       -                      the record before
+//   wait     no wait             another stream waits    after the next call    for the event before
+//   copy     no copy             on another stream       after the next call    -
+//   use      not recorded        for another stream      -                      -
+//   memory   no events to await  from another pool       -                      -
+//            (host return)       (reload allocate)
+//
+// (A record cannot come late: its event is needed at once. A copy's event may be stale: that is its
+// record's mutant.) The decisions that are not calls are mutated by shared/rules.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "shared/adaptors/forward.h"
+
+namespace ferry {
+
+enum class Bend : std::uint8_t { kDrop, kOtherStream, kDelay, kStale };
+inline constexpr std::array<std::string_view, 4> kBendNames = {"drop", "other stream", "delay",
+                                                               "stale"};
+constexpr std::string_view name(Bend bend) { return kBendNames[static_cast<std::size_t>(bend)]; }
+
+struct Mutation {
+  Step step = Step::kUser;
+  Bend bend = Bend::kDrop;
+};
+
+constexpr bool applies(Mutation mutation) {
+  switch (info(mutation.step).kind) {
+    case StepKind::kRecord:
+      return mutation.bend != Bend::kDelay;
+    case StepKind::kWait:
+      return true;
+    case StepKind::kCopy:
+      return mutation.bend != Bend::kStale;
+    case StepKind::kUse:
+      return mutation.bend == Bend::kDrop || mutation.bend == Bend::kOtherStream;
+    case StepKind::kMemory:
+      return (mutation.step == Step::kHostReturn && mutation.bend == Bend::kDrop) ||
+             (mutation.step == Step::kReloadAllocate && mutation.bend == Bend::kOtherStream);
+    case StepKind::kNone:
+      break;
+  }
+  return false;
+}
+
+template <Device D>
+class Bent : public Forward<D> {
+ public:
+  using Base = Forward<D>;
+  using typename Base::Event;
+  using typename Base::HostBuffer;
+  using typename Base::Storage;
+  using typename Base::Stream;
+
+  Bent(D upstream, std::optional<Mutation> mutation)
+      : Base(std::move(upstream)), state_(std::make_shared<State>()) {
+    state_->mutation = mutation;
+  }
+
+  Event record(Step step, const Stream& stream) {
+    if (is(step, Bend::kDrop)) return Event();
+    const Stream on = is(step, Bend::kOtherStream) ? other(stream) : stream;
+    const Event before = latest(on);
+    const Event event = Base::record(step, on);
+    set_latest(on, event);
+    catch_up();
+    return is(step, Bend::kStale) ? before : event;
+  }
+  void wait(Step step, const Stream& stream, const Event& event) {
+    if (is(step, Bend::kDrop)) return;
+    if (is(step, Bend::kDelay)) {
+      postpone([device = this->upstream(), step, stream, event]() mutable {
+        device.wait(step, stream, event);
+      });
+      return;
+    }
+    Event wanted = event;
+    if (is(step, Bend::kStale)) wanted = std::exchange(state_->waited, event);
+    Base::wait(step, is(step, Bend::kOtherStream) ? other(stream) : stream, wanted);
+  }
+  Storage allocate(Step step, std::int64_t bytes, const Stream& stream) {
+    return Base::allocate(step, bytes, is(step, Bend::kOtherStream) ? other(stream) : stream);
+  }
+  void record_use(Step step, const Storage& storage, const Stream& stream) {
+    if (is(step, Bend::kDrop)) return;
+    Base::record_use(step, storage, is(step, Bend::kOtherStream) ? other(stream) : stream);
+  }
+  void release_host(Step step, HostBuffer&& host, std::span<const Event> events) noexcept {
+    catch_up();  // a postponed copy still needs the buffer
+    if (is(step, Bend::kDrop)) events = {};
+    Base::release_host(step, std::move(host), events);
+  }
+  void offload(Step step, const Storage& storage, std::int64_t begin, const HostBuffer& host,
+               const Stream& stream) {
+    if (!is(step, Bend::kDrop)) {
+      const HostBuffer* buffer = &host;
+      copy(step, stream, [device = this->upstream(), step, storage, begin,
+                          buffer](const Stream& on) mutable {
+        device.offload(step, storage, begin, *buffer, on);
+      });
+    }
+  }
+  void reload(Step step, const HostBuffer& host, const Storage& storage, const Stream& stream) {
+    if (!is(step, Bend::kDrop)) {
+      const HostBuffer* buffer = &host;
+      copy(step, stream, [device = this->upstream(), step, storage, buffer](
+                             const Stream& on) mutable {
+        device.reload(step, *buffer, storage, on);
+      });
+    }
+  }
+
+ private:
+  struct State {
+    std::optional<Mutation> mutation;
+    std::vector<std::pair<Stream, Event>> latest;  // record on each stream
+    Event waited;
+    std::function<void()> late;
+  };
+
+  bool is(Step step, Bend bend) const {
+    return state_->mutation && state_->mutation->step == step && state_->mutation->bend == bend;
+  }
+
+  // Some other one: a lane for a compute stream, the other lane (or compute) for a lane.
+  Stream other(const Stream& stream) {
+    const Stream out = this->lane(Lane::kDeviceToHost);
+    const Stream back = this->lane(Lane::kHostToDevice);
+    if (stream == out) return stream == back ? this->current_stream() : back;
+    return out;
+  }
+
+  Event latest(const Stream& stream) const {
+    for (const auto& [on, event] : state_->latest) {
+      if (on == stream) return event;
+    }
+    return Event();
+  }
+  void set_latest(const Stream& stream, const Event& event) {
+    for (auto& [on, known] : state_->latest) {
+      if (on == stream) {
+        known = event;
+        return;
+      }
+    }
+    state_->latest.emplace_back(stream, event);
+  }
+
+  template <class Copy>
+  void copy(Step step, const Stream& stream, Copy run) {
+    if (is(step, Bend::kDelay)) {
+      postpone([run, stream]() mutable { run(stream); });
+    } else {
+      run(is(step, Bend::kOtherStream) ? other(stream) : stream);
+      catch_up();
+    }
+  }
+
+  // What was postponed runs after the next record or copy; a copy's buffers outlive that.
+  void postpone(std::function<void()> late) {
+    catch_up();
+    state_->late = std::move(late);
+  }
+  void catch_up() {
+    if (const auto late = std::exchange(state_->late, nullptr)) late();
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,122 @@
+// The seam, first half: what the core asks of a device.
+//
+// A device is a cheap handle, copied freely. Every call that orders work or manages lifetime names
+// its step. No call blocks the host unless its contract says so, and there is no query: a decision
+// that depended on timing would make equal runs unequal. Calls may be made from any thread; the core
+// makes those on one parcel one at a time, under its own lock.
+//
+// Errors are exceptions and leave the device as it was: a copy that threw was not enqueued. An
+// asynchronous error travels in its event and is thrown by the wait.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "shared/step.h"
+
+namespace ferry {
+
+// The side streams: device to host, and host to device.
+enum class Lane : std::uint8_t { kDeviceToHost, kHostToDevice };
+
+enum class HostMemory : std::uint8_t { kPinned, kPageable };
+
+// The bytes [begin, end) of a storage.
+struct Extent {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t bytes() const { return end - begin; }
+  bool covers(const Extent& other) const { return begin <= other.begin && other.end <= end; }
+  bool operator==(const Extent&) const = default;
+};
+
+struct HostUsage {
+  std::int64_t used_bytes = 0;
+  std::int64_t total_bytes = 0;
+};
+
+template <class D>
+concept Device = requires(D device, const typename D::Stream stream, const typename D::Event event,
+                          const typename D::Storage storage,
+                          const typename D::WeakStorage weak_storage,
+                          typename D::HostBuffer host, const typename D::Tensor tensor,
+                          const typename D::Layout layout, const typename D::Version version,
+                          std::span<const typename D::Event> events, Step step,
+                          std::int64_t bytes) {
+  requires std::copyable<D>;
+  requires std::copyable<typename D::Stream> && std::equality_comparable<typename D::Stream>;
+  // A snapshot of a stream's work. Default: never recorded, and waiting on it orders nothing.
+  requires std::copyable<typename D::Event> && std::default_initializable<typename D::Event>;
+  // Owning: the bytes live while a Storage or a Tensor on them does. Default: none.
+  requires std::copyable<typename D::Storage> && std::default_initializable<typename D::Storage>;
+  requires std::copyable<typename D::WeakStorage>;
+  // Owns host bytes until release_host. Default: none.
+  requires std::movable<typename D::HostBuffer> &&
+               std::default_initializable<typename D::HostBuffer>;
+  // A window on a storage. Copies share the window's version counter.
+  requires std::copyable<typename D::Tensor>;
+  requires std::copyable<typename D::Layout>;
+  // A handle on a version counter: in-place writes bump it; it outlives the tensor.
+  requires std::copyable<typename D::Version>;
+  requires std::default_initializable<typename D::Mutex>;
+
+  // The stream that the calling thread computes on *now*. Never cached by the core.
+  { device.current_stream() } -> std::same_as<typename D::Stream>;
+  { device.lane(Lane{}) } -> std::same_as<typename D::Stream>;
+
+  // A fresh event that holds what `stream` was given so far.
+  { device.record(step, stream) } -> std::same_as<typename D::Event>;
+  // What `stream` is given from now on follows what `event` holds.
+  { device.wait(step, stream, event) } -> std::same_as<void>;
+
+  // A storage of `bytes` from the pool of `stream`: usable there at once, elsewhere after an edge.
+  // Dropping the last reference gives it back to that pool at once, whatever still runs.
+  { device.allocate(step, bytes, stream) } -> std::same_as<typename D::Storage>;
+  // The storage's bytes are not given out again before the work that `stream` has been given by the
+  // time of the last drop is done (PyTorch's record_stream).
+  { device.record_use(step, storage, stream) } -> std::same_as<void>;
+
+  // Host bytes, for the copies only.
+  { device.allocate_host(step, bytes, HostMemory{}) } -> std::same_as<typename D::HostBuffer>;
+  // Gives them back; they are not rewritten or freed before all `events` are done. Never throws.
+  { device.release_host(step, std::move(host), events) } noexcept -> std::same_as<void>;
+  { device.host_usage() } -> std::same_as<HostUsage>;
+
+  // Copies bytes of `storage` from `begin` on, as many as the buffer holds, on `stream`. With
+  // pageable memory either copy may block the host.
+  { device.offload(step, storage, bytes, host, stream) } -> std::same_as<void>;
+  // Copies the whole buffer to the start of `storage`, on `stream`.
+  { device.reload(step, host, storage, stream) } -> std::same_as<void>;
+
+  { device.storage(tensor) } -> std::same_as<typename D::Storage>;
+  { device.bytes(storage) } -> std::same_as<std::int64_t>;
+  { device.use_count(storage) } -> std::same_as<std::int64_t>;
+  // The stream of the pool that the storage returns to, where it can be known.
+  { device.owner(storage) } -> std::same_as<std::optional<typename D::Stream>>;
+  // An identity that is not given to another storage while a WeakStorage of it lives.
+  { device.identity(storage) } -> std::same_as<std::uint64_t>;
+  // Where the bytes are now. Reused after death: no identity.
+  { device.address(storage) } -> std::same_as<std::uint64_t>;
+  { device.weak(storage) } -> std::same_as<typename D::WeakStorage>;
+  // The storage, where it still lives, else none.
+  { device.lock(weak_storage) } -> std::same_as<typename D::Storage>;
+  { device.exists(storage) } -> std::same_as<bool>;
+
+  // Whether the tensor's bytes are this device's.
+  { device.on_device(tensor) } -> std::same_as<bool>;
+  { device.layout(tensor) } -> std::same_as<typename D::Layout>;
+  // The bytes of its storage that a tensor of this layout touches.
+  { device.extent(layout) } -> std::same_as<Extent>;
+  { device.version(tensor) } -> std::same_as<typename D::Version>;
+  { device.new_version() } -> std::same_as<typename D::Version>;
+  { device.read(version) } -> std::same_as<std::uint64_t>;
+  { device.identity(version) } -> std::same_as<std::uint64_t>;
+  // The same tensor without its graph.
+  { device.detach(tensor) } -> std::same_as<typename D::Tensor>;
+  // A tensor of this layout on a storage that holds the original's bytes from `bytes` on.
+  { device.restore(storage, layout, bytes, version) } -> std::same_as<typename D::Tensor>;
+};
+
+}  // namespace ferry

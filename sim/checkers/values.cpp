@@ -1,0 +1,105 @@
+// The rules of values.h.
+#include "sim/checkers/values.h"
+
+#include <algorithm>
+
+namespace ferry::sim {
+namespace {
+
+// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of x reaches every bit.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+std::uint64_t combine(std::uint64_t hash, std::uint64_t x) { return mix(hash ^ mix(x)); }
+
+constexpr std::uint64_t kReadSeed = 0x66657272795f7264ull;
+constexpr std::uint64_t kKernelSeed = 0x66657272795f6b6eull;
+
+}  // namespace
+
+void Values::operator()(const StreamOp& op) {
+  switch (op.kind) {
+    case StreamOpKind::kAlloc:
+      contents_.replace(op.range.address, op.range.end(), Content{});
+      break;
+    case StreamOpKind::kCopy:
+      if (!op.reads.empty() && !op.writes.empty()) copy(op.reads[0], op.writes[0]);
+      break;
+    case StreamOpKind::kKernel:
+    case StreamOpKind::kHostWrite: {
+      std::uint64_t inputs = combine(kKernelSeed, op.tag);
+      for (const Range& range : op.reads) inputs = combine(inputs, read(range));
+      for (std::size_t i = 0; i < op.writes.size(); ++i) write(op.writes[i], combine(inputs, i));
+      if (op.kind == StreamOpKind::kHostWrite) write(op.range, combine(inputs, op.writes.size()));
+      break;
+    }
+    case StreamOpKind::kRecord:
+    case StreamOpKind::kWait:
+    case StreamOpKind::kEventSync:
+    case StreamOpKind::kStreamSync:
+    case StreamOpKind::kFree:
+    case StreamOpKind::kRecordUse:
+    case StreamOpKind::kHostRead:
+      break;
+  }
+}
+
+void Values::write(Range range, std::uint64_t value) {
+  contents_.replace(range.address, range.end(), Content{value == 0 ? 1 : value, 0});
+}
+
+std::uint64_t Values::read(Range range) const {
+  runs(range, scratch_);
+  std::uint64_t hash = combine(kReadSeed, range.bytes);
+  for (const Run& run : scratch_) {
+    hash = combine(hash, run.bytes);
+    hash = combine(hash, run.content.value);
+    hash = combine(hash, run.content.offset);
+  }
+  return hash;
+}
+
+// Cuts the range into the longest stretches that are one write's bytes in order: the same bytes
+// have the same runs, however they are cut in the map.
+void Values::runs(Range range, std::vector<Run>& into) const {
+  into.clear();
+  const auto add = [&](std::uint64_t begin, std::uint64_t end, Content content) {
+    if (begin >= end) return;
+    if (!into.empty()) {
+      Run& last = into.back();
+      Content next = last.content;
+      Shift{}(next, last.bytes);
+      if (next.value == content.value && next.offset == content.offset) {
+        last.bytes += end - begin;
+        return;
+      }
+    }
+    into.push_back({begin - range.address, end - begin, content});
+  };
+  std::uint64_t known = range.address;
+  contents_.visit(range.address, range.end(),
+                  [&](std::uint64_t begin, std::uint64_t end, Content content) {
+                    if (begin < known) Shift{}(content, known - begin);
+                    add(known, begin, Content{});
+                    add(std::max(begin, known), std::min(end, range.end()), content);
+                    known = end;
+                  });
+  add(known, range.end(), Content{});
+}
+
+void Values::copy(Range from, Range to) {
+  runs({from.address, std::min(from.bytes, to.bytes)}, scratch_);
+  if (scratch_.size() != 1 || scratch_[0].bytes != to.bytes) {
+    contents_.replace(to.address, to.end(), Content{});
+  }
+  for (const Run& run : scratch_) {
+    const std::uint64_t begin = to.address + run.at;
+    contents_.replace(begin, begin + run.bytes, run.content);
+  }
+}
+
+}  // namespace ferry::sim

@@ -1,0 +1,124 @@
+// The simulated GPU as the core's Device (shared/device.h): a handle on a Machine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "shared/device.h"
+#include "sim/machine.h"
+#include "sim/tensor.h"
+
+namespace ferry::sim {
+
+// Host bytes. The owner gives them back by release_host.
+struct HostBuffer {
+  std::optional<HostBlock> block;
+  bool pageable = false;
+
+  HostBuffer() = default;
+  HostBuffer(const HostBlock& host_block, bool is_pageable)
+      : block(host_block), pageable(is_pageable) {}
+  HostBuffer(HostBuffer&& other) noexcept
+      : block(std::exchange(other.block, std::nullopt)), pageable(other.pageable) {}
+  HostBuffer& operator=(HostBuffer&& other) noexcept {
+    block = std::exchange(other.block, std::nullopt);
+    pageable = other.pageable;
+    return *this;
+  }
+  Range range() const {
+    return {block->address, static_cast<std::uint64_t>(block->requested_bytes)};
+  }
+};
+
+// One thread runs a simulation.
+struct NoMutex {
+  void lock() {}
+  void unlock() {}
+};
+
+class SimDevice {
+ public:
+  using Stream = StreamId;
+  using Event = EventHandle;
+  using Storage = sim::Storage;
+  using WeakStorage = std::weak_ptr<StorageImpl>;
+  using HostBuffer = sim::HostBuffer;
+  using Tensor = sim::Tensor;
+  using Layout = TensorLayout;
+  using Version = sim::Version;
+  using Mutex = NoMutex;
+
+  explicit SimDevice(Machine& machine) : machine_(&machine) {}
+
+  Stream current_stream() { return machine_->current_stream(); }
+  Stream lane(Lane lane) { return machine_->lane(lane); }
+  Event record(Step step, Stream stream) { return machine_->record(step, stream); }
+  void wait(Step step, Stream stream, const Event& event) { machine_->wait(step, stream, event); }
+
+  Storage allocate(Step step, std::int64_t bytes, Stream stream) {
+    return machine_->allocate(bytes, stream, step);
+  }
+  void record_use(Step step, const Storage& storage, Stream stream) {
+    machine_->record_use(step, storage, stream);
+  }
+  HostBuffer allocate_host(Step step, std::int64_t bytes, HostMemory kind) {
+    return {machine_->allocate_host(step, bytes), kind == HostMemory::kPageable};
+  }
+  void release_host(Step step, HostBuffer&& host, std::span<const Event> events) noexcept {
+    if (host.block) machine_->release_host(step, *host.block, events);
+    host.block.reset();
+  }
+  HostUsage host_usage() const {
+    return {machine_->host_pool().stats().pinned_bytes.current, machine_->options().host_total_bytes};
+  }
+
+  void offload(Step step, const Storage& storage, std::int64_t begin, const HostBuffer& host,
+               Stream stream) {
+    const Range to = host.range();
+    machine_->copy(step, CopyKind::kDeviceToHost,
+                   {storage->address + static_cast<std::uint64_t>(begin), to.bytes}, to, stream,
+                   host.pageable);
+  }
+  void reload(Step step, const HostBuffer& host, const Storage& storage, Stream stream) {
+    const Range from = host.range();
+    machine_->copy(step, CopyKind::kHostToDevice, from, {storage->address, from.bytes}, stream,
+                   host.pageable);
+  }
+
+  Storage storage(const Tensor& tensor) { return tensor->storage; }
+  std::int64_t bytes(const Storage& storage) { return storage->bytes; }
+  std::int64_t use_count(const Storage& storage) { return storage.use_count(); }
+  std::optional<Stream> owner(const Storage& storage) {
+    if (!storage->block) return std::nullopt;  // no bytes, no pool
+    return storage->block->stream();
+  }
+  std::uint64_t identity(const Storage& storage) { return storage->identity; }
+  std::uint64_t address(const Storage& storage) { return storage->address; }
+  WeakStorage weak(const Storage& storage) { return storage; }
+  Storage lock(const WeakStorage& storage) { return storage.lock(); }
+  bool exists(const Storage& storage) { return storage != nullptr; }
+
+  bool on_device(const Tensor& tensor) { return tensor->storage->machine == machine_; }
+  Layout layout(const Tensor& tensor) { return tensor->layout; }
+  Extent extent(const Layout& layout) { return layout.extent(); }
+  Version version(const Tensor& tensor) { return tensor->version; }
+  Version new_version() { return machine_->new_version(); }
+  std::uint64_t read(const Version& version) { return version->value; }
+  std::uint64_t identity(const Version& version) { return version->identity; }
+  Tensor detach(const Tensor& tensor) { return std::make_shared<TensorImpl>(*tensor); }
+  Tensor restore(const Storage& storage, const Layout& layout, std::int64_t begin,
+                 const Version& version) {
+    return make_tensor(storage, {layout.window, layout.shift + begin}, version);
+  }
+
+ private:
+  Machine* machine_;
+};
+
+static_assert(Device<SimDevice>);
+
+}  // namespace ferry::sim

@@ -1,0 +1,64 @@
+// Policies, and the search for the cheapest one that fits a budget.
+//
+// The simulator is the judge: every row was simulated, and checked unless that was switched off. The
+// candidates of a search are a fixed list that does not depend on the budget; of those whose
+// simulated memory fits, the fastest is taken. So a lower budget never yields a higher peak: the
+// candidate taken under a lower budget either is the same, or needs less than the budget that the
+// first one did not fit.
+//
+//   keep         everything stays on the device
+//   offload-all  TRL's algorithm and defaults (shared/options.h)
+//   prefetch     everything moves; the smallest window that costs at most 1 % over the largest
+//   budget       the first saved storages move, as many as needed: they are needed back last, so
+//                their copies have the most time
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/plan.h"
+#include "sim/simulation.h"
+
+namespace ferry::sim {
+
+inline constexpr std::array<std::string_view, 4> kPolicies = {"keep", "offload-all", "prefetch",
+                                                              "budget"};
+
+struct PlanRequest {
+  std::int64_t budget_bytes = 0;  // of device memory, reserved
+  std::vector<std::string> policies;
+  Optimizer optimizer = Optimizer::kNoOptimizer;
+  bool check = true;
+  std::function<void(std::string_view what, std::size_t done, std::size_t all)> progress;
+};
+
+struct PolicyRow {
+  std::string policy;
+  std::optional<OffloadOptions> options;  // none: keep
+  Simulation simulation;
+  bool fits = false;  // device and host
+};
+
+struct PlanResult {
+  std::vector<PolicyRow> rows;
+  Time keep_ns = 0;  // of keeping everything, with unlimited memory: what a slowdown is against
+  std::vector<PackedTensor> packs;
+};
+
+// Throws std::invalid_argument for an unknown policy.
+PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request);
+
+// Step time over keep's, in thousandths, rounded up.
+std::int64_t slowdown_permille(Time step_ns, Time keep_ns);
+
+Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult& result,
+             const PolicyRow& row);
+// The offloader's options that a plan asks for; none where it keeps everything. Throws
+// std::invalid_argument where the plan names an option that there is not, or one without sense.
+std::optional<OffloadOptions> to_options(const Plan& plan);
+
+}  // namespace ferry::sim

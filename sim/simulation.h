@@ -1,0 +1,86 @@
+// One simulated run of a program: what it needs, what it takes, and whether it was safe.
+//
+// The policy is the offloader's options, or none: everything is kept. A run is checked, unless that
+// is switched off for speed: happens-before over device and host memory, lifetimes, the contents of
+// every saved tensor when it comes back, and what is left at the end. Equal inputs give equal bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/program.h"
+#include "scenarios/hardware.h"
+#include "shared/adaptors/bent.h"
+#include "shared/adaptors/observed.h"
+#include "shared/options.h"
+#include "shared/rules.h"
+#include "sim/checkers/hazard.h"
+#include "sim/machine.h"
+#include "sim/tape.h"
+
+namespace ferry::sim {
+
+// Its state is part of the peak: momentum is one tensor per parameter, adamw two, in the
+// parameter's dtype, as torch.optim keeps them. SGD without momentum has none.
+enum class Optimizer : std::uint8_t { kNoOptimizer, kSgd, kMomentum, kAdamW };
+
+struct SimulationOptions {
+  std::optional<OffloadOptions> offload;  // none: keep
+  Optimizer optimizer = Optimizer::kNoOptimizer;
+  bool check = true;
+  std::int64_t device_bytes = 0;  // capacity; 0: unlimited, so that the peak is told
+  std::int64_t host_bytes = 0;    // likewise
+  // For the tests of the core.
+  Rules rules;
+  std::optional<Mutation> mutation;
+  std::shared_ptr<FaultPoint> fault;
+  std::vector<StreamOpConsumer*> consumers;
+};
+
+struct Leftovers {
+  std::int64_t storages = 0;  // beyond globals, gradients and the optimiser's
+  std::int64_t events = 0;
+  std::int64_t host_bytes = 0;  // in use
+  bool core = false;            // the offloader holds something
+  bool any() const { return storages != 0 || events != 0 || host_bytes != 0 || core; }
+};
+
+struct Simulation {
+  std::int64_t device_peak_bytes = 0;  // allocated, in rounded blocks
+  std::int64_t device_reserved_bytes = 0;
+  std::int64_t host_peak_bytes = 0;  // pinned
+  Time step_ns = 0;                  // until everything given is done
+  Time compute_ns = 0;               // of that, computing
+  Time compute_idle_for_copies_ns = 0;
+  Time d2h_ns = 0;
+  Time h2d_ns = 0;
+  std::int64_t operations = 0;  // on streams
+  std::uint64_t digest = 0;     // of all times
+  OffloadStatistics statistics;
+  std::vector<Hazard> hazards;
+  std::vector<std::uint64_t> gradients;  // contents by global; 0: none. Where checked.
+  std::vector<ProgramError> errors;
+  std::vector<std::string> warnings;
+  Leftovers leftovers;
+
+  // 1 - idle / copying, in thousandths; none where nothing was copied.
+  std::optional<std::int64_t> overlap_permille() const;
+};
+
+Simulation simulate(const Program& program, const Hardware& hardware,
+                    const SimulationOptions& options);
+
+// What the hooks of a run see, without changing anything: one entry for each pack of the first
+// forward, in order.
+struct PackedTensor {
+  std::string node;
+  Layout layout;
+  std::uint64_t group = 0;         // storages, numbered in the order in which they are first packed
+  std::int64_t storage_bytes = 0;  // of the whole storage
+  bool global = false;             // a parameter's, a buffer's or an input's
+};
+std::vector<PackedTensor> survey(const Program& program, const Hardware& hardware);
+
+}  // namespace ferry::sim

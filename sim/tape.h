@@ -1,0 +1,107 @@
+// The tape: runs a program on a machine, as PyTorch would.
+//
+// It interprets code (formats/program.h): ops over slots, frames, nodes with their saved tensors,
+// backward bodies. A storage dies when its last slot, saved tensor or gradient dies. What a program
+// does wrong in its own right (a Raise, a second backward without retain_graph) and what goes wrong
+// under it (out of memory, an injected fault) ends the outermost Call or Backward of the main code,
+// is noted, and the main code goes on: the next step must work.
+//
+// With Values, every saved tensor's contents are compared with what they were when it was saved.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/program.h"
+#include "sim/checkers/hazard.h"
+#include "sim/checkers/values.h"
+#include "sim/graph.h"
+#include "sim/graph_engine.h"
+#include "sim/machine.h"
+
+namespace ferry::sim {
+
+// How long things take. A program's measured times are the implementation's to respect.
+class KernelTimes {
+ public:
+  virtual ~KernelTimes() = default;
+  virtual Time op_ns(const Op& op, DType computes_in) const = 0;
+};
+
+struct ProgramError {
+  std::uint32_t line = 0;
+  std::string message;
+};
+
+class Tape final : private NodeRunner {
+ public:
+  // The program, the machine and the times outlive the tape. `values`: none, unchecked.
+  Tape(const Program& program, Machine& machine, const KernelTimes& times, Values* values);
+  ~Tape() override;
+
+  SimAutograd autograd() { return SimAutograd(engine_); }
+  // Before each Call of the main code: one is one forward.
+  void before_call(std::function<void()> callback) { before_call_ = std::move(callback); }
+
+  void run();
+  // Drops what the main code left: frames, graphs. Globals and gradients stay.
+  void drop_frames();
+
+  const std::vector<Value>& globals() const { return globals_; }
+  const std::vector<Value>& gradients() const { return gradients_; }  // of each global
+  const std::vector<ProgramError>& errors() const { return errors_; }
+  const std::vector<Hazard>& hazards() const { return wrong_values_.hazards(); }
+  // The node that is saving a tensor now: for who listens to the hooks.
+  std::string_view saving_node() const { return saving_node_; }
+  Time backward_began() const { return backward_began_; }  // host time of the first; -1: none
+
+ private:
+  struct Prepared;
+  struct Frame;
+
+  std::vector<Value> run_code(CodeId id, std::vector<Value> arguments,
+                              std::vector<Value> saved, bool grad_mode);
+  void run_statement(Frame& frame, std::size_t index);
+  void run_op(Frame& frame, std::size_t index, const Op& op);
+  void run_view(Frame& frame, const View& view);
+  void make_node(Frame& frame, const MakeNode& make);
+  void save(Frame& frame, const std::shared_ptr<Node>& node, Slot slot);
+  Value unpack(const std::shared_ptr<Node>& node, SavedTensor& saved);
+  void run_call(Frame& frame, const Call& call);
+  void run_backward(Frame& frame, const Backward& backward);
+  void move_global(Slot slot);
+
+  std::vector<Value> run_node(const std::shared_ptr<Node>& node, std::vector<Value> gradients,
+                              bool grad_mode) override;
+  Value& gradient_of(Slot global) override { return gradients_[global]; }
+  Time memory_ns(std::int64_t bytes) override;
+
+  void make_globals();
+  Value& at(Frame& frame, Slot slot);
+
+  const Program& program_;
+  Machine& machine_;
+  const KernelTimes& times_;
+  Values* values_;
+  GraphEngine engine_;
+  std::vector<std::shared_ptr<const Window>> windows_;  // by TypeId
+  std::vector<std::unique_ptr<Prepared>> prepared_;     // by CodeId
+  std::vector<Value> globals_;
+  std::vector<Value> gradients_;
+  std::unique_ptr<Frame> main_;
+  std::vector<std::vector<Value>> spare_slots_;  // of frames that ended
+  std::vector<Range> reads_;                     // scratch
+  std::vector<Range> writes_;
+  std::uint64_t sequence_ = 0;
+  std::string_view saving_node_;
+  std::function<void()> before_call_;
+  std::vector<ProgramError> errors_;
+  HazardLog wrong_values_;
+  Time backward_began_ = -1;
+};
+
+}  // namespace ferry::sim

@@ -1,0 +1,87 @@
+// The program as its users meet it: what is on stdout and stderr, and the exit code.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/exit_codes.h"
+#include "formats/text_file.h"
+
+namespace ferry::cli {
+namespace {
+
+struct Result {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Result ferry(const std::string& arguments, const std::string& redirect = "") {
+  const std::string stem = ::testing::TempDir() + "/ferry_cli_" + std::to_string(::getpid());
+  const std::string out = redirect.empty() ? stem + ".out" : redirect;
+  const std::string command =
+      std::string(FERRY_PROGRAM) + " " + arguments + " >" + out + " 2>" + stem + ".err";
+  const int status = std::system(command.c_str());
+  Result result{.code = WEXITSTATUS(status), .out = "", .err = read_file(stem + ".err")};
+  if (redirect.empty()) result.out = read_file(out);
+  std::filesystem::remove(stem + ".out");
+  std::filesystem::remove(stem + ".err");
+  return result;
+}
+
+TEST(CliTest, VersionAndHelpGoToStdout) {
+  EXPECT_EQ(ferry("--version").out, std::string("ferry ") + FERRY_VERSION + "\n");
+  const Result help = ferry("--help");
+  EXPECT_EQ(help.code, kOk);
+  for (const char* word : {"programs", "hardware", "Examples:", "Exit codes:"}) {
+    EXPECT_NE(help.out.find(word), std::string::npos) << word;
+  }
+  EXPECT_EQ(help.err, "");
+  EXPECT_EQ(ferry("hardware --help").code, kOk);
+}
+
+TEST(CliTest, WrongUsageIsTwo) {
+  for (const char* arguments : {"", "nonsense", "hardware --nonsense", "hardware no-such-gpu"}) {
+    const Result result = ferry(arguments);
+    EXPECT_EQ(result.code, kUsage) << arguments;
+    EXPECT_EQ(result.out, "") << arguments;
+    EXPECT_EQ(result.err.rfind("ferry: ", 0), 0u) << result.err;
+  }
+}
+
+TEST(CliTest, BadInputIsNamedWithItsLine) {
+  const std::string path =
+      ::testing::TempDir() + "/ferry_bad_" + std::to_string(::getpid()) + ".toml";
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  std::fputs("description = 3\n", file);
+  std::fclose(file);
+  EXPECT_EQ(ferry("hardware " + path).err,
+            "ferry: " + path + ":1: expected description: a string\n");
+  std::filesystem::remove(path);
+}
+
+TEST(CliTest, HardwareIsListedForPeopleAndMachines) {
+  EXPECT_NE(ferry("hardware").out.find("rtx4090"), std::string::npos);
+  const auto json = nlohmann::json::parse(ferry("hardware h100 --json").out);
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["hardware"].size(), 1u);
+  EXPECT_EQ(json["hardware"][0]["link"]["h2d_bytes_per_us"], 55'600);
+}
+
+TEST(CliTest, ProgramsAreListed) {
+  const auto json = nlohmann::json::parse(ferry("programs --json").out);
+  EXPECT_EQ(json["ferry"], "programs");
+  EXPECT_TRUE(json["programs"].is_array());
+}
+
+TEST(CliTest, AResultThatCannotBeWrittenIsNone) {
+  EXPECT_EQ(ferry("hardware", "/dev/full").code, kResourceMissing);
+}
+
+}  // namespace
+}  // namespace ferry::cli

@@ -1,0 +1,83 @@
+#include "formats/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <system_error>
+
+#include "formats/text_file.h"
+
+namespace ferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+class AtomicFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) / ("ferry_atomic_" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::ptrdiff_t files() const {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(AtomicFileTest, AFileIsWrittenWhole) {
+  write_file(folder_ / "a", "one");
+  write_file(folder_ / "a", "two");
+  EXPECT_EQ(read_file(folder_ / "a"), "two");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFileTest, NothingIsLeftWithoutCommit) {
+  write_file(folder_ / "a", "old");
+  {
+    AtomicFile file(folder_ / "a");
+    file.write("new");
+    EXPECT_EQ(read_file(folder_ / "a"), "old");
+    EXPECT_EQ(files(), 2);
+  }
+  EXPECT_EQ(read_file(folder_ / "a"), "old");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFileTest, NothingIsLeftWhereTheRenameFails) {
+  fs::create_directory(folder_ / "a");  // no file can be renamed over a folder
+  EXPECT_THROW(write_file(folder_ / "a", "new"), std::system_error);
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFileTest, NothingIsLeftWhereTheDiskIsFull) {
+  write_file(folder_ / "a", "old");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);  // then the write fails with EFBIG
+  rlimit small = before;
+  small.rlim_cur = 4096;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_THROW(write_file(folder_ / "a", std::string(100'000, 'x')), std::system_error);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(read_file(folder_ / "a"), "old");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFileTest, AFolderThatIsNotThereIsNamed) {
+  try {
+    write_file(folder_ / "none" / "a", "new");
+    FAIL() << "expected an error";
+  } catch (const std::system_error& error) {
+    EXPECT_NE(std::string(error.what()).find("none/a"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace ferry

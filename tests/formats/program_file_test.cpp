@@ -1,0 +1,146 @@
+#include "formats/program_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/formats/sample.h"
+
+namespace ferry {
+namespace {
+
+using testing::error_of;
+using testing::kSample;
+using testing::parse;
+
+const std::string kHeader = R"({"ferry":"program","schema":1,"name":"p"})"
+                            "\n";
+const std::string kMain = kHeader + R"({"code":0,"kind":"main"})"
+                                    "\n";
+
+std::string error(const std::string& text) {
+  return error_of([&] { parse(text); });
+}
+
+TEST(ProgramFileTest, WritingWhatWasReadGivesTheSameBytes) {
+  EXPECT_EQ(to_text(parse(kSample)), kSample);
+}
+
+TEST(ProgramFileTest, DefaultsAreLeftOutAndKeysPutInOrder) {
+  const std::string loose =
+      kHeader + "\n" +
+      R"( { "kind" : "main", "code" : 0 } )"
+      "\r\n"
+      R"({"out":[{"shape":[2,3],"slot":0,"strides":[3,1],"dtype":"f32","offset":0}],)"
+      R"("flops":0,"in":[],"op":"aten.zeros"})"
+      "\n"
+      R"({"backward":[0],"retain_graph":false})";
+  EXPECT_EQ(to_text(parse(loose)),
+            kMain + R"({"op":"aten.zeros","in":[],"out":[{"slot":0,"dtype":"f32","shape":[2,3]}]})"
+                    "\n"
+                    R"({"backward":[0]})"
+                    "\n");
+}
+
+TEST(ProgramFileTest, LinesAreThoseOfTheFile) {
+  const Program program = parse(kSample);
+  EXPECT_EQ(program.globals[2].line, 4);
+  EXPECT_EQ(program.codes[1].line, 18);
+  EXPECT_EQ(program.codes[1].statements[0].line, 19);
+}
+
+TEST(ProgramFileTest, EqualTypesAreOne) { EXPECT_EQ(parse(kSample).types.size(), 3u); }
+
+TEST(ProgramFileTest, TheDigestIsTheTexts) {
+  const std::string sample = kSample;
+  EXPECT_EQ(digest(parse(sample)), digest(parse(sample + "\n\n")));
+  std::string other = sample;
+  other.replace(other.find("boom"), 4, "bang");
+  EXPECT_NE(digest(parse(sample)), digest(parse(other)));
+  EXPECT_EQ(digest(parse(sample)).size(), 16u);
+  EXPECT_EQ(digest(parse(kMain)), "f3b185f0e7253130");  // pinned: plans refer to it
+}
+
+TEST(ProgramFileTest, BadInputIsRefusedWithItsLine) {
+  EXPECT_EQ(error(""), "p.jsonl:1: expected the header of a program, found nothing");
+  EXPECT_EQ(error(kHeader), "p.jsonl:1: expected a code of kind main before the end");
+  EXPECT_EQ(error("[]"), "p.jsonl:1: expected a JSON object");
+  EXPECT_EQ(error(R"({"ferry":"program","schema":2,"name":"p"})"),
+            "p.jsonl:1: expected \"schema\": 1");
+  EXPECT_EQ(error(kHeader + R"({"stream":0})"),
+            "p.jsonl:2: expected a global or a code before the first statement");
+  EXPECT_EQ(error(kMain + "{\"free\":[7]"),
+            "p.jsonl:3: expected whole JSON, but the text ends: is it truncated?");
+  EXPECT_EQ(error(kMain + R"({"flee":[7]})"),
+            "p.jsonl:3: expected a global, a code or a statement");
+  EXPECT_EQ(error(kMain + R"({"free":[7],"now":1})"), "p.jsonl:3: unknown key \"now\"");
+  EXPECT_EQ(error(kMain + R"({"free":[],"free":[]})"), "p.jsonl:3: key \"free\" is there twice");
+  EXPECT_EQ(error(kMain + R"({"free":[-1]})"),
+            "p.jsonl:3: expected \"free\": a list of numbers from 0");
+  EXPECT_EQ(error(kMain + R"({"free":[4294967295]})"),
+            "p.jsonl:3: expected \"free\": a list of numbers from 0");
+  EXPECT_EQ(error(kMain + R"({"free":7})"),
+            "p.jsonl:3: expected \"free\": a list of numbers from 0");
+  EXPECT_EQ(error(kMain + R"({"stream":1.0})"),
+            "p.jsonl:3: expected \"stream\": an integer from 0 to 4294967294");
+  EXPECT_EQ(error(kMain + R"({"sync":[0]})"), "p.jsonl:3: expected \"sync\": [from, to]");
+  EXPECT_EQ(error(kMain + R"({"exclude":"middle"})"),
+            "p.jsonl:3: expected \"exclude\": \"begin\" or \"end\"");
+  EXPECT_EQ(error(kMain + R"({"op":"a","in":[]})"), "p.jsonl:3: expected a key \"out\"");
+  EXPECT_EQ(error(kMain + R"({"op":"a","in":[],"out":[],"flops":18446744073709551615})"),
+            "p.jsonl:3: expected \"flops\": an integer from 0");
+  EXPECT_EQ(error(kMain + R"({"op":"a","in":[],"out":[{"slot":0,"dtype":"f33","shape":[]}]})"),
+            "p.jsonl:3: expected \"dtype\": one of f64 f32 bf16 f16 f8 i64 i32 i16 i8 u8 bool");
+  EXPECT_EQ(
+      error(kMain +
+            R"({"op":"a","in":[],"out":[{"slot":0,"dtype":"f32","shape":[2],"strides":[]}]})"),
+      "p.jsonl:3: expected \"shape\": sizes, strides and offset of a tensor: as many strides "
+      "as sizes expected");
+}
+
+TEST(ProgramFileTest, NumbersGoUpByOne) {
+  EXPECT_EQ(error(kHeader + R"({"global":1,"kind":"input","name":"x","dtype":"f32","shape":[]})"),
+            "p.jsonl:2: expected \"global\": the next number, 0");
+  EXPECT_EQ(error(kMain + R"({"code":0,"kind":"body"})"),
+            "p.jsonl:3: expected \"code\": the next number, 1");
+  EXPECT_EQ(error(kMain + R"({"code":1,"kind":"main"})"),
+            "p.jsonl:3: expected \"kind\": segment or body: there is a main already");
+  EXPECT_EQ(error(kMain + R"({"code":1,"kind":"bode"})"),
+            "p.jsonl:3: expected \"kind\": one of main, segment, body");
+  EXPECT_EQ(error(kMain + R"({"global":0,"kind":"input","name":"x","dtype":"f32","shape":[]})"),
+            "p.jsonl:3: expected the globals before the first code");
+}
+
+// Cut anywhere inside a line: refused. Cut between lines: refused, or a program that is whole.
+TEST(ProgramFileTest, ATruncatedFileIsRefusedOrWhole) {
+  const std::string sample = kSample;
+  int whole = 0;
+  for (std::size_t cut = 0; cut < sample.size(); ++cut) {
+    const std::string text = sample.substr(0, cut);
+    const bool between = cut == 0 || sample[cut] == '\n' || sample[cut - 1] == '\n';
+    const std::string message = error(text);
+    if (message.empty()) {
+      ++whole;
+      EXPECT_TRUE(between) << text;
+      EXPECT_EQ(to_text(parse(text)), text.back() == '\n' ? text : text + "\n");
+    } else {
+      EXPECT_EQ(message.rfind("p.jsonl:", 0), 0u) << message;
+    }
+  }
+  // After main, its stream and its sync, with and without the end of line; and the whole sample.
+  EXPECT_EQ(whole, 7);
+}
+
+TEST(ProgramFileTest, AFileRoundTrips) {
+  const auto path = std::filesystem::path(::testing::TempDir()) /
+                    ("ferry_program_" + std::to_string(::getpid()) + ".jsonl");
+  write_program(path, parse(kSample));
+  EXPECT_EQ(to_text(load_program(path)), kSample);
+  EXPECT_EQ(read_program_header(path).name, "sample");
+  EXPECT_EQ(read_program_header(path).about[1].second, "8");
+  std::filesystem::remove(path);
+  EXPECT_EQ(error_of([&] { load_program(path); }),
+            path.string() + ": cannot read: No such file or directory");
+}
+
+}  // namespace
+}  // namespace ferry

@@ -1,0 +1,107 @@
+#include "scenarios/hardware.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "formats/error.h"
+#include "scenarios/programs.h"
+
+namespace ferry {
+namespace {
+
+const std::string kText = R"(description = "a small one"
+memory = "24GiB"
+host_memory = "64GiB"
+memory_rate = "1TB/s"
+kernel_min = "2us"
+launch = "5us"
+[peak]
+bf16 = "100TFLOP/s"
+fp32 = "50TFLOP/s"
+fp64 = "1TFLOP/s"
+[efficiency]
+matmul = "80%"
+memory = "90%"
+[link]
+h2d = "25GB/s"
+d2h = "24GB/s"
+h2d_both = "12GB/s"
+d2h_both = "23GB/s"
+latency = "8us"
+)";
+
+std::string error(const std::string& piece, const std::string& instead) {
+  std::string text = kText;
+  text.replace(text.find(piece), piece.size(), instead);
+  try {
+    parse_hardware(text, "small.toml");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(HardwareTest, EveryFigureIsRead) {
+  const Hardware small = parse_hardware(kText, "folder/small.toml");
+  EXPECT_EQ(small.name, "small");
+  EXPECT_EQ(small.description, "a small one");
+  EXPECT_EQ(small.memory_bytes, std::int64_t{24} << 30);
+  EXPECT_EQ(small.host_memory_bytes, std::int64_t{64} << 30);
+  EXPECT_EQ(small.memory_bytes_per_us, 1'000'000);
+  EXPECT_EQ(small.kernel_min_ns, 2'000);
+  EXPECT_EQ(small.launch_ns, 5'000);
+  EXPECT_EQ(small.flops_per_us_of(DType::kBF16), 100'000'000);
+  EXPECT_EQ(small.flops_per_us_of(DType::kF8), 100'000'000);  // none given: as bf16
+  EXPECT_EQ(small.flops_per_us_of(DType::kI64), 50'000'000);
+  EXPECT_EQ(small.flops_per_us_of(DType::kF64), 1'000'000);
+  EXPECT_EQ(small.matmul_percent, 80);
+  EXPECT_EQ(small.memory_percent, 90);
+  EXPECT_EQ(small.link.h2d_alone, 25'000);
+  EXPECT_EQ(small.link.d2h_alone, 24'000);
+  EXPECT_EQ(small.link.h2d_both, 12'000);
+  EXPECT_EQ(small.link.d2h_both, 23'000);
+  EXPECT_EQ(small.link.latency_ns, 8'000);
+}
+
+TEST(HardwareTest, BadInputIsRefusedWithItsLine) {
+  EXPECT_EQ(error("memory = \"24GiB\"", "memory = [").rfind("small.toml:", 0), 0u);
+  EXPECT_EQ(error("memory = \"24GiB\"\n", ""), "small.toml: expected a key \"memory\"");
+  EXPECT_EQ(error("\"24GiB\"", "\"24 gigs\"").rfind("small.toml:2: memory: expected a size", 0),
+            0u);
+  EXPECT_EQ(error("\"24GiB\"", "true").rfind("small.toml:2: memory: expected a size", 0), 0u);
+  EXPECT_EQ(error("\"24GiB\"", "0"), "small.toml:2: expected memory: more than 0");
+  EXPECT_EQ(error("fp64 = ", "fp65 = \"1TFLOP/s\"\nfp64 = "),
+            "small.toml:10: unknown key \"peak.fp65\"");
+  EXPECT_EQ(error("12GB/s", "26GB/s"), "small.toml:17: expected link.h2d_both: at most link.h2d");
+  EXPECT_EQ(error("\"a small one\"", "1"), "small.toml:1: expected description: a string");
+}
+
+TEST(HardwareTest, WhatShipsIsReadable) {
+  const std::vector<Hardware> all = list_hardware();
+  ASSERT_GE(all.size(), 3u);
+  EXPECT_EQ(find_hardware("h100").link.h2d_alone, 55'600);
+  EXPECT_EQ(find_hardware("a100").link.h2d_both, 12'000);
+  EXPECT_EQ(find_hardware("rtx4090").memory_bytes, std::int64_t{24} << 30);
+}
+
+TEST(HardwareTest, AnUnknownNameIsToldWhatThereIs) {
+  try {
+    find_hardware("h1000");
+    FAIL() << "expected an error";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("a100, h100, rtx4090"), std::string::npos);
+  }
+}
+
+TEST(HardwareTest, TheEnvironmentSaysWhereToLook) {
+  ASSERT_EQ(::setenv("FERRY_SCENARIOS", "/nowhere", 1), 0);
+  EXPECT_THROW(list_hardware(), InputError);
+  EXPECT_THROW(list_programs(), InputError);
+  EXPECT_THROW(find_hardware("h100"), InputError);
+  ::unsetenv("FERRY_SCENARIOS");
+  EXPECT_FALSE(list_hardware().empty());
+}
+
+}  // namespace
+}  // namespace ferry

@@ -1,0 +1,66 @@
+#include "scenarios/programs.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "formats/atomic_file.h"
+#include "formats/error.h"
+#include "formats/program_file.h"
+
+namespace ferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ProgramsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::path(::testing::TempDir()) / ("ferry_programs_" + std::to_string(::getpid()));
+    fs::create_directories(root_ / "programs");
+    ASSERT_EQ(::setenv("FERRY_SCENARIOS", root_.c_str(), 1), 0);
+  }
+  void TearDown() override {
+    ::unsetenv("FERRY_SCENARIOS");
+    fs::remove_all(root_);
+  }
+  void add(const std::string& name, const std::string& about) {
+    write_file(root_ / "programs" / (name + ".jsonl"),
+               R"({"ferry":"program","schema":1,"name":"n","about":{)" + about + "}}\n");
+  }
+
+  fs::path root_;
+};
+
+TEST_F(ProgramsTest, EachIsListedWithALine) {
+  add("b", R"("model":"GPT-2","batch":"8")");
+  add("a", R"("model":"GPT-2","description":"a small one")");
+  add("c", "");
+  write_file(root_ / "programs" / "README", "no program");
+  const auto all = list_programs();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].name, "a");
+  EXPECT_EQ(all[0].description, "a small one");
+  EXPECT_EQ(all[1].description, "model GPT-2, batch 8");
+  EXPECT_EQ(all[2].description, "n");
+  EXPECT_EQ(all[2].path, root_ / "programs" / "c.jsonl");
+}
+
+TEST_F(ProgramsTest, ANameIsAShippedOnesOrAPath) {
+  add("a", "");
+  EXPECT_EQ(find_program("a"), root_ / "programs" / "a.jsonl");
+  EXPECT_EQ(find_program("x/y"), "x/y");
+  EXPECT_EQ(find_program("mine.jsonl"), "mine.jsonl");
+  EXPECT_THROW(find_program("b"), InputError);
+}
+
+TEST(ShippedProgramsTest, EachIsSound) {
+  for (const ShippedProgram& each : list_programs()) {
+    EXPECT_NO_THROW(load_program(each.path)) << each.name;
+    EXPECT_FALSE(each.description.empty()) << each.name;
+  }
+}
+
+}  // namespace
+}  // namespace ferry

@@ -1,0 +1,62 @@
+#include "scenarios/roofline.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace ferry {
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+// 1 PFLOP/s in bf16 and 100 TFLOP/s in fp32 at half of the peak, 1 TB/s at half of it.
+Hardware hardware() {
+  return {.name = "test",
+          .description = "",
+          .memory_bytes = 1,
+          .host_memory_bytes = 1,
+          .flops_per_us = {1'000'000'000, 1'000'000'000, 100'000'000, 1'000'000},
+          .memory_bytes_per_us = 1'000'000,
+          .matmul_percent = 50,
+          .memory_percent = 50,
+          .kernel_min_ns = 2'000,
+          .launch_ns = 0,
+          .link = {}};
+}
+
+Op op(std::int64_t flops, std::int64_t bytes_read, std::int64_t bytes_written) {
+  Op op;
+  op.flops = flops;
+  op.read_bytes = bytes_read;
+  op.written_bytes = bytes_written;
+  return op;
+}
+
+TEST(RooflineTest, TheLongestOfThreeDecides) {
+  EXPECT_EQ(kernel_ns(op(10'000'000'000, 0, 0), DType::kBF16, hardware()), 20'000);
+  EXPECT_EQ(kernel_ns(op(10'000'000'000, 0, 0), DType::kF32, hardware()), 200'000);
+  EXPECT_EQ(kernel_ns(op(10'000'000'000, 8'000'000, 7'000'000), DType::kBF16, hardware()), 30'000);
+  EXPECT_EQ(kernel_ns(op(1, 1, 1), DType::kBF16, hardware()), 2'000);
+}
+
+TEST(RooflineTest, AFractionOfANanosecondIsRoundedUp) {
+  EXPECT_EQ(kernel_ns(op(0, 10'000'000, 1), DType::kBF16, hardware()), 20'001);
+}
+
+TEST(RooflineTest, AMeasuredTimeWins) {
+  Op measured = op(10'000'000'000, 0, 0);
+  measured.measured_ns = 7;
+  EXPECT_EQ(kernel_ns(measured, DType::kBF16, hardware()), 7);
+}
+
+TEST(RooflineTest, NothingOverflows) {
+  Hardware slow = hardware();
+  slow.memory_bytes_per_us = 1;
+  EXPECT_EQ(kernel_ns(op(kMost, kMost, kMost), DType::kF64, slow), kMost);
+  Hardware instant = hardware();
+  instant.kernel_min_ns = 0;
+  EXPECT_EQ(kernel_ns(op(0, 0, 0), DType::kBF16, instant), 1);
+}
+
+}  // namespace
+}  // namespace ferry
