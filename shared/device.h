@@ -110,12 +110,12 @@ concept Device = requires(D device, const typename D::Stream stream, const typen
   // The bytes of its storage that a tensor of this layout touches.
   { device.extent(layout) } -> std::same_as<Extent>;
   { device.version(tensor) } -> std::same_as<typename D::Version>;
-  { device.new_version() } -> std::same_as<typename D::Version>;
   { device.read(version) } -> std::same_as<std::uint64_t>;
   { device.identity(version) } -> std::same_as<std::uint64_t>;
   // The same tensor without its graph.
   { device.detach(tensor) } -> std::same_as<typename D::Tensor>;
-  // A tensor of this layout on a storage that holds the original's bytes from `bytes` on.
+  // A tensor of this layout on a storage that holds the original's bytes from `bytes` on. It shares
+  // the original's version counter: what writes it writes the saved tensor.
   { device.restore(storage, layout, bytes, version) } -> std::same_as<typename D::Tensor>;
 };
 

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,14 +42,18 @@ class Inbound {
 
   Inbound(Context<D>& context, Tracker<D>& tracker) : context_(context), tracker_(tracker) {}
 
-  // True where the task is new here: the caller then has after_task called at its end.
-  bool begin_task(GraphTaskId task) { return tasks_.try_emplace(task).second; }
+  // True where the task is new here: the caller then has after_task called at its end. `sequence`:
+  // what is packed from now on.
+  bool begin_task(GraphTaskId task, std::uint64_t sequence) {
+    const auto [state, fresh] = tasks_.try_emplace(task);
+    if (fresh) state->second.began = sequence;
+    return fresh;
+  }
 
   void cancel_task(GraphTaskId task) { tasks_.erase(task); }
 
   // A target of the parcel that `consumer` may use: the one at hand, or a new one.
   TargetRef bring(Parcel<D>& parcel, const Stream& consumer, Bin<D>& bin) {
-    if (parcel.target && !fresh(*parcel.target)) let_go(parcel, GraphTaskId::kNone, bin);
     if (parcel.target) {
       ++context_.statistics.target_hits;
     } else {
@@ -143,8 +148,15 @@ class Inbound {
       }
       close(std::move(uses), state.due, bin);
     }
+    // What was packed before a nested task began, the task around it will want.
+    Task* outer = found == tasks_.begin() ? nullptr : &std::prev(found)->second;
     for (const auto& entry : state.left) {
-      if (const ParcelRef parcel = entry.lock()) let_go(*parcel, task, bin);
+      const ParcelRef parcel = entry.lock();
+      if (parcel && outer && parcel->sequence < state.began) {
+        outer->left.push_back(entry);
+      } else if (parcel) {
+        let_go(*parcel, task, bin);
+      }
     }
     for (const TargetRef& target : state.due) release(*target, bin);
     tasks_.erase(found);
@@ -182,16 +194,12 @@ class Inbound {
     std::vector<std::weak_ptr<Parcel<D>>> left;  // prefetched or held for it
     std::uint64_t run = ~std::uint64_t{0};
     std::uint64_t cursor = 0;  // prefetch has come down to here
+    std::uint64_t began = 0;   // in the order of packing
   };
 
   bool copy_pool() const {
     return context_.options.reload_pool == ReloadPool::kCopyStream &&
            context_.options.copy_streams != CopyStreams::kNone;
-  }
-
-  bool fresh(const Target<D>& target) {
-    return !context_.rules.holds(Rule::kFreshTarget) ||
-           context_.device.read(target.version) == target.version_at_reload;
   }
 
   // Where a call throws before the copy is enqueued, nothing is left of it.
@@ -219,11 +227,7 @@ class Inbound {
     }
     parcel.ever_reloaded = true;
     count_reload(bytes);
-    auto version = device.new_version();
-    const std::uint64_t version_now = device.read(version);
     return std::make_shared<Target<D>>(Target<D>{.storage = std::move(storage),
-                                                 .version = std::move(version),
-                                                 .version_at_reload = version_now,
                                                  .reloaded = *end,
                                                  .owner = pool,
                                                  .copies = copies,
@@ -261,6 +265,8 @@ class Inbound {
 
   bool wants_prefetch(const Parcel<D>& parcel, GraphTaskId task) {
     if (parcel.target || (parcel.task == task && parcel.pending() == 0)) return false;
+    // Written since: it will not be unpacked, and its copy may be torn.
+    if (context_.device.read(parcel.version) != parcel.version_at_pack) return false;
     return !context_.device.exists(context_.device.lock(parcel.source));
   }
 

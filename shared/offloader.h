@@ -118,8 +118,9 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
     const Place place{run_, pack_++, sequence_++};
     ++context_.statistics.packs;
     outbound_.evict_old(place.sequence, bin);
-    const Extent extent = device.on_device(tensor) ? travelling(tensor, storage) : Extent{};
-    if (!wants(tensor, storage, extent, place)) return keep(tensor, storage, place);
+    const bool here = device.on_device(tensor) || !context_.rules.holds(Rule::kOtherDevice);
+    const Extent extent = here ? travelling(tensor, storage) : Extent{};
+    if (!wants(storage, extent, place)) return keep(tensor, storage, place);
     const typename D::Version version = device.version(tensor);
     const ParcelKey key{identity(storage), device.identity(version),
                         context_.rules.holds(Rule::kVersioned) ? device.read(version) : 0};
@@ -149,7 +150,9 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
       count_unpack(save, task);
       const Stream consumer = context_.current();
       if (Storage source = context_.device.lock(parcel.source); context_.device.exists(source)) {
-        tensor = from_source(parcel, save.layout_, source, consumer);
+        // As autograd itself would: whoever uses it is ordered after what wrote it already.
+        tensor = context_.device.restore(source, save.layout_, 0, parcel.version);
+        ++context_.statistics.stash_hits;
         bin.drop(std::move(source));
       } else {
         tensor = from_target(save, consumer, task, node, first_of_node, bin);
@@ -243,11 +246,10 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
     return part;
   }
 
-  bool wants(const Tensor& tensor, const Storage& storage, const Extent& extent,
-             const Place& place) {
+  // An empty extent: another device's, or no bytes at all.
+  bool wants(const Storage& storage, const Extent& extent, const Place& place) {
     D& device = context_.device;
     const OffloadOptions& options = context_.options;
-    if (!device.on_device(tensor) && context_.rules.holds(Rule::kOtherDevice)) return false;
     if (extent.bytes() < options.bytes_min || extent.bytes() == 0) return false;
     if (!options.offload.empty() &&
         (place.pack >= options.offload.size() || !options.offload[place.pack])) {
@@ -308,16 +310,6 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
     ++parcel.unpacked;
   }
 
-  Tensor from_source(Parcel<D>& parcel, const typename D::Layout& layout, const Storage& source,
-                     const Stream& consumer) {
-    if (!(consumer == parcel.packed_on)) {
-      context_.device.wait(Step::kStashHit, consumer, parcel.produced);
-      ++context_.statistics.compute_waits;
-    }
-    ++context_.statistics.stash_hits;
-    return context_.device.restore(source, layout, 0, parcel.version);
-  }
-
   Tensor from_target(Save& save, const Stream& consumer, GraphTaskId task, NodeId node,
                      bool& first_of_node, Bin<D>& bin) {
     const ParcelRef& parcel = save.parcel_;
@@ -325,7 +317,7 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
     std::optional<Tensor> tensor;
     try {
       tensor = context_.device.restore(target->storage, save.layout_, parcel->extent.begin,
-                                       target->version);
+                                       parcel->version);
     } catch (...) {
       inbound_.let_go(*parcel, task, bin);
       throw;
@@ -347,7 +339,7 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
     if (task == GraphTaskId::kNone) return;
     {
       const std::lock_guard lock(mutex_);
-      if (!inbound_.begin_task(task)) return;
+      if (!inbound_.begin_task(task, sequence_)) return;
     }
     try {
       autograd_.after_task([self = this->shared_from_this(), task] {

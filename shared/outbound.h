@@ -35,9 +35,8 @@ class Outbound {
     D& device = context_.device;
     const Stream compute = parcel->packed_on;
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, compute);
-    parcel->produced = device.record(Step::kProduced, compute);
     if (!(copies == compute)) {
-      device.wait(Step::kOffloadAfterProducer, copies, parcel->produced);
+      device.wait(Step::kOffloadAfterProducer, copies, device.record(Step::kProduced, compute));
     }
     const std::int64_t bytes = parcel->extent.bytes();
     parcel->host = device.allocate_host(Step::kHostAllocate, bytes, context_.options.host_memory);

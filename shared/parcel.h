@@ -38,8 +38,6 @@ struct Target {
   enum class Role : std::uint8_t { kInUse, kPrefetched, kHeld };
 
   typename D::Storage storage;
-  typename D::Version version;
-  std::uint64_t version_at_reload = 0;
   typename D::Event reloaded;
   typename D::Stream owner;   // the stream of the pool it came from
   typename D::Stream copies;  // the stream that copied it
@@ -74,7 +72,6 @@ struct Parcel {
   std::uint64_t version_at_pack = 0;
   Extent extent;
   typename D::Stream packed_on;
-  typename D::Event produced = {};
 
   // On the host.
   typename D::HostBuffer host = {};

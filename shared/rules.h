@@ -26,7 +26,6 @@ enum class Rule : std::uint8_t {
   kCovers,           // a parcel serves a view only where it holds all its bytes
   kShare,            // a storage saved again is not copied again
   kShareTarget,      // a storage reloaded once serves its other saves while it is held
-  kFreshTarget,      // ... unless somebody wrote it in place
   kCheckVersion,     // unpacking a tensor that was written since its save is an error
   kExempt,           // parameters and buffers are kept
   kKeepKept,         // a storage that Ferry itself keeps alive is not copied
@@ -36,12 +35,11 @@ enum class Rule : std::uint8_t {
   kHostEvents,       // host bytes go back after the copies that use them
 };
 
-inline constexpr std::array<std::string_view, 21> kRuleNames = {
-    "keep source",   "bound stash",  "hold target",  "bound reloads", "count escapes",
-    "release late",  "end of task",  "forget",       "identity",      "versioned",
-    "covers",        "share",        "share target", "fresh target",  "check version",
-    "exempt",        "keep kept",    "other device", "live stream",   "owner pool",
-    "host events"};
+inline constexpr std::array<std::string_view, 20> kRuleNames = {
+    "keep source",   "bound stash", "hold target",  "bound reloads", "count escapes",
+    "release late",  "end of task", "forget",       "identity",      "versioned",
+    "covers",        "share",       "share target", "check version", "exempt",
+    "keep kept",     "other device", "live stream", "owner pool",    "host events"};
 inline constexpr std::size_t kRules = kRuleNames.size();
 static_assert(kRules == static_cast<std::size_t>(Rule::kHostEvents) + 1);
 

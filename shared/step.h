@@ -21,7 +21,6 @@ enum class Step : std::uint8_t {
   kOffloaded,             // record: the copy stream, after kOffload
   kEvict,                 // wait: the source's pool, for kOffloaded, before the source is dropped
   kAbandon,               // record_use: a block dropped while a copy may still use it
-  kStashHit,              // wait: a consumer on another stream, for kProduced
   kReloadAllocate,        // device bytes for the copy back
   kReady,                 // record: the consumer's stream, before its pool's block is written
   kReloadAfterReady,      // wait: the copy back, for kReady
@@ -56,7 +55,6 @@ inline constexpr std::array<StepInfo, kSteps> kStepInfo = {{
     {"offloaded", StepKind::kRecord, "2, 3, 4: what follows a copy to the host knows its end"},
     {"evict", StepKind::kWait, "2: the source's block is not reused while it is copied"},
     {"abandon", StepKind::kUse, "2: a block dropped early is not reused while it is copied"},
-    {"stash hit", StepKind::kWait, "5: a tensor from the stash follows what wrote it"},
     {"reload allocate", StepKind::kMemory, "2: the target is a block of a known pool"},
     {"ready", StepKind::kRecord, "2: the target's earlier users are done with the block"},
     {"reload after ready", StepKind::kWait, "2: the target's earlier users are done"},

@@ -106,7 +106,6 @@ class SimDevice {
   Layout layout(const Tensor& tensor) { return tensor->layout; }
   Extent extent(const Layout& layout) { return layout.extent(); }
   Version version(const Tensor& tensor) { return tensor->version; }
-  Version new_version() { return machine_->new_version(); }
   std::uint64_t read(const Version& version) { return version->value; }
   std::uint64_t identity(const Version& version) { return version->identity; }
   Tensor detach(const Tensor& tensor) { return std::make_shared<TensorImpl>(*tensor); }

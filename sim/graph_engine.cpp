@@ -137,15 +137,21 @@ void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_
     machine_.kernel("add_", kAddTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
     ++into.tensor->version->value;
   } else {
-    const Tensor sum = make_tensor(machine_.allocate(bytes, node.stream),
-                   {into.tensor->layout.window, into.tensor->layout.extent().begin +
-                                                    into.tensor->layout.shift},
-                   machine_.new_version());
-    const Range write = range_of(sum);
-    machine_.kernel("add", kAddTag, reads, {&write, 1}, runner_.memory_ns(3 * bytes));
-    into.tensor = sum;
+    into.tensor = add(into.tensor, gradient.tensor, node.stream);
   }
   machine_.set_current_stream(before);
+}
+
+// Out of place, on the current stream, which is `stream`.
+Tensor GraphEngine::add(const Tensor& a, const Tensor& b, StreamId stream) {
+  const std::array<Range, 2> reads{range_of(a), range_of(b)};
+  const auto bytes = static_cast<std::int64_t>(reads[0].bytes);
+  const Tensor sum = make_tensor(machine_.allocate(bytes, stream),
+                                 {a->layout.window, a->layout.extent().begin + a->layout.shift},
+                                 machine_.new_version());
+  const Range write = range_of(sum);
+  machine_.kernel("add", kAddTag, reads, {&write, 1}, runner_.memory_ns(3 * bytes));
+  return sum;
 }
 
 void GraphEngine::run_next(Task& task) {
@@ -154,7 +160,9 @@ void GraphEngine::run_next(Task& task) {
   Node& node = *inputs.node;
   for (std::size_t i = 0; i < task.wanted.size(); ++i) {
     const Edge& edge = task.wanted[i];
-    if (edge.node.get() == &node) task.found[i] = inputs.gradients.at(edge.output);
+    if (edge.node.get() != &node) continue;
+    task.found[i] = inputs.gradients.at(edge.output);
+    task.sync_from(node.stream);
   }
   const bool needed = task.wanted.empty() || task.needed.contains(node.sequence);
   if (node.leaf != kNoSlot) {
@@ -176,8 +184,8 @@ void GraphEngine::run_next(Task& task) {
     for (const auto& callback : callbacks) callback();
     task.node = NodeId::kNone;
     if (!task.retain_graph && !task.create_graph) {
+      node.released = node.released || !node.saved.empty();  // else it runs again, as in PyTorch
       node.saved.clear();
-      node.released = true;
     }
   }
   for (std::size_t i = 0; i < node.next.size(); ++i) {
@@ -189,20 +197,21 @@ void GraphEngine::run_next(Task& task) {
 // else cloned; a further one is added in place, or out of place where a graph is made.
 void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
   if (!gradient.tensor) return;
-  if (std::find(task.leaf_streams.begin(), task.leaf_streams.end(), leaf.stream) ==
-      task.leaf_streams.end()) {
-    task.leaf_streams.push_back(leaf.stream);
-  }
+  task.sync_from(leaf.stream);
   machine_.set_current_stream(leaf.stream);
   Value& total = runner_.gradient_of(leaf.leaf);
   if (total.tensor) {
     const std::array<Range, 2> reads{range_of(total.tensor), range_of(gradient.tensor)};
     const std::int64_t bytes = static_cast<std::int64_t>(reads[0].bytes);
+    if (task.create_graph) {
+      total.tensor = add(total.tensor, gradient.tensor, leaf.stream);
+      return;
+    }
     machine_.kernel("add_", kAddTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
     ++total.tensor->version->value;
     return;
   }
-  if (gradient.tensor.use_count() == 1) {
+  if (gradient.tensor.use_count() == 1 && !task.create_graph) {
     total = std::move(gradient);
     return;
   }

@@ -3,14 +3,15 @@
 // One graph task is one call of run(): dependencies are counted from the roots, and of the nodes that
 // are ready the one made last runs first. A node runs on the stream of its forward; a gradient that
 // crosses streams is ordered by an event and recorded as in use. Gradients that meet are added, in
-// place where nobody else can see them. At the end the caller's stream waits for the accumulators'
-// streams. Nodes may call run() again: tasks nest.
+// place where nobody else can see them. At the end the caller's stream waits for the streams of
+// the accumulators and of the gradients that were asked for. Nodes may call run() again: tasks nest.
 //
 // After a failure nothing more of the task runs, but what asked to hear of its end (after_task) does.
 // Not modelled: engine threads; hooks on tensors; anomaly mode.
 // Source: torch/csrc/autograd/engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -81,7 +82,12 @@ class GraphEngine {
     std::map<std::uint64_t, Inputs> ready;  // the latest runs first
     std::span<const Edge> wanted;
     std::vector<Value> found;
-    std::vector<StreamId> leaf_streams;
+    std::vector<StreamId> leaf_streams;  // that the caller's stream waits for at the end
+    void sync_from(StreamId stream) {
+      if (std::find(leaf_streams.begin(), leaf_streams.end(), stream) == leaf_streams.end()) {
+        leaf_streams.push_back(stream);
+      }
+    }
     std::vector<std::function<void()>> after_node;
     std::vector<std::function<void()>> after_task;
   };
@@ -92,6 +98,7 @@ class GraphEngine {
   void run_next(Task& task);
   void accumulate(Task& task, const Node& leaf, Value gradient);
   void cross(const Tensor& tensor, StreamId from, StreamId to);
+  Tensor add(const Tensor& a, const Tensor& b, StreamId stream);
 
   Machine& machine_;
   NodeRunner& runner_;

@@ -68,7 +68,6 @@ class Forward {
   Layout layout(const Tensor& tensor) { return upstream_.layout(tensor); }
   Extent extent(const Layout& layout) { return upstream_.extent(layout); }
   Version version(const Tensor& tensor) { return upstream_.version(tensor); }
-  Version new_version() { return upstream_.new_version(); }
   std::uint64_t read(const Version& version) { return upstream_.read(version); }
   std::uint64_t identity(const Version& version) { return upstream_.identity(version); }
   Tensor detach(const Tensor& tensor) { return upstream_.detach(tensor); }

@@ -134,6 +134,7 @@ void HappensBefore::read(Range range) {
     if (c.write.seq != 0 && !ordered(c.write)) {
       conflict(HazardKind::kReadAfterWrite, c.write, begin, end, c);
     }
+    if (c.write.step == Step::kOffload) read_copy(c.write);
     for (Access& read : c.reads) {
       if (read.stream == current_.stream) {
         read = current_;
@@ -282,9 +283,27 @@ void HappensBefore::report_conflicts() {
     hazard.earlier = describe(first.earlier);
     hazard.later = describe(current_);
     hazard.range = {first.begin, end - first.begin};
-    log_.report(std::move(hazard));
+    if (!waits(hazard, first.earlier)) log_.report(std::move(hazard));
   }
   conflicts_.clear();
+}
+
+// A copy to the host that a write of the program's tears harms nobody until it is read.
+bool HappensBefore::waits(const Hazard& hazard, const Access& earlier) {
+  if (hazard.kind != HazardKind::kWriteAfterRead || earlier.step != Step::kOffload ||
+      current_.step != Step::kUser || read_copies_.contains(earlier.seq)) {
+    return false;
+  }
+  torn_copies_[earlier.seq].push_back(hazard);
+  return true;
+}
+
+void HappensBefore::read_copy(const Access& copy) {
+  if (!read_copies_.insert(copy.seq).second) return;
+  const auto torn = torn_copies_.find(copy.seq);
+  if (torn == torn_copies_.end()) return;
+  for (Hazard& hazard : torn->second) log_.report(std::move(hazard));
+  torn_copies_.erase(torn);
 }
 
 HazardAccess HappensBefore::describe(const Access& access) const {

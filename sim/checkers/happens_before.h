@@ -22,6 +22,10 @@
 // the bytes out again, for all that its stream was given until the free, and so for all that
 // comes before that. For the allocation's own stream it promises nothing, as in PyTorch.
 //
+// One mistake waits for its consequence: a program may legally write, in place, a tensor that was
+// saved and will not be unpacked. Its copy to the host (step `offload`) is then torn, and no order
+// could be asked of anybody. It is reported when the torn bytes are read, or were already.
+//
 // Starting point: the rules of PyTorch's CUDA stream sanitizer (torch/cuda/_sanitizer.py), which
 // knows neither reuse nor host memory nor overlapping ranges.
 // Not modelled: several host threads, the legacy default stream (whoever reads a log that has it
@@ -32,6 +36,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "formats/stream_op.h"
@@ -153,6 +158,8 @@ class HappensBefore {
   void conflict(HazardKind kind, const Access& earlier, std::uint64_t begin, std::uint64_t end,
                 const Cell& cell);
   void report_conflicts();
+  bool waits(const Hazard& hazard, const Access& earlier);
+  void read_copy(const Access& copy);
   HazardAccess describe(const Access& access) const;
 
   Options options_;
@@ -166,8 +173,10 @@ class HappensBefore {
   std::uint32_t host_version_ = 0;
   std::uint32_t seq_ = 0;  // of the current op
   Access current_;
-  const std::uint32_t* now_ = nullptr;  // the clock of the current access
-  std::vector<Conflict> conflicts_;     // of the current op
+  const std::uint32_t* now_ = nullptr;             // the clock of the current access
+  std::vector<Conflict> conflicts_;                // of the current op
+  std::unordered_set<std::uint32_t> read_copies_;  // seqs of offloads
+  std::unordered_map<std::uint32_t, std::vector<Hazard>> torn_copies_;  // likewise; found by key
   IntervalMap<Cell> cells_;
   IntervalMap<Life> lives_;
 };

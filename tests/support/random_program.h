@@ -31,8 +31,9 @@ enum class LayerKind : int {
   kExcluded,
   kSideStream,
   kNested,
+  kWrittenBetween,
 };
-inline constexpr int kLayerKinds = static_cast<int>(LayerKind::kNested) + 1;
+inline constexpr int kLayerKinds = static_cast<int>(LayerKind::kWrittenBetween) + 1;
 inline constexpr std::array<std::int64_t, 4> kSizes = {256, 1024, 40'000, 1'500'000};
 
 struct Layer {
@@ -48,7 +49,7 @@ struct Recipe {
   int order = 0;  // FBFB, FFBB, 1F1B
   bool retain = false;
   bool twice = false;  // double backward at the end
-  int failure = 0;     // of a step before: none, forward, backward
+  int failure = 0;     // of a step before: none, forward, backward, a saved tensor written later
   int failing_layer = 0;
   bool move = false;
 };
@@ -142,6 +143,7 @@ class RandomProgram {
       if (failure == 1 && fails) b_.add(id, Raise{"forward fails"});
       const Activation before = x;
       x = make_layer(id, layer, weights_[i], x, held, failure == 2 && fails);
+      if (failure == 3 && fails) b_.write(id, "late_", before.slot);
       if (layer.hold) {
         held.push_back(before);
       } else if (before.slot != x.slot) {
@@ -188,14 +190,15 @@ class RandomProgram {
       case LayerKind::kEscape:
         return escape(id, x);
       case LayerKind::kSmallView: {
-        const TypeId large = b_.type({kSizes[3]});
-        const Slot base = b_.op(id, "large", {x.slot}, large);
-        Layout part = contiguous_layout(DType::kBF16, {100'000});
-        part.offset = 900'000 - 100'000 * layer.size;
-        saved.push_back(b_.view(id, base, b_.layout(part)));
-        b_.add(id, Free{{base, saved.back()}});
-        std::swap(saved.back(), saved.back());
-        const Activation y = small_view(id, in, types, saved, out, fails);
+        // Two parts of a large storage, which nothing else keeps.
+        const Slot base = b_.op(id, "large", {x.slot}, b_.type({kSizes[3]}));
+        for (const int part : {layer.size, 9}) {
+          Layout window = contiguous_layout(DType::kBF16, {100'000});
+          window.offset = 100'000 * part;
+          saved.push_back(b_.view(id, base, b_.layout(window)));
+        }
+        const Activation y = linear(id, in, types, saved, out, fails, false);
+        b_.add(id, Free{{base, saved[saved.size() - 2], saved.back()}});
         return y;
       }
       case LayerKind::kExcluded: {
@@ -209,13 +212,25 @@ class RandomProgram {
         b_.add(id, SetStream{1});
         for (const Slot slot : in) b_.add(id, RecordUse{slot, 1});
         const Activation y = linear(id, in, types, saved, out, fails, true);
+        b_.add(id, SetStream{0});
+        const Slot meanwhile = b_.op(id, "meanwhile", {w}, out);
+        b_.add(id, Free{{meanwhile}});
         b_.add(id, RecordUse{y.slot, 0});
         b_.add(id, Sync{1, 0});
-        b_.add(id, SetStream{0});
         return y;
       }
       case LayerKind::kNested:
         return nested(id, in, types, saved, out, fails);
+      case LayerKind::kWrittenBetween: {
+        // Legal: the first save is never unpacked, and the second one is of the new version.
+        const Slot own = b_.op(id, "own", {x.slot}, x.type);
+        linear(id, {own, w}, {x.type, out}, {own}, out, false, false);
+        b_.write(id, "relu_", own);
+        saved.push_back(own);
+        const Activation y = linear(id, in, types, saved, out, fails, false);
+        b_.add(id, Free{{own}});
+        return y;
+      }
     }
     return linear(id, in, types, saved, out, fails, false);
   }
@@ -231,17 +246,6 @@ class RandomProgram {
     b_.add(id, Op{"linear", in, {y}, {out}, {}, 0, 2 * bytes, bytes, 0});
     if (saves_output) b_.add(id, Save{node, {y}});
     return {y, out};
-  }
-
-  // The base was freed before the node saved its view: only the view keeps it.
-  Activation small_view(CodeId id, const std::vector<Slot>& in, const std::vector<TypeId>& types,
-                        const std::vector<Slot>& saved, TypeId out, bool fails) {
-    Code& code = b_.program.codes[id];
-    const Statement freed = code.statements.back();
-    code.statements.pop_back();
-    const Activation y = linear(id, in, types, saved, out, fails, false);
-    b_.program.codes[id].statements.push_back(freed);
-    return y;
   }
 
   Activation in_place(CodeId id, const std::vector<Slot>& in, const std::vector<TypeId>& types,
@@ -375,7 +379,7 @@ inline rc::Gen<Recipe> any_recipe() {
       rc::gen::set(&Recipe::order, in_range(0, 3)), rc::gen::set(&Recipe::retain),
       rc::gen::set(&Recipe::twice),
       rc::gen::set(&Recipe::failure,
-                   rc::gen::map(in_range(0, 10), [](int n) { return n < 3 ? n : 0; })),
+                   rc::gen::map(in_range(0, 10), [](int n) { return n < 4 ? n : 0; })),
       rc::gen::set(&Recipe::failing_layer, in_range(0, 10)), rc::gen::set(&Recipe::move));
 }
 

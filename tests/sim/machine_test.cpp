@@ -1,0 +1,242 @@
+#include "sim/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/sim/tiny.h"
+
+namespace ferry::sim {
+namespace {
+
+using Kind = StreamOpKind;
+
+// A byte a nanosecond on the link, and 5 ns to launch something.
+MachineOptions options() {
+  MachineOptions options;
+  options.links = {1'000, 1'000, 1'000, 1'000, 0};
+  options.launch_ns = 5;
+  return options;
+}
+
+struct Watched {
+  explicit Watched(const MachineOptions& with = options()) : machine(with) {
+    machine.add_consumer(&log);
+    compute = machine.compute_stream(0);
+  }
+  test::OpLog log;
+  Machine machine;
+  StreamId compute{};
+};
+
+TEST(MachineTest, AKernelIsOneOperationWithWhatItTouches) {
+  Watched w;
+  const Range in{100, 8};
+  const std::array<Range, 2> out{Range{200, 8}, Range{300, 4}};
+  w.machine.kernel("mm", 7, {&in, 1}, out, 50);
+  ASSERT_EQ(w.log.ops.size(), 1u);
+  const test::LoggedOp& op = w.log.ops[0];
+  EXPECT_EQ(op.kind, Kind::kKernel);
+  EXPECT_EQ(op.step, Step::kUser);
+  EXPECT_EQ(op.stream, w.compute);
+  EXPECT_EQ(op.reads, std::vector<Range>{in});
+  EXPECT_EQ(op.writes, std::vector<Range>(out.begin(), out.end()));
+  EXPECT_EQ(op.name, "mm");
+}
+
+TEST(MachineTest, AKernelRunsOnTheCurrentStream) {
+  Watched w;
+  w.machine.set_current_stream(w.machine.compute_stream(2));
+  w.machine.kernel("mm", 0, {}, {}, 1);
+  EXPECT_EQ(w.log.ops[0].stream, w.machine.compute_stream(2));
+  EXPECT_NE(w.machine.compute_stream(1), w.machine.compute_stream(2));
+}
+
+TEST(MachineTest, CopiesSayTheirDirectionTheirStepAndBothRanges) {
+  Watched w;
+  const Range device{100, 8};
+  const Range host{std::uint64_t{1} << 60, 8};
+  const StreamId lane = w.machine.lane(Lane::kDeviceToHost);
+  w.machine.copy(Step::kOffload, CopyKind::kDeviceToHost, device, host, lane, false);
+  w.machine.copy_on_device("clone", device, {200, 8}, 4);
+  const test::LoggedOp& out = w.log.ops[0];
+  EXPECT_EQ(out.kind, Kind::kCopy);
+  EXPECT_EQ(out.copy, CopyKind::kDeviceToHost);
+  EXPECT_EQ(out.step, Step::kOffload);
+  EXPECT_EQ(out.stream, lane);
+  EXPECT_EQ(out.reads, std::vector<Range>{device});
+  EXPECT_EQ(out.writes, std::vector<Range>{host});
+  EXPECT_EQ(w.log.ops[1].copy, CopyKind::kDeviceToDevice);
+  EXPECT_EQ(w.log.ops[1].stream, w.compute);
+}
+
+TEST(MachineTest, RecordsAndWaitsNameOneEvent) {
+  Watched w;
+  const EventHandle event = w.machine.record(Step::kProduced, w.compute);
+  const StreamId lane = w.machine.lane(Lane::kDeviceToHost);
+  w.machine.wait(Step::kOffloadAfterProducer, lane, event);
+  ASSERT_EQ(w.log.ops.size(), 2u);
+  EXPECT_EQ(w.log.ops[0].kind, Kind::kRecord);
+  EXPECT_EQ(w.log.ops[0].step, Step::kProduced);
+  EXPECT_EQ(w.log.ops[0].stream, w.compute);
+  EXPECT_EQ(w.log.ops[1].kind, Kind::kWait);
+  EXPECT_EQ(w.log.ops[1].step, Step::kOffloadAfterProducer);
+  EXPECT_EQ(w.log.ops[1].stream, lane);
+  EXPECT_EQ(w.log.ops[1].event, w.log.ops[0].event);
+}
+
+TEST(MachineTest, AWaitOnANeverRecordedEventIsNothing) {
+  Watched w;
+  w.machine.wait(Step::kUser, w.compute, EventHandle());
+  EXPECT_TRUE(w.log.ops.empty());
+  EXPECT_EQ(w.machine.operations(), 0);
+}
+
+TEST(MachineTest, AnEventsNumberIsReusedWhenItsLastHandleIsGone) {
+  Watched w;
+  EventHandle first = w.machine.record(Step::kUser, w.compute);
+  const EventHandle copy = first;
+  const EventId id = first->id;
+  first.reset();
+  EXPECT_NE(w.machine.record(Step::kUser, w.compute)->id, id);
+  EXPECT_EQ(w.machine.live_events(), 1);
+  const_cast<EventHandle&>(copy).reset();
+  EXPECT_EQ(w.machine.live_events(), 0);
+  const EventHandle next = w.machine.record(Step::kUser, w.compute);
+  const EventHandle after = w.machine.record(Step::kUser, w.compute);
+  EXPECT_TRUE(next->id == id || after->id == id);
+  EXPECT_NE(next->id, after->id);
+}
+
+TEST(MachineTest, AStorageIsHandedOutAndGivenBack) {
+  Watched w;
+  Storage storage = w.machine.allocate(1000, w.compute, Step::kReloadAllocate);
+  EXPECT_EQ(w.machine.live_storages(), 1);
+  ASSERT_EQ(w.log.ops.size(), 1u);
+  EXPECT_EQ(w.log.ops[0].kind, Kind::kAlloc);
+  EXPECT_EQ(w.log.ops[0].step, Step::kReloadAllocate);
+  EXPECT_EQ(w.log.ops[0].stream, w.compute);
+  EXPECT_EQ(w.log.ops[0].range, (Range{storage->address, 1024}));  // as rounded
+  w.machine.record_use(Step::kEscaped, storage, w.machine.lane(Lane::kDeviceToHost));
+  EXPECT_EQ(w.log.ops[1].kind, Kind::kRecordUse);
+  EXPECT_EQ(w.log.ops[1].step, Step::kEscaped);
+  EXPECT_EQ(w.log.ops[1].stream, w.machine.lane(Lane::kDeviceToHost));
+  storage.reset();
+  EXPECT_EQ(w.log.ops[2].kind, Kind::kFree);
+  EXPECT_EQ(w.log.ops[2].range, w.log.ops[0].range);
+  EXPECT_EQ(w.machine.live_storages(), 0);
+  EXPECT_EQ(w.machine.pool().stats().allocated_bytes.current, 0);
+}
+
+TEST(MachineTest, AStorageWithoutBytesIsNoOperation) {
+  Watched w;
+  Storage storage = w.machine.allocate(0, w.compute);
+  w.machine.record_use(Step::kUser, storage, w.compute);
+  EXPECT_EQ(w.machine.live_storages(), 1);
+  storage.reset();
+  EXPECT_EQ(w.machine.live_storages(), 0);
+  EXPECT_TRUE(w.log.ops.empty());
+}
+
+TEST(MachineTest, StoragesAndVersionsAreNeverNumberedAlike) {
+  Watched w;
+  const std::uint64_t first = w.machine.allocate(512, w.compute)->identity;
+  EXPECT_NE(w.machine.allocate(512, w.compute)->identity, first);  // at the same address
+  EXPECT_NE(w.machine.new_version()->identity, w.machine.new_version()->identity);
+}
+
+TEST(MachineTest, HostBytesGoBackWithTheEventsThatHoldThem) {
+  Watched w;
+  const HostBlock block = w.machine.allocate_host(Step::kHostAllocate, 100);
+  EventHandle event = w.machine.record(Step::kOffloaded, w.machine.lane(Lane::kDeviceToHost));
+  const std::array<EventHandle, 2> until{event, EventHandle()};
+  w.machine.release_host(Step::kHostReturn, block, until);
+  ASSERT_EQ(w.log.ops.size(), 4u);
+  EXPECT_EQ(w.log.ops[0].kind, Kind::kAlloc);
+  EXPECT_EQ(w.log.ops[0].range, block.range());
+  EXPECT_EQ(w.log.ops[2].kind, Kind::kRecordUse);
+  EXPECT_EQ(w.log.ops[2].stream, event->stream);
+  EXPECT_EQ(w.log.ops[3].kind, Kind::kFree);
+  EXPECT_EQ(w.log.ops[3].step, Step::kHostReturn);
+  EXPECT_EQ(w.machine.host_pool().stats().in_use_bytes.current, 0);
+  // An event that only the pool holds does not count as left.
+  event.reset();
+  const_cast<EventHandle&>(until[0]).reset();
+  EXPECT_EQ(w.machine.live_events(), 0);
+}
+
+TEST(MachineTest, EachLaunchTakesHostTimeAndEventsTakeNone) {
+  Watched w;
+  w.machine.kernel("a", 0, {}, {}, 1);
+  w.machine.copy_on_device("b", {}, {}, 1);
+  EXPECT_EQ(w.machine.host_now(), 10);
+  w.machine.wait(Step::kUser, w.compute, w.machine.record(Step::kUser, w.compute));
+  const Storage storage = w.machine.allocate(512, w.compute);
+  EXPECT_EQ(w.machine.host_now(), 10);
+  // The second starts when it was launched, 5 ns in.
+  EXPECT_EQ(w.machine.drain(), 6);
+}
+
+TEST(MachineTest, APinnedCopyRunsBesideTheHostAndAPageableOneBlocksIt) {
+  for (const bool pageable : {false, true}) {
+    Watched w;
+    w.machine.kernel("a", 0, {}, {}, 300);
+    const StreamId lane = w.machine.lane(Lane::kDeviceToHost);
+    w.machine.copy(Step::kOffload, CopyKind::kDeviceToHost, {0, 1000}, {0, 1000}, lane, pageable);
+    EXPECT_EQ(w.machine.host_now(), pageable ? 5 + 1000 : 10);
+    w.machine.kernel("b", 0, {}, {}, 300);
+    EXPECT_EQ(w.machine.drain(), pageable ? 1305 : 1005);
+  }
+}
+
+TEST(MachineTest, TimeThatComputingWaitsForACopyIsTold) {
+  Watched w;
+  const StreamId lane = w.machine.lane(Lane::kHostToDevice);
+  w.machine.copy(Step::kReload, CopyKind::kHostToDevice, {0, 1000}, {0, 1000}, lane, false);
+  w.machine.kernel("a", 0, {}, {}, 95);  // from 5 to 100
+  w.machine.wait(Step::kConsume, w.compute, w.machine.record(Step::kReloaded, lane));
+  w.machine.kernel("b", 0, {}, {}, 50);
+  EXPECT_EQ(w.machine.drain(), 1050);
+  EXPECT_EQ(w.machine.compute_blocked_on_copies_ns(), 900);
+  EXPECT_EQ(w.machine.device_stats().h2d_busy_ns, 1000);
+  EXPECT_EQ(w.machine.device_stats().compute_busy_ns, 145);
+}
+
+TEST(MachineTest, CapacityIsTheDevices) {
+  MachineOptions small = options();
+  small.device_bytes = std::int64_t{2} << 20;
+  Watched w(small);
+  const Storage storage = w.machine.allocate(1 << 20, w.compute);
+  EXPECT_THROW(w.machine.allocate(std::int64_t{4} << 20, w.compute), OutOfMemory);
+  EXPECT_EQ(w.machine.live_storages(), 1);
+  MachineOptions host = options();
+  host.host_bytes = 4096;
+  Watched other(host);
+  other.machine.allocate_host(Step::kHostAllocate, 1);
+  EXPECT_THROW(other.machine.allocate_host(Step::kHostAllocate, 1), OutOfHostMemory);
+}
+
+TEST(MachineTest, WithAndWithoutConsumersTheTimesAreTheSame) {
+  const auto run = [](Machine& machine) {
+    const StreamId compute = machine.compute_stream(0);
+    const StreamId lane = machine.lane(Lane::kDeviceToHost);
+    for (int i = 0; i < 3000; ++i) {
+      const Storage storage = machine.allocate(1000, compute);
+      const Range range = range_of(storage);
+      machine.kernel("a", 0, {}, {&range, 1}, 3 + i % 7);
+      machine.wait(Step::kUser, lane, machine.record(Step::kUser, compute));
+      machine.copy(Step::kOffload, CopyKind::kDeviceToHost, range, range, lane, i % 500 == 0);
+      machine.record_use(Step::kUser, storage, lane);
+    }
+    return std::pair(machine.drain(), machine.engine().digest());
+  };
+  Watched watched;
+  Machine alone(options());
+  EXPECT_EQ(run(watched.machine), run(alone));
+}
+
+}  // namespace
+}  // namespace ferry::sim
