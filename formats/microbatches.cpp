@@ -47,7 +47,10 @@ Program with_microbatches(const Program& program, std::int64_t count, Microbatch
         "micro-batches need a program whose main code is one call and one backward");
   }
   const auto globals = static_cast<Slot>(program.globals.size());
-  const auto stride = static_cast<Slot>(call->out.size());
+  Slot stride = 1;  // past every slot of the main code
+  for (const auto* slots : {&call->out, &backward->out}) {
+    for (const Slot slot : *slots) stride = std::max(stride, slot - globals + 1);
+  }
   const auto shifted = [&](std::vector<Slot> slots, std::int64_t microbatch) {
     for (Slot& slot : slots) {
       if (slot >= globals) slot += stride * static_cast<Slot>(microbatch);
@@ -62,6 +65,8 @@ Program with_microbatches(const Program& program, std::int64_t count, Microbatch
     } else {
       Backward copy = *backward;
       copy.roots = shifted(copy.roots, microbatch);
+      copy.inputs = shifted(copy.inputs, microbatch);
+      copy.out = shifted(copy.out, microbatch);
       main.statements.push_back({std::move(copy), statements[1].line});
       main.statements.push_back({Free{shifted(call->out, microbatch)}, statements[1].line});
     }

@@ -9,10 +9,12 @@
 // non-blocking streams, as PyTorch's pool streams are.
 //
 // Pageable memory: its copies block the host until they are done, which CUDA allows.
-// Not modelled: the depth of the launch queue, cudaMalloc's own cost, several host threads.
+// The host is never more than about a thousand launches ahead.
+// Not modelled: cudaMalloc's own cost, several host threads.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -148,6 +150,8 @@ class Machine {
   std::int64_t live_storages_ = 0;
   std::int64_t live_events_ = 0;
   std::int64_t operations_ = 0;
+  std::int64_t launches_ = 0;
+  std::deque<Signal> marks_;
   Tokens tokens_;
   DevicePool pool_;  // the pools last: when they end, they drop tokens
   HostPool host_pool_;

@@ -236,7 +236,7 @@ Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult&
   }
   for (std::size_t i = 0; i < result.packs.size(); ++i) {
     const PackedTensor& pack = result.packs[i];
-    const bool chosen = row.options && !pack.global &&
+    const bool chosen = row.options && !pack.exempt &&
                         pack.storage_bytes >= row.options->bytes_min &&
                         (row.options->offload.empty() || row.options->offload[i]);
     Layout layout = pack.layout;

@@ -193,16 +193,22 @@ namespace {
 // Hooks that write down what they are handed, and leave it as it is.
 class Surveyor final : public Hooks<Tensor> {
  public:
-  explicit Surveyor(const Tape& tape) : tape_(tape) {
-    for (const Value& global : tape.globals()) globals_.push_back(global.tensor->storage->identity);
+  Surveyor(const Program& program, const Tape& tape) : tape_(tape) {
+    for (std::size_t i = 0; i < program.globals.size(); ++i) {
+      const std::uint64_t identity = tape.globals()[i].tensor->storage->identity;
+      globals_.push_back(identity);
+      if (program.globals[i].kind != GlobalKind::kInput) exempt_.push_back(identity);
+    }
   }
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {
     if (forwards == 1) {
       const std::uint64_t identity = tensor->storage->identity;
-      const bool global = std::find(globals_.begin(), globals_.end(), identity) != globals_.end();
+      const auto among = [identity](const std::vector<std::uint64_t>& list) {
+        return std::find(list.begin(), list.end(), identity) != list.end();
+      };
       const auto group = groups_.try_emplace(identity, groups_.size()).first->second;
       seen.push_back({std::string(tape_.saving_node()), tensor->layout.window->layout, group,
-                      tensor->storage->bytes, global});
+                      tensor->storage->bytes, among(globals_), among(exempt_)});
     }
     return nullptr;
   }
@@ -212,6 +218,7 @@ class Surveyor final : public Hooks<Tensor> {
  private:
   const Tape& tape_;
   std::vector<std::uint64_t> globals_;
+  std::vector<std::uint64_t> exempt_;
   std::map<std::uint64_t, std::uint64_t> groups_;
 };
 
@@ -221,7 +228,7 @@ std::vector<PackedTensor> survey(const Program& program, const Hardware& hardwar
   const Roofline times(hardware);
   Machine machine(machine_options(hardware, {}));
   Tape tape(program, machine, times, nullptr);
-  const auto surveyor = std::make_shared<Surveyor>(tape);
+  const auto surveyor = std::make_shared<Surveyor>(program, tape);
   tape.before_call([&surveyor] { ++surveyor->forwards; });
   const HooksGuard<SimAutograd> guard(tape.autograd(), surveyor);
   tape.run();

@@ -80,6 +80,7 @@ struct PackedTensor {
   std::uint64_t group = 0;         // storages, numbered in the order in which they are first packed
   std::int64_t storage_bytes = 0;  // of the whole storage
   bool global = false;             // a parameter's, a buffer's or an input's
+  bool exempt = false;             // a parameter's or a buffer's: the offloader leaves it
 };
 std::vector<PackedTensor> survey(const Program& program, const Hardware& hardware);
 

@@ -44,8 +44,9 @@ struct Tape::Frame {
   Frame() = default;
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
+  ~Frame() { close(); }
   // Where a statement threw, regions are still open: the innermost ends first.
-  ~Frame() {
+  void close() {
     while (!excluded.empty()) excluded.pop_back();
   }
 };
@@ -148,6 +149,7 @@ void Tape::run() {
       errors_.push_back({code.statements[i].line, error.what()});
     }
   }
+  main_->close();  // before the hooks that these regions hide are taken away
 }
 
 void Tape::drop_frames() {

@@ -236,8 +236,7 @@ TYPED_TEST_P(DeviceContract, PageableMemoryServesTheSame) {
   this->world.write(x);
   const auto target = this->allocate(4096, 0);
   this->device.reload(Step::kUser, host, target, stream);
-  const auto old = this->device.restore(target, this->device.layout(x), 0,
-                                        this->device.version(x));
+  const auto old = this->device.restore(target, this->device.layout(x), 0, this->device.version(x));
   EXPECT_NE(this->world.contents(old), this->world.contents(x)) << "copied after the write";
   const auto end = this->device.record(Step::kUser, stream);
   this->device.release_host(Step::kUser, std::move(host), {&end, 1});
@@ -261,8 +260,8 @@ TYPED_TEST_P(DeviceContract, HostBytesAreNotGivenOutAgainUnderACopy) {
   auto next = this->device.allocate_host(Step::kUser, bytes, HostMemory::kPinned);
   this->device.offload(Step::kUser, this->device.storage(y), 0, next, out);
   this->world.finish();
-  const auto read = this->device.restore(target, this->device.layout(x), 0,
-                                         this->device.version(x));
+  const auto read =
+      this->device.restore(target, this->device.layout(x), 0, this->device.version(x));
   EXPECT_EQ(this->world.contents(read), expected);
   EXPECT_EQ(this->world.hazards(), 0);
   this->device.release_host(Step::kUser, std::move(next), {});
@@ -372,9 +371,9 @@ TYPED_TEST_P(DeviceContract, AFailedAllocationLeavesTheDeviceAsItWas) {
   const auto x = this->allocate(4096, 0);
   const auto usage = this->device.host_usage();
   EXPECT_THROW(this->allocate(this->world.too_many_bytes(), 0), std::exception);
-  EXPECT_THROW(this->device.allocate_host(Step::kUser, this->world.too_many_bytes(),
-                                          HostMemory::kPinned),
-               std::exception);
+  EXPECT_THROW(
+      this->device.allocate_host(Step::kUser, this->world.too_many_bytes(), HostMemory::kPinned),
+      std::exception);
   EXPECT_EQ(this->device.host_usage().used_bytes, usage.used_bytes);
   EXPECT_EQ(this->device.use_count(x), 1);
   const auto tensor = this->world.make({1024});
@@ -382,17 +381,19 @@ TYPED_TEST_P(DeviceContract, AFailedAllocationLeavesTheDeviceAsItWas) {
   EXPECT_EQ(this->world.contents(back), this->world.contents(tensor));
 }
 
-REGISTER_TYPED_TEST_SUITE_P(
-    DeviceContract, TheCurrentStreamIsTheOneNow, LanesAreStreamsOfTheirOwn,
-    ACopiedHandleIsTheSameDevice, AWaitOrdersWhatTheEventHolds, AnEventIsASnapshot,
-    AnEventNeverRecordedOrdersNothing, ADefaultStorageIsNone, AStorageGoesBackToThePoolOfItsStream,
-    RecordUseDefersReuse, AnIdentityIsNotGivenOutAgainThoughTheAddressIs,
-    LockGivesTheLivingStorage, UseCountCountsTensorsAndStorages, TheOwnerIsTheStreamOfThePool,
-    OffloadAndReloadBringTheContentsBack, PageableMemoryServesTheSame,
-    HostBytesAreNotGivenOutAgainUnderACopy, ReleasingNoHostBytesIsNothing,
-    AnExtentCoversTheWindowAlone, RestoreGivesTheSameView, APartOfAStorageIsRestoredFromItsBegin,
-    AVersionIsSharedByViewsAndDetached, AVersionOutlivesItsTensor,
-    ARestoredTensorSharesTheVersionOfTheOriginal, ATensorOfAnotherDeviceIsNotOnThisOne,
-    AFailedAllocationLeavesTheDeviceAsItWas);
+REGISTER_TYPED_TEST_SUITE_P(DeviceContract, TheCurrentStreamIsTheOneNow, LanesAreStreamsOfTheirOwn,
+                            ACopiedHandleIsTheSameDevice, AWaitOrdersWhatTheEventHolds,
+                            AnEventIsASnapshot, AnEventNeverRecordedOrdersNothing,
+                            ADefaultStorageIsNone, AStorageGoesBackToThePoolOfItsStream,
+                            RecordUseDefersReuse, AnIdentityIsNotGivenOutAgainThoughTheAddressIs,
+                            LockGivesTheLivingStorage, UseCountCountsTensorsAndStorages,
+                            TheOwnerIsTheStreamOfThePool, OffloadAndReloadBringTheContentsBack,
+                            PageableMemoryServesTheSame, HostBytesAreNotGivenOutAgainUnderACopy,
+                            ReleasingNoHostBytesIsNothing, AnExtentCoversTheWindowAlone,
+                            RestoreGivesTheSameView, APartOfAStorageIsRestoredFromItsBegin,
+                            AVersionIsSharedByViewsAndDetached, AVersionOutlivesItsTensor,
+                            ARestoredTensorSharesTheVersionOfTheOriginal,
+                            ATensorOfAnotherDeviceIsNotOnThisOne,
+                            AFailedAllocationLeavesTheDeviceAsItWas);
 
 }  // namespace ferry

@@ -170,9 +170,8 @@ TEST_P(OffloaderLife, SavesOutliveTheOffloader) {
   SaveRef save = offloader->hooks()->pack(x);
   x.reset();
   offloader.reset();
-  script.backward([&] {
-    script.node([&] { EXPECT_EQ(world.contents(save->unpack()), contents); });
-  });
+  script.backward(
+      [&] { script.node([&] { EXPECT_EQ(world.contents(save->unpack()), contents); }); });
   save.reset();
   world.expect_clean();
 }
@@ -222,7 +221,9 @@ TEST_P(OffloaderLife, ANodeThatThrowsLeavesNothing) {
     };
     EXPECT_THROW(failing(), std::runtime_error);
     EXPECT_EQ(rig.offloader.statistics().backward_stash_bytes, 0) << "at the end of the task";
-    if (step == 1) EXPECT_EQ(rig.backward(graph.saves), graph.contents);
+    if (step == 1) {
+      EXPECT_EQ(rig.backward(graph.saves), graph.contents);
+    }
     graph.saves.clear();
     rig.expect_clean();
   }

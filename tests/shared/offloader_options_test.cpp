@@ -141,6 +141,22 @@ TEST(OffloaderOptions, HeldTargetsAreBounded) {
   });
 }
 
+// So that the copy stream does not wait for the node that it feeds.
+TEST(OffloaderOptions, FromTheCopyStreamsPoolATargetIsReleasedOneNodeLater) {
+  OffloadOptions options = eager_options();
+  options.reload_pool = ReloadPool::kCopyStream;
+  Rig rig(options);
+  const std::vector<SaveRef> saves = forward(rig, 3, 64 * kKiB);
+  rig.evict();
+  rig.script.backward([&] {
+    for (std::int64_t node = 0; node < 3; ++node) {
+      rig.consume(saves[static_cast<std::size_t>(2 - node)]);
+      EXPECT_EQ(rig.waits(Step::kReleaseAfterNode), node);
+    }
+  });
+  EXPECT_EQ(rig.waits(Step::kReleaseAfterNode), 3) << "the task's end releases the last";
+}
+
 // --- The warning, in TRL's words
 
 std::vector<std::string> warnings(std::int64_t used_pages, HostMemory memory) {
@@ -238,8 +254,8 @@ TEST(OffloaderLog, ARunCountsItsPacksFromZero) {
   for (const Decision& decision : rig.decisions) {
     if (decision.kind == DecisionKind::kPack) keys.emplace_back(decision.run, decision.pack);
   }
-  EXPECT_EQ(keys, (std::vector<std::pair<std::uint64_t, std::uint64_t>>{
-                      {1, 0}, {1, 1}, {2, 0}, {2, 1}}));
+  EXPECT_EQ(keys,
+            (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1, 0}, {1, 1}, {2, 0}, {2, 1}}));
 }
 
 }  // namespace

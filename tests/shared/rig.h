@@ -31,8 +31,7 @@ inline OffloadOptions eager_options() {
 }
 
 // For suites that hold wherever a reload lands.
-inline const auto kBothPools =
-    ::testing::Values(ReloadPool::kConsumer, ReloadPool::kCopyStream);
+inline const auto kBothPools = ::testing::Values(ReloadPool::kConsumer, ReloadPool::kCopyStream);
 inline std::string pool_name(const ::testing::TestParamInfo<ReloadPool>& chosen) {
   return chosen.param == ReloadPool::kConsumer ? "Consumer" : "CopyStream";
 }

@@ -64,9 +64,9 @@ class World {
   // A contiguous tensor of bytes that fills a storage of its own.
   Tensor make(std::int64_t bytes) { return make(contiguous_layout(DType::kU8, {bytes})); }
   Tensor make(const Layout& layout) {
-    const Tensor tensor = sim::make_tensor(
-        machine_.allocate(storage_bytes(layout), machine_.current_stream()), window(layout),
-        machine_.new_version());
+    const Tensor tensor =
+        sim::make_tensor(machine_.allocate(storage_bytes(layout), machine_.current_stream()),
+                         window(layout), machine_.new_version());
     fill(tensor);
     return tensor;
   }

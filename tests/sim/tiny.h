@@ -68,7 +68,8 @@ inline Hardware tiny_hardware() {
 
 struct ChainShape {
   int layers = 2;
-  std::int64_t elements = 1024;  // of every tensor but the loss, in bf16
+  std::int64_t elements = 1024;      // of every activation but the loss, in bf16
+  std::int64_t weight_elements = 0;  // of a weight; 0: as many
   std::int64_t op_ns = 100;      // each layer's op, and each of the two in its backward
   std::int64_t loss_ns = 10;
 };
@@ -79,10 +80,13 @@ inline Program chain(const ChainShape& shape) {
   Builder b;
   b.program.name = "chain";
   const TypeId type = b.type({shape.elements});
+  const TypeId weight_type = b.type({shape.weight_elements > 0 ? shape.weight_elements : shape.elements});
   const TypeId scalar = b.type({1}, DType::kF32);
   const Slot input = b.global(GlobalKind::kInput, type);
   std::vector<Slot> weights;
-  for (int i = 0; i < shape.layers; ++i) weights.push_back(b.global(GlobalKind::kParameter, type));
+  for (int i = 0; i < shape.layers; ++i) {
+    weights.push_back(b.global(GlobalKind::kParameter, weight_type));
+  }
 
   const auto timed = [&b](CodeId id, std::string name, std::vector<Slot> in, Slot out, TypeId of,
                           std::int64_t ns) {
@@ -99,7 +103,7 @@ inline Program chain(const ChainShape& shape) {
       timed(body, "grad_x", {gradient}, b.program.codes[body].results.back(), type, shape.op_ns);
     }
     b.result(body, b.slot(body));
-    timed(body, "grad_w", {gradient, saved}, b.program.codes[body].results.back(), type,
+    timed(body, "grad_w", {gradient, saved}, b.program.codes[body].results.back(), weight_type,
           shape.op_ns);
     return body;
   };

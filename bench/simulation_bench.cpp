@@ -1,0 +1,88 @@
+// The whole simulator: tape, core, pools, engine; and with its checkers.
+//
+//   BM_Steps/N/checked     stream operations a second over N steps of one run (near-linear is the goal)
+//   BM_WhatIf              whole simulations a second of one step of about 500 operations
+//   BM_PackUnpack          the core alone: one storage out and back, on the simulated device
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "bench/step.h"
+#include "shared/offloader.h"
+#include "sim/device.h"
+#include "sim/simulation.h"
+#include "tests/support/script.h"
+
+namespace ferry::bench {
+namespace {
+
+constexpr int kLayers = 42;
+
+void BM_Steps(benchmark::State& state) {
+  const Program program =
+      with_microbatches(make_step(kLayers), state.range(0), MicrobatchOrder::kFbfb);
+  const Hardware hardware = bench_hardware();
+  sim::SimulationOptions options;
+  options.offload = bench_options();
+  options.check = state.range(1) != 0;
+  std::int64_t operations = 0;
+  for (auto _ : state) {
+    const sim::Simulation run = sim::simulate(program, hardware, options);
+    operations += run.operations;
+    if (!run.hazards.empty() || !run.errors.empty()) state.SkipWithError("not safe");
+  }
+  state.SetItemsProcessed(operations);
+  state.counters["ops"] =
+      static_cast<double>(operations) / static_cast<double>(state.iterations());
+}
+
+void sizes(benchmark::internal::Benchmark* benchmark) {
+  const bool smoke = std::getenv("FERRY_BENCH_SMOKE") != nullptr;
+  for (const std::int64_t steps : {2, 20, 200, 2'000}) {
+    if (smoke && steps > 20) break;
+    for (const std::int64_t checked : {0, 1}) benchmark->Args({steps, checked});
+  }
+}
+BENCHMARK(BM_Steps)->Apply(sizes)->Unit(benchmark::kMillisecond);
+
+void BM_WhatIf(benchmark::State& state) {
+  const Program program = make_step(kLayers);
+  const Hardware hardware = bench_hardware();
+  sim::SimulationOptions options;
+  options.offload = bench_options();
+  options.check = state.range(0) != 0;
+  std::int64_t operations = 0;
+  for (auto _ : state) operations = sim::simulate(program, hardware, options).operations;
+  state.SetItemsProcessed(state.iterations());
+  state.counters["ops"] = static_cast<double>(operations);
+}
+BENCHMARK(BM_WhatIf)->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);
+
+// Packs a storage, drops it, and brings it back within a graph task.
+void BM_PackUnpack(benchmark::State& state) {
+  sim::Machine machine{sim::MachineOptions{}};
+  const auto script = std::make_shared<test::Script>();
+  OffloadOptions options = bench_options();
+  options.window_bytes = 0;
+  options.prefetch_bytes = 0;
+  const Offloader<sim::SimDevice, test::ScriptAutograd> offloader(
+      sim::SimDevice(machine), test::ScriptAutograd(script), options);
+  std::int64_t task = 0;
+  for (auto _ : state) {
+    auto saved = offloader.hooks()->pack(test::make_bytes(machine, 1 << 20));
+    auto evicts = offloader.hooks()->pack(test::make_bytes(machine, 1 << 20));
+    script->task = GraphTaskId{task++};
+    script->node = NodeId{1};
+    benchmark::DoNotOptimize(saved->unpack());
+    script->end_node();
+    saved.reset();
+    evicts.reset();
+    script->end_task();
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(BM_PackUnpack);
+
+}  // namespace
+}  // namespace ferry::bench
