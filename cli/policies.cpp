@@ -67,10 +67,12 @@ PolicyArguments with_scenario(PolicyArguments arguments) {
 
 std::int64_t parse_budget(const std::string& text) {
   try {
-    return parse_bytes(text);
+    const std::int64_t bytes = parse_bytes(text);
+    if (bytes > 0) return bytes;
   } catch (const UnitError& error) {
     throw InputError("--budget", 0, error.what());
   }
+  throw InputError("--budget", 0, "expected more than 0");
 }
 
 bool any_fits(const sim::PlanResult& result) {
@@ -117,10 +119,10 @@ PolicyRequest understand(const PolicyArguments& typed, const std::vector<std::st
   request.hardware = find_hardware(arguments.hardware);
   request.program = load_program(find_program(arguments.subject));
   request.program_name = request.program.name;
+  const MicrobatchOrder order = parse_order(arguments.order);
   if (arguments.microbatches > 1) {
     try {
-      request.program = with_microbatches(request.program, arguments.microbatches,
-                                          parse_order(arguments.order));
+      request.program = with_microbatches(request.program, arguments.microbatches, order);
     } catch (const std::invalid_argument& error) {
       throw InputError(arguments.subject, 0, error.what());
     }

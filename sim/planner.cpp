@@ -14,9 +14,10 @@ namespace ferry::sim {
 namespace {
 
 // How finely a search divides the bytes that could move, and the windows that it tries.
-constexpr std::int64_t kPrefixes = 64;
+constexpr std::int64_t kShares = 48;
 constexpr std::int64_t kWindows = 32;
-constexpr std::array<std::int64_t, 3> kWindowShares = {64, 16, 4};  // 1/64, 1/16, 1/4 of the bytes
+constexpr std::array<std::int64_t, 3> kWindowParts = {64, 16, 4};  // 1/64, 1/16, 1/4 of the bytes
+constexpr std::array<std::int64_t, 4> kSpreads = {0, 24, 36, 48};  // shares; 0: no wider than needed
 constexpr std::int64_t kLeastWindow = std::int64_t{64} << 20;
 
 // The storages that a selection may move, in the order in which they are packed.
@@ -39,13 +40,19 @@ Movable movable(const std::vector<PackedTensor>& packs, std::int64_t bytes_min) 
   return result;
 }
 
-// Moves the first groups, until `share` of `shares` of the bytes move.
-std::vector<bool> first_groups(const std::vector<PackedTensor>& packs, const Movable& all,
-                               std::int64_t share, std::int64_t shares) {
+// Moves `share` of the bytes, in kShares parts, evenly from the first `spread` of them: what is packed
+// first is needed back last, and an even load keeps both lanes busy without a queue. What the window
+// still holds when backward begins would move in vain, and does not.
+std::vector<bool> select_groups(const std::vector<PackedTensor>& packs, const Movable& all,
+                                std::int64_t share, std::int64_t spread,
+                                std::int64_t window_bytes) {
   std::vector<bool> moves(all.bytes.size(), false);
+  std::int64_t seen = 0;
   std::int64_t moved = 0;
   for (const std::uint64_t group : all.order) {
-    if (moved >= all.total / shares * share) break;
+    if (seen >= all.total / kShares * spread) break;
+    seen += all.bytes[group];
+    if (moved >= seen / spread * share || seen > all.total - window_bytes) continue;
     moves[group] = true;
     moved += all.bytes[group];
   }
@@ -70,13 +77,18 @@ std::vector<OffloadOptions> budget_candidates(const std::vector<PackedTensor>& p
   OffloadOptions none;
   none.offload.assign(packs.size(), false);
   candidates.push_back(none);
-  for (std::int64_t share = 1; share <= kPrefixes; ++share) {
-    for (const std::int64_t part : kWindowShares) {
-      OffloadOptions options;
-      options.offload = first_groups(packs, all, share, kPrefixes);
-      options.window_bytes = std::max(all.total / part, kLeastWindow);
-      options.window_packs = static_cast<std::int64_t>(packs.size()) / part + 1;
-      candidates.push_back(std::move(options));
+  for (std::int64_t share = 1; share <= kShares; ++share) {
+    for (const std::int64_t spread : kSpreads) {
+      if (spread != 0 && spread <= share) continue;
+      for (const std::int64_t part : kWindowParts) {
+        OffloadOptions options;
+        options.window_bytes = std::max(all.total / part, kLeastWindow);
+        options.offload = select_groups(packs, all, share, std::max(spread, share),
+                                        options.window_bytes);
+        options.window_packs = static_cast<std::int64_t>(packs.size()) / part + 1;
+        options.prefetch_bytes = options.window_bytes;
+        candidates.push_back(options);
+      }
     }
   }
   return candidates;
@@ -113,12 +125,12 @@ bool fits(const Simulation& simulation, const Hardware& hardware, const PlanRequ
          simulation.host_peak_bytes <= hardware.host_memory_bytes;
 }
 
-// The smallest window that costs at most 1 % over the best.
+// The smallest window that costs at most 2 % over the best.
 std::size_t pick_window(const std::vector<Simulation>& results) {
   Time best = results.front().step_ns;
   for (const Simulation& result : results) best = std::min(best, result.step_ns);
   std::size_t pick = 0;
-  while (results[pick].step_ns > best + best / 100) ++pick;
+  while (results[pick].step_ns > best + best / 50) ++pick;
   return pick;
 }
 

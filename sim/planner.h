@@ -8,7 +8,7 @@
 //
 //   keep         everything stays on the device
 //   offload-all  TRL's algorithm and defaults (shared/options.h)
-//   prefetch     everything moves; the smallest window that costs at most 1 % over the largest
+//   prefetch     everything moves; with the smallest window that costs at most 2 % over the best
 //   budget       the first saved storages move, as many as needed: they are needed back last, so
 //                their copies have the most time
 #pragma once

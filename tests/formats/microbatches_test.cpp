@@ -12,8 +12,8 @@
 namespace ferry {
 namespace {
 
-// One parameter; a segment with `results` results; main calls it to `outs` and goes backward from the
-// first.
+// One parameter; a segment with `results` results; main calls it to `outs` and goes backward from
+// the first.
 struct Step {
   explicit Step(std::vector<Slot> outs) {
     const TypeId type = b.type({4});
@@ -58,8 +58,7 @@ TEST(MicrobatchesTest, OneIsTheProgramItself) {
 }
 
 TEST(MicrobatchesTest, EachOneFreesItsOwnSlotsAfterItsBackward) {
-  const Program program =
-      with_microbatches(Step({1, 2}).b.program, 2, MicrobatchOrder::kFfbb);
+  const Program program = with_microbatches(Step({1, 2}).b.program, 2, MicrobatchOrder::kFfbb);
   const auto& statements = program.codes[0].statements;
   ASSERT_EQ(statements.size(), 6u);
   EXPECT_EQ(std::get<Call>(statements[1].action).out, (std::vector<Slot>{3, 4}));
@@ -116,7 +115,8 @@ TEST(MicrobatchesTest, OtherProgramsAreRefused) {
   EXPECT_EQ(refuses(step.b.program, 0), "a step has at least one micro-batch");
   EXPECT_EQ(refuses(step.b.program, -1), "a step has at least one micro-batch");
   step.b.add(0, Free{{1}});
-  const std::string other = "micro-batches need a program whose main code is one call and one backward";
+  const std::string other =
+      "micro-batches need a program whose main code is one call and one backward";
   EXPECT_EQ(refuses(step.b.program, 2), other);
   EXPECT_EQ(refuses(step.b.program, 1), "");
   EXPECT_EQ(refuses(test::Builder().program, 2), other);

@@ -22,7 +22,9 @@ using NodeRef = std::shared_ptr<Node>;
 // Nodes whose bodies make a fresh gradient for every input, unless a test says what they do.
 class GraphEngineTest : public ::testing::Test, public NodeRunner {
  protected:
-  GraphEngineTest() : machine(MachineOptions{}), engine(machine, *this) { machine.add_consumer(&log); }
+  GraphEngineTest() : machine(MachineOptions{}), engine(machine, *this) {
+    machine.add_consumer(&log);
+  }
 
   std::vector<Value> run_node(const NodeRef& node, std::vector<Value> gradients,
                               bool grad_mode) override {
@@ -120,7 +122,8 @@ TEST_F(GraphEngineTest, SeveralRootsShareATaskAndMayBeOneNode) {
       {{a, 0}, tensor()}, {{b, 0}, tensor()}, {{b, 0}, tensor()}};
   engine.run(roots, false, false);
   EXPECT_EQ(ran, (Names{"b", "a", "last"}));
-  EXPECT_EQ(log.kernels(), (Names{"add", "add_"}));  // b's two, whose first the caller holds; last's
+  EXPECT_EQ(log.kernels(),
+            (Names{"add", "add_"}));  // b's two, whose first the caller holds; last's
 }
 
 TEST_F(GraphEngineTest, GradientsThatMeetAreAddedInPlaceWhereNobodyElseSeesThem) {
@@ -324,8 +327,7 @@ TEST_F(GraphEngineTest, ATaskInANodeHasItsOwnIdAndLeavesTheOuterOneAsItWas) {
   ASSERT_EQ(tasks.size(), 6u);
   EXPECT_EQ(tasks[0], tasks[2]);
   EXPECT_EQ(nodes[0], nodes[2]);
-  const std::set<GraphTaskId> unlike = {tasks[0], tasks[1], tasks[3], tasks[4],
-                                        GraphTaskId::kNone};
+  const std::set<GraphTaskId> unlike = {tasks[0], tasks[1], tasks[3], tasks[4], GraphTaskId::kNone};
   EXPECT_EQ(unlike.size(), 5u);
   EXPECT_NE(nodes[0], nodes[1]);
   EXPECT_EQ(engine.graph_task(), GraphTaskId::kNone);

@@ -124,7 +124,9 @@ TEST(PlannerTest, AnOptimizersStateIsInEveryRow) {
 }
 
 TEST(PlannerTest, AnUnknownPolicyIsRefused) {
-  EXPECT_EQ(error_of([] { plan_chain(request({"keep", "magic"})); }),
+  EXPECT_EQ(error_of([] {
+              plan_chain(request({"keep", "magic"}));
+            }),
             "no policy is called 'magic': expected keep, offload-all, prefetch or budget");
 }
 
@@ -181,8 +183,7 @@ void expect_round_trips(const Program& program, const Hardware& hardware,
 }
 
 TEST(PlannerTest, APlanRunsAsItsRow) {
-  expect_round_trips(chain(), card(),
-                     request({"keep", "offload-all", "prefetch", "budget"}));
+  expect_round_trips(chain(), card(), request({"keep", "offload-all", "prefetch", "budget"}));
   expect_round_trips(chain(), card(), request({"budget"}, 1));
 }
 

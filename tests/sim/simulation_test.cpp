@@ -89,7 +89,8 @@ TEST(SimulationTest, MovingOneTensorAtOnceByHand) {
   EXPECT_EQ(result.device_peak_bytes, 7 * kTensor + 2 * kScalar);  // where y0 is back
 }
 
-// A wide window keeps the source: nothing comes back, and only the copy's end makes the step longer.
+// A wide window keeps the source: nothing comes back, and only the copy's end makes the step
+// longer.
 TEST(SimulationTest, ACopyThatNobodyWaitsForIsHidden) {
   const Simulation result = run(chain(), moving_one());
   expect_clean(result);

@@ -163,8 +163,9 @@ TEST(TapeTest, WhatIsSavedLivesUntilItsNodeHasRun) {
   s.backward(s.call(forward));
   s.op(0, "end", {}, s.type());
   using Lives = decltype(lives(s.program));
-  // `a` lives on as it is saved, b as the main code's root. At the first "grad" there are ones, too;
-  // both gradients of b's node are made, w's is taken over, and `a` itself is gone when its node runs.
+  // `a` lives on as it is saved, b as the main code's root. At the first "grad" there are ones,
+  // too; both gradients of b's node are made, w's is taken over, and `a` itself is gone when its
+  // node runs.
   EXPECT_EQ(lives(s.program), (Lives{{"a", 1},
                                      {"b", 2},
                                      {"ones_like", 3},
@@ -367,8 +368,7 @@ TEST(TapeTest, MicrobatchesAccumulate) {
   s.backward(first);
   Trial run(s.program);
   run.run();
-  EXPECT_EQ(run.log.kernels(),
-            (Names{"a", "a", "ones_like", "grad", "ones_like", "grad", "add_"}));
+  EXPECT_EQ(run.log.kernels(), (Names{"a", "a", "ones_like", "grad", "ones_like", "grad", "add_"}));
   EXPECT_EQ(run.alive(), 1);  // the gradient
 }
 

@@ -70,7 +70,7 @@ struct ChainShape {
   int layers = 2;
   std::int64_t elements = 1024;      // of every activation but the loss, in bf16
   std::int64_t weight_elements = 0;  // of a weight; 0: as many
-  std::int64_t op_ns = 100;      // each layer's op, and each of the two in its backward
+  std::int64_t op_ns = 100;          // each layer's op, and each of the two in its backward
   std::int64_t loss_ns = 10;
 };
 
@@ -80,7 +80,8 @@ inline Program chain(const ChainShape& shape) {
   Builder b;
   b.program.name = "chain";
   const TypeId type = b.type({shape.elements});
-  const TypeId weight_type = b.type({shape.weight_elements > 0 ? shape.weight_elements : shape.elements});
+  const TypeId weight_type =
+      b.type({shape.weight_elements > 0 ? shape.weight_elements : shape.elements});
   const TypeId scalar = b.type({1}, DType::kF32);
   const Slot input = b.global(GlobalKind::kInput, type);
   std::vector<Slot> weights;
@@ -120,8 +121,9 @@ inline Program chain(const ChainShape& shape) {
   Slot x = input;
   for (const Slot weight : weights) {
     const Slot y = b.slot(forward);
-    b.add(forward, MakeNode{"LayerBackward", b.node_id(), {x, weight}, {y}, {x},
-                            x == input ? first_body : body});
+    b.add(forward,
+          MakeNode{
+              "LayerBackward", b.node_id(), {x, weight}, {y}, {x}, x == input ? first_body : body});
     timed(forward, "layer", {x, weight}, y, type, shape.op_ns);
     if (x != input) b.add(forward, Free{{x}});
     x = y;
