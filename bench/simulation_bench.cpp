@@ -39,7 +39,7 @@ void BM_Steps(benchmark::State& state) {
 
 void sizes(benchmark::internal::Benchmark* benchmark) {
   const bool smoke = std::getenv("FERRY_BENCH_SMOKE") != nullptr;
-  for (const std::int64_t steps : {2, 20, 200, 2'000}) {
+  for (const std::int64_t steps : {2, 20, 200, 2'000, 20'000}) {
     if (smoke && steps > 20) break;
     for (const std::int64_t checked : {0, 1}) benchmark->Args({steps, checked});
   }

@@ -26,6 +26,9 @@ constexpr AddSubcommand kSubcommands[] = {
 
 constexpr const char* kFooter = R"(
 Examples:
+  ferry plan llama3-8b --hardware h100   the table of policies, each simulated and checked
+  ferry plan gpt2 --hardware rtx4090 --budget 7GiB -o gpt2.plan
+  ferry simulate gpt2 --hardware rtx4090 --plan gpt2.plan
   ferry programs                         what ships to plan and simulate
   ferry hardware h100                    one GPU: memory, rates, link
   ferry hardware --json                  all of them, for machines

@@ -96,7 +96,8 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
       ->type_name("24GiB");
   command.add_option("--policy", arguments.policies, "keep, offload-all, prefetch, budget")
       ->type_name("NAME")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);  // what follows is the program
   command.add_option("--optimizer", arguments.optimizer,
                      "none, sgd, momentum, adamw: its state counts (default: none)")
       ->type_name("NAME");
@@ -127,6 +128,7 @@ PolicyRequest understand(const PolicyArguments& typed, const std::vector<std::st
       throw InputError(arguments.subject, 0, error.what());
     }
   }
+  request.microbatches = std::max<std::int64_t>(arguments.microbatches, 1);
   request.optimizer = arguments.optimizer.empty() ? "none" : arguments.optimizer;
   request.plan.optimizer = parse_optimizer(request.optimizer);
   request.plan.budget_bytes = arguments.budget.empty() ? request.hardware.memory_bytes
@@ -138,13 +140,15 @@ PolicyRequest understand(const PolicyArguments& typed, const std::vector<std::st
 
 std::string to_table(const PolicyRequest& request, const sim::PlanResult& result) {
   std::string text = fmt::format(
-      "{} on {} ({}), budget {}\nIncluded: parameters, gradients, activations{}; the step is one "
-      "forward and backward.\n\n",
+      "{} on {} ({}), budget {}\nIncluded: parameters, gradients, activations{}; the step is {}.\n"
+      "\n",
       request.program_name, request.hardware.name, request.hardware.description,
       format_bytes(request.plan.budget_bytes),
       request.plan.optimizer == sim::Optimizer::kNoOptimizer
           ? std::string(" (no optimizer state)")
-          : ", the state of " + request.optimizer);
+          : ", the state of " + request.optimizer,
+      request.microbatches == 1 ? std::string("one forward and backward")
+                                : fmt::format("{} micro-batches", request.microbatches));
   text += fmt::format("{:<12} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", "policy",
                       "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
                       "hazards");
@@ -180,6 +184,7 @@ std::string to_json(const PolicyRequest& request, const sim::PlanResult& result)
                                  {"hardware", request.hardware.name},
                                  {"budget_bytes", request.plan.budget_bytes},
                                  {"optimizer", request.optimizer},
+                                 {"microbatches", request.microbatches},
                                  {"rows", nlohmann::ordered_json::array()}};
   for (const sim::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;

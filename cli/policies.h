@@ -38,6 +38,7 @@ struct PolicyRequest {
   Hardware hardware;
   sim::PlanRequest plan;
   std::string optimizer;
+  std::int64_t microbatches = 1;
 };
 
 void add_policy_options(CLI::App& command, PolicyArguments& arguments);

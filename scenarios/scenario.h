@@ -4,7 +4,7 @@
 //   program = "gpt2"              # shipped, or a path beside this file
 //   hardware = "rtx4090"
 //   budget = "12GiB"              # of device memory; without it, all that the hardware has
-//   policies = ["keep", "offload"]
+//   policies = ["keep", "budget"]
 //   optimizer = "adamw"           # none, sgd, momentum, adam or adamw
 //   microbatches = 4
 //

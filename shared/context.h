@@ -2,7 +2,7 @@
 // ways to let go of a storage.
 //
 // A storage is never dropped under the core's lock: its deleter may be anybody's code. Bin collects
-// what a call lets go of, and is emptied after the lock is released (declare it before the lock).
+// what a call lets go of, and is emptied after the lock is released; so are the decisions for the log.
 #pragma once
 
 #include <cstdint>
@@ -64,8 +64,8 @@ class Context {
   }
 
   // Before a storage is dropped that `stream` may still be using: its pool waits. Used where the
-  // core is already handling a failure, so it does not fail: what cannot be protected is kept for
-  // ever, and counted.
+  // core is already handling a failure, so it does not fail: what cannot be protected is kept while
+  // the core lives, and counted.
   void protect(const Storage& storage, const Stream& stream) noexcept {
     try {
       device.record_use(Step::kAbandon, storage, stream);
@@ -75,9 +75,10 @@ class Context {
     }
   }
 
-  void log(DecisionKind kind, const Parcel<D>& parcel) const {
-    if (options.log) options.log({kind, parcel.run, parcel.pack, parcel.extent.bytes()});
+  void log(DecisionKind kind, const Parcel<D>& parcel) {
+    if (options.log) decisions.push_back({kind, parcel.run, parcel.pack, parcel.extent.bytes()});
   }
+  std::vector<Decision> decisions;  // not yet told
 
  private:
   std::optional<Stream> first_stream_;

@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -78,13 +77,13 @@ class Inbound {
     }
     if (parcel->target->role == Role::kHeld) return;
     set_role(*parcel->target, Role::kHeld);
-    held_.push_back(parcel);
+    held_.emplace(parcel->sequence, parcel);
     tasks_[task].left.push_back(parcel);
     while (held_bytes_ > context_.options.hold_bytes &&
            context_.rules.holds(Rule::kBoundReloads)) {
-      const ParcelRef oldest = held_.front().lock();
-      held_.pop_front();
-      if (oldest && oldest->target) let_go(*oldest, task, bin);
+      // Backward comes down the order of packing: the one packed last has been held longest.
+      const ParcelRef longest = std::prev(held_.end())->second.lock();
+      let_go(*longest, task, bin);
     }
   }
 
@@ -99,7 +98,7 @@ class Inbound {
     }
     while (const ParcelRef parcel = tracker_.older(state.cursor)) {
       if (parcel->run != run) return;
-      if (wants_prefetch(*parcel, task)) {
+      if (wants_prefetch(*parcel, task, bin)) {
         const std::int64_t bytes = prefetched_bytes_ + parcel->extent.bytes();
         const bool fits = bytes <= context_.options.prefetch_bytes;
         if (!fits && context_.rules.holds(Rule::kBoundReloads)) return;
@@ -160,13 +159,13 @@ class Inbound {
     }
     for (const TargetRef& target : state.due) release(*target, bin);
     tasks_.erase(found);
-    while (!held_.empty() && held_.front().expired()) held_.pop_front();
   }
 
   // The parcel no longer keeps its target, which goes unless a node is using it.
   void let_go(Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) noexcept {
     if (!parcel.target) return;
     const TargetRef target = std::exchange(parcel.target, nullptr);
+    if (target->role == Role::kHeld) held_.erase(parcel.sequence);
     set_role(*target, Role::kInUse);
     context_.log(DecisionKind::kRelease, parcel);
     if (target->in_use()) {
@@ -177,7 +176,7 @@ class Inbound {
     finish(target, state == tasks_.end() ? nullptr : &state->second.due, bin);
   }
 
-  bool empty() const { return tasks_.empty() && held_bytes_ == 0 && prefetched_bytes_ == 0; }
+  bool empty() const { return tasks_.empty() && held_.empty() && prefetched_bytes_ == 0; }
 
  private:
   using Reader = typename Target<D>::Reader;
@@ -209,13 +208,18 @@ class Inbound {
     const Stream pool = copy_pool() ? copies : consumer;
     const std::int64_t bytes = parcel.extent.bytes();
     Storage storage = device.allocate(Step::kReloadAllocate, bytes, pool);
-    if (!(copies == pool)) {
-      device.wait(Step::kReloadAfterReady, copies, device.record(Step::kReady, consumer));
+    try {
+      if (!(copies == pool)) {
+        device.wait(Step::kReloadAfterReady, copies, device.record(Step::kReady, consumer));
+      }
+      if (!(copies == context_.copy_stream(Lane::kDeviceToHost, parcel.packed_on))) {
+        device.wait(Step::kReloadAfterOffload, copies, parcel.offloaded);
+      }
+      device.reload(Step::kReload, parcel.host, storage, copies);
+    } catch (...) {
+      bin.drop(std::move(storage));
+      throw;
     }
-    if (!(copies == context_.copy_stream(Lane::kDeviceToHost, parcel.packed_on))) {
-      device.wait(Step::kReloadAfterOffload, copies, parcel.offloaded);
-    }
-    device.reload(Step::kReload, parcel.host, storage, copies);
     std::optional<typename D::Event>& end = latest_reload(parcel, copies);
     end.reset();
     try {
@@ -263,11 +267,14 @@ class Inbound {
     target.readers.push_back({consumer, std::nullopt, 0});
   }
 
-  bool wants_prefetch(const Parcel<D>& parcel, GraphTaskId task) {
+  bool wants_prefetch(const Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) {
     if (parcel.target || (parcel.task == task && parcel.pending() == 0)) return false;
     // Written since: it will not be unpacked, and its copy may be torn.
     if (context_.device.read(parcel.version) != parcel.version_at_pack) return false;
-    return !context_.device.exists(context_.device.lock(parcel.source));
+    Storage source = context_.device.lock(parcel.source);
+    const bool gone = !context_.device.exists(source);
+    if (!gone) bin.drop(std::move(source));
+    return gone;
   }
 
   // A hint only: where it fails, backward goes on without, and a reload in its time tells why.
@@ -369,7 +376,7 @@ class Inbound {
   Context<D>& context_;
   Tracker<D>& tracker_;
   std::map<GraphTaskId, Task> tasks_;
-  std::deque<std::weak_ptr<Parcel<D>>> held_;  // oldest first; may name ones let go since
+  std::map<std::uint64_t, std::weak_ptr<Parcel<D>>> held_;  // by order of packing
   std::int64_t held_bytes_ = 0;
   std::int64_t prefetched_bytes_ = 0;
 };

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,24 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
   using Stream = typename D::Stream;
   using Storage = typename D::Storage;
   using ParcelRef = std::shared_ptr<Parcel<D>>;
+
+  // A call under the lock. What it let go of is dropped, and what it decided is told, after that.
+  class Section {
+   public:
+    explicit Section(Core& core) : core_(core), lock_(core.mutex_) {}
+    Section(const Section&) = delete;
+    Section& operator=(const Section&) = delete;
+    ~Section() {
+      const std::vector<Decision> decisions = std::exchange(core_.context_.decisions, {});
+      lock_.unlock();
+      for (const Decision& decision : decisions) core_.context_.options.log(decision);
+    }
+    Bin<D> bin;
+
+   private:
+    Core& core_;
+    std::unique_lock<typename D::Mutex> lock_;
+  };
 
   // Where in the order of packing a save stands.
   struct Place {
@@ -84,11 +103,12 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
           core_(std::move(core)),
           tensor_(std::move(tensor)),
           version_(core_->context_.device.version(tensor_)),
-          version_at_save_(core_->context_.device.read(version_)),
-          storage_(core_->context_.device.identity(core_->context_.device.storage(tensor_))) {}
+          version_at_save_(core_->context_.device.read(version_)) {}
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
-    ~Kept() override { core_->unkeep(storage_); }
+    ~Kept() override {
+      if (storage_) core_->unkeep(*storage_);
+    }
     Tensor unpack() override {
       core_->check_version(version_, version_at_save_);
       core_->look_ahead(place_);
@@ -96,12 +116,13 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
     }
 
    private:
+    friend class Core;
     Place place_;
     std::shared_ptr<Core> core_;
     Tensor tensor_;
     typename D::Version version_;
     std::uint64_t version_at_save_;
-    std::uint64_t storage_;
+    std::optional<std::uint64_t> storage_;  // which the tracker counts; none: another device's
   };
 
   Core(D device, A autograd, OffloadOptions options, Rules rules)
@@ -113,8 +134,8 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) {
     D& device = context_.device;
     const Storage storage = device.storage(tensor);
-    Bin<D> bin;
-    const std::lock_guard lock(mutex_);
+    Section section(*this);
+    Bin<D>& bin = section.bin;
     const Place place{run_, pack_++, sequence_++};
     ++context_.statistics.packs;
     outbound_.evict_old(place.sequence, bin);
@@ -137,14 +158,14 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
   }
 
   Tensor unpack(Save& save) {
-    Bin<D> bin;
     const GraphTaskId task = autograd_.graph_task();
     const NodeId node = autograd_.node();
     bool first_of_node = false;
     begin_task(task);
     std::optional<Tensor> tensor;
     {
-      const std::lock_guard lock(mutex_);
+      Section section(*this);
+      Bin<D>& bin = section.bin;
       Parcel<D>& parcel = *save.parcel_;
       check_version(parcel.version, parcel.version_at_pack);
       count_unpack(save, task);
@@ -158,11 +179,11 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
         tensor = from_target(save, consumer, task, node, first_of_node, bin);
       }
       context_.log(DecisionKind::kUnpack, parcel);
-      warn_once();
       if (looks_ahead(task)) {
         inbound_.prefetch(save.place_.run, save.place_.sequence, consumer, task, bin);
       }
     }
+    warn_once();
     if (first_of_node) autograd_.after_node(at_end_of(task, node));
     return *std::move(tensor);
   }
@@ -172,14 +193,13 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
     const GraphTaskId task = autograd_.graph_task();
     if (!looks_ahead(task)) return;
     begin_task(task);
-    Bin<D> bin;
-    const std::lock_guard lock(mutex_);
-    inbound_.prefetch(place.run, place.sequence, context_.current(), task, bin);
+    Section section(*this);
+    inbound_.prefetch(place.run, place.sequence, context_.current(), task, section.bin);
   }
 
   void forget(Save& save) noexcept {
-    Bin<D> bin;
-    const std::lock_guard lock(mutex_);
+    Section section(*this);
+    Bin<D>& bin = section.bin;
     Parcel<D>& parcel = *save.parcel_;
     --parcel.saves;
     if (save.unpacked_in_ != GraphTaskId::kNone && save.unpacked_in_ == parcel.task) {
@@ -189,6 +209,7 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
     outbound_.forget(parcel, bin);
     inbound_.let_go(parcel, parcel.task, bin);
     outbound_.return_host(parcel);
+    context_.log(DecisionKind::kReturn, parcel);
     if (context_.rules.holds(Rule::kForget)) tracker_.erase(parcel);
     if (!parcel.ever_reloaded) {
       context_.statistics.vain_count += 1;
@@ -259,7 +280,8 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
     if (context_.rules.holds(Rule::kKeepKept) && tracker_.keeps(storage_identity)) return false;
     return !context_.rules.holds(Rule::kExempt) ||
            std::none_of(exempt_.begin(), exempt_.end(), [&](const Tensor& exempt) {
-             return device.identity(device.storage(exempt)) == storage_identity;
+             return device.on_device(exempt) &&
+                    device.identity(device.storage(exempt)) == storage_identity;
            });
   }
 
@@ -267,13 +289,12 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
                                       const Place& place) {
     D& device = context_.device;
     ++context_.statistics.kept;
-    tracker_.keep(device.identity(storage));
-    try {
-      return std::make_unique<Kept>(this->shared_from_this(), device.detach(tensor), place);
-    } catch (...) {
-      tracker_.unkeep(device.identity(storage));
-      throw;
+    auto kept = std::make_unique<Kept>(this->shared_from_this(), device.detach(tensor), place);
+    if (device.on_device(tensor)) {
+      tracker_.keep(device.identity(storage));
+      kept->storage_ = device.identity(storage);
     }
+    return kept;
   }
 
   std::unique_ptr<Saved<Tensor>> send(const Tensor& tensor, const Storage& storage,
@@ -343,9 +364,8 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
     }
     try {
       autograd_.after_task([self = this->shared_from_this(), task] {
-        Bin<D> bin;
-        const std::lock_guard lock(self->mutex_);
-        self->inbound_.after_task(task, bin);
+        Section section(*self);
+        self->inbound_.after_task(task, section.bin);
       });
     } catch (...) {
       const std::lock_guard lock(mutex_);
@@ -356,18 +376,19 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
 
   std::function<void()> at_end_of(GraphTaskId task, NodeId node) {
     return [self = this->shared_from_this(), task, node] {
-      Bin<D> bin;
-      const std::lock_guard lock(self->mutex_);
-      self->inbound_.after_node(task, node, bin);
+      Section section(*self);
+      self->inbound_.after_node(task, node, section.bin);
     };
   }
 
   void warn_once() {
     const OffloadOptions& options = context_.options;
-    if (warned_ || options.host_memory != HostMemory::kPinned) return;
-    warned_ = true;
+    if (!options.warn || options.host_memory != HostMemory::kPinned || warned_.exchange(true)) {
+      return;
+    }
     const HostUsage usage = context_.device.host_usage();
-    if (!options.warn || usage.used_bytes <= usage.total_bytes / 100 * options.host_warn_percent) {
+    if (usage.used_bytes <= usage.total_bytes / 100 * options.host_warn_percent ||
+        usage.total_bytes == 0) {
       return;
     }
     options.warn(host_warning(usage, options.host_warn_percent));
@@ -383,7 +404,7 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
   std::uint64_t run_ = 0;
   std::uint64_t pack_ = 0;
   std::uint64_t sequence_ = 0;
-  bool warned_ = false;
+  std::atomic<bool> warned_ = false;
 };
 
 }  // namespace offloader_detail

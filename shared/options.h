@@ -56,6 +56,7 @@ struct OffloadOptions {
   // One warning per offloader, at its first reload, where pinned memory is used and the host's
   // memory is in use beyond this.
   std::int64_t host_warn_percent = 60;
+  // Both are called outside the core's lock, on whatever thread made the call, and must not throw.
   std::function<void(const std::string&)> warn;
   std::function<void(const Decision&)> log;
 };
@@ -83,6 +84,7 @@ inline void check(const OffloadOptions& options) {
   at_least("window_bytes", options.window_bytes, 0);
   at_least("prefetch_bytes", options.prefetch_bytes, 0);
   at_least("hold_bytes", options.hold_bytes, 0);
+  at_least("host_warn_percent", options.host_warn_percent, 0);
 }
 
 struct OffloadStatistics {
@@ -103,7 +105,7 @@ struct OffloadStatistics {
   std::int64_t forward_stash_peak_bytes = 0;
   std::int64_t backward_stash_bytes = 0;
   std::int64_t backward_stash_peak_bytes = 0;
-  std::int64_t quarantined = 0;  // blocks kept for ever: their release itself failed
+  std::int64_t quarantined = 0;  // blocks kept while the core lives: their release itself failed
 };
 
 }  // namespace ferry

@@ -105,7 +105,6 @@ class Outbound {
       return;
     }
     context_.device.release_host(Step::kHostReturn, std::move(parcel.host), events);
-    context_.log(DecisionKind::kReturn, parcel);
   }
 
   bool empty() const { return window_.empty(); }

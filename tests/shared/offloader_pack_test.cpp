@@ -192,6 +192,15 @@ TEST(OffloaderPack, AWrittenTensorIsCopiedAgain) {
   EXPECT_THROW(old->unpack(), ModifiedInPlace);
 }
 
+// Both devices number their storages from 1.
+TEST(OffloaderPack, WhatIsKeptOnAnotherDeviceKeepsNothingHere) {
+  World elsewhere;
+  Rig rig;
+  const SaveRef kept = rig.pack(elsewhere.make(4 * kKiB));
+  EXPECT_TRUE(moves(rig, rig.world.make(4 * kKiB)));
+}
+
+
 TEST(OffloaderPack, AViewOfASmallPartMovesThatPartAlone) {
   Rig rig;
   Tensor base = rig.world.make(4 * kMiB);

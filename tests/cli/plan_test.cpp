@@ -1,0 +1,315 @@
+// `ferry plan` and `ferry simulate` as their users meet them.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/exit_codes.h"
+#include "formats/program_file.h"
+#include "formats/text_file.h"
+#include "tests/sim/tiny.h"
+
+namespace ferry::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Result {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+// A folder with a chain of two layers and a card on which a byte takes a nanosecond.
+class PlanTest : public ::testing::Test {
+ protected:
+  PlanTest()
+      : folder_(fs::path(::testing::TempDir()) / ("ferry_plan_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+    write("chain.jsonl", to_text(test::chain({})));
+    write("tiny.toml", R"(description = "a byte a nanosecond"
+memory = "1GiB"
+host_memory = "1GiB"
+memory_rate = "1GB/s"
+kernel_min = "1ns"
+launch = "0ns"
+[peak]
+bf16 = "1GFLOP/s"
+fp32 = "1GFLOP/s"
+fp64 = "1GFLOP/s"
+[efficiency]
+matmul = "100%"
+memory = "100%"
+[link]
+h2d = "1GB/s"
+d2h = "1GB/s"
+h2d_both = "1GB/s"
+d2h_both = "1GB/s"
+latency = "0ns"
+)");
+  }
+  ~PlanTest() override { fs::remove_all(folder_); }
+
+  // In that folder.
+  Result ferry(const std::string& arguments) const {
+    const std::string command = "cd '" + folder_.string() + "' && '" FERRY_PROGRAM "' " +
+                                arguments + " >out.txt 2>err.txt </dev/null";
+    const int status = std::system(command.c_str());
+    return {WEXITSTATUS(status), read("out.txt"), read("err.txt")};
+  }
+  std::string read(const std::string& name) const { return read_file(folder_ / name); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+  bool exists(const std::string& name) const { return fs::exists(folder_ / name); }
+  std::ptrdiff_t files() const {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  }
+  // With exit code 2, nothing on stdout, and this on stderr, at its start.
+  void expect_refused(const std::string& arguments, const std::string& message) const {
+    const Result result = ferry(arguments);
+    EXPECT_EQ(result.code, kUsage) << arguments;
+    EXPECT_EQ(result.out, "") << arguments;
+    EXPECT_EQ(result.err.substr(0, message.size() + 7), "ferry: " + message) << arguments;
+  }
+
+ private:
+  fs::path folder_;
+};
+
+constexpr const char* kChain = " chain.jsonl --hardware tiny.toml ";
+
+TEST_F(PlanTest, TheTable) {
+  const Result result = ferry(std::string("plan") + kChain);
+  EXPECT_EQ(result.code, kOk);
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(result.out,
+            R"(chain on tiny (a byte a nanosecond), budget 1.00 GiB
+Included: parameters, gradients, activations (no optimizer state); the step is one forward and backward.
+
+policy         allocated    reserved        host       step  slowdown  overlap  fits  hazards
+keep            15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -   yes        0
+offload-all     15.0 KiB    2.00 MiB    12.0 KiB    6.14 us    11.726    1.000   yes        0
+prefetch        15.0 KiB    2.00 MiB    12.0 KiB    6.14 us    11.726    1.000   yes        0
+budget          15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -   yes        0
+
+offload-all: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 5 packs
+prefetch: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 64.0 MiB
+budget: 0 storages, 0 B to the host, 0 B back (0 copies in vain); window 512 MiB
+)");
+  EXPECT_EQ(ferry(std::string("plan") + kChain).out, result.out);
+}
+
+TEST_F(PlanTest, JsonForMachines) {
+  const Result result = ferry(std::string("plan --json --optimizer adamw") + kChain);
+  EXPECT_EQ(result.code, kOk);
+  EXPECT_EQ(result.err, "");
+  const auto json = nlohmann::ordered_json::parse(result.out);
+  const auto keys = [](const nlohmann::ordered_json& object) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : object.items()) names.push_back(name);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(keys(json), (Names{"schema", "program", "hardware", "budget_bytes", "optimizer",
+                               "microbatches", "rows"}));
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["program"], "chain");
+  EXPECT_EQ(json["optimizer"], "adamw");
+  ASSERT_EQ(json["rows"].size(), 4u);
+  EXPECT_EQ(keys(json["rows"][0]),
+            (Names{"policy", "device_peak_bytes", "device_reserved_bytes", "host_peak_bytes",
+                   "step_ns", "slowdown", "overlap", "fits", "hazards", "compute_ns",
+                   "offloaded_bytes", "reloaded_bytes", "d2h_ns", "h2d_ns"}));
+  EXPECT_EQ(json["rows"][0]["policy"], "keep");
+  EXPECT_EQ(json["rows"][0]["device_peak_bytes"], 15 * 1024 + 2 * 2 * 2048);
+  EXPECT_EQ(json["rows"][0]["step_ns"], 524);
+  EXPECT_TRUE(json["rows"][0]["overlap"].is_null());
+  EXPECT_EQ(json["rows"][1]["overlap"], 1.0);
+  EXPECT_EQ(json["rows"][0]["hazards"], 0);
+}
+
+TEST_F(PlanTest, UncheckedRunsSaySo) {
+  const Result table = ferry(std::string("simulate --unchecked --policy keep") + kChain);
+  EXPECT_NE(table.out.find("yes        -\n"), std::string::npos);
+  const Result result = ferry(std::string("simulate --unchecked --json") + kChain);
+  EXPECT_TRUE(nlohmann::json::parse(result.out)["rows"][0]["hazards"].is_null());
+}
+
+TEST_F(PlanTest, WhatDoesNotFitIsPrintedAllTheSame) {
+  const Result result = ferry(std::string("plan --budget 1MiB") + kChain);
+  EXPECT_EQ(result.code, kDoesNotFit);
+  EXPECT_NE(result.out.find("budget 1.00 MiB"), std::string::npos);
+  EXPECT_NE(result.out.find("no"), std::string::npos);
+  EXPECT_EQ(result.out.find("yes"), std::string::npos);
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(ferry(std::string("simulate --budget 1MiB --policy keep") + kChain).code, kDoesNotFit);
+}
+
+TEST_F(PlanTest, MicrobatchesMakeALongerStep) {
+  const Result result =
+      ferry(std::string("simulate --json --policy keep --microbatches 3 --order 1f1b") + kChain);
+  EXPECT_EQ(result.code, kOk);
+  // Two further steps, and three sums for each weight: 3 * 2048 bytes each.
+  EXPECT_EQ(nlohmann::json::parse(result.out)["rows"][0]["step_ns"], 3 * 524 + 2 * 2 * 6144);
+}
+
+TEST_F(PlanTest, PoliciesAreAListOrSaidOneByOneWhereverTheProgramStands) {
+  const Result list = ferry(std::string("simulate --policy keep,offload-all") + kChain);
+  EXPECT_EQ(list.code, kOk) << list.err;
+  const Result each =
+      ferry(std::string("simulate --policy keep") + kChain + "--policy offload-all");
+  EXPECT_EQ(each.out, list.out);
+}
+
+TEST_F(PlanTest, WrongUsageIsTwo) {
+  expect_refused("plan chain.jsonl", "--hardware: expected a card");
+  expect_refused("plan chain.jsonl --hardware nope", "nope: expected the path of a hardware file");
+  expect_refused("plan", "program is required");
+  expect_refused("plan --nonsense", "");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"--policy magic", "--policy: expected keep, offload-all, prefetch or budget, got 'magic'"},
+      {"--policy keep,magic", "--policy: expected keep"},
+      {"--budget 24Gb", "--budget: expected a size such as 24GiB"},
+      {"--budget 0", "--budget: expected more than 0"},
+      {"--budget -5", "--budget: expected a size"},
+      {"--optimizer lion", "--optimizer: expected none, sgd, momentum or adamw, got 'lion'"},
+      {"--order zigzag", "--order: expected fbfb, ffbb or 1f1b, got 'zigzag'"},
+      {"--microbatches 0", "--microbatches: "},
+      {"--microbatches 4097", "--microbatches: "},
+  };
+  for (const auto& [arguments, message] : cases) {
+    expect_refused("plan " + arguments + kChain, message);
+    expect_refused("simulate " + arguments + kChain, message);
+  }
+}
+
+TEST_F(PlanTest, ABadProgramIsNamedWithItsLine) {
+  expect_refused("plan none.jsonl --hardware tiny.toml", "none.jsonl: cannot read");
+  const std::string good = read("chain.jsonl");
+  write("cut.jsonl", good.substr(0, good.size() / 2));
+  expect_refused("plan cut.jsonl --hardware tiny.toml", "cut.jsonl:");
+  write("empty.jsonl", "");
+  expect_refused("plan empty.jsonl --hardware tiny.toml", "empty.jsonl");
+  // Line 6 is the main code's backward.
+  std::string wrong = good;
+  const std::string backward = "{\"backward\":[3]}";
+  ASSERT_NE(wrong.find(backward), std::string::npos);
+  wrong.replace(wrong.find(backward), backward.size(), "{\"backward\":[4]}");
+  write("wrong.jsonl", wrong);
+  expect_refused("plan wrong.jsonl --hardware tiny.toml",
+                 "wrong.jsonl:7: slot 4 is used before it is assigned");
+}
+
+TEST_F(PlanTest, AProgramThatHasNoMicrobatchesIsRefused) {
+  test::Builder b;
+  b.op(0, "f", {b.global(GlobalKind::kParameter, b.type({4}))}, b.type({4}));
+  write("other.jsonl", to_text(b.program));
+  expect_refused("plan other.jsonl --hardware tiny.toml --microbatches 2",
+                 "other.jsonl: micro-batches need a program whose main code is one call and one "
+                 "backward");
+}
+
+constexpr const char* kScenario = R"(program = "chain.jsonl"
+hardware = "tiny.toml"
+budget = "1MiB"
+policies = ["keep", "offload-all"]
+optimizer = "momentum"
+microbatches = 2
+)";
+
+TEST_F(PlanTest, AScenarioSaysWhatTheCommandLineDoesNot) {
+  write("s.toml", kScenario);
+  const Result result = ferry("plan ./s.toml --json");
+  EXPECT_EQ(result.code, kDoesNotFit) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["budget_bytes"], 1 << 20);
+  EXPECT_EQ(json["optimizer"], "momentum");
+  EXPECT_EQ(json["rows"].size(), 2u);
+  EXPECT_EQ(json["rows"][0]["step_ns"], 2 * 524 + 2 * 6144);
+  const auto other = nlohmann::json::parse(
+      ferry("plan s.toml --json --budget 1GiB --policy keep --optimizer none --microbatches 1")
+          .out);
+  EXPECT_EQ(other["budget_bytes"], 1 << 30);
+  EXPECT_EQ(other["rows"].size(), 1u);
+  EXPECT_EQ(other["rows"][0]["step_ns"], 524);
+}
+
+TEST_F(PlanTest, ABadScenarioIsNamedWithItsLine) {
+  write("s.toml", std::string(kScenario) + "colour = \"red\"\n");
+  expect_refused("plan s.toml", "s.toml:7: ");
+  write("s.toml", "program = \"chain.jsonl\"\nhardware = \n");
+  expect_refused("plan s.toml", "s.toml:2: expected TOML");
+  write("s.toml", "program = \"chain.jsonl\"\nhardware = \"tiny.toml\"\npolicies = [\"magic\"]\n");
+  expect_refused("plan s.toml", "s.toml: expected keep, offload-all, prefetch or budget");
+}
+
+TEST_F(PlanTest, APlanThatWasWrittenRunsWithTheSameNumbers) {
+  for (const std::string policy : {"keep", "offload-all", "prefetch", "budget"}) {
+    const Result made = ferry("plan --json --microbatches 2 -o p.json --policy " + policy + kChain);
+    ASSERT_EQ(made.code, kOk) << made.err;
+    const Result run =
+        ferry(std::string("simulate --json --microbatches 2 --plan p.json") + kChain);
+    EXPECT_EQ(run.code, kOk) << run.err;
+    EXPECT_EQ(run.out, made.out);
+  }
+}
+
+TEST_F(PlanTest, TheLastPolicyIsTheOneThatIsWritten) {
+  ASSERT_EQ(ferry(std::string("plan -o p.json --policy keep,offload-all") + kChain).code, kOk);
+  EXPECT_NE(read("p.json").find("\"policy\": \"offload-all\""), std::string::npos);
+}
+
+TEST_F(PlanTest, APlanThatIsNotThisProgramsOrBrokenIsRefused) {
+  ASSERT_EQ(ferry(std::string("plan -o p.json --policy offload-all") + kChain).code, kOk);
+  write("longer.jsonl", to_text(test::chain({.layers = 3})));
+  expect_refused("simulate longer.jsonl --hardware tiny.toml --plan p.json",
+                 "p.json: this plan is for program chain with digest ");
+  expect_refused(std::string("simulate --microbatches 2 --plan p.json") + kChain,
+                 "p.json: this plan is for program chain with digest ");
+  const std::string plan = read("p.json");
+  write("cut.json", plan.substr(0, plan.size() / 2));
+  expect_refused(std::string("simulate --plan cut.json") + kChain, "cut.json:");
+  expect_refused(std::string("simulate --plan none.json") + kChain, "none.json: cannot read");
+  std::string odd = plan;
+  odd.replace(odd.find("window_packs"), 12, "window_bytez");
+  write("odd.json", odd);
+  expect_refused(std::string("simulate --plan odd.json") + kChain,
+                 "odd.json: no option of the offloader is called 'window_bytez'");
+}
+
+TEST_F(PlanTest, WhereNothingCanBeWrittenNothingIs) {
+  const Result result = ferry(std::string("plan -o nowhere/p.json --policy keep") + kChain);
+  EXPECT_EQ(result.code, kResourceMissing);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("nowhere/p.json"), std::string::npos);
+  EXPECT_FALSE(exists("nowhere"));
+  EXPECT_EQ(files(), 4);  // the program, the card, and the two streams
+  expect_refused(std::string("plan -o p.json --budget 24Gb") + kChain, "--budget");
+  EXPECT_FALSE(exists("p.json"));
+}
+
+TEST_F(PlanTest, AViolatedRunIsOne) {
+  test::Builder b;
+  b.program.name = "fails";
+  const CodeId segment = b.code(CodeKind::kSegment, "forward");
+  const Slot w = b.global(GlobalKind::kParameter, b.type({4}));
+  b.add(segment, Raise{"boom"});
+  b.result(segment, b.op(segment, "f", {w}, b.type({4})));
+  b.add(0, Call{segment, {}, {b.slot(0)}});
+  write("fails.jsonl", to_text(b.program));
+  const Result result = ferry("simulate fails.jsonl --hardware tiny.toml --policy keep");
+  EXPECT_EQ(result.code, kViolated);
+  EXPECT_NE(result.out.find("keep"), std::string::npos);
+  EXPECT_EQ(result.err, "ferry: keep: fails:4: boom\n");
+}
+
+}  // namespace
+}  // namespace ferry::cli
