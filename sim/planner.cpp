@@ -117,6 +117,8 @@ std::vector<Simulation> try_all(const Program& program, const Hardware& hardware
     helpers.emplace_back(work, false);
   }
   work(true);
+  helpers.clear();  // joined, before the results go
+  if (request.progress) request.progress(what, candidates.size(), candidates.size());
   return results;
 }
 
