@@ -1,7 +1,7 @@
 // The whole simulator: tape, core, pools, engine; and with its checkers.
 //
-//   BM_Steps/N/checked     stream operations a second over N steps of one run (near-linear is the goal)
-//   BM_WhatIf              whole simulations a second of one step of about 500 operations
+//   BM_Steps/N/checked     stream operations a second over N steps of one run (near-linear is the
+//   goal) BM_WhatIf              whole simulations a second of one step of about 500 operations
 //   BM_PackUnpack          the core alone: one storage out and back, on the simulated device
 #include <benchmark/benchmark.h>
 
@@ -33,8 +33,7 @@ void BM_Steps(benchmark::State& state) {
     if (!run.hazards.empty() || !run.errors.empty()) state.SkipWithError("not safe");
   }
   state.SetItemsProcessed(operations);
-  state.counters["ops"] =
-      static_cast<double>(operations) / static_cast<double>(state.iterations());
+  state.counters["ops"] = static_cast<double>(operations) / static_cast<double>(state.iterations());
 }
 
 void sizes(benchmark::internal::Benchmark* benchmark) {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "scenarios/hardware.h"
 #include "formats/microbatches.h"
+#include "scenarios/hardware.h"
 #include "shared/options.h"
 #include "tests/support/builder.h"
 
@@ -26,8 +26,7 @@ inline Program make_step(int layers) {
   Slot current = b.op(forward, "embed", {x, w}, type);
   for (int i = 0; i < layers; ++i) {
     const Slot y = b.slot(forward);
-    b.add(forward,
-          MakeNode{"Backward", b.node_id(), {current, w}, {y}, {current, w}, body});
+    b.add(forward, MakeNode{"Backward", b.node_id(), {current, w}, {y}, {current, w}, body});
     b.add(forward, Op{"linear", {current, w}, {y}, {type}, {}, 0, 4'000'000, 2'000'000, 0});
     b.add(forward, Free{{current}});
     current = y;

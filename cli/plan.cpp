@@ -1,8 +1,9 @@
-// `ferry plan`: the table of policies for a program on a card, and the plan of the cheapest that fits.
+// `ferry plan`: the table of policies for a program on a card, and the plan of the cheapest that
+// fits.
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
-#include <unistd.h>
 
 #include <fmt/core.h>
 
@@ -16,18 +17,17 @@ namespace {
 
 // On a terminal only, on stderr, and gone at the end.
 void show_progress(std::string_view what, std::size_t done, std::size_t all) {
-  fmt::print(stderr, "\r{}: {} of {} candidates{}", what, done, all,
-             done == all ? "\r\033[K" : "");
+  fmt::print(stderr, "\r{}: {} of {} candidates{}", what, done, all, done == all ? "\r\033[K" : "");
   std::fflush(stderr);
 }
 
 int run(const PolicyArguments& arguments) {
-  PolicyRequest request = understand(
-      arguments, std::vector<std::string>(sim::kPolicies.begin(), sim::kPolicies.end()));
+  PolicyRequest request = understand(arguments);
   if (isatty(STDERR_FILENO) != 0) request.plan.progress = show_progress;
   const sim::PlanResult result = sim::plan(request.program, request.hardware, request.plan);
-  // The last policy asked for is the one to carry out: the search, unless told otherwise.
-  if (!arguments.output.empty()) {
+  // The last policy asked for is the one to carry out: the search, unless told otherwise. Nobody is
+  // to carry out what is not safe.
+  if (!arguments.output.empty() && is_safe(result.rows.back())) {
     write_plan(arguments.output,
                sim::to_plan(request.program, request.hardware, result, result.rows.back()));
   }
@@ -44,9 +44,8 @@ void add_plan(CLI::App& app, Context& context) {
   add_policy_options(*command, *arguments);
   command->add_option("-o,--output", arguments->output, "Write the last policy's plan here")
       ->type_name("FILE");
-  command->callback([arguments, &context] {
-    context.exit_code = static_cast<ExitCode>(run(*arguments));
-  });
+  command->callback(
+      [arguments, &context] { context.exit_code = static_cast<ExitCode>(run(*arguments)); });
 }
 
 }  // namespace ferry::cli

@@ -87,8 +87,9 @@ bool any_fits(const sim::PlanResult& result) {
 }  // namespace
 
 void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
-  command.add_option("program", arguments.subject,
-                     "A shipped program, a program file, or a scenario (.toml)")
+  command
+      .add_option("program", arguments.subject,
+                  "A shipped program, a program file, or a scenario (.toml)")
       ->required();
   command.add_option("--hardware", arguments.hardware, "A shipped card, or a file")
       ->type_name("NAME");
@@ -98,8 +99,9 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
       ->type_name("NAME")
       ->delimiter(',')
       ->allow_extra_args(false);  // what follows is the program
-  command.add_option("--optimizer", arguments.optimizer,
-                     "none, sgd, momentum, adamw: its state counts (default: none)")
+  command
+      .add_option("--optimizer", arguments.optimizer,
+                  "none, sgd, momentum, adamw: its state counts (default: none)")
       ->type_name("NAME");
   command.add_option("--microbatches", arguments.microbatches, "Forwards and backwards in a step")
       ->type_name("N")
@@ -110,7 +112,7 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
   command.add_flag("--json", arguments.json, "For machines");
 }
 
-PolicyRequest understand(const PolicyArguments& typed, const std::vector<std::string>& policies) {
+PolicyRequest understand(const PolicyArguments& typed) {
   check_policies(typed.policies, "--policy");
   const PolicyArguments arguments = with_scenario(typed);
   if (arguments.hardware.empty()) {
@@ -131,9 +133,12 @@ PolicyRequest understand(const PolicyArguments& typed, const std::vector<std::st
   request.microbatches = std::max<std::int64_t>(arguments.microbatches, 1);
   request.optimizer = arguments.optimizer.empty() ? "none" : arguments.optimizer;
   request.plan.optimizer = parse_optimizer(request.optimizer);
-  request.plan.budget_bytes = arguments.budget.empty() ? request.hardware.memory_bytes
-                                                       : parse_budget(arguments.budget);
-  request.plan.policies = arguments.policies.empty() ? policies : arguments.policies;
+  request.plan.budget_bytes =
+      arguments.budget.empty() ? request.hardware.memory_bytes : parse_budget(arguments.budget);
+  request.plan.policies = arguments.policies;
+  if (request.plan.policies.empty()) {
+    request.plan.policies.assign(sim::kPolicies.begin(), sim::kPolicies.end());
+  }
   request.plan.check = !arguments.unchecked;
   return request;
 }
@@ -155,25 +160,24 @@ std::string to_table(const PolicyRequest& request, const sim::PlanResult& result
   for (const sim::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
     const auto overlap = run.overlap_permille();
-    text += fmt::format(
-        "{:<12} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", row.policy,
-        format_bytes(run.device_peak_bytes), format_bytes(run.device_reserved_bytes),
-        format_bytes(run.host_peak_bytes), format_time(run.step_ns),
-        decimal(sim::slowdown_permille(run.step_ns, result.keep_ns)),
-        overlap ? decimal(*overlap) : "-", row.fits ? "yes" : "no",
-        request.plan.check ? std::to_string(run.hazards.size()) : "-");
+    text +=
+        fmt::format("{:<12} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", row.policy,
+                    format_bytes(run.device_peak_bytes), format_bytes(run.device_reserved_bytes),
+                    format_bytes(run.host_peak_bytes), format_time(run.step_ns),
+                    decimal(sim::slowdown_permille(run.step_ns, result.keep_ns)),
+                    overlap ? decimal(*overlap) : "-", row.fits ? "yes" : "no",
+                    request.plan.check ? std::to_string(run.hazards.size()) : "-");
   }
   text += "\n";
   for (const sim::PolicyRow& row : result.rows) {
     const OffloadStatistics& counts = row.simulation.statistics;
     if (!row.options) continue;
-    text += fmt::format(
-        "{}: {} storages, {} to the host, {} back ({} copies in vain); window {}\n", row.policy,
-        counts.offloaded_count, format_bytes(counts.offloaded_bytes),
-        format_bytes(counts.reloaded_bytes), counts.vain_count,
-        row.options->window_bytes == kUnlimited
-            ? fmt::format("{} packs", row.options->window_packs)
-            : format_bytes(row.options->window_bytes));
+    text += fmt::format("{}: {} storages, {} to the host, {} back ({} copies in vain); window {}\n",
+                        row.policy, counts.offloaded_count, format_bytes(counts.offloaded_bytes),
+                        format_bytes(counts.reloaded_bytes), counts.vain_count,
+                        row.options->window_bytes == kUnlimited
+                            ? fmt::format("{} packs", row.options->window_packs)
+                            : format_bytes(row.options->window_bytes));
   }
   return text;
 }
@@ -205,11 +209,20 @@ std::string to_json(const PolicyRequest& request, const sim::PlanResult& result)
     entry["compute_ns"] = run.compute_ns;
     entry["offloaded_bytes"] = run.statistics.offloaded_bytes;
     entry["reloaded_bytes"] = run.statistics.reloaded_bytes;
+    entry["vain_bytes"] = run.statistics.vain_bytes;
+    entry["compute_waits"] = run.statistics.compute_waits;
+    entry["forward_stash_peak_bytes"] = run.statistics.forward_stash_peak_bytes;
+    entry["backward_stash_peak_bytes"] = run.statistics.backward_stash_peak_bytes;
     entry["d2h_ns"] = run.d2h_ns;
     entry["h2d_ns"] = run.h2d_ns;
     json["rows"].push_back(std::move(entry));
   }
   return json.dump(2) + "\n";
+}
+
+bool is_safe(const sim::PolicyRow& row) {
+  return row.simulation.hazards.empty() && row.simulation.errors.empty() &&
+         !row.simulation.leftovers.any();
 }
 
 int report(const PolicyArguments& arguments, const PolicyRequest& request,
@@ -218,18 +231,16 @@ int report(const PolicyArguments& arguments, const PolicyRequest& request,
   std::fwrite(text.data(), 1, text.size(), stdout);
   int code = any_fits(result) ? kOk : kDoesNotFit;
   for (const sim::PolicyRow& row : result.rows) {
+    if (!is_safe(row)) code = kViolated;
     for (const sim::Hazard& hazard : row.simulation.hazards) {
       fmt::print(stderr, "ferry: {}: {}\n", row.policy, sim::to_string(hazard));
-      code = kViolated;
     }
     for (const sim::ProgramError& error : row.simulation.errors) {
       fmt::print(stderr, "ferry: {}: {}:{}: {}\n", row.policy, request.program_name, error.line,
                  error.message);
-      code = kViolated;
     }
     if (row.simulation.leftovers.any()) {
       fmt::print(stderr, "ferry: {}: something is left after the step\n", row.policy);
-      code = kViolated;
     }
     for (const std::string& warning : row.simulation.warnings) {
       fmt::print(stderr, "ferry: {}: {}\n", row.policy, warning);

@@ -43,12 +43,14 @@ struct PolicyRequest {
 
 void add_policy_options(CLI::App& command, PolicyArguments& arguments);
 
-// Throws InputError for whatever is wrong with it. `policies`: where none are asked for.
-PolicyRequest understand(const PolicyArguments& arguments,
-                         const std::vector<std::string>& policies);
+// Throws InputError for whatever is wrong with it.
+PolicyRequest understand(const PolicyArguments& arguments);
 
 std::string to_table(const PolicyRequest& request, const sim::PlanResult& result);
 std::string to_json(const PolicyRequest& request, const sim::PlanResult& result);
+
+// No hazard, no error, nothing left.
+bool is_safe(const sim::PolicyRow& row);
 
 // Prints the table or the JSON on stdout and what went wrong on stderr; the exit code.
 int report(const PolicyArguments& arguments, const PolicyRequest& request,

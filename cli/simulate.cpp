@@ -21,8 +21,8 @@ sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& 
   if (plan.program_digest != digest) {
     throw InputError(file, 0,
                      "this plan is for program " + plan.program + " with digest " +
-                         plan.program_digest + ", not for " + request.program_name + " (" +
-                         digest + ")");
+                         plan.program_digest + ", not for " + request.program_name + " (" + digest +
+                         ")");
   }
   sim::PlanRequest keep = request.plan;
   keep.policies = {"keep"};
@@ -44,10 +44,10 @@ sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& 
 }
 
 int run(const PolicyArguments& arguments) {
-  const PolicyRequest request = understand(arguments, {"keep", "offload-all"});
-  const sim::PlanResult result =
-      arguments.plan.empty() ? sim::plan(request.program, request.hardware, request.plan)
-                             : run_plan(arguments, request);
+  const PolicyRequest request = understand(arguments);
+  const sim::PlanResult result = arguments.plan.empty()
+                                     ? sim::plan(request.program, request.hardware, request.plan)
+                                     : run_plan(arguments, request);
   return report(arguments, request, result);
 }
 
@@ -60,9 +60,8 @@ void add_simulate(CLI::App& app, Context& context) {
   add_policy_options(*command, *arguments);
   command->add_option("--plan", arguments->plan, "Run this plan instead of a policy")
       ->type_name("FILE");
-  command->callback([arguments, &context] {
-    context.exit_code = static_cast<ExitCode>(run(*arguments));
-  });
+  command->callback(
+      [arguments, &context] { context.exit_code = static_cast<ExitCode>(run(*arguments)); });
 }
 
 }  // namespace ferry::cli

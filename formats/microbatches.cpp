@@ -19,7 +19,8 @@ std::vector<std::pair<std::int64_t, bool>> schedule(std::int64_t count, Microbat
     }
     return steps;
   }
-  const std::int64_t ahead = order == MicrobatchOrder::kFfbb ? count : std::min<std::int64_t>(2, count);
+  const std::int64_t ahead =
+      order == MicrobatchOrder::kFfbb ? count : std::min<std::int64_t>(2, count);
   for (std::int64_t i = 0; i < ahead; ++i) steps.emplace_back(i, true);
   if (order == MicrobatchOrder::kFfbb) {
     for (std::int64_t i = count; i-- > 0;) steps.emplace_back(i, false);

@@ -1,7 +1,7 @@
 // The same step over several micro-batches: the main code again and again, in an order.
 //
-// A shipped program's main code is one forward and one backward. Gradients accumulate in the globals,
-// as they do in PyTorch; every micro-batch has slots of its own.
+// A shipped program's main code is one forward and one backward. Gradients accumulate in the
+// globals, as they do in PyTorch; every micro-batch has slots of its own.
 #pragma once
 
 #include <cstdint>

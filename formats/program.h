@@ -19,7 +19,8 @@ namespace ferry {
 
 enum class DType : std::uint8_t { kF64, kF32, kBF16, kF16, kF8, kI64, kI32, kI16, kI8, kU8, kBool };
 
-// A window on a storage. Shape and strides in elements; offset in elements from the storage's start.
+// A window on a storage. Shape and strides in elements; offset in elements from the storage's
+// start.
 struct Layout {
   DType dtype = DType::kF32;
   std::vector<std::int64_t> shape;
@@ -57,8 +58,8 @@ struct View {
 };
 
 // Makes an autograd node, where grad mode is on and some input requires grad. Its edges go to where
-// the gradients of `in` flow; the slots in `out` become its outputs (a slot may carry an edge and no
-// tensor). `saved` are packed now, in order; a Save packs further ones, as outputs are.
+// the gradients of `in` flow; the slots in `out` become its outputs (a slot may carry an edge and
+// no tensor). `saved` are packed now, in order; a Save packs further ones, as outputs are.
 struct MakeNode {
   std::string name;
   std::uint32_t id = 0;  // within the frame
@@ -93,8 +94,8 @@ struct Exclude {
   bool operator==(const Exclude&) const = default;
 };
 
-// Runs another code in a frame of its own: `in` to its arguments, its results to `out`. Grad mode is
-// on in it, in a body as well (as under torch.enable_grad: a reentrant checkpoint's recompute).
+// Runs another code in a frame of its own: `in` to its arguments, its results to `out`. Grad mode
+// is on in it, in a body as well (as under torch.enable_grad: a reentrant checkpoint's recompute).
 struct Call {
   CodeId code = 0;
   std::vector<Slot> in;
@@ -134,8 +135,8 @@ struct RecordUse {
   bool operator==(const RecordUse&) const = default;
 };
 
-// User code fails here. Where a backward runs it, that backward fails; the program goes on after the
-// outermost Call or Backward of its main code.
+// User code fails here. Where a backward runs it, that backward fails; the program goes on after
+// the outermost Call or Backward of its main code.
 struct Raise {
   std::string message;
   bool operator==(const Raise&) const = default;

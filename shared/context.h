@@ -1,8 +1,9 @@
-// What the parts of the offloader share: the device, the options, the rules, the counts, and the two
-// ways to let go of a storage.
+// What the parts of the offloader share: the device, the options, the rules, the counts, and the
+// two ways to let go of a storage.
 //
 // A storage is never dropped under the core's lock: its deleter may be anybody's code. Bin collects
-// what a call lets go of, and is emptied after the lock is released; so are the decisions for the log.
+// what a call lets go of, and is emptied after the lock is released; so are the decisions for the
+// log.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +33,7 @@ class Context {
   using Storage = typename D::Storage;
 
   Context(D device_handle, OffloadOptions offload_options, Rules core_rules)
-      : device(std::move(device_handle)),
-        options(std::move(offload_options)),
-        rules(core_rules) {
+      : device(std::move(device_handle)), options(std::move(offload_options)), rules(core_rules) {
     check(options);
   }
 

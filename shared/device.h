@@ -2,8 +2,8 @@
 //
 // A device is a cheap handle, copied freely. Every call that orders work or manages lifetime names
 // its step. No call blocks the host unless its contract says so, and there is no query: a decision
-// that depended on timing would make equal runs unequal. Calls may be made from any thread; the core
-// makes those on one parcel one at a time, under its own lock.
+// that depended on timing would make equal runs unequal. Calls may be made from any thread; the
+// core makes those on one parcel one at a time, under its own lock.
 //
 // Errors are exceptions and leave the device as it was: a copy that threw was not enqueued. An
 // asynchronous error travels in its event and is thrown by the wait.
@@ -40,9 +40,9 @@ struct HostUsage {
 template <class D>
 concept Device = requires(D device, const typename D::Stream stream, const typename D::Event event,
                           const typename D::Storage storage,
-                          const typename D::WeakStorage weak_storage,
-                          typename D::HostBuffer host, const typename D::Tensor tensor,
-                          const typename D::Layout layout, const typename D::Version version,
+                          const typename D::WeakStorage weak_storage, typename D::HostBuffer host,
+                          const typename D::Tensor tensor, const typename D::Layout layout,
+                          const typename D::Version version,
                           std::span<const typename D::Event> events, Step step,
                           std::int64_t bytes) {
   requires std::copyable<D>;
@@ -54,7 +54,7 @@ concept Device = requires(D device, const typename D::Stream stream, const typen
   requires std::copyable<typename D::WeakStorage>;
   // Owns host bytes until release_host. Default: none.
   requires std::movable<typename D::HostBuffer> &&
-               std::default_initializable<typename D::HostBuffer>;
+      std::default_initializable<typename D::HostBuffer>;
   // A window on a storage. Copies share the window's version counter.
   requires std::copyable<typename D::Tensor>;
   requires std::copyable<typename D::Layout>;
@@ -81,7 +81,8 @@ concept Device = requires(D device, const typename D::Stream stream, const typen
   // Host bytes, for the copies only.
   { device.allocate_host(step, bytes, HostMemory{}) } -> std::same_as<typename D::HostBuffer>;
   // Gives them back; they are not rewritten or freed before all `events` are done. Never throws.
-  { device.release_host(step, std::move(host), events) } noexcept -> std::same_as<void>;
+  { device.release_host(step, std::move(host), events) }
+  noexcept->std::same_as<void>;
   { device.host_usage() } -> std::same_as<HostUsage>;
 
   // Copies bytes of `storage` from `begin` on, as many as the buffer holds, on `stream`. With

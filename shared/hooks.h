@@ -1,4 +1,5 @@
-// Saved-tensor hooks: the pair that autograd calls when a node saves a tensor, and the stack of them.
+// Saved-tensor hooks: the pair that autograd calls when a node saves a tensor, and the stack of
+// them.
 //
 // Semantics of torch.autograd.graph.saved_tensors_hooks: the innermost pair alone sees a tensor; a
 // no-op frame hides the pairs outside it; while hooks are disabled, pushing a pair throws the
@@ -102,7 +103,8 @@ class Frame {
 
 }  // namespace hooks_detail
 
-// While it lives, `pair` sees every tensor that is saved on this thread and in backwards begun here.
+// While it lives, `pair` sees every tensor that is saved on this thread and in backwards begun
+// here.
 template <class A>
 class HooksGuard {
  public:

@@ -7,7 +7,8 @@
 // From the consumer's pool (the default) a target is allocated like any tensor of the consumer's
 // stream: the copy waits for what that stream was given so far, and the block goes back by itself.
 //
-// From the copy stream's pool (the published way) the copy needs no such wait, and the release does:
+// From the copy stream's pool (the published way) the copy needs no such wait, and the release
+// does:
 //
 //   compute   node reads x ──● node done          (or, where x escaped the node: record_use)
 //   h2d       ...            └── release after node ── x's block may be reused
@@ -79,8 +80,7 @@ class Inbound {
     set_role(*parcel->target, Role::kHeld);
     held_.emplace(parcel->sequence, parcel);
     tasks_[task].left.push_back(parcel);
-    while (held_bytes_ > context_.options.hold_bytes &&
-           context_.rules.holds(Rule::kBoundReloads)) {
+    while (held_bytes_ > context_.options.hold_bytes && context_.rules.holds(Rule::kBoundReloads)) {
       // Backward comes down the order of packing: the one packed last has been held longest.
       const ParcelRef longest = std::prev(held_.end())->second.lock();
       let_go(*longest, task, bin);
@@ -89,8 +89,8 @@ class Inbound {
 
   // Begins reloads of what was packed earlier in the run, backwards, as far as the bound allows.
   // `run` and `sequence` are those of a save that the task unpacks now.
-  void prefetch(std::uint64_t run, std::uint64_t sequence, const Stream& consumer,
-                GraphTaskId task, Bin<D>& bin) {
+  void prefetch(std::uint64_t run, std::uint64_t sequence, const Stream& consumer, GraphTaskId task,
+                Bin<D>& bin) {
     Task& state = tasks_[task];
     if (state.run != run || sequence < state.cursor) {
       state.run = run;
@@ -128,8 +128,8 @@ class Inbound {
     if (uses == state->second.open.end()) return;
     record_done(uses->second);
     std::vector<TargetRef> due = std::exchange(state->second.due, {});
-    close(std::move(uses->second), context_.rules.holds(Rule::kReleaseLate) ? state->second.due
-                                                                            : due, bin);
+    close(std::move(uses->second),
+          context_.rules.holds(Rule::kReleaseLate) ? state->second.due : due, bin);
     state->second.open.erase(node);
     for (const TargetRef& target : due) release(*target, bin);
   }

@@ -2,12 +2,13 @@
 // it back.
 //
 // pack: keep the tensor, or find the parcel of its storage, or send a new one (shared/outbound.h).
-// unpack: the source, where it still lives; a target at hand; or a reload (shared/inbound.h), and the
-// reloads that will be needed next. When the last save of a parcel dies, so does the parcel: a graph
-// that is dropped without a backward frees everything by itself, and unpacking again is legal.
+// unpack: the source, where it still lives; a target at hand; or a reload (shared/inbound.h), and
+// the reloads that will be needed next. When the last save of a parcel dies, so does the parcel: a
+// graph that is dropped without a backward frees everything by itself, and unpacking again is
+// legal.
 //
-// Saves own their parcels and the core; the guard that installed the hooks may be long gone. One lock
-// guards the core. No storage is dropped under it, and nothing of the user's runs under it.
+// Saves own their parcels and the core; the guard that installed the hooks may be long gone. One
+// lock guards the core. No storage is dropped under it, and nothing of the user's runs under it.
 //
 // Guarantees 1 to 13 of ARCHITECTURE.md hold; the steps named there are shared/step.h's.
 #pragma once
@@ -33,8 +34,8 @@ namespace offloader_detail {
 
 // TRL's text: the percentage with one decimal, by integers.
 inline std::string host_warning(const HostUsage& usage, std::int64_t safe_percent) {
-  const std::int64_t tenths = usage.used_bytes / (std::max<std::int64_t>(usage.total_bytes, 1000) /
-                                                  1000);
+  const std::int64_t tenths =
+      usage.used_bytes / (std::max<std::int64_t>(usage.total_bytes, 1000) / 1000);
   return "curr_pct=" + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) +
          "% > self.virtual_memory_safe_pct=" + std::to_string(safe_percent) +
          "% of virtual memory used";
@@ -147,8 +148,8 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
                         context_.rules.holds(Rule::kVersioned) ? device.read(version) : 0};
     if (context_.rules.holds(Rule::kShare)) {
       if (ParcelRef parcel = tracker_.find(key, extent, context_.rules.holds(Rule::kCovers))) {
-        auto save = std::make_unique<Save>(this->shared_from_this(), parcel,
-                                           device.layout(tensor), place);
+        auto save =
+            std::make_unique<Save>(this->shared_from_this(), parcel, device.layout(tensor), place);
         ++parcel->saves;
         ++context_.statistics.shared;
         return save;
@@ -411,7 +412,7 @@ class Core : public std::enable_shared_from_this<Core<D, A>> {
 
 // What users hold. Copies share one core.
 template <Device D, Autograd A>
-  requires std::same_as<typename D::Tensor, typename A::Tensor>
+requires std::same_as<typename D::Tensor, typename A::Tensor>
 class Offloader {
  public:
   using Tensor = typename D::Tensor;

@@ -21,9 +21,9 @@ inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::ma
 // run on the compute stream.
 enum class CopyStreams : std::uint8_t { kTwo, kOne, kNone };
 
-// Whose pool a reloaded storage comes from. Consumer: the copy waits for what the consumer was given
-// so far, and a view that escapes its node needs no care. CopyStream: the published way; the block
-// is released by the reference-count rule, one node later.
+// Whose pool a reloaded storage comes from. Consumer: the copy waits for what the consumer was
+// given so far, and a view that escapes its node needs no care. CopyStream: the published way; the
+// block is released by the reference-count rule, one node later.
 enum class ReloadPool : std::uint8_t { kConsumer, kCopyStream };
 
 enum class DecisionKind : std::uint8_t { kPack, kEvict, kPrefetch, kUnpack, kRelease, kReturn };

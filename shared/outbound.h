@@ -4,10 +4,10 @@
 //                         └──── offload ────┐   │
 //   d2h       ... ────────── after producer ▼ D2H(x) ──● offloaded
 //
-// The stash is a window over the order of packing, bounded in packs and in bytes. A source leaves it
-// after its own pool's stream was told to wait for the copy, so that the pool may give the block out
-// again at once; the host never waits. A parcel that dies first abandons its source: the pool itself
-// then waits for the copy, and no stream that computes stalls for a copy in vain.
+// The stash is a window over the order of packing, bounded in packs and in bytes. A source leaves
+// it after its own pool's stream was told to wait for the copy, so that the pool may give the block
+// out again at once; the host never waits. A parcel that dies first abandons its source: the pool
+// itself then waits for the copy, and no stream that computes stalls for a copy in vain.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,8 @@ class Outbound {
 
   explicit Outbound(Context<D>& context) : context_(context) {}
 
-  // Sends the bytes parcel.extent of `source`. Either the parcel is whole, or nothing is left of it.
+  // Sends the bytes parcel.extent of `source`. Either the parcel is whole, or nothing is left of
+  // it.
   void send(const ParcelRef& parcel, const Storage& source) {
     D& device = context_.device;
     const Stream compute = parcel->packed_on;
@@ -71,8 +72,9 @@ class Outbound {
   // Makes room for a source of `bytes`; a source larger than the window has it to itself.
   void evict_for(std::int64_t bytes, Bin<D>& bin) {
     if (!context_.rules.holds(Rule::kBoundStash)) return;
-    while (!window_.empty() && context_.statistics.forward_stash_bytes >
-                                   std::max<std::int64_t>(context_.options.window_bytes - bytes, 0)) {
+    while (!window_.empty() &&
+           context_.statistics.forward_stash_bytes >
+               std::max<std::int64_t>(context_.options.window_bytes - bytes, 0)) {
       evict_first(bin);
     }
   }
@@ -132,8 +134,8 @@ class Outbound {
     D& device = context_.device;
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, parcel->packed_on);
     if (at_home(parcel->kept, parcel->packed_on) || !context_.rules.holds(Rule::kOwnerPool)) {
-      device.wait(Step::kEvict, context_.rules.holds(Rule::kOwnerPool) ? parcel->packed_on
-                                                                       : context_.current(),
+      device.wait(Step::kEvict,
+                  context_.rules.holds(Rule::kOwnerPool) ? parcel->packed_on : context_.current(),
                   parcel->offloaded);
       ++context_.statistics.compute_waits;
     } else {

@@ -25,8 +25,8 @@ struct ParcelKey {
   bool operator==(const ParcelKey&) const = default;
 };
 
-// A reloaded storage. `storage` is the core's one reference to it. It lives while its parcel keeps it
-// for a later save, while a node uses it, and until its release is due.
+// A reloaded storage. `storage` is the core's one reference to it. It lives while its parcel keeps
+// it for a later save, while a node uses it, and until its release is due.
 template <Device D>
 struct Target {
   // A stream that was given the storage.
@@ -79,7 +79,7 @@ struct Parcel {
   // The latest reload on each stream; no event: enqueued, but its record failed.
   std::vector<std::pair<typename D::Stream, std::optional<typename D::Event>>> reloads = {};
 
-  typename D::Storage kept = {};  // the forward stash's reference, until it is evicted
+  typename D::Storage kept = {};           // the forward stash's reference, until it is evicted
   std::shared_ptr<Target<D>> target = {};  // while it is prefetched, handed out or held
 
   // Its saves, and how many of them the latest graph task has unpacked.

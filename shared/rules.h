@@ -13,33 +13,33 @@
 namespace ferry {
 
 enum class Rule : std::uint8_t {
-  kKeepSource,       // the forward stash keeps a source until its copy is ordered before its reuse
-  kBoundStash,       // the forward stash is bounded
-  kHoldTarget,       // the backward stash keeps a target of the copy stream's pool until its release
-  kBoundReloads,     // what is prefetched or held for later saves is bounded
-  kCountEscapes,     // a target with references beyond the core's own is recorded as in use
-  kReleaseLate,      // a target of the copy stream's pool is released one node later
-  kEndOfTask,        // the end of a graph task drops what the task left
-  kForget,           // a parcel that no saved tensor needs leaves the tracker
-  kIdentity,         // a storage is known by its identity, not by its address
-  kVersioned,        // a parcel stands for one version of its storage
-  kCovers,           // a parcel serves a view only where it holds all its bytes
-  kShare,            // a storage saved again is not copied again
-  kShareTarget,      // a storage reloaded once serves its other saves while it is held
-  kCheckVersion,     // unpacking a tensor that was written since its save is an error
-  kExempt,           // parameters and buffers are kept
-  kKeepKept,         // a storage that Ferry itself keeps alive is not copied
-  kOtherDevice,      // tensors of another device are kept
-  kLiveStream,       // the compute stream is the current one, not the first one seen
-  kOwnerPool,        // an evicted source waits on the stream of its own pool
-  kHostEvents,       // host bytes go back after the copies that use them
+  kKeepSource,    // the forward stash keeps a source until its copy is ordered before its reuse
+  kBoundStash,    // the forward stash is bounded
+  kHoldTarget,    // the backward stash keeps a target of the copy stream's pool until its release
+  kBoundReloads,  // what is prefetched or held for later saves is bounded
+  kCountEscapes,  // a target with references beyond the core's own is recorded as in use
+  kReleaseLate,   // a target of the copy stream's pool is released one node later
+  kEndOfTask,     // the end of a graph task drops what the task left
+  kForget,        // a parcel that no saved tensor needs leaves the tracker
+  kIdentity,      // a storage is known by its identity, not by its address
+  kVersioned,     // a parcel stands for one version of its storage
+  kCovers,        // a parcel serves a view only where it holds all its bytes
+  kShare,         // a storage saved again is not copied again
+  kShareTarget,   // a storage reloaded once serves its other saves while it is held
+  kCheckVersion,  // unpacking a tensor that was written since its save is an error
+  kExempt,        // parameters and buffers are kept
+  kKeepKept,      // a storage that Ferry itself keeps alive is not copied
+  kOtherDevice,   // tensors of another device are kept
+  kLiveStream,    // the compute stream is the current one, not the first one seen
+  kOwnerPool,     // an evicted source waits on the stream of its own pool
+  kHostEvents,    // host bytes go back after the copies that use them
 };
 
 inline constexpr std::array<std::string_view, 20> kRuleNames = {
-    "keep source",   "bound stash", "hold target",  "bound reloads", "count escapes",
-    "release late",  "end of task", "forget",       "identity",      "versioned",
-    "covers",        "share",       "share target", "check version", "exempt",
-    "keep kept",     "other device", "live stream", "owner pool",    "host events"};
+    "keep source",  "bound stash",  "hold target",  "bound reloads", "count escapes",
+    "release late", "end of task",  "forget",       "identity",      "versioned",
+    "covers",       "share",        "share target", "check version", "exempt",
+    "keep kept",    "other device", "live stream",  "owner pool",    "host events"};
 inline constexpr std::size_t kRules = kRuleNames.size();
 static_assert(kRules == static_cast<std::size_t>(Rule::kHostEvents) + 1);
 

@@ -73,7 +73,8 @@ class SimDevice {
     host.block.reset();
   }
   HostUsage host_usage() const {
-    return {machine_->host_pool().stats().pinned_bytes.current, machine_->options().host_total_bytes};
+    return {machine_->host_pool().stats().pinned_bytes.current,
+            machine_->options().host_total_bytes};
   }
 
   void offload(Step step, const Storage& storage, std::int64_t begin, const HostBuffer& host,

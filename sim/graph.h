@@ -32,17 +32,17 @@ struct SavedTensor {
   std::unique_ptr<Saved<Tensor>> packed;
   Tensor plain;
   std::uint64_t version_at_save = 0;
-  Edge edge;                      // none for the node's own outputs: that would be a cycle
+  Edge edge;                       // none for the node's own outputs: that would be a cycle
   std::uint32_t own_output = ~0u;  // which of them
-  std::uint64_t contents = 0;     // the value at the save, where values are checked
+  std::uint64_t contents = 0;      // the value at the save, where values are checked
 };
 
 struct Node {
   std::string_view name;
   std::uint64_t sequence = 0;  // unique, in the order of making; leaves come last
-  StreamId stream{};     // of its forward; its backward runs there
+  StreamId stream{};           // of its forward; its backward runs there
   CodeId body = 0;
-  Slot leaf = kNoSlot;   // an accumulator's global
+  Slot leaf = kNoSlot;  // an accumulator's global
   std::uint32_t outputs = 1;
   std::vector<Edge> next;
   std::vector<SavedTensor> saved;

@@ -193,8 +193,8 @@ void GraphEngine::run_next(Task& task) {
   }
 }
 
-// PyTorch's AccumulateGrad: the first gradient is taken over where nobody else refers to the tensor,
-// else cloned; a further one is added in place, or out of place where a graph is made.
+// PyTorch's AccumulateGrad: the first gradient is taken over where nobody else refers to the
+// tensor, else cloned; a further one is added in place, or out of place where a graph is made.
 void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
   if (!gradient.tensor) return;
   task.sync_from(leaf.stream);
@@ -217,10 +217,11 @@ void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
   }
   const Range from = range_of(gradient.tensor);
   const auto bytes = static_cast<std::int64_t>(from.bytes);
-  const Tensor clone = make_tensor(machine_.allocate(bytes, leaf.stream),
-                 {gradient.tensor->layout.window,
-                  gradient.tensor->layout.extent().begin + gradient.tensor->layout.shift},
-                 machine_.new_version());
+  const Tensor clone =
+      make_tensor(machine_.allocate(bytes, leaf.stream),
+                  {gradient.tensor->layout.window,
+                   gradient.tensor->layout.extent().begin + gradient.tensor->layout.shift},
+                  machine_.new_version());
   machine_.copy_on_device("clone", from, range_of(clone), runner_.memory_ns(2 * bytes));
   total = {clone, gradient.edge};
 }

@@ -1,14 +1,15 @@
 // Runs backward over a graph, as PyTorch's engine does, and is the core's Autograd.
 //
-// One graph task is one call of run(): dependencies are counted from the roots, and of the nodes that
-// are ready the one made last runs first. A node runs on the stream of its forward; a gradient that
-// crosses streams is ordered by an event and recorded as in use. Gradients that meet are added, in
-// place where nobody else can see them. At the end the caller's stream waits for the streams of
-// the accumulators and of the gradients that were asked for. Nodes may call run() again: tasks nest.
+// One graph task is one call of run(): dependencies are counted from the roots, and of the nodes
+// that are ready the one made last runs first. A node runs on the stream of its forward; a gradient
+// that crosses streams is ordered by an event and recorded as in use. Gradients that meet are
+// added, in place where nobody else can see them. At the end the caller's stream waits for the
+// streams of the accumulators and of the gradients that were asked for. Nodes may call run() again:
+// tasks nest.
 //
-// After a failure nothing more of the task runs, but what asked to hear of its end (after_task) does.
-// Not modelled: engine threads; hooks on tensors; anomaly mode.
-// Source: torch/csrc/autograd/engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
+// After a failure nothing more of the task runs, but what asked to hear of its end (after_task)
+// does. Not modelled: engine threads; hooks on tensors; anomaly mode. Source:
+// torch/csrc/autograd/engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
 #pragma once
 
 #include <algorithm>

@@ -7,8 +7,9 @@ namespace ferry::sim {
 
 namespace {
 
-// How far the host may be ahead: about a thousand launches wait in CUDA's queues, then a further one
-// blocks (an observed figure, documented nowhere). Kept by marks, one every kMarkEvery launches.
+// How far the host may be ahead: about a thousand launches wait in CUDA's queues, then a further
+// one blocks (an observed figure, documented nowhere). Kept by marks, one every kMarkEvery
+// launches.
 constexpr std::int64_t kMarkEvery = 128;
 constexpr std::size_t kMarksAhead = 8;
 
@@ -17,8 +18,7 @@ constexpr StreamId kNoStream{0xffff'ffff};
 
 }  // namespace
 
-StorageImpl::StorageImpl(Machine& owner, Block* pool_block, std::int64_t size,
-                         std::uint64_t number)
+StorageImpl::StorageImpl(Machine& owner, Block* pool_block, std::int64_t size, std::uint64_t number)
     : machine(&owner),
       block(pool_block),
       bytes(size),
@@ -256,8 +256,7 @@ bool Machine::Tokens::done(PoolToken token) {
 }
 
 void Machine::Tokens::wait(PoolToken token) {
-  const Time end =
-      machine_.engine_.run_until(entries_[static_cast<std::size_t>(token)].signal);
+  const Time end = machine_.engine_.run_until(entries_[static_cast<std::size_t>(token)].signal);
   machine_.host_now_ = std::max(machine_.host_now_, end);
 }
 

@@ -1,9 +1,9 @@
 // One simulated GPU and its host: streams, pools, a host clock, and the stream of operations that
 // they make.
 //
-// Every call is issued by the host at host_now(), which each launch moves on; the engine decides when
-// it runs. Whoever wants to judge the run consumes its operations (formats/stream_op.h): timing is
-// the engine's, and happens-before, lifetimes and values are consumers.
+// Every call is issued by the host at host_now(), which each launch moves on; the engine decides
+// when it runs. Whoever wants to judge the run consumes its operations (formats/stream_op.h):
+// timing is the engine's, and happens-before, lifetimes and values are consumers.
 //
 // Stream 0 computes; two lanes copy; a program that computes on more streams adds them. All are
 // non-blocking streams, as PyTorch's pool streams are.
@@ -31,9 +31,9 @@ namespace ferry::sim {
 
 struct MachineOptions {
   LinkRates links;
-  Time launch_ns = 0;              // host time of a launch
-  std::int64_t device_bytes = 0;   // capacity; 0: unlimited
-  std::int64_t host_bytes = 0;     // that may be pinned; 0: unlimited
+  Time launch_ns = 0;                 // host time of a launch
+  std::int64_t device_bytes = 0;      // capacity; 0: unlimited
+  std::int64_t host_bytes = 0;        // that may be pinned; 0: unlimited
   std::int64_t host_total_bytes = 0;  // for the warning
 };
 

@@ -17,13 +17,14 @@ namespace {
 constexpr std::int64_t kShares = 48;
 constexpr std::int64_t kWindows = 32;
 constexpr std::array<std::int64_t, 3> kWindowParts = {64, 16, 4};  // 1/64, 1/16, 1/4 of the bytes
-constexpr std::array<std::int64_t, 4> kSpreads = {0, 24, 36, 48};  // shares; 0: no wider than needed
-constexpr std::int64_t kLeastWindow = std::int64_t{64} << 20;
+constexpr std::array<std::int64_t, 4> kSpreads = {0, 24, 36,
+                                                  48};  // shares; 0: no wider than needed
+constexpr std::int64_t kLeastWindow = std::int64_t{1} << 20;
 
 // The storages that a selection may move, in the order in which they are packed.
 struct Movable {
-  std::vector<std::int64_t> bytes;           // of each group, 0 for those that may not move
-  std::vector<std::uint64_t> order;          // groups
+  std::vector<std::int64_t> bytes;   // of each group, 0 for those that may not move
+  std::vector<std::uint64_t> order;  // groups
   std::int64_t total = 0;
 };
 
@@ -40,9 +41,9 @@ Movable movable(const std::vector<PackedTensor>& packs, std::int64_t bytes_min) 
   return result;
 }
 
-// Moves `share` of the bytes, in kShares parts, evenly from the first `spread` of them: what is packed
-// first is needed back last, and an even load keeps both lanes busy without a queue. What the window
-// still holds when backward begins would move in vain, and does not.
+// Moves `share` of the bytes, in kShares parts, evenly from the first `spread` of them: what is
+// packed first is needed back last, and an even load keeps both lanes busy without a queue. What
+// the window still holds when backward begins would move in vain, and does not.
 std::vector<bool> select_groups(const std::vector<PackedTensor>& packs, const Movable& all,
                                 std::int64_t share, std::int64_t spread,
                                 std::int64_t window_bytes) {
@@ -83,10 +84,11 @@ std::vector<OffloadOptions> budget_candidates(const std::vector<PackedTensor>& p
       for (const std::int64_t part : kWindowParts) {
         OffloadOptions options;
         options.window_bytes = std::max(all.total / part, kLeastWindow);
-        options.offload = select_groups(packs, all, share, std::max(spread, share),
-                                        options.window_bytes);
+        options.offload =
+            select_groups(packs, all, share, std::max(spread, share), options.window_bytes);
         options.window_packs = static_cast<std::int64_t>(packs.size()) / part + 1;
         options.prefetch_bytes = options.window_bytes;
+        options.hold_bytes = options.window_bytes;
         candidates.push_back(options);
       }
     }
@@ -175,8 +177,8 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
           candidates[pick_window(try_all(program, hardware, request, policy, candidates))];
     } else if (policy == "budget") {
       const auto candidates = budget_candidates(result.packs, all);
-      row.options = candidates[pick_fastest(
-          try_all(program, hardware, request, policy, candidates), hardware, request)];
+      row.options = candidates[pick_fastest(try_all(program, hardware, request, policy, candidates),
+                                            hardware, request)];
     } else if (policy != "keep") {
       throw std::invalid_argument("no policy is called '" + policy +
                                   "': expected keep, offload-all, prefetch or budget");
@@ -255,8 +257,8 @@ Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult&
                         (row.options->offload.empty() || row.options->offload[i]);
     Layout layout = pack.layout;
     layout.offset = 0;
-    plan.entries.push_back({i, pack.node, layout, pack.group,
-                            chosen ? PlanChoice::kOffload : PlanChoice::kKeep});
+    plan.entries.push_back(
+        {i, pack.node, layout, pack.group, chosen ? PlanChoice::kOffload : PlanChoice::kKeep});
   }
   return plan;
 }
@@ -268,7 +270,6 @@ std::optional<OffloadOptions> to_options(const Plan& plan) {
     options.offload.push_back(entry.decision == PlanChoice::kOffload);
     moves |= options.offload.back();
   }
-  if (!moves) return std::nullopt;
   for (const auto& [name, value] : plan.options) {
     const auto option = std::find_if(kPlanOptions.begin(), kPlanOptions.end(),
                                      [&](const PlanOption& each) { return name == each.name; });
@@ -282,6 +283,7 @@ std::optional<OffloadOptions> to_options(const Plan& plan) {
     }
   }
   ferry::check(options);
+  if (!moves) return std::nullopt;
   return options;
 }
 

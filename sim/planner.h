@@ -1,7 +1,7 @@
 // Policies, and the search for the cheapest one that fits a budget.
 //
-// The simulator is the judge: every row was simulated, and checked unless that was switched off. The
-// candidates of a search are a fixed list that does not depend on the budget; of those whose
+// The simulator is the judge: every row was simulated, and checked unless that was switched off.
+// The candidates of a search are a fixed list that does not depend on the budget; of those whose
 // simulated memory fits, the fastest is taken. So a lower budget never yields a higher peak: the
 // candidate taken under a lower budget either is the same, or needs less than the budget that the
 // first one did not fit.

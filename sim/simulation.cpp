@@ -170,8 +170,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   for (StreamOpConsumer* consumer : options.consumers) machine.add_consumer(consumer);
   {
     Tape tape(program, machine, times, options.check ? &checkers.values() : nullptr);
-    const std::vector<Storage> state =
-        optimizer_state(program, options.optimizer, machine, tape);
+    const std::vector<Storage> state = optimizer_state(program, options.optimizer, machine, tape);
     run_program(tape, machine, program, options, result);
     read_machine(machine, result);
     const std::int64_t alive =

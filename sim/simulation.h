@@ -2,7 +2,8 @@
 //
 // The policy is the offloader's options, or none: everything is kept. A run is checked, unless that
 // is switched off for speed: happens-before over device and host memory, lifetimes, the contents of
-// every saved tensor when it comes back, and what is left at the end. Equal inputs give equal bytes.
+// every saved tensor when it comes back, and what is left at the end. Equal inputs give equal
+// bytes.
 #pragma once
 
 #include <cstdint>

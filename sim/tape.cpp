@@ -114,8 +114,7 @@ void Tape::make_globals() {
       if (values_) values_->write(range_of(storage), hash_of(global.name) ^ (slot + 1));
     } else {
       const Tensor& base = globals_[global.alias].tensor;
-      value.tensor =
-          make_tensor(base->storage, {window, 0}, base->version);
+      value.tensor = make_tensor(base->storage, {window, 0}, base->version);
     }
     if (global.requires_grad) {
       value.edge.node = std::make_shared<Node>();
@@ -198,8 +197,8 @@ void Tape::run_op(Frame& frame, std::size_t index, const Op& op) {
   const StreamId stream = machine_.current_stream();
   for (std::size_t i = 0; i < op.out.size(); ++i) {
     const auto& window = windows_[op.types[i]];
-    at(frame, op.out[i]).tensor = make_tensor(
-        machine_.allocate(window->extent.end, stream), {window, 0}, machine_.new_version());
+    at(frame, op.out[i]).tensor = make_tensor(machine_.allocate(window->extent.end, stream),
+                                              {window, 0}, machine_.new_version());
   }
   reads_.clear();
   writes_.clear();
@@ -221,7 +220,8 @@ void Tape::run_view(Frame& frame, const View& view) {
   const Tensor& base = at(frame, view.of).tensor;
   if (!base) throw std::runtime_error("a view of a slot that holds no tensor");
   // The view's type counts from the start of the storage, which a restored base may not have.
-  at(frame, view.out).tensor = make_tensor(base->storage, {windows_[view.type], base->layout.shift}, base->version);
+  at(frame, view.out).tensor =
+      make_tensor(base->storage, {windows_[view.type], base->layout.shift}, base->version);
 }
 
 void Tape::make_node(Frame& frame, const MakeNode& make) {
@@ -285,8 +285,8 @@ Value Tape::unpack(const std::shared_ptr<Node>& node, SavedTensor& saved) {
   return value;
 }
 
-std::vector<Value> Tape::run_code(CodeId id, std::vector<Value> arguments,
-                                  std::vector<Value> saved, bool grad_mode) {
+std::vector<Value> Tape::run_code(CodeId id, std::vector<Value> arguments, std::vector<Value> saved,
+                                  bool grad_mode) {
   const Code& code = program_.codes[id];
   Frame frame;
   frame.code = id;
@@ -343,7 +343,8 @@ void Tape::run_backward(Frame& frame, const Backward& backward) {
       layout.shift += layout.extent().begin;
     }
     const std::int64_t bytes = layout.extent().bytes();
-    const Tensor ones = make_tensor(machine_.allocate(bytes, stream), layout, machine_.new_version());
+    const Tensor ones =
+        make_tensor(machine_.allocate(bytes, stream), layout, machine_.new_version());
     const Range write = range_of(ones);
     machine_.kernel("ones_like", hash_of("ones_like"), {}, {&write, 1}, memory_ns(bytes));
     roots.push_back({root.edge, ones});

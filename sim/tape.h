@@ -63,8 +63,8 @@ class Tape final : private NodeRunner {
   struct Prepared;
   struct Frame;
 
-  std::vector<Value> run_code(CodeId id, std::vector<Value> arguments,
-                              std::vector<Value> saved, bool grad_mode);
+  std::vector<Value> run_code(CodeId id, std::vector<Value> arguments, std::vector<Value> saved,
+                              bool grad_mode);
   void run_statement(Frame& frame, std::size_t index);
   void run_op(Frame& frame, std::size_t index, const Op& op);
   void run_view(Frame& frame, const View& view);

@@ -1,8 +1,8 @@
 // Storages, tensors and version counters of the simulated device: PyTorch's StorageImpl, TensorImpl
 // and VariableVersion, without bytes.
 //
-// A storage is a block of a pool; the last reference to it gives the block back at once. A tensor is
-// a window on a storage. Views share their base's version counter; an in-place write bumps it.
+// A storage is a block of a pool; the last reference to it gives the block back at once. A tensor
+// is a window on a storage. Views share their base's version counter; an in-place write bumps it.
 #pragma once
 
 #include <cstdint>

@@ -4,10 +4,10 @@
 //
 //            drop                other stream            delay                  stale
 //   record   never recorded      of another stream       -                      the record before
-//   wait     no wait             another stream waits    after the next call    for the event before
-//   copy     no copy             on another stream       after the next call    -
-//   use      not recorded        for another stream      -                      -
-//   memory   no events to await  from another pool       -                      -
+//   wait     no wait             another stream waits    after the next call    for the event
+//   before copy     no copy             on another stream       after the next call    - use not
+//   recorded        for another stream      -                      - memory   no events to await
+//   from another pool       -                      -
 //            (host return)       (reload allocate)
 //
 // (A record cannot come late: its event is needed at once. A copy's event may be stale: that is its
@@ -109,19 +109,19 @@ class Bent : public Forward<D> {
                const Stream& stream) {
     if (!is(step, Bend::kDrop)) {
       const HostBuffer* buffer = &host;
-      copy(step, stream, [device = this->upstream(), step, storage, begin,
-                          buffer](const Stream& on) mutable {
-        device.offload(step, storage, begin, *buffer, on);
-      });
+      copy(step, stream,
+           [device = this->upstream(), step, storage, begin, buffer](const Stream& on) mutable {
+             device.offload(step, storage, begin, *buffer, on);
+           });
     }
   }
   void reload(Step step, const HostBuffer& host, const Storage& storage, const Stream& stream) {
     if (!is(step, Bend::kDrop)) {
       const HostBuffer* buffer = &host;
-      copy(step, stream, [device = this->upstream(), step, storage, buffer](
-                             const Stream& on) mutable {
-        device.reload(step, *buffer, storage, on);
-      });
+      copy(step, stream,
+           [device = this->upstream(), step, storage, buffer](const Stream& on) mutable {
+             device.reload(step, *buffer, storage, on);
+           });
     }
   }
 

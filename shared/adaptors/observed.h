@@ -1,8 +1,8 @@
 // Watches a device: before each call that names a step, an observer is told; what it throws, the
 // call throws.
 //
-// Three uses, a few lines each: Logged hands every call to a sink, Counted counts calls and bytes by
-// step, Faulty fails the n-th call of a step.
+// Three uses, a few lines each: Logged hands every call to a sink, Counted counts calls and bytes
+// by step, Faulty fails the n-th call of a step.
 #pragma once
 
 #include <array>

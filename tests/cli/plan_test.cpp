@@ -101,7 +101,7 @@ prefetch        15.0 KiB    2.00 MiB    12.0 KiB    6.14 us    11.726    1.000  
 budget          15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -   yes        0
 
 offload-all: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 5 packs
-prefetch: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 64.0 MiB
+prefetch: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 1.00 MiB
 budget: 0 storages, 0 B to the host, 0 B back (0 copies in vain); window 512 MiB
 )");
   EXPECT_EQ(ferry(std::string("plan") + kChain).out, result.out);
@@ -127,7 +127,8 @@ TEST_F(PlanTest, JsonForMachines) {
   EXPECT_EQ(keys(json["rows"][0]),
             (Names{"policy", "device_peak_bytes", "device_reserved_bytes", "host_peak_bytes",
                    "step_ns", "slowdown", "overlap", "fits", "hazards", "compute_ns",
-                   "offloaded_bytes", "reloaded_bytes", "d2h_ns", "h2d_ns"}));
+                   "offloaded_bytes", "reloaded_bytes", "vain_bytes", "compute_waits",
+                   "forward_stash_peak_bytes", "backward_stash_peak_bytes", "d2h_ns", "h2d_ns"}));
   EXPECT_EQ(json["rows"][0]["policy"], "keep");
   EXPECT_EQ(json["rows"][0]["device_peak_bytes"], 15 * 1024 + 2 * 2 * 2048);
   EXPECT_EQ(json["rows"][0]["step_ns"], 524);

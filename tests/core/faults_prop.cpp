@@ -1,5 +1,5 @@
-// A failure at any step: the error reaches whoever called, no hazard arises, nothing is left, and the
-// rest of the program runs.
+// A failure at any step: the error reaches whoever called, no hazard arises, nothing is left, and
+// the rest of the program runs.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 

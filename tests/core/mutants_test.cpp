@@ -1,10 +1,10 @@
-// Every mutant of the core is caught: by an oracle on a random program, by a case of its own, or it is
-// listed with the reason why it cannot be told from the core.
+// Every mutant of the core is caught: by an oracle on a random program, by a case of its own, or it
+// is listed with the reason why it cannot be told from the core.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <functional>
 #include <iostream>
-#include <cctype>
 #include <map>
 #include <set>
 #include <string>
@@ -115,14 +115,13 @@ TEST_P(EveryMutant, IsCaughtOrListed) {
             << kill->words << "\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Core, EveryMutant, testing::ValuesIn(all_mutants()),
-                         [](const auto& each) {
-                           std::string text = each.param.name;
-                           for (char& c : text) {
-                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-                           }
-                           return text;
-                         });
+INSTANTIATE_TEST_SUITE_P(Core, EveryMutant, testing::ValuesIn(all_mutants()), [](const auto& each) {
+  std::string text = each.param.name;
+  for (char& c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return text;
+});
 
 TEST(Mutants, TheCoreItselfSurvivesTheSameHunt) {
   EXPECT_FALSE(hunt({"none", Rules(), std::nullopt}, kPrograms));

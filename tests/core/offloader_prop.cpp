@@ -1,5 +1,6 @@
-// The core's promise, over random programs and options: no hazard, gradients equal to keep's, errors
-// equal to keep's, nothing left, nothing moved in vain that could be known, memory within its bounds.
+// The core's promise, over random programs and options: no hazard, gradients equal to keep's,
+// errors equal to keep's, nothing left, nothing moved in vain that could be known, memory within
+// its bounds.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -20,8 +21,7 @@ TEST(OffloaderProp, RandomProgramsAreSound) {
 TEST(OffloaderProp, KeepItselfIsSafe) {
   EXPECT_TRUE(rc::check("without hooks there is no hazard and nothing is left", [] {
     const Trial trial = *any_trial();
-    const sim::Simulation run =
-        sim::simulate(make_program(trial.recipe), test_hardware(), {});
+    const sim::Simulation run = sim::simulate(make_program(trial.recipe), test_hardware(), {});
     for (const sim::Hazard& hazard : run.hazards) RC_FAIL(sim::to_string(hazard));
     RC_ASSERT(!run.leftovers.any());
     RC_ASSERT(run.errors.size() <= (trial.recipe.failure != 0 ? 2u : 0u));

@@ -200,7 +200,6 @@ TEST(OffloaderPack, WhatIsKeptOnAnotherDeviceKeepsNothingHere) {
   EXPECT_TRUE(moves(rig, rig.world.make(4 * kKiB)));
 }
 
-
 TEST(OffloaderPack, AViewOfASmallPartMovesThatPartAlone) {
   Rig rig;
   Tensor base = rig.world.make(4 * kMiB);

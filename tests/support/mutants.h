@@ -30,8 +30,8 @@ inline std::vector<Mutant> all_mutants() {
     for (const Bend bend : {Bend::kDrop, Bend::kOtherStream, Bend::kDelay, Bend::kStale}) {
       const Mutation mutation{static_cast<Step>(step), bend};
       if (!applies(mutation)) continue;
-      mutants.push_back({std::string(name(mutation.step)) + ": " + std::string(name(bend)),
-                         Rules(), mutation});
+      mutants.push_back(
+          {std::string(name(mutation.step)) + ": " + std::string(name(bend)), Rules(), mutation});
     }
   }
   for (std::size_t rule = 0; rule < kRules; ++rule) {

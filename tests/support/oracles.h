@@ -28,7 +28,8 @@ inline Hardware test_hardware() {
   return hardware;
 }
 
-// What moved that should not have: a global's bytes, or bytes of which the host holds a copy already.
+// What moved that should not have: a global's bytes, or bytes of which the host holds a copy
+// already.
 class MoveWatch final : public sim::StreamOpConsumer {
  public:
   explicit MoveWatch(const Program& program) {
@@ -147,14 +148,13 @@ inline std::optional<Verdict> judge_bounds(const OffloadOptions& options,
   return std::nullopt;
 }
 
-inline std::optional<Verdict> judge(const Trial& trial,
-                                    const sim::Simulation& keep, const sim::Simulation& run,
-                                    const MoveWatch& watch) {
+inline std::optional<Verdict> judge(const Trial& trial, const sim::Simulation& keep,
+                                    const sim::Simulation& run, const MoveWatch& watch) {
   for (const sim::Hazard& hazard : run.hazards) {
     const bool value = hazard.kind == sim::HazardKind::kValue;
-    return Verdict{value                          ? "value"
-                   : sim::is_race(hazard.kind)    ? "happens-before"
-                                                  : "lifetime",
+    return Verdict{value                       ? "value"
+                   : sim::is_race(hazard.kind) ? "happens-before"
+                                               : "lifetime",
                    sim::to_string(hazard)};
   }
   const auto lines = [](const std::vector<sim::ProgramError>& errors) {
@@ -169,11 +169,11 @@ inline std::optional<Verdict> judge(const Trial& trial,
   if (run.leftovers.any()) return Verdict{"leak", "something is left after the step"};
   if (!watch.complaint.empty()) return Verdict{"moves", watch.complaint};
   const Recipe& recipe = trial.recipe;
-  const bool nests = std::any_of(recipe.layers.begin(), recipe.layers.end(), [](const Layer& layer) {
-    return layer.kind == static_cast<int>(LayerKind::kNested);
-  });
-  const bool one_task = recipe.microbatches == 1 && !recipe.retain && !recipe.twice &&
-                        recipe.failure == 0 && !nests;
+  const bool nests = std::any_of(
+      recipe.layers.begin(), recipe.layers.end(),
+      [](const Layer& layer) { return layer.kind == static_cast<int>(LayerKind::kNested); });
+  const bool one_task =
+      recipe.microbatches == 1 && !recipe.retain && !recipe.twice && recipe.failure == 0 && !nests;
   if (one_task && trial.options.hold_bytes == kUnlimited &&
       run.statistics.reloaded_count > run.statistics.offloaded_count) {
     return Verdict{"moves", "a storage was reloaded twice while it could have been held"};
@@ -218,11 +218,10 @@ inline std::ostream& operator<<(std::ostream& out, const Trial& trial) {
       << recipe.failure << "@" << recipe.failing_layer << (recipe.move ? " move" : "");
   const OffloadOptions& options = trial.options;
   out << "; pageable " << (options.host_memory == HostMemory::kPageable) << " streams "
-      << static_cast<int>(options.copy_streams) << " pool "
-      << static_cast<int>(options.reload_pool) << " min " << options.bytes_min << " window "
-      << options.window_packs << "/" << options.window_bytes << " prefetch "
-      << options.prefetch_bytes << " hold " << options.hold_bytes << " select "
-      << options.offload.size();
+      << static_cast<int>(options.copy_streams) << " pool " << static_cast<int>(options.reload_pool)
+      << " min " << options.bytes_min << " window " << options.window_packs << "/"
+      << options.window_bytes << " prefetch " << options.prefetch_bytes << " hold "
+      << options.hold_bytes << " select " << options.offload.size();
   return out;
 }
 }  // namespace ferry::test

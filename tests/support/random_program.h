@@ -1,10 +1,11 @@
-// Random training steps: what a recipe, a few small numbers, makes. Recipes shrink; programs follow.
+// Random training steps: what a recipe, a few small numbers, makes. Recipes shrink; programs
+// follow.
 //
 // Layers save inputs, outputs, views, one tensor twice, views of large storages; write in place;
 // return a view of a saved tensor as a gradient; run on a side stream; are excluded; run a nested
-// backward in their backward; have branches that nobody differentiates. Around them: micro-batches in
-// three orders, retain_graph, double backward, a forward or a backward that fails, parameters that
-// move. Every program is one that PyTorch would run without hooks; check_program accepts it.
+// backward in their backward; have branches that nobody differentiates. Around them: micro-batches
+// in three orders, retain_graph, double backward, a forward or a backward that fails, parameters
+// that move. Every program is one that PyTorch would run without hooks; check_program accepts it.
 #pragma once
 
 #include <rapidcheck.h>
@@ -38,7 +39,7 @@ inline constexpr std::array<std::int64_t, 4> kSizes = {256, 1024, 40'000, 1'500'
 
 struct Layer {
   int kind = 0;
-  int size = 0;   // of its output, an index into kSizes
+  int size = 0;       // of its output, an index into kSizes
   bool hold = false;  // its input stays alive until the end of forward
   bool skip = false;  // it reads, and saves, the latest held activation too
 };
@@ -371,10 +372,11 @@ inline rc::Gen<Recipe> any_recipe() {
                                            rc::gen::set(&Layer::size, in_range(0, 4)),
                                            rc::gen::set(&Layer::hold), rc::gen::set(&Layer::skip));
   return rc::gen::build<Recipe>(
-      rc::gen::set(&Recipe::layers, rc::gen::mapcat(in_range(1, 11), [layer](int count) {
-                     return rc::gen::container<std::vector<Layer>>(
-                         static_cast<std::size_t>(count), layer);
-                   })),
+      rc::gen::set(&Recipe::layers, rc::gen::mapcat(in_range(1, 11),
+                                                    [layer](int count) {
+                                                      return rc::gen::container<std::vector<Layer>>(
+                                                          static_cast<std::size_t>(count), layer);
+                                                    })),
       rc::gen::set(&Recipe::microbatches, in_range(1, 4)),
       rc::gen::set(&Recipe::order, in_range(0, 3)), rc::gen::set(&Recipe::retain),
       rc::gen::set(&Recipe::twice),
