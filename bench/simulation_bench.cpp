@@ -61,23 +61,20 @@ BENCHMARK(BM_WhatIf)->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);
 // Packs a storage, drops it, and brings it back within a graph task.
 void BM_PackUnpack(benchmark::State& state) {
   sim::Machine machine{sim::MachineOptions{}};
-  const auto script = std::make_shared<test::Script>();
+  Script script;
   OffloadOptions options = bench_options();
   options.window_bytes = 0;
   options.prefetch_bytes = 0;
-  const Offloader<sim::SimDevice, test::ScriptAutograd> offloader(
-      sim::SimDevice(machine), test::ScriptAutograd(script), options);
-  std::int64_t task = 0;
+  const Offloader<sim::SimDevice, ScriptAutograd> offloader(sim::SimDevice(machine),
+                                                            ScriptAutograd(script), options);
   for (auto _ : state) {
-    auto saved = offloader.hooks()->pack(test::make_bytes(machine, 1 << 20));
-    auto evicts = offloader.hooks()->pack(test::make_bytes(machine, 1 << 20));
-    script->task = GraphTaskId{task++};
-    script->node = NodeId{1};
-    benchmark::DoNotOptimize(saved->unpack());
-    script->end_node();
-    saved.reset();
-    evicts.reset();
-    script->end_task();
+    auto saved = offloader.hooks()->pack(make_bytes(machine, 1 << 20));
+    auto evicts = offloader.hooks()->pack(make_bytes(machine, 1 << 20));
+    script.backward([&] {
+      script.node([&] { benchmark::DoNotOptimize(saved->unpack()); });
+      saved.reset();
+      evicts.reset();
+    });
   }
   state.SetItemsProcessed(state.iterations());
 }

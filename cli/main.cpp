@@ -1,5 +1,8 @@
 // The `ferry` program: reads the command line, runs one subcommand, turns errors into exit codes.
 // Adding a subcommand: a file with its add_NAME, a line in context.h, a line in kSubcommands.
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
@@ -38,7 +41,7 @@ Exit codes: 0 ok, 1 a property is violated, 2 usage or bad input, 3 does not fit
 4 nondeterminism, 5 no progress, 6 simulated and real differ, 7 a resource is missing.)";
 
 int complain(const std::string& message, int code) {
-  std::fprintf(stderr, "ferry: %s\n", message.c_str());
+  spdlog::error("{}", message);
   return code;
 }
 
@@ -63,6 +66,9 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const auto log = spdlog::stderr_logger_mt("ferry");
+  log->set_pattern("ferry: %v");
+  spdlog::set_default_logger(log);
   try {
     const int code = run(argc, argv);
     // A result that did not reach its file is no result (a full disk, a closed pipe).

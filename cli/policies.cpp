@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -233,17 +234,16 @@ int report(const PolicyArguments& arguments, const PolicyRequest& request,
   for (const sim::PolicyRow& row : result.rows) {
     if (!is_safe(row)) code = kViolated;
     for (const sim::Hazard& hazard : row.simulation.hazards) {
-      fmt::print(stderr, "ferry: {}: {}\n", row.policy, sim::to_string(hazard));
+      spdlog::error("{}: {}", row.policy, sim::to_string(hazard));
     }
     for (const sim::ProgramError& error : row.simulation.errors) {
-      fmt::print(stderr, "ferry: {}: {}:{}: {}\n", row.policy, request.program_name, error.line,
-                 error.message);
+      spdlog::error("{}: {}:{}: {}", row.policy, request.program_name, error.line, error.message);
     }
     if (row.simulation.leftovers.any()) {
-      fmt::print(stderr, "ferry: {}: something is left after the step\n", row.policy);
+      spdlog::error("{}: something is left after the step", row.policy);
     }
     for (const std::string& warning : row.simulation.warnings) {
-      fmt::print(stderr, "ferry: {}: {}\n", row.policy, warning);
+      spdlog::warn("{}: {}", row.policy, warning);
     }
   }
   return code;

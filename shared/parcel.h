@@ -1,7 +1,7 @@
 // A parcel: one storage's journey to the host and back.
 //
 // Storages travel, not tensors: the bytes go flat, and any view is restored by its layout. A parcel
-// is owned by the saved tensors (Save in shared/offloader.h) that need it, and by nothing else; the
+// is owned by the saved tensors (OffloadCore::Save) that need it, and by nothing else; the
 // tracker and the stashes refer to it weakly or drop it when its last save dies.
 #pragma once
 

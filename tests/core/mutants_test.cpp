@@ -11,6 +11,7 @@
 
 #include "shared/offloader.h"
 #include "sim/checkers/values.h"
+#include "sim/device.h"
 #include "tests/support/mutants.h"
 #include "tests/support/script.h"
 
@@ -44,7 +45,7 @@ struct Bench {
   }
   sim::Machine machine{sim::MachineOptions{}};
   ValueConsumer consumer;
-  std::shared_ptr<Script> script = std::make_shared<Script>();
+  Script script;
   Offloader<sim::SimDevice, ScriptAutograd> offloader;
 };
 

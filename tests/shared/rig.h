@@ -11,7 +11,7 @@
 
 #include "shared/adaptors/observed.h"
 #include "shared/offloader.h"
-#include "tests/shared/script.h"
+#include "tests/support/script.h"
 #include "tests/shared/world.h"
 
 namespace ferry {

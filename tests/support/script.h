@@ -1,6 +1,12 @@
-// Autograd by hand, for tests that pack and unpack themselves.
+// An autograd that does what a test says: tasks and nodes are brackets around lambdas.
+//
+//   script.backward([&] { script.node([&] { ... saved->unpack() ... }); });
+//
+// make_bytes makes it something to save. A node's callbacks run where its lambda returned; a task's
+// run whether it returned or threw.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -8,45 +14,80 @@
 
 #include "formats/layout.h"
 #include "shared/autograd.h"
-#include "sim/device.h"
+#include "sim/machine.h"
+#include "sim/tensor.h"
 
-namespace ferry::test {
+namespace ferry {
 
-struct Script {
-  GraphTaskId task = GraphTaskId::kNone;
-  NodeId node = NodeId::kNone;
-  std::vector<std::function<void()>> after_node;
-  std::vector<std::function<void()>> after_task;
-  HookStack<sim::Tensor> hooks;
-
-  void end_node() {
-    for (const auto& callback : std::exchange(after_node, {})) callback();
-    node = NodeId::kNone;
+class Script {
+ public:
+  template <class Body>
+  void backward(Body body) {
+    tasks_.push_back(Task{GraphTaskId{task_ids_++}});
+    try {
+      body();
+    } catch (...) {
+      end_task();
+      throw;
+    }
+    end_task();
   }
+
+  template <class Body>
+  void node(Body body) {
+    tasks_.back().node = NodeId{++node_ids_};
+    body();
+    const auto callbacks = std::exchange(tasks_.back().after_node, {});
+    for (const auto& callback : callbacks) callback();
+    tasks_.back().node = NodeId::kNone;
+  }
+
+  std::int64_t tasks_open() const { return static_cast<std::int64_t>(tasks_.size()); }
+
+ private:
+  friend class ScriptAutograd;
+  using Callbacks = std::vector<std::function<void()>>;
+  struct Task {
+    GraphTaskId id = GraphTaskId::kNone;
+    NodeId node = NodeId::kNone;
+    Callbacks after_node = {};
+    Callbacks after_task = {};
+  };
+
   void end_task() {
-    node = NodeId::kNone;
-    for (const auto& callback : std::exchange(after_task, {})) callback();
-    task = GraphTaskId::kNone;
+    const auto callbacks = std::exchange(tasks_.back().after_task, {});
+    for (const auto& callback : callbacks) callback();
+    tasks_.pop_back();
   }
+
+  std::vector<Task> tasks_;
+  std::int64_t task_ids_ = 0;
+  std::uint64_t node_ids_ = 0;
+  HookStack<sim::Tensor> hooks_;
 };
 
 class ScriptAutograd {
  public:
   using Tensor = sim::Tensor;
-  explicit ScriptAutograd(std::shared_ptr<Script> script) : script_(std::move(script)) {}
-  GraphTaskId graph_task() const { return script_->task; }
-  NodeId node() const { return script_->node; }
+  explicit ScriptAutograd(Script& script) : script_(&script) {}
+
+  GraphTaskId graph_task() const {
+    return script_->tasks_.empty() ? GraphTaskId::kNone : script_->tasks_.back().id;
+  }
+  NodeId node() const {
+    return script_->tasks_.empty() ? NodeId::kNone : script_->tasks_.back().node;
+  }
   void after_node(std::function<void()> callback) {
-    script_->after_node.push_back(std::move(callback));
+    script_->tasks_.back().after_node.push_back(std::move(callback));
   }
   void after_task(std::function<void()> callback) {
-    script_->after_task.push_back(std::move(callback));
+    script_->tasks_.back().after_task.push_back(std::move(callback));
   }
-  HookStack<Tensor> hooks() const { return script_->hooks; }
-  void set_hooks(HookStack<Tensor> hooks) { script_->hooks = std::move(hooks); }
+  HookStack<Tensor> hooks() const { return script_->hooks_; }
+  void set_hooks(HookStack<Tensor> hooks) { script_->hooks_ = std::move(hooks); }
 
  private:
-  std::shared_ptr<Script> script_;
+  Script* script_;
 };
 
 static_assert(Autograd<ScriptAutograd>);
@@ -58,4 +99,4 @@ inline sim::Tensor make_bytes(sim::Machine& machine, std::int64_t bytes) {
                           machine.new_version());
 }
 
-}  // namespace ferry::test
+}  // namespace ferry
