@@ -270,16 +270,17 @@ std::optional<OffloadOptions> to_options(const Plan& plan) {
     options.offload.push_back(entry.decision == PlanChoice::kOffload);
     moves |= options.offload.back();
   }
-  for (const auto& [name, value] : plan.options) {
+  for (const auto& entry : plan.options) {
+    const std::string& name = entry.first;
     const auto option = std::find_if(kPlanOptions.begin(), kPlanOptions.end(),
                                      [&](const PlanOption& each) { return name == each.name; });
     if (option == kPlanOptions.end()) {
       throw std::invalid_argument("no option of the offloader is called '" + name + "'");
     }
     try {
-      option->set(options, value);
+      option->set(options, entry.second);
     } catch (const std::invalid_argument&) {
-      throw std::invalid_argument("option '" + name + "' cannot be " + std::to_string(value));
+      throw std::invalid_argument("option '" + name + "' cannot be " + std::to_string(entry.second));
     }
   }
   ferry::check(options);
