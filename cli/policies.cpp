@@ -43,7 +43,7 @@ MicrobatchOrder parse_order(const std::string& name) {
 
 void check_policies(const std::vector<std::string>& policies, const std::string& where) {
   for (const std::string& policy : policies) {
-    if (std::find(sim::kPolicies.begin(), sim::kPolicies.end(), policy) == sim::kPolicies.end()) {
+    if (std::find(kPolicies.begin(), kPolicies.end(), policy) == kPolicies.end()) {
       throw InputError(where, 0,
                        "expected keep, offload-all, prefetch or budget, got '" + policy + "'");
     }
@@ -54,7 +54,6 @@ void check_policies(const std::vector<std::string>& policies, const std::string&
 PolicyArguments with_scenario(PolicyArguments arguments) {
   if (!arguments.subject.ends_with(".toml")) return arguments;
   const Scenario scenario = find_scenario(arguments.subject);
-  check_policies(scenario.policies, arguments.subject);
   arguments.subject = scenario.program;
   if (arguments.hardware.empty()) arguments.hardware = scenario.hardware;
   if (arguments.budget.empty() && scenario.budget_bytes) {
@@ -138,7 +137,7 @@ PolicyRequest understand(const PolicyArguments& typed) {
       arguments.budget.empty() ? request.hardware.memory_bytes : parse_budget(arguments.budget);
   request.plan.policies = arguments.policies;
   if (request.plan.policies.empty()) {
-    request.plan.policies.assign(sim::kPolicies.begin(), sim::kPolicies.end());
+    request.plan.policies.assign(kPolicies.begin(), kPolicies.end());
   }
   request.plan.check = !arguments.unchecked;
   return request;

@@ -38,6 +38,11 @@ Scenario parse_scenario(std::string_view text, const std::string& path) {
   scenario.policies = file.texts("policies");
   const std::set<std::string> distinct(scenario.policies.begin(), scenario.policies.end());
   if (distinct.size() != scenario.policies.size()) file.expected("policies", "each one once");
+  for (const std::string& policy : distinct) {
+    if (std::find(kPolicies.begin(), kPolicies.end(), policy) == kPolicies.end()) {
+      file.expected("policies", "keep, offload-all, prefetch or budget");
+    }
+  }
   scenario.optimizer = file.text_or("optimizer", scenario.optimizer);
   if (std::find(kOptimizers.begin(), kOptimizers.end(), scenario.optimizer) == kOptimizers.end()) {
     file.expected("optimizer", "none, sgd, momentum, adam or adamw");

@@ -8,9 +8,10 @@
 //   optimizer = "adamw"           # none, sgd, momentum, adam or adamw
 //   microbatches = 4
 //
-// The reader judges the file alone: whether a program or a policy exists is for who runs it.
+// The reader judges the file alone: whether a program exists is for who runs it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -19,6 +20,10 @@
 #include <vector>
 
 namespace ferry {
+
+// What sim/planner.h can do.
+inline constexpr std::array<std::string_view, 4> kPolicies = {"keep", "offload-all", "prefetch",
+                                                              "budget"};
 
 struct Scenario {
   std::string name;  // the file's

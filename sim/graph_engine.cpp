@@ -146,7 +146,7 @@ void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_
 Tensor GraphEngine::add(const Tensor& a, const Tensor& b, StreamId stream) {
   const std::array<Range, 2> reads{range_of(a), range_of(b)};
   const auto bytes = static_cast<std::int64_t>(reads[0].bytes);
-  const Tensor sum = make_tensor(machine_.allocate(bytes, stream),
+  Tensor sum = make_tensor(machine_.allocate(bytes, stream),
                                  {a->layout.window, a->layout.extent().begin + a->layout.shift},
                                  machine_.new_version());
   const Range write = range_of(sum);

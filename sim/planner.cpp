@@ -58,6 +58,7 @@ std::vector<bool> select_groups(const std::vector<PackedTensor>& packs, const Mo
     moved += all.bytes[group];
   }
   std::vector<bool> offload;
+  offload.reserve(packs.size());
   for (const PackedTensor& pack : packs) offload.push_back(moves[pack.group]);
   return offload;
 }

@@ -21,12 +21,10 @@
 #include <vector>
 
 #include "formats/plan.h"
+#include "scenarios/scenario.h"
 #include "sim/simulation.h"
 
 namespace ferry::sim {
-
-inline constexpr std::array<std::string_view, 4> kPolicies = {"keep", "offload-all", "prefetch",
-                                                              "budget"};
 
 struct PlanRequest {
   std::int64_t budget_bytes = 0;  // of device memory, reserved

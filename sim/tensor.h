@@ -61,7 +61,7 @@ struct TensorImpl {
 using Tensor = std::shared_ptr<TensorImpl>;
 
 inline Tensor make_tensor(Storage storage, TensorLayout layout, Version version) {
-  const Tensor tensor = std::make_shared<TensorImpl>();
+  Tensor tensor = std::make_shared<TensorImpl>();
   tensor->storage = std::move(storage);
   tensor->layout = std::move(layout);
   tensor->version = std::move(version);

@@ -172,7 +172,7 @@ class Bent : public Forward<D> {
   }
 
   // What was postponed runs after the next record or copy; a copy's buffers outlive that.
-  void postpone(std::function<void()> late) {
+  void postpone(std::function<void()>&& late) {
     catch_up();
     state_->late = std::move(late);
   }

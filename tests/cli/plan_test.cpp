@@ -249,7 +249,8 @@ TEST_F(PlanTest, ABadScenarioIsNamedWithItsLine) {
   write("s.toml", "program = \"chain.jsonl\"\nhardware = \n");
   expect_refused("plan s.toml", "s.toml:2: expected TOML");
   write("s.toml", "program = \"chain.jsonl\"\nhardware = \"tiny.toml\"\npolicies = [\"magic\"]\n");
-  expect_refused("plan s.toml", "s.toml: expected keep, offload-all, prefetch or budget");
+  expect_refused("plan s.toml",
+                 "s.toml:3: expected policies: keep, offload-all, prefetch or budget");
 }
 
 TEST_F(PlanTest, APlanThatWasWrittenRunsWithTheSameNumbers) {

@@ -12,7 +12,7 @@ namespace {
 const std::string kText = R"(program = "gpt2"
 hardware = "mine/card.toml"
 budget = "12GiB"
-policies = ["keep", "offload"]
+policies = ["keep", "offload-all"]
 optimizer = "adamw"
 microbatches = 4
 )";
@@ -34,7 +34,7 @@ TEST(ScenarioTest, EveryKeyIsRead) {
   EXPECT_EQ(scenario.program, "gpt2");
   EXPECT_EQ(scenario.hardware, "plans/mine/card.toml");  // a path is relative to the file
   EXPECT_EQ(scenario.budget_bytes, std::int64_t{12} << 30);
-  EXPECT_EQ(scenario.policies, (std::vector<std::string>{"keep", "offload"}));
+  EXPECT_EQ(scenario.policies, (std::vector<std::string>{"keep", "offload-all"}));
   EXPECT_EQ(scenario.optimizer, "adamw");
   EXPECT_EQ(scenario.microbatches, 4);
 }
@@ -50,8 +50,11 @@ TEST(ScenarioTest, WhatMayBeMissingHasADefault) {
 TEST(ScenarioTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("budget =", "budgets ="), "plans/s.toml:3: unknown key \"budgets\"");
   EXPECT_EQ(error("\"12GiB\"", "\"0GiB\""), "plans/s.toml:3: expected budget: more than 0");
-  EXPECT_EQ(error("\"offload\"", "\"keep\""), "plans/s.toml:4: expected policies: each one once");
-  EXPECT_EQ(error("\"offload\"", "1"), "plans/s.toml:4: expected policies: a list of strings");
+  EXPECT_EQ(error("\"offload-all\"", "\"keep\""),
+            "plans/s.toml:4: expected policies: each one once");
+  EXPECT_EQ(error("\"offload-all\"", "1"), "plans/s.toml:4: expected policies: a list of strings");
+  EXPECT_EQ(error("offload-all", "magic"),
+            "plans/s.toml:4: expected policies: keep, offload-all, prefetch or budget");
   EXPECT_EQ(error("adamw", "lion"),
             "plans/s.toml:5: expected optimizer: none, sgd, momentum, adam or adamw");
   EXPECT_EQ(error("= 4", "= 0"),

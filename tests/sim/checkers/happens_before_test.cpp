@@ -105,6 +105,27 @@ TEST(HappensBefore, AWriteConflictsWithTheLastWriteWhereThereAreNoReads) {
   EXPECT_EQ(Calls().kernel(0, {}, {kX}).kernel(1, {}, {kX}).found(), "write after write 0→1");
 }
 
+// A program may write in place what was saved and will not be unpacked.
+TEST(HappensBefore, ATornOffloadIsReportedOnceItIsRead) {
+  const auto tear = [](Calls& calls, Step step) -> Calls& {
+    calls.kernel(0, {}, {kX}).record(1, 0).wait(1, 1).copy(1, kX, kPinned, step);
+    return calls.kernel(0, {}, {kX}, "write_");
+  };
+  Calls offload, user;
+  EXPECT_EQ(tear(offload, Step::kOffload).found(), "");
+  EXPECT_EQ(offload.copy(1, kPinned, kY, Step::kReload).found(), "write after read 3→4");
+  EXPECT_EQ(tear(user, Step::kUser).found(), "write after read 3→4");
+}
+
+TEST(HappensBefore, AWriteUnderAnOffloadThatWasReadIsReportedAtOnce) {
+  EXPECT_EQ(Calls()
+                .copy(1, kX, kPinned, Step::kOffload)
+                .copy(1, kPinned, kY, Step::kReload)
+                .kernel(0, {}, {kX}, "write_")
+                .found(),
+            "write after read 0→2");
+}
+
 TEST(HappensBefore, ReadsDoNotConflict) {
   EXPECT_EQ(Calls().kernel(0, {kX}, {}).kernel(1, {kX}, {}).found(), "");
 }
