@@ -46,7 +46,8 @@ int complain(const std::string& message, int code) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Plans, simulates and verifies activation offload and recompute.", "ferry");
+  CLI::App app("Plans activation offload, and simulates it with its stream order checked.",
+               "ferry");
   app.set_version_flag("--version", "ferry " FERRY_VERSION);
   app.require_subcommand(1);
   app.footer(kFooter);

@@ -6,6 +6,8 @@
 #include <memory>
 
 #include <fmt/core.h>
+#include <spdlog/spdlog.h>
+#include <system_error>
 
 #include "cli/context.h"
 #include "cli/policies.h"
@@ -21,15 +23,29 @@ void show_progress(std::string_view what, std::size_t done, std::size_t all) {
   std::fflush(stderr);
 }
 
+// Before a search, and not after it.
+void require_folder(const std::filesystem::path& file) {
+  if (file.has_parent_path() && !std::filesystem::is_directory(file.parent_path())) {
+    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                            "cannot create a file beside " + file.string());
+  }
+}
+
 int run(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
+  require_folder(arguments.output);
   if (isatty(STDERR_FILENO) != 0) request.plan.progress = show_progress;
   const sim::PlanResult result = sim::plan(request.program, request.hardware, request.plan);
   // The last policy asked for is the one to carry out: the search, unless told otherwise. Nobody is
   // to carry out what is not safe.
-  if (!arguments.output.empty() && is_safe(result.rows.back())) {
-    write_plan(arguments.output,
-               sim::to_plan(request.program, request.hardware, result, result.rows.back()));
+  const sim::PolicyRow& last = result.rows.back();
+  if (!arguments.output.empty()) {
+    if (is_safe(last)) {
+      write_plan(arguments.output, sim::to_plan(request.program, request.hardware, result, last));
+      if (!last.fits) spdlog::warn("{}: this plan does not fit", arguments.output.string());
+    } else {
+      spdlog::error("{}: not written, for the plan is not safe", arguments.output.string());
+    }
   }
   return report(arguments, request, result);
 }

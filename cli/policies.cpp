@@ -115,12 +115,12 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
 PolicyRequest understand(const PolicyArguments& typed) {
   check_policies(typed.policies, "--policy");
   const PolicyArguments arguments = with_scenario(typed);
+  PolicyRequest request;
+  request.program = load_program(find_program(arguments.subject));
   if (arguments.hardware.empty()) {
     throw InputError("--hardware", 0, "expected a card (`ferry hardware` lists them)");
   }
-  PolicyRequest request;
   request.hardware = find_hardware(arguments.hardware);
-  request.program = load_program(find_program(arguments.subject));
   request.program_name = request.program.name;
   const MicrobatchOrder order = parse_order(arguments.order);
   if (arguments.microbatches > 1) {
@@ -239,7 +239,10 @@ int report(const PolicyArguments& arguments, const PolicyRequest& request,
       spdlog::error("{}: {}:{}: {}", row.policy, request.program_name, error.line, error.message);
     }
     if (row.simulation.leftovers.any()) {
-      spdlog::error("{}: something is left after the step", row.policy);
+      const sim::Leftovers& left = row.simulation.leftovers;
+      spdlog::error("{}: left after the step: {} storages, {} events, {} of host memory{}",
+                    row.policy, left.storages, left.events, format_bytes(left.host_bytes),
+                    left.core ? ", and something in the core" : "");
     }
     for (const std::string& warning : row.simulation.warnings) {
       spdlog::warn("{}: {}", row.policy, warning);

@@ -1,4 +1,5 @@
 // `ferry simulate`: runs a program under policies, or under a plan that `ferry plan` wrote.
+#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <stdexcept>
@@ -22,7 +23,10 @@ sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& 
     throw InputError(file, 0,
                      "this plan is for program " + plan.program + " with digest " +
                          plan.program_digest + ", not for " + request.program_name + " (" + digest +
-                         ")");
+                         "); --microbatches and --order are part of a program");
+  }
+  if (plan.hardware != request.hardware.name) {
+    spdlog::warn("{}: made for {}, run on {}", file, plan.hardware, request.hardware.name);
   }
   sim::PlanRequest keep = request.plan;
   keep.policies = {"keep"};
@@ -59,7 +63,8 @@ void add_simulate(CLI::App& app, Context& context) {
   command->group("Plan and simulate");
   add_policy_options(*command, *arguments);
   command->add_option("--plan", arguments->plan, "Run this plan instead of a policy")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes("--policy");
   command->callback(
       [arguments, &context] { context.exit_code = static_cast<ExitCode>(run(*arguments)); });
 }

@@ -125,8 +125,8 @@ class NoHooksGuard {
   hooks_detail::Frame<A> frame_;
 };
 
-// While it lives, pushing a pair throws HooksDisabled(message). Where a pair already applies, the
-// constructor throws it.
+// While it lives, pushing a pair throws HooksDisabled(message). Where a frame is installed already,
+// the constructor throws it.
 template <class A>
 class DisableHooksGuard {
  public:

@@ -92,11 +92,9 @@ class Inbound {
   void prefetch(std::uint64_t run, std::uint64_t sequence, const Stream& consumer, GraphTaskId task,
                 Bin<D>& bin) {
     Task& state = tasks_[task];
-    if (state.run != run || sequence < state.cursor) {
-      state.run = run;
-      state.cursor = sequence;
-    }
-    while (const ParcelRef parcel = tracker_.older(state.cursor)) {
+    std::uint64_t& cursor = state.cursors.try_emplace(run, sequence).first->second;
+    cursor = std::min(cursor, sequence);
+    while (const ParcelRef parcel = tracker_.older(cursor)) {
       if (parcel->run != run) return;
       if (wants_prefetch(*parcel, task, bin)) {
         const std::int64_t bytes = prefetched_bytes_ + parcel->extent.bytes();
@@ -105,7 +103,7 @@ class Inbound {
         if (!start_prefetch(parcel, consumer, bin)) return;
         state.left.push_back(parcel);
       }
-      state.cursor = parcel->sequence;
+      cursor = parcel->sequence;
     }
   }
 
@@ -188,12 +186,11 @@ class Inbound {
 
   // What one graph task has under way.
   struct Task {
-    std::map<NodeId, std::vector<Use>> open;     // nodes that have not ended
-    std::vector<TargetRef> due;                  // to be released after the next node
-    std::vector<std::weak_ptr<Parcel<D>>> left;  // prefetched or held for it
-    std::uint64_t run = ~std::uint64_t{0};
-    std::uint64_t cursor = 0;  // prefetch has come down to here
-    std::uint64_t began = 0;   // in the order of packing
+    std::map<NodeId, std::vector<Use>> open;         // nodes that have not ended
+    std::vector<TargetRef> due;                      // to be released after the next node
+    std::vector<std::weak_ptr<Parcel<D>>> left;      // prefetched or held for it
+    std::map<std::uint64_t, std::uint64_t> cursors;  // by run: prefetch has come down to here
+    std::uint64_t began = 0;                         // in the order of packing
   };
 
   bool copy_pool() const {
@@ -315,6 +312,9 @@ class Inbound {
   void close(std::vector<Use>&& uses, std::vector<TargetRef>& due, Bin<D>& bin) noexcept {
     for (const Use& use : uses) {
       --use.target->reader(use.consumer)->open;
+      // References beyond the core's own one, at the end of the node: somebody will use it later,
+      // and may have dropped it again by the time the target goes.
+      if (context_.device.use_count(use.target->storage) > 1) use.target->escaped = true;
       if (!use.target->in_use() && !use.target->kept_by_parcel) finish(use.target, &due, bin);
     }
   }
@@ -326,8 +326,7 @@ class Inbound {
     } else if (!needs_release()) {
       drop(*target, bin);
     } else if (context_.rules.holds(Rule::kCountEscapes) &&
-               context_.device.use_count(target->storage) > 1) {
-      // References beyond the core's own one, at the end of the node: it will be used later.
+               (target->escaped || context_.device.use_count(target->storage) > 1)) {
       for (Reader& reader : target->readers) reader.done.reset();
       release(*target, bin);
     } else if (due) {

@@ -170,9 +170,9 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       const Stream consumer = context_.current();
       if (Storage source = context_.device.lock(parcel.source); context_.device.exists(source)) {
         // As autograd itself would: whoever uses it is ordered after what wrote it already.
+        bin.drop(Storage(source));  // it may be the last reference, and restoring may throw
         tensor = context_.device.restore(source, save.layout_, 0, parcel.version);
         ++context_.statistics.stash_hits;
-        bin.drop(std::move(source));
       } else {
         tensor = from_target(save, consumer, task, node, first_of_node, bin);
       }
@@ -299,6 +299,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
                                       const Extent& extent, const ParcelKey& key,
                                       const Place& place, Bin<D>& bin) {
     D& device = context_.device;
+    typename D::Layout layout = device.layout(tensor);
     typename D::Version version = device.version(tensor);
     const std::uint64_t version_at_pack = device.read(version);
     auto parcel = std::make_shared<Parcel<D>>(Parcel<D>{.key = key,
@@ -315,7 +316,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     parcel->saves = 1;
     tracker_.insert(parcel);
     context_.log(DecisionKind::kPack, *parcel);
-    return std::make_unique<Save>(this->shared_from_this(), parcel, device.layout(tensor), place);
+    return std::make_unique<Save>(this->shared_from_this(), parcel, std::move(layout), place);
   }
 
   void count_unpack(Save& save, GraphTaskId task) {
@@ -341,7 +342,9 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       inbound_.let_go(*parcel, task, bin);
       throw;
     }
-    if (inbound_.needs_release() && node != NodeId::kNone) {
+    if (node == NodeId::kNone) {
+      target->escaped = true;  // no node's end covers this use
+    } else if (inbound_.needs_release()) {
       first_of_node = inbound_.use(target, consumer, task, node);
     }
     inbound_.settle(parcel, task, bin);

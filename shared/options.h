@@ -53,7 +53,7 @@ struct OffloadOptions {
   std::int64_t hold_bytes = std::int64_t{512} << 20;
   // Which packs of a run may move, by ordinal; empty: all. Past the end: kept.
   std::vector<bool> offload;
-  // One warning per offloader, at its first reload, where pinned memory is used and the host's
+  // One warning per offloader, at its first unpack, where pinned memory is used and the host's
   // memory is in use beyond this.
   std::int64_t host_warn_percent = 60;
   // Both are called outside the core's lock, on whatever thread made the call, and must not throw.

@@ -1,8 +1,8 @@
 // A parcel: one storage's journey to the host and back.
 //
 // Storages travel, not tensors: the bytes go flat, and any view is restored by its layout. A parcel
-// is owned by the saved tensors (OffloadCore::Save) that need it, and by nothing else; the
-// tracker and the stashes refer to it weakly or drop it when its last save dies.
+// lives as long as the saved tensors (OffloadCore::Save) that need it: the tracker and the task
+// states refer to it weakly, and the forward window drops it when its last save dies.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,7 @@ struct Target {
   std::vector<Reader> readers = {};
   Role role = Role::kInUse;  // why its parcel keeps it
   bool kept_by_parcel = false;
+  bool escaped = false;  // was in use beyond what a node's end covers
 
   Reader* reader(const typename D::Stream& stream) {
     for (Reader& reader : readers) {

@@ -8,10 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <unordered_map>
-#include <vector>
+#include <utility>
 
 #include "shared/parcel.h"
 
@@ -23,7 +24,7 @@ class Tracker {
   using ParcelRef = std::shared_ptr<Parcel<D>>;
 
   void insert(const ParcelRef& parcel) {
-    by_key_[parcel->key].push_back(parcel);
+    by_key_[parcel->key].emplace(place(*parcel), parcel);
     by_sequence_.emplace(parcel->sequence, parcel);
   }
 
@@ -31,20 +32,32 @@ class Tracker {
     by_sequence_.erase(parcel.sequence);
     const auto found = by_key_.find(parcel.key);
     if (found == by_key_.end()) return;
-    std::erase_if(found->second, [&](const std::weak_ptr<Parcel<D>>& entry) {
-      const ParcelRef other = entry.lock();
-      return !other || other.get() == &parcel;
-    });
+    found->second.erase(place(parcel));
     if (found->second.empty()) by_key_.erase(found);
   }
 
   // A parcel of that key that holds those bytes (any bytes, where `covers` is false), or none.
+  // Looks at those that begin where the bytes do, at the one that begins last before them, and at
+  // those of the whole storage: another one that covers them is missed, and the bytes travel again.
   ParcelRef find(const ParcelKey& key, const Extent& extent, bool covers = true) const {
     const auto found = by_key_.find(key);
     if (found == by_key_.end()) return nullptr;
-    for (const auto& entry : found->second) {
-      ParcelRef parcel = entry.lock();
-      if (parcel && parcel->saves > 0 && (!covers || parcel->extent.covers(extent))) return parcel;
+    const Parts& parts = found->second;
+    const auto serves = [&](const auto& part) -> ParcelRef {
+      ParcelRef parcel = part->second.lock();
+      if (!parcel || parcel->saves == 0) return nullptr;
+      return !covers || parcel->extent.covers(extent) ? parcel : nullptr;
+    };
+    if (!covers) return serves(parts.begin());
+    const auto here = parts.lower_bound({extent.begin, 0});
+    if (here != parts.begin()) {
+      if (ParcelRef parcel = serves(std::prev(here))) return parcel;
+    }
+    for (const std::int64_t begin : {extent.begin, std::int64_t{0}}) {
+      for (auto part = parts.lower_bound({begin, 0});
+           part != parts.end() && part->first.first == begin; ++part) {
+        if (ParcelRef parcel = serves(part)) return parcel;
+      }
     }
     return nullptr;
   }
@@ -70,6 +83,11 @@ class Tracker {
   std::size_t size() const { return by_sequence_.size(); }
 
  private:
+  // The parcels of one key, by where their bytes begin.
+  using Place = std::pair<std::int64_t, std::uint64_t>;
+  using Parts = std::map<Place, std::weak_ptr<Parcel<D>>>;
+  static Place place(const Parcel<D>& parcel) { return {parcel.extent.begin, parcel.sequence}; }
+
   struct Hash {
     std::size_t operator()(const ParcelKey& key) const {
       std::uint64_t hash = key.storage * 0x9E3779B97F4A7C15u;
@@ -80,7 +98,7 @@ class Tracker {
   };
 
   // Found by key only, never walked: their order would be an address's.
-  std::unordered_map<ParcelKey, std::vector<std::weak_ptr<Parcel<D>>>, Hash> by_key_;
+  std::unordered_map<ParcelKey, Parts, Hash> by_key_;
   std::unordered_map<std::uint64_t, int> kept_;
   std::map<std::uint64_t, std::weak_ptr<Parcel<D>>> by_sequence_;
 };

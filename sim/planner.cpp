@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -104,15 +106,23 @@ std::vector<Simulation> try_all(const Program& program, const Hardware& hardware
   std::vector<Simulation> results(candidates.size());
   std::atomic<std::size_t> next = 0;
   std::atomic<std::size_t> done = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
   const auto work = [&](bool reports) {
-    for (std::size_t i = next++; i < candidates.size(); i = next++) {
-      SimulationOptions options;
-      options.offload = candidates[i];
-      options.optimizer = request.optimizer;
-      options.check = false;
-      results[i] = simulate(program, hardware, options);
-      ++done;
-      if (reports && request.progress) request.progress(what, done, candidates.size());
+    try {
+      for (std::size_t i = next++; i < candidates.size(); i = next++) {
+        SimulationOptions options;
+        options.offload = candidates[i];
+        options.optimizer = request.optimizer;
+        options.check = false;
+        results[i] = simulate(program, hardware, options);
+        ++done;
+        if (reports && request.progress) request.progress(what, done, candidates.size());
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+      next = candidates.size();
     }
   };
   std::vector<std::jthread> helpers;
@@ -121,6 +131,7 @@ std::vector<Simulation> try_all(const Program& program, const Hardware& hardware
   }
   work(true);
   helpers.clear();  // joined, before the results go
+  if (failure) std::rethrow_exception(failure);
   if (request.progress) request.progress(what, candidates.size(), candidates.size());
   return results;
 }
@@ -281,7 +292,8 @@ std::optional<OffloadOptions> to_options(const Plan& plan) {
     try {
       option->set(options, entry.second);
     } catch (const std::invalid_argument&) {
-      throw std::invalid_argument("option '" + name + "' cannot be " + std::to_string(entry.second));
+      throw std::invalid_argument("option '" + name + "' cannot be " +
+                                  std::to_string(entry.second));
     }
   }
   ferry::check(options);

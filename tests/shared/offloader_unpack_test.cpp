@@ -197,6 +197,55 @@ TEST_P(OffloaderUnpack, AViewThatEscapesBesideASecondUnpackIsNotOverwritten) {
   rig.expect_clean();
 }
 
+// A target held for a later save: what escaped a node may be read, and dropped, before the target
+// goes.
+TEST_P(OffloaderUnpack, AnEscapeFromAHeldTargetIsRememberedUntilTheTargetGoes) {
+  OffloadOptions holding = options();
+  holding.hold_bytes = kMiB;
+  Rig rig(holding);
+  Tensor x = rig.world.make(64 * kKiB);
+  std::vector<SaveRef> saves;
+  saves.push_back(rig.pack(x));
+  saves.push_back(rig.pack_only(std::move(x)));
+  SaveRef other = rig.pack_only(rig.world.make(64 * kKiB));
+  rig.evict();
+  rig.script.backward([&] {
+    Tensor escaped;
+    rig.script.node([&] { escaped = saves[1]->unpack(); });
+    rig.script.node([&] {
+      rig.world.use(escaped);
+      escaped.reset();
+    });
+  });
+  saves.clear();
+  rig.script.backward([&] { rig.consume(other); });
+  other.reset();
+  EXPECT_EQ(rig.world.hazards(), kNoHazards);
+  rig.expect_clean();
+}
+
+// The same, with a use that no node's end covers.
+TEST_P(OffloaderUnpack, AHeldTargetUnpackedOutsideANodeIsNotOverwritten) {
+  OffloadOptions holding = options();
+  holding.hold_bytes = kMiB;
+  Rig rig(holding);
+  Tensor x = rig.world.make(64 * kKiB);
+  std::vector<SaveRef> saves;
+  saves.push_back(rig.pack(x));
+  saves.push_back(rig.pack_only(std::move(x)));
+  SaveRef other = rig.pack_only(rig.world.make(64 * kKiB));
+  rig.evict();
+  rig.script.backward([&] {
+    rig.consume(saves[1]);
+    rig.world.use(saves[1]->unpack());
+  });
+  saves.clear();
+  rig.script.backward([&] { rig.consume(other); });
+  other.reset();
+  EXPECT_EQ(rig.world.hazards(), kNoHazards);
+  rig.expect_clean();
+}
+
 // R4: compute is on the stream that computes now, forward and backward.
 TEST_P(OffloaderUnpack, ComputingOnAnotherStreamIsOrdered) {
   Rig rig(options());
