@@ -8,9 +8,6 @@ enum ExitCode : int {
   kViolated = 1,         // a property is violated
   kUsage = 2,            // usage, or bad input
   kDoesNotFit = 3,       // the table is printed all the same
-  kNondeterminism = 4,   // the same run gave two results
-  kNoProgress = 5,       // deadlock
-  kWorldsDiffer = 6,     // simulated and real
   kResourceMissing = 7,  // no GPU, or a build without LibTorch
 };
 

@@ -38,7 +38,7 @@ Examples:
 
 A NAME is a shipped thing's or a path of your own. FERRY_SCENARIOS: where what ships is looked for.
 Exit codes: 0 ok, 1 a property is violated, 2 usage or bad input, 3 does not fit,
-4 nondeterminism, 5 no progress, 6 simulated and real differ, 7 a resource is missing.)";
+7 a resource is missing.)";
 
 int complain(const std::string& message, int code) {
   spdlog::error("{}", message);
