@@ -195,17 +195,6 @@ inline std::optional<Verdict> try_core(const Trial& trial, const Rules& rules = 
   return judge(trial, keep, sim::simulate(program, hardware, options), watch);
 }
 
-}  // namespace ferry::test
-
-namespace rc {
-// For counterexamples.
-template <>
-struct Arbitrary<ferry::test::Trial> {
-  static Gen<ferry::test::Trial> arbitrary() { return ferry::test::any_trial(); }
-};
-}  // namespace rc
-
-namespace ferry::test {
 inline std::ostream& operator<<(std::ostream& out, const Trial& trial) {
   out << "layers";
   for (const Layer& layer : trial.recipe.layers) {

@@ -66,9 +66,7 @@ class RandomProgram {
     }
     inner_ = make_inner();
     const CodeId forward = make_forward(0);
-    if (recipe.failure != 0) {
-      run(make_forward(recipe.failure), false);
-    }
+    if (recipe.failure != 0) backward(call(make_forward(recipe.failure)));
     if (recipe.move && !weights_.empty()) b_.add(0, Move{weights_.front()});
     make_main(forward);
   }
@@ -312,7 +310,6 @@ class RandomProgram {
     b_.add(0, Backward{{loss}, {}, {}, false, false});
     b_.add(0, Free{{loss}});
   }
-  void run(CodeId forward, bool) { backward(call(forward)); }
 
   void make_main(CodeId forward) {
     const int count = recipe_.microbatches;
