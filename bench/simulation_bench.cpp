@@ -62,7 +62,7 @@ BENCHMARK(BM_WhatIf)->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);
 void BM_PackUnpack(benchmark::State& state) {
   sim::Machine machine{sim::MachineOptions{}};
   Script script;
-  OffloadOptions options = bench_options();
+  CoreOptions options = bench_options();
   options.window_bytes = 0;
   options.prefetch_bytes = 0;
   const Offloader<sim::SimDevice, ScriptAutograd> offloader(sim::SimDevice(machine),

@@ -51,8 +51,8 @@ inline Hardware bench_hardware() {
   return hardware;
 }
 
-inline OffloadOptions bench_options() {
-  OffloadOptions options;
+inline CoreOptions bench_options() {
+  CoreOptions options;
   options.window_bytes = 16 << 20;
   options.prefetch_bytes = 16 << 20;
   return options;

@@ -27,21 +27,27 @@ if(FERRY_SANITIZE)
   endif()
 endif()
 
-# ferry_library(FOLDER [DEPENDS libraries its headers use] [PRIVATE libraries its sources use])
+# ferry_library(FOLDER [NAME name] [DEPENDS libraries its headers use] [PRIVATE libraries its sources
+# use]): the library ferry_NAME, by default named as the folder.
 function(ferry_library folder)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME" "DEPENDS;PRIVATE" ${ARGN})
+  if(ARG_NAME)
+    set(name ${ARG_NAME})
+  else()
+    set(name ${folder})
+  endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   if(sources)
-    add_library(ferry_${folder} STATIC ${sources})
-    target_include_directories(ferry_${folder} PUBLIC ${PROJECT_SOURCE_DIR})
+    add_library(ferry_${name} STATIC ${sources})
+    target_include_directories(ferry_${name} PUBLIC ${PROJECT_SOURCE_DIR})
     target_link_libraries(
-      ferry_${folder}
+      ferry_${name}
       PUBLIC ${ARG_DEPENDS}
       PRIVATE ferry_warnings ${ARG_PRIVATE})
   else()
-    add_library(ferry_${folder} INTERFACE)
-    target_include_directories(ferry_${folder} INTERFACE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ferry_${folder} INTERFACE ${ARG_DEPENDS})
+    add_library(ferry_${name} INTERFACE)
+    target_include_directories(ferry_${name} INTERFACE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(ferry_${name} INTERFACE ${ARG_DEPENDS})
   endif()
 endfunction()
 

@@ -34,7 +34,8 @@ concept Autograd = requires(A autograd, std::function<void()> callback,
 
   // The slot that travels to the engine's threads with the graph task.
   { autograd.hooks() } -> std::same_as<HookStack<typename A::Tensor>>;
-  { autograd.set_hooks(hooks) } -> std::same_as<void>;
+  // While it lives, the slot of the constructing thread holds these; then what it held before.
+  requires std::constructible_from<typename A::HooksScope, A, HookStack<typename A::Tensor>>;
 };
 
 }  // namespace ferry

@@ -32,13 +32,13 @@ class Context {
   using Stream = typename D::Stream;
   using Storage = typename D::Storage;
 
-  Context(D device_handle, OffloadOptions offload_options, Rules core_rules)
+  Context(D device_handle, CoreOptions offload_options, Rules core_rules)
       : device(std::move(device_handle)), options(std::move(offload_options)), rules(core_rules) {
     check(options);
   }
 
   D device;
-  OffloadOptions options;
+  CoreOptions options;
   Rules rules;
   OffloadStatistics statistics;
 

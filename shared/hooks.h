@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -70,6 +71,21 @@ struct HookStack {
   }
 };
 
+// A scope for a slot that is a plain variable: it holds `next` until the scope ends.
+template <class Tensor>
+class ReplacedHooks {
+ public:
+  ReplacedHooks(HookStack<Tensor>& slot, HookStack<Tensor> next)
+      : slot_(slot), before_(std::exchange(slot, std::move(next))) {}
+  ReplacedHooks(const ReplacedHooks&) = delete;
+  ReplacedHooks& operator=(const ReplacedHooks&) = delete;
+  ~ReplacedHooks() { slot_ = std::move(before_); }
+
+ private:
+  HookStack<Tensor>& slot_;
+  HookStack<Tensor> before_;
+};
+
 namespace hooks_detail {
 
 // Restores the slot on the way out, whatever happened inside. A frame that is not on top when its
@@ -85,20 +101,18 @@ class Frame {
     frame_ = std::make_shared<const HookFrame<Tensor>>(
         HookFrame<Tensor>{std::move(pair), std::move(stack.top)});
     stack.top = frame_;
-    autograd_.set_hooks(std::move(stack));
+    scope_.emplace(autograd_, std::move(stack));
   }
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
   ~Frame() {
-    HookStack<Tensor> stack = autograd_.hooks();
-    if (stack.top != frame_) std::abort();
-    stack.top = frame_->outer;
-    autograd_.set_hooks(std::move(stack));
+    if (autograd_.hooks().top != frame_) std::abort();
   }
 
  private:
   A autograd_;
   std::shared_ptr<const HookFrame<Tensor>> frame_;
+  std::optional<typename A::HooksScope> scope_;  // the last member: it ends after the check
 };
 
 }  // namespace hooks_detail
@@ -130,24 +144,15 @@ class NoHooksGuard {
 template <class A>
 class DisableHooksGuard {
  public:
-  DisableHooksGuard(A autograd, std::string message) : autograd_(std::move(autograd)) {
-    auto stack = autograd_.hooks();
+  DisableHooksGuard(A autograd, std::string message) {
+    auto stack = autograd.hooks();
     if (stack.top) throw HooksDisabled(message);
-    before_ = stack.disabled;
     stack.disabled = std::make_shared<const std::string>(std::move(message));
-    autograd_.set_hooks(std::move(stack));
-  }
-  DisableHooksGuard(const DisableHooksGuard&) = delete;
-  DisableHooksGuard& operator=(const DisableHooksGuard&) = delete;
-  ~DisableHooksGuard() {
-    auto stack = autograd_.hooks();
-    stack.disabled = std::move(before_);
-    autograd_.set_hooks(std::move(stack));
+    scope_.emplace(std::move(autograd), std::move(stack));
   }
 
  private:
-  A autograd_;
-  std::shared_ptr<const std::string> before_;
+  std::optional<typename A::HooksScope> scope_;
 };
 
 }  // namespace ferry

@@ -123,7 +123,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     std::optional<std::uint64_t> storage_;  // which the tracker counts; none: another device's
   };
 
-  OffloadCore(D device, A autograd, OffloadOptions options, Rules rules)
+  OffloadCore(D device, A autograd, CoreOptions options, Rules rules)
       : context_(std::move(device), std::move(options), rules),
         autograd_(std::move(autograd)),
         outbound_(context_),
@@ -268,7 +268,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   // An empty extent: another device's, or no bytes at all.
   bool wants(const Storage& storage, const Extent& extent, const Place& place) {
     D& device = context_.device;
-    const OffloadOptions& options = context_.options;
+    const CoreOptions& options = context_.options;
     if (extent.bytes() < options.bytes_min || extent.bytes() == 0) return false;
     if (!options.offload.empty() &&
         (place.pack >= options.offload.size() || !options.offload[place.pack])) {
@@ -383,7 +383,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   }
 
   void warn_once() {
-    const OffloadOptions& options = context_.options;
+    const CoreOptions& options = context_.options;
     if (!options.warn || options.host_memory != HostMemory::kPinned || warned_.exchange(true)) {
       return;
     }

@@ -24,7 +24,7 @@ class Offloader {
   using Tensor = typename D::Tensor;
 
   // Throws std::invalid_argument where an option makes no sense.
-  Offloader(D device, A autograd, OffloadOptions options = {}, Rules rules = {})
+  Offloader(D device, A autograd, CoreOptions options = {}, Rules rules = {})
       : core_(std::make_shared<Core>(std::move(device), std::move(autograd), std::move(options),
                                      rules)),
         hooks_(std::make_shared<Pair>(core_)) {}

@@ -37,7 +37,7 @@ struct Decision {
   bool operator==(const Decision&) const = default;
 };
 
-struct OffloadOptions {
+struct CoreOptions {
   HostMemory host_memory = HostMemory::kPinned;
   CopyStreams copy_streams = CopyStreams::kTwo;
   ReloadPool reload_pool = ReloadPool::kConsumer;
@@ -61,8 +61,8 @@ struct OffloadOptions {
   std::function<void(const Decision&)> log;
 };
 
-inline OffloadOptions trl_options() {
-  OffloadOptions options;
+inline CoreOptions trl_options() {
+  CoreOptions options;
   options.copy_streams = CopyStreams::kOne;
   options.reload_pool = ReloadPool::kCopyStream;
   options.window_packs = 5;
@@ -72,7 +72,7 @@ inline OffloadOptions trl_options() {
   return options;
 }
 
-inline void check(const OffloadOptions& options) {
+inline void check(const CoreOptions& options) {
   const auto at_least = [](const char* name, std::int64_t value, std::int64_t least) {
     if (value < least) {
       throw std::invalid_argument(std::string(name) + " should be at least " +

@@ -20,6 +20,7 @@
 #include <set>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "shared/autograd.h"
@@ -119,7 +120,11 @@ class SimAutograd {
   void after_node(std::function<void()> callback) { engine_->after_node(std::move(callback)); }
   void after_task(std::function<void()> callback) { engine_->after_task(std::move(callback)); }
   HookStack<Tensor> hooks() const { return engine_->hooks; }
-  void set_hooks(HookStack<Tensor> hooks) { engine_->hooks = std::move(hooks); }
+
+  struct HooksScope : ReplacedHooks<Tensor> {
+    HooksScope(SimAutograd autograd, HookStack<Tensor> hooks)
+        : ReplacedHooks(autograd.engine_->hooks, std::move(hooks)) {}
+  };
 
  private:
   GraphEngine* engine_;

@@ -65,27 +65,27 @@ std::vector<bool> select_groups(const std::vector<PackedTensor>& packs, const Mo
   return offload;
 }
 
-std::vector<OffloadOptions> prefetch_candidates(const Movable& all) {
-  std::vector<OffloadOptions> candidates;
+std::vector<CoreOptions> prefetch_candidates(const Movable& all) {
+  std::vector<CoreOptions> candidates;
   for (std::int64_t i = 1; i <= kWindows; ++i) {
-    OffloadOptions options;
+    CoreOptions options;
     options.window_bytes = std::max(all.total / kWindows * i, kLeastWindow);
     candidates.push_back(std::move(options));
   }
   return candidates;
 }
 
-std::vector<OffloadOptions> budget_candidates(const std::vector<PackedTensor>& packs,
+std::vector<CoreOptions> budget_candidates(const std::vector<PackedTensor>& packs,
                                               const Movable& all) {
-  std::vector<OffloadOptions> candidates;
-  OffloadOptions none;
+  std::vector<CoreOptions> candidates;
+  CoreOptions none;
   none.offload.assign(packs.size(), false);
   candidates.push_back(none);
   for (std::int64_t share = 1; share <= kShares; ++share) {
     for (const std::int64_t spread : kSpreads) {
       if (spread != 0 && spread <= share) continue;
       for (const std::int64_t part : kWindowParts) {
-        OffloadOptions options;
+        CoreOptions options;
         options.window_bytes = std::max(all.total / part, kLeastWindow);
         options.offload =
             select_groups(packs, all, share, std::max(spread, share), options.window_bytes);
@@ -102,7 +102,7 @@ std::vector<OffloadOptions> budget_candidates(const std::vector<PackedTensor>& p
 // Simulates every candidate, unchecked, on all processors. The results do not depend on how many.
 std::vector<Simulation> try_all(const Program& program, const Hardware& hardware,
                                 const PlanRequest& request, std::string_view what,
-                                const std::vector<OffloadOptions>& candidates) {
+                                const std::vector<CoreOptions>& candidates) {
   std::vector<Simulation> results(candidates.size());
   std::atomic<std::size_t> next = 0;
   std::atomic<std::size_t> done = 0;
@@ -174,7 +174,7 @@ std::size_t pick_fastest(const std::vector<Simulation>& results, const Hardware&
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request) {
   PlanResult result;
   result.packs = survey(program, hardware);
-  const Movable all = movable(result.packs, OffloadOptions().bytes_min);
+  const Movable all = movable(result.packs, CoreOptions().bytes_min);
   SimulationOptions keep;
   keep.optimizer = request.optimizer;
   keep.check = false;
@@ -216,34 +216,34 @@ namespace {
 // The options that a plan file carries, each with its field.
 struct PlanOption {
   const char* name;
-  std::int64_t (*get)(const OffloadOptions&);
-  void (*set)(OffloadOptions&, std::int64_t);
+  std::int64_t (*get)(const CoreOptions&);
+  void (*set)(CoreOptions&, std::int64_t);
 };
 
 template <auto Field>
 constexpr PlanOption number(const char* name) {
-  return {name, [](const OffloadOptions& options) { return options.*Field; },
-          [](OffloadOptions& options, std::int64_t value) { options.*Field = value; }};
+  return {name, [](const CoreOptions& options) { return options.*Field; },
+          [](CoreOptions& options, std::int64_t value) { options.*Field = value; }};
 }
 template <auto Field, class Enum, std::int64_t Last>
 constexpr PlanOption choice(const char* name) {
   return {name,
-          [](const OffloadOptions& options) { return static_cast<std::int64_t>(options.*Field); },
-          [](OffloadOptions& options, std::int64_t value) {
+          [](const CoreOptions& options) { return static_cast<std::int64_t>(options.*Field); },
+          [](CoreOptions& options, std::int64_t value) {
             if (value < 0 || value > Last) throw std::invalid_argument("out of range");
             options.*Field = static_cast<Enum>(value);
           }};
 }
 
 constexpr std::array<PlanOption, 8> kPlanOptions = {
-    choice<&OffloadOptions::host_memory, HostMemory, 1>("host_memory"),
-    choice<&OffloadOptions::copy_streams, CopyStreams, 2>("copy_streams"),
-    choice<&OffloadOptions::reload_pool, ReloadPool, 1>("reload_pool"),
-    number<&OffloadOptions::bytes_min>("bytes_min"),
-    number<&OffloadOptions::window_packs>("window_packs"),
-    number<&OffloadOptions::window_bytes>("window_bytes"),
-    number<&OffloadOptions::prefetch_bytes>("prefetch_bytes"),
-    number<&OffloadOptions::hold_bytes>("hold_bytes"),
+    choice<&CoreOptions::host_memory, HostMemory, 1>("host_memory"),
+    choice<&CoreOptions::copy_streams, CopyStreams, 2>("copy_streams"),
+    choice<&CoreOptions::reload_pool, ReloadPool, 1>("reload_pool"),
+    number<&CoreOptions::bytes_min>("bytes_min"),
+    number<&CoreOptions::window_packs>("window_packs"),
+    number<&CoreOptions::window_bytes>("window_bytes"),
+    number<&CoreOptions::prefetch_bytes>("prefetch_bytes"),
+    number<&CoreOptions::hold_bytes>("hold_bytes"),
 };
 
 }  // namespace
@@ -275,8 +275,8 @@ Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult&
   return plan;
 }
 
-std::optional<OffloadOptions> to_options(const Plan& plan) {
-  OffloadOptions options;
+std::optional<CoreOptions> to_options(const Plan& plan) {
+  CoreOptions options;
   bool moves = false;
   for (const PlanEntry& entry : plan.entries) {
     options.offload.push_back(entry.decision == PlanChoice::kOffload);

@@ -36,7 +36,7 @@ struct PlanRequest {
 
 struct PolicyRow {
   std::string policy;
-  std::optional<OffloadOptions> options;  // none: keep
+  std::optional<CoreOptions> options;  // none: keep
   Simulation simulation;
   bool fits = false;  // device and host
 };
@@ -57,6 +57,6 @@ Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult&
              const PolicyRow& row);
 // The offloader's options that a plan asks for; none where it keeps everything. Throws
 // std::invalid_argument where the plan names an option that there is not, or one without sense.
-std::optional<OffloadOptions> to_options(const Plan& plan);
+std::optional<CoreOptions> to_options(const Plan& plan);
 
 }  // namespace ferry::sim

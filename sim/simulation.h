@@ -28,7 +28,7 @@ namespace ferry::sim {
 enum class Optimizer : std::uint8_t { kNoOptimizer, kSgd, kMomentum, kAdamW };
 
 struct SimulationOptions {
-  std::optional<OffloadOptions> offload;  // none: keep
+  std::optional<CoreOptions> offload;  // none: keep
   Optimizer optimizer = Optimizer::kNoOptimizer;
   bool check = true;
   std::int64_t device_bytes = 0;  // capacity; 0: unlimited, so that the peak is told

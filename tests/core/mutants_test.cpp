@@ -39,7 +39,7 @@ class ValueConsumer final : public sim::StreamOpConsumer {
 
 // What programs cannot write down. True where the core does it right.
 struct Bench {
-  explicit Bench(Rules rules, OffloadOptions options = {})
+  explicit Bench(Rules rules, CoreOptions options = {})
       : offloader(sim::SimDevice(machine), ScriptAutograd(script), std::move(options), rules) {
     machine.add_consumer(&consumer);
   }
@@ -51,7 +51,7 @@ struct Bench {
 
 // x.data = other: x keeps its version counter, and the other storage lies where the first one did.
 bool reused_address_is_no_identity(Rules rules) {
-  OffloadOptions options;
+  CoreOptions options;
   options.window_bytes = 0;
   Bench bench(rules, options);
   const sim::Tensor x = make_bytes(bench.machine, 4096);
@@ -68,7 +68,7 @@ bool reused_address_is_no_identity(Rules rules) {
 }
 
 bool kept_storage_does_not_move(Rules rules) {
-  OffloadOptions options;
+  CoreOptions options;
   options.offload = {false, true};
   Bench bench(rules, options);
   const sim::Tensor x = make_bytes(bench.machine, 4096);

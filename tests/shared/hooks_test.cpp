@@ -19,7 +19,9 @@ struct Slot {
   using Tensor = std::string;
   HookStack<Tensor>* stack;
   HookStack<Tensor> hooks() const { return *stack; }
-  void set_hooks(HookStack<Tensor> hooks) { *stack = std::move(hooks); }
+  struct HooksScope : ReplacedHooks<Tensor> {
+    HooksScope(Slot slot, HookStack<Tensor> next) : ReplacedHooks(*slot.stack, std::move(next)) {}
+  };
 };
 
 struct Text final : Saved<Tensor> {

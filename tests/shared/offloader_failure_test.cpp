@@ -51,8 +51,8 @@ class FaultyStep {
  private:
   static constexpr std::int64_t kBytes = 64 * kKiB;
 
-  static OffloadOptions options(ReloadPool pool, std::int64_t prefetch_bytes) {
-    OffloadOptions options;
+  static CoreOptions options(ReloadPool pool, std::int64_t prefetch_bytes) {
+    CoreOptions options;
     options.reload_pool = pool;
     options.window_packs = 2;
     options.prefetch_bytes = prefetch_bytes;
@@ -189,7 +189,7 @@ TEST(OffloaderMemory, OutOfDeviceMemoryInAReloadReachesTheCallerAndMayBeRetried)
   for (const ReloadPool pool : {ReloadPool::kConsumer, ReloadPool::kCopyStream}) {
     sim::MachineOptions machine;
     machine.device_bytes = 64 * kMiB;
-    OffloadOptions options = eager_options();
+    CoreOptions options = eager_options();
     options.reload_pool = pool;
     Rig rig(options, machine);
     Tensor x = rig.world.make(40 * kMiB);
@@ -209,7 +209,7 @@ TEST(OffloaderMemory, OutOfDeviceMemoryInAReloadReachesTheCallerAndMayBeRetried)
 TEST(OffloaderMemory, APrefetchThatDoesNotFitIsNoError) {
   sim::MachineOptions machine;
   machine.device_bytes = 100 * kMiB;
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.prefetch_bytes = kUnlimited;
   Rig rig(options, machine);
   std::vector<SaveRef> saves;

@@ -19,8 +19,8 @@ using sim::Tensor;
 // Ferry's defaults, with a window that a few tensors fill.
 class OffloaderLife : public ::testing::TestWithParam<ReloadPool> {
  protected:
-  OffloadOptions options() const {
-    OffloadOptions options;
+  CoreOptions options() const {
+    CoreOptions options;
     options.reload_pool = GetParam();
     options.window_bytes = 128 * kKiB;
     options.prefetch_bytes = 256 * kKiB;

@@ -21,7 +21,7 @@ std::vector<SaveRef> forward(Rig& rig, int count, std::int64_t bytes) {
 }
 
 TEST(OffloaderOptions, ImpossibleOnesAreRefused) {
-  OffloadOptions options;
+  CoreOptions options;
   options.window_packs = 0;
   EXPECT_THROW(Rig rig(options), std::invalid_argument);
 }
@@ -31,7 +31,7 @@ class OffloaderStreams : public ::testing::TestWithParam<CopyStreams> {};
 TEST_P(OffloaderStreams, AnyNumberOfCopyStreamsIsSafe) {
   for (const ReloadPool pool : {ReloadPool::kConsumer, ReloadPool::kCopyStream}) {
     for (const HostMemory memory : {HostMemory::kPinned, HostMemory::kPageable}) {
-      OffloadOptions options = eager_options();
+      CoreOptions options = eager_options();
       options.copy_streams = GetParam();
       options.reload_pool = pool;
       options.host_memory = memory;
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Copies, OffloaderStreams,
                                            CopyStreams::kNone));
 
 TEST(OffloaderOptions, WithoutCopyStreamsNothingWaits) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.copy_streams = CopyStreams::kNone;
   Rig rig(options);
   const std::vector<SaveRef> saves = forward(rig, 4, 64 * kKiB);
@@ -69,7 +69,7 @@ TEST(OffloaderOptions, WithoutCopyStreamsNothingWaits) {
 // The host waits for a pageable copy, and for no pinned one.
 TEST(OffloaderOptions, PageableCopiesBlockTheHost) {
   for (const HostMemory memory : {HostMemory::kPinned, HostMemory::kPageable}) {
-    OffloadOptions options = eager_options();
+    CoreOptions options = eager_options();
     options.host_memory = memory;
     Rig rig(options);
     const SaveRef save = rig.pack_only(rig.world.make(kMiB));
@@ -78,7 +78,7 @@ TEST(OffloaderOptions, PageableCopiesBlockTheHost) {
 }
 
 TEST(OffloaderOptions, PrefetchIsBoundedAndRunsBackwards) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.prefetch_bytes = 128 * kKiB;
   Rig rig(options);
   const std::vector<SaveRef> saves = forward(rig, 8, 64 * kKiB);
@@ -96,7 +96,7 @@ TEST(OffloaderOptions, PrefetchIsBoundedAndRunsBackwards) {
 
 // Packs that were kept tell where the backward has come to, too.
 TEST(OffloaderOptions, AKeptTensorBeginsThePrefetch) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.prefetch_bytes = 128 * kKiB;
   Rig rig(options);
   const std::vector<SaveRef> saves = forward(rig, 2, 64 * kKiB);
@@ -109,7 +109,7 @@ TEST(OffloaderOptions, AKeptTensorBeginsThePrefetch) {
 
 TEST(OffloaderOptions, WithoutAHoldEachSaveReloads) {
   for (const std::int64_t hold : {std::int64_t{0}, 64 * kKiB}) {
-    OffloadOptions options = eager_options();
+    CoreOptions options = eager_options();
     options.hold_bytes = hold;
     Rig rig(options);
     Tensor x = rig.world.make(64 * kKiB);
@@ -123,7 +123,7 @@ TEST(OffloaderOptions, WithoutAHoldEachSaveReloads) {
 }
 
 TEST(OffloaderOptions, HeldTargetsAreBounded) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.hold_bytes = 128 * kKiB;
   Rig rig(options);
   std::vector<SaveRef> first, second;
@@ -143,7 +143,7 @@ TEST(OffloaderOptions, HeldTargetsAreBounded) {
 
 // So that the copy stream does not wait for the node that it feeds.
 TEST(OffloaderOptions, FromTheCopyStreamsPoolATargetIsReleasedOneNodeLater) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.reload_pool = ReloadPool::kCopyStream;
   Rig rig(options);
   const std::vector<SaveRef> saves = forward(rig, 3, 64 * kKiB);
@@ -163,7 +163,7 @@ std::vector<std::string> warnings(std::int64_t used_pages, HostMemory memory) {
   std::vector<std::string> texts;
   sim::MachineOptions machine;
   machine.host_total_bytes = 1000 * 4 * kKiB;
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.host_memory = memory;
   options.warn = [&texts](const std::string& text) { texts.push_back(text); };
   Rig rig(options, machine);
@@ -221,7 +221,7 @@ TEST(OffloaderStatistics, CountWhatAStepDid) {
 }
 
 TEST(OffloaderLog, SaysEachDecisionInOrder) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.prefetch_bytes = 64 * kKiB;
   Rig rig(options);
   rig.offloader.begin_run();

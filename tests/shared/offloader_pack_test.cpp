@@ -34,7 +34,7 @@ TEST(OffloaderPack, MovesATensorOffTheDevice) {
 }
 
 TEST(OffloaderPack, KeepsWhatIsSmallerThanTheBound) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.bytes_min = 4 * kKiB;
   Rig rig(options);
   EXPECT_FALSE(moves(rig, rig.world.make(4 * kKiB - 1)));
@@ -46,7 +46,7 @@ TEST(OffloaderPack, KeepsWhatIsSmallerThanTheBound) {
 
 // A15: a test of the expanded size would let a broadcast of a few bytes through.
 TEST(OffloaderPack, TheBoundCountsTheBytesMoved) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.bytes_min = 8 * kKiB;
   Rig rig(options);
   const Tensor row = rig.world.make(4 * kKiB);
@@ -87,7 +87,7 @@ TEST(OffloaderPack, KeepsATensorOfAnotherDevice) {
 }
 
 TEST(OffloaderPack, ThePlanSelectsByOrdinal) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.offload = {true, false, true};
   Rig rig(options);
   for (int run = 0; run < 2; ++run) {
@@ -129,7 +129,7 @@ TEST(OffloaderPack, AStorageSavedThreeTimesIsCopiedOnce) {
 }
 
 TEST(OffloaderPack, AStorageThatFerryKeepsIsNotCopied) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.offload = {false, true};
   Rig rig(options);
   const Tensor x = rig.world.make(4 * kKiB);

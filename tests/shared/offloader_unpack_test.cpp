@@ -19,8 +19,8 @@ const std::vector<std::string> kNoHazards;
 // Every behaviour below holds wherever a reload lands.
 class OffloaderUnpack : public ::testing::TestWithParam<ReloadPool> {
  protected:
-  OffloadOptions options() const {
-    OffloadOptions options = eager_options();
+  CoreOptions options() const {
+    CoreOptions options = eager_options();
     options.reload_pool = GetParam();
     return options;
   }
@@ -173,7 +173,7 @@ TEST_P(OffloaderUnpack, AViewThatEscapesItsNodeIsNotOverwritten) {
 
 // `a * a` with a view that escapes: the count at the node's end is no baseline's.
 TEST_P(OffloaderUnpack, AViewThatEscapesBesideASecondUnpackIsNotOverwritten) {
-  OffloadOptions holding = options();
+  CoreOptions holding = options();
   holding.hold_bytes = kMiB;
   Rig rig(holding);
   Tensor a = rig.world.make(64 * kKiB);
@@ -199,7 +199,7 @@ TEST_P(OffloaderUnpack, AViewThatEscapesBesideASecondUnpackIsNotOverwritten) {
 
 // A target that is held for a later save while the task runs; afterwards another reload may take
 // its block.
-void expect_held_target_survives(OffloadOptions options, const auto& run) {
+void expect_held_target_survives(CoreOptions options, const auto& run) {
   options.hold_bytes = kMiB;
   Rig rig(options);
   Tensor x = rig.world.make(64 * kKiB);
@@ -246,7 +246,7 @@ TEST_P(OffloaderUnpack, ComputingOnAnotherStreamIsOrdered) {
 }
 
 TEST_P(OffloaderUnpack, ConsumersOnTwoStreamsAreOrdered) {
-  OffloadOptions holding = options();
+  CoreOptions holding = options();
   holding.hold_bytes = kMiB;
   Rig rig(holding);
   sim::Machine& machine = rig.world.machine();

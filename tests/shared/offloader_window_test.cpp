@@ -14,7 +14,7 @@ namespace {
 using sim::Tensor;
 
 TEST(OffloaderWindow, ByPacksASourceStaysForSoManyFurtherPacks) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.window_packs = 3;
   Rig rig(options);
   const SaveRef save = rig.pack_only(rig.world.make(4 * kKiB));
@@ -26,7 +26,7 @@ TEST(OffloaderWindow, ByPacksASourceStaysForSoManyFurtherPacks) {
 }
 
 TEST(OffloaderWindow, ByBytesItsPeakIsTheBound) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.window_packs = kUnlimited;
   options.window_bytes = 64 * kKiB;
   Rig rig(options);
@@ -37,7 +37,7 @@ TEST(OffloaderWindow, ByBytesItsPeakIsTheBound) {
 }
 
 TEST(OffloaderWindow, ALargerSourceHasItToItself) {
-  OffloadOptions options = eager_options();
+  CoreOptions options = eager_options();
   options.window_packs = kUnlimited;
   options.window_bytes = 64 * kKiB;
   Rig rig(options);
@@ -51,7 +51,7 @@ TEST(OffloaderWindow, ALargerSourceHasItToItself) {
 
 // A14: small tensors after a large one do not stall the forward on the large one's copy.
 TEST(OffloaderWindow, ByDefaultSmallPacksDoNotEvict) {
-  Rig rig(OffloadOptions{});
+  Rig rig(CoreOptions{});
   const SaveRef large = rig.pack_only(rig.world.make(64 * kMiB));
   std::vector<SaveRef> small;
   for (int i = 0; i < 20; ++i) small.push_back(rig.pack_only(rig.world.make(2 * kKiB)));

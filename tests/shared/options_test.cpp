@@ -9,7 +9,7 @@
 namespace ferry {
 namespace {
 
-std::string complaint(const OffloadOptions& options) {
+std::string complaint(const CoreOptions& options) {
   try {
     check(options);
   } catch (const std::invalid_argument& error) {
@@ -25,11 +25,11 @@ TEST(Options, TheDefaultsAreSound) {
 
 TEST(Options, ComplaintsNameTheOptionItsBoundAndItsValue) {
   const auto with = [](auto member, std::int64_t value) {
-    OffloadOptions options;
+    CoreOptions options;
     options.*member = value;
     return complaint(options);
   };
-  using O = OffloadOptions;
+  using O = CoreOptions;
   EXPECT_EQ(with(&O::bytes_min, -1), "bytes_min should be at least 0 but is -1");
   EXPECT_EQ(with(&O::window_packs, 0), "window_packs should be at least 1 but is 0");
   EXPECT_EQ(with(&O::window_bytes, -2), "window_bytes should be at least 0 but is -2");
@@ -38,7 +38,7 @@ TEST(Options, ComplaintsNameTheOptionItsBoundAndItsValue) {
 }
 
 TEST(Options, TheLeastValuesAreSound) {
-  OffloadOptions least;
+  CoreOptions least;
   least.bytes_min = 0;
   least.window_packs = 1;
   least.window_bytes = 0;
@@ -50,7 +50,7 @@ TEST(Options, TheLeastValuesAreSound) {
 // torchtune's and TRL's OffloadActivations: use_pin_memory, use_streams, min_offload_size,
 // max_fwd_stash_size, and the percentage of the warning.
 TEST(Options, TrlHasItsPublishedDefaults) {
-  const OffloadOptions trl = trl_options();
+  const CoreOptions trl = trl_options();
   EXPECT_EQ(trl.host_memory, HostMemory::kPinned);
   EXPECT_EQ(trl.copy_streams, CopyStreams::kOne);
   EXPECT_EQ(trl.reload_pool, ReloadPool::kCopyStream);

@@ -22,8 +22,8 @@ inline constexpr std::int64_t kMiB = 1024 * kKiB;
 using SaveRef = std::unique_ptr<Saved<sim::Tensor>>;
 
 // Sources leave the device at the next pack, and nothing comes back before it is asked for.
-inline OffloadOptions eager_options() {
-  OffloadOptions options;
+inline CoreOptions eager_options() {
+  CoreOptions options;
   options.window_packs = 1;
   options.prefetch_bytes = 0;
   options.hold_bytes = 0;
@@ -41,7 +41,7 @@ class Rig {
   using Tensor = sim::Tensor;
   using Device = Counted<sim::SimDevice>;
 
-  explicit Rig(OffloadOptions options = eager_options(), const sim::MachineOptions& machine = {})
+  explicit Rig(CoreOptions options = eager_options(), const sim::MachineOptions& machine = {})
       : world(machine),
         calls(std::make_shared<CallCount>()),
         offloader(Device(world.device(), calls), ScriptAutograd(script), with_log(options)) {}
@@ -93,7 +93,7 @@ class Rig {
   Offloader<Device, ScriptAutograd> offloader;
 
  private:
-  OffloadOptions with_log(OffloadOptions options) {
+  CoreOptions with_log(CoreOptions options) {
     options.log = [this](const Decision& decision) { decisions.push_back(decision); };
     return options;
   }

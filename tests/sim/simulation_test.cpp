@@ -240,7 +240,7 @@ TEST(SimulationTest, ShippedProgramsAreSafeUnderBothSetsOfDefaults) {
   const Hardware hardware = find_hardware("rtx4090");
   const Simulation keep = simulate(gpt2, hardware, {});
   expect_clean(keep);
-  for (const OffloadOptions& offload : {trl_options(), OffloadOptions{}}) {
+  for (const CoreOptions& offload : {trl_options(), CoreOptions{}}) {
     SimulationOptions options;
     options.offload = offload;
     const Simulation result = simulate(gpt2, hardware, options);

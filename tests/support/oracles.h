@@ -84,13 +84,13 @@ class MoveWatch final : public sim::StreamOpConsumer {
   std::vector<Copy> copies_;
 };
 
-inline rc::Gen<OffloadOptions> any_options() {
+inline rc::Gen<CoreOptions> any_options() {
   return rc::gen::exec([] {
     const auto pick = [](std::initializer_list<std::int64_t> values) {
       const int index = *in_range(0, static_cast<int>(values.size()));
       return *(values.begin() + index);
     };
-    OffloadOptions options;
+    CoreOptions options;
     options.host_memory = *in_range(0, 8) == 0 ? HostMemory::kPageable : HostMemory::kPinned;
     const int streams = *in_range(0, 8);
     options.copy_streams = streams == 0   ? CopyStreams::kNone
@@ -111,7 +111,7 @@ inline rc::Gen<OffloadOptions> any_options() {
 
 struct Trial {
   Recipe recipe;
-  OffloadOptions options;
+  CoreOptions options;
 };
 
 inline rc::Gen<Trial> any_trial() {
@@ -125,7 +125,7 @@ struct Verdict {
   std::string words;
 };
 
-inline std::optional<Verdict> judge_bounds(const OffloadOptions& options,
+inline std::optional<Verdict> judge_bounds(const CoreOptions& options,
                                            const sim::Simulation& run) {
   const std::int64_t largest = 2 * kSizes.back() + 4096;
   const OffloadStatistics& counts = run.statistics;
@@ -205,7 +205,7 @@ inline std::ostream& operator<<(std::ostream& out, const Trial& trial) {
   out << " microbatches " << recipe.microbatches << " order " << recipe.order
       << (recipe.retain ? " retain" : "") << (recipe.twice ? " twice" : "") << " failure "
       << recipe.failure << "@" << recipe.failing_layer << (recipe.move ? " move" : "");
-  const OffloadOptions& options = trial.options;
+  const CoreOptions& options = trial.options;
   out << "; pageable " << (options.host_memory == HostMemory::kPageable) << " streams "
       << static_cast<int>(options.copy_streams) << " pool " << static_cast<int>(options.reload_pool)
       << " min " << options.bytes_min << " window " << options.window_packs << "/"

@@ -84,7 +84,11 @@ class ScriptAutograd {
     script_->tasks_.back().after_task.push_back(std::move(callback));
   }
   HookStack<Tensor> hooks() const { return script_->hooks_; }
-  void set_hooks(HookStack<Tensor> hooks) { script_->hooks_ = std::move(hooks); }
+
+  struct HooksScope : ReplacedHooks<Tensor> {
+    HooksScope(ScriptAutograd autograd, HookStack<Tensor> hooks)
+        : ReplacedHooks(autograd.script_->hooks_, std::move(hooks)) {}
+  };
 
  private:
   Script* script_;

@@ -1,0 +1,1 @@
+// Nothing: CMake hangs the precompiled header on it.

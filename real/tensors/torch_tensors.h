@@ -1,0 +1,78 @@
+// The half of a device that is about tensors and storages: LibTorch's, alike on every device.
+//
+// A storage is a c10::Storage; its identity is the address of its StorageImpl, which a weak
+// reference keeps from being given to another. A version is autograd's own counter.
+//
+// What can travel is a plain strided tensor whose storage holds its bytes. Everything else
+// (sparse, nested, quantised, functorch's wrappers, lazy conjugates, copy-on-write storages) is not
+// `plain`: a device says that such a tensor is not its own, and the core keeps it as it is.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+#include <c10/core/TensorImpl.h>
+#include <c10/core/impl/SizesAndStrides.h>
+
+#include <cstdint>
+
+#include "shared/device.h"
+
+namespace ferry::real {
+
+// What it takes to make a tensor of the same window and kind.
+struct TorchLayout {
+  c10::impl::SizesAndStrides window;  // in elements
+  std::int64_t offset = 0;            // in elements, from the storage's start
+  caffe2::TypeMeta dtype;
+  c10::DispatchKeySet keys;
+
+  std::int64_t item_bytes() const { return static_cast<std::int64_t>(dtype.itemsize()); }
+};
+
+class TorchTensors {
+ public:
+  using Storage = c10::Storage;
+  using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
+  using Tensor = at::Tensor;
+  using Layout = TorchLayout;
+  using Version = c10::VariableVersion;
+
+  // None for a tensor that has none.
+  static Storage storage(const Tensor& tensor) {
+    return tensor.has_storage() ? tensor.storage() : Storage();
+  }
+  static std::int64_t bytes(const Storage& storage) {
+    return storage ? static_cast<std::int64_t>(storage.nbytes()) : 0;
+  }
+  static std::int64_t use_count(const Storage& storage) {
+    return static_cast<std::int64_t>(storage.use_count());
+  }
+  static std::uint64_t identity(const Storage& storage) {
+    return reinterpret_cast<std::uint64_t>(storage.unsafeGetStorageImpl());
+  }
+  static std::uint64_t address(const Storage& storage) {
+    return reinterpret_cast<std::uint64_t>(storage.data());
+  }
+  static WeakStorage weak(const Storage& storage) { return storage.getWeakStorageImpl(); }
+  static Storage lock(const WeakStorage& storage) { return Storage(storage.lock()); }
+  static bool exists(const Storage& storage) { return static_cast<bool>(storage); }
+
+  static bool plain(const Tensor& tensor);
+
+  static Layout layout(const Tensor& tensor);
+  static Extent extent(const Layout& layout);
+
+  static Version version(const Tensor& tensor) {
+    return tensor.unsafeGetTensorImpl()->version_counter();
+  }
+  static std::uint64_t read(const Version& version) {
+    return version.enabled() ? version.current_version() : 0;
+  }
+  static std::uint64_t identity(const Version& version);
+
+  static Tensor detach(const Tensor& tensor);
+  static Tensor restore(const Storage& storage, const Layout& layout, std::int64_t begin,
+                        const Version& version);
+};
+
+}  // namespace ferry::real
