@@ -33,7 +33,7 @@ sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& 
   sim::PlanResult result = sim::plan(request.program, request.hardware, keep);
   sim::SimulationOptions options;
   try {
-    options.offload = sim::to_options(plan);
+    options.offload = to_options(plan);
   } catch (const std::invalid_argument& error) {
     throw InputError(file, 0, error.what());
   }

@@ -1,6 +1,7 @@
 #include "sim/planner.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <map>
@@ -12,7 +13,6 @@
 #include "formats/program_file.h"
 
 namespace ferry::sim {
-
 namespace {
 
 // How finely a search divides the bytes that could move, and the windows that it tries.
@@ -76,7 +76,7 @@ std::vector<CoreOptions> prefetch_candidates(const Movable& all) {
 }
 
 std::vector<CoreOptions> budget_candidates(const std::vector<PackedTensor>& packs,
-                                              const Movable& all) {
+                                           const Movable& all) {
   std::vector<CoreOptions> candidates;
   CoreOptions none;
   none.offload.assign(packs.size(), false);
@@ -211,42 +211,7 @@ std::int64_t slowdown_permille(Time step_ns, Time keep_ns) {
   return (step_ns * 1000 + keep_ns - 1) / keep_ns;
 }
 
-namespace {
-
-// The options that a plan file carries, each with its field.
-struct PlanOption {
-  const char* name;
-  std::int64_t (*get)(const CoreOptions&);
-  void (*set)(CoreOptions&, std::int64_t);
-};
-
-template <auto Field>
-constexpr PlanOption number(const char* name) {
-  return {name, [](const CoreOptions& options) { return options.*Field; },
-          [](CoreOptions& options, std::int64_t value) { options.*Field = value; }};
-}
-template <auto Field, class Enum, std::int64_t Last>
-constexpr PlanOption choice(const char* name) {
-  return {name,
-          [](const CoreOptions& options) { return static_cast<std::int64_t>(options.*Field); },
-          [](CoreOptions& options, std::int64_t value) {
-            if (value < 0 || value > Last) throw std::invalid_argument("out of range");
-            options.*Field = static_cast<Enum>(value);
-          }};
-}
-
-constexpr std::array<PlanOption, 8> kPlanOptions = {
-    choice<&CoreOptions::host_memory, HostMemory, 1>("host_memory"),
-    choice<&CoreOptions::copy_streams, CopyStreams, 2>("copy_streams"),
-    choice<&CoreOptions::reload_pool, ReloadPool, 1>("reload_pool"),
-    number<&CoreOptions::bytes_min>("bytes_min"),
-    number<&CoreOptions::window_packs>("window_packs"),
-    number<&CoreOptions::window_bytes>("window_bytes"),
-    number<&CoreOptions::prefetch_bytes>("prefetch_bytes"),
-    number<&CoreOptions::hold_bytes>("hold_bytes"),
-};
-
-}  // namespace
+namespace {}  // namespace
 
 Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult& result,
              const PolicyRow& row) {
@@ -257,11 +222,7 @@ Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult&
   plan.policy = row.policy;
   plan.predicted = {row.simulation.device_peak_bytes, row.simulation.device_reserved_bytes,
                     row.simulation.host_peak_bytes, row.simulation.step_ns};
-  if (row.options) {
-    for (const PlanOption& option : kPlanOptions) {
-      plan.options.emplace_back(option.name, option.get(*row.options));
-    }
-  }
+  if (row.options) plan.options = plan_options(*row.options);
   for (std::size_t i = 0; i < result.packs.size(); ++i) {
     const PackedTensor& pack = result.packs[i];
     const bool chosen = row.options && !pack.exempt &&
@@ -273,32 +234,6 @@ Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult&
         {i, pack.node, layout, pack.group, chosen ? PlanChoice::kOffload : PlanChoice::kKeep});
   }
   return plan;
-}
-
-std::optional<CoreOptions> to_options(const Plan& plan) {
-  CoreOptions options;
-  bool moves = false;
-  for (const PlanEntry& entry : plan.entries) {
-    options.offload.push_back(entry.decision == PlanChoice::kOffload);
-    moves |= options.offload.back();
-  }
-  for (const auto& entry : plan.options) {
-    const std::string& name = entry.first;
-    const auto option = std::find_if(kPlanOptions.begin(), kPlanOptions.end(),
-                                     [&](const PlanOption& each) { return name == each.name; });
-    if (option == kPlanOptions.end()) {
-      throw std::invalid_argument("no option of the offloader is called '" + name + "'");
-    }
-    try {
-      option->set(options, entry.second);
-    } catch (const std::invalid_argument&) {
-      throw std::invalid_argument("option '" + name + "' cannot be " +
-                                  std::to_string(entry.second));
-    }
-  }
-  ferry::check(options);
-  if (!moves) return std::nullopt;
-  return options;
 }
 
 }  // namespace ferry::sim

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "formats/plan.h"
+#include "formats/plan_options.h"
 #include "scenarios/scenario.h"
 #include "sim/simulation.h"
 
@@ -55,8 +56,5 @@ std::int64_t slowdown_permille(Time step_ns, Time keep_ns);
 
 Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult& result,
              const PolicyRow& row);
-// The offloader's options that a plan asks for; none where it keeps everything. Throws
-// std::invalid_argument where the plan names an option that there is not, or one without sense.
-std::optional<CoreOptions> to_options(const Plan& plan);
 
 }  // namespace ferry::sim

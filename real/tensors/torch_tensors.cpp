@@ -56,8 +56,7 @@ at::Tensor TorchTensors::detach(const Tensor& tensor) {
 
 at::Tensor TorchTensors::restore(const Storage& storage, const Layout& layout, std::int64_t begin,
                                  const Version& version) {
-  auto impl =
-      c10::make_intrusive<c10::TensorImpl>(Storage(storage), layout.keys, layout.dtype);
+  auto impl = c10::make_intrusive<c10::TensorImpl>(Storage(storage), layout.keys, layout.dtype);
   impl->set_sizes_and_strides(layout.window.sizes_arrayref(), layout.window.strides_arrayref(),
                               layout.offset - begin / layout.item_bytes());
   impl->set_version_counter(version);

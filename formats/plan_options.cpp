@@ -1,0 +1,77 @@
+#include "formats/plan_options.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace ferry {
+namespace {
+
+struct PlanOption {
+  const char* name;
+  std::int64_t (*get)(const CoreOptions&);
+  void (*set)(CoreOptions&, std::int64_t);
+};
+
+template <auto Field>
+constexpr PlanOption number(const char* name) {
+  return {name, [](const CoreOptions& options) { return options.*Field; },
+          [](CoreOptions& options, std::int64_t value) { options.*Field = value; }};
+}
+template <auto Field, class Enum, std::int64_t Last>
+constexpr PlanOption choice(const char* name) {
+  return {name,
+          [](const CoreOptions& options) { return static_cast<std::int64_t>(options.*Field); },
+          [](CoreOptions& options, std::int64_t value) {
+            if (value < 0 || value > Last) throw std::invalid_argument("out of range");
+            options.*Field = static_cast<Enum>(value);
+          }};
+}
+
+constexpr std::array<PlanOption, 8> kPlanOptions = {
+    choice<&CoreOptions::host_memory, HostMemory, 1>("host_memory"),
+    choice<&CoreOptions::copy_streams, CopyStreams, 2>("copy_streams"),
+    choice<&CoreOptions::reload_pool, ReloadPool, 1>("reload_pool"),
+    number<&CoreOptions::bytes_min>("bytes_min"),
+    number<&CoreOptions::window_packs>("window_packs"),
+    number<&CoreOptions::window_bytes>("window_bytes"),
+    number<&CoreOptions::prefetch_bytes>("prefetch_bytes"),
+    number<&CoreOptions::hold_bytes>("hold_bytes"),
+};
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::int64_t>> plan_options(const CoreOptions& options) {
+  std::vector<std::pair<std::string, std::int64_t>> named;
+  for (const PlanOption& option : kPlanOptions)
+    named.emplace_back(option.name, option.get(options));
+  return named;
+}
+
+std::optional<CoreOptions> to_options(const Plan& plan) {
+  CoreOptions options;
+  bool moves = false;
+  for (const PlanEntry& entry : plan.entries) {
+    options.offload.push_back(entry.decision == PlanChoice::kOffload);
+    moves |= options.offload.back();
+  }
+  for (const auto& entry : plan.options) {
+    const std::string& name = entry.first;
+    const auto option = std::find_if(kPlanOptions.begin(), kPlanOptions.end(),
+                                     [&](const PlanOption& each) { return name == each.name; });
+    if (option == kPlanOptions.end()) {
+      throw std::invalid_argument("no option of the offloader is called '" + name + "'");
+    }
+    try {
+      option->set(options, entry.second);
+    } catch (const std::invalid_argument&) {
+      throw std::invalid_argument("option '" + name + "' cannot be " +
+                                  std::to_string(entry.second));
+    }
+  }
+  ferry::check(options);
+  if (!moves) return std::nullopt;
+  return options;
+}
+
+}  // namespace ferry

@@ -1,0 +1,69 @@
+#include "ferry/hooks.h"
+
+#include <optional>
+
+#include "real/autograd/saved_by_pair.h"
+#include "real/autograd/torch_autograd.h"
+#include "real/tensors/torch_tensors.h"
+#include "shared/hooks.h"
+
+namespace ferry::hooks_impl {
+namespace {
+
+using real::TorchAutograd;
+using real::TorchTensors;
+
+// What the user packed, with the version that it had.
+class CheckedSave final : public Saved<at::Tensor> {
+ public:
+  CheckedSave(std::unique_ptr<Packed> packed, const at::Tensor& tensor)
+      : packed_(std::move(packed)),
+        version_(TorchTensors::version(tensor)),
+        at_pack_(TorchTensors::read(version_)) {}
+  at::Tensor unpack() override {
+    const std::uint64_t now = TorchTensors::read(version_);
+    if (now != at_pack_) throw ModifiedInPlace(now, at_pack_);
+    return packed_->unpack();
+  }
+
+ private:
+  std::unique_ptr<Packed> packed_;
+  TorchTensors::Version version_;
+  std::uint64_t at_pack_;
+};
+
+class UserPair final : public Hooks<at::Tensor> {
+ public:
+  explicit UserPair(Pack pack) : pack_(std::move(pack)) {}
+  std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) override {
+    // Detached: an output that its own node keeps would never die.
+    return std::make_unique<CheckedSave>(pack_(TorchTensors::detach(tensor)), tensor);
+  }
+
+ private:
+  Pack pack_;
+};
+
+}  // namespace
+
+void register_hooks(torch::autograd::SavedVariable& variable, Pack pack) {
+  variable.register_hooks(
+      std::make_unique<real::SavedByPair>(std::make_shared<UserPair>(std::move(pack))));
+}
+
+struct Frame::State {
+  std::optional<HooksGuard<TorchAutograd>> pair;
+  std::optional<NoHooksGuard<TorchAutograd>> none;
+  std::optional<DisableHooksGuard<TorchAutograd>> disabled;
+};
+
+Frame::Frame(Pack pack) : state_(std::make_unique<State>()) {
+  state_->pair.emplace(TorchAutograd(), std::make_shared<UserPair>(std::move(pack)));
+}
+Frame::Frame() : state_(std::make_unique<State>()) { state_->none.emplace(TorchAutograd()); }
+Frame::Frame(std::string message) : state_(std::make_unique<State>()) {
+  state_->disabled.emplace(TorchAutograd(), std::move(message));
+}
+Frame::~Frame() = default;
+
+}  // namespace ferry::hooks_impl

@@ -1,0 +1,46 @@
+#include "real/autograd/graph_task.h"
+
+#include <atomic>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+
+#include "real/autograd/slots.h"
+
+namespace ferry::real {
+namespace {
+
+GraphTaskId next_id() {
+  static std::atomic<std::int64_t> next{0};
+  return GraphTaskId{next.fetch_add(1, std::memory_order_relaxed)};
+}
+
+}  // namespace
+
+GraphTask::GraphTask() : id_(next_id()) {}
+
+void GraphTask::after(std::function<void()> callback) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) throw std::logic_error("the graph task has ended: it failed on another thread");
+  after_.push_back(std::move(callback));
+}
+
+void GraphTask::end() noexcept {
+  std::vector<std::function<void()>> callbacks;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    callbacks.swap(after_);
+  }
+  for (const auto& callback : callbacks) callback();
+}
+
+GraphTask* GraphTask::current() {
+  auto* task = static_cast<GraphTask*>(c10::ThreadLocalDebugInfo::get(kGraphTaskSlot));
+  return task && !task->ended() ? task : nullptr;
+}
+
+GraphTask::Scope::Scope(std::shared_ptr<GraphTask> task)
+    : guard_(kGraphTaskSlot, std::move(task)) {}
+
+}  // namespace ferry::real

@@ -1,0 +1,34 @@
+// A pair of hooks as LibTorch wants it: one object for each saved tensor.
+#pragma once
+
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <memory>
+#include <utility>
+
+#include "shared/hooks.h"
+
+namespace ferry::real {
+
+// The pair survives a pop by its own pack; after it, what was packed is enough.
+class SavedByPair final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit SavedByPair(std::shared_ptr<Hooks<at::Tensor>> pair) : pair_(std::move(pair)) {}
+
+  void call_pack_hook(const at::Tensor& tensor) override {
+    saved_ = std::exchange(pair_, nullptr)->pack(tensor);
+  }
+  at::Tensor call_unpack_hook() override {
+    at::Tensor tensor = saved_->unpack();
+    TORCH_CHECK_TYPE(tensor.defined(),
+                     "Output of saved tensor unpack hook expected to be a Tensor but got an "
+                     "undefined one");
+    return tensor;
+  }
+
+ private:
+  std::shared_ptr<Hooks<at::Tensor>> pair_;
+  std::unique_ptr<Saved<at::Tensor>> saved_;
+};
+
+}  // namespace ferry::real

@@ -1,0 +1,129 @@
+#include "real/autograd/torch_autograd.h"
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "real/autograd/engine.h"
+#include "real/autograd/graph_task.h"
+#include "real/autograd/slots.h"
+
+namespace ferry::real {
+namespace {
+
+namespace autograd = torch::autograd;
+
+struct HooksSlot final : c10::DebugInfoBase {
+  explicit HooksSlot(HookStack<at::Tensor> hooks) : stack(std::move(hooks)) {}
+  const HookStack<at::Tensor> stack;
+};
+
+const HooksSlot* slot() {
+  return static_cast<const HooksSlot*>(c10::ThreadLocalDebugInfo::get(kHooksSlot));
+}
+
+// What a thread knows of the node that it ran last.
+struct Met {
+  GraphTaskId task = GraphTaskId::kNone;
+  std::weak_ptr<autograd::Node> node;
+  NodeId id = NodeId::kNone;
+  bool is(GraphTaskId other_task, const std::shared_ptr<autograd::Node>& other) const {
+    return task == other_task && !node.owner_before(other) && !other.owner_before(node);
+  }
+};
+
+NodeId next_id() {
+  static std::atomic<std::uint64_t> next{1};
+  return NodeId{next.fetch_add(1, std::memory_order_relaxed)};
+}
+
+// A node's callbacks, by task: a retained node may be in several.
+class AfterNode final : public autograd::FunctionPostHook {
+ public:
+  void add(GraphTaskId task, std::function<void()> callback) {
+    const std::lock_guard lock(mutex_);
+    waiting_.emplace_back(task, std::move(callback));
+  }
+
+  autograd::variable_list operator()(const autograd::variable_list& gradients,
+                                     const autograd::variable_list&) override {
+    for (const auto& callback : due(TorchAutograd().graph_task())) callback();
+    return gradients;
+  }
+
+ private:
+  std::vector<std::function<void()>> due(GraphTaskId task) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::function<void()>> callbacks;
+    std::erase_if(waiting_, [&](auto& waiting) {
+      if (waiting.first != task) return false;
+      callbacks.push_back(std::move(waiting.second));
+      return true;
+    });
+    return callbacks;
+  }
+
+  std::mutex mutex_;
+  std::vector<std::pair<GraphTaskId, std::function<void()>>> waiting_;
+};
+
+AfterNode& after_node_of(autograd::Node& node) {
+  for (const auto& hook : node.post_hooks()) {
+    if (auto* const ours = dynamic_cast<AfterNode*>(hook.get())) return *ours;
+  }
+  auto hook = std::make_unique<AfterNode>();
+  AfterNode& added = *hook;
+  node.add_post_hook(std::move(hook));
+  return added;
+}
+
+}  // namespace
+
+GraphTaskId TorchAutograd::graph_task() const {
+  const GraphTask* const task = GraphTask::current();
+  return task ? task->id() : GraphTaskId::kNone;
+}
+
+NodeId TorchAutograd::node() const {
+  const auto node = autograd::get_current_node();
+  const GraphTaskId task = graph_task();
+  if (!node || task == GraphTaskId::kNone) return NodeId::kNone;
+  thread_local Met met;
+  if (!met.is(task, node)) met = {task, node, next_id()};
+  return met.id;
+}
+
+void TorchAutograd::after_node(std::function<void()> callback) const {
+  const auto node = autograd::get_current_node();
+  TORCH_INTERNAL_ASSERT(node, "after_node outside a node");
+  after_node_of(*node).add(graph_task(), std::move(callback));
+}
+
+void TorchAutograd::after_task(std::function<void()> callback) const {
+  GraphTask* const task = GraphTask::current();
+  TORCH_CHECK(task, "after_task outside a graph task");
+  task->after(std::move(callback));
+}
+
+HookStack<at::Tensor> TorchAutograd::hooks() const {
+  const HooksSlot* const now = slot();
+  return now ? now->stack : HookStack<at::Tensor>{};
+}
+
+TorchAutograd::HooksScope::HooksScope(TorchAutograd, HookStack<Tensor> hooks)
+    : guard_(kHooksSlot, std::make_shared<HooksSlot>(std::move(hooks))) {
+  install_engine();
+}
+
+std::shared_ptr<Hooks<at::Tensor>> innermost_pair() {
+  const HooksSlot* const now = slot();
+  if (!now || now->stack.disabled || !now->stack.top) return nullptr;
+  return now->stack.top->pair;
+}
+
+}  // namespace ferry::real

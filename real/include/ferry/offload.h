@@ -1,0 +1,142 @@
+// Training with offloaded activations: one guard around forward and backward.
+//
+//   ferry::Offload offload(ferry::OffloadOptions().window(256 << 20).prefetch(256 << 20));
+//   offload.exempt(*model);
+//   for (...) {
+//     ferry::OffloadGuard guard(offload);
+//     auto loss = model->forward(x);
+//     loss.backward();
+//   }
+//
+// What autograd saves goes to the host over a side stream, and comes back before backward needs it;
+// gradients are the same bits as without. On a CUDA device the copies run on streams of their own;
+// on the CPU on worker threads, to memory or to a file (OffloadOptions::disk).
+//
+// A guard marks the tensors that are *saved* on its thread while it lives; what was saved is served
+// for as long as its graph lives. An Offload is a handle, copied freely; guards of one may be made
+// on several threads.
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shared/options.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace ferry {
+
+// Bytes throughout.
+struct OffloadOptions {
+  OffloadOptions() = default;
+
+  // Where the tensors live that move. Others are kept as they are.
+  TORCH_ARG(torch::Device, device) = torch::kCPU;
+  // Tensors that would move less are kept.
+  TORCH_ARG(std::int64_t, min_bytes) = 1024;
+  // How much of what is on its way to the host may still be on the device.
+  TORCH_ARG(std::int64_t, window) = std::int64_t{512} << 20;
+  // The same, counted in saved tensors (as TRL does).
+  TORCH_ARG(std::int64_t, window_tensors) = kUnlimited;
+  // How much is brought back ahead of its use; 0: nothing.
+  TORCH_ARG(std::int64_t, prefetch) = std::int64_t{512} << 20;
+  // How much is held for further saves of the same storage; 0: nothing.
+  TORCH_ARG(std::int64_t, hold) = std::int64_t{512} << 20;
+  // A directory: the host tier is a file there, which no crash leaves behind. Empty: memory. CPU
+  // only.
+  TORCH_ARG(std::filesystem::path, disk);
+  // The file's limit.
+  TORCH_ARG(std::int64_t, disk_bytes_max) = kUnlimited;
+  // Page-locked host memory. CUDA only.
+  TORCH_ARG(bool, pinned) = true;
+  TORCH_ARG(CopyStreams, copy_streams) = CopyStreams::kTwo;
+  TORCH_ARG(ReloadPool, reload_pool) = ReloadPool::kConsumer;
+  // Keep the decision log and the copies' times (Offload::take_log, Offload::write_trace).
+  TORCH_ARG(bool, log) = false;
+  // Is told once when page-locked memory runs short.
+  TORCH_ARG(std::function<void(const std::string&)>, warn);
+};
+
+struct OffloadLog {
+  std::vector<Decision> decisions;
+};
+
+struct Plan;  // formats/plan.h
+
+namespace offload_impl {
+class State;
+class Frame;
+}  // namespace offload_impl
+
+class Offload {
+ public:
+  // Throws std::invalid_argument where an option makes no sense, and c10::Error where the device is
+  // not there.
+  explicit Offload(OffloadOptions options = {});
+  // Executes a plan: its choices, and of its options those that say what moves when.
+  Offload(const Plan& plan, OffloadOptions options);
+
+  // What the module owns, or this tensor, is kept: parameters and buffers lie there anyway. A
+  // tensor of the module's that gets another storage later is kept all the same.
+  void exempt(const torch::nn::Module& module);
+  void exempt(const torch::Tensor& tensor);
+
+  OffloadStatistics statistics() const;
+  // Whether nothing of it is left: no copy, no reference, no event.
+  bool empty() const;
+
+  // What was logged since the last call; empty without OffloadOptions::log.
+  OffloadLog take_log();
+  // The copies, and the ops that ran under its guards, as a trace for ui.perfetto.dev (Chrome's
+  // JSON format), written whole or not at all. Needs OffloadOptions::log.
+  void write_trace(const std::filesystem::path& path) const;
+
+ private:
+  friend class OffloadGuard;
+  std::shared_ptr<offload_impl::State> state_;
+};
+
+// One guard is one forward (and the backward after it): packs are counted from 0. With a plan, a
+// saved tensor that is not the plan's throws ferry::PlanMismatch out of the op that saves it.
+class OffloadGuard {
+ public:
+  explicit OffloadGuard(const Offload& offload);
+  explicit OffloadGuard(OffloadOptions options = {});
+  OffloadGuard(const OffloadGuard&) = delete;
+  OffloadGuard& operator=(const OffloadGuard&) = delete;
+  ~OffloadGuard();
+
+  // The guard's Offload: for exempt(), statistics() and the log.
+  Offload& offload() { return offload_; }
+
+ private:
+  Offload offload_;
+  std::unique_ptr<offload_impl::Frame> frame_;
+};
+
+// The saved tensors of a region are left alone: the output head, say.
+class NoOffloadGuard {
+ public:
+  NoOffloadGuard();
+  NoOffloadGuard(const NoOffloadGuard&) = delete;
+  NoOffloadGuard& operator=(const NoOffloadGuard&) = delete;
+  ~NoOffloadGuard();
+
+ private:
+  std::unique_ptr<offload_impl::Frame> frame_;
+};
+
+// Reads a plan file. Throws ferry::InputError with file and line.
+Offload offload_by_plan(const std::filesystem::path& path, OffloadOptions options = {});
+
+}  // namespace ferry
