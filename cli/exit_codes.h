@@ -8,6 +8,7 @@ enum ExitCode : int {
   kViolated = 1,         // a property is violated
   kUsage = 2,            // usage, or bad input
   kDoesNotFit = 3,       // the table is printed all the same
+  kDiffers = 6,          // simulated and real decisions differ
   kResourceMissing = 7,  // no GPU, or a build without LibTorch
 };
 

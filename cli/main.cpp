@@ -21,10 +21,7 @@ using AddSubcommand = void (*)(CLI::App&, Context&);
 
 // In the order of the help.
 constexpr AddSubcommand kSubcommands[] = {
-    add_plan,
-    add_simulate,
-    add_programs,
-    add_hardware,
+    add_plan, add_simulate, add_train, add_replay, add_programs, add_hardware,
 };
 
 constexpr const char* kFooter = R"(
@@ -32,13 +29,15 @@ Examples:
   ferry plan llama3-8b --hardware h100   the table of policies, each simulated and checked
   ferry plan gpt2 --hardware rtx4090 --budget 7GiB -o gpt2.plan
   ferry simulate gpt2 --hardware rtx4090 --plan gpt2.plan
+  ferry train gpt --policy offload       a GPT learns, its activations offloaded
+  ferry replay step.jsonl --log run.jsonl   a real run against the simulated one
   ferry programs                         what ships to plan and simulate
   ferry hardware h100                    one GPU: memory, rates, link
   ferry hardware --json                  all of them, for machines
 
 A NAME is a shipped thing's or a path of your own. FERRY_SCENARIOS: where what ships is looked for.
 Exit codes: 0 ok, 1 a property is violated, 2 usage or bad input, 3 does not fit,
-7 a resource is missing.)";
+6 simulated and real differ, 7 a resource is missing.)";
 
 int complain(const std::string& message, int code) {
   spdlog::error("{}", message);

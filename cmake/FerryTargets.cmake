@@ -27,6 +27,9 @@ if(FERRY_SANITIZE)
   endif()
 endif()
 
+# The root of our includes: the tree's, and of what is installed.
+set(ferry_include_root $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/ferry>)
+
 # ferry_library(FOLDER [NAME name] [DEPENDS libraries its headers use] [PRIVATE libraries its sources
 # use]): the library ferry_NAME, by default named as the folder.
 function(ferry_library folder)
@@ -39,14 +42,14 @@ function(ferry_library folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   if(sources)
     add_library(ferry_${name} STATIC ${sources})
-    target_include_directories(ferry_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+    target_include_directories(ferry_${name} PUBLIC ${ferry_include_root})
     target_link_libraries(
       ferry_${name}
       PUBLIC ${ARG_DEPENDS}
-      PRIVATE ferry_warnings ${ARG_PRIVATE})
+      PRIVATE $<BUILD_INTERFACE:ferry_warnings> ${ARG_PRIVATE})
   else()
     add_library(ferry_${name} INTERFACE)
-    target_include_directories(ferry_${name} INTERFACE ${PROJECT_SOURCE_DIR})
+    target_include_directories(ferry_${name} INTERFACE ${ferry_include_root})
     target_link_libraries(ferry_${name} INTERFACE ${ARG_DEPENDS})
   endif()
 endfunction()

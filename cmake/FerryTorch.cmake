@@ -4,10 +4,10 @@
 #   ferry_torch        torch, torch_cpu, c10
 #   ferry_torch_cuda   the same with torch_cuda, c10_cuda and the CUDA runtime's headers
 #
-# FERRY_TORCH is the wheel's `torch` folder; `./dev` installs one and says so. Without it, or with
-# another version, nothing in real/ is built and the rest is as before.
+# FERRY_TORCH is the wheel's `torch` folder; `./dev` installs one and says so. Without it (or OFF)
+# what needs LibTorch is not built, and the rest is as before.
 set(FERRY_TORCH_VERSION 2.11.0)
-set(FERRY_TORCH "" CACHE PATH "The `torch` folder of an installed PyTorch wheel")
+set(FERRY_TORCH "" CACHE STRING "The `torch` folder of an installed PyTorch wheel, or OFF")
 
 if(NOT FERRY_TORCH)
   message(STATUS "ferry: no LibTorch (FERRY_TORCH): real/ is not built")
@@ -26,7 +26,7 @@ endif()
 cmake_path(GET FERRY_TORCH PARENT_PATH ferry_site)
 set(ferry_nvidia ${ferry_site}/nvidia/cu13)
 
-add_library(ferry_torch INTERFACE)
+add_library(ferry_torch INTERFACE IMPORTED GLOBAL)
 target_include_directories(ferry_torch SYSTEM INTERFACE
   ${FERRY_TORCH}/include ${FERRY_TORCH}/include/torch/csrc/api/include)
 target_link_directories(ferry_torch INTERFACE ${FERRY_TORCH}/lib)
@@ -36,34 +36,10 @@ target_link_options(ferry_torch INTERFACE -Wl,-rpath,${FERRY_TORCH}/lib
 target_link_libraries(ferry_torch INTERFACE torch_cpu c10)
 
 if(EXISTS ${FERRY_TORCH}/lib/libtorch_cuda.so AND EXISTS ${ferry_nvidia}/include/cuda_runtime_api.h)
-  add_library(ferry_torch_cuda INTERFACE)
+  add_library(ferry_torch_cuda INTERFACE IMPORTED GLOBAL)
   target_include_directories(ferry_torch_cuda SYSTEM INTERFACE ${ferry_nvidia}/include)
   # Registration alone: no symbol of ours need refer to torch_cuda.
   target_link_libraries(ferry_torch_cuda INTERFACE
     ferry_torch -Wl,--push-state,--no-as-needed torch_cuda c10_cuda -Wl,--pop-state
     ${ferry_nvidia}/lib/libcudart.so.13)
 endif()
-
-# One precompiled header for everything that includes LibTorch: a file costs 2 s in place of 12.
-add_library(ferry_torch_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/torch_pch.cpp)
-target_link_libraries(ferry_torch_pch PRIVATE ferry_torch ferry_warnings)
-target_precompile_headers(ferry_torch_pch PRIVATE <torch/torch.h>)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(ferry_torch INTERFACE -fpch-preprocess) # or ccache cannot read it
-endif()
-
-# ferry_room(ROOM [DEPENDS libraries its headers use] [PRIVATE libraries its sources use]): the
-# library ferry_real_ROOM of real/ROOM/*.cpp; nothing where the room is empty.
-function(ferry_room room)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/real/${room}/*.cpp)
-  if(NOT sources)
-    add_library(ferry_real_${room} INTERFACE)
-    target_link_libraries(ferry_real_${room} INTERFACE ferry_torch ${ARG_DEPENDS})
-    return()
-  endif()
-  add_library(ferry_real_${room} STATIC ${sources})
-  target_link_libraries(ferry_real_${room} PUBLIC ferry_torch ${ARG_DEPENDS}
-                                           PRIVATE ferry_warnings ${ARG_PRIVATE})
-  target_precompile_headers(ferry_real_${room} REUSE_FROM ferry_torch_pch)
-endfunction()

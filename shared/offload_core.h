@@ -138,8 +138,10 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     ++context_.statistics.packs;
     outbound_.evict_old(place.sequence, bin);
     const bool here = device.on_device(tensor) || !context_.rules.holds(Rule::kOtherDevice);
-    const Extent extent = here ? travelling(tensor, storage) : Extent{};
-    if (!wants(storage, extent, place)) return keep(tensor, storage, place);
+    // Of a storage this small nothing ever moves: there is nothing to weigh or to remember.
+    const bool small = here && device.bytes(storage) < context_.options.bytes_min;
+    const Extent extent = here && !small ? travelling(tensor, storage) : Extent{};
+    if (!wants(storage, extent, place)) return keep(tensor, storage, place, small);
     const typename D::Version version = device.version(tensor);
     const ParcelKey key{identity(storage), device.identity(version),
                         context_.rules.holds(Rule::kVersioned) ? device.read(version) : 0};
@@ -188,6 +190,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
 
   // A kept tensor was unpacked: what was packed before it will be needed soon.
   void look_ahead(const Place& place) {
+    if (parcels_.load(std::memory_order_relaxed) == 0) return;
     const GraphTaskId task = autograd_.graph_task();
     if (!looks_ahead(task)) return;
     begin_task(task);
@@ -204,6 +207,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       --parcel.unpacked;
     }
     if (parcel.saves > 0) return;
+    parcels_.fetch_sub(1, std::memory_order_relaxed);
     outbound_.forget(parcel, bin);
     inbound_.let_go(parcel, parcel.task, bin);
     outbound_.return_host(parcel);
@@ -284,11 +288,11 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   }
 
   std::unique_ptr<Saved<Tensor>> keep(const Tensor& tensor, const Storage& storage,
-                                      const Place& place) {
+                                      const Place& place, bool small) {
     D& device = context_.device;
     ++context_.statistics.kept;
     auto kept = std::make_unique<Kept>(this->shared_from_this(), device.detach(tensor), place);
-    if (device.on_device(tensor)) {
+    if (!small && device.on_device(tensor)) {
       tracker_.keep(device.identity(storage));
       kept->storage_ = device.identity(storage);
     }
@@ -314,6 +318,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     outbound_.evict_for(device.bytes(storage), bin);
     outbound_.send(parcel, storage);
     parcel->saves = 1;
+    parcels_.fetch_add(1, std::memory_order_relaxed);
     tracker_.insert(parcel);
     context_.log(DecisionKind::kPack, *parcel);
     return std::make_unique<Save>(this->shared_from_this(), parcel, std::move(layout), place);
@@ -405,6 +410,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   std::uint64_t run_ = 0;
   std::uint64_t pack_ = 0;
   std::uint64_t sequence_ = 0;
+  std::atomic<std::int64_t> parcels_ = 0;  // alive; a hint where it is read without the lock
   std::atomic<bool> warned_ = false;
 };
 

@@ -37,7 +37,7 @@ struct Tape::Prepared {
 struct Tape::Frame {
   CodeId code = 0;
   std::vector<Value> slots;
-  std::map<std::uint32_t, std::shared_ptr<Node>> nodes;
+  std::map<std::uint32_t, std::weak_ptr<Node>> nodes;  // held by edges alone, as in PyTorch
   std::vector<std::unique_ptr<NoHooksGuard<SimAutograd>>> excluded;
   bool grad_mode = true;
 
@@ -165,9 +165,11 @@ void Tape::run_statement(Frame& frame, std::size_t index) {
   } else if (const auto* make = std::get_if<MakeNode>(&action)) {
     make_node(frame, *make);
   } else if (const auto* saves = std::get_if<Save>(&action)) {
-    const auto node = frame.nodes.find(saves->node);
-    if (node == frame.nodes.end()) return;  // no grad mode, or nothing required grad
-    for (const Slot slot : saves->slots) save(frame, node->second, slot);
+    const auto found = frame.nodes.find(saves->node);
+    if (found == frame.nodes.end()) return;  // no grad mode, or nothing required grad
+    const std::shared_ptr<Node> node = found->second.lock();
+    if (!node) return;  // nobody kept an output of it
+    for (const Slot slot : saves->slots) save(frame, node, slot);
   } else if (const auto* call = std::get_if<Call>(&action)) {
     run_call(frame, *call);
   } else if (const auto* backward = std::get_if<Backward>(&action)) {

@@ -6,7 +6,8 @@
     sim, real -> scenarios, formats, shared     (they never see each other)
     cli       -> all but real
 
-Includes of ours are written from the root ("formats/error.h"). Before the tree is judged, a bad
+Includes of ours are written from the root ("formats/error.h"); what users include is "ferry/*.h",
+and belongs to real. Before the tree is judged, a bad
 sample tree is: a checker that finds nothing there fails too.
 """
 
@@ -31,6 +32,8 @@ SUFFIXES = {".h", ".hpp", ".cpp", ".cu", ".cuh", ".inl"}
 def breaks(folder, quote, target):
     """Why this include in this folder is wrong, or None."""
     first = target.split("/")[0]
+    if first == "ferry":  # real/include/ferry: what users include
+        first = "real"
     if quote == '"' and (".." in target.split("/") or first not in MAY_SEE):
         return "an include of ours is written from the root"
     if first in MAY_SEE and "/" in target:
@@ -61,10 +64,11 @@ BAD = {  # file: its lines, each of them wrong
     "scenarios/c.h": ['#include "sim/d.h"', '#include "c.h"'],
     "sim/deep/d.h": ['#include "real/e.h"', '#include "../d.h"', "#include <real/e.h>"],
     "real/e.cu": ['#include "sim/d.h"', '#include "cli/f.h"'],
-    "cli/f.cpp": ['#include "real/e.h"'],
+    "cli/f.cpp": ['#include "real/e.h"', '#include "ferry/e.h"', "#include <ferry/e.h>"],
 }
 GOOD = {
     "shared/ok.h": ["#include <vector>", '#include "shared/a.h"', '// #include "sim/d.h"'],
+    "real/ok.cpp": ['#include "ferry/e.h"', "#include <torch/torch.h>"],
     "sim/ok.cpp": ["#include <sys/mman.h>", '#include "shared/a.h"', '#include "scenarios/c.h"'],
     "cli/ok.cpp": ['#include "sim/deep/d.h"', "#include <CLI/CLI.hpp>"],
 }

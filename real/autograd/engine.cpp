@@ -7,6 +7,7 @@
 
 #include "real/autograd/graph_task.h"
 #include "real/autograd/saved_by_pair.h"
+#include "real/autograd/slots.h"
 #include "real/autograd/torch_autograd.h"
 
 namespace ferry::real {
@@ -20,13 +21,21 @@ class FerryEngine final : public autograd::Engine {
                                   const autograd::variable_list& inputs, bool keep_graph,
                                   bool create_graph, bool accumulate_grad,
                                   const autograd::edge_list& outputs) override {
+    const bool outermost = c10::ThreadLocalDebugInfo::get(kGraphTaskSlot) == nullptr;
     const auto task = std::make_shared<GraphTask>();
     const GraphTask::Scope scope(task);
     struct End {
       GraphTask& task;
       ~End() { task.end(); }
     } end{*task};
-    return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+    try {
+      return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+    } catch (...) {
+      // What was ready and did not run stays in the thread's queue until its next backward, with
+      // the graph and all that it saved. Within another task the queue is that one's.
+      if (outermost) init_local_ready_queue(std::make_shared<autograd::ReadyQueue>());
+      throw;
+    }
   }
 
   std::unique_ptr<autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {

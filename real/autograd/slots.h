@@ -13,5 +13,6 @@ namespace ferry::real {
 
 inline constexpr auto kHooksSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{201});
 inline constexpr auto kGraphTaskSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{202});
+inline constexpr auto kTraceSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{203});
 
 }  // namespace ferry::real

@@ -25,6 +25,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,12 @@ struct OffloadLog {
 };
 
 struct Plan;  // formats/plan.h
+
+// The model saves other tensors than its plan says.
+class PlanMismatch : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 namespace offload_impl {
 class State;
@@ -123,6 +130,9 @@ class OffloadGuard {
   Offload offload_;
   std::unique_ptr<offload_impl::Frame> frame_;
 };
+
+// `auto forward = ferry::run(planned);`
+[[nodiscard]] inline OffloadGuard run(const Offload& offload) { return OffloadGuard(offload); }
 
 // The saved tensors of a region are left alone: the output head, say.
 class NoOffloadGuard {

@@ -33,9 +33,8 @@ TEST(SavedTensorsHooks, EachSaveIsPackedAndUnpacked) {
   int packed = 0, unpacked = 0;
   const auto a = leaf();
   {
-    const SavedTensorsHooks hooks(
-        [&](const torch::Tensor& x) { return ++packed, x.clone(); },
-        [&](const torch::Tensor& x) { return ++unpacked, x; });
+    const SavedTensorsHooks hooks([&](const torch::Tensor& x) { return ++packed, x.clone(); },
+                                  [&](const torch::Tensor& x) { return ++unpacked, x; });
     (a * a).sum().backward();
   }
   EXPECT_EQ(packed, 2);
@@ -184,8 +183,11 @@ TEST(SavedTensorsHooks, NoCycleOfReferences) {
     std::shared_ptr<int> token;
   };
   {
-    const SavedTensorsHooks hooks([&](const torch::Tensor& x) { return Held{x, alive}; },
-                                  [](const Held& held) { return held.tensor; });
+    const SavedTensorsHooks hooks(
+        [&](const torch::Tensor& x) {
+          return Held{x, alive};
+        },
+        [](const Held& held) { return held.tensor; });
     const auto y = leaf().exp();  // saves its output
     EXPECT_EQ(alive.use_count(), 2);
   }
@@ -197,9 +199,8 @@ TEST(SavedTensorsHooks, PackedDiesWithTheNode) {
   const auto a = leaf();
   torch::Tensor y;
   {
-    const SavedTensorsHooks hooks(
-        [&](const torch::Tensor& x) { return std::make_pair(x, alive); },
-        [](const auto& packed) { return packed.first; });
+    const SavedTensorsHooks hooks([&](const torch::Tensor& x) { return std::make_pair(x, alive); },
+                                  [](const auto& packed) { return packed.first; });
     y = a.exp().sum();
   }
   y.backward({}, /*retain_graph=*/true);
@@ -256,14 +257,17 @@ TEST(RegisterHooks, OneSavedTensorOfANode) {
   const auto y = a * a;
   auto* const node = dynamic_cast<torch::autograd::generated::MulBackward0*>(y.grad_fn().get());
   ASSERT_NE(node, nullptr);
-  register_hooks(node->self_, [](const torch::Tensor& x) { return 10 * x; }, kIdentity);
-  EXPECT_NE(message([&] { register_hooks(node->self_, kIdentity, kIdentity); })
-                .find("hooks have already been set"),
+  register_hooks(
+      node->self_, [](const torch::Tensor& x) { return 10 * x; }, kIdentity);
+  EXPECT_NE(message([&] {
+              register_hooks(node->self_, kIdentity, kIdentity);
+            }).find("hooks have already been set"),
             std::string::npos);
   y.sum().backward();
   EXPECT_TRUE(a.grad().equal(11 * a.detach()));
-  EXPECT_NE(message([&] { register_hooks(node->other_, kIdentity, kIdentity); })
-                .find("after it has been freed"),
+  EXPECT_NE(message([&] {
+              register_hooks(node->other_, kIdentity, kIdentity);
+            }).find("after it has been freed"),
             std::string::npos);
 }
 
@@ -272,8 +276,9 @@ TEST(RegisterHooks, NotWhereDefaultHooksPackedIt) {
   const SavedTensorsHooks hooks(kIdentity, kIdentity);
   const auto y = a * a;
   auto* const node = dynamic_cast<torch::autograd::generated::MulBackward0*>(y.grad_fn().get());
-  EXPECT_NE(message([&] { register_hooks(node->self_, kIdentity, kIdentity); })
-                .find("only one pair of hooks is allowed"),
+  EXPECT_NE(message([&] {
+              register_hooks(node->self_, kIdentity, kIdentity);
+            }).find("only one pair of hooks is allowed"),
             std::string::npos);
 }
 

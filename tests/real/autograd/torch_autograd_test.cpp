@@ -115,6 +115,20 @@ TEST_F(TorchAutogradTest, ATasksEndIsToldAfterAFailureAndTheErrorKeepsItsType) {
   EXPECT_EQ(autograd.graph_task(), GraphTaskId::kNone);
 }
 
+// LibTorch leaves what was ready in the thread's queue.
+TEST_F(TorchAutogradTest, AFailedBackwardKeepsNothingAlive) {
+  const Probe::Body fails = [] { throw std::runtime_error("boom"); };
+  std::weak_ptr<torch::autograd::Node> node;
+  {
+    const auto x = leaf();
+    const auto other = x.exp();
+    node = other.grad_fn();
+    EXPECT_THROW((other + Probe::apply(x, &fails)).sum().backward(), std::runtime_error);
+    EXPECT_FALSE(node.expired());
+  }
+  EXPECT_TRUE(node.expired());
+}
+
 TEST_F(TorchAutogradTest, ANestedTasksEndIsItsOwn) {
   std::vector<std::string> story;
   const Probe::Body in = [&] { autograd.after_task([&] { story.push_back("inner"); }); };

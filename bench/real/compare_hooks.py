@@ -1,0 +1,104 @@
+"""What saving a tensor costs the host, C++ beside Python, in one run.
+
+    python compare_hooks.py HOOKS_BENCH
+
+runs the benchmark program given and the same chain of ops here, under Python's
+saved_tensors_hooks: a no-op pair, and the published offloading policy (TRL's: an id, a size test, a
+dictionary; what is large is copied to the host and back). Needs the torch of the environment that
+LibTorch came from. Prints nanoseconds per saved tensor over the chain without hooks.
+"""
+
+import json
+import subprocess
+import sys
+import time
+
+import torch
+
+LENGTH = 1000
+LEAST_BYTES = 1024
+SMALL, LARGE = 16, 1024
+
+
+class Policy:
+    """pack and unpack as TRL's OffloadActivations does them without streams."""
+
+    def __init__(self):
+        self.tracker = {}
+        self.id = 0
+
+    def pack(self, activation):
+        self.id += 1
+        num_bytes = activation.element_size() * activation.nelement()
+        if num_bytes >= LEAST_BYTES and not isinstance(activation, torch.nn.Parameter):
+            host = torch.empty_like(activation, device="cpu")
+            host.copy_(activation, non_blocking=True)
+            self.tracker[self.id] = (host, True)
+        else:
+            self.tracker[self.id] = (activation, False)
+        return self.id
+
+    def unpack(self, tensor_id):
+        tensor, modified = self.tracker.pop(tensor_id)
+        return tensor.clone() if modified else tensor
+
+
+def chain_ns(elements, hooks):
+    leaf = torch.randn(elements, requires_grad=True)
+    ones = torch.ones(elements)
+    best = float("inf")
+    for _ in range(20):
+        begin = time.perf_counter_ns()
+        with hooks():
+            x = leaf
+            for _ in range(LENGTH):
+                x = x.sin()
+            x.backward(ones)
+        best = min(best, (time.perf_counter_ns() - begin) / LENGTH)
+    return best
+
+
+def python_rows():
+    torch.set_num_threads(1)
+
+    def none():
+        return torch.enable_grad()
+
+    def no_op():
+        return torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach(), lambda x: x)
+
+    def policy():
+        each = Policy()
+        return torch.autograd.graph.saved_tensors_hooks(each.pack, each.unpack)
+
+    rows = {}
+    for size, elements in (("small", SMALL), ("large", LARGE)):
+        plain = chain_ns(elements, none)
+        rows[f"{size}_python_no_op"] = chain_ns(elements, no_op) - plain
+        rows[f"{size}_python_policy"] = chain_ns(elements, policy) - plain
+    return rows
+
+
+def cpp_rows(program):
+    out = subprocess.run(
+        [program, "--benchmark_format=json", "--benchmark_repetitions=5"],
+        check=True, capture_output=True, text=True).stdout
+    best = {}
+    for row in json.loads(out)["benchmarks"]:
+        if row["run_type"] == "iteration":
+            ns = row["per_save_ns"]
+            best[row["run_name"]] = min(ns, best.get(row["run_name"], ns))
+    return {name: ns - best[name.split("_")[0] + "_none"] for name, ns in best.items()}
+
+
+def main():
+    rows = {**cpp_rows(sys.argv[1]), **python_rows()}
+    for name, ns in rows.items():
+        print(f"{name:24} {ns:9.0f} ns")
+    print(f"kept / no-op             {rows['small_kept'] / rows['small_no_op']:9.2f}")
+    print(f"python policy / kept     {rows['small_python_policy'] / rows['small_kept']:9.2f}")
+    print(f"python policy / moved    {rows['large_python_policy'] / rows['large_moved']:9.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+// `ferry replay`: simulates a captured step under the options of a real run, and holds the
+// decisions of both against each other. Every run of the log is one step, and must be the simulated
+// one.
+#include <fmt/core.h>
+
+#include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "cli/context.h"
+#include "formats/decision_log.h"
+#include "formats/error.h"
+#include "formats/layout.h"
+#include "formats/plan_file.h"
+#include "formats/plan_options.h"
+#include "formats/program_file.h"
+#include "scenarios/hardware.h"
+#include "scenarios/programs.h"
+#include "sim/simulation.h"
+
+namespace ferry::cli {
+namespace {
+
+constexpr std::size_t kContext = 3;  // decisions shown before and after
+
+struct Arguments {
+  std::string program;
+  std::filesystem::path log;
+  std::filesystem::path plan;
+  std::string hardware = "rtx4090";  // decisions do not depend on it
+  bool json = false;
+};
+
+// One step of the real run, as the simulator counts: its run is 1.
+struct Run {
+  std::uint64_t number = 1;
+  std::vector<Decision> decisions;
+  std::vector<std::uint64_t> lines;  // in the log
+};
+
+struct Difference {
+  const Run* run = nullptr;
+  std::size_t at = 0;  // the first decision that is not the same
+};
+
+struct Replay {
+  std::vector<Run> runs;
+  std::vector<Decision> simulated;
+  std::vector<sim::PackedTensor> packs;
+  std::optional<Difference> difference;
+};
+
+CoreOptions options_of(const DecisionLog& log, const std::filesystem::path& path) {
+  if (path.empty()) return log.options;
+  const Plan plan = read_plan(path);
+  try {
+    CoreOptions options = to_options(plan).value_or(log.options);
+    if (options.offload.empty()) options.offload = {false};
+    return options;
+  } catch (const std::invalid_argument& error) {
+    throw InputError(path.string(), 0, error.what());
+  }
+}
+
+std::vector<Run> runs_of(const DecisionLog& log) {
+  std::map<std::uint64_t, Run> runs;
+  for (std::size_t i = 0; i < log.decisions.size(); ++i) {
+    Decision decision = log.decisions[i];
+    Run& run = runs[decision.run];
+    run.number = decision.run;
+    decision.run = 1;
+    run.decisions.push_back(decision);
+    run.lines.push_back(log.lines[i]);
+  }
+  if (runs.empty()) runs[1] = {};  // a run that decided nothing
+  std::vector<Run> all;
+  for (auto& [number, run] : runs) all.push_back(std::move(run));
+  return all;
+}
+
+std::optional<Difference> first_difference(const Replay& replay) {
+  for (const Run& run : replay.runs) {
+    const auto [real, simulated] = std::mismatch(run.decisions.begin(), run.decisions.end(),
+                                                 replay.simulated.begin(), replay.simulated.end());
+    if (real != run.decisions.end() || simulated != replay.simulated.end()) {
+      return Difference{&run, static_cast<std::size_t>(real - run.decisions.begin())};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string list(const std::vector<std::int64_t>& values) {
+  std::string text = "[";
+  for (const std::int64_t value : values) {
+    text += (text.size() > 1 ? ", " : "") + std::to_string(value);
+  }
+  return text + "]";
+}
+
+std::string describe(const Replay& replay, const std::vector<Decision>& decisions, std::size_t at) {
+  if (at >= decisions.size()) return "nothing more";
+  const Decision& decision = decisions[at];
+  std::string text = fmt::format("{} of saved tensor {}, {} bytes", name(decision.kind),
+                                 decision.pack, decision.bytes);
+  if (decision.pack < replay.packs.size()) {
+    const sim::PackedTensor& tensor = replay.packs[decision.pack];
+    text += fmt::format(" ({} {} of {})", name(tensor.layout.dtype), list(tensor.layout.shape),
+                        tensor.node);
+  }
+  return text;
+}
+
+std::string to_text(const Arguments& arguments, const Replay& replay) {
+  if (!replay.difference) {
+    return fmt::format("the same: {} {} of {} decisions\n", replay.runs.size(),
+                       replay.runs.size() == 1 ? "run" : "runs", replay.simulated.size());
+  }
+  const auto& [run, at] = *replay.difference;
+  const bool ends = at >= run->decisions.size();
+  std::string text = fmt::format(
+      "different: run {}, decision {}{}\n", run->number, at,
+      ends ? std::string() : fmt::format(" ({}:{})", arguments.log.string(), run->lines[at]));
+  for (std::size_t i = at < kContext ? 0 : at - kContext; i < at; ++i) {
+    text += fmt::format("  both       {}\n", describe(replay, run->decisions, i));
+  }
+  const std::size_t longer = std::max(run->decisions.size(), replay.simulated.size());
+  for (const bool real : {true, false}) {
+    const auto& decisions = real ? run->decisions : replay.simulated;
+    for (std::size_t i = at; i < std::min(at + kContext, longer); ++i) {
+      text += fmt::format("{} {:<9}  {}\n", i == at ? '>' : ' ', real ? "real" : "simulated",
+                          describe(replay, decisions, i));
+      if (i >= decisions.size()) break;
+    }
+  }
+  return text;
+}
+
+nlohmann::ordered_json to_json(const std::vector<Decision>& decisions, std::size_t at) {
+  if (at >= decisions.size()) return nullptr;
+  return {{"decision", name(decisions[at].kind)},
+          {"pack", decisions[at].pack},
+          {"bytes", decisions[at].bytes}};
+}
+
+std::string to_json(const Program& program, const Replay& replay) {
+  nlohmann::ordered_json json = {{"schema", 1},
+                                 {"program", program.name},
+                                 {"same", !replay.difference},
+                                 {"runs", replay.runs.size()},
+                                 {"decisions", replay.simulated.size()},
+                                 {"difference", nullptr}};
+  if (replay.difference) {
+    const auto& [run, at] = *replay.difference;
+    json["difference"] = {{"run", run->number},
+                          {"index", at},
+                          {"line", nullptr},
+                          {"real", to_json(run->decisions, at)},
+                          {"simulated", to_json(replay.simulated, at)}};
+    if (at < run->lines.size()) json["difference"]["line"] = run->lines[at];
+  }
+  return json.dump(2) + "\n";
+}
+
+ExitCode run(const Arguments& arguments) {
+  const Program program = load_program(find_program(arguments.program));
+  const Hardware hardware = find_hardware(arguments.hardware);
+  const DecisionLog log = read_decision_log(arguments.log);
+  Replay replay;
+  sim::SimulationOptions options;
+  options.offload = options_of(log, arguments.plan);
+  options.offload->log = [&](const Decision& decision) { replay.simulated.push_back(decision); };
+  const sim::Simulation simulation = sim::simulate(program, hardware, options);
+  for (const Decision& decision : replay.simulated) {
+    if (decision.run != 1) {
+      throw InputError(arguments.program, 0, "expected a step of one forward, not of several");
+    }
+  }
+  replay.runs = runs_of(log);
+  replay.packs = sim::survey(program, hardware);
+  replay.difference = first_difference(replay);
+  const std::string text = arguments.json ? to_json(program, replay) : to_text(arguments, replay);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  for (const sim::ProgramError& error : simulation.errors) {
+    spdlog::error("{}:{}: {}", program.name, error.line, error.message);
+  }
+  for (const sim::Hazard& hazard : simulation.hazards) {
+    spdlog::error("{}: {}", program.name, sim::to_string(hazard));
+  }
+  if (!simulation.errors.empty() || !simulation.hazards.empty()) return kViolated;
+  return replay.difference ? kDiffers : kOk;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, Context& context) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("replay", "Hold a real run's decisions against the simulated ones");
+  command->group("Plan and simulate");
+  command->add_option("program", arguments->program, "The step: a captured program's file")
+      ->required();
+  command->add_option("--log", arguments->log, "The real run's decision log")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--plan", arguments->plan, "Simulate this plan, not the log's own options")
+      ->type_name("FILE");
+  command->add_option("--hardware", arguments->hardware, "A card: decisions do not depend on it")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "For machines");
+  command->callback([arguments, &context] { context.exit_code = run(*arguments); });
+}
+
+}  // namespace ferry::cli

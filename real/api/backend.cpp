@@ -1,0 +1,49 @@
+#include "real/api/backend.h"
+
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "real/cpu/cpu_device.h"
+
+namespace ferry::real {
+namespace {
+
+constexpr std::size_t kDeviceTypes = static_cast<std::size_t>(c10::COMPILE_TIME_MAX_DEVICE_TYPES);
+std::array<std::atomic<MakeBackend>, kDeviceTypes>& makers() {
+  static std::array<std::atomic<MakeBackend>, kDeviceTypes> makers{};
+  return makers;
+}
+
+std::unique_ptr<Backend> make_cpu(const OffloadOptions& options, CoreOptions core,
+                                  SpanObserver observer) {
+  CpuDeviceOptions device_options;
+  if (!options.disk().empty()) {
+    // Blocks are used again step after step: giving each back to the file system costs more.
+    device_options.disk = DiskOptions{
+        .directory = options.disk(), .bytes_max = options.disk_bytes_max(), .keep_freed = true};
+  }
+  CpuDevice device(std::move(device_options));
+  if (observer) device.set_observer(std::move(observer));
+  return std::make_unique<BackendOf<CpuDevice>>(std::move(device), std::move(core));
+}
+
+}  // namespace
+
+void register_backend(c10::DeviceType type, MakeBackend make) {
+  makers()[static_cast<std::size_t>(type)] = make;
+}
+
+std::unique_ptr<Backend> make_backend(const OffloadOptions& options, CoreOptions core,
+                                      SpanObserver observer) {
+  const c10::DeviceType type = options.device().type();
+  if (type == c10::DeviceType::CPU) return make_cpu(options, std::move(core), std::move(observer));
+  TORCH_CHECK_VALUE(options.disk().empty(), "OffloadOptions::disk is for the CPU; the device is ",
+                    options.device());
+  const MakeBackend make = makers()[static_cast<std::size_t>(type)];
+  TORCH_CHECK(make, "ferry has no offloading for ", options.device(),
+              type == c10::DeviceType::CUDA ? ": link ferry::real_cuda" : "");
+  return make(options, std::move(core), std::move(observer));
+}
+
+}  // namespace ferry::real

@@ -1,0 +1,52 @@
+// An offloader whose device is chosen at run time: what Offload holds.
+//
+// The core is compiled once for each device; here its type is lost. A library for another device
+// registers its maker when it is loaded (real/cuda), so that a program without CUDA links none.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+#include <string>
+
+#include "ferry/offload.h"
+#include "real/autograd/torch_autograd.h"
+#include "real/tensors/span.h"
+#include "shared/offloader.h"
+
+namespace ferry::real {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::shared_ptr<Hooks<at::Tensor>> hooks() const = 0;
+  virtual void exempt(const at::Tensor& tensor) = 0;
+  virtual void begin_run() = 0;
+  virtual OffloadStatistics statistics() const = 0;
+  virtual bool empty() const = 0;
+};
+
+template <Device D>
+class BackendOf final : public Backend {
+ public:
+  BackendOf(D device, CoreOptions options)
+      : offloader_(std::move(device), TorchAutograd(), std::move(options)) {}
+  std::shared_ptr<Hooks<at::Tensor>> hooks() const override { return offloader_.hooks(); }
+  void exempt(const at::Tensor& tensor) override { offloader_.exempt(tensor); }
+  void begin_run() override { offloader_.begin_run(); }
+  OffloadStatistics statistics() const override { return offloader_.statistics(); }
+  bool empty() const override { return offloader_.empty(); }
+
+ private:
+  Offloader<D, TorchAutograd> offloader_;
+};
+
+using MakeBackend = std::unique_ptr<Backend> (*)(const OffloadOptions& options, CoreOptions core,
+                                                 SpanObserver observer);
+
+void register_backend(c10::DeviceType type, MakeBackend make);
+// Throws c10::Error where there is none for the device.
+std::unique_ptr<Backend> make_backend(const OffloadOptions& options, CoreOptions core,
+                                      SpanObserver observer);
+
+}  // namespace ferry::real

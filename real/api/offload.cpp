@@ -1,0 +1,146 @@
+#include "ferry/offload.h"
+
+#include <torch/nn/module.h>
+
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "formats/plan_file.h"
+#include "formats/plan_options.h"
+#include "real/api/backend.h"
+#include "real/api/planned.h"
+#include "real/api/trace.h"
+
+namespace ferry {
+namespace {
+
+using real::TorchAutograd;
+
+CoreOptions core_options(const OffloadOptions& options) {
+  CoreOptions core;
+  core.host_memory = options.pinned() ? HostMemory::kPinned : HostMemory::kPageable;
+  core.copy_streams = options.copy_streams();
+  core.reload_pool = options.reload_pool();
+  core.bytes_min = options.min_bytes();
+  core.window_packs = options.window_tensors();
+  core.window_bytes = options.window();
+  core.prefetch_bytes = options.prefetch();
+  core.hold_bytes = options.hold();
+  core.warn = options.warn();
+  return core;
+}
+
+// The plan's options, and its choices also where it moves nothing.
+CoreOptions planned_options(const Plan& plan, const OffloadOptions& options) {
+  CoreOptions core = to_options(plan).value_or(core_options(options));
+  core.offload.assign(plan.entries.size() + 1, false);  // never empty: empty means all
+  for (const PlanEntry& entry : plan.entries) {
+    core.offload[entry.pack] = entry.decision == PlanChoice::kOffload;
+  }
+  core.warn = options.warn();
+  return core;
+}
+
+}  // namespace
+
+namespace offload_impl {
+
+class State {
+ public:
+  State(const OffloadOptions& options, CoreOptions core, const Plan* plan) {
+    real::SpanObserver observer;
+    if (options.log()) {
+      trace_ = std::make_shared<real::Trace>();
+      core.log = [log = log_](const Decision& decision) {
+        const std::lock_guard lock(log->mutex);
+        log->decisions.push_back(decision);
+      };
+      observer = [trace = trace_](const real::Span& span) { trace->add(span); };
+    }
+    backend_ = real::make_backend(options, std::move(core), std::move(observer));
+    hooks_ = backend_->hooks();
+    if (plan) hooks_ = planned_ = std::make_shared<real::PlannedHooks>(plan->entries, hooks_);
+  }
+
+  real::Backend& backend() { return *backend_; }
+  const std::shared_ptr<Hooks<at::Tensor>>& hooks() const { return hooks_; }
+  const std::shared_ptr<real::Trace>& trace() const { return trace_; }
+
+  void begin_run() {
+    if (planned_) planned_->begin_run();
+    backend_->begin_run();
+  }
+  OffloadLog take_log() {
+    const std::lock_guard lock(log_->mutex);
+    return {std::exchange(log_->decisions, {})};
+  }
+
+ private:
+  struct Log {
+    std::mutex mutex;
+    std::vector<Decision> decisions;
+  };
+  // Shared with callbacks that may outlive this.
+  std::shared_ptr<Log> log_ = std::make_shared<Log>();
+  std::shared_ptr<real::Trace> trace_;
+  std::unique_ptr<real::Backend> backend_;
+  std::shared_ptr<real::PlannedHooks> planned_;
+  std::shared_ptr<Hooks<at::Tensor>> hooks_;
+};
+
+class Frame {
+ public:
+  explicit Frame(State& state) {
+    state.begin_run();
+    if (state.trace()) ops_.emplace(state.trace());
+    hooks_.emplace(TorchAutograd(), state.hooks());
+  }
+  Frame() { none_.emplace(TorchAutograd()); }
+
+ private:
+  std::optional<real::OpTraceScope> ops_;
+  std::optional<HooksGuard<TorchAutograd>> hooks_;
+  std::optional<NoHooksGuard<TorchAutograd>> none_;
+};
+
+}  // namespace offload_impl
+
+Offload::Offload(OffloadOptions options)
+    : state_(std::make_shared<offload_impl::State>(options, core_options(options), nullptr)) {}
+
+Offload::Offload(const Plan& plan, OffloadOptions options)
+    : state_(
+          std::make_shared<offload_impl::State>(options, planned_options(plan, options), &plan)) {}
+
+void Offload::exempt(const torch::nn::Module& module) {
+  for (const torch::Tensor& parameter : module.parameters()) exempt(parameter);
+  for (const torch::Tensor& buffer : module.buffers()) exempt(buffer);
+}
+
+void Offload::exempt(const torch::Tensor& tensor) { state_->backend().exempt(tensor); }
+
+OffloadStatistics Offload::statistics() const { return state_->backend().statistics(); }
+
+bool Offload::empty() const { return state_->backend().empty(); }
+
+OffloadLog Offload::take_log() { return state_->take_log(); }
+
+void Offload::write_trace(const std::filesystem::path& path) const {
+  TORCH_CHECK_VALUE(state_->trace(), "a trace needs OffloadOptions::log");
+  state_->trace()->write(path);
+}
+
+OffloadGuard::OffloadGuard(const Offload& offload)
+    : offload_(offload), frame_(std::make_unique<offload_impl::Frame>(*offload_.state_)) {}
+OffloadGuard::OffloadGuard(OffloadOptions options) : OffloadGuard(Offload(std::move(options))) {}
+OffloadGuard::~OffloadGuard() = default;
+
+NoOffloadGuard::NoOffloadGuard() : frame_(std::make_unique<offload_impl::Frame>()) {}
+NoOffloadGuard::~NoOffloadGuard() = default;
+
+Offload offload_by_plan(const std::filesystem::path& path, OffloadOptions options) {
+  return Offload(read_plan(path), std::move(options));
+}
+
+}  // namespace ferry

@@ -1,0 +1,36 @@
+// A plan at work: each saved tensor of a forward is held against the plan's entry for it, before
+// the core acts on the plan's choice.
+//
+// A saved tensor's key is its ordinal among the packs of one forward. What a backward saves (under
+// create_graph) has no entry, and is kept.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/plan.h"
+#include "real/autograd/torch_autograd.h"
+
+namespace ferry::real {
+
+class PlannedHooks final : public Hooks<at::Tensor> {
+ public:
+  PlannedHooks(std::vector<PlanEntry> entries, std::shared_ptr<Hooks<at::Tensor>> hooks);
+
+  std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) override;
+
+  // A new forward begins. Throws PlanMismatch where the last one saved fewer tensors than planned;
+  // one that saved none (an evaluation) is no forward.
+  void begin_run();
+
+ private:
+  std::vector<PlanEntry> entries_;
+  std::shared_ptr<Hooks<at::Tensor>> hooks_;
+  std::atomic<std::uint64_t> packs_ = 0;
+  std::atomic<bool> failed_ = false;  // the last forward was cut short by our own error
+};
+
+}  // namespace ferry::real

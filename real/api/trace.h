@@ -1,0 +1,55 @@
+// What ran when, for a picture: ops on their threads, copies on their lanes.
+//
+// Ops are seen through LibTorch's RecordFunction on the thread of a scope and on the engine's
+// threads for a backward begun in it. Times are nanoseconds of the host's steady clock: of a CUDA
+// op, of its launch. The file is Chrome's JSON trace format, which ui.perfetto.dev opens.
+#pragma once
+
+#include <ATen/record_function.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "real/tensors/span.h"
+
+namespace ferry::real {
+
+class Trace {
+ public:
+  struct Op {
+    std::string name;
+    std::uint64_t thread = 0;
+    std::int64_t begin_ns = 0;
+    std::int64_t end_ns = 0;
+  };
+
+  void add(const Span& copy);
+  void add(Op op);
+  // Throws std::system_error; nothing is half-written.
+  void write(const std::filesystem::path& path) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Span> copies_;
+  std::vector<Op> ops_;
+};
+
+// While it lives, ops of this thread go to the trace.
+class OpTraceScope {
+ public:
+  explicit OpTraceScope(std::shared_ptr<Trace> trace);
+  OpTraceScope(const OpTraceScope&) = delete;
+  OpTraceScope& operator=(const OpTraceScope&) = delete;
+  ~OpTraceScope();
+
+ private:
+  c10::DebugInfoGuard slot_;
+  at::CallbackHandle callback_;
+};
+
+}  // namespace ferry::real

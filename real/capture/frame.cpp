@@ -1,0 +1,169 @@
+#include "real/capture/frame.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "formats/layout.h"
+
+namespace ferry::real::capture {
+
+TypeId Types::id(const Layout& layout) {
+  const auto [known, fresh] = ids_.try_emplace(Ref{0, layout}, static_cast<TypeId>(types_.size()));
+  if (fresh) types_.push_back(layout);
+  return known->second;
+}
+
+Layout whole(std::int64_t bytes, DType dtype) {
+  const std::int64_t item = itemsize(dtype);
+  return bytes % item == 0 ? contiguous_layout(dtype, {bytes / item})
+                           : contiguous_layout(DType::kU8, {bytes});
+}
+
+bool reaches_end(const Layout& layout, std::int64_t bytes) {
+  return hull(layout).end_bytes == bytes;
+}
+
+Globals::Globals(const Trace& trace, Types& types, std::vector<Global>& globals)
+    : trace_(trace), types_(types), globals_(globals) {
+  std::vector<Slot> given;
+  for (const Given& each : trace.given) {
+    given.push_back(add(each.kind, each.name, each.ref, each.requires_grad));
+  }
+  for (StorageNumber i = 0; i < trace.storages.size(); ++i) {
+    const StorageInfo& info = trace.storages[i];
+    if (info.birth != Birth::kMet || info.in_backward || info.died) continue;
+    const Layout layout = whole(info.bytes, DType::kF32);
+    add(GlobalKind::kInput, "constant." + std::to_string(i), {i, layout}, false);
+  }
+  // A leaf of the step's own has its bytes elsewhere: here are its edge and its gradient.
+  for (std::size_t i = 0; i < trace.leaves.size(); ++i) {
+    if (const auto number = trace.leaves[i].given) {
+      leaves_.push_back(given[*number]);
+      continue;
+    }
+    leaves_.push_back(count());
+    Global& leaf = globals_.emplace_back();
+    leaf.kind = GlobalKind::kInput;
+    leaf.name = "leaf." + std::to_string(i);
+    leaf.type = types_.id(contiguous_layout(DType::kF32, {0}));
+    leaf.requires_grad = true;
+  }
+}
+
+Slot Globals::add(GlobalKind kind, std::string name, const Ref& ref, bool requires_grad) {
+  const Slot slot = count();
+  Global global;
+  global.kind = kind;
+  global.name = std::move(name);
+  global.requires_grad = requires_grad;
+  Layout layout = ref.layout;
+  const std::int64_t bytes = trace_.storages[ref.storage].bytes;
+  const auto [base, first] = bases_.try_emplace(ref.storage, slot);
+  if (first && !reaches_end(layout, bytes)) layout = whole(bytes, layout.dtype);
+  if (!first) {
+    global.alias = base->second;
+    // An alias has its global's dtype; what is seen otherwise, is seen as its bytes.
+    if (layout.dtype != types_.layout(globals_[base->second].type).dtype) {
+      layout = types_.layout(globals_[base->second].type);
+    }
+  }
+  global.type = types_.id(layout);
+  globals_.push_back(std::move(global));
+  slots_.try_emplace({ref.storage, layout}, slot);
+  return slot;
+}
+
+const Slot* Globals::find(const Ref& ref) const {
+  const auto found = slots_.find(ref);
+  return found == slots_.end() ? nullptr : &found->second;
+}
+
+const Slot* Globals::base(StorageNumber storage) const {
+  const auto found = bases_.find(storage);
+  return found == bases_.end() ? nullptr : &found->second;
+}
+
+void Frame::emit(Action action) {
+  flush();
+  statements.push_back({std::move(action), 0});
+}
+
+void Frame::flush() {
+  if (!dying_.empty()) statements.push_back({Free{std::exchange(dying_, {})}, 0});
+}
+
+void Frame::own(const Ref& ref, Slot slot) {
+  slots_.try_emplace(ref, slot);
+  bases_.try_emplace(ref.storage, slot);
+  owned_[ref.storage].emplace_back(ref, slot);
+}
+
+bool Frame::knows(StorageNumber storage) const { return base(storage) != nullptr; }
+
+const Slot* Frame::base(StorageNumber storage) const {
+  const auto here = bases_.find(storage);
+  return here == bases_.end() ? globals_.base(storage) : &here->second;
+}
+
+bool Frame::owns(Slot slot) const {
+  return std::any_of(owned_.begin(), owned_.end(), [slot](const auto& entry) {
+    return std::any_of(entry.second.begin(), entry.second.end(),
+                       [slot](const auto& window) { return window.second == slot; });
+  });
+}
+
+Slot Frame::slot(const Ref& ref) {
+  if (const auto known = slots_.find(ref); known != slots_.end()) return known->second;
+  const auto here = bases_.find(ref.storage);
+  if (here == bases_.end()) {
+    if (const Slot* const global = globals_.find(ref)) return *global;
+  }
+  const Slot of = here != bases_.end() ? here->second : *globals_.base(ref.storage);
+  const Slot made = fresh();
+  emit(View{made, of, types_.id(ref.layout)});
+  own(ref, made);
+  return made;
+}
+
+Slot Frame::output(const Ref& ref, Op& op) {
+  const Slot made = fresh();
+  const std::int64_t bytes = trace_.storages[ref.storage].bytes;
+  const Layout layout =
+      reaches_end(ref.layout, bytes) ? ref.layout : whole(bytes, ref.layout.dtype);
+  op.types.push_back(types_.id(layout));
+  own({ref.storage, layout}, made);
+  return made;
+}
+
+void Frame::op(const OpEvent& event) {
+  Op op;
+  op.name = event.name;
+  op.writes = event.writes;
+  op.flops = event.flops;
+  op.read_bytes = event.read_bytes;
+  op.written_bytes = event.written_bytes;
+  op.measured_ns = event.measured_ns;
+  for (const Ref& ref : event.in) op.in.push_back(slot(ref));
+  for (const Ref& ref : event.out) op.out.push_back(output(ref, op));
+  emit(std::move(op));
+}
+
+void Frame::meet(const Ref& ref) {
+  Op op;
+  op.name = "ferry.given";
+  op.out.push_back(output(ref, op));
+  emit(std::move(op));
+}
+
+void Frame::death(StorageNumber storage) {
+  const auto owned = owned_.find(storage);
+  if (owned == owned_.end()) return;
+  for (const auto& [ref, slot] : owned->second) {
+    dying_.push_back(slot);
+    slots_.erase(ref);
+  }
+  bases_.erase(storage);
+  owned_.erase(owned);
+}
+
+}  // namespace ferry::real::capture

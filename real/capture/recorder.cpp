@@ -1,0 +1,432 @@
+#include "real/capture/recorder.h"
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/library.h>
+
+#include <chrono>
+#include <utility>
+
+#include "ferry/capture.h"
+#include "real/capture/op_call.h"
+#include "real/capture/recorder_scope.h"
+
+namespace ferry::real::capture {
+
+namespace autograd = torch::autograd;
+
+namespace {
+
+constexpr int kNoTask = -1;
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string short_name(const autograd::Node& node) {
+  const std::string name = node.name();
+  constexpr std::string_view kPrefix = "torch::autograd::";
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
+
+}  // namespace
+
+// What autograd holds in place of a saved tensor.
+class Recorder::Packed final : public Saved<at::Tensor> {
+ public:
+  Packed(std::shared_ptr<Recorder> recorder, PackNumber pack, std::shared_ptr<c10::Storage> bytes,
+         const at::Tensor& tensor)
+      : number(pack),
+        storage(std::move(bytes)),
+        layout(TorchTensors::layout(tensor)),
+        version(TorchTensors::version(tensor)),
+        version_at_pack(TorchTensors::read(version)),
+        recorder_(std::move(recorder)) {}
+  Packed(const Packed&) = delete;
+  Packed& operator=(const Packed&) = delete;
+  ~Packed() override { recorder_->dropped(number); }
+  at::Tensor unpack() override { return recorder_->unpack(*this); }
+
+  const PackNumber number;
+  const std::shared_ptr<c10::Storage> storage;
+  const TorchLayout layout;
+  const TorchTensors::Version version;
+  const std::uint64_t version_at_pack;
+
+ private:
+  const std::shared_ptr<Recorder> recorder_;
+};
+
+std::unique_ptr<Saved<at::Tensor>> Recorder::Pair::pack(const at::Tensor& tensor) {
+  return recorder_->pack(tensor);
+}
+
+// Both stay on their node, which owns them; once the recording has ended they do nothing.
+class Recorder::Entering final : public autograd::FunctionPreHook {
+ public:
+  Entering(std::shared_ptr<Recorder> recorder, const autograd::Node& node)
+      : recorder_(std::move(recorder)), node_(&node) {}
+  autograd::variable_list operator()(const autograd::variable_list& gradients) override {
+    recorder_->entering(*node_, gradients);
+    return gradients;
+  }
+
+ private:
+  const std::shared_ptr<Recorder> recorder_;
+  const autograd::Node* const node_;
+};
+
+class Recorder::Leaving final : public autograd::FunctionPostHook {
+ public:
+  Leaving(std::shared_ptr<Recorder> recorder, const autograd::Node& node)
+      : recorder_(std::move(recorder)), node_(&node) {}
+  autograd::variable_list operator()(const autograd::variable_list& results,
+                                     const autograd::variable_list&) override {
+    recorder_->leaving(*node_, results);
+    return results;
+  }
+
+ private:
+  const std::shared_ptr<Recorder> recorder_;
+  const autograd::Node* const node_;
+};
+
+Recorder::Recorder(const std::vector<GivenTensor>& given, bool times)
+    : storages_(trace_.storages),
+      times_(times),
+      start_(static_cast<NodeNumber>(at::sequence_number::peek())) {
+  for (const GivenTensor& each : given) {
+    const auto index = static_cast<std::uint32_t>(trace_.given.size());
+    trace_.given.push_back({each.kind, each.name, ref(each.tensor, Birth::kGiven, each.name),
+                            each.tensor.requires_grad() && each.tensor.is_leaf()});
+    const auto leaf = static_cast<std::uint32_t>(trace_.leaves.size());
+    if (leaves_.emplace(each.tensor.unsafeGetTensorImpl(), leaf).second) {
+      trace_.leaves.push_back({index});
+      leaf_addresses_.emplace_back(each.tensor.getIntrusivePtr());
+    }
+  }
+}
+
+Trace Recorder::finish() {
+  const std::lock_guard lock(mutex_);
+  look_around();
+  recording_ = false;
+  check();
+  return std::move(trace_);
+}
+
+// Ops.
+
+void Recorder::run_op(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                      torch::jit::Stack* stack) {
+  // What the op does inside is its own.
+  const c10::impl::ExcludeDispatchKeyGuard inside(kRecordKey);
+  const c10::DispatchKeySet below =
+      keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kRecordKey);
+  Recorder* const recorder = Scope::active();
+  std::optional<OpEvent> event;
+  if (recorder) event = recorder->before_op(op, *stack);
+  const std::int64_t began_ns = now_ns();
+  op.redispatchBoxed(below, stack);
+  if (!event) return;
+  event->measured_ns = std::max<std::int64_t>(now_ns() - began_ns, 1);
+  recorder->after_op(*std::move(event), op, *stack);
+}
+
+std::optional<OpEvent> Recorder::before_op(const c10::OperatorHandle& op,
+                                           const torch::jit::Stack& stack) {
+  const std::lock_guard lock(mutex_);
+  check();
+  look_around();
+  if (!sink()) return std::nullopt;
+  OpEvent event;
+  event.made = made();
+  event.name = label(op);
+  each_argument(op, stack, [&](const at::Tensor& tensor, bool writes) {
+    if (writes) event.writes.push_back(static_cast<std::uint32_t>(event.in.size()));
+    event.in.push_back(ref(tensor, Birth::kMet, event.name));
+  });
+  return event;
+}
+
+void Recorder::after_op(OpEvent event, const c10::OperatorHandle& op,
+                        const torch::jit::Stack& stack) {
+  const std::lock_guard lock(mutex_);
+  bool on_cpu = true;
+  const std::size_t returns = op.schema().returns().size();
+  for (std::size_t i = stack.size() - returns; i < stack.size(); ++i) {
+    each_tensor(stack[i], [&](const at::Tensor& tensor) {
+      on_cpu = on_cpu && tensor.is_cpu();
+      require_plain(tensor, event.name);
+      if (!storages_.knows(tensor.storage())) {
+        event.out.push_back(ref(tensor, Birth::kOp, event.name));
+      }
+    });
+  }
+  if (event.out.empty() && event.writes.empty()) return;  // a view, or a look at a shape
+  set_costs(event);
+  if (!times_ || !on_cpu) event.measured_ns = 0;
+  sink()->emplace_back(std::move(event));
+}
+
+// Saved tensors.
+
+std::unique_ptr<Saved<at::Tensor>> Recorder::pack(const at::Tensor& tensor) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_) {
+    throw CaptureError("a tensor is saved under the hooks of a capture that has ended");
+  }
+  check();
+  look_around();
+  if (in_backward()) {
+    throw CaptureError(short_name(*autograd::get_current_node()) +
+                       " saves tensors in backward (create_graph, or a recomputation of its own): "
+                       "such a step cannot be captured");
+  }
+  const Ref saved = ref(tensor, Birth::kMet, "a save");
+  const TorchTensors::Version version = TorchTensors::version(tensor);
+  const std::uint64_t counter = TorchTensors::identity(version);
+  if (counters_.try_emplace(saved.storage, counter).first->second != counter) {
+    throw CaptureError(
+        "two tensors are saved that share a storage and not a version counter "
+        "(Tensor::variable_data, unsafe_split): a program cannot say so");
+  }
+  const auto number = static_cast<PackNumber>(trace_.packs.size());
+  trace_.packs.push_back({made() - 1, saved});
+  trace_.events.emplace_back(PackEvent{made(), number});
+  std::shared_ptr<c10::Storage> bytes;
+  if (trace_.storages[saved.storage].birth == Birth::kGiven) {
+    bytes = std::make_shared<c10::Storage>(tensor.storage());
+  } else {
+    std::weak_ptr<c10::Storage>& known =
+        copies_[{saved.storage, counter, TorchTensors::read(version)}];
+    bytes = known.lock();
+    if (!bytes) known = bytes = std::make_shared<c10::Storage>(copied(tensor));
+  }
+  return std::make_unique<Packed>(shared_from_this(), number, std::move(bytes), tensor);
+}
+
+at::Tensor Recorder::unpack(const Packed& packed) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t version = TorchTensors::read(packed.version);
+  if (version != packed.version_at_pack) throw ModifiedInPlace(version, packed.version_at_pack);
+  at::Tensor tensor = TorchTensors::restore(*packed.storage, packed.layout, 0, packed.version);
+  if (!recording_ || !open_body_) return tensor;
+  check();
+  open_body_->saved.emplace(packed.number, ref(tensor, Birth::kCopy, "unpack"));
+  // The node that unpacks is the one that packed. CopySlices wraps a node made before it, and runs
+  // as that one; any other node made later takes what was saved for another.
+  NodeNumber& owner = trace_.packs[packed.number].node;
+  if (open_number_ > owner && trace_.nodes[open_number_].name != "CopySlices") {
+    throw CaptureError(trace_.nodes[open_number_].name +
+                       " unpacks what another node saved: a model that checkpoints by itself "
+                       "cannot be captured");
+  }
+  owner = open_number_;
+  return tensor;
+}
+
+void Recorder::dropped(PackNumber pack) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_ || autograd::get_current_graph_task_id() != kNoTask) return;
+  look_around();
+  trace_.events.emplace_back(DropEvent{pack});
+}
+
+// The graph.
+
+void Recorder::results(const std::vector<c10::IValue>& outputs) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_ || autograd::get_current_graph_task_id() != kNoTask) return;
+  for (const c10::IValue& output : outputs) {
+    each_tensor(output, [&](const at::Tensor& tensor) {
+      // Not tensor.grad_fn(): of a view that was written it makes a node, and in its own time.
+      autograd::Node* const function = autograd::impl::grad_fn_unsafe(tensor);
+      if (!function) return;
+      note(function);
+      if (tensor.has_storage() && storages_.knows(tensor.storage())) {
+        const Output from{number_of(*function), static_cast<std::uint32_t>(tensor.output_nr())};
+        trace_.tensors.insert_or_assign(from, ref(tensor, Birth::kMet, "a result"));
+      }
+    });
+  }
+}
+
+void Recorder::entering(const autograd::Node& node, const autograd::variable_list& gradients) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_) return;
+  check();
+  const int task = autograd::get_current_graph_task_id();
+  if (open_node_) {
+    throw CaptureError(short_name(node) + " runs inside " + short_name(*open_node_) +
+                       ": a backward inside a backward cannot be captured");
+  }
+  if (open_task_ != task) {
+    std::vector<Output> roots;
+    for (std::uint32_t i = 0; i < gradients.size(); ++i) {
+      if (gradients[i].defined()) roots.push_back({number_of(node), i});
+    }
+    begin_backward(std::move(roots), gradients);
+  }
+  look_around();
+  open_node_ = &node;
+  open_number_ = number_of(node);
+  const auto [body, first] = trace_.bodies.try_emplace(open_number_);
+  open_body_ = first ? &body->second : &(ignored_ = Body{});
+  for (const at::Tensor& gradient : gradients)
+    open_body_->arguments.push_back(seen(gradient, node));
+}
+
+void Recorder::leaving(const autograd::Node& node, const autograd::variable_list& results) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_ || open_node_ != &node) return;
+  for (const at::Tensor& result : results) open_body_->results.push_back(seen(result, node));
+  open_node_ = nullptr;
+  open_body_ = nullptr;
+}
+
+std::optional<Ref> Recorder::seen(const at::Tensor& gradient, const autograd::Node& node) {
+  if (!gradient.defined()) return std::nullopt;
+  return ref(gradient, Birth::kMet, short_name(node));
+}
+
+// Where a backward has several roots, this node runs first.
+void Recorder::running(const std::shared_ptr<autograd::Node>& node) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_ || !node || dynamic_cast<const autograd::AccumulateGrad*>(node.get())) return;
+  if (short_name(*node) == "GraphRoot") {
+    std::vector<Output> roots;
+    for (const autograd::Edge& edge : node->next_edges()) {
+      if (!edge.function) continue;
+      note(edge.function.get());
+      const Edge root = edge_of(edge);
+      if (const auto* const output = std::get_if<Output>(&root)) roots.push_back(*output);
+    }
+    begin_backward(std::move(roots), {});
+  } else if (open_node_ != node.get()) {
+    fail_later(short_name(*node) + " runs in backward and was not seen in forward: add an op " +
+               "of LibTorch's behind a custom function");
+  }
+}
+
+void Recorder::begin_backward(std::vector<Output> roots, const autograd::variable_list& gradients) {
+  open_task_.reset();
+  look_around();  // what has died by now, died before it
+  if (c10::GradMode::is_enabled()) {
+    throw CaptureError("a backward that makes a graph (create_graph) cannot be captured");
+  }
+  const auto* const wanted = autograd::get_current_graph_task_exec_info();
+  if (wanted && !wanted->empty()) {
+    throw CaptureError("a backward for given inputs (torch::autograd::grad) cannot be captured");
+  }
+  for (const at::Tensor& gradient : gradients) {
+    if (gradient.defined()) forget_maker(gradient);
+  }
+  trace_.events.emplace_back(
+      BackwardEvent{made(), std::move(roots), autograd::get_current_graph_task_keep_graph()});
+  open_task_ = autograd::get_current_graph_task_id();
+  ++backwards_;
+}
+
+// The gradient of the root is the engine's to make: the op that made it here is none of the step's.
+void Recorder::forget_maker(const at::Tensor& gradient) {
+  if (!gradient.has_storage() || !storages_.knows(gradient.storage())) return;
+  const StorageNumber made = ref(gradient, Birth::kMet, "a gradient").storage;
+  auto& events = trace_.events;
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    const auto* const op = std::get_if<OpEvent>(&*event);
+    if (!op) continue;
+    for (const Ref& in : op->in) {
+      if (in.storage == made) return;  // it has another use
+    }
+    if (op->out.size() == 1 && op->out[0].storage == made) {
+      events.erase(std::next(event).base());
+      return;
+    }
+  }
+}
+
+// Takes down the graph from here backward: every node once.
+void Recorder::note(autograd::Node* function) {
+  std::vector<autograd::Node*> open{function};
+  while (!open.empty()) {
+    autograd::Node* const node = open.back();
+    open.pop_back();
+    if (dynamic_cast<const autograd::AccumulateGrad*>(node)) continue;
+    const NodeNumber number = number_of(*node);
+    if (number < 0) {
+      fail_later("the graph of the step leads to " + short_name(*node) +
+                 ", which was made before it: give the step detached inputs");
+      continue;
+    }
+    const auto [info, fresh] = trace_.nodes.try_emplace(number);
+    if (!fresh) continue;
+    info->second.name = short_name(*node);
+    node->add_pre_hook(std::make_unique<Entering>(shared_from_this(), *node));
+    node->add_post_hook(std::make_unique<Leaving>(shared_from_this(), *node));
+    for (const autograd::Edge& edge : node->next_edges()) {
+      info->second.edges.push_back(edge_of(edge));
+      if (edge.function) open.push_back(edge.function.get());
+    }
+  }
+}
+
+Edge Recorder::edge_of(const autograd::Edge& edge) {
+  if (!edge.function) return {};
+  const auto* const leaf = dynamic_cast<const autograd::AccumulateGrad*>(edge.function.get());
+  if (!leaf) return Output{number_of(*edge.function), edge.input_nr};
+  const auto number = static_cast<std::uint32_t>(trace_.leaves.size());
+  const auto [known, fresh] = leaves_.emplace(leaf->variable.unsafeGetTensorImpl(), number);
+  if (fresh) {
+    trace_.leaves.push_back({});
+    leaf_addresses_.emplace_back(leaf->variable.getIntrusivePtr());
+  }
+  return Leaf{known->second};
+}
+
+NodeNumber Recorder::number_of(const autograd::Node& node) const {
+  return static_cast<NodeNumber>(node.sequence_nr()) - start_;
+}
+
+NodeNumber Recorder::made() const {
+  return static_cast<NodeNumber>(at::sequence_number::peek()) - start_;
+}
+
+// What time brings.
+
+std::vector<Event>* Recorder::sink() {
+  if (!recording_) return nullptr;
+  if (!in_backward()) return &trace_.events;
+  return open_body_ ? &open_body_->events : nullptr;
+}
+
+void Recorder::look_around() {
+  if (!recording_) return;
+  if (in_backward() && autograd::get_current_graph_task_id() == kNoTask) open_task_.reset();
+  for (const StorageNumber dead : storages_.died()) {
+    StorageInfo& info = trace_.storages[dead];
+    info.died = true;
+    if (in_backward()) info.died_in = backwards_ - 1;
+    counters_.erase(dead);
+    if (std::vector<Event>* const to = sink()) to->emplace_back(DeathEvent{dead});
+  }
+}
+
+Ref Recorder::ref(const at::Tensor& tensor, Birth birth, const std::string& who) {
+  require_plain(tensor, who);
+  return {storages_.number(tensor.storage(), birth, in_backward()), layout_of(tensor)};
+}
+
+void Recorder::fail_later(const std::string& message) {
+  if (failure_.empty()) failure_ = message;
+}
+
+void Recorder::check() const {
+  if (!failure_.empty()) throw CaptureError(failure_);
+}
+
+}  // namespace ferry::real::capture

@@ -1,0 +1,117 @@
+// Watches one step and fills a Trace.
+//
+//   ops           a boxed fallback on a dispatch key that nothing uses (DispatchKey::Fake), just
+//                 below autograd, included for the thread while a scope lives
+//   saved tensors a pair of hooks whose pack keeps a copy of the storage and drops the original, so
+//                 that storages die when they would if everything moved away
+//   the graph     RecordFunction: behind the results of each op
+//   backward      a hook before and one after each node of it
+//
+// It changes nothing of what the step computes: no node is made, no gradient function of a view is
+// asked for (that would make a node), no tensor is kept.
+//
+// Copies are shared by the saves of one storage in one version, and what is unpacked shares them,
+// as it would share the original. Parameters, buffers and inputs live on anyway: they are saved as
+// they are. The entry points may be called on an engine's thread; one runs at a time.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "real/capture/storages.h"
+#include "real/capture/trace.h"
+#include "real/tensors/torch_tensors.h"
+#include "shared/hooks.h"
+
+namespace ferry::real::capture {
+
+struct GivenTensor {
+  GlobalKind kind = GlobalKind::kInput;
+  std::string name;
+  at::Tensor tensor;
+};
+
+class Recorder : public std::enable_shared_from_this<Recorder> {
+ public:
+  Recorder(const std::vector<GivenTensor>& given, bool times);
+
+  // While it lives, the calling thread's step is recorded. One at a time in a process.
+  class Scope;
+
+  // Ends the recording. Throws CaptureError where something could not be recorded that had no way
+  // to say so at once.
+  Trace finish();
+
+  class Pair;
+
+ private:
+  class Packed;
+  class Entering;
+  class Leaving;
+  struct Observer;
+  // A storage in one version: (storage, version counter, version).
+  using CopyKey = std::tuple<StorageNumber, std::uint64_t, std::uint64_t>;
+
+  static void run_op(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                     torch::jit::Stack* stack);
+  std::optional<OpEvent> before_op(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+  void after_op(OpEvent event, const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+
+  std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor);
+  at::Tensor unpack(const Packed& packed);
+  void dropped(PackNumber pack);
+
+  void results(const std::vector<c10::IValue>& outputs);
+  void running(const std::shared_ptr<torch::autograd::Node>& node);
+  void entering(const torch::autograd::Node& node, const torch::autograd::variable_list& gradients);
+  void leaving(const torch::autograd::Node& node, const torch::autograd::variable_list& results);
+
+  // Where events go now; null: nowhere.
+  std::vector<Event>* sink();
+  bool in_backward() const { return open_task_.has_value(); }
+  void look_around();  // notices that a backward is over, and who has died
+  std::optional<Ref> seen(const at::Tensor& gradient, const torch::autograd::Node& node);
+  void begin_backward(std::vector<Output> roots, const torch::autograd::variable_list& gradients);
+  void forget_maker(const at::Tensor& tensor);
+  void note(torch::autograd::Node* function);
+  Edge edge_of(const torch::autograd::Edge& edge);
+  NodeNumber number_of(const torch::autograd::Node& node) const;
+  NodeNumber made() const;
+  Ref ref(const at::Tensor& tensor, Birth birth, const std::string& who);
+  c10::Storage copy_of(const at::Tensor& tensor, const CopyKey& key);
+  void fail_later(const std::string& message);
+  void check() const;  // throws what fail_later was told
+
+  std::recursive_mutex mutex_;
+  Trace trace_;
+  Storages storages_;
+  bool times_;
+  bool recording_ = true;
+  NodeNumber start_;
+  std::string failure_;
+
+  std::unordered_map<const c10::TensorImpl*, std::uint32_t> leaves_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> leaf_addresses_;  // not to be given anew
+  std::map<CopyKey, std::weak_ptr<c10::Storage>> copies_;
+  std::map<StorageNumber, std::uint64_t> counters_;  // version counters of saved storages
+
+  std::optional<int> open_task_;  // LibTorch's number of the backward under way
+  std::uint32_t backwards_ = 0;
+  const torch::autograd::Node* open_node_ = nullptr;
+  NodeNumber open_number_ = 0;
+  Body* open_body_ = nullptr;  // none where the node's run is not recorded
+  Body ignored_;               // a node's further runs
+};
+
+}  // namespace ferry::real::capture

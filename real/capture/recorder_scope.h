@@ -1,0 +1,49 @@
+// The scope in which a step is recorded: switches on what Recorder watches with, for this thread
+// and the engine's threads in a backward begun here.
+#pragma once
+
+#include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <memory>
+#include <optional>
+
+#include "real/autograd/torch_autograd.h"
+#include "real/capture/recorder.h"
+
+namespace ferry::real::capture {
+
+// Unused in LibTorch ("out-of-core key"), below autograd and above all that computes.
+inline constexpr c10::DispatchKey kRecordKey = c10::DispatchKey::Fake;
+
+class Recorder::Pair final : public Hooks<at::Tensor> {
+ public:
+  explicit Pair(std::shared_ptr<Recorder> recorder) : recorder_(std::move(recorder)) {}
+  std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) override;
+
+ private:
+  std::shared_ptr<Recorder> recorder_;
+};
+
+class Recorder::Scope {
+ public:
+  // Throws CaptureError where another one lives.
+  explicit Scope(std::shared_ptr<Recorder> recorder);
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  ~Scope();
+
+  static Recorder* active();
+
+ private:
+  std::shared_ptr<Recorder> recorder_;
+  c10::impl::IncludeDispatchKeyGuard key_;
+  HooksGuard<TorchAutograd> hooks_;
+  at::CallbackHandle results_ = 0;
+  at::CallbackHandle nodes_ = 0;
+};
+
+// The storage of the tensor, copied, unseen by whatever records.
+c10::Storage copied(const at::Tensor& tensor);
+
+}  // namespace ferry::real::capture

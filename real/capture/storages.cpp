@@ -1,0 +1,92 @@
+#include "real/capture/storages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ferry/capture.h"
+#include "real/tensors/dtype.h"
+#include "real/tensors/torch_tensors.h"
+
+namespace ferry::real::capture {
+namespace {
+
+// Dtypes without a name in the file take one of their size.
+std::optional<DType> program_dtype(c10::ScalarType type) {
+  switch (type) {
+    case c10::ScalarType::ComplexFloat:
+      return DType::kF64;
+    case c10::ScalarType::ComplexHalf:
+      return DType::kF32;
+    case c10::ScalarType::UInt64:
+      return DType::kI64;
+    case c10::ScalarType::UInt32:
+      return DType::kI32;
+    case c10::ScalarType::UInt16:
+      return DType::kI16;
+    default:
+      return to_dtype(type);
+  }
+}
+
+}  // namespace
+
+bool Storages::knows(const c10::Storage& storage) const {
+  const auto found = numbers_.find(storage.unsafeGetStorageImpl());
+  return found != numbers_.end() &&
+         infos_[found->second].bytes == static_cast<std::int64_t>(storage.nbytes());
+}
+
+StorageNumber Storages::number(const c10::Storage& storage, Birth birth, bool in_backward) {
+  c10::StorageImpl* const impl = storage.unsafeGetStorageImpl();
+  const auto found = numbers_.find(impl);
+  if (found != numbers_.end()) {
+    if (knows(storage)) return found->second;
+    resized_.push_back(found->second);
+    live_.erase(found->second);
+    numbers_.erase(found);
+  }
+  const auto number = static_cast<StorageNumber>(infos_.size());
+  infos_.push_back({.bytes = static_cast<std::int64_t>(storage.nbytes()),
+                    .birth = birth,
+                    .in_backward = in_backward,
+                    .died = false,
+                    .died_in = {}});
+  numbers_.emplace(impl, number);
+  live_.emplace(number, Live{impl, storage.getWeakStorageImpl()});
+  return number;
+}
+
+std::vector<StorageNumber> Storages::died() {
+  std::vector<StorageNumber> dead = std::exchange(resized_, {});
+  for (auto each = live_.begin(); each != live_.end();) {
+    if (!each->second.weak.expired()) {
+      ++each;
+      continue;
+    }
+    dead.push_back(each->first);
+    numbers_.erase(each->second.impl);
+    each = live_.erase(each);
+  }
+  std::sort(dead.begin(), dead.end());
+  return dead;
+}
+
+void require_plain(const at::Tensor& tensor, const std::string& who) {
+  if (!TorchTensors::plain(tensor)) {
+    throw CaptureError(who + " works on a tensor that is no plain window on a storage (" +
+                       tensor.toString() + "): it cannot be captured");
+  }
+  if (!program_dtype(tensor.scalar_type())) {
+    throw CaptureError(who + " works on a tensor of dtype " + c10::toString(tensor.scalar_type()) +
+                       ", which has no name in a program");
+  }
+}
+
+Layout layout_of(const at::Tensor& tensor) {
+  return {.dtype = *program_dtype(tensor.scalar_type()),
+          .shape = tensor.sizes().vec(),
+          .strides = tensor.strides().vec(),
+          .offset = tensor.storage_offset()};
+}
+
+}  // namespace ferry::real::capture

@@ -1,0 +1,139 @@
+// What happened in one step, as a list of events; lower.h makes a program of it.
+//
+// A tensor is seen as a Ref: a storage's number and a window on it. Storages are numbered as they
+// come, so nothing here depends on an address; no tensor is kept alive, so that a storage dies when
+// the program drops it, and that is an event, too.
+//
+// Two things tell which node an event belongs to. In forward LibTorch counts nodes (the sequence
+// number): the node under construction when something is packed is the last one counted, and a node
+// was made before an event if its number is below the event's count. In backward a node is open
+// from its entry until its post hook; what runs between nodes (sums of gradients, AccumulateGrad)
+// is not recorded: whoever interprets the program does it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "formats/program.h"
+
+namespace ferry::real::capture {
+
+using StorageNumber = std::uint32_t;
+using PackNumber = std::uint32_t;
+using NodeNumber = std::int64_t;  // counted from the start of the capture
+
+struct Ref {
+  StorageNumber storage = 0;
+  Layout layout;
+  bool operator==(const Ref&) const = default;
+  bool operator<(const Ref& other) const {
+    const auto key = [](const Ref& ref) {
+      return std::tie(ref.storage, ref.layout.dtype, ref.layout.offset, ref.layout.shape,
+                      ref.layout.strides);
+    };
+    return key(*this) < key(other);
+  }
+};
+
+// Where a gradient flows: an output of a node, a leaf, or nowhere.
+struct Output {
+  NodeNumber node = 0;
+  std::uint32_t number = 0;
+  auto operator<=>(const Output&) const = default;
+};
+struct Leaf {
+  std::uint32_t number = 0;  // an index into Trace::leaves
+};
+using Edge = std::variant<std::monostate, Leaf, Output>;
+
+struct OpEvent {
+  NodeNumber made = 0;  // nodes made before it
+  std::string name;
+  std::vector<Ref> in;
+  std::vector<Ref> out;  // storages that are new
+  std::vector<std::uint32_t> writes;
+  std::int64_t flops = 0;
+  std::int64_t read_bytes = 0;
+  std::int64_t written_bytes = 0;
+  std::int64_t measured_ns = 0;
+};
+struct PackEvent {
+  NodeNumber made = 0;
+  PackNumber pack = 0;
+};
+struct DeathEvent {
+  StorageNumber storage = 0;
+};
+struct DropEvent {  // a save died outside a backward: its node did
+  PackNumber pack = 0;
+};
+struct BackwardEvent {
+  NodeNumber made = 0;
+  std::vector<Output> roots;
+  bool retain_graph = false;
+};
+using Event = std::variant<OpEvent, PackEvent, DeathEvent, DropEvent, BackwardEvent>;
+
+// How a storage came to be known.
+enum class Birth : std::uint8_t {
+  kGiven,  // a parameter, a buffer or an input
+  kOp,     // an op made it
+  kMet,    // an op was handed it, and nobody made it
+  kCopy,   // it came out of unpack
+};
+
+struct StorageInfo {
+  std::int64_t bytes = 0;
+  Birth birth = Birth::kGiven;
+  bool in_backward = false;  // first seen there
+  bool died = false;
+  std::optional<std::uint32_t> died_in;  // the backward, where it was in one
+};
+
+struct NodeInfo {
+  std::string name;
+  std::vector<Edge> edges;
+};
+
+struct PackInfo {
+  NodeNumber node = 0;
+  Ref ref;
+};
+
+// A node's first run in backward.
+struct Body {
+  std::vector<std::optional<Ref>> arguments;
+  std::map<PackNumber, Ref> saved;  // what unpacking it gave
+  std::vector<std::optional<Ref>> results;
+  std::vector<Event> events;  // ops and deaths
+};
+
+struct Given {
+  GlobalKind kind = GlobalKind::kInput;
+  std::string name;
+  Ref ref;
+  bool requires_grad = false;
+};
+
+struct LeafInfo {
+  std::optional<std::uint32_t> given;  // an index into Trace::given; none: made in the step
+};
+
+struct Trace {
+  std::vector<Given> given;
+  std::vector<StorageInfo> storages;
+  std::vector<Event> events;  // outside backwards
+  std::vector<PackInfo> packs;
+  std::map<NodeNumber, NodeInfo> nodes;
+  std::map<NodeNumber, Body> bodies;
+  std::map<Output, Ref> tensors;  // what a node's outputs were, where it was seen
+  std::vector<LeafInfo> leaves;
+};
+
+}  // namespace ferry::real::capture

@@ -1,0 +1,246 @@
+#include "real/cpu/blocks.h"
+
+#include <c10/core/CPUAllocator.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace ferry::real {
+
+namespace {
+
+constexpr std::int64_t kRound = 512;
+
+std::unique_ptr<void, c10::DeleterFnPtr>& context_of(c10::StorageImpl& storage) {
+  // The member itself: move_context() casts, and moves nothing. Its data stay where they are, for
+  // whoever reads them now.
+  auto&& context = storage._mutable_data_ptr_no_checks().move_context();
+  return context;
+}
+
+}  // namespace
+
+Blocks::Blocks(Workers& workers, CpuStream janitor, std::int64_t cache_bytes_max)
+    : workers_(workers), janitor_(janitor), cache_bytes_max_(cache_bytes_max) {}
+
+// --- Pools
+
+at::DataPtr Blocks::allocate(std::int64_t bytes, const CpuStream& stream, Keep device) {
+  const std::int64_t size = (bytes + kRound - 1) / kRound * kRound;
+  const Key key{stream.index, size};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = buckets_.find(key);
+    if (found != buckets_.end() && !found->second.idle.empty()) {
+      found->second.idle.back().device = std::move(device);
+      cached_bytes_ -= size;
+      return hand_out(found->second, found->second.idle);
+    }
+  }
+  std::list<Block> fresh(1);
+  Block& block = fresh.front();
+  block.blocks = this;
+  block.device = std::move(device);
+  block.stream = stream;
+  block.size = size;
+  block.memory = c10::GetCPUAllocator()->allocate(static_cast<std::size_t>(size));
+  block.self = fresh.begin();
+  const std::lock_guard lock(mutex_);
+  return hand_out(buckets_[key], fresh);
+}
+
+// The last one of `from`.
+at::DataPtr Blocks::hand_out(Bucket& bucket, std::list<Block>& from) {
+  Block& block = from.back();
+  out_.splice(out_.end(), from, block.self);
+  ++bucket.out;
+  in_use_bytes_ += block.size;
+  return {block.memory.get(), &block, &Blocks::return_block, block.memory.device()};
+}
+
+void Blocks::return_block(void* context) {
+  Block& block = *static_cast<Block*>(context);
+  Blocks& blocks = *block.blocks;
+  const Keep device = std::move(block.device);  // goes last: it may be all that holds `blocks`
+  {
+    const std::lock_guard lock(blocks.mutex_);
+    block.returned = blocks.workers_.latest(block.stream);
+    block.returned_at = ++blocks.returns_;
+    Bucket& bucket = blocks.buckets_.at({block.stream.index, block.size});
+    --bucket.out;
+    bucket.idle.splice(bucket.idle.end(), blocks.out_, block.self);
+    blocks.in_use_bytes_ -= block.size;
+    blocks.cached_bytes_ += block.size;
+  }
+  blocks.take_surplus(blocks.cache_bytes_max_);
+}
+
+// The blocks returned first among those that their stream is done with.
+std::list<Blocks::Block> Blocks::take_surplus(std::int64_t bytes_max) noexcept {
+  std::list<Block> surplus;
+  const std::lock_guard lock(mutex_);
+  while (cached_bytes_ > bytes_max) {
+    auto oldest = buckets_.end();
+    for (auto at = buckets_.begin(); at != buckets_.end(); ++at) {
+      const std::list<Block>& idle = at->second.idle;
+      if (idle.empty() || !workers_.done(idle.front().returned)) continue;
+      if (oldest == buckets_.end() ||
+          idle.front().returned_at < oldest->second.idle.front().returned_at) {
+        oldest = at;
+      }
+    }
+    if (oldest == buckets_.end()) break;
+    Bucket& bucket = oldest->second;
+    cached_bytes_ -= bucket.idle.front().size;
+    surplus.splice(surplus.end(), bucket.idle, bucket.idle.begin());
+    if (bucket.idle.empty() && bucket.out == 0) buckets_.erase(oldest);
+  }
+  return surplus;
+}
+
+// --- Uses
+
+std::mutex& Blocks::deleters() {
+  static std::mutex* const mutex = new std::mutex;  // storages may be dropped after main()
+  return *mutex;
+}
+
+void Blocks::record_use(c10::StorageImpl& storage, const CpuStream& stream, Keep device) {
+  const CpuEvent user = workers_.latest(stream);  // throws where the stream is another device's
+  const std::lock_guard deleters_lock(deleters());
+  auto& context = context_of(storage);
+  auto* use = static_cast<Use*>(context.get());
+  // Another device's is wrapped like anybody's.
+  if (context.get_deleter() != &Blocks::drop_used || use->blocks != this) {
+    std::list<Use> fresh(1);
+    use = &fresh.front();
+    use->blocks = this;
+    use->device = std::move(device);
+    use->self = fresh.begin();
+    use->users.push_back(user);
+    use->original = std::move(context);
+    context = Original(use, &Blocks::drop_used);
+    const std::lock_guard lock(mutex_);
+    used_.splice(used_.end(), fresh);
+    return;
+  }
+  const auto same = [&](const CpuEvent& known) { return known.stream == stream; };
+  if (std::none_of(use->users.begin(), use->users.end(), same)) use->users.push_back(user);
+}
+
+void Blocks::drop_used(void* context) {
+  Use& use = *static_cast<Use*>(context);
+  Blocks& blocks = *use.blocks;
+  const Keep device = std::move(use.device);  // goes last: it may be all that holds `blocks`
+  Keep of_block;
+  bool done = true;
+  std::list<Use> now;
+  {
+    const std::lock_guard lock(blocks.mutex_);
+    for (CpuEvent& user : use.users) {
+      user = blocks.workers_.latest(user.stream);
+      done = done && blocks.workers_.done(user);
+    }
+    // What is deferred does not hold its own device: else neither would ever go.
+    if (!done && use.original.get_deleter() == &Blocks::return_block) {
+      Block& block = *static_cast<Block*>(use.original.get());
+      if (block.blocks == &blocks) of_block = std::move(block.device);
+    }
+    std::list<Use>& to = done ? now : blocks.deferred_;
+    to.splice(to.end(), blocks.used_, use.self);
+  }
+  // Where nothing is left to wait for, the storage goes as it would have gone without us: here.
+}
+
+std::optional<CpuStream> Blocks::owner(const c10::StorageImpl& storage) const {
+  const std::lock_guard lock(deleters());
+  const at::DataPtr& pointer = storage.data_ptr();
+  const void* context = pointer.get_context();
+  c10::DeleterFnPtr deleter = pointer.get_deleter();
+  while (deleter == &Blocks::drop_used) {
+    const Use& use = *static_cast<const Use*>(context);
+    context = use.original.get();
+    deleter = use.original.get_deleter();
+  }
+  if (deleter != &Blocks::return_block) return std::nullopt;
+  const Block& block = *static_cast<const Block*>(context);
+  return block.blocks == this ? std::optional(block.stream) : std::nullopt;
+}
+
+bool Blocks::harmless(const Original& original) const {
+  const c10::DeleterFnPtr deleter = original.get_deleter();
+  return !original || deleter == &Blocks::return_block ||
+         deleter == c10::GetDefaultCPUAllocator()->raw_deleter();
+}
+
+std::list<Blocks::Use> Blocks::take_done() noexcept {
+  std::list<Use> done;
+  const std::lock_guard lock(mutex_);
+  for (auto at = deferred_.begin(); at != deferred_.end();) {
+    const auto next = std::next(at);
+    const bool ended = std::all_of(at->users.begin(), at->users.end(),
+                                   [&](const CpuEvent& user) { return workers_.done(user); });
+    if (ended) done.splice(done.end(), deferred_, at);
+    at = next;
+  }
+  return done;
+}
+
+void Blocks::dispose(std::list<Use>&& uses) noexcept {
+  while (!uses.empty()) {
+    std::list<Use> one;
+    one.splice(one.end(), uses, uses.begin());
+    Original& original = one.front().original;
+    if (harmless(original)) continue;
+    std::shared_ptr<Original> shared;
+    try {
+      shared = std::make_shared<Original>(std::move(original));
+      workers_.give(janitor_, {[shared] { shared->reset(); }});
+    } catch (...) {
+      // No memory or no thread for it: it stays deferred, to be tried again.
+      if (shared) original = std::move(*shared);
+      const std::lock_guard lock(mutex_);
+      deferred_.splice(deferred_.end(), one);
+      deferred_.splice(deferred_.end(), uses);
+    }
+  }
+}
+
+void Blocks::collect() noexcept {
+  const std::lock_guard collecting(collecting_);
+  dispose(take_done());
+  take_surplus(cache_bytes_max_);
+}
+
+bool Blocks::relieve() {
+  std::vector<CpuEvent> events;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Use& use : deferred_)
+      events.insert(events.end(), use.users.begin(), use.users.end());
+    for (const auto& [key, bucket] : buckets_) {
+      for (const Block& block : bucket.idle) events.push_back(block.returned);
+    }
+  }
+  for (const CpuEvent& event : events) workers_.await(event);
+  const std::lock_guard collecting(collecting_);  // what another has begun to free is free now
+  dispose(take_done());
+  return !take_surplus(0).empty() || !events.empty();
+}
+
+std::int64_t Blocks::in_use_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return in_use_bytes_;
+}
+
+std::int64_t Blocks::cached_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return cached_bytes_;
+}
+
+std::int64_t Blocks::deferred() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::int64_t>(deferred_.size());
+}
+
+}  // namespace ferry::real

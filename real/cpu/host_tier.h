@@ -1,0 +1,121 @@
+// Where offloaded bytes lie: the host's memory, or slots of a file (real/disk/disk_store.h).
+//
+// Memory comes in exact sizes, rounded up to 4096 bytes (to 512 below that), and is kept for the
+// next buffer of the size up to a bound: fresh pages cost more than the copy into them. What is
+// returned waits, gated, until its events are done. Where the limit would be passed, what is cached
+// goes back first, and then the caller waits for what is gated: else it would be a matter of timing
+// whether a buffer fits.
+//
+// A buffer whose copy failed remembers why, and whoever reads it is told: whatever became of the
+// event, a failed copy is never read as bytes.
+//
+// Thread-safe. Not modelled: page-locked memory, NUMA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "real/cpu/stream.h"
+#include "real/disk/disk_store.h"
+#include "shared/device.h"
+
+namespace ferry::real {
+
+class Workers;
+
+// The limit of the host tier is reached, or the machine gives no more.
+class HostFull : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct HostTierOptions {
+  std::int64_t bytes_max = kUnlimited;  // of memory, in use and cached
+  std::int64_t cache_bytes_max = 0;
+  std::optional<DiskOptions> disk = {};
+  std::shared_ptr<DiskIo> disk_io = nullptr;
+};
+
+// One buffer of the tier's.
+struct HostBlock {
+  struct Free {
+    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  };
+  using Memory = std::unique_ptr<std::byte, Free>;
+
+  std::int64_t bytes = 0;  // as asked
+  std::int64_t size = 0;   // of the memory
+  Memory memory;
+  DiskSlot slot;
+  std::exception_ptr error;     // of the copy that was to fill it
+  std::vector<CpuEvent> gates;  // given out again when these are done
+  std::list<HostBlock>::iterator self;
+};
+
+class HostTier {
+ public:
+  // Throws DiskError where the disk's directory does not serve.
+  HostTier(Workers& workers, HostTierOptions options);
+
+  // Throws HostFull, or DiskFull where the tier is a file, and then changes nothing.
+  HostBlock* allocate(std::int64_t bytes);
+  // The block goes back when `gates` are done. Blocks the caller where there is no memory to
+  // remember them.
+  void release(HostBlock* block, std::span<const CpuEvent> gates) noexcept;
+  // Takes back what is gated and done.
+  void collect() noexcept;
+
+  // The copies; blocking. `read` throws what went wrong with the write.
+  void write(HostBlock& block, const void* from);
+  void read(const HostBlock& block, void* to);
+  void spoil(HostBlock& block, const std::exception_ptr& error) noexcept;
+
+  HostUsage usage() const;
+  std::int64_t in_use_bytes() const;  // what is gated included
+  std::int64_t cached_bytes() const;
+  const DiskStore* disk() const { return disk_.get(); }
+
+ private:
+  using Blocks = std::list<HostBlock>;
+
+  std::optional<Blocks> find_cached(std::int64_t size);
+  HostBlock* adopt(Blocks&& adopted);
+  Blocks fresh_memory(std::int64_t bytes, std::int64_t size);
+  Blocks fresh_slot(std::int64_t bytes);
+  HostBlock::Memory memory(std::int64_t size);
+  bool make_room(std::int64_t size);
+  void trim(std::int64_t cached_bytes_max) noexcept;
+  bool wait_for_gated(std::uint64_t seen);
+  Blocks take_done() noexcept;
+  void retire(Blocks&& returned) noexcept;
+  std::uint64_t retired() const;
+  std::int64_t memory_limit() const;
+  void count_in_use(std::int64_t bytes) noexcept;
+
+  Workers& workers_;
+  const HostTierOptions options_;
+  const std::int64_t memory_bytes_;  // of the machine
+  std::unique_ptr<DiskStore> disk_;
+
+  // One collects at a time: who then finds nothing to collect knows that nothing is on its way.
+  std::mutex collecting_;
+  mutable std::mutex mutex_;  // taken after it
+  Blocks in_use_;
+  Blocks gated_;
+  Blocks cached_;
+  std::int64_t in_use_bytes_ = 0;
+  std::int64_t cached_bytes_ = 0;
+  std::uint64_t retired_ = 0;  // blocks that came back
+};
+
+}  // namespace ferry::real

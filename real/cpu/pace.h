@@ -1,0 +1,72 @@
+// How the tasks of worker streams are timed: an interface for tests.
+//
+// Without a pace a worker runs what it is given as soon as it can. A pace bends that, within what
+// the contracts of streams and events allow: it may hold a task until somebody waits for it, or
+// have it run before the giver goes on. With one host thread and no task left to the threads' own
+// timing, the whole schedule is the pace's: a missing wait shows as wrong bytes, every time.
+//
+// Somebody waits for a task when the host waits for an event that holds it, when a task that is
+// waited for is ordered after it, when the device is finished or destroyed, or when memory is short
+// and the pool waits for it.
+#pragma once
+
+#include <cstdint>
+
+namespace ferry::real {
+
+enum class Timing : std::uint8_t {
+  kFree,      // when its worker gets to it
+  kOnDemand,  // not before somebody waits for it, or for a later one of its stream
+  kAtOnce,    // it and all before it have run when the giver goes on
+};
+
+class Pace {
+ public:
+  virtual ~Pace() = default;
+  // Asked once a task, when it is given. `stream`: workers by their making, 0 and 1 being the lanes
+  // to the host and back, and 3 the first of CpuDevice::new_stream; `ordinal`: from 1 on. Called
+  // under the device's lock: must not call it.
+  virtual Timing timing(std::int32_t stream, std::uint64_t ordinal) noexcept = 0;
+};
+
+// Everything as late as can be.
+class LazyPace final : public Pace {
+ public:
+  Timing timing(std::int32_t, std::uint64_t) noexcept override { return Timing::kOnDemand; }
+};
+
+// Everything as early as can be.
+class EagerPace final : public Pace {
+ public:
+  Timing timing(std::int32_t, std::uint64_t) noexcept override { return Timing::kAtOnce; }
+};
+
+// Chosen streams as late as can be, the others as early. Bit i stands for stream i.
+class ChosenPace final : public Pace {
+ public:
+  explicit ChosenPace(std::uint64_t late) : late_(late) {}
+  Timing timing(std::int32_t stream, std::uint64_t) noexcept override {
+    return (late_ >> static_cast<unsigned>(stream) & 1U) != 0 ? Timing::kOnDemand : Timing::kAtOnce;
+  }
+
+ private:
+  std::uint64_t late_;
+};
+
+// Each task late or early, as the seed says: equal seeds give equal schedules.
+class RandomPace final : public Pace {
+ public:
+  explicit RandomPace(std::uint64_t seed) : seed_(seed) {}
+  Timing timing(std::int32_t stream, std::uint64_t ordinal) noexcept override {
+    // splitmix64 (Steele, Lea and Flood, 2014) of seed, stream and ordinal.
+    std::uint64_t x = seed_ + 0x9e3779b97f4a7c15U * (ordinal * 64 + static_cast<unsigned>(stream));
+    x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+    return ((x ^ (x >> 31U)) & 1U) != 0 ? Timing::kOnDemand : Timing::kAtOnce;
+  }
+
+ private:
+  std::uint64_t seed_;
+};
+
+}  // namespace ferry::real

@@ -1,0 +1,26 @@
+// CUDA for Offload: registers itself when a program that links it starts.
+#include <ATen/Context.h>
+
+#include <utility>
+
+#include "real/api/backend.h"
+#include "real/cuda/cuda_device.h"
+
+namespace ferry::real {
+namespace {
+
+std::unique_ptr<Backend> make_cuda(const OffloadOptions& options, CoreOptions core,
+                                   SpanObserver observer) {
+  TORCH_CHECK(at::globalContext().hasCUDA(), "no CUDA device can be used here");
+  CudaDevice device({.index = options.device().index()});
+  if (observer) device.set_observer(std::move(observer));
+  return std::make_unique<BackendOf<CudaDevice>>(std::move(device), std::move(core));
+}
+
+[[maybe_unused]] const bool at_load = (register_backend(c10::DeviceType::CUDA, &make_cuda), true);
+
+}  // namespace
+}  // namespace ferry::real
+
+// What makes the linker take this file from its library (--undefined).
+extern "C" void ferry_link_cuda_backend() {}

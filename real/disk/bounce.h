@@ -1,0 +1,71 @@
+// Aligned buffers for direct I/O on pointers that are not aligned.
+//
+// A pool of a store's own: a buffer is leased for one call and kept for the next, so there are as
+// many as there were calls at a time, and fresh pages are not faulted in by each. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "real/disk/extents.h"
+
+namespace ferry::real {
+
+class BouncePool {
+ public:
+  static constexpr std::int64_t kBytes = std::int64_t{2} << 20;
+
+  // A buffer of kBytes, aligned to kBlockBytes, until the lease ends. bad_alloc where there is no
+  // memory for another.
+  class Lease {
+   public:
+    explicit Lease(BouncePool& pool) : pool_(pool), buffer_(pool.take()) {}
+    ~Lease() { pool_.give(std::move(buffer_)); }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    std::byte* data() const { return buffer_.get(); }
+
+   private:
+    friend class BouncePool;
+    static constexpr std::align_val_t kAlignment{kBlockBytes};
+    struct Free {
+      void operator()(std::byte* memory) const noexcept { operator delete(memory, kAlignment); }
+    };
+    using Buffer = std::unique_ptr<std::byte, Free>;
+
+    BouncePool& pool_;
+    Buffer buffer_;
+  };
+
+ private:
+  Lease::Buffer take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        Lease::Buffer buffer = std::move(idle_.back());
+        idle_.pop_back();
+        return buffer;
+      }
+    }
+    return Lease::Buffer(static_cast<std::byte*>(operator new(kBytes, Lease::kAlignment)));
+  }
+
+  void give(Lease::Buffer buffer) noexcept {
+    try {
+      const std::lock_guard lock(mutex_);
+      idle_.push_back(std::move(buffer));
+    } catch (const std::bad_alloc&) {
+      // No room to keep it: it is freed instead.
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<Lease::Buffer> idle_;
+};
+
+}  // namespace ferry::real

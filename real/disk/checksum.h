@@ -1,0 +1,26 @@
+// XXH3 (64 bits) of a sequence of bytes, given in any pieces. Finds flipped bits and torn or
+// misplaced blocks; it is no defence against anybody who wants to be believed.
+// Yann Collet's xxHash, Debian's libxxhash-dev, compiled into checksum.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace ferry::real {
+
+class Checksum {
+ public:
+  Checksum();
+  void add(const void* from, std::int64_t bytes);
+  // Of what was added so far.
+  std::uint64_t value() const;
+
+ private:
+  struct State;
+  struct Free {
+    void operator()(State* state) const noexcept;
+  };
+  std::unique_ptr<State, Free> state_;
+};
+
+}  // namespace ferry::real

@@ -1,0 +1,77 @@
+// The store's one file: opened without a name, probed for what its file system can do, and written
+// and read in full or not at all.
+//
+// What the file system can do is found by doing it once to the first block, before anybody depends
+// on it: some accept O_DIRECT and refuse the write, some have no fallocate, some no holes. From
+// then on nothing changes, so every thread sees the same file. Interrupted and short transfers are
+// continued, from the last whole block where I/O is direct; one that stays where it is, twice
+// running, is an error (the file ends early, or the device takes no more).
+//
+// Failures are FileFailure: what was tried, where, how far it came, and errno. The store, which
+// knows what is in use, makes DiskError or DiskFull of them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "real/disk/disk_io.h"
+
+namespace ferry::real {
+
+class FileFailure : public std::runtime_error {
+ public:
+  FileFailure(const std::string& what, int error);
+  int error() const noexcept { return error_; }
+  // Whether there is no space: on the disk, in the quota, or in what a file may be long.
+  bool full() const noexcept;
+
+ private:
+  int error_;
+};
+
+class DiskFile {
+ public:
+  DiskFile(const std::filesystem::path& directory, std::shared_ptr<DiskIo> io);
+  ~DiskFile();
+  DiskFile(const DiskFile&) = delete;
+  DiskFile& operator=(const DiskFile&) = delete;
+
+  bool direct() const noexcept { return direct_; }
+  bool preallocates() const noexcept { return preallocates_; }
+  bool punches_holes() const noexcept { return punches_holes_; }
+  // Of pointers given to write and read; 1 where I/O is not direct.
+  std::int64_t memory_alignment() const noexcept { return memory_alignment_; }
+  std::int64_t free_bytes() const { return io_->free_bytes(file_); }
+
+  // Blocks for these bytes, now; does nothing where the file system cannot.
+  void claim(std::int64_t offset, std::int64_t bytes);
+  // Each returns whether the file system did it.
+  bool punch(std::int64_t offset, std::int64_t bytes) noexcept;
+  bool truncate(std::int64_t bytes) noexcept;
+
+  // Where I/O is direct, offset and bytes are multiples of kBlockBytes and the pointer is aligned.
+  void write(std::int64_t offset, const void* from, std::int64_t bytes);
+  void read(std::int64_t offset, void* to, std::int64_t bytes);
+  // Takes these bytes out of the page cache, after a write (which it completes) or a read; does
+  // nothing where I/O is direct.
+  void uncache_written(std::int64_t offset, std::int64_t bytes);
+  void uncache_read(std::int64_t offset, std::int64_t bytes);
+
+ private:
+  int open(const std::filesystem::path& directory);
+  void probe();
+  void probe_direct();
+  void probe_transfer();
+
+  std::shared_ptr<DiskIo> io_;
+  int file_ = -1;
+  bool direct_ = false;
+  bool preallocates_ = false;
+  bool punches_holes_ = false;
+  std::int64_t memory_alignment_ = 1;
+};
+
+}  // namespace ferry::real

@@ -1,0 +1,75 @@
+// Writes down one step of a LibTorch program: a ferry::Program, as `ferry plan`, `ferry simulate`
+// and `ferry replay` read it (formats/PROGRAM.md).
+//
+//   ferry::Program program = ferry::capture(*model, {{"x", x}, {"y", y}}, [&] {
+//     torch::nn::functional::cross_entropy(model->forward(x), y).backward();
+//   });
+//   ferry::write_program("step.jsonl", program);
+//
+// The step runs once, and computes what it would: its gradients accumulate. What is written: each
+// op below autograd with the types of what it makes, what it writes in place, its cost and the time
+// it took here; views; the nodes of the graph with their edges and saved tensors; what each node
+// runs in backward; where each storage dies. Run without Offload or other hooks around it.
+//
+// Two captures of the same step are the same bytes but for the times. A captured step makes the
+// same decisions on the simulated device as it does on the real one: packs are counted alike, and
+// storages live as long.
+//
+// A step is one forward and one backward, or several of either after the first backward. Tensors
+// that the step uses and that are neither the module's nor inputs, become inputs by the name of
+// constant.N; to the offloader they are what they are to Offload: not exempt.
+//
+// Refused, with ferry::CaptureError: create_graph; a backward for given inputs
+// (torch::autograd::grad); a backward inside a backward; a node that saves tensors in backward; ops
+// after a backward that use gradients (an optimiser); sparse, nested, quantised and lazily
+// conjugated tensors; tensors that share a storage and not a version (Tensor::variable_data) where
+// both are saved. Not seen: hooks on tensors; streams (all work is written as of one stream); times
+// of what is not on the CPU.
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/types.h>
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/program.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace ferry {
+
+class CaptureError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using CaptureAbout = std::vector<std::pair<std::string, std::string>>;
+using CaptureInputs = std::vector<std::pair<std::string, torch::Tensor>>;
+
+struct CaptureOptions {
+  CaptureOptions() = default;
+
+  TORCH_ARG(std::string, name) = "program";
+  // What people want to know of it: model, batch.
+  TORCH_ARG(CaptureAbout, about);
+  // Write the measured time of each op; without, two captures are the same bytes.
+  TORCH_ARG(bool, times) = true;
+};
+
+// Forward and backward are the step's to run. One capture at a time in a process; throws
+// CaptureError, and what the step throws.
+Program capture(const torch::nn::Module& module, const CaptureInputs& inputs,
+                const std::function<void()>& step, const CaptureOptions& options = {});
+
+// One training step: the loss, then its backward.
+Program capture_loss(const torch::nn::Module& module, const CaptureInputs& inputs,
+                     const std::function<torch::Tensor()>& loss,
+                     const CaptureOptions& options = {});
+
+}  // namespace ferry

@@ -1,0 +1,85 @@
+#include "real/train/gpt.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace ferry::real::train {
+
+namespace nn = torch::nn;
+namespace F = torch::nn::functional;
+
+namespace {
+
+constexpr double kDeviation = 0.02;  // GPT-2's
+
+nn::Linear linear(std::int64_t in, std::int64_t out, double deviation) {
+  nn::Linear layer(in, out);
+  nn::init::normal_(layer->weight, 0, deviation);
+  nn::init::zeros_(layer->bias);
+  return layer;
+}
+
+nn::Embedding embedding(std::int64_t count, std::int64_t width) {
+  nn::Embedding layer(count, width);
+  nn::init::normal_(layer->weight, 0, kDeviation);
+  return layer;
+}
+
+nn::LayerNorm norm(std::int64_t width) { return nn::LayerNorm(nn::LayerNormOptions({width})); }
+
+}  // namespace
+
+GptBlockImpl::GptBlockImpl(const GptOptions& options)
+    : heads_(options.heads), dropout_(options.dropout) {
+  const std::int64_t width = options.width;
+  const double last = kDeviation / std::sqrt(2.0 * static_cast<double>(options.layers));
+  attention_norm_ = register_module("attention_norm", norm(width));
+  queries_keys_values_ =
+      register_module("queries_keys_values", linear(width, 3 * width, kDeviation));
+  attention_out_ = register_module("attention_out", linear(width, width, last));
+  mlp_norm_ = register_module("mlp_norm", norm(width));
+  mlp_in_ = register_module("mlp_in", linear(width, 4 * width, kDeviation));
+  mlp_out_ = register_module("mlp_out", linear(4 * width, width, last));
+}
+
+torch::Tensor GptBlockImpl::attend(const torch::Tensor& x) {
+  const std::int64_t batch = x.size(0);
+  const std::int64_t time = x.size(1);
+  const std::int64_t width = x.size(2);
+  const std::vector<torch::Tensor> parts = queries_keys_values_->forward(x).chunk(3, -1);
+  const auto by_head = [&](const torch::Tensor& part) {
+    return part.view({batch, time, heads_, width / heads_}).transpose(1, 2);
+  };
+  const torch::Tensor mixed = at::scaled_dot_product_attention(
+      by_head(parts[0]), by_head(parts[1]), by_head(parts[2]), /*attn_mask=*/{},
+      is_training() ? dropout_ : 0.0, /*is_causal=*/true);
+  return attention_out_->forward(mixed.transpose(1, 2).reshape({batch, time, width}));
+}
+
+torch::Tensor GptBlockImpl::forward(torch::Tensor x) {
+  const auto drop = [this](const torch::Tensor& y) {
+    return dropout_ > 0 ? torch::dropout(y, dropout_, is_training()) : y;
+  };
+  x = x + drop(attend(attention_norm_->forward(x)));
+  return x + drop(mlp_out_->forward(torch::gelu(mlp_in_->forward(mlp_norm_->forward(x)))));
+}
+
+GptImpl::GptImpl(const GptOptions& options) : dropout_(options.dropout) {
+  tokens_ = register_module("tokens", embedding(options.vocabulary, options.width));
+  positions_ = register_module("positions", embedding(options.context, options.width));
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+    blocks_.push_back(register_module("block" + std::to_string(layer), GptBlock(options)));
+  }
+  norm_ = register_module("norm", norm(options.width));
+}
+
+torch::Tensor GptImpl::forward(const torch::Tensor& tokens) {
+  torch::Tensor x =
+      tokens_->forward(tokens) + positions_->weight.slice(0, 0, tokens.size(1)).unsqueeze(0);
+  if (dropout_ > 0) x = torch::dropout(x, dropout_, is_training());
+  for (GptBlock& block : blocks_) x = block->forward(x);
+  return F::linear(norm_->forward(x), tokens_->weight);
+}
+
+}  // namespace ferry::real::train

@@ -1,0 +1,137 @@
+#include "real/train/loop.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <fmt/core.h>
+#include <torch/optim/adamw.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "real/train/checkpoint.h"
+#include "real/train/exit_code.h"
+#include "real/train/memory.h"
+#include "real/train/policy.h"
+#include "real/train/report.h"
+#include "real/train/stop.h"
+#include "real/train/workload.h"
+
+namespace ferry::real::train {
+
+namespace {
+
+void be_deterministic() {
+  // cuBLAS asks for it; read when its first handle is made.
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  at::globalContext().setBenchmarkCuDNN(false);
+  // Filling memory that nobody reads finds bugs, and costs time.
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+}
+
+// Before hours of training, and not after.
+void require_folder(const std::filesystem::path& file) {
+  if (file.has_parent_path() && !std::filesystem::is_directory(file.parent_path())) {
+    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                            "cannot create a file beside " + file.string());
+  }
+}
+
+class Training {
+ public:
+  explicit Training(const Options& options)
+      : options_(options),
+        workload_(make_workload(options)),
+        optimizer_(workload_->module().parameters(),
+                   torch::optim::AdamWOptions(options.learning_rate)) {
+    workload_->module().train();
+    if (!options.resume.empty()) done_ = resume_state(options.resume, *workload_, optimizer_);
+    policy_ = std::make_unique<Policy>(options, workload_->module());
+    reporter_ = std::make_unique<Reporter>(options, *workload_);
+  }
+
+  int run() {
+    try {
+      while (done_ < options_.steps && stop_signal() == 0) {
+        reporter_->step(step());
+        if (options_.save_every > 0 && done_ % options_.save_every == 0) save();
+      }
+    } catch (...) {
+      reporter_->clear();
+      throw;
+    }
+    return end();
+  }
+
+ private:
+  StepReport step() {
+    const StepMemory memory(device(options_));
+    const auto begin = std::chrono::steady_clock::now();
+    StepReport report{.step = done_ + 1};
+    torch::Tensor loss = forward_and_backward(workload_->batch(done_));
+    optimizer_.step();
+    optimizer_.zero_grad();
+    report.loss = loss.item<float>();  // waits for the device
+    report.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    report.peak_bytes = memory.peak_bytes();
+    report.rss_bytes = memory.rss_bytes();
+    report.moved_bytes = policy_->end_step();
+    ++done_;
+    return report;
+  }
+
+  // What is guarded. The loss comes without its graph.
+  torch::Tensor forward_and_backward(const Batch& batch) {
+    const auto guard = policy_->guard();
+    const torch::Tensor loss = workload_->loss(batch);
+    loss.backward();
+    return loss.detach();
+  }
+
+  void save() {
+    if (options_.save.empty() || saved_ == done_) return;
+    save_state(options_.save, *workload_, optimizer_, done_);
+    saved_ = done_;
+  }
+
+  int end() {
+    const int signal = stop_signal();
+    save();
+    policy_->finish();
+    std::string ending;
+    if (signal != 0) ending = fmt::format("stopped by SIG{}", sigabbrev_np(signal));
+    if (saved_ >= 0) {
+      ending += fmt::format("{}saved to {}", ending.empty() ? "" : ", ", options_.save.string());
+    }
+    reporter_->summary(ending);
+    return signal == 0 ? kOk : kStopped + signal;
+  }
+
+  Options options_;
+  std::unique_ptr<Workload> workload_;
+  torch::optim::AdamW optimizer_;
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Reporter> reporter_;
+  std::int64_t done_ = 0;
+  std::int64_t saved_ = -1;
+};
+
+}  // namespace
+
+int train(const Options& options) {
+  listen_for_stop();
+  count_memory();
+  be_deterministic();
+  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
+  for (const std::filesystem::path& file : {options.save, options.log, options.trace}) {
+    require_folder(file);
+  }
+  return Training(options).run();
+}
+
+}  // namespace ferry::real::train

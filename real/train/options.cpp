@@ -1,0 +1,204 @@
+#include "real/train/options.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "formats/error.h"
+#include "scenarios/units.h"
+
+namespace ferry::real::train {
+
+namespace {
+
+constexpr const char* kFooter = R"(
+Examples:
+  ferry train gpt                                    a small GPT learns Ferry's own sources
+  ferry train gpt --policy offload --disk /var/tmp   the same losses, in less memory
+  ferry train resnet --json                          a line a step, for machines
+  ferry train gpt --steps 500 --save gpt.state       Ctrl-C ends the step and saves;
+  ferry train gpt --steps 500 --save gpt.state --resume gpt.state      goes on, bit for bit
+
+Sizes are written 64MiB or 1GB. Losses are the same bits under every policy.
+Exit codes: 0 ok, 2 usage or bad input, 3 out of memory, 7 a resource is missing (a GPU, room on
+the disk), 130 or 143 stopped by Ctrl-C or SIGTERM (what was asked to be saved is).)";
+
+// Sizes as typed.
+struct Typed {
+  std::string disk_limit;
+  std::string window;
+  std::string prefetch;
+  std::string min_bytes;
+};
+
+std::optional<std::int64_t> size(const char* option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  try {
+    return parse_bytes(text);
+  } catch (const UnitError& error) {
+    throw InputError(option, 0, error.what());
+  }
+}
+
+CLI::Option* count(CLI::App& command, const char* option, std::int64_t& value, std::int64_t least,
+                   std::int64_t most, const char* text) {
+  return command.add_option(option, value, text)
+      ->type_name("N")
+      ->check(CLI::Range(least, most))
+      ->capture_default_str();
+}
+
+void add_training(CLI::App& command, Options& options) {
+  count(command, "--batch", options.batch, 1, 1 << 20, "Examples a step");
+  count(command, "--steps", options.steps, 0, std::int64_t{1} << 40, "Train up to this step");
+  count(command, "--seed", options.seed, 0, std::int64_t{1} << 62, "Of weights, data and dropout");
+  command.add_option("--lr", options.learning_rate, "AdamW's learning rate")
+      ->type_name("RATE")
+      ->check(CLI::Range(0.0, 1e3))
+      ->capture_default_str();
+  count(command, "--threads", options.threads, 0, 4096, "That compute; 0: LibTorch's choice");
+  command.add_option("--device", options.cuda, "cpu or cuda")
+      ->type_name("NAME")
+      ->transform(CLI::Transformer(std::map<std::string, bool>{{"cpu", false}, {"cuda", true}}))
+      ->default_str("cpu");
+}
+
+void add_policy(CLI::App& command, Options& options, Typed& typed) {
+  const std::map<std::string, PolicyKind> policies = {{"keep", PolicyKind::kKeep},
+                                                      {"offload", PolicyKind::kOffload},
+                                                      {"budget", PolicyKind::kBudget}};
+  command
+      .add_option("--policy", options.policy,
+                  "keep: plain LibTorch; offload: what is large enough; budget: what a plan says")
+      ->type_name("NAME")
+      ->transform(CLI::CheckedTransformer(policies).description(""))
+      ->default_str("keep");
+  command.add_option("--plan", options.plan, "Of `ferry plan`, for --policy budget")
+      ->type_name("FILE");
+  command.add_option("--disk", options.disk, "Offload to a file in this folder, not to memory")
+      ->type_name("DIR");
+  command.add_option("--disk-limit", typed.disk_limit, "The file's size at most")
+      ->type_name("SIZE");
+  command.add_option("--window", typed.window, "On its way out and still on the device, at most")
+      ->type_name("SIZE");
+  command.add_option("--prefetch", typed.prefetch, "Brought back ahead of its use, at most")
+      ->type_name("SIZE");
+  command.add_option("--min-bytes", typed.min_bytes, "What is smaller stays")->type_name("SIZE");
+}
+
+void add_files(CLI::App& command, Options& options) {
+  command.add_option("--save", options.save, "Write the training's state here at the end")
+      ->type_name("FILE");
+  count(command, "--save-every", options.save_every, 0, std::int64_t{1} << 40,
+        "And after so many steps each");
+  command.add_option("--resume", options.resume, "Go on from a state that --save wrote")
+      ->type_name("FILE");
+  command.add_flag("--json", options.json, "A line a step on stdout, for machines");
+  command.add_option("--log", options.log, "Write the offloader's decisions here (JSON lines)")
+      ->type_name("FILE");
+  command.add_option("--trace", options.trace, "Write a trace here, for ui.perfetto.dev")
+      ->type_name("FILE");
+}
+
+CLI::App* add_gpt(CLI::App& app, Options& options) {
+  CLI::App* command = app.add_subcommand("gpt", "A GPT learns text, byte by byte");
+  count(*command, "--layers", options.gpt.layers, 1, 1024, "Blocks");
+  count(*command, "--width", options.gpt.width, 1, 1 << 16, "Of a token's vector");
+  count(*command, "--heads", options.gpt.heads, 1, 1024, "Of the attention");
+  count(*command, "--context", options.gpt.context, 1, 1 << 20, "Bytes that it sees");
+  command->add_option("--dropout", options.gpt.dropout, "The part dropped, 0 to below 1")
+      ->type_name("P")
+      ->check(CLI::Range(0.0, 0.99))
+      ->capture_default_str();
+  command->add_option("--data", options.data, "A folder of text (default: Ferry's own)")
+      ->type_name("DIR");
+  return command;
+}
+
+CLI::App* add_resnet(CLI::App& app, Options& options) {
+  CLI::App* command = app.add_subcommand("resnet", "A ResNet learns pictures that are drawn");
+  count(*command, "--layers", options.resnet.layers, 1, 256, "Basic blocks a stage, of three");
+  count(*command, "--width", options.resnet.width, 1, 4096, "Channels of the first stage");
+  count(*command, "--images", options.images, 10, 1 << 20, "Pictures to learn");
+  return command;
+}
+
+// Throws where `given` was, but not what it needs.
+void needs(const char* given, bool is_given, bool has, const char* what) {
+  if (is_given && !has) throw InputError(given, 0, std::string("expected with ") + what);
+}
+
+void check(const Options& options) {
+  if (options.model == Model::kGpt && options.gpt.width % options.gpt.heads != 0) {
+    throw InputError("--width", 0, "expected a multiple of --heads");
+  }
+  const bool moves = options.policy != PolicyKind::kKeep;
+  const char* moving = "--policy offload or budget";
+  needs("--disk", !options.disk.empty(), moves, moving);
+  needs("--disk", !options.disk.empty(), !options.cuda, "--device cpu");
+  needs("--disk-limit", options.disk_bytes_max.has_value(), !options.disk.empty(), "--disk");
+  needs("--window", options.window_bytes.has_value(), moves, moving);
+  needs("--prefetch", options.prefetch_bytes.has_value(), moves, moving);
+  needs("--min-bytes", options.bytes_min.has_value(), moves, moving);
+  needs("--log", !options.log.empty(), moves, moving);
+  needs("--trace", !options.trace.empty(), moves, moving);
+  needs("--plan", !options.plan.empty(), options.policy == PolicyKind::kBudget, "--policy budget");
+  needs("--save-every", options.save_every > 0, !options.save.empty(), "--save");
+  if (options.policy == PolicyKind::kBudget && options.plan.empty()) {
+    throw InputError("--policy budget", 0,
+                     "expected with --plan FILE, which two commands make: `ferry train ... "
+                     "--capture program.jsonl`, then `ferry plan program.jsonl --hardware NAME "
+                     "--budget SIZE -o FILE`");
+  }
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, const char* const* argv) {
+  CLI::App app("Trains with LibTorch, with activations offloaded.", "ferry train");
+  app.set_version_flag("--version", "ferry " FERRY_VERSION);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  Options options;
+  Typed typed;
+  const CLI::App* gpt = add_gpt(app, options);
+  const CLI::App* resnet = add_resnet(app, options);
+  for (CLI::App* command : app.get_subcommands({})) {
+    add_training(*command, options);
+    add_policy(*command, options, typed);
+    add_files(*command, options);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    app.exit(asked);
+    return std::nullopt;
+  }
+  options.model = gpt->parsed() ? Model::kGpt : Model::kResnet;
+  if (resnet->parsed() && options.batch > options.images) {
+    throw InputError("--batch", 0, "expected no more than --images");
+  }
+  options.disk_bytes_max = size("--disk-limit", typed.disk_limit);
+  options.window_bytes = size("--window", typed.window);
+  options.prefetch_bytes = size("--prefetch", typed.prefetch);
+  options.bytes_min = size("--min-bytes", typed.min_bytes);
+  check(options);
+  return options;
+}
+
+const char* name(Model model) { return model == Model::kGpt ? "gpt" : "resnet"; }
+
+const char* name(PolicyKind policy) {
+  switch (policy) {
+    case PolicyKind::kKeep:
+      return "keep";
+    case PolicyKind::kOffload:
+      return "offload";
+    case PolicyKind::kBudget:
+      return "budget";
+  }
+  return "";
+}
+
+}  // namespace ferry::real::train

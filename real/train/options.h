@@ -1,0 +1,60 @@
+// What was asked for: the command line, understood and checked.
+//
+// `ferry train gpt` and `ferry train resnet` have the same options but for the model's own. What
+// contradicts itself is refused here, before anything is read or made.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "real/train/gpt.h"
+#include "real/train/resnet.h"
+
+namespace ferry::real::train {
+
+enum class Model : std::uint8_t { kGpt, kResnet };
+
+// Keep: plain LibTorch. Offload: whatever is large enough moves. Budget: a plan of `ferry plan`
+// says which.
+enum class PolicyKind : std::uint8_t { kKeep, kOffload, kBudget };
+
+struct Options {
+  Model model = Model::kGpt;
+  GptOptions gpt;
+  ResnetOptions resnet;
+  std::int64_t batch = 8;
+  std::int64_t images = 2000;
+  std::filesystem::path data;  // empty: the default text
+
+  std::int64_t steps = 50;  // the last one's number: a resumed training counts on
+  std::int64_t seed = 1;
+  double learning_rate = 1e-3;
+  std::int64_t threads = 0;  // 0: LibTorch's choice
+  bool cuda = false;
+
+  PolicyKind policy = PolicyKind::kKeep;
+  std::filesystem::path plan;
+  std::filesystem::path disk;
+  std::optional<std::int64_t> disk_bytes_max;
+  std::optional<std::int64_t> window_bytes;
+  std::optional<std::int64_t> prefetch_bytes;
+  std::optional<std::int64_t> bytes_min;
+
+  std::filesystem::path save;
+  std::filesystem::path resume;
+  std::int64_t save_every = 0;  // steps; 0: at the end alone
+
+  bool json = false;
+  std::filesystem::path log;
+  std::filesystem::path trace;
+};
+
+// None: help or the version was asked for, and printed. Throws CLI::ParseError for what is not
+// understood and InputError for what makes no sense.
+std::optional<Options> parse_options(int argc, const char* const* argv);
+
+const char* name(Model model);
+const char* name(PolicyKind policy);
+
+}  // namespace ferry::real::train

@@ -1,0 +1,83 @@
+#include "real/train/policy.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <string>
+
+#include "formats/decision_log.h"
+#include "formats/plan_file.h"
+#include "formats/plan_options.h"
+#include "real/train/workload.h"
+
+namespace ferry::real::train {
+
+namespace {
+
+OffloadOptions offload_options(const Options& options) {
+  OffloadOptions result;
+  result.device(device(options)).disk(options.disk);
+  result.log(!options.log.empty() || !options.trace.empty());
+  result.warn([](const std::string& text) { fmt::print(stderr, "ferry: {}\n", text); });
+  if (options.disk_bytes_max) result.disk_bytes_max(*options.disk_bytes_max);
+  if (options.window_bytes) result.window(*options.window_bytes);
+  if (options.prefetch_bytes) result.prefetch(*options.prefetch_bytes);
+  if (options.bytes_min) result.min_bytes(*options.bytes_min);
+  return result;
+}
+
+// What the offloader was told, as the log's first line says it.
+CoreOptions core_options(const OffloadOptions& offload, const std::optional<Plan>& plan) {
+  CoreOptions core;
+  core.bytes_min = offload.min_bytes();
+  core.window_bytes = offload.window();
+  core.prefetch_bytes = offload.prefetch();
+  core.hold_bytes = offload.hold();
+  if (!plan) return core;
+  core = to_options(*plan).value_or(core);
+  core.offload.assign(plan->entries.size() + 1, false);  // never empty: empty means all
+  for (const PlanEntry& entry : plan->entries) {
+    core.offload[entry.pack] = entry.decision == PlanChoice::kOffload;
+  }
+  return core;
+}
+
+}  // namespace
+
+Policy::Policy(const Options& options, const torch::nn::Module& module) : trace_(options.trace) {
+  if (options.policy == PolicyKind::kKeep) return;
+  const OffloadOptions offload = offload_options(options);
+  std::optional<Plan> plan;
+  if (options.policy == PolicyKind::kBudget) plan = read_plan(options.plan);
+  offload_.emplace(plan ? Offload(*plan, offload) : Offload(offload));
+  offload_->exempt(module);
+  if (options.log.empty()) return;
+  log_.emplace(options.log);
+  log_->write(decision_header(core_options(offload, plan)));
+}
+
+std::unique_ptr<OffloadGuard> Policy::guard() {
+  return offload_ ? std::make_unique<OffloadGuard>(*offload_) : nullptr;
+}
+
+std::int64_t Policy::end_step() {
+  if (!offload_) return 0;
+  write_log();
+  const OffloadStatistics now = offload_->statistics();
+  const std::int64_t before = std::exchange(moved_bytes_, now.offloaded_bytes + now.reloaded_bytes);
+  return moved_bytes_ - before;
+}
+
+// Takes it also where only a trace is wanted, or it would grow.
+void Policy::write_log() {
+  std::string lines;
+  for (const Decision& decision : offload_->take_log().decisions) lines += decision_line(decision);
+  if (log_) log_->write(lines);
+}
+
+void Policy::finish() {
+  if (log_) log_->commit();
+  if (offload_ && !trace_.empty()) offload_->write_trace(trace_);
+}
+
+}  // namespace ferry::real::train

@@ -1,0 +1,46 @@
+// A policy: what happens to what autograd saves, a step at a time.
+//
+//   keep      nothing of Ferry's: plain LibTorch, the measure for the others
+//   offload   ferry::OffloadGuard: whatever is large enough moves
+//   budget    the same, by a plan
+//
+// The decision log is written as it comes, a line a decision, and both it and the trace appear when
+// the training ends, whole or not at all.
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "ferry/offload.h"
+#include "formats/atomic_file.h"
+#include "real/train/options.h"
+
+namespace ferry::real::train {
+
+class Policy {
+ public:
+  // Throws InputError for a plan that cannot be read, and what ferry::Offload throws.
+  Policy(const Options& options, const torch::nn::Module& module);
+
+  // Lives around one forward and its backward; null where there is nothing to guard.
+  std::unique_ptr<OffloadGuard> guard();
+
+  // After a step: takes the log, and says how many bytes the step moved, in both directions.
+  std::int64_t end_step();
+
+  // Writes the log and the trace. Once.
+  void finish();
+
+ private:
+  void write_log();
+
+  std::optional<Offload> offload_;
+  std::optional<AtomicFile> log_;
+  std::filesystem::path trace_;
+  std::int64_t moved_bytes_ = 0;
+};
+
+}  // namespace ferry::real::train

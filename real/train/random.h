@@ -1,0 +1,38 @@
+// The program's own random integers: SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom
+// Number Generators", 2014). A stream is named by its seed and a number, so that what the step 17
+// reads depends on nothing that was drawn before: a resumed training reads what a whole one would.
+//
+// The same numbers on every machine and with every standard library. LibTorch's own generators
+// serve the initial weights and dropout.
+#pragma once
+
+#include <cstdint>
+
+namespace ferry::real::train {
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed, std::uint64_t stream = 0)
+      : state_(mix(seed) ^ mix(~stream)) {}
+
+  std::uint64_t next() { return mix(state_ += kStride); }
+
+  // 0 to n - 1; n is at least 1 and far below 2^32, so the bias is nothing.
+  std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>((next() >> 32) * static_cast<std::uint64_t>(n) >> 32);
+  }
+  std::int64_t between(std::int64_t least, std::int64_t most) {
+    return least + below(most - least + 1);
+  }
+
+ private:
+  static constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15U;
+  static std::uint64_t mix(std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t state_;
+};
+
+}  // namespace ferry::real::train

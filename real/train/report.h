@@ -1,0 +1,54 @@
+// What the user sees of a training: lines for machines, or a progress bar and a summary.
+//
+// stdout is the result: with --json a line a step, else one line at the end. Anything else goes to
+// stderr; the progress bar only where that is a terminal, without colour under NO_COLOR. A loss is
+// printed with as many digits as tell its bits from any other's.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "real/train/options.h"
+#include "real/train/workload.h"
+
+namespace ferry::real::train {
+
+struct StepReport {
+  std::int64_t step = 0;  // 1 is the first
+  float loss = 0;
+  double seconds = 0;
+  std::int64_t peak_bytes = 0;   // of the device tier
+  std::int64_t rss_bytes = 0;    // the process, at its largest
+  std::int64_t moved_bytes = 0;  // to the host and back
+};
+
+// One line, without its end. A loss that is no number is null.
+std::string to_json(const StepReport& report);
+
+class Reporter {
+ public:
+  Reporter(const Options& options, const Workload& workload);
+
+  void step(const StepReport& report);
+  // How it ended: "stopped by SIGINT", "saved to FILE", …; may be empty.
+  void summary(const std::string& ending);
+  // Ends the progress bar's line, before something else is said on stderr.
+  void clear();
+
+ private:
+  void draw(const StepReport& report);
+  std::string rate(double seconds, std::int64_t steps) const;
+
+  Options options_;
+  const char* items_;
+  std::int64_t items_per_step_;
+  bool bar_;
+  bool colour_;
+  std::int64_t steps_ = 0;
+  float first_loss_ = 0;
+  StepReport last_;
+  StepReport most_;  // bytes: the largest of any step; seconds: of all steps together
+};
+
+}  // namespace ferry::real::train

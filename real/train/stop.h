@@ -1,0 +1,15 @@
+// Ctrl-C: the first one asks the training to stop after its step, the second one ends the program.
+//
+// SIGINT and SIGTERM alike. A signal that the program was started with ignoring (nohup, a shell's
+// `&`) stays ignored.
+#pragma once
+
+namespace ferry::real::train {
+
+// From now on. Once in a process.
+void listen_for_stop();
+
+// The signal that asked to stop, 0 while none did.
+int stop_signal();
+
+}  // namespace ferry::real::train

@@ -1,0 +1,122 @@
+#include "real/train/workload.h"
+
+#include <fmt/core.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/utils.h>
+
+#include <string_view>
+
+#include "formats/error.h"
+#include "real/train/digest.h"
+#include "real/train/images.h"
+#include "real/train/text.h"
+
+namespace ferry::real::train {
+
+namespace F = torch::nn::functional;
+
+namespace {
+
+void add_common(Workload::Identity& identity, const Options& options) {
+  identity.emplace_back("--batch", fmt::format("{}", options.batch));
+  identity.emplace_back("--seed", fmt::format("{}", options.seed));
+  identity.emplace_back("--lr", fmt::format("{}", options.learning_rate));
+  identity.emplace_back("--device", options.cuda ? "cuda" : "cpu");
+}
+
+Batch on_device(const Batch& batch, const Options& options) {
+  return {batch.input.to(device(options)), batch.target.to(device(options))};
+}
+
+class GptWorkload final : public Workload {
+ public:
+  GptWorkload(const Options& options, Text text)
+      : options_(options), text_(std::move(text)), model_(options.gpt) {
+    model_->to(device(options));
+  }
+  torch::nn::Module& module() override { return *model_; }
+  Batch batch(std::int64_t step) override {
+    return on_device(text_batch(text_, options_.batch, options_.gpt.context,
+                                static_cast<std::uint64_t>(options_.seed), step),
+                     options_);
+  }
+  torch::Tensor loss(const Batch& batch) override {
+    const torch::Tensor logits = model_->forward(batch.input);
+    return F::cross_entropy(logits.flatten(0, 1), batch.target.flatten());
+  }
+  const char* items() const override { return "tokens"; }
+  std::int64_t items_per_step() const override { return options_.batch * options_.gpt.context; }
+  Identity identity() const override {
+    const GptOptions& gpt = options_.gpt;
+    Identity identity = {{"model", "gpt"},
+                         {"--layers", fmt::format("{}", gpt.layers)},
+                         {"--width", fmt::format("{}", gpt.width)},
+                         {"--heads", fmt::format("{}", gpt.heads)},
+                         {"--context", fmt::format("{}", gpt.context)},
+                         {"--dropout", fmt::format("{}", gpt.dropout)},
+                         {"--data", digest(text_.bytes)}};
+    add_common(identity, options_);
+    return identity;
+  }
+
+ private:
+  Options options_;
+  Text text_;
+  Gpt model_;
+};
+
+class ResnetWorkload final : public Workload {
+ public:
+  explicit ResnetWorkload(const Options& options)
+      : options_(options),
+        images_(draw_images(options.images, static_cast<std::uint64_t>(options.seed))),
+        model_(options.resnet) {
+    model_->to(device(options));
+  }
+  torch::nn::Module& module() override { return *model_; }
+  Batch batch(std::int64_t step) override {
+    return on_device(
+        image_batch(images_, options_.batch, static_cast<std::uint64_t>(options_.seed), step),
+        options_);
+  }
+  torch::Tensor loss(const Batch& batch) override {
+    return F::cross_entropy(model_->forward(batch.input), batch.target);
+  }
+  const char* items() const override { return "images"; }
+  std::int64_t items_per_step() const override { return options_.batch; }
+  Identity identity() const override {
+    Identity identity = {{"model", "resnet"},
+                         {"--layers", fmt::format("{}", options_.resnet.layers)},
+                         {"--width", fmt::format("{}", options_.resnet.width)},
+                         {"--images", fmt::format("{}", options_.images)}};
+    add_common(identity, options_);
+    return identity;
+  }
+
+ private:
+  Options options_;
+  Images images_;
+  Resnet model_;
+};
+
+Text find_text(const Options& options) {
+  const std::filesystem::path folder = options.data.empty() ? default_text_folder() : options.data;
+  if (folder.empty()) {
+    throw InputError("--data", 0, "expected a folder of text: Ferry's own is not there");
+  }
+  return read_text(folder, options.gpt.context + 1);
+}
+
+}  // namespace
+
+std::unique_ptr<Workload> make_workload(const Options& options) {
+  torch::manual_seed(static_cast<std::uint64_t>(options.seed));
+  if (options.model == Model::kResnet) return std::make_unique<ResnetWorkload>(options);
+  return std::make_unique<GptWorkload>(options, find_text(options));
+}
+
+c10::Device device(const Options& options) {
+  return options.cuda ? c10::Device(c10::DeviceType::CUDA, 0) : c10::Device(c10::DeviceType::CPU);
+}
+
+}  // namespace ferry::real::train

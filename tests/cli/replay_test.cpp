@@ -1,0 +1,140 @@
+// `ferry replay` as its users meet it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/exit_codes.h"
+#include "formats/decision_log.h"
+#include "formats/program_file.h"
+#include "formats/text_file.h"
+#include "scenarios/hardware.h"
+#include "sim/simulation.h"
+#include "tests/sim/tiny.h"
+
+namespace ferry::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Result {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+// A folder with a step, and the log of two runs of it.
+class ReplayTest : public ::testing::Test {
+ protected:
+  ReplayTest()
+      : folder_(fs::path(::testing::TempDir()) / ("ferry_replay_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+    const Program program = test::chain({});
+    write_program(folder_ / "step.jsonl", program);
+    log_.options.bytes_min = 0;
+    log_.options.window_packs = 1;
+    sim::SimulationOptions options;
+    options.offload = log_.options;
+    options.offload->log = [this](const Decision& each) { log_.decisions.push_back(each); };
+    sim::simulate(program, find_hardware("h100"), options);
+    run_size_ = log_.decisions.size();
+    for (std::size_t i = 0; i < run_size_; ++i) {
+      log_.decisions.push_back(log_.decisions[i]);
+      log_.decisions.back().run = 2;
+    }
+  }
+  ~ReplayTest() override { fs::remove_all(folder_); }
+
+  Result replay(const std::string& more = "") {
+    write_decision_log(folder_ / "run.jsonl", log_);
+    const std::string stem = (folder_ / "result").string();
+    const std::string command =
+        std::string(FERRY_PROGRAM) + " replay " + (folder_ / "step.jsonl").string() + " --log " +
+        (folder_ / "run.jsonl").string() + " " + more + " >" + stem + ".out 2>" + stem + ".err";
+    const int status = std::system(command.c_str());
+    return {WEXITSTATUS(status), read_file(stem + ".out"), read_file(stem + ".err")};
+  }
+
+  fs::path folder_;
+  DecisionLog log_;
+  std::size_t run_size_ = 0;
+};
+
+TEST_F(ReplayTest, TheSameDecisionsAreZero) {
+  ASSERT_GT(run_size_, 4u);
+  const Result result = replay();
+  EXPECT_EQ(result.code, kOk) << result.out << result.err;
+  EXPECT_EQ(result.out, "the same: 2 runs of " + std::to_string(run_size_) + " decisions\n");
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(ReplayTest, EveryChangedDecisionIsFoundWhereItIs) {
+  for (const std::size_t at : {std::size_t{0}, run_size_ - 1, run_size_ + 2}) {
+    const Decision before = log_.decisions[at];
+    log_.decisions[at].bytes += 1;
+    const Result result = replay("--json");
+    const auto json = nlohmann::json::parse(result.out);
+    EXPECT_EQ(result.code, kDiffers);
+    EXPECT_EQ(json["same"], false);
+    EXPECT_EQ(json["difference"]["run"], at < run_size_ ? 1 : 2);
+    EXPECT_EQ(json["difference"]["index"], at % run_size_);
+    EXPECT_EQ(json["difference"]["line"], at + 2);
+    EXPECT_EQ(json["difference"]["real"]["bytes"], before.bytes + 1);
+    EXPECT_EQ(json["difference"]["simulated"]["bytes"], before.bytes);
+    log_.decisions[at] = before;
+  }
+}
+
+TEST_F(ReplayTest, AShorterAndALongerRunDiffer) {
+  const Decision last = log_.decisions.back();
+  log_.decisions.pop_back();
+  const auto shorter = nlohmann::json::parse(replay("--json").out);
+  EXPECT_EQ(shorter["difference"]["index"], run_size_ - 1);
+  EXPECT_TRUE(shorter["difference"]["real"].is_null());
+  EXPECT_TRUE(shorter["difference"]["line"].is_null());
+  log_.decisions.push_back(last);
+  log_.decisions.push_back(last);
+  const auto longer = nlohmann::json::parse(replay("--json").out);
+  EXPECT_EQ(longer["difference"]["index"], run_size_);
+  EXPECT_TRUE(longer["difference"]["simulated"].is_null());
+  log_.decisions.clear();
+  EXPECT_EQ(replay().code, kDiffers);
+}
+
+TEST_F(ReplayTest, PeopleSeeTheDecisionItsTensorAndWhatIsAround) {
+  log_.decisions[2].kind = DecisionKind::kReturn;
+  const Result result = replay();
+  EXPECT_EQ(result.code, kDiffers);
+  EXPECT_EQ(result.out.rfind("different: run 1, decision 2 (", 0), 0u) << result.out;
+  for (const char* piece :
+       {"run.jsonl:4)\n  both       pack of saved tensor 0",
+        "\n> real       return of saved tensor", "\n> simulated  ", " bytes (bf16 ["}) {
+    EXPECT_NE(result.out.find(piece), std::string::npos) << piece << " in\n" << result.out;
+  }
+}
+
+TEST_F(ReplayTest, OtherOptionsDecideOtherwise) {
+  log_.options.prefetch_bytes = 0;
+  log_.options.hold_bytes = 0;
+  EXPECT_EQ(replay().code, kDiffers);
+  log_.options.offload = {false};
+  const Result nothing = replay();
+  EXPECT_EQ(nothing.code, kDiffers);
+  EXPECT_NE(nothing.out.find("> simulated  nothing more"), std::string::npos) << nothing.out;
+}
+
+TEST_F(ReplayTest, BadInputIsTwo) {
+  EXPECT_EQ(replay("--plan no-such-plan").code, kUsage);
+  EXPECT_EQ(replay("--hardware no-such-card").code, kUsage);
+  log_.decisions[0].bytes = -1;
+  const Result result = replay();
+  EXPECT_EQ(result.code, kUsage);
+  EXPECT_NE(result.err.find("run.jsonl:2: "), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace ferry::cli

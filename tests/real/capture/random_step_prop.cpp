@@ -1,0 +1,194 @@
+// Random models under random options: a captured step decides on the simulated device what it
+// decides on the CPU.
+//
+// A model is a list of instructions over a growing list of values, each 8 by 8; values that are
+// dropped, used often, written in place, viewed, saved by several nodes, or never used by the loss.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <numeric>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "formats/program_file.h"
+#include "tests/real/capture/step.h"
+
+namespace ferry::real::capture {
+namespace {
+
+constexpr std::int64_t kSize = 8;
+
+enum class Kind : std::uint8_t {
+  kMatmul,
+  kAdd,
+  kMul,
+  kSin,
+  kExp,
+  kTanh,
+  kSoftmax,
+  kDropout,
+  kNorm,
+  kWritten,
+  kWrittenView,
+  kSlices,
+  kTurned,
+  kUnhooked,
+  kConstant,
+  kDrop,
+  kKinds
+};
+
+struct Instruction {
+  Kind kind = Kind::kMatmul;
+  std::size_t a = 0;  // of the values there are, modulo
+  std::size_t b = 0;
+};
+
+enum class End : std::uint8_t { kBackward, kTwice, kRetained, kNone };
+
+struct Case {
+  std::vector<Instruction> instructions;
+  CoreOptions options;
+  End end = End::kBackward;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& tested) {
+  out << "end " << static_cast<int>(tested.end) << ":";
+  for (const Instruction& each : tested.instructions) {
+    out << " " << static_cast<int>(each.kind) << "(" << each.a << "," << each.b << ")";
+  }
+  const CoreOptions& o = tested.options;
+  return out << "; bytes_min " << o.bytes_min << ", packs " << o.window_packs << ", window "
+             << o.window_bytes << ", prefetch " << o.prefetch_bytes << ", hold " << o.hold_bytes
+             << ", pool " << static_cast<int>(o.reload_pool) << ", streams "
+             << static_cast<int>(o.copy_streams);
+}
+
+// Uniform at every size; shrinks towards 0.
+rc::Gen<std::size_t> below(std::size_t count) {
+  std::vector<std::size_t> all(count);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return rc::gen::shrink(rc::gen::elementOf(std::move(all)), [](std::size_t value) {
+    return rc::shrink::towards(value, std::size_t{0});
+  });
+}
+
+rc::Gen<Instruction> instruction() {
+  return rc::gen::build<Instruction>(
+      rc::gen::set(&Instruction::kind,
+                   rc::gen::map(below(static_cast<std::size_t>(Kind::kKinds)),
+                                [](std::size_t kind) { return static_cast<Kind>(kind); })),
+      rc::gen::set(&Instruction::a, below(6)), rc::gen::set(&Instruction::b, below(6)));
+}
+
+template <class T>
+rc::Gen<T> one_of(std::vector<T> values) {
+  return rc::gen::elementOf(std::move(values));
+}
+
+rc::Gen<CoreOptions> options() {
+  return rc::gen::build<CoreOptions>(
+      rc::gen::set(&CoreOptions::bytes_min, one_of<std::int64_t>({0, 200})),
+      rc::gen::set(&CoreOptions::window_packs, one_of<std::int64_t>({1, 2, 5, kUnlimited})),
+      rc::gen::set(&CoreOptions::window_bytes, one_of<std::int64_t>({0, 512, kUnlimited})),
+      rc::gen::set(&CoreOptions::prefetch_bytes, one_of<std::int64_t>({0, 300, 1024, kUnlimited})),
+      rc::gen::set(&CoreOptions::hold_bytes, one_of<std::int64_t>({0, 300, kUnlimited})),
+      rc::gen::set(&CoreOptions::reload_pool,
+                   one_of<ReloadPool>({ReloadPool::kConsumer, ReloadPool::kCopyStream})),
+      rc::gen::set(&CoreOptions::copy_streams,
+                   one_of<CopyStreams>({CopyStreams::kTwo, CopyStreams::kOne})));
+}
+
+rc::Gen<Case> cases() {
+  return rc::gen::build<Case>(
+      rc::gen::set(
+          &Case::instructions,
+          rc::gen::scale(0.4, rc::gen::container<std::vector<Instruction>>(instruction()))),
+      rc::gen::set(&Case::options, options()),
+      rc::gen::set(&Case::end,
+                   one_of<End>({End::kBackward, End::kTwice, End::kRetained, End::kNone})));
+}
+
+torch::Tensor value(Kind kind, const torch::Tensor& a, const torch::Tensor& b,
+                    const torch::Tensor& weight) {
+  switch (kind) {
+    case Kind::kMatmul:
+      return a.mm(weight);
+    case Kind::kAdd:
+      return a + b;
+    case Kind::kMul:
+      return a * b;
+    case Kind::kSin:
+      return a.sin();
+    case Kind::kExp:
+      return torch::tanh(a).exp();
+    case Kind::kTanh:
+      return a.tanh();
+    case Kind::kSoftmax:
+      return a.softmax(1);
+    case Kind::kDropout:
+      return torch::dropout(a, 0.3, /*train=*/true);
+    case Kind::kNorm:
+      return torch::layer_norm(a, {kSize}, weight.select(0, 0));
+    case Kind::kWritten:
+      return (a + b).relu_();
+    case Kind::kWrittenView: {
+      auto c = a + 0;
+      c.narrow(1, 2, 3).mul_(2.0).sigmoid_();
+      return c;
+    }
+    case Kind::kSlices:
+      return torch::cat({a.narrow(0, 0, 3).sin(), b.narrow(0, 3, 5) * a.narrow(0, 3, 5)});
+    case Kind::kTurned:
+      return (a.t() * b.view({kSize / 2, -1}).view({kSize, kSize})).contiguous();
+    case Kind::kUnhooked: {
+      const NoOffloadGuard alone;
+      return a.cos() * b;
+    }
+    case Kind::kConstant:
+      return a.detach() * b + torch::ones({kSize, kSize});
+    case Kind::kDrop:
+    case Kind::kKinds:
+      break;
+  }
+  return a;
+}
+
+void run(const Case& tested, const torch::Tensor& x, const torch::Tensor& weight) {
+  std::vector<torch::Tensor> values{x.mm(weight)};
+  for (const Instruction& each : tested.instructions) {
+    const std::size_t a = values.size() - 1 - each.a % values.size();
+    const std::size_t b = values.size() - 1 - each.b % values.size();
+    if (each.kind != Kind::kDrop) {
+      values.push_back(value(each.kind, values[a], values[b], weight));
+    } else if (values.size() > 1) {
+      values.erase(values.begin() + static_cast<std::ptrdiff_t>(a));
+    }
+  }
+  auto loss = (values.back() * weight).sum();
+  if (values.size() > 3) loss = loss + values[values.size() / 2].sum();
+  if (tested.end == End::kNone) return;
+  loss.backward({}, tested.end != End::kBackward);
+  if (tested.end == End::kTwice) loss.backward();
+}
+
+RC_GTEST_PROP(RandomStepProp, RealAndSimulatedDecisionsAreTheSame, ()) {
+  const Case tested = *cases();
+  struct Model : torch::nn::Module {
+    torch::Tensor weight = register_parameter("weight", torch::randn({kSize, kSize}));
+  };
+  const auto model = std::make_shared<Model>();
+  const auto x = torch::randn({kSize, kSize});
+  const Step step{model, {{"x", x}}, [&] { run(tested, x, model->weight); }};
+  const Program program = capture_of(step);
+  const auto real = run_real(step, tested.options);
+  const std::string wrong = difference(real, run_simulated(program, tested.options));
+  if (!wrong.empty()) RC_FAIL(wrong + to_text(program));
+}
+
+}  // namespace
+}  // namespace ferry::real::capture

@@ -1,0 +1,102 @@
+// One training step, run for real and on the simulator from its capture, and the decisions of both.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <torch/nn.h>
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ferry/capture.h"
+#include "ferry/offload.h"
+#include "formats/program_file.h"
+#include "scenarios/hardware.h"
+#include "shared/options.h"
+#include "sim/simulation.h"
+
+namespace ferry::real::capture {
+
+// Runs as often as asked; equal runs.
+struct Step {
+  std::shared_ptr<torch::nn::Module> module;
+  CaptureInputs inputs;
+  std::function<void()> run;
+};
+
+inline Program capture_of(const Step& step, bool times = false) {
+  torch::manual_seed(7);
+  return ferry::capture(*step.module, step.inputs, step.run,
+                        CaptureOptions().name("step").times(times));
+}
+
+inline OffloadOptions real_options(const CoreOptions& core) {
+  return OffloadOptions()
+      .min_bytes(core.bytes_min)
+      .window(core.window_bytes)
+      .window_tensors(core.window_packs)
+      .prefetch(core.prefetch_bytes)
+      .hold(core.hold_bytes)
+      .copy_streams(core.copy_streams)
+      .reload_pool(core.reload_pool)
+      .log(true);
+}
+
+inline std::vector<Decision> run_real(const Step& step, Offload offload) {
+  offload.exempt(*step.module);
+  step.module->zero_grad();
+  torch::manual_seed(7);
+  {
+    const OffloadGuard guard(offload);
+    step.run();
+  }
+  EXPECT_TRUE(offload.empty());
+  return offload.take_log().decisions;
+}
+
+inline std::vector<Decision> run_real(const Step& step, const CoreOptions& core) {
+  return run_real(step, Offload(real_options(core)));
+}
+
+struct Simulated {
+  std::vector<Decision> decisions;
+  sim::Simulation result;
+};
+
+inline Simulated run_simulated(const Program& program, CoreOptions core, Rules rules = {}) {
+  Simulated simulated;
+  core.log = [&](const Decision& decision) { simulated.decisions.push_back(decision); };
+  sim::SimulationOptions options;
+  options.offload = std::move(core);
+  options.rules = rules;
+  simulated.result = sim::simulate(program, find_hardware("rtx4090"), options);
+  return simulated;
+}
+
+inline std::string text(const std::vector<Decision>& decisions, std::size_t at) {
+  constexpr const char* kNames[] = {"pack", "evict", "prefetch", "unpack", "release", "return"};
+  std::string text;
+  for (std::size_t i = at < 4 ? 0 : at - 4; i < decisions.size() && i < at + 5; ++i) {
+    const Decision& each = decisions[i];
+    text += (i == at ? "> " : "  ") + std::to_string(i) + " " +
+            kNames[static_cast<std::size_t>(each.kind)] + " " + std::to_string(each.run) + "." +
+            std::to_string(each.pack) + " " + std::to_string(each.bytes) + "\n";
+  }
+  return text;
+}
+
+// None: the same sequence. Else what is wrong, with the first difference.
+inline std::string difference(const std::vector<Decision>& real, const Simulated& simulated) {
+  const sim::Simulation& run = simulated.result;
+  if (!run.errors.empty()) return "error: " + run.errors.front().message;
+  if (!run.hazards.empty()) return "hazard: " + sim::to_string(run.hazards.front());
+  if (run.leftovers.any()) return "something is left";
+  const auto& other = simulated.decisions;
+  std::size_t at = 0;
+  while (at < real.size() && at < other.size() && real[at] == other[at]) ++at;
+  if (at == real.size() && at == other.size()) return "";
+  return "real:\n" + text(real, at) + "simulated:\n" + text(other, at);
+}
+
+}  // namespace ferry::real::capture

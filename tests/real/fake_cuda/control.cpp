@@ -1,0 +1,118 @@
+// What tests tell the fake, and ask of it.
+#include "tests/real/fake_cuda/fake_cuda.h"
+
+#include <mutex>
+#include <utility>
+
+#include "tests/real/fake_cuda/runtime.h"
+
+namespace ferry::fake_cuda {
+
+void reset() {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.broken = cudaSuccess;
+  runtime.failures.clear();
+  runtime.listener = nullptr;
+  runtime.run_everything();
+  runtime.set_tempo(Tempo::kEager, 0);
+  runtime.device_bytes_max = runtime.pinned_bytes_max = std::int64_t{256} << 20;
+  runtime.wrong_frees = 0;
+  thread() = Thread{thread().device, cudaSuccess, Step::kUser};
+}
+
+void run_everything() {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.run_everything();
+}
+
+void set_tempo(Tempo tempo, std::uint64_t seed) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.set_tempo(tempo, seed);
+}
+
+void set_tempo(cudaStream_t stream, Tempo tempo) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.set_tempo(runtime.stream(stream), tempo);
+}
+
+void set_listener(Listener* listener) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.listener = listener;
+}
+
+void set_step(Step step) { thread().step = step; }
+
+void note_block(bool given_out, int device, const void* block, std::size_t bytes,
+                cudaStream_t stream) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  StreamOp op;
+  op.kind = given_out ? StreamOpKind::kAlloc : StreamOpKind::kFree;
+  op.stream = runtime.stream(stream, device).id;
+  op.range = runtime.range(block, bytes);
+  runtime.tell(op);
+}
+
+void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
+            std::vector<Range> writes, std::function<void()> body) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  Stream& on = runtime.stream(stream);
+  StreamOp op;
+  op.kind = StreamOpKind::kKernel;
+  op.stream = on.id;
+  op.name = name;
+  op.reads = reads;
+  op.writes = writes;
+  runtime.tell(op);
+  runtime.enqueue(on, {std::move(body), nullptr, nullptr});
+}
+
+void set_device_bytes(std::int64_t bytes) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.device_bytes_max = bytes;
+}
+
+void set_pinned_bytes(std::int64_t bytes) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.pinned_bytes_max = bytes;
+}
+
+void fail(const std::string& name, std::int64_t nth, cudaError_t error, Where where) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.failures[name] = {nth, error, where};
+}
+
+bool failed(const std::string& name) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  return !runtime.failures.contains(name);
+}
+
+void break_device(cudaError_t error) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.broken = error;
+}
+
+std::int64_t calls(const std::string& name) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  return runtime.calls[name];
+}
+
+Counts counts() {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  return runtime.counts();
+}
+
+}  // namespace ferry::fake_cuda

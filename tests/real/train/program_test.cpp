@@ -1,0 +1,308 @@
+// ferry-train as its users meet it: output, exit codes, signals, and the same losses always.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "cli/exit_codes.h"
+#include "formats/decision_log.h"
+#include "formats/text_file.h"
+#include "real/train/exit_code.h"
+#include "tests/real/train/child.h"
+
+namespace ferry::real::train {
+namespace {
+
+using test::Child;
+using test::Result;
+
+static_assert(int{kOk} == int{cli::kOk} && int{kUsage} == int{cli::kUsage} &&
+              int{kDoesNotFit} == int{cli::kDoesNotFit} &&
+              int{kResourceMissing} == int{cli::kResourceMissing});
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  // A GPT with dropout, and a ResNet: a few milliseconds a step.
+  std::string gpt() const {
+    return "gpt --layers 2 --width 32 --heads 2 --context 32 --batch 2 --dropout 0.1 --threads 1 "
+           "--data " +
+           folder_.text() + " ";
+  }
+  static std::string resnet() {
+    return "resnet --layers 1 --width 8 --batch 4 --images 20 --threads 1 ";
+  }
+
+  void expect_refused(const std::string& arguments, int code, const std::string& message) const {
+    const Result result = test::ferry_train(arguments);
+    EXPECT_EQ(result.code, code) << arguments;
+    EXPECT_EQ(result.out, "") << arguments;
+    EXPECT_TRUE(result.err.starts_with("ferry: ")) << result.err;
+    EXPECT_NE(result.err.find(message), std::string::npos) << arguments << "\n" << result.err;
+  }
+
+  test::Folder folder_;
+};
+
+std::vector<nlohmann::json> lines(const std::string& text) {
+  std::vector<nlohmann::json> result;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) result.push_back(nlohmann::json::parse(line));
+  return result;
+}
+
+// As printed: equal texts are equal bits.
+std::vector<std::string> losses(const Result& result) {
+  EXPECT_EQ(result.code, kOk) << result.err;
+  std::vector<std::string> all;
+  for (const auto& line : lines(result.out)) all.push_back(line["loss"].dump());
+  return all;
+}
+
+TEST_F(ProgramTest, ALineAStepForMachines) {
+  const Result result = test::ferry_train(gpt() + "--steps 3 --json");
+  EXPECT_EQ(result.code, kOk) << result.err;
+  const auto all = lines(result.out);
+  ASSERT_EQ(all.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::set<std::string> keys;
+    for (const auto& [key, value] : all[i].items()) keys.insert(key);
+    EXPECT_EQ(keys, (std::set<std::string>{"schema", "step", "loss", "seconds", "peak_bytes",
+                                           "rss_bytes", "moved_bytes"}));
+    EXPECT_EQ(all[i]["schema"], 1);
+    EXPECT_EQ(all[i]["step"], i + 1);
+    EXPECT_GT(all[i]["seconds"], 0.0);
+    EXPECT_GT(all[i]["peak_bytes"], 4 * 4 * 2 * 12 * 32 * 32);  // weights and moments alone
+    EXPECT_GT(all[i]["rss_bytes"], all[i]["peak_bytes"]);
+    EXPECT_EQ(all[i]["moved_bytes"], 0);
+  }
+  // No step's peak grows: nothing is left behind.
+  EXPECT_EQ(all[1]["peak_bytes"], all[2]["peak_bytes"]);
+}
+
+TEST_F(ProgramTest, ASummaryForPeople) {
+  const Result result = test::ferry_train(resnet() + "--steps 2");
+  EXPECT_EQ(result.code, kOk);
+  EXPECT_EQ(result.err, "");  // no terminal, no bar
+  EXPECT_TRUE(result.out.starts_with("resnet keep: step 2, loss ")) << result.out;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
+}
+
+TEST_F(ProgramTest, EveryPolicyComputesTheSameLosses) {
+  for (const std::string& model : {gpt(), resnet()}) {
+    const auto with = [&](const std::string& policy) {
+      return test::ferry_train(model + "--steps 4 --json " + policy);
+    };
+    const std::vector<std::string> keep = losses(with(""));
+    ASSERT_EQ(keep.size(), 4u);
+    const std::string tight = "--policy offload --window 0 --min-bytes 0 ";
+    const Result offload = with(tight);
+    EXPECT_EQ(losses(offload), keep);
+    EXPECT_GT(lines(offload.out)[1]["moved_bytes"], 1000);
+    EXPECT_EQ(losses(with(tight + "--prefetch 0 --disk " + folder_.path(""))), keep);
+  }
+}
+
+TEST_F(ProgramTest, OffloadingLowersThePeak) {
+  const std::string model =
+      "gpt --layers 6 --width 32 --heads 2 --context 64 --batch 8 --threads 1 --steps 3 --json "
+      "--data " +
+      folder_.text();
+  const auto peak = [&](const std::string& policy) {
+    const Result result = test::ferry_train(model + policy);
+    EXPECT_EQ(result.code, kOk) << result.err;
+    return lines(result.out).back()["peak_bytes"].get<std::int64_t>();
+  };
+  const std::int64_t keep = peak("");
+  EXPECT_LT(peak(" --policy offload --window 64KiB --prefetch 64KiB"), keep * 6 / 10);
+}
+
+TEST_F(ProgramTest, SavedAndResumedUnderAnotherPolicyItIsTheSameTraining) {
+  const std::string state = folder_.path("state");
+  const std::vector<std::string> whole = losses(test::ferry_train(gpt() + "--steps 5 --json"));
+  const std::vector<std::string> first =
+      losses(test::ferry_train(gpt() + "--steps 2 --json --save " + state));
+  const std::vector<std::string> rest = losses(
+      test::ferry_train(gpt() + "--steps 5 --json --policy offload --window 0 --resume " + state));
+  EXPECT_EQ(first, std::vector<std::string>(whole.begin(), whole.begin() + 2));
+  EXPECT_EQ(rest, std::vector<std::string>(whole.begin() + 2, whole.end()));
+  const Result nothing = test::ferry_train(gpt() + "--steps 2 --resume " + state);
+  EXPECT_EQ(nothing.out, "gpt keep: no step was left to do\n");
+  EXPECT_EQ(nothing.code, kOk);
+}
+
+TEST_F(ProgramTest, CtrlCFinishesTheStepAndLosesNothing) {
+  const std::string state = folder_.path("state");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Child child(test::ferry_train_argv(gpt() + "--steps 1000000 --json --save " + state));
+    child.wait_for_lines(3);
+    child.signal(signal);
+    const Result stopped = child.end();
+    EXPECT_EQ(stopped.code, 128 + signal);
+    EXPECT_NE(stopped.err.find(signal == SIGINT ? "stopped by SIGINT, saved to "
+                                                : "stopped by SIGTERM, saved to "),
+              std::string::npos)
+        << stopped.err;
+    const auto done = lines(stopped.out);
+    ASSERT_GE(done.size(), 3u);
+    const auto last = done.back()["step"].get<std::size_t>();
+    EXPECT_EQ(last, done.size());
+    // What was saved is the last step that was printed.
+    const std::string more = " --steps " + std::to_string(last + 2);
+    const std::vector<std::string> rest =
+        losses(test::ferry_train(gpt() + "--json --resume " + state + more));
+    const std::vector<std::string> whole = losses(test::ferry_train(gpt() + "--json" + more));
+    EXPECT_EQ(rest, std::vector<std::string>(whole.end() - 2, whole.end()));
+  }
+}
+
+TEST_F(ProgramTest, ASecondCtrlCEndsIt) {
+  // Steps of a second: the first signal waits for the step's end, the second does not.
+  const std::string state = folder_.path("state");
+  Child child(
+      test::ferry_train_argv("gpt --layers 2 --width 512 --heads 8 --context 512 --batch 4 "
+                             "--threads 1 --json --save " +
+                             state + " --data " + folder_.text()));
+  child.wait_for_lines(1);
+  child.signal(SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  child.signal(SIGINT);
+  const Result ended = child.end();
+  EXPECT_EQ(ended.code, 128 + SIGINT);
+  EXPECT_EQ(lines(ended.out).size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(state));
+}
+
+TEST_F(ProgramTest, SaveEverySavesBetween) {
+  const std::string state = folder_.path("state");
+  Child child(
+      test::ferry_train_argv(gpt() + "--steps 1000000 --json --save-every 2 --save " + state));
+  child.wait_for_lines(4);
+  child.signal(SIGKILL);
+  EXPECT_EQ(child.end().code, 128 + SIGKILL);
+  EXPECT_TRUE(read_file(state).starts_with("{\"ferry\":\"training\""));
+}
+
+TEST_F(ProgramTest, TheDecisionsAreLogged) {
+  const std::string log = folder_.path("log.jsonl");
+  const std::string run =
+      gpt() + "--steps 2 --policy offload --window 0 --min-bytes 1KiB --log " + log;
+  EXPECT_EQ(test::ferry_train(run).code, kOk);
+  const std::string first = read_file(log);
+  std::set<DecisionKind> decisions;
+  std::set<std::uint64_t> runs;
+  const DecisionLog read = read_decision_log(log);
+  EXPECT_EQ(read.options.bytes_min, 1024);
+  EXPECT_EQ(read.options.window_bytes, 0);
+  for (const Decision& decision : read.decisions) {
+    decisions.insert(decision.kind);
+    runs.insert(decision.run);
+    EXPECT_GE(decision.bytes, 1024);
+  }
+  EXPECT_EQ(runs.size(), 2u);
+  for (const DecisionKind decision :
+       {DecisionKind::kPack, DecisionKind::kEvict, DecisionKind::kUnpack, DecisionKind::kReturn}) {
+    EXPECT_TRUE(decisions.contains(decision)) << name(decision);
+  }
+  // No times and no addresses: another run decides the same.
+  EXPECT_EQ(test::ferry_train(run).code, kOk);
+  EXPECT_EQ(read_file(log), first);
+}
+
+TEST_F(ProgramTest, TheTraceIsJson) {
+  const std::string trace = folder_.path("trace.json");
+  EXPECT_EQ(
+      test::ferry_train(gpt() + "--steps 1 --policy offload --window 0 --trace " + trace).code,
+      kOk);
+  EXPECT_GT(nlohmann::json::parse(read_file(trace))["traceEvents"].size(), 10u);
+}
+
+TEST_F(ProgramTest, WrongUsageIsTwo) {
+  expect_refused("", kUsage, "subcommand");
+  expect_refused("bert", kUsage, "");
+  expect_refused("resnet --heads 2", kUsage, "--heads");
+  expect_refused("gpt --width 30 --heads 4", kUsage, "--width: expected a multiple of --heads");
+  expect_refused("gpt --layers 0", kUsage, "--layers");
+  expect_refused("gpt --dropout 1", kUsage, "--dropout");
+  expect_refused("gpt --policy magic", kUsage, "--policy");
+  expect_refused("gpt --device tpu", kUsage, "--device");
+  expect_refused("resnet --images 10 --batch 11", kUsage,
+                 "--batch: expected no more than --images");
+}
+
+TEST_F(ProgramTest, OptionsThatContradictEachOtherAreTwo) {
+  expect_refused("gpt --disk /tmp", kUsage, "--disk: expected with --policy offload or budget");
+  expect_refused("gpt --policy offload --disk-limit 1GiB", kUsage,
+                 "--disk-limit: expected with --disk");
+  expect_refused("gpt --policy offload --window 1Gb", kUsage, "--window: expected a size");
+  expect_refused("gpt --log /tmp/log", kUsage, "--log: expected with --policy");
+  expect_refused("gpt --save-every 2", kUsage, "--save-every: expected with --save");
+  expect_refused("gpt --policy offload --plan x", kUsage, "--plan: expected with --policy budget");
+  expect_refused("gpt --policy budget", kUsage, "--capture");
+}
+
+TEST_F(ProgramTest, BadFilesAreTwo) {
+  folder_.write("foreign", "nothing of ours");
+  expect_refused(gpt() + "--resume " + folder_.path("foreign"), kUsage,
+                 "expected a training's state");
+  expect_refused(gpt() + "--resume " + folder_.path("nowhere"), kUsage, "nowhere");
+  expect_refused(gpt() + "--policy budget --plan " + folder_.path("foreign"), kUsage, "foreign");
+  expect_refused("gpt --data " + folder_.path("nowhere"), kUsage, "expected a folder of text");
+  std::filesystem::create_directory(folder_.path("empty"));
+  expect_refused("gpt --data " + folder_.path("empty"), kUsage, "expected at least");
+}
+
+TEST_F(ProgramTest, MissingResourcesAreSeven) {
+  expect_refused(gpt() + "--steps 1 --save " + folder_.path("nowhere/state"), kResourceMissing,
+                 "nowhere/state");
+  expect_refused(gpt() + "--policy offload --disk " + folder_.path("nowhere"), kResourceMissing,
+                 "nowhere");
+  expect_refused(gpt() + "--policy offload --window 0 --min-bytes 0 --disk-limit 64KiB --disk " +
+                     folder_.path(""),
+                 kResourceMissing, "");
+}
+
+TEST_F(ProgramTest, NoGpuIsSeven) {
+  const Result result = test::ferry_train(gpt() + "--steps 1 --device cuda");
+  if (result.code == kOk) GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(result.code, kResourceMissing);
+  EXPECT_NE(result.err.find("finds no GPU"), std::string::npos) << result.err;
+}
+
+TEST_F(ProgramTest, OutOfMemoryIsThree) {
+  if (test::kSanitized) GTEST_SKIP() << "a sanitizer needs its address space";
+  // One weight of 48 GiB, where the process may have 24.
+  std::vector<std::string> argv = {"/bin/sh", "-c", "ulimit -v 25165824; exec \"$0\" \"$@\""};
+  for (const std::string& word : test::ferry_train_argv(
+           "gpt --layers 1 --width 65536 --heads 1 --threads 1 --data " + folder_.text())) {
+    argv.push_back(word);
+  }
+  const Result result = test::run(argv);
+  EXPECT_EQ(result.code, kDoesNotFit);
+  EXPECT_TRUE(result.err.starts_with("ferry: out of memory: ")) << result.err;
+}
+
+TEST_F(ProgramTest, FerryTrainIsFerryTrain) {
+  EXPECT_EQ(test::run({FERRY_PROGRAM, "train", "--help"}).out, test::ferry_train("--help").out);
+  const Result direct = test::ferry_train(resnet() + "--steps 2 --json");
+  std::vector<std::string> argv = test::ferry_train_argv("train " + resnet() + "--steps 2 --json");
+  argv[0] = FERRY_PROGRAM;
+  EXPECT_EQ(losses(test::run(argv)), losses(direct));
+  EXPECT_EQ(test::run({FERRY_PROGRAM, "train", "gpt", "--layers", "0"}).code, kUsage);
+}
+
+TEST_F(ProgramTest, WithoutFerryTrainItIsSevenAndSaysWhatToDo) {
+  std::filesystem::copy_file(FERRY_PROGRAM, folder_.path("ferry"));
+  const Result result = test::run({folder_.path("ferry"), "train", "gpt", "--steps", "1"});
+  EXPECT_EQ(result.code, kResourceMissing);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("./dev "), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace ferry::real::train
