@@ -17,7 +17,7 @@ namespace {
 
 using real::TorchAutograd;
 
-CoreOptions core_options(const OffloadOptions& options) {
+CoreOptions to_core(const OffloadOptions& options) {
   CoreOptions core;
   core.host_memory = options.pinned() ? HostMemory::kPinned : HostMemory::kPageable;
   core.copy_streams = options.copy_streams();
@@ -32,8 +32,8 @@ CoreOptions core_options(const OffloadOptions& options) {
 }
 
 // The plan's options, and its choices also where it moves nothing.
-CoreOptions planned_options(const Plan& plan, const OffloadOptions& options) {
-  CoreOptions core = to_options(plan).value_or(core_options(options));
+CoreOptions to_core(const Plan& plan, const OffloadOptions& options) {
+  CoreOptions core = to_options(plan).value_or(to_core(options));
   core.offload.assign(plan.entries.size() + 1, false);  // never empty: empty means all
   for (const PlanEntry& entry : plan.entries) {
     core.offload[entry.pack] = entry.decision == PlanChoice::kOffload;
@@ -48,7 +48,7 @@ namespace offload_impl {
 
 class State {
  public:
-  State(const OffloadOptions& options, CoreOptions core, const Plan* plan) {
+  State(const OffloadOptions& options, CoreOptions core, const Plan* plan) : core_(core) {
     real::SpanObserver observer;
     if (options.log()) {
       trace_ = std::make_shared<real::Trace>();
@@ -63,6 +63,7 @@ class State {
     if (plan) hooks_ = planned_ = std::make_shared<real::PlannedHooks>(plan->entries, hooks_);
   }
 
+  const CoreOptions& core() const { return core_; }
   real::Backend& backend() { return *backend_; }
   const std::shared_ptr<Hooks<at::Tensor>>& hooks() const { return hooks_; }
   const std::shared_ptr<real::Trace>& trace() const { return trace_; }
@@ -81,6 +82,7 @@ class State {
     std::mutex mutex;
     std::vector<Decision> decisions;
   };
+  const CoreOptions core_;  // as asked for; the core's own also has the log
   // Shared with callbacks that may outlive this.
   std::shared_ptr<Log> log_ = std::make_shared<Log>();
   std::shared_ptr<real::Trace> trace_;
@@ -107,11 +109,10 @@ class Frame {
 }  // namespace offload_impl
 
 Offload::Offload(OffloadOptions options)
-    : state_(std::make_shared<offload_impl::State>(options, core_options(options), nullptr)) {}
+    : state_(std::make_shared<offload_impl::State>(options, to_core(options), nullptr)) {}
 
 Offload::Offload(const Plan& plan, OffloadOptions options)
-    : state_(
-          std::make_shared<offload_impl::State>(options, planned_options(plan, options), &plan)) {}
+    : state_(std::make_shared<offload_impl::State>(options, to_core(plan, options), &plan)) {}
 
 void Offload::exempt(const torch::nn::Module& module) {
   for (const torch::Tensor& parameter : module.parameters()) exempt(parameter);
@@ -121,6 +122,8 @@ void Offload::exempt(const torch::nn::Module& module) {
 void Offload::exempt(const torch::Tensor& tensor) { state_->backend().exempt(tensor); }
 
 OffloadStatistics Offload::statistics() const { return state_->backend().statistics(); }
+
+const CoreOptions& Offload::core_options() const { return state_->core(); }
 
 bool Offload::empty() const { return state_->backend().empty(); }
 

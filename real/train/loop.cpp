@@ -12,6 +12,7 @@
 #include <string>
 #include <system_error>
 
+#include "real/train/capture_step.h"
 #include "real/train/checkpoint.h"
 #include "real/train/exit_code.h"
 #include "real/train/memory.h"
@@ -128,8 +129,13 @@ int train(const Options& options) {
   count_memory();
   be_deterministic();
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
-  for (const std::filesystem::path& file : {options.save, options.log, options.trace}) {
+  for (const std::filesystem::path& file :
+       {options.save, options.log, options.trace, options.capture}) {
     require_folder(file);
+  }
+  if (!options.capture.empty()) {
+    capture_step(options);
+    return kOk;
   }
   return Training(options).run();
 }

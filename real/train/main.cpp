@@ -12,6 +12,7 @@
 #include <string>
 #include <system_error>
 
+#include "ferry/capture.h"
 #include "ferry/offload.h"
 #include "formats/error.h"
 #include "real/disk/disk_error.h"
@@ -51,6 +52,8 @@ int guarded(int argc, char** argv) {
     return run(argc, argv);
   } catch (const ferry::InputError& error) {
     return complain(error.what(), kUsage);
+  } catch (const ferry::CaptureError& error) {
+    return complain(error.what(), kInternal);
   } catch (const ferry::PlanMismatch& error) {
     return complain(error.what(), kUsage);
   } catch (const std::invalid_argument& error) {

@@ -17,6 +17,8 @@ Examples:
   ferry train gpt                                    a small GPT learns Ferry's own sources
   ferry train gpt --policy offload --disk /var/tmp   the same losses, in less memory
   ferry train resnet --json                          a line a step, for machines
+  ferry train gpt --capture gpt.jsonl                what `ferry plan gpt.jsonl` plans, and
+  ferry train gpt --policy budget --plan gpt.plan    what executes the plan
   ferry train gpt --steps 500 --save gpt.state       Ctrl-C ends the step and saves;
   ferry train gpt --steps 500 --save gpt.state --resume gpt.state      goes on, bit for bit
 
@@ -99,6 +101,10 @@ void add_files(CLI::App& command, Options& options) {
       ->type_name("FILE");
   command.add_option("--trace", options.trace, "Write a trace here, for ui.perfetto.dev")
       ->type_name("FILE");
+  command
+      .add_option("--capture", options.capture,
+                  "Write one step as a program here, for `ferry plan`, and stop")
+      ->type_name("FILE");
 }
 
 CLI::App* add_gpt(CLI::App& app, Options& options) {
@@ -144,6 +150,7 @@ void check(const Options& options) {
   needs("--log", !options.log.empty(), moves, moving);
   needs("--trace", !options.trace.empty(), moves, moving);
   needs("--plan", !options.plan.empty(), options.policy == PolicyKind::kBudget, "--policy budget");
+  needs("--capture", !options.capture.empty(), !moves, "--policy keep: a plan comes after it");
   needs("--save-every", options.save_every > 0, !options.save.empty(), "--save");
   if (options.policy == PolicyKind::kBudget && options.plan.empty()) {
     throw InputError("--policy budget", 0,

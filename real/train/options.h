@@ -48,6 +48,7 @@ struct Options {
   bool json = false;
   std::filesystem::path log;
   std::filesystem::path trace;
+  std::filesystem::path capture;  // write the first step as a program, and train no further
 };
 
 // None: help or the version was asked for, and printed. Throws CLI::ParseError for what is not

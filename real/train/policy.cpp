@@ -7,7 +7,6 @@
 
 #include "formats/decision_log.h"
 #include "formats/plan_file.h"
-#include "formats/plan_options.h"
 #include "real/train/workload.h"
 
 namespace ferry::real::train {
@@ -26,22 +25,6 @@ OffloadOptions offload_options(const Options& options) {
   return result;
 }
 
-// What the offloader was told, as the log's first line says it.
-CoreOptions core_options(const OffloadOptions& offload, const std::optional<Plan>& plan) {
-  CoreOptions core;
-  core.bytes_min = offload.min_bytes();
-  core.window_bytes = offload.window();
-  core.prefetch_bytes = offload.prefetch();
-  core.hold_bytes = offload.hold();
-  if (!plan) return core;
-  core = to_options(*plan).value_or(core);
-  core.offload.assign(plan->entries.size() + 1, false);  // never empty: empty means all
-  for (const PlanEntry& entry : plan->entries) {
-    core.offload[entry.pack] = entry.decision == PlanChoice::kOffload;
-  }
-  return core;
-}
-
 }  // namespace
 
 Policy::Policy(const Options& options, const torch::nn::Module& module) : trace_(options.trace) {
@@ -53,7 +36,7 @@ Policy::Policy(const Options& options, const torch::nn::Module& module) : trace_
   offload_->exempt(module);
   if (options.log.empty()) return;
   log_.emplace(options.log);
-  log_->write(decision_header(core_options(offload, plan)));
+  log_->write(decision_header(offload_->core_options()));
 }
 
 std::unique_ptr<OffloadGuard> Policy::guard() {

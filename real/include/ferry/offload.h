@@ -99,6 +99,8 @@ class Offload {
   void exempt(const torch::Tensor& tensor);
 
   OffloadStatistics statistics() const;
+  // What the core was given: the options above, or the plan's.
+  const CoreOptions& core_options() const;
   // Whether nothing of it is left: no copy, no reference, no event.
   bool empty() const;
 

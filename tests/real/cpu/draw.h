@@ -1,0 +1,55 @@
+// What a trial of random rounds draws from its number: choices, options, the workers' pace.
+//
+// No distribution of the standard library's: those differ from one library to the next.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <random>
+
+#include "real/cpu/pace.h"
+#include "shared/options.h"
+
+namespace ferry::real {
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : bits_(seed) {}
+  std::int64_t below(std::int64_t bound) {
+    return static_cast<std::int64_t>(bits_() % static_cast<std::uint64_t>(bound));
+  }
+  bool one_in(std::int64_t n) { return below(n) == 0; }
+  std::int64_t of(std::initializer_list<std::int64_t> values) {
+    return values.begin()[below(static_cast<std::int64_t>(values.size()))];
+  }
+
+ private:
+  std::mt19937_64 bits_;
+};
+
+inline std::shared_ptr<Pace> drawn_pace(Draw& draw) {
+  const auto seed = static_cast<std::uint64_t>(draw.below(std::int64_t{1} << 40));
+  // The lanes and the streams that compute are bits 0, 1, 3 and 4.
+  if (draw.one_in(3)) return std::make_shared<RandomPace>(seed);
+  return std::make_shared<ChosenPace>(seed & 0b11011U);
+}
+
+inline CoreOptions drawn_options(Draw& draw) {
+  CoreOptions options;
+  options.copy_streams = draw.one_in(6)   ? CopyStreams::kNone
+                         : draw.one_in(5) ? CopyStreams::kOne
+                                          : CopyStreams::kTwo;
+  options.reload_pool = draw.one_in(2) ? ReloadPool::kConsumer : ReloadPool::kCopyStream;
+  options.bytes_min = draw.of({0, 1024, 2048});
+  options.window_packs = draw.of({1, 2, 4, kUnlimited});
+  options.window_bytes = draw.of({0, 4 << 10, kUnlimited});
+  options.prefetch_bytes = draw.of({0, 4 << 10, 1 << 20});
+  options.hold_bytes = draw.of({0, 4 << 10, kUnlimited});
+  if (draw.one_in(5)) {
+    for (int i = 0; i < 30; ++i) options.offload.push_back(!draw.one_in(3));
+  }
+  return options;
+}
+
+}  // namespace ferry::real
