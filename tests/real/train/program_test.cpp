@@ -122,6 +122,50 @@ TEST_F(ProgramTest, OffloadingLowersThePeak) {
   EXPECT_LT(peak(" --policy offload --window 64KiB --prefetch 64KiB"), keep * 6 / 10);
 }
 
+// Measured by the kernel, not counted by us.
+TEST_F(ProgramTest, OnDiskTheResidentSizeFalls) {
+  if (test::kSanitized) GTEST_SKIP() << "a sanitizer keeps what is freed";
+  const std::string model =
+      "gpt --layers 8 --width 128 --heads 4 --context 128 --batch 16 --threads 1 --steps 2 --json "
+      "--data " +
+      folder_.text();
+  const auto step = [&](const std::string& policy) {
+    const Result result = test::ferry_train(model + policy);
+    EXPECT_EQ(result.code, kOk) << result.err;
+    return lines(result.out).back();
+  };
+  const auto keep = step("");
+  const auto disk =
+      step(" --policy offload --window 8MiB --prefetch 8MiB --min-bytes 64KiB --disk " +
+           folder_.path(""));
+  EXPECT_EQ(disk["loss"], keep["loss"]);
+  const auto activations = keep["peak_bytes"].get<std::int64_t>() / 2;  // at the least
+  EXPECT_LT(disk["rss_bytes"].get<std::int64_t>(),
+            keep["rss_bytes"].get<std::int64_t>() - activations / 2);
+}
+
+// Capture, plan, train by the plan, and the simulator decides as the training did.
+TEST_F(ProgramTest, APlanFromItsOwnCaptureIsExecutedAndReplayed) {
+  const std::string program = folder_.path("gpt.jsonl"), plan = folder_.path("gpt.plan"),
+                    log = folder_.path("gpt.log");
+  EXPECT_EQ(test::ferry_train(gpt() + "--capture " + program).code, kOk);
+  const Result planned = test::run({FERRY_PROGRAM, "plan", program, "--hardware", "rtx4090",
+                                    "--policy", "offload-all", "-o", plan});
+  ASSERT_EQ(planned.code, kOk) << planned.err;
+  const std::vector<std::string> keep = losses(test::ferry_train(gpt() + "--steps 3 --json"));
+  const std::string budget = "--policy budget --plan " + plan + " --log " + log;
+  const Result trained = test::ferry_train(gpt() + "--steps 3 --json " + budget);
+  EXPECT_EQ(losses(trained), keep);
+  EXPECT_GT(lines(trained.out)[2]["moved_bytes"], 1000);
+  const Result replayed = test::run({FERRY_PROGRAM, "replay", program, "--log", log});
+  EXPECT_EQ(replayed.code, kOk) << replayed.out;
+  EXPECT_TRUE(replayed.out.starts_with("the same: 3 runs of ")) << replayed.out;
+  // Another model than the plan's.
+  const Result other = test::ferry_train(resnet() + "--steps 1 --policy budget --plan " + plan);
+  EXPECT_EQ(other.code, kUsage);
+  EXPECT_NE(other.err.find("does not match the plan at saved tensor "), std::string::npos);
+}
+
 TEST_F(ProgramTest, SavedAndResumedUnderAnotherPolicyItIsTheSameTraining) {
   const std::string state = folder_.path("state");
   const std::vector<std::string> whole = losses(test::ferry_train(gpt() + "--steps 5 --json"));
