@@ -147,8 +147,8 @@ Tensor GraphEngine::add(const Tensor& a, const Tensor& b, StreamId stream) {
   const std::array<Range, 2> reads{range_of(a), range_of(b)};
   const auto bytes = static_cast<std::int64_t>(reads[0].bytes);
   Tensor sum = make_tensor(machine_.allocate(bytes, stream),
-                                 {a->layout.window, a->layout.extent().begin + a->layout.shift},
-                                 machine_.new_version());
+                           {a->layout.window, a->layout.extent().begin + a->layout.shift},
+                           machine_.new_version());
   const Range write = range_of(sum);
   machine_.kernel("add", kAddTag, reads, {&write, 1}, runner_.memory_ns(3 * bytes));
   return sum;

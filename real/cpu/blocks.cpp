@@ -26,6 +26,7 @@ Blocks::Blocks(Workers& workers, CpuStream janitor, std::int64_t cache_bytes_max
 // --- Pools
 
 at::DataPtr Blocks::allocate(std::int64_t bytes, const CpuStream& stream, Keep device) {
+  collect();  // what is due has come back, whatever the workers' timing
   const std::int64_t size = (bytes + kRound - 1) / kRound * kRound;
   const Key key{stream.index, size};
   {

@@ -11,8 +11,8 @@
 
 #include "shared/adaptors/observed.h"
 #include "shared/offloader.h"
-#include "tests/support/script.h"
 #include "tests/shared/world.h"
+#include "tests/support/script.h"
 
 namespace ferry {
 

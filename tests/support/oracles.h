@@ -125,8 +125,7 @@ struct Verdict {
   std::string words;
 };
 
-inline std::optional<Verdict> judge_bounds(const CoreOptions& options,
-                                           const sim::Simulation& run) {
+inline std::optional<Verdict> judge_bounds(const CoreOptions& options, const sim::Simulation& run) {
   const std::int64_t largest = 2 * kSizes.back() + 4096;
   const OffloadStatistics& counts = run.statistics;
   if (options.window_bytes != kUnlimited &&

@@ -16,7 +16,7 @@
 #include "shared/adaptors/bent.h"
 #include "shared/offloader.h"
 #include "tests/real/cpu/cpu_world.h"
-#include "tests/real/cpu/script.h"
+#include "tests/real/script.h"
 
 namespace ferry::real {
 namespace {

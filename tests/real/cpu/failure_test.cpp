@@ -14,8 +14,8 @@
 
 #include "shared/offloader.h"
 #include "tests/real/cpu/cpu_world.h"
-#include "tests/real/cpu/script.h"
 #include "tests/real/disk/bent_io.h"
+#include "tests/real/script.h"
 
 namespace ferry::real {
 namespace {

@@ -20,8 +20,8 @@
 
 #include "shared/adaptors/bent.h"
 #include "shared/offloader.h"
-#include "tests/real/cpu/script.h"
 #include "tests/real/cpu/strips.h"
+#include "tests/real/script.h"
 
 namespace ferry::real {
 

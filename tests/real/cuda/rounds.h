@@ -26,8 +26,8 @@
 #include "shared/adaptors/bent.h"
 #include "shared/offloader.h"
 #include "tests/real/cuda/labelled.h"
-#include "tests/real/cuda/script.h"
 #include "tests/real/cuda/world.h"
+#include "tests/real/script.h"
 
 namespace ferry::real {
 

@@ -15,8 +15,8 @@
 
 #include "shared/adaptors/bent.h"
 #include "shared/offloader.h"
-#include "tests/real/cuda/script.h"
 #include "tests/real/gpu/gpu_world.h"
+#include "tests/real/script.h"
 
 namespace ferry::real {
 namespace {

@@ -1,10 +1,10 @@
-// An autograd over at::Tensor that does what a test says: tasks and nodes are brackets around
-// lambdas, as in tests/support/script.h. One thread's.
+// An autograd that does what a test says: tasks and nodes are brackets around lambdas.
 //
 //   script.backward([&] { script.node([&] { ... saved->unpack() ... }); });
+//
+// A node's callbacks run where its lambda returned; a task's run whether it returned or threw. A
+// script is one thread's; tasks of several scripts have different ids.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <atomic>
 #include <cstdint>
@@ -14,11 +14,14 @@
 
 #include "shared/autograd.h"
 
-namespace ferry::real {
+namespace ferry {
 
-class Script {
+template <class T>
+class ScriptedAutograd;
+
+template <class T>
+class Scripted {
  public:
-  // A task's callbacks run whether `body` returns or throws; a node's where it returns.
   template <class Body>
   void backward(Body body) {
     static std::atomic<std::int64_t> ids{0};
@@ -31,16 +34,20 @@ class Script {
     }
     end_task();
   }
+
   template <class Body>
   void node(Body body) {
     tasks_.back().node = NodeId{++node_ids_};
     body();
-    for (const auto& callback : std::exchange(tasks_.back().after_node, {})) callback();
+    const auto callbacks = std::exchange(tasks_.back().after_node, {});
+    for (const auto& callback : callbacks) callback();
     tasks_.back().node = NodeId::kNone;
   }
 
+  std::int64_t tasks_open() const { return static_cast<std::int64_t>(tasks_.size()); }
+
  private:
-  friend class ScriptAutograd;
+  friend class ScriptedAutograd<T>;
   using Callbacks = std::vector<std::function<void()>>;
   struct Task {
     GraphTaskId id = GraphTaskId::kNone;
@@ -50,19 +57,21 @@ class Script {
   };
 
   void end_task() {
-    for (const auto& callback : std::exchange(tasks_.back().after_task, {})) callback();
+    const auto callbacks = std::exchange(tasks_.back().after_task, {});
+    for (const auto& callback : callbacks) callback();
     tasks_.pop_back();
   }
 
   std::vector<Task> tasks_;
   std::uint64_t node_ids_ = 0;
-  HookStack<at::Tensor> hooks_;
+  HookStack<T> hooks_;
 };
 
-class ScriptAutograd {
+template <class T>
+class ScriptedAutograd {
  public:
-  using Tensor = at::Tensor;
-  explicit ScriptAutograd(Script& script) : script_(&script) {}
+  using Tensor = T;
+  explicit ScriptedAutograd(Scripted<T>& script) : script_(&script) {}
 
   GraphTaskId graph_task() const {
     return script_->tasks_.empty() ? GraphTaskId::kNone : script_->tasks_.back().id;
@@ -79,14 +88,12 @@ class ScriptAutograd {
   HookStack<Tensor> hooks() const { return script_->hooks_; }
 
   struct HooksScope : ReplacedHooks<Tensor> {
-    HooksScope(ScriptAutograd autograd, HookStack<Tensor> hooks)
-        : ReplacedHooks(autograd.script_->hooks_, std::move(hooks)) {}
+    HooksScope(ScriptedAutograd autograd, HookStack<Tensor> hooks)
+        : ReplacedHooks<Tensor>(autograd.script_->hooks_, std::move(hooks)) {}
   };
 
  private:
-  Script* script_;
+  Scripted<T>* script_;
 };
 
-static_assert(Autograd<ScriptAutograd>);
-
-}  // namespace ferry::real
+}  // namespace ferry
