@@ -28,7 +28,9 @@ ExitCode run(std::vector<std::string> arguments) {
   if (errno != ENOENT) {
     throw std::system_error(errno, std::generic_category(), "cannot run " + program.string());
   }
-  spdlog::error("train needs LibTorch, and this Ferry was built without it: run ./dev torch");
+  spdlog::error(
+      "train needs LibTorch, and this Ferry was built without it: run ./dev torch, and build "
+      "again");
   return kResourceMissing;
 }
 

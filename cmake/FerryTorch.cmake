@@ -10,7 +10,7 @@ set(FERRY_TORCH_VERSION 2.11.0)
 set(FERRY_TORCH "" CACHE STRING "The `torch` folder of an installed PyTorch wheel, or OFF")
 
 if(NOT FERRY_TORCH)
-  message(STATUS "ferry: no LibTorch (FERRY_TORCH): real/ is not built")
+  message(STATUS "ferry: no LibTorch (FERRY_TORCH)")
   return()
 endif()
 if(NOT EXISTS ${FERRY_TORCH}/lib/libtorch_cpu.so)

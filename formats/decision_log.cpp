@@ -24,6 +24,9 @@ std::vector<std::pair<std::string, std::int64_t>> read_options(const Json& json,
   for (const auto& item : json.items()) {
     named.emplace_back(item.key(), options.integer(item.key(), kLeast));
   }
+  for (const auto& [key, value] : plan_options(CoreOptions())) {
+    if (!options.has(key.c_str())) options.expected(key.c_str(), "an option of the offloader");
+  }
   return named;
 }
 
@@ -33,7 +36,7 @@ std::vector<bool> read_moves(Fields& header) {
   for (std::size_t i = 1; i < moves.size(); ++i) {
     if (moves[i] <= moves[i - 1]) header.expected("moves", "numbers that ascend");
   }
-  constexpr std::int64_t kMost = std::int64_t{1} << 32;
+  constexpr std::int64_t kMost = std::int64_t{1} << 26;
   if (!moves.empty() && moves.back() > kMost) header.expected("moves", "ordinals of packs");
   std::vector<bool> offload(moves.empty() ? 1 : static_cast<std::size_t>(moves.back()) + 1);
   for (const std::int64_t pack : moves) offload[static_cast<std::size_t>(pack)] = true;

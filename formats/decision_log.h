@@ -6,9 +6,9 @@
 //   {"ferry":"decisions","schema":1,"options":{"host_memory":0,…,"hold_bytes":0},"moves":[1,2]}
 //   {"decision":"pack","run":1,"pack":1,"bytes":4096}
 //
-// `options` are those of a plan file (plan_options.h). `moves` stands where a plan chose: the packs
-// of a run that may move, ascending; without it all may. decisions: pack, evict, prefetch, unpack,
-// release, return. Bytes are integers.
+// `options` are those of a plan file (plan_options.h), all of them. `moves` stands where a plan
+// chose: the packs of a run that may move, ascending; without it all may. decisions: pack, evict,
+// prefetch, unpack, release, return. Bytes are integers.
 //
 // The reader refuses, with file and line: malformed JSON, an unknown, missing or duplicate key, a
 // wrong type, an option without sense. Written whole or not at all.

@@ -1,8 +1,8 @@
 // A plan: what to do with each saved tensor of a program on a piece of hardware, and what that was
 // predicted to cost. What the real device executes is this, read from a file (plan_file.h).
 //
-// A saved tensor's key is its ordinal among the packs of one forward, counting every pack. Entries
-// of one `group` share a storage and carry the same decision.
+// A saved tensor's key is its ordinal among the packs of one forward, counting every pack: entry i
+// is pack i. Entries of one `group` share a storage and carry the same decision.
 #pragma once
 
 #include <cstdint>

@@ -90,8 +90,8 @@ class PlanReader {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       Fields line(entries[i], file_, lines_.line_of("entries/" + std::to_string(i)));
       PlanEntry entry = read_entry(line);
-      if (!plan.entries.empty() && entry.pack <= plan.entries.back().pack) {
-        line.expected("pack", "more than the entry before");
+      if (entry.pack != plan.entries.size()) {
+        line.expected("pack", std::to_string(plan.entries.size()) + ": every pack has its entry");
       }
       const auto [group, fresh] = groups.try_emplace(entry.group, entry.decision);
       if (!fresh && group->second != entry.decision) {

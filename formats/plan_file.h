@@ -14,8 +14,8 @@
 //   }
 //
 // Bytes and nanoseconds are integers. The reader refuses, with file and line: malformed JSON, an
-// unknown, missing or duplicate key, a wrong type, packs that do not ascend, two decisions for one
-// group. Written whole or not at all.
+// unknown, missing or duplicate key, a wrong type, packs that do not count up from 0, two decisions
+// for one group. Written whole or not at all.
 #pragma once
 
 #include <filesystem>

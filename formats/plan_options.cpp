@@ -52,6 +52,10 @@ std::optional<CoreOptions> to_options(const Plan& plan) {
   CoreOptions options;
   bool moves = false;
   for (const PlanEntry& entry : plan.entries) {
+    if (entry.pack != options.offload.size()) {
+      throw std::invalid_argument("entry " + std::to_string(options.offload.size()) +
+                                  " of the plan is for pack " + std::to_string(entry.pack));
+    }
     options.offload.push_back(entry.decision == PlanChoice::kOffload);
     moves |= options.offload.back();
   }

@@ -24,20 +24,30 @@ class Backend {
   virtual void begin_run() = 0;
   virtual OffloadStatistics statistics() const = 0;
   virtual bool empty() const = 0;
+  // Waits for the copies under way, and has the observer told.
+  virtual void flush() = 0;
 };
 
 template <Device D>
 class BackendOf final : public Backend {
  public:
   BackendOf(D device, CoreOptions options)
-      : offloader_(std::move(device), TorchAutograd(), std::move(options)) {}
+      : device_(device), offloader_(std::move(device), TorchAutograd(), std::move(options)) {}
   std::shared_ptr<Hooks<at::Tensor>> hooks() const override { return offloader_.hooks(); }
   void exempt(const at::Tensor& tensor) override { offloader_.exempt(tensor); }
   void begin_run() override { offloader_.begin_run(); }
   OffloadStatistics statistics() const override { return offloader_.statistics(); }
   bool empty() const override { return offloader_.empty(); }
+  void flush() override {
+    if constexpr (requires { device_.flush_spans(); }) {
+      device_.flush_spans();
+    } else {
+      device_.finish();
+    }
+  }
 
  private:
+  D device_;
   Offloader<D, TorchAutograd> offloader_;
 };
 

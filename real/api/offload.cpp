@@ -2,6 +2,7 @@
 
 #include <torch/nn/module.h>
 
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -51,11 +52,13 @@ class State {
   State(const OffloadOptions& options, CoreOptions core, const Plan* plan) : core_(core) {
     real::SpanObserver observer;
     if (options.log()) {
-      trace_ = std::make_shared<real::Trace>();
       core.log = [log = log_](const Decision& decision) {
         const std::lock_guard lock(log->mutex);
         log->decisions.push_back(decision);
       };
+    }
+    if (options.trace()) {
+      trace_ = std::make_shared<real::Trace>();
       observer = [trace = trace_](const real::Span& span) { trace->add(span); };
     }
     backend_ = real::make_backend(options, std::move(core), std::move(observer));
@@ -68,6 +71,9 @@ class State {
   const std::shared_ptr<Hooks<at::Tensor>>& hooks() const { return hooks_; }
   const std::shared_ptr<real::Trace>& trace() const { return trace_; }
 
+  void abandon_run() {
+    if (planned_) planned_->abandon_run();
+  }
   void begin_run() {
     if (planned_) planned_->begin_run();
     backend_->begin_run();
@@ -93,14 +99,21 @@ class State {
 
 class Frame {
  public:
-  explicit Frame(State& state) {
-    state.begin_run();
-    if (state.trace()) ops_.emplace(state.trace());
-    hooks_.emplace(TorchAutograd(), state.hooks());
+  explicit Frame(std::shared_ptr<State> state) : state_(std::move(state)) {
+    state_->begin_run();
+    if (state_->trace()) ops_.emplace(state_->trace());
+    hooks_.emplace(TorchAutograd(), state_->hooks());
   }
   Frame() { none_.emplace(TorchAutograd()); }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+  ~Frame() {
+    if (state_ && std::uncaught_exceptions() > exceptions_) state_->abandon_run();
+  }
 
  private:
+  std::shared_ptr<State> state_;
+  const int exceptions_ = std::uncaught_exceptions();
   std::optional<real::OpTraceScope> ops_;
   std::optional<HooksGuard<TorchAutograd>> hooks_;
   std::optional<NoHooksGuard<TorchAutograd>> none_;
@@ -130,12 +143,13 @@ bool Offload::empty() const { return state_->backend().empty(); }
 OffloadLog Offload::take_log() { return state_->take_log(); }
 
 void Offload::write_trace(const std::filesystem::path& path) const {
-  TORCH_CHECK_VALUE(state_->trace(), "a trace needs OffloadOptions::log");
+  TORCH_CHECK_VALUE(state_->trace(), "a trace needs OffloadOptions::trace");
+  state_->backend().flush();
   state_->trace()->write(path);
 }
 
 OffloadGuard::OffloadGuard(const Offload& offload)
-    : offload_(offload), frame_(std::make_unique<offload_impl::Frame>(*offload_.state_)) {}
+    : offload_(offload), frame_(std::make_unique<offload_impl::Frame>(offload_.state_)) {}
 OffloadGuard::OffloadGuard(OffloadOptions options) : OffloadGuard(Offload(std::move(options))) {}
 OffloadGuard::~OffloadGuard() = default;
 

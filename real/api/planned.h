@@ -22,6 +22,8 @@ class PlannedHooks final : public Hooks<at::Tensor> {
 
   std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) override;
 
+  // The forward under way is cut short: it will have fewer packs than the plan.
+  void abandon_run() { failed_ = true; }
   // A new forward begins. Throws PlanMismatch where the last one saved fewer tensors than planned;
   // one that saved none (an evaluation) is no forward.
   void begin_run();
@@ -30,7 +32,7 @@ class PlannedHooks final : public Hooks<at::Tensor> {
   std::vector<PlanEntry> entries_;
   std::shared_ptr<Hooks<at::Tensor>> hooks_;
   std::atomic<std::uint64_t> packs_ = 0;
-  std::atomic<bool> failed_ = false;  // the last forward was cut short by our own error
+  std::atomic<bool> failed_ = false;  // the last forward was cut short by an error
 };
 
 }  // namespace ferry::real

@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -42,22 +43,20 @@ NodeId next_id() {
   return NodeId{next.fetch_add(1, std::memory_order_relaxed)};
 }
 
-// A node's callbacks, by task: a retained node may be in several.
-class AfterNode final : public autograd::FunctionPostHook {
+// A node's callbacks, by task: a retained node may be in several. Those of a node that threw are
+// dropped with its task.
+class Waiting {
  public:
-  void add(GraphTaskId task, std::function<void()> callback) {
+  // True for the task's first.
+  bool add(GraphTaskId task, std::function<void()> callback) {
     const std::lock_guard lock(mutex_);
+    const bool first = std::none_of(waiting_.begin(), waiting_.end(),
+                                    [&](const auto& other) { return other.first == task; });
     waiting_.emplace_back(task, std::move(callback));
+    return first;
   }
 
-  autograd::variable_list operator()(const autograd::variable_list& gradients,
-                                     const autograd::variable_list&) override {
-    for (const auto& callback : due(TorchAutograd().graph_task())) callback();
-    return gradients;
-  }
-
- private:
-  std::vector<std::function<void()>> due(GraphTaskId task) {
+  std::vector<std::function<void()>> take(GraphTaskId task) {
     const std::lock_guard lock(mutex_);
     std::vector<std::function<void()>> callbacks;
     std::erase_if(waiting_, [&](auto& waiting) {
@@ -68,8 +67,28 @@ class AfterNode final : public autograd::FunctionPostHook {
     return callbacks;
   }
 
+ private:
   std::mutex mutex_;
   std::vector<std::pair<GraphTaskId, std::function<void()>>> waiting_;
+};
+
+class AfterNode final : public autograd::FunctionPostHook {
+ public:
+  void add(GraphTask& task, std::function<void()> callback) {
+    if (!waiting_->add(task.id(), std::move(callback))) return;
+    task.after([weak = std::weak_ptr(waiting_), id = task.id()] {
+      if (const auto waiting = weak.lock()) waiting->take(id);
+    });
+  }
+
+  autograd::variable_list operator()(const autograd::variable_list& gradients,
+                                     const autograd::variable_list&) override {
+    for (const auto& callback : waiting_->take(TorchAutograd().graph_task())) callback();
+    return gradients;
+  }
+
+ private:
+  std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
 };
 
 AfterNode& after_node_of(autograd::Node& node) {
@@ -100,8 +119,9 @@ NodeId TorchAutograd::node() const {
 
 void TorchAutograd::after_node(std::function<void()> callback) const {
   const auto node = autograd::get_current_node();
-  TORCH_INTERNAL_ASSERT(node, "after_node outside a node");
-  after_node_of(*node).add(graph_task(), std::move(callback));
+  GraphTask* const task = GraphTask::current();
+  TORCH_CHECK(node && task, "after_node outside a node of a graph task");
+  after_node_of(*node).add(*task, std::move(callback));
 }
 
 void TorchAutograd::after_task(std::function<void()> callback) const {

@@ -2,8 +2,10 @@
 //
 // The hook stack and the graph task travel in slots of LibTorch's (slots.h). A node is known by a
 // number that a thread draws when it meets a node that it has not just met: an address may be
-// reused within a task, and a sequence number is per thread. after_node is a post hook that the
-// node keeps, empty, once it has run: hooks that are added while a node runs fire at its end.
+// reused within a task, and a sequence number is per thread. (After a nested backward the node
+// around it is met anew: the core then counts its uses as those of two nodes that end together.)
+// after_node is a post hook that the node keeps, empty, once it has run: hooks that are added while
+// a node runs fire at its end.
 //
 // Limits: where two threads run the same node at once (a retained graph, two backwards), LibTorch's
 // list of post hooks is not safe against after_node, which the core uses with

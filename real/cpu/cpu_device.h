@@ -83,7 +83,8 @@ class CpuDevice : public TorchTensors {
   // does not block, and throws the error of an event that is known to have failed.
   void wait(Step step, const Stream& stream, const Event& event);
 
-  // From LibTorch's CPU allocator. Throws c10::Error where there is no memory.
+  // From LibTorch's CPU allocator, or for a worker from its pool. Throws c10::Error where there is
+  // no memory.
   Storage allocate(Step step, std::int64_t bytes, const Stream& stream);
   void record_use(Step step, const Storage& storage, const Stream& stream);
 

@@ -36,6 +36,9 @@ void be_deterministic() {
 
 // Before hours of training, and not after.
 void require_folder(const std::filesystem::path& file) {
+  if (std::filesystem::is_directory(file)) {
+    throw std::system_error(std::make_error_code(std::errc::is_a_directory), file.string());
+  }
   if (file.has_parent_path() && !std::filesystem::is_directory(file.parent_path())) {
     throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
                             "cannot create a file beside " + file.string());
@@ -125,7 +128,6 @@ class Training {
 }  // namespace
 
 int train(const Options& options) {
-  listen_for_stop();
   count_memory();
   be_deterministic();
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
@@ -137,6 +139,7 @@ int train(const Options& options) {
     capture_step(options);
     return kOk;
   }
+  listen_for_stop();
   return Training(options).run();
 }
 

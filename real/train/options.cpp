@@ -1,7 +1,7 @@
 #include "real/train/options.h"
 
 #include <CLI/CLI.hpp>
-#include <map>
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -26,8 +26,10 @@ Sizes are written 64MiB or 1GB. Losses are the same bits under every policy.
 Exit codes: 0 ok, 2 usage or bad input, 3 out of memory, 7 a resource is missing (a GPU, room on
 the disk), 130 or 143 stopped by Ctrl-C or SIGTERM (what was asked to be saved is).)";
 
-// Sizes as typed.
+// As typed.
 struct Typed {
+  std::string policy = "keep";
+  std::string device = "cpu";
   std::string disk_limit;
   std::string window;
   std::string prefetch;
@@ -51,7 +53,7 @@ CLI::Option* count(CLI::App& command, const char* option, std::int64_t& value, s
       ->capture_default_str();
 }
 
-void add_training(CLI::App& command, Options& options) {
+void add_training(CLI::App& command, Options& options, Typed& typed) {
   count(command, "--batch", options.batch, 1, 1 << 20, "Examples a step");
   count(command, "--steps", options.steps, 0, std::int64_t{1} << 40, "Train up to this step");
   count(command, "--seed", options.seed, 0, std::int64_t{1} << 62, "Of weights, data and dropout");
@@ -60,22 +62,19 @@ void add_training(CLI::App& command, Options& options) {
       ->check(CLI::Range(0.0, 1e3))
       ->capture_default_str();
   count(command, "--threads", options.threads, 0, 4096, "That compute; 0: LibTorch's choice");
-  command.add_option("--device", options.cuda, "cpu or cuda")
+  command.add_option("--device", typed.device, "cpu or cuda")
       ->type_name("NAME")
-      ->transform(CLI::Transformer(std::map<std::string, bool>{{"cpu", false}, {"cuda", true}}))
-      ->default_str("cpu");
+      ->check(CLI::IsMember({"cpu", "cuda"}).description(""))
+      ->capture_default_str();
 }
 
 void add_policy(CLI::App& command, Options& options, Typed& typed) {
-  const std::map<std::string, PolicyKind> policies = {{"keep", PolicyKind::kKeep},
-                                                      {"offload", PolicyKind::kOffload},
-                                                      {"budget", PolicyKind::kBudget}};
   command
-      .add_option("--policy", options.policy,
+      .add_option("--policy", typed.policy,
                   "keep: plain LibTorch; offload: what is large enough; budget: what a plan says")
       ->type_name("NAME")
-      ->transform(CLI::CheckedTransformer(policies).description(""))
-      ->default_str("keep");
+      ->check(CLI::IsMember({"keep", "offload", "budget"}).description(""))
+      ->capture_default_str();
   command.add_option("--plan", options.plan, "Of `ferry plan`, for --policy budget")
       ->type_name("FILE");
   command.add_option("--disk", options.disk, "Offload to a file in this folder, not to memory")
@@ -117,7 +116,8 @@ CLI::App* add_gpt(CLI::App& app, Options& options) {
       ->type_name("P")
       ->check(CLI::Range(0.0, 0.99))
       ->capture_default_str();
-  command->add_option("--data", options.data, "A folder of text (default: Ferry's own)")
+  command
+      ->add_option("--data", options.data, "A folder of text (default: Ferry's own, as it stands)")
       ->type_name("DIR");
   return command;
 }
@@ -144,13 +144,18 @@ void check(const Options& options) {
   needs("--disk", !options.disk.empty(), moves, moving);
   needs("--disk", !options.disk.empty(), !options.cuda, "--device cpu");
   needs("--disk-limit", options.disk_bytes_max.has_value(), !options.disk.empty(), "--disk");
-  needs("--window", options.window_bytes.has_value(), moves, moving);
-  needs("--prefetch", options.prefetch_bytes.has_value(), moves, moving);
-  needs("--min-bytes", options.bytes_min.has_value(), moves, moving);
+  // A plan has its own.
+  const bool free = options.policy == PolicyKind::kOffload;
+  needs("--window", options.window_bytes.has_value(), free, "--policy offload");
+  needs("--prefetch", options.prefetch_bytes.has_value(), free, "--policy offload");
+  needs("--min-bytes", options.bytes_min.has_value(), free, "--policy offload");
   needs("--log", !options.log.empty(), moves, moving);
   needs("--trace", !options.trace.empty(), moves, moving);
   needs("--plan", !options.plan.empty(), options.policy == PolicyKind::kBudget, "--policy budget");
-  needs("--capture", !options.capture.empty(), !moves, "--policy keep: a plan comes after it");
+  const bool trains = !options.save.empty() || !options.resume.empty() || options.json;
+  needs("--capture", !options.capture.empty(), !moves && !trains,
+        "no --policy, --save, --resume or --json: it writes one step down, and trains no further");
+  if (!std::isfinite(options.learning_rate)) throw InputError("--lr", 0, "expected a number");
   needs("--save-every", options.save_every > 0, !options.save.empty(), "--save");
   if (options.policy == PolicyKind::kBudget && options.plan.empty()) {
     throw InputError("--policy budget", 0,
@@ -172,7 +177,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   const CLI::App* gpt = add_gpt(app, options);
   const CLI::App* resnet = add_resnet(app, options);
   for (CLI::App* command : app.get_subcommands({})) {
-    add_training(*command, options);
+    add_training(*command, options, typed);
     add_policy(*command, options, typed);
     add_files(*command, options);
   }
@@ -186,6 +191,10 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   if (resnet->parsed() && options.batch > options.images) {
     throw InputError("--batch", 0, "expected no more than --images");
   }
+  options.cuda = typed.device == "cuda";
+  options.policy = typed.policy == "keep"      ? PolicyKind::kKeep
+                   : typed.policy == "offload" ? PolicyKind::kOffload
+                                               : PolicyKind::kBudget;
   options.disk_bytes_max = size("--disk-limit", typed.disk_limit);
   options.window_bytes = size("--window", typed.window);
   options.prefetch_bytes = size("--prefetch", typed.prefetch);

@@ -16,7 +16,7 @@ namespace {
 OffloadOptions offload_options(const Options& options) {
   OffloadOptions result;
   result.device(device(options)).disk(options.disk);
-  result.log(!options.log.empty() || !options.trace.empty());
+  result.log(!options.log.empty()).trace(!options.trace.empty());
   result.warn([](const std::string& text) { fmt::print(stderr, "ferry: {}\n", text); });
   if (options.disk_bytes_max) result.disk_bytes_max(*options.disk_bytes_max);
   if (options.window_bytes) result.window(*options.window_bytes);
@@ -51,11 +51,11 @@ std::int64_t Policy::end_step() {
   return moved_bytes_ - before;
 }
 
-// Takes it also where only a trace is wanted, or it would grow.
 void Policy::write_log() {
+  if (!log_) return;
   std::string lines;
   for (const Decision& decision : offload_->take_log().decisions) lines += decision_line(decision);
-  if (log_) log_->write(lines);
+  log_->write(lines);
 }
 
 void Policy::finish() {

@@ -30,8 +30,9 @@ class Workload {
   virtual const char* items() const = 0;
   virtual std::int64_t items_per_step() const = 0;
 
-  // Everything that decides which bits a training computes, by the options' names: what a state to
-  // resume from must agree in.
+  // What decides which bits a training computes, by the options' names, and a state to resume from
+  // must agree in. (LibTorch's threads are not in it, though it promises nothing across their
+  // number.)
   using Identity = std::vector<std::pair<std::string, std::string>>;
   virtual Identity identity() const = 0;
 };

@@ -71,7 +71,7 @@ TEST(DecisionLogTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("decisions", "plan"), "run.jsonl:1: expected \"ferry\": \"decisions\"");
   EXPECT_EQ(error("\"schema\":1", "\"schema\":2"), "run.jsonl:1: expected \"schema\": 1");
   EXPECT_EQ(error("\"bytes_min\"", "\"bytes_most\""),
-            "run.jsonl:1: no option of the offloader is called 'bytes_most'");
+            "run.jsonl:1: expected \"bytes_min\": an option of the offloader");
   EXPECT_EQ(error("\"hold_bytes\":", "\"hold_bytes\":-"),
             "run.jsonl:1: hold_bytes should be at least 0 but is -536870912");
   EXPECT_EQ(error("\"evict\"", "\"evicts\""),

@@ -18,7 +18,7 @@ Plan sample() {
           .options = {{"window_packs", 5}, {"bytes_min", -1}},
           .predicted = {1, 2, 3, 4},
           .entries = {{0, "MmBackward0", {DType::kBF16, {2, 3}, {1, 2}, 0}, 7, PlanChoice::kKeep},
-                      {4, "\"odd\"", {DType::kF32, {}, {}, 0}, 8, PlanChoice::kOffload}}};
+                      {1, "\"odd\"", {DType::kF32, {}, {}, 0}, 8, PlanChoice::kOffload}}};
 }
 
 // The sample's text with one piece of it replaced, and what the reader says to that.
@@ -46,7 +46,7 @@ TEST(PlanFileTest, TheFileIsForPeopleToo) {
   "predicted": {"peak":1,"reserved":2,"host":3,"step_ns":4},
   "entries": [
     {"pack":0,"op":"MmBackward0","dtype":"bf16","shape":[2,3],"strides":[1,2],"group":7,"decision":"keep"},
-    {"pack":4,"op":"\"odd\"","dtype":"f32","shape":[],"strides":[],"group":8,"decision":"offload"}
+    {"pack":1,"op":"\"odd\"","dtype":"f32","shape":[],"strides":[],"group":8,"decision":"offload"}
   ]
 }
 )");
@@ -67,8 +67,8 @@ TEST(PlanFileTest, BadInputIsRefusedWithItsLine) {
             "plan.json:10: expected \"decision\": \"keep\" or \"offload\"");
   EXPECT_EQ(error("\"group\":8", "\"group\":7"),
             "plan.json:11: expected \"decision\": one decision for all of group 7");
-  EXPECT_EQ(error("\"pack\":4", "\"pack\":0"),
-            "plan.json:11: expected \"pack\": more than the entry before");
+  EXPECT_EQ(error("\"pack\":1", "\"pack\":2"),
+            "plan.json:11: expected \"pack\": 1: every pack has its entry");
   EXPECT_EQ(error(",\"strides\":[]", ""), "plan.json:11: expected a key \"strides\"");
   EXPECT_EQ(error("\"policy\": ", "\"hardware\": "),
             "plan.json:6: key \"hardware\" is there twice");

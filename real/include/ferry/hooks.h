@@ -10,9 +10,9 @@
 // times, on any thread, in any order. A backward begun under a guard carries it to the engine's
 // threads. The innermost guard alone applies.
 //
-//  * pack runs without grad mode, and is handed the very tensor that is saved. Packing it as it is
-//    would make a cycle of an op's output; it is handed detached, so it does not. A pack that
-//    writes to its input is refused.
+//  * pack runs without grad mode, and is handed the saved tensor, detached: to keep it makes no
+//    cycle (PyTorch hands an op's output with its graph). A pack that writes to its input is
+//    refused.
 //  * Wrapped numbers and undefined tensors are not packed.
 //  * Errors leave the op, or backward, with their type.
 //  * Beyond PyTorch: unpacking a tensor that was written in place after it was saved throws

@@ -14,7 +14,7 @@
 //
 // A guard marks the tensors that are *saved* on its thread while it lives; what was saved is served
 // for as long as its graph lives. An Offload is a handle, copied freely; guards of one may be made
-// on several threads.
+// on several threads; with a plan, one at a time.
 #pragma once
 
 #include <torch/arg.h>
@@ -62,8 +62,10 @@ struct OffloadOptions {
   TORCH_ARG(bool, pinned) = true;
   TORCH_ARG(CopyStreams, copy_streams) = CopyStreams::kTwo;
   TORCH_ARG(ReloadPool, reload_pool) = ReloadPool::kConsumer;
-  // Keep the decision log and the copies' times (Offload::take_log, Offload::write_trace).
+  // Keep the decision log until Offload::take_log.
   TORCH_ARG(bool, log) = false;
+  // Keep every op and copy with its times, for Offload::write_trace.
+  TORCH_ARG(bool, trace) = false;
   // Is told once when page-locked memory runs short.
   TORCH_ARG(std::function<void(const std::string&)>, warn);
 };
@@ -90,7 +92,8 @@ class Offload {
   // Throws std::invalid_argument where an option makes no sense, and c10::Error where the device is
   // not there.
   explicit Offload(OffloadOptions options = {});
-  // Executes a plan: its choices, and of its options those that say what moves when.
+  // Executes a plan: its choices, and its options in place of min_bytes, window, window_tensors,
+  // prefetch, hold, pinned, copy_streams and reload_pool.
   Offload(const Plan& plan, OffloadOptions options);
 
   // What the module owns, or this tensor, is kept: parameters and buffers lie there anyway. A
@@ -107,7 +110,7 @@ class Offload {
   // What was logged since the last call; empty without OffloadOptions::log.
   OffloadLog take_log();
   // The copies, and the ops that ran under its guards, as a trace for ui.perfetto.dev (Chrome's
-  // JSON format), written whole or not at all. Needs OffloadOptions::log.
+  // JSON format), written whole or not at all. Needs OffloadOptions::trace.
   void write_trace(const std::filesystem::path& path) const;
 
  private:

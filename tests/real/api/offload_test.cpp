@@ -230,7 +230,7 @@ TEST_F(OffloadTest, TheLogTellsWhatWasDecided) {
 
 TEST_F(OffloadTest, TheTraceShowsOpsAndCopies) {
   const auto path = std::filesystem::temp_directory_path() / "ferry_offload_test_trace.json";
-  Offload offload(eager().log(true));
+  Offload offload(eager().trace(true));
   {
     const OffloadGuard guard(offload);
     net.loss(input()).backward();
@@ -247,7 +247,7 @@ TEST_F(OffloadTest, TheTraceShowsOpsAndCopies) {
   EXPECT_TRUE(names.contains("aten::tanh"));
   EXPECT_TRUE(names.contains("reload"));
   EXPECT_EQ(copied, offload.statistics().offloaded_bytes);
-  EXPECT_ANY_THROW(Offload(eager()).write_trace(path)) << "without a log";
+  EXPECT_ANY_THROW(Offload(eager()).write_trace(path)) << "without a trace";
 }
 
 // --- Plans
@@ -329,12 +329,36 @@ TEST_F(OffloadTest, AModelThatIsNotThePlansSaysWhereAndHow) {
   }
   plan.entries.push_back(last);
   plan.entries.push_back(last);
+  ++plan.entries.back().pack;
   Offload offload(plan, OffloadOptions());
   {
     const auto forward = run(offload);
     net.loss(input()).backward();
   }
   EXPECT_NE(message([&] { const auto forward = run(offload); }).find("the last forward saved"),
+            std::string::npos);
+}
+
+TEST_F(OffloadTest, AForwardThatIsCutShortIsNoMismatch) {
+  const Plan plan = plan_of(net, [](std::size_t) { return PlanChoice::kOffload; });
+  Offload offload(plan, OffloadOptions());
+  try {
+    const auto forward = run(offload);
+    net.norm(net.in(input()).tanh());
+    throw std::domain_error("the user's");
+  } catch (const std::domain_error&) {
+  }
+  {
+    const auto forward = run(offload);
+    net.loss(input()).backward();
+  }
+  EXPECT_TRUE(offload.empty());
+}
+
+TEST_F(OffloadTest, APlanWithAGapIsRefused) {
+  Plan plan = plan_of(net, [](std::size_t) { return PlanChoice::kOffload; });
+  plan.entries[1].pack = 1'000'000;
+  EXPECT_NE(message([&] { Offload offload(plan, OffloadOptions()); }).find("entry 1 of the plan"),
             std::string::npos);
 }
 

@@ -186,6 +186,17 @@ TEST_F(TorchAutogradTest, WhatAFailedNodeAskedForIsNotRunByTheNextTask) {
   EXPECT_EQ(ends, 1);
 }
 
+TEST_F(TorchAutogradTest, WhatAFailedNodeAskedForIsDroppedWithItsTask) {
+  const auto token = std::make_shared<int>(0);
+  const Probe::Body body = [&] {
+    autograd.after_node([token] {});
+    throw std::runtime_error("boom");
+  };
+  const auto y = Probe::apply(leaf(), &body).sum();
+  EXPECT_THROW(y.backward({}, /*retain_graph=*/true), std::runtime_error);
+  EXPECT_EQ(token.use_count(), 1) << "the graph is kept";
+}
+
 // A chain of nested backwards that is deeper than the engine lets one thread recurse.
 TEST_F(TorchAutogradTest, TasksNestDeeperThanTheEnginesRecursionLimit) {
   constexpr int kDepth = 150;
