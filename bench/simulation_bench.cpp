@@ -1,7 +1,7 @@
 // The whole simulator: tape, core, pools, engine; and with its checkers.
 //
-//   BM_Steps/N/checked     stream operations a second over N steps of one run (near-linear is the
-//   goal) BM_WhatIf              whole simulations a second of one step of about 500 operations
+//   BM_Steps/N/checked     stream operations a second over N steps of one run (goal: near linear)
+//   BM_WhatIf              whole simulations a second of one step of about 500 operations
 //   BM_PackUnpack          the core alone: one storage out and back, on the simulated device
 #include <benchmark/benchmark.h>
 

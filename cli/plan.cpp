@@ -7,10 +7,10 @@
 
 #include <fmt/core.h>
 #include <spdlog/spdlog.h>
-#include <system_error>
 
 #include "cli/context.h"
 #include "cli/policies.h"
+#include "formats/atomic_file.h"
 #include "formats/plan_file.h"
 #include "sim/planner.h"
 
@@ -23,17 +23,9 @@ void show_progress(std::string_view what, std::size_t done, std::size_t all) {
   std::fflush(stderr);
 }
 
-// Before a search, and not after it.
-void require_folder(const std::filesystem::path& file) {
-  if (file.has_parent_path() && !std::filesystem::is_directory(file.parent_path())) {
-    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
-                            "cannot create a file beside " + file.string());
-  }
-}
-
 int run(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
-  require_folder(arguments.output);
+  require_folder_of(arguments.output);
   if (isatty(STDERR_FILENO) != 0) request.plan.progress = show_progress;
   const sim::PlanResult result = sim::plan(request.program, request.hardware, request.plan);
   // The last policy asked for is the one to carry out: the search, unless told otherwise. Nobody is

@@ -61,9 +61,7 @@ CoreOptions options_of(const DecisionLog& log, const std::filesystem::path& path
   if (path.empty()) return log.options;
   const Plan plan = read_plan(path);
   try {
-    CoreOptions options = to_options(plan).value_or(log.options);
-    if (options.offload.empty()) options.offload = {false};
-    return options;
+    return planned_options(plan);
   } catch (const std::invalid_argument& error) {
     throw InputError(path.string(), 0, error.what());
   }

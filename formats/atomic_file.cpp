@@ -49,6 +49,16 @@ void AtomicFile::commit() {
   temporary_.clear();
 }
 
+void require_folder_of(const std::filesystem::path& target) {
+  if (std::filesystem::is_directory(target)) {
+    throw std::system_error(std::make_error_code(std::errc::is_a_directory), target.string());
+  }
+  if (target.has_parent_path() && !std::filesystem::is_directory(target.parent_path())) {
+    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                            "cannot create a file beside " + target.string());
+  }
+}
+
 void write_file(const std::filesystem::path& target, std::string_view content) {
   AtomicFile file(target);
   file.write(content);

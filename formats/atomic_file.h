@@ -32,6 +32,10 @@ class AtomicFile {
   std::FILE* file_ = nullptr;
 };
 
+// Before long work, and not after it: throws std::system_error where `target` is a folder, or would
+// be in one that there is not.
+void require_folder_of(const std::filesystem::path& target);
+
 void write_file(const std::filesystem::path& target, std::string_view content);
 
 }  // namespace ferry

@@ -16,16 +16,15 @@ constexpr std::array<std::string_view, 6> kDecisionNames = {"pack",   "evict",  
                                                             "unpack", "release", "return"};
 static_assert(kDecisionNames.size() == static_cast<std::size_t>(DecisionKind::kReturn) + 1);
 
-std::vector<std::pair<std::string, std::int64_t>> read_options(const Json& json,
-                                                               const std::string& file) {
+NamedOptions read_options(const Json& json, const std::string& file) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
   Fields options(json, file, 1);
-  std::vector<std::pair<std::string, std::int64_t>> named;
+  NamedOptions named;
   for (const auto& item : json.items()) {
     named.emplace_back(item.key(), options.integer(item.key(), kLeast));
   }
-  for (const auto& [key, value] : plan_options(CoreOptions())) {
-    if (!options.has(key.c_str())) options.expected(key.c_str(), "an option of the offloader");
+  for (const auto& option : plan_options(CoreOptions())) {
+    if (!options.has(option.first)) options.expected(option.first, "an option of the offloader");
   }
   return named;
 }
@@ -47,17 +46,14 @@ CoreOptions read_header(const Json& json, const std::string& file) {
   Fields header(json, file, 1);
   if (header.text("ferry") != "decisions") header.expected("ferry", "\"decisions\"");
   if (header.integer("schema") != 1) header.expected("schema", "1");
-  Plan plan;  // one that moves something: its options are what is wanted
-  plan.entries = {
-      {.pack = 0, .op = "", .layout = {}, .group = 0, .decision = PlanChoice::kOffload}};
-  plan.options = read_options(header.at("options"), file);
+  const NamedOptions named = read_options(header.at("options"), file);
   CoreOptions options;
   try {
-    options = to_options(plan).value();
+    options = named_options(named);
   } catch (const std::invalid_argument& error) {
     header.fail(error.what());
   }
-  options.offload = header.has("moves") ? read_moves(header) : std::vector<bool>();
+  if (header.has("moves")) options.offload = read_moves(header);
   header.finish();
   return options;
 }

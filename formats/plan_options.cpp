@@ -41,40 +41,50 @@ constexpr std::array<PlanOption, 8> kPlanOptions = {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::int64_t>> plan_options(const CoreOptions& options) {
-  std::vector<std::pair<std::string, std::int64_t>> named;
-  for (const PlanOption& option : kPlanOptions)
+NamedOptions plan_options(const CoreOptions& options) {
+  NamedOptions named;
+  for (const PlanOption& option : kPlanOptions) {
     named.emplace_back(option.name, option.get(options));
+  }
   return named;
 }
 
-std::optional<CoreOptions> to_options(const Plan& plan) {
+CoreOptions named_options(const NamedOptions& named) {
   CoreOptions options;
-  bool moves = false;
+  for (const auto& [name, value] : named) {
+    const auto option =
+        std::find_if(kPlanOptions.begin(), kPlanOptions.end(),
+                     [&, &key = name](const PlanOption& each) { return key == each.name; });
+    if (option == kPlanOptions.end()) {
+      throw std::invalid_argument("no option of the offloader is called '" + name + "'");
+    }
+    try {
+      option->set(options, value);
+    } catch (const std::invalid_argument&) {
+      throw std::invalid_argument("option '" + name + "' cannot be " + std::to_string(value));
+    }
+  }
+  ferry::check(options);
+  return options;
+}
+
+CoreOptions planned_options(const Plan& plan) {
+  CoreOptions options = named_options(plan.options);
   for (const PlanEntry& entry : plan.entries) {
     if (entry.pack != options.offload.size()) {
       throw std::invalid_argument("entry " + std::to_string(options.offload.size()) +
                                   " of the plan is for pack " + std::to_string(entry.pack));
     }
     options.offload.push_back(entry.decision == PlanChoice::kOffload);
-    moves |= options.offload.back();
   }
-  for (const auto& entry : plan.options) {
-    const std::string& name = entry.first;
-    const auto option = std::find_if(kPlanOptions.begin(), kPlanOptions.end(),
-                                     [&](const PlanOption& each) { return name == each.name; });
-    if (option == kPlanOptions.end()) {
-      throw std::invalid_argument("no option of the offloader is called '" + name + "'");
-    }
-    try {
-      option->set(options, entry.second);
-    } catch (const std::invalid_argument&) {
-      throw std::invalid_argument("option '" + name + "' cannot be " +
-                                  std::to_string(entry.second));
-    }
-  }
-  ferry::check(options);
-  if (!moves) return std::nullopt;
+  options.offload.push_back(false);
+  return options;
+}
+
+std::optional<CoreOptions> to_options(const Plan& plan) {
+  CoreOptions options = planned_options(plan);
+  const auto& moves = options.offload;
+  if (std::find(moves.begin(), moves.end(), true) == moves.end()) return std::nullopt;
   return options;
 }
 

@@ -12,10 +12,17 @@
 
 namespace ferry {
 
-std::vector<std::pair<std::string, std::int64_t>> plan_options(const CoreOptions& options);
+using NamedOptions = std::vector<std::pair<std::string, std::int64_t>>;
 
-// The options that a plan asks for; none where it keeps everything. Throws std::invalid_argument
-// where the plan names an option that there is not, or one without sense.
+NamedOptions plan_options(const CoreOptions& options);
+// The defaults, but for those named. Throws std::invalid_argument, here and below, where one is
+// named that there is not, or makes no sense.
+CoreOptions named_options(const NamedOptions& named);
+
+// A plan's options and choices. Its list of choices is never empty, which would mean that all may
+// move; past its end everything stays. Throws also where an entry is missing.
+CoreOptions planned_options(const Plan& plan);
+// The same; none where the plan keeps everything.
 std::optional<CoreOptions> to_options(const Plan& plan);
 
 }  // namespace ferry

@@ -12,7 +12,6 @@
 
 #include <cstdlib>
 #include <memory>
-#include <optional>
 
 #include "ferry/hooks.h"
 #include "ferry/offload.h"

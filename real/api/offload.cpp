@@ -32,13 +32,8 @@ CoreOptions to_core(const OffloadOptions& options) {
   return core;
 }
 
-// The plan's options, and its choices also where it moves nothing.
 CoreOptions to_core(const Plan& plan, const OffloadOptions& options) {
-  CoreOptions core = to_options(plan).value_or(to_core(options));
-  core.offload.assign(plan.entries.size() + 1, false);  // never empty: empty means all
-  for (const PlanEntry& entry : plan.entries) {
-    core.offload[entry.pack] = entry.decision == PlanChoice::kOffload;
-  }
+  CoreOptions core = planned_options(plan);
   core.warn = options.warn();
   return core;
 }

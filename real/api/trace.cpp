@@ -1,6 +1,5 @@
 #include "real/api/trace.h"
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -17,12 +16,6 @@ struct TraceSlot final : c10::DebugInfoBase {
   explicit TraceSlot(std::shared_ptr<Trace> to) : trace(std::move(to)) {}
   std::shared_ptr<Trace> trace;
 };
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 struct Begun final : at::ObserverContext {
   std::int64_t ns = now_ns();

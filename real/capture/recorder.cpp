@@ -6,12 +6,12 @@
 #include <torch/csrc/autograd/variable.h>
 #include <torch/library.h>
 
-#include <chrono>
 #include <utility>
 
 #include "ferry/capture.h"
 #include "real/capture/op_call.h"
 #include "real/capture/recorder_scope.h"
+#include "real/tensors/span.h"
 
 namespace ferry::real::capture {
 
@@ -20,12 +20,6 @@ namespace autograd = torch::autograd;
 namespace {
 
 constexpr int kNoTask = -1;
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string short_name(const autograd::Node& node) {
   const std::string name = node.name();

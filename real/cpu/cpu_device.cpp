@@ -2,7 +2,6 @@
 
 #include <c10/core/CPUAllocator.h>
 
-#include <chrono>
 #include <new>
 #include <stdexcept>
 #include <thread>
@@ -17,12 +16,6 @@ namespace ferry::real {
 namespace {
 
 thread_local CpuStream thread_stream;
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 void check(const CpuDeviceOptions& options) {
   const auto not_negative = [](const char* name, std::int64_t value) {

@@ -27,17 +27,12 @@
 
 #include "real/cpu/stream.h"
 #include "real/disk/disk_store.h"
+#include "real/tensors/host_memory_error.h"
 #include "shared/device.h"
 
 namespace ferry::real {
 
 class Workers;
-
-// The limit of the host tier is reached, or the machine gives no more.
-class HostFull : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 struct HostTierOptions {
   std::int64_t bytes_max = kUnlimited;  // of memory, in use and cached
@@ -67,7 +62,7 @@ class HostTier {
   // Throws DiskError where the disk's directory does not serve.
   HostTier(Workers& workers, HostTierOptions options);
 
-  // Throws HostFull, or DiskFull where the tier is a file, and then changes nothing.
+  // Throws OutOfHostMemory, or DiskFull where the tier is a file, and then changes nothing.
   HostBlock* allocate(std::int64_t bytes);
   // The block goes back when `gates` are done. Blocks the caller where there is no memory to
   // remember them.

@@ -35,13 +35,10 @@
 #include <vector>
 
 #include "real/cuda/events.h"
+#include "real/tensors/host_memory_error.h"
 #include "shared/device.h"
 
 namespace ferry::real {
-
-struct OutOfHostMemory : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 struct HostPoolOptions {
   HostMemory kind = HostMemory::kPinned;

@@ -1,6 +1,7 @@
 // What a copy did, told by a real device when it is done: for traces.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 
@@ -8,7 +9,14 @@
 
 namespace ferry::real {
 
-// Nanoseconds of the host's steady clock.
+// Of the host's steady clock.
+inline std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Times are now_ns's.
 struct Span {
   Step step = Step::kUser;
   Lane lane = Lane::kDeviceToHost;

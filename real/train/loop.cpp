@@ -10,8 +10,8 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <system_error>
 
+#include "formats/atomic_file.h"
 #include "real/train/capture_step.h"
 #include "real/train/checkpoint.h"
 #include "real/train/exit_code.h"
@@ -32,17 +32,6 @@ void be_deterministic() {
   at::globalContext().setBenchmarkCuDNN(false);
   // Filling memory that nobody reads finds bugs, and costs time.
   at::globalContext().setDeterministicFillUninitializedMemory(false);
-}
-
-// Before hours of training, and not after.
-void require_folder(const std::filesystem::path& file) {
-  if (std::filesystem::is_directory(file)) {
-    throw std::system_error(std::make_error_code(std::errc::is_a_directory), file.string());
-  }
-  if (file.has_parent_path() && !std::filesystem::is_directory(file.parent_path())) {
-    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
-                            "cannot create a file beside " + file.string());
-  }
 }
 
 class Training {
@@ -133,7 +122,7 @@ int train(const Options& options) {
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   for (const std::filesystem::path& file :
        {options.save, options.log, options.trace, options.capture}) {
-    require_folder(file);
+    require_folder_of(file);
   }
   if (!options.capture.empty()) {
     capture_step(options);

@@ -15,8 +15,8 @@
 #include "ferry/capture.h"
 #include "ferry/offload.h"
 #include "formats/error.h"
-#include "real/cpu/host_tier.h"
 #include "real/disk/disk_error.h"
+#include "real/tensors/host_memory_error.h"
 #include "real/train/exit_code.h"
 #include "real/train/loop.h"
 #include "real/train/options.h"
@@ -61,7 +61,7 @@ int guarded(int argc, char** argv) {
     return complain(error.what(), kUsage);
   } catch (const c10::OutOfMemoryError& error) {
     return complain(std::string("out of memory: ") + error.what_without_backtrace(), kDoesNotFit);
-  } catch (const ferry::real::HostFull& error) {
+  } catch (const ferry::real::OutOfHostMemory& error) {
     return complain(error.what(), kDoesNotFit);
   } catch (const std::bad_alloc&) {
     return complain("out of memory", kDoesNotFit);

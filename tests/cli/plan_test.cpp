@@ -1,9 +1,7 @@
 // `ferry plan` and `ferry simulate` as their users meet them.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,18 +12,13 @@
 #include "cli/exit_codes.h"
 #include "formats/program_file.h"
 #include "formats/text_file.h"
+#include "tests/cli/shell.h"
 #include "tests/sim/tiny.h"
 
 namespace ferry::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Result {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
 
 // A folder with a chain of two layers and a card on which a byte takes a nanosecond.
 class PlanTest : public ::testing::Test {
@@ -59,10 +52,8 @@ latency = "0ns"
 
   // In that folder.
   Result ferry(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && '" FERRY_PROGRAM "' " +
-                                arguments + " >out.txt 2>err.txt </dev/null";
-    const int status = std::system(command.c_str());
-    return {WEXITSTATUS(status), read("out.txt"), read("err.txt")};
+    return shell("cd '" + folder_.string() + "' && '" FERRY_PROGRAM "' " + arguments,
+                 (folder_ / "ferry").string());
   }
   std::string read(const std::string& name) const { return read_file(folder_ / name); }
   void write(const std::string& name, const std::string& text) const {

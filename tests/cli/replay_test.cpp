@@ -1,9 +1,7 @@
 // `ferry replay` as its users meet it.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,21 +9,15 @@
 #include "cli/exit_codes.h"
 #include "formats/decision_log.h"
 #include "formats/program_file.h"
-#include "formats/text_file.h"
 #include "scenarios/hardware.h"
 #include "sim/simulation.h"
+#include "tests/cli/shell.h"
 #include "tests/sim/tiny.h"
 
 namespace ferry::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Result {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
 
 // A folder with a step, and the log of two runs of it.
 class ReplayTest : public ::testing::Test {
@@ -51,12 +43,9 @@ class ReplayTest : public ::testing::Test {
 
   Result replay(const std::string& more = "") {
     write_decision_log(folder_ / "run.jsonl", log_);
-    const std::string stem = (folder_ / "result").string();
-    const std::string command =
-        std::string(FERRY_PROGRAM) + " replay " + (folder_ / "step.jsonl").string() + " --log " +
-        (folder_ / "run.jsonl").string() + " " + more + " >" + stem + ".out 2>" + stem + ".err";
-    const int status = std::system(command.c_str());
-    return {WEXITSTATUS(status), read_file(stem + ".out"), read_file(stem + ".err")};
+    return shell(std::string(FERRY_PROGRAM) + " replay " + (folder_ / "step.jsonl").string() +
+                     " --log " + (folder_ / "run.jsonl").string() + " " + more,
+                 (folder_ / "result").string());
   }
 
   fs::path folder_;

@@ -19,3 +19,32 @@ run(${WORK}/build/offload)
 if(NOT output MATCHES "moved [1-9][0-9]* KiB to the host and [1-9][0-9]* KiB back")
   message(FATAL_ERROR "the example printed:\n${output}")
 endif()
+
+# And one for CUDA, which it asks for: without a GPU it is told that there is none, not that Ferry was
+# linked without.
+if(CUDA)
+  file(WRITE ${WORK}/cuda/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)
+project(cuda_user LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 20)
+find_package(ferry REQUIRED COMPONENTS real)
+add_executable(cuda_user main.cpp)
+target_link_libraries(cuda_user PRIVATE ferry::real_cuda)
+")
+  file(WRITE ${WORK}/cuda/main.cpp "#include <ferry/offload.h>
+#include <iostream>
+int main() try {
+  ferry::Offload offload(ferry::OffloadOptions().device(torch::kCUDA));
+  std::cout << \"CUDA serves\";
+} catch (const c10::Error& error) {
+  std::cout << error.what_without_backtrace();
+}
+")
+  run(${CMAKE_COMMAND} -S ${WORK}/cuda -B ${WORK}/cuda/build -G Ninja
+      -DCMAKE_PREFIX_PATH=${WORK}/prefix -DFERRY_TORCH=${TORCH}
+      -DCMAKE_CXX_COMPILER_LAUNCHER=${CCACHE} -DCMAKE_CXX_FLAGS=${FLAGS})
+  run(${CMAKE_COMMAND} --build ${WORK}/cuda/build)
+  run(${WORK}/cuda/build/cuda_user)
+  if(NOT output MATCHES "CUDA serves|no CUDA device can be used here")
+    message(FATAL_ERROR "the CUDA program printed:\n${output}")
+  endif()
+endif()

@@ -1,32 +1,14 @@
 // What a trial of random rounds draws from its number: choices, options, the workers' pace.
-//
-// No distribution of the standard library's: those differ from one library to the next.
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
-#include <random>
 
 #include "real/cpu/pace.h"
 #include "shared/options.h"
+#include "tests/real/draw.h"
 
 namespace ferry::real {
-
-class Draw {
- public:
-  explicit Draw(std::uint64_t seed) : bits_(seed) {}
-  std::int64_t below(std::int64_t bound) {
-    return static_cast<std::int64_t>(bits_() % static_cast<std::uint64_t>(bound));
-  }
-  bool one_in(std::int64_t n) { return below(n) == 0; }
-  std::int64_t of(std::initializer_list<std::int64_t> values) {
-    return values.begin()[below(static_cast<std::int64_t>(values.size()))];
-  }
-
- private:
-  std::mt19937_64 bits_;
-};
 
 inline std::shared_ptr<Pace> drawn_pace(Draw& draw) {
   const auto seed = static_cast<std::uint64_t>(draw.below(std::int64_t{1} << 40));

@@ -175,7 +175,7 @@ TEST_F(CpuMemory, AFullHostTierWaitsForWhatIsOnItsWayBack) {
   device->release_host(Step::kUser, std::move(first), {&end, 1});
   auto second = host(4096);  // of another size: the first one's memory has to go
   EXPECT_EQ(device->usage().host_bytes, 4096);
-  EXPECT_THROW(host(8192), HostFull);
+  EXPECT_THROW(host(8192), OutOfHostMemory);
   EXPECT_NO_THROW(host(4096));
 }
 

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -27,6 +26,7 @@
 #include "shared/offloader.h"
 #include "tests/real/cuda/labelled.h"
 #include "tests/real/cuda/world.h"
+#include "tests/real/draw.h"
 #include "tests/real/script.h"
 
 namespace ferry::real {
@@ -34,21 +34,6 @@ namespace ferry::real {
 struct Verdict {
   std::string oracle;
   std::string words;
-};
-
-class Draw {
- public:
-  explicit Draw(std::uint64_t seed) : bits_(seed) {}
-  std::int64_t below(std::int64_t bound) {
-    return static_cast<std::int64_t>(bits_() % static_cast<std::uint64_t>(bound));
-  }
-  bool one_in(std::int64_t n) { return below(n) == 0; }
-  std::int64_t of(std::initializer_list<std::int64_t> values) {
-    return values.begin()[below(static_cast<std::int64_t>(values.size()))];
-  }
-
- private:
-  std::mt19937_64 bits_;
 };
 
 inline CoreOptions drawn_options(Draw& draw) {
