@@ -12,9 +12,9 @@
 namespace ferry {
 namespace {
 
-constexpr std::array<std::string_view, 6> kDecisionNames = {"pack",   "evict",   "prefetch",
-                                                            "unpack", "release", "return"};
-static_assert(kDecisionNames.size() == static_cast<std::size_t>(DecisionKind::kReturn) + 1);
+constexpr std::array<std::string_view, 7> kDecisionNames = {
+    "pack", "evict", "prefetch", "unpack", "release", "return", "recompute"};
+static_assert(kDecisionNames.size() == static_cast<std::size_t>(DecisionKind::kRecompute) + 1);
 
 NamedOptions read_options(const Json& json, const std::string& file) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();

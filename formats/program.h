@@ -46,6 +46,8 @@ struct Op {
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
   std::int64_t measured_ns = 0;  // 0: not measured, the hardware's roofline decides
+  bool random = false;  // draws from the random generator (dropout): its values depend on the
+                        // generator's state, and it moves that state on
   bool operator==(const Op&) const = default;
 };
 
@@ -94,12 +96,22 @@ struct Exclude {
   bool operator==(const Exclude&) const = default;
 };
 
+// How what a call saves is kept: as hooks say, or not at all and recomputed in backward, as
+// torch.utils.checkpoint does with use_reentrant=False (kCheckpoint) or True (kReentrant).
+enum class Recompute : std::uint8_t { kNone, kCheckpoint, kReentrant };
+
 // Runs another code in a frame of its own: `in` to its arguments, its results to `out`. Grad mode
 // is on in it, in a body as well (as under torch.enable_grad: a reentrant checkpoint's recompute).
 struct Call {
   CodeId code = 0;
   std::vector<Slot> in;
   std::vector<Slot> out;
+  // The options are torch.utils.checkpoint's, with its defaults; they mean nothing under kNone. A
+  // reentrant one has neither an early stop nor a determinism check.
+  Recompute recompute = Recompute::kNone;
+  bool early_stop = true;         // the recompute ends at the last tensor that is needed
+  bool preserve_rng = true;       // it draws the random numbers that the forward drew
+  bool determinism_check = true;  // what it saves is compared with what the forward saved
   bool operator==(const Call&) const = default;
 };
 
@@ -148,8 +160,25 @@ struct Move {
   bool operator==(const Move&) const = default;
 };
 
+// Ambient state, such as autocast's: the values of the ops that follow depend on it, until it is
+// set again, across calls. A checkpoint captures it in forward and puts it back for the recompute.
+struct Ambient {
+  std::uint32_t state = 0;
+  bool operator==(const Ambient&) const = default;
+};
+
+// The next `count` statements run only while a checkpoint runs this code again (`recomputing`), or
+// only while none does: for programs whose recompute differs from their forward. What a recompute
+// calls runs again, too. The regions of Module and Exclude are inside or outside as a whole, and
+// there is no When under another.
+struct When {
+  bool recomputing = false;
+  std::uint32_t count = 0;
+  bool operator==(const When&) const = default;
+};
+
 using Action = std::variant<Op, View, MakeNode, Save, Free, Module, Exclude, Call, Backward,
-                            SetStream, Sync, RecordUse, Raise, Move>;
+                            SetStream, Sync, RecordUse, Raise, Move, Ambient, When>;
 
 struct Statement {
   Action action;

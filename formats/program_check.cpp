@@ -50,12 +50,16 @@ class Checker {
     check_types();
     for (std::size_t i = 0; i < program_.globals.size(); ++i) check_global(i);
     check_main();
-    summaries_.resize(program_.codes.size());
-    for (CodeId code = 0; code < program_.codes.size(); ++code) summary(code, 0);
+    // A When makes two programs of one: what runs first, and what runs again.
+    for (const bool recomputing : {false, true}) {
+      if (recomputing && !has_when()) return;
+      summaries_.assign(program_.codes.size(), std::nullopt);
+      for (CodeId code = 0; code < program_.codes.size(); ++code) summary(code, recomputing, 0);
+    }
   }
 
   // The code's summary; `line` is that of the call which wants it.
-  const Summary& summary(CodeId code, std::uint32_t line);
+  const Summary& summary(CodeId code, bool recomputing, std::uint32_t line);
 
   [[noreturn]] void fail(std::uint32_t line, const std::string& message) const {
     throw InputError(file_, line, message);
@@ -120,22 +124,33 @@ class Checker {
     }
   }
 
+  bool has_when() const {
+    for (const Code& each : program_.codes) {
+      for (const Statement& statement : each.statements) {
+        if (std::holds_alternative<When>(statement.action)) return true;
+      }
+    }
+    return false;
+  }
+
   const Program& program_;
   const std::string& file_;
   std::vector<std::optional<Summary>> summaries_;
   std::vector<CodeId> calling_;  // what summary() is in the middle of
 };
 
-// One code, statement after statement.
+// One code, statement after statement, as it runs first or as it runs again.
 class Frame {
  public:
-  Frame(Checker& checker, const Code& code) : checker_(checker), code_(code), line_(code.line) {}
+  Frame(Checker& checker, const Code& code, bool recomputing)
+      : checker_(checker), code_(code), recomputing_(recomputing), line_(code.line) {}
 
   Summary run() {
     take_signature();
-    for (const Statement& statement : code_.statements) {
-      line_ = statement.line;
-      std::visit(*this, statement.action);
+    for (index_ = 0; index_ < code_.statements.size(); ++index_) {
+      line_ = code_.statements[index_].line;
+      std::visit(*this, code_.statements[index_].action);
+      if (when_ && index_ + 1 == when_->end) end_when();
     }
     check_end();
     return std::move(summary_);
@@ -228,14 +243,25 @@ class Frame {
   void operator()(const SetStream&) {}
   void operator()(const Sync&) {}
   void operator()(const RecordUse& use) { need_tensor(use.slot); }
-  void operator()(const Raise&) { raises_ = true; }
+  void operator()(const Raise&) { (when_ ? when_->raises : raises_) = true; }
+  void operator()(const Ambient&) {}
+  void operator()(const When& when);
 
   void operator()(const Move& move) {
     if (!is_global(move.global)) fail("expected \"move\": a global, not " + named(move.global));
   }
 
  private:
-  [[noreturn]] void fail(const std::string& message) const { checker_.fail(line_, message); }
+  // The statements under a When that run.
+  struct Condition {
+    std::size_t end = 0;
+    std::size_t open = 0;  // regions around it
+    bool raises = false;
+  };
+
+  [[noreturn]] void fail(const std::string& message) const {
+    checker_.fail(line_, message + (recomputing_ ? ", when this runs again" : ""));
+  }
 
   static std::string named(Slot slot) { return "slot " + std::to_string(slot); }
   bool is_global(Slot slot) const { return slot < checker_.program().globals.size(); }
@@ -283,6 +309,9 @@ class Frame {
   }
 
   void close(const std::string& what) {
+    if (when_ && open_.size() == when_->open) {
+      fail("expected the end of " + what + " outside of a when that has no begin of it");
+    }
     if (open_.empty() || open_.back() != what) {
       fail("expected the end of " + (open_.empty() ? "nothing" : open_.back()) + ", not of " +
            what);
@@ -298,15 +327,19 @@ class Frame {
   }
 
   void take_signature();
+  void end_when();
   void check_end();
 
   Checker& checker_;
   const Code& code_;
+  const bool recomputing_;
+  std::size_t index_ = 0;
   std::uint32_t line_;
   Summary summary_;
   std::map<Slot, SlotState> slots_;
   std::map<std::uint32_t, NodeState> nodes_;
   std::vector<std::string> open_;
+  std::optional<Condition> when_;
   bool raises_ = false;
 };
 
@@ -333,7 +366,7 @@ void Frame::take_signature() {
 
 void Frame::operator()(const Call& call) {
   const Code& callee = checker_.code(call.code, CodeKind::kSegment, line_);
-  const Summary& about = checker_.summary(call.code, line_);
+  const Summary& about = checker_.summary(call.code, recomputing_, line_);
   expect_count("inputs", call.in.size(), "arguments", callee.arguments.size(), call.code);
   expect_count("outputs", call.out.size(), "results", callee.results.size(), call.code);
   for (std::size_t i = 0; i < call.in.size(); ++i) {
@@ -351,6 +384,28 @@ void Frame::operator()(const Call& call) {
     if (state.freed) fail(named(call.out[i]) + " is assigned after its free");
     state.edge = true;  // whether the result has one depends on grad mode
   }
+}
+
+void Frame::operator()(const When& when) {
+  if (when_) fail("expected no when under another");
+  const std::size_t left = code_.statements.size() - index_ - 1;
+  if (when.count > left) {
+    fail("expected \"count\": at most the " + std::to_string(left) + " statements after it, not " +
+         std::to_string(when.count));
+  }
+  if (when.recomputing != recomputing_) {
+    index_ += when.count;
+  } else if (when.count > 0) {
+    when_ = {.end = index_ + 1 + when.count, .open = open_.size(), .raises = false};
+  }
+}
+
+void Frame::end_when() {
+  if (open_.size() > when_->open && !when_->raises) {
+    fail("expected the end of " + open_.back() + " before the end of its when");
+  }
+  open_.resize(when_->open);
+  when_.reset();
 }
 
 void Frame::check_end() {
@@ -374,13 +429,13 @@ void Frame::check_end() {
   }
 }
 
-const Summary& Checker::summary(CodeId code, std::uint32_t line) {
+const Summary& Checker::summary(CodeId code, bool recomputing, std::uint32_t line) {
   if (summaries_[code]) return *summaries_[code];
   for (const CodeId caller : calling_) {
     if (caller == code) fail(line, "code " + std::to_string(code) + " calls itself");
   }
   calling_.push_back(code);
-  Summary made = Frame(*this, program_.codes[code]).run();
+  Summary made = Frame(*this, program_.codes[code], recomputing).run();
   calling_.pop_back();
   summaries_[code] = std::move(made);
   return *summaries_[code];

@@ -9,9 +9,12 @@
 //   * a view lies within its storage, also where the storage came through calls, and an alias
 //     within its global's, with the same dtype;
 //   * counts match: a call's with its segment, a node's and its saves' with its body, once the
-//   node's
-//     code is read to its end;
-//   * modules and exclusions nest in each other and are closed, save where the code raises.
+//     node's code is read to its end;
+//   * modules and exclusions nest in each other and are closed, save where the code raises;
+//   * a When's statements are there, none is under another, and it cuts no module or exclusion.
+//
+// All of this holds for a code as it runs first and as it runs again, each by itself: a slot that
+// is assigned under a When alone is not read outside of it, and two Whens may assign one slot.
 //
 // Not checked: what depends on the run (whether a node is made, the sizes of gradients and of what
 // a body unpacks, whether a root requires grad).

@@ -45,7 +45,8 @@ Action read_op(Fields& line, Types& types) {
         .flops = line.integer_or("flops", 0),
         .read_bytes = line.integer_or("read", 0),
         .written_bytes = line.integer_or("written", 0),
-        .measured_ns = line.integer_or("ns", 0)};
+        .measured_ns = line.integer_or("ns", 0),
+        .random = line.flag("random", false)};
   const Json& outputs = line.at("out");
   if (!outputs.is_array()) line.expected("out", "a list of outputs");
   for (const Json& output : outputs) {
@@ -90,7 +91,17 @@ Action read_exclude(Fields& line, Types&) {
 }
 
 Action read_call(Fields& line, Types&) {
-  return Call{.code = line.number("call"), .in = line.numbers("in"), .out = line.numbers("out")};
+  Call call{.code = line.number("call"), .in = line.numbers("in"), .out = line.numbers("out")};
+  if (!line.has("recompute")) return call;  // and so its options are unknown keys
+  const std::string how = line.text("recompute");
+  if (how != "checkpoint" && how != "reentrant") {
+    line.expected("recompute", "\"checkpoint\" or \"reentrant\"");
+  }
+  call.recompute = how == "checkpoint" ? Recompute::kCheckpoint : Recompute::kReentrant;
+  call.early_stop = line.flag("early_stop", true);
+  call.preserve_rng = line.flag("preserve_rng", true);
+  call.determinism_check = line.flag("determinism_check", true);
+  return call;
 }
 
 Action read_backward(Fields& line, Types&) {
@@ -116,13 +127,23 @@ Action read_sync(Fields& line, Types&) {
 Action read_raise(Fields& line, Types&) { return Raise{.message = line.text("raise")}; }
 Action read_move(Fields& line, Types&) { return Move{.global = line.number("move")}; }
 
+Action read_ambient(Fields& line, Types&) { return Ambient{.state = line.number("ambient")}; }
+
+Action read_when(Fields& line, Types&) {
+  const std::string run = line.text("when");
+  if (run != "first" && run != "recomputing") {
+    line.expected("when", "\"first\" or \"recomputing\"");
+  }
+  return When{.recomputing = run == "recomputing", .count = line.number("count")};
+}
+
 struct StatementKind {
   std::string_view key;
   Action (*read)(Fields&, Types&);
 };
 
 // The key that tells what a line is; record_use has a "stream", too, and so comes before it.
-constexpr std::array<StatementKind, 15> kStatements = {{{"op", read_op},
+constexpr std::array<StatementKind, 17> kStatements = {{{"op", read_op},
                                                         {"view", read_view},
                                                         {"node", read_node},
                                                         {"save", read_save},
@@ -136,7 +157,9 @@ constexpr std::array<StatementKind, 15> kStatements = {{{"op", read_op},
                                                         {"stream", read_stream},
                                                         {"sync", read_sync},
                                                         {"raise", read_raise},
-                                                        {"move", read_move}}};
+                                                        {"move", read_move},
+                                                        {"ambient", read_ambient},
+                                                        {"when", read_when}}};
 
 template <class Kind>
 Kind read_kind(Fields& line, std::initializer_list<std::pair<std::string_view, Kind>> kinds) {

@@ -43,6 +43,7 @@ struct Line {
     append_unless_0(text, "read", op.read_bytes);
     append_unless_0(text, "written", op.written_bytes);
     append_unless_0(text, "ns", op.measured_ns);
+    if (op.random) text += ",\"random\":true";
     return text + "}";
   }
 
@@ -73,8 +74,16 @@ struct Line {
   }
 
   std::string operator()(const Call& call) const {
-    return "{\"call\":" + std::to_string(call.code) + ",\"in\":" + list(call.in) +
-           ",\"out\":" + list(call.out) + "}";
+    std::string text = "{\"call\":" + std::to_string(call.code) + ",\"in\":" + list(call.in) +
+                       ",\"out\":" + list(call.out);
+    if (call.recompute != Recompute::kNone) {  // without it the options mean nothing
+      const bool reentrant = call.recompute == Recompute::kReentrant;
+      text += std::string(",\"recompute\":\"") + (reentrant ? "reentrant" : "checkpoint") + "\"";
+      if (!call.early_stop) text += ",\"early_stop\":false";
+      if (!call.preserve_rng) text += ",\"preserve_rng\":false";
+      if (!call.determinism_check) text += ",\"determinism_check\":false";
+    }
+    return text + "}";
   }
 
   std::string operator()(const Backward& backward) const {
@@ -105,6 +114,15 @@ struct Line {
 
   std::string operator()(const Move& move) const {
     return "{\"move\":" + std::to_string(move.global) + "}";
+  }
+
+  std::string operator()(const Ambient& ambient) const {
+    return "{\"ambient\":" + std::to_string(ambient.state) + "}";
+  }
+
+  std::string operator()(const When& when) const {
+    return std::string("{\"when\":\"") + (when.recomputing ? "recomputing" : "first") +
+           "\",\"count\":" + std::to_string(when.count) + "}";
   }
 };
 

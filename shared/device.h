@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "shared/step.h"
 
@@ -37,46 +38,69 @@ struct HostUsage {
   std::int64_t total_bytes = 0;
 };
 
+// What recomputing asks for: streams, and what a tensor is.
 template <class D>
-concept Device = requires(D device, const typename D::Stream stream, const typename D::Event event,
-                          const typename D::Storage storage,
-                          const typename D::WeakStorage weak_storage, typename D::HostBuffer host,
-                          const typename D::Tensor tensor, const typename D::Layout layout,
-                          const typename D::Version version,
-                          std::span<const typename D::Event> events, Step step,
-                          std::int64_t bytes) {
+concept ComputeDevice = requires(D device, const typename D::Stream stream,
+                                 const typename D::Event event, const typename D::Storage storage,
+                                 const typename D::Tensor tensor, const typename D::Version version,
+                                 const typename D::Metadata metadata, Step step) {
   requires std::copyable<D>;
   requires std::copyable<typename D::Stream> && std::equality_comparable<typename D::Stream>;
   // A snapshot of a stream's work. Default: never recorded, and waiting on it orders nothing.
   requires std::copyable<typename D::Event> && std::default_initializable<typename D::Event>;
   // Owning: the bytes live while a Storage or a Tensor on them does. Default: none.
   requires std::copyable<typename D::Storage> && std::default_initializable<typename D::Storage>;
-  requires std::copyable<typename D::WeakStorage>;
-  // Owns host bytes until release_host. Default: none.
-  requires std::movable<typename D::HostBuffer> &&
-      std::default_initializable<typename D::HostBuffer>;
   // A window on a storage. Copies share the window's version counter.
   requires std::copyable<typename D::Tensor>;
-  requires std::copyable<typename D::Layout>;
   // A handle on a version counter: in-place writes bump it; it outlives the tensor.
   requires std::copyable<typename D::Version>;
   requires std::default_initializable<typename D::Mutex>;
 
   // The stream that the calling thread computes on *now*. Never cached by the core.
   { device.current_stream() } -> std::same_as<typename D::Stream>;
-  { device.lane(Lane{}) } -> std::same_as<typename D::Stream>;
+  // While it lives, the constructing thread computes on that stream.
+  requires std::constructible_from<typename D::StreamScope, D, typename D::Stream>;
 
   // A fresh event that holds what `stream` was given so far.
   { device.record(step, stream) } -> std::same_as<typename D::Event>;
   // What `stream` is given from now on follows what `event` holds.
   { device.wait(step, stream, event) } -> std::same_as<void>;
+  // The storage's bytes are not given out again before the work that `stream` has been given by the
+  // time of the last drop is done (PyTorch's record_stream).
+  { device.record_use(step, storage, stream) } -> std::same_as<void>;
+
+  { device.storage(tensor) } -> std::same_as<typename D::Storage>;
+  // Whether the tensor's bytes are this device's.
+  { device.on_device(tensor) } -> std::same_as<bool>;
+  { device.version(tensor) } -> std::same_as<typename D::Version>;
+  { device.read(version) } -> std::same_as<std::uint64_t>;
+  // Shape, dtype and device: what a recomputed tensor must have in common with the saved one.
+  requires std::copyable<typename D::Metadata> && std::equality_comparable<typename D::Metadata>;
+  { device.metadata(tensor) } -> std::same_as<typename D::Metadata>;
+  { device.describe(metadata) } -> std::same_as<std::string>;
+  // The same tensor without its graph.
+  { device.detach(tensor) } -> std::same_as<typename D::Tensor>;
+};
+
+// What offloading asks for.
+template <class D>
+concept Device = ComputeDevice<D> &&
+    requires(D device, const typename D::Stream stream, const typename D::Storage storage,
+             const typename D::WeakStorage weak_storage, typename D::HostBuffer host,
+             const typename D::Tensor tensor, const typename D::Layout layout,
+             const typename D::Version version, std::span<const typename D::Event> events,
+             Step step, std::int64_t bytes) {
+  requires std::copyable<typename D::WeakStorage>;
+  // Owns host bytes until release_host. Default: none.
+  requires std::movable<typename D::HostBuffer> &&
+      std::default_initializable<typename D::HostBuffer>;
+  requires std::copyable<typename D::Layout>;
+
+  { device.lane(Lane{}) } -> std::same_as<typename D::Stream>;
 
   // A storage of `bytes` from the pool of `stream`: usable there at once, elsewhere after an edge.
   // Dropping the last reference gives it back to that pool at once, whatever still runs.
   { device.allocate(step, bytes, stream) } -> std::same_as<typename D::Storage>;
-  // The storage's bytes are not given out again before the work that `stream` has been given by the
-  // time of the last drop is done (PyTorch's record_stream).
-  { device.record_use(step, storage, stream) } -> std::same_as<void>;
 
   // Host bytes, for the copies only.
   { device.allocate_host(step, bytes, HostMemory{}) } -> std::same_as<typename D::HostBuffer>;
@@ -91,7 +115,6 @@ concept Device = requires(D device, const typename D::Stream stream, const typen
   // Copies the whole buffer to the start of `storage`, on `stream`.
   { device.reload(step, host, storage, stream) } -> std::same_as<void>;
 
-  { device.storage(tensor) } -> std::same_as<typename D::Storage>;
   { device.bytes(storage) } -> std::same_as<std::int64_t>;
   { device.use_count(storage) } -> std::same_as<std::int64_t>;
   // The stream of the pool that the storage returns to, where it can be known.
@@ -105,16 +128,10 @@ concept Device = requires(D device, const typename D::Stream stream, const typen
   { device.lock(weak_storage) } -> std::same_as<typename D::Storage>;
   { device.exists(storage) } -> std::same_as<bool>;
 
-  // Whether the tensor's bytes are this device's.
-  { device.on_device(tensor) } -> std::same_as<bool>;
   { device.layout(tensor) } -> std::same_as<typename D::Layout>;
   // The bytes of its storage that a tensor of this layout touches.
   { device.extent(layout) } -> std::same_as<Extent>;
-  { device.version(tensor) } -> std::same_as<typename D::Version>;
-  { device.read(version) } -> std::same_as<std::uint64_t>;
   { device.identity(version) } -> std::same_as<std::uint64_t>;
-  // The same tensor without its graph.
-  { device.detach(tensor) } -> std::same_as<typename D::Tensor>;
   // A tensor of this layout on a storage that holds the original's bytes from `bytes` on. It shares
   // the original's version counter: what writes it writes the saved tensor.
   { device.restore(storage, layout, bytes, version) } -> std::same_as<typename D::Tensor>;

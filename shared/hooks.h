@@ -20,6 +20,8 @@
 
 namespace ferry {
 
+struct CheckpointContext;  // shared/checkpoint_context.h
+
 template <class Tensor>
 class Saved {
  public:
@@ -62,6 +64,7 @@ template <class Tensor>
 struct HookStack {
   std::shared_ptr<const HookFrame<Tensor>> top;
   std::shared_ptr<const std::string> disabled;  // the message, while hooks are disabled
+  std::shared_ptr<const CheckpointContext> checkpoint;
 
   // None where no pair applies: autograd then saves the tensor itself.
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) const {
@@ -95,9 +98,13 @@ class Frame {
  public:
   using Tensor = typename A::Tensor;
 
-  Frame(A autograd, std::shared_ptr<Hooks<Tensor>> pair) : autograd_(std::move(autograd)) {
+  // `context`: of the checkpoints inside; none: as it was.
+  Frame(A autograd, std::shared_ptr<Hooks<Tensor>> pair,
+        std::shared_ptr<const CheckpointContext> context = nullptr)
+      : autograd_(std::move(autograd)) {
     HookStack<Tensor> stack = autograd_.hooks();
     if (pair && stack.disabled) throw HooksDisabled(*stack.disabled);
+    if (context) stack.checkpoint = std::move(context);
     frame_ = std::make_shared<const HookFrame<Tensor>>(
         HookFrame<Tensor>{std::move(pair), std::move(stack.top)});
     stack.top = frame_;
@@ -122,8 +129,9 @@ class Frame {
 template <class A>
 class HooksGuard {
  public:
-  HooksGuard(A autograd, std::shared_ptr<Hooks<typename A::Tensor>> pair)
-      : frame_(std::move(autograd), std::move(pair)) {}
+  HooksGuard(A autograd, std::shared_ptr<Hooks<typename A::Tensor>> pair,
+             std::shared_ptr<const CheckpointContext> context = nullptr)
+      : frame_(std::move(autograd), std::move(pair), std::move(context)) {}
 
  private:
   hooks_detail::Frame<A> frame_;

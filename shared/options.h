@@ -26,7 +26,16 @@ enum class CopyStreams : std::uint8_t { kTwo, kOne, kNone };
 // block is released by the reference-count rule, one node later.
 enum class ReloadPool : std::uint8_t { kConsumer, kCopyStream };
 
-enum class DecisionKind : std::uint8_t { kPack, kEvict, kPrefetch, kUnpack, kRelease, kReturn };
+// Recompute: `run` is the segment's ordinal in the order of forwards, `pack` the one that asked.
+enum class DecisionKind : std::uint8_t {
+  kPack,
+  kEvict,
+  kPrefetch,
+  kUnpack,
+  kRelease,
+  kReturn,
+  kRecompute
+};
 
 // One line of the decision log: no times and no addresses, so both worlds write the same.
 struct Decision {

@@ -33,15 +33,44 @@ enum class Rule : std::uint8_t {
   kLiveStream,    // the compute stream is the current one, not the first one seen
   kOwnerPool,     // an evicted source waits on the stream of its own pool
   kHostEvents,    // host bytes go back after the copies that use them
+
+  // Of checkpoints.
+  kOuterInputs,      // a segment's inputs are saved under the hooks around it
+  kStopAtLast,       // early stop comes with the last tensor that is needed, not one before
+  kStopEarly,        // early stop stops
+  kTaskKey,          // what is recomputed belongs to one graph task
+  kThreadKey,        // and to one thread
+  kFreshOutside,     // outside a backward every access recomputes
+  kGroupKey,         // a group's backwards share what is recomputed
+  kFreeUnpacked,     // a recomputed tensor goes when it is unpacked
+  kFreeUnneeded,     // and when autograd drops what it stands for
+  kFreeAtEnd,        // and with its graph task
+  kRefuseTwice,      // unpacking twice in one task is an error
+  kReplayRandom,     // random numbers of a recompute are those of forward
+  kReplayAmbient,    // and so is autocast
+  kRecomputeGrad,    // a recompute runs with grad mode on
+  kForwardStream,    // a recompute starts on the stream that forward started on
+  kCheckRecompute,   // a recompute that saves other tensors is an error
+  kSkipDead,         // of tensors that autograd dropped nothing is compared
+  kKeepChosen,       // what is kept or passed on inside a segment is not recomputed
+  kFirstChoice,      // choices are forward's: while recomputing, all is recomputed
+  kUnfinished,       // forward may not be finished when a backward inside it recomputes
+  kDetachReentrant,  // the reentrant variant's inputs are leaves
+  kRefuseReentrant,  // which `.grad()` does not reach
 };
 
-inline constexpr std::array<std::string_view, 20> kRuleNames = {
-    "keep source",  "bound stash",  "hold target",  "bound reloads", "count escapes",
-    "release late", "end of task",  "forget",       "identity",      "versioned",
-    "covers",       "share",        "share target", "check version", "exempt",
-    "keep kept",    "other device", "live stream",  "owner pool",    "host events"};
+inline constexpr std::array<std::string_view, 42> kRuleNames = {
+    "keep source",      "bound stash",     "hold target",    "bound reloads",  "count escapes",
+    "release late",     "end of task",     "forget",         "identity",       "versioned",
+    "covers",           "share",           "share target",   "check version",  "exempt",
+    "keep kept",        "other device",    "live stream",    "owner pool",     "host events",
+    "outer inputs",     "stop at last",    "stop early",     "task key",       "thread key",
+    "fresh outside",    "group key",       "free unpacked",  "free unneeded",  "free at end",
+    "refuse twice",     "replay random",   "replay ambient", "recompute grad", "forward stream",
+    "check recompute",  "skip dead",       "keep chosen",    "first choice",   "unfinished",
+    "detach reentrant", "refuse reentrant"};
 inline constexpr std::size_t kRules = kRuleNames.size();
-static_assert(kRules == static_cast<std::size_t>(Rule::kHostEvents) + 1);
+static_assert(kRules == static_cast<std::size_t>(Rule::kRefuseReentrant) + 1);
 
 constexpr std::string_view name(Rule rule) { return kRuleNames[static_cast<std::size_t>(rule)]; }
 

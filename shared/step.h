@@ -33,9 +33,12 @@ enum class Step : std::uint8_t {
   kReleaseAfterNode,      // wait: the copy stream, for kNodeDone, before the target is dropped
   kDiscard,               // wait: the target's pool, for kReloaded, where nobody consumed it
   kHostReturn,            // the host bytes go back, after kOffloaded and kReloaded
+  kRecomputed,            // record: the stream of a recompute, where another one unpacks
+  kUnpackRecomputed,      // wait: the unpacking stream, for kRecomputed
+  kRecomputedInUse,       // record_use: a recomputed tensor on the unpacking stream
 };
 
-inline constexpr std::size_t kSteps = static_cast<std::size_t>(Step::kHostReturn) + 1;
+inline constexpr std::size_t kSteps = static_cast<std::size_t>(Step::kRecomputedInUse) + 1;
 
 // What a step does: a mutant bends each kind in its own ways.
 enum class StepKind : std::uint8_t { kNone, kRecord, kWait, kCopy, kUse, kMemory };
@@ -67,6 +70,9 @@ inline constexpr std::array<StepInfo, kSteps> kStepInfo = {{
     {"release after node", StepKind::kWait, "2: the target's block is not reused under the node"},
     {"discard", StepKind::kWait, "2: a target is not reused while it is written"},
     {"host return", StepKind::kMemory, "4: host bytes are not reused under a copy"},
+    {"recomputed", StepKind::kRecord, "5: whoever unpacks follows the recompute"},
+    {"unpack recomputed", StepKind::kWait, "5: whoever unpacks follows the recompute"},
+    {"recomputed in use", StepKind::kUse, "2: a recomputed tensor is not reused under its user"},
 }};
 
 constexpr const StepInfo& info(Step step) { return kStepInfo[static_cast<std::size_t>(step)]; }

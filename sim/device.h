@@ -7,7 +7,9 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "formats/layout.h"
 #include "shared/device.h"
 #include "sim/machine.h"
 #include "sim/tensor.h"
@@ -52,7 +54,29 @@ class SimDevice {
   using Version = sim::Version;
   using Mutex = NoMutex;
 
+  // Shape and dtype: there is one device.
+  struct Metadata {
+    DType dtype = DType::kF32;
+    std::vector<std::int64_t> shape;
+    bool operator==(const Metadata&) const = default;
+  };
+
   explicit SimDevice(Machine& machine) : machine_(&machine) {}
+
+  class StreamScope {
+   public:
+    StreamScope(SimDevice device, Stream stream)
+        : machine_(device.machine_), before_(machine_->current_stream()) {
+      machine_->set_current_stream(stream);
+    }
+    StreamScope(const StreamScope&) = delete;
+    StreamScope& operator=(const StreamScope&) = delete;
+    ~StreamScope() { machine_->set_current_stream(before_); }
+
+   private:
+    Machine* machine_;
+    Stream before_;
+  };
 
   Stream current_stream() { return machine_->current_stream(); }
   Stream lane(Lane lane) { return machine_->lane(lane); }
@@ -109,6 +133,18 @@ class SimDevice {
   Version version(const Tensor& tensor) { return tensor->version; }
   std::uint64_t read(const Version& version) { return version->value; }
   std::uint64_t identity(const Version& version) { return version->identity; }
+  Metadata metadata(const Tensor& tensor) {
+    const ferry::Layout& layout = tensor->layout.window->layout;
+    return {layout.dtype, layout.shape};
+  }
+  std::string describe(const Metadata& metadata) {
+    std::string text = "shape [";
+    for (const std::int64_t size : metadata.shape) {
+      if (text.back() != '[') text += ", ";
+      text += std::to_string(size);
+    }
+    return text + "], dtype " + std::string(name(metadata.dtype));
+  }
   Tensor detach(const Tensor& tensor) { return std::make_shared<TensorImpl>(*tensor); }
   Tensor restore(const Storage& storage, const Layout& layout, std::int64_t begin,
                  const Version& version) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -37,12 +38,19 @@ struct SavedTensor {
   std::uint64_t contents = 0;      // the value at the save, where values are checked
 };
 
+// A node that is a function's of the host, instead of a body: given the saved inputs and the
+// outputs' gradients, it gives the inputs' gradients.
+using HostBackward = std::function<std::vector<Value>(std::vector<Value>, std::vector<Value>)>;
+
 struct Node {
   std::string_view name;
   std::uint64_t sequence = 0;  // unique, in the order of making; leaves come last
   StreamId stream{};           // of its forward; its backward runs there
   CodeId body = 0;
-  Slot leaf = kNoSlot;  // an accumulator's global
+  Slot leaf = kNoSlot;           // an accumulator's global
+  std::shared_ptr<Value> total;  // or what a detached leaf accumulates
+  HostBackward host_backward;
+  std::vector<TensorLayout> output_layouts;  // of a host function's
   std::uint32_t outputs = 1;
   std::vector<Edge> next;
   std::vector<SavedTensor> saved;
@@ -51,24 +59,10 @@ struct Node {
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
-  // Without recursion: a graph may be deep.
-  ~Node() {
-    std::vector<std::shared_ptr<Node>> dying;
-    const auto collect = [&dying](Node& node) {
-      for (SavedTensor& entry : node.saved) {
-        if (entry.edge.node) dying.push_back(std::move(entry.edge.node));
-      }
-      for (Edge& edge : node.next) {
-        if (edge.node) dying.push_back(std::move(edge.node));
-      }
-    };
-    collect(*this);
-    while (!dying.empty()) {
-      const std::shared_ptr<Node> last = std::move(dying.back());
-      dying.pop_back();
-      if (last.use_count() == 1) collect(*last);
-    }
-  }
+  // Without recursion: a graph may be deep, and what is saved may own further nodes.
+  ~Node();
+
+  bool is_leaf() const { return leaf != kNoSlot || total; }
 };
 
 }  // namespace ferry::sim

@@ -165,7 +165,7 @@ void GraphEngine::run_next(Task& task) {
     task.sync_from(node.stream);
   }
   const bool needed = task.wanted.empty() || task.needed.contains(node.sequence);
-  if (node.leaf != kNoSlot) {
+  if (node.is_leaf()) {
     if (task.wanted.empty()) accumulate(task, node, std::move(inputs.gradients.front()));
     return;
   }
@@ -199,7 +199,7 @@ void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
   if (!gradient.tensor) return;
   task.sync_from(leaf.stream);
   machine_.set_current_stream(leaf.stream);
-  Value& total = runner_.gradient_of(leaf.leaf);
+  Value& total = leaf.total ? *leaf.total : runner_.gradient_of(leaf.leaf);
   if (total.tensor) {
     const std::array<Range, 2> reads{range_of(total.tensor), range_of(gradient.tensor)};
     const std::int64_t bytes = static_cast<std::int64_t>(reads[0].bytes);

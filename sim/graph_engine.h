@@ -64,6 +64,11 @@ class GraphEngine {
   void after_task(std::function<void()> callback) {
     tasks_.back()->after_task.push_back(std::move(callback));
   }
+  // Whether every task accumulates in leaves.
+  bool all_accumulate() const {
+    return std::all_of(tasks_.begin(), tasks_.end(),
+                       [](const Task* task) { return task->wanted.empty(); });
+  }
   HookStack<Tensor> hooks;
 
  private:
@@ -108,28 +113,5 @@ class GraphEngine {
   std::int64_t task_ids_ = 0;
   std::uint64_t node_runs_ = 0;
 };
-
-// The core's Autograd (shared/autograd.h): a handle on the engine.
-class SimAutograd {
- public:
-  using Tensor = sim::Tensor;
-
-  explicit SimAutograd(GraphEngine& engine) : engine_(&engine) {}
-  GraphTaskId graph_task() const { return engine_->graph_task(); }
-  NodeId node() const { return engine_->node(); }
-  void after_node(std::function<void()> callback) { engine_->after_node(std::move(callback)); }
-  void after_task(std::function<void()> callback) { engine_->after_task(std::move(callback)); }
-  HookStack<Tensor> hooks() const { return engine_->hooks; }
-
-  struct HooksScope : ReplacedHooks<Tensor> {
-    HooksScope(SimAutograd autograd, HookStack<Tensor> hooks)
-        : ReplacedHooks(autograd.engine_->hooks, std::move(hooks)) {}
-  };
-
- private:
-  GraphEngine* engine_;
-};
-
-static_assert(Autograd<SimAutograd>);
 
 }  // namespace ferry::sim

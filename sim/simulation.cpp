@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "scenarios/roofline.h"
+#include "shared/checkpoint.h"
 #include "shared/offloader.h"
 #include "sim/checkers/happens_before.h"
 #include "sim/checkers/lifetime.h"
@@ -86,6 +87,29 @@ std::vector<Storage> optimizer_state(const Program& program, Optimizer optimizer
   return state;
 }
 
+// The core's checkpointer, for the tape.
+template <class D>
+class Segments final : public SegmentRunner {
+ public:
+  Segments(D device, SimAutograd autograd, const SimulationOptions& options)
+      : checkpointer_(std::move(device), autograd, options.rules,
+                      options.offload ? options.offload->log : nullptr) {}
+  void run(std::vector<Value> inputs, CoreCheckpointOptions options, Function function,
+           Function forward) override {
+    checkpointer_.run(std::move(inputs), std::move(options), std::move(function),
+                      std::move(forward));
+  }
+  std::vector<Value> run_reentrant(
+      const std::vector<Value>& inputs, const CoreCheckpointOptions& options,
+      std::function<std::vector<Value>(std::vector<Value>)> function) override {
+    return checkpointer_.run_reentrant(inputs, options, std::move(function));
+  }
+  CheckpointStatistics statistics() const { return checkpointer_.statistics(); }
+
+ private:
+  Checkpointer<D, SimAutograd> checkpointer_;
+};
+
 template <class D>
 void run_offloaded(D device, Tape& tape, const Program& program, SimulationOptions options,
                    Simulation& result) {
@@ -106,18 +130,31 @@ void run_offloaded(D device, Tape& tape, const Program& program, SimulationOptio
   result.leftovers.core = !offloader.empty();
 }
 
+template <class D>
+void run_on(D device, Tape& tape, const Program& program, const SimulationOptions& options,
+            Simulation& result) {
+  Segments<D> segments(device, tape.autograd(), options);
+  tape.set_segments(&segments);
+  if (options.offload) {
+    run_offloaded(std::move(device), tape, program, options, result);
+  } else {
+    tape.run();
+    tape.drop_frames();
+  }
+  tape.set_segments(nullptr);
+  result.checkpoints = segments.statistics();
+  result.leftovers.core |= result.checkpoints.alive != 0;
+}
+
 void run_program(Tape& tape, Machine& machine, const Program& program,
                  const SimulationOptions& options, Simulation& result) {
   const SimDevice device(machine);
-  if (!options.offload) {
-    tape.run();
-    tape.drop_frames();
-  } else if (options.mutation) {
-    run_offloaded(Bent<SimDevice>(device, options.mutation), tape, program, options, result);
+  if (options.mutation) {
+    run_on(Bent<SimDevice>(device, options.mutation), tape, program, options, result);
   } else if (options.fault) {
-    run_offloaded(Faulty<SimDevice>(device, options.fault), tape, program, options, result);
+    run_on(Faulty<SimDevice>(device, options.fault), tape, program, options, result);
   } else {
-    run_offloaded(device, tape, program, options, result);
+    run_on(device, tape, program, options, result);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "scenarios/hardware.h"
 #include "shared/adaptors/bent.h"
 #include "shared/adaptors/observed.h"
+#include "shared/checkpoint_options.h"
 #include "shared/options.h"
 #include "shared/rules.h"
 #include "sim/checkers/hazard.h"
@@ -44,7 +45,7 @@ struct Leftovers {
   std::int64_t storages = 0;  // beyond globals, gradients and the optimiser's
   std::int64_t events = 0;
   std::int64_t host_bytes = 0;  // in use
-  bool core = false;            // the offloader holds something
+  bool core = false;            // the offloader or a checkpoint holds something
   bool any() const { return storages != 0 || events != 0 || host_bytes != 0 || core; }
 };
 
@@ -60,6 +61,7 @@ struct Simulation {
   std::int64_t operations = 0;  // on streams
   std::uint64_t digest = 0;     // of all times
   OffloadStatistics statistics;
+  CheckpointStatistics checkpoints;
   std::vector<Hazard> hazards;
   std::vector<std::uint64_t> gradients;  // contents by global; 0: none. Where checked.
   std::vector<ProgramError> errors;

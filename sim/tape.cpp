@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "formats/layout.h"
+#include "shared/checkpoint_context.h"
 #include "shared/hooks.h"
 
 namespace ferry::sim {
@@ -12,6 +13,14 @@ namespace ferry::sim {
 namespace {
 
 constexpr std::uint64_t kLeafSequence = std::uint64_t{1} << 63;
+
+// Well spread: splitmix64's.
+std::uint64_t mixed(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15u;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+  return value ^ (value >> 31);
+}
 
 // FNV-1a: the same on every platform.
 std::uint64_t hash_of(std::string_view text) {
@@ -39,7 +48,6 @@ struct Tape::Frame {
   std::vector<Value> slots;
   std::map<std::uint32_t, std::weak_ptr<Node>> nodes;  // held by edges alone, as in PyTorch
   std::vector<std::unique_ptr<NoHooksGuard<SimAutograd>>> excluded;
-  bool grad_mode = true;
 
   Frame() = default;
   Frame(const Frame&) = delete;
@@ -138,6 +146,10 @@ void Tape::run() {
   main_->slots.resize(prepared_[program_.main]->slots);
   const Code& code = program_.codes[program_.main];
   for (std::size_t i = 0; i < code.statements.size(); ++i) {
+    if (const auto* when = std::get_if<When>(&code.statements[i].action)) {
+      if (when->recomputing) i += when->count;
+      continue;
+    }
     const StreamId stream = machine_.current_stream();
     try {
       if (std::holds_alternative<Call>(code.statements[i].action) && before_call_) before_call_();
@@ -145,6 +157,7 @@ void Tape::run() {
     } catch (const std::exception& error) {
       // Only environment and program errors get here; the state is that of a caught exception.
       machine_.set_current_stream(stream);
+      grad_mode_ = true;
       errors_.push_back({code.statements[i].line, error.what()});
     }
   }
@@ -169,7 +182,7 @@ void Tape::run_statement(Frame& frame, std::size_t index) {
     if (found == frame.nodes.end()) return;  // no grad mode, or nothing required grad
     const std::shared_ptr<Node> node = found->second.lock();
     if (!node) return;  // nobody kept an output of it
-    for (const Slot slot : saves->slots) save(frame, node, slot);
+    for (const Slot slot : saves->slots) save(frame, *node, slot);
   } else if (const auto* call = std::get_if<Call>(&action)) {
     run_call(frame, *call);
   } else if (const auto* backward = std::get_if<Backward>(&action)) {
@@ -192,6 +205,8 @@ void Tape::run_statement(Frame& frame, std::size_t index) {
     throw RaisedByProgram(raise->message);
   } else if (const auto* move = std::get_if<Move>(&action)) {
     move_global(move->global);
+  } else if (const auto* ambient = std::get_if<Ambient>(&action)) {
+    ambient_.ambient = ambient->state;
   }
 }
 
@@ -215,7 +230,21 @@ void Tape::run_op(Frame& frame, std::size_t index, const Op& op) {
     ++tensor->version->value;
   }
   const Prepared& prepared = *prepared_[frame.code];
-  machine_.kernel(op.name, prepared.tags[index], reads_, writes_, prepared.durations[index]);
+  std::uint64_t tag = prepared.tags[index];
+  if (ambient_.ambient != 0) tag ^= mixed(ambient_.ambient);
+  if (op.random) tag ^= mixed(~ambient_.random++);
+  if (op_log_) log_op(op);
+  machine_.kernel(op.name, tag, reads_, writes_, prepared.durations[index]);
+}
+
+void Tape::log_op(const Op& op) {
+  std::string text = op.name;
+  for (const TypeId type : op.types) {
+    text += text == op.name ? " ->" : ",";
+    for (const std::int64_t size : program_.types[type].shape) text += " " + std::to_string(size);
+    text += " " + std::string(name(program_.types[type].dtype));
+  }
+  op_log_->push_back(std::move(text));
 }
 
 void Tape::run_view(Frame& frame, const View& view) {
@@ -227,72 +256,101 @@ void Tape::run_view(Frame& frame, const View& view) {
 }
 
 void Tape::make_node(Frame& frame, const MakeNode& make) {
-  const bool needed = frame.grad_mode && std::any_of(make.in.begin(), make.in.end(), [&](Slot s) {
+  const bool needed = grad_mode_ && std::any_of(make.in.begin(), make.in.end(), [&](Slot s) {
                         return static_cast<bool>(at(frame, s).edge);
                       });
   if (!needed) return;
-  const auto node = std::make_shared<Node>();
-  node->name = make.name;
-  node->sequence = sequence_++;
-  node->stream = machine_.current_stream();
+  const std::shared_ptr<Node> node = new_node(make.name);
   node->body = make.body;
   node->outputs = static_cast<std::uint32_t>(make.out.size());
   for (const Slot slot : make.in) node->next.push_back(at(frame, slot).edge);
   frame.nodes[make.id] = node;
   for (std::uint32_t i = 0; i < make.out.size(); ++i) at(frame, make.out[i]).edge = {node, i};
-  for (const Slot slot : make.saved) save(frame, node, slot);
+  for (const Slot slot : make.saved) save(frame, *node, slot);
 }
 
-void Tape::save(Frame& frame, const std::shared_ptr<Node>& node, Slot slot) {
+std::shared_ptr<Node> Tape::new_node(std::string_view name) {
+  auto node = std::make_shared<Node>();
+  node->name = name;
+  node->sequence = sequence_++;
+  node->stream = machine_.current_stream();
+  return node;
+}
+
+void Tape::save(Frame& frame, Node& node, Slot slot) {
   const Value& value = at(frame, slot);
   if (!value.tensor) throw std::runtime_error("a saved slot holds no tensor");
-  SavedTensor saved;
-  if (value.edge.node == node) {
+  SavedTensor saved = save(node.name, value);
+  if (value.edge.node.get() == &node) {
     saved.own_output = value.edge.output;
-  } else {
-    saved.edge = value.edge;
+    saved.edge = {};  // that would be a cycle
   }
+  node.saved.push_back(std::move(saved));
+}
+
+SavedTensor Tape::save(std::string_view name, const Value& value) {
+  SavedTensor saved;
+  saved.edge = value.edge;
+  if (!value.tensor) return saved;
   if (values_) saved.contents = values_->read(range_of(value.tensor));
-  saving_node_ = node->name;
-  saved.packed = engine_.hooks.pack(value.tensor);
+  saving_node_ = name;
+  try {
+    saved.packed = engine_.hooks.pack(value.tensor);
+  } catch (...) {
+    saving_node_ = {};
+    throw;
+  }
   saving_node_ = {};
   if (!saved.packed) {
     saved.plain = std::make_shared<TensorImpl>(*value.tensor);
     saved.version_at_save = value.tensor->version->value;
   }
-  node->saved.push_back(std::move(saved));
+  return saved;
 }
 
-Value Tape::unpack(const std::shared_ptr<Node>& node, SavedTensor& saved) {
+Value Tape::unpack(std::string_view name, SavedTensor& saved) {
   Value value;
+  value.edge = saved.edge;
   if (saved.packed) {
     value.tensor = saved.packed->unpack();
-  } else {
+  } else if (saved.plain) {
     if (saved.plain->version->value != saved.version_at_save) {
       throw ModifiedInPlace(saved.plain->version->value, saved.version_at_save);
     }
     value.tensor = saved.plain;
+  } else {
+    return value;
   }
-  value.edge = saved.own_output == ~0u ? saved.edge : Edge{node, saved.own_output};
   if (values_ && values_->read(range_of(value.tensor)) != saved.contents) {
     Hazard hazard;
     hazard.kind = HazardKind::kValue;
-    hazard.later.name = node->name;
+    hazard.later.name = name;
     hazard.later.stream = machine_.current_stream();
     hazard.range = range_of(value.tensor);
-    hazard.message = "wrong value: a tensor that " + std::string(node->name) +
-                     " saved came back with other contents";
+    hazard.message =
+        "wrong value: a tensor that " + std::string(name) + " saved came back with other contents";
     wrong_values_.report(std::move(hazard));
   }
   return value;
 }
 
-std::vector<Value> Tape::run_code(CodeId id, std::vector<Value> arguments, std::vector<Value> saved,
-                                  bool grad_mode) {
+void Tape::run_statements(Frame& frame) {
+  const Code& code = program_.codes[frame.code];
+  for (std::size_t i = 0; i < code.statements.size(); ++i) {
+    const auto* when = std::get_if<When>(&code.statements[i].action);
+    if (!when) {
+      run_statement(frame, i);
+    } else if (when->recomputing != checkpoint_context(engine_.hooks).recomputing) {
+      i += when->count;
+    }
+  }
+}
+
+std::vector<Value> Tape::run_code(CodeId id, std::vector<Value> arguments,
+                                  std::vector<Value> saved) {
   const Code& code = program_.codes[id];
   Frame frame;
   frame.code = id;
-  frame.grad_mode = grad_mode;
   if (!spare_slots_.empty()) {
     frame.slots = std::move(spare_slots_.back());
     spare_slots_.pop_back();
@@ -304,7 +362,7 @@ std::vector<Value> Tape::run_code(CodeId id, std::vector<Value> arguments, std::
   for (std::size_t i = 0; i < code.saved.size() && i < saved.size(); ++i) {
     at(frame, code.saved[i]) = std::move(saved[i]);
   }
-  for (std::size_t i = 0; i < code.statements.size(); ++i) run_statement(frame, i);
+  run_statements(frame);
   std::vector<Value> results;
   results.reserve(code.results.size());
   for (const Slot slot : code.results) {
@@ -317,17 +375,69 @@ std::vector<Value> Tape::run_code(CodeId id, std::vector<Value> arguments, std::
 
 std::vector<Value> Tape::run_node(const std::shared_ptr<Node>& node, std::vector<Value> gradients,
                                   bool grad_mode) {
+  const SimAutograd::GradModeScope mode(autograd(), grad_mode);
+  if (node->host_backward) return run_host_node(*node, std::move(gradients));
   std::vector<Value> saved;
   saved.reserve(node->saved.size());
-  for (SavedTensor& entry : node->saved) saved.push_back(unpack(node, entry));
-  return run_code(node->body, std::move(gradients), std::move(saved), grad_mode);
+  for (SavedTensor& entry : node->saved) {
+    saved.push_back(unpack(node->name, entry));
+    if (entry.own_output != ~0u) saved.back().edge = {node, entry.own_output};
+  }
+  return run_code(node->body, std::move(gradients), std::move(saved));
+}
+
+std::vector<Value> Tape::run_host_node(Node& node, std::vector<Value> gradients) {
+  std::vector<Value> saved;
+  for (SavedTensor& entry : node.saved) saved.push_back(unpack(node.name, entry));
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const TensorLayout& layout = node.output_layouts[i];
+    if (gradients[i].tensor || !layout.window) continue;
+    gradients[i].tensor = filled("zeros_like", layout, machine_.current_stream());
+  }
+  return node.host_backward(std::move(saved), std::move(gradients));
+}
+
+// A tensor of this layout, alone on a storage of its size.
+Tensor Tape::filled(std::string_view op, TensorLayout layout, StreamId stream) {
+  layout.shift += layout.extent().begin;
+  const std::int64_t bytes = layout.extent().bytes();
+  const Tensor tensor =
+      make_tensor(machine_.allocate(bytes, stream), layout, machine_.new_version());
+  const Range write = range_of(tensor);
+  machine_.kernel(op, hash_of(op), {}, {&write, 1}, memory_ns(bytes));
+  return tensor;
 }
 
 void Tape::run_call(Frame& frame, const Call& call) {
   std::vector<Value> arguments;
   for (const Slot slot : call.in) arguments.push_back(at(frame, slot));
-  std::vector<Value> results = run_code(call.code, std::move(arguments), {}, true);
+  std::vector<Value> results;
+  if (segments_ && call.recompute != Recompute::kNone) {
+    results = run_segment(call, std::move(arguments));
+  } else {
+    const bool body = program_.codes[frame.code].kind == CodeKind::kBody;
+    const SimAutograd::GradModeScope mode(autograd(), grad_mode_ || body);
+    results = run_code(call.code, std::move(arguments), {});
+  }
   for (std::size_t i = 0; i < call.out.size(); ++i) at(frame, call.out[i]) = std::move(results[i]);
+}
+
+std::vector<Value> Tape::run_segment(const Call& call, std::vector<Value> inputs) {
+  CoreCheckpointOptions options;
+  options.early_stop = call.early_stop;
+  options.preserve_rng_state = call.preserve_rng;
+  options.determinism_check =
+      call.determinism_check ? DeterminismCheck::kDefault : DeterminismCheck::kNone;
+  const auto run = [this, code = call.code](std::vector<Value> arguments) {
+    return run_code(code, std::move(arguments), {});
+  };
+  if (call.recompute == Recompute::kReentrant) {
+    return segments_->run_reentrant(inputs, options, run);
+  }
+  std::vector<Value> results;
+  segments_->run(std::move(inputs), std::move(options), run,
+                 [&](std::vector<Value> arguments) { results = run(std::move(arguments)); });
+  return results;
 }
 
 void Tape::run_backward(Frame& frame, const Backward& backward) {
@@ -339,17 +449,8 @@ void Tape::run_backward(Frame& frame, const Backward& backward) {
     if (!root.edge) continue;  // its forward failed, or nothing required grad
     // A root without a tensor is a captured loss: a scalar.
     static const auto scalar = std::make_shared<const Window>(Window{{}, {0, 4}});
-    TensorLayout layout{scalar, 0};
-    if (root.tensor) {
-      layout = root.tensor->layout;
-      layout.shift += layout.extent().begin;
-    }
-    const std::int64_t bytes = layout.extent().bytes();
-    const Tensor ones =
-        make_tensor(machine_.allocate(bytes, stream), layout, machine_.new_version());
-    const Range write = range_of(ones);
-    machine_.kernel("ones_like", hash_of("ones_like"), {}, {&write, 1}, memory_ns(bytes));
-    roots.push_back({root.edge, ones});
+    const TensorLayout layout = root.tensor ? root.tensor->layout : TensorLayout{scalar, 0};
+    roots.push_back({root.edge, filled("ones_like", layout, stream)});
   }
   if (roots.empty()) return;
   std::vector<Edge> wanted;

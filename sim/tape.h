@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "formats/program.h"
+#include "shared/checkpoint_options.h"
+#include "sim/autograd.h"
 #include "sim/checkers/hazard.h"
 #include "sim/checkers/values.h"
 #include "sim/graph.h"
@@ -32,20 +34,35 @@ class KernelTimes {
   virtual Time op_ns(const Op& op, DType computes_in) const = 0;
 };
 
+// Runs the calls that are checkpoints (shared/checkpoint.h).
+class SegmentRunner {
+ public:
+  using Function = std::function<void(std::vector<Value>)>;
+  virtual ~SegmentRunner() = default;
+  virtual void run(std::vector<Value> inputs, CoreCheckpointOptions options, Function function,
+                   Function forward) = 0;
+  virtual std::vector<Value> run_reentrant(
+      const std::vector<Value>& inputs, const CoreCheckpointOptions& options,
+      std::function<std::vector<Value>(std::vector<Value>)> function) = 0;
+};
+
 struct ProgramError {
   std::uint32_t line = 0;
   std::string message;
 };
 
-class Tape final : private NodeRunner {
+class Tape final : private NodeRunner, private AutogradState {
  public:
   // The program, the machine and the times outlive the tape. `values`: none, unchecked.
   Tape(const Program& program, Machine& machine, const KernelTimes& times, Values* values);
   ~Tape() override;
 
-  SimAutograd autograd() { return SimAutograd(engine_); }
+  SimAutograd autograd() { return SimAutograd(engine_, this); }
   // Before each Call of the main code: one is one forward.
   void before_call(std::function<void()> callback) { before_call_ = std::move(callback); }
+
+  // Who runs the checkpoints; none: nobody, and they run as other calls do. Outlives the tape.
+  void set_segments(SegmentRunner* segments) { segments_ = segments; }
 
   void run();
   // Drops what the main code left: frames, graphs. Globals and gradients stay.
@@ -63,14 +80,18 @@ class Tape final : private NodeRunner {
   struct Prepared;
   struct Frame;
 
-  std::vector<Value> run_code(CodeId id, std::vector<Value> arguments, std::vector<Value> saved,
-                              bool grad_mode);
+  std::vector<Value> run_code(CodeId id, std::vector<Value> arguments, std::vector<Value> saved);
+  // Runs all of the frame's statements, of which When hides some.
+  void run_statements(Frame& frame);
   void run_statement(Frame& frame, std::size_t index);
   void run_op(Frame& frame, std::size_t index, const Op& op);
+  void log_op(const Op& op);
+  Tensor filled(std::string_view op, TensorLayout layout, StreamId stream);
   void run_view(Frame& frame, const View& view);
   void make_node(Frame& frame, const MakeNode& make);
-  void save(Frame& frame, const std::shared_ptr<Node>& node, Slot slot);
-  Value unpack(const std::shared_ptr<Node>& node, SavedTensor& saved);
+  void save(Frame& frame, Node& node, Slot slot);
+  std::vector<Value> run_segment(const Call& call, std::vector<Value> inputs);
+  std::vector<Value> run_host_node(Node& node, std::vector<Value> gradients);
   void run_call(Frame& frame, const Call& call);
   void run_backward(Frame& frame, const Backward& backward);
   void move_global(Slot slot);
@@ -78,6 +99,12 @@ class Tape final : private NodeRunner {
   std::vector<Value> run_node(const std::shared_ptr<Node>& node, std::vector<Value> gradients,
                               bool grad_mode) override;
   Value& gradient_of(Slot global) override { return gradients_[global]; }
+  SavedTensor save(std::string_view name, const Value& value) override;
+  Value unpack(std::string_view name, SavedTensor& saved) override;
+  std::shared_ptr<Node> new_node(std::string_view name) override;
+  AmbientState& ambient() override { return ambient_; }
+  bool& grad_mode() override { return grad_mode_; }
+  std::vector<std::string>*& op_log() override { return op_log_; }
   Time memory_ns(std::int64_t bytes) override;
 
   void make_globals();
@@ -97,6 +124,10 @@ class Tape final : private NodeRunner {
   std::vector<Range> reads_;                     // scratch
   std::vector<Range> writes_;
   std::uint64_t sequence_ = 0;
+  AmbientState ambient_;
+  bool grad_mode_ = true;
+  std::vector<std::string>* op_log_ = nullptr;
+  SegmentRunner* segments_ = nullptr;
   std::string_view saving_node_;
   std::function<void()> before_call_;
   std::vector<ProgramError> errors_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "shared/device.h"
@@ -25,6 +26,10 @@ class Forward {
   using Layout = typename D::Layout;
   using Version = typename D::Version;
   using Mutex = typename D::Mutex;
+  using Metadata = typename D::Metadata;
+  struct StreamScope : D::StreamScope {
+    StreamScope(Forward device, const Stream& stream) : D::StreamScope(device.upstream_, stream) {}
+  };
 
   explicit Forward(D upstream) : upstream_(std::move(upstream)) {}
 
@@ -70,6 +75,8 @@ class Forward {
   Version version(const Tensor& tensor) { return upstream_.version(tensor); }
   std::uint64_t read(const Version& version) { return upstream_.read(version); }
   std::uint64_t identity(const Version& version) { return upstream_.identity(version); }
+  Metadata metadata(const Tensor& tensor) { return upstream_.metadata(tensor); }
+  std::string describe(const Metadata& metadata) { return upstream_.describe(metadata); }
   Tensor detach(const Tensor& tensor) { return upstream_.detach(tensor); }
   Tensor restore(const Storage& storage, const Layout& layout, std::int64_t begin,
                  const Version& version) {

@@ -210,6 +210,72 @@ TEST(ProgramCheckTest, RegionsNest) {
   EXPECT_EQ(error({kMain, enter, R"({"raise":"boom"})"}), "");  // user code left by an exception
 }
 
+TEST(ProgramCheckTest, AWhenHoldsStatementsThatAreThere) {
+  const char* one = R"({"when":"recomputing","count":1})";
+  EXPECT_EQ(error({kMain, kOp7, one, kUse7}), "");
+  EXPECT_EQ(error({kMain, R"({"when":"first","count":0})"}), "");
+  EXPECT_EQ(error({kMain, one}),
+            "p.jsonl:5: expected \"count\": at most the 0 statements after it, not 1");
+  EXPECT_EQ(error({kMain, kOp7, R"({"when":"first","count":2})", kUse7}),
+            "p.jsonl:6: expected \"count\": at most the 1 statements after it, not 2");
+  EXPECT_EQ(error({kMain, kOp7, R"({"when":"first","count":2})", one, kUse7}),
+            "p.jsonl:7: expected no when under another");
+}
+
+TEST(ProgramCheckTest, AWhenCutsNoRegion) {
+  const char* enter = R"({"enter":"m"})";
+  const char* leave = R"({"leave":"m"})";
+  const char* first = R"({"when":"first","count":1})";
+  const char* raise = R"({"raise":"boom"})";
+  EXPECT_EQ(error({kMain, enter, first, kOp7, leave}), "");
+  EXPECT_EQ(error({kMain, R"({"when":"recomputing","count":2})", enter, leave}), "");
+  EXPECT_EQ(error({kMain, first, enter, first, leave}),
+            "p.jsonl:6: expected the end of module m before the end of its when");
+  EXPECT_EQ(error({kMain, R"({"exclude":"begin"})", first, R"({"exclude":"end"})"}),
+            "p.jsonl:7: expected the end of exclude outside of a when that has no begin of it");
+  EXPECT_EQ(error({kMain, R"({"when":"recomputing","count":1})", enter}),
+            "p.jsonl:6: expected the end of module m before the end of its when, when this runs "
+            "again");
+  // What raises under a when is not sure to raise.
+  EXPECT_EQ(error({kMain, R"({"when":"first","count":2})", enter, raise}), "");
+  EXPECT_EQ(error({kMain, enter, first, raise, leave}), "");
+  EXPECT_EQ(error({kMain, enter, first, raise}),
+            "p.jsonl:7: expected the end of module m before the end of its code");
+}
+
+TEST(ProgramCheckTest, SlotsAreRightInEachWayThatACodeRuns) {
+  const char* first = R"({"when":"first","count":1})";
+  const char* again = R"({"when":"recomputing","count":1})";
+  EXPECT_EQ(error({kMain, first, kOp7, again, kOp7, kUse7}), "");
+  EXPECT_EQ(error({kMain, first, kOp7, first, kUse7}), "");
+  EXPECT_EQ(error({kMain, again, kOp7, kUse7}), "p.jsonl:7: slot 7 is used before it is assigned");
+  EXPECT_EQ(error({kMain, first, kOp7, kUse7}),
+            "p.jsonl:7: slot 7 is used before it is assigned, when this runs again");
+  EXPECT_EQ(error({kMain, kOp7, again, kOp7}),
+            "p.jsonl:7: slot 7 is assigned twice, when this runs again");
+  EXPECT_EQ(error({kMain, kOp7, first, R"({"free":[7]})", kUse7}),
+            "p.jsonl:8: slot 7 is used after its free");
+  EXPECT_EQ(error({kMain, kNode7, kOp7, again, R"({"save":0,"slots":[7]})", kBody}),
+            "p.jsonl:5: expected as many saved tensors as code 1 has saved slots, 1, not 2, when "
+            "this runs again");
+  // Through a call: what it needs when it runs again, its caller has.
+  const char* call = R"({"call":1,"in":[7],"out":[8],"recompute":"checkpoint"})";
+  const char* segment = R"({"code":1,"kind":"segment","arguments":[5],"results":[6]})";
+  const char* view = R"({"view":6,"of":5,"dtype":"f32","shape":[17]})";
+  EXPECT_EQ(error({kMain, kOp7, call, segment, first,
+                   R"({"view":6,"of":5,"dtype":"f32","shape":[1]})", again, view}),
+            "p.jsonl:6: expected what the segment views within its storage of 64 bytes, not up to "
+            "byte 68, when this runs again");
+}
+
+TEST(ProgramCheckTest, AnyCodeMayCallACheckpoint) {
+  const char* call = R"({"call":1,"in":[0],"out":[8],"recompute":"reentrant"})";
+  const char* segment = R"({"code":1,"kind":"segment","arguments":[5],"results":[5]})";
+  const char* outer = R"({"code":2,"kind":"segment","arguments":[],"results":[8]})";
+  const char* body = R"({"code":3,"kind":"body","arguments":[5],"saved":[],"results":[8]})";
+  EXPECT_EQ(error({kMain, call, segment, outer, call, body, call}), "");
+}
+
 TEST(ProgramCheckTest, AProgramMadeInMemoryNeedsAMainAndTypes) {
   Program program;
   EXPECT_EQ(error_of([&] { check_program(program, "p"); }), "p: expected a code of kind main");

@@ -40,11 +40,22 @@ TypeId type(Program& program) {
   return static_cast<TypeId>(program.types.size() - 1);
 }
 
+// The options are written where there is a recompute.
+Call call(bool plain) {
+  Call call{.code = number(), .in = numbers(), .out = numbers()};
+  if (plain) return call;
+  call.recompute = *rc::gen::arbitrary<bool>() ? Recompute::kCheckpoint : Recompute::kReentrant;
+  call.early_stop = *rc::gen::arbitrary<bool>();
+  call.preserve_rng = *rc::gen::arbitrary<bool>();
+  call.determinism_check = *rc::gen::arbitrary<bool>();
+  return call;
+}
+
 Action action(Program& program) {
   const bool flag = *rc::gen::arbitrary<bool>();
-  switch (number() % 14) {
+  switch (number() % 16) {
     case 0: {
-      Op op{text(), numbers(), numbers(), {}, numbers(), count(), count(), count(), count()};
+      Op op{text(), numbers(), numbers(), {}, numbers(), count(), count(), count(), count(), flag};
       for (std::size_t i = 0; i < op.out.size(); ++i) op.types.push_back(type(program));
       return op;
     }
@@ -61,7 +72,7 @@ Action action(Program& program) {
     case 6:
       return Exclude{flag};
     case 7:
-      return Call{number(), numbers(), numbers()};
+      return call(flag);
     case 8:
       return Backward{numbers(), numbers(), numbers(), flag, *rc::gen::arbitrary<bool>()};
     case 9:
@@ -72,8 +83,12 @@ Action action(Program& program) {
       return RecordUse{number(), number()};
     case 12:
       return Raise{text()};
-    default:
+    case 13:
       return Move{number()};
+    case 14:
+      return Ambient{number()};
+    default:
+      return When{flag, number()};
   }
 }
 

@@ -44,8 +44,8 @@ TEST(ProgramFileTest, DefaultsAreLeftOutAndKeysPutInOrder) {
 TEST(ProgramFileTest, LinesAreThoseOfTheFile) {
   const Program program = parse(kSample);
   EXPECT_EQ(program.globals[2].line, 4);
-  EXPECT_EQ(program.codes[1].line, 18);
-  EXPECT_EQ(program.codes[1].statements[0].line, 19);
+  EXPECT_EQ(program.codes[1].line, 19);
+  EXPECT_EQ(program.codes[1].statements[0].line, 20);
 }
 
 TEST(ProgramFileTest, EqualTypesAreOne) { EXPECT_EQ(parse(kSample).types.size(), 3u); }
@@ -95,6 +95,45 @@ TEST(ProgramFileTest, BadInputIsRefusedWithItsLine) {
             R"({"op":"a","in":[],"out":[{"slot":0,"dtype":"f32","shape":[2],"strides":[]}]})"),
       "p.jsonl:3: expected \"shape\": sizes, strides and offset of a tensor: as many strides "
       "as sizes expected");
+}
+
+TEST(ProgramFileTest, ACheckpointsOptionsAreWrittenWhereTheyAreNotTheDefaults) {
+  const std::string call = R"({"call":1,"in":[],"out":[])";
+  const std::string segment = R"({"code":1,"kind":"segment","arguments":[],"results":[]})"
+                              "\n";
+  const auto round_trip = [&](const std::string& options) {
+    return to_text(parse(kMain + call + options + "}\n" + segment));
+  };
+  for (const char* options :
+       {"", R"(,"recompute":"checkpoint")", R"(,"recompute":"reentrant","preserve_rng":false)",
+        R"(,"recompute":"checkpoint","early_stop":false,"determinism_check":false)"}) {
+    EXPECT_EQ(round_trip(options), kMain + call + options + "}\n" + segment);
+  }
+  EXPECT_EQ(round_trip(R"(,"recompute":"checkpoint","early_stop":true,"preserve_rng":true)"),
+            round_trip(R"(,"recompute":"checkpoint")"));
+  // Without a recompute the options mean nothing.
+  Program program = parse(kMain + call + "}\n" + segment);
+  std::get<Call>(program.codes[0].statements[0].action).early_stop = false;
+  EXPECT_EQ(to_text(program), round_trip(""));
+}
+
+TEST(ProgramFileTest, BadWordsAreRefusedWithThoseThatWereExpected) {
+  const std::string call = kMain + R"({"call":1,"in":[],"out":[])";
+  EXPECT_EQ(error(call + R"(,"recompute":"sometimes"})"),
+            "p.jsonl:3: expected \"recompute\": \"checkpoint\" or \"reentrant\"");
+  EXPECT_EQ(error(call + R"(,"recompute":true})"), "p.jsonl:3: expected \"recompute\": a string");
+  EXPECT_EQ(error(call + R"(,"recompute":"checkpoint","early_stop":0})"),
+            "p.jsonl:3: expected \"early_stop\": true or false");
+  EXPECT_EQ(error(call + R"(,"early_stop":true})"), "p.jsonl:3: unknown key \"early_stop\"");
+  EXPECT_EQ(error(call + R"(,"recompute":"checkpoint","stop_early":true})"),
+            "p.jsonl:3: unknown key \"stop_early\"");
+  EXPECT_EQ(error(kMain + R"({"op":"a","in":[],"out":[],"random":1})"),
+            "p.jsonl:3: expected \"random\": true or false");
+  EXPECT_EQ(error(kMain + R"({"ambient":"autocast"})"),
+            "p.jsonl:3: expected \"ambient\": an integer from 0 to 4294967294");
+  EXPECT_EQ(error(kMain + R"({"when":"again","count":1})"),
+            "p.jsonl:3: expected \"when\": \"first\" or \"recomputing\"");
+  EXPECT_EQ(error(kMain + R"({"when":"first"})"), "p.jsonl:3: expected a key \"count\"");
 }
 
 TEST(ProgramFileTest, NumbersGoUpByOne) {

@@ -1,0 +1,378 @@
+#include "formats/outline.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace ferry {
+
+namespace {
+
+using Statements = std::vector<Statement>;
+
+// Statements [begin, end): a module's markers and what is between them.
+struct Run {
+  std::string module;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+const Module* marker(const Statement& statement) { return std::get_if<Module>(&statement.action); }
+
+// In the order of their ends, the inner before the outer; those that are never left are left out.
+std::vector<Run> module_runs(const Statements& statements) {
+  std::vector<Run> runs;
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    const Module* module = marker(statements[i]);
+    if (!module) continue;
+    if (module->enter) {
+      open.push_back(i);
+    } else {
+      // What raises under a When leaves its modules open.
+      while (marker(statements[open.back()])->name != module->name) open.pop_back();
+      runs.push_back({module->name, open.back(), i + 1});
+      open.pop_back();
+    }
+  }
+  return runs;
+}
+
+enum class Role : std::uint8_t { kRead, kTensor, kEdge, kFree };
+
+// Calls `see(slot, role)` for each slot of a statement, as a reference where the action is mutable.
+template <class See>
+struct SlotVisitor {
+  See& see;
+
+  void all(auto& slots, Role role) const {
+    for (auto& slot : slots) see(slot, role);
+  }
+  void operator()(auto& action) const {
+    using Kind = std::remove_cvref_t<decltype(action)>;
+    if constexpr (std::is_same_v<Kind, Op> || std::is_same_v<Kind, Call>) {
+      all(action.in, Role::kRead);
+      all(action.out, Role::kTensor);
+    } else if constexpr (std::is_same_v<Kind, View>) {
+      see(action.of, Role::kRead);
+      see(action.out, Role::kTensor);
+    } else if constexpr (std::is_same_v<Kind, MakeNode>) {
+      all(action.in, Role::kRead);
+      all(action.out, Role::kEdge);
+      all(action.saved, Role::kRead);
+    } else if constexpr (std::is_same_v<Kind, Save>) {
+      all(action.slots, Role::kRead);
+    } else if constexpr (std::is_same_v<Kind, Free>) {
+      all(action.slots, Role::kFree);
+    } else if constexpr (std::is_same_v<Kind, Backward>) {
+      all(action.roots, Role::kRead);
+      all(action.inputs, Role::kRead);
+      all(action.out, Role::kTensor);
+    } else if constexpr (std::is_same_v<Kind, RecordUse>) {
+      see(action.slot, Role::kRead);
+    }  // Move names a global, the others no slot
+  }
+};
+
+template <class Action, class See>
+void for_each_slot(Action& action, See see) {
+  std::visit(SlotVisitor<See>{see}, action);
+}
+
+// Replaces [begin, end), and lets every When that holds it hold its replacement.
+void splice(Statements& statements, std::size_t begin, std::size_t end, Statements with) {
+  for (std::size_t i = 0; i < begin; ++i) {
+    auto* when = std::get_if<When>(&statements[i].action);
+    if (!when || i + when->count < end - 1) continue;
+    when->count += static_cast<std::uint32_t>(with.size());
+    when->count -= static_cast<std::uint32_t>(end - begin);
+  }
+  const auto at = statements.begin() + static_cast<std::ptrdiff_t>(begin);
+  const auto after = statements.erase(at, at + static_cast<std::ptrdiff_t>(end - begin));
+  statements.insert(after, std::make_move_iterator(with.begin()),
+                    std::make_move_iterator(with.end()));
+}
+
+// Takes slots out of the frees from `begin` on, and frees of nothing out of the code.
+template <class Predicate>
+void erase_frees(Statements& statements, std::size_t begin, Predicate gone) {
+  for (std::size_t i = statements.size(); i-- > begin;) {
+    auto* free = std::get_if<Free>(&statements[i].action);
+    if (free && std::erase_if(free->slots, gone) > 0 && free->slots.empty()) {
+      splice(statements, i, i + 1, {});
+    }
+  }
+}
+
+// What a run does with a slot of the frame, and what is done with it around the run.
+struct Use {
+  bool assigned_before = false;
+  bool tensor_inside = false;
+  bool edge_inside = false;
+  bool read_inside = false;
+  bool freed_inside = false;
+  bool needed_after = false;  // more than to be freed
+
+  bool assigned_inside() const { return tensor_inside || edge_inside; }
+  bool handed_in() const { return assigned_before && (read_inside || edge_inside); }
+  bool handed_out() const { return assigned_inside() && needed_after; }
+};
+
+// Makes one run a code, and puts a call in its place.
+class Cut {
+ public:
+  Cut(std::size_t globals, Code& code, const Run& run)
+      : globals_(static_cast<Slot>(globals)), code_(code), run_(run) {
+    take_uses();
+    check_nodes();
+  }
+
+  Code make(CodeId id);
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw std::invalid_argument("module " + run_.module + " of line " + std::to_string(line()) +
+                                " cannot be a segment: " + why);
+  }
+  std::uint32_t line() const { return code_.statements[run_.begin].line; }
+
+  void take_uses();
+  void check_nodes() const;
+  void take_out(Code& segment);
+  void rename_after(const std::map<Slot, Slot>& names);
+
+  const Slot globals_;
+  Code& code_;
+  const Run& run_;
+  std::map<Slot, Use> uses_;
+  Slot fresh_ = 0;  // past every slot of the code
+};
+
+void Cut::take_uses() {
+  fresh_ = globals_;
+  const auto frame_slot = [this](Slot slot) -> Use* {
+    if (slot == kNoSlot || slot < globals_) return nullptr;
+    fresh_ = std::max(fresh_, slot + 1);
+    return &uses_[slot];
+  };
+  for (const Slot slot : code_.arguments) {
+    if (Use* use = frame_slot(slot)) use->assigned_before = true;
+  }
+  for (const Slot slot : code_.results) {
+    if (Use* use = frame_slot(slot)) use->needed_after = true;
+  }
+  for (std::size_t i = 0; i < code_.statements.size(); ++i) {
+    for_each_slot(std::as_const(code_.statements[i].action), [&](Slot slot, Role role) {
+      Use* use = frame_slot(slot);
+      if (!use) return;
+      if (i < run_.begin) {
+        use->assigned_before |= role == Role::kTensor || role == Role::kEdge;
+      } else if (i < run_.end) {
+        use->read_inside |= role == Role::kRead;
+        use->tensor_inside |= role == Role::kTensor;
+        use->edge_inside |= role == Role::kEdge;
+        use->freed_inside |= role == Role::kFree;
+      } else {
+        use->needed_after |= role != Role::kFree;
+      }
+    });
+  }
+  for (const auto& [slot, use] : uses_) {
+    if (use.assigned_before && use.tensor_inside) {
+      refuse("slot " + std::to_string(slot) + " has its edge from outside and its tensor inside");
+    }
+  }
+}
+
+// A node's number is its frame's.
+void Cut::check_nodes() const {
+  std::set<std::uint32_t> inside;
+  for (std::size_t i = run_.begin; i < run_.end; ++i) {
+    const auto* make = std::get_if<MakeNode>(&code_.statements[i].action);
+    if (make) inside.insert(make->id);
+  }
+  for (std::size_t i = run_.begin; i < code_.statements.size(); ++i) {
+    const auto* save = std::get_if<Save>(&code_.statements[i].action);
+    if (!save || inside.contains(save->node) == (i < run_.end)) continue;
+    refuse("line " + std::to_string(code_.statements[i].line) + " saves for node " +
+           std::to_string(save->node) + (i < run_.end ? ", made outside" : ", made inside"));
+  }
+}
+
+Code Cut::make(CodeId id) {
+  const std::uint32_t at = line();
+  Code segment{CodeKind::kSegment, run_.module, {}, {}, {}, {}, at};
+  Call call{.code = id, .in = {}, .out = {}, .recompute = Recompute::kCheckpoint};
+  Free free;
+  std::map<Slot, Slot> names;  // of what comes back in another slot than it had
+  for (const auto& [slot, use] : uses_) {
+    if (use.handed_in()) {
+      segment.arguments.push_back(slot);
+      call.in.push_back(slot);
+    }
+    if (use.assigned_before && use.freed_inside) free.slots.push_back(slot);
+    if (!use.handed_out()) continue;
+    segment.results.push_back(slot);
+    call.out.push_back(slot);
+    if (!use.handed_in()) continue;
+    // It got another edge inside: a slot is assigned once, so what comes back is another one.
+    call.out.back() = names[slot] = fresh_++;
+    free.slots.push_back(slot);
+  }
+  take_out(segment);
+  rename_after(names);
+  Statements with{{std::move(call), at}};
+  if (!free.slots.empty()) with.push_back({std::move(free), at});
+  splice(code_.statements, run_.begin, run_.end, std::move(with));
+  return segment;
+}
+
+// The run's statements, with slots of their own frame: the arguments first. What is freed and not
+// handed in is the caller's to free.
+void Cut::take_out(Code& segment) {
+  std::map<Slot, Slot> inner;
+  const auto rename = [&](Slot& slot) {
+    if (slot < globals_) return;
+    slot = inner.try_emplace(slot, globals_ + static_cast<Slot>(inner.size())).first->second;
+  };
+  for (Slot& slot : segment.arguments) rename(slot);
+  segment.statements.assign(code_.statements.begin() + static_cast<std::ptrdiff_t>(run_.begin),
+                            code_.statements.begin() + static_cast<std::ptrdiff_t>(run_.end));
+  erase_frees(segment.statements, 0, [this](Slot slot) {
+    const Use& use = uses_.at(slot);
+    return use.assigned_before && !use.handed_in();
+  });
+  for (Statement& statement : segment.statements) {
+    for_each_slot(statement.action, [&](Slot& slot, Role) { rename(slot); });
+  }
+  for (Slot& slot : segment.results) rename(slot);
+}
+
+// After the run: slots by their new names, and no free of what died with the run's frame.
+void Cut::rename_after(const std::map<Slot, Slot>& names) {
+  const auto rename = [&](Slot& slot) {
+    const auto name = names.find(slot);
+    if (name != names.end()) slot = name->second;
+  };
+  for (Slot& slot : code_.results) rename(slot);
+  erase_frees(code_.statements, run_.end, [this](Slot slot) {
+    const Use& use = uses_.at(slot);
+    return !use.assigned_before && use.assigned_inside() && !use.handed_out();
+  });
+  for (std::size_t i = run_.end; i < code_.statements.size(); ++i) {
+    for_each_slot(code_.statements[i].action, [&](Slot& slot, Role) { rename(slot); });
+  }
+}
+
+// A name with `#` for each of its numbers.
+std::string without_numbers(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (c < '0' || c > '9') {
+      text += c;
+    } else if (text.empty() || text.back() != '#') {
+      text += '#';
+    }
+  }
+  return text;
+}
+
+struct Family {
+  std::set<std::string> modules;
+  std::size_t ops = 0;
+};
+
+}  // namespace
+
+std::optional<CodeId> forward_code(const Program& program) {
+  for (CodeId id = 0; id < program.codes.size(); ++id) {
+    const Code& code = program.codes[id];
+    if (code.kind == CodeKind::kSegment &&
+        std::any_of(code.statements.begin(), code.statements.end(), marker)) {
+      return id;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> repeated_modules(const Program& program) {
+  const std::optional<CodeId> forward = forward_code(program);
+  if (!forward) return {};
+  const Statements& statements = program.codes[*forward].statements;
+  std::vector<std::size_t> ops(1, 0);  // before each statement
+  for (const Statement& statement : statements) {
+    ops.push_back(ops.back() + (std::holds_alternative<Op>(statement.action) ? 1 : 0));
+  }
+  const std::vector<Run> runs = module_runs(statements);
+  std::map<std::string, Family> families;
+  for (const Run& run : runs) {
+    Family& family = families[without_numbers(run.module)];
+    family.modules.insert(run.module);
+    family.ops += ops[run.end] - ops[run.begin];
+  }
+  std::size_t most_ops = 0;
+  for (const auto& [name, family] : families) {
+    if (family.modules.size() > 1) most_ops = std::max(most_ops, family.ops);
+  }
+  // A tenth may lie between the blocks.
+  const Family* best = nullptr;
+  for (const auto& [name, family] : families) {
+    const std::size_t members = family.modules.size();
+    if (members < 2 || family.ops == 0 || family.ops * 10 < most_ops * 9) continue;
+    if (!best || members > best->modules.size()) best = &family;
+  }
+  std::vector<std::string> found;
+  for (const Run& run : runs) {  // members end in the order in which they begin
+    if (!best || !best->modules.contains(run.module)) continue;
+    if (std::find(found.begin(), found.end(), run.module) == found.end()) {
+      found.push_back(run.module);
+    }
+  }
+  return found;
+}
+
+Program outline(const Program& program, std::span<const std::string> modules) {
+  const std::optional<CodeId> forward = forward_code(program);
+  std::set<std::string> missing(modules.begin(), modules.end());
+  std::vector<Run> chosen;
+  if (forward) {
+    const Statements& statements = program.codes[*forward].statements;
+    const std::set<std::string> wanted = missing;
+    for (Run& run : module_runs(statements)) {
+      if (!wanted.contains(run.module)) continue;
+      missing.erase(run.module);
+      while (!chosen.empty() && chosen.back().begin >= run.begin) chosen.pop_back();  // inside it
+      chosen.push_back(std::move(run));
+    }
+    for (const Statement& statement : statements) {
+      const Module* module = marker(statement);
+      if (!module || !missing.contains(module->name)) continue;
+      throw std::invalid_argument("module " + module->name + " of line " +
+                                  std::to_string(statement.line) +
+                                  " cannot be a segment: it is never left");
+    }
+  }
+  if (!missing.empty()) {
+    throw std::invalid_argument("there is no module " + *missing.begin() +
+                                " in the program's forward");
+  }
+  Program result = program;
+  const auto first = static_cast<CodeId>(program.codes.size());
+  result.codes.resize(first + chosen.size());
+  // From the last to the first: a cut moves the statements after it alone.
+  for (std::size_t i = chosen.size(); i-- > 0;) {
+    const CodeId id = first + static_cast<CodeId>(i);
+    result.codes[id] = Cut(program.globals.size(), result.codes[*forward], chosen[i]).make(id);
+  }
+  return result;
+}
+
+}  // namespace ferry

@@ -1,0 +1,115 @@
+// What a checkpoint finds on the thread that calls it: it travels with the hook stack.
+//
+// Guards change it for a scope. Early stop and debug are read when a checkpoint runs forward; the
+// group is read when a saved tensor is unpacked.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shared/checkpoint_options.h"
+#include "shared/hooks.h"
+
+namespace ferry {
+
+// Several backwards over disjoint parts of a graph that share one recompute
+// (torch.utils.checkpoint's GraphExecGroup): what they recompute lives until the last reference to
+// the group dies. Thread-safe.
+class ExecGroup {
+ public:
+  ExecGroup() : id_(next_id()) {}
+  ExecGroup(const ExecGroup&) = delete;
+  ExecGroup& operator=(const ExecGroup&) = delete;
+  ~ExecGroup() {
+    for (const auto& callback : at_end_) callback();
+  }
+  std::int64_t id() const { return id_; }
+  // `callback` must not throw.
+  void at_end(std::function<void()> callback) {
+    const std::lock_guard lock(mutex_);
+    at_end_.push_back(std::move(callback));
+  }
+
+ private:
+  static std::int64_t next_id() {
+    static std::atomic<std::int64_t> next{0};
+    return next.fetch_add(1, std::memory_order_relaxed);
+  }
+  const std::int64_t id_;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> at_end_;
+};
+
+// What a plan says of the segments here, in the order in which they are called. One thread's.
+class PlannedSegments {
+ public:
+  explicit PlannedSegments(std::shared_ptr<const SegmentPlan> around)
+      : around_(std::move(around)) {}
+
+  // Of the next call; none: the plan knows no more.
+  std::shared_ptr<const SegmentPlan> next() {
+    if (next_ == around_->segments.size()) return nullptr;
+    return {around_, &around_->segments[next_++]};
+  }
+
+ private:
+  std::shared_ptr<const SegmentPlan> around_;
+  std::size_t next_ = 0;
+};
+
+struct CheckpointContext {
+  std::optional<bool> early_stop;  // overrides the calls' options
+  std::optional<bool> debug;
+  std::shared_ptr<ExecGroup> group;
+  std::shared_ptr<PlannedSegments> plan;
+  bool checkpointing = false;  // in a checkpointed function
+  bool recomputing = false;    // in one that runs again, or in what it calls
+};
+
+template <class Tensor>
+CheckpointContext checkpoint_context(const HookStack<Tensor>& stack) {
+  return stack.checkpoint ? *stack.checkpoint : CheckpointContext{};
+}
+
+// While it lives, checkpoints see this context.
+template <class A>
+class CheckpointContextGuard {
+ public:
+  CheckpointContextGuard(A autograd, CheckpointContext context) {
+    auto stack = autograd.hooks();
+    stack.checkpoint = std::make_shared<const CheckpointContext>(std::move(context));
+    scope_.emplace(std::move(autograd), std::move(stack));
+  }
+
+ private:
+  std::optional<typename A::HooksScope> scope_;
+};
+
+// Backwards in its scope share `group`. Groups do not nest; one may be entered again.
+template <class A>
+class ExecGroupGuard {
+ public:
+  ExecGroupGuard(A autograd, std::shared_ptr<ExecGroup> group) {
+    CheckpointContext context = checkpoint_context(autograd.hooks());
+    if (context.group) {
+      throw std::runtime_error("GraphExecGroup contexts cannot be nested. Already inside group " +
+                               std::to_string(context.group->id()));
+    }
+    context.group = std::move(group);
+    guard_.emplace(std::move(autograd), std::move(context));
+  }
+
+ private:
+  std::optional<CheckpointContextGuard<A>> guard_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,36 @@
+// How torch.utils.checkpoint.checkpoint_sequential cuts a chain of functions into segments.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ferry {
+
+// Functions [begin, end) of the chain.
+struct SequentialSegment {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool checkpoint = true;
+  bool operator==(const SequentialSegment&) const = default;
+};
+
+// Segments of equal length, each a checkpoint; the last takes the remainder, and just runs: its
+// backward comes at once. Throws std::invalid_argument unless 1 <= segments <= length.
+inline std::vector<SequentialSegment> sequential_segments(std::int64_t length,
+                                                          std::int64_t segments) {
+  if (segments < 1 || segments > length) {
+    throw std::invalid_argument(
+        "checkpoint_sequential: segments should be from 1 to the number of "
+        "functions, " +
+        std::to_string(length) + ", but is " + std::to_string(segments));
+  }
+  const std::int64_t each = length / segments;
+  std::vector<SequentialSegment> cut;
+  for (std::int64_t i = 0; i + 1 < segments; ++i) cut.push_back({i * each, (i + 1) * each, true});
+  cut.push_back({(segments - 1) * each, length, false});
+  return cut;
+}
+
+}  // namespace ferry

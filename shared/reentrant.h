@@ -1,0 +1,92 @@
+// A region of the reentrant variant of checkpoint: no graph in forward; in backward the whole
+// region runs again, with a graph, and a nested graph task goes through that.
+//
+// Source: torch/utils/checkpoint.py, CheckpointFunction.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "shared/autograd.h"
+#include "shared/checkpoint_context.h"
+#include "shared/checkpoint_errors.h"
+#include "shared/checkpoint_options.h"
+#include "shared/checkpoint_state.h"
+#include "shared/device.h"
+
+namespace ferry {
+
+template <ComputeDevice D, RecomputingAutograd A>
+class ReentrantRegion {
+ public:
+  using Value = typename A::Value;
+  using Function = std::function<std::vector<Value>(std::vector<Value>)>;
+  using State = CheckpointState<D, A>;
+
+  ReentrantRegion(std::shared_ptr<State> state, const std::vector<Value>& inputs,
+                  const CoreCheckpointOptions& options, Function function)
+      : state_(std::move(state)),
+        function_(std::move(function)),
+        ambient_(state_->autograd.ambient(
+            inputs, options.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
+        life_(*state_) {}
+
+  std::vector<Value> forward(const std::vector<Value>& inputs) {
+    A& autograd = state_->autograd;
+    CheckpointContext context = checkpoint_context(autograd.hooks());
+    context.checkpointing = true;
+    const CheckpointContextGuard<A> inside(autograd, std::move(context));
+    const typename A::GradModeScope no_grad(autograd, false);
+    return function_(inputs);
+  }
+
+  std::vector<Value> backward(std::vector<Value> inputs, std::vector<Value> gradients) {
+    A& autograd = state_->autograd;
+    if (state_->rules.holds(Rule::kRefuseReentrant) && !autograd.checkpoint_valid()) {
+      throw std::runtime_error(checkpoint_text::kReentrantInvalid);
+    }
+    state_->recomputes(life_.ordinal, 0);
+    if (state_->rules.holds(Rule::kDetachReentrant)) {
+      for (Value& input : inputs) input = autograd.detach(input);
+    }
+    const std::vector<Value> outputs = again(inputs);
+    if (outputs.size() != gradients.size()) {
+      throw CheckpointError(checkpoint_text::outputs(gradients.size(), outputs.size()));
+    }
+    std::vector<Value> roots;
+    std::vector<Value> from;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!autograd.requires_grad(outputs[i])) continue;
+      roots.push_back(outputs[i]);
+      from.push_back(std::move(gradients[i]));
+    }
+    if (roots.empty()) throw std::runtime_error(checkpoint_text::kNothingRequiresGrad);
+    autograd.backward(roots, from);
+    std::vector<Value> result;
+    for (const Value& input : inputs) result.push_back(autograd.gradient(input));
+    return result;
+  }
+
+ private:
+  std::vector<Value> again(const std::vector<Value>& inputs) {
+    A& autograd = state_->autograd;
+    CheckpointContext context = checkpoint_context(autograd.hooks());
+    context.checkpointing = true;
+    context.recomputing = true;
+    const CheckpointContextGuard<A> inside(autograd, std::move(context));
+    const typename A::AmbientScope ambient(autograd, ambient_);
+    const typename A::GradModeScope grad(autograd, true);
+    return function_(inputs);
+  }
+
+  const std::shared_ptr<State> state_;
+  const Function function_;
+  const typename A::Ambient ambient_;
+  const typename State::Life life_;
+};
+
+}  // namespace ferry

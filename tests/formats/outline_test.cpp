@@ -1,0 +1,209 @@
+// Each case is the statements of a forward, after one header and two globals; the parameter is slot
+// 0, the input slot 1, and code 2 a body with one gradient, one saved tensor and one result.
+#include "formats/outline.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/formats/sample.h"
+
+namespace ferry {
+namespace {
+
+using testing::parse;
+
+const std::string kHead = R"({"ferry":"program","schema":1,"name":"p"}
+{"global":0,"kind":"parameter","name":"w","dtype":"f32","shape":[4],"grad":true}
+{"global":1,"kind":"input","name":"x","dtype":"f32","shape":[4]}
+{"code":0,"kind":"main"}
+{"call":1,"in":[],"out":[2]}
+)";
+const std::string kBody =
+    R"({"code":2,"kind":"body","name":"B","arguments":[2],"saved":[3],"results":[2]})"
+    "\n";
+
+using Lines = std::vector<std::string>;
+
+std::string joined(const Lines& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+Program program(const Lines& forward, const std::string& results = "[2]") {
+  return parse(kHead + R"({"code":1,"kind":"segment","name":"f","arguments":[],"results":)" +
+               results + "}\n" + joined(forward) + kBody);
+}
+
+// The forward of the outlined program, and its new codes, as text.
+std::string outlined(const Program& program, const Lines& modules) {
+  const Program result = outline(program, modules);
+  check_program(result, "outlined");
+  const std::string text = to_text(result);
+  EXPECT_EQ(to_text(parse(text)), text);
+  const std::size_t forward = text.find("\n", text.find("{\"code\":1")) + 1;
+  const std::size_t body = text.find(kBody);
+  return text.substr(forward, body - forward) + text.substr(body + kBody.size());
+}
+
+std::string refusal(const Program& program, const Lines& modules) {
+  try {
+    outline(program, modules);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string op(const std::string& in, const std::string& out) {
+  return R"({"op":"a","in":[)" + in + R"(],"out":[{"slot":)" + out +
+         R"(,"dtype":"f32","shape":[4]}]})";
+}
+std::string node(const std::string& in, const std::string& out, const std::string& saved) {
+  return R"({"node":"N","id":0,"in":[)" + in + R"(],"out":[)" + out + R"(],"saved":[)" + saved +
+         R"(],"body":2})";
+}
+std::string enter(const std::string& name) { return "{\"enter\":\"" + name + "\"}"; }
+std::string leave(const std::string& name) { return "{\"leave\":\"" + name + "\"}"; }
+std::string code3(const std::string& signature) {
+  return R"({"code":3,"kind":"segment","name":"m",)" + signature + "}";
+}
+
+// 5 comes in and is freed inside; 6 lives and dies inside; 3 comes out.
+TEST(OutlineTest, AModuleBecomesACheckpointOfItsOwnCode) {
+  const Program before = program({op("1", "5"), enter("m"), op("5,0", "6"), R"({"free":[5]})",
+                                  op("6", "3"), R"({"free":[6]})", leave("m"), op("3", "2")});
+  EXPECT_EQ(outlined(before, {"m"}),
+            joined({op("1", "5"), R"({"call":3,"in":[5],"out":[3],"recompute":"checkpoint"})",
+                    R"({"free":[5]})", op("3", "2"), code3(R"("arguments":[2],"results":[4])"),
+                    enter("m"), op("2,0", "3"), R"({"free":[2]})", op("3", "4"), R"({"free":[3]})",
+                    leave("m")}));
+  const Program after = outline(before, Lines{"m"});
+  const Code& forward = after.codes[1];
+  EXPECT_EQ(forward.statements[1].line, 8);  // of the marker
+  EXPECT_EQ(after.codes[3].line, 8);
+  EXPECT_EQ(after.codes[3].statements[1].line, 9);
+  EXPECT_EQ(std::get<Call>(forward.statements[1].action).recompute, Recompute::kCheckpoint);
+}
+
+// As in captures, 4 and 5 are the edge and the tensor of one value, and so are 6 and 7.
+TEST(OutlineTest, SlotsThatCarryAnEdgeAloneComeInAndOut) {
+  const std::string outer = node("0", "4", "1");
+  const std::string inner = R"({"node":"N","id":1,"in":[4],"out":[6],"saved":[5],"body":2})";
+  const std::string last = R"({"node":"N","id":2,"in":[6],"out":[2],"saved":[7],"body":2})";
+  EXPECT_EQ(
+      outlined(program({outer, op("0", "5"), enter("m"), inner, op("5", "7"), leave("m"), last}),
+               {"m"}),
+      joined({outer, op("0", "5"), R"({"call":3,"in":[4,5],"out":[6,7],"recompute":"checkpoint"})",
+              last, code3(R"("arguments":[2,3],"results":[4,5])"), enter("m"),
+              R"({"node":"N","id":1,"in":[2],"out":[4],"saved":[3],"body":2})", op("3", "5"),
+              leave("m")}));
+}
+
+// 5 is only freed inside: nothing needs it there. 6 is only freed outside: it dies with its frame.
+TEST(OutlineTest, WhatIsOnlyFreedElsewhereIsNotHandedOver) {
+  EXPECT_EQ(outlined(program({op("1", "5"), enter("m"), op("1", "6"), op("6", "2"),
+                              R"({"free":[5]})", leave("m"), R"({"free":[6]})"}),
+                     {"m"}),
+            joined({op("1", "5"), R"({"call":3,"in":[],"out":[2],"recompute":"checkpoint"})",
+                    R"({"free":[5]})", code3(R"("arguments":[],"results":[3])"), enter("m"),
+                    op("1", "2"), op("2", "3"), leave("m")}));
+}
+
+// The slot that went in keeps its edge, as an argument does; what comes out has the new one.
+TEST(OutlineTest, ASlotThatGetsAnotherEdgeInsideComesBackAsAnother) {
+  EXPECT_EQ(outlined(program({op("1", "3"), enter("m"), node("0", "3", "3"), leave("m"),
+                              op("3", "2"), R"({"free":[3]})"}),
+                     {"m"}),
+            joined({op("1", "3"), R"({"call":3,"in":[3],"out":[4],"recompute":"checkpoint"})",
+                    R"({"free":[3]})", op("4", "2"), R"({"free":[4]})",
+                    code3(R"("arguments":[2],"results":[2])"), enter("m"), node("0", "2", "2"),
+                    leave("m")}));
+}
+
+TEST(OutlineTest, EachRunIsASegmentAndTheOutermostIsTaken) {
+  const Program before =
+      program({enter("m"), op("1", "3"), leave("m"), enter("n"), enter("m"), op("3", "4"),
+               leave("m"), leave("n"), enter("m"), op("4", "2"), leave("m")});
+  const std::string twice = outlined(before, {"m", "n"});
+  EXPECT_EQ(twice, outlined(before, {"n", "m"}));
+  EXPECT_EQ(twice.substr(0, twice.find("{\"code\"")),
+            joined({R"({"call":3,"in":[],"out":[3],"recompute":"checkpoint"})",
+                    R"({"call":4,"in":[3],"out":[4],"recompute":"checkpoint"})",
+                    R"({"call":5,"in":[4],"out":[2],"recompute":"checkpoint"})"}));
+  EXPECT_EQ(to_text(outline(before, Lines{})), to_text(before));
+}
+
+// The when still holds what it held: a call and a free for four statements, and one free fewer.
+TEST(OutlineTest, AWhenHoldsWhatItHeld) {
+  const std::string last = op("1", "2");
+  EXPECT_EQ(outlined(program({R"({"when":"first","count":7})", op("1", "3"), enter("m"),
+                              op("3", "4"), R"({"free":[3]})", leave("m"), R"({"free":[4]})",
+                              R"({"ambient":1})", last}),
+                     {"m"}),
+            joined({R"({"when":"first","count":4})", op("1", "3"),
+                    R"({"call":3,"in":[3],"out":[],"recompute":"checkpoint"})", R"({"free":[3]})",
+                    R"({"ambient":1})", last, code3(R"("arguments":[2],"results":[])"), enter("m"),
+                    op("2", "3"), R"({"free":[2]})", leave("m")}));
+}
+
+TEST(OutlineTest, WhatACallCannotHandOverIsRefused) {
+  const std::string save = R"({"save":0,"slots":[2]})";
+  const std::string unsaved = node("0", "3", "");
+  EXPECT_EQ(refusal(program({unsaved, op("1", "2"), enter("m"), save, leave("m")}), {"m"}),
+            "module m of line 9 cannot be a segment: line 10 saves for node 0, made outside");
+  EXPECT_EQ(refusal(program({enter("m"), unsaved, op("1", "2"), leave("m"), save}), {"m"}),
+            "module m of line 7 cannot be a segment: line 11 saves for node 0, made inside");
+  EXPECT_EQ(refusal(program({node("0", "2", "1"), enter("m"), op("1", "2"), leave("m")}), {"m"}),
+            "module m of line 8 cannot be a segment: slot 2 has its edge from outside and its "
+            "tensor inside");
+  EXPECT_EQ(refusal(program({op("1", "2"), enter("m"), R"({"raise":"boom"})"}), {"m"}),
+            "module m of line 8 cannot be a segment: it is never left");
+  EXPECT_EQ(refusal(program({op("1", "2")}), {"m"}),
+            "there is no module m in the program's forward");
+}
+
+Lines repeated(const Lines& names) {
+  Lines lines;
+  for (const std::string& name : names) {
+    const bool leaves = name[0] == '/';
+    lines.push_back(leaves ? leave(name.substr(1)) : enter(name));
+    if (!leaves) lines.push_back(R"({"op":"a","in":[1],"out":[]})");
+  }
+  lines.push_back(op("1", "2"));
+  return repeated_modules(program(lines));
+}
+
+TEST(OutlineTest, TheBlocksRepeat) {
+  EXPECT_EQ(repeated({}), Lines{});
+  EXPECT_EQ(repeated({"a", "a.b", "/a.b", "/a"}), Lines{});
+  // A block counts for its parts.
+  EXPECT_EQ(repeated({"h.0", "h.0.l1", "/h.0.l1", "h.0.l2", "/h.0.l2", "/h.0", "h.10", "h.10.l1",
+                      "/h.10.l1", "h.10.l2", "/h.10.l2", "/h.10"}),
+            (Lines{"h.0", "h.10"}));
+  // Blocks of several parents are one family; a block that runs again is named once.
+  EXPECT_EQ(repeated({"s1.0", "/s1.0", "s1.1", "/s1.1", "s1.0", "/s1.0", "s2.0", "/s2.0"}),
+            (Lines{"s1.0", "s1.1", "s2.0"}));
+}
+
+// What stages hold beside their blocks is little.
+TEST(OutlineTest, BlocksRatherThanTheirStages) {
+  Lines names;
+  Lines blocks;
+  for (const std::string stage : {"s1", "s2"}) {
+    names.push_back(stage);
+    for (int i = 0; i < 12; ++i) {
+      blocks.push_back(stage + "." + std::to_string(i));
+      names.push_back(blocks.back());
+      names.push_back("/" + blocks.back());
+    }
+    names.push_back("/" + stage);
+  }
+  EXPECT_EQ(repeated(names), blocks);
+}
+
+}  // namespace
+}  // namespace ferry
