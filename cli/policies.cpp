@@ -44,8 +44,7 @@ MicrobatchOrder parse_order(const std::string& name) {
 void check_policies(const std::vector<std::string>& policies, const std::string& where) {
   for (const std::string& policy : policies) {
     if (std::find(kPolicies.begin(), kPolicies.end(), policy) == kPolicies.end()) {
-      throw InputError(where, 0,
-                       "expected keep, offload-all, prefetch or budget, got '" + policy + "'");
+      throw InputError(where, 0, "expected " + list_of_policies() + ", got '" + policy + "'");
     }
   }
 }
@@ -76,9 +75,11 @@ std::int64_t parse_budget(const std::string& text) {
 }
 
 bool any_fits(const sim::PlanResult& result) {
-  // Where a search was asked for, it is the answer; else any row will do.
-  for (const sim::PolicyRow& row : result.rows) {
-    if (row.policy == "budget") return row.fits;
+  // Where a search was asked for, it is the answer (the widest one); else any row will do.
+  for (const std::string_view search : {"mixed", "budget"}) {
+    for (const sim::PolicyRow& row : result.rows) {
+      if (row.policy == search) return row.fits;
+    }
   }
   return std::any_of(result.rows.begin(), result.rows.end(),
                      [](const sim::PolicyRow& row) { return row.fits; });
@@ -95,7 +96,7 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
       ->type_name("NAME");
   command.add_option("--budget", arguments.budget, "Device memory to fit in (default: the card's)")
       ->type_name("24GiB");
-  command.add_option("--policy", arguments.policies, "keep, offload-all, prefetch, budget")
+  command.add_option("--policy", arguments.policies, list_of_policies())
       ->type_name("NAME")
       ->delimiter(',')
       ->allow_extra_args(false);  // what follows is the program
@@ -137,7 +138,10 @@ PolicyRequest understand(const PolicyArguments& typed) {
       arguments.budget.empty() ? request.hardware.memory_bytes : parse_budget(arguments.budget);
   request.plan.policies = arguments.policies;
   if (request.plan.policies.empty()) {
-    request.plan.policies.assign(kPolicies.begin(), kPolicies.end());
+    const bool segments = sim::has_segments(request.program);
+    for (const std::string_view policy : kPolicies) {
+      if (segments || !is_for_segments(policy)) request.plan.policies.emplace_back(policy);
+    }
   }
   request.plan.check = !arguments.unchecked;
   return request;
@@ -154,14 +158,14 @@ std::string to_table(const PolicyRequest& request, const sim::PlanResult& result
           : ", the state of " + request.optimizer,
       request.microbatches == 1 ? std::string("one forward and backward")
                                 : fmt::format("{} micro-batches", request.microbatches));
-  text += fmt::format("{:<12} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", "policy",
+  text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", "policy",
                       "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
                       "hazards");
   for (const sim::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
     const auto overlap = run.overlap_permille();
     text +=
-        fmt::format("{:<12} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", row.policy,
+        fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", row.policy,
                     format_bytes(run.device_peak_bytes), format_bytes(run.device_reserved_bytes),
                     format_bytes(run.host_peak_bytes), format_time(run.step_ns),
                     decimal(sim::slowdown_permille(run.step_ns, result.keep_ns)),
@@ -171,13 +175,20 @@ std::string to_table(const PolicyRequest& request, const sim::PlanResult& result
   text += "\n";
   for (const sim::PolicyRow& row : result.rows) {
     const OffloadStatistics& counts = row.simulation.statistics;
-    if (!row.options) continue;
+    const CheckpointStatistics& segments = row.simulation.checkpoints;
+    if (segments.segments != 0) {
+      text += fmt::format("{}: {} of {} segments recomputed, {} recomputes\n", row.policy,
+                          segments.segments, result.segments.size() * request.microbatches,
+                          segments.recomputes);
+    }
+    const auto& options = row.candidate.options;
+    if (!options || counts.offloaded_count == 0) continue;
     text += fmt::format("{}: {} storages, {} to the host, {} back ({} copies in vain); window {}\n",
                         row.policy, counts.offloaded_count, format_bytes(counts.offloaded_bytes),
                         format_bytes(counts.reloaded_bytes), counts.vain_count,
-                        row.options->window_bytes == kUnlimited
-                            ? fmt::format("{} packs", row.options->window_packs)
-                            : format_bytes(row.options->window_bytes));
+                        options->window_bytes == kUnlimited
+                            ? fmt::format("{} packs", options->window_packs)
+                            : format_bytes(options->window_bytes));
   }
   return text;
 }
@@ -207,6 +218,8 @@ std::string to_json(const PolicyRequest& request, const sim::PlanResult& result)
     if (overlap) entry["overlap"] = static_cast<double>(*overlap) / 1000;
     if (request.plan.check) entry["hazards"] = run.hazards.size();
     entry["compute_ns"] = run.compute_ns;
+    entry["recomputed_segments"] = run.checkpoints.segments;
+    entry["recomputes"] = run.checkpoints.recomputes;
     entry["offloaded_bytes"] = run.statistics.offloaded_bytes;
     entry["reloaded_bytes"] = run.statistics.reloaded_bytes;
     entry["vain_bytes"] = run.statistics.vain_bytes;

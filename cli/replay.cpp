@@ -23,7 +23,10 @@
 #include "formats/program_file.h"
 #include "scenarios/hardware.h"
 #include "scenarios/programs.h"
+#include "sim/mix.h"
+#include "sim/planner.h"
 #include "sim/simulation.h"
+#include "sim/survey.h"
 
 namespace ferry::cli {
 namespace {
@@ -53,18 +56,35 @@ struct Difference {
 struct Replay {
   std::vector<Run> runs;
   std::vector<Decision> simulated;
-  std::vector<sim::PackedTensor> packs;
+  std::vector<PlanEntry> packs;  // as the offloader counts them
   std::optional<Difference> difference;
 };
 
-CoreOptions options_of(const DecisionLog& log, const std::filesystem::path& path) {
-  if (path.empty()) return log.options;
-  const Plan plan = read_plan(path);
+// What the plan says, where there is one; else the log's options, and every segment just runs.
+void set_options(const Arguments& arguments, const DecisionLog& log,
+                 sim::SimulationOptions& options) {
+  options.segments = std::make_shared<const SegmentPlan>(SegmentPlan::of(true));
+  options.offload = log.options;
+  if (arguments.plan.empty()) return;
+  const Plan plan = read_plan(arguments.plan);
   try {
-    return planned_options(plan);
+    options.offload = planned_options(plan);
+    options.segments = planned_segments(plan);
   } catch (const std::invalid_argument& error) {
-    throw InputError(path.string(), 0, error.what());
+    throw InputError(arguments.plan.string(), 0, error.what());
   }
+}
+
+std::vector<PlanEntry> packs_of(const Arguments& arguments, const Program& program,
+                                const Hardware& hardware) {
+  const sim::Survey survey = sim::survey(program, hardware);
+  std::vector<PlanEntry> packs = arguments.plan.empty()
+                                     ? sim::plan_entries(survey, sim::keep_all(survey))
+                                     : read_plan(arguments.plan).entries;
+  std::erase_if(packs, [](const PlanEntry& entry) {
+    return entry.segment && entry.decision != PlanChoice::kOffload;
+  });
+  return packs;
 }
 
 std::vector<Run> runs_of(const DecisionLog& log) {
@@ -105,12 +125,15 @@ std::string list(const std::vector<std::int64_t>& values) {
 std::string describe(const Replay& replay, const std::vector<Decision>& decisions, std::size_t at) {
   if (at >= decisions.size()) return "nothing more";
   const Decision& decision = decisions[at];
+  if (decision.kind == DecisionKind::kRecompute) {
+    return fmt::format("recompute of segment {}", decision.pack);
+  }
   std::string text = fmt::format("{} of saved tensor {}, {} bytes", name(decision.kind),
                                  decision.pack, decision.bytes);
   if (decision.pack < replay.packs.size()) {
-    const sim::PackedTensor& tensor = replay.packs[decision.pack];
+    const PlanEntry& tensor = replay.packs[decision.pack];
     text += fmt::format(" ({} {} of {})", name(tensor.layout.dtype), list(tensor.layout.shape),
-                        tensor.node);
+                        tensor.op);
   }
   return text;
 }
@@ -167,12 +190,12 @@ std::string to_json(const Program& program, const Replay& replay) {
 }
 
 ExitCode run(const Arguments& arguments) {
-  const Program program = load_program(find_program(arguments.program));
+  const Program program = sim::with_segments(load_program(find_program(arguments.program)));
   const Hardware hardware = find_hardware(arguments.hardware);
   const DecisionLog log = read_decision_log(arguments.log);
   Replay replay;
   sim::SimulationOptions options;
-  options.offload = options_of(log, arguments.plan);
+  set_options(arguments, log, options);
   options.offload->log = [&](const Decision& decision) { replay.simulated.push_back(decision); };
   const sim::Simulation simulation = sim::simulate(program, hardware, options);
   for (const Decision& decision : replay.simulated) {
@@ -181,7 +204,7 @@ ExitCode run(const Arguments& arguments) {
     }
   }
   replay.runs = runs_of(log);
-  replay.packs = sim::survey(program, hardware);
+  replay.packs = packs_of(arguments, program, hardware);
   replay.difference = first_difference(replay);
   const std::string text = arguments.json ? to_json(program, replay) : to_text(arguments, replay);
   std::fwrite(text.data(), 1, text.size(), stdout);

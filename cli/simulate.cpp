@@ -39,8 +39,11 @@ sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& 
   }
   options.optimizer = request.plan.optimizer;
   options.check = request.plan.check;
-  sim::PolicyRow row{plan.policy, options.offload, {}, false};
-  row.simulation = sim::simulate(request.program, request.hardware, options);
+  options.segments = planned_segments(plan);
+  sim::PolicyRow row;
+  row.policy = plan.policy;
+  row.candidate.options = options.offload;
+  row.simulation = sim::simulate(sim::with_segments(request.program), request.hardware, options);
   row.fits = row.simulation.device_reserved_bytes <= request.plan.budget_bytes &&
              row.simulation.host_peak_bytes <= request.hardware.host_memory_bytes;
   result.rows = {std::move(row)};

@@ -1,11 +1,14 @@
 // A plan: what to do with each saved tensor of a program on a piece of hardware, and what that was
 // predicted to cost. What the real device executes is this, read from a file (plan_file.h).
 //
-// A saved tensor's key is its ordinal among the packs of one forward, counting every pack: entry i
-// is pack i. Entries of one `group` share a storage and carry the same decision.
+// A saved tensor's key is its ordinal among the packs of its frame, counting every pack: of the
+// forward, or of the recomputed segment that it is saved in. Segments are known by the order in
+// which they are called. Entries are in the order of packing; a recomputed segment's inputs are
+// packs of the forward. Entries of one `group` share a storage, which is kept or offloaded as one.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +17,8 @@
 
 namespace ferry {
 
-enum class PlanChoice : std::uint8_t { kKeep, kOffload };
+// Recompute: in a recomputed segment alone.
+enum class PlanChoice : std::uint8_t { kKeep, kOffload, kRecompute };
 
 struct PlanEntry {
   std::uint64_t pack = 0;
@@ -22,7 +26,14 @@ struct PlanEntry {
   Layout layout;   // its offset is not part of the plan
   std::uint64_t group = 0;
   PlanChoice decision = PlanChoice::kKeep;
+  std::optional<std::uint64_t> segment = {};  // the recomputed one that it is saved in
   bool operator==(const PlanEntry&) const = default;
+};
+
+struct PlanSegment {
+  std::string name;
+  bool recompute = false;
+  bool operator==(const PlanSegment&) const = default;
 };
 
 struct Prediction {
@@ -40,6 +51,8 @@ struct Plan {
   std::string policy;
   std::vector<std::pair<std::string, std::int64_t>> options;  // of the offloader, in their order
   Prediction predicted;
+  std::vector<PlanSegment>
+      segments;  // in the order in which they are called; those inside just run
   std::vector<PlanEntry> entries;
   bool operator==(const Plan&) const = default;
 };

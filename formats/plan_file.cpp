@@ -1,7 +1,10 @@
 #include "formats/plan_file.h"
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "formats/atomic_file.h"
 #include "formats/json_fields.h"
@@ -10,6 +13,8 @@
 
 namespace ferry {
 namespace {
+
+constexpr std::array<std::string_view, 3> kChoices = {"keep", "offload", "recompute"};
 
 std::string member(std::string_view key, std::int64_t value) {
   return json_text(key) + ":" + std::to_string(value);
@@ -21,7 +26,23 @@ std::string entry_text(const PlanEntry& entry) {
          ",\"shape\":" + json_list(entry.layout.shape) +
          ",\"strides\":" + json_list(entry.layout.strides) +
          ",\"group\":" + std::to_string(entry.group) +
-         ",\"decision\":" + json_text(name(entry.decision)) + "}";
+         ",\"decision\":" + json_text(name(entry.decision)) +
+         (entry.segment ? ",\"segment\":" + std::to_string(*entry.segment) : "") + "}";
+}
+
+std::string segment_text(const PlanSegment& segment) {
+  return "{\"name\":" + json_text(segment.name) +
+         ",\"recompute\":" + (segment.recompute ? "true" : "false") + "}";
+}
+
+// One to a line.
+template <class T>
+std::string list_text(const std::vector<T>& items, std::string (*text_of)(const T&)) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    text += (i == 0 ? "\n    " : ",\n    ") + text_of(items[i]);
+  }
+  return text + (items.empty() ? "]" : "\n  ]");
 }
 
 // Reads the members of one plan, each at its own line.
@@ -42,6 +63,7 @@ class PlanReader {
     plan.policy = text(top, "policy");
     read_options(top, plan);
     read_prediction(fields(top, "predicted"), plan.predicted);
+    if (top.has("segments")) read_segments(top, plan);
     read_entries(top, plan);
     top.finish();
     return plan;
@@ -81,27 +103,47 @@ class PlanReader {
     predicted.finish();
   }
 
-  void read_entries(Fields& top, Plan& plan) {
-    const Json& entries = top.at("entries");
-    if (!entries.is_array()) {
-      Fields(json_, file_, lines_.line_of("entries")).expected("entries", "a list");
+  // The items of a list, each with its line.
+  template <class Read>
+  void read_list(Fields& top, const std::string& key, Read read) {
+    const Json& items = top.at(key);
+    if (!items.is_array()) {
+      Fields(json_, file_, lines_.line_of(key)).expected(key, "a list");
     }
-    std::map<std::uint64_t, PlanChoice> groups;
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      Fields line(entries[i], file_, lines_.line_of("entries/" + std::to_string(i)));
-      PlanEntry entry = read_entry(line);
-      if (entry.pack != plan.entries.size()) {
-        line.expected("pack", std::to_string(plan.entries.size()) + ": every pack has its entry");
-      }
-      const auto [group, fresh] = groups.try_emplace(entry.group, entry.decision);
-      if (!fresh && group->second != entry.decision) {
-        line.expected("decision", "one decision for all of group " + std::to_string(entry.group));
-      }
-      plan.entries.push_back(std::move(entry));
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      Fields line(items[i], file_, lines_.line_of(key + "/" + std::to_string(i)));
+      read(line);
+      line.finish();
     }
   }
 
-  static PlanEntry read_entry(Fields& line) {
+  void read_segments(Fields& top, Plan& plan) {
+    read_list(top, "segments", [&plan](Fields& line) {
+      line.at("recompute");  // always written
+      plan.segments.push_back({line.text("name"), line.flag("recompute", false)});
+    });
+  }
+
+  void read_entries(Fields& top, Plan& plan) {
+    std::map<std::uint64_t, PlanChoice> groups;
+    std::map<std::optional<std::uint64_t>, std::uint64_t> packs;  // so far, by frame
+    read_list(top, "entries", [&](Fields& line) {
+      PlanEntry entry = read_entry(line, plan);
+      const std::uint64_t next = packs[entry.segment]++;
+      if (entry.pack != next) {
+        line.expected("pack", std::to_string(next) + ": every pack has its entry");
+      }
+      if (entry.decision != PlanChoice::kRecompute) {
+        const auto [group, fresh] = groups.try_emplace(entry.group, entry.decision);
+        if (!fresh && group->second != entry.decision) {
+          line.expected("decision", "one decision for all of group " + std::to_string(entry.group));
+        }
+      }
+      plan.entries.push_back(std::move(entry));
+    });
+  }
+
+  static PlanEntry read_entry(Fields& line, const Plan& plan) {
     PlanEntry entry;
     entry.pack = static_cast<std::uint64_t>(line.integer("pack"));
     entry.op = line.text("op");
@@ -109,12 +151,19 @@ class PlanReader {
     if (line.has("offset")) line.fail("unknown key \"offset\"");
     entry.layout = line.layout();
     entry.group = static_cast<std::uint64_t>(line.integer("group"));
-    const std::string decision = line.text("decision");
-    if (decision != "keep" && decision != "offload") {
-      line.expected("decision", "\"keep\" or \"offload\"");
+    if (line.has("segment")) {
+      entry.segment = static_cast<std::uint64_t>(line.integer("segment"));
+      if (*entry.segment >= plan.segments.size() || !plan.segments[*entry.segment].recompute) {
+        line.expected("segment", "one of the plan's that is recomputed");
+      }
     }
-    entry.decision = decision == "keep" ? PlanChoice::kKeep : PlanChoice::kOffload;
-    line.finish();
+    const auto choices = std::span(kChoices).first(entry.segment ? 3 : 2);
+    const auto choice = std::find(choices.begin(), choices.end(), line.text("decision"));
+    if (choice == choices.end()) {
+      line.expected("decision", entry.segment ? "\"keep\", \"offload\" or \"recompute\""
+                                              : "\"keep\" or \"offload\"");
+    }
+    entry.decision = static_cast<PlanChoice>(choice - choices.begin());
     return entry;
   }
 
@@ -125,9 +174,7 @@ class PlanReader {
 
 }  // namespace
 
-std::string_view name(PlanChoice choice) {
-  return choice == PlanChoice::kKeep ? "keep" : "offload";
-}
+std::string_view name(PlanChoice choice) { return kChoices[static_cast<std::size_t>(choice)]; }
 
 std::string to_text(const Plan& plan) {
   std::string text = "{\n  \"ferry\": \"plan\",\n  \"schema\": 1,\n";
@@ -142,11 +189,11 @@ std::string to_text(const Plan& plan) {
   text += "},\n  \"predicted\": {" + member("peak", predicted.peak_bytes) + "," +
           member("reserved", predicted.reserved_bytes) + "," +
           member("host", predicted.host_bytes) + "," + member("step_ns", predicted.step_ns) +
-          "},\n  \"entries\": [";
-  for (std::size_t i = 0; i < plan.entries.size(); ++i) {
-    text += (i == 0 ? "\n    " : ",\n    ") + entry_text(plan.entries[i]);
+          "},\n";
+  if (!plan.segments.empty()) {
+    text += "  \"segments\": " + list_text(plan.segments, segment_text) + ",\n";
   }
-  return text + (plan.entries.empty() ? "]\n}\n" : "\n  ]\n}\n");
+  return text + "  \"entries\": " + list_text(plan.entries, entry_text) + "\n}\n";
 }
 
 void write_plan(const std::filesystem::path& path, const Plan& plan) {

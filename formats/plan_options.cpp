@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <stdexcept>
 
 namespace ferry {
@@ -70,12 +71,16 @@ CoreOptions named_options(const NamedOptions& named) {
 
 CoreOptions planned_options(const Plan& plan) {
   CoreOptions options = named_options(plan.options);
+  std::map<std::optional<std::uint64_t>, std::uint64_t> packs;  // so far, by frame
   for (const PlanEntry& entry : plan.entries) {
-    if (entry.pack != options.offload.size()) {
-      throw std::invalid_argument("entry " + std::to_string(options.offload.size()) +
-                                  " of the plan is for pack " + std::to_string(entry.pack));
+    const std::uint64_t next = packs[entry.segment]++;
+    if (entry.pack != next) {
+      throw std::invalid_argument("entry " + std::to_string(&entry - plan.entries.data()) +
+                                  " of the plan is for pack " + std::to_string(entry.pack) +
+                                  " instead of " + std::to_string(next));
     }
-    options.offload.push_back(entry.decision == PlanChoice::kOffload);
+    const bool moves = entry.decision == PlanChoice::kOffload;
+    if (!entry.segment || moves) options.offload.push_back(moves);
   }
   options.offload.push_back(false);
   return options;
@@ -86,6 +91,32 @@ std::optional<CoreOptions> to_options(const Plan& plan) {
   const auto& moves = options.offload;
   if (std::find(moves.begin(), moves.end(), true) == moves.end()) return std::nullopt;
   return options;
+}
+
+SavedChoice saved_choice(PlanChoice choice) {
+  switch (choice) {
+    case PlanChoice::kKeep:
+      return SavedChoice::kKeep;
+    case PlanChoice::kOffload:
+      return SavedChoice::kOffload;
+    case PlanChoice::kRecompute:
+      break;
+  }
+  return SavedChoice::kRecompute;
+}
+
+std::shared_ptr<const SegmentPlan> planned_segments(const Plan& plan) {
+  const auto segments = std::make_shared<SegmentPlan>(SegmentPlan::of(true));
+  for (const PlanSegment& segment : plan.segments) {
+    segments->segments.push_back(SegmentPlan::of(segment.recompute));
+  }
+  for (const PlanEntry& entry : plan.entries) {
+    if (!entry.segment) continue;
+    SegmentPlan& segment = segments->segments.at(*entry.segment);
+    segment.choices.push_back(saved_choice(entry.decision));
+    segment.packs = segment.choices.size();
+  }
+  return segments;
 }
 
 }  // namespace ferry

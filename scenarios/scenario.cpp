@@ -24,6 +24,15 @@ std::string resolve(const std::string& name_or_path, const std::filesystem::path
 
 }  // namespace
 
+std::string list_of_policies() {
+  std::string text;
+  for (const std::string_view policy : kPolicies) {
+    if (!text.empty()) text += policy == kPolicies.back() ? " or " : ", ";
+    text += policy;
+  }
+  return text;
+}
+
 Scenario parse_scenario(std::string_view text, const std::string& path) {
   TomlFields file(text, path);
   Scenario scenario;
@@ -40,7 +49,7 @@ Scenario parse_scenario(std::string_view text, const std::string& path) {
   if (distinct.size() != scenario.policies.size()) file.expected("policies", "each one once");
   for (const std::string& policy : distinct) {
     if (std::find(kPolicies.begin(), kPolicies.end(), policy) == kPolicies.end()) {
-      file.expected("policies", "keep, offload-all, prefetch or budget");
+      file.expected("policies", list_of_policies());
     }
   }
   scenario.optimizer = file.text_or("optimizer", scenario.optimizer);

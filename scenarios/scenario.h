@@ -21,9 +21,16 @@
 
 namespace ferry {
 
-// What sim/planner.h can do.
-inline constexpr std::array<std::string_view, 4> kPolicies = {"keep", "offload-all", "prefetch",
-                                                              "budget"};
+// What sim/planner.h can do; the searches come last. Those for segments need a program that has
+// some.
+inline constexpr std::array<std::string_view, 8> kPolicies = {
+    "keep",           "offload-all",        "prefetch", "checkpoint",
+    "checkpoint-nth", "checkpoint-offload", "budget",   "mixed"};
+constexpr bool is_for_segments(std::string_view policy) {
+  return policy == "mixed" || policy.starts_with("checkpoint");
+}
+// "keep, offload-all, … or mixed".
+std::string list_of_policies();
 
 struct Scenario {
   std::string name;  // the file's

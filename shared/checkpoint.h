@@ -47,11 +47,8 @@ class Checkpointer {
   // for every recompute.
   using Function = std::function<void(std::vector<Value>)>;
 
-  // `log` is told of every recompute, must not throw, and may be called on any thread.
-  explicit Checkpointer(D device, A autograd, Rules rules = {},
-                        std::function<void(const Decision&)> log = nullptr)
-      : state_(std::make_shared<State>(std::move(device), std::move(autograd), rules,
-                                       std::move(log))) {}
+  explicit Checkpointer(D device, A autograd, Rules rules = {})
+      : state_(std::make_shared<State>(std::move(device), std::move(autograd), rules)) {}
 
   // `function` is also what recomputes; where forward is to do more (keep its outputs), it is
   // `forward`.

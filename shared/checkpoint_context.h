@@ -55,10 +55,12 @@ class PlannedSegments {
   explicit PlannedSegments(std::shared_ptr<const SegmentPlan> around)
       : around_(std::move(around)) {}
 
-  // Of the next call; none: the plan knows no more.
+  // Of the next call; none: the call's own options decide.
   std::shared_ptr<const SegmentPlan> next() {
-    if (next_ == around_->segments.size()) return nullptr;
-    return {around_, &around_->segments[next_++]};
+    static const SegmentPlan plain = SegmentPlan::of(false);
+    if (next_ < around_->segments.size()) return {around_, &around_->segments[next_++]};
+    if (around_->unlisted) return nullptr;
+    return {around_, &plain};
   }
 
  private:
@@ -66,11 +68,43 @@ class PlannedSegments {
   std::size_t next_ = 0;
 };
 
+// One forward, as the decision log counts them: its segments have their numbers from it. `log` is
+// told of every recompute, must not throw, and may be called on any thread.
+class CheckpointRun {
+ public:
+  CheckpointRun(std::uint64_t number, std::function<void(const Decision&)> log)
+      : number_(number), log_(std::move(log)) {}
+  std::uint64_t begin_segment() { return next_.fetch_add(1, std::memory_order_relaxed); }
+  void recomputes(std::uint64_t segment) const {
+    if (log_) log_({DecisionKind::kRecompute, number_, segment, 0});
+  }
+
+ private:
+  const std::uint64_t number_;
+  const std::function<void(const Decision&)> log_;
+  std::atomic<std::uint64_t> next_ = 0;
+};
+
+// A segment's number in its run; without a run it has none, and logs nothing.
+class NumberedSegment {
+ public:
+  explicit NumberedSegment(std::shared_ptr<CheckpointRun> run)
+      : run_(std::move(run)), number_(run_ ? run_->begin_segment() : 0) {}
+  void recomputes() const {
+    if (run_) run_->recomputes(number_);
+  }
+
+ private:
+  const std::shared_ptr<CheckpointRun> run_;
+  const std::uint64_t number_;
+};
+
 struct CheckpointContext {
   std::optional<bool> early_stop;  // overrides the calls' options
   std::optional<bool> debug;
   std::shared_ptr<ExecGroup> group;
   std::shared_ptr<PlannedSegments> plan;
+  std::shared_ptr<CheckpointRun> run;
   bool checkpointing = false;  // in a checkpointed function
   bool recomputing = false;    // in one that runs again, or in what it calls
 };

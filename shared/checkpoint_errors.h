@@ -15,6 +15,15 @@ class CheckpointError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A segment saves another number of tensors than its plan says.
+class SegmentMismatch : public std::runtime_error {
+ public:
+  SegmentMismatch(std::size_t saved, std::size_t planned)
+      : std::runtime_error("ferry::checkpoint: the segment saved " + std::to_string(saved) +
+                           " tensors, and the plan in force has " + std::to_string(planned) +
+                           " for it") {}
+};
+
 // Leaves the recomputed function when everything is there. Derives from std::exception: engines
 // catch nothing else (a recomputed function may itself run a backward).
 class StopRecomputation final : public std::exception {

@@ -60,7 +60,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
         stream_(state_->device.current_stream()),
         ambient_(state_->autograd.ambient(
             inputs, options_.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
-        life_(*state_) {
+        life_(*state_),
+        numbered_(checkpoint_context(around_).run) {
     save(inputs);
   }
   CheckpointFrame(const CheckpointFrame&) = delete;
@@ -87,6 +88,9 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   // Forward went well; `ops` is what it ran, in debug mode.
   void complete(std::vector<std::string> ops) {
     state_->autograd.check(ambient_);
+    if (plan_ && plan_->packs && *plan_->packs != forward_packed_) {
+      throw SegmentMismatch(forward_packed_, *plan_->packs);
+    }
     forward_ops_ = std::move(ops);
     const std::lock_guard lock(mutex_);
     complete_ = true;
@@ -101,8 +105,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   };
 
   struct Result {
-    Tensor tensor;
-    Stream stream;  // that it was computed on
+    KeptTensor<D> tensor;  // the function may write it in place after it was saved
+    Stream stream;         // that it was computed on
   };
   // One recompute.
   struct Run {
@@ -218,7 +222,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
           compare(run, ordinal, *slot.metadata, device.metadata(tensor));
         }
         if (slot.packed == Packed::kHeld || !rules().holds(Rule::kKeepChosen)) {
-          run.results[ordinal] = Result{detached, device.current_stream()};
+          run.results[ordinal].emplace(
+              Result{KeptTensor<D>(device, detached), device.current_stream()});
         }
       } else if (complete_ || !rules().holds(Rule::kUnfinished)) {
         throw CheckpointError(checkpoint_text::more());
@@ -246,19 +251,20 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     const Key key = this_key(group.get());
     RunRef run = find(key);
     if (!run || ordinal >= run->results.size()) {
-      run = recompute(ordinal);
+      run = recompute();
       if (key.kind != Key::Kind::kOutside || !rules().holds(Rule::kFreshOutside)) {
         publish(key, run, group.get());
       }
     }
     std::optional<Result> result = take(*run, ordinal);
     if (!result && !rules().holds(Rule::kRefuseTwice)) {
-      run = recompute(ordinal);
+      run = recompute();
       result = take(*run, ordinal);
     }
     if (!result) throw CheckpointError(checkpoint_text::twice(group != nullptr));
-    hand_over(*result);
-    return std::move(result->tensor);
+    Tensor tensor = result->tensor.unpack();
+    hand_over(tensor, result->stream);
+    return tensor;
   }
 
   Key this_key(const ExecGroup* group) const {
@@ -339,22 +345,23 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   }
 
   // Whoever unpacks is ordered after the recompute, on whatever stream.
-  void hand_over(const Result& result) {
+  void hand_over(const Tensor& tensor, const Stream& from) {
     D& device = state_->device;
     const Stream now = device.current_stream();
-    if (now == result.stream || !device.on_device(result.tensor)) return;
-    device.wait(Step::kUnpackRecomputed, now, device.record(Step::kRecomputed, result.stream));
-    device.record_use(Step::kRecomputedInUse, device.storage(result.tensor), now);
+    if (now == from || !device.on_device(tensor)) return;
+    device.wait(Step::kUnpackRecomputed, now, device.record(Step::kRecomputed, from));
+    device.record_use(Step::kRecomputedInUse, device.storage(tensor), now);
   }
 
-  // Runs the function again, for whoever unpacks `ordinal`.
-  RunRef recompute(std::size_t ordinal) {
+  // Runs the function again.
+  RunRef recompute() {
     RunRef run;
     {
       const std::lock_guard lock(mutex_);
       run = std::make_shared<Run>(slots_.size());
     }
-    state_->recomputes(life_.ordinal, ordinal);
+    state_->count(&CheckpointStatistics::recomputes);
+    numbered_.recomputes();
     std::optional<typename A::OpLog> log;
     try {
       const typename D::StreamScope on(state_->device, rules().holds(Rule::kForwardStream)
@@ -419,6 +426,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   const Stream stream_;
   const typename A::Ambient ambient_;
   const typename State::Life life_;
+  const NumberedSegment numbered_;
   std::vector<typename A::SavedValue> inputs_;
   std::vector<std::string> forward_ops_;  // in debug mode
   std::size_t forward_packed_ = 0;

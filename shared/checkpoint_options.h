@@ -3,9 +3,11 @@
 // The options are torch.utils.checkpoint's, with its defaults.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "shared/options.h"
@@ -29,10 +31,20 @@ struct CheckpointContexts {
 
 // What a plan says of one segment (one call of checkpoint), and of those inside it, by ordinal.
 struct SegmentPlan {
+  // One inside which nothing is a checkpoint.
+  static SegmentPlan of(bool checkpoint) {
+    SegmentPlan plan;
+    plan.checkpoint = checkpoint;
+    plan.unlisted = false;
+    return plan;
+  }
+
   bool checkpoint = true;            // else the function just runs
   std::vector<SavedChoice> choices;  // by ordinal of the pack in the segment; past the end:
                                      // recompute
   std::vector<SegmentPlan> segments;
+  std::optional<std::size_t> packs;  // how many it must save
+  bool unlisted = true;              // whether calls inside beyond `segments` are checkpoints
 };
 
 struct CoreCheckpointOptions {

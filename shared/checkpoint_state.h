@@ -1,9 +1,7 @@
 // What all checkpoints of a checkpointer share. Thread-safe.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -17,12 +15,8 @@ namespace ferry {
 template <ComputeDevice D, RecomputingAutograd A>
 class CheckpointState {
  public:
-  CheckpointState(D device_handle, A autograd_handle, Rules core_rules,
-                  std::function<void(const Decision&)> log)
-      : device(std::move(device_handle)),
-        autograd(std::move(autograd_handle)),
-        rules(core_rules),
-        log_(std::move(log)) {}
+  CheckpointState(D device_handle, A autograd_handle, Rules core_rules)
+      : device(std::move(device_handle)), autograd(std::move(autograd_handle)), rules(core_rules) {}
 
   D device;
   A autograd;
@@ -33,7 +27,7 @@ class CheckpointState {
     explicit Life(CheckpointState& owner) : state(owner) {
       const std::lock_guard lock(state.mutex_);
       ++state.statistics_.alive;
-      ordinal = state.statistics_.segments++;
+      ++state.statistics_.segments;
     }
     Life(const Life&) = delete;
     Life& operator=(const Life&) = delete;
@@ -42,17 +36,11 @@ class CheckpointState {
       --state.statistics_.alive;
     }
     CheckpointState& state;
-    std::int64_t ordinal = 0;
   };
 
   void count(std::int64_t CheckpointStatistics::*what) {
     const std::lock_guard lock(mutex_);
     ++(statistics_.*what);
-  }
-  // Segment `ordinal` runs again, for what forward packed as `pack`.
-  void recomputes(std::int64_t ordinal, std::size_t pack) {
-    count(&CheckpointStatistics::recomputes);
-    if (log_) log_({DecisionKind::kRecompute, static_cast<std::uint64_t>(ordinal), pack, 0});
   }
   CheckpointStatistics statistics() {
     const std::lock_guard lock(mutex_);
@@ -60,7 +48,6 @@ class CheckpointState {
   }
 
  private:
-  const std::function<void(const Decision&)> log_;
   typename D::Mutex mutex_;
   CheckpointStatistics statistics_;
 };

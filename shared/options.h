@@ -26,7 +26,7 @@ enum class CopyStreams : std::uint8_t { kTwo, kOne, kNone };
 // block is released by the reference-count rule, one node later.
 enum class ReloadPool : std::uint8_t { kConsumer, kCopyStream };
 
-// Recompute: `run` is the segment's ordinal in the order of forwards, `pack` the one that asked.
+// Recompute: `pack` is the segment's ordinal in its run.
 enum class DecisionKind : std::uint8_t {
   kPack,
   kEvict,

@@ -33,7 +33,8 @@ class ReentrantRegion {
         function_(std::move(function)),
         ambient_(state_->autograd.ambient(
             inputs, options.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
-        life_(*state_) {}
+        life_(*state_),
+        numbered_(checkpoint_context(state_->autograd.hooks()).run) {}
 
   std::vector<Value> forward(const std::vector<Value>& inputs) {
     A& autograd = state_->autograd;
@@ -49,7 +50,8 @@ class ReentrantRegion {
     if (state_->rules.holds(Rule::kRefuseReentrant) && !autograd.checkpoint_valid()) {
       throw std::runtime_error(checkpoint_text::kReentrantInvalid);
     }
-    state_->recomputes(life_.ordinal, 0);
+    state_->count(&CheckpointStatistics::recomputes);
+    numbered_.recomputes();
     if (state_->rules.holds(Rule::kDetachReentrant)) {
       for (Value& input : inputs) input = autograd.detach(input);
     }
@@ -87,6 +89,7 @@ class ReentrantRegion {
   const Function function_;
   const typename A::Ambient ambient_;
   const typename State::Life life_;
+  const NumberedSegment numbered_;
 };
 
 }  // namespace ferry

@@ -81,7 +81,7 @@ inline std::string unknown(std::string_view op, std::optional<std::size_t> index
 
 }  // namespace selective_text
 
-// What it asks of a device: a part of ComputeDevice (shared/device.h).
+// What it asks of a device: a part of ComputeDevice (shared/device.h), and aliases.
 template <class D>
 concept SelectiveDevice = requires(D device, const typename D::Tensor tensor,
                                    const typename D::Version version) {
@@ -89,7 +89,9 @@ concept SelectiveDevice = requires(D device, const typename D::Tensor tensor,
   requires std::default_initializable<typename D::Mutex>;
   { device.version(tensor) } -> std::same_as<typename D::Version>;
   { device.read(version) } -> std::same_as<std::uint64_t>;
-  { device.detach(tensor) } -> std::same_as<typename D::Tensor>;
+  // Another tensor on the same bytes, with the same version and no graph. Always another: an op's
+  // output has no graph when the op ends, and gets one then.
+  { device.alias(tensor) } -> std::same_as<typename D::Tensor>;
 };
 
 // What one checkpointed call keeps. Thread-safe. `Other`: what ops return beside tensors; it is
@@ -169,7 +171,7 @@ class SelectiveCache {
 
   Kept keep(const Output& output, CheckpointPolicy policy) {
     if (const Other* const other = std::get_if<Other>(&output)) return *other;
-    Tensor tensor = device_.detach(std::get<Tensor>(output));
+    Tensor tensor = device_.alias(std::get<Tensor>(output));
     typename D::Version version = device_.version(tensor);
     const std::uint64_t now = device_.read(version);
     SavedRef saved = offloads(policy) ? around_.pack(tensor) : nullptr;
@@ -201,7 +203,7 @@ class SelectiveCache {
     if (const Other* const other = std::get_if<Other>(&kept)) return *other;
     const auto& from = std::get<KeptTensor>(kept).tensor;
     if (const SavedRef* const saved = std::get_if<SavedRef>(&from)) {
-      return device_.detach((*saved)->unpack());
+      return device_.alias((*saved)->unpack());
     }
     return std::get<Tensor>(from);
   }

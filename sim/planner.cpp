@@ -1,7 +1,6 @@
 #include "sim/planner.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <exception>
 #include <map>
@@ -10,99 +9,42 @@
 #include <thread>
 #include <utility>
 
+#include "formats/outline.h"
 #include "formats/program_file.h"
 
 namespace ferry::sim {
 namespace {
 
-// How finely a search divides the bytes that could move, and the windows that it tries.
-constexpr std::int64_t kShares = 48;
-constexpr std::int64_t kWindows = 32;
-constexpr std::array<std::int64_t, 3> kWindowParts = {64, 16, 4};  // 1/64, 1/16, 1/4 of the bytes
-constexpr std::array<std::int64_t, 4> kSpreads = {0, 24, 36,
-                                                  48};  // shares; 0: no wider than needed
-constexpr std::int64_t kLeastWindow = std::int64_t{1} << 20;
+// What is planned: the program, cut at its segments.
+struct Problem {
+  Program program;
+  const Hardware& hardware;
+  Survey survey;
 
-// The storages that a selection may move, in the order in which they are packed.
-struct Movable {
-  std::vector<std::int64_t> bytes;   // of each group, 0 for those that may not move
-  std::vector<std::uint64_t> order;  // groups
-  std::int64_t total = 0;
+  Simulation run(const Candidate& candidate, const PlanRequest& request, bool check) const {
+    SimulationOptions options;
+    options.offload = candidate.options;
+    if (!survey.segments.empty()) options.segments = segment_plan(survey, candidate.mix);
+    options.optimizer = request.optimizer;
+    options.check = check;
+    return simulate(program, hardware, options);
+  }
 };
 
-Movable movable(const std::vector<PackedTensor>& packs, std::int64_t bytes_min) {
-  Movable result;
-  for (const PackedTensor& pack : packs) {
-    if (pack.group < result.bytes.size()) continue;
-    const bool moves = !pack.global && pack.storage_bytes >= bytes_min;
-    result.bytes.push_back(moves ? pack.storage_bytes : 0);
-    if (!moves) continue;
-    result.order.push_back(pack.group);
-    result.total += pack.storage_bytes;
-  }
-  return result;
+bool recomputes(const Code& code) {
+  return std::any_of(code.statements.begin(), code.statements.end(), [](const Statement& each) {
+    const auto* call = std::get_if<Call>(&each.action);
+    return call && call->recompute != Recompute::kNone;
+  });
 }
 
-// Moves `share` of the bytes, in kShares parts, evenly from the first `spread` of them: what is
-// packed first is needed back last, and an even load keeps both lanes busy without a queue. What
-// the window still holds when backward begins would move in vain, and does not.
-std::vector<bool> select_groups(const std::vector<PackedTensor>& packs, const Movable& all,
-                                std::int64_t share, std::int64_t spread,
-                                std::int64_t window_bytes) {
-  std::vector<bool> moves(all.bytes.size(), false);
-  std::int64_t seen = 0;
-  std::int64_t moved = 0;
-  for (const std::uint64_t group : all.order) {
-    if (seen >= all.total / kShares * spread) break;
-    seen += all.bytes[group];
-    if (moved >= seen / spread * share || seen > all.total - window_bytes) continue;
-    moves[group] = true;
-    moved += all.bytes[group];
-  }
-  std::vector<bool> offload;
-  offload.reserve(packs.size());
-  for (const PackedTensor& pack : packs) offload.push_back(moves[pack.group]);
-  return offload;
-}
-
-std::vector<CoreOptions> prefetch_candidates(const Movable& all) {
-  std::vector<CoreOptions> candidates;
-  for (std::int64_t i = 1; i <= kWindows; ++i) {
-    CoreOptions options;
-    options.window_bytes = std::max(all.total / kWindows * i, kLeastWindow);
-    candidates.push_back(std::move(options));
-  }
-  return candidates;
-}
-
-std::vector<CoreOptions> budget_candidates(const std::vector<PackedTensor>& packs,
-                                           const Movable& all) {
-  std::vector<CoreOptions> candidates;
-  CoreOptions none;
-  none.offload.assign(packs.size(), false);
-  candidates.push_back(none);
-  for (std::int64_t share = 1; share <= kShares; ++share) {
-    for (const std::int64_t spread : kSpreads) {
-      if (spread != 0 && spread <= share) continue;
-      for (const std::int64_t part : kWindowParts) {
-        CoreOptions options;
-        options.window_bytes = std::max(all.total / part, kLeastWindow);
-        options.offload =
-            select_groups(packs, all, share, std::max(spread, share), options.window_bytes);
-        options.window_packs = static_cast<std::int64_t>(packs.size()) / part + 1;
-        options.prefetch_bytes = options.window_bytes;
-        options.hold_bytes = options.window_bytes;
-        candidates.push_back(options);
-      }
-    }
-  }
-  return candidates;
+bool has_checkpoints(const Program& program) {
+  return std::any_of(program.codes.begin(), program.codes.end(), recomputes);
 }
 
 // Simulates every candidate, unchecked, on all processors. The results do not depend on how many.
-std::vector<Simulation> try_all(const Program& program, const Hardware& hardware,
-                                const PlanRequest& request, std::string_view what,
-                                const std::vector<CoreOptions>& candidates) {
+std::vector<Simulation> try_all(const Problem& problem, const PlanRequest& request,
+                                std::string_view what, const std::vector<Candidate>& candidates) {
   std::vector<Simulation> results(candidates.size());
   std::atomic<std::size_t> next = 0;
   std::atomic<std::size_t> done = 0;
@@ -111,11 +53,7 @@ std::vector<Simulation> try_all(const Program& program, const Hardware& hardware
   const auto work = [&](bool reports) {
     try {
       for (std::size_t i = next++; i < candidates.size(); i = next++) {
-        SimulationOptions options;
-        options.offload = candidates[i];
-        options.optimizer = request.optimizer;
-        options.check = false;
-        results[i] = simulate(program, hardware, options);
+        results[i] = problem.run(candidates[i], request, false);
         ++done;
         if (reports && request.progress) request.progress(what, done, candidates.size());
       }
@@ -169,40 +107,76 @@ std::size_t pick_fastest(const std::vector<Simulation>& results, const Hardware&
   return pick;
 }
 
+// Of the code that each runs, in the order in which they are called.
+std::vector<std::string> segment_names(const Program& program, const Survey& survey) {
+  std::vector<std::string> names;
+  for (const Code& code : program.codes) {
+    for (const Statement& statement : code.statements) {
+      const auto* call = std::get_if<Call>(&statement.action);
+      if (!call || call->recompute == Recompute::kNone) continue;
+      names.push_back(program.codes[call->code].name);
+    }
+  }
+  // Where one runs more than once, or inside another, names by statement say nothing.
+  if (names.size() != survey.segments.size()) names.assign(survey.segments.size(), "");
+  return names;
+}
+
 }  // namespace
 
+bool has_segments(const Program& program) {
+  return has_checkpoints(program) || !repeated_modules(program).empty();
+}
+
+Program with_segments(const Program& program) {
+  if (has_checkpoints(program)) return program;
+  const std::vector<std::string> modules = repeated_modules(program);
+  return modules.empty() ? program : outline(program, modules);
+}
+
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request) {
+  Problem problem{with_segments(program), hardware, {}};
+  problem.survey = survey(problem.program, hardware);
+  const Survey& found = problem.survey;
   PlanResult result;
-  result.packs = survey(program, hardware);
-  const Movable all = movable(result.packs, CoreOptions().bytes_min);
-  SimulationOptions keep;
-  keep.optimizer = request.optimizer;
-  keep.check = false;
-  result.keep_ns = simulate(program, hardware, keep).step_ns;
+  result.keep_ns = problem.run({std::nullopt, keep_all(found)}, request, false).step_ns;
   for (const std::string& policy : request.policies) {
-    PolicyRow row{policy, std::nullopt, {}, false};
+    const auto fastest = [&](const std::vector<Candidate>& candidates) {
+      return candidates[pick_fastest(try_all(problem, request, policy, candidates), hardware,
+                                     request)];
+    };
+    const auto smallest_window = [&](const std::vector<Candidate>& candidates) {
+      return candidates[pick_window(try_all(problem, request, policy, candidates))];
+    };
+    Candidate candidate{std::nullopt, keep_all(found)};
     if (policy == "offload-all") {
-      row.options = trl_options();
+      candidate = {trl_options(), prefetch_candidates(found).front().mix};
     } else if (policy == "prefetch") {
-      const auto candidates = prefetch_candidates(all);
-      row.options =
-          candidates[pick_window(try_all(program, hardware, request, policy, candidates))];
+      candidate = smallest_window(prefetch_candidates(found));
     } else if (policy == "budget") {
-      const auto candidates = budget_candidates(result.packs, all);
-      row.options = candidates[pick_fastest(try_all(program, hardware, request, policy, candidates),
-                                            hardware, request)];
+      candidate = fastest(budget_candidates(found));
+    } else if (is_for_segments(policy) && found.segments.empty()) {
+      throw std::invalid_argument("policy '" + policy +
+                                  "' needs segments: the program has neither checkpoints nor "
+                                  "modules that repeat");
+    } else if (policy == "checkpoint") {
+      candidate = recompute_all(found);
+    } else if (policy == "checkpoint-nth") {
+      candidate = fastest(recompute_candidates(found));
+    } else if (policy == "checkpoint-offload") {
+      candidate = smallest_window(recompute_and_offload_candidates(found));
+    } else if (policy == "mixed") {
+      candidate = fastest(mixed_candidates(found));
     } else if (policy != "keep") {
-      throw std::invalid_argument("no policy is called '" + policy +
-                                  "': expected keep, offload-all, prefetch or budget");
+      throw std::invalid_argument("no policy is called '" + policy + "': expected " +
+                                  list_of_policies());
     }
-    SimulationOptions options;
-    options.offload = row.options;
-    options.optimizer = request.optimizer;
-    options.check = request.check;
-    row.simulation = simulate(program, hardware, options);
-    row.fits = fits(row.simulation, hardware, request);
-    result.rows.push_back(std::move(row));
+    Simulation simulation = problem.run(candidate, request, request.check);
+    const bool in_budget = fits(simulation, hardware, request);
+    result.rows.push_back({policy, std::move(candidate), std::move(simulation), in_budget});
   }
+  result.segments = segment_names(problem.program, found);
+  result.survey = std::move(problem.survey);
   return result;
 }
 
@@ -210,8 +184,6 @@ std::int64_t slowdown_permille(Time step_ns, Time keep_ns) {
   if (keep_ns == 0) return 1000;
   return (step_ns * 1000 + keep_ns - 1) / keep_ns;
 }
-
-namespace {}  // namespace
 
 Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult& result,
              const PolicyRow& row) {
@@ -222,17 +194,12 @@ Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult&
   plan.policy = row.policy;
   plan.predicted = {row.simulation.device_peak_bytes, row.simulation.device_reserved_bytes,
                     row.simulation.host_peak_bytes, row.simulation.step_ns};
-  if (row.options) plan.options = plan_options(*row.options);
-  for (std::size_t i = 0; i < result.packs.size(); ++i) {
-    const PackedTensor& pack = result.packs[i];
-    const bool chosen = row.options && !pack.exempt &&
-                        pack.storage_bytes >= row.options->bytes_min &&
-                        (row.options->offload.empty() || row.options->offload[i]);
-    Layout layout = pack.layout;
-    layout.offset = 0;
-    plan.entries.push_back(
-        {i, pack.node, layout, pack.group, chosen ? PlanChoice::kOffload : PlanChoice::kKeep});
-  }
+  const Mix& mix = row.candidate.mix;
+  if (row.candidate.options) plan.options = plan_options(*row.candidate.options);
+  const bool some =
+      std::find(mix.recompute.begin(), mix.recompute.end(), true) != mix.recompute.end();
+  if (some) plan.segments = plan_segments(mix, result.segments);
+  plan.entries = plan_entries(result.survey, mix);
   return plan;
 }
 

@@ -11,6 +11,14 @@
 //   prefetch     everything moves; with the smallest window that costs at most 2 % over the best
 //   budget       the first saved storages move, as many as needed: they are needed back last, so
 //                their copies have the most time
+//
+// and where the program has segments (calls that are checkpoints, or modules that repeat):
+//
+//   checkpoint          every segment is recomputed
+//   checkpoint-nth      as few of them as needed, evenly spread
+//   checkpoint-offload  every segment is recomputed, and its inputs move
+//   mixed               some segments are recomputed, wholly or up to some tensor; what they save
+//                       beyond that, their inputs, and what the others save moves or stays
 #pragma once
 
 #include <cstdint>
@@ -23,7 +31,10 @@
 #include "formats/plan.h"
 #include "formats/plan_options.h"
 #include "scenarios/scenario.h"
+#include "sim/candidates.h"
+#include "sim/mix.h"
 #include "sim/simulation.h"
+#include "sim/survey.h"
 
 namespace ferry::sim {
 
@@ -37,7 +48,7 @@ struct PlanRequest {
 
 struct PolicyRow {
   std::string policy;
-  std::optional<CoreOptions> options;  // none: keep
+  Candidate candidate;
   Simulation simulation;
   bool fits = false;  // device and host
 };
@@ -45,10 +56,17 @@ struct PolicyRow {
 struct PlanResult {
   std::vector<PolicyRow> rows;
   Time keep_ns = 0;  // of keeping everything, with unlimited memory: what a slowdown is against
-  std::vector<PackedTensor> packs;
+  Survey survey;
+  std::vector<std::string> segments;  // their names
 };
 
-// Throws std::invalid_argument for an unknown policy.
+// A program with checkpoints of its own says what its segments are; else its modules that repeat
+// become checkpoints. Other programs are as they were.
+Program with_segments(const Program& program);
+bool has_segments(const Program& program);
+
+// Throws std::invalid_argument for an unknown policy, and for one that needs segments where there
+// are none.
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request);
 
 // Step time over keep's, in thousandths, rounded up.

@@ -5,28 +5,17 @@
 #include <memory>
 #include <utility>
 
-#include "scenarios/roofline.h"
 #include "shared/checkpoint.h"
 #include "shared/offloader.h"
 #include "sim/checkers/happens_before.h"
 #include "sim/checkers/lifetime.h"
 #include "sim/checkers/values.h"
 #include "sim/device.h"
+#include "sim/modelled.h"
 
 namespace ferry::sim {
 
 namespace {
-
-class Roofline final : public KernelTimes {
- public:
-  explicit Roofline(const Hardware& hardware) : hardware_(hardware) {}
-  Time op_ns(const Op& op, DType computes_in) const override {
-    return kernel_ns(op, computes_in, hardware_);
-  }
-
- private:
-  const Hardware& hardware_;
-};
 
 // The checkers, in the order in which they look at an operation.
 class Checkers final : public StreamOpConsumer {
@@ -48,17 +37,6 @@ class Checkers final : public StreamOpConsumer {
   HappensBefore happens_before_;
   Values values_;
 };
-
-MachineOptions machine_options(const Hardware& hardware, const SimulationOptions& options) {
-  MachineOptions machine;
-  machine.links = {hardware.link.h2d_alone, hardware.link.d2h_alone, hardware.link.h2d_both,
-                   hardware.link.d2h_both, hardware.link.latency_ns};
-  machine.launch_ns = hardware.launch_ns;
-  machine.device_bytes = options.device_bytes;
-  machine.host_bytes = options.host_bytes;
-  machine.host_total_bytes = hardware.host_memory_bytes;
-  return machine;
-}
 
 std::int64_t optimizer_tensors(Optimizer optimizer) {
   switch (optimizer) {
@@ -92,8 +70,7 @@ template <class D>
 class Segments final : public SegmentRunner {
  public:
   Segments(D device, SimAutograd autograd, const SimulationOptions& options)
-      : checkpointer_(std::move(device), autograd, options.rules,
-                      options.offload ? options.offload->log : nullptr) {}
+      : checkpointer_(std::move(device), autograd, options.rules) {}
   void run(std::vector<Value> inputs, CoreCheckpointOptions options, Function function,
            Function forward) override {
     checkpointer_.run(std::move(inputs), std::move(options), std::move(function),
@@ -110,6 +87,18 @@ class Segments final : public SegmentRunner {
   Checkpointer<D, SimAutograd> checkpointer_;
 };
 
+// A forward begins: its segments are the plan's, from the first on.
+std::function<void()> begin_segments(Tape& tape, const SimulationOptions& options) {
+  std::function<void(const Decision&)> log;
+  if (options.offload) log = options.offload->log;
+  return [&tape, plan = options.segments, log, run = std::uint64_t{0}]() mutable {
+    const auto context = std::make_shared<CheckpointContext>();
+    context->run = std::make_shared<CheckpointRun>(++run, log);
+    if (plan) context->plan = std::make_shared<PlannedSegments>(plan);
+    tape.set_checkpoint_context(context);
+  };
+}
+
 template <class D>
 void run_offloaded(D device, Tape& tape, const Program& program, SimulationOptions options,
                    Simulation& result) {
@@ -119,7 +108,10 @@ void run_offloaded(D device, Tape& tape, const Program& program, SimulationOptio
   for (std::size_t i = 0; i < program.globals.size(); ++i) {
     if (program.globals[i].kind != GlobalKind::kInput) offloader.exempt(tape.globals()[i].tensor);
   }
-  tape.before_call([&offloader] { offloader.begin_run(); });
+  tape.before_call([&, begin = begin_segments(tape, options)]() mutable {
+    offloader.begin_run();
+    begin();
+  });
   {
     const HooksGuard<SimAutograd> guard(tape.autograd(), offloader.hooks());
     tape.run();
@@ -138,10 +130,13 @@ void run_on(D device, Tape& tape, const Program& program, const SimulationOption
   if (options.offload) {
     run_offloaded(std::move(device), tape, program, options, result);
   } else {
+    tape.before_call(begin_segments(tape, options));
     tape.run();
+    tape.before_call(nullptr);
     tape.drop_frames();
   }
   tape.set_segments(nullptr);
+  tape.set_checkpoint_context(nullptr);
   result.checkpoints = segments.statistics();
   result.leftovers.core |= result.checkpoints.alive != 0;
 }
@@ -202,7 +197,10 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   Simulation result;
   const Roofline times(hardware);
   Checkers checkers;
-  Machine machine(machine_options(hardware, options));
+  MachineOptions limits = machine_options(hardware);
+  limits.device_bytes = options.device_bytes;
+  limits.host_bytes = options.host_bytes;
+  Machine machine(limits);
   if (options.check) machine.add_consumer(&checkers);
   for (StreamOpConsumer* consumer : options.consumers) machine.add_consumer(consumer);
   {
@@ -222,54 +220,6 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   const std::vector<Hazard> found = checkers.hazards();
   result.hazards.insert(result.hazards.end(), found.begin(), found.end());
   return result;
-}
-
-namespace {
-
-// Hooks that write down what they are handed, and leave it as it is.
-class Surveyor final : public Hooks<Tensor> {
- public:
-  Surveyor(const Program& program, const Tape& tape) : tape_(tape) {
-    for (std::size_t i = 0; i < program.globals.size(); ++i) {
-      const std::uint64_t identity = tape.globals()[i].tensor->storage->identity;
-      globals_.push_back(identity);
-      if (program.globals[i].kind != GlobalKind::kInput) exempt_.push_back(identity);
-    }
-  }
-  std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {
-    if (forwards == 1) {
-      const std::uint64_t identity = tensor->storage->identity;
-      const auto among = [identity](const std::vector<std::uint64_t>& list) {
-        return std::find(list.begin(), list.end(), identity) != list.end();
-      };
-      const auto group = groups_.try_emplace(identity, groups_.size()).first->second;
-      seen.push_back({std::string(tape_.saving_node()), tensor->layout.window->layout, group,
-                      tensor->storage->bytes, among(globals_), among(exempt_)});
-    }
-    return nullptr;
-  }
-  int forwards = 0;
-  std::vector<PackedTensor> seen;
-
- private:
-  const Tape& tape_;
-  std::vector<std::uint64_t> globals_;
-  std::vector<std::uint64_t> exempt_;
-  std::map<std::uint64_t, std::uint64_t> groups_;
-};
-
-}  // namespace
-
-std::vector<PackedTensor> survey(const Program& program, const Hardware& hardware) {
-  const Roofline times(hardware);
-  Machine machine(machine_options(hardware, {}));
-  Tape tape(program, machine, times, nullptr);
-  const auto surveyor = std::make_shared<Surveyor>(program, tape);
-  tape.before_call([&surveyor] { ++surveyor->forwards; });
-  const HooksGuard<SimAutograd> guard(tape.autograd(), surveyor);
-  tape.run();
-  tape.drop_frames();
-  return std::move(surveyor->seen);
 }
 
 }  // namespace ferry::sim

@@ -1,12 +1,13 @@
 // One simulated run of a program: what it needs, what it takes, and whether it was safe.
 //
-// The policy is the offloader's options, or none: everything is kept. A run is checked, unless that
-// is switched off for speed: happens-before over device and host memory, lifetimes, the contents of
-// every saved tensor when it comes back, and what is left at the end. Equal inputs give equal
-// bytes.
+// The policy is the offloader's options, or none, and what is recomputed. A run is checked, unless
+// that is switched off for speed: happens-before over device and host memory, lifetimes, the
+// contents of every saved tensor when it comes back, and what is left at the end. Equal inputs give
+// equal bytes.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ enum class Optimizer : std::uint8_t { kNoOptimizer, kSgd, kMomentum, kAdamW };
 
 struct SimulationOptions {
   std::optional<CoreOptions> offload;  // none: keep
+  // Of each call that the main code makes; none: the program's checkpoints are as it says.
+  std::shared_ptr<const SegmentPlan> segments;
   Optimizer optimizer = Optimizer::kNoOptimizer;
   bool check = true;
   std::int64_t device_bytes = 0;  // capacity; 0: unlimited, so that the peak is told
@@ -74,17 +77,5 @@ struct Simulation {
 
 Simulation simulate(const Program& program, const Hardware& hardware,
                     const SimulationOptions& options);
-
-// What the hooks of a run see, without changing anything: one entry for each pack of the first
-// forward, in order.
-struct PackedTensor {
-  std::string node;
-  Layout layout;
-  std::uint64_t group = 0;         // storages, numbered in the order in which they are first packed
-  std::int64_t storage_bytes = 0;  // of the whole storage
-  bool global = false;             // a parameter's, a buffer's or an input's
-  bool exempt = false;             // a parameter's or a buffer's: the offloader leaves it
-};
-std::vector<PackedTensor> survey(const Program& program, const Hardware& hardware);
 
 }  // namespace ferry::sim

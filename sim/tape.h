@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/program.h"
@@ -61,6 +62,10 @@ class Tape final : private NodeRunner, private AutogradState {
   // Before each Call of the main code: one is one forward.
   void before_call(std::function<void()> callback) { before_call_ = std::move(callback); }
 
+  // What checkpoints see from now on, in the calls that the main code makes.
+  void set_checkpoint_context(std::shared_ptr<const CheckpointContext> context) {
+    engine_.hooks.checkpoint = std::move(context);
+  }
   // Who runs the checkpoints; none: nobody, and they run as other calls do. Outlives the tape.
   void set_segments(SegmentRunner* segments) { segments_ = segments; }
 

@@ -7,17 +7,27 @@
 // after_node is a post hook that the node keeps, empty, once it has run: hooks that are added while
 // a node runs fire at its end.
 //
+// What recomputing asks for beside (RecomputingAutograd): a kept value is a SavedVariable, as nodes
+// have them; the reentrant variant's node is recomputing.cpp's own, not a CppNode, whose lock would
+// be held while its backward runs another.
+//
 // Limits: where two threads run the same node at once (a retained graph, two backwards), LibTorch's
 // list of post hooks is not safe against after_node, which the core uses with
 // ReloadPool::kCopyStream alone. A program that loads libtorch_python has another engine.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/GradMode.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/autograd/saved_variable.h>
 
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
+#include "real/autograd/ambient.h"
 #include "shared/autograd.h"
 
 namespace ferry::real {
@@ -40,9 +50,75 @@ class TorchAutograd {
    private:
     c10::DebugInfoGuard guard_;
   };
+
+  // The RecomputingAutograd concept.
+
+  using Value = at::Tensor;
+  using Ambient = real::Ambient;
+
+  class SavedValue {
+   public:
+    // Throws what SavedVariable throws: c10::Error for an inference tensor, and what hooks throw.
+    explicit SavedValue(const Value& value) : variable_(value, /*is_output=*/false) {}
+    Value unpack() const { return variable_.unpack(); }
+
+   private:
+    torch::autograd::SavedVariable variable_;
+  };
+  SavedValue save(const Value& value) const { return SavedValue(value); }
+
+  ThreadId thread() const;
+
+  bool grad_mode() const { return c10::GradMode::is_enabled(); }
+  class GradModeScope {
+   public:
+    GradModeScope(TorchAutograd, bool enabled) : mode_(enabled) {}
+
+   private:
+    c10::AutoGradMode mode_;
+  };
+
+  Ambient ambient(std::span<const Value> values, bool random) const {
+    return Ambient(values, random);
+  }
+  void check(const Ambient& ambient) const { ambient.check(); }
+  class AmbientScope {
+   public:
+    AmbientScope(TorchAutograd, const Ambient& ambient) : scope_(ambient) {}
+
+   private:
+    real::Ambient::Scope scope_;
+  };
+
+  // Ops by name, with the shapes of their tensors: "aten::mm [2, 3], [3, 4]". Logs may nest: the
+  // outer one has the inner one's ops as well.
+  class OpLog {
+   public:
+    explicit OpLog(TorchAutograd);
+    OpLog(const OpLog&) = delete;
+    OpLog& operator=(const OpLog&) = delete;
+    ~OpLog();
+    std::vector<std::string> names() const { return names_; }
+
+   private:
+    friend struct OpLogs;
+    std::vector<std::string> names_;
+  };
+
+  bool requires_grad(const Value& value) const { return value.defined() && value.requires_grad(); }
+  Value detach(const Value& value) const;
+  void backward(std::span<const Value> roots, std::span<const Value> gradients) const;
+  Value gradient(const Value& leaf) const { return leaf.defined() ? leaf.grad() : Value(); }
+  bool checkpoint_valid() const;
+  using Backward =
+      std::function<std::vector<Value>(std::vector<Value> inputs, std::vector<Value> gradients)>;
+  // An output that is an input comes back as a view of it; one that is a view of an input may not
+  // be written in place: as with any function of PyTorch's.
+  std::vector<Value> function(std::span<const Value> inputs, std::vector<Value> outputs,
+                              Backward backward) const;
 };
 
-static_assert(Autograd<TorchAutograd>);
+static_assert(RecomputingAutograd<TorchAutograd>);
 
 // The pair that sees what the calling thread saves now; none where no pair applies.
 std::shared_ptr<Hooks<at::Tensor>> innermost_pair();

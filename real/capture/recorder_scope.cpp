@@ -1,7 +1,6 @@
 #include "real/capture/recorder_scope.h"
 
 #include <ATen/ATen.h>
-#include <torch/library.h>
 
 #include <atomic>
 #include <exception>
@@ -52,20 +51,11 @@ struct Recorder::Observer {
 
   static std::unique_ptr<at::ObserverContext> nothing(const at::RecordFunction&) { return nullptr; }
 
-  // Once in a process, at the first capture.
-  static void install_fallback() {
-    static torch::Library* const library = [] {
-      auto* const made =
-          new torch::Library(torch::Library::IMPL, "_", kRecordKey, __FILE__, __LINE__);
-      made->fallback(torch::CppFunction::makeFromBoxedFunction<&Recorder::run_op>());
-      return made;
-    }();
-    static_cast<void>(library);
-  }
+  static void observe() { observe_below_autograd(&Recorder::run_op); }
 };
 
 Recorder::Scope::Scope(std::shared_ptr<Recorder> recorder)
-    : recorder_((Observer::install_fallback(), activate(std::move(recorder)))),
+    : recorder_((Observer::observe(), activate(std::move(recorder)))),
       key_(kRecordKey),
       hooks_(TorchAutograd(), std::make_shared<Pair>(recorder_)) {
   results_ =

@@ -8,13 +8,13 @@
 #include <memory>
 #include <optional>
 
+#include "real/api/below_autograd.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/capture/recorder.h"
 
 namespace ferry::real::capture {
 
-// Unused in LibTorch ("out-of-core key"), below autograd and above all that computes.
-inline constexpr c10::DispatchKey kRecordKey = c10::DispatchKey::Fake;
+inline constexpr c10::DispatchKey kRecordKey = kBelowAutograd;
 
 class Recorder::Pair final : public Hooks<at::Tensor> {
  public:

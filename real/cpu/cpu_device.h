@@ -68,6 +68,7 @@ class CpuDevice : public TorchTensors {
   using Event = CpuEvent;
   using Mutex = std::mutex;
   class HostBuffer;
+  class StreamScope;
 
   // Throws DiskError where the disk's directory does not serve, std::invalid_argument for a
   // negative limit.
@@ -154,6 +155,14 @@ class CpuStreamGuard {
 
  private:
   CpuStream before_;
+};
+
+class CpuDevice::StreamScope {
+ public:
+  StreamScope(const CpuDevice&, const CpuStream& stream) : guard_(stream) {}
+
+ private:
+  CpuStreamGuard guard_;
 };
 
 static_assert(Device<CpuDevice>);

@@ -29,6 +29,7 @@
 
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
+#include <c10/core/StreamGuard.h>
 
 #include <cstdint>
 #include <functional>
@@ -92,6 +93,13 @@ class CudaDevice : public TorchTensors {
   using Event = std::shared_ptr<const CudaSnapshot>;
   using HostBuffer = CudaHostBuffer;
   using Mutex = std::mutex;
+  class StreamScope {
+   public:
+    StreamScope(const CudaDevice&, const Stream& stream) : guard_(stream) {}
+
+   private:
+    c10::StreamGuard guard_;
+  };
 
   // Throws c10::Error where the device is not there, std::invalid_argument for a wrong option.
   explicit CudaDevice(const CudaDeviceOptions& options = {});

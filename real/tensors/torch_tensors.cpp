@@ -1,8 +1,10 @@
 #include "real/tensors/torch_tensors.h"
 
+#include <c10/core/ScalarType.h>
 #include <c10/core/impl/COW.h>
 
 #include <cstring>
+#include <sstream>
 #include <typeinfo>
 
 namespace ferry::real {
@@ -46,6 +48,20 @@ std::uint64_t TorchTensors::identity(const Version& version) {
   std::uint64_t address = 0;
   std::memcpy(&address, static_cast<const void*>(&version), sizeof address);
   return version.enabled() ? address : 0;
+}
+
+TorchTensors::Metadata TorchTensors::metadata(const Tensor& tensor) {
+  // A nested tensor has no shape of this kind.
+  return {tensor.is_nested() ? c10::DimVector() : c10::DimVector(tensor.sizes()), tensor.dtype(),
+          tensor.device()};
+}
+
+std::string TorchTensors::describe(const Metadata& metadata) {
+  std::ostringstream text;
+  text << "shape " << c10::IntArrayRef(metadata.shape) << ", dtype "
+       << c10::toString(c10::typeMetaToScalarType(metadata.dtype)) << ", device "
+       << metadata.device;
+  return text.str();
 }
 
 at::Tensor TorchTensors::detach(const Tensor& tensor) {

@@ -12,8 +12,10 @@
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/core/impl/SizesAndStrides.h>
+#include <c10/util/DimVector.h>
 
 #include <cstdint>
+#include <string>
 
 #include "shared/device.h"
 
@@ -69,6 +71,16 @@ class TorchTensors {
     return version.enabled() ? version.current_version() : 0;
   }
   static std::uint64_t identity(const Version& version);
+
+  // Shape, dtype and device.
+  struct Metadata {
+    c10::DimVector shape;
+    caffe2::TypeMeta dtype;
+    c10::Device device = c10::kCPU;
+    bool operator==(const Metadata&) const = default;
+  };
+  static Metadata metadata(const Tensor& tensor);
+  static std::string describe(const Metadata& metadata);
 
   static Tensor detach(const Tensor& tensor);
   static Tensor restore(const Storage& storage, const Layout& layout, std::int64_t begin,

@@ -5,7 +5,16 @@
 // return a view of a saved tensor as a gradient; run on a side stream; are excluded; run a nested
 // backward in their backward; have branches that nobody differentiates. Around them: micro-batches
 // in three orders, retain_graph, double backward, a forward or a backward that fails, parameters
-// that move. Every program is one that PyTorch would run without hooks; check_program accepts it.
+// that move.
+//
+// In half of the recipes layers also lie in checkpointed segments, which nest, of both variants and
+// with all options, on streams of their own; draw random numbers; change the ambient state; and
+// differentiate something of forward within forward.
+//
+// Every program is one that PyTorch would run without hooks, and one that says the same with all
+// its segments as plain calls (`without_segments`). So a segment that draws random numbers
+// preserves their state, and the reentrant variant is drawn where sums of gradients are formed in
+// the same order. check_program accepts it.
 #pragma once
 
 #include <rapidcheck.h>
@@ -13,7 +22,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "tests/support/builder.h"
@@ -37,11 +49,36 @@ enum class LayerKind : int {
 inline constexpr int kLayerKinds = static_cast<int>(LayerKind::kWrittenBetween) + 1;
 inline constexpr std::array<std::int64_t, 4> kSizes = {256, 1024, 40'000, 1'500'000};
 
+// What comes with a layer, beside its kind.
+enum class Extra : int {
+  kNothing,
+  kDropout,
+  kAmbient,
+  kInnerBackward,  // forward differentiates a function of the layer's output
+  kInnerRetained,  // and that through the layer, which keeps its graph
+  kInnerCreates,   // and makes a graph of that
+};
+inline constexpr int kExtras = static_cast<int>(Extra::kInnerCreates) + 1;
+inline constexpr int kSegmentDepth = 4;
+
+// Of a segment, as bits.
+enum SegmentBits : int {
+  kNoEarlyStop = 1,
+  kNoRandomState = 2,
+  kNoCheck = 4,
+  kOwnStream = 8,
+  kReentrantBit = 16,
+};
+
 struct Layer {
   int kind = 0;
   int size = 0;       // of its output, an index into kSizes
   bool hold = false;  // its input stays alive until the end of forward
   bool skip = false;  // it reads, and saves, the latest held activation too
+  int extra = 0;
+  int opens = 0;     // segments that begin with it
+  int closes = 0;    // and that end with it
+  int segment = 0;   // SegmentBits of those that begin
 };
 
 struct Recipe {
@@ -53,7 +90,19 @@ struct Recipe {
   int failure = 0;     // of a step before: none, forward, backward, a saved tensor written later
   int failing_layer = 0;
   bool move = false;
+  bool segments = false;  // else no layer has an extra or opens a segment
+  bool whole = false;     // each forward is a segment as a whole
 };
+
+// The same program, with nothing recomputed.
+inline Program without_segments(Program program) {
+  for (Code& code : program.codes) {
+    for (Statement& statement : code.statements) {
+      if (auto* call = std::get_if<Call>(&statement.action)) call->recompute = Recompute::kNone;
+    }
+  }
+  return program;
+}
 
 class RandomProgram {
  public:
@@ -66,7 +115,10 @@ class RandomProgram {
     }
     inner_ = make_inner();
     const CodeId forward = make_forward(0);
-    if (recipe.failure != 0) backward(call(make_forward(recipe.failure)));
+    // (Where what is written late was recomputed, there may be no error.)
+    if (recipe.failure != 0) {
+      backward(call(make_forward(recipe.failure), recipe.whole && recipe.failure != 3));
+    }
     if (recipe.move && !weights_.empty()) b_.add(0, Move{weights_.front()});
     make_main(forward);
   }
@@ -76,9 +128,10 @@ class RandomProgram {
   TypeId sized(int size) { return b_.type({kSizes[static_cast<std::size_t>(size)]}); }
 
   // A body whose results are ops on everything it has, for a node with these inputs and saves.
-  // With `again`, it makes a node itself, so that it can be differentiated.
+  // With `again`, it makes a node itself, so that it can be differentiated; where the type of the
+  // first saved tensor is given, by that one, too.
   CodeId make_body(TypeId out, const std::vector<TypeId>& in, std::size_t saves, bool again,
-                   bool fails = false) {
+                   bool fails = false, std::optional<TypeId> first_saved = {}) {
     const CodeId id = b_.code(CodeKind::kBody, "Backward");
     std::vector<Slot> have = {b_.argument(id)};
     for (std::size_t i = 0; i < saves; ++i) have.push_back(b_.saved(id));
@@ -86,8 +139,10 @@ class RandomProgram {
     std::vector<Slot> results;
     for (std::size_t i = 0; i < in.size(); ++i) results.push_back(b_.slot(id));
     if (again) {
-      const CodeId second = make_second_body(out, in, have.size());
-      b_.add(id, MakeNode{"DoubleBackward", b_.node_id(), {have[0]}, results, have, second});
+      const CodeId second = make_second_body(out, in, have.size(), first_saved);
+      std::vector<Slot> from = {have[0]};
+      if (first_saved) from.push_back(have[1]);
+      b_.add(id, MakeNode{"DoubleBackward", b_.node_id(), from, results, have, second});
     }
     for (std::size_t i = 0; i < in.size(); ++i) {
       Op op{"grad" + std::to_string(i), have, {results[i]}, {in[i]}, {}, 0, 0, 0, 0};
@@ -97,13 +152,15 @@ class RandomProgram {
     return id;
   }
 
-  // Of the node that a body makes: gradients of its results to the gradient of its argument.
-  CodeId make_second_body(TypeId out, const std::vector<TypeId>& in, std::size_t saves) {
+  // Of the node that a body makes: gradients of its results to those of what they depend on.
+  CodeId make_second_body(TypeId out, const std::vector<TypeId>& in, std::size_t saves,
+                          std::optional<TypeId> first_saved) {
     const CodeId id = b_.code(CodeKind::kBody, "DoubleBackward");
     std::vector<Slot> have;
     for (std::size_t i = 0; i < in.size(); ++i) have.push_back(b_.argument(id));
     for (std::size_t i = 0; i < saves; ++i) have.push_back(b_.saved(id));
     b_.result(id, b_.op(id, "grad_grad", have, out));
+    if (first_saved) b_.result(id, b_.op(id, "grad_saved", have, *first_saved));
     return id;
   }
 
@@ -124,41 +181,189 @@ class RandomProgram {
     TypeId type;
   };
 
-  // failure: 1, the forward raises in the failing layer; 2, that layer's backward does.
+  // A code that layers are put in: the forward, or a segment.
+  struct Region {
+    CodeId id = 0;
+    int depth = 0;  // segments around it
+    std::uint32_t stream = 0;
+    bool reentrant = false;  // it, or a segment around it
+    std::vector<Activation> held = {};
+    std::optional<Slot> borrowed = {};  // an input that is not to be freed or held
+    bool random = false;                // it draws random numbers
+  };
+
+  // failure: 1, the forward raises in the failing layer; 2, that layer's backward does; 3, what it
+  // saved is written later.
   CodeId make_forward(int failure) {
     const CodeId id = b_.code(CodeKind::kSegment, "forward");
     const Slot x0 = b_.slot(id);
     const CodeId embed = make_body(sized(1), {sized(1)}, 1, true);
     b_.add(id, MakeNode{"EmbedBackward", b_.node_id(), {first_}, {x0}, {input_}, embed});
     b_.add(id, Op{"embed", {input_, first_}, {x0}, {sized(1)}, {}, 0, 4096, 2048, 0});
-    Activation x{x0, sized(1)};
-    std::vector<Activation> held;
-    const int failing = recipe_.layers.empty()
-                            ? 0
-                            : recipe_.failing_layer % static_cast<int>(recipe_.layers.size());
-    for (std::size_t i = 0; i < recipe_.layers.size(); ++i) {
-      const Layer& layer = recipe_.layers[i];
-      const bool fails = static_cast<int>(i) == failing;
-      if (failure == 1 && fails) b_.add(id, Raise{"forward fails"});
-      const Activation before = x;
-      x = make_layer(id, layer, weights_[i], x, held, failure == 2 && fails);
-      if (failure == 3 && fails) b_.write(id, "late_", before.slot);
-      if (layer.hold) {
-        held.push_back(before);
-      } else if (before.slot != x.slot) {
-        b_.add(id, Free{{before.slot}});
-      }
-    }
+    failure_ = failure;
+    at_ = opened_ = closing_ = 0;
+    Region region{.id = id};
+    const Activation x = make_layers(region, {x0, sized(1)});
     const Slot loss = b_.slot(id);
-    const CodeId body = make_body(scalar_, {x.type}, 1, true);
+    const CodeId body = make_body(scalar_, {x.type}, 1, true, false, x.type);
     b_.add(id, MakeNode{"LossBackward", b_.node_id(), {x.slot}, {loss}, {x.slot}, body});
     b_.add(id, Op{"loss", {x.slot}, {loss}, {scalar_}, {}, 0, 4096, 4, 0});
     b_.result(id, loss);
     return id;
   }
 
-  Activation make_layer(CodeId id, const Layer& layer, Slot w, const Activation& x,
-                        const std::vector<Activation>& held, bool fails) {
+  // From the next layer on, until the region's segment closes.
+  Activation make_layers(Region& region, Activation x) {
+    while (at_ < recipe_.layers.size()) {
+      const Layer& layer = recipe_.layers[at_];
+      const Activation before = x;
+      if (recipe_.segments && opened_ < layer.opens && region.depth < kSegmentDepth) {
+        ++opened_;
+        x = make_segment(region, layer, x);
+        finish(region, before, x, false);
+      } else {
+        x = make_whole_layer(region, layer, x);
+        finish(region, before, x, layer.hold);
+        ++at_;
+        opened_ = 0;
+        closing_ = recipe_.segments ? layer.closes : 0;
+      }
+      if (closing_ > 0 && region.depth > 0) {
+        --closing_;
+        break;
+      }
+    }
+    return x;
+  }
+
+  void finish(Region& region, const Activation& before, const Activation& x, bool hold) {
+    if (before.slot == region.borrowed || before.slot == x.slot) return;
+    if (hold) {
+      region.held.push_back(before);
+    } else {
+      b_.add(region.id, Free{{before.slot}});
+    }
+  }
+
+  Activation make_whole_layer(Region& region, const Layer& layer, Activation x) {
+    const auto extra = recipe_.segments ? static_cast<Extra>(layer.extra) : Extra::kNothing;
+    const CodeId id = region.id;
+    const int failing = recipe_.failing_layer % static_cast<int>(recipe_.layers.size());
+    const bool fails = static_cast<int>(at_) == failing;
+    if (failure_ == 1 && fails) b_.add(id, Raise{"forward fails"});
+    if (extra == Extra::kAmbient) {
+      b_.add(id, Ambient{1 + static_cast<std::uint32_t>(at_) % 3});
+    }
+    const Activation before = x;
+    x = make_layer(region, layer, weights_[at_], x, failure_ == 2 && fails);
+    if (extra == Extra::kDropout) x = dropout(region, x);
+    if (extra >= Extra::kInnerBackward && !region.reentrant) {
+      x = inner_backward(region, extra, static_cast<LayerKind>(layer.kind), weights_[at_], x);
+    }
+    if (failure_ == 3 && fails && region.depth == 0) b_.write(id, "late_", before.slot);
+    return x;
+  }
+
+  // The next layers as a code of their own. Its results are x and, but for the reentrant variant,
+  // the last activation that it holds.
+  Activation make_segment(Region& outer, const Layer& layer, const Activation& x) {
+    const bool reentrant = (layer.segment & kReentrantBit) != 0 && !recipe_.twice;
+    const bool own_stream = (layer.segment & kOwnStream) != 0;
+    const std::uint32_t stream = outer.stream + (own_stream ? 1 : 0);
+    Region inner{.id = b_.code(CodeKind::kSegment, "segment"),
+                 .depth = outer.depth + 1,
+                 .stream = stream,
+                 .reentrant = reentrant || outer.reentrant};
+    std::vector<Slot> in = {x.slot};
+    const Activation argument{b_.argument(inner.id), x.type};
+    if (reentrant) {
+      inner.borrowed = argument.slot;
+    } else if (!outer.held.empty()) {
+      in.push_back(outer.held.back().slot);
+      inner.held.push_back({b_.argument(inner.id), outer.held.back().type});
+    }
+    const std::size_t given = inner.held.size();
+    const Activation y = make_layers(inner, argument);
+    b_.result(inner.id, y.slot);
+    std::vector<Slot> out = {b_.slot(outer.id)};
+    if (!reentrant && inner.held.size() > given) {
+      b_.result(inner.id, inner.held.back().slot);
+      out.push_back(b_.slot(outer.id));
+      outer.held.push_back({out.back(), inner.held.back().type});
+    }
+    if (own_stream) begin_stream(outer.id, in, outer.stream);
+    Call call{inner.id, in, out};
+    call.recompute = reentrant ? Recompute::kReentrant : Recompute::kCheckpoint;
+    call.early_stop = reentrant || (layer.segment & kNoEarlyStop) == 0;
+    call.preserve_rng = inner.random || (layer.segment & kNoRandomState) == 0;
+    call.determinism_check = reentrant || (layer.segment & kNoCheck) == 0;
+    b_.add(outer.id, call);
+    if (own_stream) end_stream(outer.id, out, outer.stream);
+    outer.random |= inner.random;
+    return {out[0], y.type};
+  }
+
+  // What follows runs on the stream next to `from`.
+  void begin_stream(CodeId id, const std::vector<Slot>& in, std::uint32_t from) {
+    b_.add(id, Sync{from, from + 1});
+    b_.add(id, SetStream{from + 1});
+    for (const Slot slot : in) b_.add(id, RecordUse{slot, from + 1});
+  }
+  void end_stream(CodeId id, const std::vector<Slot>& out, std::uint32_t from) {
+    b_.add(id, SetStream{from});
+    for (const Slot slot : out) b_.add(id, RecordUse{slot, from});
+    b_.add(id, Sync{from + 1, from});
+  }
+
+  Activation dropout(Region& region, const Activation& x) {
+    region.random = true;
+    const CodeId id = region.id;
+    Op draw{"draw", {x.slot}, {b_.slot(id)}, {x.type}, {}, 0, 4096, 4096, 0};
+    draw.random = true;
+    const Slot mask = draw.out[0];
+    b_.add(id, std::move(draw));
+    const Slot y = b_.slot(id);
+    const CodeId body = make_body(x.type, {x.type}, 1, true);
+    b_.add(id, MakeNode{"DropoutBackward", b_.node_id(), {x.slot}, {y}, {mask}, body});
+    b_.add(id, Op{"dropout", {x.slot, mask}, {y}, {x.type}, {}, 0, 4096, 4096, 0});
+    b_.add(id, Free{{mask, x.slot}});
+    return {y, x.type};
+  }
+
+  // z = h(y, g), where g is a gradient of a function of y: that of y itself, or of the weight of
+  // the layer that made y.
+  Activation inner_backward(Region& region, Extra extra, LayerKind kind, Slot w,
+                            const Activation& y) {
+    const CodeId id = region.id;
+    const bool through = extra != Extra::kInnerBackward && kind != LayerKind::kEscape;
+    const bool creates = extra == Extra::kInnerCreates;
+    const Slot s = b_.slot(id);
+    const CodeId body = make_body(scalar_, {y.type}, 2, true, false, y.type);
+    b_.add(id, MakeNode{"InnerBackward", b_.node_id(), {y.slot}, {s}, {y.slot, first_}, body});
+    b_.add(id, Op{"inner", {y.slot, first_}, {s}, {scalar_}, {}, 0, 0, 0, 0});
+    const Slot g = b_.slot(id);
+    b_.add(id, Backward{{s}, {through ? w : y.slot}, {g}, through && !creates, creates});
+    b_.add(id, RecordUse{g, region.stream});
+    b_.add(id, Free{{s}});
+    const TypeId type = through ? b_.program.globals[w].type : y.type;
+    std::vector<Slot> in = {y.slot};
+    std::vector<TypeId> types = {y.type};
+    if (creates) {
+      in.push_back(g);
+      types.push_back(type);
+    }
+    const Slot z = b_.slot(id);
+    const CodeId mixed = make_body(y.type, types, 2, true, false, type);
+    b_.add(id, MakeNode{"MixBackward", b_.node_id(), in, {z}, {g, y.slot}, mixed});
+    b_.add(id, Op{"mix", {y.slot, g}, {z}, {y.type}, {}, 0, 4096, 4096, 0});
+    b_.add(id, Free{{g, y.slot}});
+    return {z, y.type};
+  }
+
+  Activation make_layer(const Region& region, const Layer& layer, Slot w, const Activation& x,
+                        bool fails) {
+    const CodeId id = region.id;
+    const std::vector<Activation>& held = region.held;
     const TypeId out = sized(layer.size);
     std::vector<Slot> in = {x.slot, w};
     std::vector<TypeId> types = {x.type, out};  // the weight has the output's size
@@ -207,19 +412,16 @@ class RandomProgram {
         return y;
       }
       case LayerKind::kSideStream: {
-        b_.add(id, Sync{0, 1});
-        b_.add(id, SetStream{1});
-        for (const Slot slot : in) b_.add(id, RecordUse{slot, 1});
+        begin_stream(id, in, region.stream);
         const Activation y = linear(id, in, types, saved, out, fails, true);
-        b_.add(id, SetStream{0});
+        b_.add(id, SetStream{region.stream});
         const Slot meanwhile = b_.op(id, "meanwhile", {w}, out);
         b_.add(id, Free{{meanwhile}});
-        b_.add(id, RecordUse{y.slot, 0});
-        b_.add(id, Sync{1, 0});
+        end_stream(id, {y.slot}, region.stream);
         return y;
       }
       case LayerKind::kNested:
-        return nested(id, in, types, saved, out, fails);
+        return nested(id, in, types, saved, out, fails, recipe_.segments && layer.segment % 2 != 0);
       case LayerKind::kWrittenBetween: {
         // Legal: the first save is never unpacked, and the second one is of the new version.
         const Slot own = b_.op(id, "own", {x.slot}, x.type);
@@ -238,7 +440,9 @@ class RandomProgram {
                     const std::vector<Slot>& saved, TypeId out, bool fails, bool saves_output) {
     const Slot y = b_.slot(id);
     const std::size_t saves = saved.size() + (saves_output ? 1 : 0);
-    const CodeId body = make_body(out, types, saves, true, fails);
+    // (saved.front() has the first input's size, or is the weight, which has the output's.)
+    const TypeId first_saved = saved.size() == 1 ? out : types.front();
+    const CodeId body = make_body(out, types, saves, true, fails, first_saved);
     const std::uint32_t node = b_.node_id();
     b_.add(id, MakeNode{"LinearBackward", node, in, {y}, saved, body});
     const std::int64_t bytes = storage_bytes(b_.program.types[out]);
@@ -252,7 +456,7 @@ class RandomProgram {
     const Activation y = linear(id, in, types, {in[1]}, out, fails, false);
     b_.write(id, "relu_", y.slot);
     const Slot z = b_.slot(id);
-    const CodeId body = make_body(out, {out}, 1, true);
+    const CodeId body = make_body(out, {out}, 1, true, false, out);
     const std::uint32_t node = b_.node_id();
     b_.add(id, MakeNode{"ReluBackward", node, {y.slot}, {z}, {}, body});
     b_.add(id, View{z, y.slot, out});
@@ -277,13 +481,15 @@ class RandomProgram {
 
   // The backward runs a region of its own and differentiates it.
   Activation nested(CodeId id, const std::vector<Slot>& in, const std::vector<TypeId>& types,
-                    const std::vector<Slot>& saved, TypeId out, bool fails) {
+                    const std::vector<Slot>& saved, TypeId out, bool fails, bool recomputes) {
     const CodeId body = b_.code(CodeKind::kBody, "NestedBackward");
     std::vector<Slot> have = {b_.argument(body)};
     for (std::size_t i = 0; i < saved.size(); ++i) have.push_back(b_.saved(body));
     const Slot y1 = b_.slot(body);
     const Slot inner_gradient = b_.slot(body);
-    b_.add(body, Call{inner_, {have[1]}, {y1}});
+    Call call{inner_, {have[1]}, {y1}};
+    if (recomputes) call.recompute = Recompute::kCheckpoint;
+    b_.add(body, call);
     b_.add(body, Backward{{y1}, {first_}, {inner_gradient}, false, false});
     have.push_back(inner_gradient);
     if (fails) b_.add(body, Raise{"backward fails"});
@@ -300,9 +506,12 @@ class RandomProgram {
     return b_.layout({DType::kBF16, {elements / 4}, {2}, elements / 2});
   }
 
-  Slot call(CodeId forward) {
+  Slot call(CodeId forward) { return call(forward, recipe_.whole); }
+  Slot call(CodeId forward, bool whole) {
     const Slot loss = b_.slot(0);
-    b_.add(0, Call{forward, {}, {loss}});
+    Call call{forward, {}, {loss}};
+    if (recipe_.segments && whole) call.recompute = Recompute::kCheckpoint;
+    b_.add(0, call);
     return loss;
   }
   void backward(Slot loss) {
@@ -355,6 +564,11 @@ class RandomProgram {
   Slot first_ = 0;
   std::vector<Slot> weights_;
   CodeId inner_ = 0;
+  // Of the forward that is being made.
+  int failure_ = 0;
+  std::size_t at_ = 0;  // the next layer
+  int opened_ = 0;      // of its segments
+  int closing_ = 0;     // segments that end here still
 };
 
 inline Program make_program(const Recipe& recipe) { return RandomProgram(recipe).take(); }
@@ -364,10 +578,19 @@ inline rc::Gen<int> in_range(int first, int end) {
   return rc::gen::resize(100, rc::gen::inRange(first, end));
 }
 
+// Of [0, n) those below `end`, but for 0: that is the rest.
+inline rc::Gen<int> few(int n, int end) {
+  return rc::gen::map(in_range(0, n), [end](int drawn) { return drawn < end ? drawn : 0; });
+}
+
 inline rc::Gen<Recipe> any_recipe() {
   const auto layer = rc::gen::build<Layer>(rc::gen::set(&Layer::kind, in_range(0, kLayerKinds)),
                                            rc::gen::set(&Layer::size, in_range(0, 4)),
-                                           rc::gen::set(&Layer::hold), rc::gen::set(&Layer::skip));
+                                           rc::gen::set(&Layer::hold), rc::gen::set(&Layer::skip),
+                                           rc::gen::set(&Layer::extra, few(10, kExtras)),
+                                           rc::gen::set(&Layer::opens, few(6, 3)),
+                                           rc::gen::set(&Layer::closes, few(5, 3)),
+                                           rc::gen::set(&Layer::segment, in_range(0, 32)));
   return rc::gen::build<Recipe>(
       rc::gen::set(&Recipe::layers, rc::gen::mapcat(in_range(1, 11),
                                                     [layer](int count) {
@@ -379,7 +602,8 @@ inline rc::Gen<Recipe> any_recipe() {
       rc::gen::set(&Recipe::twice),
       rc::gen::set(&Recipe::failure,
                    rc::gen::map(in_range(0, 10), [](int n) { return n < 4 ? n : 0; })),
-      rc::gen::set(&Recipe::failing_layer, in_range(0, 10)), rc::gen::set(&Recipe::move));
+      rc::gen::set(&Recipe::failing_layer, in_range(0, 10)), rc::gen::set(&Recipe::move),
+      rc::gen::set(&Recipe::segments), rc::gen::set(&Recipe::whole));
 }
 
 }  // namespace ferry::test

@@ -8,12 +8,6 @@
 
 namespace ferry::real::train::test {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
-
 struct Result {
   int code = 0;  // 128 + the signal's number where a signal ended it
   std::string out;

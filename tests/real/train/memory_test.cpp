@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "real/train/memory.h"
-#include "tests/real/train/child.h"
+#include "tests/real/sanitized.h"
 
 namespace ferry::real::train {
 namespace {
@@ -43,7 +43,7 @@ TEST(MemoryTest, RawMemoryIsCountedToo) {
 }
 
 TEST(MemoryTest, WhatDoesNotFitIsOutOfMemory) {
-  if (test::kSanitized) GTEST_SKIP() << "a sanitizer's allocator ends the program";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's allocator ends the program";
   const std::int64_t before = live_bytes();
   EXPECT_THROW(torch::empty({std::int64_t{1} << 50}, torch::kByte), c10::OutOfMemoryError);
   EXPECT_EQ(live_bytes(), before);
@@ -52,7 +52,7 @@ TEST(MemoryTest, WhatDoesNotFitIsOutOfMemory) {
 TEST(MemoryTest, FreedTensorsLeaveTheResidentSize) {
   const std::int64_t before = resident().bytes;
   ASSERT_GT(before, 0);
-  if (test::kSanitized) GTEST_SKIP() << "a sanitizer keeps what is freed";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer keeps what is freed";
   const StepMemory memory{c10::Device(c10::kCPU)};
   {
     std::vector<torch::Tensor> tensors;

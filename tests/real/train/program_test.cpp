@@ -14,6 +14,7 @@
 #include "formats/decision_log.h"
 #include "formats/text_file.h"
 #include "real/train/exit_code.h"
+#include "tests/real/sanitized.h"
 #include "tests/real/train/child.h"
 
 namespace ferry::real::train {
@@ -124,7 +125,7 @@ TEST_F(ProgramTest, OffloadingLowersThePeak) {
 
 // Measured by the kernel, not counted by us.
 TEST_F(ProgramTest, OnDiskTheResidentSizeFalls) {
-  if (test::kSanitized) GTEST_SKIP() << "a sanitizer keeps what is freed";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer keeps what is freed";
   const std::string model =
       "gpt --layers 8 --width 128 --heads 4 --context 128 --batch 16 --threads 1 --steps 2 --json "
       "--data " +
@@ -319,7 +320,7 @@ TEST_F(ProgramTest, NoGpuIsSeven) {
 }
 
 TEST_F(ProgramTest, OutOfMemoryIsThree) {
-  if (test::kSanitized) GTEST_SKIP() << "a sanitizer needs its address space";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs its address space";
   // One weight of 48 GiB, where the process may have 24.
   std::vector<std::string> argv = {"/bin/sh", "-c", "ulimit -v 25165824; exec \"$0\" \"$@\""};
   for (const std::string& word : test::ferry_train_argv(

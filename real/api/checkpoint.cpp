@@ -1,0 +1,138 @@
+#include "ferry/checkpoint.h"
+
+#include <torch/nn/modules/container/sequential.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "real/autograd/torch_autograd.h"
+#include "real/tensors/torch_compute.h"
+#include "shared/checkpoint.h"
+#include "shared/checkpoint_sequential.h"
+
+namespace ferry {
+namespace {
+
+using real::TorchAutograd;
+using real::TorchCompute;
+
+// Never destroyed: graphs in statics outlive it otherwise.
+Checkpointer<TorchCompute, TorchAutograd>& checkpointer() {
+  static auto* const checkpointer =
+      new Checkpointer<TorchCompute, TorchAutograd>(TorchCompute(), TorchAutograd());
+  return *checkpointer;
+}
+
+CheckpointContext here() { return checkpoint_context(TorchAutograd().hooks()); }
+
+CoreCheckpointOptions to_core(const CheckpointOptions& options) {
+  CoreCheckpointOptions core;
+  core.early_stop = options.early_stop();
+  core.preserve_rng_state = options.preserve_rng_state();
+  core.determinism_check = options.determinism_check();
+  core.debug = options.debug();
+  core.context_fn = options.context_fn();
+  core.choices = options.choices();
+  return core;
+}
+
+}  // namespace
+
+namespace checkpoint_impl {
+
+void run(const CheckpointOptions& options, Tensors inputs, Run again, Run forward) {
+  checkpointer().run(std::move(inputs), to_core(options), std::move(again), std::move(forward));
+}
+
+Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, Map function) {
+  if (options.debug() || options.context_fn() || !options.choices().empty()) {
+    throw std::invalid_argument(
+        "Passing `context_fn`, `choices` or `debug` is only supported when reentrant is off.");
+  }
+  if (std::ranges::none_of(inputs,
+                           [](const auto& x) { return x.defined() && x.requires_grad(); })) {
+    TORCH_WARN(checkpoint_text::kNoInputRequiresGrad);
+  }
+  return checkpointer().run_reentrant(inputs, to_core(options), std::move(function));
+}
+
+void refuse_output() {
+  throw std::invalid_argument(
+      "ferry::checkpoint: with reentrant on, the function has to return a tensor, or a vector, an "
+      "array or a tuple of tensors");
+}
+
+struct Scope::State {
+  std::optional<CheckpointContextGuard<TorchAutograd>> context;
+  std::optional<ExecGroupGuard<TorchAutograd>> group;
+
+  static std::unique_ptr<State> with(CheckpointContext context) {
+    auto state = std::make_unique<State>();
+    state->context.emplace(TorchAutograd(), std::move(context));
+    return state;
+  }
+  static std::unique_ptr<State> early_stop(bool early_stop) {
+    CheckpointContext next = here();
+    next.early_stop = early_stop;
+    return with(std::move(next));
+  }
+  static std::unique_ptr<State> debug(bool debug) {
+    CheckpointContext next = here();
+    next.debug = debug;
+    return with(std::move(next));
+  }
+  static std::unique_ptr<State> in(std::shared_ptr<ExecGroup> group) {
+    auto state = std::make_unique<State>();
+    state->group.emplace(TorchAutograd(), std::move(group));
+    return state;
+  }
+};
+
+Scope::Scope(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Scope::~Scope() = default;
+
+}  // namespace checkpoint_impl
+
+CheckpointEarlyStopGuard::CheckpointEarlyStopGuard(bool early_stop)
+    : Scope(State::early_stop(early_stop)) {}
+CheckpointDebugGuard::CheckpointDebugGuard(bool debug) : Scope(State::debug(debug)) {}
+
+GraphExecGroup::GraphExecGroup() : group_(std::make_shared<ExecGroup>()) {}
+GraphExecGroup::Guard::Guard(const GraphExecGroup& group) : Scope(State::in(group.group_)) {}
+
+torch::Tensor checkpoint_sequential(const torch::nn::Sequential& functions, std::int64_t segments,
+                                    torch::Tensor input, const CheckpointOptions& options) {
+  std::vector<std::function<torch::Tensor(torch::Tensor)>> chain;
+  for (const torch::nn::AnyModule& module : *functions) {
+    chain.emplace_back(
+        [module = module](torch::Tensor x) mutable { return module.forward(std::move(x)); });
+  }
+  return checkpoint_sequential(std::move(chain), segments, std::move(input), options);
+}
+
+torch::Tensor checkpoint_sequential(
+    std::vector<std::function<torch::Tensor(torch::Tensor)>> functions, std::int64_t segments,
+    torch::Tensor input, const CheckpointOptions& options) {
+  const auto length = static_cast<std::int64_t>(functions.size());
+  torch::Tensor x = std::move(input);
+  for (const SequentialSegment& segment : sequential_segments(length, segments)) {
+    const auto run = [chain =
+                          std::vector(std::make_move_iterator(functions.begin() + segment.begin),
+                                      std::make_move_iterator(functions.begin() + segment.end))](
+                         torch::Tensor value) {
+      for (const auto& function : chain) value = function(std::move(value));
+      return value;
+    };
+    x = segment.checkpoint ? checkpoint(options, run, std::move(x)) : run(std::move(x));
+  }
+  return x;
+}
+
+bool is_checkpointing() { return here().checkpointing; }
+bool is_recomputing() { return here().recomputing; }
+
+CheckpointStatistics checkpoint_statistics() { return checkpointer().statistics(); }
+
+}  // namespace ferry

@@ -1,0 +1,382 @@
+#include "ferry/selective.h"
+
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <ATen/core/Generator.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "real/api/below_autograd.h"
+#include "real/autograd/torch_autograd.h"
+#include "real/tensors/torch_tensors.h"
+
+namespace ferry {
+namespace real {
+namespace {
+
+using c10::DispatchKeySet;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+std::atomic<RunOp>& observer() {
+  static std::atomic<RunOp> observer = nullptr;
+  return observer;
+}
+
+// What happens to the ops of a thread: they go through the innermost scope first.
+class OpScope {
+ public:
+  OpScope() : outer_(current()) {}
+  OpScope(const OpScope&) = delete;
+  OpScope& operator=(const OpScope&) = delete;
+  virtual ~OpScope() = default;
+  virtual void run(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) = 0;
+
+  static std::shared_ptr<OpScope> current() {
+    const auto* const slot = static_cast<const Slot*>(c10::ThreadLocalDebugInfo::get(kSlot));
+    return slot ? slot->scope : nullptr;
+  }
+
+  // Until the result dies, `scope` sees the ops of this thread, and those of backwards begun here.
+  static CheckpointScope enter(std::shared_ptr<OpScope> scope) {
+    return std::make_shared<Entered>(std::move(scope));
+  }
+
+ protected:
+  void run_outside(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+    if (outer_) return outer_->run(op, keys, stack);
+    const RunOp observe = observer();
+    observe ? observe(op, keys, stack) : run_below(op, keys, stack);
+  }
+
+ private:
+  // Beside those of slots.h.
+  static constexpr auto kSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{210});
+  struct Slot final : c10::DebugInfoBase {
+    explicit Slot(std::shared_ptr<OpScope> of) : scope(std::move(of)) {}
+    const std::shared_ptr<OpScope> scope;
+  };
+  struct Entered {
+    explicit Entered(std::shared_ptr<OpScope> scope)
+        : slot(kSlot, std::make_shared<Slot>(std::move(scope))), key(kBelowAutograd) {}
+    const c10::DebugInfoGuard slot;
+    const c10::impl::IncludeDispatchKeyGuard key;
+  };
+
+  const std::shared_ptr<OpScope> outer_;
+};
+
+void run_fallback(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  if (const auto scope = OpScope::current()) return scope->run(op, keys, stack);
+  const RunOp observe = observer();
+  observe ? observe(op, keys, stack) : run_below(op, keys, stack);
+}
+
+// While it lives, nobody sees this thread's ops: a policy's own, and those of hooks.
+class Aside {
+ public:
+  Aside() : key_(kBelowAutograd) {}
+
+ private:
+  const c10::impl::ExcludeDispatchKeyGuard key_;
+  const c10::AutoGradMode no_grad_{false};
+};
+
+bool is_tensor(const c10::Type& type) { return type.kind() == c10::TypeKind::TensorType; }
+
+bool holds_tensors(const c10::Type& type) {
+  if (type.kind() != c10::TypeKind::ListType && type.kind() != c10::TypeKind::OptionalType) {
+    return is_tensor(type);
+  }
+  return std::ranges::any_of(type.containedTypes(),
+                             [](const auto& inner) { return holds_tensors(*inner); });
+}
+
+// Memory to be written in place: kept, that write would be the one to be refused.
+bool is_empty(std::string_view op) {
+  return op.starts_with("aten::empty") || op.starts_with("aten::new_empty");
+}
+
+// Whether the op computes a tensor of its own and does nothing else: the rest always runs again.
+bool can_keep(const OperatorHandle& op) {
+  if (!op.hasSchema()) return false;
+  const c10::FunctionSchema& schema = op.schema();
+  const auto& returns = schema.returns();
+  return std::ranges::any_of(returns, [](const auto& r) { return holds_tensors(*r.type()); }) &&
+         std::ranges::none_of(returns, [](const auto& r) { return r.alias_info() != nullptr; }) &&
+         std::ranges::none_of(
+             schema.arguments(),
+             [](const auto& a) { return a.alias_info() && a.alias_info()->isWrite(); }) &&
+         !is_empty(schema.name()) && !schema.name().starts_with("profiler::");
+}
+
+// What an op drew from a default random generator. Kept by its effect: where the generator is again
+// as it was before the op, it is put where the op left it. (Elsewhere it is not the checkpoint's to
+// move: preserve_rng_state is off.)
+class Drawn {
+ public:
+  // None where the op does not draw.
+  static std::shared_ptr<Drawn> before(const OperatorHandle& op, const Stack& stack) {
+    if (!op.hasTag(at::Tag::nondeterministic_seeded)) return nullptr;
+    return std::make_shared<Drawn>(device(op, stack));
+  }
+  explicit Drawn(c10::Device device)
+      : generator_(at::globalContext().defaultGenerator(device)), before_(state()) {}
+
+  // Whether it has drawn.
+  bool after() {
+    after_ = state();
+    return !at::equal(before_, after_);
+  }
+  void again() {
+    const std::lock_guard lock(generator_.mutex());
+    if (at::equal(generator_.get_state(), before_)) generator_.set_state(after_);
+  }
+
+ private:
+  static c10::Device device(const OperatorHandle& op, const Stack& stack) {
+    const auto arguments = torch::jit::last(stack, op.schema().arguments().size());
+    for (const c10::IValue& argument : arguments) {
+      if (argument.isTensor() && argument.toTensor().defined()) return argument.toTensor().device();
+      if (argument.isDevice()) return argument.toDevice();
+    }
+    return c10::kCPU;
+  }
+  at::Tensor state() {
+    const std::lock_guard lock(generator_.mutex());
+    return generator_.get_state();
+  }
+
+  at::Generator generator_;
+  const at::Tensor before_;
+  at::Tensor after_;
+};
+
+// What an op returned beside tensors, in order.
+struct Other {
+  c10::IValue value;
+  std::optional<std::size_t> list;  // the next so many tensors are one
+  std::shared_ptr<Drawn> drawn;     // nothing that it returned
+};
+
+struct Device : TorchTensors {
+  using Mutex = std::mutex;
+  static Tensor alias(const Tensor& tensor) {
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    return Tensor(impl.shallow_copy_and_detach(impl.version_counter(),
+                                               /*allow_tensor_metadata_change=*/false));
+  }
+};
+
+using Cache = SelectiveCache<Device, Other>;
+using Recompute = SelectiveRecompute<Device, Other>;
+
+void add(Cache::Outputs& outputs, const c10::IValue& value) {
+  if (value.isTensorList()) {
+    const auto tensors = value.toTensorList();
+    outputs.emplace_back(Other{{}, tensors.size(), nullptr});
+    for (const at::Tensor& tensor : tensors) add(outputs, tensor);
+  } else if (value.isTensor() && value.toTensor().defined()) {
+    outputs.emplace_back(value.toTensor());
+  } else {
+    outputs.emplace_back(Other{value, std::nullopt, nullptr});
+  }
+}
+
+Cache::Outputs outputs_of(const OperatorHandle& op, const Stack& stack) {
+  Cache::Outputs outputs;
+  for (const c10::IValue& value : torch::jit::last(stack, op.schema().returns().size())) {
+    add(outputs, value);
+  }
+  return outputs;
+}
+
+at::Tensor tensor_of(const Cache::Output& output) {
+  const auto* const tensor = std::get_if<at::Tensor>(&output);
+  return tensor ? *tensor : at::Tensor();
+}
+
+// In place of running the op.
+void answer(const OperatorHandle& op, Stack* stack, const Cache::Outputs& outputs) {
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto* const other = std::get_if<Other>(&outputs[i]);
+    if (!other) {
+      stack->emplace_back(tensor_of(outputs[i]));
+    } else if (other->drawn) {
+      other->drawn->again();
+    } else if (other->list) {
+      c10::List<at::Tensor> tensors;
+      for (std::size_t n = *other->list; n > 0; --n) tensors.push_back(tensor_of(outputs[++i]));
+      stack->emplace_back(std::move(tensors));
+    } else {
+      stack->push_back(other->value);
+    }
+  }
+}
+
+class Forward final : public OpScope {
+ public:
+  Forward(std::shared_ptr<Cache> cache, std::shared_ptr<const SelectivePolicy> policy)
+      : cache_(std::move(cache)), policy_(std::move(policy)) {}
+
+  void run(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) override {
+    if (!can_keep(op)) return run_outside(op, keys, stack);
+    const std::string name = c10::toString(op.operator_name());
+    CheckpointPolicy policy{};
+    std::shared_ptr<Drawn> drawn;
+    {
+      const Aside aside;
+      policy = (*policy_)({name, cache_->calls(name), op,
+                           torch::jit::last(*stack, op.schema().arguments().size())});
+      if (keeps(policy)) drawn = Drawn::before(op, *stack);
+    }
+    run_outside(op, keys, stack);
+    const Aside aside;
+    Cache::Outputs outputs;
+    if (keeps(policy)) outputs = outputs_of(op, *stack);
+    if (drawn && drawn->after()) outputs.emplace_back(Other{{}, std::nullopt, std::move(drawn)});
+    cache_->ran(name, policy, outputs);
+  }
+
+ private:
+  const std::shared_ptr<Cache> cache_;
+  const std::shared_ptr<const SelectivePolicy> policy_;
+};
+
+class Again final : public OpScope {
+ public:
+  explicit Again(std::shared_ptr<Cache> cache) : recompute_(std::move(cache)) {}
+
+  void run(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) override {
+    if (!can_keep(op)) return run_outside(op, keys, stack);
+    {
+      const Aside aside;
+      if (const auto outputs = recompute_.next(c10::toString(op.operator_name()))) {
+        return answer(op, stack, *outputs);
+      }
+    }
+    run_outside(op, keys, stack);
+  }
+
+ private:
+  Recompute recompute_;
+};
+
+}  // namespace
+
+void run_below(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard inside(kBelowAutograd);
+  op.redispatchBoxed(keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, kBelowAutograd), stack);
+}
+
+void install_below_autograd() {
+  // Never destroyed: ops run until the process ends.
+  static const auto* const library = [] {
+    auto* const made =
+        new torch::Library(torch::Library::IMPL, "_", kBelowAutograd, __FILE__, __LINE__);
+    made->fallback(torch::CppFunction::makeFromBoxedFunction<&run_fallback>());
+    return made;
+  }();
+  static_cast<void>(library);
+}
+
+void observe_below_autograd(RunOp run) {
+  install_below_autograd();
+  observer() = run;
+}
+
+}  // namespace real
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& op, const std::string& why) {
+  throw std::invalid_argument(
+      "Expected op in `op_list` to be the name of an operator with its overload but got: " + op +
+      ". " + why);
+}
+
+[[noreturn]] void refuse_unknown(const std::string& op) {
+  std::string overloads;
+  for (const c10::OperatorName& other : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (other.name == op) overloads += (overloads.empty() ? "`" : ", `") + toString(other) + "`";
+  }
+  if (overloads.empty()) refuse(op, "There is no such operator.");
+  refuse(op, "Please name a specific overload of it: " + overloads + ".");
+}
+
+// As the dispatcher spells it.
+std::string known_op(const std::string& op) {
+  const std::size_t dot = op.find('.');
+  std::string overload = dot == std::string::npos ? "" : op.substr(dot + 1);
+  if (overload == "default") overload.clear();
+  const auto handle =
+      c10::Dispatcher::singleton().findSchema({op.substr(0, dot), std::move(overload)});
+  if (!handle) refuse_unknown(op);
+  if (!real::can_keep(*handle)) {
+    refuse(op, "It writes an argument or computes no tensor of its own, and always runs again.");
+  }
+  // Where a backend has no kernel of its own, autograd takes the composite one.
+  using c10::DispatchKey;
+  const auto has = [&](DispatchKey key) { return handle->hasKernelForDispatchKey(key); };
+  if (has(DispatchKey::CompositeImplicitAutograd) &&
+      std::ranges::none_of(std::array{DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::AutogradCPU,
+                                      DispatchKey::AutogradCUDA},
+                           has)) {
+    refuse(op, "It is made of other operators: name those (of `aten::linear`, `aten::addmm`).");
+  }
+  return toString(handle->operator_name());
+}
+
+}  // namespace
+
+std::function<CheckpointContexts()> selective(SelectivePolicy policy,
+                                              bool allow_cache_entry_mutation) {
+  if (!policy) {
+    throw std::invalid_argument("policy_fn_or_list must be either a function or a list of ops.");
+  }
+  real::install_below_autograd();
+  return [policy = std::make_shared<const SelectivePolicy>(std::move(policy)),
+          allow_cache_entry_mutation] {
+    const auto cache = std::make_shared<real::Cache>(real::Device(), real::TorchAutograd().hooks(),
+                                                     allow_cache_entry_mutation);
+    return CheckpointContexts{
+        [cache, policy] {
+          return real::OpScope::enter(std::make_shared<real::Forward>(cache, policy));
+        },
+        [cache] { return real::OpScope::enter(std::make_shared<real::Again>(cache)); }};
+  };
+}
+
+std::function<CheckpointContexts()> selective(SelectiveChoice choice,
+                                              bool allow_cache_entry_mutation) {
+  if (!choice) return selective(SelectivePolicy(), allow_cache_entry_mutation);
+  return selective(
+      [choice = std::move(choice)](const SelectiveCall& call) { return to_policy(choice(call)); },
+      allow_cache_entry_mutation);
+}
+
+std::function<CheckpointContexts()> selective(const std::vector<std::string>& ops,
+                                              bool allow_cache_entry_mutation) {
+  std::set<std::string> names;
+  for (const std::string& op : ops) names.insert(known_op(op));
+  return selective([names = std::move(names)](
+                       const SelectiveCall& call) { return to_policy(names.contains(call.op)); },
+                   allow_cache_entry_mutation);
+}
+
+}  // namespace ferry

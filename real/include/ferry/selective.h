@@ -1,0 +1,87 @@
+// Selective activation checkpointing: inside a checkpointed function a policy says op by op what is
+// kept for backward, what goes to the host, and what is computed again.
+//
+//   options.context_fn(ferry::selective({"aten::mm", "aten::addmm"}));
+//
+//   using enum ferry::CheckpointPolicy;
+//   options.context_fn(ferry::selective([](const ferry::SelectiveCall& call) {
+//     return call.op == "aten::mm" && call.index % 2 == 0 ? kMustSave : kMustRecompute;
+//   }));
+//
+// The meaning is that of torch.utils.checkpoint.create_selective_checkpoint_contexts after PyTorch
+// 2.11:
+//
+//  * The policy is asked in forward only, and a recompute follows: there is no is_recompute.
+//  * A call of an op is known by the op's name and its number. std::runtime_error where a recompute
+//    runs an op that forward did not run, needs what an earlier recompute used up (a second
+//    backward through the region), or finds a kept tensor written in place since; the last is let
+//    pass with allow_cache_entry_mutation, unless the tensor is with hooks: those check by
+//    themselves.
+//
+// Beyond it:
+//
+//  * kMustOffload and kPreferOffload give the tensor to the hooks around the checkpoint
+//    (ferry::OffloadGuard, ferry::SavedTensorsHooks), which bring it back when the recompute comes
+//    to that op. Where there are none, the tensor is kept.
+//  * Ops that compute no tensor of their own (views, detach, sizes, empty memory), or that write an
+//    argument (in place, `out=`), always run again, and nobody is asked: kept, they would leave
+//    that argument unwritten. A list that names one is refused.
+//  * A kept op that drew random numbers moves the generator on as it did in forward, so that what
+//    draws after it draws the same.
+//
+// Ops are those below autograd, where at::linear is aten::t and aten::addmm; a list that names one
+// that never arrives there is refused. All outputs of a chosen op are kept, needed or not: to save
+// everything costs more than no checkpoint. Custom autograd functions are no ops; the ops within
+// are.
+//
+// Limits. Ops of a backward inside the function count as well: where several of the engine's
+// threads run it, their order is not fixed, so let those be recomputed. Hooks pushed inside the
+// function are to run the same ops in both runs. Where nodes of one region run on several devices,
+// each of the engine's threads recomputes for itself, and the second finds what it needs used up.
+// A dispatch key is occupied: see real/api/below_autograd.h.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <c10/util/ArrayRef.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "shared/checkpoint_options.h"
+#include "shared/selective.h"
+
+namespace c10 {
+class OperatorHandle;
+}
+
+namespace ferry {
+
+// What a policy is asked about. Lives as long as the question.
+struct SelectiveCall {
+  const std::string& op;              // "aten::mm", "aten::add.Tensor"
+  std::size_t index;                  // among the calls of this op in this checkpointed call
+  const c10::OperatorHandle& handle;  // with its schema
+  c10::ArrayRef<c10::IValue> arguments;
+};
+
+// Asked on the thread that runs the op, before it runs; ops that it runs itself are not seen. What
+// it throws leaves the op.
+using SelectivePolicy = std::function<CheckpointPolicy(const SelectiveCall&)>;
+// True: kMustSave; false: kPreferRecompute.
+using SelectiveChoice = std::function<bool(const SelectiveCall&)>;
+
+// For the options' context_fn; serves any number of checkpointed calls. The scopes that it makes
+// end in the reverse order of their making, on their thread.
+std::function<CheckpointContexts()> selective(SelectivePolicy policy,
+                                              bool allow_cache_entry_mutation = false);
+std::function<CheckpointContexts()> selective(SelectiveChoice choice,
+                                              bool allow_cache_entry_mutation = false);
+// kMustSave for these ops, kPreferRecompute for all others. Names are the dispatcher's, with their
+// overload; where that is empty ("aten::mm"), ".default" may be added. Throws std::invalid_argument
+// for a name that a policy could not meet.
+std::function<CheckpointContexts()> selective(const std::vector<std::string>& ops,
+                                              bool allow_cache_entry_mutation = false);
+
+}  // namespace ferry

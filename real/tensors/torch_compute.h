@@ -1,0 +1,80 @@
+// LibTorch's own streams as a ComputeDevice (shared/device.h): what recomputing runs on, whatever
+// the accelerator, and without linking its library.
+//
+// The current stream is that of the accelerator's current device. Without an accelerator there is
+// one stream, the CPU's, where everything is done when it returns: events are none and hold
+// nothing. Tensors that are not on the accelerator are not this device's.
+#pragma once
+
+#include <ATen/DeviceAccelerator.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "real/tensors/torch_tensors.h"
+#include "shared/device.h"
+
+namespace ferry::real {
+
+class TorchCompute : public TorchTensors {
+ public:
+  using Stream = c10::Stream;
+  using Event = std::shared_ptr<const c10::Event>;
+  using Mutex = std::mutex;
+
+  class StreamScope {
+   public:
+    StreamScope(const TorchCompute&, const Stream& stream) {
+      if (runs_on(stream)) guard_.emplace(stream);
+    }
+
+   private:
+    std::optional<c10::StreamGuard> guard_;
+  };
+
+  static Stream current_stream() {
+    const auto accelerator = at::accelerator::getAccelerator();
+    if (!accelerator) return Stream(Stream::DEFAULT, c10::Device(c10::kCPU));
+    const c10::impl::VirtualGuardImpl guard(*accelerator);
+    return guard.getStream(guard.getDevice());
+  }
+
+  static Event record(Step, const Stream& stream) {
+    if (!runs_on(stream)) return nullptr;
+    auto event = std::make_shared<c10::Event>(stream.device_type());
+    event->record(stream);
+    return event;
+  }
+  static void wait(Step, const Stream& stream, const Event& event) {
+    if (event) event->block(stream);
+  }
+  static void record_use(Step, const Storage& storage, const Stream& stream) {
+    if (!storage || !runs_on(stream) || storage.device_type() != stream.device_type()) return;
+    c10::impl::VirtualGuardImpl(stream.device_type())
+        .recordDataPtrOnStream(storage.data_ptr(), stream);
+  }
+
+  // A tensor that has no graph is itself: whoever compares the objects (a saved tensor with what it
+  // is unpacked as) finds the one that was saved. What offloads cannot do so: the program may point
+  // that object at other bytes.
+  static Tensor detach(const Tensor& tensor) {
+    return tensor.requires_grad() ? TorchTensors::detach(tensor) : tensor;
+  }
+
+  static bool on_device(const Tensor& tensor) {
+    const auto accelerator = at::accelerator::getAccelerator();
+    return accelerator && tensor.defined() && tensor.device().type() == *accelerator;
+  }
+
+ private:
+  static bool runs_on(const Stream& stream) { return stream.device_type() != c10::kCPU; }
+};
+
+static_assert(ComputeDevice<TorchCompute>);
+
+}  // namespace ferry::real

@@ -1,0 +1,98 @@
+#include "sim/survey.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "sim/modelled.h"
+
+namespace ferry::sim {
+namespace {
+
+// Hooks that write down what they are handed, and leave it as it is; segments just run.
+class Surveyor final : public Hooks<Tensor>, public SegmentRunner {
+ public:
+  Surveyor(const Program& program, const Tape& tape) : tape_(tape) {
+    for (std::size_t i = 0; i < program.globals.size(); ++i) {
+      const std::uint64_t identity = tape.globals()[i].tensor->storage->identity;
+      globals_.push_back(identity);
+      if (program.globals[i].kind != GlobalKind::kInput) exempt_.push_back(identity);
+    }
+  }
+
+  std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {
+    if (forwards == 1) found.packs.push_back(describe(tape_.saving_node(), tensor));
+    return nullptr;
+  }
+
+  void run(std::vector<Value> inputs, CoreCheckpointOptions, Function, Function forward) override {
+    const auto run = [&] {
+      forward(std::move(inputs));
+      return std::vector<Value>();
+    };
+    segment(inputs, run);
+  }
+  std::vector<Value> run_reentrant(
+      const std::vector<Value>& inputs, const CoreCheckpointOptions&,
+      std::function<std::vector<Value>(std::vector<Value>)> function) override {
+    return segment(inputs, [&] { return function(inputs); });
+  }
+
+  int forwards = 0;
+  Survey found;
+
+ private:
+  PackedTensor describe(std::string_view node, const Tensor& tensor) {
+    const std::uint64_t identity = tensor->storage->identity;
+    const auto among = [identity](const std::vector<std::uint64_t>& list) {
+      return std::find(list.begin(), list.end(), identity) != list.end();
+    };
+    const auto group = groups_.try_emplace(identity, groups_.size()).first->second;
+    return {std::string(node),
+            tensor->layout.window->layout,
+            group,
+            tensor->storage->bytes,
+            among(globals_),
+            among(exempt_)};
+  }
+
+  template <class Run>
+  std::vector<Value> segment(const std::vector<Value>& inputs, Run run) {
+    if (forwards != 1 || inside_) return run();
+    SurveyedSegment segment;
+    segment.first = found.packs.size();
+    for (const Value& input : inputs) {
+      if (input.tensor) segment.inputs.push_back(describe("checkpoint", input.tensor));
+    }
+    inside_ = true;
+    std::vector<Value> results = run();
+    inside_ = false;
+    segment.end = found.packs.size();
+    found.segments.push_back(std::move(segment));
+    return results;
+  }
+
+  const Tape& tape_;
+  std::vector<std::uint64_t> globals_;
+  std::vector<std::uint64_t> exempt_;
+  std::map<std::uint64_t, std::uint64_t> groups_;
+  bool inside_ = false;  // a segment
+};
+
+}  // namespace
+
+Survey survey(const Program& program, const Hardware& hardware) {
+  const Roofline times(hardware);
+  Machine machine(machine_options(hardware));
+  Tape tape(program, machine, times, nullptr);
+  const auto surveyor = std::make_shared<Surveyor>(program, tape);
+  tape.before_call([&surveyor] { ++surveyor->forwards; });
+  tape.set_segments(surveyor.get());
+  const HooksGuard<SimAutograd> guard(tape.autograd(), surveyor);
+  tape.run();
+  tape.drop_frames();
+  return std::move(surveyor->found);
+}
+
+}  // namespace ferry::sim
