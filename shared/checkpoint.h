@@ -57,8 +57,9 @@ class Checkpointer {
     A& autograd = state_->autograd;
     const CheckpointContext around = checkpoint_context(autograd.hooks());
     const std::shared_ptr<const SegmentPlan> plan = around.plan ? around.plan->next() : nullptr;
+    const CheckpointScope segment = around.segment ? around.segment() : nullptr;
     if (!autograd.grad_mode() || (plan && !plan->checkpoint)) {
-      return run_plain(std::move(inputs), plan, around, forward);
+      return run_plain(plan, around, [&] { forward(std::move(inputs)); });
     }
     options.early_stop = around.early_stop.value_or(options.early_stop);
     options.debug = around.debug.value_or(options.debug);
@@ -73,10 +74,13 @@ class Checkpointer {
     const auto frame =
         std::make_shared<Frame>(state_, outer_inputs ? inputs : std::vector<Value>{},
                                 std::move(function), std::move(options), contexts, plan);
+    if (!outer_inputs) {
+      const NoHooksGuard<A> kept(autograd);
+      frame->save(inputs);
+    }
     std::optional<typename A::OpLog> ops;
     {
       const HooksGuard<A> hooks(autograd, frame->forward_hooks(), frame->inside(around, false));
-      if (!outer_inputs) frame->save(inputs);
       CheckpointScope scope;
       if (contexts.forward) scope = contexts.forward();
       if (debug) ops.emplace(autograd);
@@ -87,7 +91,7 @@ class Checkpointer {
 
   // The reentrant variant (use_reentrant=True): forward makes no graph inside; backward runs the
   // whole function again, and a graph task of its own over that. Only backwards that accumulate in
-  // leaves can do so. Of the options, preserve_rng_state applies.
+  // leaves can do so. Of the options, preserve_rng_state applies; of a plan, whether it is one.
   std::vector<Value> run_reentrant(const std::vector<Value>& inputs,
                                    const CoreCheckpointOptions& options,
                                    std::function<std::vector<Value>(std::vector<Value>)> function) {
@@ -108,13 +112,14 @@ class Checkpointer {
   using State = CheckpointState<D, A>;
   using Frame = CheckpointFrame<D, A>;
 
-  // The segments inside are the plan's still.
-  void run_plain(std::vector<Value> inputs, const std::shared_ptr<const SegmentPlan>& plan,
-                 CheckpointContext context, const Function& forward) {
-    if (!plan) return forward(std::move(inputs));
+  // Where a segment just runs, those inside it are the plan's still.
+  template <class Call>
+  auto run_plain(const std::shared_ptr<const SegmentPlan>& plan, CheckpointContext context,
+                 Call call) {
+    if (!plan) return call();
     context.plan = std::make_shared<PlannedSegments>(plan);
     const CheckpointContextGuard<A> guard(state_->autograd, std::move(context));
-    forward(std::move(inputs));
+    return call();
   }
 
   std::shared_ptr<State> state_;

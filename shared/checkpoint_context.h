@@ -105,8 +105,9 @@ struct CheckpointContext {
   std::shared_ptr<ExecGroup> group;
   std::shared_ptr<PlannedSegments> plan;
   std::shared_ptr<CheckpointRun> run;
-  bool checkpointing = false;  // in a checkpointed function
-  bool recomputing = false;    // in one that runs again, or in what it calls
+  std::function<CheckpointScope()> segment;  // makes what lives while a segment runs forward
+  bool checkpointing = false;                // in a checkpointed function
+  bool recomputing = false;                  // in one that runs again, or in what it calls
 };
 
 template <class Tensor>

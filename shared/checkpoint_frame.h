@@ -113,6 +113,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     explicit Run(std::size_t count) : results(count) {}
     std::vector<std::optional<Result>> results;  // by ordinal
     std::size_t packed = 0;
+    std::vector<Stream> streams;  // that it packed on
     bool stopped = false;
     std::vector<checkpoint_text::Difference> differences;
   };
@@ -230,11 +231,29 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       }
     }
     if (!rules().holds(Rule::kStopAtLast)) --needed;
+    note(run, device.current_stream());
     if (options_.early_stop && rules().holds(Rule::kStopEarly) && run.packed >= needed) {
+      join(run);
       run.stopped = true;
       throw StopRecomputation(&run);
     }
     return std::make_unique<KeptTensor<D>>(device, std::move(detached));
+  }
+
+  static void note(Run& run, const Stream& stream) {
+    const auto same = [&stream](const Stream& known) { return known == stream; };
+    if (std::none_of(run.streams.begin(), run.streams.end(), same)) run.streams.push_back(stream);
+  }
+
+  // Before a function lets go of what it used on another stream, it has its own one wait for that.
+  // Where it is stopped early it does not come to it, so that is done for it. (Not for streams on
+  // which it saves nothing: those are not known here.)
+  void join(const Run& run) {
+    D& device = state_->device;
+    for (const Stream& stream : run.streams) {
+      if (stream == stream_) continue;
+      device.wait(Step::kUnpackRecomputed, stream_, device.record(Step::kRecomputed, stream));
+    }
   }
 
   void compare(Run& run, std::size_t ordinal, const typename D::Metadata& saved,

@@ -2,7 +2,9 @@
 
 #include <torch/nn/module.h>
 
+#include <atomic>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "real/api/backend.h"
 #include "real/api/planned.h"
 #include "real/api/trace.h"
+#include "shared/checkpoint_context.h"
 
 namespace ferry {
 namespace {
@@ -46,11 +49,13 @@ class State {
  public:
   State(const OffloadOptions& options, CoreOptions core, const Plan* plan) : core_(core) {
     real::SpanObserver observer;
+    if (plan) segments_ = planned_segments(*plan);
     if (options.log()) {
-      core.log = [log = log_](const Decision& decision) {
+      told_ = [log = log_](const Decision& decision) {
         const std::lock_guard lock(log->mutex);
         log->decisions.push_back(decision);
       };
+      core.log = told_;
     }
     if (options.trace()) {
       trace_ = std::make_shared<real::Trace>();
@@ -73,6 +78,13 @@ class State {
     if (planned_) planned_->begin_run();
     backend_->begin_run();
   }
+  // Of the checkpoints of a new forward.
+  std::shared_ptr<const CheckpointContext> context() {
+    CheckpointContext context = checkpoint_context(TorchAutograd().hooks());
+    context.run = std::make_shared<CheckpointRun>(++runs_, told_);
+    if (segments_) context.plan = std::make_shared<PlannedSegments>(segments_);
+    return std::make_shared<const CheckpointContext>(std::move(context));
+  }
   OffloadLog take_log() {
     const std::lock_guard lock(log_->mutex);
     return {std::exchange(log_->decisions, {})};
@@ -86,6 +98,9 @@ class State {
   const CoreOptions core_;  // as asked for; the core's own also has the log
   // Shared with callbacks that may outlive this.
   std::shared_ptr<Log> log_ = std::make_shared<Log>();
+  std::function<void(const Decision&)> told_;
+  std::shared_ptr<const SegmentPlan> segments_;  // of a plan
+  std::atomic<std::uint64_t> runs_ = 0;
   std::shared_ptr<real::Trace> trace_;
   std::unique_ptr<real::Backend> backend_;
   std::shared_ptr<real::PlannedHooks> planned_;
@@ -97,7 +112,7 @@ class Frame {
   explicit Frame(std::shared_ptr<State> state) : state_(std::move(state)) {
     state_->begin_run();
     if (state_->trace()) ops_.emplace(state_->trace());
-    hooks_.emplace(TorchAutograd(), state_->hooks());
+    hooks_.emplace(TorchAutograd(), state_->hooks(), state_->context());
   }
   Frame() { none_.emplace(TorchAutograd()); }
   Frame(const Frame&) = delete;

@@ -35,6 +35,12 @@ std::string dtype_name(const at::Tensor& tensor) {
   return dtype ? std::string(name(*dtype)) : c10::toString(tensor.scalar_type());
 }
 
+std::string key_of(const PlanEntry& entry) {
+  return "saved tensor " + std::to_string(entry.pack) +
+         (entry.segment ? " of segment " + std::to_string(*entry.segment) : "") + " (" + entry.op +
+         ")";
+}
+
 void check(const PlanEntry& entry, const at::Tensor& tensor) {
   const bool strided = tensor.layout() == c10::kStrided;
   const c10::IntArrayRef strides = strided ? tensor.strides() : c10::IntArrayRef();
@@ -43,8 +49,7 @@ void check(const PlanEntry& entry, const at::Tensor& tensor) {
       same_strides(tensor.sizes(), strides, entry.layout.strides)) {
     return;
   }
-  throw PlanMismatch("the model does not match the plan at saved tensor " +
-                     std::to_string(entry.pack) + " (" + entry.op + "): the plan has " +
+  throw PlanMismatch("the model does not match the plan at " + key_of(entry) + ": the plan has " +
                      describe(name(entry.layout.dtype), entry.layout.shape, entry.layout.strides) +
                      ", the model saves " + describe(dtype_name(tensor), tensor.sizes(), strides));
 }
@@ -52,7 +57,11 @@ void check(const PlanEntry& entry, const at::Tensor& tensor) {
 }  // namespace
 
 PlannedHooks::PlannedHooks(std::vector<PlanEntry> entries, std::shared_ptr<Hooks<at::Tensor>> hooks)
-    : entries_(std::move(entries)), hooks_(std::move(hooks)) {}
+    : entries_(std::move(entries)), hooks_(std::move(hooks)) {
+  std::erase_if(entries_, [](const PlanEntry& entry) {
+    return entry.segment && entry.decision != PlanChoice::kOffload;
+  });
+}
 
 std::unique_ptr<Saved<at::Tensor>> PlannedHooks::pack(const at::Tensor& tensor) {
   const std::uint64_t pack = packs_++;
@@ -75,8 +84,8 @@ void PlannedHooks::begin_run() {
   const std::uint64_t packs = packs_.exchange(0);
   if (failed_.exchange(false) || packs == 0 || packs >= entries_.size()) return;
   const PlanEntry& missing = entries_[packs];
-  throw PlanMismatch("the model does not match the plan at saved tensor " + std::to_string(packs) +
-                     " (" + missing.op + "): the last forward saved " + std::to_string(packs) +
+  throw PlanMismatch("the model does not match the plan at " + key_of(missing) +
+                     ": the last forward saved " + std::to_string(packs) +
                      " tensors, the plan has " + std::to_string(entries_.size()));
 }
 

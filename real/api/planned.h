@@ -1,8 +1,9 @@
 // A plan at work: each saved tensor of a forward is held against the plan's entry for it, before
 // the core acts on the plan's choice.
 //
-// A saved tensor's key is its ordinal among the packs of one forward. What a backward saves (under
-// create_graph) has no entry, and is kept.
+// What reaches the hooks are the packs of the forward, and those that recomputed segments pass on;
+// what a segment takes for itself it counts itself (SegmentPlan::packs). What a backward saves
+// (under create_graph) has no entry, and is kept.
 #pragma once
 
 #include <atomic>

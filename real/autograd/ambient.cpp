@@ -2,7 +2,6 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
-#include <ATen/DeviceAccelerator.h>
 #include <ATen/autocast_mode.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "real/tensors/accelerator.h"
 #include "shared/checkpoint_errors.h"
 
 namespace ferry::real {
@@ -40,7 +40,7 @@ Ambient::Autocast Ambient::Autocast::now() {
   };
   add(at::kCPU);
   const auto& with_autocast = at::autocast::_AUTOCAST_SUPPORTED_DEVICES;
-  const auto accelerator = at::accelerator::getAccelerator();
+  const auto accelerator = present_accelerator();
   if (accelerator && std::ranges::find(with_autocast, *accelerator) != with_autocast.end()) {
     add(*accelerator);
   }
@@ -69,7 +69,7 @@ void Ambient::Generator::set() {
 Ambient::Ambient(std::span<const at::Tensor> values, bool random) : autocast_(Autocast::now()) {
   if (!random) return;
   generators_.emplace_back(at::detail::getDefaultCPUGenerator());
-  const auto accelerator = at::accelerator::getAccelerator();
+  const auto accelerator = present_accelerator();
   if (!accelerator) return;
   std::vector<c10::Device> devices;
   for (const at::Tensor& value : values) {

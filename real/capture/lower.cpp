@@ -38,6 +38,7 @@ class Lowering {
   void on(const DeathEvent& event) { frame_->death(event.storage); }
   void on(const DropEvent& event);
   void on(const BackwardEvent& event);
+  void on(const SegmentEvent& event);
   void save_from(std::size_t at);
 
   void place_before(NodeNumber made, NodeNumber but = -1);
@@ -87,6 +88,8 @@ Program Lowering::run() {
       on(*drop);
     } else if (const auto* const backward = std::get_if<BackwardEvent>(&trace_.events[at_])) {
       on(*backward);
+    } else if (const auto* const segment = std::get_if<SegmentEvent>(&trace_.events[at_])) {
+      on(*segment);
     }
     save_unhooked();
   }
@@ -168,6 +171,12 @@ void Lowering::on(const BackwardEvent& event) {
   }
   main_.emit(std::move(backward));
   ++backwards_;
+}
+
+// A module's markers, as captures from Python have them: the planner cuts there.
+void Lowering::on(const SegmentEvent& event) {
+  place_before(event.made);
+  if (frame_ == &forward_) frame_->emit(Module{event.name, event.enter});
 }
 
 // The run of packs of one node that starts at this event.

@@ -231,6 +231,25 @@ void Recorder::dropped(PackNumber pack) {
   trace_.events.emplace_back(DropEvent{pack});
 }
 
+// Segments.
+
+CheckpointScope Recorder::segment() {
+  std::string name;
+  {
+    const std::lock_guard lock(mutex_);
+    name = "checkpoint." + std::to_string(segments_++);
+  }
+  segment_event(name, true);
+  return {nullptr, [self = shared_from_this(), name](void*) { self->segment_event(name, false); }};
+}
+
+void Recorder::segment_event(const std::string& name, bool enter) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_ || in_backward()) return;
+  look_around();
+  trace_.events.emplace_back(SegmentEvent{made(), name, enter});
+}
+
 // The graph.
 
 void Recorder::results(const std::vector<c10::IValue>& outputs) {

@@ -5,6 +5,7 @@
 //   saved tensors a pair of hooks whose pack keeps a copy of the storage and drops the original, so
 //                 that storages die when they would if everything moved away
 //   the graph     RecordFunction: behind the results of each op
+//   segments      what checkpoints make around each call
 //   backward      a hook before and one after each node of it
 //
 // It changes nothing of what the step computes: no node is made, no gradient function of a view is
@@ -32,6 +33,7 @@
 #include "real/capture/storages.h"
 #include "real/capture/trace.h"
 #include "real/tensors/torch_tensors.h"
+#include "shared/checkpoint_options.h"
 #include "shared/hooks.h"
 
 namespace ferry::real::capture {
@@ -72,6 +74,11 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   at::Tensor unpack(const Packed& packed);
   void dropped(PackNumber pack);
 
+  // A call of ferry::checkpoint, which just runs while it is recorded; it ends with what this
+  // makes.
+  CheckpointScope segment();
+  void segment_event(const std::string& name, bool enter);
+
   void results(const std::vector<c10::IValue>& outputs);
   void running(const std::shared_ptr<torch::autograd::Node>& node);
   void entering(const torch::autograd::Node& node, const torch::autograd::variable_list& gradients);
@@ -108,6 +115,7 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
 
   std::optional<int> open_task_;  // LibTorch's number of the backward under way
   std::uint32_t backwards_ = 0;
+  std::uint32_t segments_ = 0;
   const torch::autograd::Node* open_node_ = nullptr;
   NodeNumber open_number_ = 0;
   Body* open_body_ = nullptr;  // none where the node's run is not recorded

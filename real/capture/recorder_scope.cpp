@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ferry/capture.h"
+#include "shared/checkpoint_context.h"
 
 namespace ferry::real::capture {
 namespace {
@@ -51,13 +52,23 @@ struct Recorder::Observer {
 
   static std::unique_ptr<at::ObserverContext> nothing(const at::RecordFunction&) { return nullptr; }
 
+  // Checkpoints just run, and tell when.
+  static std::shared_ptr<const CheckpointContext> context(
+      const std::shared_ptr<Recorder>& recorder) {
+    auto context = std::make_shared<CheckpointContext>(checkpoint_context(TorchAutograd().hooks()));
+    context->plan = std::make_shared<PlannedSegments>(
+        std::make_shared<const SegmentPlan>(SegmentPlan::of(true)));
+    context->segment = [recorder] { return recorder->segment(); };
+    return context;
+  }
+
   static void observe() { observe_below_autograd(&Recorder::run_op); }
 };
 
 Recorder::Scope::Scope(std::shared_ptr<Recorder> recorder)
     : recorder_((Observer::observe(), activate(std::move(recorder)))),
       key_(kRecordKey),
-      hooks_(TorchAutograd(), std::make_shared<Pair>(recorder_)) {
+      hooks_(TorchAutograd(), std::make_shared<Pair>(recorder_), Observer::context(recorder_)) {
   results_ =
       at::addThreadLocalCallback(at::RecordFunctionCallback(&Observer::nothing, &Observer::op_ends)
                                      .needsOutputs(true)

@@ -78,7 +78,12 @@ struct BackwardEvent {
   std::vector<Output> roots;
   bool retain_graph = false;
 };
-using Event = std::variant<OpEvent, PackEvent, DeathEvent, DropEvent, BackwardEvent>;
+struct SegmentEvent {  // a call of ferry::checkpoint begins or ends
+  NodeNumber made = 0;
+  std::string name;
+  bool enter = true;
+};
+using Event = std::variant<OpEvent, PackEvent, DeathEvent, DropEvent, BackwardEvent, SegmentEvent>;
 
 // How a storage came to be known.
 enum class Birth : std::uint8_t {

@@ -6,7 +6,6 @@
 // nothing. Tensors that are not on the accelerator are not this device's.
 #pragma once
 
-#include <ATen/DeviceAccelerator.h>
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 #include <c10/core/StreamGuard.h>
@@ -16,6 +15,7 @@
 #include <mutex>
 #include <optional>
 
+#include "real/tensors/accelerator.h"
 #include "real/tensors/torch_tensors.h"
 #include "shared/device.h"
 
@@ -38,7 +38,7 @@ class TorchCompute : public TorchTensors {
   };
 
   static Stream current_stream() {
-    const auto accelerator = at::accelerator::getAccelerator();
+    const auto accelerator = present_accelerator();
     if (!accelerator) return Stream(Stream::DEFAULT, c10::Device(c10::kCPU));
     const c10::impl::VirtualGuardImpl guard(*accelerator);
     return guard.getStream(guard.getDevice());
@@ -67,7 +67,7 @@ class TorchCompute : public TorchTensors {
   }
 
   static bool on_device(const Tensor& tensor) {
-    const auto accelerator = at::accelerator::getAccelerator();
+    const auto accelerator = present_accelerator();
     return accelerator && tensor.defined() && tensor.device().type() == *accelerator;
   }
 

@@ -65,7 +65,8 @@ torch::Tensor GptBlockImpl::forward(torch::Tensor x) {
   return x + drop(mlp_out_->forward(torch::gelu(mlp_in_->forward(mlp_norm_->forward(x)))));
 }
 
-GptImpl::GptImpl(const GptOptions& options) : dropout_(options.dropout) {
+GptImpl::GptImpl(const GptOptions& options)
+    : dropout_(options.dropout), segments_(options.segments) {
   tokens_ = register_module("tokens", embedding(options.vocabulary, options.width));
   positions_ = register_module("positions", embedding(options.context, options.width));
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
@@ -78,7 +79,9 @@ torch::Tensor GptImpl::forward(const torch::Tensor& tokens) {
   torch::Tensor x =
       tokens_->forward(tokens) + positions_->weight.slice(0, 0, tokens.size(1)).unsqueeze(0);
   if (dropout_ > 0) x = torch::dropout(x, dropout_, is_training());
-  for (GptBlock& block : blocks_) x = block->forward(x);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    x = run_block(segments_, i, blocks_[i], std::move(x));
+  }
   return F::linear(norm_->forward(x), tokens_->weight);
 }
 

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "real/train/segment.h"
+
 namespace ferry::real::train {
 
 struct GptOptions {
@@ -20,6 +22,7 @@ struct GptOptions {
   std::int64_t heads = 4;
   std::int64_t context = 128;
   double dropout = 0;
+  Segments segments = Segments::kPlain;  // the blocks
 };
 
 class GptBlockImpl : public torch::nn::Module {
@@ -51,6 +54,7 @@ class GptImpl : public torch::nn::Module {
 
  private:
   double dropout_;
+  Segments segments_;
   torch::nn::Embedding tokens_{nullptr};
   torch::nn::Embedding positions_{nullptr};
   std::vector<GptBlock> blocks_;

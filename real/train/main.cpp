@@ -20,6 +20,7 @@
 #include "real/train/exit_code.h"
 #include "real/train/loop.h"
 #include "real/train/options.h"
+#include "shared/checkpoint_errors.h"
 
 namespace {
 
@@ -56,6 +57,8 @@ int guarded(int argc, char** argv) {
   } catch (const ferry::CaptureError& error) {
     return complain(error.what(), kInternal);
   } catch (const ferry::PlanMismatch& error) {
+    return complain(error.what(), kUsage);
+  } catch (const ferry::SegmentMismatch& error) {
     return complain(error.what(), kUsage);
   } catch (const std::invalid_argument& error) {
     return complain(error.what(), kUsage);

@@ -1,6 +1,7 @@
 #include "real/train/options.h"
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -18,13 +19,18 @@ Examples:
   ferry train gpt --policy offload --disk /var/tmp   the same losses, in less memory
   ferry train resnet --json                          a line a step, for machines
   ferry train gpt --capture gpt.jsonl                what `ferry plan gpt.jsonl` plans, and
-  ferry train gpt --policy budget --plan gpt.plan    what executes the plan
+  ferry train gpt --policy mixed --plan gpt.plan     what executes the plan
+  ferry train gpt --policy checkpoint                the blocks are recomputed
   ferry train gpt --steps 500 --save gpt.state       Ctrl-C ends the step and saves;
   ferry train gpt --steps 500 --save gpt.state --resume gpt.state      goes on, bit for bit
 
 Sizes are written 64MiB or 1GB. Losses are the same bits under every policy.
 Exit codes: 0 ok, 2 usage or bad input, 3 out of memory, 7 a resource is missing (a GPU, room on
 the disk), 130 or 143 stopped by Ctrl-C or SIGTERM (what was asked to be saved is).)";
+
+constexpr std::array kPolicyKinds = {PolicyKind::kKeep, PolicyKind::kOffload,
+                                     PolicyKind::kCheckpoint, PolicyKind::kBudget,
+                                     PolicyKind::kMixed};
 
 // As typed.
 struct Typed {
@@ -71,11 +77,13 @@ void add_training(CLI::App& command, Options& options, Typed& typed) {
 void add_policy(CLI::App& command, Options& options, Typed& typed) {
   command
       .add_option("--policy", typed.policy,
-                  "keep: plain LibTorch; offload: what is large enough; budget: what a plan says")
+                  "keep: plain LibTorch; offload: what is large enough moves; checkpoint: every "
+                  "block is recomputed; budget, mixed: what a plan says (mixed without a plan: "
+                  "every second block is recomputed, the rest moves)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"keep", "offload", "budget"}).description(""))
+      ->check(CLI::IsMember({"keep", "offload", "checkpoint", "budget", "mixed"}).description(""))
       ->capture_default_str();
-  command.add_option("--plan", options.plan, "Of `ferry plan`, for --policy budget")
+  command.add_option("--plan", options.plan, "Of `ferry plan`, for --policy budget or mixed")
       ->type_name("FILE");
   command.add_option("--disk", options.disk, "Offload to a file in this folder, not to memory")
       ->type_name("DIR");
@@ -135,25 +143,39 @@ void needs(const char* given, bool is_given, bool has, const char* what) {
   if (is_given && !has) throw InputError(given, 0, std::string("expected with ") + what);
 }
 
+bool planned(const Options& options) {
+  return options.policy == PolicyKind::kBudget || options.policy == PolicyKind::kMixed;
+}
+
+// A plan and a capture count every block.
+Segments segments(const Options& options) {
+  if (options.policy == PolicyKind::kMixed && options.plan.empty()) return Segments::kAlternate;
+  const bool all =
+      options.policy == PolicyKind::kCheckpoint || planned(options) || !options.capture.empty();
+  return all ? Segments::kAll : Segments::kPlain;
+}
+
 void check(const Options& options) {
   if (options.model == Model::kGpt && options.gpt.width % options.gpt.heads != 0) {
     throw InputError("--width", 0, "expected a multiple of --heads");
   }
-  const bool moves = options.policy != PolicyKind::kKeep;
-  const char* moving = "--policy offload or budget";
+  const bool moves =
+      options.policy != PolicyKind::kKeep && options.policy != PolicyKind::kCheckpoint;
+  const char* moving = "--policy offload, budget or mixed";
   needs("--disk", !options.disk.empty(), moves, moving);
   needs("--disk", !options.disk.empty(), !options.cuda, "--device cpu");
   needs("--disk-limit", options.disk_bytes_max.has_value(), !options.disk.empty(), "--disk");
   // A plan has its own.
-  const bool free = options.policy == PolicyKind::kOffload;
-  needs("--window", options.window_bytes.has_value(), free, "--policy offload");
-  needs("--prefetch", options.prefetch_bytes.has_value(), free, "--policy offload");
-  needs("--min-bytes", options.bytes_min.has_value(), free, "--policy offload");
+  const bool free = moves && options.policy != PolicyKind::kBudget && options.plan.empty();
+  const char* freely = "--policy offload, or mixed without a plan";
+  needs("--window", options.window_bytes.has_value(), free, freely);
+  needs("--prefetch", options.prefetch_bytes.has_value(), free, freely);
+  needs("--min-bytes", options.bytes_min.has_value(), free, freely);
   needs("--log", !options.log.empty(), moves, moving);
   needs("--trace", !options.trace.empty(), moves, moving);
-  needs("--plan", !options.plan.empty(), options.policy == PolicyKind::kBudget, "--policy budget");
+  needs("--plan", !options.plan.empty(), planned(options), "--policy budget or mixed");
   const bool trains = !options.save.empty() || !options.resume.empty() || options.json;
-  needs("--capture", !options.capture.empty(), !moves && !trains,
+  needs("--capture", !options.capture.empty(), options.policy == PolicyKind::kKeep && !trains,
         "no --policy, --save, --resume or --json: it writes one step down, and trains no further");
   if (!std::isfinite(options.learning_rate)) throw InputError("--lr", 0, "expected a number");
   needs("--save-every", options.save_every > 0, !options.save.empty(), "--save");
@@ -192,14 +214,15 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     throw InputError("--batch", 0, "expected no more than --images");
   }
   options.cuda = typed.device == "cuda";
-  options.policy = typed.policy == "keep"      ? PolicyKind::kKeep
-                   : typed.policy == "offload" ? PolicyKind::kOffload
-                                               : PolicyKind::kBudget;
+  for (const PolicyKind policy : kPolicyKinds) {
+    if (typed.policy == name(policy)) options.policy = policy;
+  }
   options.disk_bytes_max = size("--disk-limit", typed.disk_limit);
   options.window_bytes = size("--window", typed.window);
   options.prefetch_bytes = size("--prefetch", typed.prefetch);
   options.bytes_min = size("--min-bytes", typed.min_bytes);
   check(options);
+  options.gpt.segments = options.resnet.segments = segments(options);
   return options;
 }
 
@@ -211,8 +234,12 @@ const char* name(PolicyKind policy) {
       return "keep";
     case PolicyKind::kOffload:
       return "offload";
+    case PolicyKind::kCheckpoint:
+      return "checkpoint";
     case PolicyKind::kBudget:
       return "budget";
+    case PolicyKind::kMixed:
+      return "mixed";
   }
   return "";
 }

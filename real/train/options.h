@@ -15,9 +15,10 @@ namespace ferry::real::train {
 
 enum class Model : std::uint8_t { kGpt, kResnet };
 
-// Keep: plain LibTorch. Offload: whatever is large enough moves. Budget: a plan of `ferry plan`
-// says which.
-enum class PolicyKind : std::uint8_t { kKeep, kOffload, kBudget };
+// Keep: plain LibTorch. Offload: whatever is large enough moves. Checkpoint: every block is
+// recomputed. Budget and mixed: a plan of `ferry plan` says what moves and what is recomputed;
+// mixed without a plan recomputes every second block, and moves the rest.
+enum class PolicyKind : std::uint8_t { kKeep, kOffload, kCheckpoint, kBudget, kMixed };
 
 struct Options {
   Model model = Model::kGpt;

@@ -28,10 +28,10 @@ OffloadOptions offload_options(const Options& options) {
 }  // namespace
 
 Policy::Policy(const Options& options, const torch::nn::Module& module) : trace_(options.trace) {
-  if (options.policy == PolicyKind::kKeep) return;
+  if (options.policy == PolicyKind::kKeep || options.policy == PolicyKind::kCheckpoint) return;
   const OffloadOptions offload = offload_options(options);
   std::optional<Plan> plan;
-  if (options.policy == PolicyKind::kBudget) plan = read_plan(options.plan);
+  if (!options.plan.empty()) plan = read_plan(options.plan);
   offload_.emplace(plan ? Offload(*plan, offload) : Offload(offload));
   offload_->exempt(module);
   if (options.log.empty()) return;

@@ -1,8 +1,9 @@
 // A policy: what happens to what autograd saves, a step at a time.
 //
-//   keep      nothing of Ferry's: plain LibTorch, the measure for the others
-//   offload   ferry::OffloadGuard: whatever is large enough moves
-//   budget    the same, by a plan
+//   keep            nothing of Ferry's: plain LibTorch, the measure for the others
+//   checkpoint      none either: the model's blocks are checkpoints
+//   offload         ferry::OffloadGuard: whatever is large enough moves
+//   budget, mixed   the same, by a plan, which also says which blocks are recomputed
 //
 // The decision log is written as it comes, a line a decision, and both it and the trace appear when
 // the training ends, whole or not at all.

@@ -1,5 +1,9 @@
 #include "real/train/resnet.h"
 
+#include <ATen/Context.h>
+
+#include <utility>
+
 namespace ferry::real::train {
 
 namespace nn = torch::nn;
@@ -10,6 +14,15 @@ nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t side, std::int64
   nn::Conv2d layer(nn::Conv2dOptions(in, out, side).stride(stride).padding(side / 2).bias(false));
   nn::init::kaiming_normal_(layer->weight, 0, torch::kFanOut, torch::kReLU);
   return layer;
+}
+
+// The running statistics are of each batch once, however often a block runs again.
+torch::Tensor normalized(nn::BatchNorm2d& norm, const torch::Tensor& x) {
+  if (!ferry::is_recomputing()) return norm->forward(x);
+  return torch::batch_norm(x, norm->weight, norm->bias, norm->running_mean.clone(),
+                           norm->running_var.clone(), norm->is_training(),
+                           *norm->options.momentum(), norm->options.eps(),
+                           at::globalContext().userEnabledCuDNN());
 }
 
 }  // namespace
@@ -25,13 +38,13 @@ BasicBlockImpl::BasicBlockImpl(std::int64_t in, std::int64_t out, std::int64_t s
 }
 
 torch::Tensor BasicBlockImpl::forward(const torch::Tensor& x) {
-  const torch::Tensor inner = norm1_->forward(conv1_->forward(x)).relu_();
+  const torch::Tensor inner = normalized(norm1_, conv1_->forward(x)).relu_();
   const torch::Tensor side =
-      shortcut_.is_empty() ? x : shortcut_norm_->forward(shortcut_->forward(x));
-  return norm2_->forward(conv2_->forward(inner)).add_(side).relu_();
+      shortcut_.is_empty() ? x : normalized(shortcut_norm_, shortcut_->forward(x));
+  return normalized(norm2_, conv2_->forward(inner)).add_(side).relu_();
 }
 
-ResnetImpl::ResnetImpl(const ResnetOptions& options) {
+ResnetImpl::ResnetImpl(const ResnetOptions& options) : segments_(options.segments) {
   stem_ = register_module("stem", conv(3, options.width, 3, 1));
   stem_norm_ = register_module("stem_norm", nn::BatchNorm2d(options.width));
   blocks_ = register_module("blocks", nn::Sequential());
@@ -47,8 +60,12 @@ ResnetImpl::ResnetImpl(const ResnetOptions& options) {
 }
 
 torch::Tensor ResnetImpl::forward(const torch::Tensor& images) {
-  const torch::Tensor x = stem_norm_->forward(stem_->forward(images)).relu_();
-  return head_->forward(blocks_->forward(x).mean({2, 3}));
+  torch::Tensor x = stem_norm_->forward(stem_->forward(images)).relu_();
+  for (std::size_t i = 0; i < blocks_->size(); ++i) {
+    const auto block = blocks_->ptr<BasicBlockImpl>(i);
+    x = run_block(segments_, i, block, std::move(x));
+  }
+  return head_->forward(x.mean({2, 3}));
 }
 
 }  // namespace ferry::real::train

@@ -11,12 +11,15 @@
 
 #include <cstdint>
 
+#include "real/train/segment.h"
+
 namespace ferry::real::train {
 
 struct ResnetOptions {
   std::int64_t layers = 2;  // basic blocks a stage: 6 layers + 2 weighted layers in all
   std::int64_t width = 16;  // channels of the first stage
   std::int64_t classes = 10;
+  Segments segments = Segments::kPlain;  // the blocks
 };
 
 class BasicBlockImpl : public torch::nn::Module {
@@ -43,6 +46,7 @@ class ResnetImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& images);
 
  private:
+  Segments segments_;
   torch::nn::Conv2d stem_{nullptr};
   torch::nn::BatchNorm2d stem_norm_{nullptr};
   torch::nn::Sequential blocks_{nullptr};

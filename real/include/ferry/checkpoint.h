@@ -72,7 +72,8 @@ struct CheckpointOptions {
 
   // A recompute ends as soon as everything that forward saved is there again, by an exception
   // through the function. An op that saves its inputs is then entered but does not run; one that
-  // saves its output has run.
+  // saves its output has run. (Turn it off where a torch::autograd::Function that saves its own
+  // output is the last to save: LibTorch leaks that output when saving throws.)
   TORCH_ARG(bool, early_stop) = true;
   // Random numbers of a recompute are those of forward: of the CPU's default generator and those of
   // the devices where tensor arguments are. Afterwards the generators go on as if nothing had run.
@@ -207,11 +208,11 @@ Result reentrant(const CheckpointOptions& options, const Tensors& inputs,
 
 template <class Function, class... Arguments>
 auto checkpoint(const CheckpointOptions& options, Function&& function, Arguments&&... arguments) {
-  using Call = checkpoint_impl::Call<std::decay_t<Function>, std::decay_t<Arguments>...>;
-  using Result = typename Call::Result;
+  using Bound = checkpoint_impl::Call<std::decay_t<Function>, std::decay_t<Arguments>...>;
+  using Result = typename Bound::Result;
   checkpoint_impl::Tensors inputs;
-  const auto call = std::make_shared<Call>(inputs, std::forward<Function>(function),
-                                           std::forward<Arguments>(arguments)...);
+  const auto call = std::make_shared<Bound>(inputs, std::forward<Function>(function),
+                                            std::forward<Arguments>(arguments)...);
   if (options.reentrant()) return checkpoint_impl::reentrant<Result>(options, inputs, call);
   const auto again = [call](checkpoint_impl::Tensors tensors) { (*call)(std::move(tensors)); };
   if constexpr (std::is_void_v<Result>) {

@@ -92,7 +92,8 @@ class Offload {
   // Throws std::invalid_argument where an option makes no sense, and c10::Error where the device is
   // not there.
   explicit Offload(OffloadOptions options = {});
-  // Executes a plan: its choices, and its options in place of min_bytes, window, window_tensors,
+  // Executes a plan: its choices, which of the calls of ferry::checkpoint recompute (by the order
+  // in which a forward makes them) and what they keep, and its options in place of min_bytes, window, window_tensors,
   // prefetch, hold, pinned, copy_streams and reload_pool.
   Offload(const Plan& plan, OffloadOptions options);
 
@@ -119,7 +120,8 @@ class Offload {
 };
 
 // One guard is one forward (and the backward after it): packs are counted from 0. With a plan, a
-// saved tensor that is not the plan's throws ferry::PlanMismatch out of the op that saves it.
+// saved tensor that is not the plan's throws ferry::PlanMismatch out of the op that saves it, and a
+// segment that saves another number of tensors ferry::SegmentMismatch out of its checkpoint.
 class OffloadGuard {
  public:
   explicit OffloadGuard(const Offload& offload);

@@ -9,6 +9,7 @@
 #include "formats/decision_log.h"
 #include "formats/plan.h"
 #include "formats/plan_options.h"
+#include "sim/survey.h"
 #include "tests/real/capture/models.h"
 #include "tests/real/capture/step.h"
 
@@ -83,7 +84,7 @@ TEST_P(SameDecisionsTest, UnderAPlan) {
   options.prefetch_bytes = 32768;
   Plan plan;
   plan.options = plan_options(options);
-  const auto packs = sim::survey(program, find_hardware("rtx4090"));
+  const auto packs = sim::survey(program, find_hardware("rtx4090")).packs;
   for (std::size_t i = 0; i < packs.size(); ++i) {
     const PlanChoice choice = packs[i].group % 2 == 0 ? PlanChoice::kOffload : PlanChoice::kKeep;
     plan.entries.push_back({i, packs[i].node, packs[i].layout, packs[i].group, choice});

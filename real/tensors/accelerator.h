@@ -1,0 +1,19 @@
+// The machine's accelerator, where LibTorch knows one and there is one. A LibTorch that could serve
+// CUDA says that its accelerator is CUDA whether or not there is a device.
+#pragma once
+
+#include <ATen/DeviceAccelerator.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <optional>
+
+namespace ferry::real {
+
+inline std::optional<c10::DeviceType> present_accelerator() {
+  const auto accelerator = at::accelerator::getAccelerator();
+  if (!accelerator || !c10::impl::hasDeviceGuardImpl(*accelerator)) return std::nullopt;
+  if (c10::impl::VirtualGuardImpl(*accelerator).deviceCount() == 0) return std::nullopt;
+  return accelerator;
+}
+
+}  // namespace ferry::real
