@@ -137,11 +137,16 @@ PolicyRequest understand(const PolicyArguments& typed) {
   request.plan.budget_bytes =
       arguments.budget.empty() ? request.hardware.memory_bytes : parse_budget(arguments.budget);
   request.plan.policies = arguments.policies;
+  const bool segments = sim::has_segments(request.program);
   if (request.plan.policies.empty()) {
-    const bool segments = sim::has_segments(request.program);
     for (const std::string_view policy : kPolicies) {
       if (segments || !is_for_segments(policy)) request.plan.policies.emplace_back(policy);
     }
+  }
+  for (const std::string& policy : request.plan.policies) {
+    if (segments || !is_for_segments(policy)) continue;
+    throw InputError(arguments.subject, 0,
+                     "policy '" + policy + "' needs segments: " + sim::kNoSegments);
   }
   request.plan.check = !arguments.unchecked;
   return request;

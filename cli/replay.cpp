@@ -56,35 +56,43 @@ struct Difference {
 struct Replay {
   std::vector<Run> runs;
   std::vector<Decision> simulated;
-  std::vector<PlanEntry> packs;  // as the offloader counts them
+  std::vector<PlanEntry> packs;       // as the offloader counts them
+  std::vector<std::string> segments;  // that are recomputed, as a run counts them
   std::optional<Difference> difference;
 };
 
 // What the plan says, where there is one; else the log's options, and every segment just runs.
 void set_options(const Arguments& arguments, const DecisionLog& log,
-                 sim::SimulationOptions& options) {
+                 const std::optional<Plan>& plan, sim::SimulationOptions& options) {
   options.segments = std::make_shared<const SegmentPlan>(SegmentPlan::of(true));
   options.offload = log.options;
-  if (arguments.plan.empty()) return;
-  const Plan plan = read_plan(arguments.plan);
+  if (!plan) return;
   try {
-    options.offload = planned_options(plan);
-    options.segments = planned_segments(plan);
+    options.offload = planned_options(*plan);
+    options.segments = planned_segments(*plan);
   } catch (const std::invalid_argument& error) {
     throw InputError(arguments.plan.string(), 0, error.what());
   }
 }
 
-std::vector<PlanEntry> packs_of(const Arguments& arguments, const Program& program,
+std::vector<PlanEntry> packs_of(const std::optional<Plan>& plan, const Program& program,
                                 const Hardware& hardware) {
   const sim::Survey survey = sim::survey(program, hardware);
-  std::vector<PlanEntry> packs = arguments.plan.empty()
-                                     ? sim::plan_entries(survey, sim::keep_all(survey))
-                                     : read_plan(arguments.plan).entries;
+  std::vector<PlanEntry> packs =
+      plan ? plan->entries : sim::plan_entries(survey, sim::keep_all(survey));
   std::erase_if(packs, [](const PlanEntry& entry) {
     return entry.segment && entry.decision != PlanChoice::kOffload;
   });
   return packs;
+}
+
+std::vector<std::string> recomputed_of(const std::optional<Plan>& plan) {
+  std::vector<std::string> names;
+  if (!plan) return names;
+  for (const PlanSegment& segment : plan->segments) {
+    if (segment.recompute) names.push_back(segment.name);
+  }
+  return names;
 }
 
 std::vector<Run> runs_of(const DecisionLog& log) {
@@ -126,7 +134,10 @@ std::string describe(const Replay& replay, const std::vector<Decision>& decision
   if (at >= decisions.size()) return "nothing more";
   const Decision& decision = decisions[at];
   if (decision.kind == DecisionKind::kRecompute) {
-    return fmt::format("recompute of segment {}", decision.pack);
+    const bool named =
+        decision.pack < replay.segments.size() && !replay.segments[decision.pack].empty();
+    return fmt::format("recompute of segment {}{}", decision.pack,
+                       named ? " (" + replay.segments[decision.pack] + ")" : "");
   }
   std::string text = fmt::format("{} of saved tensor {}, {} bytes", name(decision.kind),
                                  decision.pack, decision.bytes);
@@ -195,7 +206,9 @@ ExitCode run(const Arguments& arguments) {
   const DecisionLog log = read_decision_log(arguments.log);
   Replay replay;
   sim::SimulationOptions options;
-  set_options(arguments, log, options);
+  std::optional<Plan> plan;
+  if (!arguments.plan.empty()) plan = read_plan(arguments.plan);
+  set_options(arguments, log, plan, options);
   options.offload->log = [&](const Decision& decision) { replay.simulated.push_back(decision); };
   const sim::Simulation simulation = sim::simulate(program, hardware, options);
   for (const Decision& decision : replay.simulated) {
@@ -204,7 +217,8 @@ ExitCode run(const Arguments& arguments) {
     }
   }
   replay.runs = runs_of(log);
-  replay.packs = packs_of(arguments, program, hardware);
+  replay.packs = packs_of(plan, program, hardware);
+  replay.segments = recomputed_of(plan);
   replay.difference = first_difference(replay);
   const std::string text = arguments.json ? to_json(program, replay) : to_text(arguments, replay);
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -63,7 +63,7 @@ Decision read_decision(const Json& json, const std::string& file, std::uint64_t 
   const std::string kind = fields.text("decision");
   const auto known = std::find(kDecisionNames.begin(), kDecisionNames.end(), kind);
   if (known == kDecisionNames.end()) {
-    fields.expected("decision", "pack, evict, prefetch, unpack, release or return");
+    fields.expected("decision", "pack, evict, prefetch, unpack, release, return or recompute");
   }
   const Decision decision{static_cast<DecisionKind>(known - kDecisionNames.begin()),
                           static_cast<std::uint64_t>(fields.integer("run")),

@@ -8,7 +8,7 @@
 //
 // `options` are those of a plan file (plan_options.h), all of them. `moves` stands where a plan
 // chose: the packs of a run that may move, ascending; without it all may. decisions: pack, evict,
-// prefetch, unpack, release, return. Bytes are integers.
+// prefetch, unpack, release, return, recompute. Bytes are integers.
 //
 // The reader refuses, with file and line: malformed JSON, an unknown, missing or duplicate key, a
 // wrong type, an option without sense. Written whole or not at all.

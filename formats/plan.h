@@ -51,8 +51,8 @@ struct Plan {
   std::string policy;
   std::vector<std::pair<std::string, std::int64_t>> options;  // of the offloader, in their order
   Prediction predicted;
-  std::vector<PlanSegment>
-      segments;  // in the order in which they are called; those inside just run
+  // In the order in which they are called; those inside just run.
+  std::vector<PlanSegment> segments = {};
   std::vector<PlanEntry> entries;
   bool operator==(const Plan&) const = default;
 };

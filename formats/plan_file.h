@@ -8,14 +8,20 @@
 //     "policy": "offload-prefix",
 //     "options": {"min_bytes":1048576},
 //     "predicted": {"peak":1,"reserved":2,"host":3,"step_ns":4},
+//     "segments": [
+//       {"name":"h.0","recompute":true}
+//     ],
 //     "entries": [
-//       {"pack":0,"op":"MmBackward0","dtype":"bf16","shape":[2],"strides":[1],"group":0,"decision":"keep"}
+//       {"pack":0,"op":"checkpoint","dtype":"bf16","shape":[2],"strides":[1],"group":0,"decision":"keep"},
+//       {"pack":0,"op":"MmBackward0","dtype":"bf16","shape":[2],"strides":[1],"group":0,"decision":"recompute","segment":0}
 //     ]
 //   }
 //
-// Bytes and nanoseconds are integers. The reader refuses, with file and line: malformed JSON, an
-// unknown, missing or duplicate key, a wrong type, packs that do not count up from 0, two decisions
-// for one group. Written whole or not at all.
+// Bytes and nanoseconds are integers. A plan that recomputes nothing has no "segments"; an entry
+// with a "segment" is a pack of that one, and it alone may be recomputed. The reader refuses, with
+// file and line: malformed JSON, an unknown, missing or duplicate key, a wrong type, packs of the
+// forward or of a segment that do not count up from 0, a segment that is not recomputed, two
+// decisions for one group (but for what is recomputed). Written whole or not at all.
 #pragma once
 
 #include <filesystem>

@@ -95,8 +95,14 @@ class Checkpointer {
   std::vector<Value> run_reentrant(const std::vector<Value>& inputs,
                                    const CoreCheckpointOptions& options,
                                    std::function<std::vector<Value>(std::vector<Value>)> function) {
+    const CheckpointContext around = checkpoint_context(state_->autograd.hooks());
+    const std::shared_ptr<const SegmentPlan> plan = around.plan ? around.plan->next() : nullptr;
+    const CheckpointScope segment = around.segment ? around.segment() : nullptr;
+    if (plan && !plan->checkpoint) {
+      return run_plain(plan, around, [&] { return function(inputs); });
+    }
     const auto region =
-        std::make_shared<ReentrantRegion<D, A>>(state_, inputs, options, std::move(function));
+        std::make_shared<ReentrantRegion<D, A>>(state_, inputs, options, std::move(function), plan);
     return state_->autograd.function(
         inputs, region->forward(inputs),
         [region](std::vector<Value> saved, std::vector<Value> gradients) {

@@ -61,7 +61,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
         ambient_(state_->autograd.ambient(
             inputs, options_.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
         life_(*state_),
-        numbered_(checkpoint_context(around_).run) {
+        numbered_(checkpoint_context(state_->autograd.hooks()).run) {
     save(inputs);
   }
   CheckpointFrame(const CheckpointFrame&) = delete;

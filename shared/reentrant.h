@@ -28,20 +28,19 @@ class ReentrantRegion {
   using State = CheckpointState<D, A>;
 
   ReentrantRegion(std::shared_ptr<State> state, const std::vector<Value>& inputs,
-                  const CoreCheckpointOptions& options, Function function)
+                  const CoreCheckpointOptions& options, Function function,
+                  std::shared_ptr<const SegmentPlan> plan)
       : state_(std::move(state)),
         function_(std::move(function)),
+        plan_(std::move(plan)),
         ambient_(state_->autograd.ambient(
             inputs, options.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
         life_(*state_),
         numbered_(checkpoint_context(state_->autograd.hooks()).run) {}
 
   std::vector<Value> forward(const std::vector<Value>& inputs) {
-    A& autograd = state_->autograd;
-    CheckpointContext context = checkpoint_context(autograd.hooks());
-    context.checkpointing = true;
-    const CheckpointContextGuard<A> inside(autograd, std::move(context));
-    const typename A::GradModeScope no_grad(autograd, false);
+    const CheckpointContextGuard<A> guard(state_->autograd, inside(false));
+    const typename A::GradModeScope no_grad(state_->autograd, false);
     return function_(inputs);
   }
 
@@ -76,17 +75,23 @@ class ReentrantRegion {
  private:
   std::vector<Value> again(const std::vector<Value>& inputs) {
     A& autograd = state_->autograd;
-    CheckpointContext context = checkpoint_context(autograd.hooks());
-    context.checkpointing = true;
-    context.recomputing = true;
-    const CheckpointContextGuard<A> inside(autograd, std::move(context));
+    const CheckpointContextGuard<A> guard(autograd, inside(true));
     const typename A::AmbientScope ambient(autograd, ambient_);
     const typename A::GradModeScope grad(autograd, true);
     return function_(inputs);
   }
 
+  CheckpointContext inside(bool recomputing) const {
+    CheckpointContext context = checkpoint_context(state_->autograd.hooks());
+    context.checkpointing = true;
+    context.recomputing |= recomputing;
+    context.plan = plan_ ? std::make_shared<PlannedSegments>(plan_) : nullptr;
+    return context;
+  }
+
   const std::shared_ptr<State> state_;
   const Function function_;
+  const std::shared_ptr<const SegmentPlan> plan_;  // none: no plan is in force
   const typename A::Ambient ambient_;
   const typename State::Life life_;
   const NumberedSegment numbered_;

@@ -33,11 +33,12 @@ enum class Step : std::uint8_t {
   kReleaseAfterNode,      // wait: the copy stream, for kNodeDone, before the target is dropped
   kDiscard,               // wait: the target's pool, for kReloaded, where nobody consumed it
   kHostReturn,            // the host bytes go back, after kOffloaded and kReloaded
-  kRecomputed,            // record: the stream of a recompute, where another one unpacks
-  kUnpackRecomputed,      // wait: the unpacking stream, for kRecomputed
+  kRecomputed,            // record: the stream of a recompute, where another one goes on
+  kUnpackRecomputed,      // wait: the stream that goes on (unpacks), for kRecomputed
   kRecomputedInUse,       // record_use: a recomputed tensor on the unpacking stream
 };
 
+inline constexpr std::size_t kOffloadSteps = static_cast<std::size_t>(Step::kRecomputed);
 inline constexpr std::size_t kSteps = static_cast<std::size_t>(Step::kRecomputedInUse) + 1;
 
 // What a step does: a mutant bends each kind in its own ways.

@@ -127,7 +127,9 @@ class SimAutograd {
   bool requires_grad(const Value& value) const { return static_cast<bool>(value.edge); }
   Value detach(const Value& value);
   void backward(std::span<const Value> roots, std::span<const Value> gradients);
-  Value gradient(const Value& leaf) const { return leaf.edge ? *leaf.edge.node->total : Value{}; }
+  Value gradient(const Value& leaf) const {
+    return leaf.edge && leaf.edge.node->total ? *leaf.edge.node->total : Value{};
+  }
   bool checkpoint_valid() const { return engine_->all_accumulate(); }
   std::vector<Value> function(std::span<const Value> inputs, std::vector<Value> outputs,
                               HostBackward backward);

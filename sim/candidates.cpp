@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 namespace ferry::sim {
@@ -85,8 +86,8 @@ CoreOptions window_of(const Survey& survey, std::int64_t bytes, std::int64_t par
   return options;
 }
 
-// The segment is recomputed up to `quarters` of the bytes that it saves; what it saves after that
-// moves. Parameters stay where they are, and need no recompute.
+// The segment is recomputed up to `quarters` of the bytes that it saves, as far as it can be; what
+// it saves after that moves. Parameters stay where they are, and need no recompute.
 void recompute(Mix& mix, const Survey& survey, std::size_t segment, std::int64_t quarters) {
   const SurveyedSegment& here = survey.segments[segment];
   std::int64_t all = 0;
@@ -95,9 +96,9 @@ void recompute(Mix& mix, const Survey& survey, std::size_t segment, std::int64_t
   mix.recompute[segment] = true;
   for (std::size_t i = here.first; i < here.end; ++i) {
     const PackedTensor& pack = survey.packs[i];
-    const bool before = seen * 4 < all * quarters || quarters == 4;
+    const bool before = seen * 4 < all * quarters || quarters == 4 || here.whole;
     seen += movable_bytes(pack);
-    if (pack.global) {
+    if (pack.global && !here.whole) {
       mix.packs[i] = PlanChoice::kKeep;
     } else {
       mix.packs[i] = before ? PlanChoice::kRecompute : PlanChoice::kOffload;
@@ -105,29 +106,41 @@ void recompute(Mix& mix, const Survey& survey, std::size_t segment, std::int64_t
   }
 }
 
-// `count` of the segments, evenly spread, or the last ones but one: the last is needed back at
-// once.
+// `count` of the segments, evenly spread from the first one on, or the last ones but one: the last
+// is needed back at once, so to recompute it frees nothing when it counts.
 Mix recompute_some(const Survey& survey, std::size_t count, bool spread, std::int64_t quarters) {
   Mix mix = keep_all(survey);
   const std::size_t all = survey.segments.size();
   for (std::size_t i = 0; i < all; ++i) {
-    const bool chosen = spread ? (i + 1) * count / all > i * count / all
-                               : count == all || (i + 1 < all && i + 1 + count >= all);
+    const bool chosen =
+        spread ? i * count % all < count : count == all || (i + 1 < all && i + 1 + count >= all);
     if (chosen) recompute(mix, survey, i, quarters);
   }
   return mix;
 }
 
-void move_inputs(Mix& mix) {
+// But for what lives as long as the program.
+void move_inputs(Mix& mix, const Survey& survey) {
   for (std::size_t s = 0; s < mix.recompute.size(); ++s) {
-    std::fill(mix.input_moves[s].begin(), mix.input_moves[s].end(), mix.recompute[s]);
+    for (std::size_t i = 0; i < mix.input_moves[s].size(); ++i) {
+      mix.input_moves[s][i] = mix.recompute[s] && !survey.segments[s].inputs[i].global;
+    }
   }
 }
 
+// Without an offloader where nothing moves.
 Candidate settled(CoreOptions options, Mix mix, const Survey& survey) {
   settle(mix, survey, options.bytes_min);
   options.offload = offload_choices(survey, mix);
+  const auto& moves = options.offload;
+  if (std::find(moves.begin(), moves.end(), true) == moves.end()) {
+    return {std::nullopt, std::move(mix)};
+  }
   return {std::move(options), std::move(mix)};
+}
+
+void append(std::vector<Candidate>& candidates, std::vector<Candidate> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(candidates));
 }
 
 // Counts of segments to recompute, of which 0 and all.
@@ -143,11 +156,16 @@ std::vector<std::size_t> counts(const Survey& survey) {
 
 }  // namespace
 
-std::vector<Candidate> prefetch_candidates(const Survey& survey) {
-  const std::int64_t total = movable(survey, keep_all(survey)).total;
+Candidate offload_all(const Survey& survey) {
   Mix all = keep_all(survey);
   std::fill(all.packs.begin(), all.packs.end(), PlanChoice::kOffload);
   settle(all, survey, CoreOptions().bytes_min);
+  return {trl_options(), std::move(all)};
+}
+
+std::vector<Candidate> prefetch_candidates(const Survey& survey) {
+  const std::int64_t total = movable(survey, keep_all(survey)).total;
+  const Mix all = offload_all(survey).mix;
   std::vector<Candidate> candidates;
   for (std::int64_t i = 1; i <= kWindows; ++i) {
     CoreOptions options;
@@ -189,7 +207,7 @@ std::vector<Candidate> recompute_candidates(const Survey& survey) {
 
 std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey) {
   Mix mix = recompute_all(survey).mix;
-  move_inputs(mix);
+  move_inputs(mix, survey);
   std::int64_t total = 0;
   for (const SurveyedSegment& segment : survey.segments) {
     for (const PackedTensor& input : segment.inputs) total += movable_bytes(input);
@@ -204,7 +222,11 @@ std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey) {
 }
 
 std::vector<Candidate> mixed_candidates(const Survey& survey) {
-  std::vector<Candidate> candidates;
+  std::vector<Candidate> candidates = recompute_candidates(survey);
+  append(candidates, budget_candidates(survey));
+  append(candidates, recompute_and_offload_candidates(survey));
+  append(candidates, prefetch_candidates(survey));
+  candidates.push_back(offload_all(survey));
   const std::int64_t bytes = movable(survey, keep_all(survey)).total;
   for (const std::size_t count : counts(survey)) {
     for (const bool spread : {true, false}) {
@@ -223,7 +245,7 @@ std::vector<Candidate> mixed_candidates(const Survey& survey) {
               if (share > 0) {
                 move(mix, survey, select_groups(rest, share, kShares, options.window_bytes));
               }
-              if (inputs) move_inputs(mix);
+              if (inputs) move_inputs(mix, survey);
               candidates.push_back(settled(options, std::move(mix), survey));
             }
           }

@@ -16,6 +16,8 @@ struct Candidate {
   Mix mix;
 };
 
+// Everything moves, TRL's way.
+Candidate offload_all(const Survey& survey);
 // Everything moves; the windows.
 std::vector<Candidate> prefetch_candidates(const Survey& survey);
 // Nothing, or shares of what is saved first, with windows.
@@ -26,6 +28,7 @@ Candidate recompute_all(const Survey& survey);
 std::vector<Candidate> recompute_candidates(const Survey& survey);
 // All, with their inputs offloaded; the windows.
 std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey);
+// And all of the above, so that no other row that fits is faster.
 std::vector<Candidate> mixed_candidates(const Survey& survey);
 
 }  // namespace ferry::sim

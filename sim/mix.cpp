@@ -99,7 +99,9 @@ std::shared_ptr<const SegmentPlan> segment_plan(const Survey& survey, const Mix&
   }
   for_each_pack(survey, mix, [&](const Packed& packed) {
     if (!packed.frame) return;
-    plan->segments[*packed.frame].choices.push_back(saved_choice(packed.choice));
+    SegmentPlan& segment = plan->segments[*packed.frame];
+    segment.choices.push_back(saved_choice(packed.choice));
+    segment.packs = segment.choices.size();
   });
   return plan;
 }

@@ -5,10 +5,14 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <span>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
+#include "formats/decision_log.h"
 #include "formats/outline.h"
 #include "formats/program_file.h"
 
@@ -24,7 +28,7 @@ struct Problem {
   Simulation run(const Candidate& candidate, const PlanRequest& request, bool check) const {
     SimulationOptions options;
     options.offload = candidate.options;
-    if (!survey.segments.empty()) options.segments = segment_plan(survey, candidate.mix);
+    options.segments = segment_plan(survey, candidate.mix);
     options.optimizer = request.optimizer;
     options.check = check;
     return simulate(program, hardware, options);
@@ -42,57 +46,114 @@ bool has_checkpoints(const Program& program) {
   return std::any_of(program.codes.begin(), program.codes.end(), recomputes);
 }
 
-// Simulates every candidate, unchecked, on all processors. The results do not depend on how many.
-std::vector<Simulation> try_all(const Problem& problem, const PlanRequest& request,
-                                std::string_view what, const std::vector<Candidate>& candidates) {
-  std::vector<Simulation> results(candidates.size());
-  std::atomic<std::size_t> next = 0;
-  std::atomic<std::size_t> done = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&](bool reports) {
-    try {
-      for (std::size_t i = next++; i < candidates.size(); i = next++) {
-        results[i] = problem.run(candidates[i], request, false);
-        ++done;
-        if (reports && request.progress) request.progress(what, done, candidates.size());
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-      next = candidates.size();
-    }
-  };
-  std::vector<std::jthread> helpers;
-  for (unsigned i = 1; i < std::max(std::thread::hardware_concurrency(), 1u); ++i) {
-    helpers.emplace_back(work, false);
-  }
-  work(true);
-  helpers.clear();  // joined, before the results go
-  if (failure) std::rethrow_exception(failure);
-  if (request.progress) request.progress(what, candidates.size(), candidates.size());
-  return results;
+// What a search looks at.
+struct Cost {
+  Time step_ns = 0;
+  std::int64_t device_reserved_bytes = 0;
+  std::int64_t host_peak_bytes = 0;
+};
+
+Cost cost_of(const Simulation& simulation) {
+  return {simulation.step_ns, simulation.device_reserved_bytes, simulation.host_peak_bytes};
 }
 
-bool fits(const Simulation& simulation, const Hardware& hardware, const PlanRequest& request) {
-  return simulation.device_reserved_bytes <= request.budget_bytes &&
-         simulation.host_peak_bytes <= hardware.host_memory_bytes;
+bool fits(const Cost& cost, const Hardware& hardware, const PlanRequest& request) {
+  return cost.device_reserved_bytes <= request.budget_bytes &&
+         cost.host_peak_bytes <= hardware.host_memory_bytes;
 }
+
+// What candidates cost, unchecked. Policies share candidates, and each is simulated once.
+class Costs {
+ public:
+  Costs(const Problem& problem, const PlanRequest& request)
+      : problem_(problem), request_(request) {}
+
+  std::vector<Cost> of(std::string_view what, const std::vector<Candidate>& candidates) {
+    std::vector<Cost*> costs;
+    std::vector<Trial> trials;
+    for (const Candidate& candidate : candidates) {
+      const auto [known, fresh] = known_.try_emplace(key(candidate));
+      costs.push_back(&known->second);
+      if (fresh) trials.push_back({&candidate, &known->second});
+    }
+    simulate(what, trials, candidates.size() - trials.size());
+    std::vector<Cost> result;
+    for (const Cost* cost : costs) result.push_back(*cost);
+    return result;
+  }
+
+ private:
+  struct Trial {
+    const Candidate* candidate;
+    Cost* cost;
+  };
+
+  // Alike where the candidates are.
+  std::string key(const Candidate& candidate) const {
+    std::string key;
+    if (candidate.options) {
+      key = decision_header(*candidate.options);
+      if (candidate.options->offload.empty()) key += "all";
+    }
+    const auto segments = segment_plan(problem_.survey, candidate.mix);
+    for (const SegmentPlan& segment : segments->segments) {
+      key += segment.checkpoint ? 'r' : '-';
+      for (const SavedChoice choice : segment.choices) {
+        key += static_cast<char>('0' + static_cast<int>(choice));
+      }
+    }
+    return key;
+  }
+
+  // On all processors. The results do not depend on how many.
+  void simulate(std::string_view what, const std::vector<Trial>& trials, std::size_t known) const {
+    const std::size_t all = trials.size() + known;
+    std::atomic<std::size_t> next = 0;
+    std::atomic<std::size_t> done = known;
+    std::mutex mutex;
+    std::exception_ptr failure;
+    const auto work = [&](bool reports) {
+      try {
+        for (std::size_t i = next++; i < trials.size(); i = next++) {
+          *trials[i].cost = cost_of(problem_.run(*trials[i].candidate, request_, false));
+          ++done;
+          if (reports && request_.progress) request_.progress(what, done, all);
+        }
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+        next = trials.size();
+      }
+    };
+    std::vector<std::jthread> helpers;
+    for (unsigned i = 1; i < std::max(std::thread::hardware_concurrency(), 1u); ++i) {
+      helpers.emplace_back(work, false);
+    }
+    work(true);
+    helpers.clear();  // joined, before the results go
+    if (failure) std::rethrow_exception(failure);
+    if (request_.progress) request_.progress(what, all, all);
+  }
+
+  const Problem& problem_;
+  const PlanRequest& request_;
+  std::map<std::string, Cost> known_;
+};
 
 // The smallest window that costs at most 2 % over the best.
-std::size_t pick_window(const std::vector<Simulation>& results) {
+std::size_t pick_window(const std::vector<Cost>& results) {
   Time best = results.front().step_ns;
-  for (const Simulation& result : results) best = std::min(best, result.step_ns);
+  for (const Cost& result : results) best = std::min(best, result.step_ns);
   std::size_t pick = 0;
   while (results[pick].step_ns > best + best / 50) ++pick;
   return pick;
 }
 
 // Of those that fit, the fastest; where none fits, the one that needs the least memory.
-std::size_t pick_fastest(const std::vector<Simulation>& results, const Hardware& hardware,
+std::size_t pick_fastest(const std::vector<Cost>& results, const Hardware& hardware,
                          const PlanRequest& request) {
   std::size_t pick = 0;
-  const auto better = [&](const Simulation& a, const Simulation& b) {
+  const auto better = [&](const Cost& a, const Cost& b) {
     const bool a_fits = fits(a, hardware, request);
     const bool b_fits = fits(b, hardware, request);
     if (a_fits != b_fits) return a_fits;
@@ -124,58 +185,67 @@ std::vector<std::string> segment_names(const Program& program, const Survey& sur
 
 }  // namespace
 
-bool has_segments(const Program& program) {
-  return has_checkpoints(program) || !repeated_modules(program).empty();
-}
+bool has_segments(const Program& program) { return has_checkpoints(with_segments(program)); }
 
 Program with_segments(const Program& program) {
   if (has_checkpoints(program)) return program;
-  const std::vector<std::string> modules = repeated_modules(program);
+  std::vector<std::string> modules = repeated_modules(program);
+  std::erase_if(modules, [&](const std::string& module) {
+    try {
+      outline(program, std::span(&module, 1));
+      return false;
+    } catch (const std::invalid_argument&) {
+      return true;  // its boundary cuts what a call cannot hand over
+    }
+  });
   return modules.empty() ? program : outline(program, modules);
 }
+
+namespace {
+
+// How a policy runs the step.
+Candidate choose(const std::string& policy, const Problem& problem, const PlanRequest& request,
+                 Costs& costs) {
+  const Survey& found = problem.survey;
+  const auto fastest = [&](std::vector<Candidate> candidates) {
+    const std::size_t pick = pick_fastest(costs.of(policy, candidates), problem.hardware, request);
+    return std::move(candidates[pick]);
+  };
+  const auto smallest_window = [&](std::vector<Candidate> candidates) {
+    return std::move(candidates[pick_window(costs.of(policy, candidates))]);
+  };
+  if (is_for_segments(policy) && found.segments.empty()) {
+    throw std::invalid_argument("policy '" + policy + "' needs segments: " + kNoSegments);
+  }
+  if (policy == "keep") return {std::nullopt, keep_all(found)};
+  if (policy == "offload-all") return offload_all(found);
+  if (policy == "prefetch") return smallest_window(prefetch_candidates(found));
+  if (policy == "budget") return fastest(budget_candidates(found));
+  if (policy == "checkpoint") return recompute_all(found);
+  if (policy == "checkpoint-nth") return fastest(recompute_candidates(found));
+  if (policy == "checkpoint-offload") {
+    return smallest_window(recompute_and_offload_candidates(found));
+  }
+  if (policy == "mixed") return fastest(mixed_candidates(found));
+  throw std::invalid_argument("no policy is called '" + policy + "': expected " +
+                              list_of_policies());
+}
+
+}  // namespace
 
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request) {
   Problem problem{with_segments(program), hardware, {}};
   problem.survey = survey(problem.program, hardware);
-  const Survey& found = problem.survey;
+  Costs costs(problem, request);
   PlanResult result;
-  result.keep_ns = problem.run({std::nullopt, keep_all(found)}, request, false).step_ns;
+  result.keep_ns = problem.run({std::nullopt, keep_all(problem.survey)}, request, false).step_ns;
   for (const std::string& policy : request.policies) {
-    const auto fastest = [&](const std::vector<Candidate>& candidates) {
-      return candidates[pick_fastest(try_all(problem, request, policy, candidates), hardware,
-                                     request)];
-    };
-    const auto smallest_window = [&](const std::vector<Candidate>& candidates) {
-      return candidates[pick_window(try_all(problem, request, policy, candidates))];
-    };
-    Candidate candidate{std::nullopt, keep_all(found)};
-    if (policy == "offload-all") {
-      candidate = {trl_options(), prefetch_candidates(found).front().mix};
-    } else if (policy == "prefetch") {
-      candidate = smallest_window(prefetch_candidates(found));
-    } else if (policy == "budget") {
-      candidate = fastest(budget_candidates(found));
-    } else if (is_for_segments(policy) && found.segments.empty()) {
-      throw std::invalid_argument("policy '" + policy +
-                                  "' needs segments: the program has neither checkpoints nor "
-                                  "modules that repeat");
-    } else if (policy == "checkpoint") {
-      candidate = recompute_all(found);
-    } else if (policy == "checkpoint-nth") {
-      candidate = fastest(recompute_candidates(found));
-    } else if (policy == "checkpoint-offload") {
-      candidate = smallest_window(recompute_and_offload_candidates(found));
-    } else if (policy == "mixed") {
-      candidate = fastest(mixed_candidates(found));
-    } else if (policy != "keep") {
-      throw std::invalid_argument("no policy is called '" + policy + "': expected " +
-                                  list_of_policies());
-    }
+    Candidate candidate = choose(policy, problem, request, costs);
     Simulation simulation = problem.run(candidate, request, request.check);
-    const bool in_budget = fits(simulation, hardware, request);
+    const bool in_budget = fits(cost_of(simulation), hardware, request);
     result.rows.push_back({policy, std::move(candidate), std::move(simulation), in_budget});
   }
-  result.segments = segment_names(problem.program, found);
+  result.segments = segment_names(problem.program, problem.survey);
   result.survey = std::move(problem.survey);
   return result;
 }

@@ -61,9 +61,12 @@ struct PlanResult {
 };
 
 // A program with checkpoints of its own says what its segments are; else its modules that repeat
-// become checkpoints. Other programs are as they were.
+// become checkpoints, but for those that cannot be outlined. Other programs are as they were.
 Program with_segments(const Program& program);
 bool has_segments(const Program& program);
+// Of a program that has none.
+inline constexpr const char* kNoSegments =
+    "the program has neither checkpoints nor modules that repeat";
 
 // Throws std::invalid_argument for an unknown policy, and for one that needs segments where there
 // are none.

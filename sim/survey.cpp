@@ -13,7 +13,7 @@ namespace {
 // Hooks that write down what they are handed, and leave it as it is; segments just run.
 class Surveyor final : public Hooks<Tensor>, public SegmentRunner {
  public:
-  Surveyor(const Program& program, const Tape& tape) : tape_(tape) {
+  Surveyor(const Program& program, Tape& tape) : tape_(tape) {
     for (std::size_t i = 0; i < program.globals.size(); ++i) {
       const std::uint64_t identity = tape.globals()[i].tensor->storage->identity;
       globals_.push_back(identity);
@@ -22,7 +22,8 @@ class Surveyor final : public Hooks<Tensor>, public SegmentRunner {
   }
 
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {
-    if (forwards == 1) found.packs.push_back(describe(tape_.saving_node(), tensor));
+    if (forwards != 1) return nullptr;
+    (inputs_ ? *inputs_ : found.packs).push_back(describe(tape_.saving_node(), tensor));
     return nullptr;
   }
 
@@ -31,12 +32,12 @@ class Surveyor final : public Hooks<Tensor>, public SegmentRunner {
       forward(std::move(inputs));
       return std::vector<Value>();
     };
-    segment(inputs, run);
+    segment(inputs, false, run);
   }
   std::vector<Value> run_reentrant(
       const std::vector<Value>& inputs, const CoreCheckpointOptions&,
       std::function<std::vector<Value>(std::vector<Value>)> function) override {
-    return segment(inputs, [&] { return function(inputs); });
+    return segment(inputs, true, [&] { return function(inputs); });
   }
 
   int forwards = 0;
@@ -58,13 +59,15 @@ class Surveyor final : public Hooks<Tensor>, public SegmentRunner {
   }
 
   template <class Run>
-  std::vector<Value> segment(const std::vector<Value>& inputs, Run run) {
+  std::vector<Value> segment(const std::vector<Value>& inputs, bool whole, Run run) {
     if (forwards != 1 || inside_) return run();
     SurveyedSegment segment;
+    segment.whole = whole;
     segment.first = found.packs.size();
-    for (const Value& input : inputs) {
-      if (input.tensor) segment.inputs.push_back(describe("checkpoint", input.tensor));
-    }
+    // Saved as a checkpoint would: where an exclusion hides them, hooks do not see them.
+    inputs_ = &segment.inputs;
+    for (const Value& input : inputs) tape_.autograd().save(input);
+    inputs_ = nullptr;
     inside_ = true;
     std::vector<Value> results = run();
     inside_ = false;
@@ -73,11 +76,12 @@ class Surveyor final : public Hooks<Tensor>, public SegmentRunner {
     return results;
   }
 
-  const Tape& tape_;
+  Tape& tape_;
   std::vector<std::uint64_t> globals_;
   std::vector<std::uint64_t> exempt_;
   std::map<std::uint64_t, std::uint64_t> groups_;
-  bool inside_ = false;  // a segment
+  std::vector<PackedTensor>* inputs_ = nullptr;  // where a segment's are being saved
+  bool inside_ = false;                          // a segment
 };
 
 }  // namespace

@@ -22,7 +22,8 @@ struct PackedTensor {
 
 // A call that may be a checkpoint. Those inside it are no segments of their own.
 struct SurveyedSegment {
-  std::vector<PackedTensor> inputs;  // which a checkpoint saves
+  std::vector<PackedTensor> inputs;  // which a checkpoint saves, and the hooks see
+  bool whole = false;                // reentrant: all that it saves is recomputed, or nothing
   std::size_t first = 0;             // of its packs, in the survey
   std::size_t end = 0;
 };

@@ -199,8 +199,9 @@ void Tape::run_statement(Frame& frame, std::size_t index) {
     machine_.wait(Step::kUser, machine_.compute_stream(sync->to),
                   machine_.record(Step::kUser, machine_.compute_stream(sync->from)));
   } else if (const auto* use = std::get_if<RecordUse>(&action)) {
-    machine_.record_use(Step::kUser, at(frame, use->slot).tensor->storage,
-                        machine_.compute_stream(use->stream));
+    const Tensor& tensor = at(frame, use->slot).tensor;
+    if (!tensor) throw std::runtime_error("a use of a slot that holds no tensor");
+    machine_.record_use(Step::kUser, tensor->storage, machine_.compute_stream(use->stream));
   } else if (const auto* raise = std::get_if<Raise>(&action)) {
     throw RaisedByProgram(raise->message);
   } else if (const auto* move = std::get_if<Move>(&action)) {
@@ -411,14 +412,11 @@ Tensor Tape::filled(std::string_view op, TensorLayout layout, StreamId stream) {
 void Tape::run_call(Frame& frame, const Call& call) {
   std::vector<Value> arguments;
   for (const Slot slot : call.in) arguments.push_back(at(frame, slot));
-  std::vector<Value> results;
-  if (segments_ && call.recompute != Recompute::kNone) {
-    results = run_segment(call, std::move(arguments));
-  } else {
-    const bool body = program_.codes[frame.code].kind == CodeKind::kBody;
-    const SimAutograd::GradModeScope mode(autograd(), grad_mode_ || body);
-    results = run_code(call.code, std::move(arguments), {});
-  }
+  const bool body = program_.codes[frame.code].kind == CodeKind::kBody;
+  const SimAutograd::GradModeScope mode(autograd(), grad_mode_ || body);
+  std::vector<Value> results = segments_ && call.recompute != Recompute::kNone
+                                   ? run_segment(call, std::move(arguments))
+                                   : run_code(call.code, std::move(arguments), {});
   for (std::size_t i = 0; i < call.out.size(); ++i) at(frame, call.out[i]) = std::move(results[i]);
 }
 

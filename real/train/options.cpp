@@ -14,13 +14,20 @@ namespace ferry::real::train {
 namespace {
 
 constexpr const char* kFooter = R"(
+Policies:
+  keep         plain LibTorch
+  offload      what is large enough moves
+  checkpoint   every block is recomputed
+  budget       what a plan says moves, or is recomputed
+  mixed        the same; without a plan every second block is recomputed, and the rest moves
+
 Examples:
   ferry train gpt                                    a small GPT learns Ferry's own sources
   ferry train gpt --policy offload --disk /var/tmp   the same losses, in less memory
   ferry train resnet --json                          a line a step, for machines
   ferry train gpt --capture gpt.jsonl                what `ferry plan gpt.jsonl` plans, and
   ferry train gpt --policy mixed --plan gpt.plan     what executes the plan
-  ferry train gpt --policy checkpoint                the blocks are recomputed
+  ferry train gpt --policy checkpoint                the same losses, in less memory and more time
   ferry train gpt --steps 500 --save gpt.state       Ctrl-C ends the step and saves;
   ferry train gpt --steps 500 --save gpt.state --resume gpt.state      goes on, bit for bit
 
@@ -75,11 +82,7 @@ void add_training(CLI::App& command, Options& options, Typed& typed) {
 }
 
 void add_policy(CLI::App& command, Options& options, Typed& typed) {
-  command
-      .add_option("--policy", typed.policy,
-                  "keep: plain LibTorch; offload: what is large enough moves; checkpoint: every "
-                  "block is recomputed; budget, mixed: what a plan says (mixed without a plan: "
-                  "every second block is recomputed, the rest moves)")
+  command.add_option("--policy", typed.policy, "keep, offload, checkpoint, budget or mixed")
       ->type_name("NAME")
       ->check(CLI::IsMember({"keep", "offload", "checkpoint", "budget", "mixed"}).description(""))
       ->capture_default_str();
@@ -104,7 +107,7 @@ void add_files(CLI::App& command, Options& options) {
   command.add_option("--resume", options.resume, "Go on from a state that --save wrote")
       ->type_name("FILE");
   command.add_flag("--json", options.json, "A line a step on stdout, for machines");
-  command.add_option("--log", options.log, "Write the offloader's decisions here (JSON lines)")
+  command.add_option("--log", options.log, "Write what was decided here, for `ferry replay`")
       ->type_name("FILE");
   command.add_option("--trace", options.trace, "Write a trace here, for ui.perfetto.dev")
       ->type_name("FILE");
@@ -190,7 +193,7 @@ void check(const Options& options) {
 }  // namespace
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {
-  CLI::App app("Trains with LibTorch, with activations offloaded.", "ferry train");
+  CLI::App app("Trains with LibTorch, with activations offloaded or recomputed.", "ferry train");
   app.set_version_flag("--version", "ferry " FERRY_VERSION);
   app.require_subcommand(1);
   app.footer(kFooter);

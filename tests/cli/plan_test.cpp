@@ -12,7 +12,9 @@
 #include "cli/exit_codes.h"
 #include "formats/program_file.h"
 #include "formats/text_file.h"
+#include "scenarios/scenario.h"
 #include "tests/cli/shell.h"
+#include "tests/sim/segmented.h"
 #include "tests/sim/tiny.h"
 
 namespace ferry::cli {
@@ -27,6 +29,7 @@ class PlanTest : public ::testing::Test {
       : folder_(fs::path(::testing::TempDir()) / ("ferry_plan_" + std::to_string(getpid()))) {
     fs::create_directories(folder_);
     write("chain.jsonl", to_text(test::chain({})));
+    write("blocks.jsonl", to_text(test::segmented({{}, {}, {}}, {.inner_elements = 1 << 22})));
     write("tiny.toml", R"(description = "a byte a nanosecond"
 memory = "1GiB"
 host_memory = "1GiB"
@@ -85,15 +88,14 @@ TEST_F(PlanTest, TheTable) {
             R"(chain on tiny (a byte a nanosecond), budget 1.00 GiB
 Included: parameters, gradients, activations (no optimizer state); the step is one forward and backward.
 
-policy         allocated    reserved        host       step  slowdown  overlap  fits  hazards
-keep            15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -   yes        0
-offload-all     15.0 KiB    2.00 MiB    12.0 KiB    6.14 us    11.726    1.000   yes        0
-prefetch        15.0 KiB    2.00 MiB    12.0 KiB    6.14 us    11.726    1.000   yes        0
-budget          15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -   yes        0
+policy               allocated    reserved        host       step  slowdown  overlap  fits  hazards
+keep                  15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -   yes        0
+offload-all           15.0 KiB    2.00 MiB    12.0 KiB    6.14 us    11.726    1.000   yes        0
+prefetch              15.0 KiB    2.00 MiB    12.0 KiB    6.14 us    11.726    1.000   yes        0
+budget                15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -   yes        0
 
 offload-all: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 5 packs
 prefetch: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 1.00 MiB
-budget: 0 storages, 0 B to the host, 0 B back (0 copies in vain); window 512 MiB
 )");
   EXPECT_EQ(ferry(std::string("plan") + kChain).out, result.out);
 }
@@ -115,11 +117,26 @@ TEST_F(PlanTest, JsonForMachines) {
   EXPECT_EQ(json["program"], "chain");
   EXPECT_EQ(json["optimizer"], "adamw");
   ASSERT_EQ(json["rows"].size(), 4u);
-  EXPECT_EQ(keys(json["rows"][0]),
-            (Names{"policy", "device_peak_bytes", "device_reserved_bytes", "host_peak_bytes",
-                   "step_ns", "slowdown", "overlap", "fits", "hazards", "compute_ns",
-                   "offloaded_bytes", "reloaded_bytes", "vain_bytes", "compute_waits",
-                   "forward_stash_peak_bytes", "backward_stash_peak_bytes", "d2h_ns", "h2d_ns"}));
+  EXPECT_EQ(keys(json["rows"][0]), (Names{"policy",
+                                          "device_peak_bytes",
+                                          "device_reserved_bytes",
+                                          "host_peak_bytes",
+                                          "step_ns",
+                                          "slowdown",
+                                          "overlap",
+                                          "fits",
+                                          "hazards",
+                                          "compute_ns",
+                                          "recomputed_segments",
+                                          "recomputes",
+                                          "offloaded_bytes",
+                                          "reloaded_bytes",
+                                          "vain_bytes",
+                                          "compute_waits",
+                                          "forward_stash_peak_bytes",
+                                          "backward_stash_peak_bytes",
+                                          "d2h_ns",
+                                          "h2d_ns"}));
   EXPECT_EQ(json["rows"][0]["policy"], "keep");
   EXPECT_EQ(json["rows"][0]["device_peak_bytes"], 15 * 1024 + 2 * 2 * 2048);
   EXPECT_EQ(json["rows"][0]["step_ns"], 524);
@@ -167,7 +184,7 @@ TEST_F(PlanTest, WrongUsageIsTwo) {
   expect_refused("plan", "program is required");
   expect_refused("plan --nonsense", "");
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"--policy magic", "--policy: expected keep, offload-all, prefetch or budget, got 'magic'"},
+      {"--policy magic", "--policy: expected " + list_of_policies() + ", got 'magic'"},
       {"--policy keep,magic", "--policy: expected keep"},
       {"--budget 24Gb", "--budget: expected a size such as 24GiB"},
       {"--budget 0", "--budget: expected more than 0"},
@@ -240,8 +257,7 @@ TEST_F(PlanTest, ABadScenarioIsNamedWithItsLine) {
   write("s.toml", "program = \"chain.jsonl\"\nhardware = \n");
   expect_refused("plan s.toml", "s.toml:2: expected TOML");
   write("s.toml", "program = \"chain.jsonl\"\nhardware = \"tiny.toml\"\npolicies = [\"magic\"]\n");
-  expect_refused("plan s.toml",
-                 "s.toml:3: expected policies: keep, offload-all, prefetch or budget");
+  expect_refused("plan s.toml", "s.toml:3: expected policies: " + list_of_policies());
 }
 
 TEST_F(PlanTest, APlanThatWasWrittenRunsWithTheSameNumbers) {
@@ -253,6 +269,76 @@ TEST_F(PlanTest, APlanThatWasWrittenRunsWithTheSameNumbers) {
     EXPECT_EQ(run.code, kOk) << run.err;
     EXPECT_EQ(run.out, made.out);
   }
+}
+
+constexpr const char* kBlocks = " blocks.jsonl --hardware tiny.toml ";
+
+TEST_F(PlanTest, RowsForSegmentsAreThereWhereSegmentsAre) {
+  const auto policies = [this](const std::string& program) {
+    const auto json = nlohmann::json::parse(ferry("plan --json" + program).out);
+    std::vector<std::string> names;
+    for (const auto& row : json["rows"]) names.push_back(row["policy"]);
+    return names;
+  };
+  EXPECT_EQ(policies(kBlocks), std::vector<std::string>(kPolicies.begin(), kPolicies.end()));
+  EXPECT_EQ(policies(kChain),
+            (std::vector<std::string>{"keep", "offload-all", "prefetch", "budget"}));
+  for (const std::string_view policy : kPolicies) {
+    if (!is_for_segments(policy)) continue;
+    const std::string name(policy);
+    expect_refused("plan --policy " + name + kChain,
+                   "chain.jsonl: policy '" + name +
+                       "' needs segments: the program has neither checkpoints nor modules that "
+                       "repeat");
+  }
+}
+
+TEST_F(PlanTest, RecomputesAreCounted) {
+  const Result table = ferry(std::string("plan --policy checkpoint --microbatches 2") + kBlocks);
+  EXPECT_EQ(table.code, kOk) << table.err;
+  EXPECT_NE(table.out.find("\ncheckpoint: 6 of 6 segments recomputed, 6 recomputes\n"),
+            std::string::npos)
+      << table.out;
+  const auto rows = nlohmann::json::parse(ferry(std::string("plan --json") + kBlocks).out)["rows"];
+  for (const auto& row : rows) {
+    const bool all = row["policy"] == "checkpoint" || row["policy"] == "checkpoint-offload";
+    EXPECT_EQ(row["recomputed_segments"], all ? 3 : 0) << row;
+    EXPECT_EQ(row["recomputes"], all ? 3 : 0) << row;
+  }
+}
+
+TEST_F(PlanTest, APlanOfSegmentsRunsWithTheSameNumbers) {
+  for (const std::string_view policy : kPolicies) {
+    for (const char* more : {" --budget 24MiB ", " --microbatches 2 --optimizer adamw "}) {
+      const Result made =
+          ferry("plan --json -o p.json --policy " + std::string(policy) + more + kBlocks);
+      const Result run = ferry(std::string("simulate --json --plan p.json") + more + kBlocks);
+      EXPECT_EQ(run.code, made.code) << made.err << run.err;
+      EXPECT_EQ(run.out, made.out);
+    }
+  }
+}
+
+TEST_F(PlanTest, AMixedPlanOfAShippedProgramRunsWithTheSameNumbers) {
+  const std::string gpt2 = " gpt2 --hardware rtx4090 --budget 7GiB --unchecked --json ";
+  const Result made = ferry("plan -o p.json --policy mixed" + gpt2);
+  ASSERT_EQ(made.code, kOk) << made.err;
+  EXPECT_GT(nlohmann::json::parse(made.out)["rows"][0]["recomputed_segments"], 0);
+  EXPECT_EQ(ferry("simulate --plan p.json" + gpt2).out, made.out);
+}
+
+TEST_F(PlanTest, AStepThatSavesAnotherNumberThanItsPlanIsAViolation) {
+  ASSERT_EQ(ferry(std::string("plan -o p.json --policy checkpoint") + kBlocks).code, kOk);
+  std::string plan = read("p.json");
+  const std::size_t last = plan.rfind(",\n    {\"pack\":2");
+  ASSERT_NE(last, std::string::npos) << plan;
+  plan.erase(last, plan.find('}', last) + 1 - last);
+  write("short.json", plan);
+  const Result run = ferry(std::string("simulate --plan short.json") + kBlocks);
+  EXPECT_EQ(run.code, kViolated);
+  EXPECT_NE(run.err.find("the segment saved 3 tensors, and the plan in force has 2 for it"),
+            std::string::npos)
+      << run.err;
 }
 
 TEST_F(PlanTest, TheLastPolicyIsTheOneThatIsWritten) {
@@ -284,7 +370,7 @@ TEST_F(PlanTest, WhereNothingCanBeWrittenNothingIs) {
   EXPECT_EQ(result.out, "");
   EXPECT_NE(result.err.find("nowhere/p.json"), std::string::npos);
   EXPECT_FALSE(exists("nowhere"));
-  EXPECT_EQ(files(), 4);  // the program, the card, and the two streams
+  EXPECT_EQ(files(), 5);  // the programs, the card, and the two streams
   expect_refused(std::string("plan -o p.json --budget 24Gb") + kChain, "--budget");
   EXPECT_FALSE(exists("p.json"));
 }

@@ -2,16 +2,22 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/exit_codes.h"
 #include "formats/decision_log.h"
+#include "formats/plan_file.h"
+#include "formats/plan_options.h"
 #include "formats/program_file.h"
 #include "scenarios/hardware.h"
+#include "sim/mix.h"
 #include "sim/simulation.h"
+#include "sim/survey.h"
 #include "tests/cli/shell.h"
+#include "tests/sim/segmented.h"
 #include "tests/sim/tiny.h"
 
 namespace ferry::cli {
@@ -114,6 +120,91 @@ TEST_F(ReplayTest, OtherOptionsDecideOtherwise) {
   const Result nothing = replay();
   EXPECT_EQ(nothing.code, kDiffers);
   EXPECT_NE(nothing.out.find("> simulated  nothing more"), std::string::npos) << nothing.out;
+}
+
+// The first and the last of three segments are recomputed; the first one's input moves, and of
+// what the last one saves, the end.
+class ReplayOfSegmentsTest : public ReplayTest {
+ protected:
+  ReplayOfSegmentsTest() {
+    const Program program = test::segmented({{}, {}, {}});
+    const Hardware hardware = find_hardware("h100");
+    const sim::Survey survey = sim::survey(program, hardware);
+    sim::Mix mix = sim::keep_all(survey);
+    mix.recompute = {true, false, true};
+    for (const std::size_t pack : {0, 1, 2, 6, 7}) mix.packs[pack] = PlanChoice::kRecompute;
+    mix.packs[8] = PlanChoice::kOffload;
+    mix.input_moves[0] = {true};
+    sim::settle(mix, survey, 0);
+    Plan plan;
+    plan.options = plan_options(log_.options);
+    plan.segments = sim::plan_segments(mix, {"h.0", "h.1", "h.2"});
+    plan.entries = sim::plan_entries(survey, mix);
+    write_program(folder_ / "step.jsonl", program);
+    write_plan(folder_ / "p.json", plan);
+    log_.options = planned_options(plan);
+    log_.decisions.clear();
+    sim::SimulationOptions options;
+    options.offload = log_.options;
+    options.offload->log = [this](const Decision& each) { log_.decisions.push_back(each); };
+    options.segments = planned_segments(plan);
+    sim::simulate(program, hardware, options);
+    run_size_ = log_.decisions.size();
+  }
+  Result replay_plan(const std::string& more = "") {
+    return replay("--plan " + (folder_ / "p.json").string() + " " + more);
+  }
+  // Of the run's recomputes, by what they recompute.
+  Decision& recompute_of(std::uint64_t segment) {
+    return *std::find_if(log_.decisions.begin(), log_.decisions.end(), [&](const Decision& each) {
+      return each.kind == DecisionKind::kRecompute && each.pack == segment;
+    });
+  }
+};
+
+TEST_F(ReplayOfSegmentsTest, TheSameDecisionsAreZero) {
+  const Result result = replay_plan();
+  EXPECT_EQ(result.code, kOk) << result.out << result.err;
+  EXPECT_EQ(result.out, "the same: 1 run of " + std::to_string(run_size_) + " decisions\n");
+  EXPECT_EQ(
+      std::count_if(log_.decisions.begin(), log_.decisions.end(),
+                    [](const Decision& each) { return each.kind == DecisionKind::kRecompute; }),
+      2);
+}
+
+TEST_F(ReplayOfSegmentsTest, AnotherSegmentIsNamed) {
+  recompute_of(1).pack = 0;
+  const Result result = replay_plan();
+  EXPECT_EQ(result.code, kDiffers);
+  for (const char* piece : {"> real       recompute of segment 0 (h.0)\n",
+                            "> simulated  recompute of segment 1 (h.2)\n"}) {
+    EXPECT_NE(result.out.find(piece), std::string::npos) << piece << " in\n" << result.out;
+  }
+  const auto json = nlohmann::json::parse(replay_plan("--json").out);
+  EXPECT_EQ(json["difference"]["real"]["decision"], "recompute");
+  EXPECT_EQ(json["difference"]["real"]["pack"], 0);
+  EXPECT_EQ(json["difference"]["simulated"]["pack"], 1);
+}
+
+TEST_F(ReplayOfSegmentsTest, WhatASegmentPassesOnIsATensorOfIts) {
+  const auto last = std::find_if(log_.decisions.rbegin(), log_.decisions.rend(),
+                                 [](auto& each) { return each.kind == DecisionKind::kUnpack; });
+  const auto first = std::find_if(log_.decisions.begin(), log_.decisions.end(),
+                                  [](auto& each) { return each.kind == DecisionKind::kUnpack; });
+  ASSERT_NE(first->pack, last->pack);
+  first->bytes += 1;
+  const Result result = replay_plan();
+  EXPECT_EQ(result.code, kDiffers);
+  EXPECT_NE(result.out.find("of DownBackward)"), std::string::npos) << result.out;
+  first->bytes -= 1;
+  last->bytes += 1;
+  EXPECT_NE(replay_plan().out.find("of checkpoint)"), std::string::npos);
+}
+
+TEST_F(ReplayOfSegmentsTest, WithoutThePlanNothingIsRecomputed) {
+  const Result result = replay();
+  EXPECT_EQ(result.code, kDiffers);
+  EXPECT_EQ(result.out.find("> simulated  recompute"), std::string::npos) << result.out;
 }
 
 TEST_F(ReplayTest, BadInputIsTwo) {

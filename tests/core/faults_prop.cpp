@@ -35,9 +35,10 @@ TEST(FaultsProp, AFailureAtAnyStepIsSurvived) {
     const int nth = *in_range(0, 12);
     RC_LOG() << trial << " fault at " << name(step) << " #" << nth << "\n";
     const Program program = make_program(trial.recipe);
-    const sim::Simulation keep = sim::simulate(program, test_hardware(), {});
+    const sim::Simulation keep = sim::simulate(without_segments(program), test_hardware(), {});
     sim::SimulationOptions options;
     options.offload = trial.options;
+    options.segments = trial.plan;
     options.fault = std::make_shared<FaultPoint>(step, nth);
     const sim::Simulation run = sim::simulate(program, test_hardware(), options);
     for (const sim::Hazard& hazard : run.hazards) RC_FAIL(sim::to_string(hazard));

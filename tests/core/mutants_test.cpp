@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <functional>
 #include <iostream>
 #include <map>
 #include <set>
@@ -12,6 +11,7 @@
 #include "shared/offloader.h"
 #include "sim/checkers/values.h"
 #include "sim/device.h"
+#include "tests/core/checkpoint_cases.h"
 #include "tests/support/mutants.h"
 #include "tests/support/script.h"
 
@@ -86,12 +86,14 @@ bool other_devices_tensors_stay(Rules rules) {
          saved->unpack()->storage == x->storage;
 }
 
-const std::map<std::string, std::function<bool(Rules)>>& own_cases() {
-  static const std::map<std::string, std::function<bool(Rules)>> cases = {
-      {"rule: identity", reused_address_is_no_identity},
-      {"rule: keep kept", kept_storage_does_not_move},
-      {"rule: other device", other_devices_tensors_stay},
-  };
+const std::map<std::string, Case>& own_cases() {
+  static const std::map<std::string, Case> cases = [] {
+    std::map<std::string, Case> all = checkpoint_cases();
+    all["rule: identity"] = of_rules(reused_address_is_no_identity);
+    all["rule: keep kept"] = of_rules(kept_storage_does_not_move);
+    all["rule: other device"] = of_rules(other_devices_tensors_stay);
+    return all;
+  }();
   return cases;
 }
 
@@ -105,8 +107,8 @@ TEST_P(EveryMutant, IsCaughtOrListed) {
     return;
   }
   if (const auto own = own_cases().find(mutant.name); own != own_cases().end()) {
-    EXPECT_TRUE(own->second(Rules()));
-    EXPECT_FALSE(own->second(mutant.rules));
+    EXPECT_TRUE(own->second({"none", Rules(), std::nullopt}));
+    EXPECT_FALSE(own->second(mutant));
     std::cout << mutant.name << " | own case | 1 |\n";
     return;
   }

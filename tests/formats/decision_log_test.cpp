@@ -55,6 +55,16 @@ TEST(DecisionLogTest, ReadingWhatWasWrittenGivesTheSameLog) {
   EXPECT_TRUE(read.options.offload.empty());
 }
 
+TEST(DecisionLogTest, ARecomputeIsADecision) {
+  DecisionLog log;
+  log.decisions = {{DecisionKind::kRecompute, 2, 5, 0}};
+  const std::string text = text_of(log);
+  EXPECT_NE(text.find("\n{\"decision\":\"recompute\",\"run\":2,\"pack\":5,\"bytes\":0}\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(parse_decision_log(text, "run.jsonl").decisions, log.decisions);
+}
+
 TEST(DecisionLogTest, APlansChoicesAreCarried) {
   using Choices = std::vector<bool>;
   const auto carried = [](const Choices& choices) {
@@ -75,7 +85,8 @@ TEST(DecisionLogTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("\"hold_bytes\":", "\"hold_bytes\":-"),
             "run.jsonl:1: hold_bytes should be at least 0 but is -536870912");
   EXPECT_EQ(error("\"evict\"", "\"evicts\""),
-            "run.jsonl:3: expected \"decision\": pack, evict, prefetch, unpack, release or return");
+            "run.jsonl:3: expected \"decision\": pack, evict, prefetch, unpack, release, return or "
+            "recompute");
   EXPECT_EQ(error("\"run\":3", "\"run\":-3").rfind("run.jsonl:4: expected \"run\"", 0), 0u);
   EXPECT_EQ(error("\"pack\":0,", ""), "run.jsonl:4: expected a key \"pack\"");
   EXPECT_EQ(error_of([] { parse_decision_log("", "run.jsonl"); }),

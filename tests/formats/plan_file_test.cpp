@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <stdexcept>
+
+#include "formats/plan_options.h"
 #include "tests/formats/sample.h"
 
 namespace ferry {
@@ -73,6 +76,133 @@ TEST(PlanFileTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("\"policy\": ", "\"hardware\": "),
             "plan.json:6: key \"hardware\" is there twice");
   EXPECT_EQ(error("\"policy\"", "\"police\""), "plan.json:1: expected a key \"policy\"");
+}
+
+// The first of two segments is recomputed; its input moves, and what it saves is recomputed, kept
+// or moved.
+Plan segmented() {
+  const Layout layout{DType::kBF16, {2, 3}, {3, 1}, 0};
+  return {.program = "gpt2",
+          .program_digest = "0123456789abcdef",
+          .hardware = "rtx4090",
+          .policy = "mixed",
+          .options = plan_options(CoreOptions()),
+          .predicted = {1, 2, 3, 4},
+          .segments = {{"h.0", true}, {"\"h.1\"", false}},
+          .entries = {{0, "Mm", layout, 0, PlanChoice::kKeep},
+                      {1, "checkpoint", layout, 1, PlanChoice::kOffload},
+                      {0, "Mm", layout, 1, PlanChoice::kRecompute, 0},
+                      {1, "Mm", layout, 2, PlanChoice::kKeep, 0},
+                      {2, "Mm", layout, 3, PlanChoice::kOffload, 0},
+                      {2, "Mm", layout, 4, PlanChoice::kOffload}}};
+}
+
+std::string segmented_error(const std::string& piece, const std::string& instead) {
+  std::string text = to_text(segmented());
+  const std::size_t at = text.find(piece);
+  EXPECT_NE(at, std::string::npos) << piece;
+  text.replace(at, piece.size(), instead);
+  return error_of([&] { parse_plan(text, "plan.json"); });
+}
+
+TEST(PlanFileTest, SegmentsRoundTrip) {
+  EXPECT_EQ(parse_plan(to_text(segmented()), "plan.json"), segmented());
+  const std::string text = to_text(segmented());
+  EXPECT_NE(text.find(R"(  "segments": [
+    {"name":"h.0","recompute":true},
+    {"name":"\"h.1\"","recompute":false}
+  ],
+  "entries": [
+)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\"group\":1,\"decision\":\"recompute\",\"segment\":0},\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(PlanFileTest, APlanOfSegmentsThatAreAllKeptRoundTrips) {
+  Plan plan = sample();
+  plan.segments = {{"a", false}, {"", false}};
+  EXPECT_EQ(parse_plan(to_text(plan), "plan.json"), plan);
+}
+
+TEST(PlanFileTest, BadSegmentsAreRefusedWithTheirLine) {
+  EXPECT_EQ(segmented_error("\"name\":\"h.0\",", ""), "plan.json:10: expected a key \"name\"");
+  EXPECT_EQ(segmented_error(",\"recompute\":true", ""),
+            "plan.json:10: expected a key \"recompute\"");
+  EXPECT_EQ(segmented_error("\"recompute\":true", "\"recompute\":1"),
+            "plan.json:10: expected \"recompute\": true or false");
+  EXPECT_EQ(segmented_error("\"recompute\":true", "\"recompute\":true,\"size\":1"),
+            "plan.json:10: unknown key \"size\"");
+  Plan none = segmented();
+  none.segments.clear();
+  EXPECT_EQ(error_of([&] { parse_plan(to_text(none), "plan.json"); }),
+            "plan.json:12: expected \"segment\": one of the plan's that is recomputed");
+}
+
+TEST(PlanFileTest, BadEntriesOfSegmentsAreRefusedWithTheirLine) {
+  const std::string first = "\"decision\":\"recompute\",\"segment\":0";
+  const auto line16 = [&](const std::string& instead) { return segmented_error(first, instead); };
+  const std::string no_segment =
+      "plan.json:16: expected \"segment\": one of the plan's that is recomputed";
+  EXPECT_EQ(line16("\"decision\":\"recompute\",\"segment\":1"), no_segment);
+  EXPECT_EQ(line16("\"decision\":\"recompute\",\"segment\":2"), no_segment);
+  EXPECT_EQ(line16("\"decision\":\"recompute\",\"segment\":-1").substr(0, 33),
+            "plan.json:16: expected \"segment\":");
+  EXPECT_EQ(line16("\"decision\":\"forget\",\"segment\":0"),
+            "plan.json:16: expected \"decision\": \"keep\", \"offload\" or \"recompute\"");
+  // Outside of segments nothing is recomputed: it would be the forward's third pack, too.
+  EXPECT_EQ(segmented_error("\"decision\":\"offload\"}", "\"decision\":\"recompute\"}"),
+            "plan.json:15: expected \"decision\": \"keep\" or \"offload\"");
+  EXPECT_EQ(segmented_error("{\"pack\":1,\"op\":\"Mm\"", "{\"pack\":2,\"op\":\"Mm\""),
+            "plan.json:17: expected \"pack\": 1: every pack has its entry");
+  EXPECT_EQ(segmented_error("\"group\":2", "\"group\":0"), "");  // both are kept
+  EXPECT_EQ(segmented_error("\"group\":2", "\"group\":1"),
+            "plan.json:17: expected \"decision\": one decision for all of group 1");
+}
+
+TEST(PlanOptionsTest, TheOffloadersChoicesAreTheForwardsAndWhatSegmentsPassOn) {
+  const CoreOptions options = planned_options(segmented());
+  EXPECT_EQ(options.offload, (std::vector<bool>{false, true, true, true, false}));
+  EXPECT_TRUE(to_options(segmented()).has_value());
+  Plan still = segmented();
+  for (PlanEntry& entry : still.entries) {
+    if (entry.decision == PlanChoice::kOffload) entry.decision = PlanChoice::kKeep;
+  }
+  EXPECT_EQ(planned_options(still).offload, (std::vector<bool>{false, false, false, false}));
+  EXPECT_FALSE(to_options(still).has_value());
+}
+
+TEST(PlanOptionsTest, ASegmentsChoicesAreByItsOwnPacks) {
+  const auto plan = planned_segments(segmented());
+  EXPECT_TRUE(plan->checkpoint);
+  EXPECT_FALSE(plan->unlisted);  // what the plan does not list just runs
+  ASSERT_EQ(plan->segments.size(), 2u);
+  const SegmentPlan& first = plan->segments[0];
+  EXPECT_TRUE(first.checkpoint);
+  EXPECT_FALSE(first.unlisted);
+  EXPECT_EQ(first.packs, 3u);
+  EXPECT_EQ(first.choices, (std::vector<SavedChoice>{SavedChoice::kRecompute, SavedChoice::kKeep,
+                                                     SavedChoice::kOffload}));
+  EXPECT_FALSE(plan->segments[1].checkpoint);
+  EXPECT_EQ(plan->segments[1].packs, std::nullopt);
+  EXPECT_TRUE(planned_segments(sample())->segments.empty());
+}
+
+TEST(PlanOptionsTest, AGapIsRefusedByFrame) {
+  const auto refusal = [](std::size_t entry, std::uint64_t pack) -> std::string {
+    Plan plan = segmented();
+    plan.entries[entry].pack = pack;
+    try {
+      planned_options(plan);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(3, 3), "entry 3 of the plan is for pack 3 instead of 1");
+  EXPECT_EQ(refusal(5, 5), "entry 5 of the plan is for pack 5 instead of 2");
 }
 
 TEST(PlanFileTest, ATruncatedFileIsRefused) {

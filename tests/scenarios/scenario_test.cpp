@@ -54,12 +54,22 @@ TEST(ScenarioTest, BadInputIsRefusedWithItsLine) {
             "plans/s.toml:4: expected policies: each one once");
   EXPECT_EQ(error("\"offload-all\"", "1"), "plans/s.toml:4: expected policies: a list of strings");
   EXPECT_EQ(error("offload-all", "magic"),
-            "plans/s.toml:4: expected policies: keep, offload-all, prefetch or budget");
+            "plans/s.toml:4: expected policies: " + list_of_policies());
   EXPECT_EQ(error("adamw", "lion"),
             "plans/s.toml:5: expected optimizer: none, sgd, momentum, adam or adamw");
   EXPECT_EQ(error("= 4", "= 0"),
             "plans/s.toml:6: expected microbatches: an integer from 1 to 1000000");
   EXPECT_EQ(error("program = \"gpt2\"\n", ""), "plans/s.toml: expected a key \"program\"");
+}
+
+TEST(ScenarioTest, PoliciesAreListedForPeople) {
+  EXPECT_EQ(list_of_policies(),
+            "keep, offload-all, prefetch, checkpoint, checkpoint-nth, checkpoint-offload, budget "
+            "or mixed");
+  for (const std::string_view policy : kPolicies) {
+    const bool checkpoints = policy.starts_with("checkpoint") || policy == "mixed";
+    EXPECT_EQ(is_for_segments(policy), checkpoints) << policy;
+  }
 }
 
 TEST(ScenarioTest, WhatShipsIsReadable) {

@@ -159,13 +159,13 @@ std::string case_name(const ::testing::TestParamInfo<Case>& chosen) {
 INSTANTIATE_TEST_SUITE_P(Sweep, OffloaderFailure,
                          ::testing::Combine(kBothPools,
                                             ::testing::Values(std::int64_t{0}, 128 * kKiB),
-                                            ::testing::Range<std::size_t>(1, kSteps),
+                                            ::testing::Range<std::size_t>(1, kOffloadSteps),
                                             ::testing::Values(0, 1, 4)),
                          case_name);
 
-// The sweep's step takes every step of the core that can fail, under one option or another.
+// The sweep's step takes every step of the offloader that can fail, under one option or another.
 TEST(OffloaderFailureSweep, TakesEveryStep) {
-  for (std::size_t number = 1; number < kSteps; ++number) {
+  for (std::size_t number = 1; number < kOffloadSteps; ++number) {
     const Step step = static_cast<Step>(number);
     if (step == Step::kHostReturn) continue;  // never fails
     bool fired = false;

@@ -72,12 +72,17 @@ TEST(PlannerProp, APlanRunsAsItsRow) {
     // anything, before the next one.
     recipe.failure = 0;
     recipe.twice = false;
-    for (const test::Layer& layer : recipe.layers) {
+    for (test::Layer& layer : recipe.layers) {
       if (layer.kind == static_cast<int>(test::LayerKind::kNested)) recipe.order = 0;
     }
     const Program program = test::make_program(recipe);
     PlanRequest request;
     request.policies = {"keep", "offload-all", "budget"};
+    if (has_segments(program)) {
+      for (const char* policy : {"checkpoint", "checkpoint-nth", "checkpoint-offload"}) {
+        request.policies.emplace_back(policy);
+      }
+    }
     request.budget_bytes = *test::in_range(1, 64) * kMiB;
     const PlanResult result = plan(program, card(), request);
     const Simulation& keep = result.rows.front().simulation;
@@ -88,7 +93,9 @@ TEST(PlannerProp, APlanRunsAsItsRow) {
       const Plan plan = parse_plan(to_text(to_plan(program, card(), result, row)), "plan.json");
       SimulationOptions options;
       options.offload = to_options(plan);
-      const Simulation again = simulate(program, card(), options);
+      options.segments = planned_segments(plan);
+      const Simulation again = simulate(with_segments(program), card(), options);
+      RC_LOG() << to_text(plan);
       RC_ASSERT(again.digest == row.simulation.digest);
       RC_ASSERT(again.device_reserved_bytes == plan.predicted.reserved_bytes);
       RC_ASSERT(again.step_ns == plan.predicted.step_ns);

@@ -2,13 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "formats/microbatches.h"
+#include "formats/outline.h"
 #include "formats/plan_file.h"
 #include "formats/program_file.h"
 #include "scenarios/programs.h"
+#include "tests/sim/segmented.h"
 #include "tests/sim/tiny.h"
 
 namespace ferry::sim {
@@ -56,14 +62,14 @@ TEST(PlannerTest, EveryPolicyIsARowAsAskedFor) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     const PolicyRow& row = result.rows[i];
     EXPECT_EQ(row.policy, names[i]);
-    EXPECT_EQ(row.options.has_value(), names[i] != "keep");
+    EXPECT_EQ(row.candidate.options.has_value(), names[i] != "keep");
     EXPECT_TRUE(row.fits);
     EXPECT_TRUE(row.simulation.hazards.empty());
     EXPECT_FALSE(row.simulation.leftovers.any());
     EXPECT_EQ(row.simulation.gradients, result.rows[1].simulation.gradients);
   }
   EXPECT_EQ(result.rows[1].simulation.step_ns, result.keep_ns);
-  EXPECT_EQ(result.packs.size(), 13u);
+  EXPECT_EQ(result.survey.packs.size(), 13u);
 }
 
 TEST(PlannerTest, WithRoomForAllNothingNeedsToMove) {
@@ -127,7 +133,7 @@ TEST(PlannerTest, AnUnknownPolicyIsRefused) {
   EXPECT_EQ(error_of([] {
               plan_chain(request({"keep", "magic"}));
             }),
-            "no policy is called 'magic': expected keep, offload-all, prefetch or budget");
+            "no policy is called 'magic': expected " + list_of_policies());
 }
 
 TEST(PlannerTest, ProgressCountsToTheEndOfEverySearch) {
@@ -169,10 +175,12 @@ void expect_round_trips(const Program& program, const Hardware& hardware,
     const Plan read = parse_plan(to_text(written), "plan.json");
     EXPECT_EQ(read, written) << row.policy;
     EXPECT_EQ(read.program_digest, digest(program));
-    EXPECT_EQ(read.entries.size(), result.packs.size());
+    EXPECT_GE(read.entries.size(), result.survey.packs.size());  // inputs are packed, too
     SimulationOptions options;
     options.offload = to_options(read);
-    const Simulation again = simulate(program, hardware, options);
+    options.segments = planned_segments(read);
+    options.optimizer = request.optimizer;
+    const Simulation again = simulate(with_segments(program), hardware, options);
     EXPECT_EQ(again.digest, row.simulation.digest) << row.policy;
     EXPECT_EQ(again.step_ns, read.predicted.step_ns) << row.policy;
     EXPECT_EQ(again.device_peak_bytes, read.predicted.peak_bytes) << row.policy;
@@ -190,6 +198,186 @@ TEST(PlannerTest, APlanRunsAsItsRow) {
 TEST(PlannerTest, AShippedProgramsPlanRunsAsItsRow) {
   expect_round_trips(load_program(find_program("gpt2")), find_hardware("rtx4090"),
                      request({"offload-all", "prefetch", "budget"}, std::int64_t{7} << 30));
+}
+
+// Eight blocks whose inner activations are large; to copy one takes 33.5 ms, to compute one 20.
+Program blocks(int count = 8) {
+  return test::segmented(std::vector<test::Part>(static_cast<std::size_t>(count)),
+                         {.elements = std::int64_t{1} << 20,
+                          .inner_elements = std::int64_t{1} << 24,
+                          .weight_elements = std::int64_t{1} << 18,
+                          .op_ns = 20'000'000});
+}
+constexpr std::int64_t kInner = std::int64_t{32} << 20;
+
+const std::vector<std::string> kAll(kPolicies.begin(), kPolicies.end());
+
+std::map<std::string, PolicyRow> rows_of(const Program& program, std::int64_t budget_bytes) {
+  std::map<std::string, PolicyRow> rows;
+  for (PolicyRow& row : plan(program, card(), request(kAll, budget_bytes)).rows) {
+    rows.emplace(row.policy, std::move(row));
+  }
+  return rows;
+}
+
+void expect_clean(const PolicyRow& row, const Simulation& keep) {
+  SCOPED_TRACE(row.policy);
+  for (const Hazard& hazard : row.simulation.hazards) ADD_FAILURE() << to_string(hazard);
+  for (const ProgramError& error : row.simulation.errors) ADD_FAILURE() << error.message;
+  EXPECT_FALSE(row.simulation.leftovers.any());
+  EXPECT_EQ(row.simulation.gradients, keep.gradients);
+}
+
+TEST(PlannerTest, CheckpointRecomputesEverySegment) {
+  const PlanResult result = plan(blocks(), card(), request({"checkpoint"}));
+  const PolicyRow& row = result.rows[0];
+  EXPECT_EQ(result.segments.size(), 8u);
+  EXPECT_EQ(result.segments[7], "part.7");
+  EXPECT_EQ(row.simulation.checkpoints.segments, 8);
+  EXPECT_EQ(row.simulation.checkpoints.recomputes, 8);
+  EXPECT_EQ(row.simulation.statistics.packs, 0);
+  // A recompute ends at the last tensor that is needed: up runs again, down does not.
+  EXPECT_EQ(row.simulation.compute_ns, result.keep_ns + 8 * 20'000'000);
+}
+
+TEST(PlannerTest, AsFewSegmentsAsNeeded) {
+  const std::int64_t all =
+      plan(blocks(), card(), request({"keep"})).rows[0].simulation.device_reserved_bytes;
+  std::int64_t before = 0;
+  for (const int spared : {0, 1, 2, 5}) {
+    const PolicyRow row =
+        plan(blocks(), card(), request({"checkpoint-nth"}, all - spared * kInner)).rows[0];
+    EXPECT_TRUE(row.fits) << spared;
+    EXPECT_GE(row.simulation.checkpoints.segments, spared);
+    EXPECT_LE(row.simulation.checkpoints.segments, spared + 1) << spared;
+    EXPECT_GE(row.simulation.checkpoints.segments, before);
+    before = row.simulation.checkpoints.segments;
+  }
+}
+
+TEST(PlannerTest, InputsOfSegmentsMoveWithCheckpointOffload) {
+  const auto rows = rows_of(blocks(), std::int64_t{8} << 30);
+  const PolicyRow& row = rows.at("checkpoint-offload");
+  EXPECT_EQ(row.simulation.checkpoints.segments, 8);
+  EXPECT_EQ(row.simulation.statistics.packs, 8);
+  EXPECT_EQ(row.simulation.statistics.offloaded_count, 8);
+}
+
+TEST(PlannerTest, MixedIsNeverWorseThanAnotherRowThatFits) {
+  const std::int64_t all =
+      plan(blocks(), card(), request({"keep"})).rows[0].simulation.device_reserved_bytes;
+  for (const std::int64_t spared : {0, 1, 3, 5, 7, 40}) {
+    SCOPED_TRACE(spared);
+    const auto rows = rows_of(blocks(), std::max<std::int64_t>(all - spared * kInner, 1));
+    const PolicyRow& mixed = rows.at("mixed");
+    for (const auto& [policy, row] : rows) {
+      SCOPED_TRACE(policy);
+      expect_clean(row, rows.at("keep").simulation);
+      if (row.fits) {
+        EXPECT_TRUE(mixed.fits);
+        EXPECT_LE(mixed.simulation.step_ns, row.simulation.step_ns);
+      } else if (!mixed.fits) {
+        EXPECT_LE(mixed.simulation.device_reserved_bytes, row.simulation.device_reserved_bytes);
+      }
+    }
+  }
+}
+
+TEST(PlannerTest, ALowerBudgetNeverReservesMoreWhateverIsRecomputed) {
+  for (const std::string policy : {"checkpoint-nth", "mixed"}) {
+    std::int64_t reserved = 0;
+    Time step_ns = 0;
+    bool fitted = false;
+    for (const std::int64_t mib : {1, 60, 100, 150, 200, 250, 300, 400}) {
+      PlanRequest unchecked = request({policy}, mib << 20);
+      unchecked.check = false;
+      const PolicyRow row = plan(blocks(), card(), unchecked).rows[0];
+      EXPECT_GE(row.simulation.device_reserved_bytes, reserved) << policy << mib;
+      EXPECT_EQ(row.fits, row.simulation.device_reserved_bytes <= mib << 20) << policy << mib;
+      EXPECT_TRUE(row.fits || !fitted) << policy << mib;
+      if (fitted) {
+        EXPECT_LE(row.simulation.step_ns, step_ns) << policy << mib;
+      }
+      fitted = row.fits;
+      reserved = row.simulation.device_reserved_bytes;
+      step_ns = row.simulation.step_ns;
+    }
+    EXPECT_TRUE(fitted) << policy;
+  }
+}
+
+TEST(PlannerTest, MicrobatchesHaveTheSegmentsOfAll) {
+  for (const MicrobatchOrder order :
+       {MicrobatchOrder::kFbfb, MicrobatchOrder::kFfbb, MicrobatchOrder::kOneForwardOneBackward}) {
+    const Program program = with_microbatches(blocks(3), 3, order);
+    const auto rows = rows_of(program, std::int64_t{120} << 20);
+    for (const auto& [policy, row] : rows) expect_clean(row, rows.at("keep").simulation);
+    EXPECT_EQ(rows.at("checkpoint").simulation.checkpoints.recomputes, 9);
+    EXPECT_GE(rows.at("checkpoint-offload").simulation.statistics.offloaded_count, 9);
+  }
+}
+
+TEST(PlannerTest, WithoutSegmentsThereIsNothingToRecompute) {
+  EXPECT_FALSE(has_segments(chain()));
+  EXPECT_TRUE(has_segments(blocks()));
+  for (const std::string_view policy : kPolicies) {
+    const std::string name(policy);
+    EXPECT_EQ(error_of([&] { plan_chain(request({name})); }),
+              is_for_segments(policy)
+                  ? "policy '" + name +
+                        "' needs segments: the program has neither checkpoints nor modules that "
+                        "repeat"
+                  : "");
+  }
+}
+
+// A layer's activation leaves a module that saves for its node afterwards: the boundary cuts the
+// node from its save, and the module stays part of the forward.
+TEST(PlannerTest, AModuleThatCannotBeASegmentIsLeftAsItIs) {
+  Program program = test::segmented({{test::PartKind::kPlain, 1}, {test::PartKind::kPlain, 1}});
+  for (Code& code : program.codes) {
+    if (code.name != "forward") continue;
+    // embed (node, op), then for each layer: node, op, node, op, free, free.
+    auto& all = code.statements;
+    const auto at = [&](std::size_t i) { return all.begin() + static_cast<std::ptrdiff_t>(i); };
+    const std::uint32_t node = std::get<MakeNode>(all[2].action).id;
+    const Slot h = std::get<MakeNode>(all[2].action).out[0];
+    const CodeId body = std::get<MakeNode>(all[2].action).body;
+    program.codes[body].saved.push_back(1000);
+    all.insert(at(8), {Module{"h.1", true}, 0});
+    all.insert(at(15), {Module{"h.1", false}, 0});
+    all.insert(at(6), {Save{node, {h}}, 0});
+    all.insert(at(6), {Module{"h.0", false}, 0});
+    all.insert(at(2), {Module{"h.0", true}, 0});
+  }
+  ASSERT_EQ(repeated_modules(program).size(), 2u);
+  EXPECT_THROW(outline(program, repeated_modules(program)), std::invalid_argument);
+  EXPECT_TRUE(has_segments(program));
+  const PlanResult result = plan(program, card(), request({"keep", "checkpoint"}));
+  EXPECT_EQ(result.segments, std::vector<std::string>{"h.1"});
+  EXPECT_EQ(result.rows[1].simulation.checkpoints.recomputes, 1);
+}
+
+TEST(PlannerTest, APlanOfSegmentsRunsAsItsRow) {
+  expect_round_trips(blocks(), card(), request(kAll));
+  expect_round_trips(blocks(), card(), request(kAll, std::int64_t{170} << 20));
+  PlanRequest adamw = request({"mixed"}, std::int64_t{150} << 20);
+  adamw.optimizer = Optimizer::kAdamW;
+  expect_round_trips(blocks(), card(), adamw);
+}
+
+TEST(PlannerTest, AMixedPlanOfAShippedProgramRunsAsItsRow) {
+  expect_round_trips(load_program(find_program("gpt2")), find_hardware("rtx4090"),
+                     request({"checkpoint", "checkpoint-offload", "mixed"}, std::int64_t{7} << 30));
+}
+
+TEST(PlannerTest, OnlyAPlanThatRecomputesHasSegments) {
+  const PlanResult result = plan(blocks(2), card(), request({"keep", "budget", "checkpoint"}));
+  EXPECT_TRUE(to_plan(blocks(2), card(), result, result.rows[0]).segments.empty());
+  EXPECT_TRUE(to_plan(blocks(2), card(), result, result.rows[1]).segments.empty());
+  const Plan all = to_plan(blocks(2), card(), result, result.rows[2]);
+  EXPECT_EQ(all.segments, (std::vector<PlanSegment>{{"part.0", true}, {"part.1", true}}));
+  EXPECT_EQ(all.program_digest, digest(blocks(2)));
 }
 
 TEST(PlannerTest, APlansEntriesSayWhatMovesByStorage) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "scenarios/hardware.h"
 #include "sim/simulation.h"
 #include "tests/support/random_program.h"
+#include "tests/support/recompute_model.h"
 
 namespace ferry::test {
 
@@ -109,14 +111,59 @@ inline rc::Gen<CoreOptions> any_options() {
   });
 }
 
+// What a planner could say of the segments of a program, and more: it need not fit.
+inline SegmentPlan draw_plan(int depth) {
+  SegmentPlan plan;
+  plan.checkpoint = *in_range(0, 6) > 0;
+  plan.unlisted = *in_range(0, 4) > 0;
+  for (int packs = *in_range(0, 12); packs > 0; --packs) {
+    plan.choices.push_back(static_cast<SavedChoice>(*in_range(0, 3)));
+  }
+  for (int segments = depth == 0 ? 0 : *in_range(0, 4); segments > 0; --segments) {
+    plan.segments.push_back(draw_plan(depth - 1));
+  }
+  return plan;
+}
+
+inline rc::Gen<std::shared_ptr<const SegmentPlan>> any_plan() {
+  return rc::gen::exec([]() -> std::shared_ptr<const SegmentPlan> {
+    if (*in_range(0, 2) == 0) return nullptr;
+    return std::make_shared<const SegmentPlan>(draw_plan(3));
+  });
+}
+
 struct Trial {
   Recipe recipe;
   CoreOptions options;
+  std::shared_ptr<const SegmentPlan> plan;  // of its segments
 };
 
 inline rc::Gen<Trial> any_trial() {
   return rc::gen::build<Trial>(rc::gen::set(&Trial::recipe, any_recipe()),
-                               rc::gen::set(&Trial::options, any_options()));
+                               rc::gen::set(&Trial::options, any_options()),
+                               rc::gen::set(&Trial::plan, any_plan()));
+}
+
+// Whether RecomputeModel knows how often each op runs.
+inline bool is_modelled(const Recipe& recipe) {
+  const auto strange = [&recipe](const Layer& layer) {
+    const bool nested = layer.kind == static_cast<int>(LayerKind::kNested);
+    const bool reentrant = (layer.segment & kReentrantBit) != 0 && layer.opens > 0;
+    return nested || reentrant || layer.extra >= static_cast<int>(Extra::kInnerBackward);
+  };
+  return recipe.segments && recipe.failure == 0 && !recipe.twice &&
+         std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
+}
+
+// Runs that the rules of nesting do not account for.
+inline std::string miscounted(const OpCounts& expected, const OpCounts& counted) {
+  for (const auto& [op, times] : expected) {
+    const auto found = counted.find(op);
+    const std::int64_t ran = found == counted.end() ? 0 : found->second;
+    if (ran == times) continue;
+    return op + " ran " + std::to_string(ran) + " times, not " + std::to_string(times);
+  }
+  return "";
 }
 
 // The first oracle that says no, and its words.
@@ -147,8 +194,15 @@ inline std::optional<Verdict> judge_bounds(const CoreOptions& options, const sim
   return std::nullopt;
 }
 
+inline std::vector<std::string> messages(const sim::Simulation& run) {
+  std::vector<std::string> texts;
+  for (const sim::ProgramError& error : run.errors) texts.push_back(error.message);
+  return texts;
+}
+
 inline std::optional<Verdict> judge(const Trial& trial, const sim::Simulation& keep,
-                                    const sim::Simulation& run, const MoveWatch& watch) {
+                                    const sim::Simulation& run, const MoveWatch& watch,
+                                    const std::string& miscount) {
   for (const sim::Hazard& hazard : run.hazards) {
     const bool value = hazard.kind == sim::HazardKind::kValue;
     return Verdict{value                       ? "value"
@@ -156,23 +210,19 @@ inline std::optional<Verdict> judge(const Trial& trial, const sim::Simulation& k
                                                : "lifetime",
                    sim::to_string(hazard)};
   }
-  const auto lines = [](const std::vector<sim::ProgramError>& errors) {
-    std::vector<std::string> texts;
-    for (const sim::ProgramError& error : errors) texts.push_back(error.message);
-    return texts;
-  };
-  if (lines(keep.errors) != lines(run.errors)) {
+  if (messages(keep) != messages(run)) {
     return Verdict{"error", run.errors.empty() ? "an error was lost" : run.errors[0].message};
   }
   if (keep.gradients != run.gradients) return Verdict{"value", "a gradient differs from keep's"};
   if (run.leftovers.any()) return Verdict{"leak", "something is left after the step"};
+  if (!miscount.empty()) return Verdict{"count", miscount};
   if (!watch.complaint.empty()) return Verdict{"moves", watch.complaint};
   const Recipe& recipe = trial.recipe;
   const bool nests = std::any_of(
       recipe.layers.begin(), recipe.layers.end(),
       [](const Layer& layer) { return layer.kind == static_cast<int>(LayerKind::kNested); });
-  const bool one_task =
-      recipe.microbatches == 1 && !recipe.retain && !recipe.twice && recipe.failure == 0 && !nests;
+  const bool one_task = !recipe.segments && recipe.microbatches == 1 && !recipe.retain &&
+                        !recipe.twice && recipe.failure == 0 && !nests;
   if (one_task && trial.options.hold_bytes == kUnlimited &&
       run.statistics.reloaded_count > run.statistics.offloaded_count) {
     return Verdict{"moves", "a storage was reloaded twice while it could have been held"};
@@ -184,26 +234,41 @@ inline std::optional<Verdict> try_core(const Trial& trial, const Rules& rules = 
                                        std::optional<Mutation> mutation = {}) {
   const Program program = make_program(trial.recipe);
   const Hardware hardware = test_hardware();
-  const sim::Simulation keep = sim::simulate(program, hardware, {});
+  const sim::Simulation keep = sim::simulate(without_segments(program), hardware, {});
   MoveWatch watch(program);
+  OpCounter counter;
   sim::SimulationOptions options;
   options.offload = trial.options;
   options.rules = rules;
   options.mutation = mutation;
-  options.consumers = {&watch};
-  return judge(trial, keep, sim::simulate(program, hardware, options), watch);
+  options.segments = trial.plan;
+  options.consumers = {&watch, &counter};
+  const sim::Simulation run = sim::simulate(program, hardware, options);
+  std::string miscount;
+  if (is_modelled(trial.recipe)) {
+    const RecomputeModel model(program, trial.plan.get());
+    miscount = miscounted(model.counts(), counter.counts);
+  }
+  return judge(trial, keep, run, watch, miscount);
 }
 
 inline std::ostream& operator<<(std::ostream& out, const Trial& trial) {
   out << "layers";
   for (const Layer& layer : trial.recipe.layers) {
     out << " {" << layer.kind << "," << layer.size << (layer.hold ? ",hold" : "")
-        << (layer.skip ? ",skip" : "") << "}";
+        << (layer.skip ? ",skip" : "");
+    if (trial.recipe.segments) {
+      out << ",extra " << layer.extra << ",segments " << layer.opens << "-" << layer.closes << "/"
+          << layer.segment;
+    }
+    out << "}";
   }
   const Recipe& recipe = trial.recipe;
   out << " microbatches " << recipe.microbatches << " order " << recipe.order
       << (recipe.retain ? " retain" : "") << (recipe.twice ? " twice" : "") << " failure "
-      << recipe.failure << "@" << recipe.failing_layer << (recipe.move ? " move" : "");
+      << recipe.failure << "@" << recipe.failing_layer << (recipe.move ? " move" : "")
+      << (recipe.segments ? " segments" : "") << (recipe.whole ? " whole" : "")
+      << (trial.plan ? " planned" : "");
   const CoreOptions& options = trial.options;
   out << "; pageable " << (options.host_memory == HostMemory::kPageable) << " streams "
       << static_cast<int>(options.copy_streams) << " pool " << static_cast<int>(options.reload_pool)

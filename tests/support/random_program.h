@@ -7,8 +7,8 @@
 // in three orders, retain_graph, double backward, a forward or a backward that fails, parameters
 // that move.
 //
-// In half of the recipes layers also lie in checkpointed segments, which nest, of both variants and
-// with all options, on streams of their own; draw random numbers; change the ambient state; and
+// In a third of the recipes layers also lie in checkpointed segments, which nest, of both variants
+// and with all options, on streams of their own; draw random numbers; change the ambient state; and
 // differentiate something of forward within forward.
 //
 // Every program is one that PyTorch would run without hooks, and one that says the same with all
@@ -76,9 +76,9 @@ struct Layer {
   bool hold = false;  // its input stays alive until the end of forward
   bool skip = false;  // it reads, and saves, the latest held activation too
   int extra = 0;
-  int opens = 0;     // segments that begin with it
-  int closes = 0;    // and that end with it
-  int segment = 0;   // SegmentBits of those that begin
+  int opens = 0;    // segments that begin with it
+  int closes = 0;   // and that end with it
+  int segment = 0;  // SegmentBits of those that begin
 };
 
 struct Recipe {
@@ -115,10 +115,12 @@ class RandomProgram {
     }
     inner_ = make_inner();
     const CodeId forward = make_forward(0);
-    // (Where what is written late was recomputed, there may be no error.)
     if (recipe.failure != 0) {
       backward(call(make_forward(recipe.failure), recipe.whole && recipe.failure != 3));
     }
+    // What failed may have left work on any stream.
+    const std::uint32_t streams = recipe.segments && recipe.failure != 0 ? kSegmentDepth + 1 : 0;
+    for (std::uint32_t from = 1; from <= streams; ++from) b_.add(0, Sync{from, 0});
     if (recipe.move && !weights_.empty()) b_.add(0, Move{weights_.front()});
     make_main(forward);
   }
@@ -201,7 +203,9 @@ class RandomProgram {
     b_.add(id, MakeNode{"EmbedBackward", b_.node_id(), {first_}, {x0}, {input_}, embed});
     b_.add(id, Op{"embed", {input_, first_}, {x0}, {sized(1)}, {}, 0, 4096, 2048, 0});
     failure_ = failure;
-    at_ = opened_ = closing_ = 0;
+    opened_ = closing_ = 0;
+    at_ = 0;
+    from_segment_.reset();
     Region region{.id = id};
     const Activation x = make_layers(region, {x0, sized(1)});
     const Slot loss = b_.slot(id);
@@ -260,7 +264,10 @@ class RandomProgram {
     if (extra >= Extra::kInnerBackward && !region.reentrant) {
       x = inner_backward(region, extra, static_cast<LayerKind>(layer.kind), weights_[at_], x);
     }
-    if (failure_ == 3 && fails && region.depth == 0) b_.write(id, "late_", before.slot);
+    // (Not where what is written was recomputed: there may be no error.)
+    if (failure_ == 3 && fails && region.depth == 0 && before.slot != from_segment_) {
+      b_.write(id, "late_", before.slot);
+    }
     return x;
   }
 
@@ -294,12 +301,15 @@ class RandomProgram {
     if (own_stream) begin_stream(outer.id, in, outer.stream);
     Call call{inner.id, in, out};
     call.recompute = reentrant ? Recompute::kReentrant : Recompute::kCheckpoint;
-    call.early_stop = reentrant || (layer.segment & kNoEarlyStop) == 0;
+    // (A recompute within forward that does not stop early would fail before forward does, and so
+    // draw fewer random numbers.)
+    call.early_stop = reentrant || failure_ != 0 || (layer.segment & kNoEarlyStop) == 0;
     call.preserve_rng = inner.random || (layer.segment & kNoRandomState) == 0;
     call.determinism_check = reentrant || (layer.segment & kNoCheck) == 0;
     b_.add(outer.id, call);
     if (own_stream) end_stream(outer.id, out, outer.stream);
     outer.random |= inner.random;
+    from_segment_ = out[0];
     return {out[0], y.type};
   }
 
@@ -313,6 +323,23 @@ class RandomProgram {
     b_.add(id, SetStream{from});
     for (const Slot slot : out) b_.add(id, RecordUse{slot, from});
     b_.add(id, Sync{from + 1, from});
+  }
+
+  // A node of the stream next to the region's, where this is called, saves what the region's stream
+  // computes afterwards.
+  Activation saved_late(const Region& region, const Activation& y) {
+    const CodeId id = region.id;
+    const Slot z = b_.slot(id);
+    const CodeId body = make_body(y.type, {y.type}, 1, true);
+    const std::uint32_t node = b_.node_id();
+    b_.add(id, MakeNode{"LateBackward", node, {y.slot}, {z}, {}, body});
+    b_.add(id, Op{"side", {y.slot}, {z}, {y.type}, {}, 0, 4096, 4096, 0});
+    end_stream(id, {y.slot, z}, region.stream);
+    const Slot late = b_.op(id, "late", {z}, y.type);
+    b_.add(id, RecordUse{late, region.stream + 1});
+    b_.add(id, Save{node, {late}});
+    b_.add(id, Free{{late, y.slot}});
+    return {z, y.type};
   }
 
   Activation dropout(Region& region, const Activation& x) {
@@ -414,6 +441,7 @@ class RandomProgram {
       case LayerKind::kSideStream: {
         begin_stream(id, in, region.stream);
         const Activation y = linear(id, in, types, saved, out, fails, true);
+        if (recipe_.segments && (layer.segment & kNoCheck) != 0) return saved_late(region, y);
         b_.add(id, SetStream{region.stream});
         const Slot meanwhile = b_.op(id, "meanwhile", {w}, out);
         b_.add(id, Free{{meanwhile}});
@@ -566,9 +594,10 @@ class RandomProgram {
   CodeId inner_ = 0;
   // Of the forward that is being made.
   int failure_ = 0;
-  std::size_t at_ = 0;  // the next layer
-  int opened_ = 0;      // of its segments
-  int closing_ = 0;     // segments that end here still
+  std::size_t at_ = 0;                // the next layer
+  int opened_ = 0;                    // of its segments
+  int closing_ = 0;                   // segments that end here still
+  std::optional<Slot> from_segment_;  // the latest result of one
 };
 
 inline Program make_program(const Recipe& recipe) { return RandomProgram(recipe).take(); }
@@ -584,13 +613,12 @@ inline rc::Gen<int> few(int n, int end) {
 }
 
 inline rc::Gen<Recipe> any_recipe() {
-  const auto layer = rc::gen::build<Layer>(rc::gen::set(&Layer::kind, in_range(0, kLayerKinds)),
-                                           rc::gen::set(&Layer::size, in_range(0, 4)),
-                                           rc::gen::set(&Layer::hold), rc::gen::set(&Layer::skip),
-                                           rc::gen::set(&Layer::extra, few(10, kExtras)),
-                                           rc::gen::set(&Layer::opens, few(6, 3)),
-                                           rc::gen::set(&Layer::closes, few(5, 3)),
-                                           rc::gen::set(&Layer::segment, in_range(0, 32)));
+  const auto layer = rc::gen::build<Layer>(
+      rc::gen::set(&Layer::kind, in_range(0, kLayerKinds)),
+      rc::gen::set(&Layer::size, in_range(0, 4)), rc::gen::set(&Layer::hold),
+      rc::gen::set(&Layer::skip), rc::gen::set(&Layer::extra, few(10, kExtras)),
+      rc::gen::set(&Layer::opens, few(6, 3)), rc::gen::set(&Layer::closes, few(5, 3)),
+      rc::gen::set(&Layer::segment, in_range(0, 32)));
   return rc::gen::build<Recipe>(
       rc::gen::set(&Recipe::layers, rc::gen::mapcat(in_range(1, 11),
                                                     [layer](int count) {
@@ -603,7 +631,9 @@ inline rc::Gen<Recipe> any_recipe() {
       rc::gen::set(&Recipe::failure,
                    rc::gen::map(in_range(0, 10), [](int n) { return n < 4 ? n : 0; })),
       rc::gen::set(&Recipe::failing_layer, in_range(0, 10)), rc::gen::set(&Recipe::move),
-      rc::gen::set(&Recipe::segments), rc::gen::set(&Recipe::whole));
+      rc::gen::set(&Recipe::segments,
+                   rc::gen::map(in_range(0, 3), [](int drawn) { return drawn == 0; })),
+      rc::gen::set(&Recipe::whole));
 }
 
 }  // namespace ferry::test
