@@ -19,6 +19,13 @@
 // that the step uses and that are neither the module's nor inputs, become inputs by the name of
 // constant.N; to the offloader they are what they are to Offload: not exempt.
 //
+// Calls of ferry::checkpoint just run while they are captured, and are written as modules
+// checkpoint.0, checkpoint.1 and so on, which plans recompute or not. What such a call takes is not
+// written: it is taken to be what the step computed before and the call reads, in the order of
+// computing. Where a call is handed something else (the step's own input, arguments in another
+// order, or what it reads without being handed it) its plan does not match, and is refused or
+// keeps, moves and recomputes other tensors than it meant to.
+//
 // Refused, with ferry::CaptureError: create_graph; a backward for given inputs
 // (torch::autograd::grad); a backward inside a backward; a node that saves tensors in backward; ops
 // after a backward that use gradients (an optimiser); sparse, nested, quantised and lazily

@@ -14,4 +14,8 @@ struct NamedStep {
 
 const std::vector<NamedStep>& all_steps();
 
+// With calls of ferry::checkpoint: each takes what the step computed, as its arguments, in the
+// order in which it was computed.
+const std::vector<NamedStep>& checkpointed_steps();
+
 }  // namespace ferry::real::capture

@@ -5,12 +5,13 @@
 #include <torch/nn.h>
 
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ferry/capture.h"
 #include "ferry/offload.h"
+#include "formats/decision_log.h"
 #include "formats/program_file.h"
 #include "scenarios/hardware.h"
 #include "shared/options.h"
@@ -64,24 +65,26 @@ struct Simulated {
   sim::Simulation result;
 };
 
-inline Simulated run_simulated(const Program& program, CoreOptions core, Rules rules = {}) {
+// `segments`: which of the program's are recomputed; none: all.
+inline Simulated run_simulated(const Program& program, CoreOptions core, Rules rules = {},
+                               std::shared_ptr<const SegmentPlan> segments = nullptr) {
   Simulated simulated;
   core.log = [&](const Decision& decision) { simulated.decisions.push_back(decision); };
   sim::SimulationOptions options;
   options.offload = std::move(core);
   options.rules = rules;
+  options.segments = std::move(segments);
   simulated.result = sim::simulate(program, find_hardware("rtx4090"), options);
   return simulated;
 }
 
 inline std::string text(const std::vector<Decision>& decisions, std::size_t at) {
-  constexpr const char* kNames[] = {"pack", "evict", "prefetch", "unpack", "release", "return"};
   std::string text;
   for (std::size_t i = at < 4 ? 0 : at - 4; i < decisions.size() && i < at + 5; ++i) {
     const Decision& each = decisions[i];
-    text += (i == at ? "> " : "  ") + std::to_string(i) + " " +
-            kNames[static_cast<std::size_t>(each.kind)] + " " + std::to_string(each.run) + "." +
-            std::to_string(each.pack) + " " + std::to_string(each.bytes) + "\n";
+    text += (i == at ? "> " : "  ") + std::to_string(i) + " " + std::string(name(each.kind)) + " " +
+            std::to_string(each.run) + "." + std::to_string(each.pack) + " " +
+            std::to_string(each.bytes) + "\n";
   }
   return text;
 }

@@ -2,8 +2,8 @@
 // rounds, or it is listed with the reason why it cannot show there. Never both: a listed one that
 // is killed fails, as an unlisted one that survives does, and the core itself survives all trials.
 //
-// The mutants are those of the simulator's matrix (tests/core/mutants_test.cpp): each step with
-// each bend that applies, and each rule. The matrix is printed: mutant, oracle, trials.
+// The mutants are those of the simulator's matrix (tests/core/mutants_test.cpp) that speak of
+// offloading (tests/real/offload_mutants.h). The matrix is printed: mutant, oracle, trials.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/real/cpu/rounds.h"
+#include "tests/real/offload_mutants.h"
 
 namespace ferry::real {
 namespace {
@@ -43,17 +44,11 @@ std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out <
 
 std::vector<Mutant> mutants() {
   std::vector<Mutant> all;
-  for (std::size_t step = 0; step < kSteps; ++step) {
-    for (const Bend bend : {Bend::kDrop, Bend::kOtherStream, Bend::kDelay, Bend::kStale}) {
-      const Mutation mutation{static_cast<Step>(step), bend};
-      if (!applies(mutation)) continue;
-      all.push_back(
-          {std::string(name(mutation.step)) + ": " + std::string(name(bend)), Rules(), mutation});
-    }
+  for (const Mutation mutation : offload_mutations()) {
+    all.push_back({name_of(mutation), Rules(), mutation});
   }
-  for (std::size_t rule = 0; rule < kRules; ++rule) {
-    all.push_back({"rule: " + std::string(kRuleNames[rule]),
-                   Rules::without(static_cast<Rule>(rule)), std::nullopt});
+  for (const Rule rule : offload_rules()) {
+    all.push_back({"rule: " + std::string(name(rule)), Rules::without(rule), std::nullopt});
   }
   return all;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/real/cuda/rounds.h"
+#include "tests/real/offload_mutants.h"
 
 namespace ferry::real {
 namespace {
@@ -71,13 +72,7 @@ std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out <
 
 std::vector<Mutant> mutants() {
   std::vector<Mutant> all;
-  for (std::size_t step = 0; step < kSteps; ++step) {
-    for (const Bend bend : {Bend::kDrop, Bend::kOtherStream, Bend::kDelay, Bend::kStale}) {
-      const Mutation mutation{static_cast<Step>(step), bend};
-      if (!applies(mutation)) continue;
-      all.push_back({std::string(name(mutation.step)) + ": " + std::string(name(bend)), mutation});
-    }
-  }
+  for (const Mutation mutation : offload_mutations()) all.push_back({name_of(mutation), mutation});
   return all;
 }
 

@@ -5,10 +5,13 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "cli/exit_codes.h"
 #include "formats/decision_log.h"
@@ -106,6 +109,10 @@ TEST_F(ProgramTest, EveryPolicyComputesTheSameLosses) {
     EXPECT_EQ(losses(offload), keep);
     EXPECT_GT(lines(offload.out)[1]["moved_bytes"], 1000);
     EXPECT_EQ(losses(with(tight + "--prefetch 0 --disk " + folder_.path(""))), keep);
+    const Result checkpoint = with("--policy checkpoint");
+    EXPECT_EQ(losses(checkpoint), keep);
+    EXPECT_EQ(lines(checkpoint.out)[1]["moved_bytes"], 0);
+    EXPECT_EQ(losses(with("--policy mixed")), keep);
   }
 }
 
@@ -167,15 +174,126 @@ TEST_F(ProgramTest, APlanFromItsOwnCaptureIsExecutedAndReplayed) {
   EXPECT_NE(other.err.find("does not match the plan at saved tensor "), std::string::npos);
 }
 
+// The same with recomputed blocks. Nothing fits without them: the card's link is slow, and its
+// memory small.
+class RecomputingPlanTest : public ProgramTest {
+ protected:
+  RecomputingPlanTest() {
+    const std::string card = read_file(FERRY_SOURCE_DIR "/scenarios/hardware/rtx4090.toml");
+    folder_.write("slow.toml", card.substr(0, card.find("[link]")) + R"([link]
+h2d = "1MB/s"
+d2h = "1MB/s"
+h2d_both = "1MB/s"
+d2h_both = "1MB/s"
+latency = "8us"
+)");
+    const Result captured = test::ferry_train(gpt(4) + "--capture " + program_);
+    EXPECT_EQ(captured.code, kOk) << captured.err;
+  }
+
+  std::string gpt(int layers) const {
+    return "gpt --layers " + std::to_string(layers) +
+           " --width 64 --heads 2 --context 64 --batch 8 --dropout 0.1 --threads 1 --data " +
+           folder_.text() + " ";
+  }
+  void plan(const std::string& policy, const std::string& budget) const {
+    const Result planned =
+        test::run({FERRY_PROGRAM, "plan", program_, "--hardware", folder_.path("slow.toml"),
+                   "--policy", policy, "--budget", budget, "-o", plan_});
+    ASSERT_EQ(planned.code, kOk) << planned.out << planned.err;
+  }
+  std::string planned(int layers, const char* policy) const {
+    return gpt(layers) + "--steps 3 --json --policy " + policy + " --plan " + plan_ + " ";
+  }
+  Result replay() const {
+    return test::run({FERRY_PROGRAM, "replay", program_, "--log", log_, "--plan", plan_});
+  }
+
+  const std::string program_ = folder_.path("gpt.jsonl");
+  const std::string plan_ = folder_.path("gpt.plan");
+  const std::string log_ = folder_.path("gpt.log");
+};
+
+TEST_F(RecomputingPlanTest, IsExecutedAndReplayed) {
+  const Result kept = test::ferry_train(gpt(4) + "--steps 3 --json");
+  const std::vector<std::string> keep = losses(kept);
+  const auto peak = [](const Result& result) {
+    return lines(result.out).back()["peak_bytes"].get<std::int64_t>();
+  };
+  for (const auto& [policy, budget, moved, train] :
+       {std::tuple("mixed", "8MiB", 0, "mixed"),
+        std::tuple("checkpoint-offload", "8MiB", 4, "mixed"),
+        std::tuple("checkpoint-nth", "10MiB", 0, "budget")}) {
+    plan(policy, budget);
+    const Result trained = test::ferry_train(planned(4, train) + "--log " + log_);
+    EXPECT_EQ(losses(trained), keep) << policy;
+    EXPECT_LT(peak(trained), peak(kept) * 7 / 10) << policy;
+    std::map<DecisionKind, int> decisions;
+    for (const Decision& decision : read_decision_log(log_).decisions) ++decisions[decision.kind];
+    EXPECT_GE(decisions[DecisionKind::kRecompute], 3) << policy;
+    EXPECT_EQ(decisions[DecisionKind::kRecompute] % 3, 0) << policy;
+    EXPECT_GE(decisions[DecisionKind::kPack], 3 * moved) << policy;
+    const Result replayed = replay();
+    EXPECT_EQ(replayed.code, kOk) << policy << "\n" << replayed.out << replayed.err;
+    EXPECT_TRUE(replayed.out.starts_with("the same: 3 runs of ")) << replayed.out;
+  }
+}
+
+TEST_F(RecomputingPlanTest, ARecomputeThatIsNotTheSimulatedOneDiffers) {
+  plan("checkpoint-offload", "8MiB");
+  EXPECT_EQ(test::ferry_train(planned(4, "mixed") + "--log " + log_).code, kOk);
+  const DecisionLog log = read_decision_log(log_);
+  const auto second = std::find_if(
+      log.decisions.begin(), log.decisions.end(),
+      [](const auto& each) { return each.kind == DecisionKind::kRecompute && each.run == 2; });
+  ASSERT_NE(second, log.decisions.end());
+  const std::size_t at = static_cast<std::size_t>(second - log.decisions.begin());
+  const auto expect_different = [&](const DecisionLog& changed, const std::string& real) {
+    write_decision_log(log_, changed);
+    const Result replayed = replay();
+    EXPECT_EQ(replayed.code, cli::kDiffers);
+    EXPECT_TRUE(replayed.out.starts_with("different: run 2, decision ")) << replayed.out;
+    EXPECT_NE(replayed.out.find("> real       " + real), std::string::npos) << replayed.out;
+    EXPECT_NE(replayed.out.find("> simulated  recompute of segment 3 (checkpoint.3)"),
+              std::string::npos)
+        << replayed.out;
+  };
+  DecisionLog changed = log;
+  changed.decisions[at].pack = 1;  // backward comes to the last one first
+  expect_different(changed, "recompute of segment 1 (checkpoint.1)");
+  changed = log;  // what follows it, an unpack, comes in its place
+  changed.decisions.erase(changed.decisions.begin() + static_cast<std::ptrdiff_t>(at));
+  expect_different(changed, "unpack of saved tensor ");
+}
+
+TEST_F(RecomputingPlanTest, OfAnotherModelIsRefusedWithWhatDiffers) {
+  plan("checkpoint", "8MiB");
+  for (const int layers : {3, 5}) {
+    expect_refused(planned(layers, "mixed"), kUsage,
+                   "the model does not match the plan at saved tensor ");
+  }
+  // What reaches the offloader is the same; the blocks save fewer.
+  std::string without = planned(4, "budget");
+  without.replace(without.find("--dropout 0.1"), 13, "--dropout 0");
+  expect_refused(without, kUsage, "ferry::checkpoint: the segment saved ");
+}
+
 TEST_F(ProgramTest, SavedAndResumedUnderAnotherPolicyItIsTheSameTraining) {
   const std::string state = folder_.path("state");
-  const std::vector<std::string> whole = losses(test::ferry_train(gpt() + "--steps 5 --json"));
-  const std::vector<std::string> first =
-      losses(test::ferry_train(gpt() + "--steps 2 --json --save " + state));
-  const std::vector<std::string> rest = losses(
-      test::ferry_train(gpt() + "--steps 5 --json --policy offload --window 0 --resume " + state));
-  EXPECT_EQ(first, std::vector<std::string>(whole.begin(), whole.begin() + 2));
-  EXPECT_EQ(rest, std::vector<std::string>(whole.begin() + 2, whole.end()));
+  for (const std::string& model : {gpt(), resnet()}) {
+    const std::vector<std::string> whole = losses(test::ferry_train(model + "--steps 5 --json"));
+    for (const auto& [before, after] :
+         {std::pair("keep", "offload --window 0"), std::pair("checkpoint", "keep"),
+          std::pair("mixed --window 0", "checkpoint")}) {
+      const std::vector<std::string> first = losses(
+          test::ferry_train(model + "--steps 2 --json --policy " + before + " --save " + state));
+      const std::vector<std::string> rest = losses(
+          test::ferry_train(model + "--steps 5 --json --policy " + after + " --resume " + state));
+      EXPECT_EQ(first, std::vector<std::string>(whole.begin(), whole.begin() + 2)) << before;
+      EXPECT_EQ(rest, std::vector<std::string>(whole.begin() + 2, whole.end())) << after;
+    }
+  }
+  test::ferry_train(gpt() + "--steps 2 --save " + state);
   const Result nothing = test::ferry_train(gpt() + "--steps 2 --resume " + state);
   EXPECT_EQ(nothing.out, "gpt keep: no step was left to do\n");
   EXPECT_EQ(nothing.code, kOk);
@@ -281,13 +399,17 @@ TEST_F(ProgramTest, WrongUsageIsTwo) {
 }
 
 TEST_F(ProgramTest, OptionsThatContradictEachOtherAreTwo) {
-  expect_refused("gpt --disk /tmp", kUsage, "--disk: expected with --policy offload or budget");
+  expect_refused("gpt --disk /tmp", kUsage,
+                 "--disk: expected with --policy offload, budget or mixed");
   expect_refused("gpt --policy offload --disk-limit 1GiB", kUsage,
                  "--disk-limit: expected with --disk");
   expect_refused("gpt --policy offload --window 1Gb", kUsage, "--window: expected a size");
   expect_refused("gpt --log /tmp/log", kUsage, "--log: expected with --policy");
   expect_refused("gpt --save-every 2", kUsage, "--save-every: expected with --save");
-  expect_refused("gpt --policy offload --plan x", kUsage, "--plan: expected with --policy budget");
+  expect_refused("gpt --policy offload --plan x", kUsage,
+                 "--plan: expected with --policy budget or mixed");
+  expect_refused("gpt --policy checkpoint --window 1MiB", kUsage,
+                 "--window: expected with --policy offload, or mixed without a plan");
   expect_refused("gpt --policy budget", kUsage, "--capture");
 }
 
