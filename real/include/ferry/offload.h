@@ -93,8 +93,8 @@ class Offload {
   // not there.
   explicit Offload(OffloadOptions options = {});
   // Executes a plan: its choices, which of the calls of ferry::checkpoint recompute (by the order
-  // in which a forward makes them) and what they keep, and its options in place of min_bytes, window, window_tensors,
-  // prefetch, hold, pinned, copy_streams and reload_pool.
+  // in which a forward makes them) and what they keep, and its options in place of min_bytes,
+  // window, window_tensors, prefetch, hold, pinned, copy_streams and reload_pool.
   Offload(const Plan& plan, OffloadOptions options);
 
   // What the module owns, or this tensor, is kept: parameters and buffers lie there anyway. A
