@@ -16,7 +16,9 @@ class InputError : public std::runtime_error {
  public:
   // what() is "FILE:LINE: MESSAGE"; the message says what was expected.
   InputError(std::string file, std::uint64_t line, const std::string& message)
-      : std::runtime_error(file + (line == 0 ? "" : ":" + std::to_string(line)) + ": " + message),
+      : std::runtime_error(
+            file + (line == 0 ? std::string() : std::string(":").append(std::to_string(line))) +
+            ": " + message),
         file_(std::move(file)),
         line_(line) {}
 
