@@ -66,7 +66,15 @@ void set_options(const Arguments& arguments, const DecisionLog& log,
                  const std::optional<Plan>& plan, sim::SimulationOptions& options) {
   options.segments = std::make_shared<const SegmentPlan>(SegmentPlan::of(true));
   options.offload = log.options;
-  if (!plan) return;
+  if (!plan) {
+    for (std::size_t i = 0; i < log.decisions.size(); ++i) {
+      if (log.decisions[i].kind != DecisionKind::kRecompute) continue;
+      throw InputError(arguments.log.string(), log.lines[i],
+                       "this run recomputed: expected its plan, with --plan FILE (a run without "
+                       "one cannot be replayed)");
+    }
+    return;
+  }
   try {
     options.offload = planned_options(*plan);
     options.segments = planned_segments(*plan);

@@ -18,34 +18,6 @@ namespace {
 
 using Statements = std::vector<Statement>;
 
-// Statements [begin, end): a module's markers and what is between them.
-struct Run {
-  std::string module;
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
-
-const Module* marker(const Statement& statement) { return std::get_if<Module>(&statement.action); }
-
-// In the order of their ends, the inner before the outer; those that are never left are left out.
-std::vector<Run> module_runs(const Statements& statements) {
-  std::vector<Run> runs;
-  std::vector<std::size_t> open;
-  for (std::size_t i = 0; i < statements.size(); ++i) {
-    const Module* module = marker(statements[i]);
-    if (!module) continue;
-    if (module->enter) {
-      open.push_back(i);
-    } else {
-      // What raises under a When leaves its modules open.
-      while (marker(statements[open.back()])->name != module->name) open.pop_back();
-      runs.push_back({module->name, open.back(), i + 1});
-      open.pop_back();
-    }
-  }
-  return runs;
-}
-
 enum class Role : std::uint8_t { kRead, kTensor, kEdge, kFree };
 
 // Calls `see(slot, role)` for each slot of a statement, as a reference where the action is mutable.
@@ -78,6 +50,8 @@ struct SlotVisitor {
       all(action.out, Role::kTensor);
     } else if constexpr (std::is_same_v<Kind, RecordUse>) {
       see(action.slot, Role::kRead);
+    } else if constexpr (std::is_same_v<Kind, Module>) {
+      if (action.arguments) all(*action.arguments, Role::kRead);
     }  // Move names a global, the others no slot
   }
 };
@@ -129,7 +103,7 @@ struct Use {
 // Makes one run a code, and puts a call in its place.
 class Cut {
  public:
-  Cut(std::size_t globals, Code& code, const Run& run)
+  Cut(std::size_t globals, Code& code, const ModuleRun& run)
       : globals_(static_cast<Slot>(globals)), code_(code), run_(run) {
     take_uses();
     check_nodes();
@@ -146,12 +120,13 @@ class Cut {
 
   void take_uses();
   void check_nodes() const;
+  void hand_in(Code& segment, Call& call);
   void take_out(Code& segment);
   void rename_after(const std::map<Slot, Slot>& names);
 
   const Slot globals_;
   Code& code_;
-  const Run& run_;
+  const ModuleRun& run_;
   std::map<Slot, Use> uses_;
   Slot fresh_ = 0;  // past every slot of the code
 };
@@ -213,11 +188,8 @@ Code Cut::make(CodeId id) {
   Call call{.code = id, .in = {}, .out = {}, .recompute = Recompute::kCheckpoint};
   Free free;
   std::map<Slot, Slot> names;  // of what comes back in another slot than it had
+  hand_in(segment, call);
   for (const auto& [slot, use] : uses_) {
-    if (use.handed_in()) {
-      segment.arguments.push_back(slot);
-      call.in.push_back(slot);
-    }
     if (use.assigned_before && use.freed_inside) free.slots.push_back(slot);
     if (!use.handed_out()) continue;
     segment.results.push_back(slot);
@@ -233,6 +205,25 @@ Code Cut::make(CodeId id) {
   if (!free.slots.empty()) with.push_back({std::move(free), at});
   splice(code_.statements, run_.begin, run_.end, std::move(with));
   return segment;
+}
+
+// Where the marker says what the call was handed, that comes first, and all else is captured. A
+// global is read as itself inside, and so is what an earlier argument is: these have slots there
+// that nobody reads.
+void Cut::hand_in(Code& segment, Call& call) {
+  const auto& arguments = module_marker(code_.statements[run_.begin])->arguments;
+  std::set<Slot> named;
+  for (const Slot slot : arguments.value_or(std::vector<Slot>())) {
+    const bool reads_it = slot >= globals_ && named.insert(slot).second;
+    segment.arguments.push_back(reads_it ? slot : fresh_++);
+    call.in.push_back(slot);
+  }
+  for (const auto& [slot, use] : uses_) {
+    if (!use.handed_in() || named.contains(slot)) continue;
+    segment.arguments.push_back(slot);
+    call.in.push_back(slot);
+    if (arguments) ++call.captured;
+  }
 }
 
 // The run's statements, with slots of their own frame: the arguments first. What is freed and not
@@ -272,88 +263,23 @@ void Cut::rename_after(const std::map<Slot, Slot>& names) {
   }
 }
 
-// A name with `#` for each of its numbers.
-std::string without_numbers(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (c < '0' || c > '9') {
-      text += c;
-    } else if (text.empty() || text.back() != '#') {
-      text += '#';
-    }
-  }
-  return text;
-}
-
-struct Family {
-  std::set<std::string> modules;
-  std::size_t ops = 0;
-};
-
 }  // namespace
-
-std::optional<CodeId> forward_code(const Program& program) {
-  for (CodeId id = 0; id < program.codes.size(); ++id) {
-    const Code& code = program.codes[id];
-    if (code.kind == CodeKind::kSegment &&
-        std::any_of(code.statements.begin(), code.statements.end(), marker)) {
-      return id;
-    }
-  }
-  return std::nullopt;
-}
-
-std::vector<std::string> repeated_modules(const Program& program) {
-  const std::optional<CodeId> forward = forward_code(program);
-  if (!forward) return {};
-  const Statements& statements = program.codes[*forward].statements;
-  std::vector<std::size_t> ops(1, 0);  // before each statement
-  for (const Statement& statement : statements) {
-    ops.push_back(ops.back() + (std::holds_alternative<Op>(statement.action) ? 1 : 0));
-  }
-  const std::vector<Run> runs = module_runs(statements);
-  std::map<std::string, Family> families;
-  for (const Run& run : runs) {
-    Family& family = families[without_numbers(run.module)];
-    family.modules.insert(run.module);
-    family.ops += ops[run.end] - ops[run.begin];
-  }
-  std::size_t most_ops = 0;
-  for (const auto& [name, family] : families) {
-    if (family.modules.size() > 1) most_ops = std::max(most_ops, family.ops);
-  }
-  // A tenth may lie between the blocks.
-  const Family* best = nullptr;
-  for (const auto& [name, family] : families) {
-    const std::size_t members = family.modules.size();
-    if (members < 2 || family.ops == 0 || family.ops * 10 < most_ops * 9) continue;
-    if (!best || members > best->modules.size()) best = &family;
-  }
-  std::vector<std::string> found;
-  for (const Run& run : runs) {  // members end in the order in which they begin
-    if (!best || !best->modules.contains(run.module)) continue;
-    if (std::find(found.begin(), found.end(), run.module) == found.end()) {
-      found.push_back(run.module);
-    }
-  }
-  return found;
-}
 
 Program outline(const Program& program, std::span<const std::string> modules) {
   const std::optional<CodeId> forward = forward_code(program);
   std::set<std::string> missing(modules.begin(), modules.end());
-  std::vector<Run> chosen;
+  std::vector<ModuleRun> chosen;
   if (forward) {
     const Statements& statements = program.codes[*forward].statements;
     const std::set<std::string> wanted = missing;
-    for (Run& run : module_runs(statements)) {
+    for (ModuleRun& run : module_runs(statements)) {
       if (!wanted.contains(run.module)) continue;
       missing.erase(run.module);
       while (!chosen.empty() && chosen.back().begin >= run.begin) chosen.pop_back();  // inside it
       chosen.push_back(std::move(run));
     }
     for (const Statement& statement : statements) {
-      const Module* module = marker(statement);
+      const Module* module = module_marker(statement);
       if (!module || !missing.contains(module->name)) continue;
       throw std::invalid_argument("module " + module->name + " of line " +
                                   std::to_string(statement.line) +

@@ -2,7 +2,9 @@
 // called as a checkpoint, so that a plan can say which of them are recomputed.
 //
 // The forward is the first segment that holds module markers: a capture has one. Its i-th Call of a
-// recompute kind is segment i. What such a call is handed and hands back follows from the slots:
+// recompute kind is segment i. What such a call is handed and hands back follows from the slots,
+// but where the marker says what it was handed: then that is its `in`, and what else it reads is
+// captured.
 //
 //     forward            f = op a                 f = op a
 //                        enter m                  call m (f, h) -> (y)
@@ -22,23 +24,14 @@
 // module's boundary; the checker refuses such a result.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "formats/modules.h"
 #include "formats/program.h"
 
 namespace ferry {
-
-// The segment with the module markers; none where there is none.
-std::optional<CodeId> forward_code(const Program& program);
-
-// The forward's modules that repeat (transformer blocks, residual blocks), in forward order: each
-// is a candidate for outline. Modules repeat whose names are alike but for their numbers, as
-// `layer1.0` and `layer4.1` are. Of the families that cover about as many ops as any, the one with
-// most members is taken, so blocks rather than stages of blocks.
-std::vector<std::string> repeated_modules(const Program& program);
 
 // `program` passes the checker, and then the result does. `modules` are named as their markers are,
 // in any order; where one runs inside another that is chosen too, the outer one is outlined. A

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -83,10 +84,12 @@ struct Free {
   bool operator==(const Free&) const = default;
 };
 
-// A module boundary. `enter` and leave nest.
+// A module boundary. `enter` and leave nest. Where it is a call of checkpoint that just ran,
+// entering it has `arguments`: the tensors that the call was handed, in their order.
 struct Module {
   std::string name;
   bool enter = true;
+  std::optional<std::vector<Slot>> arguments = std::nullopt;
   bool operator==(const Module&) const = default;
 };
 
@@ -112,6 +115,9 @@ struct Call {
   bool early_stop = true;         // the recompute ends at the last tensor that is needed
   bool preserve_rng = true;       // it draws the random numbers that the forward drew
   bool determinism_check = true;  // what it saves is compared with what the forward saved
+  // The last so many of `in` are no arguments: a kCheckpoint's function has them of its own
+  // (captured), so they are not saved, and a recompute finds them as they are.
+  std::uint32_t captured = 0;
   bool operator==(const Call&) const = default;
 };
 

@@ -211,6 +211,7 @@ class Frame {
 
   void operator()(const Module& module) {
     if (module.enter) {
+      for (const Slot slot : module.arguments.value_or(std::vector<Slot>())) need_tensor(slot);
       open_.emplace_back("module " + module.name);
     } else {
       close("module " + module.name);
@@ -369,6 +370,13 @@ void Frame::operator()(const Call& call) {
   const Summary& about = checker_.summary(call.code, recomputing_, line_);
   expect_count("inputs", call.in.size(), "arguments", callee.arguments.size(), call.code);
   expect_count("outputs", call.out.size(), "results", callee.results.size(), call.code);
+  if (call.captured > call.in.size()) {
+    fail("expected at most the " + std::to_string(call.in.size()) +
+         " of \"in\" to be captured, not " + std::to_string(call.captured));
+  }
+  if (call.captured > 0 && call.recompute != Recompute::kCheckpoint) {
+    fail("expected \"captured\" with \"recompute\":\"checkpoint\" alone");
+  }
   for (std::size_t i = 0; i < call.in.size(); ++i) {
     need_live(call.in[i]);
     if (!about.needs_tensor[i]) continue;

@@ -78,7 +78,9 @@ Action read_save(Fields& line, Types&) {
 
 Action read_free(Fields& line, Types&) { return Free{.slots = line.numbers("free")}; }
 Action read_enter(Fields& line, Types&) {
-  return Module{.name = line.text("enter"), .enter = true};
+  Module module{.name = line.text("enter"), .enter = true};
+  if (line.has("arguments")) module.arguments = line.numbers("arguments");
+  return module;
 }
 Action read_leave(Fields& line, Types&) {
   return Module{.name = line.text("leave"), .enter = false};
@@ -101,6 +103,7 @@ Action read_call(Fields& line, Types&) {
   call.early_stop = line.flag("early_stop", true);
   call.preserve_rng = line.flag("preserve_rng", true);
   call.determinism_check = line.flag("determinism_check", true);
+  if (line.has("captured")) call.captured = line.number("captured");
   return call;
 }
 

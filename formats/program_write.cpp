@@ -66,7 +66,9 @@ struct Line {
   std::string operator()(const Free& free) const { return "{\"free\":" + list(free.slots) + "}"; }
 
   std::string operator()(const Module& module) const {
-    return (module.enter ? "{\"enter\":" : "{\"leave\":") + json_text(module.name) + "}";
+    std::string text = (module.enter ? "{\"enter\":" : "{\"leave\":") + json_text(module.name);
+    if (module.arguments) text += ",\"arguments\":" + list(*module.arguments);
+    return text + "}";
   }
 
   std::string operator()(const Exclude& exclude) const {
@@ -82,6 +84,7 @@ struct Line {
       if (!call.early_stop) text += ",\"early_stop\":false";
       if (!call.preserve_rng) text += ",\"preserve_rng\":false";
       if (!call.determinism_check) text += ",\"determinism_check\":false";
+      if (call.captured > 0) text += ",\"captured\":" + std::to_string(call.captured);
     }
     return text + "}";
   }

@@ -189,7 +189,7 @@ bool has_segments(const Program& program) { return has_checkpoints(with_segments
 
 Program with_segments(const Program& program) {
   if (has_checkpoints(program)) return program;
-  std::vector<std::string> modules = repeated_modules(program);
+  std::vector<std::string> modules = segment_modules(program);
   std::erase_if(modules, [&](const std::string& module) {
     try {
       outline(program, std::span(&module, 1));

@@ -426,7 +426,12 @@ std::vector<Value> Tape::run_segment(const Call& call, std::vector<Value> inputs
   options.preserve_rng_state = call.preserve_rng;
   options.determinism_check =
       call.determinism_check ? DeterminismCheck::kDefault : DeterminismCheck::kNone;
-  const auto run = [this, code = call.code](std::vector<Value> arguments) {
+  const auto first_captured = inputs.end() - static_cast<std::ptrdiff_t>(call.captured);
+  const std::vector<Value> captured(std::make_move_iterator(first_captured),
+                                    std::make_move_iterator(inputs.end()));
+  inputs.erase(first_captured, inputs.end());
+  const auto run = [this, code = call.code, captured](std::vector<Value> arguments) {
+    arguments.insert(arguments.end(), captured.begin(), captured.end());
     return run_code(code, std::move(arguments), {});
   };
   if (call.recompute == Recompute::kReentrant) {

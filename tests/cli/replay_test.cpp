@@ -201,10 +201,16 @@ TEST_F(ReplayOfSegmentsTest, WhatASegmentPassesOnIsATensorOfIts) {
   EXPECT_NE(replay_plan().out.find("of checkpoint)"), std::string::npos);
 }
 
-TEST_F(ReplayOfSegmentsTest, WithoutThePlanNothingIsRecomputed) {
+TEST_F(ReplayOfSegmentsTest, ItsPlanIsNeeded) {
+  const auto first = std::find_if(log_.decisions.begin(), log_.decisions.end(),
+                                  [](auto& each) { return each.kind == DecisionKind::kRecompute; });
   const Result result = replay();
-  EXPECT_EQ(result.code, kDiffers);
-  EXPECT_EQ(result.out.find("> simulated  recompute"), std::string::npos) << result.out;
+  EXPECT_EQ(result.code, kUsage);
+  EXPECT_EQ(result.out, "");
+  const auto line = std::to_string(first - log_.decisions.begin() + 2);
+  EXPECT_NE(result.err.find("run.jsonl:" + line + ": this run recomputed: expected its plan"),
+            std::string::npos)
+      << result.err;
 }
 
 TEST_F(ReplayTest, BadInputIsTwo) {

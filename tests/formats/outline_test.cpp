@@ -124,6 +124,35 @@ TEST(OutlineTest, ASlotThatGetsAnotherEdgeInsideComesBackAsAnother) {
                     leave("m")}));
 }
 
+std::string enter(const std::string& name, const std::string& arguments) {
+  return "{\"enter\":\"" + name + "\",\"arguments\":[" + arguments + "]}";
+}
+
+// A call of checkpoint was handed 6, the step's input and 6 again, in this order; it reads 5 and
+// the input besides.
+TEST(OutlineTest, AMarkedCallTakesWhatItWasHandedAndCapturesTheRest) {
+  EXPECT_EQ(outlined(program({op("1", "5"), op("1", "6"), enter("m", "6,1,6"), op("6,5,1", "2"),
+                              leave("m")}),
+                     {"m"}),
+            joined({op("1", "5"), op("1", "6"),
+                    R"({"call":3,"in":[6,1,6,5],"out":[2],"recompute":"checkpoint","captured":1})",
+                    code3(R"("arguments":[2,3,4,5],"results":[6])"), enter("m", "2,1,2"),
+                    op("2,5,1", "6"), leave("m")}));
+}
+
+// 5 is not read; 6 is, and was not handed over.
+TEST(OutlineTest, AMarkedCallTakesWhatItDoesNotReadAndNoMore) {
+  EXPECT_EQ(outlined(program({op("1", "5"), enter("m", "5"), op("1", "2"), leave("m")}), {"m"}),
+            joined({op("1", "5"), R"({"call":3,"in":[5],"out":[2],"recompute":"checkpoint"})",
+                    code3(R"("arguments":[2],"results":[3])"), enter("m", "2"), op("1", "3"),
+                    leave("m")}));
+  EXPECT_EQ(
+      outlined(program({op("1", "6"), enter("m", ""), op("6", "2"), leave("m")}), {"m"}),
+      joined(
+          {op("1", "6"), R"({"call":3,"in":[6],"out":[2],"recompute":"checkpoint","captured":1})",
+           code3(R"("arguments":[2],"results":[3])"), enter("m", ""), op("2", "3"), leave("m")}));
+}
+
 TEST(OutlineTest, EachRunIsASegmentAndTheOutermostIsTaken) {
   const Program before =
       program({enter("m"), op("1", "3"), leave("m"), enter("n"), enter("m"), op("3", "4"),
@@ -174,7 +203,7 @@ Lines repeated(const Lines& names) {
     if (!leaves) lines.push_back(R"({"op":"a","in":[1],"out":[]})");
   }
   lines.push_back(op("1", "2"));
-  return repeated_modules(program(lines));
+  return segment_modules(program(lines));
 }
 
 TEST(OutlineTest, TheBlocksRepeat) {
@@ -187,6 +216,14 @@ TEST(OutlineTest, TheBlocksRepeat) {
   // Blocks of several parents are one family; a block that runs again is named once.
   EXPECT_EQ(repeated({"s1.0", "/s1.0", "s1.1", "/s1.1", "s1.0", "/s1.0", "s2.0", "/s2.0"}),
             (Lines{"s1.0", "s1.1", "s2.0"}));
+}
+
+TEST(OutlineTest, MarkedCallsAreTheSegmentsWhateverRepeats) {
+  const std::string some = R"({"op":"a","in":[1],"out":[]})";
+  EXPECT_EQ(segment_modules(
+                program({enter("h.0"), some, leave("h.0"), enter("h.1"), some, enter("c", ""),
+                         enter("d", "1"), leave("d"), leave("c"), leave("h.1"), op("1", "2")})),
+            (Lines{"c", "d"}));
 }
 
 // What stages hold beside their blocks is little.

@@ -276,6 +276,27 @@ TEST(ProgramCheckTest, AnyCodeMayCallACheckpoint) {
   EXPECT_EQ(error({kMain, call, segment, outer, call, body, call}), "");
 }
 
+TEST(ProgramCheckTest, ACheckpointCapturesSomeOfWhatItIsHanded) {
+  const auto call = [](const std::string& options) {
+    const std::string line = R"({"call":1,"in":[0,1],"out":[])" + options + "}";
+    return error(
+        {kMain, line.c_str(), R"({"code":1,"kind":"segment","arguments":[5,6],"results":[]})"});
+  };
+  EXPECT_EQ(call(R"(,"recompute":"checkpoint","captured":2)"), "");
+  EXPECT_EQ(call(R"(,"recompute":"checkpoint","captured":3)"),
+            "p.jsonl:5: expected at most the 2 of \"in\" to be captured, not 3");
+  EXPECT_EQ(call(R"(,"recompute":"reentrant","captured":1)"),
+            "p.jsonl:5: expected \"captured\" with \"recompute\":\"checkpoint\" alone");
+}
+
+TEST(ProgramCheckTest, AMarkedCallWasHandedTensors) {
+  EXPECT_EQ(error({kMain, kOp7, R"({"enter":"m","arguments":[1,7,7]})", R"({"leave":"m"})"}), "");
+  EXPECT_EQ(error({kMain, R"({"enter":"m","arguments":[7]})", R"({"leave":"m"})"}),
+            "p.jsonl:5: slot 7 is used before it is assigned");
+  EXPECT_EQ(error({kMain, R"({"enter":"m"})", R"({"leave":"m","arguments":[]})"}),
+            "p.jsonl:6: unknown key \"arguments\"");
+}
+
 TEST(ProgramCheckTest, AProgramMadeInMemoryNeedsAMainAndTypes) {
   Program program;
   EXPECT_EQ(error_of([&] { check_program(program, "p"); }), "p: expected a code of kind main");

@@ -48,6 +48,7 @@ Call call(bool plain) {
   call.early_stop = *rc::gen::arbitrary<bool>();
   call.preserve_rng = *rc::gen::arbitrary<bool>();
   call.determinism_check = *rc::gen::arbitrary<bool>();
+  call.captured = number();
   return call;
 }
 
@@ -68,6 +69,7 @@ Action action(Program& program) {
     case 4:
       return Free{numbers()};
     case 5:
+      if (flag && *rc::gen::arbitrary<bool>()) return Module{text(), flag, numbers()};
       return Module{text(), flag};
     case 6:
       return Exclude{flag};

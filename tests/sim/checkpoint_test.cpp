@@ -423,6 +423,26 @@ TEST(CheckpointTest, OffloadedInputsComeBackBeforeTheRecompute) {
   expect_counts(ran, {{"a", 12}, {"b", 6}});
 }
 
+// Hooks never see it, and a recompute finds it where it was.
+TEST(CheckpointTest, WhatAFunctionCapturesIsNotSaved) {
+  for (const std::uint32_t captured : {0u, 1u}) {
+    Layers p;
+    Call call{p.segment_of({"a", "b"}), {p.begin()}, {}};
+    call.recompute = Recompute::kCheckpoint;
+    call.captured = captured;
+    p.backward(p.call_with(0, call)[0]);
+    p.b.add(0, Free{{call.in[0]}});
+    const Program program = p.take();
+    SimulationOptions options;
+    options.offload.emplace();
+    options.offload->bytes_min = 0;
+    const Ran ran = run(program, options);
+    expect_right(program, ran);
+    EXPECT_EQ(ran.result.statistics.offloaded_count, 2 - captured);  // and what "begin" saves
+    expect_counts(ran, {{"a", 2}, {"b", 1}});
+  }
+}
+
 Program long_chain(int segments, bool goes_backward) {
   Layers p;
   const CodeId id = p.segment_of({"a", "b", "c", "d"});

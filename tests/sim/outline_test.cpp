@@ -55,7 +55,7 @@ class ShippedProgram : public ::testing::TestWithParam<std::pair<std::string, st
 TEST_P(ShippedProgram, DoesInItsBlocksWhatItDid) {
   const auto& [name, blocks] = GetParam();
   const Program program = load_program(find_program(name));
-  const std::vector<std::string> modules = repeated_modules(program);
+  const std::vector<std::string> modules = segment_modules(program);
   ASSERT_EQ(modules.size(), blocks);
   const Program result = outline(program, modules);
   check_program(result, name);

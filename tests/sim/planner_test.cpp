@@ -350,8 +350,8 @@ TEST(PlannerTest, AModuleThatCannotBeASegmentIsLeftAsItIs) {
     all.insert(at(6), {Module{"h.0", false}, 0});
     all.insert(at(2), {Module{"h.0", true}, 0});
   }
-  ASSERT_EQ(repeated_modules(program).size(), 2u);
-  EXPECT_THROW(outline(program, repeated_modules(program)), std::invalid_argument);
+  ASSERT_EQ(segment_modules(program).size(), 2u);
+  EXPECT_THROW(outline(program, segment_modules(program)), std::invalid_argument);
   EXPECT_TRUE(has_segments(program));
   const PlanResult result = plan(program, card(), request({"keep", "checkpoint"}));
   EXPECT_EQ(result.segments, std::vector<std::string>{"h.1"});

@@ -99,7 +99,7 @@ TEST_P(CheckpointedTest, CallsAreModulesInTheirOrderAndNest) {
   }
   EXPECT_EQ(std::set<std::size_t>(markers.depths.begin(), markers.depths.end()).size(),
             nests() ? 2u : 1u);
-  std::vector<std::string> repeated = repeated_modules(captured_);
+  std::vector<std::string> repeated = segment_modules(captured_);
   std::sort(repeated.begin(), repeated.end());  // modules end inside out
   EXPECT_EQ(repeated, markers.names);
   std::vector<std::string> segments;

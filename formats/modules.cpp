@@ -1,0 +1,116 @@
+#include "formats/modules.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace ferry {
+namespace {
+
+// A name with `#` for each of its numbers.
+std::string without_numbers(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (c < '0' || c > '9') {
+      text += c;
+    } else if (text.empty() || text.back() != '#') {
+      text += '#';
+    }
+  }
+  return text;
+}
+
+struct Family {
+  std::set<std::string> modules;
+  std::size_t ops = 0;
+};
+
+// Of the families that cover about as many ops as any, the one with most members.
+std::set<std::string> largest_family(const std::vector<Statement>& statements,
+                                     const std::vector<ModuleRun>& runs) {
+  std::vector<std::size_t> ops(1, 0);  // before each statement
+  for (const Statement& statement : statements) {
+    ops.push_back(ops.back() + (std::holds_alternative<Op>(statement.action) ? 1 : 0));
+  }
+  std::map<std::string, Family> families;
+  for (const ModuleRun& run : runs) {
+    Family& family = families[without_numbers(run.module)];
+    family.modules.insert(run.module);
+    family.ops += ops[run.end] - ops[run.begin];
+  }
+  std::size_t most_ops = 0;
+  for (const auto& [name, family] : families) {
+    if (family.modules.size() > 1) most_ops = std::max(most_ops, family.ops);
+  }
+  // A tenth may lie between the blocks.
+  const Family* best = nullptr;
+  for (const auto& [name, family] : families) {
+    const std::size_t members = family.modules.size();
+    if (members < 2 || family.ops == 0 || family.ops * 10 < most_ops * 9) continue;
+    if (!best || members > best->modules.size()) best = &family;
+  }
+  return best ? best->modules : std::set<std::string>();
+}
+
+}  // namespace
+
+const Module* module_marker(const Statement& statement) {
+  return std::get_if<Module>(&statement.action);
+}
+
+// In the order of their ends, the inner before the outer; those that are never left are left out.
+std::vector<ModuleRun> module_runs(const std::vector<Statement>& statements) {
+  std::vector<ModuleRun> runs;
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    const Module* module = module_marker(statements[i]);
+    if (!module) continue;
+    if (module->enter) {
+      open.push_back(i);
+    } else {
+      // What raises under a When leaves its modules open.
+      while (module_marker(statements[open.back()])->name != module->name) open.pop_back();
+      runs.push_back({module->name, open.back(), i + 1});
+      open.pop_back();
+    }
+  }
+  return runs;
+}
+
+std::optional<CodeId> forward_code(const Program& program) {
+  for (CodeId id = 0; id < program.codes.size(); ++id) {
+    const Code& code = program.codes[id];
+    if (code.kind == CodeKind::kSegment &&
+        std::any_of(code.statements.begin(), code.statements.end(), module_marker)) {
+      return id;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> segment_modules(const Program& program) {
+  const std::optional<CodeId> forward = forward_code(program);
+  if (!forward) return {};
+  const std::vector<Statement>& statements = program.codes[*forward].statements;
+  std::vector<ModuleRun> runs = module_runs(statements);
+  std::sort(runs.begin(), runs.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
+  const auto is_call = [&](const ModuleRun& run) {
+    return module_marker(statements[run.begin])->arguments;
+  };
+  std::set<std::string> chosen;
+  for (const ModuleRun& run : runs) {
+    if (is_call(run)) chosen.insert(run.module);
+  }
+  if (chosen.empty()) chosen = largest_family(statements, runs);
+  std::vector<std::string> found;
+  for (const ModuleRun& run : runs) {
+    if (chosen.erase(run.module) > 0) found.push_back(run.module);
+  }
+  return found;
+}
+
+}  // namespace ferry
