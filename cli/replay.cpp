@@ -64,7 +64,7 @@ struct Replay {
 // What the plan says, where there is one; else the log's options, and every segment just runs.
 void set_options(const Arguments& arguments, const DecisionLog& log,
                  const std::optional<Plan>& plan, sim::SimulationOptions& options) {
-  options.segments = std::make_shared<const SegmentPlan>(SegmentPlan::of(true));
+  options.segments = std::make_shared<const SegmentPlan>(SegmentPlan::closed());
   options.offload = log.options;
   if (!plan) {
     for (std::size_t i = 0; i < log.decisions.size(); ++i) {

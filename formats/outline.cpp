@@ -93,7 +93,7 @@ struct Use {
   bool edge_inside = false;
   bool read_inside = false;
   bool freed_inside = false;
-  bool needed_after = false;  // more than to be freed
+  bool needed_after = false;  // or freed, for then it lived until there
 
   bool assigned_inside() const { return tensor_inside || edge_inside; }
   bool handed_in() const { return assigned_before && (read_inside || edge_inside); }
@@ -156,7 +156,7 @@ void Cut::take_uses() {
         use->edge_inside |= role == Role::kEdge;
         use->freed_inside |= role == Role::kFree;
       } else {
-        use->needed_after |= role != Role::kFree;
+        use->needed_after = true;
       }
     });
   }
@@ -247,17 +247,13 @@ void Cut::take_out(Code& segment) {
   for (Slot& slot : segment.results) rename(slot);
 }
 
-// After the run: slots by their new names, and no free of what died with the run's frame.
+// After the run: slots by their new names.
 void Cut::rename_after(const std::map<Slot, Slot>& names) {
   const auto rename = [&](Slot& slot) {
     const auto name = names.find(slot);
     if (name != names.end()) slot = name->second;
   };
   for (Slot& slot : code_.results) rename(slot);
-  erase_frees(code_.statements, run_.end, [this](Slot slot) {
-    const Use& use = uses_.at(slot);
-    return !use.assigned_before && use.assigned_inside() && !use.handed_out();
-  });
   for (std::size_t i = run_.end; i < code_.statements.size(); ++i) {
     for_each_slot(code_.statements[i].action, [&](Slot& slot, Role) { rename(slot); });
   }

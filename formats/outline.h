@@ -16,8 +16,8 @@
 //
 // Outlined and called without a recompute, a program computes what it did, in the same order, with
 // these lifetimes: what is handed to a module lives until its call ends, also where the module
-// frees it, as an argument does in PyTorch; and what a module leaves behind that nobody reads dies
-// with it, not with the forward.
+// frees it, as an argument does in PyTorch; and what a module leaves behind that nobody reads or
+// frees dies with it, not with the forward.
 //
 // Not outlined: modules in bodies, whose grad mode a call would change, and in main, whose calls
 // are forwards. A slot that a When assigns is not followed to a When on the other side of a

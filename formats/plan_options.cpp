@@ -106,9 +106,9 @@ SavedChoice saved_choice(PlanChoice choice) {
 }
 
 std::shared_ptr<const SegmentPlan> planned_segments(const Plan& plan) {
-  const auto segments = std::make_shared<SegmentPlan>(SegmentPlan::of(true));
+  const auto segments = std::make_shared<SegmentPlan>(SegmentPlan::closed());
   for (const PlanSegment& segment : plan.segments) {
-    segments->segments.push_back(SegmentPlan::of(segment.recompute));
+    segments->segments.push_back(SegmentPlan::closed(segment.recompute));
   }
   for (const PlanEntry& entry : plan.entries) {
     if (!entry.segment) continue;

@@ -85,7 +85,8 @@ struct Free {
 };
 
 // A module boundary. `enter` and leave nest. Where it is a call of checkpoint that just ran,
-// entering it has `arguments`: the tensors that the call was handed, in their order.
+// entering it has `arguments`: the tensors that the call was handed, in their order, and any slots
+// that carry their edges.
 struct Module {
   std::string name;
   bool enter = true;

@@ -211,7 +211,7 @@ class Frame {
 
   void operator()(const Module& module) {
     if (module.enter) {
-      for (const Slot slot : module.arguments.value_or(std::vector<Slot>())) need_tensor(slot);
+      for (const Slot slot : module.arguments.value_or(std::vector<Slot>())) need_live(slot);
       open_.emplace_back("module " + module.name);
     } else {
       close("module " + module.name);

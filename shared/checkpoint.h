@@ -55,9 +55,7 @@ class Checkpointer {
   void run(std::vector<Value> inputs, CoreCheckpointOptions options, Function function,
            Function forward) {
     A& autograd = state_->autograd;
-    const CheckpointContext around = checkpoint_context(autograd.hooks());
-    const std::shared_ptr<const SegmentPlan> plan = around.plan ? around.plan->next() : nullptr;
-    const CheckpointScope segment = around.segment ? around.segment() : nullptr;
+    const auto [around, plan] = here();
     if (!autograd.grad_mode() || (plan && !plan->checkpoint)) {
       return run_plain(plan, around, [&] { forward(std::move(inputs)); });
     }
@@ -69,15 +67,9 @@ class Checkpointer {
     }
     CheckpointContexts contexts;
     if (options.context_fn) contexts = options.context_fn();
-    const bool outer_inputs = state_->rules.holds(Rule::kOuterInputs);
     const bool debug = options.debug;
-    const auto frame =
-        std::make_shared<Frame>(state_, outer_inputs ? inputs : std::vector<Value>{},
-                                std::move(function), std::move(options), contexts, plan);
-    if (!outer_inputs) {
-      const NoHooksGuard<A> kept(autograd);
-      frame->save(inputs);
-    }
+    const auto frame = std::make_shared<Frame>(state_, inputs, std::move(function),
+                                               std::move(options), contexts, plan);
     std::optional<typename A::OpLog> ops;
     {
       const HooksGuard<A> hooks(autograd, frame->forward_hooks(), frame->inside(around, false));
@@ -95,9 +87,7 @@ class Checkpointer {
   std::vector<Value> run_reentrant(const std::vector<Value>& inputs,
                                    const CoreCheckpointOptions& options,
                                    std::function<std::vector<Value>(std::vector<Value>)> function) {
-    const CheckpointContext around = checkpoint_context(state_->autograd.hooks());
-    const std::shared_ptr<const SegmentPlan> plan = around.plan ? around.plan->next() : nullptr;
-    const CheckpointScope segment = around.segment ? around.segment() : nullptr;
+    const auto [around, plan] = here();
     if (plan && !plan->checkpoint) {
       return run_plain(plan, around, [&] { return function(inputs); });
     }
@@ -117,6 +107,17 @@ class Checkpointer {
  private:
   using State = CheckpointState<D, A>;
   using Frame = CheckpointFrame<D, A>;
+
+  // What a call finds where it is made. It is the next one of the plan there.
+  struct Here {
+    CheckpointContext around;
+    std::shared_ptr<const SegmentPlan> plan;
+  };
+  Here here() const {
+    Here here{checkpoint_context(state_->autograd.hooks()), nullptr};
+    if (here.around.plan) here.plan = here.around.plan->next();
+    return here;
+  }
 
   // Where a segment just runs, those inside it are the plan's still.
   template <class Call>

@@ -57,7 +57,7 @@ class PlannedSegments {
 
   // Of the next call; none: the call's own options decide.
   std::shared_ptr<const SegmentPlan> next() {
-    static const SegmentPlan plain = SegmentPlan::of(false);
+    static const SegmentPlan plain = SegmentPlan::closed(false);
     if (next_ < around_->segments.size()) return {around_, &around_->segments[next_++]};
     if (around_->unlisted) return nullptr;
     return {around_, &plain};
@@ -105,9 +105,8 @@ struct CheckpointContext {
   std::shared_ptr<ExecGroup> group;
   std::shared_ptr<PlannedSegments> plan;
   std::shared_ptr<CheckpointRun> run;
-  std::function<CheckpointScope()> segment;  // makes what lives while a segment runs forward
-  bool checkpointing = false;                // in a checkpointed function
-  bool recomputing = false;                  // in one that runs again, or in what it calls
+  bool checkpointing = false;  // in a checkpointed function
+  bool recomputing = false;    // in one that runs again, or in what it calls
 };
 
 template <class Tensor>

@@ -62,15 +62,13 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
             inputs, options_.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
         life_(*state_),
         numbered_(checkpoint_context(state_->autograd.hooks()).run) {
-    save(inputs);
+    std::optional<NoHooksGuard<A>> unseen;
+    if (!rules().holds(Rule::kOuterInputs)) unseen.emplace(state_->autograd);
+    for (const Value& input : inputs) inputs_.push_back(state_->autograd.save(input));
   }
   CheckpointFrame(const CheckpointFrame&) = delete;
   CheckpointFrame& operator=(const CheckpointFrame&) = delete;
   ~CheckpointFrame() = default;
-
-  void save(const std::vector<Value>& inputs) {
-    for (const Value& input : inputs) inputs_.push_back(state_->autograd.save(input));
-  }
 
   // The pair that sees what forward saves.
   std::shared_ptr<Hooks<Tensor>> forward_hooks() {
@@ -308,30 +306,34 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   // From now on `run` serves its task. One that served it before has been outgrown: forward went on
   // after a backward inside it. What was unpacked from that one is not there again.
   void publish(const Key& key, const RunRef& run, ExecGroup* group) {
-    std::vector<std::optional<Result>> dropped;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto known = std::find_if(runs_.begin(), runs_.end(),
-                                      [&](const auto& entry) { return entry.first == key; });
-      if (known != runs_.end()) {
-        const RunRef outgrown = std::exchange(known->second, run);
-        for (std::size_t i = 0; i < outgrown->results.size(); ++i) {
-          std::optional<Result>& result = outgrown->results[i];
-          dropped.push_back(std::exchange(result ? result : run->results[i], std::nullopt));
-        }
-        return;
+    if (replace(key, run)) return;
+    if (rules().holds(Rule::kFreeAtEnd)) {
+      const auto drop = [weak = this->weak_from_this(), key] {
+        if (const auto frame = weak.lock()) frame->drop(key);
+      };
+      if (group) {
+        group->at_end(drop);
+      } else if (key.kind == Key::Kind::kTask) {
+        state_->autograd.after_task(drop);
       }
-      runs_.emplace_back(key, run);
     }
-    if (!rules().holds(Rule::kFreeAtEnd)) return;
-    const auto drop = [weak = this->weak_from_this(), key] {
-      if (const auto frame = weak.lock()) frame->drop(key);
-    };
-    if (group) {
-      group->at_end(drop);
-    } else if (key.kind == Key::Kind::kTask) {
-      state_->autograd.after_task(drop);
+    const std::lock_guard lock(mutex_);
+    runs_.emplace_back(key, run);
+  }
+
+  // Whether there was one.
+  bool replace(const Key& key, const RunRef& run) {
+    std::vector<std::optional<Result>> dropped;
+    const std::lock_guard lock(mutex_);
+    const auto known = std::find_if(runs_.begin(), runs_.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    if (known == runs_.end()) return false;
+    const RunRef outgrown = std::exchange(known->second, run);
+    for (std::size_t i = 0; i < outgrown->results.size(); ++i) {
+      std::optional<Result>& result = outgrown->results[i];
+      dropped.push_back(std::exchange(result ? result : run->results[i], std::nullopt));
     }
+    return true;
   }
 
   void drop(const Key& key) noexcept {

@@ -31,8 +31,8 @@ struct CheckpointContexts {
 
 // What a plan says of one segment (one call of checkpoint), and of those inside it, by ordinal.
 struct SegmentPlan {
-  // One inside which nothing is a checkpoint.
-  static SegmentPlan of(bool checkpoint) {
+  // One inside which the calls in `segments` alone are checkpoints: as it is, none.
+  static SegmentPlan closed(bool checkpoint = true) {
     SegmentPlan plan;
     plan.checkpoint = checkpoint;
     plan.unlisted = false;

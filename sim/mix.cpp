@@ -92,10 +92,9 @@ std::vector<bool> offload_choices(const Survey& survey, const Mix& mix) {
 }
 
 std::shared_ptr<const SegmentPlan> segment_plan(const Survey& survey, const Mix& mix) {
-  const auto plan = std::make_shared<SegmentPlan>();
-  plan->unlisted = false;
+  const auto plan = std::make_shared<SegmentPlan>(SegmentPlan::closed());
   for (const bool recompute : mix.recompute) {
-    plan->segments.push_back(SegmentPlan::of(recompute));
+    plan->segments.push_back(SegmentPlan::closed(recompute));
   }
   for_each_pack(survey, mix, [&](const Packed& packed) {
     if (!packed.frame) return;

@@ -14,6 +14,10 @@
 #include <ATen/core/stack.h>
 #include <c10/core/DispatchKey.h>
 
+#include <memory>
+
+#include "shared/checkpoint_options.h"
+
 namespace ferry::real {
 
 inline constexpr c10::DispatchKey kBelowAutograd = c10::DispatchKey::Fake;
@@ -25,6 +29,29 @@ void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
 
 // Installs the fallback, once; throws c10::Error where the key is somebody else's.
 void install_below_autograd();
+
+// What happens to the ops of a thread.
+class OpScope {
+ public:
+  OpScope() : outer_(current()) {}  // around the scope that it is made in
+  OpScope(const OpScope&) = delete;
+  OpScope& operator=(const OpScope&) = delete;
+  virtual ~OpScope() = default;
+  virtual void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack) = 0;
+
+  static std::shared_ptr<OpScope> current();  // null: none
+  // Until the result dies, `scope` sees the ops of this thread, and those of backwards begun here.
+  static CheckpointScope enter(std::shared_ptr<OpScope> scope);
+
+ protected:
+  void run_outside(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack) const;
+
+ private:
+  const std::shared_ptr<OpScope> outer_;
+};
+
 // From now on ops run by `observer`, in place of run_below; null: by that again. One in a process.
 void observe_below_autograd(RunOp observer);
 

@@ -5,13 +5,9 @@
 #include <ATen/core/Generator.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,60 +27,6 @@ namespace {
 using c10::DispatchKeySet;
 using c10::OperatorHandle;
 using torch::jit::Stack;
-
-std::atomic<RunOp>& observer() {
-  static std::atomic<RunOp> observer = nullptr;
-  return observer;
-}
-
-// What happens to the ops of a thread: they go through the innermost scope first.
-class OpScope {
- public:
-  OpScope() : outer_(current()) {}
-  OpScope(const OpScope&) = delete;
-  OpScope& operator=(const OpScope&) = delete;
-  virtual ~OpScope() = default;
-  virtual void run(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) = 0;
-
-  static std::shared_ptr<OpScope> current() {
-    const auto* const slot = static_cast<const Slot*>(c10::ThreadLocalDebugInfo::get(kSlot));
-    return slot ? slot->scope : nullptr;
-  }
-
-  // Until the result dies, `scope` sees the ops of this thread, and those of backwards begun here.
-  static CheckpointScope enter(std::shared_ptr<OpScope> scope) {
-    return std::make_shared<Entered>(std::move(scope));
-  }
-
- protected:
-  void run_outside(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
-    if (outer_) return outer_->run(op, keys, stack);
-    const RunOp observe = observer();
-    observe ? observe(op, keys, stack) : run_below(op, keys, stack);
-  }
-
- private:
-  // Beside those of slots.h.
-  static constexpr auto kSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{210});
-  struct Slot final : c10::DebugInfoBase {
-    explicit Slot(std::shared_ptr<OpScope> of) : scope(std::move(of)) {}
-    const std::shared_ptr<OpScope> scope;
-  };
-  struct Entered {
-    explicit Entered(std::shared_ptr<OpScope> scope)
-        : slot(kSlot, std::make_shared<Slot>(std::move(scope))), key(kBelowAutograd) {}
-    const c10::DebugInfoGuard slot;
-    const c10::impl::IncludeDispatchKeyGuard key;
-  };
-
-  const std::shared_ptr<OpScope> outer_;
-};
-
-void run_fallback(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
-  if (const auto scope = OpScope::current()) return scope->run(op, keys, stack);
-  const RunOp observe = observer();
-  observe ? observe(op, keys, stack) : run_below(op, keys, stack);
-}
 
 // While it lives, nobody sees this thread's ops: a policy's own, and those of hooks.
 class Aside {
@@ -278,28 +220,6 @@ class Again final : public OpScope {
 };
 
 }  // namespace
-
-void run_below(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard inside(kBelowAutograd);
-  op.redispatchBoxed(keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, kBelowAutograd), stack);
-}
-
-void install_below_autograd() {
-  // Never destroyed: ops run until the process ends.
-  static const auto* const library = [] {
-    auto* const made =
-        new torch::Library(torch::Library::IMPL, "_", kBelowAutograd, __FILE__, __LINE__);
-    made->fallback(torch::CppFunction::makeFromBoxedFunction<&run_fallback>());
-    return made;
-  }();
-  static_cast<void>(library);
-}
-
-void observe_below_autograd(RunOp run) {
-  install_below_autograd();
-  observer() = run;
-}
-
 }  // namespace real
 
 namespace {

@@ -14,5 +14,6 @@ namespace ferry::real {
 inline constexpr auto kHooksSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{201});
 inline constexpr auto kGraphTaskSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{202});
 inline constexpr auto kTraceSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{203});
+inline constexpr auto kOpsSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{204});
 
 }  // namespace ferry::real

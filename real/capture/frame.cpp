@@ -23,6 +23,16 @@ bool reaches_end(const Layout& layout, std::int64_t bytes) {
   return hull(layout).end_bytes == bytes;
 }
 
+namespace {
+
+bool covers(const Layout& window, const Layout& other) {
+  const auto outer = hull(window);
+  const auto inner = hull(other);
+  return outer.begin_bytes <= inner.begin_bytes && inner.end_bytes <= outer.end_bytes;
+}
+
+}  // namespace
+
 Globals::Globals(const Trace& trace, Types& types, std::vector<Global>& globals)
     : trace_(trace), types_(types), globals_(globals) {
   std::vector<Slot> given;
@@ -112,16 +122,40 @@ bool Frame::owns(Slot slot) const {
   });
 }
 
+void Frame::enter(const std::vector<Ref>& arguments, const std::vector<Slot>& slots) {
+  Inside& inside = inside_.emplace_back();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    inside.arguments.emplace_back(arguments[i], slots[i]);
+    inside.slots.try_emplace(arguments[i], slots[i]);
+  }
+}
+
 Slot Frame::slot(const Ref& ref) {
+  for (auto inside = inside_.rbegin(); inside != inside_.rend(); ++inside) {
+    if (const auto known = inside->slots.find(ref); known != inside->slots.end()) {
+      return known->second;
+    }
+    for (const auto& [argument, of] : inside->arguments) {
+      if (argument.storage != ref.storage || !covers(argument.layout, ref.layout)) continue;
+      const Slot made = view(ref, of);
+      owned_[ref.storage].emplace_back(ref, made);
+      return inside->slots[ref] = made;
+    }
+  }
   if (const auto known = slots_.find(ref); known != slots_.end()) return known->second;
   const auto here = bases_.find(ref.storage);
   if (here == bases_.end()) {
     if (const Slot* const global = globals_.find(ref)) return *global;
   }
   const Slot of = here != bases_.end() ? here->second : *globals_.base(ref.storage);
+  const Slot made = view(ref, of);
+  own(ref, made);
+  return made;
+}
+
+Slot Frame::view(const Ref& ref, Slot of) {
   const Slot made = fresh();
   emit(View{made, of, types_.id(ref.layout)});
-  own(ref, made);
   return made;
 }
 
@@ -161,6 +195,11 @@ void Frame::death(StorageNumber storage) {
   for (const auto& [ref, slot] : owned->second) {
     dying_.push_back(slot);
     slots_.erase(ref);
+    for (Inside& inside : inside_) inside.slots.erase(ref);
+  }
+  for (Inside& inside : inside_) {
+    std::erase_if(inside.arguments,
+                  [storage](const auto& argument) { return argument.first.storage == storage; });
   }
   bases_.erase(storage);
   owned_.erase(owned);

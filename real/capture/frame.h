@@ -74,6 +74,10 @@ class Frame {
   // What an op was handed and nobody made: an op makes it, here.
   void meet(const Ref& ref);
   void death(StorageNumber storage);
+  // A call that was handed these, until `leave`: what it sees of their storages, it sees through
+  // its arguments, and what it makes of them is its own. Calls nest.
+  void enter(const std::vector<Ref>& arguments, const std::vector<Slot>& slots);
+  void leave() { inside_.pop_back(); }
   // Storages that have a slot here, with the first of each.
   const std::map<StorageNumber, Slot>& bases() const { return bases_; }
   // Its first window here, and that one's slot; the storage must have one.
@@ -87,7 +91,13 @@ class Frame {
   std::vector<Statement> statements;
 
  private:
+  struct Inside {
+    std::vector<std::pair<Ref, Slot>> arguments;
+    std::map<Ref, Slot> slots;
+  };
+
   Slot output(const Ref& ref, Op& op);
+  Slot view(const Ref& ref, Slot of);
 
   const Trace& trace_;
   Types& types_;
@@ -97,6 +107,7 @@ class Frame {
   std::map<StorageNumber, Slot> bases_;
   std::map<StorageNumber, std::vector<std::pair<Ref, Slot>>> owned_;
   std::vector<Slot> dying_;
+  std::vector<Inside> inside_;
 };
 
 }  // namespace ferry::real::capture

@@ -176,7 +176,21 @@ void Lowering::on(const BackwardEvent& event) {
 // A module's markers, as captures from Python have them: the planner cuts there.
 void Lowering::on(const SegmentEvent& event) {
   place_before(event.made);
-  if (frame_ == &forward_) frame_->emit(Module{event.name, event.enter});
+  if (frame_ != &forward_) return;
+  if (!event.enter) {
+    frame_->leave();
+    frame_->emit(Module{event.name, false});
+    return;
+  }
+  std::vector<Slot> arguments;
+  for (const Ref& argument : event.arguments) arguments.push_back(slot(argument));
+  frame_->enter(event.arguments, arguments);
+  for (const Output& output : event.behind) {
+    if (const auto known = edges_.find(output); known != edges_.end()) {
+      arguments.push_back(known->second);
+    }
+  }
+  frame_->emit(Module{event.name, true, std::move(arguments)});
 }
 
 // The run of packs of one node that starts at this event.

@@ -233,21 +233,32 @@ void Recorder::dropped(PackNumber pack) {
 
 // Segments.
 
-CheckpointScope Recorder::segment() {
+CheckpointScope Recorder::segment(const std::vector<at::Tensor>& arguments) {
   std::string name;
   {
     const std::lock_guard lock(mutex_);
     name = "checkpoint." + std::to_string(segments_++);
   }
-  segment_event(name, true);
-  return {nullptr, [self = shared_from_this(), name](void*) { self->segment_event(name, false); }};
+  segment_event(name, true, arguments);
+  return {nullptr,
+          [self = shared_from_this(), name](void*) { self->segment_event(name, false, {}); }};
 }
 
-void Recorder::segment_event(const std::string& name, bool enter) {
+void Recorder::segment_event(const std::string& name, bool enter,
+                             const std::vector<at::Tensor>& arguments) {
   const std::lock_guard lock(mutex_);
   if (!recording_ || in_backward()) return;
   look_around();
-  trace_.events.emplace_back(SegmentEvent{made(), name, enter});
+  SegmentEvent event{made(), name, enter, {}, {}};
+  for (const at::Tensor& argument : arguments) {
+    if (!argument.defined()) continue;
+    event.arguments.push_back(ref(argument, Birth::kMet, name));
+    const autograd::Node* const function = autograd::impl::grad_fn_unsafe(argument);
+    if (!function || !trace_.nodes.contains(number_of(*function))) continue;
+    event.behind.push_back(
+        {number_of(*function), static_cast<std::uint32_t>(argument.output_nr())});
+  }
+  trace_.events.emplace_back(std::move(event));
 }
 
 // The graph.

@@ -76,8 +76,8 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
 
   // A call of ferry::checkpoint, which just runs while it is recorded; it ends with what this
   // makes.
-  CheckpointScope segment();
-  void segment_event(const std::string& name, bool enter);
+  CheckpointScope segment(const std::vector<at::Tensor>& arguments);
+  void segment_event(const std::string& name, bool enter, const std::vector<at::Tensor>& arguments);
 
   void results(const std::vector<c10::IValue>& outputs);
   void running(const std::shared_ptr<torch::autograd::Node>& node);

@@ -52,13 +52,11 @@ struct Recorder::Observer {
 
   static std::unique_ptr<at::ObserverContext> nothing(const at::RecordFunction&) { return nullptr; }
 
-  // Checkpoints just run, and tell when.
-  static std::shared_ptr<const CheckpointContext> context(
-      const std::shared_ptr<Recorder>& recorder) {
+  // Checkpoints just run.
+  static std::shared_ptr<const CheckpointContext> context() {
     auto context = std::make_shared<CheckpointContext>(checkpoint_context(TorchAutograd().hooks()));
     context->plan = std::make_shared<PlannedSegments>(
-        std::make_shared<const SegmentPlan>(SegmentPlan::of(true)));
-    context->segment = [recorder] { return recorder->segment(); };
+        std::make_shared<const SegmentPlan>(SegmentPlan::closed()));
     return context;
   }
 
@@ -68,7 +66,9 @@ struct Recorder::Observer {
 Recorder::Scope::Scope(std::shared_ptr<Recorder> recorder)
     : recorder_((Observer::observe(), activate(std::move(recorder)))),
       key_(kRecordKey),
-      hooks_(TorchAutograd(), std::make_shared<Pair>(recorder_), Observer::context(recorder_)) {
+      hooks_(TorchAutograd(), std::make_shared<Pair>(recorder_), Observer::context()),
+      segments_(
+          [recorder = recorder_](const auto& arguments) { return recorder->segment(arguments); }) {
   results_ =
       at::addThreadLocalCallback(at::RecordFunctionCallback(&Observer::nothing, &Observer::op_ends)
                                      .needsOutputs(true)

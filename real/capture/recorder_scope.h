@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "real/api/below_autograd.h"
+#include "real/api/segments.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/capture/recorder.h"
 
@@ -39,6 +40,7 @@ class Recorder::Scope {
   std::shared_ptr<Recorder> recorder_;
   c10::impl::IncludeDispatchKeyGuard key_;
   HooksGuard<TorchAutograd> hooks_;
+  ObserveSegments segments_;
   at::CallbackHandle results_ = 0;
   at::CallbackHandle nodes_ = 0;
 };

@@ -82,6 +82,8 @@ struct SegmentEvent {  // a call of ferry::checkpoint begins or ends
   NodeNumber made = 0;
   std::string name;
   bool enter = true;
+  std::vector<Ref> arguments;  // it was handed
+  std::vector<Output> behind;  // where their gradients flow, if to a node
 };
 using Event = std::variant<OpEvent, PackEvent, DeathEvent, DropEvent, BackwardEvent, SegmentEvent>;
 

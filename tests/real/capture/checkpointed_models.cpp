@@ -227,6 +227,50 @@ Step excluded_inside() {
   });
 }
 
+// What a call is handed is neither all nor only what it reads, nor in the order of computing.
+Step handed_by_the_step() {
+  return of(std::make_shared<Layers>(3), [](Layers& layers) {
+    const Tensor side = layers.x.sin();
+    Tensor y = layers.x;
+    for (const Tensor& weight : layers.weights) {
+      const Tensor captured = y.cos().mm(weight);
+      y = checkpoint(
+          [&weight, captured](const Tensor& again, const Tensor& in, const Tensor&,
+                              const Tensor& input) {
+            return (in * again).mm(weight).sin() * captured + input.exp() * in;
+          },
+          y, y, side, layers.x);
+    }
+    return y.sin().sum();
+  });
+}
+
+// A part of what an op made, seen otherwise inside, and written there.
+Step handed_views() {
+  return of(std::make_shared<Layers>(3), [](Layers& layers) {
+    Tensor y = layers.x.mm(layers.weights[0]);
+    for (const Tensor& weight : layers.weights) {
+      const Tensor wide = torch::cat({y, y.sin()}, 1);
+      const Tensor part = wide.narrow(1, 16, 32);
+      y = part.t().contiguous().t().exp().mul(wide.narrow(1, 0, 32)).clamp(-1, 1);
+      y = checkpoint(
+          [&weight](const Tensor& in, const Tensor& other) {
+            const Tensor a = in.t().sin().t().mm(weight);
+            return a.add_(in.narrow(0, 0, 8).repeat({2, 1})) * other.mul(in);
+          },
+          part, y);
+    }
+    return y.exp().sum();
+  });
+}
+
+Step one_call() {
+  return of(std::make_shared<Layers>(1), [](Layers& layers) {
+    const auto block = [&](const Tensor& in) { return in.mm(layers.weights[0]).tanh().exp(); };
+    return checkpoint(block, layers.x).sin().sum();
+  });
+}
+
 }  // namespace
 
 const std::vector<NamedStep>& checkpointed_steps() {
@@ -240,7 +284,10 @@ const std::vector<NamedStep>& checkpointed_steps() {
       {"dropped inside", dropped_inside},
       {"segments among others", segments_among_others},
       {"retained segments", retained_segments},
-      {"excluded inside", excluded_inside}};
+      {"excluded inside", excluded_inside},
+      {"handed by the step", handed_by_the_step},
+      {"handed views", handed_views},
+      {"one call", one_call}};
   return steps;
 }
 

@@ -3,6 +3,7 @@
 //
 // A model is a list of instructions over a growing list of values, each 8 by 8; values that are
 // dropped, used often, written in place, viewed, saved by several nodes, or never used by the loss.
+// Some instructions are checkpoints.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -14,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "ferry/checkpoint.h"
 #include "formats/program_file.h"
+#include "sim/planner.h"
 #include "tests/real/capture/step.h"
 
 namespace ferry::real::capture {
@@ -42,10 +45,14 @@ enum class Kind : std::uint8_t {
   kKinds
 };
 
+// Whether it runs in a checkpoint, and what that is handed.
+enum class Handed : std::uint8_t { kPlain, kBoth, kTurnedRound, kOne, kNeither, kMore, kCalls };
+
 struct Instruction {
   Kind kind = Kind::kMatmul;
   std::size_t a = 0;  // of the values there are, modulo
   std::size_t b = 0;
+  Handed handed = Handed::kPlain;
 };
 
 enum class End : std::uint8_t { kBackward, kTwice, kRetained, kNone };
@@ -59,7 +66,8 @@ struct Case {
 std::ostream& operator<<(std::ostream& out, const Case& tested) {
   out << "end " << static_cast<int>(tested.end) << ":";
   for (const Instruction& each : tested.instructions) {
-    out << " " << static_cast<int>(each.kind) << "(" << each.a << "," << each.b << ")";
+    out << " " << static_cast<int>(each.kind) << "(" << each.a << "," << each.b << ")"
+        << static_cast<int>(each.handed);
   }
   const CoreOptions& o = tested.options;
   return out << "; bytes_min " << o.bytes_min << ", packs " << o.window_packs << ", window "
@@ -82,7 +90,10 @@ rc::Gen<Instruction> instruction() {
       rc::gen::set(&Instruction::kind,
                    rc::gen::map(below(static_cast<std::size_t>(Kind::kKinds)),
                                 [](std::size_t kind) { return static_cast<Kind>(kind); })),
-      rc::gen::set(&Instruction::a, below(6)), rc::gen::set(&Instruction::b, below(6)));
+      rc::gen::set(&Instruction::a, below(6)), rc::gen::set(&Instruction::b, below(6)),
+      rc::gen::set(&Instruction::handed,
+                   rc::gen::map(below(static_cast<std::size_t>(Handed::kCalls)),
+                                [](std::size_t handed) { return static_cast<Handed>(handed); })));
 }
 
 template <class T>
@@ -158,13 +169,58 @@ torch::Tensor value(Kind kind, const torch::Tensor& a, const torch::Tensor& b,
   return a;
 }
 
+bool reads_b(Kind kind) {
+  switch (kind) {
+    case Kind::kAdd:
+    case Kind::kMul:
+    case Kind::kWritten:
+    case Kind::kSlices:
+    case Kind::kTurned:
+    case Kind::kUnhooked:
+    case Kind::kConstant:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What the function reads and is not handed it captures. It captures nothing else: a capture does
+// not see what a function holds.
+torch::Tensor call(const Instruction& each, const torch::Tensor& a, const torch::Tensor& b,
+                   const torch::Tensor& weight, const torch::Tensor& x) {
+  const auto run = [kind = each.kind, weight](const torch::Tensor& a, const torch::Tensor& b) {
+    return value(kind, a, b, weight);
+  };
+  using torch::Tensor;
+  switch (each.handed) {
+    case Handed::kBoth:
+      return checkpoint(run, a, b);
+    case Handed::kTurnedRound:
+      return checkpoint([run](const Tensor& b, const Tensor& a) { return run(a, b); }, b, a);
+    case Handed::kOne:
+      if (!reads_b(each.kind) || a.is_same(b)) {
+        return checkpoint([run](const Tensor& a) { return run(a, a); }, a);
+      }
+      return checkpoint([run, b](const Tensor& a) { return run(a, b); }, a);
+    case Handed::kNeither:
+      if (!reads_b(each.kind)) return checkpoint([run, a] { return run(a, a); });
+      return checkpoint([run, a, b] { return run(a, b); });
+    case Handed::kMore:
+      return checkpoint([run](const Tensor& x, const Tensor& a, const Tensor& b, const Tensor&,
+                              const Tensor&) { return run(a, b) + x; },
+                        x, a, b, a, weight);
+    default:
+      return run(a, b);
+  }
+}
+
 void run(const Case& tested, const torch::Tensor& x, const torch::Tensor& weight) {
   std::vector<torch::Tensor> values{x.mm(weight)};
   for (const Instruction& each : tested.instructions) {
     const std::size_t a = values.size() - 1 - each.a % values.size();
     const std::size_t b = values.size() - 1 - each.b % values.size();
     if (each.kind != Kind::kDrop) {
-      values.push_back(value(each.kind, values[a], values[b], weight));
+      values.push_back(call(each, values[a], values[b], weight, x));
     } else if (values.size() > 1) {
       values.erase(values.begin() + static_cast<std::ptrdiff_t>(a));
     }
@@ -184,7 +240,7 @@ RC_GTEST_PROP(RandomStepProp, RealAndSimulatedDecisionsAreTheSame, ()) {
   const auto model = std::make_shared<Model>();
   const auto x = torch::randn({kSize, kSize});
   const Step step{model, {{"x", x}}, [&] { run(tested, x, model->weight); }};
-  const Program program = capture_of(step);
+  const Program program = sim::with_segments(capture_of(step));
   const auto real = run_real(step, tested.options);
   const std::string wrong = difference(real, run_simulated(program, tested.options));
   if (!wrong.empty()) RC_FAIL(wrong + to_text(program));

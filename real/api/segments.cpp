@@ -1,0 +1,21 @@
+#include "real/api/segments.h"
+
+#include <utility>
+
+namespace ferry::real {
+namespace {
+
+thread_local const SegmentObserver* observing = nullptr;
+
+}  // namespace
+
+ObserveSegments::ObserveSegments(SegmentObserver observer)
+    : observer_(std::move(observer)), before_(std::exchange(observing, &observer_)) {}
+
+ObserveSegments::~ObserveSegments() { observing = before_; }
+
+CheckpointScope begin_segment(const std::vector<at::Tensor>& arguments) {
+  return observing ? (*observing)(arguments) : nullptr;
+}
+
+}  // namespace ferry::real
