@@ -121,8 +121,7 @@ void GraphEngine::cross(const Tensor& tensor, StreamId from, StreamId to) {
   machine_.record_use(Step::kUser, tensor->storage, to);
 }
 
-// PyTorch's InputBuffer::accumulate. Under create_graph the sum's own graph is not followed: the
-// programs that differentiate twice give each value one use.
+// PyTorch's InputBuffer::accumulate.
 void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_mode) {
   if (!into.tensor) {
     into = std::move(gradient);
@@ -137,21 +136,30 @@ void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_
     machine_.kernel("add_", kAddTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
     ++into.tensor->version->value;
   } else {
-    into.tensor = add(into.tensor, gradient.tensor, node.stream);
+    into = add(into, gradient, node.stream, grad_mode);
   }
   machine_.set_current_stream(before);
 }
 
-// Out of place, on the current stream, which is `stream`.
-Tensor GraphEngine::add(const Tensor& a, const Tensor& b, StreamId stream) {
-  const std::array<Range, 2> reads{range_of(a), range_of(b)};
+// Out of place, on the current stream, which is `stream`. In grad mode the sum can be
+// differentiated: its gradient is that of either summand.
+Value GraphEngine::add(const Value& a, const Value& b, StreamId stream, bool grad_mode) {
+  const std::array<Range, 2> reads{range_of(a.tensor), range_of(b.tensor)};
   const auto bytes = static_cast<std::int64_t>(reads[0].bytes);
-  Tensor sum = make_tensor(machine_.allocate(bytes, stream),
-                           {a->layout.window, a->layout.extent().begin + a->layout.shift},
-                           machine_.new_version());
+  Tensor sum = make_tensor(
+      machine_.allocate(bytes, stream),
+      {a.tensor->layout.window, a.tensor->layout.extent().begin + a.tensor->layout.shift},
+      machine_.new_version());
   const Range write = range_of(sum);
   machine_.kernel("add", kAddTag, reads, {&write, 1}, runner_.memory_ns(3 * bytes));
-  return sum;
+  if (!grad_mode || (!a.edge && !b.edge)) return {std::move(sum), {}};
+  std::shared_ptr<Node> node = runner_.new_node("AddBackward");
+  node->next = {a.edge, b.edge};
+  node->output_layouts.resize(1);  // none: a gradient that nobody gave stays none
+  node->host_backward = [](const std::vector<Value>&, const std::vector<Value>& gradients) {
+    return std::vector<Value>(2, gradients.front());
+  };
+  return {std::move(sum), {std::move(node), 0}};
 }
 
 void GraphEngine::run_next(Task& task) {
@@ -204,7 +212,7 @@ void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
     const std::array<Range, 2> reads{range_of(total.tensor), range_of(gradient.tensor)};
     const std::int64_t bytes = static_cast<std::int64_t>(reads[0].bytes);
     if (task.create_graph) {
-      total.tensor = add(total.tensor, gradient.tensor, leaf.stream);
+      total = add(total, gradient, leaf.stream, true);
       return;
     }
     machine_.kernel("add_", kAddTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));

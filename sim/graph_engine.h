@@ -19,6 +19,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -37,6 +38,8 @@ class NodeRunner {
   virtual std::vector<Value> run_node(const std::shared_ptr<Node>& node,
                                       std::vector<Value> gradients, bool grad_mode) = 0;
   virtual Value& gradient_of(Slot global) = 0;
+  // On the current stream.
+  virtual std::shared_ptr<Node> new_node(std::string_view name) = 0;
   // How long it takes to read and write so many bytes.
   virtual Time memory_ns(std::int64_t bytes) = 0;
 };
@@ -105,7 +108,7 @@ class GraphEngine {
   void run_next(Task& task);
   void accumulate(Task& task, const Node& leaf, Value gradient);
   void cross(const Tensor& tensor, StreamId from, StreamId to);
-  Tensor add(const Tensor& a, const Tensor& b, StreamId stream);
+  Value add(const Value& a, const Value& b, StreamId stream, bool grad_mode);
 
   Machine& machine_;
   NodeRunner& runner_;

@@ -280,7 +280,9 @@ std::shared_ptr<Node> Tape::new_node(std::string_view name) {
 
 void Tape::save(Frame& frame, Node& node, Slot slot) {
   const Value& value = at(frame, slot);
-  if (!value.tensor) throw std::runtime_error("a saved slot holds no tensor");
+  // (A gradient that nobody gave is saved as nothing, as in PyTorch.)
+  const bool body = program_.codes[frame.code].kind == CodeKind::kBody;
+  if (!value.tensor && !body) throw std::runtime_error("a saved slot holds no tensor");
   SavedTensor saved = save(node.name, value);
   if (value.edge.node.get() == &node) {
     saved.own_output = value.edge.output;

@@ -1,6 +1,7 @@
-// What checkpoints promise, over random nested programs, options and choices: no hazard, the
-// gradients and the errors of the same program with plain calls, each op as often as the rules of
-// nesting say, nothing left, and a peak that follows from how a chain is cut.
+// What checkpoints promise, over random nested programs, options and choices, and derivatives to
+// third order: no hazard, the gradients and the errors of the same program with plain calls, each
+// op as often as the rules of nesting say, nothing left, and a peak that follows from how a chain
+// is cut.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -21,7 +22,6 @@ rc::Gen<Trial> any_segmented_trial() {
 rc::Gen<Trial> any_modelled_trial() {
   return rc::gen::map(any_segmented_trial(), [](Trial trial) {
     trial.recipe.failure = 0;
-    trial.recipe.twice = false;
     for (Layer& layer : trial.recipe.layers) {
       if (layer.kind == static_cast<int>(LayerKind::kNested)) layer.kind = 0;
       if (layer.extra >= static_cast<int>(Extra::kInnerBackward)) layer.extra = 0;
@@ -46,6 +46,7 @@ TEST(CheckpointProp, RecomputingChangesNothingButMemoryAndTime) {
     RC_ASSERT(!run.leftovers.any());
     RC_CLASSIFY(run.checkpoints.recomputes > 0, "recomputed");
     RC_CLASSIFY(run.checkpoints.kept > 0, "some kept");
+    RC_CLASSIFY(trial.recipe.derivatives == 3, "third order");
   }));
 }
 
@@ -63,8 +64,35 @@ TEST(CheckpointProp, EachOpRunsAsOftenAsTheRulesSay) {
     const RecomputeModel model(program, trial.plan.get());
     const std::string wrong = miscounted(model.counts(), counter.counts);
     if (!wrong.empty()) RC_FAIL(wrong);
+    RC_ASSERT(!run.leftovers.any());
     RC_CLASSIFY(run.checkpoints.recomputes > 0, "recomputed");
+    RC_CLASSIFY(trial.recipe.derivatives == 3, "third order");
   }));
+}
+
+// Of a gradient that has no graph there are no further derivatives: that must not be the rule. And
+// each order is a backward more, for which segments run again.
+TEST(CheckpointProp, ItsProgramsReachThirdOrder) {
+  int reached = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Trial trial = any_modelled_trial()(rc::Random(seed), 100).value();
+    std::int64_t recomputes = 0;
+    bool more = true;
+    bool third = false;
+    for (const int order : {1, 2, 3}) {
+      trial.recipe.derivatives = order;
+      OpCounter counter;
+      sim::SimulationOptions options;
+      options.consumers = {&counter};
+      const sim::Simulation run =
+          sim::simulate(make_program(trial.recipe), test_hardware(), options);
+      more &= run.checkpoints.recomputes > recomputes;
+      recomputes = run.checkpoints.recomputes;
+      third = counter.counts.contains(gradient_op(3, 0));
+    }
+    reached += more && third ? 1 : 0;
+  }
+  EXPECT_GE(reached, 25);
 }
 
 TEST(CheckpointProp, AndSoDoesOffloadingBesideIt) {

@@ -38,6 +38,11 @@ class GraphEngineTest : public ::testing::Test, public NodeRunner {
     return results;
   }
   Value& gradient_of(Slot global) override { return totals[global]; }
+  std::shared_ptr<Node> new_node(std::string_view name) override {
+    const NodeRef made = node("", {});
+    made->name = name;
+    return made;
+  }
   Time memory_ns(std::int64_t) override { return 1; }
 
   Tensor tensor() {
@@ -178,6 +183,41 @@ TEST_F(GraphEngineTest, UnderCreateGraphNothingIsWrittenInPlace) {
   EXPECT_EQ(log.kernels(), (Names{"add", "add", "add"}));
   EXPECT_NE(totals[0].tensor, first);
   EXPECT_EQ(first->version->value, 0u);
+}
+
+// It once led to the first summand alone, and derivatives of higher order lost the others' part.
+TEST_F(GraphEngineTest, UnderCreateGraphASumLeadsToAllThatItIsOf) {
+  const NodeRef w = leaf(0);
+  const NodeRef last = node("last", {{w, 0}});
+  std::vector<Edge> made;
+  for (const char* name : {"a", "b", "c"}) {
+    made.push_back({node("made", {}), 0});
+    bodies[name] = [this, edge = made.back()](const std::vector<Value>&) {
+      return std::vector<Value>{{tensor(), edge}};
+    };
+  }
+  Edge sum;
+  bodies["last"] = [&](std::vector<Value> gradients) {
+    sum = gradients[0].edge;
+    return std::vector<Value>{{tensor(), sum}};
+  };
+  const NodeRef a = node("a", {{last, 0}});
+  const NodeRef b = node("b", {{last, 0}});
+  const NodeRef c = node("c", {{last, 0}});
+  const NodeRef root = node("root", {{a, 0}, {b, 0}, {c, 0}});
+  backward(root, false, true);
+  const Edge first = sum;
+  backward(root, false, true);
+  ran.clear();
+  bodies.clear();
+  backward(first.node);
+  EXPECT_EQ(ran, (Names{"AddBackward", "AddBackward", "made", "made", "made"}));
+
+  // So does what a global accumulates.
+  const Node& total = *totals[0].edge.node;
+  ASSERT_EQ(total.next.size(), 2u);
+  EXPECT_EQ(total.next[0].node, first.node);
+  EXPECT_EQ(total.next[1].node, sum.node);
 }
 
 TEST_F(GraphEngineTest, TheFirstGradientOfAGlobalIsTakenOverWhereItCanBe) {

@@ -111,7 +111,7 @@ TEST(MixProp, NoMixOfARandomProgramChangesAGradient) {
   EXPECT_TRUE(rc::check([] {
     test::Recipe recipe = *test::any_recipe();
     recipe.failure = 0;
-    recipe.twice = false;
+    recipe.derivatives = 1;
     recipe.segments = true;
     for (test::Layer& layer : recipe.layers) {
       if (layer.kind == static_cast<int>(test::LayerKind::kNested)) recipe.order = 0;

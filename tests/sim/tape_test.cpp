@@ -416,6 +416,28 @@ TEST(TapeTest, AGradientCanBeDifferentiated) {
   EXPECT_NE(run.tape->gradients()[s.w].tensor, nullptr);
 }
 
+// A node with two outputs of which one has no gradient, whose body saves what it was given.
+TEST(TapeTest, AGradientThatNobodyGaveIsSavedAsNothing) {
+  Source s;
+  const CodeId second = s.body(1, 2);
+  const CodeId first = s.code(CodeKind::kBody, "Backward");
+  const std::vector<Slot> given = {s.argument(first), s.argument(first)};
+  const Slot saved = s.saved(first);
+  s.result(first, s.layer(first, "grad", {saved}, given, second));
+  const CodeId forward = s.code(CodeKind::kSegment, "forward");
+  const std::vector<Slot> out = {s.slot(forward), s.slot(forward)};
+  s.add(forward, MakeNode{"pair", s.node_id(), {s.w}, out, {s.w}, first});
+  s.add(forward, Op{"pair", {s.w}, out, {s.type(), s.type()}, {}, 0, 0, 0, 0});
+  s.result(forward, out[0]);
+  const Slot gradient = s.slot(0);
+  s.add(0, Backward{{s.call(forward)}, {s.w}, {gradient}, false, true});
+  s.backward(gradient);
+  Trial run(s.program);
+  run.run();
+  EXPECT_EQ(run.errors(), Names{});
+  EXPECT_EQ(run.log.kernels(), (Names{"pair", "ones_like", "grad", "ones_like", "grad"}));
+}
+
 TEST(TapeTest, WithoutCreateGraphABodyMakesNoNodes) {
   Source s;
   const CodeId first = s.code(CodeKind::kBody, "Backward");

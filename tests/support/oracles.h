@@ -151,7 +151,7 @@ inline bool is_modelled(const Recipe& recipe) {
     const bool reentrant = (layer.segment & kReentrantBit) != 0 && layer.opens > 0;
     return nested || reentrant || layer.extra >= static_cast<int>(Extra::kInnerBackward);
   };
-  return recipe.segments && recipe.failure == 0 && !recipe.twice &&
+  return recipe.segments && recipe.failure == 0 &&
          std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
 }
 
@@ -222,7 +222,7 @@ inline std::optional<Verdict> judge(const Trial& trial, const sim::Simulation& k
       recipe.layers.begin(), recipe.layers.end(),
       [](const Layer& layer) { return layer.kind == static_cast<int>(LayerKind::kNested); });
   const bool one_task = !recipe.segments && recipe.microbatches == 1 && !recipe.retain &&
-                        !recipe.twice && recipe.failure == 0 && !nests;
+                        recipe.derivatives == 1 && recipe.failure == 0 && !nests;
   if (one_task && trial.options.hold_bytes == kUnlimited &&
       run.statistics.reloaded_count > run.statistics.offloaded_count) {
     return Verdict{"moves", "a storage was reloaded twice while it could have been held"};
@@ -265,10 +265,10 @@ inline std::ostream& operator<<(std::ostream& out, const Trial& trial) {
   }
   const Recipe& recipe = trial.recipe;
   out << " microbatches " << recipe.microbatches << " order " << recipe.order
-      << (recipe.retain ? " retain" : "") << (recipe.twice ? " twice" : "") << " failure "
-      << recipe.failure << "@" << recipe.failing_layer << (recipe.move ? " move" : "")
-      << (recipe.segments ? " segments" : "") << (recipe.whole ? " whole" : "")
-      << (trial.plan ? " planned" : "");
+      << (recipe.retain ? " retain" : "") << " derivatives " << recipe.derivatives << "@"
+      << recipe.differentiated << " failure " << recipe.failure << "@" << recipe.failing_layer
+      << (recipe.move ? " move" : "") << (recipe.segments ? " segments" : "")
+      << (recipe.whole ? " whole" : "") << (trial.plan ? " planned" : "");
   const CoreOptions& options = trial.options;
   out << "; pageable " << (options.host_memory == HostMemory::kPageable) << " streams "
       << static_cast<int>(options.copy_streams) << " pool " << static_cast<int>(options.reload_pool)

@@ -4,8 +4,8 @@
 // Layers save inputs, outputs, views, one tensor twice, views of large storages; write in place;
 // return a view of a saved tensor as a gradient; run on a side stream; are excluded; run a nested
 // backward in their backward; have branches that nobody differentiates. Around them: micro-batches
-// in three orders, retain_graph, double backward, a forward or a backward that fails, parameters
-// that move.
+// in three orders, retain_graph, derivatives to third order, a forward or a backward that fails,
+// parameters that move.
 //
 // In a third of the recipes layers also lie in checkpointed segments, which nest, of both variants
 // and with all options, on streams of their own; draw random numbers; change the ambient state; and
@@ -86,12 +86,13 @@ struct Recipe {
   int microbatches = 1;
   int order = 0;  // FBFB, FFBB, 1F1B
   bool retain = false;
-  bool twice = false;  // double backward at the end
-  int failure = 0;     // of a step before: none, forward, backward, a saved tensor written later
+  int derivatives = 1;     // at the end: to which order; all but the last make graphs
+  int differentiated = 0;  // and by the weight of which layer
+  int failure = 0;  // of a step before: none, forward, backward, a saved tensor written later
   int failing_layer = 0;
   bool move = false;
   bool segments = false;  // else no layer has an extra or opens a segment
-  bool whole = false;     // each forward is a segment as a whole
+  bool whole = false;     // each forward is a segment as a whole, and each function of a gradient
 };
 
 // The same program, with nothing recomputed.
@@ -104,9 +105,14 @@ inline Program without_segments(Program program) {
   return program;
 }
 
+// The i-th op of a body that computes derivatives of that order.
+inline std::string gradient_op(int order, std::size_t i) {
+  return "grad" + std::to_string(order) + "." + std::to_string(i);
+}
+
 class RandomProgram {
  public:
-  explicit RandomProgram(const Recipe& recipe) : recipe_(recipe) {
+  explicit RandomProgram(const Recipe& recipe) : recipe_(recipe), orders_(orders_of(recipe)) {
     scalar_ = b_.type({1}, DType::kF32);
     input_ = b_.global(GlobalKind::kInput, b_.type({kSizes[1]}, DType::kI64));
     first_ = b_.global(GlobalKind::kParameter, sized(1));
@@ -129,40 +135,52 @@ class RandomProgram {
  private:
   TypeId sized(int size) { return b_.type({kSizes[static_cast<std::size_t>(size)]}); }
 
-  // A body whose results are ops on everything it has, for a node with these inputs and saves.
-  // With `again`, it makes a node itself, so that it can be differentiated; where the type of the
-  // first saved tensor is given, by that one, too.
-  CodeId make_body(TypeId out, const std::vector<TypeId>& in, std::size_t saves, bool again,
-                   bool fails = false, std::optional<TypeId> first_saved = {}) {
-    const CodeId id = b_.code(CodeKind::kBody, "Backward");
-    std::vector<Slot> have = {b_.argument(id)};
-    for (std::size_t i = 0; i < saves; ++i) have.push_back(b_.saved(id));
+  // How often what a forward does is differentiated: in forward, too, where that makes a graph.
+  static int orders_of(const Recipe& recipe) {
+    const bool creates = std::any_of(
+        recipe.layers.begin(), recipe.layers.end(),
+        [](const Layer& layer) { return layer.extra == static_cast<int>(Extra::kInnerCreates); });
+    return recipe.derivatives + (recipe.segments && creates ? 1 : 0);
+  }
+
+  // A body for a node with this output, these inputs and saves: its results are ops on everything
+  // it has. The type of the first saved tensor is given where it is one that has a graph.
+  CodeId make_body(TypeId out, const std::vector<TypeId>& in, std::size_t saves, bool fails = false,
+                   std::optional<TypeId> first_saved = {}) {
+    std::vector<std::optional<TypeId>> saved(saves);
+    if (first_saved) saved.front() = first_saved;
+    return make_body_of_order(1, {out}, saved, in, fails);
+  }
+
+  // `in`: of its results. As long as that may be differentiated once more, it makes a node, which
+  // saves all that the results are made of, and leads to what of that has a type here.
+  CodeId make_body_of_order(int order, const std::vector<TypeId>& gradients,
+                            std::vector<std::optional<TypeId>> saved, const std::vector<TypeId>& in,
+                            bool fails) {
+    const CodeId id = b_.code(CodeKind::kBody, "Backward" + std::to_string(order));
+    std::vector<Slot> have;
+    for (std::size_t i = 0; i < gradients.size(); ++i) have.push_back(b_.argument(id));
+    for (std::size_t i = 0; i < saved.size(); ++i) have.push_back(b_.saved(id));
     if (fails) b_.add(id, Raise{"backward fails"});
     std::vector<Slot> results;
     for (std::size_t i = 0; i < in.size(); ++i) results.push_back(b_.slot(id));
-    if (again) {
-      const CodeId second = make_second_body(out, in, have.size(), first_saved);
-      std::vector<Slot> from = {have[0]};
-      if (first_saved) from.push_back(have[1]);
-      b_.add(id, MakeNode{"DoubleBackward", b_.node_id(), from, results, have, second});
+    if (order < orders_) {
+      saved.insert(saved.begin(), gradients.begin(), gradients.end());
+      std::vector<Slot> from;
+      std::vector<TypeId> types;
+      for (std::size_t i = 0; i < have.size(); ++i) {
+        if (!saved[i]) continue;
+        from.push_back(have[i]);
+        types.push_back(*saved[i]);
+      }
+      const CodeId next = make_body_of_order(order + 1, in, std::move(saved), types, false);
+      b_.add(id, MakeNode{"BackwardBackward", b_.node_id(), from, results, have, next});
     }
     for (std::size_t i = 0; i < in.size(); ++i) {
-      Op op{"grad" + std::to_string(i), have, {results[i]}, {in[i]}, {}, 0, 0, 0, 0};
+      Op op{gradient_op(order, i), have, {results[i]}, {in[i]}, {}, 0, 0, 0, 0};
       b_.add(id, std::move(op));
       b_.result(id, results[i]);
     }
-    return id;
-  }
-
-  // Of the node that a body makes: gradients of its results to those of what they depend on.
-  CodeId make_second_body(TypeId out, const std::vector<TypeId>& in, std::size_t saves,
-                          std::optional<TypeId> first_saved) {
-    const CodeId id = b_.code(CodeKind::kBody, "DoubleBackward");
-    std::vector<Slot> have;
-    for (std::size_t i = 0; i < in.size(); ++i) have.push_back(b_.argument(id));
-    for (std::size_t i = 0; i < saves; ++i) have.push_back(b_.saved(id));
-    b_.result(id, b_.op(id, "grad_grad", have, out));
-    if (first_saved) b_.result(id, b_.op(id, "grad_saved", have, *first_saved));
     return id;
   }
 
@@ -171,7 +189,7 @@ class RandomProgram {
     const CodeId id = b_.code(CodeKind::kSegment, "inner");
     const Slot a = b_.argument(id);
     const Slot y = b_.slot(id);
-    const CodeId body = make_body(scalar_, {sized(1)}, 2, false);
+    const CodeId body = make_body(scalar_, {sized(1)}, 2);
     b_.add(id, MakeNode{"InnerBackward", b_.node_id(), {first_}, {y}, {a, first_}, body});
     b_.add(id, Op{"inner", {a, first_}, {y}, {scalar_}, {}, 0, 0, 0, 0});
     b_.result(id, y);
@@ -199,7 +217,7 @@ class RandomProgram {
   CodeId make_forward(int failure) {
     const CodeId id = b_.code(CodeKind::kSegment, "forward");
     const Slot x0 = b_.slot(id);
-    const CodeId embed = make_body(sized(1), {sized(1)}, 1, true);
+    const CodeId embed = make_body(sized(1), {sized(1)}, 1);
     b_.add(id, MakeNode{"EmbedBackward", b_.node_id(), {first_}, {x0}, {input_}, embed});
     b_.add(id, Op{"embed", {input_, first_}, {x0}, {sized(1)}, {}, 0, 4096, 2048, 0});
     failure_ = failure;
@@ -209,7 +227,7 @@ class RandomProgram {
     Region region{.id = id};
     const Activation x = make_layers(region, {x0, sized(1)});
     const Slot loss = b_.slot(id);
-    const CodeId body = make_body(scalar_, {x.type}, 1, true, false, x.type);
+    const CodeId body = make_body(scalar_, {x.type}, 1, false, x.type);
     b_.add(id, MakeNode{"LossBackward", b_.node_id(), {x.slot}, {loss}, {x.slot}, body});
     b_.add(id, Op{"loss", {x.slot}, {loss}, {scalar_}, {}, 0, 4096, 4, 0});
     b_.result(id, loss);
@@ -274,7 +292,7 @@ class RandomProgram {
   // The next layers as a code of their own. Its results are x and, but for the reentrant variant,
   // the last activation that it holds.
   Activation make_segment(Region& outer, const Layer& layer, const Activation& x) {
-    const bool reentrant = (layer.segment & kReentrantBit) != 0 && !recipe_.twice;
+    const bool reentrant = (layer.segment & kReentrantBit) != 0 && recipe_.derivatives == 1;
     const bool own_stream = (layer.segment & kOwnStream) != 0;
     const std::uint32_t stream = outer.stream + (own_stream ? 1 : 0);
     Region inner{.id = b_.code(CodeKind::kSegment, "segment"),
@@ -330,7 +348,7 @@ class RandomProgram {
   Activation saved_late(const Region& region, const Activation& y) {
     const CodeId id = region.id;
     const Slot z = b_.slot(id);
-    const CodeId body = make_body(y.type, {y.type}, 1, true);
+    const CodeId body = make_body(y.type, {y.type}, 1);
     const std::uint32_t node = b_.node_id();
     b_.add(id, MakeNode{"LateBackward", node, {y.slot}, {z}, {}, body});
     b_.add(id, Op{"side", {y.slot}, {z}, {y.type}, {}, 0, 4096, 4096, 0});
@@ -350,7 +368,7 @@ class RandomProgram {
     const Slot mask = draw.out[0];
     b_.add(id, std::move(draw));
     const Slot y = b_.slot(id);
-    const CodeId body = make_body(x.type, {x.type}, 1, true);
+    const CodeId body = make_body(x.type, {x.type}, 1);
     b_.add(id, MakeNode{"DropoutBackward", b_.node_id(), {x.slot}, {y}, {mask}, body});
     b_.add(id, Op{"dropout", {x.slot, mask}, {y}, {x.type}, {}, 0, 4096, 4096, 0});
     b_.add(id, Free{{mask, x.slot}});
@@ -365,7 +383,7 @@ class RandomProgram {
     const bool through = extra != Extra::kInnerBackward && kind != LayerKind::kEscape;
     const bool creates = extra == Extra::kInnerCreates;
     const Slot s = b_.slot(id);
-    const CodeId body = make_body(scalar_, {y.type}, 2, true, false, y.type);
+    const CodeId body = make_body(scalar_, {y.type}, 2, false, y.type);
     b_.add(id, MakeNode{"InnerBackward", b_.node_id(), {y.slot}, {s}, {y.slot, first_}, body});
     b_.add(id, Op{"inner", {y.slot, first_}, {s}, {scalar_}, {}, 0, 0, 0, 0});
     const Slot g = b_.slot(id);
@@ -380,7 +398,7 @@ class RandomProgram {
       types.push_back(type);
     }
     const Slot z = b_.slot(id);
-    const CodeId mixed = make_body(y.type, types, 2, true, false, type);
+    const CodeId mixed = make_body(y.type, types, 2, false, type);
     b_.add(id, MakeNode{"MixBackward", b_.node_id(), in, {z}, {g, y.slot}, mixed});
     b_.add(id, Op{"mix", {y.slot, g}, {z}, {y.type}, {}, 0, 4096, 4096, 0});
     b_.add(id, Free{{g, y.slot}});
@@ -470,7 +488,7 @@ class RandomProgram {
     const std::size_t saves = saved.size() + (saves_output ? 1 : 0);
     // (saved.front() has the first input's size, or is the weight, which has the output's.)
     const TypeId first_saved = saved.size() == 1 ? out : types.front();
-    const CodeId body = make_body(out, types, saves, true, fails, first_saved);
+    const CodeId body = make_body(out, types, saves, fails, first_saved);
     const std::uint32_t node = b_.node_id();
     b_.add(id, MakeNode{"LinearBackward", node, in, {y}, saved, body});
     const std::int64_t bytes = storage_bytes(b_.program.types[out]);
@@ -484,7 +502,7 @@ class RandomProgram {
     const Activation y = linear(id, in, types, {in[1]}, out, fails, false);
     b_.write(id, "relu_", y.slot);
     const Slot z = b_.slot(id);
-    const CodeId body = make_body(out, {out}, 1, true, false, out);
+    const CodeId body = make_body(out, {out}, 1, false, out);
     const std::uint32_t node = b_.node_id();
     b_.add(id, MakeNode{"ReluBackward", node, {y.slot}, {z}, {}, body});
     b_.add(id, View{z, y.slot, out});
@@ -535,12 +553,12 @@ class RandomProgram {
   }
 
   Slot call(CodeId forward) { return call(forward, recipe_.whole); }
-  Slot call(CodeId forward, bool whole) {
-    const Slot loss = b_.slot(0);
-    Call call{forward, {}, {loss}};
+  Slot call(CodeId called, bool whole, std::vector<Slot> in = {}) {
+    const Slot result = b_.slot(0);
+    Call call{called, std::move(in), {result}};
     if (recipe_.segments && whole) call.recompute = Recompute::kCheckpoint;
     b_.add(0, call);
-    return loss;
+    return result;
   }
   void backward(Slot loss) {
     if (recipe_.retain) b_.add(0, Backward{{loss}, {}, {}, true, false});
@@ -563,29 +581,36 @@ class RandomProgram {
         ++started;
       }
     }
-    if (recipe_.twice && !weights_.empty()) penalty(forward);
+    if (recipe_.derivatives > 1 && !weights_.empty()) derive(forward);
   }
 
-  // The gradient of a function of a gradient.
-  void penalty(CodeId forward) {
-    const Slot w = weights_.back();
+  // The gradient of a function of a gradient of a function of ...
+  void derive(CodeId forward) {
+    const Slot w = weights_[static_cast<std::size_t>(recipe_.differentiated) % weights_.size()];
     const TypeId type = b_.program.globals[w].type;
-    const CodeId segment = b_.code(CodeKind::kSegment, "penalty");
-    const Slot g = b_.argument(segment);
-    const Slot norm = b_.slot(segment);
-    const CodeId body = make_body(scalar_, {type}, 1, false);
-    b_.add(segment, MakeNode{"NormBackward", b_.node_id(), {g}, {norm}, {g}, body});
-    b_.add(segment, Op{"norm", {g}, {norm}, {scalar_}, {}, 0, 4096, 4, 0});
-    b_.result(segment, norm);
-    const Slot loss = call(forward);
-    const Slot gradient = b_.slot(0);
-    const Slot value = b_.slot(0);
-    b_.add(0, Backward{{loss}, {w}, {gradient}, false, true});
-    b_.add(0, Call{segment, {gradient}, {value}});
+    const CodeId norm = make_norm(type);
+    Slot value = call(forward);
+    for (int order = 1; order < recipe_.derivatives; ++order) {
+      const Slot gradient = b_.slot(0);
+      b_.add(0, Backward{{value}, {w}, {gradient}, false, true});
+      value = call(norm, recipe_.whole, {gradient});
+    }
     b_.add(0, Backward{{value}, {}, {}, false, false});
   }
 
+  CodeId make_norm(TypeId type) {
+    const CodeId id = b_.code(CodeKind::kSegment, "norm");
+    const Slot x = b_.argument(id);
+    const Slot norm = b_.slot(id);
+    const CodeId body = make_body(scalar_, {type}, 1, false, type);
+    b_.add(id, MakeNode{"NormBackward", b_.node_id(), {x}, {norm}, {x}, body});
+    b_.add(id, Op{"norm", {x}, {norm}, {scalar_}, {}, 0, 4096, 4, 0});
+    b_.result(id, norm);
+    return id;
+  }
+
   const Recipe& recipe_;
+  const int orders_;
   Builder b_;
   TypeId scalar_ = 0;
   Slot input_ = 0;
@@ -627,7 +652,10 @@ inline rc::Gen<Recipe> any_recipe() {
                                                     })),
       rc::gen::set(&Recipe::microbatches, in_range(1, 4)),
       rc::gen::set(&Recipe::order, in_range(0, 3)), rc::gen::set(&Recipe::retain),
-      rc::gen::set(&Recipe::twice),
+      // (Three in five: no more than gradients.)
+      rc::gen::set(&Recipe::derivatives,
+                   rc::gen::map(in_range(-1, 4), [](int drawn) { return std::max(drawn, 1); })),
+      rc::gen::set(&Recipe::differentiated, in_range(0, 10)),
       rc::gen::set(&Recipe::failure,
                    rc::gen::map(in_range(0, 10), [](int n) { return n < 4 ? n : 0; })),
       rc::gen::set(&Recipe::failing_layer, in_range(0, 10)), rc::gen::set(&Recipe::move),

@@ -1,23 +1,21 @@
-// How often each op of a program runs, worked out from the text of the program alone: the rules of
-// nesting (shared/checkpoint.h) for runs in which every call of main goes backward once.
+// How often each op of a program runs, by the rules of nesting (shared/checkpoint.h), whatever the
+// order of the derivatives: worked out from the text of the program, and from which tensors each of
+// its backwards needs where nothing is recomputed (tests/support/needs.h).
 //
 // For each segment it lists what matters, in order: ops, packs, segments. A segment is run again
-// where a tensor that it recomputes is needed, which is the input of a node that backward reaches,
-// or of a segment in it that runs again. It then runs up to the last tensor that it recomputes, or
-// to its end; the segments that it meets run as in forward.
+// once in each graph task in which a tensor that it recomputes is needed: by a node, or as the
+// input of a segment in it that runs again. It then runs up to the last tensor that it recomputes,
+// or to its end; the segments that it meets run as in forward.
 //
-// Not modelled: reentrant segments, backwards inside forward, failures, choices of a plan for
-// segments that bodies call.
+// Not modelled: reentrant segments, backwards inside forward, failures, segments that bodies call
+// or that are called where hooks are excluded.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -25,6 +23,7 @@
 #include "formats/program.h"
 #include "shared/checkpoint_options.h"
 #include "sim/machine.h"
+#include "tests/support/needs.h"
 
 namespace ferry::test {
 
@@ -43,22 +42,18 @@ class RecomputeModel {
  public:
   // `plan`: of each call of main; null: none.
   RecomputeModel(const Program& program, const SegmentPlan* plan) : program_(program) {
-    std::map<Slot, int> backwards;
-    const std::vector<Statement>& main = program.codes[program.main].statements;
-    for (const Statement& statement : main) {
-      if (const auto* backward = std::get_if<Backward>(&statement.action)) {
-        for (const Slot root : backward->roots) ++backwards[root];
-      }
-    }
-    for (const Statement& statement : main) {
+    Needs needs = NeedsRun(program).take();
+    auto forward = needs.begin();
+    for (const Statement& statement : program.codes[program.main].statements) {
       const auto* call = std::get_if<Call>(&statement.action);
       if (!call) continue;
+      needs_ = std::move(*forward++);
+      packs_ = 0;
       Run top;
       Cursor cursor{plan};
       add_call(top, *call, cursor, false);
       run_fully(top);
-      tasks_ = call->out.empty() ? 0 : backwards[call->out.front()];
-      recompute_needed(top);
+      run_again_where_needed(top);
     }
   }
   const OpCounts& counts() const { return counts_; }
@@ -69,9 +64,9 @@ class RecomputeModel {
   struct Item {
     const Op* op = nullptr;
     std::unique_ptr<Run> segment = nullptr;
-    std::size_t inputs = 0;  // of the segment: the items before it are their packs
-    bool held = false;       // a pack that is recomputed
-    bool reached = false;    // by backward
+    std::size_t inputs = 0;     // of the segment: the items before it are their packs
+    bool held = false;          // a pack that is recomputed
+    GraphTasks needed_in = {};  // a node's pack
   };
   // Of a segment's code and of the plain calls in it; or of a call of main.
   struct Run {
@@ -100,7 +95,7 @@ class RecomputeModel {
     Cursor inside{plan};
     if (plan && !plan->checkpoint) return add_code(run, code, inside);
     const std::size_t first = run.items.size();
-    for (std::size_t i = 0; i < call.in.size() && !excluded; ++i) add_pack(run, false);
+    for (std::size_t i = 0; i < call.in.size() && !excluded; ++i) add_pack(run);
     Item item;
     item.segment = std::make_unique<Run>();
     item.segment->segment = &call;
@@ -111,20 +106,18 @@ class RecomputeModel {
   }
 
   void add_code(Run& run, const Code& code, Cursor& cursor) {
-    std::map<std::uint32_t, bool> reached;  // by node
     bool excluded = false;
-    const auto add_packs = [&](std::uint32_t node, std::size_t count) {
-      for (std::size_t i = 0; i < count && !excluded; ++i) add_pack(run, reached[node]);
+    const auto add_packs = [&](std::size_t count) {
+      for (std::size_t i = 0; i < count && !excluded; ++i) add_node_pack(run);
     };
     for (const Statement& statement : code.statements) {
       const Action& action = statement.action;
       if (const auto* op = std::get_if<Op>(&action)) {
         run.items.emplace_back().op = op;
       } else if (const auto* make = std::get_if<MakeNode>(&action)) {
-        reached[make->id] = leads_on(code, *make);
-        add_packs(make->id, make->saved.size());
+        add_packs(make->saved.size());
       } else if (const auto* save = std::get_if<Save>(&action)) {
-        add_packs(save->node, save->slots.size());
+        add_packs(save->slots.size());
       } else if (const auto* exclude = std::get_if<Exclude>(&action)) {
         excluded = exclude->begin;
       } else if (const auto* call = std::get_if<Call>(&action)) {
@@ -133,27 +126,17 @@ class RecomputeModel {
     }
   }
 
-  static void add_pack(Run& run, bool reached) {
+  static Item& add_pack(Run& run) {
     const std::size_t ordinal = run.packs++;
     Item& item = run.items.emplace_back();
-    item.reached = reached;
     item.held = run.segment && (!run.plan || ordinal >= run.plan->choices.size() ||
                                 run.plan->choices[ordinal] == SavedChoice::kRecompute);
+    return item;
   }
-
-  // Whether something further is made of an output of the node.
-  static bool leads_on(const Code& code, const MakeNode& make) {
-    const auto among = [&make](const std::vector<Slot>& slots) {
-      return std::any_of(slots.begin(), slots.end(), [&make](Slot slot) {
-        return std::find(make.out.begin(), make.out.end(), slot) != make.out.end();
-      });
-    };
-    return among(code.results) ||
-           std::any_of(code.statements.begin(), code.statements.end(), [&](const Statement& each) {
-             const auto* other = std::get_if<MakeNode>(&each.action);
-             const auto* call = std::get_if<Call>(&each.action);
-             return (other && among(other->in)) || (call && among(call->in));
-           });
+  void add_node_pack(Run& run) {
+    Item& item = add_pack(run);
+    // (A node that has nothing to lead to is not made, and saves nothing.)
+    if (packs_ < needs_.size()) item.needed_in = std::move(needs_[packs_++]);
   }
 
   void run_item(const Item& item) {
@@ -169,24 +152,27 @@ class RecomputeModel {
     for (std::size_t i = 0; i < last; ++i) run_item(run.items[i]);
   }
 
-  // Runs each segment in it, and itself, as often as backwards need it; whether they do.
-  bool recompute_needed(const Run& run) {
-    bool needed = false;
+  // Runs each segment in it, and itself, once in every task that needs it; says in which.
+  GraphTasks run_again_where_needed(const Run& run) {
+    GraphTasks tasks;
     for (std::size_t i = 0; i < run.items.size(); ++i) {
       const Item& item = run.items[i];
-      needed |= item.held && item.reached;
-      if (!item.segment || !recompute_needed(*item.segment)) continue;
+      if (item.held) tasks.insert(item.needed_in.begin(), item.needed_in.end());
+      if (!item.segment) continue;
+      const GraphTasks inner = run_again_where_needed(*item.segment);
       for (std::size_t input = i - item.inputs; input < i; ++input) {
-        needed |= run.items[input].held;
+        if (run.items[input].held) tasks.insert(inner.begin(), inner.end());
       }
     }
-    for (int task = 0; needed && run.segment && task < tasks_; ++task) run_again(run);
-    return needed;
+    for (std::size_t task = 0; run.segment && task < tasks.size(); ++task) run_again(run);
+    return tasks;
   }
 
   const Program& program_;
   OpCounts counts_;
-  int tasks_ = 0;
+  // Of the call at hand.
+  std::vector<GraphTasks> needs_;
+  std::size_t packs_ = 0;
 };
 
 }  // namespace ferry::test
