@@ -18,11 +18,12 @@ Graph::Graph(const Trace& trace) : trace_(trace) {
     open.push_back(node);
   }
   for (const Event& event : trace.events) {
-    if (const auto* const backward = std::get_if<BackwardEvent>(&event)) {
-      for (const Output& root : backward->roots) {
-        use(root);
-        open.push_back(root.node);
-      }
+    const auto* const backward = std::get_if<BackwardEvent>(&event);
+    const auto* const segment = std::get_if<SegmentEvent>(&event);
+    if (!backward && !segment) continue;
+    for (const Output& held : backward ? backward->roots : segment->behind) {
+      use(held);
+      open.push_back(held.node);
     }
   }
   while (!open.empty()) {

@@ -1,5 +1,6 @@
 // The part of a step's graph that a program has: the nodes that backward runs, those that save
-// something, and what lies behind these. All others (what nobody differentiates) are left out.
+// something, those whose results a checkpoint was handed (it holds them), and what lies behind
+// these. All others (what nobody differentiates) are left out.
 #pragma once
 
 #include <cstdint>

@@ -20,11 +20,11 @@
 // constant.N; to the offloader they are what they are to Offload: not exempt.
 //
 // Calls of ferry::checkpoint just run while they are captured, and are written as modules
-// checkpoint.0, checkpoint.1 and so on, which plans recompute or not. What such a call takes is not
-// written: it is taken to be what the step computed before and the call reads, in the order of
-// computing. Where a call is handed something else (the step's own input, arguments in another
-// order, or what it reads without being handed it) its plan does not match, and is refused or
-// keeps, moves and recomputes other tensors than it meant to.
+// checkpoint.0, checkpoint.1 and so on, with the tensors they were handed: the segments that plans
+// recompute or not. What else a call reads is its function's own, captured. Not seen is what a
+// function holds and does not read, or is handed as well: on the simulated device that dies when
+// the step drops it. And where parts of a graph with checkpoints die outside a backward, their
+// saved tensors may die in another order than they do in LibTorch.
 //
 // Refused, with ferry::CaptureError: create_graph; a backward for given inputs
 // (torch::autograd::grad); a backward inside a backward; a node that saves tensors in backward; ops

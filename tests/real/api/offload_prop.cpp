@@ -11,19 +11,14 @@
 
 #include "ferry/offload.h"
 #include "tests/real/api/random_model.h"
+#include "tests/real/api/same_bits.h"
 
 namespace ferry {
 namespace {
 
-template <class T>
-rc::Gen<T> one_of(std::vector<T> values) {
-  return rc::gen::map(rc::gen::resize(100, rc::gen::inRange<std::size_t>(0, values.size())),
-                      [values](std::size_t i) { return values[i]; });
-}
-
 struct Way {
   bool retain = false;      // backward twice
-  bool twice = false;       // gradients of gradients
+  int order = 1;            // of derivatives
   bool interleave = false;  // two forwards, then two backwards
 };
 
@@ -54,15 +49,7 @@ std::vector<torch::Tensor> run(const RandomModel& model, const Way& way,
     if (way.retain) {
       collect(torch::autograd::grad({loss}, inputs, {}, true, false, true));
     }
-    auto first = torch::autograd::grad({loss}, inputs, {}, way.twice, way.twice, true);
-    if (way.twice) {
-      torch::Tensor norm = torch::zeros({}, torch::kFloat64);
-      for (const auto& gradient : first) {
-        if (gradient.defined()) norm = norm + (gradient * gradient).sum();
-      }
-      collect(torch::autograd::grad({norm}, inputs, {}, false, false, true));
-    }
-    collect(first);
+    collect(derivatives(loss, inputs, way.order));
   }
   return gradients;
 }
@@ -81,20 +68,9 @@ OffloadOptions draw_options() {
   return options;
 }
 
-// A NaN is equal to itself here.
-bool same_bits(const torch::Tensor& a, const torch::Tensor& b) {
-  return a.sizes() == b.sizes() &&
-         a.contiguous().view(torch::kLong).equal(b.contiguous().view(torch::kLong));
-}
-
-void expect_same(const std::vector<torch::Tensor>& plain, const std::vector<torch::Tensor>& ours) {
-  RC_ASSERT(plain.size() == ours.size());
-  for (std::size_t i = 0; i < plain.size(); ++i) RC_ASSERT(same_bits(plain[i], ours[i]));
-}
-
 RC_GTEST_PROP(OffloadProperty, GradientsAreTheSameBits, ()) {
   const RandomModel model(*gen_layers());
-  const Way way{*rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<bool>(),
+  const Way way{*rc::gen::arbitrary<bool>(), *one_of<int>({1, 1, 2, 3}),
                 *rc::gen::arbitrary<bool>()};
   const bool exclude = *rc::gen::arbitrary<bool>();
   const auto plain = run(model, way, std::nullopt, false);

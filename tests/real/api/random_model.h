@@ -66,10 +66,16 @@ struct RandomModel {
 
   // `exclude()` gives a guard for the excluded regions.
   template <class Exclude>
-  torch::Tensor forward(torch::Tensor x, Exclude exclude) const {
+  torch::Tensor forward(const torch::Tensor& x, Exclude exclude) const {
+    return forward(x, 0, layers.size(), exclude);
+  }
+  // Layers [begin, end). A skip ends with them.
+  template <class Exclude>
+  torch::Tensor forward(torch::Tensor x, std::size_t begin, std::size_t end,
+                        Exclude exclude) const {
     torch::Tensor skip;
     std::size_t skip_due = 0;
-    for (std::size_t i = 0; i < layers.size(); ++i) {
+    for (std::size_t i = begin; i < end; ++i) {
       if (layers[i].kind == LayerKind::kSkip && !skip.defined()) {
         skip = x;
         skip_due = i + 2;
