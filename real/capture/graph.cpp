@@ -6,6 +6,12 @@
 
 namespace ferry::real::capture {
 
+std::span<const Output> held_by(const Event& event) {
+  if (const auto* const backward = std::get_if<BackwardEvent>(&event)) return backward->roots;
+  if (const auto* const segment = std::get_if<SegmentEvent>(&event)) return segment->behind;
+  return {};
+}
+
 Graph::Graph(const Trace& trace) : trace_(trace) {
   std::vector<NodeNumber> open;
   const auto use = [this](const Output& output) {
@@ -18,12 +24,9 @@ Graph::Graph(const Trace& trace) : trace_(trace) {
     open.push_back(node);
   }
   for (const Event& event : trace.events) {
-    const auto* const backward = std::get_if<BackwardEvent>(&event);
-    const auto* const segment = std::get_if<SegmentEvent>(&event);
-    if (!backward && !segment) continue;
-    for (const Output& held : backward ? backward->roots : segment->behind) {
-      use(held);
-      open.push_back(held.node);
+    for (const Output& output : held_by(event)) {
+      use(output);
+      open.push_back(output.node);
     }
   }
   while (!open.empty()) {

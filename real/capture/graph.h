@@ -6,11 +6,15 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "real/capture/trace.h"
 
 namespace ferry::real::capture {
+
+// Where a backward starts, or what a checkpoint was handed.
+std::span<const Output> held_by(const Event& event);
 
 class Graph {
  public:

@@ -122,7 +122,8 @@ void Lowering::on(const OpEvent& event) {
   frame_->op(event);
 }
 
-// A node died outside a backward: so do the slots that hold it, and what saves nothing behind it.
+// A node died outside a backward: so do the slots that hold it, and what saves nothing before and
+// behind it.
 void Lowering::on(const DropEvent& event) {
   dropped_.insert(event.pack);
   std::vector<NodeNumber> open{trace_.packs[event.pack].node};
@@ -133,16 +134,19 @@ void Lowering::on(const DropEvent& event) {
     bool held = false;
     for (std::uint32_t i = 0; i < graph_.outputs(node); ++i) {
       const auto known = edges_.find({node, i});
-      if (known == edges_.end()) continue;
+      if (known == edges_.end() || frame_->owns(known->second)) continue;  // its tensor frees it
       held = true;
       frame_->free(known->second);
       edges_.erase(known);
     }
     if (!held) continue;
+    const auto follow = [&](NodeNumber other) {
+      if (graph_.packs(other).empty()) open.push_back(other);
+    };
     for (const Edge& edge : graph_.edges(node)) {
-      const auto* const behind = std::get_if<Output>(&edge);
-      if (behind && graph_.packs(behind->node).empty()) open.push_back(behind->node);
+      if (const auto* const behind = std::get_if<Output>(&edge)) follow(behind->node);
     }
+    for (const NodeNumber consumer : graph_.consumers(node)) follow(consumer);
   }
 }
 
@@ -307,10 +311,8 @@ bool Lowering::has_future(NodeNumber node) const {
     if (waiting_.contains(consumer)) return true;
   }
   for (std::size_t i = at_ + 1; i < trace_.events.size(); ++i) {
-    const auto* const backward = std::get_if<BackwardEvent>(&trace_.events[i]);
-    if (!backward) continue;
-    for (const Output& root : backward->roots) {
-      if (root.node == node) return true;
+    for (const Output& output : held_by(trace_.events[i])) {
+      if (output.node == node) return true;
     }
   }
   return false;

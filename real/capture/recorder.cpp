@@ -253,8 +253,9 @@ void Recorder::segment_event(const std::string& name, bool enter,
   for (const at::Tensor& argument : arguments) {
     if (!argument.defined()) continue;
     event.arguments.push_back(ref(argument, Birth::kMet, name));
-    const autograd::Node* const function = autograd::impl::grad_fn_unsafe(argument);
-    if (!function || !trace_.nodes.contains(number_of(*function))) continue;
+    autograd::Node* const function = autograd::impl::grad_fn_unsafe(argument);
+    if (!function) continue;
+    note(function);
     event.behind.push_back(
         {number_of(*function), static_cast<std::uint32_t>(argument.output_nr())});
   }
@@ -390,12 +391,22 @@ void Recorder::note(autograd::Node* function) {
     const auto [info, fresh] = trace_.nodes.try_emplace(number);
     if (!fresh) continue;
     info->second.name = short_name(*node);
+    if (info->second.name == "CopySlices") take_saves(number);
     node->add_pre_hook(std::make_unique<Entering>(shared_from_this(), *node));
     node->add_post_hook(std::make_unique<Leaving>(shared_from_this(), *node));
     for (const autograd::Edge& edge : node->next_edges()) {
       info->second.edges.push_back(edge_of(edge));
       if (edge.function) open.push_back(edge.function.get());
     }
+  }
+}
+
+// A write to a view makes a node, one that wraps it, and one behind the view, in this order, and
+// saves for the first while the last is the youngest.
+void Recorder::take_saves(NodeNumber wrapper) {
+  for (auto pack = trace_.packs.rbegin(); pack != trace_.packs.rend(); ++pack) {
+    if (pack->node < wrapper - 1) return;
+    if (pack->node <= wrapper + 1) pack->node = wrapper;
   }
 }
 

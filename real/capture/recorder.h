@@ -92,6 +92,7 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   void begin_backward(std::vector<Output> roots, const torch::autograd::variable_list& gradients);
   void forget_maker(const at::Tensor& tensor);
   void note(torch::autograd::Node* function);
+  void take_saves(NodeNumber wrapper);
   Edge edge_of(const torch::autograd::Edge& edge);
   NodeNumber number_of(const torch::autograd::Node& node) const;
   NodeNumber made() const;
