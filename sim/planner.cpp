@@ -183,26 +183,6 @@ std::vector<std::string> segment_names(const Program& program, const Survey& sur
   return names;
 }
 
-}  // namespace
-
-bool has_segments(const Program& program) { return has_checkpoints(with_segments(program)); }
-
-Program with_segments(const Program& program) {
-  if (has_checkpoints(program)) return program;
-  std::vector<std::string> modules = segment_modules(program);
-  std::erase_if(modules, [&](const std::string& module) {
-    try {
-      outline(program, std::span(&module, 1));
-      return false;
-    } catch (const std::invalid_argument&) {
-      return true;  // its boundary cuts what a call cannot hand over
-    }
-  });
-  return modules.empty() ? program : outline(program, modules);
-}
-
-namespace {
-
 // How a policy runs the step.
 Candidate choose(const std::string& policy, const Problem& problem, const PlanRequest& request,
                  Costs& costs) {
@@ -232,6 +212,22 @@ Candidate choose(const std::string& policy, const Problem& problem, const PlanRe
 }
 
 }  // namespace
+
+bool has_segments(const Program& program) { return has_checkpoints(with_segments(program)); }
+
+Program with_segments(const Program& program) {
+  if (has_checkpoints(program)) return program;
+  std::vector<std::string> modules = segment_modules(program);
+  std::erase_if(modules, [&](const std::string& module) {
+    try {
+      outline(program, std::span(&module, 1));
+      return false;
+    } catch (const std::invalid_argument&) {
+      return true;  // its boundary cuts what a call cannot hand over
+    }
+  });
+  return modules.empty() ? program : outline(program, modules);
+}
 
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request) {
   Problem problem{with_segments(program), hardware, {}};

@@ -115,13 +115,6 @@ const Slot* Frame::base(StorageNumber storage) const {
   return here == bases_.end() ? globals_.base(storage) : &here->second;
 }
 
-bool Frame::owns(Slot slot) const {
-  return std::any_of(owned_.begin(), owned_.end(), [slot](const auto& entry) {
-    return std::any_of(entry.second.begin(), entry.second.end(),
-                       [slot](const auto& window) { return window.second == slot; });
-  });
-}
-
 void Frame::enter(const std::vector<Ref>& arguments, const std::vector<Slot>& slots) {
   Inside& inside = inside_.emplace_back();
   for (std::size_t i = 0; i < arguments.size(); ++i) {

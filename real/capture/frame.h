@@ -86,7 +86,6 @@ class Frame {
   }
   // A slot on the storage, here or a global; null: none.
   const Slot* base(StorageNumber storage) const;
-  bool owns(Slot slot) const;  // whether a storage is at this slot
 
   std::vector<Statement> statements;
 

@@ -72,8 +72,9 @@ class Lowering {
   std::map<Output, Slot> forward_edges_;     // once forward is over
   std::map<NodeNumber, std::vector<Ref>> unhooked_;
   std::set<PackNumber> dropped_;
-  std::vector<Slot> results_;  // of forward
-  std::vector<Slot> passed_;   // the same, as main's slots
+  std::set<Slot> with_tensor_;  // main's edges that are freed with a tensor
+  std::vector<Slot> results_;   // of forward
+  std::vector<Slot> passed_;    // the same, as main's slots
 };
 
 Program Lowering::run() {
@@ -134,7 +135,7 @@ void Lowering::on(const DropEvent& event) {
     bool held = false;
     for (std::uint32_t i = 0; i < graph_.outputs(node); ++i) {
       const auto known = edges_.find({node, i});
-      if (known == edges_.end() || frame_->owns(known->second)) continue;  // its tensor frees it
+      if (known == edges_.end() || with_tensor_.contains(known->second)) continue;
       held = true;
       frame_->free(known->second);
       edges_.erase(known);
@@ -167,10 +168,11 @@ void Lowering::on(const BackwardEvent& event) {
     backward.roots.push_back(from);
     // The root's tensor tells the type of its gradient. It dies with what holds the graph.
     const auto tensor = trace_.tensors.find(root);
-    if (tensor == trace_.tensors.end() || main_.owns(from)) continue;
+    if (tensor == trace_.tensors.end() || with_tensor_.contains(from)) continue;
     if (const Slot* const base = main_.base(tensor->second.storage)) {
       main_.emit(View{from, *base, types_.id(tensor->second.layout)});
       main_.own(tensor->second, from);
+      with_tensor_.insert(from);
     }
   }
   main_.emit(std::move(backward));
