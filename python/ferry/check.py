@@ -1,95 +1,69 @@
 """Refuses a program that contradicts itself.
 
-Checked: known keys; slots assigned before their use, once, and not used after their free; views
-within storages of known size; counts (a node and its saves against its body, a call against its
-segment); nesting of modules. formats/program_check.h is the authority; this is its twin for those
-who write programs from Python, over all the statement kinds of the file.
+formats/program_check.h is the authority and says what holds afterwards; this is its twin for those
+who write programs from Python: slots, views within their storage (also through calls), counts,
+modules and exclusions, whens. All of it holds for each code as it runs first and as it runs again,
+each by itself. What is said of each line alone is in `ferry.lines`, with what is left out there.
 """
 
-from .program import ITEM_BYTES, ProgramError, end_bytes
-
-TYPE_KEYS = {"dtype", "shape", "strides", "offset"}
-# The first key tells the kind; then the keys that must and that may be there.
-STATEMENTS = {
-    "op": ({"in", "out"}, {"writes", "flops", "read", "written", "ns"}),
-    "view": ({"of", "dtype", "shape"}, {"strides", "offset"}),
-    "node": ({"id", "in", "out", "body"}, {"saved"}),
-    "save": ({"slots"}, set()),
-    "free": (set(), set()),
-    "enter": (set(), set()),
-    "leave": (set(), set()),
-    "exclude": (set(), set()),
-    "call": ({"in", "out"}, set()),
-    "backward": (set(), {"retain_graph", "create_graph"}),
-    "record_use": ({"stream"}, set()),
-    "stream": (set(), set()),
-    "sync": (set(), set()),
-    "raise": (set(), set()),
-    "move": (set(), set()),
-}
+from .lines import check_code, check_global, kind_of, root
+from .program import ProgramError, end_bytes
 
 
 def check(program):
     """Raises ProgramError at the first contradiction; returns the program."""
     for line in program.globals:
-        _check_global(program, line)
+        check_global(program, line)
+    for number, code in enumerate(program.codes):
+        check_code(code, f"code {number}")
     if [code.kind for code in program.codes].count("main") != 1:
         raise ProgramError("expected exactly one code of kind main")
-    for number, code in enumerate(program.codes):
-        _Frame(program, code, f"code {number}").run()
+    # A when makes two programs of one: what runs first, and what runs again.
+    whens = any("when" in line for code in program.codes for line in code.statements)
+    for again in (False, True) if whens else (False,):
+        frames = {}
+        for number in range(len(program.codes)):
+            _Frame.of(program, number, again, frames)
     return program
 
 
-def _check_global(program, line):
-    where = f"global {line['global']}"
-    unknown = set(line) - {"global", "kind", "name", "grad", "alias"} - TYPE_KEYS
-    if unknown:
-        raise ProgramError(f"{where}: unknown key {sorted(unknown)[0]!r}")
-    if line.get("kind") not in ("parameter", "buffer", "input"):
-        raise ProgramError(f"{where}: expected parameter, buffer or input")
-    _check_type(line, where)
-    alias = line.get("alias")
-    if alias is not None:
-        if not 0 <= alias < line["global"]:
-            raise ProgramError(f"{where}: expected an earlier global as alias")
-        target = program.globals[alias]
-        while "alias" in target:
-            target = program.globals[target["alias"]]
-        if target["dtype"] != line["dtype"] or end_bytes(line) > end_bytes(target):
-            raise ProgramError(f"{where}: does not fit the global that it aliases")
-
-
-def _check_type(fields, where):
-    if fields.get("dtype") not in ITEM_BYTES:
-        raise ProgramError(f"{where}: unknown dtype {fields.get('dtype')!r}")
-    shape = fields.get("shape")
-    if not isinstance(shape, list) or any(size < 0 for size in shape):
-        raise ProgramError(f"{where}: expected a shape")
-    if len(fields.get("strides", shape)) != len(shape):
-        raise ProgramError(f"{where}: expected as many strides as sizes")
-
-
 class _Frame:
-    """One code, statement after statement. A slot's storage has a size, or None: unknown."""
+    """One code, statement after statement, as it runs first or as it runs again.
 
-    def __init__(self, program, code, where):
-        self.program, self.code, self.where = program, code, where
+    `tensors` has for each slot with a tensor its storage: (bytes, argument). Bytes are None where
+    they are unknown; where a segment was handed the storage, `argument` says as which argument.
+    Callers see to `needs`: which arguments must have tensors, and of how many bytes.
+    """
+
+    @classmethod
+    def of(cls, program, number, again, frames):
+        """The frame of a code, read to its end; None while that is being done."""
+        if number not in frames:
+            frames[number] = None
+            frame = cls(program, number, again, frames)
+            frame.run()
+            frames[number] = frame
+        return frames[number]
+
+    def __init__(self, program, number, again, frames):
+        self.program, self.again, self.frames = program, again, frames
+        self.code, self.where = program.codes[number], f"code {number}"
+        self.line = self.where
         self.tensors, self.edges, self.freed = {}, set(), set()
-        self.nodes, self.modules = {}, []
+        self.nodes, self.needs = {}, {}
+        self.regions, self.raises = [], False
         for line in program.globals:
-            root = line
-            while "alias" in root:
-                root = program.globals[root["alias"]]
-            self.tensors[line["global"]] = end_bytes(root)
+            self.assign(line["global"], (end_bytes(root(program, line)), None))
             self.edges.add(line["global"])
+        for at, slot in enumerate(self.code.slots("arguments")):
+            self.assign(slot, (None, at if self.code.kind == "segment" else None))
+            self.edges.add(slot)
+        for slot in self.code.slots("saved"):
+            self.assign(slot)
+            self.edges.add(slot)
 
     def run(self):
-        for slot in self.code.slots("arguments") + self.code.slots("saved"):
-            self.assign(slot, None)
-            self.edges.add(slot)
-        for number, line in enumerate(self.code.statements):
-            self.line = f"{self.where}, statement {number}"
-            self.statement(line)
+        self.block(self.code.statements)
         self.line = f"{self.where}, at its end"
         for slot in self.code.slots("results"):
             if slot is not None:
@@ -98,19 +72,28 @@ class _Frame:
                 self.fail("expected a slot for each result")
         for node, (saved, body) in self.nodes.items():
             self.count(f"saved tensors of node {node}", saved, len(body.slots("saved")))
-        if self.modules:
-            self.fail(f"module {self.modules[-1]!r} is not left")
 
-    def statement(self, line):
-        kind = next((kind for kind in STATEMENTS if kind in line), None)
-        if kind is None:
-            self.fail(f"no statement has the keys {sorted(line)}")
-        must, may = STATEMENTS[kind]
-        if must - set(line):
-            self.fail(f"{kind} without {sorted(must - set(line))[0]!r}")
-        if set(line) - must - may - {kind}:
-            self.fail(f"unknown key {sorted(set(line) - must - may - {kind})[0]!r}")
-        getattr(self, "on_" + kind, lambda line: None)(line)
+    def block(self, statements, first=0, when=False):
+        """The statements of a code or of a when: none of their regions reaches out of these."""
+        outside, (self.regions, self.raises) = (self.regions, self.raises), ([], False)
+        after = 0  # the statement after the last when and what is under it
+        for at, line in enumerate(statements):
+            if at < after:
+                continue
+            self.line = f"{self.where}, statement {first + at}"
+            if "when" not in line:
+                getattr(self, "on_" + kind_of(line), lambda line: None)(line)
+                continue
+            after = at + 1 + line["count"]
+            if when:
+                self.fail("is a when under another")
+            if not at < after <= len(statements):
+                self.fail(f"there are no {line['count']} statements after it")
+            if (line["when"] == "recomputing") == self.again:
+                self.block(statements[at + 1:after], first + at + 1, when=True)
+        if self.regions and not self.raises:  # what raises leaves its regions
+            self.fail(f"{self.regions[-1]} is not left" + (" under its when" if when else ""))
+        self.regions, self.raises = outside
 
     def on_op(self, line):
         for slot in line["in"]:
@@ -118,18 +101,11 @@ class _Frame:
         if any(not 0 <= at < len(line["in"]) for at in line.get("writes", [])):
             self.fail('"writes" beyond "in"')
         for output in line["out"]:
-            if set(output) - TYPE_KEYS - {"slot"}:
-                self.fail("unknown key in an output")
-            _check_type(output, self.line)
-            self.assign(output["slot"], end_bytes(output))
+            self.assign(output["slot"], (end_bytes(output), None))
 
     def on_view(self, line):
-        self.need(line["of"], tensor=True)
-        _check_type(line, self.line)
-        size = self.tensors[line["of"]]
-        if size is not None and end_bytes(line) > size:
-            self.fail(f"a view up to byte {end_bytes(line)} of a storage of {size}")
-        self.assign(line["view"], size)
+        self.need(line["of"], tensor=True, end=end_bytes(line))
+        self.assign(line["view"], self.tensors[line["of"]])
 
     def on_node(self, line):
         body = self.codes(line["body"], "body")
@@ -141,7 +117,8 @@ class _Frame:
         self.count("outputs", len(line["out"]), len(body.slots("arguments")))
         if line["id"] in self.nodes:
             self.fail(f"node {line['id']} is there already")
-        self.edges.update(line["out"])
+        for slot in line["out"]:
+            self.add_edge(slot)
         self.nodes[line["id"]] = [len(line.get("saved", [])), body]
 
     def on_save(self, line):
@@ -159,45 +136,102 @@ class _Frame:
             self.freed.add(slot)
 
     def on_enter(self, line):
-        self.modules.append(line["enter"])
+        for slot in line.get("arguments", []):
+            self.need(slot)
+        self.regions.append(f"module {line['enter']!r}")
 
     def on_leave(self, line):
-        if not self.modules or self.modules.pop() != line["leave"]:
-            self.fail(f"leaves {line['leave']!r}, which is not the innermost module")
+        self.leave(f"module {line['leave']!r}")
+
+    def on_exclude(self, line):
+        if line["exclude"] == "begin":
+            self.regions.append("an exclusion")
+        else:
+            self.leave("an exclusion")
 
     def on_call(self, line):
         callee = self.codes(line["call"], "segment")
-        for slot in line["in"]:
-            self.need(slot)
+        frame = self.of(self.program, line["call"], self.again, self.frames)
+        if frame is None:
+            self.fail(f"code {line['call']} calls itself")
         self.count("inputs of the call", len(line["in"]), len(callee.slots("arguments")))
         self.count("outputs of the call", len(line["out"]), len(callee.slots("results")))
-        for slot in line["out"]:
-            self.assign(slot, None)
-            self.edges.add(slot)
+        captured = line.get("captured", 0)
+        if not 0 <= captured <= len(line["in"]):
+            self.fail(f"{captured} captured, but {len(line['in'])} in \"in\"")
+        if captured and line["recompute"] != "checkpoint":
+            self.fail('"captured" is for the recompute "checkpoint" alone')
+        for at, slot in enumerate(line["in"]):
+            self.need(slot, tensor=at in frame.needs, end=frame.needs.get(at, 0))
+        for slot, result in zip(line["out"], callee.slots("results")):
+            storage = frame.tensors.get(result)  # None: the result is only an edge
+            if storage and storage[1] is not None:
+                storage = self.tensors.get(line["in"][storage[1]])
+            if storage:
+                self.assign(slot, storage)
+            self.add_edge(slot)
 
     def on_backward(self, line):
-        for slot in line["backward"]:
+        if not line["backward"]:
+            self.fail("expected a root to go backward from")
+        inputs, outputs = line.get("inputs", []), line.get("out", [])
+        for slot in line["backward"] + inputs:
             self.need(slot)
+        if len(inputs) != len(outputs):
+            self.fail(f"{len(outputs)} slots for the gradients of {len(inputs)} inputs")
+        for slot in outputs:
+            self.assign(slot)
+            self.add_edge(slot)
+
+    def on_record_use(self, line):
+        self.need(line["record_use"], tensor=True)
+
+    def on_raise(self, line):
+        self.raises = True
+
+    def on_move(self, line):
+        if not 0 <= line["move"] < len(self.program.globals):
+            self.fail(f"slot {line['move']} is no global: it cannot be moved")
+
+    def leave(self, what):
+        if not self.regions or self.regions.pop() != what:
+            self.fail(f"leaves {what}, which is not the innermost region")
 
     def codes(self, number, kind):
         if not 0 <= number < len(self.program.codes) or self.program.codes[number].kind != kind:
             self.fail(f"code {number} is no {kind}")
         return self.program.codes[number]
 
-    def assign(self, slot, size):
+    def assign(self, slot, storage=(None, None)):
+        if slot in self.freed:
+            self.fail(f"slot {slot} is assigned after its free")
         if slot in self.tensors:
             self.fail(f"slot {slot} is assigned twice")
-        self.tensors[slot] = size
+        self.tensors[slot] = storage
 
-    def need(self, slot, tensor=False):
+    def add_edge(self, slot):
+        if slot in self.freed:
+            self.fail(f"slot {slot} is assigned after its free")
+        self.edges.add(slot)
+
+    def need(self, slot, tensor=False, end=0):
+        """The slot is live; as a tensor, its storage has bytes up to `end`."""
         if slot in self.freed:
             self.fail(f"slot {slot} is used after its free")
         if slot not in self.tensors and (tensor or slot not in self.edges):
             self.fail(f"slot {slot} is used before it is assigned")
+        if not tensor:
+            return
+        size, argument = self.tensors[slot]
+        if size is not None and end > size:
+            self.fail(f"a view up to byte {end} of a storage of {size}")
+        if argument is not None:
+            self.needs[argument] = max(self.needs.get(argument, 0), end)
 
     def count(self, what, found, wanted):
         if found != wanted:
             self.fail(f"{found} {what}, but the code has {wanted}")
 
     def fail(self, message):
-        raise ProgramError(f"{getattr(self, 'line', self.where)}: {message}")
+        again = ", when this runs again" if self.again else ""
+        raise ProgramError(f"{self.line}: {message}{again}")

@@ -45,6 +45,11 @@ class ProgramFile(unittest.TestCase):
         self.assertEqual(program.text(), GOOD)
         self.assertEqual(summarize(program).saved_bytes, 16)
 
+    def test_the_sample_with_every_statement_comes_back_as_it_was(self):
+        sample = (ROOT / "tests" / "formats" / "sample.h").read_text()
+        sample = sample.partition('R"(')[2].partition(')";')[0]
+        self.assertEqual(check(self.load(sample)).text(), sample)
+
     def test_lines(self):
         self.refused(":1: expected a JSON object", "nonsense\n")
         self.refused(":1: expected the header", '{"ferry":"plan"}\n')
