@@ -1,6 +1,5 @@
 #include "real/capture/frame.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "formats/layout.h"
