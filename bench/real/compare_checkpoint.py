@@ -7,13 +7,13 @@ torch.utils.checkpoint. Needs the torch of the environment that LibTorch came fr
 nanoseconds per segment over the chain without checkpoints.
 """
 
-import json
-import subprocess
 import sys
 import time
 
 import torch
 from torch.utils.checkpoint import checkpoint
+
+from best_rows import best_rows
 
 LENGTH = 1000
 ELEMENTS = 16
@@ -48,14 +48,7 @@ def python_rows():
 
 
 def cpp_rows(program):
-    out = subprocess.run(
-        [program, "--benchmark_format=json", "--benchmark_repetitions=5"],
-        check=True, capture_output=True, text=True).stdout
-    best = {}
-    for row in json.loads(out)["benchmarks"]:
-        if row["run_type"] == "iteration":
-            ns = row["per_segment_ns"]
-            best[row["run_name"]] = min(ns, best.get(row["run_name"], ns))
+    best = best_rows(program, "per_segment_ns")
     return {name: ns - best["plain"] for name, ns in best.items() if name != "plain"}
 
 

@@ -8,12 +8,12 @@ dictionary; what is large is copied to the host and back). Needs the torch of th
 LibTorch came from. Prints nanoseconds per saved tensor over the chain without hooks.
 """
 
-import json
-import subprocess
 import sys
 import time
 
 import torch
+
+from best_rows import best_rows
 
 LENGTH = 1000
 LEAST_BYTES = 1024
@@ -80,14 +80,7 @@ def python_rows():
 
 
 def cpp_rows(program):
-    out = subprocess.run(
-        [program, "--benchmark_format=json", "--benchmark_repetitions=5"],
-        check=True, capture_output=True, text=True).stdout
-    best = {}
-    for row in json.loads(out)["benchmarks"]:
-        if row["run_type"] == "iteration":
-            ns = row["per_save_ns"]
-            best[row["run_name"]] = min(ns, best.get(row["run_name"], ns))
+    best = best_rows(program, "per_save_ns")
     return {name: ns - best[name.split("_")[0] + "_none"] for name, ns in best.items()}
 
 

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/real/api/message.h"
+
 // The semantics of torch.autograd.graph.saved_tensors_hooks, one behaviour a test.
 namespace ferry {
 namespace {
@@ -20,15 +22,6 @@ torch::Tensor leaf(std::vector<double> values = {1, 2, 3}) {
   return torch::tensor(values, torch::dtype(torch::kFloat64).requires_grad(true));
 }
 const auto kIdentity = [](const torch::Tensor& x) { return x; };
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "none";
-}
-
 TEST(SavedTensorsHooks, EachSaveIsPackedAndUnpacked) {
   int packed = 0, unpacked = 0;
   const auto a = leaf();

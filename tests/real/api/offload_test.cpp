@@ -18,6 +18,7 @@
 #include "formats/plan_file.h"
 #include "formats/plan_options.h"
 #include "real/autograd/torch_autograd.h"
+#include "tests/real/api/message.h"
 
 namespace ferry {
 namespace {
@@ -51,15 +52,6 @@ std::vector<torch::Tensor> gradients(Net& net) {
 torch::Tensor input() {
   torch::manual_seed(5);
   return torch::randn({8, 16});
-}
-
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "none";
 }
 
 class OffloadTest : public ::testing::Test {

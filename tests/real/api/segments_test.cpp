@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,20 +12,12 @@
 #include "formats/plan.h"
 #include "formats/plan_options.h"
 #include "shared/checkpoint_errors.h"
+#include "tests/real/api/message.h"
 
 namespace ferry {
 namespace {
 
 using torch::Tensor;
-
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "none";
-}
 
 std::vector<Decision> recomputes(const std::vector<Decision>& decisions) {
   std::vector<Decision> found;
