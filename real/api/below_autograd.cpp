@@ -50,8 +50,9 @@ void run_below(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
 }
 
 void install_below_autograd() {
-  // Never destroyed: ops run until the process ends.
-  static const auto* const library = [] {
+  // Never destroyed: ops run until the process ends. Volatile: a pointer that nobody reads would be
+  // left out, and a leak checker miss it.
+  static const torch::Library* volatile const library = [] {
     auto* const made =
         new torch::Library(torch::Library::IMPL, "_", kBelowAutograd, __FILE__, __LINE__);
     made->fallback(torch::CppFunction::makeFromBoxedFunction<&run_fallback>());
