@@ -137,7 +137,12 @@ PolicyRequest understand(const PolicyArguments& typed) {
   request.plan.budget_bytes =
       arguments.budget.empty() ? request.hardware.memory_bytes : parse_budget(arguments.budget);
   request.plan.policies = arguments.policies;
-  const bool segments = sim::has_segments(request.program);
+  bool segments = false;
+  try {
+    segments = sim::has_segments(request.program);
+  } catch (const std::invalid_argument& error) {
+    throw InputError(arguments.subject, 0, error.what());
+  }
   if (request.plan.policies.empty()) {
     for (const std::string_view policy : kPolicies) {
       if (segments || !is_for_segments(policy)) request.plan.policies.emplace_back(policy);

@@ -83,9 +83,16 @@ void set_options(const Arguments& arguments, const DecisionLog& log,
   }
 }
 
-std::vector<PlanEntry> packs_of(const std::optional<Plan>& plan, const Program& program,
-                                const Hardware& hardware) {
-  const sim::Survey survey = sim::survey(program, hardware);
+Program load(const std::string& name) {
+  const Program program = load_program(find_program(name));
+  try {
+    return sim::with_segments(program);
+  } catch (const std::invalid_argument& error) {
+    throw InputError(name, 0, error.what());
+  }
+}
+
+std::vector<PlanEntry> packs_of(const std::optional<Plan>& plan, const sim::Survey& survey) {
   std::vector<PlanEntry> packs =
       plan ? plan->entries : sim::plan_entries(survey, sim::keep_all(survey));
   std::erase_if(packs, [](const PlanEntry& entry) {
@@ -209,13 +216,18 @@ std::string to_json(const Program& program, const Replay& replay) {
 }
 
 ExitCode run(const Arguments& arguments) {
-  const Program program = sim::with_segments(load_program(find_program(arguments.program)));
+  const Program program = load(arguments.program);
   const Hardware hardware = find_hardware(arguments.hardware);
+  const sim::Survey survey = sim::survey(program, hardware);
   const DecisionLog log = read_decision_log(arguments.log);
   Replay replay;
   sim::SimulationOptions options;
   std::optional<Plan> plan;
-  if (!arguments.plan.empty()) plan = read_plan(arguments.plan);
+  if (!arguments.plan.empty()) {
+    plan = read_plan(arguments.plan);
+    const std::string mismatch = sim::plan_mismatch(survey, *plan);
+    if (!mismatch.empty()) throw InputError(arguments.plan.string(), 0, mismatch);
+  }
   set_options(arguments, log, plan, options);
   options.offload->log = [&](const Decision& decision) { replay.simulated.push_back(decision); };
   const sim::Simulation simulation = sim::simulate(program, hardware, options);
@@ -225,7 +237,7 @@ ExitCode run(const Arguments& arguments) {
     }
   }
   replay.runs = runs_of(log);
-  replay.packs = packs_of(plan, program, hardware);
+  replay.packs = packs_of(plan, survey);
   replay.segments = recomputed_of(plan);
   replay.difference = first_difference(replay);
   const std::string text = arguments.json ? to_json(program, replay) : to_text(arguments, replay);

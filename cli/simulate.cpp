@@ -31,6 +31,8 @@ sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& 
   sim::PlanRequest keep = request.plan;
   keep.policies = {"keep"};
   sim::PlanResult result = sim::plan(request.program, request.hardware, keep);
+  const std::string mismatch = sim::plan_mismatch(result.survey, plan);
+  if (!mismatch.empty()) throw InputError(file, 0, mismatch);
   sim::SimulationOptions options;
   try {
     options.offload = to_options(plan);

@@ -92,6 +92,16 @@ std::optional<CodeId> forward_code(const Program& program) {
   return std::nullopt;
 }
 
+bool marks_calls(const Program& program) {
+  const std::optional<CodeId> forward = forward_code(program);
+  if (!forward) return false;
+  const std::vector<Statement>& statements = program.codes[*forward].statements;
+  return std::any_of(statements.begin(), statements.end(), [](const Statement& statement) {
+    const Module* module = module_marker(statement);
+    return module && module->arguments;
+  });
+}
+
 std::vector<std::string> segment_modules(const Program& program) {
   const std::optional<CodeId> forward = forward_code(program);
   if (!forward) return {};

@@ -25,6 +25,9 @@ struct ModuleRun {
 // In the order of their ends, the inner before the outer; those that are never left are left out.
 std::vector<ModuleRun> module_runs(const std::vector<Statement>& statements);
 
+// Whether markers are calls of checkpoint.
+bool marks_calls(const Program& program);
+
 // The forward's modules that may be segments (formats/outline.h), in forward order. Where markers
 // are calls of checkpoint (Module::arguments), these; else the modules that repeat (transformer
 // blocks, residual blocks). Modules repeat whose names are alike but for their numbers, as

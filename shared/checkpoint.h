@@ -108,14 +108,14 @@ class Checkpointer {
   using State = CheckpointState<D, A>;
   using Frame = CheckpointFrame<D, A>;
 
-  // What a call finds where it is made. It is the next one of the plan there.
+  // What a call finds where it is made. With grad mode on it is the next one of the plan there.
   struct Here {
     CheckpointContext around;
     std::shared_ptr<const SegmentPlan> plan;
   };
   Here here() const {
     Here here{checkpoint_context(state_->autograd.hooks()), nullptr};
-    if (here.around.plan) here.plan = here.around.plan->next();
+    if (here.around.plan && state_->autograd.grad_mode()) here.plan = here.around.plan->next();
     return here;
   }
 

@@ -30,13 +30,17 @@ class ExecGroup {
   ExecGroup(const ExecGroup&) = delete;
   ExecGroup& operator=(const ExecGroup&) = delete;
   ~ExecGroup() {
-    for (const auto& callback : at_end_) callback();
+    for (const auto& [owner, callback] : at_end_) callback();
   }
   std::int64_t id() const { return id_; }
-  // `callback` must not throw.
-  void at_end(std::function<void()> callback) {
+  // `callback`, which must not throw, is forgotten some time after `owner` died.
+  void at_end(std::weak_ptr<const void> owner, std::function<void()> callback) {
     const std::lock_guard lock(mutex_);
-    at_end_.push_back(std::move(callback));
+    if (at_end_.size() >= room_) {
+      std::erase_if(at_end_, [](const auto& entry) { return entry.first.expired(); });
+      room_ = 2 * at_end_.size() + 16;
+    }
+    at_end_.emplace_back(std::move(owner), std::move(callback));
   }
 
  private:
@@ -46,7 +50,8 @@ class ExecGroup {
   }
   const std::int64_t id_;
   std::mutex mutex_;
-  std::vector<std::function<void()>> at_end_;
+  std::vector<std::pair<std::weak_ptr<const void>, std::function<void()>>> at_end_;
+  std::size_t room_ = 16;  // entries until the next look for dead owners
 };
 
 // What a plan says of the segments here, in the order in which they are called. One thread's.

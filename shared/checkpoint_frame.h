@@ -86,11 +86,11 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   // Forward went well; `ops` is what it ran, in debug mode.
   void complete(std::vector<std::string> ops) {
     state_->autograd.check(ambient_);
-    if (plan_ && plan_->packs && *plan_->packs != forward_packed_) {
-      throw SegmentMismatch(forward_packed_, *plan_->packs);
+    const std::lock_guard lock(mutex_);
+    if (plan_ && plan_->packs && *plan_->packs != slots_.size()) {
+      throw SegmentMismatch(slots_.size(), *plan_->packs);
     }
     forward_ops_ = std::move(ops);
-    const std::lock_guard lock(mutex_);
     complete_ = true;
   }
 
@@ -177,19 +177,21 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
 
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) {
     D& device = state_->device;
-    const std::size_t ordinal = forward_packed_++;
+    std::size_t ordinal = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      ordinal = slots_.size();
+      slots_.emplace_back();
+    }
     const SavedChoice chosen = choice(ordinal);
-    Slot slot;
     if (chosen == SavedChoice::kRecompute) {
-      slot.packed = Packed::kHeld;
+      Slot slot{Packed::kHeld, std::nullopt};
       if (options_.determinism_check == DeterminismCheck::kDefault) {
         slot.metadata = device.metadata(tensor);
       }
-    }
-    {
       const std::lock_guard lock(mutex_);
-      if (slot.packed == Packed::kHeld) needed_ = ordinal + 1;
-      slots_.push_back(std::move(slot));
+      needed_ = std::max(needed_, ordinal + 1);
+      slots_[ordinal] = std::move(slot);
     }
     if (chosen == SavedChoice::kRecompute) {
       state_->count(&CheckpointStatistics::saved);
@@ -208,31 +210,32 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   // In a recompute: throws StopRecomputation when everything is there.
   std::unique_ptr<Saved<Tensor>> pack_again(Run& run, const Tensor& tensor) {
     D& device = state_->device;
-    if (run.stopped) throw CheckpointError(checkpoint_text::kSwallowed);
     Tensor detached = device.detach(tensor);
-    const std::size_t ordinal = run.packed++;
-    std::size_t needed = 0;
+    const Stream stream = device.current_stream();
+    bool all = false;
     {
       const std::lock_guard lock(mutex_);
-      needed = std::min(needed_, run.results.size());
+      if (run.stopped) throw CheckpointError(checkpoint_text::kSwallowed);
+      const std::size_t ordinal = run.packed++;
       if (ordinal < run.results.size()) {
         const Slot& slot = slots_[ordinal];
         if (slot.metadata && (slot.packed == Packed::kHeld || !rules().holds(Rule::kSkipDead))) {
           compare(run, ordinal, *slot.metadata, device.metadata(tensor));
         }
         if (slot.packed == Packed::kHeld || !rules().holds(Rule::kKeepChosen)) {
-          run.results[ordinal].emplace(
-              Result{KeptTensor<D>(device, detached), device.current_stream()});
+          run.results[ordinal].emplace(Result{KeptTensor<D>(device, detached), stream});
         }
       } else if (complete_ || !rules().holds(Rule::kUnfinished)) {
         throw CheckpointError(checkpoint_text::more());
       }
+      note(run, stream);
+      std::size_t needed = std::min(needed_, run.results.size());
+      if (!rules().holds(Rule::kStopAtLast)) --needed;
+      all = options_.early_stop && rules().holds(Rule::kStopEarly) && run.packed >= needed;
+      run.stopped = all;
     }
-    if (!rules().holds(Rule::kStopAtLast)) --needed;
-    note(run, device.current_stream());
-    if (options_.early_stop && rules().holds(Rule::kStopEarly) && run.packed >= needed) {
+    if (all) {
       join(run);
-      run.stopped = true;
       throw StopRecomputation(&run);
     }
     return std::make_unique<KeptTensor<D>>(device, std::move(detached));
@@ -312,7 +315,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
         if (const auto frame = weak.lock()) frame->drop(key);
       };
       if (group) {
-        group->at_end(drop);
+        group->at_end(this->weak_from_this(), drop);
       } else if (key.kind == Key::Kind::kTask) {
         state_->autograd.after_task(drop);
       }
@@ -450,7 +453,6 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   const NumberedSegment numbered_;
   std::vector<typename A::SavedValue> inputs_;
   std::vector<std::string> forward_ops_;  // in debug mode
-  std::size_t forward_packed_ = 0;
 
   typename D::Mutex mutex_;
   std::vector<Slot> slots_;

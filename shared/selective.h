@@ -108,6 +108,7 @@ class SelectiveCache {
   SelectiveCache(D device, const HookStack<Tensor>& hooks, bool allow_mutation)
       : device_(std::move(device)), allow_mutation_(allow_mutation) {
     if (!checkpoint_context(hooks).recomputing) around_ = around_checkpoints(hooks);
+    around_.checkpoint = nullptr;  // it would keep a group's recomputed tensors
   }
 
   // How often forward has run `op`.

@@ -1,5 +1,6 @@
 #include "sim/mix.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -125,6 +126,35 @@ std::vector<PlanEntry> plan_entries(const Survey& survey, const Mix& mix) {
     entries.push_back(std::move(entry));
   });
   return entries;
+}
+
+std::string plan_mismatch(const Survey& survey, const Plan& plan) {
+  const auto differ = [](const char* what, std::size_t planned, std::size_t found) {
+    return "the plan has " + std::to_string(planned) + " " + what + ", the program " +
+           std::to_string(found);
+  };
+  Mix mix = keep_all(survey);
+  if (!plan.segments.empty() && plan.segments.size() != survey.segments.size()) {
+    return differ("segments", plan.segments.size(), survey.segments.size());
+  }
+  for (std::size_t s = 0; s < plan.segments.size(); ++s) {
+    mix.recompute[s] = plan.segments[s].recompute;
+  }
+  const std::vector<PlanEntry> found = plan_entries(survey, mix);
+  for (std::size_t i = 0; i < std::min(found.size(), plan.entries.size()); ++i) {
+    const PlanEntry& planned = plan.entries[i];
+    const PlanEntry& entry = found[i];
+    if (planned.pack == entry.pack && planned.segment == entry.segment && planned.op == entry.op &&
+        planned.layout == entry.layout) {
+      continue;
+    }
+    return "entry " + std::to_string(i) + " of the plan is saved tensor " +
+           std::to_string(planned.pack) + " of " + planned.op + ", in the program it is saved " +
+           "tensor " + std::to_string(entry.pack) + " of " + entry.op +
+           ", or of another type or segment";
+  }
+  if (found.size() == plan.entries.size()) return "";
+  return differ("saved tensors", plan.entries.size(), found.size());
 }
 
 }  // namespace ferry::sim

@@ -36,4 +36,7 @@ std::shared_ptr<const SegmentPlan> segment_plan(const Survey& survey, const Mix&
 std::vector<PlanSegment> plan_segments(const Mix& mix, const std::vector<std::string>& names);
 std::vector<PlanEntry> plan_entries(const Survey& survey, const Mix& mix);
 
+// Where the plan is one for another program: what it has that this one has not. Empty: it fits.
+std::string plan_mismatch(const Survey& survey, const Plan& plan);
+
 }  // namespace ferry::sim

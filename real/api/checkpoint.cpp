@@ -44,7 +44,7 @@ CoreCheckpointOptions to_core(const CheckpointOptions& options) {
 namespace checkpoint_impl {
 
 void run(const CheckpointOptions& options, Tensors inputs, Run again, Run forward) {
-  const CheckpointScope observed = real::begin_segment(inputs);
+  const CheckpointScope observed = real::begin_segment(inputs, false);
   checkpointer().run(std::move(inputs), to_core(options), std::move(again), std::move(forward));
 }
 
@@ -57,7 +57,7 @@ Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, M
                            [](const auto& x) { return x.defined() && x.requires_grad(); })) {
     TORCH_WARN(checkpoint_text::kNoInputRequiresGrad);
   }
-  const CheckpointScope observed = real::begin_segment(inputs);
+  const CheckpointScope observed = real::begin_segment(inputs, true);
   return checkpointer().run_reentrant(inputs, to_core(options), std::move(function));
 }
 

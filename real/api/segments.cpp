@@ -14,8 +14,8 @@ ObserveSegments::ObserveSegments(SegmentObserver observer)
 
 ObserveSegments::~ObserveSegments() { observing = before_; }
 
-CheckpointScope begin_segment(const std::vector<at::Tensor>& arguments) {
-  return observing ? (*observing)(arguments) : nullptr;
+CheckpointScope begin_segment(const std::vector<at::Tensor>& arguments, bool reentrant) {
+  return observing ? (*observing)(arguments, reentrant) : nullptr;
 }
 
 }  // namespace ferry::real

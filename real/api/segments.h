@@ -12,7 +12,8 @@ namespace ferry::real {
 
 // Called before the function is, with the tensor arguments in their order, undefined ones as well.
 // What it returns lives until the function has returned.
-using SegmentObserver = std::function<CheckpointScope(const std::vector<at::Tensor>& arguments)>;
+using SegmentObserver =
+    std::function<CheckpointScope(const std::vector<at::Tensor>& arguments, bool reentrant)>;
 
 // While it lives, `observer` is told of the calling thread's calls, in place of one before it.
 class ObserveSegments {
@@ -28,6 +29,6 @@ class ObserveSegments {
 };
 
 // None where nobody observes.
-CheckpointScope begin_segment(const std::vector<at::Tensor>& arguments);
+CheckpointScope begin_segment(const std::vector<at::Tensor>& arguments, bool reentrant);
 
 }  // namespace ferry::real

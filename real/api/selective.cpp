@@ -187,7 +187,12 @@ class Forward final : public OpScope {
                            torch::jit::last(*stack, op.schema().arguments().size())});
       if (keeps(policy)) drawn = Drawn::before(op, *stack);
     }
-    run_outside(op, keys, stack);
+    try {
+      run_outside(op, keys, stack);
+    } catch (...) {  // the function may catch it: a recompute runs it, and it throws again
+      cache_->ran(name, CheckpointPolicy::kMustRecompute, {});
+      throw;
+    }
     const Aside aside;
     Cache::Outputs outputs;
     if (keeps(policy)) outputs = outputs_of(op, *stack);

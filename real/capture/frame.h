@@ -78,6 +78,7 @@ class Frame {
   // its arguments, and what it makes of them is its own. Calls nest.
   void enter(const std::vector<Ref>& arguments, const std::vector<Slot>& slots);
   void leave() { inside_.pop_back(); }
+  bool in_call() const { return !inside_.empty(); }
   // Storages that have a slot here, with the first of each.
   const std::map<StorageNumber, Slot>& bases() const { return bases_; }
   // Its first window here, and that one's slot; the storage must have one.

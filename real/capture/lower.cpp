@@ -154,6 +154,9 @@ void Lowering::on(const DropEvent& event) {
 void Lowering::on(const BackwardEvent& event) {
   place_before(event.made);
   save_unhooked();
+  if (frame_->in_call()) {
+    throw CaptureError("a backward inside a checkpoint cannot be captured");
+  }
   if (frame_ == &forward_) end_forward();
   // What dies in this backward was the graph's alone.
   std::vector<StorageNumber> dying;

@@ -233,7 +233,13 @@ void Recorder::dropped(PackNumber pack) {
 
 // Segments.
 
-CheckpointScope Recorder::segment(const std::vector<at::Tensor>& arguments) {
+CheckpointScope Recorder::segment(const std::vector<at::Tensor>& arguments, bool reentrant) {
+  if (!c10::GradMode::is_enabled()) return nullptr;  // then it is no segment
+  if (reentrant) throw CaptureError("a reentrant checkpoint cannot be captured");
+  const auto stack = TorchAutograd().hooks();
+  if (stack.disabled || !stack.top || !stack.top->pair) {
+    throw CaptureError("a checkpoint where no hooks see what is saved cannot be captured");
+  }
   std::string name;
   {
     const std::lock_guard lock(mutex_);

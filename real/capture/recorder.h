@@ -76,7 +76,7 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
 
   // A call of ferry::checkpoint, which just runs while it is recorded; it ends with what this
   // makes.
-  CheckpointScope segment(const std::vector<at::Tensor>& arguments);
+  CheckpointScope segment(const std::vector<at::Tensor>& arguments, bool reentrant);
   void segment_event(const std::string& name, bool enter, const std::vector<at::Tensor>& arguments);
 
   void results(const std::vector<c10::IValue>& outputs);

@@ -67,8 +67,9 @@ Recorder::Scope::Scope(std::shared_ptr<Recorder> recorder)
     : recorder_((Observer::observe(), activate(std::move(recorder)))),
       key_(kRecordKey),
       hooks_(TorchAutograd(), std::make_shared<Pair>(recorder_), Observer::context()),
-      segments_(
-          [recorder = recorder_](const auto& arguments) { return recorder->segment(arguments); }) {
+      segments_([recorder = recorder_](const auto& arguments, bool reentrant) {
+        return recorder->segment(arguments, reentrant);
+      }) {
   results_ =
       at::addThreadLocalCallback(at::RecordFunctionCallback(&Observer::nothing, &Observer::op_ends)
                                      .needsOutputs(true)

@@ -213,6 +213,14 @@ TEST_F(ReplayOfSegmentsTest, ItsPlanIsNeeded) {
       << result.err;
 }
 
+TEST_F(ReplayOfSegmentsTest, AnotherProgramsPlanIsRefused) {
+  write_program(folder_ / "step.jsonl", test::segmented({{}, {}}));
+  const Result result = replay_plan();
+  EXPECT_EQ(result.code, kUsage);
+  EXPECT_NE(result.err.find("p.json: the plan has 3 segments, the program 2"), std::string::npos)
+      << result.err;
+}
+
 TEST_F(ReplayTest, BadInputIsTwo) {
   EXPECT_EQ(replay("--plan no-such-plan").code, kUsage);
   EXPECT_EQ(replay("--hardware no-such-card").code, kUsage);

@@ -116,6 +116,18 @@ TEST_F(SelectiveTest, ValuesArePyTorchs) {
   EXPECT_EQ(to_policy(false), kPreferRecompute);
 }
 
+// What forward found where it ran is not kept: a group would keep what it recomputed.
+TEST_F(SelectiveTest, ItKeepsNoGroup) {
+  CheckpointContext context;
+  context.group = std::make_shared<ExecGroup>();
+  const std::weak_ptr<ExecGroup> group = context.group;
+  push(elsewhere);
+  stack.checkpoint = std::make_shared<const CheckpointContext>(std::move(context));
+  forward();
+  stack.checkpoint = nullptr;
+  EXPECT_TRUE(group.expired());
+}
+
 TEST_F(SelectiveTest, EachPolicySavesOrRunsAgain) {
   const Tensor tensor = world.make(kBytes);
   for (const auto& [policy, saved] : {std::pair{kMustSave, true},

@@ -27,7 +27,8 @@
 // saved tensors may die in another order than they do in LibTorch.
 //
 // Refused, with ferry::CaptureError: create_graph; a backward for given inputs
-// (torch::autograd::grad); a backward inside a backward; a node that saves tensors in backward; ops
+// (torch::autograd::grad); a backward inside a backward or inside a checkpoint; a reentrant
+// checkpoint; a checkpoint inside a NoOffloadGuard; a node that saves tensors in backward; ops
 // after a backward that use gradients (an optimiser); sparse, nested, quantised and lazily
 // conjugated tensors; tensors that share a storage and not a version (Tensor::variable_data) where
 // both are saved. Not seen: hooks on tensors; streams (all work is written as of one stream); times

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "ferry/checkpoint.h"
 #include "formats/program_file.h"
 #include "tests/real/capture/models.h"
 #include "tests/real/capture/step.h"
@@ -207,6 +208,24 @@ TEST(CaptureTest, WhatCannotBeSaidIsRefused) {
          loss().backward();
          const torch::NoGradGuard no_grad;
          rig.weight.sub_(rig.weight.grad(), 0.1);
+       }},
+      {"a reentrant checkpoint",
+       [&] {
+         const auto block = [](const torch::Tensor& in) { return in.sin(); };
+         checkpoint(CheckpointOptions().reentrant(true), block, rig.x.mm(rig.weight));
+       }},
+      {"no hooks see",
+       [&] {
+         const NoOffloadGuard alone;
+         checkpoint([](const torch::Tensor& in) { return in.sin(); }, rig.x.mm(rig.weight));
+       }},
+      {"a backward inside a checkpoint",
+       [&] {
+         const auto block = [](const torch::Tensor& in) {
+           in.sin().sum().backward({}, /*retain_graph=*/true);
+           return in.cos();
+         };
+         checkpoint(block, rig.x.mm(rig.weight)).sum().backward();
        }},
       {"aten._to_sparse", [&] { rig.x.to_sparse(); }},
       {"version", [&] {

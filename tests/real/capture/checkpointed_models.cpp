@@ -264,6 +264,23 @@ Step handed_views() {
   });
 }
 
+// A call without grad mode is no segment; nor does a plan count it.
+Step without_grad_between() {
+  return of(std::make_shared<Layers>(3), [](Layers& layers) {
+    Tensor y = layers.x.mm(layers.weights[0]);
+    for (const Tensor& weight : layers.weights) {
+      const auto block = [&weight](const Tensor& in) { return in.mm(weight).tanh().exp(); };
+      Tensor teacher;
+      {
+        const torch::NoGradGuard no_grad;
+        teacher = checkpoint(block, y);
+      }
+      y = checkpoint(block, y).sin() * teacher;
+    }
+    return y.sum();
+  });
+}
+
 Step one_call() {
   return of(std::make_shared<Layers>(1), [](Layers& layers) {
     const auto block = [&](const Tensor& in) { return in.mm(layers.weights[0]).tanh().exp(); };
@@ -287,6 +304,7 @@ const std::vector<NamedStep>& checkpointed_steps() {
       {"excluded inside", excluded_inside},
       {"handed by the step", handed_by_the_step},
       {"handed views", handed_views},
+      {"without grad between", without_grad_between},
       {"one call", one_call}};
   return steps;
 }

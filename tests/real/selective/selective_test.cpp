@@ -124,6 +124,20 @@ TEST_F(SelectiveTest, ThePolicyIsAskedInForwardAlone) {
   EXPECT_EQ(ran()["aten::mm"], 3);
 }
 
+// It throws again in the recompute, and the others' results are theirs.
+TEST_F(SelectiveTest, AnOpThatThrewIsNotKept) {
+  const auto tries = [](const Tensor& input, const Tensor& weight) {
+    Tensor y = input;
+    try {
+      y = input.mm(weight.narrow(0, 0, 3));
+    } catch (const c10::Error&) {
+      y = y.mm(weight).exp();
+    }
+    return y.mm(weight);
+  };
+  expect_as_plain(tries, with(selective({"aten::mm"})));
+}
+
 TEST_F(SelectiveTest, EachCheckpointedCallHasItsOwnCache) {
   const auto options = with(selective({"aten::mm"}));
   expect_as_plain(
