@@ -53,10 +53,10 @@ inline std::string fewer(std::size_t forward, std::size_t recompute) {
 }
 
 inline std::string more() {
-  return std::string(
-             "ferry::checkpoint: trying to save more tensors during recomputation than during the "
-             "original forward pass.") +
-         kTip;
+  std::string text =
+      "ferry::checkpoint: trying to save more tensors during recomputation than during the "
+      "original forward pass.";
+  return text += kTip;
 }
 
 // A saved tensor that came back as another.
