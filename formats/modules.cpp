@@ -62,7 +62,6 @@ const Module* module_marker(const Statement& statement) {
   return std::get_if<Module>(&statement.action);
 }
 
-// In the order of their ends, the inner before the outer; those that are never left are left out.
 std::vector<ModuleRun> module_runs(const std::vector<Statement>& statements) {
   std::vector<ModuleRun> runs;
   std::vector<std::size_t> open;

@@ -7,13 +7,11 @@
 #include <map>
 #include <set>
 #include <stdexcept>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
 namespace ferry {
-
 namespace {
 
 using Statements = std::vector<Statement>;

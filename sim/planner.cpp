@@ -218,7 +218,7 @@ bool has_segments(const Program& program) { return has_checkpoints(with_segments
 Program with_segments(const Program& program) {
   if (has_checkpoints(program)) return program;
   std::vector<std::string> modules = segment_modules(program);
-  // Without a call of checkpoint the model's would have other numbers than the plan's.
+  // A call left out would shift the numbers by which a plan knows those after it.
   if (marks_calls(program)) return outline(program, modules);
   std::erase_if(modules, [&](const std::string& module) {
     try {
