@@ -33,7 +33,8 @@ enum class StreamOpKind : std::uint8_t {
   kHostWrite,
 };
 
-enum class CopyKind : std::uint8_t { kDeviceToHost, kHostToDevice, kDeviceToDevice };
+// kPeer: from one device to another. kDeviceToDevice: within one.
+enum class CopyKind : std::uint8_t { kDeviceToHost, kHostToDevice, kDeviceToDevice, kPeer };
 
 // The half-open byte range [address, address + bytes).
 struct Range {

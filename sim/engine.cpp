@@ -8,11 +8,14 @@
 namespace ferry::sim {
 namespace {
 
-constexpr std::uint32_t kUnits = 3;           // of a device
+constexpr std::uint32_t kUnits = 4;           // of a device
 constexpr std::uint32_t kDown = 1;            // device to host
 constexpr std::uint32_t kUp = 2;              // host to device
+constexpr std::uint32_t kPeer = 3;            // other devices to this one
 constexpr std::uint32_t kShared = kNone - 1;  // a Unit's user, where there are several
 constexpr std::int64_t kMaxBytes = EventHeap::kNever / 1000;
+constexpr int kPeerBytesBits = 48;  // of a peer copy's value; its source is above them
+constexpr std::uint32_t kMaxDevices = 1u << 15;
 constexpr std::uint64_t kWakeClass = std::uint64_t{1} << 63;  // after the finishes of its time
 
 // Slots of the event heap.
@@ -23,6 +26,14 @@ OpKind kind_of(const QueuedOp& op) { return static_cast<OpKind>(op.tag & 7); }
 OpIndex index_of(const QueuedOp& op) { return op.tag >> 3; }
 std::uint32_t signal_of(const QueuedOp& op) { return static_cast<std::uint32_t>(op.value); }
 std::uint32_t number(StreamId stream) { return static_cast<std::uint32_t>(stream); }
+
+std::int64_t bytes_of(const QueuedOp& op) {
+  if (kind_of(op) != OpKind::kPeer) return op.value;
+  return op.value & ((std::int64_t{1} << kPeerBytesBits) - 1);
+}
+std::uint32_t source_of(const QueuedOp& op) {
+  return static_cast<std::uint32_t>(op.value >> kPeerBytesBits);
+}
 
 std::uint32_t other_direction(std::uint32_t unit) {
   return unit % kUnits == kDown ? unit + 1 : unit - 1;
@@ -38,19 +49,31 @@ void require(bool holds, const char* what) {
 
 }  // namespace
 
-DeviceId Engine::add_device(const LinkRates& rates) {
+DeviceId Engine::add_device(const LinkRates& rates, PortId port, const PeerRates& peer) {
   require(std::min({rates.h2d_alone, rates.d2h_alone, rates.h2d_both, rates.d2h_both}) > 0,
           "a link rate must be at least 1 byte per us");
-  require(rates.latency_ns >= 0, "a latency must not be negative");
-  const auto id = static_cast<std::uint32_t>(links_.size());
-  links_.push_back(rates);
+  require(std::min({rates.latency_ns, peer.latency_ns, peer.bytes_per_us}) >= 0,
+          "a latency or a peer link's rate must not be negative");
+  require(port == kNoPort || static_cast<std::size_t>(port) < links_.ports(), "no such port");
+  const auto id = static_cast<std::uint32_t>(links_.devices());
+  require(id < kMaxDevices, "too many devices");
+  links_.add_device(rates, port, peer);
   units_.resize(units_.size() + kUnits);
+  Unit* units = &units_[std::size_t{id} * kUnits];
+  units[kDown].route = {.from = id};
+  units[kUp].route = {.to = id};
   events_.add_slots(unit_slot(static_cast<std::uint32_t>(units_.size())));
   return DeviceId{id};
 }
 
+PortId Engine::add_port(const PortRates& rates) {
+  require(std::min(rates.up_bytes_per_us, rates.down_bytes_per_us) > 0,
+          "a port's rate must be at least 1 byte per us");
+  return links_.add_port(rates);
+}
+
 StreamId Engine::add_stream(DeviceId device) {
-  require(static_cast<std::size_t>(device) < links_.size(), "no such device");
+  require(static_cast<std::size_t>(device) < links_.devices(), "no such device");
   const auto id = static_cast<std::uint32_t>(streams_.size());
   streams_.emplace_back().device = static_cast<std::uint32_t>(device);
   events_.add_slots(stream_slot(id) + 1);
@@ -86,11 +109,24 @@ OpIndex Engine::kernel(StreamId stream, Time duration, Time not_before) {
 OpIndex Engine::copy(StreamId stream, CopyKind direction, std::int64_t bytes, Time not_before) {
   require(bytes >= 0 && bytes < kMaxBytes, "a copy must have 0 to 9e15 bytes");
   require(direction != CopyKind::kDeviceToDevice, "a copy within a device is a kernel");
+  require(direction != CopyKind::kPeer, "a copy between devices says its source: peer_copy()");
   const bool down = direction == CopyKind::kDeviceToHost;
   submit(stream, down ? OpKind::kDeviceToHost : OpKind::kHostToDevice, bytes, not_before);
   Stream& s = streams_[number(stream)];
   s.copied_last = true;
   use(units_[s.device * kUnits + (down ? kDown : kUp)], number(stream));
+  return next_op_ - 1;
+}
+
+OpIndex Engine::peer_copy(StreamId stream, DeviceId from, std::int64_t bytes, Time not_before) {
+  require(number(stream) < streams_.size(), "no such stream");
+  require(bytes >= 0 && bytes >> kPeerBytesBits == 0, "a peer copy must have 0 to 2.8e14 bytes");
+  const std::uint32_t device = streams_[number(stream)].device;
+  const auto source = static_cast<std::uint32_t>(from);
+  require(source < links_.devices() && source != device, "a peer copy is from another device");
+  submit(stream, OpKind::kPeer, std::int64_t{source} << kPeerBytesBits | bytes, not_before);
+  streams_[number(stream)].copied_last = true;
+  links_.announce(links_.between(source, device));
   return next_op_ - 1;
 }
 
@@ -149,8 +185,10 @@ DeviceStats Engine::stats(DeviceId device) const {
   return {.compute_busy_ns = units[0].busy_ns,
           .d2h_busy_ns = units[kDown].busy_ns,
           .h2d_busy_ns = units[kUp].busy_ns,
+          .peer_busy_ns = units[kPeer].busy_ns,
           .d2h_bytes = units[kDown].bytes,
-          .h2d_bytes = units[kUp].bytes};
+          .h2d_bytes = units[kUp].bytes,
+          .peer_bytes = units[kPeer].bytes};
 }
 
 std::size_t Engine::held_bytes() const { return chunks_.held_bytes() + signals_.held_bytes(); }
@@ -174,6 +212,7 @@ void Engine::step() {
   } while (events_.next_time() == now_);
   for (const std::uint32_t unit : dirty_) arbitrate(unit);
   dirty_.clear();
+  if (rates_dirty_) set_rates();
 }
 
 void Engine::finish(std::uint32_t id) {
@@ -302,8 +341,10 @@ void Engine::enqueue(std::uint32_t id, std::uint32_t stream) {
 // horizon: whatever is submitted later starts there or after.
 bool Engine::alone_on(std::uint32_t id, std::uint32_t stream) const {
   if (units_[id].user != stream) return false;
-  if (id % kUnits == 0 || units_[other_direction(id)].user == kNone) return true;
-  const LinkRates& link = links_[id / kUnits];
+  if (id % kUnits == 0) return true;
+  if (links_.shared(id / kUnits)) return false;
+  if (units_[other_direction(id)].user == kNone) return true;
+  const LinkRates& link = links_.pcie(id / kUnits);
   return link.h2d_alone == link.h2d_both && link.d2h_alone == link.d2h_both;
 }
 
@@ -314,16 +355,20 @@ Time Engine::begin(std::uint32_t id, std::uint32_t stream, Time at) {
   unit.running = stream;
   unit.start = at;
   if (kind_of(op) == OpKind::kKernel) return at + op.value;
-  unit.left = std::max<std::int64_t>(op.value * 1000, 1);
-  unit.as_of = at + links_[id / kUnits].latency_ns;
-  unit.rate = link_rate(id);
+  if (kind_of(op) == OpKind::kPeer) unit.route = links_.between(source_of(op), id / kUnits);
+  links_.enter(unit.route);
+  unit.left = std::max<std::int64_t>(bytes_of(op) * 1000, 1);
+  unit.as_of = at + links_.latency_ns(unit.route);
+  unit.rate = links_.rate(unit.route);
   return copy_end(unit);
 }
 
 void Engine::end_on(Unit& unit, const QueuedOp& op, Time at) {
   unit.running = kNone;
   unit.busy_ns += at - unit.start;
-  if (kind_of(op) != OpKind::kKernel) unit.bytes += op.value;
+  if (kind_of(op) == OpKind::kKernel) return;
+  unit.bytes += bytes_of(op);
+  links_.leave(unit.route);
 }
 
 // A free engine takes the first that is ready.
@@ -336,21 +381,27 @@ void Engine::arbitrate(std::uint32_t id) {
     const OpIndex op = index_of(streams_[stream].ops.front());
     events_.push({begin(id, stream, now_), op, unit_slot(id)});
   }
-  if (id % kUnits != 0) set_rate(other_direction(id));
+  if (id % kUnits == 0) return;
+  if (id % kUnits == kPeer || links_.shared(id / kUnits)) {
+    rates_dirty_ = true;
+  } else {
+    set_rate(other_direction(id));
+  }
 }
 
-std::int64_t Engine::link_rate(std::uint32_t id) const {
-  const LinkRates& link = links_[id / kUnits];
-  const bool both = units_[other_direction(id)].running != kNone;
-  if (id % kUnits == kDown) return both ? link.d2h_both : link.d2h_alone;
-  return both ? link.h2d_both : link.h2d_alone;
+// Of all that runs: devices are few, and what one copy leaves free reaches many.
+void Engine::set_rates() {
+  rates_dirty_ = false;
+  for (std::uint32_t id = 0; id < units_.size(); ++id) {
+    if (id % kUnits != 0) set_rate(id);
+  }
 }
 
-// The other direction started or ended: counts what went at the old rate, and moves the end.
+// Other copies started or ended: counts what went at the old rate, and moves the end.
 void Engine::set_rate(std::uint32_t id) {
   Unit& unit = units_[id];
   if (unit.running == kNone) return;
-  const std::int64_t rate = link_rate(id);
+  const std::int64_t rate = links_.rate(unit.route);
   if (rate == unit.rate) return;
   if (now_ > unit.as_of) {
     unit.left -= (now_ - unit.as_of) * unit.rate;

@@ -1,11 +1,12 @@
 // The bare discrete-event engine: streams of kernels, copies, records and waits on the engines of
 // one or several GPUs, in integer nanoseconds.
 //
-// Each device has a compute engine (one kernel at a time) and a copy engine per direction. An
-// operation is *ready* once its stream reached it and the host issued it (`not_before`); an engine
-// takes what is ready by (ready time, submission). While copies run in both directions, each
-// progresses at its "both" rate (on PCIe that is not symmetric); bytes are counted in thousandths,
-// so a rate times a nanosecond is a whole number, and a finish is rounded up once, at its end.
+// Each device has a compute engine (one kernel at a time), a copy engine per direction, and one for
+// what it fetches from other devices. An operation is *ready* once its stream reached it and the
+// host issued it (`not_before`); an engine takes what is ready by (ready time, submission). A copy
+// goes at the rate that the links leave it (sim/links.h), which changes while it runs; bytes are
+// counted in thousandths, so a rate times a nanosecond is a whole number, and a finish is rounded
+// up once, at its end.
 //
 // Determinism: events order by (time, class, sequence), the sequence being the submission index. At
 // one time: finishes, records and the waits that they release, then the engines take what is ready.
@@ -14,13 +15,14 @@
 //
 // Running ahead: an engine that only one stream ever used needs no arbitration, so that stream runs
 // on without the event heap, as far as advance() or drain() go. The times are the same; a trace is
-// then in each stream's order only.
+// then in each stream's order only. Copies do so only where no other device's copies can change
+// their rate: not on a root port, nor between devices, nor beside such copies on PCIe.
 //
 // Host time: not_before must not lie before the time already advanced to (it aborts: a programmer's
 // error). Submission itself processes nothing. One thread.
 //
 // Not modelled: several kernels at once, preemption and stream priorities, hardware queues that
-// alias streams, host functions, one link or host memory shared by several devices.
+// alias streams, host functions, host memory's own rate, copies that the source pushes.
 // Semantics: CUDA 13 runtime guide ("Asynchronous Concurrent Execution").
 #pragma once
 
@@ -30,30 +32,18 @@
 
 #include "formats/stream_op.h"
 #include "sim/event_heap.h"
+#include "sim/links.h"
 #include "sim/op_queue.h"
 
 namespace ferry::sim {
 
-using Time = std::int64_t;  // ns
 using OpIndex = std::uint64_t;
-
-enum class DeviceId : std::uint32_t {};
 
 // What one record captured. Release it when nobody will ask for it again: its number is reused.
 // Without that, each one holds 16 bytes until the engine dies.
 enum class Signal : std::uint32_t {};
 
-// Bytes per microsecond (1000 is 1 GB/s), at least 1; latency in ns, at the start of each copy. The
-// other direction counts as busy during the latency, too.
-struct LinkRates {
-  std::int64_t h2d_alone = 25'000;
-  std::int64_t d2h_alone = 25'000;
-  std::int64_t h2d_both = 25'000;
-  std::int64_t d2h_both = 25'000;
-  Time latency_ns = 0;
-};
-
-enum class OpKind : std::uint8_t { kKernel, kDeviceToHost, kHostToDevice, kRecord, kWait };
+enum class OpKind : std::uint8_t { kKernel, kDeviceToHost, kHostToDevice, kPeer, kRecord, kWait };
 
 // A wait starts when its stream reaches it and ends when its signal is complete.
 struct CompletedOp {
@@ -84,8 +74,10 @@ struct DeviceStats {
   Time compute_busy_ns = 0;
   Time d2h_busy_ns = 0;
   Time h2d_busy_ns = 0;
+  Time peer_busy_ns = 0;  // of what it fetched from other devices
   std::int64_t d2h_bytes = 0;
   std::int64_t h2d_bytes = 0;
+  std::int64_t peer_bytes = 0;
 };
 
 struct StreamStats {
@@ -99,13 +91,16 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  DeviceId add_device(const LinkRates& rates);
+  DeviceId add_device(const LinkRates& rates, PortId port = kNoPort, const PeerRates& peer = {});
+  PortId add_port(const PortRates& rates);
   StreamId add_stream(DeviceId device);             // numbered from 0 over all devices
   void trace_to(TraceSink* sink) { sink_ = sink; }  // not owned; null for none
 
   OpIndex kernel(StreamId stream, Time duration, Time not_before);
   // One of the two directions of the link; a copy within the device is a kernel.
   OpIndex copy(StreamId stream, CopyKind direction, std::int64_t bytes, Time not_before);
+  // The stream's device fetches from another one.
+  OpIndex peer_copy(StreamId stream, DeviceId from, std::int64_t bytes, Time not_before);
   // A fresh signal: what `stream` was given so far. The caller maps events to their latest one.
   Signal record(StreamId stream, Time not_before);
   OpIndex wait(StreamId stream, Signal signal, Time not_before);
@@ -143,7 +138,7 @@ class Engine {
     StreamStats stats;
   };
 
-  // One engine of a device: slot 3 * device + {compute, d2h, h2d}.
+  // One engine of a device: slot 4 * device + {compute, d2h, h2d, peer}.
   struct Unit {
     std::uint32_t user = kNone;         // the one stream that ever used it, or kShared
     std::uint32_t running = kNone;      // the stream whose head is on it
@@ -154,6 +149,7 @@ class Engine {
     Time busy_ns = 0;
     std::int64_t bytes = 0;
     // Copies only.
+    Route route;
     std::int64_t left = 0;  // thousandths of a byte, at `as_of`
     Time as_of = 0;
     std::int64_t rate = 0;  // thousandths of a byte per ns = bytes per us
@@ -174,9 +170,9 @@ class Engine {
   void arbitrate(std::uint32_t unit);
   bool alone_on(std::uint32_t unit, std::uint32_t stream) const;
   Time begin(std::uint32_t unit, std::uint32_t stream, Time at);
-  static void end_on(Unit& unit, const QueuedOp& op, Time at);
+  void end_on(Unit& unit, const QueuedOp& op, Time at);
   static Time copy_end(const Unit& unit);
-  std::int64_t link_rate(std::uint32_t unit) const;
+  void set_rates();
   void set_rate(std::uint32_t unit);
   void complete(Stream& stream, std::uint32_t id, const QueuedOp& op, Time start, Time end);
 
@@ -189,11 +185,12 @@ class Engine {
   EventHeap events_;
   ChunkStore chunks_;
   SignalTable signals_;
-  std::vector<LinkRates> links_;
+  Links links_;
   std::vector<Unit> units_;
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> runnable_;  // streams whose head may pass now
   std::vector<std::uint32_t> dirty_;     // units
+  bool rates_dirty_ = false;             // of any copy
 };
 
 }  // namespace ferry::sim

@@ -1,0 +1,167 @@
+// What copies cross, and at what rate: the PCIe link of each device, root ports that several
+// devices share, and links between devices.
+//
+//    host ══ root port ══ device 0 ╌╌ peer links ╌╌ device 1 ══ the same port, or another ══ host
+//
+// A copy between device and host crosses one direction of the device's link, and of its port where
+// it has one. A copy between devices crosses the source's outgoing and the destination's incoming
+// peer link where both have such (NVLink); otherwise PCIe: the source's link and port towards the
+// host, then the destination's port and link away from it, even where the port is the same.
+//
+// Rates: each direction of a link or port gives every copy that crosses it now an equal share,
+// rounded down but at least 1 byte per us, and a copy goes at the least of its shares. That
+// simplifies max-min fairness: what a copy cannot use, as another link holds it back, nobody gets.
+// A link's directions are busy together where anything crosses both; then its "both" rates hold.
+//
+// Copies cross from their start, so during their latency, too. A copy between devices takes the
+// latency of its destination's link.
+// Not modelled: switches below a root port, NVLinks between some pairs only, traffic through host
+// memory where devices cannot reach each other, ports between sockets.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace ferry::sim {
+
+using Time = std::int64_t;  // ns
+
+enum class DeviceId : std::uint32_t {};
+enum class PortId : std::uint32_t {};
+inline constexpr PortId kNoPort{~std::uint32_t{0}};
+
+// Bytes per microsecond (1000 is 1 GB/s), at least 1; latency in ns, at the start of each copy.
+struct LinkRates {
+  std::int64_t h2d_alone = 25'000;
+  std::int64_t d2h_alone = 25'000;
+  std::int64_t h2d_both = 25'000;
+  std::int64_t d2h_both = 25'000;
+  Time latency_ns = 0;
+};
+
+// Of one root port. Up is towards the host.
+struct PortRates {
+  std::int64_t up_bytes_per_us = 25'000;
+  std::int64_t down_bytes_per_us = 25'000;
+};
+
+// Of one device's links to all its peers, in each direction. 0: it has none.
+struct PeerRates {
+  std::int64_t bytes_per_us = 0;
+  Time latency_ns = 0;
+};
+
+// From a device or the host to another one.
+struct Route {
+  static constexpr std::uint32_t kHost = ~std::uint32_t{0};
+  std::uint32_t from = kHost;
+  std::uint32_t to = kHost;
+  bool on_peer_links = false;
+};
+
+class Links {
+ public:
+  void add_device(const LinkRates& rates, PortId port, const PeerRates& peer) {
+    devices_.push_back({.pcie = rates, .peer = peer, .port = static_cast<std::uint32_t>(port)});
+  }
+  PortId add_port(const PortRates& rates) {
+    ports_.push_back({.rates = rates});
+    return PortId{static_cast<std::uint32_t>(ports_.size() - 1)};
+  }
+  std::size_t devices() const { return devices_.size(); }
+  std::size_t ports() const { return ports_.size(); }
+  const LinkRates& pcie(std::uint32_t device) const { return devices_[device].pcie; }
+
+  Route between(std::uint32_t from, std::uint32_t to) const {
+    const bool both = std::min(peer_rate(from), peer_rate(to)) > 0;
+    return {.from = from, .to = to, .on_peer_links = both};
+  }
+  // Something else than the device's own copies to and from the host may cross its PCIe link or
+  // port, now or later.
+  bool shared(std::uint32_t device) const {
+    return devices_[device].port != kNone || devices_[device].peers_cross;
+  }
+  void announce(const Route& route) {
+    if (route.on_peer_links) return;
+    devices_[route.from].peers_cross = devices_[route.to].peers_cross = true;
+  }
+
+  void enter(const Route& route) { cross(route, 1); }
+  void leave(const Route& route) { cross(route, -1); }
+
+  // Of one copy on this route, as things are: it has entered.
+  std::int64_t rate(const Route& route) const {
+    if (route.on_peer_links) {
+      const Device& from = devices_[route.from];
+      const Device& to = devices_[route.to];
+      return std::min(share(from.peer.bytes_per_us, from.out), share(to.peer.bytes_per_us, to.in));
+    }
+    std::int64_t rate = std::numeric_limits<std::int64_t>::max();
+    if (route.from != Route::kHost) rate = up_rate(devices_[route.from]);
+    if (route.to != Route::kHost) rate = std::min(rate, down_rate(devices_[route.to]));
+    return rate;
+  }
+  Time latency_ns(const Route& route) const {
+    const Device& device = devices_[route.to == Route::kHost ? route.from : route.to];
+    return route.on_peer_links ? device.peer.latency_ns : device.pcie.latency_ns;
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(kNoPort);
+
+  // The counts are of copies that cross now.
+  struct Device {
+    LinkRates pcie;
+    PeerRates peer;
+    std::uint32_t port = kNone;
+    bool peers_cross = false;  // a peer copy was ever submitted that crosses its PCIe link
+    std::int32_t up = 0;
+    std::int32_t down = 0;
+    std::int32_t out = 0;
+    std::int32_t in = 0;
+  };
+  struct Port {
+    PortRates rates;
+    std::int32_t up = 0;
+    std::int32_t down = 0;
+  };
+
+  static std::int64_t share(std::int64_t rate, std::int32_t copies) {
+    return copies <= 1 ? rate : std::max<std::int64_t>(rate / copies, 1);
+  }
+  std::int64_t peer_rate(std::uint32_t device) const { return devices_[device].peer.bytes_per_us; }
+  std::int64_t up_rate(const Device& d) const {
+    const std::int64_t own = share(d.down > 0 ? d.pcie.d2h_both : d.pcie.d2h_alone, d.up);
+    if (d.port == kNone) return own;
+    return std::min(own, share(ports_[d.port].rates.up_bytes_per_us, ports_[d.port].up));
+  }
+  std::int64_t down_rate(const Device& d) const {
+    const std::int64_t own = share(d.up > 0 ? d.pcie.h2d_both : d.pcie.h2d_alone, d.down);
+    if (d.port == kNone) return own;
+    return std::min(own, share(ports_[d.port].rates.down_bytes_per_us, ports_[d.port].down));
+  }
+  void cross(const Route& route, std::int32_t change) {
+    if (route.on_peer_links) {
+      devices_[route.from].out += change;
+      devices_[route.to].in += change;
+      return;
+    }
+    if (route.from != Route::kHost) {
+      Device& from = devices_[route.from];
+      from.up += change;
+      if (from.port != kNone) ports_[from.port].up += change;
+    }
+    if (route.to != Route::kHost) {
+      Device& to = devices_[route.to];
+      to.down += change;
+      if (to.port != kNone) ports_[to.port].down += change;
+    }
+  }
+
+  std::vector<Device> devices_;
+  std::vector<Port> ports_;
+};
+
+}  // namespace ferry::sim
