@@ -1,4 +1,5 @@
-// The simulated GPU as the core's Device (shared/device.h): a handle on a Machine.
+// A simulated GPU as the core's Device (shared/device.h): a handle on one device of a Machine, with
+// what a pipeline over several of them asks for.
 #pragma once
 
 #include <cstdint>
@@ -54,14 +55,15 @@ class SimDevice {
   using Version = sim::Version;
   using Mutex = NoMutex;
 
-  // Shape and dtype: there is one device.
   struct Metadata {
     DType dtype = DType::kF32;
     std::vector<std::int64_t> shape;
+    std::uint32_t device = 0;
     bool operator==(const Metadata&) const = default;
   };
 
-  explicit SimDevice(Machine& machine) : machine_(&machine) {}
+  explicit SimDevice(Machine& machine, std::uint32_t device = 0)
+      : machine_(&machine), device_(device) {}
 
   class StreamScope {
    public:
@@ -79,7 +81,11 @@ class SimDevice {
   };
 
   Stream current_stream() { return machine_->current_stream(); }
-  Stream lane(Lane lane) { return machine_->lane(lane); }
+  Stream lane(Lane lane) { return machine_->lane(device_, lane); }
+  Stream compute_stream() { return machine_->compute_stream(device_, 0); }
+  Stream transfer_stream(std::uint32_t microbatch) {
+    return machine_->transfer_stream(device_, microbatch);
+  }
   Event record(Step step, Stream stream) { return machine_->record(step, stream); }
   void wait(Step step, Stream stream, const Event& event) { machine_->wait(step, stream, event); }
 
@@ -114,6 +120,20 @@ class SimDevice {
                    host.pageable);
   }
 
+  // A copy on device `to`, on `stream`, which is of that device, and in its pool. Only the bytes
+  // that the tensor covers travel; they fill a storage. To the same device nothing moves.
+  Tensor transfer(Step step, const Tensor& tensor, SimDevice& to, Stream stream) {
+    if (to.machine_ == machine_ && to.device_ == device_) return detach(tensor);
+    TensorLayout layout = tensor->layout;
+    layout.shift += layout.extent().begin;
+    Tensor copy = make_tensor(machine_->allocate(layout.extent().bytes(), stream, step), layout,
+                              machine_->new_version());
+    if (copy->storage->block) {
+      machine_->peer_copy(step, range_of(tensor), range_of(copy), device_, stream);
+    }
+    return copy;
+  }
+
   Storage storage(const Tensor& tensor) { return tensor->storage; }
   std::int64_t bytes(const Storage& storage) { return storage->bytes; }
   std::int64_t use_count(const Storage& storage) { return storage.use_count(); }
@@ -127,7 +147,9 @@ class SimDevice {
   Storage lock(const WeakStorage& storage) { return storage.lock(); }
   bool exists(const Storage& storage) { return storage != nullptr; }
 
-  bool on_device(const Tensor& tensor) { return tensor->storage->machine == machine_; }
+  bool on_device(const Tensor& tensor) {
+    return tensor->storage->machine == machine_ && tensor->storage->device == device_;
+  }
   Layout layout(const Tensor& tensor) { return tensor->layout; }
   Extent extent(const Layout& layout) { return layout.extent(); }
   Version version(const Tensor& tensor) { return tensor->version; }
@@ -135,7 +157,7 @@ class SimDevice {
   std::uint64_t identity(const Version& version) { return version->identity; }
   Metadata metadata(const Tensor& tensor) {
     const ferry::Layout& layout = tensor->layout.window->layout;
-    return {layout.dtype, layout.shape};
+    return {layout.dtype, layout.shape, tensor->storage->device};
   }
   std::string describe(const Metadata& metadata) {
     std::string text = "shape [";
@@ -143,7 +165,9 @@ class SimDevice {
       if (text.back() != '[') text += ", ";
       text += std::to_string(size);
     }
-    return text + "], dtype " + std::string(name(metadata.dtype));
+    text += "], dtype " + std::string(name(metadata.dtype));
+    if (metadata.device != 0) text += ", device " + std::to_string(metadata.device);
+    return text;
   }
   Tensor detach(const Tensor& tensor) { return std::make_shared<TensorImpl>(*tensor); }
   Tensor restore(const Storage& storage, const Layout& layout, std::int64_t begin,
@@ -153,6 +177,7 @@ class SimDevice {
 
  private:
   Machine* machine_;
+  std::uint32_t device_;
 };
 
 static_assert(Device<SimDevice>);

@@ -18,8 +18,10 @@ constexpr StreamId kNoStream{0xffff'ffff};
 
 }  // namespace
 
-StorageImpl::StorageImpl(Machine& owner, Block* pool_block, std::int64_t size, std::uint64_t number)
+StorageImpl::StorageImpl(Machine& owner, std::uint32_t on, Block* pool_block, std::int64_t size,
+                         std::uint64_t number)
     : machine(&owner),
+      device(on),
       block(pool_block),
       bytes(size),
       identity(number),
@@ -30,35 +32,57 @@ StorageImpl::~StorageImpl() { machine->free(*this); }
 EventImpl::~EventImpl() { machine->forget(*this); }
 
 Machine::Machine(const MachineOptions& options)
-    : options_(options),
-      device_(engine_.add_device(options.links)),
-      tokens_(*this),
-      pool_(0, options.device_bytes, tokens_),
-      host_pool_(options.host_bytes, tokens_) {
-  compute_.push_back(engine_.add_stream(device_));
-  lanes_[0] = engine_.add_stream(device_);
-  lanes_[1] = engine_.add_stream(device_);
-  current_ = compute_.front();
+    : options_(options), tokens_(*this), host_pool_(options.host_bytes, tokens_) {
+  for (std::uint32_t i = 0; i < std::max(options.devices, 1u); ++i) add_device();
+  current_ = compute_stream(0);
 }
 
-StreamId Machine::compute_stream(std::uint32_t number) {
-  while (compute_.size() <= number) compute_.push_back(engine_.add_stream(device_));
-  return compute_[number];
+void Machine::add_device() {
+  const std::uint32_t number = devices();
+  devices_.emplace_back(engine_.add_device(options_.links), number, options_.device_bytes, tokens_);
+  PerDevice& device = devices_.back();
+  device.compute.push_back(add_stream(number));
+  for (StreamId& lane : device.lanes) lane = add_stream(number);
+}
+
+StreamId Machine::add_stream(std::uint32_t device) {
+  stream_devices_.push_back(device);
+  return engine_.add_stream(devices_[device].id);
+}
+
+StreamId Machine::compute_stream(std::uint32_t device, std::uint32_t number) {
+  std::vector<StreamId>& streams = devices_[device].compute;
+  while (streams.size() <= number) streams.push_back(add_stream(device));
+  return streams[number];
+}
+
+StreamId Machine::transfer_stream(std::uint32_t device, std::uint32_t number) {
+  std::vector<StreamId>& streams = devices_[device].transfers;
+  while (streams.size() <= number) streams.push_back(add_stream(device));
+  return streams[number];
+}
+
+void Machine::set_host_thread(std::uint32_t thread) {
+  host_thread_ = thread;
+  if (thread >= host_now_.size()) host_now_.resize(thread + std::size_t{1}, 0);
 }
 
 void Machine::issue(const StreamOp& op) {
   for (StreamOpConsumer* consumer : consumers_) (*consumer)(op);
 }
 
-void Machine::launched() {
-  host_now_ += options_.launch_ns;
+// The mark stands behind what the thread computes, where that is on the device of the launch.
+void Machine::launched(StreamId stream) {
+  host_now_[host_thread_] += options_.launch_ns;
   ++operations_;
-  if (++launches_ % kMarkEvery != 0) return;
-  marks_.push_back(engine_.record(current_, host_now_));
-  if (marks_.size() <= kMarksAhead) return;
-  host_now_ = std::max(host_now_, engine_.run_until(marks_.front()));
-  engine_.release(marks_.front());
-  marks_.pop_front();
+  PerDevice& device = devices_[device_of(stream)];
+  if (++device.launches % kMarkEvery != 0) return;
+  const bool computes_here = device_of(current_) == device_of(stream);
+  device.marks.push_back(engine_.record(computes_here ? current_ : stream, issue_time()));
+  if (device.marks.size() <= kMarksAhead) return;
+  host_not_before(engine_.run_until(device.marks.front()));
+  engine_.release(device.marks.front());
+  device.marks.pop_front();
 }
 
 EventHandle Machine::record(Step step, StreamId stream) {
@@ -71,7 +95,7 @@ EventHandle Machine::record(Step step, StreamId stream) {
   }
   ++live_events_;
   ++operations_;
-  const Signal signal = engine_.record(stream, host_now_);
+  const Signal signal = engine_.record(stream, issue_time());
   if (!consumers_.empty()) {
     StreamOp op;
     op.kind = StreamOpKind::kRecord;
@@ -86,7 +110,7 @@ EventHandle Machine::record(Step step, StreamId stream) {
 void Machine::wait(Step step, StreamId stream, const EventHandle& event) {
   if (!event) return;  // never recorded
   ++operations_;
-  engine_.wait(stream, event->signal, host_now_);
+  engine_.wait(stream, event->signal, issue_time());
   if (consumers_.empty()) return;
   StreamOp op;
   op.kind = StreamOpKind::kWait;
@@ -104,8 +128,8 @@ void Machine::forget(EventImpl& event) noexcept {
 
 void Machine::kernel(std::string_view name, std::uint64_t tag, std::span<const Range> reads,
                      std::span<const Range> writes, Time duration) {
-  engine_.kernel(current_, duration, host_now_);
-  launched();
+  engine_.kernel(current_, duration, issue_time());
+  launched(current_);
   if (consumers_.empty()) return;
   StreamOp op;
   op.stream = current_;
@@ -117,8 +141,8 @@ void Machine::kernel(std::string_view name, std::uint64_t tag, std::span<const R
 }
 
 void Machine::copy_on_device(std::string_view name, Range from, Range to, Time duration) {
-  engine_.kernel(current_, duration, host_now_);
-  launched();
+  engine_.kernel(current_, duration, issue_time());
+  launched(current_);
   if (consumers_.empty()) return;
   StreamOp op;
   op.kind = StreamOpKind::kCopy;
@@ -131,27 +155,38 @@ void Machine::copy_on_device(std::string_view name, Range from, Range to, Time d
 
 void Machine::copy(Step step, CopyKind kind, Range from, Range to, StreamId stream,
                    bool blocks_host) {
-  engine_.copy(stream, kind, static_cast<std::int64_t>(from.bytes), host_now_);
-  launched();
-  if (!consumers_.empty()) {
-    StreamOp op;
-    op.kind = StreamOpKind::kCopy;
-    op.copy = kind;
-    op.step = step;
-    op.stream = stream;
-    op.reads = {&from, 1};
-    op.writes = {&to, 1};
-    op.name = name(step);
-    issue(op);
-  }
+  engine_.copy(stream, kind, static_cast<std::int64_t>(from.bytes), issue_time());
+  issue_copy(step, kind, from, to, stream);
   // That it may block is no order to rely on: only the time is taken.
-  if (blocks_host) host_now_ = std::max(host_now_, engine_.run_until_idle(stream));
+  if (blocks_host) host_not_before(engine_.run_until_idle(stream));
+}
+
+void Machine::peer_copy(Step step, Range from, Range to, std::uint32_t from_device,
+                        StreamId stream) {
+  engine_.peer_copy(stream, devices_[from_device].id, static_cast<std::int64_t>(from.bytes),
+                    issue_time());
+  issue_copy(step, CopyKind::kPeer, from, to, stream);
+}
+
+void Machine::issue_copy(Step step, CopyKind kind, Range from, Range to, StreamId stream) {
+  launched(stream);
+  if (consumers_.empty()) return;
+  StreamOp op;
+  op.kind = StreamOpKind::kCopy;
+  op.copy = kind;
+  op.step = step;
+  op.stream = stream;
+  op.reads = {&from, 1};
+  op.writes = {&to, 1};
+  op.name = name(step);
+  issue(op);
 }
 
 Storage Machine::allocate(std::int64_t bytes, StreamId stream, Step step) {
-  Block* block = pool_.allocate(bytes, stream);
+  const std::uint32_t device = device_of(stream);
+  Block* block = devices_[device].pool.allocate(bytes, stream);
   ++live_storages_;
-  Storage storage = std::make_shared<StorageImpl>(*this, block, bytes, ++storages_);
+  Storage storage = std::make_shared<StorageImpl>(*this, device, block, bytes, ++storages_);
   if (block && !consumers_.empty()) {
     StreamOp op;
     op.kind = StreamOpKind::kAlloc;
@@ -173,12 +208,12 @@ void Machine::free(StorageImpl& storage) noexcept {
     op.range = storage.block->range();
     issue(op);
   }
-  pool_.free(storage.block);
+  devices_[storage.device].pool.free(storage.block);
 }
 
 void Machine::record_use(Step step, const Storage& storage, StreamId stream) {
   if (!storage->block) return;
-  pool_.record_use(storage->block, stream);
+  devices_[storage->device].pool.record_use(storage->block, stream);
   if (consumers_.empty()) return;
   StreamOp op;
   op.kind = StreamOpKind::kRecordUse;
@@ -219,14 +254,16 @@ void Machine::release_host(Step step, const HostBlock& block, std::span<const Ev
   host_pool_.free(block, until);
 }
 
-Time Machine::compute_blocked_on_copies_ns() const {
+Time Machine::compute_blocked_on_copies_ns(std::uint32_t device) const {
   Time blocked = 0;
-  for (const StreamId stream : compute_) blocked += engine_.stats(stream).blocked_on_copies_ns;
+  for (const StreamId stream : devices_[device].compute) {
+    blocked += engine_.stats(stream).blocked_on_copies_ns;
+  }
   return blocked;
 }
 
 Time Machine::drain() {
-  host_now_ = std::max(host_now_, engine_.drain());
+  host_not_before(engine_.drain());
   return engine_.makespan();
 }
 
@@ -242,7 +279,7 @@ PoolToken Machine::Tokens::add(Entry entry) {
 }
 
 PoolToken Machine::Tokens::record(StreamId stream) {
-  return add({nullptr, machine_.engine_.record(stream, machine_.host_now_)});
+  return add({nullptr, machine_.engine_.record(stream, machine_.issue_time())});
 }
 
 PoolToken Machine::Tokens::hold(const EventHandle& event) {
@@ -252,12 +289,12 @@ PoolToken Machine::Tokens::hold(const EventHandle& event) {
 
 bool Machine::Tokens::done(PoolToken token) {
   return machine_.engine_.done(entries_[static_cast<std::size_t>(token)].signal,
-                               machine_.host_now_);
+                               machine_.issue_time());
 }
 
 void Machine::Tokens::wait(PoolToken token) {
-  const Time end = machine_.engine_.run_until(entries_[static_cast<std::size_t>(token)].signal);
-  machine_.host_now_ = std::max(machine_.host_now_, end);
+  machine_.host_not_before(
+      machine_.engine_.run_until(entries_[static_cast<std::size_t>(token)].signal));
 }
 
 void Machine::Tokens::drop(PoolToken token) {

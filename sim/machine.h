@@ -1,18 +1,24 @@
-// One simulated GPU and its host: streams, pools, a host clock, and the stream of operations that
-// they make.
+// Simulated GPUs, all alike, and their host: streams, pools, host clocks, and the stream of
+// operations that they make. Without a device's number, device 0 is meant.
 //
 // Every call is issued by the host at host_now(), which each launch moves on; the engine decides
 // when it runs. Whoever wants to judge the run consumes its operations (formats/stream_op.h):
 // timing is the engine's, and happens-before, lifetimes and values are consumers.
 //
-// Stream 0 computes; two lanes copy; a program that computes on more streams adds them. All are
-// non-blocking streams, as PyTorch's pool streams are.
+// Of a device, stream 0 computes; two lanes copy; a program that computes on more streams adds
+// them, and so does one that fetches from other devices. All are non-blocking streams, as PyTorch's
+// pool streams are. A stream is of one device, so the current stream says the current device.
 //
 // Pageable memory: its copies block the host until they are done, which CUDA allows.
-// The host is never more than about a thousand launches ahead.
-// Not modelled: cudaMalloc's own cost, several host threads.
+// The host is never more than about a thousand launches ahead of a device.
+//
+// Host threads are clocks: the caller makes their calls one after another, in an order of its own,
+// and says whose they are. The engine does not go back, so a call whose thread is behind what
+// the engine was advanced to (by a poll, a host wait, a full queue) is issued at that time.
+// Not modelled: cudaMalloc's own cost, locks that host threads wait for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -32,9 +38,10 @@ namespace ferry::sim {
 struct MachineOptions {
   LinkRates links;
   Time launch_ns = 0;                 // host time of a launch
-  std::int64_t device_bytes = 0;      // capacity; 0: unlimited
+  std::int64_t device_bytes = 0;      // capacity of each device; 0: unlimited
   std::int64_t host_bytes = 0;        // that may be pinned; 0: unlimited
   std::int64_t host_total_bytes = 0;  // for the warning
+  std::uint32_t devices = 1;
 };
 
 // A snapshot of a stream's work. The last handle gives its number back.
@@ -65,11 +72,21 @@ class Machine {
 
   void add_consumer(StreamOpConsumer* consumer) { consumers_.push_back(consumer); }
 
-  // Streams.
-  StreamId compute_stream(std::uint32_t number);  // 0 exists; others are made when first asked for
+  // Streams. A device's compute stream 0 exists, others are made when first asked for; so are those
+  // on which it fetches from other devices.
+  std::uint32_t devices() const { return static_cast<std::uint32_t>(devices_.size()); }
+  StreamId compute_stream(std::uint32_t device, std::uint32_t number);
+  StreamId compute_stream(std::uint32_t number) { return compute_stream(0, number); }
+  StreamId transfer_stream(std::uint32_t device, std::uint32_t number);
+  StreamId lane(std::uint32_t device, Lane lane) const {
+    return devices_[device].lanes[static_cast<std::size_t>(lane)];
+  }
+  StreamId lane(Lane lane) const { return this->lane(0, lane); }
+  std::uint32_t device_of(StreamId stream) const {
+    return stream_devices_[static_cast<std::size_t>(stream)];
+  }
   StreamId current_stream() const { return current_; }
   void set_current_stream(StreamId stream) { current_ = stream; }
-  StreamId lane(Lane lane) const { return lanes_[static_cast<std::size_t>(lane)]; }
   EventHandle record(Step step, StreamId stream);
   void wait(Step step, StreamId stream, const EventHandle& event);
 
@@ -79,8 +96,10 @@ class Machine {
   // Within the device, on the current stream; as long as a kernel of `duration`.
   void copy_on_device(std::string_view name, Range from, Range to, Time duration);
   void copy(Step step, CopyKind kind, Range from, Range to, StreamId stream, bool blocks_host);
+  // From another device to the one of `stream`.
+  void peer_copy(Step step, Range from, Range to, std::uint32_t from_device, StreamId stream);
 
-  // Memory.
+  // Memory: of the stream's device.
   Storage allocate(std::int64_t bytes, StreamId stream, Step step = Step::kUser);
   void record_use(Step step, const Storage& storage, StreamId stream);
   HostBlock allocate_host(Step step, std::int64_t bytes);
@@ -91,11 +110,22 @@ class Machine {
   // The end: everything given is done. Returns the time.
   Time drain();
 
-  Time host_now() const { return host_now_; }
+  // Host threads. 0 is current at first; the clock of one never named stands at 0.
+  void set_host_thread(std::uint32_t thread);
+  std::uint32_t host_thread() const { return host_thread_; }
+  Time host_now() const { return host_now_[host_thread_]; }
+  Time host_now(std::uint32_t thread) const {
+    return thread < host_now_.size() ? host_now_[thread] : 0;
+  }
+  // The current thread waited for another one until `time`, or began then.
+  void host_not_before(Time time) { host_now_[host_thread_] = std::max(host_now(), time); }
+
   const Engine& engine() const { return engine_; }
-  DeviceStats device_stats() const { return engine_.stats(device_); }
-  Time compute_blocked_on_copies_ns() const;
-  const DevicePool& pool() const { return pool_; }
+  DeviceStats device_stats(std::uint32_t device = 0) const {
+    return engine_.stats(devices_[device].id);
+  }
+  Time compute_blocked_on_copies_ns(std::uint32_t device = 0) const;
+  const DevicePool& pool(std::uint32_t device = 0) const { return devices_[device].pool; }
   const HostPool& host_pool() const { return host_pool_; }
   std::int64_t live_storages() const { return live_storages_; }
   // Those that host buffers wait for in their pool are the pool's, and not counted.
@@ -130,19 +160,34 @@ class Machine {
     std::int64_t held_events_ = 0;
   };
 
+  struct PerDevice {
+    PerDevice(DeviceId device, std::uint32_t number, std::int64_t bytes, PoolEvents& events)
+        : id(device), pool(number, bytes, events) {}
+    DeviceId id;
+    std::vector<StreamId> compute;
+    std::vector<StreamId> transfers;
+    StreamId lanes[2]{};
+    std::int64_t launches = 0;
+    std::deque<Signal> marks;
+    DevicePool pool;
+  };
+
+  void add_device();
+  StreamId add_stream(std::uint32_t device);
   void free(StorageImpl& storage) noexcept;
   void forget(EventImpl& event) noexcept;
   void issue(const StreamOp& op);
-  void launched();
+  void issue_copy(Step step, CopyKind kind, Range from, Range to, StreamId stream);
+  Time issue_time() const { return std::max(host_now(), engine_.now()); }
+  void launched(StreamId stream);
 
   MachineOptions options_;
   Engine engine_;
-  DeviceId device_;
   std::vector<StreamOpConsumer*> consumers_;
-  std::vector<StreamId> compute_;
-  StreamId lanes_[2];
-  StreamId current_;
-  Time host_now_ = 0;
+  std::vector<std::uint32_t> stream_devices_;
+  StreamId current_{};
+  std::vector<Time> host_now_{0};  // by thread
+  std::uint32_t host_thread_ = 0;
   std::vector<EventId> free_events_;
   std::uint32_t events_ = 0;
   std::uint64_t storages_ = 0;
@@ -150,10 +195,8 @@ class Machine {
   std::int64_t live_storages_ = 0;
   std::int64_t live_events_ = 0;
   std::int64_t operations_ = 0;
-  std::int64_t launches_ = 0;
-  std::deque<Signal> marks_;
   Tokens tokens_;
-  DevicePool pool_;  // the pools last: when they end, they drop tokens
+  std::deque<PerDevice> devices_;  // the pools last: when they end, they drop tokens
   HostPool host_pool_;
 };
 

@@ -1,5 +1,5 @@
-// Storages, tensors and version counters of the simulated device: PyTorch's StorageImpl, TensorImpl
-// and VariableVersion, without bytes.
+// Storages, tensors and version counters of the simulated devices: PyTorch's StorageImpl,
+// TensorImpl and VariableVersion, without bytes.
 //
 // A storage is a block of a pool; the last reference to it gives the block back at once. A tensor
 // is a window on a storage. Views share their base's version counter; an in-place write bumps it.
@@ -26,12 +26,14 @@ struct Window {
 };
 
 struct StorageImpl {
-  StorageImpl(Machine& owner, Block* pool_block, std::int64_t size, std::uint64_t number);
+  StorageImpl(Machine& owner, std::uint32_t on, Block* pool_block, std::int64_t size,
+              std::uint64_t number);
   StorageImpl(const StorageImpl&) = delete;
   StorageImpl& operator=(const StorageImpl&) = delete;
   ~StorageImpl();
 
   Machine* machine;
+  std::uint32_t device;  // whose pool the block is of
   Block* block;
   std::int64_t bytes;
   std::uint64_t identity;  // never reused

@@ -15,8 +15,8 @@ namespace {
 
 using sim::SimDevice;
 
-// Adapt: gives a device on top of a SimDevice.
-template <class Adapt>
+// Adapt: gives a device on top of a SimDevice, which is the machine's kNumber-th.
+template <class Adapt, std::uint32_t kNumber = 0>
 struct SimWorld {
   using D = decltype(Adapt()(std::declval<SimDevice>()));
   static constexpr bool kJudgesOrder = true;
@@ -47,10 +47,11 @@ struct SimWorld {
     sim::MachineOptions options;
     options.device_bytes = std::int64_t{1} << 30;
     options.host_bytes = std::int64_t{1} << 30;
+    options.devices = kNumber + 1;
     return options;
   }
   World elsewhere;
-  World world{options()};
+  World world{options(), kNumber};
 };
 
 struct Bare {
@@ -86,8 +87,9 @@ static_assert(Device<Counted<SimDevice>>);
 static_assert(Device<Faulty<SimDevice>>);
 static_assert(Device<Bent<SimDevice>>);
 
-using Worlds = ::testing::Types<SimWorld<Bare>, SimWorld<WithLog>, SimWorld<WithCount>,
-                                SimWorld<WithFault>, SimWorld<WithBend>, SimWorld<WithTwo>>;
+using Worlds =
+    ::testing::Types<SimWorld<Bare>, SimWorld<WithLog>, SimWorld<WithCount>, SimWorld<WithFault>,
+                     SimWorld<WithBend>, SimWorld<WithTwo>, SimWorld<Bare, 1>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Simulated, DeviceContract, Worlds);
 
 }  // namespace

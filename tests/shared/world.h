@@ -53,13 +53,16 @@ class World {
   using Tensor = sim::Tensor;
   using Shape = std::vector<std::int64_t>;
 
-  explicit World(const sim::MachineOptions& options = {}) : machine_(options) {
+  // On one of the machine's devices.
+  explicit World(const sim::MachineOptions& options = {}, std::uint32_t device = 0)
+      : machine_(options), device_(device) {
     machine_.add_consumer(&checkers_);
+    machine_.set_current_stream(stream(0));
   }
 
   sim::Machine& machine() { return machine_; }
-  sim::SimDevice device() { return sim::SimDevice(machine_); }
-  StreamId stream(std::uint32_t number) { return machine_.compute_stream(number); }
+  sim::SimDevice device() { return sim::SimDevice(machine_, device_); }
+  StreamId stream(std::uint32_t number) { return machine_.compute_stream(device_, number); }
 
   // A contiguous tensor of bytes that fills a storage of its own.
   Tensor make(std::int64_t bytes) { return make(contiguous_layout(DType::kU8, {bytes})); }
@@ -114,6 +117,7 @@ class World {
 
   Checkers checkers_;  // before the machine: it tells them of what dies with it
   sim::Machine machine_;
+  std::uint32_t device_;
   std::uint64_t kernels_ = 0;
 };
 

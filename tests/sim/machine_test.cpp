@@ -235,5 +235,128 @@ TEST(MachineTest, WithAndWithoutConsumersTheTimesAreTheSame) {
   EXPECT_EQ(run(watched.machine), run(alone));
 }
 
+MachineOptions two_devices() {
+  MachineOptions two = options();
+  two.devices = 2;
+  return two;
+}
+
+TEST(MachineTest, EachDeviceHasAPoolOfItsOwn) {
+  MachineOptions small = two_devices();
+  small.device_bytes = std::int64_t{2} << 20;
+  Watched w(small);
+  const StreamId there = w.machine.compute_stream(1, 0);
+  const Storage here = w.machine.allocate(1 << 20, w.compute);
+  Storage other = w.machine.allocate(1 << 20, there);  // it fits: the capacity is each device's
+  EXPECT_EQ(here->device, 0u);
+  EXPECT_EQ(other->device, 1u);
+  EXPECT_EQ(w.machine.pool(0).stats().allocated_bytes.current, 1 << 20);
+  EXPECT_EQ(w.machine.pool(1).stats().allocated_bytes.current, 1 << 20);
+  EXPECT_GE(other->address - here->address, std::uint64_t{1} << 44);
+  w.machine.record_use(Step::kUser, other, w.compute);  // of another device: its own pool waits
+  other.reset();
+  EXPECT_EQ(w.machine.pool(0).stats().allocated_bytes.current, 1 << 20);
+  EXPECT_EQ(w.machine.pool(1).stats().allocated_bytes.current, 0);
+  try {
+    w.machine.allocate(std::int64_t{4} << 20, there);
+    FAIL() << "expected an error";
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("GPU 1"), std::string::npos);
+  }
+}
+
+TEST(MachineTest, EachDeviceHasStreamsOfItsOwnAndTheyRunAtOnce) {
+  Watched w(two_devices());
+  Machine& m = w.machine;
+  EXPECT_EQ(m.devices(), 2u);
+  const std::vector<StreamId> there = {m.compute_stream(1, 0), m.compute_stream(1, 1),
+                                       m.lane(1, Lane::kDeviceToHost), m.transfer_stream(1, 0)};
+  for (const StreamId stream : there) EXPECT_EQ(m.device_of(stream), 1u);
+  EXPECT_EQ(m.device_of(m.compute_stream(1)), 0u);
+  EXPECT_EQ(m.device_of(m.lane(Lane::kHostToDevice)), 0u);
+  EXPECT_EQ(m.transfer_stream(1, 0), there[3]);
+  EXPECT_NE(m.transfer_stream(1, 1), there[3]);
+  m.kernel("a", 0, {}, {}, 300);
+  m.set_current_stream(there[0]);
+  m.kernel("b", 0, {}, {}, 300);
+  EXPECT_EQ(m.drain(), 305);
+  EXPECT_EQ(m.device_stats(0).compute_busy_ns, 300);
+  EXPECT_EQ(m.device_stats(1).compute_busy_ns, 300);
+}
+
+TEST(MachineTest, APeerCopyIsTheDestinationsAndWhatWaitsForItIsTold) {
+  Watched w(two_devices());
+  Machine& m = w.machine;
+  const StreamId there = m.compute_stream(1, 0);
+  const StreamId transfer = m.transfer_stream(1, 3);
+  const Range from{100, 400};
+  const Range to{9000, 400};
+  m.peer_copy(Step::kUser, from, to, 0, transfer);
+  const test::LoggedOp copy = w.log.ops.back();
+  EXPECT_EQ(copy.kind, Kind::kCopy);
+  EXPECT_EQ(copy.copy, CopyKind::kPeer);
+  EXPECT_EQ(copy.stream, transfer);
+  EXPECT_EQ(copy.reads, std::vector<Range>{from});
+  EXPECT_EQ(copy.writes, std::vector<Range>{to});
+  const EventHandle fetched = m.record(Step::kUser, transfer);
+  m.wait(Step::kUser, m.transfer_stream(1, 0), fetched);  // it computes nothing
+  m.wait(Step::kUser, there, fetched);
+  m.set_current_stream(there);
+  m.kernel("a", 0, {}, {}, 50);
+  EXPECT_EQ(m.drain(), 450);
+  EXPECT_EQ(m.compute_blocked_on_copies_ns(0), 0);
+  EXPECT_EQ(m.compute_blocked_on_copies_ns(1), 395);
+  EXPECT_EQ(m.device_stats(1).peer_bytes, 400);
+  EXPECT_EQ(m.device_stats(1).peer_busy_ns, 400);
+  EXPECT_EQ(m.device_stats(0).peer_bytes, 0);
+}
+
+TEST(MachineTest, EachHostThreadHasAClock) {
+  Watched w(two_devices());
+  Machine& m = w.machine;
+  m.kernel("a", 0, {}, {}, 100);
+  m.set_host_thread(2);
+  EXPECT_EQ(m.host_now(), 0);
+  m.host_not_before(m.host_now(0));
+  EXPECT_EQ(m.host_now(), 5);
+  m.host_not_before(3);  // it never goes back
+  m.set_current_stream(m.compute_stream(1, 0));
+  m.kernel("b", 0, {}, {}, 100);  // from 5
+  EXPECT_EQ(m.host_now(), 10);
+  EXPECT_EQ(m.host_now(0), 5);
+  EXPECT_EQ(m.host_now(1), 0);
+  EXPECT_EQ(m.host_thread(), 2u);
+  EXPECT_EQ(m.drain(), 105);
+  EXPECT_EQ(m.host_now(), 105);
+  m.set_host_thread(0);
+  EXPECT_EQ(m.host_now(), 5);
+}
+
+TEST(MachineTest, AThreadBehindTheEngineIssuesWhereTheEngineStands) {
+  Watched w(two_devices());
+  w.machine.kernel("a", 0, {}, {}, 300);
+  w.machine.drain();
+  w.machine.set_host_thread(1);
+  w.machine.kernel("b", 0, {}, {}, 10);
+  w.machine.wait(Step::kUser, w.compute, w.machine.record(Step::kUser, w.compute));
+  EXPECT_EQ(w.machine.host_now(), 5);  // it was not held up
+  EXPECT_EQ(w.machine.drain(), 310);
+}
+
+TEST(MachineTest, TheHostIsAThousandLaunchesAheadOfEachDevice) {
+  MachineOptions fast = two_devices();
+  fast.launch_ns = 1;
+  Watched w(fast);
+  const auto launch = [&w](int launches) {
+    for (int i = 0; i < launches; ++i) w.machine.kernel("a", 0, {}, {}, 1000);
+  };
+  launch(1000);
+  w.machine.set_current_stream(w.machine.compute_stream(1, 0));
+  launch(1000);
+  EXPECT_EQ(w.machine.host_now(), 2000);
+  launch(200);
+  EXPECT_GT(w.machine.host_now(), 100'000);
+}
+
 }  // namespace
 }  // namespace ferry::sim
