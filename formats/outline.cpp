@@ -3,86 +3,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <set>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
+#include "formats/statements.h"
+
 namespace ferry {
 namespace {
-
-using Statements = std::vector<Statement>;
-
-enum class Role : std::uint8_t { kRead, kTensor, kEdge, kFree };
-
-// Calls `see(slot, role)` for each slot of a statement, as a reference where the action is mutable.
-template <class See>
-struct SlotVisitor {
-  See& see;
-
-  void all(auto& slots, Role role) const {
-    for (auto& slot : slots) see(slot, role);
-  }
-  void operator()(auto& action) const {
-    using Kind = std::remove_cvref_t<decltype(action)>;
-    if constexpr (std::is_same_v<Kind, Op> || std::is_same_v<Kind, Call>) {
-      all(action.in, Role::kRead);
-      all(action.out, Role::kTensor);
-    } else if constexpr (std::is_same_v<Kind, View>) {
-      see(action.of, Role::kRead);
-      see(action.out, Role::kTensor);
-    } else if constexpr (std::is_same_v<Kind, MakeNode>) {
-      all(action.in, Role::kRead);
-      all(action.out, Role::kEdge);
-      all(action.saved, Role::kRead);
-    } else if constexpr (std::is_same_v<Kind, Save>) {
-      all(action.slots, Role::kRead);
-    } else if constexpr (std::is_same_v<Kind, Free>) {
-      all(action.slots, Role::kFree);
-    } else if constexpr (std::is_same_v<Kind, Backward>) {
-      all(action.roots, Role::kRead);
-      all(action.inputs, Role::kRead);
-      all(action.out, Role::kTensor);
-    } else if constexpr (std::is_same_v<Kind, RecordUse>) {
-      see(action.slot, Role::kRead);
-    } else if constexpr (std::is_same_v<Kind, Module>) {
-      if (action.arguments) all(*action.arguments, Role::kRead);
-    }  // Move names a global, the others no slot
-  }
-};
-
-template <class Action, class See>
-void for_each_slot(Action& action, See see) {
-  std::visit(SlotVisitor<See>{see}, action);
-}
-
-// Replaces [begin, end), and lets every When that holds it hold its replacement.
-void splice(Statements& statements, std::size_t begin, std::size_t end, Statements with) {
-  for (std::size_t i = 0; i < begin; ++i) {
-    auto* when = std::get_if<When>(&statements[i].action);
-    if (!when || i + when->count < end - 1) continue;
-    when->count += static_cast<std::uint32_t>(with.size());
-    when->count -= static_cast<std::uint32_t>(end - begin);
-  }
-  const auto at = statements.begin() + static_cast<std::ptrdiff_t>(begin);
-  const auto after = statements.erase(at, at + static_cast<std::ptrdiff_t>(end - begin));
-  statements.insert(after, std::make_move_iterator(with.begin()),
-                    std::make_move_iterator(with.end()));
-}
-
-// Takes slots out of the frees from `begin` on, and frees of nothing out of the code.
-template <class Predicate>
-void erase_frees(Statements& statements, std::size_t begin, Predicate gone) {
-  for (std::size_t i = statements.size(); i-- > begin;) {
-    auto* free = std::get_if<Free>(&statements[i].action);
-    if (free && std::erase_if(free->slots, gone) > 0 && free->slots.empty()) {
-      splice(statements, i, i + 1, {});
-    }
-  }
-}
 
 // What a run does with a slot of the frame, and what is done with it around the run.
 struct Use {
@@ -227,11 +157,7 @@ void Cut::hand_in(Code& segment, Call& call) {
 // The run's statements, with slots of their own frame: the arguments first. What is freed and not
 // handed in is the caller's to free.
 void Cut::take_out(Code& segment) {
-  std::map<Slot, Slot> inner;
-  const auto rename = [&](Slot& slot) {
-    if (slot < globals_) return;
-    slot = inner.try_emplace(slot, globals_ + static_cast<Slot>(inner.size())).first->second;
-  };
+  FrameSlots rename(globals_);
   for (Slot& slot : segment.arguments) rename(slot);
   segment.statements.assign(code_.statements.begin() + static_cast<std::ptrdiff_t>(run_.begin),
                             code_.statements.begin() + static_cast<std::ptrdiff_t>(run_.end));
