@@ -35,21 +35,29 @@ std::vector<std::pair<std::int64_t, bool>> schedule(std::int64_t count, Microbat
 
 }  // namespace
 
+std::optional<MainStep> main_step(const Program& program) {
+  const auto& statements = program.codes[program.main].statements;
+  const Call* call = statements.size() == 2 ? std::get_if<Call>(&statements[0].action) : nullptr;
+  const Backward* backward = call ? std::get_if<Backward>(&statements[1].action) : nullptr;
+  if (!backward) return std::nullopt;
+  return MainStep{*call, *backward, statements[0].line, statements[1].line};
+}
+
 Program with_microbatches(const Program& program, std::int64_t count, MicrobatchOrder order) {
   if (count < 1) throw std::invalid_argument("a step has at least one micro-batch");
   if (count == 1) return program;
-  Program result = program;
-  Code& main = result.codes[result.main];
-  const auto statements = std::exchange(main.statements, {});
-  const Call* call = statements.size() == 2 ? std::get_if<Call>(&statements[0].action) : nullptr;
-  const Backward* backward = call ? std::get_if<Backward>(&statements[1].action) : nullptr;
-  if (!backward) {
+  const std::optional<MainStep> step = main_step(program);
+  if (!step) {
     throw std::invalid_argument(
         "micro-batches need a program whose main code is one call and one backward");
   }
+  const auto& [call, backward, call_line, backward_line] = *step;
+  Program result = program;
+  Code& main = result.codes[result.main];
+  main.statements.clear();
   const auto globals = static_cast<Slot>(program.globals.size());
   Slot stride = 1;  // past every slot of the main code
-  for (const auto* slots : {&call->out, &backward->out}) {
+  for (const auto* slots : {&call.out, &backward.out}) {
     for (const Slot slot : *slots) stride = std::max(stride, slot - globals + 1);
   }
   const auto shifted = [&](std::vector<Slot> slots, std::int64_t microbatch) {
@@ -60,16 +68,16 @@ Program with_microbatches(const Program& program, std::int64_t count, Microbatch
   };
   for (const auto& [microbatch, forward] : schedule(count, order)) {
     if (forward) {
-      Call copy = *call;
+      Call copy = call;
       copy.out = shifted(copy.out, microbatch);
-      main.statements.push_back({std::move(copy), statements[0].line});
+      main.statements.push_back({std::move(copy), call_line});
     } else {
-      Backward copy = *backward;
+      Backward copy = backward;
       copy.roots = shifted(copy.roots, microbatch);
       copy.inputs = shifted(copy.inputs, microbatch);
       copy.out = shifted(copy.out, microbatch);
-      main.statements.push_back({std::move(copy), statements[1].line});
-      main.statements.push_back({Free{shifted(call->out, microbatch)}, statements[1].line});
+      main.statements.push_back({std::move(copy), backward_line});
+      main.statements.push_back({Free{shifted(call.out, microbatch)}, backward_line});
     }
   }
   return result;

@@ -5,11 +5,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "formats/program.h"
 
 namespace ferry {
+
+// The main code of a step: one Call followed by one Backward.
+struct MainStep {
+  Call call;
+  Backward backward;
+  std::uint32_t call_line = 0;
+  std::uint32_t backward_line = 0;
+};
+std::optional<MainStep> main_step(const Program& program);  // none: it is something else
 
 // FBFB: each backward after its forward. FFBB: all forwards first, the last one's backward first.
 // 1F1B: two forwards ahead, then a backward and a forward in turn, the oldest backward first.

@@ -1,0 +1,181 @@
+#include "formats/stage_checks.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "formats/effects.h"
+
+namespace ferry {
+namespace {
+
+std::string line_text(std::uint32_t line) { return "line " + std::to_string(line); }
+
+// A node's number is its frame's.
+void check_nodes(const Code& forward, std::span<const StagePiece> pieces) {
+  std::set<std::uint32_t> earlier;
+  for (const StagePiece& piece : pieces) {
+    std::set<std::uint32_t> here;
+    for (std::size_t i = piece.begin; i < piece.end; ++i) {
+      const Statement& statement = forward.statements[i];
+      if (const auto* make = std::get_if<MakeNode>(&statement.action)) here.insert(make->id);
+      const auto* save = std::get_if<Save>(&statement.action);
+      if (save && earlier.contains(save->node)) {
+        refuse_stage(piece, line_text(statement.line) + " saves for node " +
+                                std::to_string(save->node) + ", made before");
+      }
+    }
+    earlier.merge(here);
+  }
+}
+
+// Whens and exclusions, of which neither side would be whole.
+void check_regions(const Code& forward, std::span<const StagePiece> pieces) {
+  std::vector<std::uint32_t> exclusions;
+  std::size_t when_end = 0;
+  std::uint32_t when_line = 0;
+  for (const StagePiece& piece : pieces) {
+    if (!exclusions.empty()) {
+      refuse_stage(piece, "it is in the exclusion of " + line_text(exclusions.back()));
+    }
+    if (when_end > piece.begin)
+      refuse_stage(piece, "it is under the when of " + line_text(when_line));
+    for (std::size_t i = piece.begin; i < piece.end; ++i) {
+      const Statement& statement = forward.statements[i];
+      if (const auto* when = std::get_if<When>(&statement.action)) {
+        when_end = i + 1 + when->count;
+        when_line = statement.line;
+      } else if (const auto* exclude = std::get_if<Exclude>(&statement.action)) {
+        if (exclude->begin) {
+          exclusions.push_back(statement.line);
+        } else {
+          exclusions.pop_back();
+        }
+      }
+    }
+  }
+}
+
+// Streams and ambient state: both outlive a code that sets them. Devices have streams of their own,
+// and stages meet on the default ones; so what runs beside these waits for them in its own stage,
+// and they for it.
+class Flow {
+ public:
+  explicit Flow(const Program& program) : program_(program) {}
+
+  void check(const Code& forward, std::span<const StagePiece> pieces) {
+    for (const StagePiece& piece : pieces) {
+      piece_ = &piece;
+      begin();
+      for (std::size_t i = piece.begin; i < piece.end; ++i) i += run(forward.statements[i]);
+    }
+  }
+
+ private:
+  void begin();
+  std::size_t run(const Statement& statement);  // how many after it do not run
+  void compute(std::uint32_t line);
+  void sync(const Sync& sync);
+
+  const Program& program_;
+  const StagePiece* piece_ = nullptr;
+  std::uint32_t ambient_ = 0;
+  std::uint32_t stream_ = 0;
+  std::set<std::uint32_t> used_;    // beside the default stream
+  std::set<std::uint32_t> joined_;  // waited for the default stream, in this stage
+  std::map<std::uint32_t, std::set<std::uint32_t>> awaited_;  // by stream: whose work it waits for
+};
+
+// Where the first stage begins all is as it is at the beginning of a program.
+void Flow::begin() {
+  joined_.clear();
+  if (stream_ != 0) refuse_stage(*piece_, "it is computed on stream " + std::to_string(stream_));
+  if (ambient_ != 0) {
+    refuse_stage(*piece_, "it is under ambient state " + std::to_string(ambient_));
+  }
+  const auto waits = awaited_.find(0);
+  for (const std::uint32_t stream : used_) {
+    if (waits != awaited_.end() && waits->second.contains(stream)) continue;
+    refuse_stage(*piece_, "stream 0 does not wait before it for stream " + std::to_string(stream));
+  }
+}
+
+std::size_t Flow::run(const Statement& statement) {
+  const Action& action = statement.action;
+  if (const auto* when = std::get_if<When>(&action)) return when->recomputing ? when->count : 0;
+  if (std::holds_alternative<Op>(action) || std::holds_alternative<Backward>(action)) {
+    compute(statement.line);
+  } else if (const auto* call = std::get_if<Call>(&action)) {
+    const std::vector<Statement>& statements = program_.codes[call->code].statements;
+    for (std::size_t i = 0; i < statements.size(); ++i) i += run(statements[i]);
+  } else if (const auto* set = std::get_if<SetStream>(&action)) {
+    stream_ = set->stream;
+  } else if (const auto* wait = std::get_if<Sync>(&action)) {
+    sync(*wait);
+  } else if (const auto* ambient = std::get_if<Ambient>(&action)) {
+    ambient_ = ambient->state;
+  }
+  return 0;
+}
+
+void Flow::compute(std::uint32_t line) {
+  for (auto& [stream, awaited] : awaited_) awaited.erase(stream_);
+  if (stream_ == 0) return;
+  used_.insert(stream_);
+  if (piece_->begin == 0 || joined_.contains(stream_)) return;  // the first stage is handed nothing
+  refuse_stage(*piece_, line_text(line) + " computes on stream " + std::to_string(stream_) +
+                            ", which does not wait in this stage for stream 0");
+}
+
+void Flow::sync(const Sync& sync) {
+  std::set<std::uint32_t> awaited = awaited_[sync.from];
+  awaited.insert(sync.from);
+  awaited_[sync.to].merge(awaited);
+  if (sync.from == 0 || joined_.contains(sync.from)) joined_.insert(sync.to);
+}
+
+}  // namespace
+
+void refuse_stage(const StagePiece& piece, const std::string& why) {
+  throw std::invalid_argument("unit " + piece.unit + " of line " + std::to_string(piece.line) +
+                              " cannot begin a stage: " + why);
+}
+
+void check_cuts(const Program& program, CodeId forward, std::span<const StagePiece> pieces) {
+  check_nodes(program.codes[forward], pieces);
+  check_regions(program.codes[forward], pieces);
+  Flow(program).check(program.codes[forward], pieces);
+}
+
+void check_routes(const StagedProgram& staged, std::span<const StagePiece> pieces) {
+  EffectsOf effects_of(staged.program);
+  for (const StageRoute& route : staged.routes) {
+    const Effects& from = effects_of(staged.stages[route.from].code);
+    const Effects::Input& input = effects_of(staged.stages[route.to].code).inputs[route.argument];
+    const StagePiece& piece = pieces[route.to];
+    if (input.written) {
+      refuse_stage(piece,
+                   line_text(*input.written) + " writes in place what an earlier stage made");
+    }
+    const std::optional<TypeId> type = from.results[route.result].type;
+    const Hull carried = type ? hull(staged.program.types[*type]) : Hull{};
+    for (const Effects::Window& window : input.viewed) {
+      if (window.hull.begin_bytes >= carried.begin_bytes &&
+          window.hull.end_bytes <= carried.end_bytes) {
+        continue;
+      }
+      refuse_stage(piece, line_text(window.line) + " views bytes " +
+                              std::to_string(window.hull.begin_bytes) + " to " +
+                              std::to_string(window.hull.end_bytes) +
+                              " of a storage of which an earlier stage hands on " +
+                              std::to_string(carried.begin_bytes) + " to " +
+                              std::to_string(carried.end_bytes));
+    }
+  }
+}
+
+}  // namespace ferry
