@@ -1,0 +1,59 @@
+// Consecutive items, in parts of which the largest costs least: which layers each stage of a
+// pipeline gets.
+//
+// torchgpipe balances so (balance/blockpartition.py, after Bárány and Grinberg, "Block partitions
+// of sequences", 2015). That moves items between neighbours until the parts are even; this searches
+// for the least largest sum, which is its exact answer to what a pipeline waits for.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ferry {
+
+// How many items each part gets. Of the answers that are equally good, the first parts are as full
+// as the least largest sum lets them be, so long as one item is left for each part after them.
+// Costs are not negative, and their sum fits. Throws std::invalid_argument where there are no
+// parts, or more parts than items.
+inline std::vector<std::size_t> balance(std::span<const std::int64_t> costs, std::size_t parts) {
+  if (parts == 0) throw std::invalid_argument("expected at least one part to balance");
+  if (parts > costs.size()) {
+    throw std::invalid_argument("expected an item for each part: " + std::to_string(costs.size()) +
+                                " items cannot be " + std::to_string(parts) + " parts");
+  }
+  const auto filled = [&](std::int64_t limit) {
+    std::vector<std::size_t> sizes;
+    std::size_t at = 0;
+    while (sizes.size() < parts) {
+      const std::size_t last = costs.size() - (parts - sizes.size() - 1);
+      const std::size_t begin = at;
+      for (std::int64_t left = limit; at < last && costs[at] <= left; ++at) left -= costs[at];
+      sizes.push_back(at - begin);
+    }
+    if (at < costs.size()) sizes.clear();  // the limit is too low
+    return sizes;
+  };
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  for (const std::int64_t cost : costs) {
+    if (cost < 0) throw std::invalid_argument("expected costs of at least 0");
+    low = std::max(low, cost);  // so that each part gets an item
+    high += cost;
+  }
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (filled(middle).empty()) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return filled(low);
+}
+
+}  // namespace ferry
