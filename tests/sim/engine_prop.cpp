@@ -14,26 +14,44 @@
 namespace ferry::sim {
 namespace {
 
+enum { kKernel, kDown, kUp, kPeer, kRecord, kWait, kAdvance, kHostWait };  // the first as OpKind
+
 struct Step {
-  int kind = 0;  // 0 kernel, 1 down, 2 up, 3 record, 4 wait, 5 advance, 6 host wait
+  int kind = 0;  // as kKernel and what follows
   std::uint32_t stream = 0;
+  std::uint32_t from = 0;  // the device that a peer copy reads
   std::int64_t value = 0;  // ns, bytes, or which of the earlier signals
   std::int64_t pause = 0;  // of the host, before it
 };
 
+struct Place {
+  LinkRates link;
+  PortId port = kNoPort;
+  PeerRates peer;
+};
+
 struct Case {
-  std::vector<LinkRates> devices;
+  std::vector<PortRates> ports;
+  std::vector<Place> devices;
   std::vector<std::uint32_t> streams;  // their devices
   std::vector<Step> steps;
 };
 
 std::ostream& operator<<(std::ostream& out, const Step& s) {
-  return out << '{' << s.kind << " s" << s.stream << " v" << s.value << " +" << s.pause << '}';
+  return out << '{' << s.kind << " s" << s.stream << " f" << s.from << " v" << s.value << " +"
+             << s.pause << '}';
 }
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  for (const LinkRates& r : c.devices) {
+  for (const PortRates& port : c.ports) {
+    out << "port " << port.up_bytes_per_us << ' ' << port.down_bytes_per_us << "; ";
+  }
+  for (const Place& d : c.devices) {
+    const LinkRates& r = d.link;
     out << "rates " << r.h2d_alone << ' ' << r.d2h_alone << ' ' << r.h2d_both << ' ' << r.d2h_both
-        << " latency " << r.latency_ns << "; ";
+        << " latency " << r.latency_ns << " peer " << d.peer.bytes_per_us << " latency "
+        << d.peer.latency_ns;
+    if (d.port != kNoPort) out << " port " << static_cast<std::uint32_t>(d.port);
+    out << "; ";
   }
   for (const std::uint32_t device : c.streams) out << "on " << device << ", ";
   for (const Step& step : c.steps) out << step << ' ';
@@ -52,24 +70,50 @@ rc::Gen<Case> cases() {
         return steady ? LinkRates{a, b, a, b, latency} : LinkRates{a, b, c, d, latency};
       },
       rate, rate, rate, rate, within<Time>(0, 5), rc::gen::arbitrary<bool>());
+  // Of ports and peer links, now and then none.
+  const auto place = rc::gen::apply(
+      [](LinkRates rates, std::uint32_t port, bool linked, std::int64_t peer, Time latency) {
+        return Place{rates, PortId{port}, {linked ? peer : 0, latency}};
+      },
+      link, within<std::uint32_t>(0, 3), rc::gen::arbitrary<bool>(), rate, within<Time>(0, 5));
+  const auto port = rc::gen::apply(
+      [](auto up, auto down) {
+        return PortRates{up, down};
+      },
+      rate, rate);
   const auto step = rc::gen::build<Step>(
-      rc::gen::set(&Step::kind, within(0, 6)),
+      rc::gen::set(&Step::kind, within<int>(kKernel, kHostWait)),
       rc::gen::set(&Step::stream, within<std::uint32_t>(0, 99)),
+      rc::gen::set(&Step::from, within<std::uint32_t>(0, 99)),
       rc::gen::set(&Step::value, within<std::int64_t>(0, 30)),
       rc::gen::set(&Step::pause, rc::gen::oneOf(rc::gen::just<Time>(0), within<Time>(0, 20))));
   return rc::gen::apply(
-      [](LinkRates first, LinkRates second, bool two, std::vector<std::uint32_t> streams,
-         std::vector<Step> steps) {
-        Case c{{first}, std::move(streams), std::move(steps)};
-        if (two) c.devices.push_back(second);
+      [](std::vector<PortRates> ports, std::vector<Place> devices,
+         std::vector<std::uint32_t> streams, std::vector<Step> steps) {
+        Case c{std::move(ports), std::move(devices), std::move(streams), std::move(steps)};
         c.streams.push_back(0);
-        for (std::uint32_t& device : c.streams) device %= two ? 2 : 1;
-        for (Step& s : c.steps) s.stream %= static_cast<std::uint32_t>(c.streams.size());
+        const auto count = static_cast<std::uint32_t>(c.devices.size());
+        for (std::uint32_t& device : c.streams) device %= count;
+        for (Place& d : c.devices) {
+          if (static_cast<std::size_t>(d.port) >= c.ports.size()) d.port = kNoPort;
+        }
+        for (Step& s : c.steps) {
+          s.stream %= static_cast<std::uint32_t>(c.streams.size());
+          s.from %= count;
+          if (s.kind == kPeer && s.from == c.streams[s.stream]) s.kind = kKernel;
+        }
         return c;
       },
-      link, link, rc::gen::arbitrary<bool>(),
+      rc::gen::mapcat(within<std::size_t>(0, 2),
+                      [=](std::size_t ports) {
+                        return rc::gen::container<std::vector<PortRates>>(ports, port);
+                      }),
+      rc::gen::mapcat(within<std::size_t>(1, 3),
+                      [=](std::size_t devices) {
+                        return rc::gen::container<std::vector<Place>>(devices, place);
+                      }),
       rc::gen::resize(5,
-                      rc::gen::container<std::vector<std::uint32_t>>(within<std::uint32_t>(0, 1))),
+                      rc::gen::container<std::vector<std::uint32_t>>(within<std::uint32_t>(0, 2))),
       rc::gen::resize(60, rc::gen::container<std::vector<Step>>(step)));
 }
 
@@ -77,6 +121,7 @@ rc::Gen<Case> cases() {
 struct Given {
   int kind;
   std::uint32_t stream;
+  std::uint32_t from;
   std::int64_t value;
   Time not_before;
 };
@@ -88,10 +133,14 @@ struct Naive {
   struct Copy {
     std::int64_t latency, thousandths;
   };
+  // One direction of the link, the peer link or the port of that number.
+  enum Way { kLinkUp, kLinkDown, kPeerOut, kPeerIn, kPortUp, kPortDown };
+  using Crossed = std::pair<Way, std::uint32_t>;
   struct Unit {
     int running = -1;  // the operation on it
     Time start = 0, left = 0;
     Copy copy{};
+    std::vector<Crossed> crossed{};
   };
   const Case& c;
   const std::vector<Given>& given;
@@ -108,7 +157,7 @@ struct Naive {
         queues(c.streams.size()),
         ready(c.streams.size(), -1),
         signals(ops.size(), -1),
-        units(c.devices.size() * 3) {
+        units(c.devices.size() * 4) {
     for (std::size_t i = 0; i < ops.size(); ++i) queues[ops[i].stream].push_back(i);
     for (Time now = 0; !finished(); ++now) tick(now);
   }
@@ -125,7 +174,7 @@ struct Naive {
   void tick(Time now) {
     for (Unit& unit : units) {
       if (unit.running < 0) continue;
-      const bool copy = given[static_cast<std::size_t>(unit.running)].kind != 0;
+      const bool copy = given[static_cast<std::size_t>(unit.running)].kind != kKernel;
       if (copy ? unit.copy.latency > 0 || unit.copy.thousandths > 0 : unit.left > 0) continue;
       over(static_cast<std::size_t>(unit.running), unit.start, now);
       unit.running = -1;
@@ -142,9 +191,9 @@ struct Naive {
       const std::size_t op = queues[s].front();
       if (ready[s] < 0) ready[s] = now;
       const bool signalled =
-          given[op].kind == 4 && signals[static_cast<std::size_t>(given[op].value)] >= 0;
-      if (given[op].kind != 3 && !signalled) continue;
-      if (given[op].kind == 3) signals[op] = now;
+          given[op].kind == kWait && signals[static_cast<std::size_t>(given[op].value)] >= 0;
+      if (given[op].kind != kRecord && !signalled) continue;
+      if (given[op].kind == kRecord) signals[op] = now;
       over(op, ready[s], now);
       any = true;
     }
@@ -155,9 +204,9 @@ struct Naive {
     if (unit.running >= 0) return;
     std::size_t best = given.size();
     for (std::size_t s = 0; s < queues.size(); ++s) {
-      if (queues[s].empty() || ready[s] < 0 || c.streams[s] != u / 3) continue;
+      if (queues[s].empty() || ready[s] < 0 || c.streams[s] != u / 4) continue;
       const std::size_t op = queues[s].front();
-      if (given[op].kind != static_cast<int>(u % 3)) continue;
+      if (given[op].kind != static_cast<int>(u % 4)) continue;
       if (best == given.size() ||
           std::pair(ready[s], op) < std::pair(ready[given[best].stream], best)) {
         best = op;
@@ -167,19 +216,56 @@ struct Naive {
     unit.running = static_cast<int>(best);
     unit.start = now;
     unit.left = std::max<Time>(given[best].value, 1);
-    unit.copy = {c.devices[u / 3].latency_ns, std::max<Time>(given[best].value * 1000, 1)};
+    unit.crossed = u % 4 == kKernel ? std::vector<Crossed>{} : crosses(given[best]);
+    const Place& here = c.devices[u / 4];
+    const bool by_peer_link = !unit.crossed.empty() && unit.crossed[0].first == kPeerOut;
+    unit.copy = {by_peer_link ? here.peer.latency_ns : here.link.latency_ns,
+                 std::max<Time>(given[best].value * 1000, 1)};
+  }
+  std::vector<Crossed> crosses(const Given& g) const {
+    const std::uint32_t here = c.streams[g.stream];
+    const std::uint32_t from = g.kind == kPeer ? g.from : here;
+    if (g.kind == kPeer && c.devices[from].peer.bytes_per_us > 0 &&
+        c.devices[here].peer.bytes_per_us > 0) {
+      return {{kPeerOut, from}, {kPeerIn, here}};
+    }
+    std::vector<Crossed> all;
+    const auto add = [&](Way link, Way port, std::uint32_t device) {
+      all.emplace_back(link, device);
+      const PortId on = c.devices[device].port;
+      if (on != kNoPort) all.emplace_back(port, static_cast<std::uint32_t>(on));
+    };
+    if (g.kind != kUp) add(kLinkUp, kPortUp, from);
+    if (g.kind != kDown) add(kLinkDown, kPortDown, here);
+    return all;
+  }
+  std::int64_t crossing(Crossed what) const {
+    std::int64_t copies = 0;
+    for (const Unit& unit : units) {
+      if (unit.running < 0) continue;
+      copies += std::count(unit.crossed.begin(), unit.crossed.end(), what);
+    }
+    return copies;
+  }
+  std::int64_t capacity(Crossed what) const {
+    const auto [way, id] = what;
+    if (way == kPortUp) return c.ports[id].up_bytes_per_us;
+    if (way == kPortDown) return c.ports[id].down_bytes_per_us;
+    const Place& d = c.devices[id];
+    if (way == kPeerOut || way == kPeerIn) return d.peer.bytes_per_us;
+    if (way == kLinkUp) return crossing({kLinkDown, id}) > 0 ? d.link.d2h_both : d.link.d2h_alone;
+    return crossing({kLinkUp, id}) > 0 ? d.link.h2d_both : d.link.h2d_alone;
   }
   void progress(std::size_t u) {
     Unit& unit = units[u];
     if (unit.running < 0) return;
     --unit.left;
-    if (u % 3 == 0) return;
+    if (u % 4 == kKernel) return;
     if (unit.copy.latency-- > 0) return;
     unit.copy.latency = 0;
-    const LinkRates& r = c.devices[u / 3];
-    const bool both = units[u % 3 == 1 ? u + 1 : u - 1].running >= 0;
-    unit.copy.thousandths -=
-        u % 3 == 1 ? (both ? r.d2h_both : r.d2h_alone) : (both ? r.h2d_both : r.h2d_alone);
+    std::int64_t rate = capacity(unit.crossed[0]);
+    for (const Crossed& way : unit.crossed) rate = std::min(rate, capacity(way) / crossing(way));
+    unit.copy.thousandths -= rate;
   }
 };
 
@@ -191,7 +277,8 @@ struct Answer {
 };
 
 void prepare(Engine& engine, const Case& c) {
-  for (const LinkRates& rates : c.devices) engine.add_device(rates);
+  for (const PortRates& port : c.ports) engine.add_port(port);
+  for (const Place& d : c.devices) engine.add_device(d.link, d.port, d.peer);
   for (const std::uint32_t device : c.streams) engine.add_stream(DeviceId{device});
 }
 
@@ -202,11 +289,14 @@ struct Submitter {
   void operator()(const Given& g) {
     const StreamId stream{g.stream};
     signals.push_back({});
-    if (g.kind == 0) engine.kernel(stream, g.value, g.not_before);
-    if (g.kind == 1) engine.copy(stream, CopyKind::kDeviceToHost, g.value, g.not_before);
-    if (g.kind == 2) engine.copy(stream, CopyKind::kHostToDevice, g.value, g.not_before);
-    if (g.kind == 3) signals.back() = engine.record(stream, g.not_before);
-    if (g.kind == 4) engine.wait(stream, signals[static_cast<std::size_t>(g.value)], g.not_before);
+    if (g.kind == kKernel) engine.kernel(stream, g.value, g.not_before);
+    if (g.kind == kDown) engine.copy(stream, CopyKind::kDeviceToHost, g.value, g.not_before);
+    if (g.kind == kUp) engine.copy(stream, CopyKind::kHostToDevice, g.value, g.not_before);
+    if (g.kind == kPeer) engine.peer_copy(stream, DeviceId{g.from}, g.value, g.not_before);
+    if (g.kind == kRecord) signals.back() = engine.record(stream, g.not_before);
+    if (g.kind == kWait) {
+      engine.wait(stream, signals[static_cast<std::size_t>(g.value)], g.not_before);
+    }
   }
 };
 
@@ -219,22 +309,22 @@ Answer run_live(const Case& c, std::vector<Given>& given) {
   Time host = 0;
   for (const Step& step : c.steps) {
     host += step.pause;
-    const bool on_signal = step.kind == 4 || step.kind == 6;
+    const bool on_signal = step.kind == kWait || step.kind == kHostWait;
     if (on_signal && records.empty()) continue;
     const std::int64_t record =
         on_signal ? records[static_cast<std::size_t>(step.value) % records.size()] : 0;
-    if (step.kind == 5) {
+    if (step.kind == kAdvance) {
       if (step.value % 3 == 0) host = std::max(host, engine.run_until_idle(StreamId{step.stream}));
       engine.advance(host);
-    } else if (step.kind == 6) {
+    } else if (step.kind == kHostWait) {
       const Signal signal = submit.signals[static_cast<std::size_t>(record)];
       const bool done = engine.done(signal, host);
       const Time when = engine.run_until(signal);
       RC_ASSERT(done == (when <= host));
       host = std::max(host, when);
     } else {
-      if (step.kind == 3) records.push_back(static_cast<std::int64_t>(given.size()));
-      given.push_back({step.kind, step.stream, on_signal ? record : step.value, host});
+      if (step.kind == kRecord) records.push_back(static_cast<std::int64_t>(given.size()));
+      given.push_back({step.kind, step.stream, step.from, on_signal ? record : step.value, host});
       submit(given.back());
     }
   }

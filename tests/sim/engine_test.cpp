@@ -164,6 +164,65 @@ TEST_F(EngineTest, DevicesRunAtOnceAndSignalsCrossThem) {
   EXPECT_EQ(engine.stats(second).compute_busy_ns, 14);
 }
 
+TEST_F(EngineTest, APeerCopyTakesBothLinksWhileItRuns) {
+  const LinkRates slow{
+      .h2d_alone = 500, .d2h_alone = 500, .h2d_both = 250, .d2h_both = 400, .latency_ns = 10};
+  const DeviceId second = engine.add_device(slow);
+  const StreamId there = engine.add_stream(second);
+  const StreamId down = engine.add_stream(second);
+  engine.peer_copy(there, device, 100, 0);
+  engine.copy(down, CopyKind::kDeviceToHost, 60, 100);
+  // To the host: 60 bytes at 0.4 after the latency. Fetched: 45 bytes alone after the latency, 40
+  // in the 160 ns beside it, 15 alone.
+  EXPECT_EQ(engine.run_until_idle(down), 260);
+  EXPECT_EQ(engine.run_until_idle(there), 260 + (100 - 45 - 40) * 2);
+  EXPECT_EQ(engine.stats(second).peer_bytes, 100);
+  EXPECT_EQ(engine.stats(device).peer_bytes, 0);
+}
+
+TEST_F(EngineTest, ADeviceFetchesOneCopyAtATime) {
+  const StreamId there = engine.add_stream(engine.add_device(kOneByteANs));
+  const StreamId other = engine.add_stream(engine.add_device(kOneByteANs));
+  engine.peer_copy(compute, DeviceId{1}, 100, 0);
+  engine.peer_copy(copies, DeviceId{2}, 100, 0);
+  EXPECT_EQ(engine.run_until_idle(compute), 100);
+  EXPECT_EQ(engine.run_until_idle(copies), 200);
+  engine.peer_copy(there, device, 100, 200);  // two devices fetch from one at once
+  engine.peer_copy(other, device, 100, 200);
+  EXPECT_EQ(engine.drain(), 400);
+}
+
+TEST_F(EngineTest, PeerLinksLeaveTheHostsCopiesAlone) {
+  const PeerRates nvlink{.bytes_per_us = 10'000, .latency_ns = 3};
+  const DeviceId a = engine.add_device(kOneByteANs, kNoPort, nvlink);
+  const DeviceId b = engine.add_device(kOneByteANs, kNoPort, nvlink);
+  const StreamId up = engine.add_stream(b);
+  const StreamId fetch = engine.add_stream(b);
+  engine.copy(up, CopyKind::kHostToDevice, 100, 0);
+  engine.peer_copy(fetch, a, 100, 0);
+  EXPECT_EQ(engine.run_until_idle(fetch), 13);
+  EXPECT_EQ(engine.run_until_idle(up), 100);
+}
+
+TEST_F(EngineTest, DevicesOnAPortShareItsRate) {
+  const PortId port = engine.add_port({.up_bytes_per_us = 1000, .down_bytes_per_us = 1000});
+  const StreamId a = engine.add_stream(engine.add_device(kOneByteANs, port));
+  const StreamId b = engine.add_stream(engine.add_device(kOneByteANs, port));
+  const StreamId up = engine.add_stream(DeviceId{2});
+  engine.copy(a, CopyKind::kHostToDevice, 100, 0);
+  engine.copy(b, CopyKind::kHostToDevice, 100, 50);
+  engine.copy(up, CopyKind::kDeviceToHost, 100, 0);  // the other direction
+  EXPECT_EQ(engine.run_until_idle(up), 100);
+  EXPECT_EQ(engine.run_until_idle(a), 150);
+  EXPECT_EQ(engine.run_until_idle(b), 200);
+}
+
+TEST_F(EngineTest, APeerCopySaysAnotherDevice) {
+  EXPECT_DEATH(engine.peer_copy(compute, device, 1, 0), "from another device");
+  EXPECT_DEATH(engine.peer_copy(compute, DeviceId{1}, 1, 0), "from another device");
+  EXPECT_DEATH(engine.copy(compute, CopyKind::kPeer, 1, 0), "says its source");
+}
+
 TEST_F(EngineTest, AnIssueInThePastAborts) {
   engine.advance(100);
   EXPECT_DEATH(engine.kernel(compute, 1, 99), "before the time already advanced to");
