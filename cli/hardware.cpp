@@ -20,26 +20,33 @@ struct Options {
 };
 
 nlohmann::ordered_json to_json(const Hardware& hardware) {
-  return {{"name", hardware.name},
-          {"description", hardware.description},
-          {"memory_bytes", hardware.memory_bytes},
-          {"host_memory_bytes", hardware.host_memory_bytes},
-          {"flops_per_us",
-           {{"fp8", hardware.flops_per_us_of(DType::kF8)},
-            {"bf16", hardware.flops_per_us_of(DType::kBF16)},
-            {"fp32", hardware.flops_per_us_of(DType::kF32)},
-            {"fp64", hardware.flops_per_us_of(DType::kF64)}}},
-          {"memory_bytes_per_us", hardware.memory_bytes_per_us},
-          {"matmul_percent", hardware.matmul_percent},
-          {"memory_percent", hardware.memory_percent},
-          {"kernel_min_ns", hardware.kernel_min_ns},
-          {"launch_ns", hardware.launch_ns},
-          {"link",
-           {{"h2d_bytes_per_us", hardware.link.h2d_alone},
-            {"d2h_bytes_per_us", hardware.link.d2h_alone},
-            {"h2d_both_bytes_per_us", hardware.link.h2d_both},
-            {"d2h_both_bytes_per_us", hardware.link.d2h_both},
-            {"latency_ns", hardware.link.latency_ns}}}};
+  return {
+      {"name", hardware.name},
+      {"description", hardware.description},
+      {"memory_bytes", hardware.memory_bytes},
+      {"host_memory_bytes", hardware.host_memory_bytes},
+      {"flops_per_us",
+       {{"fp8", hardware.flops_per_us_of(DType::kF8)},
+        {"bf16", hardware.flops_per_us_of(DType::kBF16)},
+        {"fp32", hardware.flops_per_us_of(DType::kF32)},
+        {"fp64", hardware.flops_per_us_of(DType::kF64)}}},
+      {"memory_bytes_per_us", hardware.memory_bytes_per_us},
+      {"matmul_percent", hardware.matmul_percent},
+      {"memory_percent", hardware.memory_percent},
+      {"kernel_min_ns", hardware.kernel_min_ns},
+      {"launch_ns", hardware.launch_ns},
+      {"link",
+       {{"h2d_bytes_per_us", hardware.link.h2d_alone},
+        {"d2h_bytes_per_us", hardware.link.d2h_alone},
+        {"h2d_both_bytes_per_us", hardware.link.h2d_both},
+        {"d2h_both_bytes_per_us", hardware.link.d2h_both},
+        {"latency_ns", hardware.link.latency_ns}}},
+      {"peer",
+       {{"bytes_per_us", hardware.peer.bytes_per_us}, {"latency_ns", hardware.peer.latency_ns}}},
+      {"port",
+       {{"devices", hardware.port.devices},
+        {"up_bytes_per_us", hardware.port.up_bytes_per_us},
+        {"down_bytes_per_us", hardware.port.down_bytes_per_us}}}};
 }
 
 void print_table(const std::vector<Hardware>& all) {

@@ -26,6 +26,22 @@ Link read_link(TomlFields& file) {
   return link;
 }
 
+PeerLink read_peer(TomlFields& file) {
+  if (!file.has("peer.rate") && !file.has("peer.latency")) return {};
+  return {.bytes_per_us = positive(file, "peer.rate", parse_bytes_per_us),
+          .latency_ns = file.quantity("peer.latency", parse_time_ns)};
+}
+
+RootPort read_port(TomlFields& file) {
+  const bool any = file.has("port.devices") || file.has("port.up") || file.has("port.down");
+  if (!any) return {};
+  const RootPort port{.devices = file.integer_or("port.devices", 0, 1, 64),
+                      .up_bytes_per_us = positive(file, "port.up", parse_bytes_per_us),
+                      .down_bytes_per_us = positive(file, "port.down", parse_bytes_per_us)};
+  if (port.devices == 0) file.expected("port.devices", "how many share the port");
+  return port;
+}
+
 }  // namespace
 
 ComputeClass compute_class(DType dtype) {
@@ -54,7 +70,9 @@ Hardware parse_hardware(std::string_view text, const std::string& path) {
                     .memory_percent = file.quantity("efficiency.memory", parse_percent),
                     .kernel_min_ns = file.quantity("kernel_min", parse_time_ns),
                     .launch_ns = file.quantity("launch", parse_time_ns),
-                    .link = read_link(file)};
+                    .link = read_link(file),
+                    .peer = read_peer(file),
+                    .port = read_port(file)};
   const auto rate = [&](ComputeClass of) -> std::int64_t& {
     return hardware.flops_per_us[static_cast<std::size_t>(of)];
   };

@@ -1,10 +1,12 @@
-// One GPU and its host, as scenarios/hardware/*.toml describe them.
+// A GPU and its host, as scenarios/hardware/*.toml describe them.
 //
 // Rates are integers, bytes or floating-point operations a microsecond (1000 bytes a microsecond is
 // 1 GB/s), so that every duration is exact integer arithmetic. Peaks are the data sheets' dense
 // figures; `matmul_percent` and `memory_percent` say what share of them kernels reach. The link
-// has four rates, for the directions are not symmetric where both are busy. Not modelled: several
-// GPUs on one root port, clocks that fall under load.
+// has four rates, for the directions are not symmetric where both are busy. Two tables are
+// optional, and matter where several such GPUs run: [peer], links between them, and [port], what
+// shares a PCIe root port. A lone GPU has its port to itself, and the link's rates are measured
+// through it. Not modelled: clocks that fall under load.
 #pragma once
 
 #include <array>
@@ -32,6 +34,18 @@ struct Link {
   std::int64_t latency_ns = 0;
 };
 
+// Like NVLink: to every other GPU, in each direction, for all of them together.
+struct PeerLink {
+  std::int64_t bytes_per_us = 0;  // 0: there is none, and copies between GPUs cross PCIe
+  std::int64_t latency_ns = 0;
+};
+
+struct RootPort {
+  std::int64_t devices = 0;          // on one port; 0: a port for each
+  std::int64_t up_bytes_per_us = 0;  // towards the host, for all of them together
+  std::int64_t down_bytes_per_us = 0;
+};
+
 struct Hardware {
   std::string name;  // the file's
   std::string description;
@@ -44,6 +58,8 @@ struct Hardware {
   std::int64_t kernel_min_ns = 0;  // no kernel is shorter
   std::int64_t launch_ns = 0;      // host time to issue one
   Link link;
+  PeerLink peer{};
+  RootPort port{};
 
   std::int64_t flops_per_us_of(DType dtype) const {
     return flops_per_us[static_cast<std::size_t>(compute_class(dtype))];

@@ -33,13 +33,19 @@ EventImpl::~EventImpl() { machine->forget(*this); }
 
 Machine::Machine(const MachineOptions& options)
     : options_(options), tokens_(*this), host_pool_(options.host_bytes, tokens_) {
-  for (std::uint32_t i = 0; i < std::max(options.devices, 1u); ++i) add_device();
+  const bool ports = options.devices > 1 && options.devices_per_port > 0;
+  PortId port = kNoPort;
+  for (std::uint32_t i = 0; i < std::max(options.devices, 1u); ++i) {
+    if (ports && i % options.devices_per_port == 0) port = engine_.add_port(options.port);
+    add_device(port);
+  }
   current_ = compute_stream(0);
 }
 
-void Machine::add_device() {
+void Machine::add_device(PortId port) {
   const std::uint32_t number = devices();
-  devices_.emplace_back(engine_.add_device(options_.links), number, options_.device_bytes, tokens_);
+  devices_.emplace_back(engine_.add_device(options_.links, port, options_.peer), number,
+                        options_.device_bytes, tokens_);
   PerDevice& device = devices_.back();
   device.compute.push_back(add_stream(number));
   for (StreamId& lane : device.lanes) lane = add_stream(number);

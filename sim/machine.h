@@ -42,6 +42,9 @@ struct MachineOptions {
   std::int64_t host_bytes = 0;        // that may be pinned; 0: unlimited
   std::int64_t host_total_bytes = 0;  // for the warning
   std::uint32_t devices = 1;
+  PeerRates peer{};
+  PortRates port{};                    // of each port
+  std::uint32_t devices_per_port = 0;  // by number; 0: they share none, and nor does a lone device
 };
 
 // A snapshot of a stream's work. The last handle gives its number back.
@@ -172,7 +175,7 @@ class Machine {
     DevicePool pool;
   };
 
-  void add_device();
+  void add_device(PortId port);
   StreamId add_stream(std::uint32_t device);
   void free(StorageImpl& storage) noexcept;
   void forget(EventImpl& event) noexcept;

@@ -31,8 +31,17 @@ d2h_both = "23GB/s"
 latency = "8us"
 )";
 
+const std::string kLinked = R"([peer]
+rate = "300GB/s"
+latency = "3us"
+[port]
+devices = 4
+up = "20GB/s"
+down = "21GB/s"
+)";
+
 std::string error(const std::string& piece, const std::string& instead) {
-  std::string text = kText;
+  std::string text = kText + kLinked;
   text.replace(text.find(piece), piece.size(), instead);
   try {
     parse_hardware(text, "small.toml");
@@ -64,6 +73,31 @@ TEST(HardwareTest, EveryFigureIsRead) {
   EXPECT_EQ(small.link.latency_ns, 8'000);
 }
 
+TEST(HardwareTest, WhatLinksSeveralIsOptional) {
+  const Hardware alone = parse_hardware(kText, "small.toml");
+  EXPECT_EQ(alone.peer.bytes_per_us, 0);
+  EXPECT_EQ(alone.port.devices, 0);
+  const Hardware linked = parse_hardware(kText + kLinked, "small.toml");
+  EXPECT_EQ(linked.peer.bytes_per_us, 300'000);
+  EXPECT_EQ(linked.peer.latency_ns, 3'000);
+  EXPECT_EQ(linked.port.devices, 4);
+  EXPECT_EQ(linked.port.up_bytes_per_us, 20'000);
+  EXPECT_EQ(linked.port.down_bytes_per_us, 21'000);
+}
+
+TEST(HardwareTest, HalfALinkIsRefused) {
+  EXPECT_EQ(error("rate = \"300GB/s\"\n", ""), "small.toml: expected a key \"peer.rate\"");
+  EXPECT_EQ(error("latency = \"3us\"\n", ""), "small.toml: expected a key \"peer.latency\"");
+  EXPECT_EQ(error("300GB/s", "0"), "small.toml:21: expected peer.rate: more than 0");
+  EXPECT_EQ(error("devices = 4\n", ""),
+            "small.toml: expected port.devices: how many share the port");
+  EXPECT_EQ(error("devices = 4", "devices = 0"),
+            "small.toml:24: expected port.devices: an integer from 1 to 64");
+  EXPECT_EQ(error("up = \"20GB/s\"\n", ""), "small.toml: expected a key \"port.up\"");
+  EXPECT_EQ(error("20GB/s", "0"), "small.toml:25: expected port.up: more than 0");
+  EXPECT_EQ(error("down = \"21GB/s\"\n", ""), "small.toml: expected a key \"port.down\"");
+}
+
 TEST(HardwareTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("memory = \"24GiB\"", "memory = [").rfind("small.toml:", 0), 0u);
   EXPECT_EQ(error("memory = \"24GiB\"\n", ""), "small.toml: expected a key \"memory\"");
@@ -83,6 +117,9 @@ TEST(HardwareTest, WhatShipsIsReadable) {
   EXPECT_EQ(find_hardware("h100").link.h2d_alone, 55'600);
   EXPECT_EQ(find_hardware("a100").link.h2d_both, 12'000);
   EXPECT_EQ(find_hardware("rtx4090").memory_bytes, std::int64_t{24} << 30);
+  EXPECT_EQ(find_hardware("a100").peer.bytes_per_us, 270'000);
+  EXPECT_EQ(find_hardware("rtx4090").peer.bytes_per_us, 0);
+  EXPECT_EQ(find_hardware("rtx4090").port.devices, 2);
 }
 
 TEST(HardwareTest, AnUnknownNameIsToldWhatThereIs) {

@@ -358,5 +358,38 @@ TEST(MachineTest, TheHostIsAThousandLaunchesAheadOfEachDevice) {
   EXPECT_GT(w.machine.host_now(), 100'000);
 }
 
+// Fetches on two devices from two others; when the last byte is there.
+Time both_fetched(const MachineOptions& options) {
+  Machine machine(options);
+  const Range bytes{0, 1200};
+  machine.peer_copy(Step::kUser, bytes, bytes, 2, machine.transfer_stream(0, 0));
+  machine.peer_copy(Step::kUser, bytes, bytes, 3, machine.transfer_stream(1, 0));
+  return machine.drain();
+}
+
+TEST(MachineTest, DevicesShareTheirPortsInOrderAndPeerLinksPassThemBy) {
+  MachineOptions four = options();
+  four.launch_ns = 0;
+  four.devices = 4;
+  four.port = {.up_bytes_per_us = 900, .down_bytes_per_us = 600};
+  EXPECT_EQ(both_fetched(four), 1200);
+  four.devices_per_port = 1;
+  EXPECT_EQ(both_fetched(four), 2000);
+  four.devices_per_port = 2;  // 0 and 1 share one, 2 and 3 the other
+  EXPECT_EQ(both_fetched(four), 4000);
+  four.peer = {.bytes_per_us = 10'000, .latency_ns = 7};
+  EXPECT_EQ(both_fetched(four), 127);
+}
+
+TEST(MachineTest, ALoneDeviceHasItsPortToItself) {
+  MachineOptions one = options();
+  one.devices_per_port = 2;
+  one.port = {.up_bytes_per_us = 1, .down_bytes_per_us = 1};
+  Watched w(one);
+  const StreamId lane = w.machine.lane(Lane::kDeviceToHost);
+  w.machine.copy(Step::kOffload, CopyKind::kDeviceToHost, {0, 1000}, {0, 1000}, lane, false);
+  EXPECT_EQ(w.machine.drain(), 1000);
+}
+
 }  // namespace
 }  // namespace ferry::sim
