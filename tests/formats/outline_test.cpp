@@ -1,5 +1,4 @@
-// Each case is the statements of a forward, after one header and two globals; the parameter is slot
-// 0, the input slot 1, and code 2 a body with one gradient, one saved tensor and one result.
+// Each case is a forward of tests/formats/forward.h.
 #include "formats/outline.h"
 
 #include <gtest/gtest.h>
@@ -8,35 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "tests/formats/sample.h"
+#include "tests/formats/forward.h"
 
 namespace ferry {
 namespace {
 
+using testing::enter;
+using testing::joined;
+using testing::kBody;
+using testing::leave;
+using testing::Lines;
+using testing::node;
+using testing::op;
 using testing::parse;
-
-const std::string kHead = R"({"ferry":"program","schema":1,"name":"p"}
-{"global":0,"kind":"parameter","name":"w","dtype":"f32","shape":[4],"grad":true}
-{"global":1,"kind":"input","name":"x","dtype":"f32","shape":[4]}
-{"code":0,"kind":"main"}
-{"call":1,"in":[],"out":[2]}
-)";
-const std::string kBody =
-    R"({"code":2,"kind":"body","name":"B","arguments":[2],"saved":[3],"results":[2]})"
-    "\n";
-
-using Lines = std::vector<std::string>;
-
-std::string joined(const Lines& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
-
-Program program(const Lines& forward, const std::string& results = "[2]") {
-  return parse(kHead + R"({"code":1,"kind":"segment","name":"f","arguments":[],"results":)" +
-               results + "}\n" + joined(forward) + kBody);
-}
+using testing::program;
 
 // The forward of the outlined program, and its new codes, as text.
 std::string outlined(const Program& program, const Lines& modules) {
@@ -58,16 +42,6 @@ std::string refusal(const Program& program, const Lines& modules) {
   return "";
 }
 
-std::string op(const std::string& in, const std::string& out) {
-  return R"({"op":"a","in":[)" + in + R"(],"out":[{"slot":)" + out +
-         R"(,"dtype":"f32","shape":[4]}]})";
-}
-std::string node(const std::string& in, const std::string& out, const std::string& saved) {
-  return R"({"node":"N","id":0,"in":[)" + in + R"(],"out":[)" + out + R"(],"saved":[)" + saved +
-         R"(],"body":2})";
-}
-std::string enter(const std::string& name) { return "{\"enter\":\"" + name + "\"}"; }
-std::string leave(const std::string& name) { return "{\"leave\":\"" + name + "\"}"; }
 std::string code3(const std::string& signature) {
   return R"({"code":3,"kind":"segment","name":"m",)" + signature + "}";
 }
