@@ -198,11 +198,12 @@ def probability(text):
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m ferry.capture",
                                      description="Writes one training step as a program file.")
-    parser.add_argument("spec", metavar="SPEC", help="gpt2, llama3-8b or module.path:function")
+    parser.add_argument("spec", metavar="SPEC",
+                        help="gpt2, llama3-8b, unet or module.path:function")
     parser.add_argument("-o", dest="path", metavar="FILE", required=True)
     parser.add_argument("--name", help="of the program; default: the preset or the function")
     parser.add_argument("--batch", type=positive, help="of a preset")
-    parser.add_argument("--tokens", type=positive, help="of a preset: per sequence")
+    parser.add_argument("--tokens", type=positive, help="of a preset: per sequence; unet: the image's size")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), help="of a preset")
     parser.add_argument("--dropout", type=probability, help="of a preset; default 0")
     options = parser.parse_args(arguments)
