@@ -203,7 +203,8 @@ def main(arguments=None):
     parser.add_argument("-o", dest="path", metavar="FILE", required=True)
     parser.add_argument("--name", help="of the program; default: the preset or the function")
     parser.add_argument("--batch", type=positive, help="of a preset")
-    parser.add_argument("--tokens", type=positive, help="of a preset: per sequence; unet: the image's size")
+    parser.add_argument("--tokens", type=positive,
+                        help="of a preset: per sequence; unet: the image's height and width")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), help="of a preset")
     parser.add_argument("--dropout", type=probability, help="of a preset; default 0")
     options = parser.parse_args(arguments)

@@ -5,7 +5,7 @@ of the level above; on the way up it also reads what the level of that size made
 So a value lives the longer the earlier it is made, and a pipeline has to carry it past stages.
 The modules are named for the levels: enc0 to enc4, mid, dec4 to dec0, head.
 
-Padded convolutions keep the size (the paper's crop), and norms stand where its successors have them.
+Padded convolutions keep the size (the paper's crop), and norms stand where its successors' do.
 """
 
 import torch
