@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/program_file.h"
+#include "formats/stages.h"
 
 namespace ferry {
 namespace {
@@ -53,6 +56,23 @@ TEST_F(ProgramsTest, ANameIsAShippedOnesOrAPath) {
   EXPECT_EQ(find_program("x/y"), "x/y");
   EXPECT_EQ(find_program("mine.jsonl"), "mine.jsonl");
   EXPECT_THROW(find_program("b"), InputError);
+}
+
+// The U-Net is there for its levels and skips.
+TEST(ShippedProgramsTest, TheUNetIsCutAtItsLevels) {
+  std::vector<std::string> names;
+  const Program unet = load_program(find_program("unet"));
+  for (const StageUnit& unit : stage_units(unet)) names.push_back(unit.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"enc0", "enc1", "enc2", "enc3", "enc4", "mid", "dec4",
+                                             "dec3", "dec2", "dec1", "dec0", "head", "end"}));
+  // A stage a level: each one's skip goes to its own level by a route of its own.
+  std::size_t skips = 0;
+  for (const StageRoute& route : cut_into_stages(unet, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}).routes) {
+    if (!route.tensor || route.to == route.from + 1) continue;
+    EXPECT_EQ(route.from + route.to, 10u);
+    ++skips;
+  }
+  EXPECT_EQ(skips, 5u);
 }
 
 TEST(ShippedProgramsTest, EachIsSound) {
