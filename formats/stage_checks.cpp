@@ -138,6 +138,58 @@ void Flow::sync(const Sync& sync) {
   if (sync.from == 0 || joined_.contains(sync.from)) joined_.insert(sync.to);
 }
 
+// Follows edges through a stage: a graph task of its own stays within it.
+class Edges {
+ public:
+  Edges(const Program& program, const StagePiece& piece) : program_(program), piece_(piece) {}
+
+  // `before`: of the arguments and then of the results, whether they lead into an earlier stage.
+  std::vector<bool> follow(CodeId id, const std::vector<bool>& before) {
+    const Code& code = program_.codes[id];
+    std::set<Slot> found;
+    const auto any = [&](const std::vector<Slot>& slots) {
+      return std::any_of(slots.begin(), slots.end(),
+                         [&](Slot slot) { return found.contains(slot); });
+    };
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (before[i]) found.insert(code.arguments[i]);
+    }
+    for (const Statement& statement : code.statements) {
+      if (const auto* make = std::get_if<MakeNode>(&statement.action)) {
+        if (any(make->in)) found.insert(make->out.begin(), make->out.end());
+      } else if (const auto* call = std::get_if<Call>(&statement.action)) {
+        std::vector<bool> in;
+        for (const Slot slot : call->in) in.push_back(found.contains(slot));
+        const std::vector<bool> out = follow(call->code, in);
+        for (std::size_t i = 0; i < out.size(); ++i) {
+          if (out[i]) found.insert(call->out[i]);
+        }
+      } else if (const auto* backward = std::get_if<Backward>(&statement.action)) {
+        if (!any(backward->roots)) continue;
+        refuse_stage(piece_, line_text(statement.line) + " goes backward into an earlier stage");
+      }
+    }
+    std::vector<bool> results;
+    for (const Slot slot : code.results) results.push_back(found.contains(slot));
+    return results;
+  }
+
+ private:
+  const Program& program_;
+  const StagePiece& piece_;
+};
+
+void check_backwards(const StagedProgram& staged, std::span<const StagePiece> pieces) {
+  for (std::size_t stage = 0; stage < pieces.size(); ++stage) {
+    const CodeId code = staged.stages[stage].code;
+    std::vector<bool> before(staged.program.codes[code].arguments.size());
+    for (const StageRoute& route : staged.routes) {
+      if (route.to == stage) before[route.argument] = route.edge;
+    }
+    Edges(staged.program, pieces[stage]).follow(code, before);
+  }
+}
+
 }  // namespace
 
 void refuse_stage(const StagePiece& piece, const std::string& why) {
@@ -152,6 +204,7 @@ void check_cuts(const Program& program, CodeId forward, std::span<const StagePie
 }
 
 void check_routes(const StagedProgram& staged, std::span<const StagePiece> pieces) {
+  check_backwards(staged, pieces);
   EffectsOf effects_of(staged.program);
   for (const StageRoute& route : staged.routes) {
     const Effects& from = effects_of(staged.stages[route.from].code);

@@ -91,8 +91,8 @@ struct StagedProgram {
 // Throws std::invalid_argument, with the unit's name and the line where it begins, where a cut
 // would part what belongs to one device: a node from its Save, a slot's edge from its tensor, a
 // write in place from the tensor, a view from a part of its storage that no tensor carries over, a
-// region (When, Exclude, a marked call), a stream's work from those who wait for it, or ambient
-// state from what it is for.
+// region (When, Exclude, a marked call), a stream's work from those who wait for it, ambient state
+// from what it is for, or a backward within the forward from the nodes that it runs.
 StagedProgram cut_into_stages(const Program& program, const std::vector<std::size_t>& first_units);
 
 }  // namespace ferry

@@ -259,6 +259,17 @@ TEST(StagesTest, WhatBelongsToOneDeviceIsNotParted) {
   EXPECT_EQ(parted(op("1", "2"), {kAnyOp}), kParted + "the loss is made before it");
 }
 
+TEST(StagesTest, ABackwardWithinTheForwardStaysInItsStage) {
+  const std::string backward = R"({"backward":[4],"inputs":[0],"out":[5]})";
+  const std::string later = R"({"node":"N","id":1,"in":[3],"out":[4],"saved":[3],"body":2})";
+  const Lines made = {node("0", "3", "1"), op("1", "3")};
+  EXPECT_EQ(refusal(modules({made, {later, op("3", "4"), backward, op("5", "2")}})),
+            kParted + "line 14 goes backward into an earlier stage");
+  EXPECT_EQ(
+      refusal(modules({{kAnyOp, op("1", "3")}, {later, op("3", "4"), backward, op("5", "2")}})),
+      "");
+}
+
 TEST(StagesTest, RegionsStreamsAndAmbientStateEndBeforeACut) {
   const auto around = [](const std::string& begin, const Lines& rest = {op("1", "2")}) {
     Lines lines = {enter("m.0"), begin, kAnyOp, leave("m.0"), enter("m.1")};
