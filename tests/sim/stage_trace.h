@@ -119,6 +119,35 @@ class Tracer {
 
 inline std::vector<std::string> trace(const Program& program) { return Tracer(program).take(); }
 
+// The globals that a code names, and all that it runs.
+inline void take_globals(const Program& program, CodeId id, std::set<CodeId>& seen,
+                         std::set<Slot>& globals) {
+  if (!seen.insert(id).second) return;
+  for (const Statement& statement : program.codes[id].statements) {
+    for_each_slot(statement.action, [&](Slot slot, Role) {
+      if (slot < program.globals.size()) globals.insert(slot);
+    });
+    if (const auto* make = std::get_if<MakeNode>(&statement.action)) {
+      take_globals(program, make->body, seen, globals);
+    }
+    if (const auto* call = std::get_if<Call>(&statement.action)) {
+      take_globals(program, call->code, seen, globals);
+    }
+  }
+}
+
+inline bool has_globals_of_its_own(const StagedProgram& staged) {
+  for (std::size_t stage = 0; stage < staged.stages.size(); ++stage) {
+    std::set<CodeId> seen;
+    std::set<Slot> globals;
+    take_globals(staged.program, staged.stages[stage].code, seen, globals);
+    for (const Slot global : globals) {
+      if (staged.stage_of_global[global] != stage) return false;
+    }
+  }
+  return true;
+}
+
 // The program, uncut, with frees where the stages' values would die: what a stage makes for itself
 // at its end, if nothing frees it there; what is handed on at the end of the last stage to read it.
 inline Program with_lifetimes_of_stages(Program program,

@@ -77,6 +77,7 @@ TEST_P(StagedShipped, DoesInStagesWhatItDid) {
   }
   EXPECT_EQ(replicas, shipped.replicas);
   EXPECT_EQ(test::trace(staged.program), test::trace(program));
+  EXPECT_TRUE(test::has_globals_of_its_own(staged));
 
   const Outcome before = run(program, find_hardware("h100"), false);
   const Outcome after = run(staged.program, find_hardware("h100"), false);
@@ -158,6 +159,7 @@ RC_GTEST_PROP(StagesProp, StagesDoTogetherWhatTheStepDid, ()) {
   check_program(staged.program, "staged");
   RC_CLASSIFY(staged.stages.size() > 1, "cut");
   RC_ASSERT(test::trace(staged.program) == test::trace(program));
+  RC_ASSERT(test::has_globals_of_its_own(staged));
 
   const Outcome before = run(program, test::tiny_hardware());
   const Outcome after = run(staged.program, test::tiny_hardware());
