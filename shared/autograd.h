@@ -3,7 +3,8 @@
 // A graph task is one call of backward, known by an integer that is never reused (an address would
 // be). Tasks nest, and on one thread they need not form a stack. A handle is copied freely.
 //
-// Offloading asks for Autograd; recomputing asks for more: RecomputingAutograd.
+// Offloading asks for Autograd; recomputing asks for more, RecomputingAutograd, and a pipeline for
+// more than that, PipelineAutograd.
 #pragma once
 
 #include <concepts>
@@ -88,8 +89,8 @@ concept RecomputingAutograd = Autograd<A> &&
   { autograd.requires_grad(value) } -> std::same_as<bool>;
   // A leaf with the same tensor, that requires grad where `value` does.
   { autograd.detach(value) } -> std::same_as<typename A::Value>;
-  // A graph task inside the current one that accumulates in leaves, from roots with their
-  // gradients.
+  // A graph task inside the current one (or on its own) that accumulates in leaves, from roots with
+  // their gradients; none stands for the one of a scalar.
   { autograd.backward(values, values) } -> std::same_as<void>;
   // What was accumulated in a leaf; none where nothing was.
   { autograd.gradient(value) } -> std::same_as<typename A::Value>;
@@ -100,6 +101,29 @@ concept RecomputingAutograd = Autograd<A> &&
   // (zeros where none arrived), and gives the inputs' gradients. Without grad mode, or where no
   // input requires grad, there is no node.
   { autograd.function(values, outputs, backward) } -> std::same_as<std::vector<typename A::Value>>;
+};
+
+// What a pipeline asks for beside: nodes of its own, and values without bytes that carry an order.
+template <class A>
+concept PipelineAutograd = RecomputingAutograd<A> &&
+    requires(A autograd, const typename A::Value value, const typename A::Tensor tensor,
+             std::span<const typename A::Value> values, std::vector<typename A::Value> outputs,
+             std::function<std::vector<typename A::Value>(std::vector<typename A::Value>)> backward,
+             bool yes) {
+  // Whether there is a tensor; that tensor, without its graph; and a leaf with it.
+  { autograd.exists(value) } -> std::same_as<bool>;
+  { autograd.tensor(value) } -> std::same_as<typename A::Tensor>;
+  { autograd.leaf(tensor, yes) } -> std::same_as<typename A::Value>;
+  // Whether a value of its kind can have a gradient: integers cannot.
+  { autograd.differentiable(value) } -> std::same_as<bool>;
+  // A value without bytes and without a graph, on the device of `value`. It may become a node's
+  // input and output like any other.
+  { autograd.phony(value) } -> std::same_as<typename A::Value>;
+  // Makes `outputs`, which have no graph, the outputs of a node with these inputs, that runs on
+  // the current stream and saves nothing. Its backward is given the outputs' gradients, none
+  // where none arrived, and gives the inputs', none where there is none. Without grad mode, or
+  // where no input requires grad, there is no node.
+  { autograd.node(values, outputs, backward) } -> std::same_as<std::vector<typename A::Value>>;
 };
 
 }  // namespace ferry

@@ -72,7 +72,7 @@ class Checkpointer {
                                                std::move(options), contexts, plan);
     std::optional<typename A::OpLog> ops;
     {
-      const HooksGuard<A> hooks(autograd, frame->forward_hooks(), frame->inside(around, false));
+      const HooksGuard<A> hooks(autograd, frame->forward_hooks(), frame->begin(around));
       CheckpointScope scope;
       if (contexts.forward) scope = contexts.forward();
       if (debug) ops.emplace(autograd);

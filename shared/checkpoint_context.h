@@ -104,12 +104,15 @@ class NumberedSegment {
   const std::uint64_t number_;
 };
 
+class SkipScope;  // shared/skip/tracker.h
+
 struct CheckpointContext {
   std::optional<bool> early_stop;  // overrides the calls' options
   std::optional<bool> debug;
   std::shared_ptr<ExecGroup> group;
   std::shared_ptr<PlannedSegments> plan;
   std::shared_ptr<CheckpointRun> run;
+  std::shared_ptr<SkipScope> skips;  // none: the thread's own
   bool checkpointing = false;  // in a checkpointed function
   bool recomputing = false;    // in one that runs again, or in what it calls
 };

@@ -33,6 +33,7 @@
 #include "shared/device.h"
 #include "shared/hooks.h"
 #include "shared/kept_tensor.h"
+#include "shared/skip/tracker.h"
 
 namespace ferry {
 
@@ -75,12 +76,12 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return std::make_shared<ForwardHooks>(this->shared_from_this());
   }
 
-  // What the function sees, where it is called in `now`.
-  std::shared_ptr<const CheckpointContext> inside(CheckpointContext now, bool recomputing) const {
-    now.checkpointing = true;
-    now.recomputing |= recomputing;
-    now.plan = plan_ ? std::make_shared<PlannedSegments>(plan_) : nullptr;
-    return std::make_shared<const CheckpointContext>(std::move(now));
+  // What the function sees in forward, where it is called in `now`. Once.
+  std::shared_ptr<const CheckpointContext> begin(CheckpointContext now) {
+    const auto tracker = current_skip_tracker(state_->autograd);
+    SkipScope::Region region = tracker->region(tracker);
+    skips_again_ = std::move(region.again);
+    return inside(std::move(now), std::move(region.first));
   }
 
   // Forward went well; `ops` is what it ran, in debug mode.
@@ -189,11 +190,11 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       if (options_.determinism_check == DeterminismCheck::kDefault) {
         slot.metadata = device.metadata(tensor);
       }
-      const std::lock_guard lock(mutex_);
-      needed_ = std::max(needed_, ordinal + 1);
-      slots_[ordinal] = std::move(slot);
-    }
-    if (chosen == SavedChoice::kRecompute) {
+      {
+        const std::lock_guard lock(mutex_);
+        needed_ = std::max(needed_, ordinal + 1);
+        slots_[ordinal] = std::move(slot);
+      }
       state_->count(&CheckpointStatistics::saved);
       return std::make_unique<Holder>(this->shared_from_this(), ordinal);
     }
@@ -377,6 +378,18 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     device.record_use(Step::kRecomputedInUse, device.storage(tensor), now);
   }
 
+  std::shared_ptr<const CheckpointContext> inside(CheckpointContext now,
+                                                  std::shared_ptr<SkipScope> skips) const {
+    now.checkpointing = true;
+    now.plan = plan_ ? std::make_shared<PlannedSegments>(plan_) : nullptr;
+    now.skips = std::move(skips);
+    return std::make_shared<const CheckpointContext>(std::move(now));
+  }
+  std::shared_ptr<const CheckpointContext> inside_again(CheckpointContext now) const {
+    now.recomputing = true;
+    return inside(std::move(now), skips_again_());
+  }
+
   // Runs the function again.
   RunRef recompute() {
     RunRef run;
@@ -407,7 +420,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     A& autograd = state_->autograd;
     const HooksGuard<A> hooks(autograd,
                               std::make_shared<RecomputeHooks>(this->shared_from_this(), run),
-                              inside(checkpoint_context(autograd.hooks()), true));
+                              inside_again(checkpoint_context(autograd.hooks())));
     const typename A::GradModeScope grad(
         autograd, rules().holds(Rule::kRecomputeGrad) || autograd.grad_mode());
     std::optional<typename A::AmbientScope> ambient;
@@ -451,6 +464,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   const typename A::Ambient ambient_;
   const typename State::Life life_;
   const NumberedSegment numbered_;
+  std::function<std::shared_ptr<SkipScope>()> skips_again_;  // of popped values it owns
   std::vector<typename A::SavedValue> inputs_;
   std::vector<std::string> forward_ops_;  // in debug mode
 

@@ -82,6 +82,20 @@ concept ComputeDevice = requires(D device, const typename D::Stream stream,
   { device.detach(tensor) } -> std::same_as<typename D::Tensor>;
 };
 
+// What a pipeline asks for beside: several devices, a handle each, and copies between them.
+template <class D>
+concept PipelineDevice = ComputeDevice<D> &&
+    requires(D device, D& other, const typename D::Stream stream,
+             const typename D::Tensor tensor, Step step, std::uint32_t microbatch) {
+  // The stream on which the calling thread computes on this device, whichever is current.
+  { device.compute_stream() } -> std::same_as<typename D::Stream>;
+  // The stream on which what other devices send for that micro-batch arrives here.
+  { device.transfer_stream(microbatch) } -> std::same_as<typename D::Stream>;
+  // The same values on `other`, in a storage of the pool of `stream`, which is `other`'s; the
+  // copy runs there. Where both are one device: the tensor itself, without its graph.
+  { device.transfer(step, tensor, other, stream) } -> std::same_as<typename D::Tensor>;
+};
+
 // What offloading asks for.
 template <class D>
 concept Device = ComputeDevice<D> &&

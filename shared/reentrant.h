@@ -17,6 +17,7 @@
 #include "shared/checkpoint_options.h"
 #include "shared/checkpoint_state.h"
 #include "shared/device.h"
+#include "shared/skip/tracker.h"
 
 namespace ferry {
 
@@ -38,13 +39,26 @@ class ReentrantRegion {
         life_(*state_),
         numbered_(checkpoint_context(state_->autograd.hooks()).run) {}
 
+  // Once.
   std::vector<Value> forward(const std::vector<Value>& inputs) {
-    const CheckpointContextGuard<A> guard(state_->autograd, inside(false));
+    const auto tracker = current_skip_tracker(state_->autograd);
+    SkipScope::Region skips = tracker->region(tracker);
+    skips_again_ = std::move(skips.again);
+    const CheckpointContextGuard<A> guard(state_->autograd, inside(false, std::move(skips.first)));
     const typename A::GradModeScope no_grad(state_->autograd, false);
     return function_(inputs);
   }
 
   std::vector<Value> backward(std::vector<Value> inputs, std::vector<Value> gradients) {
+    return this->gradients(recompute(std::move(inputs)), std::move(gradients));
+  }
+
+  // Its halves: the function runs again, with a graph; and a graph task goes through that.
+  struct Recomputed {
+    std::vector<Value> inputs;
+    std::vector<Value> outputs;
+  };
+  Recomputed recompute(std::vector<Value> inputs) {
     A& autograd = state_->autograd;
     if (state_->rules.holds(Rule::kRefuseReentrant) && !autograd.checkpoint_valid()) {
       throw std::runtime_error(checkpoint_text::kReentrantInvalid);
@@ -54,7 +68,12 @@ class ReentrantRegion {
     if (state_->rules.holds(Rule::kDetachReentrant)) {
       for (Value& input : inputs) input = autograd.detach(input);
     }
-    const std::vector<Value> outputs = again(inputs);
+    std::vector<Value> outputs = again(inputs);
+    return {std::move(inputs), std::move(outputs)};
+  }
+  std::vector<Value> gradients(Recomputed recomputed, std::vector<Value> gradients) {
+    A& autograd = state_->autograd;
+    const std::vector<Value>& outputs = recomputed.outputs;
     if (outputs.size() != gradients.size()) {
       throw CheckpointError(checkpoint_text::outputs(gradients.size(), outputs.size()));
     }
@@ -68,24 +87,25 @@ class ReentrantRegion {
     if (roots.empty()) throw std::runtime_error(checkpoint_text::kNothingRequiresGrad);
     autograd.backward(roots, from);
     std::vector<Value> result;
-    for (const Value& input : inputs) result.push_back(autograd.gradient(input));
+    for (const Value& input : recomputed.inputs) result.push_back(autograd.gradient(input));
     return result;
   }
 
  private:
   std::vector<Value> again(const std::vector<Value>& inputs) {
     A& autograd = state_->autograd;
-    const CheckpointContextGuard<A> guard(autograd, inside(true));
+    const CheckpointContextGuard<A> guard(autograd, inside(true, skips_again_()));
     const typename A::AmbientScope ambient(autograd, ambient_);
     const typename A::GradModeScope grad(autograd, true);
     return function_(inputs);
   }
 
-  CheckpointContext inside(bool recomputing) const {
+  CheckpointContext inside(bool recomputing, std::shared_ptr<SkipScope> skips) const {
     CheckpointContext context = checkpoint_context(state_->autograd.hooks());
     context.checkpointing = true;
     context.recomputing |= recomputing;
     context.plan = plan_ ? std::make_shared<PlannedSegments>(plan_) : nullptr;
+    context.skips = std::move(skips);
     return context;
   }
 
@@ -95,6 +115,7 @@ class ReentrantRegion {
   const typename A::Ambient ambient_;
   const typename State::Life life_;
   const NumberedSegment numbered_;
+  std::function<std::shared_ptr<SkipScope>()> skips_again_;  // of popped values it owns
 };
 
 }  // namespace ferry

@@ -57,9 +57,21 @@ enum class Rule : std::uint8_t {
   kUnfinished,       // forward may not be finished when a backward inside it recomputes
   kDetachReentrant,  // the reentrant variant's inputs are leaves
   kRefuseReentrant,  // which `.grad()` does not reach
+
+  // Of skip tensors and pipelines.
+  kGiveUpPopped,       // a portal gives its tensor up when it is popped
+  kForgetRestash,      // what a stage stashes when it runs again is not kept
+  kOwnPopped,          // a stage that may run again owns what it popped
+  kJoinStashed,        // a stash is part of its stage's backward
+  kOrderPops,          // a popped tensor's gradient comes back before those of the stage's inputs
+  kOrderPortals,       // and is moved before the stage that stashed goes backward
+  kOrderMicrobatches,  // backward takes a stage's micro-batches from the last to the first
+  kRecomputeEarly,     // a stage runs again before its gradient has arrived
+  kCallersMode,        // workers have the caller's grad mode
+  kCheckpointSome,     // the checkpoint mode says which micro-batches are checkpointed
 };
 
-inline constexpr std::array<std::string_view, 42> kRuleNames = {
+inline constexpr std::array<std::string_view, 52> kRuleNames = {
     "keep source",      "bound stash",     "hold target",    "bound reloads",  "count escapes",
     "release late",     "end of task",     "forget",         "identity",       "versioned",
     "covers",           "share",           "share target",   "check version",  "exempt",
@@ -68,9 +80,12 @@ inline constexpr std::array<std::string_view, 42> kRuleNames = {
     "fresh outside",    "group key",       "free unpacked",  "free unneeded",  "free at end",
     "refuse twice",     "replay random",   "replay ambient", "recompute grad", "forward stream",
     "check recompute",  "skip dead",       "keep chosen",    "first choice",   "unfinished",
-    "detach reentrant", "refuse reentrant"};
+    "detach reentrant", "refuse reentrant",
+    "give up popped",   "forget restash",  "own popped",     "join stashed",   "order pops",
+    "order portals",    "order microbatches", "recompute early", "callers mode", "checkpoint some"};
 inline constexpr std::size_t kRules = kRuleNames.size();
-static_assert(kRules == static_cast<std::size_t>(Rule::kRefuseReentrant) + 1);
+inline constexpr std::size_t kCheckpointRules = static_cast<std::size_t>(Rule::kGiveUpPopped);
+static_assert(kRules == static_cast<std::size_t>(Rule::kCheckpointSome) + 1);
 
 constexpr std::string_view name(Rule rule) { return kRuleNames[static_cast<std::size_t>(rule)]; }
 

@@ -36,10 +36,18 @@ enum class Step : std::uint8_t {
   kRecomputed,            // record: the stream of a recompute, where another one goes on
   kUnpackRecomputed,      // wait: the stream that goes on (unpacks), for kRecomputed
   kRecomputedInUse,       // record_use: a recomputed tensor on the unpacking stream
+  kSent,                  // record: the stream that made what another stage takes
+  kReceiveAfterSent,      // wait: the stream of arrival, for kSent
+  kReceive,               // copy: from device to device
+  kSendInUse,             // record_use: the source, on the stream of arrival
+  kReceived,              // record: the stream of arrival, after kReceive
+  kTakeReceived,          // wait: the stream that computes, for kReceived
+  kReceivedInUse,         // record_use: what arrived, on the stream that computes
 };
 
 inline constexpr std::size_t kOffloadSteps = static_cast<std::size_t>(Step::kRecomputed);
-inline constexpr std::size_t kSteps = static_cast<std::size_t>(Step::kRecomputedInUse) + 1;
+inline constexpr std::size_t kCheckpointSteps = static_cast<std::size_t>(Step::kSent);
+inline constexpr std::size_t kSteps = static_cast<std::size_t>(Step::kReceivedInUse) + 1;
 
 // What a step does: a mutant bends each kind in its own ways.
 enum class StepKind : std::uint8_t { kNone, kRecord, kWait, kCopy, kUse, kMemory };
@@ -74,6 +82,13 @@ inline constexpr std::array<StepInfo, kSteps> kStepInfo = {{
     {"recomputed", StepKind::kRecord, "5: whoever unpacks follows the recompute"},
     {"unpack recomputed", StepKind::kWait, "5: whoever unpacks follows the recompute"},
     {"recomputed in use", StepKind::kUse, "2: a recomputed tensor is not reused under its user"},
+    {"sent", StepKind::kRecord, "14: what arrives on a device follows what made it"},
+    {"receive after sent", StepKind::kWait, "14: what arrives on a device follows what made it"},
+    {"receive", StepKind::kCopy, "6: the other device holds the tensor's values"},
+    {"send in use", StepKind::kUse, "2: a source is not reused while another device copies it"},
+    {"received", StepKind::kRecord, "14: a stage follows what arrives for it"},
+    {"take received", StepKind::kWait, "14: a stage follows what arrives for it"},
+    {"received in use", StepKind::kUse, "2: what arrived is not reused under the stage"},
 }};
 
 constexpr const StepInfo& info(Step step) { return kStepInfo[static_cast<std::size_t>(step)]; }

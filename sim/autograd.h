@@ -26,6 +26,7 @@ class AutogradState {
   virtual SavedTensor save(std::string_view name, const Value& value) = 0;
   virtual Value unpack(std::string_view name, SavedTensor& saved) = 0;
   virtual std::shared_ptr<Node> new_node(std::string_view name) = 0;
+  virtual Tensor ones_like(const Tensor& tensor) = 0;  // on the current stream
   virtual AmbientState& ambient() = 0;
   virtual bool& grad_mode() = 0;
   // Where the names of the ops go that run; none: nowhere.
@@ -126,7 +127,8 @@ class SimAutograd {
 
   bool requires_grad(const Value& value) const { return static_cast<bool>(value.edge); }
   Value detach(const Value& value);
-  void backward(std::span<const Value> roots, std::span<const Value> gradients);
+  void backward(std::span<const Value> roots, std::span<const Value> gradients,
+                bool retain_graph = false);
   Value gradient(const Value& leaf) const {
     return leaf.edge && leaf.edge.node->total ? *leaf.edge.node->total : Value{};
   }
@@ -134,11 +136,21 @@ class SimAutograd {
   std::vector<Value> function(std::span<const Value> inputs, std::vector<Value> outputs,
                               HostBackward backward);
 
+  // The PipelineAutograd concept. A value may be an edge alone: captures keep it in a slot of its
+  // own.
+  bool exists(const Value& value) const { return value.tensor != nullptr; }
+  Tensor tensor(const Value& value) const { return value.tensor; }
+  Value leaf(const Tensor& tensor, bool requires_grad);
+  bool differentiable(const Value& value) const;
+  Value phony(const Value&) const { return {}; }
+  std::vector<Value> node(std::span<const Value> inputs, std::vector<Value> outputs,
+                          std::function<std::vector<Value>(std::vector<Value>)> backward);
+
  private:
   GraphEngine* engine_;
   AutogradState* state_;
 };
 
-static_assert(RecomputingAutograd<SimAutograd>);
+static_assert(PipelineAutograd<SimAutograd>);
 
 }  // namespace ferry::sim

@@ -180,6 +180,6 @@ class SimDevice {
   std::uint32_t device_;
 };
 
-static_assert(Device<SimDevice>);
+static_assert(Device<SimDevice> && PipelineDevice<SimDevice>);
 
 }  // namespace ferry::sim

@@ -6,11 +6,11 @@
 #include <unordered_set>
 #include <utility>
 
+#include "sim/checkers/values.h"
+
 namespace ferry::sim {
 
 namespace {
-
-constexpr std::uint64_t kAddTag = 0x61646461'64646164u;
 
 // Runs what asked to hear of the task's end, and takes the task off the stack, whatever happened.
 template <class Task>
@@ -133,7 +133,7 @@ void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_
   const std::int64_t bytes = static_cast<std::int64_t>(reads[0].bytes);
   const bool alone = into.tensor.use_count() == 1 && into.tensor->storage.use_count() == 1;
   if (alone && !grad_mode) {
-    machine_.kernel("add_", kAddTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
+    machine_.kernel("add_", kSumTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
     ++into.tensor->version->value;
   } else {
     into = add(into, gradient, node.stream, grad_mode);
@@ -151,7 +151,7 @@ Value GraphEngine::add(const Value& a, const Value& b, StreamId stream, bool gra
       {a.tensor->layout.window, a.tensor->layout.extent().begin + a.tensor->layout.shift},
       machine_.new_version());
   const Range write = range_of(sum);
-  machine_.kernel("add", kAddTag, reads, {&write, 1}, runner_.memory_ns(3 * bytes));
+  machine_.kernel("add", kSumTag, reads, {&write, 1}, runner_.memory_ns(3 * bytes));
   if (!grad_mode || (!a.edge && !b.edge)) return {std::move(sum), {}};
   std::shared_ptr<Node> node = runner_.new_node("AddBackward");
   node->next = {a.edge, b.edge};
@@ -215,7 +215,7 @@ void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
       total = add(total, gradient, leaf.stream, true);
       return;
     }
-    machine_.kernel("add_", kAddTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
+    machine_.kernel("add_", kSumTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
     ++total.tensor->version->value;
     return;
   }

@@ -59,7 +59,8 @@ struct Tape::Frame {
   }
 };
 
-Tape::Tape(const Program& program, Machine& machine, const KernelTimes& times, Values* values)
+Tape::Tape(const Program& program, Machine& machine, const KernelTimes& times, Values* values,
+           std::span<const std::uint32_t> device_of_global)
     : program_(program),
       machine_(machine),
       times_(times),
@@ -105,14 +106,15 @@ Tape::Tape(const Program& program, Machine& machine, const KernelTimes& times, V
     prepared->slots = last - program.globals.size();
     prepared_.push_back(std::move(prepared));
   }
-  make_globals();
+  make_globals(device_of_global);
 }
 
 Tape::~Tape() = default;
 
-void Tape::make_globals() {
-  const StreamId stream = machine_.compute_stream(0);
+void Tape::make_globals(std::span<const std::uint32_t> device_of_global) {
   for (Slot slot = 0; slot < program_.globals.size(); ++slot) {
+    const std::uint32_t device = slot < device_of_global.size() ? device_of_global[slot] : 0;
+    const StreamId stream = machine_.compute_stream(device, 0);
     const Global& global = program_.globals[slot];
     const auto& window = windows_[global.type];
     Value value;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,8 +55,10 @@ struct ProgramError {
 
 class Tape final : private NodeRunner, private AutogradState {
  public:
-  // The program, the machine and the times outlive the tape. `values`: none, unchecked.
-  Tape(const Program& program, Machine& machine, const KernelTimes& times, Values* values);
+  // The program, the machine and the times outlive the tape. `values`: none, unchecked. Globals are
+  // on the machine's devices as said; past the end on device 0, and aliases with what they alias.
+  Tape(const Program& program, Machine& machine, const KernelTimes& times, Values* values,
+       std::span<const std::uint32_t> device_of_global = {});
   ~Tape() override;
 
   SimAutograd autograd() { return SimAutograd(engine_, this); }
@@ -70,6 +73,10 @@ class Tape final : private NodeRunner, private AutogradState {
   void set_segments(SegmentRunner* segments) { segments_ = segments; }
 
   void run();
+  // Runs one code, on the current stream: of a program whose main code somebody else is.
+  std::vector<Value> call(CodeId code, std::vector<Value> arguments) {
+    return run_code(code, std::move(arguments), {});
+  }
   // Drops what the main code left: frames, graphs. Globals and gradients stay.
   void drop_frames();
 
@@ -107,12 +114,15 @@ class Tape final : private NodeRunner, private AutogradState {
   SavedTensor save(std::string_view name, const Value& value) override;
   Value unpack(std::string_view name, SavedTensor& saved) override;
   std::shared_ptr<Node> new_node(std::string_view name) override;
+  Tensor ones_like(const Tensor& tensor) override {
+    return filled("ones_like", tensor->layout, machine_.current_stream());
+  }
   AmbientState& ambient() override { return ambient_; }
   bool& grad_mode() override { return grad_mode_; }
   std::vector<std::string>*& op_log() override { return op_log_; }
   Time memory_ns(std::int64_t bytes) override;
 
-  void make_globals();
+  void make_globals(std::span<const std::uint32_t> device_of_global);
   Value& at(Frame& frame, Slot slot);
 
   const Program& program_;

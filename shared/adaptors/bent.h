@@ -46,6 +46,8 @@ constexpr bool applies(Mutation mutation) {
     case StepKind::kWait:
       return true;
     case StepKind::kCopy:
+      // A transfer makes what it gives back: it can neither be dropped nor come late.
+      if (mutation.step == Step::kReceive) return mutation.bend == Bend::kOtherStream;
       return mutation.bend != Bend::kStale;
     case StepKind::kUse:
       return mutation.bend == Bend::kDrop || mutation.bend == Bend::kOtherStream;
@@ -66,6 +68,7 @@ class Bent : public Forward<D> {
   using typename Base::HostBuffer;
   using typename Base::Storage;
   using typename Base::Stream;
+  using typename Base::Tensor;
 
   Bent(D upstream, std::optional<Mutation> mutation)
       : Base(std::move(upstream)), state_(std::make_shared<State>()) {
@@ -99,6 +102,13 @@ class Bent : public Forward<D> {
   void record_use(Step step, const Storage& storage, const Stream& stream) {
     if (is(step, Bend::kDrop)) return;
     Base::record_use(step, storage, is(step, Bend::kOtherStream) ? other(stream) : stream);
+  }
+  Tensor transfer(Step step, const Tensor& tensor, Bent& to, const Stream& stream)
+  requires PipelineDevice<D> {
+    if (is(step, Bend::kOtherStream)) {
+      return Base::transfer(step, tensor, to, to.compute_stream());
+    }
+    return Base::transfer(step, tensor, to, stream);
   }
   void release_host(Step step, HostBuffer&& host, std::span<const Event> events) noexcept {
     catch_up();  // a postponed copy still needs the buffer

@@ -60,6 +60,16 @@ class Forward {
     upstream_.reload(step, host, storage, stream);
   }
 
+  // Of a pipeline, where the device is of one.
+  Stream compute_stream() requires PipelineDevice<D> { return upstream_.compute_stream(); }
+  Stream transfer_stream(std::uint32_t microbatch) requires PipelineDevice<D> {
+    return upstream_.transfer_stream(microbatch);
+  }
+  Tensor transfer(Step step, const Tensor& tensor, Forward& to, const Stream& stream)
+  requires PipelineDevice<D> {
+    return upstream_.transfer(step, tensor, to.upstream_, stream);
+  }
+
   Storage storage(const Tensor& tensor) { return upstream_.storage(tensor); }
   std::int64_t bytes(const Storage& storage) { return upstream_.bytes(storage); }
   std::int64_t use_count(const Storage& storage) { return upstream_.use_count(storage); }

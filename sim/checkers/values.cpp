@@ -32,7 +32,11 @@ void Values::operator()(const StreamOp& op) {
     case StreamOpKind::kKernel:
     case StreamOpKind::kHostWrite: {
       std::uint64_t inputs = combine(kKernelSeed, op.tag);
-      for (const Range& range : op.reads) inputs = combine(inputs, read(range));
+      if (op.tag == kSumTag) {
+        for (const Range& range : op.reads) inputs += mix(read(range));
+      } else {
+        for (const Range& range : op.reads) inputs = combine(inputs, read(range));
+      }
       for (std::size_t i = 0; i < op.writes.size(); ++i) write(op.writes[i], combine(inputs, i));
       if (op.kind == StreamOpKind::kHostWrite) write(op.range, combine(inputs, op.writes.size()));
       break;

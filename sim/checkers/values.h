@@ -21,6 +21,9 @@
 
 namespace ferry::sim {
 
+// The tag of a sum: its summands have no order.
+inline constexpr std::uint64_t kSumTag = 0x61646461'64646164u;
+
 class Values {
  public:
   // kAlloc makes its range undefined; kCopy moves reads[0] to writes[0], and where the sizes differ

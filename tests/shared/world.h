@@ -31,6 +31,7 @@ class Checkers final : public sim::StreamOpConsumer {
     if (op.kind == StreamOpKind::kCopy) ++copies_[static_cast<std::size_t>(op.step)];
   }
   std::uint64_t read(Range range) const { return values_.read(range); }
+  sim::Values& values() { return values_; }
   std::int64_t copies(Step step) const { return copies_[static_cast<std::size_t>(step)]; }
   std::vector<std::string> hazards() const {
     std::vector<std::string> texts;

@@ -1,0 +1,162 @@
+// One micro-batch at one stage of a pipeline whose graph is cut between stages: what arrives are
+// leaves, and what leaves are the outputs of one last node, the *cut*, whose gradients are those that
+// come back.
+//
+//     arrived ──▶ leaf ──▶ the stage ──▶ outputs, stashes ──▶ cut ──▶ phony
+//     gradients ◀── leaf ◀─────────────────────────────────── cut ◀── backward begins here
+//
+// The cut keeps no tensor: an output's bytes are freed as soon as the next stage has them, unless the
+// stage's own graph saved them.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "shared/autograd.h"
+#include "shared/checkpoint_context.h"
+#include "shared/pipeline/cut_skips.h"
+#include "shared/pipeline/stage.h"
+
+namespace ferry {
+
+// What passes between stages: the values of the micro-batch, and skip tensors by route.
+template <class Item>
+struct Crossings {
+  std::vector<Item> values;
+  std::map<std::size_t, Item> skips;
+};
+
+template <PipelineAutograd A>
+class CutStage {
+ public:
+  using Value = typename A::Value;
+  using Values = std::vector<Value>;
+  using Function = typename PipelineStage<A>::Function;
+
+  CutStage(A autograd, Function function, std::shared_ptr<const SkipLayout> layout,
+           Crossings<Value> arrived)
+      : autograd_(std::move(autograd)),
+        function_(std::move(function)),
+        layout_(std::move(layout)),
+        arrived_(std::move(arrived)) {}
+
+  // Gives what leaves the stage, without its graph but requiring grad where it does.
+  Crossings<Value> forward() { return run(); }
+
+  // The first run of a stage that is to run again: makes no graph.
+  Crossings<Value> forward_checkpointed(bool random) {
+    ambient_ = autograd_.ambient(arrived_.values, random);
+    const typename A::GradModeScope no_grad(autograd_, false);
+    const CheckpointContextGuard<A> inside(autograd_, checkpointing(false));
+    return run();
+  }
+  void recompute() {
+    const CheckpointContextGuard<A> inside(autograd_, checkpointing(true));
+    const typename A::AmbientScope ambient(autograd_, *ambient_);
+    run();
+  }
+
+  // A graph task from the cut, or from the loss that is the stage's only output.
+  void backward(Crossings<Value> gradients) {
+    *gradients_ = std::move(gradients);
+    if (!autograd_.requires_grad(root_)) return;
+    // A loss has no cut after it: none stands for its gradient.
+    Values roots = {std::move(root_)};
+    Values from = {is_loss_ ? Value() : autograd_.phony(roots.front())};
+    root_ = {};
+    autograd_.backward(roots, from);
+  }
+  // Of what arrived; none where there is none. Then nothing is left.
+  Crossings<Value> gradients() {
+    Crossings<Value> result;
+    for (const Value& leaf : leaves_.values) result.values.push_back(autograd_.gradient(leaf));
+    for (const auto& [route, leaf] : leaves_.skips) {
+      result.skips.emplace(route, autograd_.gradient(leaf));
+    }
+    return result;
+  }
+
+  // The stage is the last one: what it returns is the loss.
+  void ends_in_loss() { is_loss_ = true; }
+
+ private:
+  CheckpointContext checkpointing(bool again) const {
+    CheckpointContext context = checkpoint_context(autograd_.hooks());
+    context.checkpointing = true;
+    context.recomputing |= again;
+    return context;
+  }
+
+  Crossings<Value> run() {
+    leaves_ = {};
+    for (const Value& value : arrived_.values) leaves_.values.push_back(autograd_.detach(value));
+    for (const auto& [route, value] : arrived_.skips) {
+      leaves_.skips.emplace(route, autograd_.detach(value));
+    }
+    const auto skips = std::make_shared<CutSkips<Value>>(layout_, leaves_.skips);
+    Crossings<Value> made;
+    {
+      const SkipTrackerGuard<A> guard(autograd_, skips);
+      made.values = function_(leaves_.values);
+    }
+    made.skips = skips->stashed();
+    return cut(std::move(made));
+  }
+
+  Crossings<Value> cut(Crossings<Value> made) {
+    Crossings<Value> leaving;
+    Values inputs;
+    std::vector<std::optional<std::size_t>> routes;  // of the inputs; none: a value
+    std::vector<std::size_t> ordinals;
+    const auto leave = [&](const Value& value, std::optional<std::size_t> route,
+                           std::size_t ordinal) {
+      if (autograd_.requires_grad(value)) {
+        inputs.push_back(value);
+        routes.push_back(route);
+        ordinals.push_back(ordinal);
+      }
+      // Without grad mode the graph is yet to come.
+      const bool may = !autograd_.grad_mode() && autograd_.differentiable(value);
+      return may ? autograd_.leaf(autograd_.tensor(value), true) : autograd_.detach(value);
+    };
+    for (std::size_t i = 0; i < made.values.size(); ++i) {
+      leaving.values.push_back(leave(made.values[i], std::nullopt, i));
+    }
+    for (const auto& [route, value] : made.skips) {
+      leaving.skips.emplace(route, leave(value, route, 0));
+    }
+    if (is_loss_) {
+      root_ = made.values.at(0);
+    } else if (!inputs.empty() && autograd_.grad_mode()) {
+      root_ = autograd_
+                  .node(inputs, Values{autograd_.phony(inputs.front())},
+                        [gradients = gradients_, routes, ordinals](const Values&) {
+                          Values result;
+                          for (std::size_t i = 0; i < routes.size(); ++i) {
+                            result.push_back(std::move(
+                                routes[i] ? gradients->skips[*routes[i]]
+                                          : gradients->values.at(ordinals[i])));
+                          }
+                          return result;
+                        })
+                  .front();
+    }
+    return leaving;
+  }
+
+  A autograd_;
+  const Function function_;
+  const std::shared_ptr<const SkipLayout> layout_;
+  const Crossings<Value> arrived_;
+  bool is_loss_ = false;
+  std::optional<typename A::Ambient> ambient_;
+  Crossings<Value> leaves_;
+  Value root_;
+  std::shared_ptr<Crossings<Value>> gradients_ = std::make_shared<Crossings<Value>>();
+};
+
+}  // namespace ferry

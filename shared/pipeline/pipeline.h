@@ -1,0 +1,175 @@
+// The pipeline of micro-batches whose backward is autograd's (GPipe).
+//
+//   Pipeline<SimDevice, SimAutograd, SimWorkers> pipeline(devices, autograd, workers, stages, …);
+//   outputs = pipeline.forward(microbatches);     // then a backward from these, as from any forward
+//
+// Forward goes by clock: at clock k micro-batch i is at stage j = k - i. Each clock is a *fence*, on
+// the calling thread, and a *compute*, in the devices' workers. The fence copies what the stages
+// need from the devices where it is, and adds the edges that give backward its order:
+//
+//     stage j     … F(i) ──▶ out ──▶ recompute ──▶ copy skips ──▶ copy ──▶ in ──▶ F(i) …     stage j+1
+//                                        ▲
+//                              join ◀── fork of micro-batch i + 1 … so i + 1 goes backward first
+//
+// In backward the same nodes run from right to left: `in` announces the gradient, `copy` moves it on
+// the stream of arrival of stage j's device, `recompute` runs the stage again while it moves, and
+// `out` makes the stage wait for it. The nodes live on streams of arrival, so that autograd's own
+// ordering between nodes does not make the recompute wait.
+//
+// What is returned is on the last stage's device. Errors: forward() throws what the first stage that
+// failed threw, when the other workers are done; nothing of the step is left then.
+//
+// Source: torchgpipe/pipeline.py.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "shared/checkpoint_state.h"
+#include "shared/pipeline/dependency.h"
+#include "shared/pipeline/lane_nodes.h"
+#include "shared/pipeline/schedule.h"
+#include "shared/pipeline/stage.h"
+#include "shared/pipeline/stage_run.h"
+#include "shared/pipeline/workers.h"
+#include "shared/skip/stage_skips.h"
+
+namespace ferry {
+
+template <PipelineDevice D, PipelineAutograd A, Workers W>
+class Pipeline {
+ public:
+  using Value = typename A::Value;
+  using Values = std::vector<Value>;
+
+  Pipeline(std::vector<D> devices, A autograd, W workers, std::vector<PipelineStage<A>> stages,
+           SkipLayout layout, const CorePipelineOptions& options, Rules rules = {})
+      : devices_(std::move(devices)),
+        workers_(std::move(workers)),
+        stages_(std::move(stages)),
+        layout_(std::make_shared<const SkipLayout>(std::move(layout))),
+        options_(options),
+        state_(std::make_shared<CheckpointState<D, A>>(devices_.at(0), std::move(autograd), rules)) {
+  }
+
+  // One list of values for each micro-batch, in their order; likewise what comes back.
+  std::vector<Values> forward(std::vector<Values> microbatches) {
+    Run run(*this, std::move(microbatches));
+    for (const auto& clock : clock_cycles(run.microbatches.size(), stages_.size())) {
+      for (const auto& [i, j] : clock) run.fence(i, j);
+      run.compute(clock);
+    }
+    std::vector<Values> outputs;
+    for (auto& microbatch : run.microbatches) outputs.push_back(std::move(microbatch.values));
+    return outputs;
+  }
+
+  CheckpointStatistics statistics() const { return state_->statistics(); }
+
+ private:
+  struct Microbatch {
+    Values values;
+    std::shared_ptr<Portals<D, A>> portals;
+  };
+
+  // One step.
+  struct Run {
+    Run(Pipeline& pipeline, std::vector<Values> given)
+        : owner(pipeline),
+          autograd(pipeline.state_->autograd),
+          places(pipeline.devices_),
+          callers(autograd, pipeline.state_->rules) {
+      for (Values& values : given) {
+        auto portals = std::make_shared<Portals<D, A>>();
+        for (std::size_t route = 0; route < pipeline.layout_->routes().size(); ++route) {
+          if (!pipeline.layout_->routes()[route].crosses()) continue;
+          portals->emplace(route, std::make_shared<Portal<D, A>>(autograd, rules()));
+        }
+        microbatches.push_back({std::move(values), std::move(portals)});
+      }
+      checkpointed = checkpoint_stop(pipeline.options_.checkpoint, microbatches.size());
+      if (!rules().holds(Rule::kCheckpointSome)) checkpointed = microbatches.size() - checkpointed;
+      if (!autograd.grad_mode()) checkpointed = 0;
+    }
+
+    const Rules& rules() const { return owner.state_->rules; }
+    Place<D> place(std::size_t i, std::size_t j) { return places.of(owner.stages_[j].device, i); }
+
+    void fence(std::size_t i, std::size_t j) {
+      Microbatch& microbatch = microbatches[i];
+      if (j == 0) return;
+      if (i > 0 && rules().holds(Rule::kOrderMicrobatches)) order(i, j);
+      for (const std::size_t route : owner.layout_->into(j)) {
+        const Transfer<D> transfer(place(i, owner.layout_->routes()[route].from), place(i, j));
+        microbatch.portals->at(route)->copy(transfer, lane(autograd, microbatch.values));
+      }
+      const Transfer<D> transfer(place(i, j - 1), place(i, j));
+      copy_node(autograd, transfer, microbatch.values);
+      in_node(autograd, transfer, microbatch.values);
+    }
+
+    // In backward micro-batch i goes through stage j before micro-batch i - 1, which has just left
+    // it, does.
+    void order(std::size_t i, std::size_t j) {
+      const Place<D> from = place(i - 1, j);
+      const typename D::StreamScope on(from.device, from.arrivals);
+      const Value phony = fork(autograd, lane(autograd, microbatches[i - 1].values));
+      join(autograd, lane(autograd, microbatches[i].values), phony);
+    }
+
+    using Clock = std::vector<std::pair<std::size_t, std::size_t>>;
+    void compute(const Clock& clock) {
+      std::vector<std::shared_ptr<StageRun<D, A>>> runs;
+      std::vector<WorkerTask> tasks;
+      for (const auto& [i, j] : clock) {
+        const auto run = std::make_shared<StageRun<D, A>>(
+            owner.state_, owner.stages_[j],
+            typename StageSkips<D, A>::Of{autograd, owner.layout_, microbatches[i].portals, j,
+                                          nullptr, rules()},
+            place(i, j));
+        runs.push_back(run);
+        tasks.push_back({owner.stages_[j].device, {}, [this, run, i = i] {
+                           Values& values = microbatches[i].values;
+                           if (i >= checkpointed) return run->forward(callers, values);
+                           CoreCheckpointOptions options;
+                           options.preserve_rng_state = owner.options_.preserve_rng_state;
+                           run->forward_checkpointed(callers, values, options);
+                         }});
+      }
+      owner.workers_.run(std::move(tasks));
+      for (std::size_t k = 0; k < clock.size(); ++k) {
+        finish(clock[k].first, clock[k].second, *runs[k]);
+      }
+    }
+
+    // What later stages take is on its way; then what runs again is told to.
+    void finish(std::size_t i, std::size_t j, StageRun<D, A>& run) {
+      Values& values = microbatches[i].values;
+      for (const std::size_t route : owner.layout_->out_of(j)) {
+        Transfer<D>(place(i, j), place(i, owner.layout_->routes()[route].to)).send();
+      }
+      if (j + 1 < owner.stages_.size()) {
+        out_node(autograd, Transfer<D>(place(i, j), place(i, j + 1)), values);
+      }
+      run.finish(values);
+    }
+
+    Pipeline& owner;
+    A& autograd;
+    Places<D> places;
+    const CallersState<A> callers;
+    std::vector<Microbatch> microbatches;
+    std::size_t checkpointed = 0;
+  };
+
+  std::vector<D> devices_;
+  W workers_;
+  const std::vector<PipelineStage<A>> stages_;
+  const std::shared_ptr<const SkipLayout> layout_;
+  const CorePipelineOptions options_;
+  const std::shared_ptr<CheckpointState<D, A>> state_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,242 @@
+// The pipeline of micro-batches that goes backward itself, in the order of a schedule: a forward of
+// one micro-batch may follow a backward of another (1F1B, interleaved), so that few are alive at once.
+//
+//   ScheduledPipeline<SimDevice, SimAutograd, SimWorkers> pipeline(devices, autograd, workers, …);
+//   losses = pipeline.step(microbatches, loss);      // gradients are accumulated in the leaves
+//
+// The graph is cut between stages (shared/pipeline/cut_stage.h), so that one stage of one
+// micro-batch can go backward alone. Whatever crosses, values, skip tensors and gradients alike, is
+// sent straight from the device that made it to the one that takes it (shared/pipeline/transfer.h).
+// A stage that runs again does so before it waits for its gradient.
+//
+// The micro-batches of a stage go backward from the first to the last: so the sums in the leaves are
+// those of a training that takes them one by one.
+//
+// Sources: torch/distributed/pipelining/schedules.py and stage.py, whose actions these are.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "shared/pipeline/cut_stage.h"
+#include "shared/pipeline/schedule.h"
+#include "shared/pipeline/stage.h"
+#include "shared/pipeline/workers.h"
+
+namespace ferry {
+
+template <PipelineDevice D, PipelineAutograd A, Workers W>
+class ScheduledPipeline {
+ public:
+  using Value = typename A::Value;
+  using Values = std::vector<Value>;
+  // What the last stage made of that micro-batch, as a scalar; what is to be its gradient's factor
+  // (one over the micro-batches, say) is the function's to apply.
+  using Loss = std::function<Value(Values, std::size_t microbatch)>;
+
+  // Stage s is on device s % n, where n devices have s / n stages each.
+  ScheduledPipeline(std::vector<D> devices, A autograd, W workers,
+                    std::vector<typename PipelineStage<A>::Function> stages, SkipLayout layout,
+                    ScheduleKind kind, const CorePipelineOptions& options, Rules rules = {})
+      : devices_(std::move(devices)),
+        autograd_(std::move(autograd)),
+        workers_(std::move(workers)),
+        stages_(std::move(stages)),
+        layout_(std::make_shared<const SkipLayout>(std::move(layout))),
+        kind_(kind),
+        options_(options),
+        rules_(rules) {
+    if (devices_.empty() || stages_.empty() || stages_.size() % devices_.size() != 0) {
+      throw std::invalid_argument("expected as many stages on each device");
+    }
+  }
+
+  // The losses, without their graph, in the micro-batches' order.
+  Values step(std::vector<Values> microbatches, Loss loss) {
+    OneStep step(*this, std::move(microbatches), std::move(loss));
+    workers_.run(step.tasks());
+    return std::move(step.losses);
+  }
+
+ private:
+  struct OneStep;
+
+  std::vector<D> devices_;
+  A autograd_;
+  W workers_;
+  const std::vector<typename PipelineStage<A>::Function> stages_;
+  const std::shared_ptr<const SkipLayout> layout_;
+  const ScheduleKind kind_;
+  const CorePipelineOptions options_;
+  const Rules rules_;
+};
+
+// One step. Its tasks run in the workers; each touches what it gives and takes alone, in the order
+// of the schedule.
+template <PipelineDevice D, PipelineAutograd A, Workers W>
+struct ScheduledPipeline<D, A, W>::OneStep {
+  using Owner = ScheduledPipeline;
+
+  OneStep(Owner& pipeline, std::vector<Values> given, Loss loss_function)
+      : owner(pipeline),
+        autograd(pipeline.autograd_),
+        places(pipeline.devices_),
+        callers(pipeline.autograd_, pipeline.rules_),
+        loss(std::move(loss_function)),
+        count(given.size()),
+        losses(given.size()),
+        runs(pipeline.stages_.size() * given.size()) {
+    arriving.resize(runs.size());
+    returning.resize(runs.size());
+    for (std::size_t i = 0; i < count; ++i) arriving[i].values = std::move(given[i]);
+    checkpointed = checkpoint_stop(pipeline.options_.checkpoint, count);
+    if (!owner.rules_.holds(Rule::kCheckpointSome)) checkpointed = count - checkpointed;
+  }
+
+  std::size_t device_of(std::size_t stage) const { return stage % owner.devices_.size(); }
+  std::size_t index(std::size_t stage, std::size_t i) const { return stage * count + i; }
+  Place<D> place(std::size_t stage, std::size_t i) { return places.of(device_of(stage), i); }
+  bool is_last(std::size_t stage) const { return stage + 1 == owner.stages_.size(); }
+
+  std::vector<WorkerTask> tasks() {
+    const std::size_t n = owner.devices_.size();
+    std::vector<WorkerTask> list;
+    std::vector<std::size_t> forwards(runs.size());
+    std::vector<std::size_t> backwards(runs.size());
+    const auto add = [&](std::size_t device, std::vector<std::size_t> after, auto run) {
+      list.push_back({device, std::move(after), std::move(run)});
+      return list.size() - 1;
+    };
+    for (const auto& [device, action] :
+         in_order(make_schedule(owner.kind_, n, owner.stages_.size() / n, count))) {
+      const auto [is_forward, s, i] = action;
+      const std::size_t here = index(s, i);
+      if (is_forward) {
+        std::vector<std::size_t> after;
+        if (s > 0) after.push_back(forwards[index(s - 1, i)]);
+        forwards[here] = add(device, after, [this, s = s, i = i] { forward(s, i); });
+        continue;
+      }
+      if (i < checkpointed && owner.rules_.holds(Rule::kRecomputeEarly)) {
+        add(device, {}, [this, s = s, i = i] { recompute(s, i); });
+      }
+      std::vector<std::size_t> after;
+      if (!is_last(s)) after.push_back(backwards[index(s + 1, i)]);
+      backwards[here] = add(device, after, [this, s = s, i = i] { backward(s, i); });
+    }
+    return list;
+  }
+
+  void forward(std::size_t s, std::size_t i) {
+    const Place<D> here = place(s, i);
+    const typename D::StreamScope on(here.device, here.compute);
+    const typename CallersState<A>::Scope scope(callers);
+    typename PipelineStage<A>::Function function = owner.stages_[s];
+    if (is_last(s)) {
+      function = [stage = std::move(function), this, i](Values values) {
+        return Values{loss(stage(std::move(values)), i)};
+      };
+    }
+    auto& run = runs[index(s, i)];
+    run.emplace(autograd, std::move(function), owner.layout_, take_arriving(s, i));
+    if (is_last(s)) run->ends_in_loss();
+    Crossings<Value> leaving = i < checkpointed
+                                   ? run->forward_checkpointed(owner.options_.preserve_rng_state)
+                                   : run->forward();
+    if (is_last(s)) {
+      losses[i] = autograd.leaf(autograd.tensor(leaving.values.front()), false);
+    } else {
+      Transfer<D>(here, place(s + 1, i)).send();
+      arriving[index(s + 1, i)].values = std::move(leaving.values);
+    }
+    for (auto& [route, value] : leaving.skips) {
+      const std::size_t to = owner.layout_->routes()[route].to;
+      Transfer<D>(here, place(to, i)).send();
+      arriving[index(to, i)].skips.emplace(route, std::move(value));
+    }
+  }
+
+  void recompute(std::size_t s, std::size_t i) {
+    const Place<D> here = place(s, i);
+    const typename D::StreamScope on(here.device, here.compute);
+    const typename CallersState<A>::Scope scope(callers);
+    runs[index(s, i)]->recompute();
+  }
+
+  void backward(std::size_t s, std::size_t i) {
+    const Place<D> here = place(s, i);
+    const typename D::StreamScope on(here.device, here.compute);
+    const typename CallersState<A>::Scope scope(callers);
+    auto& run = runs[index(s, i)];
+    if (i < checkpointed && !owner.rules_.holds(Rule::kRecomputeEarly)) {
+      Crossings<Value> gradients = take_returning(s, i);
+      run->recompute();
+      run->backward(std::move(gradients));
+    } else {
+      run->backward(take_returning(s, i));
+    }
+    Crossings<Value> gradients = run->gradients();
+    run.reset();
+    if (s > 0) {
+      Transfer<D>(here, place(s - 1, i)).send();
+      returning[index(s - 1, i)].values = std::move(gradients.values);
+    }
+    for (auto& [route, value] : gradients.skips) {
+      const std::size_t from = owner.layout_->routes()[route].from;
+      Transfer<D>(here, place(from, i)).send();
+      returning[index(from, i)].skips.emplace(route, std::move(value));
+    }
+  }
+
+  // What other stages sent for this one, on its device; in backward, gradients.
+  Crossings<Value> take_arriving(std::size_t s, std::size_t i) {
+    Crossings<Value> sent = std::exchange(arriving[index(s, i)], {});
+    if (s > 0) receive(Transfer<D>(place(s - 1, i), place(s, i)), sent.values);
+    for (auto& [route, value] : sent.skips) {
+      receive_one(place(owner.layout_->routes()[route].from, i), place(s, i), value);
+    }
+    return sent;
+  }
+  Crossings<Value> take_returning(std::size_t s, std::size_t i) {
+    Crossings<Value> sent = std::exchange(returning[index(s, i)], {});
+    if (!is_last(s)) receive(Transfer<D>(place(s + 1, i), place(s, i)), sent.values);
+    for (auto& [route, value] : sent.skips) {
+      receive_one(place(owner.layout_->routes()[route].to, i), place(s, i), value);
+    }
+    return sent;
+  }
+  void receive_one(const Place<D>& from, const Place<D>& to, Value& value) {
+    Values one = {std::move(value)};
+    receive(Transfer<D>(from, to), one);
+    value = std::move(one.front());
+  }
+  void receive(Transfer<D> transfer, Values& values) {
+    std::vector<typename D::Tensor> arrived;
+    for (Value& value : values) {
+      if (!autograd.exists(value)) continue;
+      arrived.push_back(transfer.receive(autograd.tensor(value)));
+      value = autograd.leaf(arrived.back(), autograd.requires_grad(value));
+    }
+    transfer.take(arrived);
+  }
+
+  Owner& owner;
+  A& autograd;
+  Places<D> places;
+  const CallersState<A> callers;
+  const Loss loss;
+  const std::size_t count;  // of micro-batches
+  std::size_t checkpointed = 0;
+  Values losses;
+  // By stage and micro-batch.
+  std::vector<std::optional<CutStage<A>>> runs;
+  std::vector<Crossings<Value>> arriving;
+  std::vector<Crossings<Value>> returning;  // gradients
+};
+
+}  // namespace ferry

@@ -1,0 +1,98 @@
+// What the pipelines have in common: stages, devices, and how a micro-batch is run by a stage.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "shared/autograd.h"
+#include "shared/device.h"
+#include "shared/pipeline/transfer.h"
+#include "shared/rules.h"
+
+namespace ferry {
+
+// Which micro-batches run again in backward: all; all but the last, which goes backward at once; or
+// none. Without grad mode none.
+enum class CheckpointMode : std::uint8_t { kAlways, kExceptLast, kNever };
+inline constexpr std::string_view kCheckpointModeNames[] = {"always", "except_last", "never"};
+constexpr std::string_view name(CheckpointMode mode) {
+  return kCheckpointModeNames[static_cast<std::size_t>(mode)];
+}
+
+// Micro-batch i is checkpointed where i < this.
+inline std::size_t checkpoint_stop(CheckpointMode mode, std::size_t microbatches) {
+  if (mode == CheckpointMode::kNever || microbatches == 0) return 0;
+  return mode == CheckpointMode::kAlways ? microbatches : microbatches - 1;
+}
+
+struct CorePipelineOptions {
+  CheckpointMode checkpoint = CheckpointMode::kExceptLast;
+  // Random numbers of a recompute are those of forward.
+  bool preserve_rng_state = true;
+};
+
+template <class A>
+struct PipelineStage {
+  using Values = std::vector<typename A::Value>;
+  std::size_t device = 0;
+  // Runs the stage, on any of its micro-batches: in its device's worker, and where the stage is
+  // checkpointed again in backward. May stash and pop (shared/skip/).
+  using Function = std::function<Values(Values)>;
+  Function function;
+};
+
+// What a worker takes over from the thread that began the step.
+template <PipelineAutograd A>
+class CallersState {
+ public:
+  CallersState(A autograd, const Rules& rules)
+      : autograd_(autograd),
+        grad_mode_(rules.holds(Rule::kCallersMode) ? autograd.grad_mode() : true),
+        hooks_(autograd.hooks()),
+        ambient_(autograd.ambient({}, /*random=*/false)) {}
+
+  bool grad_mode() const { return grad_mode_; }
+
+  // While it lives, the constructing thread has that state.
+  class Scope {
+   public:
+    explicit Scope(const CallersState& state)
+        : ambient_(state.autograd_, state.ambient_),
+          grad_(state.autograd_, state.grad_mode_),
+          hooks_(state.autograd_, state.hooks_) {}
+
+   private:
+    typename A::AmbientScope ambient_;
+    typename A::GradModeScope grad_;
+    typename A::HooksScope hooks_;
+  };
+
+ private:
+  A autograd_;
+  bool grad_mode_;
+  HookStack<typename A::Tensor> hooks_;
+  typename A::Ambient ambient_;
+};
+
+// The devices as each micro-batch sees them. The streams that compute are the caller's.
+template <PipelineDevice D>
+class Places {
+ public:
+  explicit Places(std::vector<D> devices) : devices_(std::move(devices)) {
+    for (D& device : devices_) compute_.push_back(device.compute_stream());
+  }
+  Place<D> of(std::size_t device, std::size_t microbatch) {
+    return {device, devices_[device], compute_[device],
+            devices_[device].transfer_stream(static_cast<std::uint32_t>(microbatch))};
+  }
+
+ private:
+  std::vector<D> devices_;
+  std::vector<typename D::Stream> compute_;
+};
+
+}  // namespace ferry

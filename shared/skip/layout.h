@@ -1,0 +1,84 @@
+// Where the skip tensors of a pipeline go: the stage that stashes each, and the one that pops it.
+//
+// Source: torchgpipe/skip/layout.py.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shared/skip/namespace.h"
+#include "shared/skip/skippable.h"
+
+namespace ferry {
+
+struct SkipRoute {
+  SkipName name;
+  std::size_t from = 0;  // stages
+  std::size_t to = 0;
+  bool crosses() const { return from != to; }
+};
+
+class SkipLayout {
+ public:
+  SkipLayout() = default;
+  // In any order; each name once.
+  explicit SkipLayout(std::vector<SkipRoute> routes) : routes_(std::move(routes)) {
+    std::sort(routes_.begin(), routes_.end(), [](const SkipRoute& a, const SkipRoute& b) {
+      return a.from != b.from ? a.from < b.from : a.name < b.name;
+    });
+  }
+
+  // By stage and, within it, by name. An index into it names a route.
+  std::span<const SkipRoute> routes() const { return routes_; }
+
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  // The route of that name where it crosses stages; kNone: it stays where it is.
+  std::size_t find_crossing(const SkipName& name) const {
+    for (std::size_t i = 0; i < routes_.size(); ++i) {
+      if (routes_[i].name == name) return routes_[i].crosses() ? i : kNone;
+    }
+    return kNone;
+  }
+  bool requires_copy(const SkipName& name) const { return find_crossing(name) != kNone; }
+
+  // Those that arrive at, or leave, a stage for another one; by the stage that stashes.
+  std::vector<std::size_t> into(std::size_t stage) const {
+    return crossing([stage](const SkipRoute& route) { return route.to == stage; });
+  }
+  std::vector<std::size_t> out_of(std::size_t stage) const {
+    return crossing([stage](const SkipRoute& route) { return route.from == stage; });
+  }
+
+ private:
+  template <class Which>
+  std::vector<std::size_t> crossing(Which which) const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < routes_.size(); ++i) {
+      if (routes_[i].crosses() && which(routes_[i])) found.push_back(i);
+    }
+    return found;
+  }
+
+  std::vector<SkipRoute> routes_;
+};
+
+// Of layers in stages: stage[i] is the layer's. Throws SkipError where the declarations do not fit.
+inline SkipLayout skip_layout(std::span<const Skippable> layers,
+                              std::span<const std::size_t> stages) {
+  verify_skippables(layers);
+  std::vector<SkipRoute> routes;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    for (const SkipName& name : layers[i].stashes) routes.push_back({name, stages[i], 0});
+    for (const SkipName& name : layers[i].pops) {
+      const auto route = std::find_if(routes.begin(), routes.end(),
+                                      [&](const SkipRoute& each) { return each.name == name; });
+      route->to = stages[i];
+    }
+  }
+  return SkipLayout(std::move(routes));
+}
+
+}  // namespace ferry

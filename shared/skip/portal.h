@@ -1,0 +1,131 @@
+// A portal: a skip tensor's way past the stages between its stash and its pop, hidden from autograd,
+// for one micro-batch.
+//
+//     stash ──▶ blue ┄┄ phony ┄┄▶ join ─ … ─▶ fork ┄┄▶ copy ┄┄▶ join ─ … ─▶ fork ┄┄ phony ┄┄▶ orange ──▶ pop
+//                 the micro-batch's own tensors, with edges that order backward:
+//     gradient:   blue takes ◀── copy moves ◀── orange puts
+//
+// A portal gives its tensor up when it is popped. Where the stages are checkpointed it is needed
+// again: then the stage that popped owns it, for as long as that stage may run again, and what a
+// stage stashes when it runs again is not kept at all. In the ordinary case that is when torchgpipe's
+// counted lives end: after the pop (2 lives), after the pop of the recompute (3), and after the
+// recomputed stash (1). Counting assumes exactly one whole recompute; owning also holds for several
+// backwards, and for none.
+//
+// A popped tensor without a gradient gives the stashed one none (pytorch#110775: there it is an
+// error). One backward at a time goes through a portal.
+//
+// Source: torchgpipe/skip/portal.py, whose names these are.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "shared/autograd.h"
+#include "shared/device.h"
+#include "shared/pipeline/dependency.h"
+#include "shared/pipeline/transfer.h"
+#include "shared/rules.h"
+#include "shared/skip/skippable.h"
+
+namespace ferry {
+
+template <PipelineDevice D, PipelineAutograd A>
+class Portal : public std::enable_shared_from_this<Portal<D, A>> {
+ public:
+  using Value = typename A::Value;
+  using Values = std::vector<Value>;
+  using Tensor = typename D::Tensor;
+
+  Portal(A autograd, const Rules& rules) : autograd_(std::move(autograd)), rules_(rules) {}
+
+  // The stash. A phony, to be joined with the micro-batch before it leaves the stage.
+  Value blue(const Value& stashed, bool again) {
+    if (!again || !rules_.holds(Rule::kForgetRestash)) put(stashed);
+    if (!autograd_.grad_mode() || !autograd_.requires_grad(stashed)) return {};
+    return autograd_
+        .node(std::array{stashed}, Values{autograd_.phony(stashed)},
+              [self = this->shared_from_this()](const Values&) {
+                return Values{std::exchange(self->gradient_, {})};
+              })
+        .front();
+  }
+
+  // To another device, before it is popped there. `value` is the micro-batch's lane.
+  void copy(const Transfer<D>& transfer, Value& value) {
+    require();
+    if (full()) {
+      tensor_ = Transfer<D>(transfer).receive(*tensor_);
+      Transfer<D>(transfer).take(std::array{*tensor_});
+    }
+    const typename D::StreamScope on(transfer.to().device, transfer.to().arrivals);
+    Value phony = fork(autograd_, value);
+    if (!autograd_.grad_mode() || !autograd_.requires_grad(phony)) return;
+    phony = autograd_
+                .node(std::array{phony}, Values{autograd_.phony(value)},
+                      [self = this->shared_from_this(), back = transfer.back()](Values gradients) {
+                        self->copy_back(back);
+                        return gradients;
+                      })
+                .front();
+    if (rules_.holds(Rule::kOrderPortals)) join(autograd_, value, phony);
+  }
+
+  // The pop: what was stashed, which the portal gives up.
+  std::optional<Tensor> take() {
+    require();
+    stashed_ = !rules_.holds(Rule::kGiveUpPopped);
+    if (!full()) return std::nullopt;
+    return rules_.holds(Rule::kGiveUpPopped) ? std::exchange(tensor_, std::nullopt) : tensor_;
+  }
+  // What was taken, in the graph of the stage that pops it. `phony` is forked from that stage's
+  // micro-batch; none: no gradient comes back.
+  Value orange(const Tensor& taken, const Value& phony) {
+    Value value = autograd_.leaf(taken, false);
+    if (!wants_gradient_ || !autograd_.grad_mode() || !autograd_.requires_grad(phony)) return value;
+    return autograd_
+        .node(std::array{phony}, Values{value},
+              [self = this->shared_from_this()](Values gradients) {
+                self->gradient_ = std::move(gradients.front());
+                return Values{{}};
+              })
+        .front();
+  }
+
+  bool empty() const { return !full() && !autograd_.exists(gradient_); }
+
+ private:
+  bool full() const { return tensor_.has_value(); }
+  void put(const Value& stashed) {
+    stashed_ = true;
+    tensor_.reset();
+    if (!autograd_.exists(stashed)) return;
+    tensor_ = autograd_.tensor(stashed);
+    // Where the stage is checkpointed its graph is not there yet.
+    wants_gradient_ = autograd_.grad_mode() ? autograd_.requires_grad(stashed)
+                                            : autograd_.differentiable(stashed);
+  }
+  void require() const {
+    if (!stashed_) throw SkipError("tensor in portal has been removed");
+  }
+  void copy_back(Transfer<D> back) {
+    if (!autograd_.exists(gradient_)) return;
+    back.send();
+    const Tensor arrived = back.receive(autograd_.tensor(gradient_));
+    back.take(std::array{arrived});
+    gradient_ = autograd_.leaf(arrived, false);
+  }
+
+  A autograd_;
+  const Rules rules_;
+  bool stashed_ = false;  // and not popped since, be it none
+  bool wants_gradient_ = false;
+  std::optional<Tensor> tensor_;
+  Value gradient_;
+};
+
+}  // namespace ferry

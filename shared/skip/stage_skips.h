@@ -1,0 +1,86 @@
+// The tracker of one stage of a pipeline while it runs one micro-batch.
+//
+// What is stashed and popped within the stage keeps its graph; what crosses stages goes through a
+// portal. A stage that may run again owns what it popped, and runs again with a tracker that says so.
+//
+// Source: torch/distributed/pipeline/sync/skip/tracker.py, SkipTrackerThroughPotals.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "shared/skip/layout.h"
+#include "shared/skip/portal.h"
+#include "shared/skip/tracker.h"
+
+namespace ferry {
+
+// A micro-batch's, by route.
+template <PipelineDevice D, PipelineAutograd A>
+using Portals = std::map<std::size_t, std::shared_ptr<Portal<D, A>>>;
+
+// What a stage popped through portals, by route.
+template <PipelineDevice D>
+using PoppedTensors = std::map<std::size_t, std::optional<typename D::Tensor>>;
+
+template <PipelineDevice D, PipelineAutograd A>
+class StageSkips final : public SkipTracker<typename A::Value> {
+ public:
+  using Value = typename A::Value;
+  using Values = std::vector<Value>;
+
+  struct Of {
+    A autograd;
+    std::shared_ptr<const SkipLayout> layout;
+    std::shared_ptr<Portals<D, A>> portals;
+    std::size_t stage = 0;
+    // Where the stage may run again.
+    std::shared_ptr<PoppedTensors<D>> popped;
+    Rules rules;
+  };
+  StageSkips(Of of, bool again) : of_(std::move(of)), again_(again) {}
+
+  // Before the stage, with what it is given: gradients of what it pops come back before those of
+  // these.
+  void open(Values& values) {
+    if (of_.layout->into(of_.stage).empty()) return;
+    Value& value = lane(of_.autograd, values);
+    Value phony = fork(of_.autograd, value);
+    if (of_.rules.holds(Rule::kOrderPops)) popping_ = std::move(phony);
+  }
+  // After it, with what it made: so that the stashed ones' gradients are part of its backward.
+  void close(Values& values) {
+    if (stashed_.empty() || !of_.rules.holds(Rule::kJoinStashed)) return;
+    Value& value = lane(of_.autograd, values);
+    for (const Value& phony : stashed_) join(of_.autograd, value, phony);
+  }
+
+  void save(const SkipName& name, Value value) override {
+    const std::size_t route = of_.layout->find_crossing(name);
+    if (route == SkipLayout::kNone) return inside_.save(name, std::move(value));
+    Value phony = of_.portals->at(route)->blue(value, again_);
+    if (of_.autograd.requires_grad(phony)) stashed_.push_back(std::move(phony));
+  }
+  Value load(const SkipName& name) override {
+    const std::size_t route = of_.layout->find_crossing(name);
+    if (route == SkipLayout::kNone) return inside_.load(name);
+    Portal<D, A>& portal = *of_.portals->at(route);
+    const bool owned = of_.popped && of_.rules.holds(Rule::kOwnPopped);
+    const auto taken = again_ && owned ? of_.popped->at(route) : portal.take();
+    if (!again_ && owned) of_.popped->insert_or_assign(route, taken);
+    return taken ? portal.orange(*taken, popping_) : Value();
+  }
+
+ private:
+  const Of of_;
+  const bool again_;
+  PlainSkips<Value> inside_;
+  Value popping_;  // a phony
+  Values stashed_;  // phonies
+};
+
+}  // namespace ferry

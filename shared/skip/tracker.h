@@ -1,0 +1,165 @@
+// Who keeps a skip tensor from its stash to its pop.
+//
+// The tracker in force travels with the hook stack (shared/hooks.h): so it is the calling thread's,
+// it is what it was when its scope ends, however that ends, and a recompute that one of autograd's
+// threads runs finds its own. The plain one keeps a value with its graph. A pipeline's stages have
+// trackers that hide what crosses stages from autograd (shared/pipeline/).
+//
+// A checkpointed region that pops would find nothing when it runs again: so it gets a tracker that
+// remembers what was popped, for as long as the region may run again. Counting the uses, as
+// torchgpipe does, is right only where every region runs exactly once more and whole; what a region
+// owns is there for an early stop, for several backwards and for none.
+//
+// Source: torch/distributed/pipeline/sync/skip/tracker.py.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "shared/checkpoint_context.h"
+#include "shared/hooks.h"
+#include "shared/skip/namespace.h"
+#include "shared/skip/skippable.h"
+
+namespace ferry {
+
+// What the context carries: any tracker.
+class SkipScope {
+ public:
+  SkipScope() = default;
+  SkipScope(const SkipScope&) = delete;
+  SkipScope& operator=(const SkipScope&) = delete;
+  virtual ~SkipScope() = default;
+
+  // For a checkpointed region that runs under `outer`, and for its recomputes.
+  struct Region {
+    std::shared_ptr<SkipScope> first;
+    std::function<std::shared_ptr<SkipScope>()> again;  // a fresh one for each recompute
+  };
+  virtual Region region(std::shared_ptr<SkipScope> outer) = 0;
+};
+
+// None of a value is a value, too: what was stashed as none is popped as none.
+template <class Value>
+class SkipTracker : public SkipScope {
+ public:
+  virtual void save(const SkipName& name, Value value) = 0;
+  // Gives it up. Throws SkipError where there is none of that name.
+  virtual Value load(const SkipName& name) = 0;
+
+  Region region(std::shared_ptr<SkipScope> outer) override;
+};
+
+inline SkipError nothing_stashed(const SkipName& name) {
+  return SkipError("'" + name.name + "' is popped, but nothing is stashed under that name");
+}
+
+// The values themselves.
+template <class Value>
+class PlainSkips : public SkipTracker<Value> {
+ public:
+  void save(const SkipName& name, Value value) override {
+    values_.insert_or_assign(name, std::move(value));
+  }
+  Value load(const SkipName& name) override {
+    const auto found = values_.find(name);
+    if (found == values_.end()) throw nothing_stashed(name);
+    Value value = std::move(found->second);
+    values_.erase(found);
+    return value;
+  }
+  bool has(const SkipName& name) const { return values_.contains(name); }
+  bool empty() const { return values_.empty(); }
+
+ private:
+  std::map<SkipName, Value> values_;
+};
+
+namespace skip_detail {
+
+// A region's first run: stashes and pops are the outer tracker's.
+template <class Value>
+class FirstRun final : public SkipTracker<Value> {
+ public:
+  using Popped = std::map<SkipName, Value>;
+
+  FirstRun(std::shared_ptr<SkipScope> outer, std::shared_ptr<Popped> popped)
+      : outer_(std::move(outer)), popped_(std::move(popped)) {}
+  void save(const SkipName& name, Value value) override {
+    inside_.insert(name);
+    tracker().save(name, std::move(value));
+  }
+  Value load(const SkipName& name) override {
+    Value value = tracker().load(name);
+    if (inside_.erase(name) == 0) popped_->insert_or_assign(name, value);
+    return value;
+  }
+
+ private:
+  SkipTracker<Value>& tracker() { return static_cast<SkipTracker<Value>&>(*outer_); }
+  const std::shared_ptr<SkipScope> outer_;
+  const std::shared_ptr<Popped> popped_;
+  std::set<SkipName> inside_;  // stashed in the region: it stashes them again before it pops them
+};
+
+// A recompute: what was popped is there each time, and what is stashed goes nowhere else, for
+// whoever pops it has it already.
+template <class Value>
+class Again final : public SkipTracker<Value> {
+ public:
+  explicit Again(std::shared_ptr<const std::map<SkipName, Value>> popped)
+      : popped_(std::move(popped)) {}
+  void save(const SkipName& name, Value value) override { inside_.save(name, std::move(value)); }
+  Value load(const SkipName& name) override {
+    if (inside_.has(name)) return inside_.load(name);
+    const auto found = popped_->find(name);
+    if (found == popped_->end()) throw nothing_stashed(name);
+    return found->second;
+  }
+
+ private:
+  const std::shared_ptr<const std::map<SkipName, Value>> popped_;
+  PlainSkips<Value> inside_;
+};
+
+}  // namespace skip_detail
+
+template <class Value>
+SkipScope::Region SkipTracker<Value>::region(std::shared_ptr<SkipScope> outer) {
+  const auto popped = std::make_shared<std::map<SkipName, Value>>();
+  return {std::make_shared<skip_detail::FirstRun<Value>>(std::move(outer), popped),
+          [popped] { return std::make_shared<skip_detail::Again<Value>>(popped); }};
+}
+
+// While it lives, stashes and pops on this thread, and in recomputes of what runs here, are the
+// tracker's.
+template <class A>
+class SkipTrackerGuard {
+ public:
+  SkipTrackerGuard(A autograd, std::shared_ptr<SkipTracker<typename A::Value>> tracker) {
+    CheckpointContext context = checkpoint_context(autograd.hooks());
+    context.skips = std::move(tracker);
+    guard_.emplace(std::move(autograd), std::move(context));
+  }
+
+ private:
+  std::optional<CheckpointContextGuard<A>> guard_;
+};
+
+// The calling thread's: that of the guard in force, else one that lives as long as the thread.
+template <class A>
+std::shared_ptr<SkipTracker<typename A::Value>> current_skip_tracker(const A& autograd) {
+  using Value = typename A::Value;
+  const auto stack = autograd.hooks();
+  if (stack.checkpoint && stack.checkpoint->skips) {
+    return std::static_pointer_cast<SkipTracker<Value>>(stack.checkpoint->skips);
+  }
+  thread_local const auto plain = std::make_shared<PlainSkips<Value>>();
+  return plain;
+}
+
+}  // namespace ferry

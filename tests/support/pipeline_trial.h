@@ -1,0 +1,392 @@
+// Random networks of layers with skip tensors, cut into stages, and run by the pipelines of the core
+// on several simulated GPUs: what a step leaves is compared with a training that takes the
+// micro-batches one by one on one GPU.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shared/adaptors/bent.h"
+#include "shared/pipeline/pipeline.h"
+#include "shared/pipeline/scheduled_pipeline.h"
+#include "shared/skip/layout.h"
+#include "sim/autograd.h"
+#include "sim/device.h"
+#include "sim/modelled.h"
+#include "sim/tape.h"
+#include "sim/workers.h"
+#include "tests/shared/world.h"
+#include "tests/support/builder.h"
+#include "tests/support/oracles.h"
+
+namespace ferry::test {
+
+// Autograd: GPipe whose backward is the caller's. Else a schedule's.
+enum class PipelineKind : std::uint8_t { kAutograd, kGpipe, k1F1B, kInterleaved };
+
+struct NetLayer {
+  int size = 0;      // of its output
+  int pops = -1;     // the earlier layer whose output it reads as well; -1: none
+  bool begins = false;  // a stage
+};
+
+struct PipelineTrial {
+  std::vector<NetLayer> layers;
+  PipelineKind kind = PipelineKind::kAutograd;
+  CheckpointMode mode = CheckpointMode::kNever;
+  int microbatches = 2;
+  int each = 1;           // stages on a device, where interleaved
+  bool backwards_order = false;  // the losses are made from the last micro-batch to the first
+  int backwards = 1;      // of the same graph, where autograd's
+  bool grad = true;
+
+  // As they come to be: each device has as many.
+  std::size_t stages_each() const {
+    std::size_t count = 1;
+    for (std::size_t i = 1; i < layers.size(); ++i) count += layers[i].begins ? 1 : 0;
+    const bool interleaved = kind == PipelineKind::kInterleaved;
+    return interleaved ? std::min(count, static_cast<std::size_t>(each)) : 1;
+  }
+  std::vector<std::size_t> first_layers() const {
+    std::vector<std::size_t> first = {0};
+    for (std::size_t i = 1; i < layers.size(); ++i) {
+      if (layers[i].begins) first.push_back(i);
+    }
+    first.resize(first.size() / stages_each() * stages_each());
+    return first;
+  }
+  std::size_t devices() const { return first_layers().size() / stages_each(); }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial) {
+  out << "layers";
+  for (const NetLayer& layer : trial.layers) {
+    out << (layer.begins ? " | " : " ") << layer.size;
+    if (layer.pops >= 0) out << "+" << layer.pops;
+  }
+  return out << "; kind " << static_cast<int>(trial.kind) << " mode " << name(trial.mode)
+             << " microbatches " << trial.microbatches << " each " << trial.each
+             << (trial.backwards_order ? " reversed" : "") << " backwards " << trial.backwards
+             << (trial.grad ? "" : " no grad");
+}
+
+// The layers as codes. Each reads x, a weight of its own and perhaps a skip tensor; saves them; and
+// its backward reads what was saved. The last code is the loss.
+struct NetProgram {
+  explicit NetProgram(const PipelineTrial& trial) {
+    const TypeId weight = b.type({64}, DType::kF32);
+    const std::vector<std::int64_t> sizes = {256, 2048, 16384};
+    std::vector<TypeId> out;
+    for (const NetLayer& layer : trial.layers) {
+      out.push_back(b.type({sizes[static_cast<std::size_t>(layer.size)]}, DType::kF32));
+    }
+    input_type = b.type({1024}, DType::kF32);
+    for (int i = 0; i < trial.microbatches; ++i) {
+      inputs.push_back(b.global(GlobalKind::kInput, input_type));
+    }
+    for (std::size_t i = 0; i < trial.layers.size(); ++i) {
+      weights.push_back(b.global(GlobalKind::kParameter, weight));
+    }
+    for (std::size_t i = 0; i < trial.layers.size(); ++i) {
+      const int pops = trial.layers[i].pops;
+      std::vector<TypeId> in = {i == 0 ? input_type : out[i - 1]};
+      if (pops >= 0) in.push_back(out[static_cast<std::size_t>(pops)]);
+      codes.push_back(layer(i, in, out[i]));
+    }
+    loss = layer(codes.size(), {out.back()}, b.type({1}, DType::kF32));
+  }
+
+  CodeId layer(std::size_t number, const std::vector<TypeId>& in, TypeId out) {
+    const std::string text = std::to_string(number);
+    const CodeId code = b.code(CodeKind::kSegment, "layer" + text);
+    const CodeId body = b.code(CodeKind::kBody, "Backward" + text);
+    std::vector<Slot> from;
+    std::vector<TypeId> types = in;
+    for (std::size_t i = 0; i < in.size(); ++i) from.push_back(b.argument(code));
+    if (number < weights.size()) {
+      from.push_back(weights[number]);
+      types.push_back(b.program.globals[weights[number]].type);
+    }
+    std::vector<Slot> have = {b.argument(body)};
+    for (std::size_t i = 0; i < from.size(); ++i) have.push_back(b.saved(body));
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      b.result(body, b.op(body, "grad" + text + "." + std::to_string(i), have, types[i]));
+    }
+    const Slot y = b.slot(code);
+    b.add(code, MakeNode{"Backward" + text, b.node_id(), from, {y}, from, body});
+    Op op;
+    op.name = "layer" + text;
+    op.in = from;
+    op.out = {y};
+    op.types = {out};
+    op.read_bytes = 4096;
+    b.add(code, std::move(op));
+    b.result(code, y);
+    return code;
+  }
+
+  Builder b;
+  TypeId input_type = 0;
+  std::vector<Slot> inputs;   // by micro-batch
+  std::vector<Slot> weights;  // by layer
+  std::vector<CodeId> codes;  // by layer
+  CodeId loss = 0;
+};
+
+struct NetResult {
+  std::vector<std::uint64_t> gradients;  // contents by weight; 0: none
+  std::vector<std::string> hazards;
+  std::string error;
+  std::int64_t kept = 0;   // storages beyond weights, inputs, gradients and results after backward
+  std::int64_t left = 0;   // storages, and events, when all is dropped
+  sim::Time step_ns = 0;
+  std::vector<std::int64_t> peak_bytes;  // by device
+};
+
+class NetRun {
+ public:
+  using Value = sim::Value;
+  using Values = std::vector<Value>;
+
+  NetRun(const PipelineTrial& trial, bool pipelined)
+      : trial_(trial), net_(trial), first_(trial.first_layers()) {
+    devices_ = pipelined ? trial.devices() : 1;
+    sim::MachineOptions options;
+    options.launch_ns = 500;
+    options.links.latency_ns = 500;
+    options.devices = static_cast<std::uint32_t>(devices_);
+    machine_ = std::make_unique<sim::Machine>(options);
+    machine_->add_consumer(&checkers_);
+    std::vector<std::uint32_t> device_of(net_.b.program.globals.size(), 0);
+    for (std::size_t i = 0; i < net_.weights.size(); ++i) {
+      device_of[net_.weights[i]] = static_cast<std::uint32_t>(stage_of(i) % devices_);
+    }
+    tape_ = std::make_unique<sim::Tape>(net_.b.program, *machine_, times_, &checkers_.values(),
+                                        device_of);
+  }
+
+  std::size_t stage_of(std::size_t layer) const {
+    return static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), layer) -
+                                    first_.begin()) -
+           1;
+  }
+  static SkipName skip(std::size_t stashed, std::size_t popped) {
+    return SkipName(std::to_string(stashed) + "-" + std::to_string(popped));
+  }
+
+  // Runs layers [begin, end), which stash and pop.
+  Values layers(std::size_t begin, std::size_t end, Values x) {
+    const auto tracker = current_skip_tracker(tape_->autograd());
+    for (std::size_t i = begin; i < end; ++i) {
+      const int pops = trial_.layers[i].pops;
+      if (pops >= 0) x.push_back(tracker->load(skip(static_cast<std::size_t>(pops), i)));
+      x = tape_->call(net_.codes[i], std::move(x));
+      for (std::size_t to = i + 1; to < trial_.layers.size(); ++to) {
+        if (trial_.layers[to].pops == static_cast<int>(i)) tracker->save(skip(i, to), x.front());
+      }
+    }
+    return x;
+  }
+  std::size_t end_of(std::size_t stage) const {
+    return stage + 1 < first_.size() ? first_[stage + 1] : trial_.layers.size();
+  }
+  std::function<Values(Values)> stage(std::size_t number) {
+    return [this, number](Values x) { return layers(first_[number], end_of(number), std::move(x)); };
+  }
+  SkipLayout layout() const {
+    std::vector<SkipRoute> routes;
+    for (std::size_t i = 0; i < trial_.layers.size(); ++i) {
+      if (trial_.layers[i].pops < 0) continue;
+      const auto from = static_cast<std::size_t>(trial_.layers[i].pops);
+      routes.push_back({skip(from, i), stage_of(from), stage_of(i)});
+    }
+    return SkipLayout(std::move(routes));
+  }
+  Values input(std::size_t microbatch) const {
+    return {tape_->globals()[net_.inputs[microbatch]]};
+  }
+  Value loss(Values x) { return tape_->call(net_.loss, std::move(x)).front(); }
+
+  // One micro-batch after the other, on one GPU.
+  void plain() {
+    const std::size_t m = static_cast<std::size_t>(trial_.microbatches);
+    for (int again = 0; again < trial_.backwards; ++again) {
+      for (std::size_t k = 0; k < m; ++k) {
+        const std::size_t i = trial_.kind == PipelineKind::kAutograd ? m - 1 - k : k;
+        auto autograd = tape_->autograd();
+        const SkipTrackerGuard<sim::SimAutograd> guard(
+            autograd, std::make_shared<PlainSkips<Value>>());
+        const Value root = loss(layers(0, trial_.layers.size(), input(i)));
+        autograd.backward(std::array{root}, std::array{Value()});
+      }
+    }
+  }
+
+  template <class D>
+  void pipelined(const std::vector<D>& devices, const Rules& rules) {
+    CorePipelineOptions options;
+    options.checkpoint = trial_.mode;
+    std::vector<Values> inputs;
+    for (std::size_t i = 0; i < net_.inputs.size(); ++i) inputs.push_back(input(i));
+    auto autograd = tape_->autograd();
+    const typename sim::SimAutograd::GradModeScope grad(autograd, trial_.grad);
+    if (trial_.kind == PipelineKind::kAutograd) {
+      std::vector<PipelineStage<sim::SimAutograd>> stages;
+      for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back({s, stage(s)});
+      Pipeline pipeline(devices, autograd, sim::SimWorkers(*machine_), std::move(stages), layout(),
+                        options, rules);
+      backward(pipeline.forward(std::move(inputs)));
+      return;
+    }
+    std::vector<PipelineStage<sim::SimAutograd>::Function> stages;
+    for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back(stage(s));
+    const auto kind = static_cast<ScheduleKind>(static_cast<int>(trial_.kind) - 1);
+    ScheduledPipeline pipeline(devices, autograd, sim::SimWorkers(*machine_), std::move(stages),
+                               layout(), kind, options, rules);
+    results_ = pipeline.step(std::move(inputs), [this](Values x, std::size_t) { return loss(std::move(x)); });
+    count_kept();
+  }
+
+  NetResult result(const std::function<void()>& run) {
+    NetResult result;
+    try {
+      run();
+    } catch (const std::exception& error) {
+      result.error = error.what();
+    }
+    result.kept = kept_;
+    results_.clear();
+    for (const Slot slot : net_.weights) {
+      const Value& gradient = tape_->gradients()[slot];
+      result.gradients.push_back(
+          gradient.tensor ? checkers_.read(sim::range_of(gradient.tensor)) : 0);
+    }
+    result.step_ns = machine_->drain();
+    result.left = machine_->live_storages() - known() + machine_->live_events();
+    result.hazards = checkers_.hazards();
+    for (std::uint32_t d = 0; d < machine_->devices(); ++d) {
+      result.peak_bytes.push_back(machine_->pool(d).stats().allocated_bytes.peak);
+    }
+    return result;
+  }
+  sim::Machine& machine() { return *machine_; }
+  std::size_t devices() const { return devices_; }
+
+ private:
+  void backward(std::vector<Values> outputs) {
+    auto autograd = tape_->autograd();
+    if (!trial_.grad) return;
+    const std::size_t m = outputs.size();
+    Values roots(m);
+    const sim::SimDevice last(*machine_, static_cast<std::uint32_t>(devices_ - 1));
+    const sim::SimDevice::StreamScope on(last, sim::SimDevice(last).compute_stream());
+    for (std::size_t k = 0; k < m; ++k) {
+      const std::size_t i = trial_.backwards_order ? m - 1 - k : k;
+      roots[i] = loss(std::move(outputs[i]));
+    }
+    outputs.clear();
+    for (int again = trial_.backwards; again > 0; --again) {
+      autograd.backward(roots, Values(m), /*retain_graph=*/again > 1);
+    }
+    results_ = std::move(roots);
+    count_kept();
+  }
+  // Storages that are there in any case.
+  std::int64_t known() const {
+    std::set<const sim::StorageImpl*> known;  // counted, not walked
+    for (const auto* list : {&tape_->globals(), &tape_->gradients(), &results_}) {
+      for (const Value& value : *list) {
+        if (value.tensor) known.insert(value.tensor->storage.get());
+      }
+    }
+    return static_cast<std::int64_t>(known.size());
+  }
+  void count_kept() { kept_ = machine_->live_storages() - known(); }
+
+  const PipelineTrial trial_;
+  NetProgram net_;
+  const std::vector<std::size_t> first_;
+  const Hardware hardware_ = test_hardware();
+  const sim::Roofline times_{hardware_};
+  std::size_t devices_ = 1;
+  Checkers checkers_;
+  std::unique_ptr<sim::Machine> machine_;
+  std::unique_ptr<sim::Tape> tape_;
+  Values results_;
+  std::int64_t kept_ = 0;
+};
+
+inline NetResult run_plain(const PipelineTrial& trial) {
+  NetRun run(trial, false);
+  return run.result([&] {
+    if (trial.grad) run.plain();
+  });
+}
+
+inline NetResult run_pipelined(const PipelineTrial& trial, const Rules& rules = {},
+                               std::optional<Mutation> mutation = {}) {
+  NetRun run(trial, true);
+  return run.result([&] {
+    std::vector<Bent<sim::SimDevice>> devices;
+    for (std::uint32_t d = 0; d < run.devices(); ++d) {
+      devices.emplace_back(sim::SimDevice(run.machine(), d), mutation);
+    }
+    run.pipelined(devices, rules);
+  });
+}
+
+inline std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Rules& rules = {},
+                                           std::optional<Mutation> mutation = {}) {
+  const NetResult expected = run_plain(trial);
+  const NetResult run = run_pipelined(trial, rules, mutation);
+  if (!run.error.empty()) return Verdict{"error", run.error};
+  if (!run.hazards.empty()) return Verdict{"happens-before", run.hazards.front()};
+  if (run.gradients != expected.gradients) return Verdict{"value", "a gradient differs"};
+  if (run.kept != 0) {
+    return Verdict{"leak", std::to_string(run.kept) + " storages are kept after backward"};
+  }
+  if (run.left != 0) return Verdict{"leak", "something is left after the step"};
+  return std::nullopt;
+}
+
+inline rc::Gen<PipelineTrial> any_pipeline_trial() {
+  return rc::gen::exec([] {
+    PipelineTrial trial;
+    trial.kind = static_cast<PipelineKind>(*in_range(0, 4));
+    trial.mode = static_cast<CheckpointMode>(*in_range(0, 3));
+    trial.each = *in_range(1, 4);
+    trial.backwards_order = *in_range(0, 2) == 1;
+    const int count = *in_range(2, 10);
+    for (int i = 0; i < count; ++i) {
+      NetLayer layer{*in_range(0, 3), -1, *in_range(0, 2) == 1};
+      // Each layer's output is read a second time at most once.
+      if (i > 1 && *in_range(0, 3) > 0) {
+        const int from = *in_range(0, i - 1);
+        const bool taken = std::any_of(trial.layers.begin(), trial.layers.end(),
+                                       [from](const NetLayer& each) { return each.pops == from; });
+        if (!taken) layer.pops = from;
+      }
+      trial.layers.push_back(layer);
+    }
+    trial.microbatches = *in_range(1, 5);
+    if (trial.kind == PipelineKind::kInterleaved) {
+      trial.microbatches = static_cast<int>(trial.devices()) * *in_range(1, 3);
+    }
+    // Of several micro-batches two backwards make other sums than one after the other.
+    if (trial.kind == PipelineKind::kAutograd && trial.microbatches == 1) {
+      trial.backwards = *in_range(1, 3);
+    }
+    trial.grad = *in_range(0, 8) > 0;
+    return trial;
+  });
+}
+
+}  // namespace ferry::test
