@@ -95,6 +95,9 @@ class Pipeline {
     }
 
     const Rules& rules() const { return owner.state_->rules; }
+    bool runs_again(std::size_t i, std::size_t j) const {
+      return i < checkpointed && owner.options_.checkpoints(j);
+    }
     Place<D> place(std::size_t i, std::size_t j) { return places.of(owner.stages_[j].device, i); }
 
     void fence(std::size_t i, std::size_t j) {
@@ -130,9 +133,9 @@ class Pipeline {
                                           nullptr, rules()},
             place(i, j));
         runs.push_back(run);
-        tasks.push_back({owner.stages_[j].device, {}, [this, run, i = i] {
+        tasks.push_back({owner.stages_[j].device, {}, [this, run, i = i, j = j] {
                            Values& values = microbatches[i].values;
-                           if (i >= checkpointed) return run->forward(callers, values);
+                           if (!runs_again(i, j)) return run->forward(callers, values);
                            CoreCheckpointOptions options;
                            options.preserve_rng_state = owner.options_.preserve_rng_state;
                            run->forward_checkpointed(callers, values, options);

@@ -101,6 +101,9 @@ struct ScheduledPipeline<D, A, W>::OneStep {
   std::size_t device_of(std::size_t stage) const { return stage % owner.devices_.size(); }
   std::size_t index(std::size_t stage, std::size_t i) const { return stage * count + i; }
   Place<D> place(std::size_t stage, std::size_t i) { return places.of(device_of(stage), i); }
+  bool runs_again(std::size_t stage, std::size_t i) const {
+    return i < checkpointed && owner.options_.checkpoints(stage);
+  }
   bool is_last(std::size_t stage) const { return stage + 1 == owner.stages_.size(); }
 
   std::vector<WorkerTask> tasks() {
@@ -122,7 +125,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
         forwards[here] = add(device, after, [this, s = s, i = i] { forward(s, i); });
         continue;
       }
-      if (i < checkpointed && owner.rules_.holds(Rule::kRecomputeEarly)) {
+      if (runs_again(s, i) && owner.rules_.holds(Rule::kRecomputeEarly)) {
         add(device, {}, [this, s = s, i = i] { recompute(s, i); });
       }
       std::vector<std::size_t> after;
@@ -145,7 +148,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     auto& run = runs[index(s, i)];
     run.emplace(autograd, std::move(function), owner.layout_, take_arriving(s, i));
     if (is_last(s)) run->ends_in_loss();
-    Crossings<Value> leaving = i < checkpointed
+    Crossings<Value> leaving = runs_again(s, i)
                                    ? run->forward_checkpointed(owner.options_.preserve_rng_state)
                                    : run->forward();
     if (is_last(s)) {
@@ -173,7 +176,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     const typename D::StreamScope on(here.device, here.compute);
     const typename CallersState<A>::Scope scope(callers);
     auto& run = runs[index(s, i)];
-    if (i < checkpointed && !owner.rules_.holds(Rule::kRecomputeEarly)) {
+    if (runs_again(s, i) && !owner.rules_.holds(Rule::kRecomputeEarly)) {
       Crossings<Value> gradients = take_returning(s, i);
       run->recompute();
       run->backward(std::move(gradients));

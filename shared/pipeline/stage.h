@@ -31,8 +31,13 @@ inline std::size_t checkpoint_stop(CheckpointMode mode, std::size_t microbatches
 
 struct CorePipelineOptions {
   CheckpointMode checkpoint = CheckpointMode::kExceptLast;
+  std::vector<bool> checkpointed_stages;  // whose micro-batches these are; empty: all stages
   // Random numbers of a recompute are those of forward.
   bool preserve_rng_state = true;
+
+  bool checkpoints(std::size_t stage) const {
+    return checkpointed_stages.empty() || checkpointed_stages.at(stage);
+  }
 };
 
 template <class A>
