@@ -113,8 +113,8 @@ struct CheckpointContext {
   std::shared_ptr<PlannedSegments> plan;
   std::shared_ptr<CheckpointRun> run;
   std::shared_ptr<SkipScope> skips;  // none: the thread's own
-  bool checkpointing = false;  // in a checkpointed function
-  bool recomputing = false;    // in one that runs again, or in what it calls
+  bool checkpointing = false;        // in a checkpointed function
+  bool recomputing = false;          // in one that runs again, or in what it calls
 };
 
 template <class Tensor>

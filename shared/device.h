@@ -85,8 +85,8 @@ concept ComputeDevice = requires(D device, const typename D::Stream stream,
 // What a pipeline asks for beside: several devices, a handle each, and copies between them.
 template <class D>
 concept PipelineDevice = ComputeDevice<D> &&
-    requires(D device, D& other, const typename D::Stream stream,
-             const typename D::Tensor tensor, Step step, std::uint32_t microbatch) {
+    requires(D device, D& other, const typename D::Stream stream, const typename D::Tensor tensor,
+             Step step, std::uint32_t microbatch) {
   // The stream on which the calling thread computes on this device, whichever is current.
   { device.compute_stream() } -> std::same_as<typename D::Stream>;
   // The stream on which what other devices send for that micro-batch arrives here.

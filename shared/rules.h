@@ -72,17 +72,19 @@ enum class Rule : std::uint8_t {
 };
 
 inline constexpr std::array<std::string_view, 52> kRuleNames = {
-    "keep source",      "bound stash",     "hold target",    "bound reloads",  "count escapes",
-    "release late",     "end of task",     "forget",         "identity",       "versioned",
-    "covers",           "share",           "share target",   "check version",  "exempt",
-    "keep kept",        "other device",    "live stream",    "owner pool",     "host events",
-    "outer inputs",     "stop at last",    "stop early",     "task key",       "thread key",
-    "fresh outside",    "group key",       "free unpacked",  "free unneeded",  "free at end",
-    "refuse twice",     "replay random",   "replay ambient", "recompute grad", "forward stream",
-    "check recompute",  "skip dead",       "keep chosen",    "first choice",   "unfinished",
-    "detach reentrant", "refuse reentrant",
-    "give up popped",   "forget restash",  "own popped",     "join stashed",   "order pops",
-    "order portals",    "order microbatches", "recompute early", "callers mode", "checkpoint some"};
+    "keep source",        "bound stash",      "hold target",    "bound reloads",
+    "count escapes",      "release late",     "end of task",    "forget",
+    "identity",           "versioned",        "covers",         "share",
+    "share target",       "check version",    "exempt",         "keep kept",
+    "other device",       "live stream",      "owner pool",     "host events",
+    "outer inputs",       "stop at last",     "stop early",     "task key",
+    "thread key",         "fresh outside",    "group key",      "free unpacked",
+    "free unneeded",      "free at end",      "refuse twice",   "replay random",
+    "replay ambient",     "recompute grad",   "forward stream", "check recompute",
+    "skip dead",          "keep chosen",      "first choice",   "unfinished",
+    "detach reentrant",   "refuse reentrant", "give up popped", "forget restash",
+    "own popped",         "join stashed",     "order pops",     "order portals",
+    "order microbatches", "recompute early",  "callers mode",   "checkpoint some"};
 inline constexpr std::size_t kRules = kRuleNames.size();
 inline constexpr std::size_t kCheckpointRules = static_cast<std::size_t>(Rule::kGiveUpPopped);
 static_assert(kRules == static_cast<std::size_t>(Rule::kCheckpointSome) + 1);

@@ -24,8 +24,7 @@ void SimAutograd::backward(std::span<const Value> roots, std::span<const Value> 
   for (std::size_t i = 0; i < roots.size(); ++i) {
     // A phony has no gradient and no bytes; a scalar has a gradient of one.
     const bool one = !gradients[i].tensor && roots[i].tensor;
-    from.push_back(
-        {roots[i].edge, one ? state_->ones_like(roots[i].tensor) : gradients[i].tensor});
+    from.push_back({roots[i].edge, one ? state_->ones_like(roots[i].tensor) : gradients[i].tensor});
   }
   engine_->run(from, retain_graph, /*create_graph=*/false);
 }

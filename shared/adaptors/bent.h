@@ -103,8 +103,8 @@ class Bent : public Forward<D> {
     if (is(step, Bend::kDrop)) return;
     Base::record_use(step, storage, is(step, Bend::kOtherStream) ? other(stream) : stream);
   }
-  Tensor transfer(Step step, const Tensor& tensor, Bent& to, const Stream& stream)
-  requires PipelineDevice<D> {
+  Tensor transfer(Step step, const Tensor& tensor, Bent& to,
+                  const Stream& stream) requires PipelineDevice<D> {
     if (is(step, Bend::kOtherStream)) {
       return Base::transfer(step, tensor, to, to.compute_stream());
     }

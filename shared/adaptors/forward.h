@@ -65,8 +65,8 @@ class Forward {
   Stream transfer_stream(std::uint32_t microbatch) requires PipelineDevice<D> {
     return upstream_.transfer_stream(microbatch);
   }
-  Tensor transfer(Step step, const Tensor& tensor, Forward& to, const Stream& stream)
-  requires PipelineDevice<D> {
+  Tensor transfer(Step step, const Tensor& tensor, Forward& to,
+                  const Stream& stream) requires PipelineDevice<D> {
     return upstream_.transfer(step, tensor, to.upstream_, stream);
   }
 

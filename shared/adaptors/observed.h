@@ -32,6 +32,7 @@ class Observed : public Forward<D> {
   using typename Base::HostBuffer;
   using typename Base::Storage;
   using typename Base::Stream;
+  using typename Base::Tensor;
 
   Observed(D upstream, std::shared_ptr<Observer> observer)
       : Base(std::move(upstream)), observer_(std::move(observer)) {}
@@ -64,6 +65,11 @@ class Observed : public Forward<D> {
   void reload(Step step, const HostBuffer& host, const Storage& storage, const Stream& stream) {
     observer_->on({step, StepKind::kCopy, this->bytes(storage)});
     Base::reload(step, host, storage, stream);
+  }
+  Tensor transfer(Step step, const Tensor& tensor, Observed& to,
+                  const Stream& stream) requires PipelineDevice<D> {
+    observer_->on({step, StepKind::kCopy, 0});
+    return Base::transfer(step, tensor, to, stream);
   }
   // Giving back does not fail, and is not observed.
 

@@ -1,12 +1,12 @@
 // One micro-batch at one stage of a pipeline whose graph is cut between stages: what arrives are
-// leaves, and what leaves are the outputs of one last node, the *cut*, whose gradients are those that
-// come back.
+// leaves, and what leaves are the outputs of one last node, the *cut*, whose gradients are those
+// that come back.
 //
 //     arrived ──▶ leaf ──▶ the stage ──▶ outputs, stashes ──▶ cut ──▶ phony
 //     gradients ◀── leaf ◀─────────────────────────────────── cut ◀── backward begins here
 //
-// The cut keeps no tensor: an output's bytes are freed as soon as the next stage has them, unless the
-// stage's own graph saved them.
+// The cut keeps no tensor: an output's bytes are freed as soon as the next stage has them, unless
+// the stage's own graph saved them.
 #pragma once
 
 #include <cstddef>
@@ -132,18 +132,18 @@ class CutStage {
     if (is_loss_) {
       root_ = made.values.at(0);
     } else if (!inputs.empty() && autograd_.grad_mode()) {
-      root_ = autograd_
-                  .node(inputs, Values{autograd_.phony(inputs.front())},
-                        [gradients = gradients_, routes, ordinals](const Values&) {
-                          Values result;
-                          for (std::size_t i = 0; i < routes.size(); ++i) {
-                            result.push_back(std::move(
-                                routes[i] ? gradients->skips[*routes[i]]
-                                          : gradients->values.at(ordinals[i])));
-                          }
-                          return result;
-                        })
-                  .front();
+      root_ =
+          autograd_
+              .node(inputs, Values{autograd_.phony(inputs.front())},
+                    [gradients = gradients_, routes, ordinals](const Values&) {
+                      Values result;
+                      for (std::size_t i = 0; i < routes.size(); ++i) {
+                        result.push_back(std::move(routes[i] ? gradients->skips[*routes[i]]
+                                                             : gradients->values.at(ordinals[i])));
+                      }
+                      return result;
+                    })
+              .front();
     }
     return leaving;
   }

@@ -22,10 +22,10 @@ template <PipelineAutograd A>
 typename A::Value fork(A autograd, typename A::Value& value) {
   using Values = std::vector<typename A::Value>;
   if (!autograd.grad_mode() || !autograd.requires_grad(value)) return {};
-  Values made = autograd.node(
-      std::array{value},
-      Values{autograd.leaf(autograd.tensor(value), false), autograd.phony(value)},
-      [](Values gradients) { return Values{std::move(gradients.front())}; });
+  Values made =
+      autograd.node(std::array{value},
+                    Values{autograd.leaf(autograd.tensor(value), false), autograd.phony(value)},
+                    [](Values gradients) { return Values{std::move(gradients.front())}; });
   value = std::move(made[0]);
   return std::move(made[1]);
 }
@@ -34,9 +34,11 @@ template <PipelineAutograd A>
 void join(A autograd, typename A::Value& value, const typename A::Value& phony) {
   using Values = std::vector<typename A::Value>;
   if (!autograd.grad_mode() || !autograd.requires_grad(phony)) return;
-  Values made = autograd.node(
-      std::array{value, phony}, Values{autograd.leaf(autograd.tensor(value), false)},
-      [](Values gradients) { return Values{std::move(gradients.front()), {}}; });
+  Values made =
+      autograd.node(std::array{value, phony}, Values{autograd.leaf(autograd.tensor(value), false)},
+                    [](Values gradients) {
+                      return Values{std::move(gradients.front()), {}};
+                    });
   value = std::move(made.front());
 }
 

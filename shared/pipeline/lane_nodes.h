@@ -23,8 +23,7 @@ namespace lane_detail {
 
 // Those that exist.
 template <PipelineAutograd A>
-std::vector<typename A::Tensor> tensors(A autograd,
-                                        std::span<const typename A::Value> values) {
+std::vector<typename A::Tensor> tensors(A autograd, std::span<const typename A::Value> values) {
   std::vector<typename A::Tensor> found;
   for (const auto& value : values) {
     if (autograd.exists(value)) found.push_back(autograd.tensor(value));
@@ -68,10 +67,9 @@ std::vector<typename A::Value> received(A autograd, Transfer<D> transfer,
                                         const std::vector<typename A::Value>& values) {
   std::vector<typename A::Value> arrived;
   for (const auto& value : values) {
-    arrived.push_back(
-        autograd.exists(value)
-            ? autograd.leaf(transfer.receive(autograd.tensor(value)), false)
-            : value);
+    arrived.push_back(autograd.exists(value)
+                          ? autograd.leaf(transfer.receive(autograd.tensor(value)), false)
+                          : value);
   }
   return arrived;
 }

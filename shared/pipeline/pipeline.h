@@ -1,23 +1,24 @@
 // The pipeline of micro-batches whose backward is autograd's (GPipe).
 //
 //   Pipeline<SimDevice, SimAutograd, SimWorkers> pipeline(devices, autograd, workers, stages, …);
-//   outputs = pipeline.forward(microbatches);     // then a backward from these, as from any forward
+//   outputs = pipeline.forward(microbatches);     // then one backward from all of them
 //
-// Forward goes by clock: at clock k micro-batch i is at stage j = k - i. Each clock is a *fence*, on
-// the calling thread, and a *compute*, in the devices' workers. The fence copies what the stages
+// Forward goes by clock: at clock k micro-batch i is at stage j = k - i. Each clock is a *fence*,
+// on the calling thread, and a *compute*, in the devices' workers. The fence copies what the stages
 // need from the devices where it is, and adds the edges that give backward its order:
 //
-//     stage j     … F(i) ──▶ out ──▶ recompute ──▶ copy skips ──▶ copy ──▶ in ──▶ F(i) …     stage j+1
+//     stage j     … F(i) ──▶ out ──▶ recompute ──▶ copy skips ──▶ copy ──▶ in ──▶ F(i) …     stage
+//     j+1
 //                                        ▲
 //                              join ◀── fork of micro-batch i + 1 … so i + 1 goes backward first
 //
-// In backward the same nodes run from right to left: `in` announces the gradient, `copy` moves it on
-// the stream of arrival of stage j's device, `recompute` runs the stage again while it moves, and
-// `out` makes the stage wait for it. The nodes live on streams of arrival, so that autograd's own
-// ordering between nodes does not make the recompute wait.
+// In backward the same nodes run from right to left: `in` announces the gradient, `copy` moves it
+// on the stream of arrival of stage j's device, `recompute` runs the stage again while it moves,
+// and `out` makes the stage wait for it. The nodes live on streams of arrival, so that autograd's
+// own ordering between nodes does not make the recompute wait.
 //
-// What is returned is on the last stage's device. Errors: forward() throws what the first stage that
-// failed threw, when the other workers are done; nothing of the step is left then.
+// What is returned is on the last stage's device. Errors: forward() throws what the first stage
+// that failed threw, when the other workers are done; nothing of the step is left then.
 //
 // Source: torchgpipe/pipeline.py.
 #pragma once
@@ -51,8 +52,8 @@ class Pipeline {
         stages_(std::move(stages)),
         layout_(std::make_shared<const SkipLayout>(std::move(layout))),
         options_(options),
-        state_(std::make_shared<CheckpointState<D, A>>(devices_.at(0), std::move(autograd), rules)) {
-  }
+        state_(
+            std::make_shared<CheckpointState<D, A>>(devices_.at(0), std::move(autograd), rules)) {}
 
   // One list of values for each micro-batch, in their order; likewise what comes back.
   std::vector<Values> forward(std::vector<Values> microbatches) {

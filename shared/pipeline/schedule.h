@@ -6,8 +6,9 @@
 //   interleaved  1F1B, with several stages to a device (device d has d, d + n, d + 2n, …), so that
 //                the pipeline fills in smaller steps.
 //
-// With n devices, v stages on each, m micro-batches, and stages that take equally long, the share of
-// a step that a device is idle (the bubble), and the micro-batches of a stage that are alive at once:
+// With n devices, v stages on each, m micro-batches, and stages that take equally long, the share
+// of a step that a device is idle (the bubble), and the micro-batches of a stage that are alive at
+// once:
 //
 //                bubble                  alive on device d
 //   GPipe        (n-1) / (m + n-1)       m
@@ -49,8 +50,8 @@ struct Schedule {
   std::vector<std::vector<PipelineAction>> devices;
 };
 
-// The micro-batches and stages of GPipe's forward by clock: at clock k micro-batch k - j is at stage
-// j. Each pair once, at clock i + j.
+// The micro-batches and stages of GPipe's forward by clock: at clock k micro-batch k - j is at
+// stage j. Each pair once, at clock i + j.
 inline std::vector<std::vector<std::pair<std::size_t, std::size_t>>> clock_cycles(
     std::size_t microbatches, std::size_t stages) {
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> clocks;
@@ -68,7 +69,8 @@ inline std::vector<std::vector<std::pair<std::size_t, std::size_t>>> clock_cycle
 namespace schedule_detail {
 
 // The k-th forward, or backward, of a device: its stages take turns, n micro-batches each.
-inline PipelineAction nth(std::size_t k, bool forward, std::size_t device, std::size_t n, std::size_t v) {
+inline PipelineAction nth(std::size_t k, bool forward, std::size_t device, std::size_t n,
+                          std::size_t v) {
   const std::size_t round = k / (n * v);
   const std::size_t turn = k % (n * v) / n;
   const std::size_t chunk = forward ? turn : v - 1 - turn;
@@ -78,7 +80,8 @@ inline PipelineAction nth(std::size_t k, bool forward, std::size_t device, std::
 }  // namespace schedule_detail
 
 // Throws std::invalid_argument where nothing is to do, where GPipe or 1F1B are to have several
-// stages on a device, and where the interleaved one has micro-batches that do not divide by devices.
+// stages on a device, and where the interleaved one has micro-batches that do not divide by
+// devices.
 inline Schedule make_schedule(ScheduleKind kind, std::size_t devices, std::size_t stages_each,
                               std::size_t microbatches) {
   const auto refuse = [kind](const std::string& text) {
@@ -103,9 +106,8 @@ inline Schedule make_schedule(ScheduleKind kind, std::size_t devices, std::size_
     std::vector<PipelineAction>& actions = schedule.devices.emplace_back();
     const auto add = [&](std::size_t k, bool forward) {
       // Without turns the group size does not matter.
-      actions.push_back(interleaved
-                            ? schedule_detail::nth(k, forward, device, devices, stages_each)
-                            : PipelineAction{forward, device, k});
+      actions.push_back(interleaved ? schedule_detail::nth(k, forward, device, devices, stages_each)
+                                    : PipelineAction{forward, device, k});
     };
     for (std::size_t k = 0; k < ahead; ++k) add(k, true);
     for (std::size_t k = ahead; k < all; ++k) {

@@ -1,5 +1,6 @@
 // The pipeline of micro-batches that goes backward itself, in the order of a schedule: a forward of
-// one micro-batch may follow a backward of another (1F1B, interleaved), so that few are alive at once.
+// one micro-batch may follow a backward of another (1F1B, interleaved), so that few are alive at
+// once.
 //
 //   ScheduledPipeline<SimDevice, SimAutograd, SimWorkers> pipeline(devices, autograd, workers, …);
 //   losses = pipeline.step(microbatches, loss);      // gradients are accumulated in the leaves
@@ -9,8 +10,8 @@
 // sent straight from the device that made it to the one that takes it (shared/pipeline/transfer.h).
 // A stage that runs again does so before it waits for its gradient.
 //
-// The micro-batches of a stage go backward from the first to the last: so the sums in the leaves are
-// those of a training that takes them one by one.
+// The micro-batches of a stage go backward from the first to the last: so the sums in the leaves
+// are those of a training that takes them one by one.
 //
 // Sources: torch/distributed/pipelining/schedules.py and stage.py, whose actions these are.
 #pragma once

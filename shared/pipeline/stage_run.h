@@ -91,8 +91,8 @@ class StageRun {
     }
     return popped;
   }
-  static Values run(const typename PipelineStage<A>::Function& function,
-                    const Skips& skips, Values values, bool again) {
+  static Values run(const typename PipelineStage<A>::Function& function, const Skips& skips,
+                    Values values, bool again) {
     const auto tracker = std::make_shared<StageSkips<D, A>>(skips, again);
     const SkipTrackerGuard<A> guard(skips.autograd, tracker);
     tracker->open(values);

@@ -9,8 +9,8 @@
 //     to compute     ──────────────────────────────── use x'       (x': received in use)
 //
 // The copy runs on a stream of the device that receives, of the micro-batch alone: it never waits
-// for what that device computes meanwhile. Gradients travel back the same way. Between stages on one
-// device nothing is copied and nobody waits.
+// for what that device computes meanwhile. Gradients travel back the same way. Between stages on
+// one device nothing is copied and nobody waits.
 //
 // Source: torchgpipe/copy.py and its Wait; there the copy occupies a stream at both ends.
 #pragma once
@@ -51,9 +51,9 @@ class Transfer {
   }
   Tensor receive(const Tensor& tensor) {
     if (here()) return from_.device.detach(tensor);
-    Tensor arrived = from_.device.transfer(Step::kReceive, tensor, to_.device, to_.arrivals);
+    // Before the copy: where this fails nothing reads the source.
     from_.device.record_use(Step::kSendInUse, from_.device.storage(tensor), to_.arrivals);
-    return arrived;
+    return from_.device.transfer(Step::kReceive, tensor, to_.device, to_.arrivals);
   }
   // From now on what is computed may use what arrived.
   void take(std::span<const Tensor> arrived) {

@@ -1,16 +1,17 @@
-// A portal: a skip tensor's way past the stages between its stash and its pop, hidden from autograd,
-// for one micro-batch.
+// A portal: a skip tensor's way past the stages between its stash and its pop, hidden from
+// autograd, for one micro-batch.
 //
-//     stash ──▶ blue ┄┄ phony ┄┄▶ join ─ … ─▶ fork ┄┄▶ copy ┄┄▶ join ─ … ─▶ fork ┄┄ phony ┄┄▶ orange ──▶ pop
+//     stash ──▶ blue ┄┄ phony ┄┄▶ join ─ … ─▶ fork ┄┄▶ copy ┄┄▶ join ─ … ─▶ fork ┄┄ phony ┄┄▶
+//     orange ──▶ pop
 //                 the micro-batch's own tensors, with edges that order backward:
 //     gradient:   blue takes ◀── copy moves ◀── orange puts
 //
 // A portal gives its tensor up when it is popped. Where the stages are checkpointed it is needed
 // again: then the stage that popped owns it, for as long as that stage may run again, and what a
-// stage stashes when it runs again is not kept at all. In the ordinary case that is when torchgpipe's
-// counted lives end: after the pop (2 lives), after the pop of the recompute (3), and after the
-// recomputed stash (1). Counting assumes exactly one whole recompute; owning also holds for several
-// backwards, and for none.
+// stage stashes when it runs again is not kept at all. In the ordinary case that is when
+// torchgpipe's counted lives end: after the pop (2 lives), after the pop of the recompute (3), and
+// after the recomputed stash (1). Counting assumes exactly one whole recompute; owning also holds
+// for several backwards, and for none.
 //
 // A popped tensor without a gradient gives the stashed one none (pytorch#110775: there it is an
 // error). One backward at a time goes through a portal.

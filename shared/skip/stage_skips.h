@@ -1,7 +1,8 @@
 // The tracker of one stage of a pipeline while it runs one micro-batch.
 //
 // What is stashed and popped within the stage keeps its graph; what crosses stages goes through a
-// portal. A stage that may run again owns what it popped, and runs again with a tracker that says so.
+// portal. A stage that may run again owns what it popped, and runs again with a tracker that says
+// so.
 //
 // Source: torch/distributed/pipeline/sync/skip/tracker.py, SkipTrackerThroughPotals.
 #pragma once
@@ -79,7 +80,7 @@ class StageSkips final : public SkipTracker<typename A::Value> {
   const Of of_;
   const bool again_;
   PlainSkips<Value> inside_;
-  Value popping_;  // a phony
+  Value popping_;   // a phony
   Values stashed_;  // phonies
 };
 

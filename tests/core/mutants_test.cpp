@@ -11,7 +11,7 @@
 #include "shared/offloader.h"
 #include "sim/checkers/values.h"
 #include "sim/device.h"
-#include "tests/core/checkpoint_cases.h"
+#include "tests/core/pipeline_cases.h"
 #include "tests/support/mutants.h"
 #include "tests/support/script.h"
 
@@ -89,6 +89,7 @@ bool other_devices_tensors_stay(Rules rules) {
 const std::map<std::string, Case>& own_cases() {
   static const std::map<std::string, Case> cases = [] {
     std::map<std::string, Case> all = checkpoint_cases();
+    all.merge(pipeline_cases());
     all["rule: identity"] = of_rules(reused_address_is_no_identity);
     all["rule: keep kept"] = of_rules(kept_storage_does_not_move);
     all["rule: other device"] = of_rules(other_devices_tensors_stay);
@@ -128,6 +129,7 @@ INSTANTIATE_TEST_SUITE_P(Core, EveryMutant, testing::ValuesIn(all_mutants()), []
 
 TEST(Mutants, TheCoreItselfSurvivesTheSameHunt) {
   EXPECT_FALSE(hunt({"none", Rules(), std::nullopt}, kPrograms));
+  EXPECT_FALSE(hunt({"none", Rules(), std::nullopt, true}, kPrograms));
 }
 
 TEST(Mutants, EveryStepHasOne) {

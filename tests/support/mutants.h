@@ -12,6 +12,7 @@
 #include "shared/adaptors/bent.h"
 #include "shared/rules.h"
 #include "tests/support/oracles.h"
+#include "tests/support/pipeline_trial.h"
 
 namespace ferry::test {
 
@@ -19,6 +20,7 @@ struct Mutant {
   std::string name;
   Rules rules;
   std::optional<Mutation> mutation;
+  bool of_pipeline = false;  // else of offloading or checkpoints
   friend std::ostream& operator<<(std::ostream& out, const Mutant& mutant) {
     return out << mutant.name;
   }
@@ -30,13 +32,14 @@ inline std::vector<Mutant> all_mutants() {
     for (const Bend bend : {Bend::kDrop, Bend::kOtherStream, Bend::kDelay, Bend::kStale}) {
       const Mutation mutation{static_cast<Step>(step), bend};
       if (!applies(mutation)) continue;
-      mutants.push_back(
-          {std::string(name(mutation.step)) + ": " + std::string(name(bend)), Rules(), mutation});
+      mutants.push_back({std::string(name(mutation.step)) + ": " + std::string(name(bend)), Rules(),
+                         mutation, step >= kCheckpointSteps});
     }
   }
   for (std::size_t rule = 0; rule < kRules; ++rule) {
     mutants.push_back({"rule: " + std::string(kRuleNames[rule]),
-                       Rules::without(static_cast<Rule>(rule)), std::nullopt});
+                       Rules::without(static_cast<Rule>(rule)), std::nullopt,
+                       rule >= kCheckpointRules});
   }
   return mutants;
 }
@@ -48,10 +51,17 @@ struct Kill {
 };
 
 // The same trials for every mutant: a trial depends on its number alone.
+inline std::optional<Verdict> try_mutant(const Mutant& mutant, int number) {
+  const rc::Random random(static_cast<std::uint64_t>(number));
+  if (mutant.of_pipeline) {
+    return try_pipeline(any_pipeline_trial()(random, 100).value(), mutant.rules, mutant.mutation);
+  }
+  return try_core(any_trial()(random, 100).value(), mutant.rules, mutant.mutation);
+}
+
 inline std::optional<Kill> hunt(const Mutant& mutant, int programs) {
   for (int i = 0; i < programs; ++i) {
-    const Trial trial = any_trial()(rc::Random(static_cast<std::uint64_t>(i)), 100).value();
-    if (const auto verdict = try_core(trial, mutant.rules, mutant.mutation)) {
+    if (const auto verdict = try_mutant(mutant, i)) {
       return Kill{verdict->oracle, verdict->words, i + 1};
     }
   }

@@ -1,5 +1,5 @@
-// Random networks of layers with skip tensors, cut into stages, and run by the pipelines of the core
-// on several simulated GPUs: what a step leaves is compared with a training that takes the
+// Random networks of layers with skip tensors, cut into stages, and run by the pipelines of the
+// core on several simulated GPUs: what a step leaves is compared with a training that takes the
 // micro-batches one by one on one GPU.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "shared/adaptors/bent.h"
+#include "shared/offloader.h"
 #include "shared/pipeline/pipeline.h"
 #include "shared/pipeline/scheduled_pipeline.h"
 #include "shared/skip/layout.h"
@@ -33,9 +34,10 @@ namespace ferry::test {
 enum class PipelineKind : std::uint8_t { kAutograd, kGpipe, k1F1B, kInterleaved };
 
 struct NetLayer {
-  int size = 0;      // of its output
-  int pops = -1;     // the earlier layer whose output it reads as well; -1: none
+  int size = 0;         // of its output
+  int pops = -1;        // the earlier layer whose output it reads as well; -1: none
   bool begins = false;  // a stage
+  bool uses = true;     // what it pops; else it drops it
 };
 
 struct PipelineTrial {
@@ -43,9 +45,12 @@ struct PipelineTrial {
   PipelineKind kind = PipelineKind::kAutograd;
   CheckpointMode mode = CheckpointMode::kNever;
   int microbatches = 2;
-  int each = 1;           // stages on a device, where interleaved
+  int each = 1;                  // stages on a device, where interleaved
   bool backwards_order = false;  // the losses are made from the last micro-batch to the first
-  int backwards = 1;      // of the same graph, where autograd's
+  int backwards = 1;             // of the same graph, where autograd's
+  int steps = 1;
+  std::optional<CoreOptions> offload;  // what the stages save
+  bool passenger = false;  // a second value passes every stage, and every second layer reads it
   bool grad = true;
 
   // As they come to be: each device has as many.
@@ -70,12 +75,13 @@ inline std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial) {
   out << "layers";
   for (const NetLayer& layer : trial.layers) {
     out << (layer.begins ? " | " : " ") << layer.size;
-    if (layer.pops >= 0) out << "+" << layer.pops;
+    if (layer.pops >= 0) out << "+" << layer.pops << (layer.uses ? "" : "unused");
   }
   return out << "; kind " << static_cast<int>(trial.kind) << " mode " << name(trial.mode)
              << " microbatches " << trial.microbatches << " each " << trial.each
              << (trial.backwards_order ? " reversed" : "") << " backwards " << trial.backwards
-             << (trial.grad ? "" : " no grad");
+             << " steps " << trial.steps << (trial.offload ? " offloads" : "")
+             << (trial.passenger ? " passenger" : "") << (trial.grad ? "" : " no grad");
 }
 
 // The layers as codes. Each reads x, a weight of its own and perhaps a skip tensor; saves them; and
@@ -98,10 +104,15 @@ struct NetProgram {
     for (std::size_t i = 0; i < trial.layers.size(); ++i) {
       const int pops = trial.layers[i].pops;
       std::vector<TypeId> in = {i == 0 ? input_type : out[i - 1]};
-      if (pops >= 0) in.push_back(out[static_cast<std::size_t>(pops)]);
+      if (pops >= 0 && trial.layers[i].uses) in.push_back(out[static_cast<std::size_t>(pops)]);
+      if (reads_passenger(trial, i)) in.push_back(input_type);
       codes.push_back(layer(i, in, out[i]));
     }
     loss = layer(codes.size(), {out.back()}, b.type({1}, DType::kF32));
+  }
+
+  static bool reads_passenger(const PipelineTrial& trial, std::size_t layer) {
+    return trial.passenger && layer % 2 == 1;
   }
 
   CodeId layer(std::size_t number, const std::vector<TypeId>& in, TypeId out) {
@@ -145,8 +156,9 @@ struct NetResult {
   std::vector<std::uint64_t> gradients;  // contents by weight; 0: none
   std::vector<std::string> hazards;
   std::string error;
-  std::int64_t kept = 0;   // storages beyond weights, inputs, gradients and results after backward
-  std::int64_t left = 0;   // storages, and events, when all is dropped
+  OpCounts runs;          // of kernels, by name
+  std::int64_t kept = 0;  // storages beyond weights, inputs, gradients and results after backward
+  std::int64_t left = 0;  // storages, and events, when all is dropped
   sim::Time step_ns = 0;
   std::vector<std::int64_t> peak_bytes;  // by device
 };
@@ -165,6 +177,7 @@ class NetRun {
     options.devices = static_cast<std::uint32_t>(devices_);
     machine_ = std::make_unique<sim::Machine>(options);
     machine_->add_consumer(&checkers_);
+    machine_->add_consumer(&counter_);
     std::vector<std::uint32_t> device_of(net_.b.program.globals.size(), 0);
     for (std::size_t i = 0; i < net_.weights.size(); ++i) {
       device_of[net_.weights[i]] = static_cast<std::uint32_t>(stage_of(i) % devices_);
@@ -186,9 +199,14 @@ class NetRun {
   Values layers(std::size_t begin, std::size_t end, Values x) {
     const auto tracker = current_skip_tracker(tape_->autograd());
     for (std::size_t i = begin; i < end; ++i) {
-      const int pops = trial_.layers[i].pops;
-      if (pops >= 0) x.push_back(tracker->load(skip(static_cast<std::size_t>(pops), i)));
-      x = tape_->call(net_.codes[i], std::move(x));
+      const NetLayer& layer = trial_.layers[i];
+      Values in = {x.front()};
+      if (layer.pops >= 0) {
+        Value popped = tracker->load(skip(static_cast<std::size_t>(layer.pops), i));
+        if (layer.uses) in.push_back(std::move(popped));
+      }
+      if (NetProgram::reads_passenger(trial_, i)) in.push_back(x.back());
+      x.front() = tape_->call(net_.codes[i], std::move(in)).front();
       for (std::size_t to = i + 1; to < trial_.layers.size(); ++to) {
         if (trial_.layers[to].pops == static_cast<int>(i)) tracker->save(skip(i, to), x.front());
       }
@@ -198,8 +216,15 @@ class NetRun {
   std::size_t end_of(std::size_t stage) const {
     return stage + 1 < first_.size() ? first_[stage + 1] : trial_.layers.size();
   }
-  std::function<Values(Values)> stage(std::size_t number) {
-    return [this, number](Values x) { return layers(first_[number], end_of(number), std::move(x)); };
+  using StageHooks = std::vector<std::shared_ptr<Hooks<sim::Tensor>>>;  // by device; or none
+  std::function<Values(Values)> stage(std::size_t number, const StageHooks& hooks) {
+    std::shared_ptr<Hooks<sim::Tensor>> pair;
+    if (!hooks.empty()) pair = hooks[number % devices_];
+    return [this, number, pair](Values x) {
+      std::optional<HooksGuard<sim::SimAutograd>> guard;
+      if (pair) guard.emplace(tape_->autograd(), pair);
+      return layers(first_[number], end_of(number), std::move(x));
+    };
   }
   SkipLayout layout() const {
     std::vector<SkipRoute> routes;
@@ -211,48 +236,74 @@ class NetRun {
     return SkipLayout(std::move(routes));
   }
   Values input(std::size_t microbatch) const {
-    return {tape_->globals()[net_.inputs[microbatch]]};
+    const Value& value = tape_->globals()[net_.inputs[microbatch]];
+    return trial_.passenger ? Values{value, value} : Values{value};
   }
-  Value loss(Values x) { return tape_->call(net_.loss, std::move(x)).front(); }
+  Value loss(const Values& x) { return tape_->call(net_.loss, {x.front()}).front(); }
 
-  // One micro-batch after the other, on one GPU.
+  // One micro-batch after the other, on one GPU. Where autograd goes backward through several of
+  // the pipeline's at once it adds up their gradients first: so it does here.
   void plain() {
-    const std::size_t m = static_cast<std::size_t>(trial_.microbatches);
-    for (int again = 0; again < trial_.backwards; ++again) {
-      for (std::size_t k = 0; k < m; ++k) {
-        const std::size_t i = trial_.kind == PipelineKind::kAutograd ? m - 1 - k : k;
-        auto autograd = tape_->autograd();
-        const SkipTrackerGuard<sim::SimAutograd> guard(
-            autograd, std::make_shared<PlainSkips<Value>>());
-        const Value root = loss(layers(0, trial_.layers.size(), input(i)));
-        autograd.backward(std::array{root}, std::array{Value()});
+    const auto m = static_cast<std::size_t>(trial_.microbatches);
+    for (int again = 0; again < trial_.backwards * trial_.steps; ++again) {
+      if (trial_.kind != PipelineKind::kAutograd) {
+        for (std::size_t i = 0; i < m; ++i) plain(i, i + 1);
+        continue;
       }
+      const std::size_t stop = checkpoint_stop(trial_.mode, m);
+      if (stop < m) plain(stop, m);
+      for (std::size_t i = stop; i-- > 0;) plain(i, i + 1);
     }
+  }
+  void plain(std::size_t begin, std::size_t end) {
+    auto autograd = tape_->autograd();
+    Values roots;
+    for (std::size_t i = begin; i < end; ++i) {
+      const SkipTrackerGuard<sim::SimAutograd> guard(autograd,
+                                                     std::make_shared<PlainSkips<Value>>());
+      roots.push_back(loss(layers(0, trial_.layers.size(), input(i))));
+    }
+    autograd.backward(roots, Values(roots.size()));
   }
 
   template <class D>
   void pipelined(const std::vector<D>& devices, const Rules& rules) {
-    CorePipelineOptions options;
-    options.checkpoint = trial_.mode;
-    std::vector<Values> inputs;
-    for (std::size_t i = 0; i < net_.inputs.size(); ++i) inputs.push_back(input(i));
+    StageHooks hooks;
+    std::vector<Offloader<D, sim::SimAutograd>> offloaders;
+    for (std::size_t d = 0; trial_.offload && d < devices.size(); ++d) {
+      offloaders.emplace_back(devices[d], tape_->autograd(), *trial_.offload);
+      for (const Slot weight : net_.weights) {
+        offloaders.back().exempt(tape_->globals()[weight].tensor);
+      }
+      hooks.push_back(offloaders.back().hooks());
+    }
+    for (int step = 0; step < trial_.steps; ++step) pipelined_step(devices, hooks, rules);
+  }
+  template <class D>
+  void pipelined_step(const std::vector<D>& devices, const StageHooks& hooks, const Rules& rules) {
     auto autograd = tape_->autograd();
     const typename sim::SimAutograd::GradModeScope grad(autograd, trial_.grad);
     if (trial_.kind == PipelineKind::kAutograd) {
-      std::vector<PipelineStage<sim::SimAutograd>> stages;
-      for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back({s, stage(s)});
-      Pipeline pipeline(devices, autograd, sim::SimWorkers(*machine_), std::move(stages), layout(),
-                        options, rules);
-      backward(pipeline.forward(std::move(inputs)));
-      return;
+      return backward(forward(devices, hooks, rules));
     }
     std::vector<PipelineStage<sim::SimAutograd>::Function> stages;
-    for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back(stage(s));
+    for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back(stage(s, hooks));
     const auto kind = static_cast<ScheduleKind>(static_cast<int>(trial_.kind) - 1);
     ScheduledPipeline pipeline(devices, autograd, sim::SimWorkers(*machine_), std::move(stages),
-                               layout(), kind, options, rules);
-    results_ = pipeline.step(std::move(inputs), [this](Values x, std::size_t) { return loss(std::move(x)); });
+                               layout(), kind, options(), rules);
+    results_ =
+        pipeline.step(all_inputs(), [this](const Values& x, std::size_t) { return loss(x); });
     count_kept();
+  }
+  // Of the pipeline whose backward is autograd's.
+  template <class D>
+  std::vector<Values> forward(const std::vector<D>& devices, const StageHooks& hooks,
+                              const Rules& rules) {
+    std::vector<PipelineStage<sim::SimAutograd>> stages;
+    for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back({s, stage(s, hooks)});
+    Pipeline pipeline(devices, tape_->autograd(), sim::SimWorkers(*machine_), std::move(stages),
+                      layout(), options(), rules);
+    return pipeline.forward(all_inputs());
   }
 
   NetResult result(const std::function<void()>& run) {
@@ -263,11 +314,12 @@ class NetRun {
       result.error = error.what();
     }
     result.kept = kept_;
+    result.runs = counter_.counts;
     results_.clear();
     for (const Slot slot : net_.weights) {
       const Value& gradient = tape_->gradients()[slot];
-      result.gradients.push_back(
-          gradient.tensor ? checkers_.read(sim::range_of(gradient.tensor)) : 0);
+      result.gradients.push_back(gradient.tensor ? checkers_.read(sim::range_of(gradient.tensor))
+                                                 : 0);
     }
     result.step_ns = machine_->drain();
     result.left = machine_->live_storages() - known() + machine_->live_events();
@@ -281,6 +333,16 @@ class NetRun {
   std::size_t devices() const { return devices_; }
 
  private:
+  CorePipelineOptions options() const {
+    CorePipelineOptions options;
+    options.checkpoint = trial_.mode;
+    return options;
+  }
+  std::vector<Values> all_inputs() const {
+    std::vector<Values> inputs;
+    for (std::size_t i = 0; i < net_.inputs.size(); ++i) inputs.push_back(input(i));
+    return inputs;
+  }
   void backward(std::vector<Values> outputs) {
     auto autograd = tape_->autograd();
     if (!trial_.grad) return;
@@ -290,7 +352,8 @@ class NetRun {
     const sim::SimDevice::StreamScope on(last, sim::SimDevice(last).compute_stream());
     for (std::size_t k = 0; k < m; ++k) {
       const std::size_t i = trial_.backwards_order ? m - 1 - k : k;
-      roots[i] = loss(std::move(outputs[i]));
+      roots[i] = loss(outputs[i]);
+      outputs[i].clear();
     }
     outputs.clear();
     for (int again = trial_.backwards; again > 0; --again) {
@@ -318,6 +381,7 @@ class NetRun {
   const sim::Roofline times_{hardware_};
   std::size_t devices_ = 1;
   Checkers checkers_;
+  OpCounter counter_;
   std::unique_ptr<sim::Machine> machine_;
   std::unique_ptr<sim::Tape> tape_;
   Values results_;
@@ -350,6 +414,15 @@ inline std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Rul
   if (!run.error.empty()) return Verdict{"error", run.error};
   if (!run.hazards.empty()) return Verdict{"happens-before", run.hazards.front()};
   if (run.gradients != expected.gradients) return Verdict{"value", "a gradient differs"};
+  const auto stop = trial.grad ? checkpoint_stop(trial.mode, trial.microbatches) : 0;
+  const auto runs = trial.steps * (trial.microbatches + static_cast<int>(stop) * trial.backwards);
+  for (std::size_t i = 0; i < trial.layers.size(); ++i) {
+    const auto found = run.runs.find("layer" + std::to_string(i));
+    const std::int64_t ran = found == run.runs.end() ? 0 : found->second;
+    if (ran == runs || (!trial.grad && trial.kind != PipelineKind::kAutograd)) continue;
+    return Verdict{"count", "layer " + std::to_string(i) + " ran " + std::to_string(ran) +
+                                " times, not " + std::to_string(runs)};
+  }
   if (run.kept != 0) {
     return Verdict{"leak", std::to_string(run.kept) + " storages are kept after backward"};
   }
@@ -366,7 +439,7 @@ inline rc::Gen<PipelineTrial> any_pipeline_trial() {
     trial.backwards_order = *in_range(0, 2) == 1;
     const int count = *in_range(2, 10);
     for (int i = 0; i < count; ++i) {
-      NetLayer layer{*in_range(0, 3), -1, *in_range(0, 2) == 1};
+      NetLayer layer{*in_range(0, 3), -1, *in_range(0, 2) == 1, *in_range(0, 5) > 0};
       // Each layer's output is read a second time at most once.
       if (i > 1 && *in_range(0, 3) > 0) {
         const int from = *in_range(0, i - 1);
@@ -380,10 +453,10 @@ inline rc::Gen<PipelineTrial> any_pipeline_trial() {
     if (trial.kind == PipelineKind::kInterleaved) {
       trial.microbatches = static_cast<int>(trial.devices()) * *in_range(1, 3);
     }
-    // Of several micro-batches two backwards make other sums than one after the other.
-    if (trial.kind == PipelineKind::kAutograd && trial.microbatches == 1) {
-      trial.backwards = *in_range(1, 3);
-    }
+    if (trial.kind == PipelineKind::kAutograd) trial.backwards = *in_range(1, 3);
+    trial.steps = *in_range(1, 3);
+    if (*in_range(0, 3) == 0) trial.offload = *any_options();
+    trial.passenger = *in_range(0, 3) == 0;
     trial.grad = *in_range(0, 8) > 0;
     return trial;
   });

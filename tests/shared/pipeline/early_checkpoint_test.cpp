@@ -1,0 +1,109 @@
+// The checkpoint in two halves.
+#include "shared/pipeline/early_checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "tests/support/pipeline_rig.h"
+
+namespace ferry {
+namespace {
+
+using sim::Value;
+using test::PipelineRig;
+using Values = std::vector<Value>;
+using Checkpoint = EarlyCheckpoint<sim::SimDevice, sim::SimAutograd>;
+
+class EarlyCheckpointTest : public testing::Test {
+ protected:
+  Values run(Values inputs, std::function<Values(Values)> function) {
+    const auto checkpoint =
+        std::make_shared<Checkpoint>(state_, inputs, CoreCheckpointOptions{}, std::move(function));
+    Values outputs = checkpoint->checkpoint(inputs, [] { return Values(); });
+    checkpoint->recompute(inputs, outputs);
+    return outputs;
+  }
+  Value gradient(const Value& leaf) { return rig_.autograd().gradient(leaf); }
+
+  PipelineRig rig_{1};
+  const std::shared_ptr<CheckpointState<sim::SimDevice, sim::SimAutograd>> state_ =
+      std::make_shared<CheckpointState<sim::SimDevice, sim::SimAutograd>>(
+          sim::SimDevice(rig_.machine()), rig_.autograd(), Rules());
+};
+
+TEST_F(EarlyCheckpointTest, RunsAgainOnceForEachBackward) {
+  int runs = 0;
+  const Value x = rig_.leaf();
+  const Values out = run({x}, [&](Values in) {
+    ++runs;
+    return Values{rig_.saving_op(in)};
+  });
+  EXPECT_EQ(runs, 1);
+  rig_.backward(out, /*retain_graph=*/true);
+  EXPECT_EQ(runs, 2);
+  EXPECT_TRUE(gradient(x).tensor);
+  rig_.backward(out);
+  EXPECT_EQ(runs, 3);
+}
+
+// fairscale drops such outputs and passes all gradients: what follows them gets another one's.
+TEST_F(EarlyCheckpointTest, AnOutputWithoutAGradientGoesWithIt) {
+  const Value x = rig_.leaf();
+  const Value y = rig_.leaf();
+  const Values out = run({x, y}, [&](Values in) {
+    const Value constant{rig_.fresh(), {}};
+    return Values{constant, rig_.saving_op({in[0]}), constant, rig_.saving_op({in[1]})};
+  });
+  ASSERT_EQ(out.size(), 4u);
+  rig_.backward({out[3]});
+  EXPECT_TRUE(gradient(y).tensor);
+  EXPECT_TRUE(rig_.hazards().empty()) << rig_.hazards().front();
+}
+
+// The parameters of a first stage have gradients, though its input has none.
+TEST_F(EarlyCheckpointTest, InputsNeedNoGradient) {
+  const Value weight = rig_.leaf();
+  const Values out = run({{rig_.fresh(), {}}}, [&](Values in) {
+    return Values{rig_.op({in[0], weight})};
+  });
+  EXPECT_TRUE(rig_.autograd().requires_grad(out.front()));
+  rig_.backward(out);
+  EXPECT_TRUE(gradient(weight).tensor);
+}
+
+TEST_F(EarlyCheckpointTest, AFailureInTheRecomputeLeavesNothingAndTheNextOneWorks) {
+  bool fails = false;
+  const Value x = rig_.leaf();
+  const Values out = run({x}, [&](Values in) {
+    Value y = rig_.saving_op(in);
+    if (fails) throw std::runtime_error("user code");
+    return Values{y};
+  });
+  fails = true;
+  const std::int64_t before = rig_.machine().live_storages();
+  EXPECT_THROW(rig_.backward(out, true), std::runtime_error);
+  EXPECT_EQ(rig_.machine().live_storages(), before);
+  fails = false;
+  rig_.backward(out);
+  EXPECT_TRUE(gradient(x).tensor);
+}
+
+TEST_F(EarlyCheckpointTest, AfterBackwardNothingIsKept) {
+  const Value x = rig_.leaf();
+  std::weak_ptr<sim::StorageImpl> inside;
+  const Values out = run({x}, [&](Values in) {
+    const Value y = rig_.saving_op(in);
+    inside = y.tensor->storage;
+    return Values{rig_.saving_op({y})};
+  });
+  EXPECT_TRUE(inside.expired());
+  rig_.backward(out);
+  EXPECT_TRUE(inside.expired());
+}
+
+}  // namespace
+}  // namespace ferry
