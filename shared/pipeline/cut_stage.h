@@ -18,6 +18,7 @@
 
 #include "shared/autograd.h"
 #include "shared/checkpoint_context.h"
+#include "shared/hooks.h"
 #include "shared/pipeline/cut_skips.h"
 #include "shared/pipeline/stage.h"
 
@@ -44,6 +45,9 @@ class CutStage {
         layout_(std::move(layout)),
         arrived_(std::move(arrived)) {}
 
+  CutStage(const CutStage&) = delete;
+  CutStage& operator=(const CutStage&) = delete;
+
   // Gives what leaves the stage, without its graph but requiring grad where it does.
   Crossings<Value> forward() { return run(); }
 
@@ -54,7 +58,21 @@ class CutStage {
     const CheckpointContextGuard<A> inside(autograd_, checkpointing(false));
     return run();
   }
+  // Between the two runs what arrived is as hooks keep a saved tensor: elsewhere, say.
+  void put_away(std::shared_ptr<Hooks<typename A::Tensor>> hooks) {
+    const HooksGuard<A> guard(autograd_, std::move(hooks));
+    leaves_ = {};
+    const auto save = [&](Value& value) {
+      if (!autograd_.exists(value)) return;
+      away_.emplace_back(&value, autograd_.save(value));
+      value = {};
+    };
+    for (Value& value : arrived_.values) save(value);
+    for (auto& [route, value] : arrived_.skips) save(value);
+  }
   void recompute() {
+    for (auto& [value, saved] : away_) *value = saved.unpack();
+    away_.clear();
     const CheckpointContextGuard<A> inside(autograd_, checkpointing(true));
     const typename A::AmbientScope ambient(autograd_, *ambient_);
     run();
@@ -151,7 +169,8 @@ class CutStage {
   A autograd_;
   const Function function_;
   const std::shared_ptr<const SkipLayout> layout_;
-  const Crossings<Value> arrived_;
+  Crossings<Value> arrived_;
+  std::vector<std::pair<Value*, typename A::SavedValue>> away_;  // of arrived_
   bool is_loss_ = false;
   std::optional<typename A::Ambient> ambient_;
   Crossings<Value> leaves_;

@@ -55,6 +55,13 @@ class ScheduledPipeline {
     if (devices_.empty() || stages_.empty() || stages_.size() % devices_.size() != 0) {
       throw std::invalid_argument("expected as many stages on each device");
     }
+    input_hooks_.resize(stages_.size());
+  }
+
+  // Where the stage is checkpointed, what it is handed is saved under these until it runs again.
+  // None: it stays.
+  void save_inputs(std::size_t stage, std::shared_ptr<Hooks<typename A::Tensor>> hooks) {
+    input_hooks_.at(stage) = std::move(hooks);
   }
 
   // The losses, without their graph, in the micro-batches' order.
@@ -75,6 +82,7 @@ class ScheduledPipeline {
   const ScheduleKind kind_;
   const CorePipelineOptions options_;
   const Rules rules_;
+  std::vector<std::shared_ptr<Hooks<typename A::Tensor>>> input_hooks_;  // by stage
 };
 
 // One step. Its tasks run in the workers; each touches what it gives and takes alone, in the order
@@ -152,6 +160,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     Crossings<Value> leaving = runs_again(s, i)
                                    ? run->forward_checkpointed(owner.options_.preserve_rng_state)
                                    : run->forward();
+    if (owner.input_hooks_[s] && runs_again(s, i)) run->put_away(owner.input_hooks_[s]);
     if (is_last(s)) {
       losses[i] = autograd.leaf(autograd.tensor(leaving.values.front()), false);
     } else {
