@@ -1,91 +1,18 @@
 #include "sim/simulation.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <utility>
 
-#include "shared/checkpoint.h"
 #include "shared/offloader.h"
-#include "sim/checkers/happens_before.h"
-#include "sim/checkers/lifetime.h"
-#include "sim/checkers/values.h"
 #include "sim/device.h"
 #include "sim/modelled.h"
+#include "sim/run_parts.h"
+#include "sim/segments.h"
 
 namespace ferry::sim {
 
 namespace {
-
-// The checkers, in the order in which they look at an operation.
-class Checkers final : public StreamOpConsumer {
- public:
-  void operator()(const StreamOp& op) override {
-    lifetime_(op);
-    happens_before_(op);
-    values_(op);
-  }
-  Values& values() { return values_; }
-  std::vector<Hazard> hazards() const {
-    std::vector<Hazard> all = lifetime_.hazards();
-    all.insert(all.end(), happens_before_.hazards().begin(), happens_before_.hazards().end());
-    return all;
-  }
-
- private:
-  Lifetime lifetime_;
-  HappensBefore happens_before_;
-  Values values_;
-};
-
-std::int64_t optimizer_tensors(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::kNoOptimizer:
-    case Optimizer::kSgd:
-      return 0;
-    case Optimizer::kMomentum:
-      return 1;
-    case Optimizer::kAdamW:
-      return 2;
-  }
-  return 0;
-}
-
-std::vector<Storage> optimizer_state(const Program& program, Optimizer optimizer, Machine& machine,
-                                     const Tape& tape) {
-  std::vector<Storage> state;
-  for (std::size_t i = 0; i < program.globals.size(); ++i) {
-    const Global& global = program.globals[i];
-    if (!global.requires_grad || global.alias != kNoSlot) continue;
-    const std::int64_t bytes = tape.globals()[i].tensor->storage->bytes;
-    for (std::int64_t n = 0; n < optimizer_tensors(optimizer); ++n) {
-      state.push_back(machine.allocate(bytes, machine.compute_stream(0)));
-    }
-  }
-  return state;
-}
-
-// The core's checkpointer, for the tape.
-template <class D>
-class Segments final : public SegmentRunner {
- public:
-  Segments(D device, SimAutograd autograd, const SimulationOptions& options)
-      : checkpointer_(std::move(device), autograd, options.rules) {}
-  void run(std::vector<Value> inputs, CoreCheckpointOptions options, Function function,
-           Function forward) override {
-    checkpointer_.run(std::move(inputs), std::move(options), std::move(function),
-                      std::move(forward));
-  }
-  std::vector<Value> run_reentrant(
-      const std::vector<Value>& inputs, const CoreCheckpointOptions& options,
-      std::function<std::vector<Value>(std::vector<Value>)> function) override {
-    return checkpointer_.run_reentrant(inputs, options, std::move(function));
-  }
-  CheckpointStatistics statistics() const { return checkpointer_.statistics(); }
-
- private:
-  Checkpointer<D, SimAutograd> checkpointer_;
-};
 
 // A forward begins: its segments are the plan's, from the first on.
 std::function<void()> begin_segments(Tape& tape, const SimulationOptions& options) {
@@ -123,9 +50,9 @@ void run_offloaded(D device, Tape& tape, const Program& program, SimulationOptio
 }
 
 template <class D>
-void run_on(D device, Tape& tape, const Program& program, const SimulationOptions& options,
-            Simulation& result) {
-  Segments<D> segments(device, tape.autograd(), options);
+void run_on(D device, Tape& tape, const Machine& machine, const Program& program,
+            const SimulationOptions& options, Simulation& result) {
+  Segments<D> segments(machine, {device}, tape.autograd(), options.rules);
   tape.set_segments(&segments);
   if (options.offload) {
     run_offloaded(std::move(device), tape, program, options, result);
@@ -145,11 +72,11 @@ void run_program(Tape& tape, Machine& machine, const Program& program,
                  const SimulationOptions& options, Simulation& result) {
   const SimDevice device(machine);
   if (options.mutation) {
-    run_on(Bent<SimDevice>(device, options.mutation), tape, program, options, result);
+    run_on(Bent<SimDevice>(device, options.mutation), tape, machine, program, options, result);
   } else if (options.fault) {
-    run_on(Faulty<SimDevice>(device, options.fault), tape, program, options, result);
+    run_on(Faulty<SimDevice>(device, options.fault), tape, machine, program, options, result);
   } else {
-    run_on(device, tape, program, options, result);
+    run_on(device, tape, machine, program, options, result);
   }
 }
 
@@ -165,22 +92,6 @@ void read_machine(Machine& machine, Simulation& result) {
   result.host_peak_bytes = machine.host_pool().stats().pinned_bytes.peak;
   result.operations = machine.operations();
   result.digest = machine.engine().digest();
-}
-
-// Contents of every gradient, and how many storages may live on.
-std::int64_t read_gradients(const Tape& tape, const Values* values, Simulation& result) {
-  std::vector<const StorageImpl*> alive;
-  for (const auto* list : {&tape.globals(), &tape.gradients()}) {
-    for (const Value& value : *list) {
-      if (value.tensor) alive.push_back(value.tensor->storage.get());
-    }
-  }
-  for (const Value& gradient : tape.gradients()) {
-    const bool known = values && gradient.tensor;
-    result.gradients.push_back(known ? values->read(range_of(gradient.tensor)) : 0);
-  }
-  std::sort(alive.begin(), alive.end());  // to count each once; the order shows nowhere
-  return std::unique(alive.begin(), alive.end()) - alive.begin();
 }
 
 }  // namespace
@@ -208,12 +119,10 @@ Simulation simulate(const Program& program, const Hardware& hardware,
     const std::vector<Storage> state = optimizer_state(program, options.optimizer, machine, tape);
     run_program(tape, machine, program, options, result);
     read_machine(machine, result);
-    const std::int64_t alive =
-        read_gradients(tape, options.check ? &checkers.values() : nullptr, result);
-    result.leftovers.storages =
-        machine.live_storages() - alive - static_cast<std::int64_t>(state.size());
-    result.leftovers.events = machine.live_events();
-    result.leftovers.host_bytes = machine.host_pool().stats().in_use_bytes.current;
+    result.gradients = read_gradients(tape, options.check ? &checkers.values() : nullptr);
+    const bool core = result.leftovers.core;
+    result.leftovers = leftovers(machine, tape, state.size());
+    result.leftovers.core = core;
     result.errors = tape.errors();
     result.hazards = tape.hazards();
   }

@@ -196,14 +196,14 @@ void Tape::run_statement(Frame& frame, std::size_t index) {
       frame.excluded.pop_back();
     }
   } else if (const auto* stream = std::get_if<SetStream>(&action)) {
-    machine_.set_current_stream(machine_.compute_stream(stream->stream));
+    machine_.set_current_stream(compute_stream(stream->stream));
   } else if (const auto* sync = std::get_if<Sync>(&action)) {
-    machine_.wait(Step::kUser, machine_.compute_stream(sync->to),
-                  machine_.record(Step::kUser, machine_.compute_stream(sync->from)));
+    machine_.wait(Step::kUser, compute_stream(sync->to),
+                  machine_.record(Step::kUser, compute_stream(sync->from)));
   } else if (const auto* use = std::get_if<RecordUse>(&action)) {
     const Tensor& tensor = at(frame, use->slot).tensor;
     if (!tensor) throw std::runtime_error("a use of a slot that holds no tensor");
-    machine_.record_use(Step::kUser, tensor->storage, machine_.compute_stream(use->stream));
+    machine_.record_use(Step::kUser, tensor->storage, compute_stream(use->stream));
   } else if (const auto* raise = std::get_if<Raise>(&action)) {
     throw RaisedByProgram(raise->message);
   } else if (const auto* move = std::get_if<Move>(&action)) {

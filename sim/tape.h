@@ -124,6 +124,10 @@ class Tape final : private NodeRunner, private AutogradState {
 
   void make_globals(std::span<const std::uint32_t> device_of_global);
   Value& at(Frame& frame, Slot slot);
+  // Of the device that the code runs on.
+  StreamId compute_stream(std::uint32_t number) {
+    return machine_.compute_stream(machine_.device_of(machine_.current_stream()), number);
+  }
 
   const Program& program_;
   Machine& machine_;

@@ -1,0 +1,49 @@
+// What runs of one device and runs of several have in common: the checkers, the optimizer's state,
+// and what is read at the end.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "formats/program.h"
+#include "sim/checkers/happens_before.h"
+#include "sim/checkers/lifetime.h"
+#include "sim/checkers/values.h"
+#include "sim/machine.h"
+#include "sim/simulation.h"
+#include "sim/tape.h"
+
+namespace ferry::sim {
+
+// In the order in which they look at an operation.
+class Checkers final : public StreamOpConsumer {
+ public:
+  void operator()(const StreamOp& op) override {
+    lifetime_(op);
+    happens_before_(op);
+    values_(op);
+  }
+  Values& values() { return values_; }
+  std::vector<Hazard> hazards() const;
+
+ private:
+  Lifetime lifetime_;
+  HappensBefore happens_before_;
+  Values values_;
+};
+
+// How many tensors it keeps for each parameter.
+std::int64_t optimizer_tensors(Optimizer optimizer);
+
+// On the device of each parameter.
+std::vector<Storage> optimizer_state(const Program& program, Optimizer optimizer, Machine& machine,
+                                     const Tape& tape);
+
+// Contents by global; 0: none. `values`: none, all are 0.
+std::vector<std::uint64_t> read_gradients(const Tape& tape, const Values* values);
+
+// What is there beyond the globals, their gradients and so many storages of the optimizer's.
+Leftovers leftovers(const Machine& machine, const Tape& tape, std::size_t state);
+
+}  // namespace ferry::sim
