@@ -1,0 +1,45 @@
+// What passes between the stages of a program, as a pipeline of the core hands it on: the values of
+// the micro-batch, from each stage to the next one, and skip tensors by name.
+//
+//     stage 0 ──values──▶ stage 1 ──values──▶ stage 2          portals: what is used two stages
+//        └──────────── skip "0.r>2.a" ──────────▲               later or more is a skip
+//
+//     stage 0 ──values──▶ stage 1 ──values──▶ stage 2          relayed: it is one more value of
+//                 and r             and r                       every stage on its way
+//
+// A value has a tensor, an edge, or both (formats/stages.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "formats/stages.h"
+#include "shared/skip/layout.h"
+
+namespace ferry::sim {
+
+// A result of a stage.
+struct StageResult {
+  std::uint32_t stage = 0;
+  std::uint32_t result = 0;
+  bool edge = false;  // a gradient comes back for it
+};
+
+struct StageCrossings {
+  std::vector<StageResult> arriving;  // the values that it is handed, in order
+  std::vector<StageResult> leaving;   // and that it hands on: its own, or what arrived
+  std::vector<StageRoute> popped;
+  std::vector<StageRoute> stashed;
+  // What its arguments are, by argument: an index into `arriving`; kNone: popped.
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  std::vector<std::size_t> arguments;
+};
+
+// By stage.
+std::vector<StageCrossings> stage_crossings(const StagedProgram& staged, bool portals);
+
+SkipName skip_name(const StageRoute& route);
+SkipLayout layout_of(const std::vector<StageCrossings>& crossings);
+
+}  // namespace ferry::sim
