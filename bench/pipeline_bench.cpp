@@ -38,7 +38,8 @@ StagedProgram stages() {
     const Slot y = b.slot(forward);
     b.add(forward, Module{module, true});
     b.add(forward, MakeNode{"Backward", b.node_id(), {current, weights[i]}, {y}, {current}, body});
-    b.add(forward, Op{"linear", {current, weights[i]}, {y}, {type}, {}, 0, 4'000'000, 2'000'000, 0});
+    b.add(forward,
+          Op{"linear", {current, weights[i]}, {y}, {type}, {}, 0, 4'000'000, 2'000'000, 0});
     if (current != x) b.add(forward, Free{{current}});
     b.add(forward, Module{module, false});
     current = y;
@@ -63,10 +64,10 @@ void BM_Pipeline(benchmark::State& state) {
     const sim::PipelineSimulation run = sim::simulate_pipeline(staged, hardware, options);
     if (!run.is_safe()) state.SkipWithError("not safe");
   }
-  state.counters["per_action_ns"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * 2 * kStages * static_cast<double>(state.range(0)) *
-          1e-9,
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_action_ns"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * 2 * kStages *
+                             static_cast<double>(state.range(0)) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void sizes(benchmark::internal::Benchmark* benchmark) {

@@ -105,6 +105,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     for (std::size_t i = 0; i < count; ++i) arriving[i].values = std::move(given[i]);
     checkpointed = checkpoint_stop(pipeline.options_.checkpoint, count);
     if (!owner.rules_.holds(Rule::kCheckpointSome)) checkpointed = count - checkpointed;
+    if (!callers.grad_mode()) checkpointed = 0;
   }
 
   std::size_t device_of(std::size_t stage) const { return stage % owner.devices_.size(); }

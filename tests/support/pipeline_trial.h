@@ -1,15 +1,13 @@
-// Random networks of layers with skip tensors, cut into stages, and run by the pipelines of the
-// core on several simulated GPUs: what a step leaves is compared with a training that takes the
-// micro-batches one by one on one GPU.
+// A random network (pipeline_net.h) in the pipelines of the core, on several simulated GPUs: what a
+// step leaves is compared with a training that takes the micro-batches one by one on one GPU.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <ostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,132 +23,10 @@
 #include "sim/tape.h"
 #include "sim/workers.h"
 #include "tests/shared/world.h"
-#include "tests/support/builder.h"
 #include "tests/support/oracles.h"
+#include "tests/support/pipeline_net.h"
 
 namespace ferry::test {
-
-// Autograd: GPipe whose backward is the caller's. Else a schedule's.
-enum class PipelineKind : std::uint8_t { kAutograd, kGpipe, k1F1B, kInterleaved };
-
-struct NetLayer {
-  int size = 0;         // of its output
-  int pops = -1;        // the earlier layer whose output it reads as well; -1: none
-  bool begins = false;  // a stage
-  bool uses = true;     // what it pops; else it drops it
-};
-
-struct PipelineTrial {
-  std::vector<NetLayer> layers;
-  PipelineKind kind = PipelineKind::kAutograd;
-  CheckpointMode mode = CheckpointMode::kNever;
-  int microbatches = 2;
-  int each = 1;                  // stages on a device, where interleaved
-  bool backwards_order = false;  // the losses are made from the last micro-batch to the first
-  int backwards = 1;             // of the same graph, where autograd's
-  int steps = 1;
-  std::optional<CoreOptions> offload;  // what the stages save
-  bool passenger = false;  // a second value passes every stage, and every second layer reads it
-  bool grad = true;
-
-  // As they come to be: each device has as many.
-  std::size_t stages_each() const {
-    std::size_t count = 1;
-    for (std::size_t i = 1; i < layers.size(); ++i) count += layers[i].begins ? 1 : 0;
-    const bool interleaved = kind == PipelineKind::kInterleaved;
-    return interleaved ? std::min(count, static_cast<std::size_t>(each)) : 1;
-  }
-  std::vector<std::size_t> first_layers() const {
-    std::vector<std::size_t> first = {0};
-    for (std::size_t i = 1; i < layers.size(); ++i) {
-      if (layers[i].begins) first.push_back(i);
-    }
-    first.resize(first.size() / stages_each() * stages_each());
-    return first;
-  }
-  std::size_t devices() const { return first_layers().size() / stages_each(); }
-};
-
-inline std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial) {
-  out << "layers";
-  for (const NetLayer& layer : trial.layers) {
-    out << (layer.begins ? " | " : " ") << layer.size;
-    if (layer.pops >= 0) out << "+" << layer.pops << (layer.uses ? "" : "unused");
-  }
-  return out << "; kind " << static_cast<int>(trial.kind) << " mode " << name(trial.mode)
-             << " microbatches " << trial.microbatches << " each " << trial.each
-             << (trial.backwards_order ? " reversed" : "") << " backwards " << trial.backwards
-             << " steps " << trial.steps << (trial.offload ? " offloads" : "")
-             << (trial.passenger ? " passenger" : "") << (trial.grad ? "" : " no grad");
-}
-
-// The layers as codes. Each reads x, a weight of its own and perhaps a skip tensor; saves them; and
-// its backward reads what was saved. The last code is the loss.
-struct NetProgram {
-  explicit NetProgram(const PipelineTrial& trial) {
-    const TypeId weight = b.type({64}, DType::kF32);
-    const std::vector<std::int64_t> sizes = {256, 2048, 16384};
-    std::vector<TypeId> out;
-    for (const NetLayer& layer : trial.layers) {
-      out.push_back(b.type({sizes[static_cast<std::size_t>(layer.size)]}, DType::kF32));
-    }
-    input_type = b.type({1024}, DType::kF32);
-    for (int i = 0; i < trial.microbatches; ++i) {
-      inputs.push_back(b.global(GlobalKind::kInput, input_type));
-    }
-    for (std::size_t i = 0; i < trial.layers.size(); ++i) {
-      weights.push_back(b.global(GlobalKind::kParameter, weight));
-    }
-    for (std::size_t i = 0; i < trial.layers.size(); ++i) {
-      const int pops = trial.layers[i].pops;
-      std::vector<TypeId> in = {i == 0 ? input_type : out[i - 1]};
-      if (pops >= 0 && trial.layers[i].uses) in.push_back(out[static_cast<std::size_t>(pops)]);
-      if (reads_passenger(trial, i)) in.push_back(input_type);
-      codes.push_back(layer(i, in, out[i]));
-    }
-    loss = layer(codes.size(), {out.back()}, b.type({1}, DType::kF32));
-  }
-
-  static bool reads_passenger(const PipelineTrial& trial, std::size_t layer) {
-    return trial.passenger && layer % 2 == 1;
-  }
-
-  CodeId layer(std::size_t number, const std::vector<TypeId>& in, TypeId out) {
-    const std::string text = std::to_string(number);
-    const CodeId code = b.code(CodeKind::kSegment, "layer" + text);
-    const CodeId body = b.code(CodeKind::kBody, "Backward" + text);
-    std::vector<Slot> from;
-    std::vector<TypeId> types = in;
-    for (std::size_t i = 0; i < in.size(); ++i) from.push_back(b.argument(code));
-    if (number < weights.size()) {
-      from.push_back(weights[number]);
-      types.push_back(b.program.globals[weights[number]].type);
-    }
-    std::vector<Slot> have = {b.argument(body)};
-    for (std::size_t i = 0; i < from.size(); ++i) have.push_back(b.saved(body));
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      b.result(body, b.op(body, "grad" + text + "." + std::to_string(i), have, types[i]));
-    }
-    const Slot y = b.slot(code);
-    b.add(code, MakeNode{"Backward" + text, b.node_id(), from, {y}, from, body});
-    Op op;
-    op.name = "layer" + text;
-    op.in = from;
-    op.out = {y};
-    op.types = {out};
-    op.read_bytes = 4096;
-    b.add(code, std::move(op));
-    b.result(code, y);
-    return code;
-  }
-
-  Builder b;
-  TypeId input_type = 0;
-  std::vector<Slot> inputs;   // by micro-batch
-  std::vector<Slot> weights;  // by layer
-  std::vector<CodeId> codes;  // by layer
-  CodeId loss = 0;
-};
 
 struct NetResult {
   std::vector<std::uint64_t> gradients;  // contents by weight; 0: none
@@ -419,7 +295,7 @@ inline std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Rul
   for (std::size_t i = 0; i < trial.layers.size(); ++i) {
     const auto found = run.runs.find("layer" + std::to_string(i));
     const std::int64_t ran = found == run.runs.end() ? 0 : found->second;
-    if (ran == runs || (!trial.grad && trial.kind != PipelineKind::kAutograd)) continue;
+    if (ran == runs) continue;
     return Verdict{"count", "layer " + std::to_string(i) + " ran " + std::to_string(ran) +
                                 " times, not " + std::to_string(runs)};
   }
@@ -428,38 +304,6 @@ inline std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Rul
   }
   if (run.left != 0) return Verdict{"leak", "something is left after the step"};
   return std::nullopt;
-}
-
-inline rc::Gen<PipelineTrial> any_pipeline_trial() {
-  return rc::gen::exec([] {
-    PipelineTrial trial;
-    trial.kind = static_cast<PipelineKind>(*in_range(0, 4));
-    trial.mode = static_cast<CheckpointMode>(*in_range(0, 3));
-    trial.each = *in_range(1, 4);
-    trial.backwards_order = *in_range(0, 2) == 1;
-    const int count = *in_range(2, 10);
-    for (int i = 0; i < count; ++i) {
-      NetLayer layer{*in_range(0, 3), -1, *in_range(0, 2) == 1, *in_range(0, 5) > 0};
-      // Each layer's output is read a second time at most once.
-      if (i > 1 && *in_range(0, 3) > 0) {
-        const int from = *in_range(0, i - 1);
-        const bool taken = std::any_of(trial.layers.begin(), trial.layers.end(),
-                                       [from](const NetLayer& each) { return each.pops == from; });
-        if (!taken) layer.pops = from;
-      }
-      trial.layers.push_back(layer);
-    }
-    trial.microbatches = *in_range(1, 5);
-    if (trial.kind == PipelineKind::kInterleaved) {
-      trial.microbatches = static_cast<int>(trial.devices()) * *in_range(1, 3);
-    }
-    if (trial.kind == PipelineKind::kAutograd) trial.backwards = *in_range(1, 3);
-    trial.steps = *in_range(1, 3);
-    if (*in_range(0, 3) == 0) trial.offload = *any_options();
-    trial.passenger = *in_range(0, 3) == 0;
-    trial.grad = *in_range(0, 8) > 0;
-    return trial;
-  });
 }
 
 }  // namespace ferry::test
