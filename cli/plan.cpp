@@ -1,5 +1,5 @@
 // `ferry plan`: the table of policies for a program on a card, and the plan of the cheapest that
-// fits.
+// fits; with --stages, of a pipeline (cli/pipeline_plan.h).
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "cli/context.h"
+#include "cli/pipeline_plan.h"
 #include "cli/policies.h"
 #include "formats/atomic_file.h"
 #include "formats/plan_file.h"
@@ -46,14 +47,21 @@ int run(const PolicyArguments& arguments) {
 
 void add_plan(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<PolicyArguments>();
+  const auto pipeline = std::make_shared<PipelineArguments>();
   CLI::App* command =
       app.add_subcommand("plan", "What each policy needs and costs; the cheapest that fits");
   command->group("Plan and simulate");
   add_policy_options(*command, *arguments);
   command->add_option("-o,--output", arguments->output, "Write the last policy's plan here")
       ->type_name("FILE");
-  command->callback(
-      [arguments, &context] { context.exit_code = static_cast<ExitCode>(run(*arguments)); });
+  add_pipeline_options(*command, *pipeline);
+  command->get_option("--policy")
+      ->description(list_of_policies() + "; with --stages: " + list_of_pipeline_policies());
+  command->callback([arguments, pipeline, &context] {
+    const bool several = pipeline->stages > 0;
+    context.exit_code =
+        static_cast<ExitCode>(several ? plan_pipeline(*arguments, *pipeline) : run(*arguments));
+  });
 }
 
 }  // namespace ferry::cli

@@ -113,9 +113,8 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
   command.add_flag("--json", arguments.json, "For machines");
 }
 
-PolicyRequest understand(const PolicyArguments& typed) {
-  check_policies(typed.policies, "--policy");
-  const PolicyArguments arguments = with_scenario(typed);
+PolicyRequest understand_subject(PolicyArguments& arguments) {
+  arguments = with_scenario(arguments);
   PolicyRequest request;
   request.program = load_program(find_program(arguments.subject));
   if (arguments.hardware.empty()) {
@@ -123,6 +122,18 @@ PolicyRequest understand(const PolicyArguments& typed) {
   }
   request.hardware = find_hardware(arguments.hardware);
   request.program_name = request.program.name;
+  request.optimizer = arguments.optimizer.empty() ? "none" : arguments.optimizer;
+  request.plan.optimizer = parse_optimizer(request.optimizer);
+  request.plan.budget_bytes =
+      arguments.budget.empty() ? request.hardware.memory_bytes : parse_budget(arguments.budget);
+  request.plan.check = !arguments.unchecked;
+  return request;
+}
+
+PolicyRequest understand(const PolicyArguments& typed) {
+  check_policies(typed.policies, "--policy");
+  PolicyArguments arguments = typed;
+  PolicyRequest request = understand_subject(arguments);
   const MicrobatchOrder order = parse_order(arguments.order);
   if (arguments.microbatches > 1) {
     try {
@@ -132,10 +143,6 @@ PolicyRequest understand(const PolicyArguments& typed) {
     }
   }
   request.microbatches = std::max<std::int64_t>(arguments.microbatches, 1);
-  request.optimizer = arguments.optimizer.empty() ? "none" : arguments.optimizer;
-  request.plan.optimizer = parse_optimizer(request.optimizer);
-  request.plan.budget_bytes =
-      arguments.budget.empty() ? request.hardware.memory_bytes : parse_budget(arguments.budget);
   request.plan.policies = arguments.policies;
   bool segments = false;
   try {
@@ -153,19 +160,21 @@ PolicyRequest understand(const PolicyArguments& typed) {
     throw InputError(arguments.subject, 0,
                      "policy '" + policy + "' needs segments: " + sim::kNoSegments);
   }
-  request.plan.check = !arguments.unchecked;
   return request;
+}
+
+std::string included(const PolicyRequest& request) {
+  return "parameters, gradients, activations" +
+         (request.plan.optimizer == sim::Optimizer::kNoOptimizer
+              ? std::string(" (no optimizer state)")
+              : ", the state of " + request.optimizer);
 }
 
 std::string to_table(const PolicyRequest& request, const sim::PlanResult& result) {
   std::string text = fmt::format(
-      "{} on {} ({}), budget {}\nIncluded: parameters, gradients, activations{}; the step is {}.\n"
-      "\n",
-      request.program_name, request.hardware.name, request.hardware.description,
-      format_bytes(request.plan.budget_bytes),
-      request.plan.optimizer == sim::Optimizer::kNoOptimizer
-          ? std::string(" (no optimizer state)")
-          : ", the state of " + request.optimizer,
+      "{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n\n", request.program_name,
+      request.hardware.name, request.hardware.description,
+      format_bytes(request.plan.budget_bytes), included(request),
       request.microbatches == 1 ? std::string("one forward and backward")
                                 : fmt::format("{} micro-batches", request.microbatches));
   text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", "policy",

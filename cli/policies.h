@@ -43,9 +43,15 @@ struct PolicyRequest {
 
 void add_policy_options(CLI::App& command, PolicyArguments& arguments);
 
-// Throws InputError for whatever is wrong with it.
+// Of a request: the program, the card, the budget, the optimizer and whether to check. A scenario's
+// values stand where `arguments` has none, and are put there. Throws InputError for whatever is
+// wrong with it.
+PolicyRequest understand_subject(PolicyArguments& arguments);
+// All of it.
 PolicyRequest understand(const PolicyArguments& arguments);
 
+// "parameters, gradients, activations", and the optimizer's state or that it is none.
+std::string included(const PolicyRequest& request);
 std::string to_table(const PolicyRequest& request, const sim::PlanResult& result);
 std::string to_json(const PolicyRequest& request, const sim::PlanResult& result);
 

@@ -1,0 +1,303 @@
+#include "cli/pipeline_plan.h"
+
+#include <fmt/core.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+
+#include "cli/exit_codes.h"
+#include "formats/error.h"
+#include "scenarios/units.h"
+#include "sim/pipeline_planner.h"
+
+namespace ferry::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string listed(std::span<const std::string_view> names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+// The place of `text` among the names of an option.
+std::size_t choice(const std::string& option, const std::string& text,
+                   std::span<const std::string_view> names) {
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  throw InputError(option, 0, "expected " + listed(names) + ", got '" + text + "'");
+}
+
+void refuse_what_is_for_one_gpu(const PolicyArguments& arguments) {
+  if (!arguments.output.empty()) {
+    throw InputError("--output", 0, "a plan file is for one GPU: not with --stages");
+  }
+  if (arguments.microbatches > 0) {
+    throw InputError("--microbatches", 0, "with --stages, expected --chunks");
+  }
+  if (arguments.order != "fbfb") {
+    throw InputError("--order", 0, "with --stages, expected --schedule");
+  }
+}
+
+struct Request {
+  PolicyRequest subject;
+  sim::PipelinePlanRequest plan;
+  std::string balance;
+};
+
+Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments& pipeline) {
+  refuse_what_is_for_one_gpu(arguments);
+  Request request;
+  sim::PipelinePlanRequest& plan = request.plan;
+  for (const std::string& policy : arguments.policies) {
+    choice("--policy", policy, sim::kPipelinePolicies);
+  }
+  plan.policies = arguments.policies;
+  for (const std::string& schedule : pipeline.schedules) {
+    plan.schedules.push_back(
+        static_cast<ScheduleKind>(choice("--schedule", schedule, kScheduleNames)));
+  }
+  request.balance = pipeline.balance;
+  plan.balance = static_cast<sim::StageBalance>(
+      choice("--balance", pipeline.balance, sim::kStageBalanceNames));
+  // A scenario's policies and micro-batches are one GPU's.
+  request.subject = understand_subject(arguments);
+  if (plan.policies.empty()) {
+    plan.policies.assign(std::begin(sim::kPipelinePolicies), std::end(sim::kPipelinePolicies));
+  }
+  plan.devices = pipeline.stages;
+  plan.microbatches = pipeline.chunks;
+  plan.interleaved_each = pipeline.stages_per_device;
+  plan.portals = !pipeline.relay_skips;
+  plan.budget_bytes = request.subject.plan.budget_bytes;
+  plan.optimizer = request.subject.plan.optimizer;
+  plan.check = request.subject.plan.check;
+  return request;
+}
+
+// "27.3%" from 273.
+std::string percent(std::int64_t permille) {
+  return fmt::format("{}.{}%", permille / 10, permille % 10);
+}
+
+std::string units_of(const Stage& stage) {
+  return stage.first_unit == stage.last_unit ? stage.first_unit
+                                             : stage.first_unit + " to " + stage.last_unit;
+}
+
+std::string cut_table(const Request& request, const sim::PipelineCut& cut) {
+  std::string text =
+      fmt::format("{} stage{} a GPU, balanced by {}:\n", cut.stages_each,
+                  cut.stages_each == 1 ? "" : "s", request.balance);
+  const bool time = request.plan.balance == sim::StageBalance::kTime;
+  for (std::size_t s = 0; s < cut.staged.stages.size(); ++s) {
+    text += fmt::format("  {:>2} on GPU {:<2} {:>10}  {}\n", s, s % request.plan.devices,
+                        time ? format_time(cut.costs[s]) : format_bytes(cut.costs[s]),
+                        units_of(cut.staged.stages[s]));
+  }
+  return text;
+}
+
+// Globals that several stages have, by name.
+std::vector<std::string> replicated(const StagedProgram& staged) {
+  std::vector<std::string> names;
+  for (const Slot of : staged.replica_of) {
+    if (of == kNoSlot) continue;
+    const std::string& name = staged.program.globals[of].name;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string row_text(const Request& request, const sim::PipelineRow& row) {
+  const sim::PipelineSimulation& run = row.simulation;
+  std::string text = fmt::format(
+      "{:<12} {:<11} {:>10} {:>7} {:>7} {:>11} {:>5} {:>8} ", name(row.schedule), row.policy,
+      format_time(run.step_ns), percent(run.bubble_permille()), percent(row.closed_permille),
+      format_bytes(run.reserved_bytes()), row.fits ? "yes" : "no",
+      request.plan.check ? std::to_string(run.hazards.size()) : "-");
+  for (const sim::DeviceRun& device : run.devices) {
+    text += fmt::format(" {:>10}", format_bytes(device.peak_bytes));
+  }
+  return text + "\n";
+}
+
+std::string to_table(const Request& request, const sim::PipelinePlan& plan) {
+  const PolicyRequest& subject = request.subject;
+  std::string text = fmt::format(
+      "{} on {} x {} ({}), budget {} each\n"
+      "Included: {}; the program is one micro-batch, the step {} of them.\n\n",
+      subject.program_name, request.plan.devices, subject.hardware.name,
+      subject.hardware.description, format_bytes(subject.plan.budget_bytes), included(subject),
+      request.plan.microbatches);
+  for (const sim::PipelineCut& cut : plan.cuts) text += cut_table(request, cut);
+  text += fmt::format("\n{:<12} {:<11} {:>10} {:>7} {:>7} {:>11} {:>5} {:>8}  {}\n", "schedule",
+                      "policy", "step", "bubble", "formula", "reserved", "fits", "hazards",
+                      "allocated, by GPU");
+  for (const sim::PipelineRow& row : plan.rows) text += row_text(request, row);
+  text += "\n";
+  for (const sim::PipelineRow& row : plan.rows) {
+    if (row.policy != sim::kPipelinePolicies[3]) continue;
+    text += fmt::format("{}, {}:", name(row.schedule), row.policy);
+    for (const sim::StagePolicy policy : row.stage_policies) {
+      text += " " + std::string(sim::name(policy));
+    }
+    text += "\n";
+  }
+  for (const std::string& reason : plan.left_out) text += "left out: " + reason + "\n";
+  for (const std::string& name : replicated(plan.cuts.front().staged)) {
+    text += "on several stages, gradients not exchanged: " + name + "\n";
+  }
+  return text;
+}
+
+Json row_json(const Request& request, const sim::PipelineRow& row) {
+  const sim::PipelineSimulation& run = row.simulation;
+  Json json = {{"schedule", name(row.schedule)},
+               {"policy", row.policy},
+               {"cut", row.cut},
+               {"step_ns", run.step_ns},
+               {"bubble", static_cast<double>(run.bubble_permille()) / 1000},
+               {"bubble_formula", static_cast<double>(row.closed_permille) / 1000},
+               {"fits", row.fits},
+               {"hazards", nullptr},
+               {"host_peak_bytes", run.host_peak_bytes},
+               {"stage_policies", Json::array()},
+               {"devices", Json::array()}};
+  if (request.plan.check) json["hazards"] = run.hazards.size();
+  for (const sim::StagePolicy policy : row.stage_policies) {
+    json["stage_policies"].push_back(sim::name(policy));
+  }
+  for (std::size_t d = 0; d < run.devices.size(); ++d) {
+    const sim::DeviceRun& device = run.devices[d];
+    json["devices"].push_back({{"peak_bytes", device.peak_bytes},
+                               {"reserved_bytes", device.reserved_bytes},
+                               {"compute_ns", device.compute_ns},
+                               {"bubble", static_cast<double>(device.bubble_permille) / 1000},
+                               {"microbatches_alive", row.alive[d]},
+                               {"d2h_bytes", device.d2h_bytes},
+                               {"h2d_bytes", device.h2d_bytes},
+                               {"peer_bytes", device.peer_bytes}});
+  }
+  return json;
+}
+
+std::string to_json(const Request& request, const sim::PipelinePlan& plan) {
+  Json json = {{"schema", 1},
+               {"kind", "pipeline"},
+               {"program", request.subject.program_name},
+               {"hardware", request.subject.hardware.name},
+               {"budget_bytes", request.plan.budget_bytes},
+               {"optimizer", request.subject.optimizer},
+               {"devices", request.plan.devices},
+               {"microbatches", request.plan.microbatches},
+               {"balance", request.balance},
+               {"relay_skips", !request.plan.portals},
+               {"cuts", Json::array()},
+               {"rows", Json::array()},
+               {"left_out", plan.left_out},
+               {"replicated", replicated(plan.cuts.front().staged)}};
+  for (const sim::PipelineCut& cut : plan.cuts) {
+    Json stages = Json::array();
+    for (std::size_t s = 0; s < cut.staged.stages.size(); ++s) {
+      const Stage& stage = cut.staged.stages[s];
+      stages.push_back({{"device", s % request.plan.devices},
+                        {"first_unit", stage.first_unit},
+                        {"last_unit", stage.last_unit},
+                        {"cost", cut.costs[s]}});
+    }
+    json["cuts"].push_back({{"stages_per_device", cut.stages_each}, {"stages", stages}});
+  }
+  for (const sim::PipelineRow& row : plan.rows) json["rows"].push_back(row_json(request, row));
+  return json.dump(2) + "\n";
+}
+
+int complain(const sim::PipelinePlan& plan) {
+  const bool fits = std::any_of(plan.rows.begin(), plan.rows.end(),
+                                [](const sim::PipelineRow& row) { return row.fits; });
+  int code = fits ? kOk : kDoesNotFit;
+  for (const sim::PipelineRow& row : plan.rows) {
+    const sim::PipelineSimulation& run = row.simulation;
+    const std::string where = std::string(name(row.schedule)) + ", " + row.policy;
+    if (!run.is_safe()) code = kViolated;
+    for (const sim::Hazard& hazard : run.hazards) {
+      spdlog::error("{}: {}", where, sim::to_string(hazard));
+    }
+    for (const std::string& error : run.errors) spdlog::error("{}: {}", where, error);
+    if (run.leftovers.any()) {
+      const sim::Leftovers& left = run.leftovers;
+      spdlog::error("{}: left after the step: {} storages, {} events, {} of host memory{}", where,
+                    left.storages, left.events, format_bytes(left.host_bytes),
+                    left.core ? ", and something in the core" : "");
+    }
+    for (const std::string& warning : run.warnings) spdlog::warn("{}: {}", where, warning);
+  }
+  return code;
+}
+
+// On a terminal only, on stderr, and gone at the end.
+void show_progress(std::string_view what, std::size_t done, std::size_t most) {
+  fmt::print(stderr, "\r{}: candidate {} of at most {}\033[K\r", what, done, most);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+std::string list_of_pipeline_policies() { return listed(sim::kPipelinePolicies); }
+
+void add_pipeline_options(CLI::App& command, PipelineArguments& arguments) {
+  CLI::Option* stages =
+      command
+          .add_option("--stages", arguments.stages,
+                      "A pipeline over so many GPUs, the program being one micro-batch of the step")
+          ->type_name("N")
+          ->check(CLI::Range(1, 64));
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return command.add_option(name, value, help)->needs(stages)->group("Pipelines");
+  };
+  stages->group("Pipelines");
+  add("--chunks", arguments.chunks, "Micro-batches in a step (default: 1)")
+      ->type_name("M")
+      ->check(CLI::Range(1, 4096));
+  add("--schedule", arguments.schedules, "gpipe, 1f1b, interleaved (default: all that may be)")
+      ->type_name("NAME")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  add("--stages-per-device", arguments.stages_per_device, "Of interleaved (default: 2)")
+      ->type_name("V")
+      ->check(CLI::Range(2, 64));
+  add("--balance", arguments.balance, "Stages by time or by memory (default: time)")
+      ->type_name("WHAT");
+  command
+      .add_flag("--relay-skips", arguments.relay_skips,
+                "Hand skip tensors on from stage to stage, for comparison")
+      ->needs(stages)
+      ->group("Pipelines");
+}
+
+int plan_pipeline(PolicyArguments arguments, const PipelineArguments& pipeline) {
+  Request request = understand_pipeline(arguments, pipeline);
+  if (isatty(STDERR_FILENO) != 0) request.plan.progress = show_progress;
+  sim::PipelinePlan plan;
+  try {
+    plan = sim::plan_pipeline(request.subject.program, request.subject.hardware, request.plan);
+  } catch (const std::invalid_argument& error) {
+    throw InputError(arguments.subject, 0, error.what());
+  }
+  const std::string text = arguments.json ? to_json(request, plan) : to_table(request, plan);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return complain(plan);
+}
+
+}  // namespace ferry::cli

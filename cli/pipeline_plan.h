@@ -1,0 +1,34 @@
+// `ferry plan --stages N`: a program as a pipeline over several GPUs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/policies.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ferry::cli {
+
+// As typed, beside the subject's arguments.
+struct PipelineArguments {
+  std::uint32_t stages = 0;  // 0: no pipeline
+  std::size_t chunks = 1;
+  std::size_t stages_per_device = 2;
+  std::string balance = "time";
+  std::vector<std::string> schedules;
+  bool relay_skips = false;
+};
+
+void add_pipeline_options(CLI::App& command, PipelineArguments& arguments);
+std::string list_of_pipeline_policies();
+
+// Prints the table or the JSON on stdout and what went wrong on stderr; the exit code. Throws
+// InputError for whatever is wrong with the arguments.
+int plan_pipeline(PolicyArguments arguments, const PipelineArguments& pipeline);
+
+}  // namespace ferry::cli
