@@ -85,7 +85,7 @@ class CutStage {
     // A loss has no cut after it: none stands for its gradient.
     Values roots = {std::move(root_)};
     Values from = {is_loss_ ? Value() : autograd_.phony(roots.front())};
-    root_ = {};
+    root_ = Value();
     autograd_.backward(roots, from);
   }
   // Of what arrived; none where there is none. Then nothing is left.

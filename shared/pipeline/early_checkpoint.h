@@ -54,10 +54,10 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
     const Values phony =
         autograd.function(with_phony(inputs), {autograd.phony(value)},
                           [self = this->shared_from_this()](Values saved, const Values&) {
-                            const std::size_t inputs = saved.size();
+                            const std::size_t count = saved.size();
                             saved.pop_back();
                             self->recomputed_ = self->region_.recompute(std::move(saved));
-                            return Values(inputs);
+                            return Values(count);
                           });
     join(autograd, value, phony.front());
   }
