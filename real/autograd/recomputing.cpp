@@ -2,7 +2,6 @@
 
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/saved_variable.h>
@@ -16,6 +15,7 @@
 #include <sstream>
 #include <utility>
 
+#include "real/autograd/outputs.h"
 #include "real/autograd/torch_autograd.h"
 
 namespace ferry::real {
@@ -113,8 +113,7 @@ class Region final : public autograd::Node {
       : autograd::Node(autograd::collect_next_edges(inputs)), backward_(std::move(backward)) {}
 
   // After `outputs` became this node's.
-  void keep(const std::vector<at::Tensor>& inputs,
-            const std::vector<std::optional<at::Tensor>>& outputs) {
+  void keep(const std::vector<at::Tensor>& inputs, const Outputs& outputs) {
     for (const auto& output : outputs) {
       outputs_.push_back(output ? autograd::VariableInfo(*output) : autograd::VariableInfo());
     }
@@ -164,24 +163,9 @@ std::vector<at::Tensor> TorchAutograd::function(std::span<const Value> inputs,
   if (grad_mode() && std::ranges::any_of(from, [&](const Value& x) { return requires_grad(x); })) {
     node = std::shared_ptr<Region>(new Region(from, std::move(backward)), autograd::deleteNode);
   }
-  std::vector<std::optional<Value>> raw;
-  for (Value& output : outputs) {
-    raw.push_back(output.defined() ? std::optional(std::move(output)) : std::nullopt);
-  }
-  std::vector<Value> defined;
-  std::ranges::copy_if(from, std::back_inserter(defined),
-                       [](const Value& x) { return x.defined(); });
-  const auto wrapped = autograd::_wrap_outputs(
-      defined, {}, {}, raw, node,
-      [](const autograd::variable_list&,
-         const autograd::variable_list&) -> autograd::variable_list {
-        TORCH_CHECK(false, "ferry::checkpoint: a reentrant region has no forward derivative");
-      },
-      {}, [](const Value& x) { return x.view_as(x); }, /*pure_view=*/false);
+  const Outputs wrapped = wrap_outputs(from, std::move(outputs), node);
   if (node) node->keep(from, wrapped);
-  std::vector<Value> result;
-  for (const auto& output : wrapped) result.push_back(output.value_or(Value()));
-  return result;
+  return unwrapped(wrapped);
 }
 
 }  // namespace ferry::real

@@ -9,7 +9,8 @@
 //
 // What recomputing asks for beside (RecomputingAutograd): a kept value is a SavedVariable, as nodes
 // have them; the reentrant variant's node is recomputing.cpp's own, not a CppNode, whose lock would
-// be held while its backward runs another.
+// be held while its backward runs another. What pipelines ask for (PipelineAutograd) is in
+// nodes.cpp.
 //
 // Limits: where two threads run the same node at once (a retained graph, two backwards), LibTorch's
 // list of post hooks is not safe against after_node, which the core uses with
@@ -116,9 +117,23 @@ class TorchAutograd {
   // be written in place: as with any function of PyTorch's.
   std::vector<Value> function(std::span<const Value> inputs, std::vector<Value> outputs,
                               Backward backward) const;
+
+  // The PipelineAutograd concept.
+
+  bool exists(const Value& value) const { return value.defined(); }
+  // An alias: it shares the bytes and the version counter.
+  Tensor tensor(const Value& value) const;
+  Value leaf(const Tensor& tensor, bool requires_grad) const;
+  bool differentiable(const Value& value) const;
+  Value phony(const Value& value) const;
+  using NodeBackward = std::function<std::vector<Value>(std::vector<Value> gradients)>;
+  // LibTorch runs a node on the stream that is current, on its first output's device, when the node
+  // is made. A backward with create_graph throws: what crosses devices in it has no graph.
+  std::vector<Value> node(std::span<const Value> inputs, std::vector<Value> outputs,
+                          NodeBackward backward) const;
 };
 
-static_assert(RecomputingAutograd<TorchAutograd>);
+static_assert(PipelineAutograd<TorchAutograd>);
 
 // The pair that sees what the calling thread saves now; none where no pair applies.
 std::shared_ptr<Hooks<at::Tensor>> innermost_pair();

@@ -1,0 +1,73 @@
+// What a pipeline asks of LibTorch's autograd beside what recomputing does.
+
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "real/autograd/outputs.h"
+#include "real/autograd/torch_autograd.h"
+
+namespace ferry::real {
+
+namespace autograd = torch::autograd;
+
+// Below the dispatcher: no view, no op that a log or a profile would see.
+at::Tensor TorchAutograd::tensor(const Value& value) const {
+  const c10::TensorImpl& impl = *value.unsafeGetTensorImpl();
+  return Tensor(impl.shallow_copy_and_detach(impl.version_counter(),
+                                             /*allow_tensor_metadata_change=*/false));
+}
+
+at::Tensor TorchAutograd::leaf(const Tensor& tensor, bool requires_grad) const {
+  Value leaf = this->tensor(tensor);
+  if (requires_grad) leaf.set_requires_grad(true);
+  return leaf;
+}
+
+bool TorchAutograd::differentiable(const Value& value) const {
+  return value.defined() &&
+         (at::isFloatingType(value.scalar_type()) || at::isComplexType(value.scalar_type()));
+}
+
+at::Tensor TorchAutograd::phony(const Value& value) const {
+  const c10::Device device = value.defined() ? value.device() : c10::Device(c10::kCPU);
+  return at::empty({0}, at::TensorOptions().dtype(at::kFloat).device(device));
+}
+
+namespace {
+
+class OrderNode final : public autograd::Node {
+ public:
+  OrderNode(const std::vector<at::Tensor>& inputs, TorchAutograd::NodeBackward backward)
+      : autograd::Node(autograd::collect_next_edges(inputs)), backward_(std::move(backward)) {}
+
+  autograd::variable_list apply(autograd::variable_list&& gradients) override {
+    TORCH_CHECK(!c10::GradMode::is_enabled(),
+                "ferry::Pipe: the backward of a pipeline has no graph (create_graph)");
+    return backward_(std::move(gradients));
+  }
+  std::string name() const override { return "ferry::Pipe"; }
+
+ private:
+  const TorchAutograd::NodeBackward backward_;
+};
+
+}  // namespace
+
+std::vector<at::Tensor> TorchAutograd::node(std::span<const Value> inputs,
+                                            std::vector<Value> outputs,
+                                            NodeBackward backward) const {
+  const std::vector<Value> from(inputs.begin(), inputs.end());
+  if (!grad_mode() ||
+      std::ranges::none_of(from, [&](const Value& x) { return requires_grad(x); })) {
+    return outputs;
+  }
+  const auto node =
+      std::shared_ptr<OrderNode>(new OrderNode(from, std::move(backward)), autograd::deleteNode);
+  return unwrapped(wrap_outputs(from, std::move(outputs), node));
+}
+
+}  // namespace ferry::real

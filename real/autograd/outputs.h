@@ -1,0 +1,45 @@
+// What a node of Ferry's own made, as the outputs of a custom function of PyTorch's.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace ferry::real {
+
+using Outputs = std::vector<std::optional<at::Tensor>>;
+
+// Makes `outputs`, which have no graph, the outputs of `node`; without a node they stay as they
+// are. An output that is one of the inputs becomes a view of it. Undefined tensors are none.
+inline Outputs wrap_outputs(const std::vector<at::Tensor>& inputs, std::vector<at::Tensor> outputs,
+                            const std::shared_ptr<torch::autograd::Node>& node) {
+  using torch::autograd::variable_list;
+  Outputs raw;
+  for (at::Tensor& output : outputs) {
+    raw.push_back(output.defined() ? std::optional(std::move(output)) : std::nullopt);
+  }
+  variable_list defined;
+  std::ranges::copy_if(inputs, std::back_inserter(defined),
+                       [](const at::Tensor& x) { return x.defined(); });
+  return torch::autograd::_wrap_outputs(
+      defined, {}, {}, raw, node,
+      [](const variable_list&, const variable_list&) -> variable_list {
+        TORCH_CHECK(false, "ferry: a reentrant checkpoint or a pipeline has no forward derivative");
+      },
+      {}, [](const at::Tensor& x) { return x.view_as(x); }, /*pure_view=*/false);
+}
+
+inline std::vector<at::Tensor> unwrapped(const Outputs& outputs) {
+  std::vector<at::Tensor> result;
+  for (const auto& output : outputs) result.push_back(output.value_or(at::Tensor()));
+  return result;
+}
+
+}  // namespace ferry::real
