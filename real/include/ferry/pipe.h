@@ -1,0 +1,132 @@
+// Pipelines of micro-batches for LibTorch: the layers of a Sequential in stages, a device and a
+// thread each.
+//
+//   ferry::Pipe pipe(layers, ferry::PipeOptions().balance({2, 3}).chunks(4));
+//
+//   auto loss = pipe.step(input, target, [](const auto& y, const auto& t) {     // a schedule's
+//     return torch::mse_loss(y, t);                                             // backward
+//   });
+//   optimizer.step();
+//
+//   auto y = pipe.forward(input);                 // or GPipe, and a backward of your own
+//   torch::mse_loss(y, target).backward();
+//
+// A batch is cut along dimension 0 into `chunks` micro-batches of equal size, as Tensor::chunk does
+// (the last may be smaller, and there may be fewer). While one stage works on a micro-batch the
+// others work on others. On the CPU several stages are several threads; nothing is copied. On
+// accelerators, what crosses travels on streams of its own.
+//
+// Layers take and return a tensor, or a std::vector of tensors. They run in the stage's thread,
+// with the caller's grad mode, autocast, saved-tensor hooks (an OffloadGuard's, say) and checkpoint
+// guards. Tensors go from layer to layer; what else one is to have of another is a skip tensor
+// (ferry/skip.h), so that it crosses devices as well. A parameter belongs to one stage: two stages
+// that share a weight stash it in the one and pop it in the other.
+//
+// Checkpointing. A micro-batch's stages keep their inputs alone and run again in backward, while
+// the gradient is on its way; without grad mode, and in eval mode, none do. Dropout: the CPU's
+// generator is the process's, so stages on the CPU that draw random numbers at once draw them in no
+// order, and a recompute's are not forward's.
+//
+// step() and forward(). step() runs backward in the stages' threads by a schedule, so that few
+// micro-batches are alive at once; what enters a stage is a leaf there, which the stage must not
+// write in place. forward() takes GPipe's order and gives outputs with a graph, from which any
+// backward that accumulates in leaves may go, several times with retain_graph, but not with
+// create_graph; where stages are checkpointed, neither autograd::grad nor `inputs`. On the CPU such
+// a backward runs on the calling thread alone.
+//
+// Equality. Micro-batches give the bits that a loop over them gives: their losses each divided by
+// their number, and backward called one by one, in their order (forward()'s backward takes them
+// from the last to the first).
+//
+// Errors: std::invalid_argument for options and layers that do not fit, SkipError for skip tensors
+// that do not. What a stage throws is thrown here, the first failed stage's, when the other threads
+// are done; the next step works.
+//
+// Models torchgpipe/gpipe.py, and torch/distributed/pipelining of PyTorch 2.11 for the schedules.
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "shared/pipeline/schedule.h"
+#include "shared/pipeline/stage.h"
+
+namespace torch::nn {
+class Sequential;
+}
+
+namespace ferry {
+
+struct PipeOptions {
+  PipeOptions() = default;
+
+  // How many layers each stage has. balance_by_time and balance_by_size propose some.
+  TORCH_ARG(std::vector<std::int64_t>, balance);
+  // Of the stages: stage s is on device s % n, where n of them are used; empty: all on the CPU, a
+  // thread each. An accelerator may be listed twice: two stages then share it.
+  TORCH_ARG(std::vector<torch::Device>, devices);
+  // Micro-batches.
+  TORCH_ARG(std::int64_t, chunks) = 1;
+  // Which micro-batches run again in backward.
+  TORCH_ARG(CheckpointMode, checkpoint) = CheckpointMode::kExceptLast;
+  // Of step(). Interleaved: as many stages on each device as stages_per_device, and micro-batches
+  // that divide by the devices.
+  TORCH_ARG(ScheduleKind, schedule) = ScheduleKind::kOneForwardOneBackward;
+  TORCH_ARG(std::int64_t, stages_per_device) = 1;
+  // Random numbers of a recompute are those of forward.
+  TORCH_ARG(bool, preserve_rng_state) = true;
+};
+
+// A copy is the same pipe. Calls from several threads take turns.
+class Pipe {
+ public:
+  using Tensors = std::vector<torch::Tensor>;
+  using Loss =
+      std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
+  using LossOfMany = std::function<torch::Tensor(const Tensors& outputs, const Tensors& targets)>;
+
+  // Moves each layer to its stage's device; from then on they are to stay there. Starts the
+  // threads.
+  Pipe(const torch::nn::Sequential& layers, const PipeOptions& options);
+
+  // The batch's output, on the last stage's device. Of a list of tensors each is cut in lock-step.
+  torch::Tensor forward(const torch::Tensor& input);
+  Tensors forward(const Tensors& inputs);
+
+  // Forward and backward. `loss` is called in the last stage's thread, for each micro-batch, and
+  // gives a scalar. Accumulates in the parameters' gradients, and returns the mean of the losses,
+  // without its graph. Throws std::invalid_argument where grad mode is off.
+  torch::Tensor step(const torch::Tensor& input, const torch::Tensor& target, const Loss& loss);
+  torch::Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss);
+
+  // The layers, with their parameters, train() and eval().
+  const torch::nn::Sequential& layers() const;
+  std::vector<torch::Tensor> parameters() const;
+  // By stage.
+  const std::vector<torch::Device>& devices() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// The layers of each of `partitions` stages, so that the slowest costs least (shared/balance.h).
+// Each layer is measured where it is, on what the layers before it make of `sample`: the time of
+// forward and backward, measured again and again until `timeout` is over, the fastest counts; or
+// the bytes of its parameters, times parameter_scale (gradients and an optimizer's state), and of
+// the tensors that it saves for backward. The layers' gradients and buffers are as before. Throws
+// std::invalid_argument where there are fewer layers than partitions.
+std::vector<std::int64_t> balance_by_time(
+    const torch::nn::Sequential& layers, std::int64_t partitions, const torch::Tensor& sample,
+    std::chrono::duration<double> timeout = std::chrono::seconds(1));
+std::vector<std::int64_t> balance_by_size(const torch::nn::Sequential& layers,
+                                          std::int64_t partitions, const torch::Tensor& sample,
+                                          double parameter_scale = 2);
+
+}  // namespace ferry

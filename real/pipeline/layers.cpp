@@ -1,0 +1,150 @@
+#include "real/pipeline/layers.h"
+
+#include <c10/util/Type.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace ferry::real {
+
+namespace {
+
+using torch::nn::AnyModule;
+using torch::nn::AnyValue;
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw std::invalid_argument("ferry::Pipe: " + text);
+}
+
+// By layer.
+std::vector<std::size_t> stage_of(const std::vector<std::int64_t>& balance) {
+  std::vector<std::size_t> stages;
+  for (std::size_t stage = 0; stage < balance.size(); ++stage) {
+    stages.insert(stages.end(), static_cast<std::size_t>(balance[stage]), stage);
+  }
+  return stages;
+}
+
+// What one stage has, no other may have: their threads would use it at once.
+void refuse_shared(const torch::nn::SequentialImpl& layers,
+                   const std::vector<std::size_t>& stages) {
+  struct Owner {
+    std::size_t stage;
+    std::string name;
+  };
+  std::map<const void*, Owner> owners;
+  const auto names = layers.named_children().keys();
+  const auto own = [&](const void* thing, std::size_t layer, const std::string& inside,
+                       const char* what, const char* way) {
+    const std::string name = names[layer] + (inside.empty() ? "" : "." + inside);
+    const auto [found, is_new] = owners.try_emplace(thing, Owner{stages[layer], name});
+    if (is_new || found->second.stage == stages[layer]) return;
+    refuse("'" + found->second.name + "' and '" + name + "' are one " + what + ", in stages " +
+           std::to_string(found->second.stage) + " and " + std::to_string(stages[layer]) + ": " +
+           way);
+  };
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    for (const auto& parameter : layers.ptr(i)->named_parameters()) {
+      own(parameter.value().unsafeGetTensorImpl(), i, parameter.key(), "parameter",
+          "their threads would add to its gradient in no order. Stash it in the first stage and "
+          "pop it in the other (ferry/skip.h)");
+    }
+    for (const auto& module : layers.ptr(i)->named_modules()) {
+      own(module.value().get(), i, module.key(), "module", "expected a module for each");
+    }
+  }
+}
+
+}  // namespace
+
+PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& sequential) {
+  const std::size_t layers = sequential.size();
+  const std::vector<std::int64_t>& balance = options.balance();
+  if (balance.empty() && layers > 0) {
+    refuse(
+        "expected PipeOptions::balance, the number of layers of each stage "
+        "(ferry::balance_by_time proposes one)");
+  }
+  for (const std::int64_t each : balance) {
+    if (each < 1)
+      refuse("expected a balance of at least 1 layer for each stage, found " +
+             std::to_string(each));
+  }
+  const std::int64_t all = std::accumulate(balance.begin(), balance.end(), std::int64_t{0});
+  if (all != static_cast<std::int64_t>(layers)) {
+    refuse("module and sum of balance have different length (module: " + std::to_string(layers) +
+           ", sum of balance: " + std::to_string(all) + ")");
+  }
+  if (options.chunks() < 1) {
+    refuse("number of chunks must be positive integer, found " + std::to_string(options.chunks()));
+  }
+  const std::int64_t each = options.stages_per_device();
+  const auto stages = static_cast<std::int64_t>(balance.size());
+  if (each < 1 || stages % each != 0) {
+    refuse("expected stages that divide by stages_per_device, found " + std::to_string(stages) +
+           " for " + std::to_string(each));
+  }
+  const auto count = static_cast<std::size_t>(stages / each);
+  if (options.devices().empty()) options.devices().resize(count, torch::Device(torch::kCPU));
+  if (options.devices().size() < count) {
+    refuse("too few devices to hold given partitions (devices: " +
+           std::to_string(options.devices().size()) + ", expected: " + std::to_string(count) + ")");
+  }
+  options.devices().erase(options.devices().begin() + static_cast<std::ptrdiff_t>(count),
+                          options.devices().end());
+  if (count > 0) {  // its conditions, before anything runs
+    make_schedule(options.schedule(), count, static_cast<std::size_t>(each),
+                  static_cast<std::size_t>(options.chunks()));
+  }
+  refuse_shared(sequential, stage_of(balance));
+  return options;
+}
+
+PipeLayers::PipeLayers(const torch::nn::SequentialImpl& layers,
+                       const std::vector<std::int64_t>& balance)
+    : layers_(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(layers.size())),
+      skips_(declared_skips(layers)),
+      gives_list_(balance.size()) {
+  first_.push_back(0);
+  for (const std::int64_t each : balance) {
+    first_.push_back(first_.back() + static_cast<std::size_t>(each));
+  }
+  layout_ = skip_layout(outside(skips_), stage_of(balance));
+}
+
+void PipeLayers::move(std::size_t stage, const c10::Device& device) {
+  for (std::size_t i = first_[stage]; i < first_[stage + 1]; ++i) layers_[i].ptr()->to(device);
+}
+
+PipeLayers::Function PipeLayers::stage(std::shared_ptr<PipeLayers> layers, std::size_t number,
+                                       bool list) {
+  return [layers = std::move(layers), number, list](Tensors values) {
+    const bool given = number == 0 ? list : layers->gives_list_[number - 1].load();
+    return layers->run(number, std::move(values), given);
+  };
+}
+
+PipeLayers::Tensors PipeLayers::run(std::size_t stage, Tensors values, bool list) {
+  const TorchAutograd autograd;
+  AnyValue value = list ? AnyValue(std::move(values)) : AnyValue(std::move(values.at(0)));
+  for (std::size_t i = first_[stage]; i < first_[stage + 1]; ++i) {
+    const auto skips = std::make_shared<LayerSkips>(current_skip_tracker(autograd), skips_[i]);
+    const SkipTrackerGuard<TorchAutograd> guard(autograd, skips);
+    value = layers_[i].any_forward(std::move(value));
+    skips->finish();
+  }
+  at::Tensor* const one = value.try_get<at::Tensor>();
+  Tensors* const many = value.try_get<Tensors>();
+  if (!one && !many) {
+    refuse("expected layers that return a tensor or a vector of tensors, found " +
+           c10::demangle(value.type_info().name()));
+  }
+  gives_list_[stage].store(many != nullptr);
+  return one ? Tensors{std::move(*one)} : std::move(*many);
+}
+
+}  // namespace ferry::real

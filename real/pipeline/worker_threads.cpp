@@ -1,0 +1,110 @@
+#include "real/pipeline/worker_threads.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace ferry::real {
+
+class WorkerThreads::Threads {
+ public:
+  explicit Threads(std::size_t count) {
+    for (std::size_t worker = 0; worker < count; ++worker) {
+      threads_.emplace_back([this, worker] { work(worker); });
+    }
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void run(std::vector<WorkerTask> tasks) {
+    const std::lock_guard one_at_a_time(running_);
+    List list{std::move(tasks), {}, {}, false, threads_.size()};
+    list.done.resize(list.tasks.size());
+    list.errors.resize(list.tasks.size());
+    std::unique_lock lock(mutex_);
+    list_ = &list;
+    ++lists_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return list.busy == 0; });
+    list_ = nullptr;
+    for (const std::exception_ptr& error : list.errors) {
+      if (error) std::rethrow_exception(error);
+    }
+  }
+
+ private:
+  // What run() was given. Everything but the tasks is under the lock.
+  struct List {
+    std::vector<WorkerTask> tasks;
+    std::vector<char> done;
+    std::vector<std::exception_ptr> errors;
+    bool failed;
+    std::size_t busy;  // workers that have not come to its end
+  };
+
+  void work(std::size_t worker) {
+    at::init_num_threads();
+    std::unique_lock lock(mutex_);
+    for (std::uint64_t seen = 0;;) {
+      changed_.wait(lock, [&] { return stopping_ || lists_ != seen; });
+      if (stopping_) return;
+      seen = lists_;
+      work_on(*list_, worker, lock);
+      --list_->busy;
+      changed_.notify_all();
+    }
+  }
+
+  void work_on(List& list, std::size_t worker, std::unique_lock<std::mutex>& lock) {
+    for (std::size_t i = 0; i < list.tasks.size(); ++i) {
+      const WorkerTask& task = list.tasks[i];
+      if (task.worker != worker) continue;
+      changed_.wait(lock, [&] {
+        return list.failed || std::ranges::all_of(task.after, [&](std::size_t before) {
+                 return list.done[before] != 0;
+               });
+      });
+      if (list.failed) return;
+      lock.unlock();
+      std::exception_ptr error;
+      try {
+        task.run();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      list.done[i] = error ? 0 : 1;
+      list.failed |= error != nullptr;
+      list.errors[i] = std::move(error);
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex running_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  List* list_ = nullptr;
+  std::uint64_t lists_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+WorkerThreads::WorkerThreads(std::size_t count) : threads_(std::make_shared<Threads>(count)) {}
+
+void WorkerThreads::run(std::vector<WorkerTask> tasks) const { threads_->run(std::move(tasks)); }
+
+}  // namespace ferry::real
