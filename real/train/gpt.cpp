@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "ferry/skip.h"
+
 namespace ferry::real::train {
 
 namespace nn = torch::nn;
@@ -27,6 +29,59 @@ nn::Embedding embedding(std::int64_t count, std::int64_t width) {
 }
 
 nn::LayerNorm norm(std::int64_t width) { return nn::LayerNorm(nn::LayerNormOptions({width})); }
+
+torch::Tensor embed(nn::Embedding& words, nn::Embedding& positions, const torch::Tensor& tokens) {
+  return words->forward(tokens) + positions->weight.slice(0, 0, tokens.size(1)).unsqueeze(0);
+}
+
+// The layers of the chain: each has what the model has.
+
+class EntryImpl : public nn::Module, public SkipLayer {
+ public:
+  EntryImpl(nn::Embedding words, nn::Embedding positions)
+      : SkipLayer({"embedding"}, {}),
+        words_(register_module("tokens", std::move(words))),
+        positions_(register_module("positions", std::move(positions))) {}
+  torch::Tensor forward(const torch::Tensor& tokens) {
+    stash("embedding", words_->weight);
+    return embed(words_, positions_, tokens);
+  }
+
+ private:
+  nn::Embedding words_;
+  nn::Embedding positions_;
+};
+TORCH_MODULE(Entry);
+
+class LinkImpl : public nn::Module {
+ public:
+  LinkImpl(GptBlock block, Segments segments, std::size_t ordinal)
+      : block_(register_module("block", std::move(block))),
+        segments_(segments),
+        ordinal_(ordinal) {}
+  torch::Tensor forward(torch::Tensor x) {
+    return run_block(segments_, ordinal_, block_, std::move(x));
+  }
+
+ private:
+  GptBlock block_;
+  const Segments segments_;
+  const std::size_t ordinal_;
+};
+TORCH_MODULE(Link);
+
+class HeadImpl : public nn::Module, public SkipLayer {
+ public:
+  explicit HeadImpl(nn::LayerNorm norm)
+      : SkipLayer({}, {"embedding"}), norm_(register_module("norm", std::move(norm))) {}
+  torch::Tensor forward(const torch::Tensor& x) {
+    return F::linear(norm_->forward(x), pop("embedding"));
+  }
+
+ private:
+  nn::LayerNorm norm_;
+};
+TORCH_MODULE(Head);
 
 }  // namespace
 
@@ -76,13 +131,21 @@ GptImpl::GptImpl(const GptOptions& options)
 }
 
 torch::Tensor GptImpl::forward(const torch::Tensor& tokens) {
-  torch::Tensor x =
-      tokens_->forward(tokens) + positions_->weight.slice(0, 0, tokens.size(1)).unsqueeze(0);
+  torch::Tensor x = embed(tokens_, positions_, tokens);
   if (dropout_ > 0) x = torch::dropout(x, dropout_, is_training());
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     x = run_block(segments_, i, blocks_[i], std::move(x));
   }
   return F::linear(norm_->forward(x), tokens_->weight);
+}
+
+nn::Sequential GptImpl::chain() const {
+  nn::Sequential chain(Entry(tokens_, positions_));
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    chain->push_back(Link(blocks_[i], segments_, i));
+  }
+  chain->push_back(Head(norm_));
+  return chain;
 }
 
 }  // namespace ferry::real::train

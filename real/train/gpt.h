@@ -52,6 +52,10 @@ class GptImpl : public torch::nn::Module {
   // int64 [batch, time <= context] to float32 [batch, time, vocabulary].
   torch::Tensor forward(const torch::Tensor& tokens);
 
+  // The same as a chain, for a pipeline: the embeddings, the blocks, and the head, with these very
+  // parameters. The embedding's weight travels to the head as a skip tensor. Without dropout.
+  torch::nn::Sequential chain() const;
+
  private:
   double dropout_;
   Segments segments_;

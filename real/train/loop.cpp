@@ -18,6 +18,7 @@
 #include "real/train/memory.h"
 #include "real/train/policy.h"
 #include "real/train/report.h"
+#include "real/train/step.h"
 #include "real/train/stop.h"
 #include "real/train/workload.h"
 
@@ -65,7 +66,8 @@ class Training {
     const StepMemory memory(device(options_));
     const auto begin = std::chrono::steady_clock::now();
     StepReport report{.step = done_ + 1};
-    torch::Tensor loss = forward_and_backward(workload_->batch(done_));
+    const torch::Tensor loss =
+        forward_and_backward(*workload_, *policy_, workload_->batch(done_), options_.chunks);
     optimizer_.step();
     optimizer_.zero_grad();
     report.loss = loss.item<float>();  // waits for the device
@@ -76,14 +78,6 @@ class Training {
     report.moved_bytes = policy_->end_step();
     ++done_;
     return report;
-  }
-
-  // What is guarded. The loss comes without its graph.
-  torch::Tensor forward_and_backward(const Batch& batch) {
-    const auto guard = policy_->guard();
-    const torch::Tensor loss = workload_->loss(batch);
-    loss.backward();
-    return loss.detach();
   }
 
   void save() {

@@ -1,6 +1,9 @@
 #include "real/train/options.h"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -28,6 +31,8 @@ Examples:
   ferry train gpt --capture gpt.jsonl                what `ferry plan gpt.jsonl` plans, and
   ferry train gpt --policy mixed --plan gpt.plan     what executes the plan
   ferry train gpt --policy checkpoint                the same losses, in less memory and more time
+  ferry train gpt --chunks 4                         four micro-batches, one after the other, and
+  ferry train gpt --chunks 4 --stages 2              the same losses from a pipeline of two threads
   ferry train gpt --steps 500 --save gpt.state       Ctrl-C ends the step and saves;
   ferry train gpt --steps 500 --save gpt.state --resume gpt.state      goes on, bit for bit
 
@@ -47,6 +52,9 @@ struct Typed {
   std::string window;
   std::string prefetch;
   std::string min_bytes;
+  std::string schedule;
+  std::string pipe_checkpoint;
+  std::int64_t stages_per_device = 0;
 };
 
 std::optional<std::int64_t> size(const char* option, const std::string& text) {
@@ -68,6 +76,8 @@ CLI::Option* count(CLI::App& command, const char* option, std::int64_t& value, s
 
 void add_training(CLI::App& command, Options& options, Typed& typed) {
   count(command, "--batch", options.batch, 1, 1 << 20, "Examples a step");
+  count(command, "--chunks", options.chunks, 1, 1 << 20,
+        "Micro-batches, one backward each: --batch is cut into so many");
   count(command, "--steps", options.steps, 0, std::int64_t{1} << 40, "Train up to this step");
   count(command, "--seed", options.seed, 0, std::int64_t{1} << 62, "Of weights, data and dropout");
   command.add_option("--lr", options.learning_rate, "AdamW's learning rate")
@@ -97,6 +107,24 @@ void add_policy(CLI::App& command, Options& options, Typed& typed) {
   command.add_option("--prefetch", typed.prefetch, "Brought back ahead of its use, at most")
       ->type_name("SIZE");
   command.add_option("--min-bytes", typed.min_bytes, "What is smaller stays")->type_name("SIZE");
+}
+
+void add_pipeline(CLI::App& command, Options& options, Typed& typed) {
+  count(command, "--stages", options.stages, 0, 1026,
+        "Of a pipeline, a thread for each device; 0: none");
+  command.add_option("--schedule", typed.schedule, "gpipe, 1f1b (the default) or interleaved")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"gpipe", "1f1b", "interleaved"}).description(""));
+  command
+      .add_option("--pipe-checkpoint", typed.pipe_checkpoint,
+                  "Micro-batches that run again: always, except_last or never (the default)")
+      ->type_name("WHICH")
+      ->check(CLI::IsMember({"always", "except_last", "never"}).description(""));
+  command
+      .add_option("--stages-per-device", typed.stages_per_device,
+                  "With --schedule interleaved (default: 2)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1026));
 }
 
 void add_files(CLI::App& command, Options& options) {
@@ -146,6 +174,30 @@ void needs(const char* given, bool is_given, bool has, const char* what) {
   if (is_given && !has) throw InputError(given, 0, std::string("expected with ") + what);
 }
 
+template <class Kind, std::size_t N>
+Kind named(const std::string_view (&names)[N], const std::string& text) {
+  return static_cast<Kind>(std::find(names, names + N, text) - names);
+}
+
+void understand_pipeline(Options& options, const Typed& typed) {
+  const char* with = "--stages N";
+  const bool stages = options.stages > 0;
+  needs("--schedule", !typed.schedule.empty(), stages, with);
+  needs("--pipe-checkpoint", !typed.pipe_checkpoint.empty(), stages, with);
+  needs("--stages-per-device", typed.stages_per_device > 0, typed.schedule == "interleaved",
+        "--schedule interleaved");
+  if (!typed.schedule.empty()) {
+    options.schedule = named<ScheduleKind>(kScheduleNames, typed.schedule);
+  }
+  if (!typed.pipe_checkpoint.empty()) {
+    options.pipe_checkpoint = named<CheckpointMode>(kCheckpointModeNames, typed.pipe_checkpoint);
+  }
+  options.stages_per_device = typed.stages_per_device;
+  if (typed.stages_per_device == 0) {
+    options.stages_per_device = options.schedule == ScheduleKind::kInterleaved ? 2 : 1;
+  }
+}
+
 bool planned(const Options& options) {
   return options.policy == PolicyKind::kBudget || options.policy == PolicyKind::kMixed;
 }
@@ -156,6 +208,47 @@ Segments segments(const Options& options) {
   const bool all =
       options.policy == PolicyKind::kCheckpoint || planned(options) || !options.capture.empty();
   return all ? Segments::kAll : Segments::kPlain;
+}
+
+void check_pipeline(const Options& options) {
+  const auto refuse = [](const char* option, const std::string& text) {
+    throw InputError(option, 0, text);
+  };
+  if (options.batch % options.chunks != 0) {
+    refuse("--chunks", fmt::format("expected a divisor of --batch {}, found {}", options.batch,
+                                   options.chunks));
+  }
+  needs("--capture", !options.capture.empty(), options.chunks == 1,
+        "--chunks 1: a program is one micro-batch's (make --batch smaller)");
+  if (options.stages == 0) return;
+  const std::int64_t layers = options.gpt.layers + 2;
+  if (options.stages > layers) {
+    refuse("--stages", fmt::format("expected no more than {}: the embedding, {} blocks, the head",
+                                   layers, options.gpt.layers));
+  }
+  const std::int64_t each = options.stages_per_device;
+  if (options.stages % each != 0) {
+    refuse("--stages", fmt::format("expected a multiple of --stages-per-device {}", each));
+  }
+  const std::int64_t devices = options.stages / each;
+  if (options.schedule == ScheduleKind::kInterleaved && options.chunks % devices != 0) {
+    refuse("--chunks", fmt::format("expected a multiple of {} with --schedule interleaved, which "
+                                   "puts {} stages on {} devices",
+                                   devices, options.stages, devices));
+  }
+  if (options.cuda && devices > 1) {
+    refuse("--stages", "expected on one GPU to be as many as --stages-per-device");
+  }
+  if (options.gpt.dropout > 0) {
+    refuse("--dropout",
+           "expected none with --stages: their threads would draw random numbers "
+           "from one generator in no order");
+  }
+  const char* single = "no --stages: it is one thread's";
+  needs("--plan", !options.plan.empty(), false, single);
+  needs("--capture", !options.capture.empty(), false, single);
+  needs("--trace", !options.trace.empty(), false, single);
+  needs("--log", !options.log.empty(), false, single);
 }
 
 void check(const Options& options) {
@@ -181,6 +274,7 @@ void check(const Options& options) {
   needs("--capture", !options.capture.empty(), options.policy == PolicyKind::kKeep && !trains,
         "no --policy, --save, --resume or --json: it writes one step down, and trains no further");
   if (!std::isfinite(options.learning_rate)) throw InputError("--lr", 0, "expected a number");
+  check_pipeline(options);
   needs("--save-every", options.save_every > 0, !options.save.empty(), "--save");
   if (options.policy == PolicyKind::kBudget && options.plan.empty()) {
     throw InputError("--policy budget", 0,
@@ -199,13 +293,14 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   app.footer(kFooter);
   Options options;
   Typed typed;
-  const CLI::App* gpt = add_gpt(app, options);
+  CLI::App* gpt = add_gpt(app, options);
   const CLI::App* resnet = add_resnet(app, options);
   for (CLI::App* command : app.get_subcommands({})) {
     add_training(*command, options, typed);
     add_policy(*command, options, typed);
     add_files(*command, options);
   }
+  add_pipeline(*gpt, options, typed);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
@@ -224,6 +319,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.window_bytes = size("--window", typed.window);
   options.prefetch_bytes = size("--prefetch", typed.prefetch);
   options.bytes_min = size("--min-bytes", typed.min_bytes);
+  understand_pipeline(options, typed);
   check(options);
   options.gpt.segments = options.resnet.segments = segments(options);
   return options;

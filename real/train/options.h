@@ -10,6 +10,8 @@
 
 #include "real/train/gpt.h"
 #include "real/train/resnet.h"
+#include "shared/pipeline/schedule.h"
+#include "shared/pipeline/stage.h"
 
 namespace ferry::real::train {
 
@@ -32,6 +34,11 @@ struct Options {
   std::int64_t seed = 1;
   double learning_rate = 1e-3;
   std::int64_t threads = 0;  // 0: LibTorch's choice
+  std::int64_t chunks = 1;   // micro-batches
+  std::int64_t stages = 0;   // of a pipeline; 0: none
+  std::int64_t stages_per_device = 1;
+  ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
+  CheckpointMode pipe_checkpoint = CheckpointMode::kNever;
   bool cuda = false;
 
   PolicyKind policy = PolicyKind::kKeep;

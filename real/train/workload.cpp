@@ -4,12 +4,16 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/utils.h>
 
+#include <optional>
+#include <stdexcept>
 #include <string_view>
 
+#include "ferry/pipe.h"
 #include "formats/error.h"
 #include "real/train/digest.h"
 #include "real/train/images.h"
 #include "real/train/text.h"
+#include "shared/balance.h"
 
 namespace ferry::real::train {
 
@@ -22,10 +26,33 @@ void add_common(Workload::Identity& identity, const Options& options) {
   identity.emplace_back("--seed", fmt::format("{}", options.seed));
   identity.emplace_back("--lr", fmt::format("{}", options.learning_rate));
   identity.emplace_back("--device", options.cuda ? "cuda" : "cpu");
+  // Sums of the micro-batches' gradients. A pipeline has the same.
+  if (options.chunks > 1) identity.emplace_back("--chunks", fmt::format("{}", options.chunks));
 }
 
 Batch on_device(const Batch& batch, const Options& options) {
   return {batch.input.to(device(options)), batch.target.to(device(options))};
+}
+
+// How many layers of the chain each stage gets: by their multiplications for a token.
+std::vector<std::int64_t> balanced(const GptOptions& gpt, std::int64_t stages) {
+  const std::int64_t block = 12 * gpt.width * gpt.width + gpt.context * gpt.width;
+  std::vector<std::int64_t> costs = {gpt.width};
+  costs.resize(static_cast<std::size_t>(gpt.layers) + 1, block);
+  costs.push_back(gpt.vocabulary * gpt.width);
+  const auto sizes = balance(costs, static_cast<std::size_t>(stages));
+  return {sizes.begin(), sizes.end()};
+}
+
+Pipe make_pipe(const Options& options, const Gpt& model) {
+  PipeOptions pipe;
+  pipe.balance(balanced(options.gpt, options.stages)).chunks(options.chunks);
+  pipe.schedule(options.schedule).stages_per_device(options.stages_per_device);
+  // Nothing random runs in it.
+  pipe.checkpoint(options.pipe_checkpoint).preserve_rng_state(false);
+  const std::int64_t devices = options.stages / options.stages_per_device;
+  pipe.devices(std::vector<torch::Device>(static_cast<std::size_t>(devices), device(options)));
+  return Pipe(model->chain(), pipe);
 }
 
 class GptWorkload final : public Workload {
@@ -33,6 +60,7 @@ class GptWorkload final : public Workload {
   GptWorkload(const Options& options, Text text)
       : options_(options), text_(std::move(text)), model_(options.gpt) {
     model_->to(device(options));
+    if (options.stages > 0) pipe_.emplace(make_pipe(options, model_));
   }
   torch::nn::Module& module() override { return *model_; }
   Batch batch(std::int64_t step) override {
@@ -41,8 +69,11 @@ class GptWorkload final : public Workload {
                      options_);
   }
   torch::Tensor loss(const Batch& batch) override {
-    const torch::Tensor logits = model_->forward(batch.input);
-    return F::cross_entropy(logits.flatten(0, 1), batch.target.flatten());
+    return loss_of(model_->forward(batch.input), batch.target);
+  }
+  bool is_pipelined() const override { return pipe_.has_value(); }
+  torch::Tensor pipelined_step(const Batch& batch) override {
+    return pipe_.value().step(batch.input, batch.target, loss_of);
   }
   const char* items() const override { return "tokens"; }
   std::int64_t items_per_step() const override { return options_.batch * options_.gpt.context; }
@@ -60,9 +91,14 @@ class GptWorkload final : public Workload {
   }
 
  private:
+  static torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target) {
+    return F::cross_entropy(logits.flatten(0, 1), target.flatten());
+  }
+
   Options options_;
   Text text_;
   Gpt model_;
+  std::optional<Pipe> pipe_;
 };
 
 class ResnetWorkload final : public Workload {
@@ -108,6 +144,10 @@ Text find_text(const Options& options) {
 }
 
 }  // namespace
+
+torch::Tensor Workload::pipelined_step(const Batch&) {
+  throw std::logic_error("this training has no stages");
+}
 
 std::unique_ptr<Workload> make_workload(const Options& options) {
   torch::manual_seed(static_cast<std::uint64_t>(options.seed));

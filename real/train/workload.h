@@ -25,6 +25,10 @@ class Workload {
   virtual Batch batch(std::int64_t step) = 0;
   // A scalar with its graph.
   virtual torch::Tensor loss(const Batch& batch) = 0;
+  // Forward and backward of all micro-batches, in stages: the mean of their losses, without its
+  // graph. Where the options ask for a pipeline.
+  virtual bool is_pipelined() const { return false; }
+  virtual torch::Tensor pipelined_step(const Batch& batch);
 
   // What progress is counted in: "tokens", and how many a step has.
   virtual const char* items() const = 0;

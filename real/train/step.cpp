@@ -1,0 +1,29 @@
+#include "real/train/step.h"
+
+#include <cstddef>
+
+#include "real/train/policy.h"
+#include "real/train/workload.h"
+
+namespace ferry::real::train {
+
+torch::Tensor forward_and_backward(Workload& workload, Policy& policy, const Batch& batch,
+                                   std::int64_t chunks) {
+  if (workload.is_pipelined()) {
+    const auto guard = policy.guard();
+    return workload.pipelined_step(batch);
+  }
+  const auto inputs = batch.input.chunk(chunks);
+  const auto targets = batch.target.chunk(chunks);
+  torch::Tensor sum;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto guard = policy.guard();
+    torch::Tensor loss = workload.loss({inputs[i], targets[i]});
+    if (chunks > 1) loss = loss / chunks;
+    loss.backward();
+    sum = sum.defined() ? sum + loss.detach() : loss.detach();
+  }
+  return sum;
+}
+
+}  // namespace ferry::real::train
