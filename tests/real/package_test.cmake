@@ -10,15 +10,20 @@ function(run)
 endfunction()
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 # Away from the tree: what is found there only by accident is not found.
-file(COPY ${SOURCE}/examples/offload DESTINATION ${WORK})
-run(${CMAKE_COMMAND} -S ${WORK}/offload -B ${WORK}/build -G Ninja -DCMAKE_BUILD_TYPE=Release
-    -DCMAKE_PREFIX_PATH=${WORK}/prefix -DFERRY_TORCH=${TORCH}
-    -DCMAKE_CXX_COMPILER_LAUNCHER=${CCACHE} -DCMAKE_CXX_FLAGS=${FLAGS})
-run(${CMAKE_COMMAND} --build ${WORK}/build)
-run(${WORK}/build/offload)
+function(run_example name)
+  file(COPY ${SOURCE}/examples/${name} DESTINATION ${WORK})
+  run(${CMAKE_COMMAND} -S ${WORK}/${name} -B ${WORK}/build/${name} -G Ninja
+      -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=${WORK}/prefix -DFERRY_TORCH=${TORCH}
+      -DCMAKE_CXX_COMPILER_LAUNCHER=${CCACHE} -DCMAKE_CXX_FLAGS=${FLAGS})
+  run(${CMAKE_COMMAND} --build ${WORK}/build/${name})
+  run(${WORK}/build/${name}/${name})
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+run_example(offload)
 if(NOT output MATCHES "moved [1-9][0-9]* KiB to the host and [1-9][0-9]* KiB back")
   message(FATAL_ERROR "the example printed:\n${output}")
 endif()
+run_example(pipe)
 
 # And one for CUDA, which it asks for: without a GPU it is told that there is none, not that Ferry was
 # linked without.
