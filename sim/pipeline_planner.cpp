@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "shared/balance.h"
 #include "sim/stage_costs.h"
 
 namespace ferry::sim {
@@ -143,7 +142,7 @@ PipelineCut cut(const Program& program, const std::vector<StageUnit>& units,
   cut.stages_each = each;
   std::vector<std::size_t> first;
   std::size_t unit = 0;
-  for (const std::size_t size : balance(costs, devices * each)) {
+  for (const std::size_t size : even_stages(costs, devices * each)) {
     first.push_back(unit);
     cut.costs.push_back(0);
     for (std::size_t i = 0; i < size; ++i) cut.costs.back() += costs[unit++];

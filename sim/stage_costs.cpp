@@ -10,6 +10,7 @@
 #include "formats/layout.h"
 #include "formats/microbatches.h"
 #include "formats/statements.h"
+#include "shared/balance.h"
 #include "sim/modelled.h"
 #include "sim/run_parts.h"
 
@@ -158,6 +159,41 @@ std::vector<std::int64_t> unit_bytes(const Program& program, const std::vector<S
     }
   }
   return costs;
+}
+
+std::vector<std::size_t> even_stages(const std::vector<std::int64_t>& costs, std::size_t stages) {
+  const std::size_t units = costs.size();
+  std::vector<std::int64_t> before(units + 1, 0);  // sums
+  for (std::size_t i = 0; i < units; ++i) before[i + 1] = before[i] + costs[i];
+  std::int64_t limit = 0;
+  std::size_t at = 0;
+  for (const std::size_t size : balance(costs, stages)) {
+    limit = std::max(limit, before[at + size] - before[at]);
+    at += size;
+  }
+  // In parts of the whole, so that squares fit.
+  const std::int64_t part = before.back() / 1'000'000 + 1;
+  constexpr std::int64_t kNever = std::int64_t{1} << 62;
+  using Row = std::vector<std::int64_t>;
+  std::vector<Row> least(stages + 1, Row(units + 1, kNever));  // of the first units in so many
+  std::vector<std::vector<std::size_t>> last(stages + 1, std::vector<std::size_t>(units + 1));
+  least[0][0] = 0;
+  for (std::size_t s = 1; s <= stages; ++s) {
+    for (std::size_t end = s; end <= units; ++end) {
+      for (std::size_t begin = s - 1; begin < end; ++begin) {
+        const std::int64_t cost = before[end] - before[begin];
+        if (cost > limit || least[s - 1][begin] == kNever) continue;
+        const std::int64_t squares = least[s - 1][begin] + (cost / part) * (cost / part);
+        if (squares >= least[s][end]) continue;
+        least[s][end] = squares;
+        last[s][end] = end - begin;
+      }
+    }
+  }
+  std::vector<std::size_t> sizes(stages);
+  at = units;
+  for (std::size_t s = stages; s > 0; --s) at -= sizes[s - 1] = last[s][at];
+  return sizes;
 }
 
 }  // namespace ferry::sim

@@ -23,4 +23,10 @@ std::vector<std::int64_t> unit_times(const Program& program, const std::vector<S
 std::vector<std::int64_t> unit_bytes(const Program& program, const std::vector<StageUnit>& units,
                                      Optimizer optimizer, std::size_t alive);
 
+// How many units each stage gets: the largest stage costs as little as may be (shared/balance.h),
+// and of the answers that are equally good this is the one whose stages are most alike (the least
+// sum of squares). A stage that waits for the largest one needs no more memory than it must.
+// Throws what balance does.
+std::vector<std::size_t> even_stages(const std::vector<std::int64_t>& costs, std::size_t stages);
+
 }  // namespace ferry::sim

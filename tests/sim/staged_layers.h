@@ -25,8 +25,8 @@ struct LayersShape {
   int skips = 0;
 };
 
-// y = layer(x, w) and, in the second half, of a skip: each layer saves what it reads. The loss is
-// the last layer's sum, and a part of it. Weights are of 64 elements, so sums take no time.
+// y = layer(x, w) and, in the second half, of a skip: each layer saves what it reads, and y. The
+// last one's is the loss. Weights are of 64 elements, so that sums take no time.
 inline Program staged_layers(const LayersShape& shape) {
   Builder b;
   b.program.name = "layers";
@@ -52,7 +52,7 @@ inline Program staged_layers(const LayersShape& shape) {
     if (pops) in.push_back(x[static_cast<std::size_t>(mirrored) + 1]);
     const CodeId body = b.code(CodeKind::kBody, "Backward" + number);
     std::vector<Slot> have = {b.argument(body)};
-    for (std::size_t k = 0; k < in.size(); ++k) have.push_back(b.saved(body));
+    for (std::size_t k = 0; k <= in.size(); ++k) have.push_back(b.saved(body));
     std::vector<Slot> made;
     std::vector<TypeId> types;
     for (std::size_t k = 0; k < in.size(); ++k) {
@@ -64,8 +64,10 @@ inline Program staged_layers(const LayersShape& shape) {
     const bool last = i + 1 == shape.layers;
     const Slot y = b.slot(forward);
     b.add(forward, Module{"m." + number, true});
-    b.add(forward, MakeNode{"Backward" + number, b.node_id(), in, {y}, in, body});
+    const std::uint32_t node = b.node_id();
+    b.add(forward, MakeNode{"Backward" + number, node, in, {y}, in, body});
     timed(forward, "layer" + number, in, {y}, {last ? scalar : type}, shape.forward_ns);
+    b.add(forward, Save{node, {y}});
     b.add(forward, Module{"m." + number, false});
     x.push_back(y);
   }
