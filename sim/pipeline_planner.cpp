@@ -40,9 +40,7 @@ class Scheduled {
             const PipelinePlanRequest& request)
       : staged_(cut.staged), schedule_(schedule), hardware_(hardware), request_(request) {}
 
-  Policies everywhere(StagePolicy policy) const {
-    return Policies(staged_.stages.size(), policy);
-  }
+  Policies everywhere(StagePolicy policy) const { return Policies(staged_.stages.size(), policy); }
   PipelineSimulation run(const Policies& policies, bool check) const {
     PipelineOptions options;
     options.schedule = schedule_;
@@ -153,8 +151,7 @@ PipelineCut cut(const Program& program, const std::vector<StageUnit>& units,
 }
 
 std::vector<std::int64_t> unit_costs(const Program& program, const std::vector<StageUnit>& units,
-                                     const Hardware& hardware,
-                                     const PipelinePlanRequest& request) {
+                                     const Hardware& hardware, const PipelinePlanRequest& request) {
   if (request.balance == StageBalance::kTime) return unit_times(program, units, hardware);
   const std::size_t alive = std::min<std::size_t>(request.microbatches, request.devices);
   return unit_bytes(program, units, request.optimizer, alive);
@@ -206,8 +203,7 @@ PipelinePlan plan_pipeline(const Program& program, const Hardware& hardware,
       row.policy = policy;
       row.cut = number;
       row.stage_policies = policies_of(policy, scheduled);
-      row.closed_permille =
-          bubble_permille(schedule, request.devices, each, request.microbatches);
+      row.closed_permille = bubble_permille(schedule, request.devices, each, request.microbatches);
       for (const auto& of_device : actions.devices) row.alive.push_back(alive_max(of_device));
       row.simulation = scheduled.run(row.stage_policies, request.check);
       row.fits = scheduled.fits(cost_of(row.simulation));

@@ -1,82 +1,21 @@
 // `ferry plan` and `ferry simulate` as their users meet them.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/exit_codes.h"
 #include "formats/program_file.h"
-#include "formats/text_file.h"
 #include "scenarios/scenario.h"
-#include "tests/cli/shell.h"
+#include "tests/cli/plan_folder.h"
 #include "tests/sim/segmented.h"
 #include "tests/sim/tiny.h"
 
 namespace ferry::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
-// A folder with a chain of two layers and a card on which a byte takes a nanosecond.
-class PlanTest : public ::testing::Test {
- protected:
-  PlanTest()
-      : folder_(fs::path(::testing::TempDir()) / ("ferry_plan_" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
-    write("chain.jsonl", to_text(test::chain({})));
-    write("blocks.jsonl", to_text(test::segmented({{}, {}, {}}, {.inner_elements = 1 << 22})));
-    write("tiny.toml", R"(description = "a byte a nanosecond"
-memory = "1GiB"
-host_memory = "1GiB"
-memory_rate = "1GB/s"
-kernel_min = "1ns"
-launch = "0ns"
-[peak]
-bf16 = "1GFLOP/s"
-fp32 = "1GFLOP/s"
-fp64 = "1GFLOP/s"
-[efficiency]
-matmul = "100%"
-memory = "100%"
-[link]
-h2d = "1GB/s"
-d2h = "1GB/s"
-h2d_both = "1GB/s"
-d2h_both = "1GB/s"
-latency = "0ns"
-)");
-  }
-  ~PlanTest() override { fs::remove_all(folder_); }
-
-  // In that folder.
-  Result ferry(const std::string& arguments) const {
-    return shell("cd '" + folder_.string() + "' && '" FERRY_PROGRAM "' " + arguments,
-                 (folder_ / "ferry").string());
-  }
-  std::string read(const std::string& name) const { return read_file(folder_ / name); }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-  }
-  bool exists(const std::string& name) const { return fs::exists(folder_ / name); }
-  std::ptrdiff_t files() const {
-    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
-  }
-  // With exit code 2, nothing on stdout, and this on stderr, at its start.
-  void expect_refused(const std::string& arguments, const std::string& message) const {
-    const Result result = ferry(arguments);
-    EXPECT_EQ(result.code, kUsage) << arguments;
-    EXPECT_EQ(result.out, "") << arguments;
-    EXPECT_EQ(result.err.substr(0, message.size() + 7), "ferry: " + message) << arguments;
-  }
-
- private:
-  fs::path folder_;
-};
+class PlanTest : public PlanFolder {};
 
 constexpr const char* kChain = " chain.jsonl --hardware tiny.toml ";
 

@@ -4,9 +4,9 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
-#include <iterator>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -154,8 +154,8 @@ TEST(PipelinePlannerTest, BalancesByMemoryToo) {
 
 TEST(StageCostsTest, AreTimesAndBytesOfTheUnits) {
   const std::int64_t elements = 1 << 20;
-  const Program program = test::staged_layers(
-      {.layers = 3, .elements = elements, .forward_ns = 5, .backward_ns = 7});
+  const Program program =
+      test::staged_layers({.layers = 3, .elements = elements, .forward_ns = 5, .backward_ns = 7});
   const std::vector<StageUnit> units = stage_units(program);
   Hardware hardware = test::weightless_hardware();
   EXPECT_EQ(unit_times(program, units, hardware), (std::vector<std::int64_t>{12, 12, 12}));

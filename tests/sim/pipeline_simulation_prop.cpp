@@ -39,7 +39,6 @@ RC_GTEST_PROP(PipelineSimulationProp, NoPolicyChangesAGradient, ()) {
   RC_CLASSIFY(interleaved, "interleaved");
   RC_CLASSIFY(!options.portals, "relayed");
 
-
   const PipelineSimulation run = simulate_pipeline(staged, test::test_hardware(), options);
   RC_LOG() << (run.errors.empty() ? "" : run.errors[0])
            << (run.hazards.empty() ? "" : to_string(run.hazards[0])) << "\n";

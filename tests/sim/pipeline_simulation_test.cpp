@@ -37,7 +37,8 @@ void expect_safe(const PipelineSimulation& run) {
 }
 
 std::vector<std::uint64_t> one_by_one_gradients(const StagedProgram& staged,
-                                                const Hardware& hardware, std::size_t microbatches) {
+                                                const Hardware& hardware,
+                                                std::size_t microbatches) {
   const Simulation run = simulate(test::one_by_one(staged, microbatches), hardware, {});
   EXPECT_TRUE(run.errors.empty());
   EXPECT_TRUE(run.hazards.empty());
@@ -78,10 +79,10 @@ class ClosedForms : public ::testing::TestWithParam<Form> {};
 TEST_P(ClosedForms, AreTheBubbleAndTheMicrobatchesAliveOfEqualStages) {
   const Form form = GetParam();
   const std::int64_t bytes = 2 << 20;
-  const StagedProgram staged = test::in_stages(
-      test::staged_layers({.layers = static_cast<int>(form.devices * form.each),
-                           .elements = bytes / 2}),
-      form.devices * form.each);
+  const StagedProgram staged =
+      test::in_stages(test::staged_layers({.layers = static_cast<int>(form.devices * form.each),
+                                           .elements = bytes / 2}),
+                      form.devices * form.each);
   test::OpLog log;
   PipelineOptions with =
       options(form.schedule, static_cast<std::uint32_t>(form.devices), form.microbatches);
@@ -118,7 +119,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(PipelineSimulationTest, GpipeNeedsAtLeastWhat1F1BDoes) {
   const StagedProgram staged = test::in_stages(test::staged_layers({.layers = 8, .skips = 3}), 4);
   for (const std::size_t m : {1, 2, 4, 16}) {
-    const auto gpipe = simulate_pipeline(staged, test::weightless_hardware(), options(kGpipe, 4, m));
+    const auto gpipe =
+        simulate_pipeline(staged, test::weightless_hardware(), options(kGpipe, 4, m));
     const auto other = simulate_pipeline(staged, test::weightless_hardware(), options(k1F1B, 4, m));
     for (std::size_t d = 0; d < 4; ++d) {
       EXPECT_GE(gpipe.devices[d].peak_bytes, other.devices[d].peak_bytes) << m << " " << d;
@@ -151,9 +153,8 @@ TEST(PipelineSimulationTest, GradientsAreThoseOfOneMicrobatchAfterTheOther) {
 // stages the gradients are added up in another order, and a sum has its first summand's layout: so
 // what is below the U-Net's skips differs from the plain step, alike for every policy.
 TEST(PipelineSimulationTest, CapturesRunAsTheyAre) {
-  for (const auto& [program, first] :
-       {std::pair{"gpt2", std::vector<std::size_t>{0, 4, 8, 11}},
-        std::pair{"unet", std::vector<std::size_t>{0, 3, 6, 9}}}) {
+  for (const auto& [program, first] : {std::pair{"gpt2", std::vector<std::size_t>{0, 4, 8, 11}},
+                                       std::pair{"unet", std::vector<std::size_t>{0, 3, 6, 9}}}) {
     const StagedProgram staged = cut_into_stages(load_program(find_program(program)), first);
     const Hardware hardware = find_hardware("a100");
     const auto plain = one_by_one_gradients(staged, hardware, 4);
