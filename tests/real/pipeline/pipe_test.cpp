@@ -1,0 +1,299 @@
+// What a pipeline computes is what the layers compute one after the other.
+#include <ATen/autocast_mode.h>
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <tuple>
+
+#include "ferry/offload.h"
+#include "tests/real/api/message.h"
+#include "tests/real/pipeline/rig.h"
+
+namespace ferry {
+namespace {
+
+torch::nn::Sequential scales(std::int64_t count, const std::function<void()>& seen = {}) {
+  torch::nn::Sequential layers;
+  for (std::int64_t i = 0; i < count; ++i) layers->push_back(Scale(i, seen));
+  return layers;
+}
+
+TEST(PipeTest, AStepIsALoopOverItsMicroBatches) {
+  for_all_options({1, 2, 1, 1}, 4, [](const PipeOptions& options) {
+    auto layers = scales(5);
+    const Tensor expected = plain_step(layers, batch(8), batch(8), 4);
+    const Tensors before = gradients(layers);
+    layers->zero_grad();
+    Pipe pipe(layers, options);
+    const Tensor loss = pipe.step(batch(8), batch(8), sum_of);
+    EXPECT_TRUE(same({loss}, {expected}));
+    EXPECT_TRUE(same(gradients(layers), before));
+    EXPECT_FALSE(loss.requires_grad());
+    pipe.step(batch(8), batch(8), sum_of);  // accumulates, as any backward does
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      EXPECT_TRUE(same({gradients(layers)[i]}, {before[i] * 2}));
+    }
+  });
+}
+
+TEST(PipeTest, ForwardIsTheLayersAndItsBackwardTheirs) {
+  for (const CheckpointMode mode : kModes) {
+    for (const std::int64_t chunks : {1, 3, 8, 20}) {
+      SCOPED_TRACE(std::string(name(mode)) + std::to_string(chunks));
+      auto layers = scales(4);
+      Tensor x = batch(8).requires_grad_();
+      const Tensor y = layers->forward(x);
+      (y * batch(8)).sum().backward();
+      const Tensors expected = gradients(layers);
+      const Tensor expected_x = x.grad().clone();
+      layers->zero_grad();
+      x.mutable_grad() = Tensor();
+      Pipe pipe(layers, PipeOptions().balance({1, 1, 2}).chunks(chunks).checkpoint(mode));
+      const Tensor out = pipe.forward(x);
+      EXPECT_TRUE(same({out}, {y}));
+      (out * batch(8)).sum().backward();
+      EXPECT_TRUE(same(gradients(layers), expected));
+      EXPECT_TRUE(same({x.grad()}, {expected_x}));
+    }
+  }
+}
+
+TEST(PipeTest, SeveralBackwardsOfOneForward) {
+  for (const CheckpointMode mode : kModes) {
+    auto layers = scales(3);
+    Pipe pipe(layers, PipeOptions().balance({1, 1, 1}).chunks(2).checkpoint(mode));
+    const Tensor loss = pipe.forward(batch(4)).sum();
+    loss.backward({}, /*retain_graph=*/true);
+    const Tensors once = gradients(layers);
+    loss.backward({}, /*retain_graph=*/true);
+    loss.backward();
+    for (std::size_t i = 0; i < once.size(); ++i) {
+      EXPECT_TRUE(same({gradients(layers)[i]}, {once[i] * 3}));
+    }
+  }
+}
+
+TEST(PipeTest, ABackwardOfABackwardIsRefused) {
+  auto layers = scales(2);
+  Pipe pipe(layers, PipeOptions().balance({1, 1}).checkpoint(CheckpointMode::kNever));
+  Tensor x = batch(2).requires_grad_();
+  const Tensor loss = pipe.forward(x).square().sum();
+  EXPECT_NE(message([&] {
+              torch::autograd::grad({loss}, {x}, {}, true, true);
+            }).find("the backward of a pipeline has no graph"),
+            std::string::npos);
+}
+
+// Stage by stage a thread: each layer's is its own, and none the caller's.
+TEST(PipeTest, EachStageHasAThread) {
+  std::mutex mutex;
+  std::vector<std::set<std::thread::id>> threads(3);
+  torch::nn::Sequential layers;
+  for (std::size_t i = 0; i < 3; ++i) {
+    layers->push_back(Scale(0, [&, i] {
+      const std::lock_guard lock(mutex);
+      threads[i].insert(std::this_thread::get_id());
+    }));
+  }
+  Pipe pipe(layers, PipeOptions().balance({1, 1, 1}).chunks(3));
+  pipe.step(batch(6), batch(6), sum_of);
+  pipe.step(batch(6), batch(6), sum_of);
+  std::set<std::thread::id> all = {std::this_thread::get_id()};
+  for (const auto& each : threads) {
+    EXPECT_EQ(each.size(), 1u);
+    all.insert(each.begin(), each.end());
+  }
+  EXPECT_EQ(all.size(), 4u);
+}
+
+TEST(PipeTest, StagesSeeTheCallersModes) {
+  struct Seen {
+    bool grad, checkpointing, recomputing, autocast;
+    bool operator<(const Seen& other) const { return all() < other.all(); }
+    bool operator==(const Seen& other) const { return all() == other.all(); }
+    std::tuple<bool, bool, bool, bool> all() const {
+      return {grad, checkpointing, recomputing, autocast};
+    }
+  };
+  std::mutex mutex;
+  std::set<Seen> seen;
+  auto layers = scales(2, [&] {
+    const std::lock_guard lock(mutex);
+    seen.insert({torch::GradMode::is_enabled(), is_checkpointing(), is_recomputing(),
+                 at::autocast::is_autocast_enabled(at::kCPU)});
+  });
+  Pipe pipe(layers, PipeOptions().balance({1, 1}).chunks(2).checkpoint(CheckpointMode::kAlways));
+  const std::set<Seen> twice = {{false, true, false, false}, {true, true, true, false}};
+  pipe.step(batch(4), batch(4), sum_of);
+  EXPECT_EQ(std::exchange(seen, {}), twice);
+  pipe.forward(batch(4)).sum().backward();
+  EXPECT_EQ(std::exchange(seen, {}), twice);
+  {
+    const torch::NoGradGuard no_grad;
+    EXPECT_FALSE(pipe.forward(batch(4)).requires_grad());
+    EXPECT_EQ(std::exchange(seen, {}), (std::set<Seen>{Seen{false, false, false, false}}));
+    EXPECT_EQ(message([&] { pipe.step(batch(4), batch(4), sum_of); }),
+              "ferry::Pipe: a step needs grad mode");
+  }
+  layers->eval();
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  pipe.forward(batch(4)).sum().backward();
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  EXPECT_EQ(seen, (std::set<Seen>{Seen{true, false, false, true}}));
+}
+
+// The first failed stage's error comes; the step after it is as if nothing had been.
+TEST(PipeTest, AnErrorInAStage) {
+  for_all_options({1, 1, 1, 1}, 4, [](const PipeOptions& options) {
+    std::atomic<int> failing = -1;
+    std::atomic<int> calls = 0;
+    torch::nn::Sequential layers;
+    for (int i = 0; i < 4; ++i) {
+      layers->push_back(Scale(i, [&, i] {
+        if (i == failing && ++calls == 2) throw std::out_of_range("stage " + std::to_string(i));
+      }));
+    }
+    plain_step(layers, batch(8), batch(8), 4);
+    const Tensors expected = gradients(layers);
+    Pipe pipe(layers, options);
+    for (int i = 0; i < 4; ++i) {
+      failing = i;
+      calls = 0;
+      EXPECT_EQ(message([&] { pipe.step(batch(8), batch(8), sum_of); }),
+                "stage " + std::to_string(i));
+      calls = 0;
+      EXPECT_THROW(pipe.forward(batch(8)).sum().backward(), std::out_of_range);
+    }
+    failing = -1;
+    layers->zero_grad();
+    pipe.step(batch(8), batch(8), sum_of);
+    EXPECT_TRUE(same(gradients(layers), expected));
+  });
+}
+
+// Of what passes between the stages, integers and tensors without a gradient among them.
+struct ManyImpl : torch::nn::Module {
+  ManyImpl() { w = register_parameter("w", torch::full({}, 3.0, torch::kFloat64)); }
+  Tensors forward(Tensors x) {
+    // An integer first, one without a gradient in the middle, and none last.
+    return {x.at(0) + 1, x.at(1) * w, x.at(2).detach() * 2, x.at(1) + x.at(3) * w, {}};
+  }
+  Tensor w;
+};
+TORCH_MODULE(Many);
+struct FewerImpl : torch::nn::Module {
+  Tensors forward(Tensors x) {
+    EXPECT_FALSE(x.at(4).defined());
+    EXPECT_EQ(x.at(0).scalar_type(), torch::kLong);
+    return {x[0], x[1], x[2], x[3]};
+  }
+};
+TORCH_MODULE(Fewer);
+
+TEST(PipeTest, ListsOfTensorsOfWhichSomeHaveNoGradient) {
+  for_all_options({1, 1, 1, 1}, 2, [](const PipeOptions& options) {
+    torch::nn::Sequential layers{Many(), Fewer(), Many(), Fewer()};
+    const Tensors inputs = {torch::arange(4), batch(4), batch(4), batch(4) + 1};
+    const auto loss = [](const Tensors& y, const Tensors& target) {
+      return (y.at(1) * target.at(0) + y.at(3)).sum() + y.at(0).sum();
+    };
+    const Tensors y = layers->forward<Tensors>(inputs);
+    (loss(y, {batch(4)}) / 2).backward();
+    const Tensors expected = gradients(layers);
+    layers->zero_grad();
+    Pipe pipe(layers, options);
+    pipe.step(inputs, Tensors{batch(4)}, loss);
+    EXPECT_TRUE(same(gradients(layers), expected));
+    layers->zero_grad();
+    const Tensors out = pipe.forward(inputs);
+    EXPECT_TRUE(same(out, y));
+    (loss(out, {batch(4)}) / 2).backward();
+    EXPECT_TRUE(same(gradients(layers), expected));
+  });
+}
+
+TEST(PipeTest, NothingIsLeftAfterBackward) {
+  for_all_options({1, 1, 1, 1}, 4, [](const PipeOptions& options) {
+    std::mutex mutex;
+    std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;
+    torch::nn::Sequential layers;
+    for (int i = 0; i < 4; ++i) {
+      layers->push_back(
+          layer(i == 0 ? std::vector<std::string>{"skip"} : std::vector<std::string>{},
+                i == 3 ? std::vector<std::string>{"skip"} : std::vector<std::string>{},
+                [&, i](LayerImpl& self, Tensor x) {
+                  x = x * self.w;
+                  if (i == 0) self.put("skip", x);
+                  if (i == 3) x = x * self.take("skip");
+                  const std::lock_guard lock(mutex);
+                  made.push_back(x.storage().getWeakStorageImpl());
+                  return x;
+                }));
+    }
+    const auto alive = [&] {
+      return std::ranges::count_if(made, [](const auto& weak) { return weak.use_count() > 0; });
+    };
+    Pipe pipe(layers, options);
+    pipe.step(batch(8), batch(8), sum_of);
+    EXPECT_GE(made.size(), 16u);
+    EXPECT_EQ(alive(), 0);
+    Tensor loss = pipe.forward(batch(8)).sum();
+    loss.backward({}, /*retain_graph=*/true);
+    loss.backward();
+    EXPECT_EQ(alive(), 0) << "the loss, and with it the graph, is kept";
+    loss = pipe.forward(batch(8)).sum();
+    EXPECT_GT(alive(), 0);
+    loss = Tensor();  // dropped without a backward
+    EXPECT_EQ(alive(), 0);
+  });
+}
+
+TEST(PipeTest, OffloadingInsideTheStages) {
+  for_all_options({1, 1, 1, 1}, 4, [](const PipeOptions& options) {
+    torch::nn::Sequential layers;
+    for (int i = 0; i < 4; ++i) {
+      layers->push_back(
+          layer({}, {}, [](LayerImpl& self, const Tensor& x) { return (x * self.w).tanh(); }));
+    }
+    const Tensor expected = plain_step(layers, batch(8), batch(8), 4);
+    const Tensors before = gradients(layers);
+    Offload offload(OffloadOptions().min_bytes(0).window(256).prefetch(256));
+    offload.exempt(*layers);
+    Pipe pipe(layers, options);
+    for (int again = 0; again < 3; ++again) {
+      layers->zero_grad();
+      {
+        const OffloadGuard guard(offload);
+        EXPECT_TRUE(same({pipe.step(batch(8), batch(8), sum_of)}, {expected}));
+      }
+      EXPECT_TRUE(same(gradients(layers), before));
+      layers->zero_grad();
+      {
+        const OffloadGuard guard(offload);
+        (pipe.forward(batch(8)) * batch(8)).sum().div(4).backward();
+      }
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        EXPECT_TRUE(gradients(layers)[i].allclose(before[i]))
+            << "summed from the last to the first";
+      }
+    }
+    EXPECT_GT(offload.statistics().offloaded_bytes, 0);
+    EXPECT_TRUE(offload.empty());
+  });
+}
+
+TEST(PipeTest, OneThreadAfterTheOtherMayStep) {
+  auto layers = scales(2);
+  Pipe pipe(layers, PipeOptions().balance({1, 1}).chunks(2));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] { pipe.forward(batch(4)); });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace ferry

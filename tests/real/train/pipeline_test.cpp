@@ -1,0 +1,135 @@
+// A GPT in stages learns what it learns in one piece: losses and weights are the same bits,
+// whatever the schedule, and whatever runs again or moves.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "formats/error.h"
+#include "real/train/options.h"
+#include "real/train/policy.h"
+#include "real/train/step.h"
+#include "real/train/workload.h"
+#include "tests/real/api/message.h"
+#include "tests/real/train/child.h"
+
+namespace ferry::real::train {
+namespace {
+
+class PipelineTest : public ::testing::Test {
+ protected:
+  struct Trained {
+    std::vector<float> losses;
+    std::vector<std::string> names;
+    std::vector<torch::Tensor> weights;
+    std::int64_t moved_bytes = 0;
+  };
+
+  Options parse(const std::string& arguments) const {
+    const std::vector<std::string> words = test::ferry_train_argv(
+        "gpt --layers 3 --width 16 --heads 2 --context 16 --batch 12 --data " + folder_.text() +
+        " " + arguments);
+    std::vector<const char*> argv;
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    return parse_options(static_cast<int>(argv.size()), argv.data()).value();
+  }
+
+  Trained train(const std::string& arguments) const {
+    const Options options = parse(arguments);
+    const auto workload = make_workload(options);
+    workload->module().train();
+    torch::optim::AdamW optimizer(workload->module().parameters(),
+                                  torch::optim::AdamWOptions(options.learning_rate));
+    Policy policy(options, workload->module());
+    Trained trained;
+    for (std::int64_t step = 0; step < 3; ++step) {
+      const torch::Tensor loss =
+          forward_and_backward(*workload, policy, workload->batch(step), options.chunks);
+      EXPECT_FALSE(loss.requires_grad());
+      trained.losses.push_back(loss.item<float>());
+      optimizer.step();
+      optimizer.zero_grad();
+      trained.moved_bytes += policy.end_step();
+    }
+    for (const auto& parameter : workload->module().named_parameters()) {
+      trained.names.push_back(parameter.key());
+      trained.weights.push_back(parameter.value().detach());
+    }
+    return trained;
+  }
+
+  void expect_same(const Trained& plain, const std::string& arguments) const {
+    SCOPED_TRACE(arguments);
+    const Trained staged = train(arguments);
+    EXPECT_EQ(staged.losses, plain.losses);
+    ASSERT_EQ(staged.names, plain.names);
+    for (std::size_t i = 0; i < plain.weights.size(); ++i) {
+      EXPECT_TRUE(staged.weights[i].equal(plain.weights[i])) << plain.names[i];
+    }
+  }
+
+  test::Folder folder_;
+};
+
+TEST_F(PipelineTest, EveryScheduleAndCheckpointModeLearnsTheSame) {
+  const Trained plain = train("--chunks 4");
+  EXPECT_NE(plain.losses, train("").losses) << "other sums";
+  for (const char* stages : {"--stages 1", "--stages 2", "--stages 3 --schedule gpipe",
+                             "--stages 5 --schedule 1f1b", "--stages 4 --schedule interleaved",
+                             "--stages 3 --schedule interleaved "
+                             "--stages-per-device 3"}) {
+    for (const char* mode : {"always", "except_last", "never"}) {
+      expect_same(plain, std::string("--chunks 4 ") + stages + " --pipe-checkpoint " + mode);
+    }
+  }
+}
+
+TEST_F(PipelineTest, PoliciesInsideTheStages) {
+  const Trained plain = train("--chunks 3");
+  expect_same(plain, "--chunks 3 --policy checkpoint");
+  for (const std::string mode : {"always", "never"}) {
+    const std::string stages = "--chunks 3 --stages 3 --pipe-checkpoint " + mode;
+    expect_same(plain, stages + " --policy checkpoint");
+    for (const char* policy : {"offload", "mixed"}) {
+      const std::string arguments =
+          stages + " --policy " + policy + " --min-bytes 64 --window 4KiB --prefetch 4KiB";
+      expect_same(plain, arguments);
+      EXPECT_GT(train(arguments).moved_bytes, 0);
+    }
+  }
+}
+
+TEST_F(PipelineTest, AStateFitsBoth) {
+  EXPECT_EQ(make_workload(parse("--chunks 2"))->identity(),
+            make_workload(parse("--chunks 2 --stages 2"))->identity());
+  EXPECT_NE(make_workload(parse("--chunks 2"))->identity(), make_workload(parse(""))->identity());
+}
+
+TEST_F(PipelineTest, WhatMakesNoSense) {
+  const auto refused = [&](const std::string& arguments) {
+    EXPECT_THROW(parse(arguments), InputError) << arguments;
+    return message([&] { parse(arguments); });
+  };
+  EXPECT_EQ(refused("--chunks 5"), "--chunks: expected a divisor of --batch 12, found 5");
+  EXPECT_EQ(refused("--stages 6"),
+            "--stages: expected no more than 5: the embedding, 3 blocks, the head");
+  EXPECT_EQ(refused("--schedule gpipe"), "--schedule: expected with --stages N");
+  EXPECT_EQ(refused("--pipe-checkpoint always"), "--pipe-checkpoint: expected with --stages N");
+  EXPECT_EQ(refused("--stages 2 --stages-per-device 2"),
+            "--stages-per-device: expected with --schedule interleaved");
+  EXPECT_EQ(refused("--stages 3 --schedule interleaved"),
+            "--stages: expected a multiple of --stages-per-device 2");
+  EXPECT_EQ(refused("--stages 4 --schedule interleaved --chunks 3"),
+            "--chunks: expected a multiple of 2 with --schedule interleaved, which puts 4 stages "
+            "on 2 devices");
+  EXPECT_NE(refused("--stages 2 --dropout 0.1").find("in no order"), std::string::npos);
+  EXPECT_EQ(refused("--stages 2 --capture out.jsonl"),
+            "--capture: expected with no --stages: it is one thread's");
+  EXPECT_EQ(refused("--stages 2 --policy offload --trace out.json"),
+            "--trace: expected with no --stages: it is one thread's");
+  EXPECT_NE(refused("--chunks 2 --capture out.jsonl").find("--chunks 1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ferry::real::train
