@@ -65,7 +65,7 @@ class CutStage {
     const auto save = [&](Value& value) {
       if (!autograd_.exists(value)) return;
       away_.emplace_back(&value, autograd_.save(value));
-      value = {};
+      value = Value();
     };
     for (Value& value : arrived_.values) save(value);
     for (auto& [route, value] : arrived_.skips) save(value);
