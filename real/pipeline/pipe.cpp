@@ -166,7 +166,7 @@ Tensor Pipe::step(const Tensors& inputs, const Tensors& targets, const LossOfMan
   return impl_->step(inputs, targets, loss, /*list=*/true);
 }
 
-const torch::nn::Sequential& Pipe::layers() const { return impl_->sequential; }
+torch::nn::Sequential Pipe::layers() const { return impl_->sequential; }
 std::vector<Tensor> Pipe::parameters() const { return impl_->sequential->parameters(); }
 const std::vector<torch::Device>& Pipe::devices() const { return impl_->devices; }
 

@@ -1,15 +1,14 @@
 #include "real/train/options.h"
 
-#include <fmt/core.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
 #include <string>
 
 #include "formats/error.h"
+#include "real/train/needs.h"
+#include "real/train/pipeline_options.h"
 #include "scenarios/units.h"
 
 namespace ferry::real::train {
@@ -52,9 +51,6 @@ struct Typed {
   std::string window;
   std::string prefetch;
   std::string min_bytes;
-  std::string schedule;
-  std::string pipe_checkpoint;
-  std::int64_t stages_per_device = 0;
 };
 
 std::optional<std::int64_t> size(const char* option, const std::string& text) {
@@ -109,24 +105,6 @@ void add_policy(CLI::App& command, Options& options, Typed& typed) {
   command.add_option("--min-bytes", typed.min_bytes, "What is smaller stays")->type_name("SIZE");
 }
 
-void add_pipeline(CLI::App& command, Options& options, Typed& typed) {
-  count(command, "--stages", options.stages, 0, 1026,
-        "Of a pipeline, a thread for each device; 0: none");
-  command.add_option("--schedule", typed.schedule, "gpipe, 1f1b (the default) or interleaved")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"gpipe", "1f1b", "interleaved"}).description(""));
-  command
-      .add_option("--pipe-checkpoint", typed.pipe_checkpoint,
-                  "Micro-batches that run again: always, except_last or never (the default)")
-      ->type_name("WHICH")
-      ->check(CLI::IsMember({"always", "except_last", "never"}).description(""));
-  command
-      .add_option("--stages-per-device", typed.stages_per_device,
-                  "With --schedule interleaved (default: 2)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1026));
-}
-
 void add_files(CLI::App& command, Options& options) {
   command.add_option("--save", options.save, "Write the training's state here at the end")
       ->type_name("FILE");
@@ -169,35 +147,6 @@ CLI::App* add_resnet(CLI::App& app, Options& options) {
   return command;
 }
 
-// Throws where `given` was, but not what it needs.
-void needs(const char* given, bool is_given, bool has, const char* what) {
-  if (is_given && !has) throw InputError(given, 0, std::string("expected with ") + what);
-}
-
-template <class Kind, std::size_t N>
-Kind named(const std::string_view (&names)[N], const std::string& text) {
-  return static_cast<Kind>(std::find(names, names + N, text) - names);
-}
-
-void understand_pipeline(Options& options, const Typed& typed) {
-  const char* with = "--stages N";
-  const bool stages = options.stages > 0;
-  needs("--schedule", !typed.schedule.empty(), stages, with);
-  needs("--pipe-checkpoint", !typed.pipe_checkpoint.empty(), stages, with);
-  needs("--stages-per-device", typed.stages_per_device > 0, typed.schedule == "interleaved",
-        "--schedule interleaved");
-  if (!typed.schedule.empty()) {
-    options.schedule = named<ScheduleKind>(kScheduleNames, typed.schedule);
-  }
-  if (!typed.pipe_checkpoint.empty()) {
-    options.pipe_checkpoint = named<CheckpointMode>(kCheckpointModeNames, typed.pipe_checkpoint);
-  }
-  options.stages_per_device = typed.stages_per_device;
-  if (typed.stages_per_device == 0) {
-    options.stages_per_device = options.schedule == ScheduleKind::kInterleaved ? 2 : 1;
-  }
-}
-
 bool planned(const Options& options) {
   return options.policy == PolicyKind::kBudget || options.policy == PolicyKind::kMixed;
 }
@@ -208,47 +157,6 @@ Segments segments(const Options& options) {
   const bool all =
       options.policy == PolicyKind::kCheckpoint || planned(options) || !options.capture.empty();
   return all ? Segments::kAll : Segments::kPlain;
-}
-
-void check_pipeline(const Options& options) {
-  const auto refuse = [](const char* option, const std::string& text) {
-    throw InputError(option, 0, text);
-  };
-  if (options.batch % options.chunks != 0) {
-    refuse("--chunks", fmt::format("expected a divisor of --batch {}, found {}", options.batch,
-                                   options.chunks));
-  }
-  needs("--capture", !options.capture.empty(), options.chunks == 1,
-        "--chunks 1: a program is one micro-batch's (make --batch smaller)");
-  if (options.stages == 0) return;
-  const std::int64_t layers = options.gpt.layers + 2;
-  if (options.stages > layers) {
-    refuse("--stages", fmt::format("expected no more than {}: the embedding, {} blocks, the head",
-                                   layers, options.gpt.layers));
-  }
-  const std::int64_t each = options.stages_per_device;
-  if (options.stages % each != 0) {
-    refuse("--stages", fmt::format("expected a multiple of --stages-per-device {}", each));
-  }
-  const std::int64_t devices = options.stages / each;
-  if (options.schedule == ScheduleKind::kInterleaved && options.chunks % devices != 0) {
-    refuse("--chunks", fmt::format("expected a multiple of {} with --schedule interleaved, which "
-                                   "puts {} stages on {} devices",
-                                   devices, options.stages, devices));
-  }
-  if (options.cuda && devices > 1) {
-    refuse("--stages", "expected on one GPU to be as many as --stages-per-device");
-  }
-  if (options.gpt.dropout > 0) {
-    refuse("--dropout",
-           "expected none with --stages: their threads would draw random numbers "
-           "from one generator in no order");
-  }
-  const char* single = "no --stages: it is one thread's";
-  needs("--plan", !options.plan.empty(), false, single);
-  needs("--capture", !options.capture.empty(), false, single);
-  needs("--trace", !options.trace.empty(), false, single);
-  needs("--log", !options.log.empty(), false, single);
 }
 
 void check(const Options& options) {
@@ -274,7 +182,6 @@ void check(const Options& options) {
   needs("--capture", !options.capture.empty(), options.policy == PolicyKind::kKeep && !trains,
         "no --policy, --save, --resume or --json: it writes one step down, and trains no further");
   if (!std::isfinite(options.learning_rate)) throw InputError("--lr", 0, "expected a number");
-  check_pipeline(options);
   needs("--save-every", options.save_every > 0, !options.save.empty(), "--save");
   if (options.policy == PolicyKind::kBudget && options.plan.empty()) {
     throw InputError("--policy budget", 0,
@@ -293,6 +200,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   app.footer(kFooter);
   Options options;
   Typed typed;
+  TypedPipeline staged;
   CLI::App* gpt = add_gpt(app, options);
   const CLI::App* resnet = add_resnet(app, options);
   for (CLI::App* command : app.get_subcommands({})) {
@@ -300,7 +208,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     add_policy(*command, options, typed);
     add_files(*command, options);
   }
-  add_pipeline(*gpt, options, typed);
+  add_pipeline_options(*gpt, options, staged);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
@@ -319,8 +227,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.window_bytes = size("--window", typed.window);
   options.prefetch_bytes = size("--prefetch", typed.prefetch);
   options.bytes_min = size("--min-bytes", typed.min_bytes);
-  understand_pipeline(options, typed);
   check(options);
+  understand_pipeline(options, staged);
   options.gpt.segments = options.resnet.segments = segments(options);
   return options;
 }

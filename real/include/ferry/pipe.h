@@ -106,7 +106,7 @@ class Pipe {
   torch::Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss);
 
   // The layers, with their parameters, train() and eval().
-  const torch::nn::Sequential& layers() const;
+  torch::nn::Sequential layers() const;
   std::vector<torch::Tensor> parameters() const;
   // By stage.
   const std::vector<torch::Device>& devices() const;

@@ -18,7 +18,9 @@
 // then the calling thread keeps what was stashed until it is popped.
 //
 // An undefined tensor may be stashed; it is popped as one. A tensor may be a parameter: this is how
-// two stages share a weight.
+// two stages share a weight. A checkpoint that pops keeps what it popped for as long as it may run
+// again; a *reentrant* one must not pop what has a graph, for its own backward would go through
+// that.
 //
 // Errors: SkipError for a name that is popped but not stashed, for what a layer did not declare,
 // and in a Pipe for what it declared and did not do. Threads: what is stashed is the calling

@@ -1,0 +1,15 @@
+// An option that makes sense with another one only.
+#pragma once
+
+#include <string>
+
+#include "formats/error.h"
+
+namespace ferry::real::train {
+
+// Throws where `given` was, but not what it needs.
+inline void needs(const char* given, bool is_given, bool has, const char* what) {
+  if (is_given && !has) throw InputError(given, 0, std::string("expected with ") + what);
+}
+
+}  // namespace ferry::real::train

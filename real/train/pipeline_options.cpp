@@ -1,0 +1,104 @@
+#include "real/train/pipeline_options.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include "real/train/needs.h"
+
+namespace ferry::real::train {
+
+namespace {
+
+template <class Kind, std::size_t N>
+Kind named(const std::string_view (&names)[N], const std::string& text) {
+  return static_cast<Kind>(std::find(names, names + N, text) - names);
+}
+
+void check(const Options& options) {
+  const auto refuse = [](const char* option, const std::string& text) {
+    throw InputError(option, 0, text);
+  };
+  if (options.batch % options.chunks != 0) {
+    refuse("--chunks", fmt::format("expected a divisor of --batch {}, found {}", options.batch,
+                                   options.chunks));
+  }
+  needs("--capture", !options.capture.empty(), options.chunks == 1,
+        "--chunks 1: a program is one micro-batch's (make --batch smaller)");
+  if (options.stages == 0) return;
+  const std::int64_t layers = options.gpt.layers + 2;
+  if (options.stages > layers) {
+    refuse("--stages", fmt::format("expected no more than {}: the embedding, {} blocks, the head",
+                                   layers, options.gpt.layers));
+  }
+  const std::int64_t each = options.stages_per_device;
+  if (options.stages % each != 0) {
+    refuse("--stages", fmt::format("expected a multiple of --stages-per-device {}", each));
+  }
+  const std::int64_t devices = options.stages / each;
+  if (options.schedule == ScheduleKind::kInterleaved && options.chunks % devices != 0) {
+    refuse("--chunks", fmt::format("expected a multiple of {} with --schedule interleaved, which "
+                                   "puts {} stages on {} devices",
+                                   devices, options.stages, devices));
+  }
+  if (options.cuda && devices > 1) {
+    refuse("--stages", "expected on one GPU to be as many as --stages-per-device");
+  }
+  if (options.gpt.dropout > 0) {
+    refuse("--dropout",
+           "expected none with --stages: their threads would draw random numbers "
+           "from one generator in no order");
+  }
+  const char* single = "no --stages: it is one thread's";
+  needs("--plan", !options.plan.empty(), false, single);
+  needs("--capture", !options.capture.empty(), false, single);
+  needs("--trace", !options.trace.empty(), false, single);
+  needs("--log", !options.log.empty(), false, single);
+}
+
+}  // namespace
+
+void add_pipeline_options(CLI::App& command, Options& options, TypedPipeline& typed) {
+  command
+      .add_option("--stages", options.stages, "Of a pipeline, a thread for each device; 0: none")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1026))
+      ->capture_default_str();
+  command.add_option("--schedule", typed.schedule, "gpipe, 1f1b (the default) or interleaved")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"gpipe", "1f1b", "interleaved"}).description(""));
+  command
+      .add_option("--pipe-checkpoint", typed.checkpoint,
+                  "Micro-batches that run again: always, except_last or never (the default)")
+      ->type_name("WHICH")
+      ->check(CLI::IsMember({"always", "except_last", "never"}).description(""));
+  command
+      .add_option("--stages-per-device", typed.stages_per_device,
+                  "With --schedule interleaved (default: 2)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1026));
+}
+
+void understand_pipeline(Options& options, const TypedPipeline& typed) {
+  const char* with = "--stages N";
+  const bool stages = options.stages > 0;
+  needs("--schedule", !typed.schedule.empty(), stages, with);
+  needs("--pipe-checkpoint", !typed.checkpoint.empty(), stages, with);
+  needs("--stages-per-device", typed.stages_per_device > 0, typed.schedule == "interleaved",
+        "--schedule interleaved");
+  if (!typed.schedule.empty()) {
+    options.schedule = named<ScheduleKind>(kScheduleNames, typed.schedule);
+  }
+  if (!typed.checkpoint.empty()) {
+    options.pipe_checkpoint = named<CheckpointMode>(kCheckpointModeNames, typed.checkpoint);
+  }
+  options.stages_per_device = typed.stages_per_device;
+  if (typed.stages_per_device == 0) {
+    options.stages_per_device = options.schedule == ScheduleKind::kInterleaved ? 2 : 1;
+  }
+  check(options);
+}
+
+}  // namespace ferry::real::train

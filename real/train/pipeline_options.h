@@ -1,0 +1,23 @@
+// The options of a training in micro-batches and in stages.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "real/train/options.h"
+
+namespace ferry::real::train {
+
+// As typed.
+struct TypedPipeline {
+  std::string schedule;
+  std::string checkpoint;
+  std::int64_t stages_per_device = 0;
+};
+
+void add_pipeline_options(CLI::App& command, Options& options, TypedPipeline& typed);
+// When the others are understood. Throws InputError for what makes no sense.
+void understand_pipeline(Options& options, const TypedPipeline& typed);
+
+}  // namespace ferry::real::train
