@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,25 @@ TEST_F(PipelineTest, PoliciesInsideTheStages) {
 }
 
 TEST_F(PipelineTest, AStateFitsBoth) {
+  const std::string gpt =
+      "gpt --layers 2 --width 16 --heads 2 --context 16 --batch 4 --chunks 2 --json --data " +
+      folder_.text() + " --save " + folder_.path("state");
+  const auto losses = [](const test::Result& result) {
+    EXPECT_EQ(result.code, 0) << result.err;
+    std::vector<std::string> all;
+    std::istringstream lines(result.out);
+    for (std::string line; std::getline(lines, line);) {
+      all.push_back(line.substr(0, line.find("\"seconds\"")));
+    }
+    return all;
+  };
+  const auto whole = losses(test::ferry_train(gpt + " --steps 6"));
+  auto parts = losses(test::ferry_train(gpt + " --steps 2 --stages 2"));
+  for (const char* rest : {" --steps 4", " --steps 6 --stages 4 --schedule interleaved"}) {
+    const auto more = losses(test::ferry_train(gpt + rest + " --resume " + folder_.path("state")));
+    parts.insert(parts.end(), more.begin(), more.end());
+  }
+  EXPECT_EQ(parts, whole);
   EXPECT_EQ(make_workload(parse("--chunks 2"))->identity(),
             make_workload(parse("--chunks 2 --stages 2"))->identity());
   EXPECT_NE(make_workload(parse("--chunks 2"))->identity(), make_workload(parse(""))->identity());
@@ -129,6 +149,7 @@ TEST_F(PipelineTest, WhatMakesNoSense) {
   EXPECT_EQ(refused("--stages 2 --policy offload --trace out.json"),
             "--trace: expected with no --stages: it is one thread's");
   EXPECT_NE(refused("--chunks 2 --capture out.jsonl").find("--chunks 1"), std::string::npos);
+  EXPECT_EQ(test::ferry_train("resnet --stages 2").code, 2) << "a ResNet has none";
 }
 
 }  // namespace
