@@ -28,6 +28,7 @@ constexpr const char* kFooter = R"(
 Examples:
   ferry plan llama3-8b --hardware h100   the table of policies, each simulated and checked
   ferry plan gpt2 --hardware rtx4090 --budget 7GiB -o gpt2.plan
+  ferry plan gpt2 --hardware a100 --stages 4 --chunks 8   a pipeline over four GPUs
   ferry simulate gpt2 --hardware rtx4090 --plan gpt2.plan
   ferry train gpt --policy offload       a GPT learns, its activations offloaded
   ferry replay step.jsonl --log run.jsonl   a real run against the simulated one

@@ -216,6 +216,20 @@ TEST(PipelineSimulationTest, WhatACheckpointedStageIsHandedMayMove) {
   EXPECT_EQ(run.devices[1].h2d_bytes, 4 * bytes);  // the last one had not left
 }
 
+// Choices are by pack of a forward, and each micro-batch is one.
+TEST(PipelineSimulationTest, EachMicrobatchOfAStageIsARunOfItsOffloader) {
+  const std::int64_t bytes = 2 << 20;
+  const StagedProgram staged =
+      test::in_stages(test::staged_layers({.layers = 8, .elements = bytes / 2}), 2);
+  PipelineOptions with = options(kGpipe, 2, 5);
+  with.policies = {StagePolicy::kKeep, StagePolicy::kOffload};
+  with.offload.window_bytes = 0;
+  with.offload.offload = {true};  // what the second stage's first layer read
+  const PipelineSimulation run = simulate_pipeline(staged, test::tiny_hardware(), with);
+  expect_safe(run);
+  EXPECT_EQ(run.devices[1].d2h_bytes, 5 * bytes);
+}
+
 // A skip past two stages crosses one link by a portal, and three where it is relayed.
 TEST(PipelineSimulationTest, PortalsSkipTheStagesBetween) {
   const std::int64_t bytes = 2 << 20;
