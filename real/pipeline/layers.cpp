@@ -9,6 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "real/tensors/torch_tensors.h"
+#include "shared/checkpoint_context.h"
+
 namespace ferry::real {
 
 namespace {
@@ -120,11 +123,42 @@ void PipeLayers::move(std::size_t stage, const c10::Device& device) {
   for (std::size_t i = first_[stage]; i < first_[stage + 1]; ++i) layers_[i].ptr()->to(device);
 }
 
+namespace {
+
+// A stage that is to run again finds its inputs as they were, or says so at once.
+class Unwritten {
+ public:
+  explicit Unwritten(const std::vector<at::Tensor>& values) {
+    const CheckpointContext context = checkpoint_context(TorchAutograd().hooks());
+    if (context.checkpointing && !context.recomputing) values_ = values;
+    for (const at::Tensor& value : values_) versions_.push_back(version(value));
+  }
+  void check(std::size_t stage) const {
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      if (version(values_[i]) == versions_[i]) continue;
+      refuse("stage " + std::to_string(stage) +
+             " writes its input in place, and could not run again on it");
+    }
+  }
+
+ private:
+  static std::uint64_t version(const at::Tensor& value) {
+    return value.defined() ? TorchTensors::read(TorchTensors::version(value)) : 0;
+  }
+  std::vector<at::Tensor> values_;
+  std::vector<std::uint64_t> versions_;
+};
+
+}  // namespace
+
 PipeLayers::Function PipeLayers::stage(std::shared_ptr<PipeLayers> layers, std::size_t number,
                                        bool list) {
   return [layers = std::move(layers), number, list](Tensors values) {
     const bool given = number == 0 ? list : layers->gives_list_[number - 1].load();
-    return layers->run(number, std::move(values), given);
+    const Unwritten inputs(values);
+    Tensors outputs = layers->run(number, std::move(values), given);
+    inputs.check(number);
+    return outputs;
   };
 }
 

@@ -1,6 +1,8 @@
 #include "real/pipeline/torch_pipe_device.h"
 
 #include <ATen/ops/empty_like.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <array>

@@ -29,10 +29,10 @@
 //
 // step() and forward(). step() runs backward in the stages' threads by a schedule, so that few
 // micro-batches are alive at once; what enters a stage is a leaf there, which the stage must not
-// write in place. forward() takes GPipe's order and gives outputs with a graph, from which any
-// backward that accumulates in leaves may go, several times with retain_graph, but not with
-// create_graph; where stages are checkpointed, neither autograd::grad nor `inputs`. On the CPU such
-// a backward runs on the calling thread alone.
+// write in place (nor may one that is to run again: std::invalid_argument). forward() takes GPipe's
+// order and gives outputs with a graph, from which any backward that accumulates in leaves may go,
+// several times with retain_graph, but not with create_graph; where stages are checkpointed,
+// neither autograd::grad nor `inputs`. On the CPU such a backward runs on the calling thread alone.
 //
 // Equality. Micro-batches give the bits that a loop over them gives: their losses each divided by
 // their number, and backward called one by one, in their order (forward()'s backward takes them
