@@ -187,6 +187,7 @@ TEST(PipelineSimulationTest, APolicyNeedsLessOnItsStagesDevice) {
     PipelineOptions with = options(kGpipe, 4, 8);
     with.policies = {StagePolicy::kKeep, policy};
     with.offload.window_bytes = 0;
+    with.offload.bytes_min = 0;
     const PipelineSimulation run = simulate_pipeline(staged, test::tiny_hardware(), with);
     SCOPED_TRACE(name(policy));
     expect_safe(run);
@@ -194,6 +195,7 @@ TEST(PipelineSimulationTest, APolicyNeedsLessOnItsStagesDevice) {
     EXPECT_EQ(run.devices[0].peak_bytes, keep.devices[0].peak_bytes);
     const bool moves = policy != StagePolicy::kCheckpoint;
     EXPECT_EQ(run.devices[1].d2h_bytes > 0, moves);
+    EXPECT_EQ(run.devices[1].d2h_bytes % (2 << 20), 0);  // activations, and no weight
     EXPECT_EQ(run.devices[0].d2h_bytes + run.devices[2].d2h_bytes, 0);
     EXPECT_EQ(run.devices[1].compute_ns > keep.devices[1].compute_ns,
               policy != StagePolicy::kOffload);
@@ -228,6 +230,58 @@ TEST(PipelineSimulationTest, EachMicrobatchOfAStageIsARunOfItsOffloader) {
   const PipelineSimulation run = simulate_pipeline(staged, test::tiny_hardware(), with);
   expect_safe(run);
   EXPECT_EQ(run.devices[1].d2h_bytes, 5 * bytes);
+}
+
+// A table that crosses has no gradient, and what is made of it none: not even where the stages run
+// again, when the core cannot know yet.
+TEST(PipelineSimulationTest, WhatHasNoGradientGetsNone) {
+  test::Builder b;
+  const TypeId type = b.type({1024});
+  const Slot table = b.global(GlobalKind::kBuffer, type);
+  const Slot w = b.global(GlobalKind::kParameter, type);
+  const CodeId body = b.code(CodeKind::kBody, "B");
+  const Slot gradient = b.argument(body);
+  b.result(body, b.op(body, "grad", {gradient, b.saved(body)}, type));
+  const CodeId constant = b.code(CodeKind::kBody, "C");
+  const Slot unwanted = b.argument(constant);
+  b.result(constant, b.op(constant, "unwanted", {unwanted, b.saved(constant)}, type));
+  const CodeId forward = b.code(CodeKind::kSegment, "forward");
+  const auto node = [&](CodeId of, Slot in, const char* name) {
+    const Slot out = b.slot(forward);
+    b.add(forward, MakeNode{name, b.node_id(), {in}, {out}, {in}, of});
+    b.add(forward, Op{name, {in, table}, {out}, {type}, {}, 0, 0, 0, 0});
+    return out;
+  };
+  b.add(forward, Module{"m.0", true});
+  const Slot x = node(body, w, "first");
+  const Slot crosses = b.op(forward, "table", {table}, type);
+  b.add(forward, Module{"m.0", false});
+  b.add(forward, Module{"m.1", true});
+  const Slot made = node(constant, crosses, "constant");
+  const Slot y = b.slot(forward);
+  const CodeId sum = b.code(CodeKind::kBody, "Sum");
+  const Slot both = b.argument(sum);
+  b.result(sum, both);
+  b.result(sum, both);
+  b.add(forward, MakeNode{"sum", b.node_id(), {x, made}, {y}, {}, sum});
+  b.add(forward, Op{"sum", {x, made}, {y}, {type}, {}, 0, 0, 0, 0});
+  b.add(forward, Module{"m.1", false});
+  b.result(forward, y);
+  const Slot loss = b.slot(0);
+  b.add(0, Call{forward, {}, {loss}});
+  b.add(0, Backward{{loss}, {}, {}, false, false});
+  const StagedProgram staged = test::in_stages(b.program, 2);
+  ASSERT_EQ(staged.routes.size(), 2u);
+  for (const StagePolicy policy : kEveryPolicy) {
+    test::OpLog log;
+    PipelineOptions with = options(k1F1B, 2, 2);
+    with.policies.assign(2, policy);
+    with.consumers = {&log};
+    expect_safe(simulate_pipeline(staged, test::tiny_hardware(), with));
+    const std::vector<std::string> kernels = log.kernels();
+    EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "grad"), 2);
+    EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "unwanted"), 0);
+  }
 }
 
 // A skip past two stages crosses one link by a portal, and three where it is relayed.
