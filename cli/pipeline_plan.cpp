@@ -97,9 +97,8 @@ std::string units_of(const Stage& stage) {
 }
 
 std::string cut_table(const Request& request, const sim::PipelineCut& cut) {
-  std::string text =
-      fmt::format("{} stage{} a GPU, balanced by {}:\n", cut.stages_each,
-                  cut.stages_each == 1 ? "" : "s", request.balance);
+  std::string text = fmt::format("{} stage{} a GPU, balanced by {}:\n", cut.stages_each,
+                                 cut.stages_each == 1 ? "" : "s", request.balance);
   const bool time = request.plan.balance == sim::StageBalance::kTime;
   for (std::size_t s = 0; s < cut.staged.stages.size(); ++s) {
     text += fmt::format("  {:>2} on GPU {:<2} {:>10}  {}\n", s, s % request.plan.devices,
@@ -122,11 +121,11 @@ std::vector<std::string> replicated(const StagedProgram& staged) {
 
 std::string row_text(const Request& request, const sim::PipelineRow& row) {
   const sim::PipelineSimulation& run = row.simulation;
-  std::string text = fmt::format(
-      "{:<12} {:<11} {:>10} {:>7} {:>7} {:>11} {:>5} {:>8} ", name(row.schedule), row.policy,
-      format_time(run.step_ns), percent(run.bubble_permille()), percent(row.closed_permille),
-      format_bytes(run.reserved_bytes()), row.fits ? "yes" : "no",
-      request.plan.check ? std::to_string(run.hazards.size()) : "-");
+  std::string text = fmt::format("{:<12} {:<11} {:>10} {:>7} {:>7} {:>11} {:>5} {:>8} ",
+                                 name(row.schedule), row.policy, format_time(run.step_ns),
+                                 percent(run.bubble_permille()), percent(row.closed_permille),
+                                 format_bytes(run.reserved_bytes()), row.fits ? "yes" : "no",
+                                 request.plan.check ? std::to_string(run.hazards.size()) : "-");
   for (const sim::DeviceRun& device : run.devices) {
     text += fmt::format(" {:>10}", format_bytes(device.peak_bytes));
   }

@@ -173,8 +173,8 @@ std::string included(const PolicyRequest& request) {
 std::string to_table(const PolicyRequest& request, const sim::PlanResult& result) {
   std::string text = fmt::format(
       "{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n\n", request.program_name,
-      request.hardware.name, request.hardware.description,
-      format_bytes(request.plan.budget_bytes), included(request),
+      request.hardware.name, request.hardware.description, format_bytes(request.plan.budget_bytes),
+      included(request),
       request.microbatches == 1 ? std::string("one forward and backward")
                                 : fmt::format("{} micro-batches", request.microbatches));
   text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", "policy",

@@ -50,9 +50,9 @@ struct PipelineRow {
   ScheduleKind schedule = ScheduleKind::kGpipe;
   std::string policy;
   std::vector<StagePolicy> stage_policies;
-  std::size_t cut = 0;                // an index into the cuts
-  std::int64_t closed_permille = 0;   // the bubble of stages that take equally long
-  std::vector<std::size_t> alive;     // micro-batches of its stages that a device holds, at most
+  std::size_t cut = 0;               // an index into the cuts
+  std::int64_t closed_permille = 0;  // the bubble of stages that take equally long
+  std::vector<std::size_t> alive;    // micro-batches of its stages that a device holds, at most
   PipelineSimulation simulation;
   bool fits = false;  // each device, and the host
 };

@@ -127,9 +127,8 @@ class Stages {
     }
     ValueList leaving;
     for (const StageResult& value : crossings.leaving) {
-      leaving.push_back(value.stage == stage
-                            ? promised(results[value.result], value.edge)
-                            : given[position(crossings.arriving, value)]);
+      leaving.push_back(value.stage == stage ? promised(results[value.result], value.edge)
+                                             : given[position(crossings.arriving, value)]);
     }
     return leaving;
   }

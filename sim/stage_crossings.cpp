@@ -9,9 +9,7 @@ namespace ferry::sim {
 
 namespace {
 
-bool is_skip(const StageRoute& route, bool portals) {
-  return portals && route.to > route.from + 1;
-}
+bool is_skip(const StageRoute& route, bool portals) { return portals && route.to > route.from + 1; }
 
 // Between a stage and the next one, by the stage and the number of the result.
 std::vector<StageResult> boundary(const StagedProgram& staged, std::size_t after, bool portals) {
