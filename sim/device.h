@@ -12,6 +12,7 @@
 
 #include "formats/layout.h"
 #include "shared/device.h"
+#include "shared/pipeline/transfer.h"
 #include "sim/machine.h"
 #include "sim/tensor.h"
 
@@ -83,9 +84,8 @@ class SimDevice {
   Stream current_stream() { return machine_->current_stream(); }
   Stream lane(Lane lane) { return machine_->lane(device_, lane); }
   Stream compute_stream() { return machine_->compute_stream(device_, 0); }
-  // As many as PyTorch's pool has of a priority (c10/cuda/CUDAStream.cpp).
   Stream transfer_stream(std::uint32_t microbatch) {
-    return machine_->transfer_stream(device_, microbatch % 32);
+    return machine_->transfer_stream(device_, microbatch % kArrivalStreams);
   }
   Event record(Step step, Stream stream) { return machine_->record(step, stream); }
   void wait(Step step, Stream stream, const Event& event) { machine_->wait(step, stream, event); }

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <optional>
 
+#include "shared/pipeline/transfer.h"
+
 namespace ferry::real {
 
 namespace {
@@ -32,7 +34,7 @@ struct TorchPipeDevice::Streams {
     return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
   }
   Stream departures;
-  std::array<std::optional<Stream>, 8> arrivals;  // by micro-batch, in turn
+  std::array<std::optional<Stream>, kArrivalStreams> arrivals;  // by micro-batch, in turn
 };
 
 TorchPipeDevice::TorchPipeDevice(c10::Device device) : device_(known(device)) {

@@ -8,7 +8,7 @@
 //                                                ▼ take received
 //     to compute     ──────────────────────────────── use x'       (x': received in use)
 //
-// The copy runs on a stream of the device that receives, of the micro-batch alone: it never waits
+// The copy runs on a stream of the device that receives, on which nothing else runs: it never waits
 // for what that device computes meanwhile. Gradients travel back the same way. Between stages on
 // one device nothing is copied and nobody waits.
 //
@@ -23,6 +23,10 @@
 #include "shared/device.h"
 
 namespace ferry {
+
+// A device has as many streams of arrival; micro-batches take turns. More would keep apart what
+// seldom meets, and each has a pool of its own, whose unused blocks serve nobody else.
+inline constexpr std::uint32_t kArrivalStreams = 8;
 
 // A device as one micro-batch sees it.
 template <PipelineDevice D>
