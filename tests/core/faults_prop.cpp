@@ -31,7 +31,7 @@ bool may_recover(Step step) {
 TEST(FaultsProp, AFailureAtAnyStepIsSurvived) {
   EXPECT_TRUE(rc::check("an injected fault is told and leaves nothing", [] {
     const Trial trial = *any_trial();
-    const auto step = static_cast<Step>(*in_range(1, static_cast<int>(kSteps)));
+    const auto step = static_cast<Step>(*in_range(1, static_cast<int>(kCheckpointSteps)));
     const int nth = *in_range(0, 12);
     RC_LOG() << trial << " fault at " << name(step) << " #" << nth << "\n";
     const Program program = make_program(trial.recipe);

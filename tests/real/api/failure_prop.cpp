@@ -84,7 +84,7 @@ RC_GTEST_PROP(OffloadFailure, AFailedStepOfTheCore, ()) {
   const bool calm = false;
   const auto plain = step(model, &calm);
   const auto at =
-      static_cast<Step>(*rc::gen::resize(100, rc::gen::inRange<std::size_t>(1, kSteps)));
+      static_cast<Step>(*rc::gen::resize(100, rc::gen::inRange<std::size_t>(1, kCheckpointSteps)));
   const auto nth = *rc::gen::resize(100, rc::gen::inRange(0, 8));
   const auto fault = std::make_shared<FaultPoint>(at, nth);
   CpuDevice cpu;

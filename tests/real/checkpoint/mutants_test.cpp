@@ -404,7 +404,7 @@ TEST_P(CheckpointMutant, IsCaughtOrListed) {
 
 std::vector<Rule> checkpoint_rules() {
   std::vector<Rule> all;
-  for (std::size_t i = static_cast<std::size_t>(Rule::kOuterInputs); i < kRules; ++i) {
+  for (std::size_t i = static_cast<std::size_t>(Rule::kOuterInputs); i < kCheckpointRules; ++i) {
     all.push_back(static_cast<Rule>(i));
   }
   return all;
