@@ -7,10 +7,9 @@
 // on the calling thread, and a *compute*, in the devices' workers. The fence copies what the stages
 // need from the devices where it is, and adds the edges that give backward its order:
 //
-//     stage j     … F(i) ──▶ out ──▶ recompute ──▶ copy skips ──▶ copy ──▶ in ──▶ F(i) …     stage
-//     j+1
-//                                        ▲
-//                              join ◀── fork of micro-batch i + 1 … so i + 1 goes backward first
+//     … F(i) ──▶ out ──▶ recompute ──▶ copy skips ──▶ copy ──▶ in ──▶ F(i) …
+//     stage j                 ▲                                        stage j + 1
+//                           join ◀── fork of micro-batch i - 1, which goes backward later
 //
 // In backward the same nodes run from right to left: `in` announces the gradient, `copy` moves it
 // on the stream of arrival of stage j's device, `recompute` runs the stage again while it moves,

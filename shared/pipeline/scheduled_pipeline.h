@@ -156,7 +156,8 @@ struct ScheduledPipeline<D, A, W>::OneStep {
       };
     }
     auto& run = runs[index(s, i)];
-    run.emplace(autograd, std::move(function), owner.layout_, take_arriving(s, i));
+    run.emplace(autograd, std::move(function), owner.layout_,
+                take(arriving, s, i, before(s), &SkipRoute::from));
     if (is_last(s)) run->ends_in_loss();
     Crossings<Value> leaving = runs_again(s, i)
                                    ? run->forward_checkpointed(owner.options_.preserve_rng_state)
@@ -164,15 +165,8 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     if (owner.input_hooks_[s] && runs_again(s, i)) run->put_away(owner.input_hooks_[s]);
     if (is_last(s)) {
       losses[i] = autograd.leaf(autograd.tensor(leaving.values.front()), false);
-    } else {
-      Transfer<D>(here, place(s + 1, i)).send();
-      arriving[index(s + 1, i)].values = std::move(leaving.values);
     }
-    for (auto& [route, value] : leaving.skips) {
-      const std::size_t to = owner.layout_->routes()[route].to;
-      Transfer<D>(here, place(to, i)).send();
-      arriving[index(to, i)].skips.emplace(route, std::move(value));
-    }
+    send(arriving, s, i, after(s), &SkipRoute::to, std::move(leaving));
   }
 
   void recompute(std::size_t s, std::size_t i) {
@@ -187,47 +181,45 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     const typename D::StreamScope on(here.device, here.compute);
     const typename CallersState<A>::Scope scope(callers);
     auto& run = runs[index(s, i)];
-    if (runs_again(s, i) && !owner.rules_.holds(Rule::kRecomputeEarly)) {
-      Crossings<Value> gradients = take_returning(s, i);
-      run->recompute();
-      run->backward(std::move(gradients));
-    } else {
-      run->backward(take_returning(s, i));
-    }
+    Crossings<Value> arrived = take(returning, s, i, after(s), &SkipRoute::to);
+    if (runs_again(s, i) && !owner.rules_.holds(Rule::kRecomputeEarly)) run->recompute();
+    run->backward(std::move(arrived));
     Crossings<Value> gradients = run->gradients();
     run.reset();
-    if (s > 0) {
-      Transfer<D>(here, place(s - 1, i)).send();
-      returning[index(s - 1, i)].values = std::move(gradients.values);
-    }
-    for (auto& [route, value] : gradients.skips) {
-      const std::size_t from = owner.layout_->routes()[route].from;
-      Transfer<D>(here, place(from, i)).send();
-      returning[index(from, i)].skips.emplace(route, std::move(value));
-    }
+    send(returning, s, i, before(s), &SkipRoute::from, std::move(gradients));
   }
 
-  // What other stages sent for this one, on its device; in backward, gradients.
-  Crossings<Value> take_arriving(std::size_t s, std::size_t i) {
-    Crossings<Value> sent = std::exchange(arriving[index(s, i)], {});
-    if (s > 0) receive(Transfer<D>(place(s - 1, i), place(s, i)), sent.values);
+  std::optional<std::size_t> before(std::size_t s) const {
+    return s > 0 ? std::optional(s - 1) : std::nullopt;
+  }
+  std::optional<std::size_t> after(std::size_t s) const {
+    return is_last(s) ? std::nullopt : std::optional(s + 1);
+  }
+
+  // Hands on what stage s made of a micro-batch, or its gradients: the values to the next stage
+  // that way, and each skip tensor to that end of its route.
+  void send(std::vector<Crossings<Value>>& boxes, std::size_t s, std::size_t i,
+            std::optional<std::size_t> next, std::size_t SkipRoute::*end, Crossings<Value> made) {
+    const auto box = [&](std::size_t stage) -> Crossings<Value>& {
+      Transfer<D>(place(s, i), place(stage, i)).send();
+      return boxes[index(stage, i)];
+    };
+    if (next) box(*next).values = std::move(made.values);
+    for (auto& [route, value] : made.skips) {
+      box(owner.layout_->routes()[route].*end).skips.emplace(route, std::move(value));
+    }
+  }
+  // What was sent so to stage s, on its device.
+  Crossings<Value> take(std::vector<Crossings<Value>>& boxes, std::size_t s, std::size_t i,
+                        std::optional<std::size_t> previous, std::size_t SkipRoute::*end) {
+    Crossings<Value> sent = std::exchange(boxes[index(s, i)], {});
+    if (previous) receive(Transfer<D>(place(*previous, i), place(s, i)), sent.values);
     for (auto& [route, value] : sent.skips) {
-      receive_one(place(owner.layout_->routes()[route].from, i), place(s, i), value);
+      Values one = {std::move(value)};
+      receive(Transfer<D>(place(owner.layout_->routes()[route].*end, i), place(s, i)), one);
+      value = std::move(one.front());
     }
     return sent;
-  }
-  Crossings<Value> take_returning(std::size_t s, std::size_t i) {
-    Crossings<Value> sent = std::exchange(returning[index(s, i)], {});
-    if (!is_last(s)) receive(Transfer<D>(place(s + 1, i), place(s, i)), sent.values);
-    for (auto& [route, value] : sent.skips) {
-      receive_one(place(owner.layout_->routes()[route].to, i), place(s, i), value);
-    }
-    return sent;
-  }
-  void receive_one(const Place<D>& from, const Place<D>& to, Value& value) {
-    Values one = {std::move(value)};
-    receive(Transfer<D>(from, to), one);
-    value = std::move(one.front());
   }
   void receive(Transfer<D> transfer, Values& values) {
     std::vector<typename D::Tensor> arrived;

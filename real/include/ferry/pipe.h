@@ -99,9 +99,10 @@ class Pipe {
   torch::Tensor forward(const torch::Tensor& input);
   Tensors forward(const Tensors& inputs);
 
-  // Forward and backward. `loss` is called in the last stage's thread, for each micro-batch, and
-  // gives a scalar. Accumulates in the parameters' gradients, and returns the mean of the losses,
-  // without its graph. Throws std::invalid_argument where grad mode is off.
+  // Forward and backward. `loss` is called in the last stage's thread, for each micro-batch (and
+  // again where that stage runs again), and gives a scalar. Accumulates in the parameters'
+  // gradients, and returns the mean of the losses, without its graph. Throws std::invalid_argument
+  // where grad mode is off.
   torch::Tensor step(const torch::Tensor& input, const torch::Tensor& target, const Loss& loss);
   torch::Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss);
 
