@@ -4,6 +4,10 @@
 // code issued them. Timing, happens-before and values are consumers of that stream of operations.
 // The semantics are CUDA's (runtime guide, "Streams", "Events") and PyTorch's caching allocator's.
 //
+// The simulator issues the kinds down to kHostWrite, from one host thread; a foreign log
+// (formats/trace.h) has them all. Operations by which several threads meet (records and waits, one
+// stream's work) took effect in the order of the stream of operations.
+//
 // Addresses are numbers in one flat space: every device's memory and the host's pinned memory have
 // ranges that do not meet. The spans and the name are valid only while a consumer looks at them.
 #pragma once
@@ -18,6 +22,8 @@ namespace ferry {
 
 enum class StreamId : std::uint32_t {};
 enum class EventId : std::uint32_t {};
+enum class HostThread : std::uint32_t {};  // 0: the one that every program has
+enum class HostToken : std::uint32_t {};   // what one host thread releases and another acquires
 
 enum class StreamOpKind : std::uint8_t {
   kKernel,      // reads `reads`, writes `writes`
@@ -31,10 +37,30 @@ enum class StreamOpKind : std::uint8_t {
   kRecordUse,   // PyTorch's record_stream: `range` is in use on `stream` too
   kHostRead,
   kHostWrite,
+  kMemset,    // writes `writes`
+  kHostFunc,  // reads `reads`, writes `writes`, on the host but in the stream's order
+  kDeviceSync,
+  kRelease,       // what the thread did so far comes before what follows …
+  kAcquire,       // … an acquire of the same token
+  kStream,        // `stream` comes into being, with its kind and device
+  kStreamDestroy,
+  kEventDestroy,  // `event` was never recorded
 };
 
 // kPeer: from one device to another. kDeviceToDevice: within one.
 enum class CopyKind : std::uint8_t { kDeviceToHost, kHostToDevice, kDeviceToDevice, kPeer };
+
+// How a stream stands to its device's legacy default stream, which waits for all blocking streams
+// and makes them wait.
+enum class StreamKind : std::uint8_t { kNonblocking, kBlocking, kLegacy };
+
+// Who handed bytes out. kCaching, kAsync: gives them out again at once, in its stream's order.
+// kHost: page-locked or pageable host memory. kMalloc: cudaFree waits for the device.
+enum class PoolKind : std::uint8_t { kCaching, kAsync, kHost, kMalloc };
+
+// What the host waits for in a copy or memset. kStaged: for the stream's earlier work and until the
+// source has been read (cudaMemcpy from pageable memory to a device). kDone: until it is done.
+enum class HostOrder : std::uint8_t { kNone, kStaged, kDone };
 
 // The half-open byte range [address, address + bytes).
 struct Range {
@@ -48,12 +74,18 @@ struct StreamOp {
   StreamOpKind kind = StreamOpKind::kKernel;
   CopyKind copy = CopyKind::kDeviceToDevice;
   Step step = Step::kUser;  // which step of the core issued it; kUser: the program itself
+  PoolKind pool = PoolKind::kCaching;
+  HostThread thread{};
   StreamId stream{};
   EventId event{};
   Range range;
   std::span<const Range> reads;
   std::span<const Range> writes;
   std::string_view name;
+  HostToken token{};
+  std::uint32_t device = 0;  // of kStream and kDeviceSync
+  StreamKind stream_kind = StreamKind::kNonblocking;
+  HostOrder host_order = HostOrder::kNone;
   std::uint64_t tag = 0;  // identifies what a kernel computes: equal tags and inputs, equal values
 };
 

@@ -47,6 +47,12 @@ class IntervalMap {
     return has(c) && begin_of(c) <= address ? &value(c) : nullptr;
   }
 
+  // The value of the one piece that covers [begin, end); nullptr where none does.
+  const T* covering(std::uint64_t begin, std::uint64_t end) const {
+    const Cursor c = seek(begin);
+    return has(c) && begin_of(c) <= begin && end_of(c) >= end ? &value(c) : nullptr;
+  }
+
   // Calls f(piece begin, piece end, const T&) for the pieces that meet [begin, end), uncut and in
   // order of address.
   template <class F>

@@ -1,4 +1,4 @@
-// The rules of happens_before.h. Clocks first, then accesses, then lives, then reports.
+// The rules of happens_before.h. Accesses first, then lives, then reports.
 #include "sim/checkers/happens_before.h"
 
 #include <algorithm>
@@ -16,127 +16,104 @@ bool is_write(HazardKind kind) {
 
 }  // namespace
 
-void ClockRows::widen(std::uint32_t width) {
-  const std::size_t rows = cells_.size() / width_;
-  std::vector<std::uint32_t> wide(rows * width, 0);
-  for (std::size_t i = 0; i < rows; ++i) {
-    std::copy_n(cells_.data() + i * width_, width_, wide.data() + i * width);
-  }
-  cells_ = std::move(wide);
-  width_ = width;
-}
+HappensBefore::HappensBefore(Options options) : options_(options) {}
 
-HappensBefore::HappensBefore(Options options) : options_(options) { streams_.resize(1); }
-
-std::uint16_t HappensBefore::dense_stream(StreamId stream) {
-  const auto id = static_cast<std::uint32_t>(stream);
-  std::uint32_t dense = stream_ids_.find(id);
-  if (dense == DenseIds::kNone) {
-    dense = stream_ids_.add(id);
-    if (dense >= kHost) throw std::length_error("more than 65534 streams");
-    stream_of_.push_back(stream);
-    if (dense >= streams_.width()) {
-      streams_.widen(dense * 2);
-      events_.widen(dense * 2);
-    }
-    streams_.resize(dense + 2);
-    told_.push_back(0);
-  }
-  return static_cast<std::uint16_t>(dense);
-}
-
-// The host gives a stream an op: the stream's clock learns what the host knows.
-std::uint16_t HappensBefore::issue(StreamId id) {
-  const std::uint16_t stream = dense_stream(id);
-  if (told_[stream] != host_version_) {
-    ClockRows::join(stream_row(stream), host_row(), streams_.width());
-    told_[stream] = host_version_;
-  }
-  return stream;
-}
-
-void HappensBefore::join_host(const std::uint32_t* clock) {
-  ClockRows::join(host_row(), clock, streams_.width());
-  host_version_++;
-}
-
-void HappensBefore::destroy_event(EventId event) {
-  const std::uint32_t row = event_ids_.find(static_cast<std::uint32_t>(event));
-  if (row != DenseIds::kNone) recorded_[row] = 0;
+void HappensBefore::number_next(std::uint64_t op) {
+  if (op >= std::numeric_limits<std::uint32_t>::max()) throw std::length_error("2^32 ops");
+  seq_ = static_cast<std::uint32_t>(op);
 }
 
 void HappensBefore::operator()(const StreamOp& op) {
   if (seq_ == std::numeric_limits<std::uint32_t>::max()) throw std::length_error("2^32 ops");
   seq_++;
-  const auto event = static_cast<std::uint32_t>(op.event);
   switch (op.kind) {
     case StreamOpKind::kKernel:
     case StreamOpKind::kCopy:
-      return access(op, issue(op.stream));
+    case StreamOpKind::kMemset:
+    case StreamOpKind::kHostFunc:
+      return access_on_stream(op);
     case StreamOpKind::kHostRead:
     case StreamOpKind::kHostWrite:
-      return access(op, kHost);
-    case StreamOpKind::kRecord: {
-      const std::uint16_t stream = issue(op.stream);
-      std::uint32_t row = event_ids_.find(event);
-      if (row == DenseIds::kNone) {
-        row = event_ids_.add(event);
-        events_.resize(row + 1);
-        recorded_.push_back(0);
-      }
-      std::copy_n(stream_row(stream), streams_.width(), events_.row(row));
-      recorded_[row] = 1;
-      return;
-    }
-    case StreamOpKind::kWait: {
-      const std::uint16_t stream = issue(op.stream);
-      const std::uint32_t row = event_ids_.find(event);
-      if (row == DenseIds::kNone || recorded_[row] == 0) return;
-      return ClockRows::join(stream_row(stream), events_.row(row), streams_.width());
-    }
-    case StreamOpKind::kEventSync: {
-      const std::uint32_t row = event_ids_.find(event);
-      if (row != DenseIds::kNone && recorded_[row] != 0) join_host(events_.row(row));
-      return;
-    }
-    case StreamOpKind::kStreamSync:
-      return join_host(stream_row(issue(op.stream)));
+      return access_on_host(op);
     case StreamOpKind::kAlloc:
-      return alloc(op.range, is_host(op.range.address) ? kHost : dense_stream(op.stream));
+      return alloc(op);
     case StreamOpKind::kFree:
-      if (options_.host_free_waits && is_host(op.range.address)) {
-        current_ = {seq_, names_.intern(op.name), kHost, op.kind, op.step};
-        host_free(op.range);
+      if (options_.host_free_waits && (is_host(op.range.address) || op.pool == PoolKind::kHost)) {
+        host_free(op);
       }
-      return free(op.range);
+      return free(op);
     case StreamOpKind::kRecordUse:
-      return record_use(op.range, dense_stream(op.stream));
+      return record_use(op.range, clocks_.stream(op.stream));
+    default:
+      return clocks_.order(op);
   }
 }
 
-void HappensBefore::access(const StreamOp& op, std::uint16_t stream) {
-  current_ = {seq_, names_.intern(op.name), stream, op.kind, op.step};
-  if (stream == kHost) {
-    now_ = host_row();
-  } else {
-    stream_row(stream)[stream] = seq_;
-    now_ = stream_row(stream);
+void HappensBefore::begin(const StreamOp& op, Actor actor) {
+  if (names_.crowded()) drop_names();
+  current_ = {seq_, names_.intern(op.name), actor, op.kind, op.step};
+  now_ = clocks_.clock(actor);
+}
+
+void HappensBefore::drop_names() {
+  names_.sweep([&](auto&& mark) {
+    cells_.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, std::uint64_t, const Cell& c) {
+      if (c.write.seq != 0) mark(c.write.name);
+      for (const Access& read : c.reads) mark(read.name);
+    });
+  });
+}
+
+void HappensBefore::access(const StreamOp& op, Actor actor) {
+  clocks_.act(actor, seq_);
+  begin(op, actor);
+  for (const Range& range : op.reads) read(range);
+  writes_host_ = op.kind == StreamOpKind::kCopy && op.copy == CopyKind::kDeviceToHost;
+  for (const Range& range : op.writes) write(range);
+  if (!conflicts_.empty()) report_conflicts();
+}
+
+void HappensBefore::access_on_stream(const StreamOp& op) {
+  const Actor stream = clocks_.issue(op.stream, op.thread);
+  if (op.host_order == HostOrder::kNone) return access(op, stream);
+  const Actor host = clocks_.thread(op.thread);
+  if (op.host_order == HostOrder::kDone) {
+    access(op, stream);
+    return clocks_.host_waits(host, clocks_.clock(stream));
   }
+  // The host reads the source itself, into memory of the driver's; only then is the stream given
+  // the rest.
+  clocks_.host_waits(host, clocks_.clock(stream));
+  StreamOp half = op;
+  half.writes = {};
+  clocks_.act_on_host(host, seq_);
+  access(half, host);
+  half.reads = {};
+  half.writes = op.writes;
+  access(half, clocks_.issue(op.stream, op.thread));
+}
+
+void HappensBefore::access_on_host(const StreamOp& op) {
+  const Actor host = clocks_.thread(op.thread);
+  clocks_.act_on_host(host, seq_);
+  begin(op, host);
   for (const Range& range : op.reads) read(range);
   if (op.kind == StreamOpKind::kHostRead) read(op.range);
+  writes_host_ = true;
   for (const Range& range : op.writes) write(range);
   if (op.kind == StreamOpKind::kHostWrite) write(op.range);
   if (!conflicts_.empty()) report_conflicts();
 }
 
 void HappensBefore::read(Range range) {
+  buffer_ = range;
   cells_.update(range.address, range.end(), [&](std::uint64_t begin, std::uint64_t end, Cell& c) {
     if (c.write.seq != 0 && !ordered(c.write)) {
       conflict(HazardKind::kReadAfterWrite, c.write, begin, end, c);
     }
     if (c.write.step == Step::kOffload) read_copy(c.write);
     for (Access& read : c.reads) {
-      if (read.stream == current_.stream) {
+      if (read.actor == current_.actor) {
         read = current_;
         return;
       }
@@ -147,6 +124,7 @@ void HappensBefore::read(Range range) {
 
 void HappensBefore::write(Range range) {
   if (range.bytes == 0) return;
+  buffer_ = range;
   Cell& cell = cells_.merge(range.address, range.end(),
                             [&](std::uint64_t begin, std::uint64_t end, const Cell& c) {
                               for (const Access& read : c.reads) {
@@ -161,33 +139,39 @@ void HappensBefore::write(Range range) {
   cell.reads.clear();
 }
 
-void HappensBefore::alloc(Range range, std::uint16_t stream) {
-  if (range.bytes == 0) return;
-  Life& life = lives_.merge(range.address, range.end(),
+void HappensBefore::alloc(const StreamOp& op) {
+  if (op.range.bytes == 0) return;
+  const bool owned = !is_host(op.range.address) && op.pool != PoolKind::kHost;
+  const Actor owner = owned ? clocks_.stream(op.stream) : Clocks::kNobody;
+  Life& life = lives_.merge(op.range.address, op.range.end(),
                             [&](std::uint64_t begin, std::uint64_t end, const Life& old) {
+                              if (old.done_with) cells_.erase(begin, end);
                               if (!old.done.empty()) drop_done({begin, end - begin}, old);
                             });
   life.since = seq_;
-  life.owner = stream;
+  life.owner = owner;
+  life.done_with = false;
   life.uses.clear();
   life.done.clear();
 }
 
-void HappensBefore::free(Range range) {
-  lives_.update(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Life& life) {
+void HappensBefore::free(const StreamOp& op) {
+  const std::uint32_t* host = clocks_.clock(clocks_.thread(op.thread));
+  lives_.update(op.range.address, op.range.end(), [&](std::uint64_t, std::uint64_t, Life& life) {
     life.since = seq_;
-    for (const std::uint16_t use : life.uses) {
-      life.done.resize(streams_.width(), 0);
+    life.done_with |= op.pool == PoolKind::kMalloc;
+    for (const Actor use : life.uses) {
+      life.done.resize(clocks_.width(), 0);
       // The pool records an event on that stream now: an op like any other.
-      ClockRows::join(life.done.data(), stream_row(use), streams_.width());
-      ClockRows::join(life.done.data(), host_row(), streams_.width());
+      ClockRows::join(life.done.data(), clocks_.clock(use), clocks_.width());
+      ClockRows::join(life.done.data(), host, clocks_.width());
     }
     life.uses.clear();
   });
 }
 
 // PyTorch records the use for the whole block, wherever the tensor lies in it.
-void HappensBefore::record_use(Range range, std::uint16_t stream) {
+void HappensBefore::record_use(Range range, Actor stream) {
   const auto add = [&](std::uint64_t, std::uint64_t, Life& life) {
     if (stream == life.owner) return;
     if (std::find(life.uses.begin(), life.uses.end(), stream) == life.uses.end()) {
@@ -201,11 +185,10 @@ void HappensBefore::record_use(Range range, std::uint16_t stream) {
   }
 }
 
-// What the pool waited for is over, and so is what the host did before the free.
+// What the pool waited for is over, and so is what came before the free on its host thread.
 void HappensBefore::drop_done(Range range, const Life& life) {
   const auto is_done = [&](const Access& access) {
-    if (access.stream == kHost) return access.seq < life.since;
-    return access.stream < life.done.size() && access.seq <= life.done[access.stream];
+    return access.actor < life.done.size() && access.seq <= life.done[access.actor];
   };
   cells_.modify(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Cell& c) {
     std::erase_if(c.reads, is_done);
@@ -218,64 +201,89 @@ void HappensBefore::forget(Range range) {
   lives_.erase(range.address, range.end());
 }
 
-void HappensBefore::host_free(Range range) {
-  now_ = host_row();
-  cells_.modify(range.address, range.end(), [&](std::uint64_t begin, std::uint64_t end, Cell& c) {
-    for (const Access& read : c.reads) {
-      if (!ordered(read)) conflict(HazardKind::kHostFree, read, begin, end, c);
-    }
-    if (c.write.seq != 0 && !ordered(c.write)) {
-      conflict(HazardKind::kHostFree, c.write, begin, end, c);
-    }
-  });
-  report_conflicts();
+// The free stands for what it was reported with: who gets the bytes next is not to blame. A
+// record_use makes the pool wait, as on the device.
+void HappensBefore::host_free(const StreamOp& op) {
+  const std::uint32_t width = clocks_.width();
+  const Actor host = clocks_.thread(op.thread);
+  begin(op, host);
+  buffer_ = op.range;
+  freed_.assign(now_, now_ + width);
+  lives_.visit(op.range.address, op.range.end(),
+               [&](std::uint64_t, std::uint64_t, const Life& life) {
+                 for (const Actor use : life.uses) {
+                   ClockRows::join(freed_.data(), clocks_.clock(use), width);
+                 }
+               });
+  now_ = freed_.data();
+  const auto running = [&](const Access& access) { return access.seq != 0 && !ordered(access); };
+  cells_.modify(op.range.address, op.range.end(),
+                [&](std::uint64_t begin, std::uint64_t end, Cell& c) {
+                  for (const Access& read : c.reads) {
+                    if (running(read)) conflict(HazardKind::kHostFree, read, begin, end, c);
+                  }
+                  if (running(c.write)) conflict(HazardKind::kHostFree, c.write, begin, end, c);
+                  std::erase_if(c.reads, running);
+                  if (running(c.write)) c.write = Access{};
+                });
+  if (!conflicts_.empty()) report_conflicts();
 }
 
 // Notes a conflict for the bytes [begin, end), which may have had several lives side by side.
 void HappensBefore::conflict(HazardKind kind, const Access& earlier, std::uint64_t begin,
                              std::uint64_t end, const Cell& cell) {
   if (earlier.seq == seq_) return;
+  const bool under_copy = options_.foreign && writes_host_ && earlier.kind == StreamOpKind::kCopy;
   const auto note = [&](std::uint64_t from, std::uint64_t to, std::uint32_t since, bool same) {
     if (from >= to) return;
     HazardKind what = kind;
     if (kind == HazardKind::kReadAfterWrite) {
       for (const Access& read : cell.reads) {
-        if (read.stream == current_.stream && read.seq >= since) return;  // reported then
+        if (read.actor == current_.actor && read.seq >= since) return;  // reported then
       }
     }
     if (earlier.seq < since && kind != HazardKind::kHostFree) {
       what = HazardKind::kReuse;
-    } else if (is_host(begin) && is_write(kind)) {
+    } else if (is_write(kind) && (is_host(begin) || under_copy)) {
       what = HazardKind::kHostRewrite;
     }
-    conflicts_.push_back({what, same, earlier, from, to});
+    conflicts_.push_back({what, same, earlier, buffer_, from, to});
   };
   std::uint64_t at = begin;
   lives_.visit(begin, end, [&](std::uint64_t from, std::uint64_t to, const Life& life) {
     note(at, from, 0, false);
-    note(std::max(at, from), std::min(to, end), life.since, life.owner == current_.stream);
+    note(std::max(at, from), std::min(to, end), life.since, life.owner == current_.actor);
     at = std::min(to, end);
   });
   note(at, end, 0, false);
 }
 
 // One report for each earlier op and kind, however many pieces of memory they met on. An op that
-// reads and then writes what it should have waited for makes one mistake, not two.
+// reads and then writes what it should have waited for makes one mistake, not two. (Where each
+// buffer counts, both are.)
 void HappensBefore::report_conflicts() {
-  std::sort(conflicts_.begin(), conflicts_.end(), [](const Conflict& a, const Conflict& b) {
-    return std::tie(a.earlier.seq, a.kind, a.begin) < std::tie(b.earlier.seq, b.kind, b.begin);
+  const auto buffer = [&](const Conflict& c) {
+    return options_.foreign ? std::pair(c.buffer.address, c.buffer.bytes)
+                            : std::pair(std::uint64_t{0}, std::uint64_t{0});
+  };
+  const auto mistake = [&](const Conflict& c) {
+    return std::tuple(c.earlier.seq, c.kind, buffer(c));
+  };
+  std::sort(conflicts_.begin(), conflicts_.end(), [&](const Conflict& a, const Conflict& b) {
+    return std::tuple(mistake(a), a.begin) < std::tuple(mistake(b), b.begin);
   });
   std::uint32_t read_from = 0;
   for (std::size_t i = 0; i < conflicts_.size();) {
     const Conflict first = conflicts_[i];
     std::uint64_t end = first.end;
-    for (; i < conflicts_.size() && conflicts_[i].earlier.seq == first.earlier.seq &&
-           conflicts_[i].kind == first.kind;
-         ++i) {
+    for (; i < conflicts_.size() && mistake(conflicts_[i]) == mistake(first); ++i) {
       if (conflicts_[i].begin <= end) end = std::max(end, conflicts_[i].end);
     }
     if (first.kind == HazardKind::kReadAfterWrite) read_from = first.earlier.seq;
-    if (first.kind == HazardKind::kWriteAfterWrite && first.earlier.seq == read_from) continue;
+    if (first.kind == HazardKind::kWriteAfterWrite && first.earlier.seq == read_from &&
+        !options_.foreign) {
+      continue;
+    }
     Hazard hazard;
     hazard.kind = first.kind;
     hazard.missing = missing_step(first.kind, first.earlier.step, current_.step,
@@ -283,6 +291,7 @@ void HappensBefore::report_conflicts() {
     hazard.earlier = describe(first.earlier);
     hazard.later = describe(current_);
     hazard.range = {first.begin, end - first.begin};
+    hazard.buffer = first.buffer;
     if (!waits(hazard, first.earlier)) log_.report(std::move(hazard));
   }
   conflicts_.clear();
@@ -307,9 +316,15 @@ void HappensBefore::read_copy(const Access& copy) {
 }
 
 HazardAccess HappensBefore::describe(const Access& access) const {
-  const bool host = access.stream == kHost;
-  return {access.seq - 1, access.kind, host ? StreamId{} : stream_of_[access.stream],
-          host,           access.step, names_.text(access.name)};
+  const bool host = clocks_.is_thread(access.actor);
+  HazardAccess described{access.seq - 1, access.kind, {},
+                         host,           access.step, names_.text(access.name)};
+  if (host) {
+    described.thread = clocks_.thread_of(access.actor);
+  } else {
+    described.stream = clocks_.stream_of(access.actor);
+  }
+  return described;
 }
 
 }  // namespace ferry::sim

@@ -9,18 +9,18 @@
 //   4096 bytes at 0x7f0000000000
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "formats/name_ids.h"
 #include "formats/stream_op.h"
 #include "shared/step.h"
 
@@ -42,20 +42,29 @@ enum class HazardKind : std::uint8_t {
   kDoubleFree,
   kUnknownFree,     // a free of what is no allocation of the op stream
   kDoubleAllocate,  // bytes are handed out that are in use
+  kDestroyedStream,
   kLeak,
   kValue,     // a wrong value
   kDeadlock,  // no progress
   kLimit,     // a bound on a resource
 };
 
-inline constexpr std::array<std::string_view, 15> kHazardNames = {
-    "read after write",     "write after read",
-    "write after write",    "reuse",
-    "rewrite under a copy", "free under a copy",
-    "use after free",       "use outside an allocation",
-    "double free",          "free of an unknown range",
-    "double allocation",    "leak",
-    "wrong value",          "deadlock",
+inline constexpr std::array<std::string_view, 16> kHazardNames = {
+    "read after write",
+    "write after read",
+    "write after write",
+    "reuse",
+    "rewrite under a copy",
+    "free under a copy",
+    "use after free",
+    "use outside an allocation",
+    "double free",
+    "free of an unknown range",
+    "double allocation",
+    "use of a destroyed stream",
+    "leak",
+    "wrong value",
+    "deadlock",
     "limit exceeded",
 };
 static_assert(kHazardNames.size() == static_cast<std::size_t>(HazardKind::kLimit) + 1);
@@ -63,11 +72,13 @@ constexpr std::string_view name(HazardKind kind) {
   return kHazardNames[static_cast<std::size_t>(kind)];
 }
 
-inline constexpr std::array<std::string_view, 11> kStreamOpNames = {
-    "kernel", "copy", "record",     "wait",      "event sync", "stream sync",
-    "alloc",  "free", "record use", "host read", "host write",
+inline constexpr std::array<std::string_view, 19> kStreamOpNames = {
+    "kernel",      "copy",   "record",         "wait",          "event sync",
+    "stream sync", "alloc",  "free",           "record use",    "host read",
+    "host write",  "memset", "host function",  "device sync",   "release",
+    "acquire",     "stream", "stream destroy", "event destroy",
 };
-static_assert(kStreamOpNames.size() == static_cast<std::size_t>(StreamOpKind::kHostWrite) + 1);
+static_assert(kStreamOpNames.size() == static_cast<std::size_t>(StreamOpKind::kEventDestroy) + 1);
 constexpr std::string_view name(StreamOpKind kind) {
   return kStreamOpNames[static_cast<std::size_t>(kind)];
 }
@@ -76,9 +87,10 @@ struct HazardAccess {
   std::uint64_t op = 0;  // its number in the op stream
   StreamOpKind kind = StreamOpKind::kKernel;
   StreamId stream{};
-  bool by_host = false;  // the host itself: `stream` means nothing
+  bool by_host = false;  // the host itself, in `thread`: `stream` means nothing
   Step step = Step::kUser;
   std::string name;
+  HostThread thread{};
 };
 
 struct Hazard {
@@ -87,6 +99,7 @@ struct Hazard {
   HazardAccess earlier;        // the allocation, for a leak
   HazardAccess later;
   Range range;          // at the first place: the first bytes, in one run, that conflict
+  Range buffer;         // what the later access named, where that is known
   std::string message;  // one line; where it is empty, to_string makes it
   std::uint64_t count = 1;
 };
@@ -121,7 +134,10 @@ inline std::string to_string(const HazardAccess& access) {
     text.append(access.name.empty() ? name(access.kind) : std::string_view(access.name));
   }
   text.append(" #").append(std::to_string(access.op)).append(" (");
-  if (access.by_host) return text + "host)";
+  const auto thread = static_cast<std::uint32_t>(access.thread);
+  if (access.by_host) {
+    return text + (thread == 0 ? "host)" : "host thread " + std::to_string(thread) + ")");
+  }
   return text + "stream " + std::to_string(static_cast<std::uint32_t>(access.stream)) + ")";
 }
 
@@ -143,6 +159,8 @@ inline std::string describe(const Hazard& hazard) {
     case HazardKind::kDoubleFree:
     case HazardKind::kDoubleAllocate:
       return kind + ": " + pair + ": " + bytes;
+    case HazardKind::kDestroyedStream:
+      return kind + ": " + pair;
     case HazardKind::kLeak:
       return kind + ": " + bytes + " from " + to_string(hazard.earlier);
     default:
@@ -168,7 +186,8 @@ class HazardLog {
       key.append("|").append(access->name);
       for (const std::uint64_t part :
            {static_cast<std::uint64_t>(access->kind), static_cast<std::uint64_t>(access->step),
-            static_cast<std::uint64_t>(access->stream), std::uint64_t{access->by_host}}) {
+            static_cast<std::uint64_t>(access->stream), std::uint64_t{access->by_host},
+            static_cast<std::uint64_t>(access->thread)}) {
         key.append("|").append(std::to_string(part));
       }
     }
@@ -187,26 +206,35 @@ class HazardLog {
   std::map<std::string, std::size_t> index_;
 };
 
-// Names as small numbers: an op's name is valid only while a checker looks at the op.
+// Names as small numbers: an op's name is valid only while a checker looks at the op. A log may
+// have a new name on every line, so that now and then those which nothing remembers are dropped.
 class NameTable {
  public:
-  NameTable() = default;
-  NameTable(NameTable&&) = default;  // a copy's index would refer to the original's texts
-  NameTable& operator=(NameTable&&) = default;
+  std::uint32_t intern(std::string_view text) { return ids_.intern(text); }
+  const std::string& text(std::uint32_t id) const { return ids_.text(id); }
 
-  std::uint32_t intern(std::string_view text) {
-    const auto found = ids_.find(text);
-    if (found != ids_.end()) return found->second;
-    const auto id = static_cast<std::uint32_t>(texts_.size());
-    texts_.emplace_back(text);
-    ids_.emplace(texts_.back(), id);
-    return id;
+  // Whether it is time to drop some.
+  bool crowded() const { return ids_.size() > limit_; }
+  // Calls mark(f), which calls f with every id that is in use, and drops the others.
+  template <class Mark>
+  void sweep(Mark&& mark) {
+    std::vector<char> used;
+    mark([&](std::uint32_t id) {
+      if (id >= used.size()) used.resize(id + std::size_t{1}, 0);
+      used[id] = 1;
+    });
+    std::vector<std::uint32_t> gone;
+    ids_.each([&](std::uint32_t id) {
+      if (id >= used.size() || used[id] == 0) gone.push_back(id);
+    });
+    for (const std::uint32_t id : gone) ids_.erase(id);
+    limit_ = std::max(kLimit, ids_.size() * 2);
   }
-  const std::string& text(std::uint32_t id) const { return texts_[id]; }
 
  private:
-  std::deque<std::string> texts_;  // its elements never move
-  std::unordered_map<std::string_view, std::uint32_t> ids_;
+  static constexpr std::size_t kLimit = 1u << 14;
+  NameIds ids_;
+  std::size_t limit_ = kLimit;
 };
 
 }  // namespace ferry::sim

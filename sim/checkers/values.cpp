@@ -30,6 +30,8 @@ void Values::operator()(const StreamOp& op) {
       if (!op.reads.empty() && !op.writes.empty()) copy(op.reads[0], op.writes[0]);
       break;
     case StreamOpKind::kKernel:
+    case StreamOpKind::kMemset:
+    case StreamOpKind::kHostFunc:
     case StreamOpKind::kHostWrite: {
       std::uint64_t inputs = combine(kKernelSeed, op.tag);
       if (op.tag == kSumTag) {
@@ -41,13 +43,7 @@ void Values::operator()(const StreamOp& op) {
       if (op.kind == StreamOpKind::kHostWrite) write(op.range, combine(inputs, op.writes.size()));
       break;
     }
-    case StreamOpKind::kRecord:
-    case StreamOpKind::kWait:
-    case StreamOpKind::kEventSync:
-    case StreamOpKind::kStreamSync:
-    case StreamOpKind::kFree:
-    case StreamOpKind::kRecordUse:
-    case StreamOpKind::kHostRead:
+    default:
       break;
   }
 }

@@ -38,6 +38,18 @@ TEST(IntervalMap, EraseLeavesAGap) {
   EXPECT_EQ(*map.find(20), 20u);
 }
 
+TEST(IntervalMap, CoveringIsOnePieceOrNone) {
+  Map map;
+  map.replace(10, 20, 1);
+  map.replace(20, 30, 2);
+  EXPECT_EQ(*map.covering(10, 20), 1u);
+  EXPECT_EQ(*map.covering(22, 23), 2u);
+  EXPECT_EQ(map.covering(15, 25), nullptr);
+  EXPECT_EQ(map.covering(5, 15), nullptr);
+  EXPECT_EQ(map.covering(25, 35), nullptr);
+  EXPECT_EQ(map.covering(40, 50), nullptr);
+}
+
 TEST(IntervalMap, UpdateFillsGapsAndModifyDoesNot) {
   Map map;
   map.replace(10, 20, 5);
