@@ -1,0 +1,136 @@
+// The stream log of any program, as stream operations: formats/TRACE.md says what each line means.
+//
+// One line in, one operation out, in the order of the lines; memory grows with what has a name
+// (streams, events that are not destroyed, buffers, tokens, threads), not with lines. Ids are given
+// in the order of first use. What a call means for the host (a synchronous copy, a successful
+// query) is decided here, so that the checkers see orders and accesses only.
+//
+// A buffer that has a name lies in a space of its own, above every address of the log.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/json_scan.h"
+#include "formats/name_ids.h"
+#include "formats/stream_op.h"
+
+namespace ferry {
+
+// The addresses of a log end here, and those of named buffers begin.
+inline constexpr std::uint64_t kNamedBuffers = std::uint64_t{1} << 59;
+
+class TraceReader {
+ public:
+  explicit TraceReader(std::string file) : file_(std::move(file)) { threads_.intern(""); }
+
+  // False: a line that orders and touches nothing (a blank one, a query that was not ready). Throws
+  // InputError with the line and what was expected. The op's spans and name are valid until the
+  // next call.
+  bool read(std::string_view text, std::uint64_t line, StreamOp& op);
+
+  const std::string& file() const { return file_; }
+  const std::string& text(StreamId id) const {
+    return streams_.text(static_cast<std::uint32_t>(id));
+  }
+  // Empty: the one that lines without "thread" belong to.
+  const std::string& text(HostThread id) const {
+    return threads_.text(static_cast<std::uint32_t>(id));
+  }
+  // The name of a buffer that has one; else empty.
+  std::string text(Range buffer) const;
+
+  // Calls f for each event, or token, that the log may still name; where it returns true, the id is
+  // free for others, and the name, if it comes again, is a new one's.
+  template <class F>
+  void forget_events_if(F&& f) {
+    forget_if<EventId>(events_, f);
+  }
+  template <class F>
+  void forget_tokens_if(F&& f) {
+    forget_if<HostToken>(tokens_, f);
+  }
+  std::size_t events_and_tokens() const { return events_.size() + tokens_.size(); }
+
+ private:
+  // The keys that mean something on some line.
+  enum class Key : std::uint8_t {
+    kOp,
+    kStream,
+    kEvent,
+    kId,
+    kKind,
+    kDevice,
+    kReads,
+    kWrites,
+    kSrc,
+    kDst,
+    kSrcKind,
+    kDstKind,
+    kApi,
+    kBlocked,
+    kResult,
+    kAddress,
+    kBytes,
+    kPool,
+    kBuffer,
+    kToken,
+    kThread,
+    kName,
+    kWhere,
+    kNone,
+  };
+  static constexpr std::size_t kKeys = static_cast<std::size_t>(Key::kNone);
+  enum class Op : std::uint8_t;
+  struct OpName;
+  static const OpName kOps[];
+  static Key find_key(std::string_view text);
+  static std::string_view key_name(Key key);
+
+  template <class Id, class F>
+  static void forget_if(NameIds& names, F&& f) {
+    std::vector<std::uint32_t> gone;
+    names.each([&](std::uint32_t id) {
+      if (f(Id{id})) gone.push_back(id);
+    });
+    for (const std::uint32_t id : gone) names.erase(id);
+  }
+
+  void scan();
+  Op find_op();
+  bool translate(Op kind, StreamOp& op);
+  void common(StreamOp& op, std::string_view op_name);
+  bool queried();
+  void copy(StreamOp& op);
+  void memset(StreamOp& op);
+  void accesses(StreamOp& op, bool required);
+  void memory(StreamOp& op);
+
+  [[noreturn]] void expected(Key key, std::string_view what) const;
+  const JsonValue& find(Key key) const { return values_[static_cast<std::size_t>(key)]; }
+  const JsonValue& at(Key key, std::string_view what) const;
+  std::uint32_t id(Key key, NameIds& names) const;
+  std::uint64_t number(Key key, std::uint64_t most) const;
+  bool flag(Key key) const;
+  // Which of the words it is; `otherwise` where the key may be missing and is.
+  std::size_t choice(Key key, std::span<const std::string_view> words, int otherwise = -1) const;
+  Range range(Key key, std::uint64_t address, std::uint64_t bytes) const;
+  Range buffer(Key key, const JsonValue& value);
+  void buffers(Key key, std::vector<Range>& into, bool required);
+
+  std::string file_;
+  JsonScan scan_;
+  std::array<JsonValue, kKeys> values_;
+  std::uint32_t seen_ = 0;  // which of them are there, as bits
+  NameIds streams_, events_, tokens_, threads_, buffers_;
+  std::vector<Range> reads_, writes_;
+  std::string label_;
+  std::uint32_t destroyed_ = NameIds::kNone;  // the event that the line before destroyed
+};
+
+}  // namespace ferry

@@ -1,0 +1,85 @@
+#include "formats/json_scan.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace ferry {
+namespace {
+
+using Kind = JsonValue::Kind;
+
+std::string error_of(std::string_view text) {
+  JsonScan scan(text);
+  try {
+    scan.value();
+    scan.finish();
+  } catch (const JsonError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(JsonScan, ReadsWhatAValueIs) {
+  const auto value = [](std::string_view text) { return JsonScan(text).value(); };
+  EXPECT_EQ(value(" true").kind, Kind::kTrue);
+  EXPECT_EQ(value("false").kind, Kind::kFalse);
+  EXPECT_EQ(value("null").kind, Kind::kNull);
+  EXPECT_EQ(value("18446744073709551615").magnitude, ~std::uint64_t{0});
+  EXPECT_EQ(value("18446744073709551615").kind, Kind::kInteger);
+  EXPECT_EQ(value("18446744073709551616").kind, Kind::kNumber);
+  EXPECT_EQ(value("-7").magnitude, 7u);
+  EXPECT_TRUE(value("-7").negative);
+  EXPECT_EQ(value("7.0").kind, Kind::kNumber);
+  EXPECT_EQ(value("7e1").kind, Kind::kNumber);
+  EXPECT_EQ(value("[1, [2]]x").text, "[1, [2]]");
+  EXPECT_EQ(value("{\"a\":{}}").kind, Kind::kObject);
+}
+
+TEST(JsonScan, DecodesTexts) {
+  JsonScan scan(R"(["plain", "a\"\\\/\b\f\n\r\t", "\u0041\u00e9\u20ac\ud83d\ude00", "é€😀", ""])");
+  scan.open('[');
+  for (const char* text : {"plain", "a\"\\/\b\f\n\r\t", "Aé€😀", "é€😀", ""}) {
+    ASSERT_TRUE(scan.next_element());
+    EXPECT_EQ(scan.value().text, text);
+  }
+  EXPECT_FALSE(scan.next_element());
+}
+
+TEST(JsonScan, SaysWhatItExpectedAndWhere) {
+  EXPECT_EQ(error_of("{\"a\" 1}"), "expected ':' at column 6");
+  EXPECT_EQ(error_of("{\"a\":1,}"), "expected a key in double quotes at column 8");
+  EXPECT_EQ(error_of("{\"a\":1 \"b\":2}"), "expected ',' or '}' at column 8");
+  EXPECT_EQ(error_of("[1,]"), "expected a value at column 4");
+  EXPECT_EQ(error_of("[1"), "expected ',' or ']' at column 3");
+  EXPECT_EQ(error_of("01"), "expected no digit after a leading 0 at column 2");
+  EXPECT_EQ(error_of("-"), "expected a digit at column 2");
+  EXPECT_EQ(error_of("1 2"), "expected the end of the line at column 3");
+  EXPECT_EQ(error_of("\"a"), "expected '\"' at column 3");
+  EXPECT_EQ(error_of("\"\\x\""), "expected an escape: \" \\ / b f n r t u at column 3");
+  EXPECT_EQ(error_of("\"\\ud800\""), "expected '\\' at column 8");
+  EXPECT_EQ(error_of("\"\xc0\x80\""), "expected UTF-8 at column 2");
+  EXPECT_EQ(error_of("tru"), "expected a value at column 1");
+  EXPECT_EQ(error_of(std::string(300, '[')),
+            "expected at most 200 levels of nesting at column 201");
+}
+
+// What a line may look like, right and wrong: letters of JSON in any order, or a value with one
+// byte changed.
+TEST(JsonScan, AcceptsWhatNlohmannAccepts) {
+  EXPECT_TRUE(rc::check("the same verdict on any text", [] {
+    std::string text = *rc::gen::container<std::string>(
+        rc::gen::elementOf(std::string("{}[]:,\"\\u0123456789abcdeftrulsn.-+ \n\xc3\xa9\xed")));
+    if (*rc::gen::arbitrary<bool>()) {
+      text = R"({"a":[1,-2.5e3,"x\u00e9\ud83d\ude00é",{"b":null}],"c":[true,false,{}]})";
+      const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
+      text[at] = static_cast<char>(*rc::gen::inRange(0, 256));
+    }
+    RC_ASSERT(error_of(text).empty() == nlohmann::json::accept(text));
+  }));
+}
+
+}  // namespace
+}  // namespace ferry
