@@ -1,0 +1,196 @@
+// Lines to operations, operations to the checkers, hazards to words.
+#include "sim/trace_check.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include "formats/error.h"
+#include "formats/trace.h"
+#include "sim/checkers/happens_before.h"
+#include "sim/checkers/lifetime.h"
+
+namespace ferry::sim {
+namespace {
+
+// A hazard's accesses and edge, as the log names them.
+class Words {
+ public:
+  Words(const TraceReader& names, const Hazard& hazard) : names_(names), h_(hazard) {}
+
+  std::string message() const {
+    const std::string what(name(h_.kind));
+    const std::string later = access(h_.later), earlier = access(h_.earlier);
+    switch (h_.kind) {
+      case HazardKind::kLeak:
+        return what + ": " + buffer() + " is still allocated at the end, by " + earlier;
+      case HazardKind::kDestroyedStream:
+        return what + ": " + later + ", after " + earlier;
+      case HazardKind::kOutside:
+        return what + ": " + later + " touches " + to_string(h_.range) +
+               ", beside the allocation by " + earlier;
+      case HazardKind::kReuse:
+        return what + " of " + buffer() + ": " + later +
+               " uses the bytes again, not ordered after " + earlier +
+               ", which used them before they were freed";
+      default:
+        if (!is_race(h_.kind))
+          return what + " of " + buffer() + ": " + later + ", after " + earlier;
+        return what + " of " + buffer() + ": " + later + " is not ordered after " + earlier;
+    }
+  }
+
+  std::string fix() const {
+    switch (h_.kind) {
+      case HazardKind::kReuse:
+        if (h_.earlier.by_host) return edge();
+        return "record_use of the buffer on " + place(h_.earlier) + " before it is freed; or " +
+               edge();
+      case HazardKind::kHostFree:
+        return edge() + "; or record_use of the buffer on " + place(h_.earlier) +
+               ", if its pool heeds that";
+      case HazardKind::kUseAfterFree:
+        return "free the buffer after line " + line(h_.later) + ", not on line " + line(h_.earlier);
+      case HazardKind::kDoubleFree:
+        return "free the buffer once";
+      case HazardKind::kUnknownFree:
+        return "free the allocation of line " + line(h_.earlier) +
+               " with its own address and bytes";
+      case HazardKind::kDoubleAllocate:
+        return "free what line " + line(h_.earlier) + " allocated before line " + line(h_.later);
+      case HazardKind::kOutside:
+        return "stay within the bytes that line " + line(h_.earlier) + " allocated";
+      case HazardKind::kDestroyedStream:
+        return "destroy the stream after line " + line(h_.later);
+      case HazardKind::kLeak:
+        return "free the buffer";
+      default:
+        return edge();
+    }
+  }
+
+  static std::string line(const HazardAccess& access) { return std::to_string(access.op); }
+
+ private:
+  std::string place(const HazardAccess& access) const {
+    if (!access.by_host) return "stream \"" + names_.text(access.stream) + "\"";
+    const std::string& thread = names_.text(access.thread);
+    return thread.empty() ? "the host" : "host thread \"" + thread + "\"";
+  }
+  std::string access(const HazardAccess& access) const {
+    std::string what = access.name.empty() ? std::string(name(access.kind)) : access.name;
+    return what + " on " + place(access) + " (line " + line(access) + ")";
+  }
+  std::string buffer() const {
+    const std::string named = names_.text(h_.buffer);
+    return named.empty() ? to_string(h_.range) : "\"" + named + "\"";
+  }
+  // What would put the earlier access first.
+  std::string edge() const {
+    const std::string after = " after line " + line(h_.earlier);
+    const std::string before = " before line " + line(h_.later);
+    if (h_.earlier.by_host) {
+      return "release a token on " + place(h_.earlier) + after + ", and acquire it" + before +
+             (h_.later.by_host ? " on " + place(h_.later) : " on the thread that issues that");
+    }
+    if (h_.later.by_host) {
+      return "synchronise " + place(h_.later) + " with " + place(h_.earlier) + after + " and" +
+             before + " (event_sync, stream_sync)";
+    }
+    return "record an event on " + place(h_.earlier) + after + ", and wait for it on " +
+           place(h_.later) + before;
+  }
+
+  const TraceReader& names_;
+  const Hazard& h_;
+};
+
+TraceViolation describe(const TraceReader& names, const Hazard& hazard) {
+  const auto stream = [&](const HazardAccess& access) {
+    return access.by_host ? std::string() : names.text(access.stream);
+  };
+  const Words words(names, hazard);
+  TraceViolation v;
+  v.kind = hazard.kind;
+  v.buffer = names.text(hazard.buffer);
+  v.range = hazard.buffer;
+  v.line = hazard.later.op;
+  v.previous_line = hazard.kind == HazardKind::kLeak ? 0 : hazard.earlier.op;
+  v.count = hazard.count;
+  v.by_host = hazard.later.by_host;
+  v.previous_by_host = hazard.earlier.by_host;
+  v.stream = stream(hazard.later);
+  v.previous_stream = stream(hazard.earlier);
+  v.message = words.message();
+  v.fix = words.fix();
+  return v;
+}
+
+class TraceCheck {
+ public:
+  explicit TraceCheck(std::string file) : reader_(std::move(file)) {}
+
+  void operator()(std::string_view text, std::uint64_t line) {
+    StreamOp op;
+    if (!reader_.read(text, line, op)) return;
+    happens_before_.number_next(line);
+    lifetime_.number_next(line);
+    happens_before_(op);
+    lifetime_(op);
+    if (reader_.events_and_tokens() > many_) forget();
+  }
+
+  std::vector<TraceViolation> finish(bool leaks) {
+    if (leaks) lifetime_.finish();
+    std::vector<TraceViolation> found;
+    for (const auto* hazards : {&happens_before_.hazards(), &lifetime_.hazards()}) {
+      for (const Hazard& hazard : *hazards) found.push_back(describe(reader_, hazard));
+    }
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+      return std::tuple(a.line, a.previous_line, a.kind, a.range.address) <
+             std::tuple(b.line, b.previous_line, b.kind, b.range.address);
+    });
+    return found;
+  }
+
+ private:
+  void forget() {
+    happens_before_.settle();
+    reader_.forget_events_if([&](EventId event) {
+      const bool settled = happens_before_.settled(event);
+      if (settled) happens_before_.destroy_event(event);
+      return settled;
+    });
+    reader_.forget_tokens_if([&](HostToken token) {
+      const bool settled = happens_before_.settled(token);
+      if (settled) happens_before_.forget(token);
+      return settled;
+    });
+    many_ = std::max(kMany, reader_.events_and_tokens() * 2);
+  }
+
+  static constexpr std::size_t kMany = 4096;
+  TraceReader reader_;
+  HappensBefore happens_before_{{.host_free_waits = true, .foreign = true}};
+  Lifetime lifetime_{{.allow_outside = true, .report_overrun = true}};
+  std::size_t many_ = kMany;
+};
+
+}  // namespace
+
+TraceReport check_trace(LineSource& lines, bool leaks) {
+  TraceCheck check(lines.file());
+  TraceReport report;
+  try {
+    std::string_view text;
+    while (lines.next(text)) check(text, lines.number());
+  } catch (const std::length_error& error) {
+    throw InputError(lines.file(), lines.number(), error.what());
+  }
+  report.lines = lines.number();
+  report.violations = check.finish(leaks);
+  return report;
+}
+
+}  // namespace ferry::sim
