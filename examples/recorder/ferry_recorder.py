@@ -1,4 +1,4 @@
-"""Writes the stream log that `ferry check` reads (formats/TRACE.md). Copy this file into your project.
+"""Writes the stream log that `ferry check` reads (formats/TRACE.md). Copy it into your project.
 
 By hand, around the calls of any framework:
 
@@ -20,8 +20,11 @@ lines belong to one host thread, in the order in which they are written.
 import contextlib
 import json
 import os
+import re
 import sys
 import threading
+
+FACTORY = re.compile(r"aten::(new_.*|.*_like)$")  # these read no more than a shape
 
 
 class Recorder:
@@ -46,7 +49,8 @@ class Recorder:
         self.write("stream", id=stream, kind=kind, device=device, **more)
 
     def kernel(self, stream, reads=(), writes=(), name=None, **more):
-        self.write("kernel", stream=stream, reads=_list(reads), writes=_list(writes), name=name, **more)
+        self.write("kernel", stream=stream, reads=_list(reads), writes=_list(writes), name=name,
+                   **more)
 
     def host_func(self, stream, reads=(), writes=(), **more):
         self.write("host_func", stream=stream, reads=_list(reads), writes=_list(writes), **more)
@@ -56,7 +60,8 @@ class Recorder:
                    dst_kind=dst_kind, api="sync" if sync else "async", **more)
 
     def memset(self, stream, dst, sync=False, **more):
-        self.write("memset", stream=stream, dst=_buffer(dst), api="sync" if sync else "async", **more)
+        self.write("memset", stream=stream, dst=_buffer(dst), api="sync" if sync else "async",
+                   **more)
 
     def record(self, event, stream, **more):
         self.write("record", event=event, stream=stream, **more)
@@ -131,7 +136,8 @@ class TorchHooks:
     """What PyTorch reports, as lines. Streams are handles; 0 is the legacy default stream.
 
     A block is known from the first op that makes a tensor in it. Not seen: kernels outside of the
-    dispatcher, NCCL, CUDA graphs. Queries have no hook: poll with the events of `record_torch`.
+    dispatcher, NCCL, CUDA graphs, and queries, which have no hook: a program that polls should call
+    Recorder.event_query itself.
     """
 
     def __init__(self, torch, log):
@@ -147,18 +153,21 @@ class TorchHooks:
         """(address, bytes) of the storage's part that the tensor may touch; its pool's `alloc`."""
         storage = tensor.untyped_storage()
         base, size = storage.data_ptr(), storage.nbytes()
-        if tensor.is_cuda and base and base not in self.blocks:
+        if self.on_device(tensor) and base and base not in self.blocks:
             self.blocks[base] = (size, self.current())
             self.log.alloc(base, size, self.current())
         reach = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride())) + 1
         empty = tensor.numel() == 0
         return (tensor.data_ptr(), 0 if empty else reach * tensor.element_size())
 
+    def on_device(self, tensor):
+        return tensor.is_cuda
+
     def current(self):
         return self.torch.cuda.current_stream().cuda_stream
 
     def kind(self, tensor):
-        if tensor.is_cuda:
+        if self.on_device(tensor):
             return "device"
         return "pinned" if tensor.is_pinned() else "pageable"
 
@@ -168,31 +177,37 @@ class TorchHooks:
         if name == "aten::record_stream":
             self.log.record_use(self.span(args[0]), args[1].cuda_stream)
             return run()
-        tensors = self.torch.Tensor
-        before = [(arg.alias_info, value) for arg, value in zip(schema.arguments, args)]
-        before += [(a.alias_info, kwargs[a.name]) for a in schema.arguments if a.name in kwargs]
+        inputs = list(zip(schema.arguments, args))
+        inputs += [(a, kwargs[a.name]) for a in schema.arguments if a.name in kwargs]
         out = run()
         if name in ("aten::copy_", "aten::_to_copy") and self.on_copy(name, args, kwargs, out):
             return out
         reads, writes = [], []
-        for alias, value in before:
-            for each in value if isinstance(value, (list, tuple)) else [value]:
-                if isinstance(each, tensors) and each.is_cuda and (alias is None or alias.is_write):
-                    (writes if alias else reads).append(self.span(each))
+        for argument, value in inputs:
+            alias = argument.alias_info  # none: read; not a write: a view, which touches nothing
+            if alias is None and not FACTORY.match(name):
+                reads += self.spans(value)
+            elif alias is not None and alias.is_write:
+                writes += self.spans(value)
         outputs = out if isinstance(out, (list, tuple)) else [out]
         for result, value in zip(schema.returns, outputs):
-            fresh = result.alias_info is None and isinstance(value, tensors) and value.is_cuda
-            if fresh:
-                (self.span if "empty" in name else lambda t: writes.append(self.span(t)))(value)
+            made = self.spans(value) if result.alias_info is None else []
+            writes += [] if "empty" in name else made
         if reads or writes:
             self.log.kernel(self.current(), reads, writes, name)
         return out
 
+    def spans(self, value):
+        """Of the tensors on the device among an op's argument or result."""
+        values = value if isinstance(value, (list, tuple)) else [value]
+        tensor = self.torch.Tensor
+        return [self.span(v) for v in values if isinstance(v, tensor) and self.on_device(v)]
+
     def on_copy(self, name, args, kwargs, out):
         """Between host and device; within one of them a copy is a kernel."""
         src, dst = (args[1], args[0]) if name == "aten::copy_" else (args[0], out)
-        if src.is_cuda == dst.is_cuda:
-            return not src.is_cuda
+        if self.on_device(src) == self.on_device(dst):
+            return not self.on_device(src)
         where = args[2:3] if name == "aten::copy_" else []
         lazy = kwargs.get("non_blocking", where[0] if where else False)
         self.log.copy(self.current(), self.span(src), self.span(dst), self.kind(src),
