@@ -40,9 +40,9 @@ enum class StreamOpKind : std::uint8_t {
   kMemset,    // writes `writes`
   kHostFunc,  // reads `reads`, writes `writes`, on the host but in the stream's order
   kDeviceSync,
-  kRelease,       // what the thread did so far comes before what follows …
-  kAcquire,       // … an acquire of the same token
-  kStream,        // `stream` comes into being, with its kind and device
+  kRelease,  // what the thread did so far comes before what follows …
+  kAcquire,  // … an acquire of the same token
+  kStream,   // `stream` comes into being, with its kind and device
   kStreamDestroy,
   kEventDestroy,  // `event` was never recorded
 };
