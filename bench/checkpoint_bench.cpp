@@ -15,7 +15,7 @@ namespace ferry::bench {
 namespace {
 
 Program chain(std::int64_t segments, Recompute recompute) {
-  test::Builder b;
+  verify::Builder b;
   const TypeId type = b.type({1'000'000});
   const Slot x = b.global(GlobalKind::kInput, type);
   const Slot w = b.global(GlobalKind::kParameter, type);

@@ -21,7 +21,7 @@ constexpr std::size_t kStages = 4;
 
 // Sixteen layers, each a module.
 StagedProgram stages() {
-  test::Builder b;
+  verify::Builder b;
   const TypeId type = b.type({1'000'000});
   const Slot x = b.global(GlobalKind::kInput, type);
   std::vector<Slot> weights;

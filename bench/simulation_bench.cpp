@@ -12,7 +12,7 @@
 #include "shared/offloader.h"
 #include "sim/device.h"
 #include "sim/simulation.h"
-#include "tests/support/script.h"
+#include "sim/verify/script.h"
 
 namespace ferry::bench {
 namespace {

@@ -7,12 +7,12 @@
 #include "formats/microbatches.h"
 #include "scenarios/hardware.h"
 #include "shared/options.h"
-#include "tests/support/builder.h"
+#include "sim/verify/builder.h"
 
 namespace ferry::bench {
 
 inline Program make_step(int layers) {
-  test::Builder b;
+  verify::Builder b;
   const TypeId type = b.type({1'000'000});
   const Slot x = b.global(GlobalKind::kInput, type);
   const Slot w = b.global(GlobalKind::kParameter, type);

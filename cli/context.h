@@ -20,6 +20,7 @@ void add_programs(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_replay(CLI::App& app, Context& context);
+void add_verify(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_train(CLI::App& app, Context& context);
 

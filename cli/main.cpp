@@ -21,7 +21,8 @@ using AddSubcommand = void (*)(CLI::App&, Context&);
 
 // In the order of the help.
 constexpr AddSubcommand kSubcommands[] = {
-    add_plan, add_simulate, add_train, add_replay, add_check, add_programs, add_hardware,
+    add_plan,   add_simulate, add_train,    add_replay,
+    add_verify, add_check,    add_programs, add_hardware,
 };
 
 constexpr const char* kFooter = R"(
@@ -32,6 +33,7 @@ Examples:
   ferry simulate gpt2 --hardware rtx4090 --plan gpt2.plan
   ferry train gpt --policy offload       a GPT learns, its activations offloaded
   ferry replay step.jsonl --log run.jsonl   a real run against the simulated one
+  ferry verify --seconds 60              the core on random programs, every oracle watching
   ferry check run.jsonl                  races in the log of any program's streams
   ferry programs                         what ships to plan and simulate
   ferry hardware h100                    one GPU: memory, rates, link

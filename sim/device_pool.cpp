@@ -98,11 +98,7 @@ Block* DevicePool::allocate(std::int64_t bytes, StreamId stream) {
     ++stats_.num_alloc_retries;
     block = make_segment(rounded, stream);
   }
-  if (block == nullptr) {
-    ++stats_.num_ooms;
-    throw OutOfMemory(device_, bytes, segment_bytes(rounded), capacity_bytes_,
-                      stats_.allocated_bytes.current, stats_.reserved_bytes.current);
-  }
+  if (block == nullptr) refuse(bytes);
   split(block, rounded);
   block->allocated_ = true;
   block->requested_ = bytes;
@@ -110,6 +106,12 @@ Block* DevicePool::allocate(std::int64_t bytes, StreamId stream) {
   stats_.active_bytes.add(block->bytes_);
   stats_.requested_bytes.add(bytes);
   return block;
+}
+
+void DevicePool::refuse(std::int64_t bytes) {
+  ++stats_.num_ooms;
+  throw OutOfMemory(device_, bytes, segment_bytes(round_up(bytes, kMinBlock)), capacity_bytes_,
+                    stats_.allocated_bytes.current, stats_.reserved_bytes.current);
 }
 
 // Best fit: the smallest that is large enough, of these the one with the lowest address.

@@ -85,6 +85,7 @@ class DevicePool {
 
   // Null for 0 bytes, as such a tensor never reaches PyTorch's allocator. Throws OutOfMemory.
   Block* allocate(std::int64_t bytes, StreamId stream);
+  [[noreturn]] void refuse(std::int64_t bytes);    // as if there was no room
   void free(Block* block);                         // null is fine
   void record_use(Block* block, StreamId stream);  // PyTorch's record_stream
 

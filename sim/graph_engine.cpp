@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <iterator>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>
@@ -163,8 +165,11 @@ Value GraphEngine::add(const Value& a, const Value& b, StreamId stream, bool gra
 }
 
 void GraphEngine::run_next(Task& task) {
-  Inputs inputs = std::move(std::prev(task.ready.end())->second);
-  task.ready.erase(std::prev(task.ready.end()));
+  auto next = std::prev(task.ready.end());
+  std::advance(
+      next, -static_cast<std::ptrdiff_t>(machine_.choose(ChoicePoint::kEngine, task.ready.size())));
+  Inputs inputs = std::move(next->second);
+  task.ready.erase(next);
   Node& node = *inputs.node;
   for (std::size_t i = 0; i < task.wanted.size(); ++i) {
     const Edge& edge = task.wanted[i];

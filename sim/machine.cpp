@@ -164,7 +164,9 @@ void Machine::copy(Step step, CopyKind kind, Range from, Range to, StreamId stre
   engine_.copy(stream, kind, static_cast<std::int64_t>(from.bytes), issue_time());
   issue_copy(step, kind, from, to, stream);
   // That it may block is no order to rely on: only the time is taken.
-  if (blocks_host) host_not_before(engine_.run_until_idle(stream));
+  if (blocks_host && choose(ChoicePoint::kPageable, 2) == 0) {
+    host_not_before(engine_.run_until_idle(stream));
+  }
 }
 
 void Machine::peer_copy(Step step, Range from, Range to, std::uint32_t from_device,
@@ -190,6 +192,7 @@ void Machine::issue_copy(Step step, CopyKind kind, Range from, Range to, StreamI
 
 Storage Machine::allocate(std::int64_t bytes, StreamId stream, Step step) {
   const std::uint32_t device = device_of(stream);
+  if (choose(ChoicePoint::kMemory, 2) != 0) devices_[device].pool.refuse(bytes);
   Block* block = devices_[device].pool.allocate(bytes, stream);
   ++live_storages_;
   Storage storage = std::make_shared<StorageImpl>(*this, device, block, bytes, ++storages_);
@@ -294,8 +297,12 @@ PoolToken Machine::Tokens::hold(const EventHandle& event) {
 }
 
 bool Machine::Tokens::done(PoolToken token) {
-  return machine_.engine_.done(entries_[static_cast<std::size_t>(token)].signal,
-                               machine_.issue_time());
+  const Signal signal = entries_[static_cast<std::size_t>(token)].signal;
+  const bool done = machine_.engine_.done(signal, machine_.issue_time());
+  if (machine_.choose(ChoicePoint::kPoll, 2) == 0) return done;
+  if (done) return false;  // as if the query had come earlier
+  wait(token);             // or the host had been slower
+  return true;
 }
 
 void Machine::Tokens::wait(PoolToken token) {

@@ -28,6 +28,7 @@
 
 #include "formats/stream_op.h"
 #include "shared/device.h"
+#include "sim/choices.h"
 #include "sim/device_pool.h"
 #include "sim/engine.h"
 #include "sim/host_pool.h"
@@ -45,6 +46,7 @@ struct MachineOptions {
   PeerRates peer{};
   PortRates port{};                    // of each port
   std::uint32_t devices_per_port = 0;  // by number; 0: they share none, and nor does a lone device
+  Choices* choices = nullptr;          // none: everything goes its usual way; outlives the machine
 };
 
 // A snapshot of a stream's work. The last handle gives its number back.
@@ -109,6 +111,12 @@ class Machine {
   // Its bytes are not given out again before the events are done.
   void release_host(Step step, const HostBlock& block, std::span<const EventHandle> events);
   Version new_version() { return std::make_shared<VersionCounter>(VersionCounter{++versions_, 0}); }
+
+  // One of so many legal ways to go on; 0: the usual one.
+  std::uint32_t choose(ChoicePoint point, std::size_t ways) {
+    if (!options_.choices) return 0;
+    return options_.choices->choose(point, static_cast<std::uint32_t>(ways));
+  }
 
   // The end: everything given is done. Returns the time.
   Time drain();

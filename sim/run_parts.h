@@ -25,6 +25,7 @@ class Checkers final : public StreamOpConsumer {
     values_(op);
   }
   Values& values() { return values_; }
+  const Values& values() const { return values_; }
   std::vector<Hazard> hazards() const;
 
  private:

@@ -92,6 +92,7 @@ void read_machine(Machine& machine, Simulation& result) {
   result.host_peak_bytes = machine.host_pool().stats().pinned_bytes.peak;
   result.operations = machine.operations();
   result.digest = machine.engine().digest();
+  result.out_of_memory = machine.pool().stats().num_ooms;
 }
 
 }  // namespace
@@ -111,6 +112,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   MachineOptions limits = machine_options(hardware);
   limits.device_bytes = options.device_bytes;
   limits.host_bytes = options.host_bytes;
+  limits.choices = options.choices;
   Machine machine(limits);
   if (options.check) machine.add_consumer(&checkers);
   for (StreamOpConsumer* consumer : options.consumers) machine.add_consumer(consumer);

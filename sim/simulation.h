@@ -41,6 +41,7 @@ struct SimulationOptions {
   Rules rules;
   std::optional<Mutation> mutation;
   std::shared_ptr<FaultPoint> fault;
+  Choices* choices = nullptr;  // of what is left open; none: the usual ways
   std::vector<StreamOpConsumer*> consumers;
 };
 
@@ -69,6 +70,7 @@ struct Simulation {
   std::vector<std::uint64_t> gradients;  // contents by global; 0: none. Where checked.
   std::vector<ProgramError> errors;
   std::vector<std::string> warnings;
+  std::int64_t out_of_memory = 0;  // allocations that failed
   Leftovers leftovers;
 
   // 1 - idle / copying, in thousandths; none where nothing was copied.

@@ -16,6 +16,8 @@ std::uint64_t mix(std::uint64_t x) {
 
 std::uint64_t combine(std::uint64_t hash, std::uint64_t x) { return mix(hash ^ mix(x)); }
 
+// The lowest bit of a value.
+constexpr std::uint64_t kIsSum = 1;
 constexpr std::uint64_t kReadSeed = 0x66657272795f7264ull;
 constexpr std::uint64_t kKernelSeed = 0x66657272795f6b6eull;
 
@@ -33,12 +35,14 @@ void Values::operator()(const StreamOp& op) {
     case StreamOpKind::kMemset:
     case StreamOpKind::kHostFunc:
     case StreamOpKind::kHostWrite: {
-      std::uint64_t inputs = combine(kKernelSeed, op.tag);
       if (op.tag == kSumTag) {
-        for (const Range& range : op.reads) inputs += mix(read(range));
-      } else {
-        for (const Range& range : op.reads) inputs = combine(inputs, read(range));
+        std::uint64_t sum = 0;
+        for (const Range& range : op.reads) sum += summand(range);
+        for (const Range& range : op.writes) write_as_it_is(range, sum | kIsSum);
+        break;
       }
+      std::uint64_t inputs = combine(kKernelSeed, op.tag);
+      for (const Range& range : op.reads) inputs = combine(inputs, read(range));
       for (std::size_t i = 0; i < op.writes.size(); ++i) write(op.writes[i], combine(inputs, i));
       if (op.kind == StreamOpKind::kHostWrite) write(op.range, combine(inputs, op.writes.size()));
       break;
@@ -49,7 +53,22 @@ void Values::operator()(const StreamOp& op) {
 }
 
 void Values::write(Range range, std::uint64_t value) {
-  contents_.replace(range.address, range.end(), Content{value == 0 ? 1 : value, 0});
+  value <<= 1;
+  write_as_it_is(range, value == 0 ? 2 : value);
+}
+
+void Values::write_as_it_is(Range range, std::uint64_t value) {
+  contents_.replace(range.address, range.end(), Content{value, 0});
+}
+
+// Even. The whole of a sum is the sum of its summands.
+std::uint64_t Values::summand(Range range) const {
+  runs(range, scratch_);
+  if (scratch_.size() == 1 && scratch_[0].content.offset == 0) {
+    const std::uint64_t value = scratch_[0].content.value;
+    if ((value & kIsSum) != 0) return value & ~kIsSum;
+  }
+  return mix(read(range)) & ~kIsSum;
 }
 
 std::uint64_t Values::read(Range range) const {

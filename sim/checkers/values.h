@@ -21,7 +21,7 @@
 
 namespace ferry::sim {
 
-// The tag of a sum: its summands have no order.
+// The tag of a sum: its summands have no order, and what is itself a sum counts as its summands.
 inline constexpr std::uint64_t kSumTag = 0x61646461'64646164u;
 
 class Values {
@@ -54,6 +54,8 @@ class Values {
     Content content;
   };
 
+  void write_as_it_is(Range range, std::uint64_t value);
+  std::uint64_t summand(Range range) const;
   void runs(Range range, std::vector<Run>& into) const;
   void copy(Range from, Range to);
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "tests/support/oracles.h"
+#include "sim/verify/judge.h"
+#include "sim/verify/random_program.h"
+#include "tests/support/gen.h"
 
 namespace ferry::test {
 namespace {

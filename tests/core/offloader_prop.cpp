@@ -6,7 +6,9 @@
 
 #include "formats/program_check.h"
 #include "formats/program_file.h"
-#include "tests/support/oracles.h"
+#include "sim/verify/judge.h"
+#include "sim/verify/random_program.h"
+#include "tests/support/gen.h"
 
 namespace ferry::test {
 namespace {

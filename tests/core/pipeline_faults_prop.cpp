@@ -4,7 +4,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "shared/adaptors/observed.h"
-#include "tests/support/pipeline_trial.h"
+#include "sim/verify/pipeline_trial.h"
+#include "tests/support/gen.h"
 
 namespace ferry::test {
 namespace {

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/support/pipeline_trial.h"
+#include "sim/verify/pipeline_trial.h"
+#include "tests/support/gen.h"
 
 namespace ferry::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "tests/support/scripted.h"
+#include "sim/verify/scripted.h"
 
 namespace ferry::real {
 

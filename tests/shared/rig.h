@@ -12,7 +12,7 @@
 #include "shared/adaptors/observed.h"
 #include "shared/offloader.h"
 #include "tests/shared/world.h"
-#include "tests/support/script.h"
+#include "sim/verify/script.h"
 
 namespace ferry {
 

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "shared/checkpoint_errors.h"
-#include "tests/support/layers.h"
-#include "tests/support/oracles.h"
+#include "sim/verify/judge.h"
+#include "sim/verify/layers.h"
+#include "tests/support/gen.h"
 
 namespace ferry::sim {
 namespace {

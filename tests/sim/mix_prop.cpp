@@ -10,9 +10,10 @@
 #include "sim/mix.h"
 #include "sim/planner.h"
 #include "sim/survey.h"
+#include "sim/verify/random_program.h"
 #include "tests/sim/segmented.h"
 #include "tests/sim/tiny.h"
-#include "tests/support/random_program.h"
+#include "tests/support/gen.h"
 
 namespace ferry::sim {
 namespace {

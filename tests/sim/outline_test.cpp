@@ -16,8 +16,9 @@
 #include "formats/program_file.h"
 #include "scenarios/programs.h"
 #include "sim/simulation.h"
+#include "sim/verify/random_program.h"
 #include "tests/sim/tiny.h"
-#include "tests/support/random_program.h"
+#include "tests/support/gen.h"
 
 namespace ferry::sim {
 namespace {

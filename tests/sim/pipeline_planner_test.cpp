@@ -15,8 +15,9 @@
 #include "formats/program_file.h"
 #include "scenarios/programs.h"
 #include "sim/stage_costs.h"
+#include "sim/verify/random_program.h"
 #include "tests/sim/staged_layers.h"
-#include "tests/support/random_program.h"
+#include "tests/support/gen.h"
 
 namespace ferry::sim {
 namespace {

@@ -5,8 +5,9 @@
 #include <rapidcheck/gtest.h>
 
 #include "sim/pipeline_simulation.h"
+#include "sim/verify/judge.h"
 #include "tests/sim/staged_layers.h"
-#include "tests/support/oracles.h"
+#include "tests/support/gen.h"
 
 namespace ferry::sim {
 namespace {

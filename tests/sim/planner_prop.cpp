@@ -7,8 +7,9 @@
 
 #include "formats/plan_file.h"
 #include "sim/planner.h"
+#include "sim/verify/random_program.h"
 #include "tests/sim/tiny.h"
-#include "tests/support/random_program.h"
+#include "tests/support/gen.h"
 
 namespace ferry::sim {
 namespace {

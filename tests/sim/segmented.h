@@ -13,9 +13,11 @@
 #include "sim/mix.h"
 #include "sim/simulation.h"
 #include "sim/survey.h"
-#include "tests/support/builder.h"
+#include "sim/verify/builder.h"
 
 namespace ferry::test {
+
+using namespace verify;
 
 enum class PartKind : std::uint8_t { kPlain, kSegment, kReentrant, kNested, kExcluded };
 

@@ -9,9 +9,11 @@
 #include "formats/stream_op.h"
 #include "scenarios/hardware.h"
 #include "sim/machine.h"
-#include "tests/support/builder.h"
+#include "sim/verify/builder.h"
 
 namespace ferry::test {
+
+using namespace verify;
 
 struct LoggedOp {
   StreamOpKind kind;

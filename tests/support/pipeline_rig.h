@@ -13,10 +13,12 @@
 #include "sim/autograd.h"
 #include "sim/device.h"
 #include "sim/tape.h"
+#include "sim/verify/builder.h"
 #include "tests/shared/world.h"
-#include "tests/support/builder.h"
 
 namespace ferry::test {
+
+using namespace verify;
 
 class PipelineRig {
  public:

@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "tests/support/recipe.h"
+#include "tests/support/gen.h"
 
 namespace ferry {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,10 +12,10 @@
 #include "shared/options.h"
 #include "shared/pipeline/schedule.h"
 #include "shared/pipeline/stage.h"
-#include "tests/support/builder.h"
-#include "tests/support/oracles.h"
+#include "sim/verify/builder.h"
+#include "sim/verify/trial.h"
 
-namespace ferry::test {
+namespace ferry::verify {
 
 // Autograd: GPipe whose backward is the caller's. Else a schedule's.
 enum class PipelineKind : std::uint8_t { kAutograd, kGpipe, k1F1B, kInterleaved };
@@ -58,18 +58,10 @@ struct PipelineTrial {
   std::size_t devices() const { return first_layers().size() / stages_each(); }
 };
 
-inline std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial) {
-  out << "layers";
-  for (const NetLayer& layer : trial.layers) {
-    out << (layer.begins ? " | " : " ") << layer.size;
-    if (layer.pops >= 0) out << "+" << layer.pops << (layer.uses ? "" : "unused");
-  }
-  return out << "; kind " << static_cast<int>(trial.kind) << " mode " << name(trial.mode)
-             << " microbatches " << trial.microbatches << " each " << trial.each
-             << (trial.backwards_order ? " reversed" : "") << " backwards " << trial.backwards
-             << " steps " << trial.steps << (trial.offload ? " offloads" : "")
-             << (trial.passenger ? " passenger" : "") << (trial.grad ? "" : " no grad");
-}
+PipelineTrial draw_pipeline_trial(Draws& draws);
+
+// On one line.
+std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial);
 
 // The layers as codes. Each reads x, a weight of its own and perhaps a skip tensor; saves them; and
 // its backward reads what was saved. The last code is the loss.
@@ -139,36 +131,4 @@ struct NetProgram {
   CodeId loss = 0;
 };
 
-inline rc::Gen<PipelineTrial> any_pipeline_trial() {
-  return rc::gen::exec([] {
-    PipelineTrial trial;
-    trial.kind = static_cast<PipelineKind>(*in_range(0, 4));
-    trial.mode = static_cast<CheckpointMode>(*in_range(0, 3));
-    trial.each = *in_range(1, 4);
-    trial.backwards_order = *in_range(0, 2) == 1;
-    const int count = *in_range(2, 10);
-    for (int i = 0; i < count; ++i) {
-      NetLayer layer{*in_range(0, 3), -1, *in_range(0, 2) == 1, *in_range(0, 5) > 0};
-      // Each layer's output is read a second time at most once.
-      if (i > 1 && *in_range(0, 3) > 0) {
-        const int from = *in_range(0, i - 1);
-        const bool taken = std::any_of(trial.layers.begin(), trial.layers.end(),
-                                       [from](const NetLayer& each) { return each.pops == from; });
-        if (!taken) layer.pops = from;
-      }
-      trial.layers.push_back(layer);
-    }
-    trial.microbatches = *in_range(1, 5);
-    if (trial.kind == PipelineKind::kInterleaved) {
-      trial.microbatches = static_cast<int>(trial.devices()) * *in_range(1, 3);
-    }
-    if (trial.kind == PipelineKind::kAutograd) trial.backwards = *in_range(1, 3);
-    trial.steps = *in_range(1, 3);
-    if (*in_range(0, 3) == 0) trial.offload = *any_options();
-    trial.passenger = *in_range(0, 3) == 0;
-    trial.grad = *in_range(0, 8) > 0;
-    return trial;
-  });
-}
-
-}  // namespace ferry::test
+}  // namespace ferry::verify

@@ -2,7 +2,6 @@
 // step leaves is compared with a training that takes the micro-batches one by one on one GPU.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,17 +19,18 @@
 #include "sim/autograd.h"
 #include "sim/device.h"
 #include "sim/modelled.h"
+#include "sim/oracles/recomputes.h"
+#include "sim/run_parts.h"
 #include "sim/tape.h"
+#include "sim/verify/judge.h"
+#include "sim/verify/pipeline_net.h"
 #include "sim/workers.h"
-#include "tests/shared/world.h"
-#include "tests/support/oracles.h"
-#include "tests/support/pipeline_net.h"
 
-namespace ferry::test {
+namespace ferry::verify {
 
 struct NetResult {
   std::vector<std::uint64_t> gradients;  // contents by weight; 0: none
-  std::vector<std::string> hazards;
+  std::vector<sim::Hazard> hazards;
   std::string error;
   OpCounts runs;          // of kernels, by name
   std::int64_t kept = 0;  // storages beyond weights, inputs, gradients and results after backward
@@ -44,13 +44,14 @@ class NetRun {
   using Value = sim::Value;
   using Values = std::vector<Value>;
 
-  NetRun(const PipelineTrial& trial, bool pipelined)
+  NetRun(const PipelineTrial& trial, bool pipelined, sim::Choices* choices = nullptr)
       : trial_(trial), net_(trial), first_(trial.first_layers()) {
     devices_ = pipelined ? trial.devices() : 1;
     sim::MachineOptions options;
     options.launch_ns = 500;
     options.links.latency_ns = 500;
     options.devices = static_cast<std::uint32_t>(devices_);
+    options.choices = choices;
     machine_ = std::make_unique<sim::Machine>(options);
     machine_->add_consumer(&checkers_);
     machine_->add_consumer(&counter_);
@@ -194,8 +195,8 @@ class NetRun {
     results_.clear();
     for (const Slot slot : net_.weights) {
       const Value& gradient = tape_->gradients()[slot];
-      result.gradients.push_back(gradient.tensor ? checkers_.read(sim::range_of(gradient.tensor))
-                                                 : 0);
+      result.gradients.push_back(
+          gradient.tensor ? checkers_.values().read(sim::range_of(gradient.tensor)) : 0);
     }
     result.step_ns = machine_->drain();
     result.left = machine_->live_storages() - known() + machine_->live_events();
@@ -256,7 +257,7 @@ class NetRun {
   const Hardware hardware_ = test_hardware();
   const sim::Roofline times_{hardware_};
   std::size_t devices_ = 1;
-  Checkers checkers_;
+  sim::Checkers checkers_;
   OpCounter counter_;
   std::unique_ptr<sim::Machine> machine_;
   std::unique_ptr<sim::Tape> tape_;
@@ -264,46 +265,13 @@ class NetRun {
   std::int64_t kept_ = 0;
 };
 
-inline NetResult run_plain(const PipelineTrial& trial) {
-  NetRun run(trial, false);
-  return run.result([&] {
-    if (trial.grad) run.plain();
-  });
-}
+// Takes the micro-batches one by one, without pipeline.
+NetResult run_plain(const PipelineTrial& trial);
+NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject = {},
+                        const Conditions& conditions = {});
 
-inline NetResult run_pipelined(const PipelineTrial& trial, const Rules& rules = {},
-                               std::optional<Mutation> mutation = {}) {
-  NetRun run(trial, true);
-  return run.result([&] {
-    std::vector<Bent<sim::SimDevice>> devices;
-    for (std::uint32_t d = 0; d < run.devices(); ++d) {
-      devices.emplace_back(sim::SimDevice(run.machine(), d), mutation);
-    }
-    run.pipelined(devices, rules);
-  });
-}
+// The first oracle that says no. (A fault is not for pipelines yet, and is not injected.)
+std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& subject = {},
+                                    const Conditions& conditions = {});
 
-inline std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Rules& rules = {},
-                                           std::optional<Mutation> mutation = {}) {
-  const NetResult expected = run_plain(trial);
-  const NetResult run = run_pipelined(trial, rules, mutation);
-  if (!run.error.empty()) return Verdict{"error", run.error};
-  if (!run.hazards.empty()) return Verdict{"happens-before", run.hazards.front()};
-  if (run.gradients != expected.gradients) return Verdict{"value", "a gradient differs"};
-  const auto stop = trial.grad ? checkpoint_stop(trial.mode, trial.microbatches) : 0;
-  const auto runs = trial.steps * (trial.microbatches + static_cast<int>(stop) * trial.backwards);
-  for (std::size_t i = 0; i < trial.layers.size(); ++i) {
-    const auto found = run.runs.find("layer" + std::to_string(i));
-    const std::int64_t ran = found == run.runs.end() ? 0 : found->second;
-    if (ran == runs) continue;
-    return Verdict{"count", "layer " + std::to_string(i) + " ran " + std::to_string(ran) +
-                                " times, not " + std::to_string(runs)};
-  }
-  if (run.kept != 0) {
-    return Verdict{"leak", std::to_string(run.kept) + " storages are kept after backward"};
-  }
-  if (run.left != 0) return Verdict{"leak", "something is left after the step"};
-  return std::nullopt;
-}
-
-}  // namespace ferry::test
+}  // namespace ferry::verify

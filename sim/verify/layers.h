@@ -14,9 +14,9 @@
 
 #include "formats/program_check.h"
 #include "sim/simulation.h"
-#include "tests/support/builder.h"
+#include "sim/verify/builder.h"
 
-namespace ferry::test {
+namespace ferry::verify {
 
 inline constexpr std::int64_t kActivationBytes = 64 << 10;
 
@@ -128,4 +128,4 @@ class Census final : public sim::StreamOpConsumer {
   int peak = 0;
 };
 
-}  // namespace ferry::test
+}  // namespace ferry::verify

@@ -9,7 +9,7 @@
 #include "formats/layout.h"
 #include "formats/program.h"
 
-namespace ferry::test {
+namespace ferry::verify {
 
 class Builder {
  public:
@@ -88,4 +88,4 @@ class Builder {
   std::uint32_t nodes_ = 0;
 };
 
-}  // namespace ferry::test
+}  // namespace ferry::verify

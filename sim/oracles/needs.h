@@ -16,7 +16,7 @@
 #include "shared/hooks.h"
 #include "sim/tape.h"
 
-namespace ferry::test {
+namespace ferry::verify {
 
 using GraphTasks = std::set<GraphTaskId>;
 // Of each call of main, what hooks see of it in the order of packing.
@@ -76,4 +76,4 @@ class NeedsRun final : private sim::KernelTimes {
   sim::Tape tape_;
 };
 
-}  // namespace ferry::test
+}  // namespace ferry::verify

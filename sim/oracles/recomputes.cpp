@@ -1,42 +1,15 @@
-// How often each op of a program runs, by the rules of nesting (shared/checkpoint.h), whatever the
-// order of the derivatives: worked out from the text of the program, and from which tensors each of
-// its backwards needs where nothing is recomputed (tests/support/needs.h).
-//
-// For each segment it lists what matters, in order: ops, packs, segments. A segment is run again
-// once in each graph task in which a tensor that it recomputes is needed: by a node, or as the
-// input of a segment in it that runs again. It then runs up to the last tensor that it recomputes,
-// or to its end; the segments that it meets run as in forward.
-//
-// Not modelled: reentrant segments, backwards inside forward, failures, segments that bodies call
-// or that are called where hooks are excluded.
-#pragma once
+#include "sim/oracles/recomputes.h"
 
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "formats/program.h"
-#include "shared/checkpoint_options.h"
-#include "sim/machine.h"
-#include "tests/support/needs.h"
+#include "sim/oracles/needs.h"
 
-namespace ferry::test {
-
-using OpCounts = std::map<std::string, std::int64_t>;
-
-// Runs of kernels by name.
-class OpCounter final : public sim::StreamOpConsumer {
- public:
-  void operator()(const StreamOp& op) override {
-    if (op.kind == StreamOpKind::kKernel) ++counts[std::string(op.name)];
-  }
-  OpCounts counts;
-};
+namespace ferry::verify {
+namespace {
 
 class RecomputeModel {
  public:
@@ -175,4 +148,22 @@ class RecomputeModel {
   std::size_t packs_ = 0;
 };
 
-}  // namespace ferry::test
+}  // namespace
+
+OpCounts modelled_counts(const Program& program, const SegmentPlan* plan) {
+  return RecomputeModel(program, plan).counts();
+}
+
+std::string miscounted(const OpCounts& expected, const OpCounts& counted) {
+  for (const auto& [op, times] : expected) {
+    const auto found = counted.find(op);
+    const std::int64_t ran = found == counted.end() ? 0 : found->second;
+    if (ran == times) continue;
+    std::string words = op;
+    words.append(" ran ").append(std::to_string(ran));
+    return words.append(" times, not ").append(std::to_string(times));
+  }
+  return "";
+}
+
+}  // namespace ferry::verify

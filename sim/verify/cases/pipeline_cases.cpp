@@ -1,20 +1,19 @@
 // Mutants of the pipeline that the gradients do not show: each has a case of its own, which is true
 // where the core does it right.
-#pragma once
-
 #include <cstddef>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "tests/core/checkpoint_cases.h"
-#include "tests/support/pipeline_trial.h"
+#include "sim/verify/cases/cases.h"
+#include "sim/verify/pipeline_trial.h"
 
-namespace ferry::test {
+namespace ferry::verify {
+namespace {
 
 // Two layers in two stages.
-inline PipelineTrial two_stages(PipelineKind kind, CheckpointMode mode, int microbatches) {
+PipelineTrial two_stages(PipelineKind kind, CheckpointMode mode, int microbatches) {
   PipelineTrial trial;
   trial.layers = {{}, {0, -1, true}};
   trial.kind = kind;
@@ -23,13 +22,13 @@ inline PipelineTrial two_stages(PipelineKind kind, CheckpointMode mode, int micr
   return trial;
 }
 
-inline std::vector<sim::SimDevice> devices_of(NetRun& run) {
+std::vector<sim::SimDevice> devices_of(NetRun& run) {
   std::vector<sim::SimDevice> devices;
   for (std::uint32_t d = 0; d < run.devices(); ++d) devices.emplace_back(run.machine(), d);
   return devices;
 }
 
-inline std::set<const sim::Node*> reachable(const sim::Edge& from) {
+std::set<const sim::Node*> reachable(const sim::Edge& from) {
   std::set<const sim::Node*> seen;
   std::vector<const sim::Node*> open = {from.node.get()};
   while (!open.empty()) {
@@ -46,7 +45,7 @@ inline std::set<const sim::Node*> reachable(const sim::Edge& from) {
 // One thread that takes nodes by the order of their making goes backward in the right order anyway;
 // PyTorch has a thread for each device. So: the graph of the second micro-batch leads to the first
 // one's, beyond the weights.
-inline bool microbatches_are_ordered(Rules rules) {
+bool microbatches_are_ordered(Rules rules) {
   NetRun run(two_stages(PipelineKind::kAutograd, CheckpointMode::kNever, 2), true);
   const auto outputs = run.forward(devices_of(run), {}, rules);
   bool ordered = false;
@@ -76,7 +75,7 @@ class IssueOrder final : public sim::StreamOpConsumer {
 };
 
 // The first stage receives nothing but its gradient.
-inline bool recompute_does_not_wait(PipelineKind kind, const Rules& rules) {
+bool recompute_does_not_wait(PipelineKind kind, const Rules& rules) {
   NetRun run(two_stages(kind, CheckpointMode::kAlways, 1), true);
   IssueOrder order;
   order.stream = run.machine().compute_stream(0);
@@ -84,14 +83,16 @@ inline bool recompute_does_not_wait(PipelineKind kind, const Rules& rules) {
   run.pipelined(devices_of(run), rules);
   return order.runs_again_before_it_takes();
 }
-inline bool recomputes_do_not_wait(Rules rules) {
+bool recomputes_do_not_wait(Rules rules) {
   return recompute_does_not_wait(PipelineKind::kAutograd, rules) &&
          recompute_does_not_wait(PipelineKind::k1F1B, rules);
 }
 
-inline std::map<std::string, Case> pipeline_cases() {
+}  // namespace
+
+std::map<std::string, Case> pipeline_cases() {
   return {{"rule: order microbatches", of_rules(microbatches_are_ordered)},
           {"rule: recompute early", of_rules(recomputes_do_not_wait)}};
 }
 
-}  // namespace ferry::test
+}  // namespace ferry::verify

@@ -7,7 +7,7 @@
 #include "formats/layout.h"
 #include "sim/machine.h"
 #include "sim/tensor.h"
-#include "tests/support/scripted.h"
+#include "sim/verify/scripted.h"
 
 namespace ferry {
 

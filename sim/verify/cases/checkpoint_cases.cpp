@@ -1,8 +1,6 @@
 // Mutants of checkpoints that random programs cannot tell from the core: what frees memory, what
 // programs cannot say (groups, threads, accesses outside of backward), and what changes a
 // recompute. Each case is true where the core does it right.
-#pragma once
-
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,10 +12,12 @@
 #include "shared/checkpoint.h"
 #include "sim/device.h"
 #include "sim/tape.h"
-#include "tests/support/layers.h"
-#include "tests/support/mutants.h"
+#include "sim/verify/cases/cases.h"
+#include "sim/verify/judge.h"
+#include "sim/verify/layers.h"
 
-namespace ferry::test {
+namespace ferry::verify {
+namespace {
 
 // A run in which all backwards may share a group.
 class GroupedRun final : private sim::SegmentRunner, private sim::KernelTimes {
@@ -73,7 +73,7 @@ struct TwoHeads : Layers {
   std::vector<Slot> heads;
 };
 
-inline bool group_shares_one_recompute(Rules rules) {
+bool group_shares_one_recompute(Rules rules) {
   TwoHeads program;
   program.backward(program.heads[0], true);
   program.backward(program.heads[1]);
@@ -82,7 +82,7 @@ inline bool group_shares_one_recompute(Rules rules) {
   return run.errors.empty() && run.recomputes == 1;
 }
 
-inline bool overlapping_backwards_in_a_group_are_refused(Rules rules) {
+bool overlapping_backwards_in_a_group_are_refused(Rules rules) {
   TwoHeads program;
   program.backward(program.heads[0], true);
   program.backward(program.heads[0]);
@@ -91,7 +91,7 @@ inline bool overlapping_backwards_in_a_group_are_refused(Rules rules) {
 }
 
 // What the group's recompute made for the second head goes with the second head.
-inline bool dropped_graph_frees_what_was_recomputed_for_it(Rules rules) {
+bool dropped_graph_frees_what_was_recomputed_for_it(Rules rules) {
   TwoHeads program;
   program.backward(program.heads[0], true);
   program.op(0, "before", program.input);
@@ -103,7 +103,7 @@ inline bool dropped_graph_frees_what_was_recomputed_for_it(Rules rules) {
   return alive.at("after") <= alive.at("before") + 1 - 3;
 }
 
-inline bool end_of_task_frees_what_was_recomputed(Rules rules) {
+bool end_of_task_frees_what_was_recomputed(Rules rules) {
   TwoHeads program;
   program.op(0, "before", program.input);
   program.backward(program.heads[0], true);
@@ -113,7 +113,7 @@ inline bool end_of_task_frees_what_was_recomputed(Rules rules) {
   return run.census.alive_at.at("after") <= run.census.alive_at.at("before") + 1;
 }
 
-inline int alive_at_last_grad(Rules rules, bool retain, std::shared_ptr<const SegmentPlan> plan) {
+int alive_at_last_grad(Rules rules, bool retain, std::shared_ptr<const SegmentPlan> plan) {
   Layers program;
   const CodeId id = program.segment_of({"a", "b", "c", "d", "e", "f"});
   program.backward(program.call(0, id, {program.begin()})[0], retain);
@@ -128,12 +128,10 @@ inline int alive_at_last_grad(Rules rules, bool retain, std::shared_ptr<const Se
 
 // At the end of a backward that retains the graph: the input, the segment's input and result, the
 // gradients that come in and go out.
-inline bool unpacked_tensors_go(Rules rules) {
-  return alive_at_last_grad(rules, true, nullptr) <= 6;
-}
+bool unpacked_tensors_go(Rules rules) { return alive_at_last_grad(rules, true, nullptr) <= 6; }
 
 // c, d and e stay on the device; what a recompute makes of them would be three more.
-inline bool chosen_tensors_are_not_recomputed(Rules rules) {
+bool chosen_tensors_are_not_recomputed(Rules rules) {
   SegmentPlan segment;
   segment.choices = {SavedChoice::kRecompute, SavedChoice::kRecompute, SavedChoice::kKeep,
                      SavedChoice::kKeep, SavedChoice::kKeep};
@@ -142,14 +140,14 @@ inline bool chosen_tensors_are_not_recomputed(Rules rules) {
   return alive_at_last_grad(rules, true, plan) <= 6 + 3;
 }
 
-inline std::vector<std::string> errors_of(const Program& program, Rules rules) {
+std::vector<std::string> errors_of(const Program& program, Rules rules) {
   sim::SimulationOptions options;
   options.rules = rules;
   return messages(sim::simulate(program, test_hardware(), options));
 }
 
 // A layer whose input has half the size when it runs again; `dead`: and whose output nobody uses.
-inline Program shrinking(bool dead) {
+Program shrinking(bool dead) {
   Layers program;
   const CodeId id = program.segment();
   const Slot x = program.b.argument(id);
@@ -166,16 +164,16 @@ inline Program shrinking(bool dead) {
   return program.take();
 }
 
-inline bool other_shapes_are_an_error(Rules rules) {
+bool other_shapes_are_an_error(Rules rules) {
   const auto errors = errors_of(shrinking(false), rules);
   return errors.size() == 1 && errors[0].find("different metadata") != std::string::npos;
 }
 
-inline bool dead_tensors_are_not_compared(Rules rules) {
+bool dead_tensors_are_not_compared(Rules rules) {
   return errors_of(shrinking(true), rules).empty();
 }
 
-inline bool reentrant_refuses_inputs(Rules rules) {
+bool reentrant_refuses_inputs(Rules rules) {
   Layers program;
   const CodeId id = program.segment_of({"a", "b"});
   const Slot y = program.call(0, id, {program.begin()}, Recompute::kReentrant)[0];
@@ -187,7 +185,7 @@ inline bool reentrant_refuses_inputs(Rules rules) {
 // Nodes on stream 1 save what stream 0 computed. Main keeps that until the streams have met; what a
 // recompute makes in its stead is the core's, and goes while the node reads it. The next recompute
 // begins on stream 0, and takes its block.
-inline Program saved_on_another_stream() {
+Program saved_on_another_stream() {
   Layers program;
   Builder& b = program.b;
   const CodeId id = program.segment();
@@ -217,7 +215,7 @@ inline Program saved_on_another_stream() {
   return program.take();
 }
 
-inline bool other_streams_tensors_are_in_use(const Mutant& mutant) {
+bool other_streams_tensors_are_in_use(const Mutant& mutant) {
   sim::SimulationOptions options;
   options.rules = mutant.rules;
   options.mutation = mutant.mutation;
@@ -280,12 +278,12 @@ class ByHand final : private sim::KernelTimes {
   std::unique_ptr<Saved<sim::Tensor>> saved_;
 };
 
-inline bool every_access_outside_of_backward_recomputes(Rules rules) {
+bool every_access_outside_of_backward_recomputes(Rules rules) {
   ByHand segment(rules);
   return segment.unpack() && segment.unpack() && segment.recomputes() == 2;
 }
 
-inline bool each_thread_recomputes_for_itself(Rules rules) {
+bool each_thread_recomputes_for_itself(Rules rules) {
   ByHand segment(rules);
   segment.now.task = GraphTaskId{7};
   const bool first = segment.unpack();
@@ -294,13 +292,9 @@ inline bool each_thread_recomputes_for_itself(Rules rules) {
   return first && second && segment.recomputes() == 2 && !segment.unpack();
 }
 
-using Case = std::function<bool(const Mutant&)>;
+}  // namespace
 
-inline Case of_rules(bool (*holds)(Rules)) {
-  return [holds](const Mutant& mutant) { return holds(mutant.rules); };
-}
-
-inline std::map<std::string, Case> checkpoint_cases() {
+std::map<std::string, Case> checkpoint_cases() {
   return {
       {"recomputed in use: drop", other_streams_tensors_are_in_use},
       {"recomputed in use: other stream", other_streams_tensors_are_in_use},
@@ -318,4 +312,4 @@ inline std::map<std::string, Case> checkpoint_cases() {
   };
 }
 
-}  // namespace ferry::test
+}  // namespace ferry::verify

@@ -1,48 +1,16 @@
-// Random training steps: what a recipe makes. Recipes shrink; programs follow.
-//
-// Layers save inputs, outputs, views, one tensor twice, views of large storages; write in place;
-// return a view of a saved tensor as a gradient; run on a side stream; are excluded; run a nested
-// backward in their backward; have branches that nobody differentiates. Around them: micro-batches
-// in three orders, retain_graph, derivatives to third order, a forward or a backward that fails,
-// parameters that move.
-//
-// In a third of the recipes layers also lie in checkpointed segments, which nest, of both variants
-// and with all options, on streams of their own; draw random numbers; change the ambient state; and
-// differentiate something of forward within forward.
-//
-// Every program is one that PyTorch would run without hooks, and one that says the same with all
-// its segments as plain calls (`without_segments`). So a segment that draws random numbers
-// preserves their state, and the reentrant variant is drawn where sums of gradients are formed in
-// the same order. check_program accepts it.
-#pragma once
+#include "sim/verify/random_program.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "tests/support/builder.h"
-#include "tests/support/recipe.h"
+#include "sim/verify/builder.h"
 
-namespace ferry::test {
-
-// The same program, with nothing recomputed.
-inline Program without_segments(Program program) {
-  for (Code& code : program.codes) {
-    for (Statement& statement : code.statements) {
-      if (auto* call = std::get_if<Call>(&statement.action)) call->recompute = Recompute::kNone;
-    }
-  }
-  return program;
-}
-
-// The i-th op of a body that computes derivatives of that order.
-inline std::string gradient_op(int order, std::size_t i) {
-  return "grad" + std::to_string(order) + "." + std::to_string(i);
-}
+namespace ferry::verify {
+namespace {
 
 class RandomProgram {
  public:
@@ -559,6 +527,23 @@ class RandomProgram {
   std::optional<Slot> from_segment_;  // the latest result of one
 };
 
-inline Program make_program(const Recipe& recipe) { return RandomProgram(recipe).take(); }
+}  // namespace
 
-}  // namespace ferry::test
+Program make_program(const Recipe& recipe) { return RandomProgram(recipe).take(); }
+
+Program without_segments(Program program) {
+  for (Code& code : program.codes) {
+    for (Statement& statement : code.statements) {
+      if (auto* call = std::get_if<Call>(&statement.action)) call->recompute = Recompute::kNone;
+    }
+  }
+  return program;
+}
+
+std::string gradient_op(int order, std::size_t i) {
+  std::string text = "grad";
+  text.append(std::to_string(order)).append(".").append(std::to_string(i));
+  return text;
+}
+
+}  // namespace ferry::verify

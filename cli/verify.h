@@ -1,0 +1,26 @@
+// What the files of `ferry verify` share.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <thread>
+
+namespace ferry::cli {
+
+struct VerifyArguments {
+  std::int64_t programs = 0;  // 0: not said
+  double seconds = 0;
+  std::uint64_t seed = 0;
+  int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  bool mutants = false;
+  std::string mutant;
+  std::string replay;
+  bool json = false;
+};
+
+// Each prints, and gives the exit code.
+int hunt_mutant(const VerifyArguments& arguments);
+int print_mutants(const VerifyArguments& arguments);
+
+}  // namespace ferry::cli

@@ -1,0 +1,111 @@
+#include "sim/verify/attempt.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "sim/verify/ddmin.h"
+#include "sim/verify/judge.h"
+#include "sim/verify/pipeline_trial.h"
+#include "sim/verify/shrinks.h"
+#include "sim/verify/strategies.h"
+
+namespace ferry::verify {
+namespace {
+
+std::optional<Verdict> run(const Attempt& attempt, sim::Choices* choices,
+                           sim::StreamOpConsumer* watch) {
+  const Subject subject{attempt.mutant.rules, attempt.mutant.mutation};
+  Conditions conditions;
+  conditions.choices = choices;
+  conditions.watch = watch;
+  if (attempt.fault.step != Step::kUser) {
+    conditions.fault = std::make_shared<FaultPoint>(attempt.fault.step, attempt.fault.nth);
+  }
+  if (attempt.is_pipeline()) return try_pipeline(attempt.pipeline, subject, conditions);
+  return try_core(attempt.trial, subject, conditions);
+}
+
+// Where calls fail or stop early, and where errors are counted, the usual order of nodes is part of
+// what is compared.
+bool may_choose(const Attempt& attempt) {
+  return attempt.is_pipeline() || attempt.trial.recipe.failure == 0;
+}
+
+}  // namespace
+
+std::optional<Verdict> try_attempt(const Attempt& attempt, sim::StreamOpConsumer* watch) {
+  if (attempt.deviations.empty()) return run(attempt, nullptr, watch);
+  ReplayedChoices choices(attempt.deviations);
+  return run(attempt, &choices, watch);
+}
+
+Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
+                sim::StreamOpConsumer* watch) {
+  Draws draws(seed, number);
+  Tried tried;
+  Attempt& attempt = tried.attempt;
+  attempt.mutant = mutant;
+  if (attempt.is_pipeline()) {
+    attempt.pipeline = draw_pipeline_trial(draws);
+  } else {
+    attempt.trial = draw_trial(draws);
+  }
+  const bool chooses = draws.one_in(2) && may_choose(attempt);
+  const bool fails = !attempt.is_pipeline() && draws.one_in(6);
+  if (fails && !chooses) {
+    attempt.fault = {static_cast<Step>(draws.in(1, static_cast<int>(kCheckpointSteps))),
+                     draws.in(0, 12)};
+  }
+  if (!chooses) {
+    tried.verdict = run(attempt, nullptr, watch);
+    return tried;
+  }
+  RandomChoices choices(draws.bits(), fails ? draws.in(0, 60) : -1);
+  tried.verdict = run(attempt, &choices, watch);
+  attempt.deviations = choices.deviations();
+  tried.asked = choices.asked();
+  return tried;
+}
+
+Attempt shrink(const Attempt& attempt, const Verdict& verdict, int runs) {
+  Attempt best = attempt;
+  const auto fails = [&](const Attempt& candidate) {
+    if (runs-- <= 0) return false;
+    const auto found = try_attempt(candidate);
+    return found && found->oracle == verdict.oracle;
+  };
+  const auto adopt = [&](Attempt candidate) {
+    const bool still = fails(candidate);
+    if (still) best = std::move(candidate);
+    return still;
+  };
+  Attempt plain = best;
+  plain.deviations.clear();
+  if (best.deviations.empty() || !adopt(plain)) {
+    best.deviations = ddmin(best.deviations, [&](const std::vector<sim::Deviation>& some) {
+      Attempt candidate = best;
+      candidate.deviations = some;
+      return fails(candidate);
+    });
+  }
+  plain = best;
+  plain.fault = {};
+  if (best.fault.step != Step::kUser) adopt(plain);
+  if (best.is_pipeline()) {
+    best.pipeline = shrunk(best.pipeline, [&](const PipelineTrial& smaller) {
+      Attempt candidate = best;
+      candidate.pipeline = smaller;
+      return fails(candidate);
+    });
+  } else {
+    best.trial = shrunk(best.trial, [&](const Trial& smaller) {
+      Attempt candidate = best;
+      candidate.trial = smaller;
+      return fails(candidate);
+    });
+  }
+  return best;
+}
+
+}  // namespace ferry::verify

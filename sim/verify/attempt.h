@@ -1,0 +1,62 @@
+// One try: who, on what, and how everything was decided that is left open. Equal attempts give
+// equal verdicts, so an attempt is what is shrunk, written down and replayed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/choices.h"
+#include "sim/machine.h"
+#include "sim/verify/mutants.h"
+#include "sim/verify/pipeline_net.h"
+#include "sim/verify/trial.h"
+
+namespace ferry::verify {
+
+// The nth call of a step fails.
+struct Fault {
+  Step step = Step::kUser;  // kUser: none does
+  int nth = 0;
+};
+
+struct Attempt {
+  Mutant mutant = no_mutant();  // its world says which of the trials is meant
+  Trial trial;
+  PipelineTrial pipeline;
+  Fault fault;
+  std::vector<sim::Deviation> deviations;
+
+  bool is_pipeline() const { return mutant.world == MutantWorld::kPipeline; }
+};
+
+std::optional<Verdict> try_attempt(const Attempt& attempt, sim::StreamOpConsumer* watch = nullptr);
+
+// Draws an attempt and makes it. In half of them the choices are drawn as well, and in some a call
+// or an allocation fails: then `attempt` has what was drawn.
+struct Tried {
+  Attempt attempt;
+  std::optional<Verdict> verdict;
+  std::array<std::uint64_t, sim::kChoicePoints> asked{};
+};
+Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
+                sim::StreamOpConsumer* watch = nullptr);
+
+// One that the same oracle objects to, of which nothing can be taken away; `runs` bounds the work.
+Attempt shrink(const Attempt& attempt, const Verdict& verdict, int runs = 2000);
+
+// "consume.drop~AQEB...~3:1,17:2~reload.4": who, the trial, the deviations, the fault; the last two
+// where there are some.
+std::string to_line(const Attempt& attempt);
+// Throws InputError.
+Attempt parse_line(std::string_view line);
+
+// A mutant's name as one word: "consume.drop", "rule.keep-source". And back; "core" and "pipeline"
+// are Ferry itself. None where there is no such mutant.
+std::string word_of(const Mutant& mutant);
+std::optional<Mutant> find_mutant(std::string_view word);
+
+}  // namespace ferry::verify

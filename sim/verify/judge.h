@@ -1,0 +1,51 @@
+// Runs the core on one trial, and asks every oracle.
+//
+// Beside the run there is one of the same program that keeps every tensor and recomputes nothing:
+// gradients and errors must be the same.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/hardware.h"
+#include "shared/adaptors/bent.h"
+#include "shared/adaptors/observed.h"
+#include "shared/rules.h"
+#include "sim/choices.h"
+#include "sim/oracles/verdict.h"
+#include "sim/simulation.h"
+#include "sim/verify/trial.h"
+
+namespace ferry::verify {
+
+// Made up, so that copies and kernels take comparable times, and timing does not hide anything.
+Hardware test_hardware();
+
+// Whether it is known how often each op of the recipe's program runs (sim/oracles/recomputes.h).
+bool is_modelled(const Recipe& recipe);
+
+std::vector<std::string> messages(const sim::Simulation& run);
+
+// The first hazard; a value is wrong, two accesses race, or something is used that is not there.
+std::optional<Verdict> judge_hazards(const std::vector<sim::Hazard>& hazards);
+
+// Who is tried: without rules and mutation, Ferry itself.
+struct Subject {
+  Rules rules;
+  std::optional<Mutation> mutation;
+};
+
+// Beside what the trial says. A fault that struck, or memory that ran out, may end the program's
+// calls early: then gradients are not compared, and errors are counted.
+struct Conditions {
+  sim::Choices* choices = nullptr;
+  std::shared_ptr<FaultPoint> fault;
+  sim::StreamOpConsumer* watch = nullptr;
+};
+
+// The first oracle that says no.
+std::optional<Verdict> try_core(const Trial& trial, const Subject& subject = {},
+                                const Conditions& conditions = {});
+
+}  // namespace ferry::verify

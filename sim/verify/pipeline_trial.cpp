@@ -1,0 +1,48 @@
+#include "sim/verify/pipeline_trial.h"
+
+namespace ferry::verify {
+
+NetResult run_plain(const PipelineTrial& trial) {
+  NetRun run(trial, false);
+  return run.result([&] {
+    if (trial.grad) run.plain();
+  });
+}
+
+NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject,
+                        const Conditions& conditions) {
+  NetRun run(trial, true, conditions.choices);
+  if (conditions.watch) run.machine().add_consumer(conditions.watch);
+  return run.result([&] {
+    std::vector<Bent<sim::SimDevice>> devices;
+    for (std::uint32_t d = 0; d < run.devices(); ++d) {
+      devices.emplace_back(sim::SimDevice(run.machine(), d), subject.mutation);
+    }
+    run.pipelined(devices, subject.rules);
+  });
+}
+
+std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& subject,
+                                    const Conditions& conditions) {
+  const NetResult expected = run_plain(trial);
+  const NetResult run = run_pipelined(trial, subject, conditions);
+  if (!run.error.empty()) return Verdict{"error", run.error};
+  if (const auto hazard = judge_hazards(run.hazards)) return hazard;
+  if (run.gradients != expected.gradients) return Verdict{"value", "a gradient differs"};
+  const auto stop = trial.grad ? checkpoint_stop(trial.mode, trial.microbatches) : 0;
+  const auto runs = trial.steps * (trial.microbatches + static_cast<int>(stop) * trial.backwards);
+  for (std::size_t i = 0; i < trial.layers.size(); ++i) {
+    const auto found = run.runs.find("layer" + std::to_string(i));
+    const std::int64_t ran = found == run.runs.end() ? 0 : found->second;
+    if (ran == runs) continue;
+    return Verdict{"count", "layer " + std::to_string(i) + " ran " + std::to_string(ran) +
+                                " times, not " + std::to_string(runs)};
+  }
+  if (run.kept != 0) {
+    return Verdict{"leak", std::to_string(run.kept) + " storages are kept after backward"};
+  }
+  if (run.left != 0) return Verdict{"leak", "something is left after the step"};
+  return std::nullopt;
+}
+
+}  // namespace ferry::verify

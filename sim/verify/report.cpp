@@ -1,0 +1,69 @@
+#include "sim/verify/report.h"
+
+#include <sstream>
+
+#include "sim/explore/diagram.h"
+#include "sim/explore/explorer.h"
+#include "sim/verify/coverage.h"
+
+namespace ferry::verify {
+namespace {
+
+class Watch final : public sim::StreamOpConsumer {
+ public:
+  void operator()(const StreamOp& op) override {
+    recording(op);
+    count(op);
+  }
+  Coverage coverage;
+  OperationCount count{coverage};
+  sim::Recording recording;
+};
+
+void explain_race(const sim::Hazard& hazard, const sim::Recording& recording, Report& report) {
+  const sim::Explorer explorer(recording);
+  const sim::Confirmation found = explorer.confirm(hazard);
+  report.confirmed = found.verdict == sim::Verdict::kConfirmed;
+  if (report.confirmed) {
+    report.text.append(sim::diagram(explorer, hazard, *found.witness));
+  } else {
+    report.text.append(report.verdict.words);
+    report.text.append("\nno schedule shows another value: please report this, too\n");
+  }
+}
+
+}  // namespace
+
+Report explain(const Attempt& attempt) {
+  Report report;
+  report.attempt = attempt;
+  Watch watch;
+  const auto verdict = try_attempt(attempt, &watch);
+  if (!verdict) {
+    report.text = "no oracle objects\n";
+    return report;
+  }
+  report.verdict = *verdict;
+  report.operations = watch.coverage.operations;
+  report.device_operations = watch.coverage.device_operations;
+  report.text.append(verdict->oracle).append(": ");
+  if (verdict->hazard && sim::is_race(verdict->hazard->kind)) {
+    explain_race(*verdict->hazard, watch.recording, report);
+  } else {
+    report.text.append(verdict->words).append("\n");
+  }
+  std::ostringstream program;
+  if (attempt.is_pipeline()) {
+    program << attempt.pipeline;
+  } else {
+    program << attempt.trial;
+  }
+  report.text.append("\nprogram  ").append(program.str());
+  report.text.append("\n         ").append(std::to_string(report.device_operations));
+  report.text.append(" device operations, ").append(std::to_string(report.operations));
+  report.text.append(" in all\nagain    ferry verify --replay '").append(to_line(attempt));
+  report.text.append("'\n");
+  return report;
+}
+
+}  // namespace ferry::verify
