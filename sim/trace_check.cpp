@@ -8,6 +8,7 @@
 
 #include "formats/error.h"
 #include "formats/trace.h"
+#include "sim/checkers/advice.h"
 #include "sim/checkers/happens_before.h"
 #include "sim/checkers/lifetime.h"
 
@@ -15,7 +16,7 @@ namespace ferry::sim {
 namespace {
 
 // A hazard's accesses and edge, as the log names them.
-class Words {
+class Words final : public AccessNames {
  public:
   Words(const TraceReader& names, const Hazard& hazard) : names_(names), h_(hazard) {}
 
@@ -41,43 +42,18 @@ class Words {
     }
   }
 
-  std::string fix() const {
-    switch (h_.kind) {
-      case HazardKind::kReuse:
-        if (h_.earlier.by_host) return edge();
-        return "record_use of the buffer on " + place(h_.earlier) + " before it is freed; or " +
-               edge();
-      case HazardKind::kHostFree:
-        return edge() + "; or record_use of the buffer on " + place(h_.earlier) +
-               ", if its pool heeds that";
-      case HazardKind::kUseAfterFree:
-        return "free the buffer after line " + line(h_.later) + ", not on line " + line(h_.earlier);
-      case HazardKind::kDoubleFree:
-        return "free the buffer once";
-      case HazardKind::kUnknownFree:
-        return "free the allocation of line " + line(h_.earlier) +
-               " with its own address and bytes";
-      case HazardKind::kDoubleAllocate:
-        return "free what line " + line(h_.earlier) + " allocated before line " + line(h_.later);
-      case HazardKind::kOutside:
-        return "stay within the bytes that line " + line(h_.earlier) + " allocated";
-      case HazardKind::kDestroyedStream:
-        return "destroy the stream after line " + line(h_.later);
-      case HazardKind::kLeak:
-        return "free the buffer";
-      default:
-        return edge();
-    }
-  }
+  std::string fix() const { return advice(h_, *this); }
 
-  static std::string line(const HazardAccess& access) { return std::to_string(access.op); }
-
- private:
-  std::string place(const HazardAccess& access) const {
+  // (advice.h)
+  std::string op(const HazardAccess& access) const override { return "line " + line(access); }
+  std::string place(const HazardAccess& access) const override {
     if (!access.by_host) return "stream \"" + names_.text(access.stream) + "\"";
     const std::string& thread = names_.text(access.thread);
     return thread.empty() ? "the host" : "host thread \"" + thread + "\"";
   }
+  static std::string line(const HazardAccess& access) { return std::to_string(access.op); }
+
+ private:
   std::string access(const HazardAccess& access) const {
     std::string what = access.name.empty() ? std::string(name(access.kind)) : access.name;
     return what + " on " + place(access) + " (line " + line(access) + ")";
@@ -85,21 +61,6 @@ class Words {
   std::string buffer() const {
     const std::string named = names_.text(h_.buffer);
     return named.empty() ? to_string(h_.range) : "\"" + named + "\"";
-  }
-  // What would put the earlier access first.
-  std::string edge() const {
-    const std::string after = " after line " + line(h_.earlier);
-    const std::string before = " before line " + line(h_.later);
-    if (h_.earlier.by_host) {
-      return "release a token on " + place(h_.earlier) + after + ", and acquire it" + before +
-             (h_.later.by_host ? " on " + place(h_.later) : " on the thread that issues that");
-    }
-    if (h_.later.by_host) {
-      return "synchronise " + place(h_.later) + " with " + place(h_.earlier) + after + " and" +
-             before + " (event_sync, stream_sync)";
-    }
-    return "record an event on " + place(h_.earlier) + after + ", and wait for it on " +
-           place(h_.later) + before;
   }
 
   const TraceReader& names_;
