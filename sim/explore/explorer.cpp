@@ -1,0 +1,128 @@
+// Constructs, draws and compares orders.
+#include "sim/explore/explorer.h"
+
+#include <algorithm>
+
+namespace ferry::sim {
+
+Explorer::Explorer(const Recording& recording)
+    : graph_(recording), reference_(run_in_issue_order(graph_)) {}
+
+std::optional<Difference> Explorer::difference(const std::vector<ActionId>& order,
+                                               Evidence least) const {
+  const auto found = compare(graph_, order, reference_, run_schedule(graph_, order));
+  return found && found->evidence <= least ? found : std::nullopt;
+}
+
+std::optional<Witness> Explorer::witness(const Schedule& schedule) const {
+  const std::vector<ActionId> order = order_of(graph_, schedule);
+  const auto found = difference(order);
+  if (!found) return std::nullopt;
+  return Witness{schedule, *found, explain(graph_, order, *found)};
+}
+
+Confirmation Explorer::confirm(const Hazard& hazard) const {
+  if (!is_race(hazard.kind)) return {};
+  const ActionId earlier = graph_.find(hazard.earlier.op, hazard.earlier.by_host);
+  const ActionId later = graph_.find(hazard.later.op, hazard.later.by_host);
+  if (earlier == kNoAction || later == kNoAction) return {Verdict::kUnconfirmed, {}};
+  if (earlier >= later || graph_.before(later)[earlier]) return {Verdict::kUnconfirmed, {}};
+  auto found = witness({{earlier, later}});
+  if (found) return {Verdict::kConfirmed, std::move(found)};
+  return {undefined(later, hazard.range) ? Verdict::kUndefined : Verdict::kUnconfirmed, {}};
+}
+
+// Whether it reads these bytes, and in issue order nobody had written them in their present life.
+bool Explorer::undefined(ActionId later, Range range) const {
+  std::vector<ActionId> order;
+  for (ActionId id = 0; id < graph_.size(); ++id) order.push_back(id);
+  Memory memory(graph_, order);
+  for (ActionId id = 0; id < later; ++id) memory.run(id);
+  bool reads = false;
+  for (const Sight& sight : memory.look(graph_.reads(later))) {
+    if (sight.range.address >= range.end() || range.address >= sight.range.end()) continue;
+    if (sight.writer != kNoAction) return false;
+    reads = true;
+  }
+  return reads;
+}
+
+Search Explorer::search(Choices& choices, std::uint64_t orders) const {
+  Search search;
+  while (search.orders < orders && !search.witness) {
+    const std::vector<ActionId> order = draw_order(graph_, choices);
+    search.orders++;
+    if (difference(order)) search.witness = witness(schedule_of(order));
+  }
+  return search;
+}
+
+Search Explorer::search_all(std::uint64_t orders_max) const {
+  Search search;
+  EveryOrder every;
+  do {
+    if (search.orders == orders_max) return search;
+    const std::vector<ActionId> order = draw_order(graph_, every);
+    search.orders++;
+    if (difference(order)) {
+      search.witness = witness(schedule_of(order));
+      return search;
+    }
+  } while (every.next());
+  search.complete = true;
+  return search;
+}
+
+namespace {
+
+// "`reload` #41", "mm #43".
+std::string say(const OpGraph& graph, ActionId action) {
+  const StreamOp op = graph.recording()[graph[action].op];
+  std::string text;
+  if (op.step != Step::kUser) {
+    text.append("`").append(name(op.step)).append("`");
+  } else {
+    text.append(op.name.empty() ? name(op.kind) : op.name);
+  }
+  return text.append(" #").append(name_of(graph, action));
+}
+
+std::string left_by(const OpGraph& graph, ActionId writer) {
+  if (writer == kNoAction) return "undefined";
+  return "what " + say(graph, writer) + " wrote";
+}
+
+// "mm #43 reads 16 bytes at 0x10: ".
+std::string access(const OpGraph& graph, ActionId action, Range range) {
+  bool reads = false;
+  for (const Piece& piece : graph.reads(action)) {
+    reads |= piece.range.address <= range.address && range.address < piece.range.end();
+  }
+  return say(graph, action) + (reads ? " reads " : " overwrites ") + to_string(range) + ": ";
+}
+
+}  // namespace
+
+std::string to_string(const Explorer& explorer, const Witness& witness) {
+  const OpGraph& graph = explorer.graph();
+  Met met = witness.met;
+  std::string text = witness.difference.evidence == Evidence::kLeft
+                         ? "at the end " + to_string(met.range) + " hold "
+                         : access(graph, witness.difference.action, met.range);
+  if (met.actual == met.expected) {
+    // Who wrote it saw something wrong itself, perhaps at second hand.
+    const std::vector<ActionId> order = order_of(graph, witness.schedule);
+    text += left_by(graph, met.actual) + ", and ";
+    ActionId source = met.actual;
+    for (; met.actual == met.expected && met.actual != kNoAction;) {
+      source = met.actual;
+      if (graph[source].kind == ActionKind::kDrain) source--;  // what the host read for it
+      met = explain(graph, order, {Evidence::kRead, source, 0});
+    }
+    text += access(graph, source, met.range);
+  }
+  text += left_by(graph, met.actual) + ", not " + left_by(graph, met.expected);
+  return witness.difference.evidence == Evidence::kUnread ? text + " (nobody reads it)" : text;
+}
+
+}  // namespace ferry::sim

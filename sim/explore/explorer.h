@@ -1,0 +1,83 @@
+// Finds orders of a recording's actions in which somebody sees a wrong value.
+//
+//   Recording recording;                       // a consumer of the run's operations
+//   …
+//   Explorer explorer(recording);
+//   Confirmation c = explorer.confirm(hazard); // one schedule, made for this hazard
+//   explorer.search(choices, 1000);            // drawn ones
+//   explorer.search_all(100'000);              // every one
+//
+// A race that happens-before reports is *confirmed* by a schedule in which the earlier access is
+// late: it waits until the later one has run. That some access then sees another value than in
+// issue order shows that the report is no false alarm. A report that stays unconfirmed is a
+// failure of the checker (or of this), except where what is read was never defined.
+//
+// Not modelled: what a wrong value is good for. A program may not care.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/checkers/hazard.h"
+#include "sim/explore/choices.h"
+#include "sim/explore/op_graph.h"
+#include "sim/explore/recording.h"
+#include "sim/explore/run_schedule.h"
+#include "sim/explore/schedule.h"
+
+namespace ferry::sim {
+
+// A schedule, and what goes wrong in it.
+struct Witness {
+  Schedule schedule;
+  Difference difference;
+  Met met;
+};
+
+enum class Verdict : std::uint8_t {
+  kConfirmed,
+  kUnconfirmed,  // the actions are ordered, or no value tells their order: the report is wrong
+  kUndefined,    // the later access reads what nobody wrote in this life: any value will do
+  kNotARace,     // a hazard of another kind
+};
+
+struct Confirmation {
+  Verdict verdict = Verdict::kNotARace;
+  std::optional<Witness> witness;  // where it is confirmed
+};
+
+struct Search {
+  std::uint64_t orders = 0;
+  bool complete = false;           // there are no others
+  std::optional<Witness> witness;  // the first; the search ends with it
+};
+
+class Explorer {
+ public:
+  explicit Explorer(const Recording& recording);  // which outlives it
+
+  Confirmation confirm(const Hazard& hazard) const;
+  Search search(Choices& choices, std::uint64_t orders) const;
+  Search search_all(std::uint64_t orders_max) const;
+
+  // What an order shows, if anything: at least as strong as `least`.
+  std::optional<Difference> difference(const std::vector<ActionId>& order,
+                                       Evidence least = Evidence::kUnread) const;
+  std::optional<Witness> witness(const Schedule& schedule) const;
+
+  const OpGraph& graph() const { return graph_; }
+  const Recording& recording() const { return graph_.recording(); }
+
+ private:
+  bool undefined(ActionId later, Range range) const;
+
+  OpGraph graph_;
+  Outcome reference_;
+};
+
+// One sentence: "#43 mm reads 4096 bytes at 0x10 as `reload` #41 left them, not as #38 …".
+std::string to_string(const Explorer& explorer, const Witness& witness);
+
+}  // namespace ferry::sim

@@ -1,0 +1,204 @@
+// Runs orders and compares what was seen.
+#include "sim/explore/run_schedule.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace ferry::sim {
+namespace {
+
+// The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+std::uint64_t combine(std::uint64_t hash, std::uint64_t x) { return mix(hash ^ mix(x)); }
+
+std::vector<ActionId> issue_order(const OpGraph& graph) {
+  std::vector<ActionId> order(graph.size());
+  std::iota(order.begin(), order.end(), ActionId{0});
+  return order;
+}
+
+}  // namespace
+
+Memory::Memory(const OpGraph& graph, std::span<const ActionId> order)
+    : graph_(&graph), shift_(graph.lives().size()), staged_(graph.size(), 0) {
+  std::vector<std::size_t> place(graph.size());
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  for (std::size_t i = 0; i < shift_.size(); ++i) {
+    const Life& life = graph.lives()[i];
+    shift_[i] = life.beside;
+    if (life.waits.empty()) continue;
+    std::size_t begins = place[life.hand_out];
+    for (const ActionId use : life.uses) begins = std::min(begins, place[use]);
+    for (const ActionId wait : life.waits) {
+      if (place[wait] > begins) shift_[i] = life.apart;
+    }
+  }
+}
+
+template <class F>
+void Memory::each(const Piece& piece, F&& f) const {
+  const Life& life = graph_->lives()[piece.life];
+  const std::uint64_t shift = shift_[piece.life];
+  const std::uint64_t first = piece.range.address + shift, last = first + piece.range.bytes;
+  std::uint64_t begin = first;
+  Content run;
+  bool any = false;
+  const auto add = [&](std::uint64_t from, Content content) {
+    if (any && content == run) return;
+    if (any) f(begin - shift, from - shift, run);
+    any = true;
+    begin = from;
+    run = content;
+  };
+  std::uint64_t at = first;
+  contents_.visit(first, last, [&](std::uint64_t from, std::uint64_t to, Content content) {
+    if (at < from) add(at, Content{});
+    // Left over from an earlier life.
+    if (content.writer != kNoAction && (*graph_)[content.writer].op < life.since) content = {};
+    add(std::max(at, from), content);
+    at = std::min(to, last);
+  });
+  if (at < last) add(at, Content{});
+  if (any) f(begin - shift, last - shift, run);
+}
+
+std::uint64_t Memory::read(std::span<const Piece> pieces) const {
+  std::uint64_t hash = 0;
+  for (const Piece& piece : pieces) {
+    each(piece, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
+      hash = combine(hash, end - begin);
+      hash = combine(hash, content.value);
+    });
+  }
+  return hash;
+}
+
+// A copy to the host counts for who reads it: torn or not, at the end it is itself.
+std::uint64_t Memory::left(const Piece& piece) const {
+  std::uint64_t hash = 0;
+  each(piece, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
+    const bool copy = content.writer != kNoAction && (*graph_)[content.writer].offload;
+    hash = combine(hash, end - begin);
+    hash = combine(hash, copy ? content.writer : content.value);
+  });
+  return hash;
+}
+
+std::vector<Sight> Memory::look(std::span<const Piece> pieces) const {
+  std::vector<Sight> sights;
+  for (const Piece& piece : pieces) {
+    each(piece, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
+      sights.push_back({{begin, end - begin}, content.writer, content.value});
+    });
+  }
+  return sights;
+}
+
+void Memory::run(ActionId id) {
+  const Action& action = (*graph_)[id];
+  if (action.kind == ActionKind::kStage) {
+    staged_[id + 1] = read(id);
+    return;
+  }
+  std::uint64_t value =
+      combine(action.op, action.kind == ActionKind::kDrain ? staged_[id] : read(id));
+  value += value == 0 ? 1 : 0;
+  for (const Piece& piece : graph_->writes(id)) {
+    const std::uint64_t begin = piece.range.address + shift_[piece.life];
+    contents_.replace(begin, begin + piece.range.bytes, {value, id});
+  }
+}
+
+Outcome run_schedule(const OpGraph& graph, std::span<const ActionId> order) {
+  Memory memory(graph, order);
+  Outcome outcome;
+  outcome.read.resize(graph.size());
+  outcome.replaced.resize(graph.size());
+  for (const ActionId id : order) {
+    outcome.read[id] = memory.read(id);
+    outcome.replaced[id] = memory.replaced(id);
+    memory.run(id);
+  }
+  for (const Piece& piece : graph.left()) outcome.left.push_back(memory.left(piece));
+  return outcome;
+}
+
+Outcome run_in_issue_order(const OpGraph& graph) { return run_schedule(graph, issue_order(graph)); }
+
+// Whether what a copy to the host met is a later write in place by the program: that tears the copy
+// and harms nobody until it is read (happens_before.h).
+static bool is_torn(const OpGraph& graph, std::span<const ActionId> order, ActionId copy) {
+  const Met met = explain(graph, order, {Evidence::kRead, copy, 0});
+  if (met.actual == kNoAction || met.actual < copy) return false;
+  if (graph.recording()[graph[met.actual].op].step != Step::kUser) return false;
+  const auto life = [&](std::span<const Piece> pieces) {
+    for (const Piece& piece : pieces) {
+      if (piece.range.address <= met.range.address && met.range.address < piece.range.end()) {
+        return std::optional(piece.life);
+      }
+    }
+    return std::optional<std::uint32_t>();
+  };
+  return life(graph.reads(copy)) == life(graph.writes(met.actual));
+}
+
+std::optional<Difference> compare(const OpGraph& graph, std::span<const ActionId> order,
+                                  const Outcome& reference, const Outcome& outcome) {
+  std::optional<Difference> unread;
+  for (const ActionId id : order) {
+    const bool saw = reference.read[id] != outcome.read[id];
+    if (saw && !(graph[id].offload && is_torn(graph, order, id))) {
+      return Difference{Evidence::kRead, id, 0};
+    }
+    if (!unread && (saw || reference.replaced[id] != outcome.replaced[id])) {
+      unread = Difference{Evidence::kUnread, id, 0};
+    }
+  }
+  for (std::size_t i = 0; i < reference.left.size(); ++i) {
+    if (reference.left[i] != outcome.left[i]) return Difference{Evidence::kLeft, kNoAction, i};
+  }
+  return unread;
+}
+
+Met explain(const OpGraph& graph, std::span<const ActionId> order, const Difference& difference) {
+  const auto sights = [&](std::span<const ActionId> ids) {
+    Memory memory(graph, ids);
+    for (const ActionId id : ids) {
+      if (id == difference.action) break;
+      memory.run(id);
+    }
+    if (difference.evidence == Evidence::kLeft) {
+      std::vector<Sight> left = memory.look({&graph.left()[difference.left], 1});
+      for (Sight& sight : left) {
+        if (sight.writer != kNoAction && graph[sight.writer].offload) sight.value = 0;
+      }
+      return left;
+    }
+    std::vector<Sight> all = memory.look(graph.reads(difference.action));
+    const std::vector<Sight> replaced = memory.look(graph.writes(difference.action));
+    all.insert(all.end(), replaced.begin(), replaced.end());
+    return all;
+  };
+  const std::vector<Sight> expected = sights(issue_order(graph)), actual = sights(order);
+  // Both cover the same bytes in the same order, each cut in its own way.
+  Met met;
+  std::size_t i = 0, j = 0;
+  while (i < expected.size() && j < actual.size()) {
+    const Sight &a = expected[i], &b = actual[j];
+    const std::uint64_t from = std::max(a.range.address, b.range.address);
+    const std::uint64_t to = std::min(a.range.end(), b.range.end());
+    if (a.value != b.value && from < to) return {{from, to - from}, a.writer, b.writer};
+    i += a.range.end() <= to ? 1u : 0u;
+    j += b.range.end() <= to ? 1u : 0u;
+    if (a.range.end() > to && b.range.end() > to) break;
+  }
+  return met;
+}
+
+}  // namespace ferry::sim

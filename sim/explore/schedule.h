@@ -1,0 +1,47 @@
+// A schedule: one order in which a recording's actions may run, said as what is late.
+//
+// The reference is issue order: each action as soon as those issued before it have run. A schedule
+// lists delays: `later` does not run before `until`, which was issued after it, has run. Everything
+// else, and what depends on a delayed action, follows as early as issue order has it. Every order
+// of a graph is such a list, and each list with some delays taken out is a schedule, too: so few
+// delays are a small explanation, and shrinking is taking delays out.
+//
+// Its text is the replay string: "41@52 43@52", each delay as OP@UNTIL, in the numbers of the ops;
+// "41r" is the host's part of a copy that the host stages. Issue order is "-".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/explore/op_graph.h"
+
+namespace ferry::sim {
+
+struct Delay {
+  ActionId late = 0;
+  ActionId until = 0;
+  bool operator==(const Delay&) const = default;
+};
+
+using Schedule = std::vector<Delay>;
+
+// The order of all actions. Throws std::invalid_argument where the delays contradict the graph: one
+// that would have to run before itself is named.
+std::vector<ActionId> order_of(const OpGraph& graph, const Schedule& schedule);
+// The one with this order, which must be one of the graph's; at most one delay for each action.
+Schedule schedule_of(const std::vector<ActionId>& order);
+bool is_order_of(const OpGraph& graph, const std::vector<ActionId>& order);
+
+// Pairs of actions in another order than they were issued in.
+std::uint64_t inversions(const std::vector<ActionId>& order);
+
+std::string to_string(const OpGraph& graph, const Schedule& schedule);
+// Throws std::invalid_argument that says what was expected, and where.
+Schedule parse_schedule(const OpGraph& graph, std::string_view text);
+
+// How messages name an action: its op's number, as in the text.
+std::string name_of(const OpGraph& graph, ActionId action);
+
+}  // namespace ferry::sim

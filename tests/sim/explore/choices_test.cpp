@@ -1,0 +1,98 @@
+// Each strategy draws orders of the graph; every order is drawn once where all are asked for.
+#include "sim/explore/choices.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <stdexcept>
+
+#include "sim/explore/explorer.h"
+#include "tests/sim/explore/calls.h"
+
+namespace ferry::sim {
+namespace {
+
+constexpr Range kX{0x1000, 16};
+
+// Kernels on streams that nothing orders.
+Calls streams(const std::vector<int>& kernels) {
+  Calls calls;
+  for (std::uint32_t stream = 0; stream < kernels.size(); ++stream) {
+    for (int i = 0; i < kernels[stream]; ++i) calls.kernel(stream, {kX}, {});
+  }
+  return calls;
+}
+
+std::size_t orders(const Calls& calls) {
+  const OpGraph graph(calls.recording());
+  EveryOrder every;
+  std::set<std::vector<ActionId>> seen;
+  std::size_t drawn = 0;
+  do {
+    const std::vector<ActionId> order = draw_order(graph, every);
+    EXPECT_TRUE(is_order_of(graph, order));
+    seen.insert(order);
+    drawn++;
+  } while (every.next());
+  EXPECT_EQ(seen.size(), drawn);
+  return drawn;
+}
+
+TEST(Choices, EveryOrderOnce) {
+  EXPECT_EQ(orders(streams({4})), 1u);
+  EXPECT_EQ(orders(streams({3, 3})), 20u);           // 6! / 3! 3!
+  EXPECT_EQ(orders(streams({2, 2, 2})), 90u);        // 6! / 2! 2! 2!
+  EXPECT_EQ(orders(streams({3, 3, 2, 2})), 25200u);  // 10! / 3! 3! 2! 2!
+}
+
+TEST(Choices, ACapEndsTheSearch) {
+  const Calls calls = streams({3, 3});
+  const Explorer explorer(calls.recording());
+  EXPECT_TRUE(explorer.search_all(20).complete);
+  EXPECT_FALSE(explorer.search_all(19).complete);
+  EXPECT_EQ(explorer.search_all(19).orders, 19u);
+}
+
+TEST(Choices, EqualSeedsDrawEqualOrders) {
+  const Calls calls = streams({5, 5, 5});
+  const OpGraph graph(calls.recording());
+  RandomChoices a(7), b(7), c(8);
+  const auto order = draw_order(graph, a);
+  EXPECT_EQ(draw_order(graph, b), order);
+  EXPECT_NE(draw_order(graph, c), order);
+  // Every compiler draws this one.
+  EXPECT_EQ(order, (std::vector<ActionId>{5, 0, 1, 6, 10, 7, 11, 2, 12, 13, 3, 14, 8, 4, 9}));
+}
+
+// Without changes PCT runs one actor to its end, then the next.
+TEST(Choices, PctChangesActorsAsOftenAsItMay) {
+  const Calls calls = streams({5, 5, 5});
+  const OpGraph graph(calls.recording());
+  for (const unsigned changes : {0u, 1u, 3u}) {
+    std::set<std::vector<ActionId>> seen;
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+      PctChoices pct(graph, seed, changes);
+      const auto order = draw_order(graph, pct);
+      ASSERT_TRUE(is_order_of(graph, order));
+      seen.insert(order);
+      unsigned switches = 0;
+      for (std::size_t i = 1; i < order.size(); ++i) {
+        switches += graph[order[i]].actor != graph[order[i - 1]].actor ? 1 : 0;
+      }
+      EXPECT_LE(switches, 2 + changes);
+    }
+    EXPECT_GE(seen.size(), changes == 0 ? 6u : 20u);  // 3! orders of the actors
+  }
+}
+
+TEST(Choices, AListIsReplayed) {
+  const Calls calls = streams({2, 2});
+  const OpGraph graph(calls.recording());
+  ReplayChoices replay({1, 1, 0});
+  EXPECT_EQ(draw_order(graph, replay), (std::vector<ActionId>{2, 3, 0, 1}));
+  ReplayChoices wrong({2});
+  EXPECT_THROW(draw_order(graph, wrong), std::out_of_range);
+}
+
+}  // namespace
+}  // namespace ferry::sim
