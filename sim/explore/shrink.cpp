@@ -1,0 +1,98 @@
+// ddmin over delays, then their lengths.
+#include "sim/explore/shrink.h"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+namespace ferry::sim {
+namespace {
+
+class Shrinking {
+ public:
+  Shrinking(const Explorer& explorer, const Witness& witness, std::size_t runs_max)
+      : explorer_(explorer), best_(witness), runs_max_(runs_max) {}
+
+  Shrunk operator()() {
+    take_out();
+    for (std::size_t i = 0; i < best_.schedule.size(); ++i) shorten(i);
+    return {best_, runs_};
+  }
+
+ private:
+  // Whether it still fails; then it is the best.
+  bool try_one(const Schedule& schedule) {
+    if (runs_ == runs_max_) return false;
+    std::vector<ActionId> order;
+    try {
+      order = order_of(explorer_.graph(), schedule);
+    } catch (const std::invalid_argument&) {
+      return false;
+    }
+    runs_++;
+    const auto found = explorer_.difference(order, best_.difference.evidence);
+    if (!found) return false;
+    best_ = {schedule, *found, explain(explorer_.graph(), order, *found)};
+    return true;
+  }
+
+  // Of `parts` parts, tries each alone and then all but each.
+  bool some_part(std::size_t parts) {
+    const Schedule whole = best_.schedule;
+    for (const bool alone : {true, false}) {
+      for (std::size_t i = 0; i < parts; ++i) {
+        const std::size_t begin = whole.size() * i / parts, end = whole.size() * (i + 1) / parts;
+        Schedule some;
+        for (std::size_t at = 0; at < whole.size(); ++at) {
+          if ((at >= begin && at < end) == alone) some.push_back(whole[at]);
+        }
+        if (some.size() < whole.size() && try_one(some)) return true;
+      }
+    }
+    return false;
+  }
+
+  void take_out() {
+    std::size_t parts = 2;
+    while (best_.schedule.size() > 1) {
+      parts = std::min(parts, best_.schedule.size());
+      const std::size_t size = best_.schedule.size();
+      if (some_part(parts)) {
+        parts = std::max<std::size_t>(2, best_.schedule.size() * parts / size);
+      } else if (parts == size) {
+        return;
+      } else {
+        parts *= 2;
+      }
+    }
+  }
+
+  void shorten(std::size_t i) {
+    const auto with = [&](ActionId late, ActionId until) {
+      Schedule schedule = best_.schedule;
+      schedule[i] = {late, until};
+      return try_one(schedule);
+    };
+    const Delay delay = best_.schedule[i];
+    for (ActionId late = delay.until; late-- > delay.late + 1;) {
+      if (with(late, delay.until)) break;
+    }
+    const ActionId late = best_.schedule[i].late;
+    for (ActionId until = late + 1; until < delay.until; ++until) {
+      if (with(late, until)) return;
+    }
+  }
+
+  const Explorer& explorer_;
+  Witness best_;
+  std::size_t runs_max_;
+  std::size_t runs_ = 0;
+};
+
+}  // namespace
+
+Shrunk shrink(const Explorer& explorer, const Witness& witness, std::size_t runs_max) {
+  return Shrinking(explorer, witness, runs_max)();
+}
+
+}  // namespace ferry::sim
