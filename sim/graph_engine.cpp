@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <iterator>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "sim/checkers/values.h"
 
@@ -164,10 +164,24 @@ Value GraphEngine::add(const Value& a, const Value& b, StreamId stream, bool gra
   return {std::move(sum), {std::move(node), 0}};
 }
 
+// PyTorch has a thread for each device, which takes the latest of its nodes: whose turn it is may
+// be chosen.
+GraphEngine::Ready::iterator GraphEngine::choose(Task& task) {
+  const auto latest = std::prev(task.ready.end());
+  if (!machine_.has_choices() || machine_.devices() == 1) return latest;
+  std::vector<Ready::iterator> of_devices;
+  std::vector<char> seen(machine_.devices());
+  for (auto it = task.ready.end(); it != task.ready.begin();) {
+    --it;
+    char& known = seen[machine_.device_of(it->second.node->stream)];
+    if (!known) of_devices.push_back(it);
+    known = 1;
+  }
+  return of_devices[machine_.choose(ChoicePoint::kEngine, of_devices.size())];
+}
+
 void GraphEngine::run_next(Task& task) {
-  auto next = std::prev(task.ready.end());
-  std::advance(
-      next, -static_cast<std::ptrdiff_t>(machine_.choose(ChoicePoint::kEngine, task.ready.size())));
+  const auto next = choose(task);
   Inputs inputs = std::move(next->second);
   task.ready.erase(next);
   Node& node = *inputs.node;

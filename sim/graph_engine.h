@@ -8,8 +8,8 @@
 // tasks nest.
 //
 // After a failure nothing more of the task runs, but what asked to hear of its end (after_task)
-// does. Not modelled: engine threads; hooks on tensors; anomaly mode. Source:
-// torch/csrc/autograd/engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
+// does. Not modelled: engine threads (but for whose turn it is); hooks on tensors; anomaly mode.
+// Source: torch/csrc/autograd/engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
 #pragma once
 
 #include <algorithm>
@@ -80,6 +80,7 @@ class GraphEngine {
     std::shared_ptr<Node> node;
     std::vector<Value> gradients;
   };
+  using Ready = std::map<std::uint64_t, Inputs>;  // the latest runs first
   struct Task {
     GraphTaskId id = GraphTaskId::kNone;
     NodeId node = NodeId::kNone;
@@ -89,7 +90,7 @@ class GraphEngine {
     std::unordered_map<std::uint64_t, int> dependencies;  // found by key, never walked
     std::set<std::uint64_t> needed;                       // that lead to a wanted edge
     std::map<std::uint64_t, Inputs> waiting;
-    std::map<std::uint64_t, Inputs> ready;  // the latest runs first
+    Ready ready;
     std::span<const Edge> wanted;
     std::vector<Value> found;
     std::vector<StreamId> leaf_streams;  // that the caller's stream waits for at the end
@@ -105,6 +106,7 @@ class GraphEngine {
   void count(Task& task, std::span<const Root> roots);
   void flow(Task& task, const Edge& edge, Value gradient, StreamId from);
   void join(Value& into, Value gradient, const Node& node, bool grad_mode);
+  Ready::iterator choose(Task& task);
   void run_next(Task& task);
   void accumulate(Task& task, const Node& leaf, Value gradient);
   void cross(const Tensor& tensor, StreamId from, StreamId to);

@@ -28,9 +28,9 @@
 
 #include "formats/stream_op.h"
 #include "shared/device.h"
-#include "sim/choices.h"
 #include "sim/device_pool.h"
 #include "sim/engine.h"
+#include "sim/host_choices.h"
 #include "sim/host_pool.h"
 #include "sim/tensor.h"
 
@@ -46,7 +46,6 @@ struct MachineOptions {
   PeerRates peer{};
   PortRates port{};                    // of each port
   std::uint32_t devices_per_port = 0;  // by number; 0: they share none, and nor does a lone device
-  Choices* choices = nullptr;          // none: everything goes its usual way; outlives the machine
 };
 
 // A snapshot of a stream's work. The last handle gives its number back.
@@ -112,10 +111,12 @@ class Machine {
   void release_host(Step step, const HostBlock& block, std::span<const EventHandle> events);
   Version new_version() { return std::make_shared<VersionCounter>(VersionCounter{++versions_, 0}); }
 
-  // One of so many legal ways to go on; 0: the usual one.
+  // Who is asked from now on for one of several legal ways to go on; none: it is the usual one. Not
+  // owned.
+  void set_choices(HostChoices* choices) { choices_ = choices; }
+  bool has_choices() const { return choices_ != nullptr; }
   std::uint32_t choose(ChoicePoint point, std::size_t ways) {
-    if (!options_.choices) return 0;
-    return options_.choices->choose(point, static_cast<std::uint32_t>(ways));
+    return choices_ ? choices_->choose(point, static_cast<std::uint32_t>(ways)) : 0;
   }
 
   // The end: everything given is done. Returns the time.
@@ -193,6 +194,7 @@ class Machine {
   void launched(StreamId stream);
 
   MachineOptions options_;
+  HostChoices* choices_ = nullptr;
   Engine engine_;
   std::vector<StreamOpConsumer*> consumers_;
   std::vector<std::uint32_t> stream_devices_;

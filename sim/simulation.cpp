@@ -112,13 +112,13 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   MachineOptions limits = machine_options(hardware);
   limits.device_bytes = options.device_bytes;
   limits.host_bytes = options.host_bytes;
-  limits.choices = options.choices;
   Machine machine(limits);
   if (options.check) machine.add_consumer(&checkers);
   for (StreamOpConsumer* consumer : options.consumers) machine.add_consumer(consumer);
   {
     Tape tape(program, machine, times, options.check ? &checkers.values() : nullptr);
     const std::vector<Storage> state = optimizer_state(program, options.optimizer, machine, tape);
+    machine.set_choices(options.choices);
     run_program(tape, machine, program, options, result);
     read_machine(machine, result);
     result.gradients = read_gradients(tape, options.check ? &checkers.values() : nullptr);

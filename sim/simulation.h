@@ -41,7 +41,7 @@ struct SimulationOptions {
   Rules rules;
   std::optional<Mutation> mutation;
   std::shared_ptr<FaultPoint> fault;
-  Choices* choices = nullptr;  // of what is left open; none: the usual ways
+  HostChoices* choices = nullptr;  // of what is left open; none: the usual ways
   std::vector<StreamOpConsumer*> consumers;
 };
 

@@ -2,8 +2,8 @@
 //
 // Worker w is host thread w + 1. A task begins when its worker is free, all that it comes after has
 // ended, and the calling thread has given it; the calling thread goes on when the last one ends.
-// Tasks run in the order of the list, unless the machine is told to choose (sim/choices.h), so an
-// error that comes first there is the first that happens.
+// Tasks run in the order of the list, unless the machine is told to choose (sim/host_choices.h), so
+// an error that comes first there is the first that happens.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class SimWorkers {
     std::vector<Time> ends(tasks.size());
     std::vector<bool> ran(tasks.size());
     for (std::size_t turn = 0; turn < tasks.size(); ++turn) {
-      const std::size_t next = machine_->options().choices ? choose(tasks, ran) : turn;
+      const std::size_t next = machine_->has_choices() ? choose(tasks, ran) : turn;
       const WorkerTask& task = tasks[next];
       machine_->set_host_thread(static_cast<std::uint32_t>(task.worker + 1));
       machine_->host_not_before(given);

@@ -13,7 +13,7 @@
 namespace ferry::verify {
 namespace {
 
-std::optional<Verdict> run(const Attempt& attempt, sim::Choices* choices,
+std::optional<Verdict> run(const Attempt& attempt, sim::HostChoices* choices,
                            sim::StreamOpConsumer* watch) {
   const Subject subject{attempt.mutant.rules, attempt.mutant.mutation};
   Conditions conditions;

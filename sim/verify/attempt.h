@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/choices.h"
+#include "sim/host_choices.h"
 #include "sim/machine.h"
 #include "sim/verify/mutants.h"
 #include "sim/verify/pipeline_net.h"

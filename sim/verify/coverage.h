@@ -9,7 +9,7 @@
 #include <string>
 
 #include "shared/step.h"
-#include "sim/choices.h"
+#include "sim/host_choices.h"
 #include "sim/machine.h"
 #include "sim/verify/attempt.h"
 

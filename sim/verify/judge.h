@@ -12,7 +12,7 @@
 #include "shared/adaptors/bent.h"
 #include "shared/adaptors/observed.h"
 #include "shared/rules.h"
-#include "sim/choices.h"
+#include "sim/host_choices.h"
 #include "sim/oracles/verdict.h"
 #include "sim/simulation.h"
 #include "sim/verify/trial.h"
@@ -39,7 +39,7 @@ struct Subject {
 // Beside what the trial says. A fault that struck, or memory that ran out, may end the program's
 // calls early: then gradients are not compared, and errors are counted.
 struct Conditions {
-  sim::Choices* choices = nullptr;
+  sim::HostChoices* choices = nullptr;
   std::shared_ptr<FaultPoint> fault;
   sim::StreamOpConsumer* watch = nullptr;
 };

@@ -44,14 +44,13 @@ class NetRun {
   using Value = sim::Value;
   using Values = std::vector<Value>;
 
-  NetRun(const PipelineTrial& trial, bool pipelined, sim::Choices* choices = nullptr)
+  NetRun(const PipelineTrial& trial, bool pipelined, sim::HostChoices* choices = nullptr)
       : trial_(trial), net_(trial), first_(trial.first_layers()) {
     devices_ = pipelined ? trial.devices() : 1;
     sim::MachineOptions options;
     options.launch_ns = 500;
     options.links.latency_ns = 500;
     options.devices = static_cast<std::uint32_t>(devices_);
-    options.choices = choices;
     machine_ = std::make_unique<sim::Machine>(options);
     machine_->add_consumer(&checkers_);
     machine_->add_consumer(&counter_);
@@ -61,6 +60,7 @@ class NetRun {
     }
     tape_ = std::make_unique<sim::Tape>(net_.b.program, *machine_, times_, &checkers_.values(),
                                         device_of);
+    machine_->set_choices(choices);
   }
 
   std::size_t stage_of(std::size_t layer) const {

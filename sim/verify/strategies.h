@@ -1,17 +1,17 @@
-// How a run's choices (sim/choices.h) are made up: at random, each in its turn, or again as they
-// were.
+// How a run's choices (sim/host_choices.h) are made up: at random, each in its turn, or again as
+// they were.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "sim/choices.h"
+#include "sim/host_choices.h"
 #include "sim/verify/draws.h"
 
 namespace ferry::verify {
 
 // Every answer is as likely as the others; memory runs out at one allocation at most.
-class RandomChoices final : public sim::Choices {
+class RandomChoices final : public sim::HostChoices {
  public:
   // out_of_memory_at: which allocation fails, from 0; negative: none.
   explicit RandomChoices(std::uint64_t seed, std::int64_t out_of_memory_at = -1)
@@ -24,7 +24,7 @@ class RandomChoices final : public sim::Choices {
 };
 
 // The answers that were given before; 0 where nothing else was.
-class ReplayedChoices final : public sim::Choices {
+class ReplayedChoices final : public sim::HostChoices {
  public:
   // In the order of their places.
   explicit ReplayedChoices(std::vector<sim::Deviation> answers) : answers_(std::move(answers)) {}
@@ -58,7 +58,7 @@ class Enumeration {
   std::vector<Place> path_;
 };
 
-class EnumeratedChoices final : public sim::Choices {
+class EnumeratedChoices final : public sim::HostChoices {
  public:
   explicit EnumeratedChoices(Enumeration& all) : all_(all) {}
 

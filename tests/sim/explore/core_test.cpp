@@ -9,7 +9,9 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink.h"
 #include "sim/simulation.h"
-#include "tests/support/mutants.h"
+#include "sim/verify/judge.h"
+#include "sim/verify/mutants.h"
+#include "sim/verify/random_program.h"
 
 namespace ferry::sim {
 namespace {
@@ -20,9 +22,9 @@ struct Simulated {
 };
 
 // The run of a trial that depends on its number alone.
-Simulated simulated(std::uint64_t number, const test::Mutant& mutant = {}) {
-  const rc::Random random(number);
-  const test::Trial trial = test::any_trial()(random, 100).value();
+Simulated simulated(std::uint64_t number, const verify::Mutant& mutant = verify::no_mutant()) {
+  verify::Draws draws(number);
+  const verify::Trial trial = verify::draw_trial(draws);
   Simulated run;
   SimulationOptions options;
   options.offload = trial.options;
@@ -30,7 +32,8 @@ Simulated simulated(std::uint64_t number, const test::Mutant& mutant = {}) {
   options.rules = mutant.rules;
   options.mutation = mutant.mutation;
   options.consumers = {&run.recording};
-  run.hazards = simulate(test::make_program(trial.recipe), test::test_hardware(), options).hazards;
+  run.hazards =
+      simulate(verify::make_program(trial.recipe), verify::test_hardware(), options).hazards;
   return run;
 }
 
@@ -39,8 +42,8 @@ Simulated simulated(std::uint64_t number, const test::Mutant& mutant = {}) {
 TEST(ExploreCore, EveryRaceOfAMutantHasASchedule) {
   constexpr std::uint64_t kPrograms = 6;
   int mutants = 0, races = 0, unread = 0;
-  for (const test::Mutant& mutant : test::all_mutants()) {
-    if (mutant.of_pipeline) continue;
+  for (const verify::Mutant& mutant : verify::all_mutants()) {
+    if (mutant.world == verify::MutantWorld::kPipeline) continue;
     const int races_before = races;
     for (std::uint64_t number = 0; number < kPrograms; ++number) {
       const Simulated run = simulated(number, mutant);
@@ -85,7 +88,7 @@ TEST(ExploreCore, DrawnSchedulesOfTheCoreDoNotDiffer) {
 
 // And they do find what is missing: in a mutant's run, a drawn schedule is shrunk to one delay.
 TEST(ExploreCore, DrawnSchedulesOfAMutantDiffer) {
-  test::Mutant mutant;
+  verify::Mutant mutant;
   mutant.mutation = Mutation{Step::kConsume, Bend::kDrop};
   int found = 0;
   for (std::uint64_t number = 0; number < 20; ++number) {

@@ -1,5 +1,6 @@
-// The one source of what CUDA, PyTorch and the operating system leave open. Wherever a run may go
-// on in more than one legal way it asks here; the answer 0 is what happens where nobody is asked.
+// What CUDA, PyTorch and the operating system leave open, as the host sees it. Wherever a run may
+// go on in more than one legal way it asks here; the answer 0 is what happens where nobody is
+// asked. (In which order a device runs what it was given is sim/explore's to try.)
 //
 // So a run is a function of its program and of the answers, which are written down as *deviations*:
 // the answers that were not 0, each with its place in the row. A strategy makes up answers
@@ -17,7 +18,7 @@ namespace ferry::sim {
 enum class ChoicePoint : std::uint8_t {
   kPoll,      // a pool's query: 1, the device is later or earlier than its clock says
   kPageable,  // a copy of pageable memory: 1, it does not block the host
-  kEngine,    // backward: which of the nodes that are ready runs next
+  kEngine,    // backward: which device's engine thread runs its next node
   kWorker,    // pipelines: whose turn it is
   kMemory,    // an allocation: 1, out of memory
 };
@@ -31,12 +32,12 @@ struct Deviation {
   bool operator==(const Deviation&) const = default;
 };
 
-class Choices {
+class HostChoices {
  public:
-  Choices() = default;
-  Choices(const Choices&) = delete;
-  Choices& operator=(const Choices&) = delete;
-  virtual ~Choices() = default;
+  HostChoices() = default;
+  HostChoices(const HostChoices&) = delete;
+  HostChoices& operator=(const HostChoices&) = delete;
+  virtual ~HostChoices() = default;
 
   // In [0, ways). Where there is one way only, nothing is asked.
   std::uint32_t choose(ChoicePoint point, std::uint32_t ways) {
