@@ -46,7 +46,7 @@ Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
                 sim::StreamOpConsumer* watch = nullptr);
 
 // One that the same oracle objects to, of which nothing can be taken away; `runs` bounds the work.
-Attempt shrink(const Attempt& attempt, const Verdict& verdict, int runs = 2000);
+Attempt shrink(const Attempt& attempt, const Verdict& verdict, int runs = 5000);
 
 // "consume.drop~AQEB...~3:1,17:2~reload.4": who, the trial, the deviations, the fault; the last two
 // where there are some.

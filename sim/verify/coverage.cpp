@@ -44,6 +44,7 @@ void add_recipe(const Recipe& recipe, Features& features) {
   features.has("retain_graph", recipe.retain);
   features.has("second derivative", recipe.derivatives == 2);
   features.has("third derivative", recipe.derivatives == 3);
+  features.has("input without a gradient", !recipe.embeds);
   features.has("parameter moves", recipe.move);
   features.has(kFailureNames[static_cast<std::size_t>(recipe.failure)]);
   features.has("checkpoints", recipe.segments);

@@ -73,7 +73,7 @@ bool is_modelled(const Recipe& recipe) {
     const bool reentrant = (layer.segment & kReentrantBit) != 0 && layer.opens > 0;
     return nested || reentrant || layer.extra >= static_cast<int>(Extra::kInnerBackward);
   };
-  return recipe.segments && recipe.failure == 0 &&
+  return recipe.segments && recipe.embeds && recipe.failure == 0 &&
          std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
 }
 

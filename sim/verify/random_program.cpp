@@ -119,8 +119,10 @@ class RandomProgram {
   CodeId make_forward(int failure) {
     const CodeId id = b_.code(CodeKind::kSegment, "forward");
     const Slot x0 = b_.slot(id);
-    const CodeId embed = make_body(sized(1), {sized(1)}, 1);
-    b_.add(id, MakeNode{"EmbedBackward", b_.node_id(), {first_}, {x0}, {input_}, embed});
+    if (recipe_.embeds) {
+      const CodeId embed = make_body(sized(1), {sized(1)}, 1);
+      b_.add(id, MakeNode{"EmbedBackward", b_.node_id(), {first_}, {x0}, {input_}, embed});
+    }
     b_.add(id, Op{"embed", {input_, first_}, {x0}, {sized(1)}, {}, 0, 4096, 2048, 0});
     failure_ = failure;
     opened_ = closing_ = 0;
@@ -194,7 +196,8 @@ class RandomProgram {
   // The next layers as a code of their own. Its results are x and, but for the reentrant variant,
   // the last activation that it holds.
   Activation make_segment(Region& outer, const Layer& layer, const Activation& x) {
-    const bool reentrant = (layer.segment & kReentrantBit) != 0 && recipe_.derivatives == 1;
+    const bool reentrant =
+        (layer.segment & kReentrantBit) != 0 && recipe_.derivatives == 1 && recipe_.embeds;
     const bool own_stream = (layer.segment & kOwnStream) != 0;
     const std::uint32_t stream = outer.stream + (own_stream ? 1 : 0);
     Region inner{.id = b_.code(CodeKind::kSegment, "segment"),

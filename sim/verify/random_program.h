@@ -12,8 +12,8 @@
 //
 // Every program is one that PyTorch would run without hooks, and one that says the same with all
 // its segments as plain calls (`without_segments`). So a segment that draws random numbers
-// preserves their state, and the reentrant variant is drawn where sums of gradients are formed in
-// the same order. check_program accepts it.
+// preserves their state, and the reentrant variant is drawn where its input has a gradient and sums
+// of gradients are formed in the same order. check_program accepts it.
 #pragma once
 
 #include <cstddef>

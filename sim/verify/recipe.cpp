@@ -38,6 +38,7 @@ Recipe draw_recipe(Draws& draws) {
   recipe.move = draws.one_in(2);
   recipe.segments = draws.one_in(3);
   recipe.whole = draws.one_in(2);
+  recipe.embeds = !draws.one_in(4);
   return recipe;
 }
 

@@ -72,6 +72,7 @@ struct Recipe {
   bool move = false;
   bool segments = false;  // else no layer has an extra or opens a segment
   bool whole = false;     // each forward is a segment as a whole, and each function of a gradient
+  bool embeds = true;     // what the first layer reads has a gradient
 };
 
 // Each field, with the values it may have: [first, end). For who writes recipes down, reads them,
@@ -88,6 +89,7 @@ void visit_fields(R& recipe, Visit&& visit) {
   visit(recipe.move, 0, 2);
   visit(recipe.segments, 0, 2);
   visit(recipe.whole, 0, 2);
+  visit(recipe.embeds, 0, 2);
 }
 template <class L, class Visit>
 void visit_layer(L& layer, Visit&& visit) {

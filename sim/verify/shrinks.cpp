@@ -69,7 +69,7 @@ std::vector<CoreOptions> plainer(const CoreOptions& options) {
   with(&CoreOptions::offload, std::vector<bool>());
   with(&CoreOptions::prefetch_bytes, std::int64_t{0});
   with(&CoreOptions::hold_bytes, std::int64_t{0});
-  with(&CoreOptions::window_bytes, kUnlimited);
+  with(&CoreOptions::window_bytes, std::int64_t{0});
   with(&CoreOptions::window_packs, std::int64_t{1});
   with(&CoreOptions::bytes_min, std::int64_t{0});
   with(&CoreOptions::host_memory, HostMemory::kPinned);

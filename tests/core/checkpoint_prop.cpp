@@ -25,6 +25,7 @@ rc::Gen<Trial> any_segmented_trial() {
 Trial without_strangers(Trial trial) {
   trial.recipe.segments = true;
   trial.recipe.failure = 0;
+  trial.recipe.embeds = true;
   for (Layer& layer : trial.recipe.layers) {
     if (layer.kind == static_cast<int>(LayerKind::kNested)) layer.kind = 0;
     if (layer.extra >= static_cast<int>(Extra::kInnerBackward)) layer.extra = 0;
