@@ -31,6 +31,8 @@ class AutogradState {
   virtual bool& grad_mode() = 0;
   // Where the names of the ops go that run; none: nowhere.
   virtual std::vector<std::string>*& op_log() = 0;
+  // The node that is saving a tensor now; none: empty.
+  virtual std::string_view saving_node() const = 0;
 };
 
 class SimAutograd {
@@ -45,6 +47,10 @@ class SimAutograd {
   NodeId node() const { return engine_->node(); }
   void after_node(std::function<void()> callback) { engine_->after_node(std::move(callback)); }
   void after_task(std::function<void()> callback) { engine_->after_task(std::move(callback)); }
+  // Beyond the seam: what published schedulers look at (sim/schedulers). The gradients that a node
+  // gave, while what asked to hear of its end runs; and the name of the node that saves a tensor.
+  std::span<const Value> node_results() const { return engine_->node_results(); }
+  std::string_view saving_node() const { return state_ ? state_->saving_node() : ""; }
   HookStack<Tensor> hooks() const { return engine_->hooks; }
 
   struct HooksScope : ReplacedHooks<Tensor> {

@@ -208,7 +208,9 @@ void GraphEngine::run_next(Task& task) {
     task.after_node.clear();
     results = runner_.run_node(inputs.node, std::move(inputs.gradients), task.create_graph);
     const auto callbacks = std::exchange(task.after_node, {});
+    task.results = results;
     for (const auto& callback : callbacks) callback();
+    task.results = {};
     task.node = NodeId::kNone;
     if (!task.retain_graph && !task.create_graph) {
       node.released = node.released || !node.saved.empty();  // else it runs again, as in PyTorch

@@ -64,6 +64,10 @@ class GraphEngine {
   void after_node(std::function<void()> callback) {
     tasks_.back()->after_node.push_back(std::move(callback));
   }
+  // What the node gave its inputs: for what asked to hear of its end.
+  std::span<const Value> node_results() const {
+    return tasks_.empty() ? std::span<const Value>() : tasks_.back()->results;
+  }
   void after_task(std::function<void()> callback) {
     tasks_.back()->after_task.push_back(std::move(callback));
   }
@@ -99,6 +103,7 @@ class GraphEngine {
         leaf_streams.push_back(stream);
       }
     }
+    std::span<const Value> results;  // while after_node runs
     std::vector<std::function<void()>> after_node;
     std::vector<std::function<void()>> after_task;
   };

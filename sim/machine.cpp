@@ -126,6 +126,17 @@ void Machine::wait(Step step, StreamId stream, const EventHandle& event) {
   issue(op);
 }
 
+void Machine::synchronize(Step step, StreamId stream) {
+  ++operations_;
+  host_not_before(engine_.run_until_idle(stream));
+  if (consumers_.empty()) return;
+  StreamOp op;
+  op.kind = StreamOpKind::kStreamSync;
+  op.step = step;
+  op.stream = stream;
+  issue(op);
+}
+
 void Machine::forget(EventImpl& event) noexcept {
   engine_.release(event.signal);
   free_events_.push_back(event.id);

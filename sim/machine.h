@@ -93,6 +93,8 @@ class Machine {
   void set_current_stream(StreamId stream) { current_ = stream; }
   EventHandle record(Step step, StreamId stream);
   void wait(Step step, StreamId stream, const EventHandle& event);
+  // The host waits for all that the stream was given.
+  void synchronize(Step step, StreamId stream);
 
   // Work.
   void kernel(std::string_view name, std::uint64_t tag, std::span<const Range> reads,

@@ -95,6 +95,15 @@ TEST(MachineTest, AWaitOnANeverRecordedEventIsNothing) {
   EXPECT_EQ(w.machine.operations(), 0);
 }
 
+TEST(MachineTest, TheHostWaitsForAStream) {
+  Watched w;
+  w.machine.kernel("mm", 0, {}, {}, 50);
+  w.machine.synchronize(Step::kUser, w.compute);
+  EXPECT_EQ(w.log.ops.back().kind, Kind::kStreamSync);
+  EXPECT_EQ(w.log.ops.back().stream, w.compute);
+  EXPECT_GE(w.machine.host_now(), 50);
+}
+
 TEST(MachineTest, AnEventsNumberIsReusedWhenItsLastHandleIsGone) {
   Watched w;
   EventHandle first = w.machine.record(Step::kUser, w.compute);
