@@ -33,9 +33,10 @@ struct SavedTensor {
   std::unique_ptr<Saved<Tensor>> packed;
   Tensor plain;
   std::uint64_t version_at_save = 0;
-  Edge edge;                       // none for the node's own outputs: that would be a cycle
-  std::uint32_t own_output = ~0u;  // which of them
-  std::uint64_t contents = 0;      // the value at the save, where values are checked
+  Edge edge;                             // none for the node's own outputs: that would be a cycle
+  std::uint32_t own_output = ~0u;        // which of them
+  std::uint64_t contents = 0;            // the value at the save, where values are checked
+  std::shared_ptr<const Window> window;  // likewise
 };
 
 // A node that is a function's of the host, instead of a body: given the saved inputs and the

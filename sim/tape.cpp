@@ -297,7 +297,10 @@ SavedTensor Tape::save(std::string_view name, const Value& value) {
   SavedTensor saved;
   saved.edge = value.edge;
   if (!value.tensor) return saved;
-  if (values_) saved.contents = values_->read(range_of(value.tensor));
+  if (values_) {
+    saved.contents = values_->read(range_of(value.tensor));
+    saved.window = value.tensor->layout.window;
+  }
   saving_node_ = name;
   try {
     saved.packed = engine_.hooks.pack(value.tensor);
@@ -326,17 +329,27 @@ Value Tape::unpack(std::string_view name, SavedTensor& saved) {
   } else {
     return value;
   }
-  if (values_ && values_->read(range_of(value.tensor)) != saved.contents) {
-    Hazard hazard;
-    hazard.kind = HazardKind::kValue;
-    hazard.later.name = name;
-    hazard.later.stream = machine_.current_stream();
-    hazard.range = range_of(value.tensor);
-    hazard.message =
-        "wrong value: a tensor that " + std::string(name) + " saved came back with other contents";
-    wrong_values_.report(std::move(hazard));
-  }
+  if (values_) check_unpacked(name, saved, value.tensor);
   return value;
+}
+
+// Equal contents under other strides are other values, too.
+void Tape::check_unpacked(std::string_view name, const SavedTensor& saved, const Tensor& tensor) {
+  const Layout& before = saved.window->layout;
+  const Layout& now = tensor->layout.window->layout;
+  const bool same_layout =
+      before.dtype == now.dtype && before.shape == now.shape && before.strides == now.strides;
+  if (same_layout && values_->read(range_of(tensor)) == saved.contents) return;
+  Hazard hazard;
+  hazard.kind = HazardKind::kValue;
+  hazard.later.name = name;
+  hazard.later.stream = machine_.current_stream();
+  hazard.range = range_of(tensor);
+  hazard.message = "wrong value: a tensor that ";
+  hazard.message += name;
+  hazard.message += same_layout ? " saved came back with other contents"
+                                : " saved came back with another shape, type or strides";
+  wrong_values_.report(std::move(hazard));
 }
 
 void Tape::run_statements(Frame& frame) {

@@ -85,7 +85,7 @@ class Tape final : private NodeRunner, private AutogradState {
   const std::vector<ProgramError>& errors() const { return errors_; }
   const std::vector<Hazard>& hazards() const { return wrong_values_.hazards(); }
   // The node that is saving a tensor now: for who listens to the hooks.
-  std::string_view saving_node() const { return saving_node_; }
+  std::string_view saving_node() const override { return saving_node_; }
   Time backward_began() const { return backward_began_; }  // host time of the first; -1: none
 
  private:
@@ -122,6 +122,7 @@ class Tape final : private NodeRunner, private AutogradState {
   std::vector<std::string>*& op_log() override { return op_log_; }
   Time memory_ns(std::int64_t bytes) override;
 
+  void check_unpacked(std::string_view name, const SavedTensor& saved, const Tensor& tensor);
   void make_globals(std::span<const std::uint32_t> device_of_global);
   Value& at(Frame& frame, Slot slot);
   // Of the device that the code runs on.

@@ -555,6 +555,18 @@ TEST(TapeTest, HooksThatReturnAnotherTensorAreAWrongValue) {
             "wrong value: a tensor that Mm saved came back with other contents");
 }
 
+TEST(TapeTest, HooksThatReturnAnotherLayoutAreAWrongValue) {
+  const std::vector<Hazard> wrong = hazards_with([](Trial& run, const Tensor& tensor) {
+    Window window = *tensor->layout.window;
+    window.layout.shape.push_back(1);
+    window.layout.strides.push_back(1);
+    return make_tensor(tensor->storage, {std::make_shared<Window>(window), 0}, tensor->version);
+  });
+  ASSERT_EQ(wrong.size(), 1u);
+  EXPECT_EQ(to_string(wrong[0]),
+            "wrong value: a tensor that Mm saved came back with another shape, type or strides");
+}
+
 TEST(TapeTest, WhoListensKnowsTheNodeThatSaves) {
   class Names final : public Hooks<Tensor> {
    public:
