@@ -8,6 +8,7 @@
 #include "sim/device.h"
 #include "sim/modelled.h"
 #include "sim/run_parts.h"
+#include "sim/schedulers/scheduler.h"
 #include "sim/segments.h"
 
 namespace ferry::sim {
@@ -49,12 +50,33 @@ void run_offloaded(D device, Tape& tape, const Program& program, SimulationOptio
   result.leftovers.core = !offloader.empty();
 }
 
+void run_scheduled(Scheduler& scheduler, Tape& tape, const Program& program,
+                   const SimulationOptions& options, Simulation& result) {
+  for (std::size_t i = 0; i < program.globals.size(); ++i) {
+    if (program.globals[i].kind != GlobalKind::kInput) scheduler.exempt(tape.globals()[i].tensor);
+  }
+  tape.before_call([&, begin = begin_segments(tape, options)]() mutable {
+    scheduler.begin_forward();
+    begin();
+  });
+  {
+    const HooksGuard<SimAutograd> guard(tape.autograd(), scheduler.hooks());
+    tape.run();
+  }
+  tape.before_call(nullptr);
+  scheduler.finish();
+  tape.drop_frames();
+  result.leftovers.core = !scheduler.empty();
+}
+
 template <class D>
 void run_on(D device, Tape& tape, const Machine& machine, const Program& program,
-            const SimulationOptions& options, Simulation& result) {
+            const SimulationOptions& options, Scheduler* scheduler, Simulation& result) {
   Segments<D> segments(machine, {device}, tape.autograd(), options.rules);
   tape.set_segments(&segments);
-  if (options.offload) {
+  if (scheduler) {
+    run_scheduled(*scheduler, tape, program, options, result);
+  } else if (options.offload) {
     run_offloaded(std::move(device), tape, program, options, result);
   } else {
     tape.before_call(begin_segments(tape, options));
@@ -69,14 +91,16 @@ void run_on(D device, Tape& tape, const Machine& machine, const Program& program
 }
 
 void run_program(Tape& tape, Machine& machine, const Program& program,
-                 const SimulationOptions& options, Simulation& result) {
+                 const SimulationOptions& options, Scheduler* scheduler, Simulation& result) {
   const SimDevice device(machine);
   if (options.mutation) {
-    run_on(Bent<SimDevice>(device, options.mutation), tape, machine, program, options, result);
+    run_on(Bent<SimDevice>(device, options.mutation), tape, machine, program, options, scheduler,
+           result);
   } else if (options.fault) {
-    run_on(Faulty<SimDevice>(device, options.fault), tape, machine, program, options, result);
+    run_on(Faulty<SimDevice>(device, options.fault), tape, machine, program, options, scheduler,
+           result);
   } else {
-    run_on(device, tape, machine, program, options, result);
+    run_on(device, tape, machine, program, options, scheduler, result);
   }
 }
 
@@ -119,7 +143,10 @@ Simulation simulate(const Program& program, const Hardware& hardware,
     Tape tape(program, machine, times, options.check ? &checkers.values() : nullptr);
     const std::vector<Storage> state = optimizer_state(program, options.optimizer, machine, tape);
     machine.set_choices(options.choices);
-    run_program(tape, machine, program, options, result);
+    // Until what is left was looked at.
+    const std::unique_ptr<Scheduler> scheduler =
+        options.scheduler ? options.scheduler(SimDevice(machine), tape.autograd()) : nullptr;
+    run_program(tape, machine, program, options, scheduler.get(), result);
     read_machine(machine, result);
     result.gradients = read_gradients(tape, options.check ? &checkers.values() : nullptr);
     const bool core = result.leftovers.core;

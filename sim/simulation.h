@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,9 @@
 #include "shared/options.h"
 #include "shared/rules.h"
 #include "sim/checkers/hazard.h"
+#include "sim/device.h"
 #include "sim/machine.h"
+#include "sim/schedulers/scheduler.h"
 #include "sim/tape.h"
 
 namespace ferry::sim {
@@ -31,6 +34,8 @@ enum class Optimizer : std::uint8_t { kNoOptimizer, kSgd, kMomentum, kAdamW };
 
 struct SimulationOptions {
   std::optional<CoreOptions> offload;  // none: keep
+  // Another one in the core's place; then `offload` means nothing.
+  std::function<std::unique_ptr<Scheduler>(SimDevice, SimAutograd)> scheduler;
   // Of each call that the main code makes; none: the program's checkpoints are as it says.
   std::shared_ptr<const SegmentPlan> segments;
   Optimizer optimizer = Optimizer::kNoOptimizer;
