@@ -556,7 +556,7 @@ TEST(TapeTest, HooksThatReturnAnotherTensorAreAWrongValue) {
 }
 
 TEST(TapeTest, HooksThatReturnAnotherLayoutAreAWrongValue) {
-  const std::vector<Hazard> wrong = hazards_with([](Trial& run, const Tensor& tensor) {
+  const std::vector<Hazard> wrong = hazards_with([](Trial&, const Tensor& tensor) {
     Window window = *tensor->layout.window;
     window.layout.shape.push_back(1);
     window.layout.strides.push_back(1);

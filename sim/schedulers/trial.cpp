@@ -1,0 +1,61 @@
+#include "sim/schedulers/trial.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/oracles/leaks.h"
+#include "sim/schedulers/unmoved.h"
+#include "sim/simulation.h"
+#include "sim/verify/draws.h"
+#include "sim/verify/judge.h"
+#include "sim/verify/random_program.h"
+
+namespace ferry::sim {
+namespace {
+
+// Empty: they are alike.
+std::string first_difference(const std::vector<std::string>& keep,
+                             const std::vector<std::string>& run) {
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    if (i >= keep.size() || keep[i] != run[i]) return run[i];
+  }
+  return keep.size() > run.size() ? "an error was lost: " + keep[run.size()] : "";
+}
+
+}  // namespace
+
+Program scheduler_program(const SchedulerEntry& entry, std::uint64_t number) {
+  if (entry.program) return entry.program(number);
+  verify::Draws draws(0, number);
+  verify::Recipe recipe = verify::draw_recipe(draws);
+  entry.limit(recipe);
+  return verify::make_program(recipe);
+}
+
+std::optional<verify::Verdict> try_scheduler(const SchedulerEntry& entry, const Program& program) {
+  const Hardware hardware = verify::test_hardware();
+  const Simulation keep = simulate(verify::without_segments(program), hardware, {});
+  Unmoved unmoved;
+  SimulationOptions options;
+  options.consumers = {&unmoved};
+  options.scheduler = [&](const SimDevice& device, const SimAutograd& autograd) {
+    return unmoved.watch(entry.make(device, autograd));
+  };
+  Simulation run = simulate(program, hardware, options);
+  // What was no memory any more, or not yet, is why a value is wrong.
+  std::stable_partition(run.hazards.begin(), run.hazards.end(),
+                        [](const Hazard& hazard) { return hazard.kind != HazardKind::kValue; });
+  if (auto verdict = verify::judge_hazards(run.hazards)) return verdict;
+  const std::string error = first_difference(verify::messages(keep), verify::messages(run));
+  if (!error.empty()) return verify::Verdict{"error", error};
+  if (keep.gradients != run.gradients) {
+    return verify::Verdict{"value", "a gradient differs from keep's"};
+  }
+  if (auto verdict = verify::judge_leaks(run.leftovers)) return verdict;
+  if (entry.moves_all && unmoved.any()) return verify::Verdict{"moves", unmoved.words()};
+  return std::nullopt;
+}
+
+}  // namespace ferry::sim
