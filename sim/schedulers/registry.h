@@ -25,9 +25,10 @@ struct SchedulerEntry {
   bool faulty = false;
   std::string_view what;    // is wrong, or was done about it
   std::string_view source;  // PR #1860
-  std::string_view oracle;  // that must catch it: happens-before, value, error, leak, moves
-  std::string_view fixed;   // the counterpart's name; empty: this is one
-  std::unique_ptr<Scheduler> (*make)(SimDevice, SimAutograd);
+  // That must catch it: happens-before, lifetime, value, error, leak, moves.
+  std::string_view oracle = "";
+  std::string_view fixed = "";  // the counterpart's name; empty: this is one, or none is known
+  std::unique_ptr<Scheduler> (*make)(SimDevice, SimAutograd) = nullptr;
   void (*limit)(verify::Recipe&) = nullptr;            // of the random steps that it is tried on
   Program (*program)(std::uint64_t number) = nullptr;  // or these, instead
   bool moves_all = false;  // of what it is given: parameters and small tensors aside
