@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
-#include <thread>
+#include <vector>
 
 #include "cli/context.h"
 #include "formats/error.h"
@@ -129,6 +129,8 @@ int run(const VerifyArguments& arguments) {
   if (!arguments.replay.empty()) return replay(arguments);
   if (!arguments.mutant.empty()) return hunt_mutant(arguments);
   if (arguments.mutants) return print_mutants(arguments);
+  if (!arguments.scheduler.empty()) return try_scheduler(arguments);
+  if (arguments.schedulers) return print_schedulers(arguments);
   return run_campaign(arguments);
 }
 
@@ -152,8 +154,17 @@ void add_verify(CLI::App& app, Context& context) {
   CLI::Option* line =
       command->add_option("--replay", arguments->replay, "What a report's last line says");
   command->add_flag("--json", arguments->json, "For machines");
-  mutants->excludes(mutant)->excludes(line);
-  mutant->excludes(line);
+  CLI::Option* schedulers =
+      command->add_flag("--schedulers", arguments->schedulers,
+                        "The table: the schedulers of the field, with their faults and without");
+  CLI::Option* scheduler = command->add_option("--scheduler", arguments->scheduler,
+                                               "One of them: a program that shows its fault");
+  const std::vector<CLI::Option*> modes = {mutants, mutant, schedulers, scheduler, line};
+  for (CLI::Option* mode : modes) {
+    for (CLI::Option* other : modes) {
+      if (mode != other) mode->excludes(other);
+    }
+  }
   command->callback([arguments, seed, &context] {
     if (seed->count() == 0) {
       std::random_device device;

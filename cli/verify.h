@@ -15,6 +15,8 @@ struct VerifyArguments {
   int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   bool mutants = false;
   std::string mutant;
+  bool schedulers = false;
+  std::string scheduler;
   std::string replay;
   bool json = false;
 };
@@ -22,5 +24,7 @@ struct VerifyArguments {
 // Each prints, and gives the exit code.
 int hunt_mutant(const VerifyArguments& arguments);
 int print_mutants(const VerifyArguments& arguments);
+int try_scheduler(const VerifyArguments& arguments);
+int print_schedulers(const VerifyArguments& arguments);
 
 }  // namespace ferry::cli

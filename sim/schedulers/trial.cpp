@@ -26,20 +26,28 @@ std::string first_difference(const std::vector<std::string>& keep,
 
 }  // namespace
 
-Program scheduler_program(const SchedulerEntry& entry, std::uint64_t number) {
+Program scheduler_program(const SchedulerEntry& entry, verify::Recipe recipe,
+                          std::uint64_t number) {
   if (entry.program) return entry.program(number);
-  verify::Draws draws(0, number);
-  verify::Recipe recipe = verify::draw_recipe(draws);
+  if (recipe.layers.empty()) recipe.layers.emplace_back();  // limits change the layers there are
+  recipe.embeds = true;  // else there may be nothing to go backward through
   entry.limit(recipe);
   return verify::make_program(recipe);
 }
 
-std::optional<verify::Verdict> try_scheduler(const SchedulerEntry& entry, const Program& program) {
+Program scheduler_program(const SchedulerEntry& entry, std::uint64_t number, std::uint64_t seed) {
+  verify::Draws draws(seed, number);
+  return scheduler_program(entry, verify::draw_recipe(draws), number);
+}
+
+std::optional<verify::Verdict> try_scheduler(const SchedulerEntry& entry, const Program& program,
+                                             StreamOpConsumer* watch) {
   const Hardware hardware = verify::test_hardware();
   const Simulation keep = simulate(verify::without_segments(program), hardware, {});
   Unmoved unmoved;
   SimulationOptions options;
   options.consumers = {&unmoved};
+  if (watch) options.consumers.push_back(watch);
   options.scheduler = [&](const SimDevice& device, const SimAutograd& autograd) {
     return unmoved.watch(entry.make(device, autograd));
   };

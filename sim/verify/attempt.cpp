@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "sim/schedulers/trial.h"
 #include "sim/verify/ddmin.h"
 #include "sim/verify/judge.h"
 #include "sim/verify/pipeline_trial.h"
@@ -15,6 +16,11 @@ namespace {
 
 std::optional<Verdict> run(const Attempt& attempt, sim::HostChoices* choices,
                            sim::StreamOpConsumer* watch) {
+  if (attempt.scheduler) {
+    const Program program =
+        sim::scheduler_program(*attempt.scheduler, attempt.trial.recipe, attempt.number);
+    return sim::try_scheduler(*attempt.scheduler, program, watch);
+  }
   const Subject subject{attempt.mutant.rules, attempt.mutant.mutation};
   Conditions conditions;
   conditions.choices = choices;
@@ -65,6 +71,16 @@ Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
   tried.verdict = run(attempt, &choices, watch);
   attempt.deviations = choices.deviations();
   tried.asked = choices.asked();
+  return tried;
+}
+
+Tried try_drawn(const sim::SchedulerEntry& scheduler, std::uint64_t seed, std::uint64_t number) {
+  Draws draws(seed, number);
+  Tried tried;
+  tried.attempt.scheduler = &scheduler;
+  tried.attempt.number = number;
+  tried.attempt.trial.recipe = draw_recipe(draws);
+  tried.verdict = try_attempt(tried.attempt);
   return tried;
 }
 

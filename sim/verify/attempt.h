@@ -11,6 +11,7 @@
 
 #include "sim/host_choices.h"
 #include "sim/machine.h"
+#include "sim/schedulers/registry.h"
 #include "sim/verify/mutants.h"
 #include "sim/verify/pipeline_net.h"
 #include "sim/verify/trial.h"
@@ -24,7 +25,9 @@ struct Fault {
 };
 
 struct Attempt {
-  Mutant mutant = no_mutant();  // its world says which of the trials is meant
+  Mutant mutant = no_mutant();                     // its world says which of the trials is meant
+  const sim::SchedulerEntry* scheduler = nullptr;  // or who it is instead of the core
+  std::uint64_t number = 0;                        // of its own programs, where it has some
   Trial trial;
   PipelineTrial pipeline;
   Fault fault;
@@ -44,6 +47,9 @@ struct Tried {
 };
 Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
                 sim::StreamOpConsumer* watch = nullptr);
+
+// Likewise of a scheduler of the field, in the usual ways.
+Tried try_drawn(const sim::SchedulerEntry& scheduler, std::uint64_t seed, std::uint64_t number);
 
 // One that the same oracle objects to, of which nothing can be taken away; `runs` bounds the work.
 Attempt shrink(const Attempt& attempt, const Verdict& verdict, int runs = 5000);

@@ -94,6 +94,12 @@ std::optional<Mutant> find_mutant(std::string_view word) {
 }
 
 std::string to_line(const Attempt& attempt) {
+  if (attempt.scheduler) {
+    std::string line(attempt.scheduler->name);
+    line.push_back(kBetween);
+    const bool own = attempt.scheduler->program != nullptr;
+    return line.append(own ? std::to_string(attempt.number) : encode(attempt.trial));
+  }
   std::string line = word_of(attempt.mutant);
   line.push_back(kBetween);
   line.append(attempt.is_pipeline() ? encode(attempt.pipeline) : encode(attempt.trial));
@@ -115,9 +121,19 @@ std::string to_line(const Attempt& attempt) {
 Attempt parse_line(std::string_view line) {
   const auto parts = split(line, kBetween);
   if (parts.size() < 2 || parts.size() > 4) refuse("it has not two to four parts");
+  Attempt attempt;
+  attempt.scheduler = sim::find_scheduler(parts[0]);
+  if (attempt.scheduler) {
+    if (parts.size() > 2) refuse("a scheduler makes no choices");
+    if (attempt.scheduler->program) {
+      attempt.number = number_of<std::uint64_t>(parts[1]);
+    } else {
+      attempt.trial = decode_trial(parts[1]);
+    }
+    return attempt;
+  }
   const auto mutant = find_mutant(parts[0]);
   if (!mutant) refuse(std::string("nobody is called '").append(parts[0]).append("'"));
-  Attempt attempt;
   attempt.mutant = *mutant;
   if (attempt.is_pipeline()) {
     attempt.pipeline = decode_pipeline_trial(parts[1]);

@@ -53,7 +53,9 @@ Report explain(const Attempt& attempt) {
     report.text.append(verdict->words).append("\n");
   }
   std::ostringstream program;
-  if (attempt.is_pipeline()) {
+  if (attempt.scheduler && attempt.scheduler->program) {
+    program << "number " << attempt.number << " of the scheduler's own";
+  } else if (attempt.is_pipeline()) {
     program << attempt.pipeline;
   } else {
     program << attempt.trial;
