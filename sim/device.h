@@ -151,7 +151,10 @@ class SimDevice {
 
   Storage storage(const Tensor& tensor) { return tensor->storage; }
   std::int64_t bytes(const Storage& storage) { return storage->bytes; }
-  std::int64_t use_count(const Storage& storage) { return storage.use_count(); }
+  std::int64_t use_count(const Storage& storage) {
+    const bool miscounted = machine_->options().fault == WorldFault::kMiscounted;
+    return storage.use_count() - (miscounted ? 1 : 0);
+  }
   std::optional<Stream> owner(const Storage& storage) {
     if (!storage->block) return std::nullopt;  // no bytes, no pool
     return storage->block->stream();

@@ -104,6 +104,11 @@ std::optional<std::uint64_t> HostPool::make_room(std::int64_t bytes) {
     }
   }
   if (fits()) return std::nullopt;
+  refuse(bytes);
+}
+
+void HostPool::refuse(std::int64_t bytes) {
+  ++stats_.num_ooms;
   throw OutOfHostMemory(bytes, limit_bytes_, stats_.in_use_bytes.current,
                         stats_.pinned_bytes.current);
 }

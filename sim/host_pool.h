@@ -47,6 +47,7 @@ struct HostBlock {
 struct HostPoolStats {
   Gauge in_use_bytes;
   Gauge pinned_bytes;
+  std::int64_t num_ooms = 0;
 };
 
 class HostPool {
@@ -59,6 +60,7 @@ class HostPool {
 
   // 0 bytes take a page. Throws OutOfHostMemory.
   HostBlock allocate(std::int64_t bytes);
+  [[noreturn]] void refuse(std::int64_t bytes);  // as if there was no room
   // Takes the tokens over: it drops each one.
   void free(const HostBlock& block, std::span<const PoolToken> until);
 

@@ -93,7 +93,9 @@ void Machine::launched(StreamId stream) {
 
 EventHandle Machine::record(Step step, StreamId stream) {
   EventId id{events_};
-  if (free_events_.empty()) {
+  if (has(WorldFault::kOneEvent)) {
+    id = EventId{0};
+  } else if (free_events_.empty()) {
     ++events_;
   } else {
     id = free_events_.back();
@@ -139,7 +141,7 @@ void Machine::synchronize(Step step, StreamId stream) {
 
 void Machine::forget(EventImpl& event) noexcept {
   engine_.release(event.signal);
-  free_events_.push_back(event.id);
+  if (!has(WorldFault::kOneEvent)) free_events_.push_back(event.id);
   --live_events_;
 }
 
@@ -173,6 +175,7 @@ void Machine::copy_on_device(std::string_view name, Range from, Range to, Time d
 void Machine::copy(Step step, CopyKind kind, Range from, Range to, StreamId stream,
                    bool blocks_host) {
   engine_.copy(stream, kind, static_cast<std::int64_t>(from.bytes), issue_time());
+  if (has(WorldFault::kShortCopies)) from.bytes = to.bytes = from.bytes / 512 * 512;
   issue_copy(step, kind, from, to, stream);
   // That it may block is no order to rely on: only the time is taken.
   if (blocks_host && choose(ChoicePoint::kPageable, 2) == 0) {
@@ -204,7 +207,8 @@ void Machine::issue_copy(Step step, CopyKind kind, Range from, Range to, StreamI
 Storage Machine::allocate(std::int64_t bytes, StreamId stream, Step step) {
   const std::uint32_t device = device_of(stream);
   if (choose(ChoicePoint::kMemory, 2) != 0) devices_[device].pool.refuse(bytes);
-  Block* block = devices_[device].pool.allocate(bytes, stream);
+  const StreamId pool = has(WorldFault::kOnePool) ? devices_[device].compute.front() : stream;
+  Block* block = devices_[device].pool.allocate(bytes, pool);
   ++live_storages_;
   Storage storage = std::make_shared<StorageImpl>(*this, device, block, bytes, ++storages_);
   if (block && !consumers_.empty()) {
@@ -227,6 +231,7 @@ void Machine::free(StorageImpl& storage) noexcept {
     op.stream = storage.block->stream();
     op.range = storage.block->range();
     issue(op);
+    if (has(WorldFault::kFreedTwice)) issue(op);
   }
   devices_[storage.device].pool.free(storage.block);
 }
@@ -243,7 +248,19 @@ void Machine::record_use(Step step, const Storage& storage, StreamId stream) {
   issue(op);
 }
 
+// One host thread: nobody else can return what a pool that is full would wait for.
+void Machine::refuse_host(std::int64_t bytes) {
+  if (has(WorldFault::kPoolBlocks)) {
+    Hazard hazard;
+    hazard.kind = HazardKind::kDeadlock;
+    hazard.message = "the host waits for pinned memory that only it can return";
+    hazards_.push_back(std::move(hazard));
+  }
+  host_pool_.refuse(bytes);
+}
+
 HostBlock Machine::allocate_host(Step step, std::int64_t bytes) {
+  if (choose(ChoicePoint::kMemory, 2) != 0) refuse_host(bytes);
   const HostBlock block = host_pool_.allocate(bytes);
   if (!consumers_.empty()) {
     StreamOp op;
@@ -271,6 +288,7 @@ void Machine::release_host(Step step, const HostBlock& block, std::span<const Ev
   op.kind = StreamOpKind::kFree;
   op.stream = kNoStream;
   issue(op);
+  if (has(WorldFault::kHostFreedTwice)) issue(op);
   host_pool_.free(block, until);
 }
 
@@ -308,6 +326,7 @@ PoolToken Machine::Tokens::hold(const EventHandle& event) {
 }
 
 bool Machine::Tokens::done(PoolToken token) {
+  if (machine_.has(WorldFault::kQueriesLie)) return true;
   const Signal signal = entries_[static_cast<std::size_t>(token)].signal;
   const bool done = machine_.engine_.done(signal, machine_.issue_time());
   if (machine_.choose(ChoicePoint::kPoll, 2) == 0) return done;
@@ -321,8 +340,15 @@ void Machine::Tokens::wait(PoolToken token) {
       machine_.engine_.run_until(entries_[static_cast<std::size_t>(token)].signal));
 }
 
+// The pool is done waiting: what it waited for must be done.
 void Machine::Tokens::drop(PoolToken token) {
   Entry& entry = entries_[static_cast<std::size_t>(token)];
+  if (!machine_.ending_ && !machine_.engine_.done(entry.signal, machine_.issue_time())) {
+    Hazard hazard;
+    hazard.kind = HazardKind::kLimit;
+    hazard.message = "a pool gave bytes out before the uses that it was told of were done";
+    machine_.hazards_.push_back(std::move(hazard));
+  }
   if (entry.event) {
     --held_events_;
     entry.event.reset();

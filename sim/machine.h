@@ -28,11 +28,13 @@
 
 #include "formats/stream_op.h"
 #include "shared/device.h"
+#include "sim/checkers/hazard.h"
 #include "sim/device_pool.h"
 #include "sim/engine.h"
 #include "sim/host_choices.h"
 #include "sim/host_pool.h"
 #include "sim/tensor.h"
+#include "sim/world_fault.h"
 
 namespace ferry::sim {
 
@@ -44,7 +46,8 @@ struct MachineOptions {
   std::int64_t host_total_bytes = 0;  // for the warning
   std::uint32_t devices = 1;
   PeerRates peer{};
-  PortRates port{};                    // of each port
+  PortRates port{};  // of each port
+  WorldFault fault = WorldFault::kNoFault;
   std::uint32_t devices_per_port = 0;  // by number; 0: they share none, and nor does a lone device
 };
 
@@ -73,6 +76,7 @@ class Machine {
   explicit Machine(const MachineOptions& options);
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
+  ~Machine() { ending_ = true; }
 
   void add_consumer(StreamOpConsumer* consumer) { consumers_.push_back(consumer); }
 
@@ -145,6 +149,8 @@ class Machine {
   // Those that host buffers wait for in their pool are the pool's, and not counted.
   std::int64_t live_events() const { return live_events_ - tokens_.held_events(); }
   std::int64_t operations() const { return operations_; }
+  // Promises that were not kept: bytes given out before their uses were done, a wait without end.
+  const std::vector<Hazard>& hazards() const { return hazards_; }
   const MachineOptions& options() const { return options_; }
 
  private:
@@ -192,6 +198,8 @@ class Machine {
   void forget(EventImpl& event) noexcept;
   void issue(const StreamOp& op);
   void issue_copy(Step step, CopyKind kind, Range from, Range to, StreamId stream);
+  bool has(WorldFault fault) const { return options_.fault == fault; }
+  [[noreturn]] void refuse_host(std::int64_t bytes);
   Time issue_time() const { return std::max(host_now(), engine_.now()); }
   void launched(StreamId stream);
 
@@ -210,6 +218,8 @@ class Machine {
   std::int64_t live_storages_ = 0;
   std::int64_t live_events_ = 0;
   std::int64_t operations_ = 0;
+  std::vector<Hazard> hazards_;
+  bool ending_ = false;  // the pools drop what they still wait for
   Tokens tokens_;
   std::deque<PerDevice> devices_;  // the pools last: when they end, they drop tokens
   HostPool host_pool_;

@@ -116,7 +116,8 @@ void read_machine(Machine& machine, Simulation& result) {
   result.host_peak_bytes = machine.host_pool().stats().pinned_bytes.peak;
   result.operations = machine.operations();
   result.digest = machine.engine().digest();
-  result.out_of_memory = machine.pool().stats().num_ooms;
+  result.out_of_memory = machine.pool().stats().num_ooms + machine.host_pool().stats().num_ooms;
+  result.hazards.insert(result.hazards.end(), machine.hazards().begin(), machine.hazards().end());
 }
 
 }  // namespace
@@ -136,6 +137,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   MachineOptions limits = machine_options(hardware);
   limits.device_bytes = options.device_bytes;
   limits.host_bytes = options.host_bytes;
+  limits.fault = options.world;
   Machine machine(limits);
   if (options.check) machine.add_consumer(&checkers);
   for (StreamOpConsumer* consumer : options.consumers) machine.add_consumer(consumer);
@@ -153,7 +155,8 @@ Simulation simulate(const Program& program, const Hardware& hardware,
     result.leftovers = leftovers(machine, tape, state.size());
     result.leftovers.core = core;
     result.errors = tape.errors();
-    result.hazards = tape.hazards();
+    const std::vector<Hazard>& wrong = tape.hazards();
+    result.hazards.insert(result.hazards.end(), wrong.begin(), wrong.end());
   }
   const std::vector<Hazard> found = checkers.hazards();
   result.hazards.insert(result.hazards.end(), found.begin(), found.end());

@@ -47,6 +47,7 @@ struct SimulationOptions {
   std::optional<Mutation> mutation;
   std::shared_ptr<FaultPoint> fault;
   HostChoices* choices = nullptr;  // of what is left open; none: the usual ways
+  WorldFault world = WorldFault::kNoFault;
   std::vector<StreamOpConsumer*> consumers;
 };
 

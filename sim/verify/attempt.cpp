@@ -21,7 +21,7 @@ std::optional<Verdict> run(const Attempt& attempt, sim::HostChoices* choices,
         sim::scheduler_program(*attempt.scheduler, attempt.trial.recipe, attempt.number);
     return sim::try_scheduler(*attempt.scheduler, program, watch);
   }
-  const Subject subject{attempt.mutant.rules, attempt.mutant.mutation};
+  const Subject subject{attempt.mutant.rules, attempt.mutant.mutation, attempt.mutant.beneath};
   Conditions conditions;
   conditions.choices = choices;
   conditions.watch = watch;

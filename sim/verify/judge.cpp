@@ -86,12 +86,11 @@ std::vector<std::string> messages(const sim::Simulation& run) {
 std::optional<Verdict> judge_hazards(const std::vector<sim::Hazard>& hazards) {
   if (hazards.empty()) return std::nullopt;
   const sim::Hazard& hazard = hazards.front();
-  const bool value = hazard.kind == sim::HazardKind::kValue;
-  const bool race = sim::is_race(hazard.kind);
-  return Verdict{value  ? "value"
-                 : race ? "happens-before"
-                        : "lifetime",
-                 sim::to_string(hazard), hazard};
+  const char* oracle = sim::is_race(hazard.kind) ? "happens-before" : "lifetime";
+  if (hazard.kind == sim::HazardKind::kValue) oracle = "value";
+  if (hazard.kind == sim::HazardKind::kDeadlock) oracle = "liveness";
+  if (hazard.kind == sim::HazardKind::kLimit) oracle = "pool";
+  return Verdict{oracle, sim::to_string(hazard), hazard};
 }
 
 std::optional<Verdict> try_core(const Trial& trial, const Subject& subject,
@@ -107,6 +106,7 @@ std::optional<Verdict> try_core(const Trial& trial, const Subject& subject,
   options.mutation = subject.mutation;
   options.fault = conditions.fault;
   options.choices = conditions.choices;
+  options.world = subject.world;
   options.segments = trial.plan;
   options.consumers = {&moves};
   const bool modelled = is_modelled(trial.recipe);

@@ -30,10 +30,11 @@ std::vector<std::string> messages(const sim::Simulation& run);
 // The first hazard; a value is wrong, two accesses race, or something is used that is not there.
 std::optional<Verdict> judge_hazards(const std::vector<sim::Hazard>& hazards);
 
-// Who is tried: without rules and mutation, Ferry itself.
+// Who is tried: as it is, Ferry itself.
 struct Subject {
   Rules rules;
   std::optional<Mutation> mutation;
+  sim::WorldFault world = sim::WorldFault::kNoFault;  // beneath it; not for pipelines
 };
 
 // Beside what the trial says. A fault that struck, or memory that ran out, may end the program's

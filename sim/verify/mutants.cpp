@@ -5,8 +5,6 @@
 #include <ostream>
 
 #include "sim/verify/cases/cases.h"
-#include "sim/verify/judge.h"
-#include "sim/verify/pipeline_trial.h"
 
 namespace ferry::verify {
 namespace {
@@ -24,7 +22,8 @@ std::string named(std::string_view first, std::string_view second) {
 }  // namespace
 
 std::string_view name(MutantWorld world) {
-  static constexpr std::array<std::string_view, 3> kNames = {"offload", "checkpoint", "pipeline"};
+  static constexpr std::array<std::string_view, 4> kNames = {"offload", "checkpoint", "pipeline",
+                                                             "beneath"};
   return kNames[static_cast<std::size_t>(world)];
 }
 
@@ -37,13 +36,19 @@ std::vector<Mutant> all_mutants() {
       const Mutation mutation{static_cast<Step>(step), bend};
       if (!applies(mutation)) continue;
       mutants.push_back({named(name(mutation.step), name(bend)), Rules(), mutation,
-                         world_of(step, kOffloadSteps, kCheckpointSteps)});
+                         world_of(step, kOffloadSteps, kCheckpointSteps),
+                         sim::WorldFault::kNoFault});
     }
   }
+  constexpr auto kFirst = static_cast<std::size_t>(Rule::kOuterInputs);
   for (std::size_t rule = 0; rule < kRules; ++rule) {
-    mutants.push_back(
-        {named("rule", kRuleNames[rule]), Rules::without(static_cast<Rule>(rule)), std::nullopt,
-         world_of(rule, static_cast<std::size_t>(Rule::kOuterInputs), kCheckpointRules)});
+    mutants.push_back({named("rule", kRuleNames[rule]), Rules::without(static_cast<Rule>(rule)),
+                       std::nullopt, world_of(rule, kFirst, kCheckpointRules),
+                       sim::WorldFault::kNoFault});
+  }
+  for (std::size_t fault = 1; fault < sim::kWorldFaultNames.size(); ++fault) {
+    mutants.push_back({named("world", sim::kWorldFaultNames[fault]), Rules(), std::nullopt,
+                       MutantWorld::kBeneath, static_cast<sim::WorldFault>(fault)});
   }
   return mutants;
 }
@@ -67,24 +72,6 @@ const Case* own_case(const Mutant& mutant) {
   }();
   const auto found = cases.find(mutant.name);
   return found == cases.end() ? nullptr : &found->second;
-}
-
-std::optional<Verdict> try_mutant(const Mutant& mutant, std::uint64_t seed, std::uint64_t number) {
-  Draws draws(seed, number);
-  if (mutant.world == MutantWorld::kPipeline) {
-    return try_pipeline(draw_pipeline_trial(draws), {mutant.rules, mutant.mutation});
-  }
-  return try_core(draw_trial(draws), {mutant.rules, mutant.mutation});
-}
-
-std::optional<Kill> hunt(const Mutant& mutant, std::int64_t programs, std::uint64_t seed) {
-  for (std::int64_t i = 0; i < programs; ++i) {
-    const auto number = static_cast<std::uint64_t>(i);
-    if (auto verdict = try_mutant(mutant, seed, number)) {
-      return Kill{std::move(*verdict), number, i + 1};
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace ferry::verify

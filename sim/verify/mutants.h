@@ -1,4 +1,5 @@
-// The mutants of the core: every step with every bend that applies to it, and every rule.
+// The mutants of the core: every step with every bend that applies to it, every rule, and every
+// fault of the world beneath it.
 //
 // A mutant is caught by an oracle on some random program, or by a case of its own where programs
 // cannot say what tells it from the core; or it is equivalent, with the reason why nothing can.
@@ -15,11 +16,12 @@
 #include "shared/adaptors/bent.h"
 #include "shared/rules.h"
 #include "sim/oracles/verdict.h"
+#include "sim/world_fault.h"
 
 namespace ferry::verify {
 
 // What its steps are part of.
-enum class MutantWorld : std::uint8_t { kOffload, kCheckpoint, kPipeline };
+enum class MutantWorld : std::uint8_t { kOffload, kCheckpoint, kPipeline, kBeneath };
 std::string_view name(MutantWorld world);
 
 struct Mutant {
@@ -27,13 +29,14 @@ struct Mutant {
   Rules rules;
   std::optional<Mutation> mutation;
   MutantWorld world = MutantWorld::kOffload;
+  sim::WorldFault beneath = sim::WorldFault::kNoFault;
 };
 std::ostream& operator<<(std::ostream& out, const Mutant& mutant);
 
 std::vector<Mutant> all_mutants();
 // Ferry itself.
 inline Mutant no_mutant(MutantWorld world = MutantWorld::kOffload) {
-  return {"none", Rules(), std::nullopt, world};
+  return {"none", Rules(), std::nullopt, world, sim::WorldFault::kNoFault};
 }
 
 // Why it cannot be told from the core; null: it can.
@@ -43,15 +46,5 @@ const std::string* equivalent_because(const Mutant& mutant);
 using Case = std::function<bool(const Mutant&)>;
 // Null: random programs show it.
 const Case* own_case(const Mutant& mutant);
-
-// A trial depends on its number alone: the same ones for every mutant.
-std::optional<Verdict> try_mutant(const Mutant& mutant, std::uint64_t seed, std::uint64_t number);
-
-struct Kill {
-  Verdict verdict;
-  std::uint64_t number = 0;  // of the trial
-  std::int64_t tests = 0;    // that it took
-};
-std::optional<Kill> hunt(const Mutant& mutant, std::int64_t programs, std::uint64_t seed = 0);
 
 }  // namespace ferry::verify
