@@ -1,7 +1,8 @@
 // Who decides which action runs next: one method, one class for each strategy.
 //
 // All that a device may decide goes through choose(), so that an order is repeated by repeating its
-// choices. Of each stream and each host thread at most one action is ready at a time. Numbers are
+// choices. Of each stream and each host thread one action is ready at a time (and frees of host
+// memory, which count as the thread's). Numbers are
 // drawn from a counter (SplitMix64), so equal seeds give equal orders everywhere.
 //
 //   RandomChoices    each ready action alike

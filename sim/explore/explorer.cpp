@@ -5,8 +5,8 @@
 
 namespace ferry::sim {
 
-Explorer::Explorer(const Recording& recording)
-    : graph_(recording), reference_(run_in_issue_order(graph_)) {}
+Explorer::Explorer(const Recording& recording, bool host_free_waits)
+    : graph_(recording, host_free_waits), reference_(run_in_issue_order(graph_)) {}
 
 std::optional<Difference> Explorer::difference(const std::vector<ActionId>& order,
                                                Evidence least) const {
@@ -39,7 +39,7 @@ bool Explorer::undefined(ActionId later, Range range) const {
   Memory memory(graph_, order);
   for (ActionId id = 0; id < later; ++id) memory.run(id);
   bool reads = false;
-  for (const Sight& sight : memory.look(graph_.reads(later))) {
+  for (const Sight& sight : memory.look(graph_.reads(later), later)) {
     if (sight.range.address >= range.end() || range.address >= sight.range.end()) continue;
     if (sight.writer != kNoAction) return false;
     reads = true;
@@ -89,7 +89,8 @@ std::string say(const OpGraph& graph, ActionId action) {
 
 std::string left_by(const OpGraph& graph, ActionId writer) {
   if (writer == kNoAction) return "undefined";
-  return "what " + say(graph, writer) + " wrote";
+  const bool freed = graph[writer].kind == ActionKind::kTakeBack;
+  return (freed ? "what " + say(graph, writer) + " left" : "what " + say(graph, writer) + " wrote");
 }
 
 // "mm #43 reads 16 bytes at 0x10: ".

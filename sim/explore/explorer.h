@@ -56,7 +56,8 @@ struct Search {
 
 class Explorer {
  public:
-  explicit Explorer(const Recording& recording);  // which outlives it
+  // As OpGraph.
+  explicit Explorer(const Recording& recording, bool host_free_waits = false);
 
   Confirmation confirm(const Hazard& hazard) const;
   Search search(Choices& choices, std::uint64_t orders) const;

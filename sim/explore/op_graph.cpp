@@ -30,7 +30,10 @@ struct Allocation {
 
 class GraphBuilder {
  public:
-  explicit GraphBuilder(OpGraph& graph) : graph_(graph) { graph_.lives_.emplace_back(); }
+  GraphBuilder(OpGraph& graph, bool host_free_waits)
+      : graph_(graph), host_free_waits_(host_free_waits) {
+    graph_.lives_.emplace_back();
+  }
 
   void give(std::size_t place, const StreamOp& op) {
     place_ = place;
@@ -46,6 +49,9 @@ class GraphBuilder {
       case StreamOpKind::kAlloc:
         return alloc(op);
       case StreamOpKind::kFree:
+        if (host_free_waits_ && (is_host(op.range.address) || op.pool == PoolKind::kHost)) {
+          take_back(op);
+        }
         return free(op);
       case StreamOpKind::kRecordUse:
         return record_use(op.range, clocks_.stream(op.stream));
@@ -55,7 +61,9 @@ class GraphBuilder {
   }
 
   void finish() {
-    graph_.actors_ = static_cast<std::uint32_t>(done_.size());
+    for (const Action& action : graph_.actions_) {
+      graph_.actors_ = std::max(graph_.actors_, action.actor + 1);
+    }
     touched_.visit(0, ~std::uint64_t{0}, [&](std::uint64_t begin, std::uint64_t end, char) {
       each_life({begin, end - begin}, [&](Range range, const Allocation* block) {
         if (block != nullptr && block->freed) return;
@@ -104,14 +112,16 @@ class GraphBuilder {
     if (op.kind == StreamOpKind::kHostRead) action.reads += touch(id, own);
     for (const Range& range : writes) action.writes += touch(id, range);
     if (op.kind == StreamOpKind::kHostWrite) action.writes += touch(id, own);
-    action.first_pred = static_cast<std::uint32_t>(graph_.preds_.size());
-    for (const ActionId pred : known(clocks_.clock(actor), clocks_.width())) {
-      graph_.preds_.push_back(pred);
-      action.preds++;
-    }
+    follow(action, known(clocks_.clock(actor), clocks_.width()));
     graph_.actions_.push_back(action);
     if (actor >= done_.size()) done_.resize(actor + std::size_t{1});
     done_[actor].emplace_back(seq(), id);
+  }
+
+  void follow(Action& action, const std::vector<ActionId>& preds) {
+    action.first_pred = static_cast<std::uint32_t>(graph_.preds_.size());
+    action.preds = static_cast<std::uint32_t>(preds.size());
+    graph_.preds_.insert(graph_.preds_.end(), preds.begin(), preds.end());
   }
 
   // The last action of each actor that the clock says is done.
@@ -204,6 +214,28 @@ class GraphBuilder {
     return parts;
   }
 
+  // The pool's own doing, when what it waits for is over: nothing waits for it.
+  void take_back(const StreamOp& op) {
+    const Clocks::Actor host = clocks_.thread(op.thread);
+    std::vector<std::uint32_t> clock(clocks_.clock(host), clocks_.clock(host) + clocks_.width());
+    blocks_.visit(op.range.address, op.range.end(),
+                  [&](std::uint64_t, std::uint64_t, const Allocation& block) {
+                    for (const Clocks::Actor use : block.uses) {
+                      ClockRows::join(clock.data(), clocks_.clock(use), clocks_.width());
+                    }
+                  });
+    const auto id = static_cast<ActionId>(graph_.actions_.size());
+    Action action;
+    action.op = place_;
+    action.kind = ActionKind::kTakeBack;
+    action.by_host = true;
+    action.actor = host;
+    action.pieces = static_cast<std::uint32_t>(graph_.pieces_.size());
+    action.writes = touch(id, op.range);
+    follow(action, known(clock.data(), clock.size()));
+    graph_.actions_.push_back(action);
+  }
+
   void free(const StreamOp& op) {
     const std::uint32_t* host = clocks_.clock(clocks_.thread(op.thread));
     blocks_.update(op.range.address, op.range.end(),
@@ -239,6 +271,7 @@ class GraphBuilder {
   }
 
   OpGraph& graph_;
+  bool host_free_waits_;
   Clocks clocks_;
   IntervalMap<Allocation> blocks_;
   IntervalMap<char> touched_;
@@ -247,8 +280,8 @@ class GraphBuilder {
   std::uint64_t apart_ = 0;
 };
 
-OpGraph::OpGraph(const Recording& recording) : recording_(&recording) {
-  GraphBuilder builder(*this);
+OpGraph::OpGraph(const Recording& recording, bool host_free_waits) : recording_(&recording) {
+  GraphBuilder builder(*this, host_free_waits);
   for (std::size_t i = 0; i < recording.size(); ++i) builder.give(i, recording[i]);
   builder.finish();
 }

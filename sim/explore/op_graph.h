@@ -34,10 +34,11 @@ using ActionId = std::uint32_t;  // in issue order
 inline constexpr ActionId kNoAction = std::numeric_limits<ActionId>::max();
 
 enum class ActionKind : std::uint8_t {
-  kAccess,  // the op's accesses, all of them
-  kStage,   // of a copy that the host stages: it reads the source …
-  kDrain,   // … and the stream writes the rest
-  kHandOut  // an allocation whose pool waited for something
+  kAccess,    // the op's accesses, all of them
+  kStage,     // of a copy that the host stages: it reads the source …
+  kDrain,     // … and the stream writes the rest
+  kHandOut,   // an allocation whose pool waited for something
+  kTakeBack,  // a free of host memory: whatever is there is no more
 };
 
 // Bytes of one life: what is accessed there before its allocation is another life's.
@@ -68,7 +69,9 @@ struct Life {
 
 class OpGraph {
  public:
-  explicit OpGraph(const Recording& recording);  // which outlives it
+  // The recording outlives it. `host_free_waits`: as HappensBefore's option of that name, a free of
+  // host memory is an action, after what its pool was told of.
+  explicit OpGraph(const Recording& recording, bool host_free_waits = false);
 
   const Recording& recording() const { return *recording_; }
   std::size_t size() const { return actions_.size(); }

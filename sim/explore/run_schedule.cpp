@@ -42,7 +42,7 @@ Memory::Memory(const OpGraph& graph, std::span<const ActionId> order)
 }
 
 template <class F>
-void Memory::each(const Piece& piece, F&& f) const {
+void Memory::each(const Piece& piece, ActionId by, F&& f) const {
   const Life& life = graph_->lives()[piece.life];
   const std::uint64_t shift = shift_[piece.life];
   const std::uint64_t first = piece.range.address + shift, last = first + piece.range.bytes;
@@ -59,8 +59,12 @@ void Memory::each(const Piece& piece, F&& f) const {
   std::uint64_t at = first;
   contents_.visit(first, last, [&](std::uint64_t from, std::uint64_t to, Content content) {
     if (at < from) add(at, Content{});
-    // Left over from an earlier life.
-    if (content.writer != kNoAction && (*graph_)[content.writer].op < life.since) content = {};
+    if (content.gone > by) {
+      content = {mix(content.gone), content.gone, 0};
+    } else if (content.writer != kNoAction && (*graph_)[content.writer].op < life.since) {
+      content = {};  // left over from an earlier life
+    }
+    content.gone = 0;
     add(std::max(at, from), content);
     at = std::min(to, last);
   });
@@ -68,10 +72,10 @@ void Memory::each(const Piece& piece, F&& f) const {
   if (any) f(begin - shift, last - shift, run);
 }
 
-std::uint64_t Memory::read(std::span<const Piece> pieces) const {
+std::uint64_t Memory::read(std::span<const Piece> pieces, ActionId by) const {
   std::uint64_t hash = 0;
   for (const Piece& piece : pieces) {
-    each(piece, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
+    each(piece, by, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
       hash = combine(hash, end - begin);
       hash = combine(hash, content.value);
     });
@@ -82,7 +86,7 @@ std::uint64_t Memory::read(std::span<const Piece> pieces) const {
 // A copy to the host counts for who reads it: torn or not, at the end it is itself.
 std::uint64_t Memory::left(const Piece& piece) const {
   std::uint64_t hash = 0;
-  each(piece, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
+  each(piece, kNoAction, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
     const bool copy = content.writer != kNoAction && (*graph_)[content.writer].offload;
     hash = combine(hash, end - begin);
     hash = combine(hash, copy ? content.writer : content.value);
@@ -90,10 +94,10 @@ std::uint64_t Memory::left(const Piece& piece) const {
   return hash;
 }
 
-std::vector<Sight> Memory::look(std::span<const Piece> pieces) const {
+std::vector<Sight> Memory::look(std::span<const Piece> pieces, ActionId by) const {
   std::vector<Sight> sights;
   for (const Piece& piece : pieces) {
-    each(piece, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
+    each(piece, by, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
       sights.push_back({{begin, end - begin}, content.writer, content.value});
     });
   }
@@ -111,7 +115,13 @@ void Memory::run(ActionId id) {
   value += value == 0 ? 1 : 0;
   for (const Piece& piece : graph_->writes(id)) {
     const std::uint64_t begin = piece.range.address + shift_[piece.life];
-    contents_.replace(begin, begin + piece.range.bytes, {value, id});
+    const std::uint64_t end = begin + piece.range.bytes;
+    if (action.kind != ActionKind::kTakeBack) {
+      contents_.replace(begin, end, {value, id, 0});
+    } else {
+      contents_.update(begin, end,
+                       [&](std::uint64_t, std::uint64_t, Content& content) { content.gone = id; });
+    }
   }
 }
 
@@ -122,7 +132,7 @@ Outcome run_schedule(const OpGraph& graph, std::span<const ActionId> order) {
   outcome.replaced.resize(graph.size());
   for (const ActionId id : order) {
     outcome.read[id] = memory.read(id);
-    outcome.replaced[id] = memory.replaced(id);
+    outcome.replaced[id] = graph[id].kind == ActionKind::kTakeBack ? 0 : memory.replaced(id);
     memory.run(id);
   }
   for (const Piece& piece : graph.left()) outcome.left.push_back(memory.left(piece));
@@ -174,14 +184,15 @@ Met explain(const OpGraph& graph, std::span<const ActionId> order, const Differe
       memory.run(id);
     }
     if (difference.evidence == Evidence::kLeft) {
-      std::vector<Sight> left = memory.look({&graph.left()[difference.left], 1});
+      std::vector<Sight> left = memory.look({&graph.left()[difference.left], 1}, kNoAction);
       for (Sight& sight : left) {
         if (sight.writer != kNoAction && graph[sight.writer].offload) sight.value = 0;
       }
       return left;
     }
-    std::vector<Sight> all = memory.look(graph.reads(difference.action));
-    const std::vector<Sight> replaced = memory.look(graph.writes(difference.action));
+    std::vector<Sight> all = memory.look(graph.reads(difference.action), difference.action);
+    const std::vector<Sight> replaced =
+        memory.look(graph.writes(difference.action), difference.action);
     all.insert(all.end(), replaced.begin(), replaced.end());
     return all;
   };

@@ -46,20 +46,22 @@ class Memory {
 
   void run(ActionId action);
   // What it would read, and replace, now.
-  std::uint64_t read(ActionId action) const { return read(graph_->reads(action)); }
-  std::uint64_t replaced(ActionId action) const { return read(graph_->writes(action)); }
+  std::uint64_t read(ActionId action) const { return read(graph_->reads(action), action); }
+  std::uint64_t replaced(ActionId action) const { return read(graph_->writes(action), action); }
   std::uint64_t left(const Piece& piece) const;
-  std::vector<Sight> look(std::span<const Piece> pieces) const;
+  // Pieces, as the action meets them; kNoAction: as they are at the end.
+  std::vector<Sight> look(std::span<const Piece> pieces, ActionId by) const;
 
  private:
   struct Content {
     std::uint64_t value = 0;  // 0: undefined
     ActionId writer = kNoAction;
+    ActionId gone = 0;  // taken back by it: for those issued before, nothing is there
     bool operator==(const Content&) const = default;
   };
   template <class F>
-  void each(const Piece& piece, F&& f) const;  // f(begin, end, content), neighbours differ
-  std::uint64_t read(std::span<const Piece> pieces) const;
+  void each(const Piece& piece, ActionId by, F&& f) const;  // f(begin, end, content)
+  std::uint64_t read(std::span<const Piece> pieces, ActionId by) const;
 
   const OpGraph* graph_;
   std::vector<std::uint64_t> shift_;   // by life

@@ -35,7 +35,7 @@ using Property = std::string (*)(const StreamProgram& runs, const StreamProgram&
 
 std::string all_confirmed(const StreamProgram& runs, const StreamProgram& told) {
   const Recording recording = record(runs);
-  const Explorer explorer(recording);
+  const Explorer explorer(recording, true);
   for (const Hazard& hazard : hazards_of(told)) {
     const Verdict verdict = explorer.confirm(hazard).verdict;
     if (verdict == Verdict::kUnconfirmed || verdict == Verdict::kNotARace) {
@@ -47,7 +47,7 @@ std::string all_confirmed(const StreamProgram& runs, const StreamProgram& told) 
 
 std::string silence_iff_equal(const StreamProgram& runs, const StreamProgram& told) {
   const Recording recording = record(runs);
-  const Explorer explorer(recording);
+  const Explorer explorer(recording, true);
   const std::vector<Hazard> hazards = hazards_of(told);
   const bool races = std::any_of(hazards.begin(), hazards.end(), [&](const Hazard& hazard) {
     return explorer.confirm(hazard).verdict != Verdict::kUndefined;
@@ -63,7 +63,7 @@ std::string silence_iff_equal(const StreamProgram& runs, const StreamProgram& to
 std::string draws_are_equal(const StreamProgram& runs, const StreamProgram& told) {
   if (!hazards_of(told).empty()) return "";
   const Recording recording = record(runs);
-  const Explorer explorer(recording);
+  const Explorer explorer(recording, true);
   RandomChoices random(1);
   Search search = explorer.search(random, 20);
   for (unsigned seed = 0; seed < 20 && !search.witness; ++seed) {

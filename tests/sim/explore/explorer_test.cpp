@@ -113,6 +113,29 @@ TEST(Explorer, ATornCopyCountsOnceItIsRead) {
             "`offload` #3 reads 16 bytes at 0x1000: what write_ #4 wrote, not what a #0 wrote");
 }
 
+TEST(Explorer, HostMemoryFreedUnderACopy) {
+  const auto seen = [](const Calls& calls) {
+    const Explorer explorer(calls.recording(), true);
+    HappensBefore checker({.host_free_waits = true});
+    for (std::size_t i = 0; i < calls.recording().size(); ++i) checker(calls.recording()[i]);
+    if (checker.hazards().empty()) {
+      return explorer.search_all(1000).complete ? std::string("safe") : "silent, and not safe";
+    }
+    const Confirmation c = explorer.confirm(checker.hazards()[0]);
+    return c.witness ? to_string(explorer, *c.witness) : "unconfirmed";
+  };
+  const auto copied = [](Calls& calls) -> Calls& {
+    return calls.alloc(0, kPinned).host_write(kPinned).copy(1, kPinned, kX);
+  };
+  Calls freed, told, waited;
+  EXPECT_EQ(
+      seen(copied(freed).free(kPinned)),
+      "copy #2 reads 16 bytes at 0x1000000000000000: what free #3 left, not what host write #1 "
+      "wrote");
+  EXPECT_EQ(seen(copied(told).record_use(1, kPinned).free(kPinned)), "safe");
+  EXPECT_EQ(seen(copied(waited).stream_sync(1).free(kPinned)), "safe");
+}
+
 TEST(Explorer, WhatNobodyWroteHasNoRightValue) {
   Calls calls;
   calls.alloc(0, kX).kernel(1, {}, {kX}).free(kX).alloc(0, kX).kernel(0, {kX}, {});
