@@ -28,7 +28,11 @@ Confirmation Explorer::confirm(const Hazard& hazard) const {
   if (earlier == kNoAction || later == kNoAction) return {Verdict::kUnconfirmed, {}};
   if (earlier >= later || graph_.before(later)[earlier]) return {Verdict::kUnconfirmed, {}};
   auto found = witness({{earlier, later}});
-  if (found) return {Verdict::kConfirmed, std::move(found)};
+  const auto order = order_of(graph_, {{earlier, later}});
+  // (Another race may show in the same schedule: it is no witness of this one.)
+  const bool theirs = meets_another(graph_, order, later, hazard.range) ||
+                      meets_another(graph_, order, earlier, hazard.range);
+  if (found && theirs) return {Verdict::kConfirmed, std::move(found)};
   return {undefined(later, hazard.range) ? Verdict::kUndefined : Verdict::kUnconfirmed, {}};
 }
 

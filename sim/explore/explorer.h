@@ -8,9 +8,10 @@
 //   explorer.search_all(100'000);              // every one
 //
 // A race that happens-before reports is *confirmed* by a schedule in which the earlier access is
-// late: it waits until the later one has run. That some access then sees another value than in
-// issue order shows that the report is no false alarm. A report that stays unconfirmed is a
-// failure of the checker (or of this), except where what is read was never defined.
+// late: it waits until the later one has run. That one of the two then meets another op's write on
+// the reported bytes, and somebody sees another value, shows that the report is no false alarm. A
+// report that stays unconfirmed is a failure of the checker (or of this), except where what is read
+// was never defined.
 //
 // Not modelled: what a wrong value is good for. A program may not care.
 #pragma once

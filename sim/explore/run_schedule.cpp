@@ -176,40 +176,67 @@ std::optional<Difference> compare(const OpGraph& graph, std::span<const ActionId
   return unread;
 }
 
-Met explain(const OpGraph& graph, std::span<const ActionId> order, const Difference& difference) {
-  const auto sights = [&](std::span<const ActionId> ids) {
-    Memory memory(graph, ids);
-    for (const ActionId id : ids) {
-      if (id == difference.action) break;
-      memory.run(id);
-    }
-    if (difference.evidence == Evidence::kLeft) {
-      std::vector<Sight> left = memory.look({&graph.left()[difference.left], 1}, kNoAction);
-      for (Sight& sight : left) {
-        if (sight.writer != kNoAction && graph[sight.writer].offload) sight.value = 0;
-      }
-      return left;
-    }
-    std::vector<Sight> all = memory.look(graph.reads(difference.action), difference.action);
-    const std::vector<Sight> replaced =
-        memory.look(graph.writes(difference.action), difference.action);
-    all.insert(all.end(), replaced.begin(), replaced.end());
-    return all;
-  };
-  const std::vector<Sight> expected = sights(issue_order(graph)), actual = sights(order);
-  // Both cover the same bytes in the same order, each cut in its own way.
-  Met met;
-  std::size_t i = 0, j = 0;
-  while (i < expected.size() && j < actual.size()) {
+// What the action meets in the order: the bytes that it reads, then those that it replaces.
+static std::vector<Sight> met_by(const OpGraph& graph, std::span<const ActionId> order,
+                                 ActionId action) {
+  Memory memory(graph, order);
+  for (const ActionId id : order) {
+    if (id == action) break;
+    memory.run(id);
+  }
+  std::vector<Sight> sights = memory.look(graph.reads(action), action);
+  const std::vector<Sight> replaced = memory.look(graph.writes(action), action);
+  sights.insert(sights.end(), replaced.begin(), replaced.end());
+  return sights;
+}
+
+static std::vector<Sight> left_at(const OpGraph& graph, std::span<const ActionId> order,
+                                  std::size_t left) {
+  Memory memory(graph, order);
+  for (const ActionId id : order) memory.run(id);
+  std::vector<Sight> sights = memory.look({&graph.left()[left], 1}, kNoAction);
+  for (Sight& sight : sights) {
+    if (sight.writer != kNoAction && graph[sight.writer].offload) sight.value = 0;
+  }
+  return sights;
+}
+
+// The first bytes of which `differ` says that they do. Both cover the same bytes in the same order,
+// each cut in its own way.
+template <class F>
+static std::optional<Met> first_difference(const std::vector<Sight>& expected,
+                                           const std::vector<Sight>& actual, F&& differ) {
+  for (std::size_t i = 0, j = 0; i < expected.size() && j < actual.size();) {
     const Sight &a = expected[i], &b = actual[j];
     const std::uint64_t from = std::max(a.range.address, b.range.address);
     const std::uint64_t to = std::min(a.range.end(), b.range.end());
-    if (a.value != b.value && from < to) return {{from, to - from}, a.writer, b.writer};
+    const Met met{{from, to - from}, a.writer, b.writer};
+    if (from < to && differ(a, b, met.range)) return met;
     i += a.range.end() <= to ? 1u : 0u;
     j += b.range.end() <= to ? 1u : 0u;
-    if (a.range.end() > to && b.range.end() > to) break;
   }
-  return met;
+  return std::nullopt;
+}
+
+Met explain(const OpGraph& graph, std::span<const ActionId> order, const Difference& difference) {
+  const auto sights = [&](std::span<const ActionId> in) {
+    return difference.evidence == Evidence::kLeft ? left_at(graph, in, difference.left)
+                                                  : met_by(graph, in, difference.action);
+  };
+  const auto met = first_difference(
+      sights(issue_order(graph)), sights(order),
+      [](const Sight& a, const Sight& b, const Range&) { return a.value != b.value; });
+  return met.value_or(Met{});
+}
+
+bool meets_another(const OpGraph& graph, std::span<const ActionId> order, ActionId action,
+                   Range range) {
+  return first_difference(met_by(graph, issue_order(graph), action), met_by(graph, order, action),
+                          [&](const Sight& a, const Sight& b, const Range& bytes) {
+                            return a.writer != b.writer && bytes.address < range.end() &&
+                                   range.address < bytes.end();
+                          })
+      .has_value();
 }
 
 }  // namespace ferry::sim

@@ -95,4 +95,9 @@ struct Met {
 };
 Met explain(const OpGraph& graph, std::span<const ActionId> order, const Difference& difference);
 
+// Whether on some of these bytes the action meets, in `order`, another op's write than in issue
+// order.
+bool meets_another(const OpGraph& graph, std::span<const ActionId> order, ActionId action,
+                   Range range);
+
 }  // namespace ferry::sim

@@ -142,6 +142,17 @@ TEST(Explorer, WhatNobodyWroteHasNoRightValue) {
   EXPECT_EQ(confirmed(calls), "undefined");
 }
 
+TEST(Explorer, AnotherRaceIsNoWitness) {
+  // 0 and 2 race on X; 0 and 3 have no bytes in common.
+  Calls calls;
+  calls.kernel(0, {}, {kX}).record(1, 0).kernel(1, {kX}, {}).kernel(2, {}, {kY});
+  Hazard hazard;
+  hazard.range = kY;
+  hazard.later.op = 3;
+  hazard.later.stream = StreamId{2};
+  EXPECT_EQ(Explorer(calls.recording()).confirm(hazard).verdict, Verdict::kUnconfirmed);
+}
+
 TEST(Explorer, OrderedAccessesAreNotConfirmed) {
   Calls calls;
   calls.kernel(0, {}, {kX}).record(1, 0).wait(1, 1).kernel(1, {kX}, {});
