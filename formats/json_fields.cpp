@@ -120,6 +120,11 @@ std::uint64_t JsonLines::line_of(std::string_view path) const {
 Json parse_json(std::string_view text, const std::string& file, std::uint64_t line,
                 JsonLines* lines) {
   std::uint64_t at = line;
+  // The parser takes a byte 0 for the end of the text, and would read no further.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    at += static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + zero, '\n'));
+    throw InputError(file, at, "expected JSON, not a byte 0");
+  }
   Watcher watcher(file, at, lines);
   const auto callback = [&](int, Json::parse_event_t event, Json& parsed) {
     watcher.event(event, parsed);

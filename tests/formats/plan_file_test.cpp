@@ -78,6 +78,15 @@ TEST(PlanFileTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("\"policy\"", "\"police\""), "plan.json:1: expected a key \"policy\"");
 }
 
+// What stands behind a byte 0 was not looked at, once: the tail of a file that a crash left half
+// written passed for the end.
+TEST(PlanFileTest, NothingIsBehindAByte0) {
+  const std::string zeros(2, '\0');
+  EXPECT_EQ(error_of([&] { parse_plan(to_text(sample()) + zeros + "tail", "plan.json"); }),
+            "plan.json:14: expected JSON, not a byte 0");
+  EXPECT_EQ(error("\"schema\"", zeros), "plan.json:3: expected JSON, not a byte 0");
+}
+
 // The first of two segments is recomputed; its input moves, and what it saves is recomputed, kept
 // or moved.
 Plan segmented() {
