@@ -31,10 +31,14 @@ struct SlotState {
 
 // What a call of a segment must know: what its arguments must be, and what its results are.
 struct Summary {
+  std::size_t depth = 1;                  // of calls in calls, with this one
   std::vector<bool> needs_tensor;         // by argument
   std::vector<std::int64_t> needs_bytes;  // by argument: the furthest byte that a view reaches
   std::vector<SlotState> results;
 };
+
+// Who checks calls, or runs them, needs stack for each.
+constexpr std::size_t kDepthMax = 200;
 
 struct NodeState {
   std::size_t saved = 0;
@@ -60,6 +64,9 @@ class Checker {
 
   // The code's summary; `line` is that of the call which wants it.
   const Summary& summary(CodeId code, bool recomputing, std::uint32_t line);
+  void check_depth(std::size_t depth, std::uint32_t line) const {
+    if (depth > kDepthMax) fail(line, "expected calls at most 200 deep");
+  }
 
   [[noreturn]] void fail(std::uint32_t line, const std::string& message) const {
     throw InputError(file_, line, message);
@@ -368,6 +375,8 @@ void Frame::take_signature() {
 void Frame::operator()(const Call& call) {
   const Code& callee = checker_.code(call.code, CodeKind::kSegment, line_);
   const Summary& about = checker_.summary(call.code, recomputing_, line_);
+  summary_.depth = std::max(summary_.depth, about.depth + 1);
+  checker_.check_depth(summary_.depth, line_);
   expect_count("inputs", call.in.size(), "arguments", callee.arguments.size(), call.code);
   expect_count("outputs", call.out.size(), "results", callee.results.size(), call.code);
   if (call.captured > call.in.size()) {
@@ -443,6 +452,7 @@ const Summary& Checker::summary(CodeId code, bool recomputing, std::uint32_t lin
     if (caller == code) fail(line, "code " + std::to_string(code) + " calls itself");
   }
   calling_.push_back(code);
+  check_depth(calling_.size(), line);
   Summary made = Frame(*this, program_.codes[code], recomputing).run();
   calling_.pop_back();
   summaries_[code] = std::move(made);

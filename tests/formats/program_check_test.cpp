@@ -133,6 +133,29 @@ TEST(ProgramCheckTest, NoCallReachesItself) {
             "p.jsonl:8: code 1 calls itself");
 }
 
+// A long chain of calls once ended the checker's stack, whichever end of it came first in the file.
+TEST(ProgramCheckTest, CallsAreNotTooDeep) {
+  const auto chain = [](int codes, bool callers_first) {
+    std::string text = kHead;
+    for (int code = 0; code < codes; ++code) {
+      const int next = callers_first ? code + 1 : code - 1;
+      const bool is_main = callers_first ? code == 0 : next == codes - 2;
+      text += "{\"code\":" + std::to_string(code) + ",\"kind\":\"";
+      text += is_main ? "main\"}\n" : "segment\"}\n";
+      if (next < 0 || next == codes) continue;
+      text += "{\"call\":" + std::to_string(next) + ",\"in\":[],\"out\":[]}\n";
+    }
+    return error_of([&] { parse(text); });
+  };
+  for (const bool callers_first : {false, true}) {
+    EXPECT_EQ(chain(200, callers_first), "");
+    for (const int codes : {201, 50'000}) {
+      EXPECT_NE(chain(codes, callers_first).find("expected calls at most 200 deep"),
+                std::string::npos);
+    }
+  }
+}
+
 TEST(ProgramCheckTest, WhatASegmentNeedsItsCallersHave) {
   const char* reads = R"({"code":1,"kind":"segment","arguments":[5],"results":[5]})";
   const char* op = R"({"op":"b","in":[5],"out":[]})";
