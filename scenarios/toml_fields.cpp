@@ -2,6 +2,8 @@
 
 #include <toml++/toml.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "formats/error.h"
@@ -44,7 +46,13 @@ struct TomlFields::Loader {
   }
 };
 
+// A key of n parts ("a.a.a…") is n tables in each other, which are destroyed by recursion.
+constexpr std::ptrdiff_t kMostDots = 1000;
+
 TomlFields::TomlFields(std::string_view text, std::string file) : file_(std::move(file)) {
+  if (std::count(text.begin(), text.end(), '.') > kMostDots) {
+    throw InputError(file_, 0, "expected at most 1000 dots: keys have one at most");
+  }
   try {
     Loader::load(toml::parse(text, std::string_view(file_)), "", *this);
   } catch (const toml::parse_error& error) {

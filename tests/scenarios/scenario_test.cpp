@@ -62,6 +62,16 @@ TEST(ScenarioTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("program = \"gpt2\"\n", ""), "plans/s.toml: expected a key \"program\"");
 }
 
+// Tables in tables once ended the stack.
+TEST(ScenarioTest, AKeyOfManyPartsIsRefused) {
+  std::string parts = "a";
+  for (int i = 1; i < 100'000; ++i) parts += ".a";
+  EXPECT_EQ(error("budget", parts),
+            "plans/s.toml: expected at most 1000 dots: keys have one at most");
+  EXPECT_EQ(error("budget", parts.substr(0, 1999)),
+            "plans/s.toml:3: unknown key \"" + parts.substr(0, 1999) + "\"");
+}
+
 TEST(ScenarioTest, PoliciesAreListedForPeople) {
   EXPECT_EQ(list_of_policies(),
             "keep, offload-all, prefetch, checkpoint, checkpoint-nth, checkpoint-offload, budget "
