@@ -1,0 +1,176 @@
+// The readers of programs, plans, decision logs, hardware cards, scenarios and JSON; the first byte
+// says whose input the rest is.
+//
+// What is taken is written and read again where there is a writer, and must come out equal. Where
+// there is none, what the reader promises of the values must hold.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "formats/decision_log.h"
+#include "formats/error.h"
+#include "formats/json_scan.h"
+#include "formats/plan_file.h"
+#include "formats/plan_options.h"
+#include "formats/program_check.h"
+#include "formats/program_file.h"
+#include "scenarios/hardware.h"
+#include "scenarios/roofline.h"
+#include "scenarios/scenario.h"
+#include "scenarios/units.h"
+#include "tests/fuzz/property.h"
+
+namespace ferry::fuzz {
+namespace {
+
+const std::string kFile = "folder/file";
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+Program parse_program(const std::string& text) {
+  std::istringstream in(text);
+  return read_program(in, kFile);
+}
+
+bool makes_sense(const Program& program) {
+  try {
+    check_program(program, kFile);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+// Main's arguments are not written: a program that has some makes no sense.
+void program(const std::string& text) {
+  const Program first = parse_program(text);
+  const std::string canonical = to_text(first);
+  const Program second = parse_program(canonical);
+  require(to_text(second) == canonical, "a program's text is canonical");
+  if (!makes_sense(first)) return;
+  require(makes_sense(second), "a program makes sense when it is read again");
+  require(first.types.size() == second.types.size(), "a program keeps its types");
+  for (std::size_t i = 0; i < first.types.size(); ++i) {
+    require(first.types[i] == second.types[i], "a program keeps its types' order");
+  }
+  for (std::size_t c = 0; c < first.codes.size(); ++c) {
+    const auto &a = first.codes[c].statements, &b = second.codes[c].statements;
+    require(std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                       [](const auto& x, const auto& y) { return x.action == y.action; }),
+            "a program keeps its statements");
+  }
+}
+
+void plan(const std::string& text) {
+  const Plan first = parse_plan(text, kFile);
+  require(parse_plan(to_text(first), kFile) == first, "a plan is read as it was written");
+  require(planned_segments(first)->segments.size() == first.segments.size(), "a plan's segments");
+}
+
+std::string text_of(const DecisionLog& log) {
+  std::string text = decision_header(log.options);
+  for (const Decision& decision : log.decisions) text += decision_line(decision);
+  return text;
+}
+
+void decisions(const std::string& text) {
+  const DecisionLog first = parse_decision_log(text, kFile);
+  require(first.lines.size() == first.decisions.size(), "every decision has its line");
+  if (first.options.offload.size() > (std::size_t{1} << 16)) return;  // takes its time
+  const std::string written = text_of(first);
+  const DecisionLog second = parse_decision_log(written, kFile);
+  require(second.decisions == first.decisions, "decisions are read as they were written");
+  require(second.options.offload == first.options.offload, "and so is which packs may move");
+  require(text_of(second) == written, "and so are the options");
+}
+
+void hardware(const std::string& text) {
+  const Hardware card = parse_hardware(text, kFile);
+  require(card.name == "file", "a card is named as its file");
+  for (const std::int64_t amount : {std::int64_t{0}, std::int64_t{1}, kMost}) {
+    Op op;
+    op.flops = op.read_bytes = op.written_bytes = amount;
+    for (const DType dtype : {DType::kF64, DType::kF32, DType::kBF16, DType::kF8}) {
+      require(kernel_ns(op, dtype, card) >= 1, "a kernel takes time");
+    }
+  }
+  require(card.link.h2d_both > 0 && card.link.h2d_both <= card.link.h2d_alone &&
+              card.link.d2h_both > 0 && card.link.d2h_both <= card.link.d2h_alone,
+          "a link has rates");
+  format_bytes(card.memory_bytes);
+  format_time(card.link.latency_ns);
+  format_bytes_per_us(card.memory_bytes_per_us);
+  format_flops_per_us(card.flops_per_us[0]);
+}
+
+void scenario(const std::string& text) {
+  const Scenario one = parse_scenario(text, kFile);
+  require(one.name == "file" && !one.policies.empty(), "a scenario has a name and policies");
+  require(one.budget_bytes.value_or(1) > 0 && one.microbatches > 0, "and sizes");
+}
+
+// JsonScan takes what the other library takes, but for what is too deep, has a byte order mark, or
+// a byte 0 behind it (where the other library stops).
+void scan(const std::string& text) {
+  std::string error;
+  JsonValue value;
+  JsonScan scan(text);
+  try {
+    value = scan.value();
+    scan.finish();
+  } catch (const JsonError& refused) {
+    error = refused.what();
+  }
+  if (error.find("200 levels") != std::string::npos || text.starts_with("\xef\xbb\xbf") ||
+      text.find('\0') != std::string::npos) {
+    return;
+  }
+  nlohmann::json other;
+  try {
+    other = nlohmann::json::parse(text);
+    require(error.empty(), "what is JSON is taken");
+  } catch (const nlohmann::json::out_of_range&) {
+    return;  // 1e999
+  } catch (const nlohmann::json::parse_error&) {
+    require(!error.empty(), "what is no JSON is refused");
+    return;
+  }
+  if (value.kind == JsonValue::Kind::kText) {
+    require(other.is_string() && other.get<std::string>() == value.text, "texts are decoded");
+  }
+  if (value.kind == JsonValue::Kind::kInteger && !value.negative) {
+    require(other.is_number_unsigned() && other.get<std::uint64_t>() == value.magnitude,
+            "integers are exact");
+  }
+}
+
+struct Reader {
+  char letter;
+  void (*run)(const std::string& text);
+};
+constexpr Reader kReaders[] = {{'p', program},  {'l', plan},     {'d', decisions},
+                               {'h', hardware}, {'s', scenario}, {'j', scan}};
+
+int run(std::string_view input) {
+  const auto reader = std::find_if(std::begin(kReaders), std::end(kReaders), [&](const Reader& r) {
+    return !input.empty() && input[0] == r.letter;
+  });
+  if (reader == std::end(kReaders)) return -1;  // not for the corpus
+  const std::string text(input.substr(1));
+  try {
+    reader->run(text);
+  } catch (const InputError& error) {
+    require_place(error, kFile, text);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace ferry::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return ferry::fuzz::run({reinterpret_cast<const char*>(data), size});
+}
