@@ -24,7 +24,8 @@ void groups(Recipe& recipe) {
 void groups_ahead(Recipe& recipe) {
   groups(recipe);
   recipe.order = 2;
-  recipe.microbatches = std::max(recipe.microbatches, 2);
+  recipe.microbatches = 3;
+  one_size(recipe);
 }
 void groups_in_turn(Recipe& recipe) {
   groups(recipe);
@@ -33,6 +34,7 @@ void groups_in_turn(Recipe& recipe) {
 void unused_groups(Recipe& recipe) {
   without(recipe, {LayerKind::kNested, LayerKind::kSideStream}, LayerKind::kDeadBranch);
   groups_in_turn(recipe);
+  one_size(recipe);
 }
 void slots(Recipe& recipe) {
   in_turn(recipe);

@@ -119,6 +119,12 @@ void side_streams(Recipe& recipe) {
   one_unpack(recipe);
   without_late_writes(recipe);
 }
+void many_side_streams(Recipe& recipe) {
+  without(recipe, {LayerKind::kExcluded, LayerKind::kEscape, LayerKind::kWrittenBetween},
+          LayerKind::kSideStream);
+  side_streams(recipe);
+  one_size(recipe);
+}
 
 constexpr std::string_view kOrder = "happens-before";
 
@@ -345,7 +351,7 @@ constexpr SchedulerEntry kEntries[] = {
         .oracle = kOrder,
         .fixed = "trl-current-stream-fixed",
         .make = stash<trl(Clone::kOnCompute, Share::kForgotten, Compute::kCurrent)>,
-        .limit = side_streams,
+        .limit = many_side_streams,
     },
     {
         .name = "trl-current-stream-fixed",

@@ -56,6 +56,11 @@ inline void without_dead_branches(Recipe& recipe) {
 // A backward follows its forward.
 inline void in_turn(Recipe& recipe) { recipe.order = 0; }
 
+// Of one size, bytes that were given back are soon given out again.
+inline void one_size(Recipe& recipe) {
+  for (verify::Layer& layer : recipe.layers) layer.size = recipe.layers.front().size;
+}
+
 // Forwards differ: equal ones would hide that one's tensors came back to the other.
 inline void draws_random_numbers(Recipe& recipe) {
   recipe.segments = true;

@@ -76,6 +76,7 @@ class Stash final : public Scheduler {
     Stash& stash_;
     Id id_;
   };
+
   StreamId s0() {
     return policy_.compute == StashPolicy::Compute::kFirst ? first_stream_
                                                            : device_.current_stream();
