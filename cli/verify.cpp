@@ -56,7 +56,8 @@ void print_coverage(const verify::Coverage& coverage) {
     add(name(static_cast<Step>(step)), coverage.steps[step]);
   }
   end();
-  fmt::print(" choices drawn in {} programs, a fault in {}\n", coverage.chosen, coverage.failures);
+  fmt::print(" choices drawn in {} programs, a fault in {}; {} orders of the device\n",
+             coverage.chosen, coverage.failures, coverage.schedules);
   for (std::size_t i = 0; i < sim::kChoicePoints; ++i) {
     add(sim::kChoiceNames[i], coverage.asked[i]);
   }

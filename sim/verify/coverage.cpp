@@ -102,6 +102,7 @@ Coverage& Coverage::operator+=(const Coverage& other) {
   operations += other.operations;
   device_operations += other.device_operations;
   chosen += other.chosen;
+  schedules += other.schedules;
   failures += other.failures;
   for (std::size_t i = 0; i < steps.size(); ++i) steps[i] += other.steps[i];
   for (std::size_t i = 0; i < asked.size(); ++i) asked[i] += other.asked[i];

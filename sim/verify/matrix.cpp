@@ -28,6 +28,8 @@ MatrixRow try_out(const Mutant& mutant, const MatrixOptions& options) {
     row.killed_by = tried.verdict->oracle;
     row.counterexample_ops = report.device_operations;
     row.replay = to_line(report.attempt);
+    const auto& hazard = report.verdict.hazard;
+    row.unconfirmed = hazard && sim::is_race(hazard->kind) && !report.confirmed;
     break;
   }
   return row;

@@ -27,10 +27,12 @@ struct MatrixRow {
   std::int64_t tests = 0;                          // that it took
   std::optional<std::int64_t> counterexample_ops;  // device operations; none: a case of its own
   std::string equivalent_because;
-  std::string replay;  // the counterexample
+  std::string replay;        // the counterexample
+  bool unconfirmed = false;  // a race of which no schedule shows another value
 
   // Not as it should be: alive, and no reason known; or dead, though it cannot be told apart.
-  bool wrong() const { return killed_by.empty() == equivalent_because.empty(); }
+  // Or a report that is not true.
+  bool wrong() const { return killed_by.empty() == equivalent_because.empty() || unconfirmed; }
 };
 
 // In the order of all_mutants().

@@ -1,0 +1,33 @@
+// Determinism: the same attempt, run again, issues the same operations, to the byte.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/machine.h"
+#include "sim/verify/draws.h"
+
+namespace ferry::verify {
+
+// A hash of a run's operations in their order.
+class OpDigest final : public sim::StreamOpConsumer {
+ public:
+  void operator()(const StreamOp& op) override {
+    add(static_cast<std::uint64_t>(op.kind) << 8 | static_cast<std::uint64_t>(op.step));
+    add(static_cast<std::uint64_t>(op.stream) << 32 | static_cast<std::uint64_t>(op.event));
+    add(op.tag);
+    add(op.range);
+    for (const Range& range : op.reads) add(range);
+    for (const Range& range : op.writes) add(range);
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  void add(std::uint64_t x) { value_ = mix_bits(value_ ^ mix_bits(x)); }
+  void add(const Range& range) {
+    add(range.address);
+    add(range.bytes);
+  }
+  std::uint64_t value_ = 0;
+};
+
+}  // namespace ferry::verify

@@ -1,0 +1,101 @@
+// `ferry verify` as its users meet it.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/exit_codes.h"
+#include "tests/cli/shell.h"
+
+namespace ferry::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class VerifyTest : public ::testing::Test {
+ protected:
+  VerifyTest()
+      : result_(fs::path(::testing::TempDir()) / ("ferry_verify_" + std::to_string(getpid()))) {}
+  Result verify(const std::string& more) {
+    return shell(std::string(FERRY_PROGRAM) + " verify " + more, result_.string());
+  }
+  fs::path result_;
+};
+
+TEST_F(VerifyTest, FerryItselfIsClean) {
+  const Result clean = verify("--programs 200 --seed 5 --jobs 2");
+  EXPECT_EQ(clean.code, kOk) << clean.out;
+  EXPECT_EQ(clean.out.rfind("seed 5\n", 0), 0u) << clean.out;
+  EXPECT_NE(clean.out.find("200 programs in "), std::string::npos);
+  EXPECT_NE(clean.out.find("no oracle objects"), std::string::npos);
+  EXPECT_NE(clean.out.find("nested segments "), std::string::npos);
+  const json again = json::parse(verify("--programs 200 --seed 5 --json").out);
+  EXPECT_EQ(again["schema"], 1);
+  EXPECT_EQ(again["programs"], 200);
+  EXPECT_TRUE(again["failure"].is_null());
+}
+
+TEST_F(VerifyTest, ASeedIsNewEveryTime) {
+  const std::string one = verify("--programs 1").out;
+  const std::string two = verify("--programs 1").out;
+  EXPECT_NE(one.substr(0, one.find('\n')), two.substr(0, two.find('\n')));
+}
+
+// The canary: what must be found is found, and the line that is printed shows it again.
+TEST_F(VerifyTest, TheCanaryFails) {
+  const Result killed = verify("--mutant consume.drop --seed 0");
+  EXPECT_EQ(killed.code, kViolated);
+  EXPECT_NE(killed.out.find("`consume` missing"), std::string::npos) << killed.out;
+  const std::size_t begin = killed.out.find("--replay '") + 9;
+  const std::string line = killed.out.substr(begin, killed.out.find('\n', begin) - begin);
+  const Result again = verify("--replay " + line);
+  EXPECT_EQ(again.code, kViolated);
+  EXPECT_NE(killed.out.find(again.out), std::string::npos) << again.out;
+}
+
+TEST_F(VerifyTest, TheMatrixIsWhole) {
+  const Result result = verify("--mutants --json --seed 0");
+  EXPECT_EQ(result.code, kOk);
+  const json matrix = json::parse(result.out);
+  EXPECT_EQ(matrix["schema"], 1);
+  EXPECT_GE(matrix["mutants"].size(), 60u);
+  for (const json& row : matrix["mutants"]) {
+    EXPECT_TRUE(row.contains("name") && row.contains("world") && row.contains("tests"));
+    EXPECT_NE(row["killed_by"].is_null(), row["equivalent_because"].is_null()) << row;
+  }
+}
+
+TEST_F(VerifyTest, TheSchedulersOfTheField) {
+  const Result all = verify("--schedulers --json --seed 0 --programs 200");
+  EXPECT_EQ(all.code, kOk) << all.out;
+  for (const json& row : json::parse(all.out)["schedulers"]) {
+    EXPECT_EQ(row["expected"], row["caught_by"]) << row;
+  }
+  const Result one = verify("--scheduler torchtune-1860 --seed 0");
+  EXPECT_EQ(one.code, kViolated);
+  EXPECT_NE(one.out.find("PR #1860"), std::string::npos) << one.out;
+  EXPECT_EQ(verify("--scheduler torchtune-1860-fixed --programs 50").code, kOk);
+}
+
+TEST_F(VerifyTest, WhatIsWrongIsSaid) {
+  const auto refused = [this](const std::string& arguments, const std::string& words) {
+    const Result result = verify(arguments);
+    EXPECT_EQ(result.code, kUsage) << arguments;
+    EXPECT_EQ(result.out, "") << arguments;
+    EXPECT_NE(result.err.find(words), std::string::npos) << arguments << ": " << result.err;
+  };
+  refused("--mutant nothing", "there is no 'nothing': expected a name of `ferry verify --mutants`");
+  refused("--scheduler nothing", "expected a name of `ferry verify --schedulers`");
+  refused("--replay core", "expected WHO~TRIAL");
+  refused("--replay core~AAAA", "as a report printed it");
+  refused("--programs 0", "--programs");
+  refused("--seconds -1", "--seconds");
+  refused("--jobs 0", "--jobs");
+  refused("--mutants --schedulers", "--schedulers");
+}
+
+}  // namespace
+}  // namespace ferry::cli

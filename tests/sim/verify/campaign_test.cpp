@@ -1,0 +1,85 @@
+// Campaigns: the same programs whatever the threads; the first failure is the one that is told.
+#include "sim/verify/campaign.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/verify/matrix.h"
+#include "sim/verify/report.h"
+#include "sim/verify/scheduler_table.h"
+
+namespace ferry::verify {
+namespace {
+
+TEST(Campaign, ThreadsDoNotShow) {
+  CampaignOptions options;
+  options.seed = 3;
+  options.programs = 300;
+  const Campaign one = run_campaign(options);
+  options.jobs = 3;
+  const Campaign three = run_campaign(options);
+  EXPECT_FALSE(one.failure);
+  EXPECT_FALSE(three.failure);
+  EXPECT_EQ(one.coverage.programs, 300);
+  EXPECT_EQ(three.coverage.programs, 300);
+  EXPECT_EQ(one.coverage.operations, three.coverage.operations);
+  EXPECT_EQ(one.coverage.steps, three.coverage.steps);
+  EXPECT_EQ(one.coverage.asked, three.coverage.asked);
+  EXPECT_EQ(one.coverage.features, three.coverage.features);
+}
+
+TEST(Campaign, EveryStepIsTakenAndEveryPointAsked) {
+  CampaignOptions options;
+  options.seed = 4;
+  options.programs = 2000;
+  const Coverage coverage = run_campaign(options).coverage;
+  for (std::size_t step = 1; step < kSteps; ++step) {
+    EXPECT_GT(coverage.steps[step], 0) << name(static_cast<Step>(step));
+  }
+  for (std::size_t i = 0; i < sim::kChoicePoints; ++i) {
+    EXPECT_GT(coverage.asked[i], 0u) << sim::kChoiceNames[i];
+  }
+  EXPECT_GT(coverage.failures, 0);
+  EXPECT_GT(coverage.schedules, 0);
+  for (const char* feature :
+       {"nested segments", "reentrant segment", "no early stop", "retain_graph", "third derivative",
+        "selective plan", "pipeline", "pageable memory"}) {
+    EXPECT_TRUE(coverage.features.contains(feature)) << feature;
+  }
+}
+
+TEST(Campaign, EndsInTime) {
+  CampaignOptions options;
+  options.seconds = 0.2;
+  EXPECT_GT(run_campaign(options).coverage.programs, 0);
+}
+
+// What a report says, of a race.
+TEST(Report, NamesTheEdgeAndHowToSeeItAgain) {
+  const MatrixRow row = mutation_matrix({*find_mutant("consume.drop")}, MatrixOptions()).front();
+  EXPECT_EQ(row.killed_by, "happens-before");
+  const Report report = explain(parse_line(row.replay));
+  EXPECT_TRUE(report.confirmed);
+  EXPECT_NE(report.text.find("`consume` missing"), std::string::npos) << report.text;
+  EXPECT_NE(report.text.find("no edge"), std::string::npos);
+  EXPECT_NE(report.text.find("to order them: take the step `consume`"), std::string::npos);
+  EXPECT_NE(report.text.find("ferry verify --replay '" + row.replay + "'"), std::string::npos);
+  EXPECT_LE(std::count(report.text.begin(), report.text.end(), '\n'), 40);
+}
+
+TEST(SchedulerTable, CatchesTheFaultyAndClearsTheFixed) {
+  std::vector<const sim::SchedulerEntry*> entries;
+  for (const sim::SchedulerEntry& entry : sim::schedulers()) entries.push_back(&entry);
+  SchedulerTableOptions options;
+  options.programs = 200;
+  std::int64_t faulty = 0;
+  for (const SchedulerRow& row : scheduler_table(entries, options)) {
+    EXPECT_FALSE(row.wrong()) << row.entry->name << " " << row.caught_by;
+    if (!row.entry->faulty) continue;
+    ++faulty;
+    EXPECT_LE(row.programs, 100) << row.entry->name;
+  }
+  EXPECT_GE(faulty, 20);
+}
+
+}  // namespace
+}  // namespace ferry::verify
