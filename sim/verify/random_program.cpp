@@ -120,10 +120,12 @@ class RandomProgram {
     const CodeId id = b_.code(CodeKind::kSegment, "forward");
     const Slot x0 = b_.slot(id);
     if (recipe_.embeds) {
-      const CodeId embed = make_body(sized(1), {sized(1)}, 1);
-      b_.add(id, MakeNode{"EmbedBackward", b_.node_id(), {first_}, {x0}, {input_}, embed});
+      const CodeId body = make_body(sized(1), {sized(1)}, 1);
+      b_.add(id, MakeNode{"EmbedBackward", b_.node_id(), {first_}, {x0}, {input_}, body});
     }
-    b_.add(id, Op{"embed", {input_, first_}, {x0}, {sized(1)}, {}, 0, 4096, 2048, 0});
+    Op embed{"embed", {input_, first_}, {x0}, {sized(1)}, {}, 0, 4096, 2048, 0};
+    embed.random = true;  // so that no two forwards have the same values
+    b_.add(id, std::move(embed));
     failure_ = failure;
     opened_ = closing_ = 0;
     at_ = 0;

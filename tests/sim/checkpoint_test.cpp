@@ -9,6 +9,7 @@
 #include "shared/checkpoint_errors.h"
 #include "sim/verify/judge.h"
 #include "sim/verify/layers.h"
+#include "sim/verify/random_program.h"
 #include "tests/support/gen.h"
 
 namespace ferry::sim {
