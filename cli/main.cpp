@@ -32,7 +32,7 @@ Examples:
   ferry plan gpt2 --hardware a100 --stages 4 --chunks 8   a pipeline over four GPUs
   ferry simulate gpt2 --hardware rtx4090 --plan gpt2.plan
   ferry train gpt --policy offload       a GPT learns, its activations offloaded
-  ferry replay step.jsonl --log run.jsonl   a real run against the simulated one
+  ferry replay step.jsonl --decisions run.jsonl   a real run against the simulated one
   ferry verify --seconds 60              the core on random programs, every oracle watching
   ferry check run.jsonl                  races in the log of any program's streams
   ferry programs                         what ships to plan and simulate

@@ -29,6 +29,7 @@ struct PolicyArguments {
   bool json = false;
   std::filesystem::path plan;    // to run
   std::filesystem::path output;  // to write
+  std::filesystem::path log;     // of the streams, to write
 };
 
 // As understood.

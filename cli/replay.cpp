@@ -261,7 +261,7 @@ void add_replay(CLI::App& app, Context& context) {
   command->group("Plan and simulate");
   command->add_option("program", arguments->program, "The step: a captured program's file")
       ->required();
-  command->add_option("--log", arguments->log, "The real run's decision log")
+  command->add_option("--decisions", arguments->log, "The real run's decision log")
       ->required()
       ->type_name("FILE");
   command->add_option("--plan", arguments->plan, "Simulate this plan, not the log's own options")

@@ -3,14 +3,18 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <stdexcept>
+#include <string>
 
 #include "cli/context.h"
 #include "cli/policies.h"
+#include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/plan_file.h"
 #include "formats/program_file.h"
+#include "formats/trace_write.h"
 #include "sim/planner.h"
 #include "sim/simulation.h"
+#include "sim/stream_log.h"
 
 namespace ferry::cli {
 namespace {
@@ -30,6 +34,7 @@ sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& 
   }
   sim::PlanRequest keep = request.plan;
   keep.policies = {"keep"};
+  keep.consumers = {};
   sim::PlanResult result = sim::plan(request.program, request.hardware, keep);
   const std::string mismatch = sim::plan_mismatch(result.survey, plan);
   if (!mismatch.empty()) throw InputError(file, 0, mismatch);
@@ -42,6 +47,7 @@ sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& 
   options.optimizer = request.plan.optimizer;
   options.check = request.plan.check;
   options.segments = planned_segments(plan);
+  options.consumers = request.plan.consumers;
   sim::PolicyRow row;
   row.policy = plan.policy;
   row.candidate.options = options.offload;
@@ -52,12 +58,33 @@ sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& 
   return result;
 }
 
+sim::PlanResult simulate(const PolicyArguments& arguments, const PolicyRequest& request) {
+  return arguments.plan.empty() ? sim::plan(request.program, request.hardware, request.plan)
+                                : run_plan(arguments, request);
+}
+
+// One run's streams: those of two would be the same, at the same addresses.
+sim::PlanResult simulate_and_log(const PolicyArguments& arguments, PolicyRequest request) {
+  if (arguments.plan.empty() && request.plan.policies.size() != 1) {
+    throw InputError(
+        "--log", 0,
+        "expected with --plan or one --policy: it is the log of one run, and here are " +
+            std::to_string(request.plan.policies.size()));
+  }
+  require_folder_of(arguments.log);
+  TraceFile file(arguments.log);
+  sim::StreamLog log(file);
+  request.plan.consumers = {&log};
+  sim::PlanResult result = simulate(arguments, request);
+  file.commit();
+  return result;
+}
+
 int run(const PolicyArguments& arguments) {
   const PolicyRequest request = understand(arguments);
-  const sim::PlanResult result = arguments.plan.empty()
-                                     ? sim::plan(request.program, request.hardware, request.plan)
-                                     : run_plan(arguments, request);
-  return report(arguments, request, result);
+  return report(
+      arguments, request,
+      arguments.log.empty() ? simulate(arguments, request) : simulate_and_log(arguments, request));
 }
 
 }  // namespace
@@ -70,6 +97,8 @@ void add_simulate(CLI::App& app, Context& context) {
   command->add_option("--plan", arguments->plan, "Run this plan instead of a policy")
       ->type_name("FILE")
       ->excludes("--policy");
+  command->add_option("--log", arguments->log, "Write the run's streams here, for `ferry check`")
+      ->type_name("FILE");
   command->callback(
       [arguments, &context] { context.exit_code = static_cast<ExitCode>(run(*arguments)); });
 }

@@ -6,17 +6,15 @@
 #include <utility>
 
 #include "formats/error.h"
+#include "formats/trace_words.h"
 
 namespace ferry {
 namespace {
 
-using Words = std::array<std::string_view, 3>;
-constexpr Words kStreamKinds = {"nonblocking", "blocking", "legacy"};
-constexpr Words kMemoryKinds = {"device", "pinned", "pageable"};
-enum Memory : std::size_t { kDevice, kPinned, kPageable };
+using namespace trace_words;
+
 constexpr std::array<std::string_view, 2> kApis = {"async", "sync"};
 constexpr std::array<std::string_view, 2> kResults = {"not_ready", "done"};
-constexpr std::array<std::string_view, 4> kPools = {"caching", "async", "host", "malloc"};
 constexpr std::string_view kIdText = "a string or an integer";
 constexpr std::string_view kBufferText = "a name or {\"address\":A,\"bytes\":N}";
 

@@ -13,9 +13,6 @@ namespace {
 constexpr std::int64_t kMarkEvery = 128;
 constexpr std::size_t kMarksAhead = 8;
 
-// No stream owns host memory; every stream that copies announces its use.
-constexpr StreamId kNoStream{0xffff'ffff};
-
 }  // namespace
 
 StorageImpl::StorageImpl(Machine& owner, std::uint32_t on, Block* pool_block, std::int64_t size,

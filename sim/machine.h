@@ -65,6 +65,9 @@ struct EventImpl {
 };
 using EventHandle = std::shared_ptr<EventImpl>;
 
+// No stream owns host memory; every stream that copies announces its use.
+inline constexpr StreamId kNoStream{0xffff'ffff};
+
 class StreamOpConsumer {
  public:
   virtual ~StreamOpConsumer() = default;

@@ -25,12 +25,14 @@ struct Problem {
   const Hardware& hardware;
   Survey survey;
 
-  Simulation run(const Candidate& candidate, const PlanRequest& request, bool check) const {
+  Simulation run(const Candidate& candidate, const PlanRequest& request, bool check,
+                 std::vector<StreamOpConsumer*> consumers = {}) const {
     SimulationOptions options;
     options.offload = candidate.options;
     options.segments = segment_plan(survey, candidate.mix);
     options.optimizer = request.optimizer;
     options.check = check;
+    options.consumers = std::move(consumers);
     return simulate(program, hardware, options);
   }
 };
@@ -239,7 +241,7 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
   result.keep_ns = problem.run({std::nullopt, keep_all(problem.survey)}, request, false).step_ns;
   for (const std::string& policy : request.policies) {
     Candidate candidate = choose(policy, problem, request, costs);
-    Simulation simulation = problem.run(candidate, request, request.check);
+    Simulation simulation = problem.run(candidate, request, request.check, request.consumers);
     const bool in_budget = fits(cost_of(simulation), hardware, request);
     result.rows.push_back({policy, std::move(candidate), std::move(simulation), in_budget});
   }

@@ -43,6 +43,8 @@ struct PlanRequest {
   std::vector<std::string> policies;
   Optimizer optimizer = Optimizer::kNoOptimizer;
   bool check = true;
+  // Of each policy's own run, not of those that a search tries.
+  std::vector<StreamOpConsumer*> consumers;
   std::function<void(std::string_view what, std::size_t done, std::size_t all)> progress;
 };
 

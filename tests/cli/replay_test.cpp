@@ -50,7 +50,7 @@ class ReplayTest : public ::testing::Test {
   Result replay(const std::string& more = "") {
     write_decision_log(folder_ / "run.jsonl", log_);
     return shell(std::string(FERRY_PROGRAM) + " replay " + (folder_ / "step.jsonl").string() +
-                     " --log " + (folder_ / "run.jsonl").string() + " " + more,
+                     " --decisions " + (folder_ / "run.jsonl").string() + " " + more,
                  (folder_ / "result").string());
   }
 
