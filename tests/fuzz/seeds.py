@@ -23,7 +23,7 @@ PROGRAM = """\
 {"sync":[0,1]}
 {"enter":"model"}
 {"exclude":"begin"}
-{"call":1,"in":[2],"out":[7],"recompute":"checkpoint","determinism_check":false}
+{"call":1,"in":[2],"out":[7],"recompute":"checkpoint","determinism_check":false,"captured":1}
 {"exclude":"end"}
 {"leave":"model"}
 {"record_use":7,"stream":1}
@@ -157,6 +157,7 @@ def seeds():
     yield "scenario", "program", "p" + PROGRAM
     yield "scenario", "plan", "l" + PLAN
     yield "scenario", "decisions", "d" + decisions()
+    yield "scenario", "text", "j" + r'"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00é"'
     for number, line in enumerate((PROGRAM + log(0)).splitlines()):
         yield "scenario", f"json{number}", "j" + line
     for path in sorted((ROOT / "scenarios").rglob("*")):
