@@ -11,8 +11,7 @@ NetResult run_plain(const PipelineTrial& trial) {
 
 NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject,
                         const Conditions& conditions) {
-  NetRun run(trial, true, conditions.choices);
-  if (conditions.watch) run.machine().add_consumer(conditions.watch);
+  NetRun run(trial, true, conditions.choices, conditions.watch);
   return run.result([&] {
     std::vector<Bent<sim::SimDevice>> devices;
     for (std::uint32_t d = 0; d < run.devices(); ++d) {

@@ -44,7 +44,9 @@ class NetRun {
   using Value = sim::Value;
   using Values = std::vector<Value>;
 
-  NetRun(const PipelineTrial& trial, bool pipelined, sim::HostChoices* choices = nullptr)
+  // watch: from the first operation on.
+  NetRun(const PipelineTrial& trial, bool pipelined, sim::HostChoices* choices = nullptr,
+         sim::StreamOpConsumer* watch = nullptr)
       : trial_(trial), net_(trial), first_(trial.first_layers()) {
     devices_ = pipelined ? trial.devices() : 1;
     sim::MachineOptions options;
@@ -54,6 +56,7 @@ class NetRun {
     machine_ = std::make_unique<sim::Machine>(options);
     machine_->add_consumer(&checkers_);
     machine_->add_consumer(&counter_);
+    if (watch) machine_->add_consumer(watch);
     std::vector<std::uint32_t> device_of(net_.b.program.globals.size(), 0);
     for (std::size_t i = 0; i < net_.weights.size(); ++i) {
       device_of[net_.weights[i]] = static_cast<std::uint32_t>(stage_of(i) % devices_);

@@ -26,6 +26,8 @@ TEST(OffloaderProp, KeepItselfIsSafe) {
     const sim::Simulation run = sim::simulate(make_program(trial.recipe), test_hardware(), {});
     for (const sim::Hazard& hazard : run.hazards) RC_FAIL(sim::to_string(hazard));
     RC_ASSERT(!run.leftovers.any());
+    // (Without gradients there may be nothing to go backward through.)
+    if (!trial.recipe.embeds) return;
     RC_ASSERT(run.errors.size() <= (trial.recipe.failure != 0 ? 2u : 0u));
   }));
 }

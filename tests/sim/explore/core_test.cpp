@@ -40,7 +40,7 @@ Simulated simulated(std::uint64_t number, const verify::Mutant& mutant = verify:
 // Every race of every mutant of offloading and checkpoints, on a few programs each; nearly all of
 // them reach somebody who reads the wrong value.
 TEST(ExploreCore, EveryRaceOfAMutantHasASchedule) {
-  constexpr std::uint64_t kPrograms = 6;
+  constexpr std::uint64_t kPrograms = 20;
   int mutants = 0, races = 0, unread = 0;
   for (const verify::Mutant& mutant : verify::all_mutants()) {
     if (mutant.world == verify::MutantWorld::kPipeline) continue;
