@@ -61,7 +61,7 @@ std::optional<Verdict> try_schedules(const sim::Recording& recording, std::uint6
 
 // Number `number` of the campaign; some are looked at more closely when nobody objects.
 Tried try_program(std::uint64_t seed, std::uint64_t number, Coverage& coverage) {
-  const Mutant who = no_mutant(number % 8 == 7 ? MutantWorld::kPipeline : MutantWorld::kOffload);
+  const Mutant who = no_mutant(number % 16 == 15 ? MutantWorld::kPipeline : MutantWorld::kOffload);
   const bool closely = number % kCloserLook == 0;
   Watch watch(coverage, closely);
   Tried tried = try_drawn(who, seed, number, &watch);

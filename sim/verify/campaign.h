@@ -34,7 +34,7 @@ struct Campaign {
   std::optional<Failure> failure;
 };
 
-// Of whom: the core, its pipelines now and then (one program in eight).
+// Of whom: the core, its pipelines now and then (one program in sixteen).
 Campaign run_campaign(const CampaignOptions& options);
 
 }  // namespace ferry::verify

@@ -1,5 +1,6 @@
 #include "sim/verify/matrix.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -8,6 +9,20 @@
 
 namespace ferry::verify {
 namespace {
+
+// Shrinking ends where no single change makes a program smaller: from several programs, one of the
+// ends is small. So many kills, of so many programs from the first one on.
+constexpr int kKills = 5;
+constexpr std::int64_t kFurther = 60;
+
+void keep_smallest(const Tried& tried, MatrixRow& row) {
+  const Report report = explain(shrink(tried.attempt, *tried.verdict));
+  const auto& hazard = report.verdict.hazard;
+  row.unconfirmed |= hazard && sim::is_race(hazard->kind) && !report.confirmed;
+  if (row.counterexample_ops && *row.counterexample_ops <= report.device_operations) return;
+  row.counterexample_ops = report.device_operations;
+  row.replay = to_line(report.attempt);
+}
 
 MatrixRow try_out(const Mutant& mutant, const MatrixOptions& options) {
   MatrixRow row;
@@ -19,18 +34,17 @@ MatrixRow try_out(const Mutant& mutant, const MatrixOptions& options) {
     row.tests = 1;
     return row;
   }
-  const std::int64_t programs = because ? options.programs_equivalent : options.programs;
-  for (std::int64_t i = 0; i < programs; ++i) {
-    ++row.tests;
+  std::int64_t programs = because ? options.programs_equivalent : options.programs;
+  int kills = 0;
+  for (std::int64_t i = 0; i < programs && kills < kKills; ++i) {
     const Tried tried = try_drawn(mutant, options.seed, static_cast<std::uint64_t>(i));
+    if (kills == 0) ++row.tests;
     if (!tried.verdict) continue;
-    const Report report = explain(shrink(tried.attempt, *tried.verdict));
-    row.killed_by = tried.verdict->oracle;
-    row.counterexample_ops = report.device_operations;
-    row.replay = to_line(report.attempt);
-    const auto& hazard = report.verdict.hazard;
-    row.unconfirmed = hazard && sim::is_race(hazard->kind) && !report.confirmed;
-    break;
+    if (kills++ == 0) {
+      row.killed_by = tried.verdict->oracle;
+      programs = std::min(programs, i + kFurther);
+    }
+    if (tried.verdict->oracle == row.killed_by) keep_smallest(tried, row);
   }
   return row;
 }

@@ -21,16 +21,16 @@ Layer draw_layer(Draws& draws) {
 }  // namespace
 
 Recipe draw_recipe(Draws& draws) {
-  // Three in four are small: many are run in the time of a large one, and most faults need little.
-  const bool small = !draws.one_in(4);
+  // Most are small: many are run in the time of a large one, and most faults need little.
+  const bool small = !draws.one_in(12);
   Recipe recipe;
-  recipe.layers.resize(static_cast<std::size_t>(draws.in(1, small ? 4 : kMostLayers + 1)));
+  recipe.layers.resize(static_cast<std::size_t>(draws.in(1, small ? 3 : kMostLayers + 1)));
   for (Layer& layer : recipe.layers) layer = draw_layer(draws);
-  recipe.microbatches = small ? draws.in(0, 4) / 2 + 1 : draws.in(1, 4);
+  recipe.microbatches = small ? draws.few(6, 2) + 1 : draws.in(1, 4);
   recipe.order = draws.in(0, 3);
-  recipe.retain = draws.one_in(small ? 4 : 2);
+  recipe.retain = draws.one_in(small ? 8 : 2);
   // Else three in five: no more than gradients.
-  recipe.derivatives = small ? draws.few(8, 4) : draws.in(-1, 4);
+  recipe.derivatives = small ? draws.few(16, 4) : draws.in(-1, 4);
   recipe.derivatives = std::max(recipe.derivatives, 1);
   recipe.differentiated = draws.in(0, kMostLayers);
   recipe.failure = draws.few(10, 4);
