@@ -23,9 +23,11 @@ std::unique_ptr<Backend> make_cpu(const OffloadOptions& options, CoreOptions cor
     device_options.disk = DiskOptions{
         .directory = options.disk(), .bytes_max = options.disk_bytes_max(), .keep_freed = true};
   }
+  const std::shared_ptr<StreamLog> log = StreamLog::active();
+  if (log) device_options.pool_observer = [log](const PoolBlock& block) { log->pool_block(block); };
   CpuDevice device(std::move(device_options));
   if (observer) device.set_observer(std::move(observer));
-  return std::make_unique<BackendOf<CpuDevice>>(std::move(device), std::move(core));
+  return make_backend_of(std::move(device), std::move(core), log);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "ferry/offload.h"
+#include "real/api/stream_logged.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/span.h"
 #include "shared/offloader.h"
@@ -50,6 +51,15 @@ class BackendOf final : public Backend {
   D device_;
   Offloader<D, TorchAutograd> offloader_;
 };
+
+// Logged where there is a log.
+template <Device D>
+std::unique_ptr<Backend> make_backend_of(D device, CoreOptions options,
+                                         std::shared_ptr<StreamLog> log) {
+  if (!log) return std::make_unique<BackendOf<D>>(std::move(device), std::move(options));
+  return std::make_unique<BackendOf<StreamLogged<D>>>(
+      StreamLogged<D>(std::move(device), std::move(log)), std::move(options));
+}
 
 using MakeBackend = std::unique_ptr<Backend> (*)(const OffloadOptions& options, CoreOptions core,
                                                  SpanObserver observer);

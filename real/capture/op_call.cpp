@@ -88,7 +88,7 @@ constexpr std::array<std::string_view, 4> kGathers = {"aten.embedding", "aten.in
                                                       "aten.gather", "aten.nll_loss_forward"};
 
 std::int64_t bytes_read(const OpEvent& event) {
-  if (among(kShapeOnly, event.name)) return 0;
+  if (reads_shapes_only(event.name)) return 0;
   std::int64_t bytes = 0;
   for (std::uint32_t i = 0; i < event.in.size(); ++i) {
     const bool written =
@@ -105,7 +105,7 @@ std::int64_t bytes_read(const OpEvent& event) {
 }
 
 std::int64_t bytes_written(const OpEvent& event) {
-  if (among(kWritesNothing, event.name)) return 0;
+  if (writes_nothing(event.name)) return 0;
   std::int64_t bytes = 0;
   for (const Ref& out : event.out) bytes += distinct_bytes(out);
   for (const std::uint32_t position : event.writes) bytes += distinct_bytes(event.in[position]);
@@ -141,6 +141,9 @@ std::string label(const c10::OperatorHandle& op) {
   // Not replace(): at -O3 g++ 12 warns of a copy that cannot be.
   return std::string(name.substr(0, colons)) + "." + std::string(name.substr(colons + 2));
 }
+
+bool reads_shapes_only(std::string_view label) { return among(kShapeOnly, label); }
+bool writes_nothing(std::string_view label) { return among(kWritesNothing, label); }
 
 void set_costs(OpEvent& event) {
   event.flops = flops(event);

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "real/capture/trace.h"
@@ -26,6 +27,11 @@ void each_argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack
 
 // "aten.mm" of aten::mm.out.
 std::string label(const c10::OperatorHandle& op);
+
+// Of label(): reads no bytes of its arguments, their shapes at most; leaves its results as they
+// are.
+bool reads_shapes_only(std::string_view label);
+bool writes_nothing(std::string_view label);
 
 // FLOPs and bytes of an event whose refs are known.
 //

@@ -20,8 +20,11 @@ std::unique_ptr<void, c10::DeleterFnPtr>& context_of(c10::StorageImpl& storage) 
 
 }  // namespace
 
-Blocks::Blocks(Workers& workers, CpuStream janitor, std::int64_t cache_bytes_max)
-    : workers_(workers), janitor_(janitor), cache_bytes_max_(cache_bytes_max) {}
+Blocks::Blocks(Workers& workers, CpuStream janitor, std::int64_t cache_bytes_max, Observer observer)
+    : workers_(workers),
+      janitor_(janitor),
+      cache_bytes_max_(cache_bytes_max),
+      observer_(std::move(observer)) {}
 
 // --- Pools
 
@@ -50,12 +53,19 @@ at::DataPtr Blocks::allocate(std::int64_t bytes, const CpuStream& stream, Keep d
   return hand_out(buckets_[key], fresh);
 }
 
+void Blocks::tell(const Block& block, bool out) const {
+  if (!observer_) return;
+  const auto address = reinterpret_cast<std::uint64_t>(block.memory.get());
+  observer_({out, address, block.size, block.stream});
+}
+
 // The last one of `from`.
 at::DataPtr Blocks::hand_out(Bucket& bucket, std::list<Block>& from) {
   Block& block = from.back();
   out_.splice(out_.end(), from, block.self);
   ++bucket.out;
   in_use_bytes_ += block.size;
+  tell(block, true);
   return {block.memory.get(), &block, &Blocks::return_block, block.memory.device()};
 }
 
@@ -63,6 +73,7 @@ void Blocks::return_block(void* context) {
   Block& block = *static_cast<Block*>(context);
   Blocks& blocks = *block.blocks;
   const Keep device = std::move(block.device);  // goes last: it may be all that holds `blocks`
+  blocks.tell(block, false);
   {
     const std::lock_guard lock(blocks.mutex_);
     block.returned = blocks.workers_.latest(block.stream);

@@ -21,6 +21,7 @@
 #include <c10/core/StorageImpl.h>
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -38,8 +39,10 @@ class Blocks {
  public:
   using Keep = std::shared_ptr<void>;  // the device
 
+  using Observer = std::function<void(const PoolBlock&)>;
+
   // `janitor`: the stream that runs deleters that we do not know.
-  Blocks(Workers& workers, CpuStream janitor, std::int64_t cache_bytes_max);
+  Blocks(Workers& workers, CpuStream janitor, std::int64_t cache_bytes_max, Observer observer);
 
   // From the pool of a worker stream. Throws c10::Error where there is no memory.
   at::DataPtr allocate(std::int64_t bytes, const CpuStream& stream, Keep device);
@@ -89,6 +92,7 @@ class Blocks {
     std::list<Use>::iterator self;
   };
 
+  void tell(const Block& block, bool out) const;
   at::DataPtr hand_out(Bucket& bucket, std::list<Block>& from);
   static void return_block(void* context);
   static void drop_used(void* context);
@@ -100,6 +104,7 @@ class Blocks {
   Workers& workers_;
   const CpuStream janitor_;
   const std::int64_t cache_bytes_max_;
+  const Observer observer_;
 
   std::mutex collecting_;  // one collects at a time; taken before the next
   mutable std::mutex mutex_;

@@ -45,7 +45,7 @@ struct CpuDevice::State {
         out(workers.add("ferry-d2h", Workers::Failure::kAlone)),
         back(workers.add("ferry-h2d", Workers::Failure::kAlone)),
         janitor(workers.add("ferry-janitor", Workers::Failure::kAlone, /*paced=*/false)),
-        blocks(workers, janitor, options.pool_cache_bytes_max),
+        blocks(workers, janitor, options.pool_cache_bytes_max, options.pool_observer),
         host(workers, {options.host_bytes_max, options.host_cache_bytes_max, options.disk,
                        options.disk_io}) {}
   ~State() { workers.stop(); }
@@ -193,6 +193,12 @@ CpuDevice::HostBuffer& CpuDevice::HostBuffer::operator=(HostBuffer&& other) noex
 }
 
 CpuDevice::HostBuffer::~HostBuffer() { give_back(); }
+
+std::uint64_t CpuDevice::HostBuffer::address() const {
+  if (!block_) return 0;
+  if (block_->memory) return reinterpret_cast<std::uint64_t>(block_->memory.get());
+  return kFileAddresses + static_cast<std::uint64_t>(block_->slot.offset);
+}
 
 void CpuDevice::HostBuffer::give_back() noexcept {
   HostBlock* const block = std::exchange(block_, nullptr);

@@ -50,6 +50,9 @@ struct CpuDeviceOptions {
   // For tests: how tasks are timed (null: as they come), and the disk's system calls.
   std::shared_ptr<Pace> pace = nullptr;
   std::shared_ptr<DiskIo> disk_io = nullptr;
+  // Told of each block of the pools of worker streams, when it is handed out and before it may be
+  // handed out again: for logs. On any thread; must not throw, and must not call the device.
+  std::function<void(const PoolBlock&)> pool_observer = nullptr;
 };
 
 // For tests and reports; in bytes but for the counts.
@@ -135,6 +138,10 @@ class CpuDevice::HostBuffer {
   HostBuffer(HostBuffer&& other) noexcept;
   HostBuffer& operator=(HostBuffer&& other) noexcept;
   ~HostBuffer();
+
+  // Where its bytes are: in memory or, from kFileAddresses on, in the file. 0 for none.
+  static constexpr std::uint64_t kFileAddresses = std::uint64_t{1} << 58;
+  std::uint64_t address() const;
 
  private:
   friend class CpuDevice;

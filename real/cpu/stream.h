@@ -21,6 +21,14 @@ struct CpuStream {
   bool operator==(const CpuStream&) const = default;
 };
 
+// A block of a worker stream's pool that is handed out, or comes back.
+struct PoolBlock {
+  bool out = false;
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  CpuStream stream;
+};
+
 // What fails together: the first error of these tasks, and where in the stream it was.
 struct Section {
   std::exception_ptr error;

@@ -75,6 +75,7 @@ class CudaHostBuffer {
   ~CudaHostBuffer();
 
   void* data() const { return data_; }
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(data_); }
   std::int64_t bytes() const { return bytes_; }
 
  private:

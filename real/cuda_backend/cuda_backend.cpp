@@ -5,6 +5,7 @@
 
 #include "real/api/backend.h"
 #include "real/cuda/cuda_device.h"
+#include "real/cuda_backend/allocations.h"
 
 namespace ferry::real {
 namespace {
@@ -14,7 +15,9 @@ std::unique_ptr<Backend> make_cuda(const OffloadOptions& options, CoreOptions co
   TORCH_CHECK(at::globalContext().hasCUDA(), "no CUDA device can be used here");
   CudaDevice device({.index = options.device().index()});
   if (observer) device.set_observer(std::move(observer));
-  return std::make_unique<BackendOf<CudaDevice>>(std::move(device), std::move(core));
+  const std::shared_ptr<StreamLog> log = StreamLog::active();
+  if (log) log_allocations();
+  return make_backend_of(std::move(device), std::move(core), log);
 }
 
 [[maybe_unused]] const bool at_load = (register_backend(c10::DeviceType::CUDA, &make_cuda), true);

@@ -15,6 +15,7 @@
 #include "real/train/capture_step.h"
 #include "real/train/checkpoint.h"
 #include "real/train/exit_code.h"
+#include "real/train/log_streams.h"
 #include "real/train/memory.h"
 #include "real/train/policy.h"
 #include "real/train/report.h"
@@ -37,8 +38,9 @@ void be_deterministic() {
 
 class Training {
  public:
-  explicit Training(const Options& options)
+  Training(const Options& options, LogStreams* log)
       : options_(options),
+        log_(log),
         workload_(make_workload(options)),
         optimizer_(workload_->module().parameters(),
                    torch::optim::AdamWOptions(options.learning_rate)) {
@@ -52,6 +54,7 @@ class Training {
     try {
       while (done_ < options_.steps && stop_signal() == 0) {
         reporter_->step(step());
+        if (log_) log_->check();
         if (options_.save_every > 0 && done_ % options_.save_every == 0) save();
       }
     } catch (...) {
@@ -100,6 +103,7 @@ class Training {
   }
 
   Options options_;
+  LogStreams* log_;  // null: none
   std::unique_ptr<Workload> workload_;
   torch::optim::AdamW optimizer_;
   std::unique_ptr<Policy> policy_;
@@ -115,7 +119,7 @@ int train(const Options& options) {
   be_deterministic();
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   for (const std::filesystem::path& file :
-       {options.save, options.log, options.trace, options.capture}) {
+       {options.save, options.log, options.decisions, options.trace, options.capture}) {
     require_folder_of(file);
   }
   if (!options.capture.empty()) {
@@ -123,7 +127,11 @@ int train(const Options& options) {
     return kOk;
   }
   listen_for_stop();
-  return Training(options).run();
+  if (options.log.empty()) return Training(options, nullptr).run();
+  LogStreams log(options.log, device(options));
+  const int code = Training(options, &log).run();
+  log.commit();
+  return code;
 }
 
 }  // namespace ferry::real::train

@@ -7,6 +7,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <mutex>
 #include <string>
@@ -33,6 +34,8 @@ class CountingAllocator final : public c10::Allocator {
     return *allocator;
   }
 
+  void observe(MemoryObserver* observer) { observer_ = observer; }
+
   std::int64_t live_bytes() {
     const std::lock_guard lock(mutex_);
     return live_bytes_;
@@ -55,16 +58,22 @@ class CountingAllocator final : public c10::Allocator {
       throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, error.what_without_backtrace());
     }
     if (block == nullptr) return nullptr;  // no bytes
-    const auto size = static_cast<std::int64_t>(bytes);
+    count(block, static_cast<std::int64_t>(bytes));
+    if (MemoryObserver* const observer = observer_) {
+      observer->allocated(block, static_cast<std::int64_t>(bytes));
+    }
+    return block;
+  }
+  void count(void* block, std::int64_t size) {
     const std::lock_guard lock(mutex_);
     sizes_.emplace(block, size);
     live_bytes_ += size;
     peak_bytes_ = std::max(peak_bytes_, live_bytes_);
-    return block;
   }
 
   static void give_back(void* block) {
     if (block == nullptr) return;
+    if (MemoryObserver* const observer = instance().observer_) observer->freed(block);
     instance().forget(block);
     c10::free_cpu(block);
   }
@@ -75,6 +84,7 @@ class CountingAllocator final : public c10::Allocator {
     sizes_.erase(found);
   }
 
+  std::atomic<MemoryObserver*> observer_ = nullptr;
   std::mutex mutex_;
   std::unordered_map<void*, std::int64_t> sizes_;
   std::int64_t live_bytes_ = 0;
@@ -90,6 +100,8 @@ void count_memory() {
   mallopt(M_TRIM_THRESHOLD, kTrimThreshold);
   c10::SetCPUAllocator(&CountingAllocator::instance(), /*priority=*/100);
 }
+
+void observe_memory(MemoryObserver* observer) { CountingAllocator::instance().observe(observer); }
 
 std::int64_t live_bytes() { return CountingAllocator::instance().live_bytes(); }
 

@@ -19,6 +19,17 @@ namespace ferry::real::train {
 // Once in a process, before the first tensor.
 void count_memory();
 
+// Is told of each block that the CPU allocator hands out, when it is there, and of each that comes
+// back, before it is freed. On any thread; must not allocate tensors.
+class MemoryObserver {
+ public:
+  virtual ~MemoryObserver() = default;
+  virtual void allocated(const void* block, std::int64_t bytes) noexcept = 0;
+  virtual void freed(const void* block) noexcept = 0;
+};
+// Null: nobody. A thread that is at it may still tell the one before: observers are not destroyed.
+void observe_memory(MemoryObserver* observer);
+
 // Live bytes that the CPU allocator handed out since count_memory(); 0 before.
 std::int64_t live_bytes();
 

@@ -113,7 +113,10 @@ void add_files(CLI::App& command, Options& options) {
   command.add_option("--resume", options.resume, "Go on from a state that --save wrote")
       ->type_name("FILE");
   command.add_flag("--json", options.json, "A line a step on stdout, for machines");
-  command.add_option("--log", options.log, "Write what was decided here, for `ferry replay`")
+  command.add_option("--log", options.log, "Write what its streams did here, for `ferry check`")
+      ->type_name("FILE");
+  command
+      .add_option("--decisions", options.decisions, "Write what was decided, for `ferry replay`")
       ->type_name("FILE");
   command.add_option("--trace", options.trace, "Write a trace here, for ui.perfetto.dev")
       ->type_name("FILE");
@@ -175,12 +178,14 @@ void check(const Options& options) {
   needs("--window", options.window_bytes.has_value(), free, freely);
   needs("--prefetch", options.prefetch_bytes.has_value(), free, freely);
   needs("--min-bytes", options.bytes_min.has_value(), free, freely);
-  needs("--log", !options.log.empty(), moves, moving);
+  needs("--decisions", !options.decisions.empty(), moves, moving);
   needs("--trace", !options.trace.empty(), moves, moving);
   needs("--plan", !options.plan.empty(), planned(options), "--policy budget or mixed");
-  const bool trains = !options.save.empty() || !options.resume.empty() || options.json;
+  const bool trains =
+      !options.save.empty() || !options.resume.empty() || !options.log.empty() || options.json;
   needs("--capture", !options.capture.empty(), options.policy == PolicyKind::kKeep && !trains,
-        "no --policy, --save, --resume or --json: it writes one step down, and trains no further");
+        "no --policy, --save, --resume, --log or --json: it writes one step down, and trains no "
+        "further");
   if (!std::isfinite(options.learning_rate)) throw InputError("--lr", 0, "expected a number");
   needs("--save-every", options.save_every > 0, !options.save.empty(), "--save");
   if (options.policy == PolicyKind::kBudget && options.plan.empty()) {

@@ -54,7 +54,8 @@ struct Options {
   std::int64_t save_every = 0;  // steps; 0: at the end alone
 
   bool json = false;
-  std::filesystem::path log;
+  std::filesystem::path log;        // of the streams
+  std::filesystem::path decisions;  // the decision log
   std::filesystem::path trace;
   std::filesystem::path capture;  // write the first step as a program, and train no further
 };

@@ -56,6 +56,7 @@ void check(const Options& options) {
   needs("--capture", !options.capture.empty(), false, single);
   needs("--trace", !options.trace.empty(), false, single);
   needs("--log", !options.log.empty(), false, single);
+  needs("--decisions", !options.decisions.empty(), false, single);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 OffloadOptions offload_options(const Options& options) {
   OffloadOptions result;
   result.device(device(options)).disk(options.disk);
-  result.log(!options.log.empty()).trace(!options.trace.empty());
+  result.log(!options.decisions.empty()).trace(!options.trace.empty());
   result.warn([](const std::string& text) { fmt::print(stderr, "ferry: {}\n", text); });
   if (options.disk_bytes_max) result.disk_bytes_max(*options.disk_bytes_max);
   if (options.window_bytes) result.window(*options.window_bytes);
@@ -34,9 +34,9 @@ Policy::Policy(const Options& options, const torch::nn::Module& module) : trace_
   if (!options.plan.empty()) plan = read_plan(options.plan);
   offload_.emplace(plan ? Offload(*plan, offload) : Offload(offload));
   offload_->exempt(module);
-  if (options.log.empty()) return;
-  log_.emplace(options.log);
-  log_->write(decision_header(offload_->core_options()));
+  if (options.decisions.empty()) return;
+  decisions_.emplace(options.decisions);
+  decisions_->write(decision_header(offload_->core_options()));
 }
 
 std::unique_ptr<OffloadGuard> Policy::guard() {
@@ -45,21 +45,21 @@ std::unique_ptr<OffloadGuard> Policy::guard() {
 
 std::int64_t Policy::end_step() {
   if (!offload_) return 0;
-  write_log();
+  write_decisions();
   const OffloadStatistics now = offload_->statistics();
   const std::int64_t before = std::exchange(moved_bytes_, now.offloaded_bytes + now.reloaded_bytes);
   return moved_bytes_ - before;
 }
 
-void Policy::write_log() {
-  if (!log_) return;
+void Policy::write_decisions() {
+  if (!decisions_) return;
   std::string lines;
   for (const Decision& decision : offload_->take_log().decisions) lines += decision_line(decision);
-  log_->write(lines);
+  decisions_->write(lines);
 }
 
 void Policy::finish() {
-  if (log_) log_->commit();
+  if (decisions_) decisions_->commit();
   if (offload_ && !trace_.empty()) offload_->write_trace(trace_);
 }
 

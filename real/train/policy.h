@@ -29,17 +29,17 @@ class Policy {
   // Lives around one forward and its backward; null where there is nothing to guard.
   std::unique_ptr<OffloadGuard> guard();
 
-  // After a step: takes the log, and says how many bytes the step moved, in both directions.
+  // After a step: takes the decisions, and says how many bytes the step moved, in both directions.
   std::int64_t end_step();
 
-  // Writes the log and the trace. Once.
+  // Writes the decision log and the trace. Once.
   void finish();
 
  private:
-  void write_log();
+  void write_decisions();
 
   std::optional<Offload> offload_;
-  std::optional<AtomicFile> log_;
+  std::optional<AtomicFile> decisions_;
   std::filesystem::path trace_;
   std::int64_t moved_bytes_ = 0;
 };

@@ -39,9 +39,10 @@ TEST(RealReplayTest, ARunOfThreeStepsIsReplayedFromItsFiles) {
 
   const auto replay = [&] {
     write_decision_log(folder / "run.jsonl", log);
-    const std::string command =
-        std::string(FERRY_PROGRAM) + " replay " + (folder / "step.jsonl").string() + " --log " +
-        (folder / "run.jsonl").string() + " >" + (folder / "out").string() + " 2>&1";
+    const std::string command = std::string(FERRY_PROGRAM) + " replay " +
+                                (folder / "step.jsonl").string() + " --decisions " +
+                                (folder / "run.jsonl").string() + " >" + (folder / "out").string() +
+                                " 2>&1";
     return WEXITSTATUS(std::system(command.c_str()));
   };
   EXPECT_EQ(replay(), 0) << read_file(folder / "out");

@@ -148,6 +148,10 @@ TEST_F(PipelineTest, WhatMakesNoSense) {
             "--capture: expected with no --stages: it is one thread's");
   EXPECT_EQ(refused("--stages 2 --policy offload --trace out.json"),
             "--trace: expected with no --stages: it is one thread's");
+  EXPECT_EQ(refused("--stages 2 --log out.jsonl"),
+            "--log: expected with no --stages: it is one thread's");
+  EXPECT_EQ(refused("--stages 2 --policy offload --decisions out.jsonl"),
+            "--decisions: expected with no --stages: it is one thread's");
   EXPECT_NE(refused("--chunks 2 --capture out.jsonl").find("--chunks 1"), std::string::npos);
   EXPECT_EQ(test::ferry_train("resnet --stages 2").code, 2) << "a ResNet has none";
 }

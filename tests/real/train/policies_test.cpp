@@ -156,8 +156,8 @@ TEST_F(PoliciesTest, OptionsThatContradictThePolicyAreRefused) {
     const char* arguments;
     std::string message;
   } cases[] = {
-      {"--log a", std::string("--log") + moving},
-      {"--policy checkpoint --log a", std::string("--log") + moving},
+      {"--decisions a", std::string("--decisions") + moving},
+      {"--policy checkpoint --decisions a", std::string("--decisions") + moving},
       {"--policy checkpoint --trace a", std::string("--trace") + moving},
       {"--policy checkpoint --disk /tmp", std::string("--disk") + moving},
       {"--policy checkpoint --window 1MiB", std::string("--window") + freely},
@@ -181,7 +181,10 @@ TEST_F(PoliciesTest, OptionsThatContradictThePolicyAreRefused) {
   for (const char* policy : {"checkpoint", "mixed", "offload"}) {
     EXPECT_THROW(parse(gpt() + "--capture a --policy " + policy), InputError) << policy;
   }
-  EXPECT_NO_THROW(parse(gpt() + "--policy mixed --plan a --log b --trace c --disk /tmp"));
+  EXPECT_NO_THROW(
+      parse(gpt() + "--policy mixed --plan a --log b --decisions d --trace c --disk /tmp"));
+  EXPECT_NO_THROW(parse(gpt() + "--log a"));
+  EXPECT_THROW(parse(gpt() + "--capture a --log b"), InputError);
   EXPECT_NO_THROW(parse(gpt() + "--policy mixed --window 0 --prefetch 0 --min-bytes 0"));
   EXPECT_NO_THROW(parse(gpt() + "--policy checkpoint --save a --save-every 2 --json"));
 }

@@ -161,11 +161,11 @@ TEST_F(ProgramTest, APlanFromItsOwnCaptureIsExecutedAndReplayed) {
                                     "--policy", "offload-all", "-o", plan});
   ASSERT_EQ(planned.code, kOk) << planned.err;
   const std::vector<std::string> keep = losses(test::ferry_train(gpt() + "--steps 3 --json"));
-  const std::string budget = "--policy budget --plan " + plan + " --log " + log;
+  const std::string budget = "--policy budget --plan " + plan + " --decisions " + log;
   const Result trained = test::ferry_train(gpt() + "--steps 3 --json " + budget);
   EXPECT_EQ(losses(trained), keep);
   EXPECT_GT(lines(trained.out)[2]["moved_bytes"], 1000);
-  const Result replayed = test::run({FERRY_PROGRAM, "replay", program, "--log", log});
+  const Result replayed = test::run({FERRY_PROGRAM, "replay", program, "--decisions", log});
   EXPECT_EQ(replayed.code, kOk) << replayed.out;
   EXPECT_TRUE(replayed.out.starts_with("the same: 3 runs of ")) << replayed.out;
   // Another model than the plan's.
@@ -206,7 +206,7 @@ latency = "8us"
     return gpt(layers) + "--steps 3 --json --policy " + policy + " --plan " + plan_ + " ";
   }
   Result replay() const {
-    return test::run({FERRY_PROGRAM, "replay", program_, "--log", log_, "--plan", plan_});
+    return test::run({FERRY_PROGRAM, "replay", program_, "--decisions", log_, "--plan", plan_});
   }
 
   const std::string program_ = folder_.path("gpt.jsonl");
@@ -225,7 +225,7 @@ TEST_F(RecomputingPlanTest, IsExecutedAndReplayed) {
         std::tuple("checkpoint-offload", "8MiB", 4, "mixed"),
         std::tuple("checkpoint-nth", "10MiB", 0, "budget")}) {
     plan(policy, budget);
-    const Result trained = test::ferry_train(planned(4, train) + "--log " + log_);
+    const Result trained = test::ferry_train(planned(4, train) + "--decisions " + log_);
     EXPECT_EQ(losses(trained), keep) << policy;
     EXPECT_LT(peak(trained), peak(kept) * 7 / 10) << policy;
     std::map<DecisionKind, int> decisions;
@@ -241,7 +241,7 @@ TEST_F(RecomputingPlanTest, IsExecutedAndReplayed) {
 
 TEST_F(RecomputingPlanTest, ARecomputeThatIsNotTheSimulatedOneDiffers) {
   plan("checkpoint-offload", "8MiB");
-  EXPECT_EQ(test::ferry_train(planned(4, "mixed") + "--log " + log_).code, kOk);
+  EXPECT_EQ(test::ferry_train(planned(4, "mixed") + "--decisions " + log_).code, kOk);
   const DecisionLog log = read_decision_log(log_);
   const auto second = std::find_if(
       log.decisions.begin(), log.decisions.end(),
@@ -404,7 +404,7 @@ TEST_F(ProgramTest, OptionsThatContradictEachOtherAreTwo) {
   expect_refused("gpt --policy offload --disk-limit 1GiB", kUsage,
                  "--disk-limit: expected with --disk");
   expect_refused("gpt --policy offload --window 1Gb", kUsage, "--window: expected a size");
-  expect_refused("gpt --log /tmp/log", kUsage, "--log: expected with --policy");
+  expect_refused("gpt --decisions /tmp/log", kUsage, "--decisions: expected with --policy");
   expect_refused("gpt --save-every 2", kUsage, "--save-every: expected with --save");
   expect_refused("gpt --policy offload --plan x", kUsage,
                  "--plan: expected with --policy budget or mixed");

@@ -1,0 +1,129 @@
+// What a real run does with its streams, as a stream log for `ferry check` (formats/TRACE.md).
+//
+// Who has something to say asks for the active log when it is made, and where there is none nothing
+// is installed: the offloader's device (real/api/stream_logged.h), LibTorch's ops and the CPU
+// allocator (real/train/op_log.h, real/train/memory.h), the CUDA allocator (real/cuda_backend).
+//
+// The lines are in the order in which the calls come here, under one lock. Each is written by the
+// thread that made the call, when it has been made (bytes that go back: before they do), so that
+// the order is the host's on every thread, and between threads that of whatever handed over.
+//
+// The CPU's computing threads are one stream, "compute", as the seam has it: what they did is
+// recorded, and a wait there is one of the stream's. The lanes are "d2h" and "h2d". A CUDA stream
+// has its handle for a name, and the default one is legacy.
+#pragma once
+
+#include <c10/core/Stream.h>
+
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "formats/trace_write.h"
+#include "real/cpu/stream.h"
+
+namespace ferry::real {
+
+// Which stream it is, in a process.
+struct StreamKey {
+  std::string text;
+  StreamKind kind = StreamKind::kNonblocking;
+};
+StreamKey stream_key(const CpuStream& stream);
+StreamKey stream_key(const c10::Stream& stream);
+StreamKey cuda_stream_key(const void* handle);
+
+// Whether its storages come from a pool of the device's, which takes its memory from the allocator
+// and gives it back when the stream is done with it. Such memory is of pool `malloc`: after its
+// free nobody is left to use it, as after cudaFree. Before, somebody else may have had it.
+inline bool has_own_pool(const CpuStream& stream) { return !stream.is_inline(); }
+inline bool has_own_pool(const c10::Stream&) { return false; }
+
+class StreamLog {
+ public:
+  // The file appears with commit(). Throws std::system_error where it cannot be made.
+  explicit StreamLog(std::filesystem::path file) : file_(std::move(file)) {}
+
+  // While it lives, its log is the active one. One at a time; std::logic_error where there is one.
+  class Scope;
+  static std::shared_ptr<StreamLog> active();  // null: there is none
+
+  // Thread-safe from here on. After commit() nothing is written any more.
+
+  // What the log calls the stream, where nobody asked for it yet; else its key, or a name that is
+  // taken with a number.
+  void call(const StreamKey& stream, const std::string& name);
+  // Declares it when it is first asked for.
+  StreamId stream(const StreamKey& key);
+  EventId new_event();
+
+  // Of the calling thread. What fails is kept for check() and commit(), for allocators and
+  // destructors cannot throw.
+  void write(const StreamOp& op) noexcept;
+
+  // Blocks of an allocator, with their sizes until they are given back: of those that the log
+  // does not know, nothing is said. With no bytes: nothing happens.
+  void allocated(std::uint64_t address, std::int64_t bytes, StreamId stream) noexcept;
+  void freed(std::uint64_t address) noexcept;
+  // Of a pool inside such blocks.
+  void pool_block(const PoolBlock& block) noexcept;
+  // The calling thread's allocations are this step's, while it lives, and memory for a pool of that
+  // stream's own where there is one.
+  class Allocating;
+
+  // Throw std::system_error where a line could not be written.
+  void check();
+  void commit();
+
+ private:
+  void write_locked(StreamOp op);
+  void hand_over(StreamOp op, StreamId pool);
+  HostThread thread();
+  std::string unused(std::set<std::string>& names, const std::string& name);
+
+  std::mutex mutex_;
+  TraceFile file_;
+  bool open_ = true;
+  std::exception_ptr failed_;
+  std::map<std::string, StreamId, std::less<>> streams_;  // by key
+  std::map<std::string, std::string, std::less<>> called_;
+  std::set<std::string> stream_names_, thread_names_;
+  std::map<std::thread::id, HostThread> threads_;
+  std::uint32_t events_ = 0;
+  struct Block {
+    Range range;
+    StreamId stream;
+    PoolKind pool;
+  };
+  std::map<std::uint64_t, Block> blocks_;
+};
+
+class StreamLog::Scope {
+ public:
+  explicit Scope(const std::shared_ptr<StreamLog>& log);
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  ~Scope();
+};
+
+class StreamLog::Allocating {
+ public:
+  explicit Allocating(Step step, std::optional<StreamId> pool = {});
+  Allocating(const Allocating&) = delete;
+  Allocating& operator=(const Allocating&) = delete;
+  ~Allocating();
+
+ private:
+  Step step_;
+  std::optional<StreamId> pool_;
+};
+
+}  // namespace ferry::real
