@@ -38,6 +38,63 @@ bool may_choose(const Attempt& attempt) {
   return attempt.is_pipeline() || attempt.trial.recipe.failure == 0;
 }
 
+class Shrinker {
+ public:
+  Shrinker(const Attempt& attempt, const Verdict& verdict, int runs)
+      : best_(attempt), oracle_(verdict.oracle), runs_(runs) {}
+
+  Attempt shrink() {
+    Attempt plain = best_;
+    plain.deviations.clear();
+    if (!best_.deviations.empty() && objects(plain)) best_ = plain;
+    plain = best_;
+    plain.fault = {};
+    if (best_.fault.step != Step::kUser && objects(plain)) best_ = plain;
+    if (best_.is_pipeline()) {
+      best_.pipeline = smallest(&Attempt::pipeline);
+    } else {
+      best_.trial = smallest(&Attempt::trial);
+    }
+    best_.deviations = ddmin(best_.deviations, [this](std::vector<sim::Deviation> some) {
+      Attempt candidate = best_;
+      candidate.deviations = std::move(some);
+      return objects(candidate);
+    });
+    return best_;
+  }
+
+ private:
+  bool objects(const Attempt& candidate) {
+    if (runs_-- <= 0) return false;
+    return same(try_attempt(candidate));
+  }
+  bool same(const std::optional<Verdict>& found) const { return found && found->oracle == oracle_; }
+
+  template <class T>
+  T smallest(T Attempt::*part) {
+    return shrunk(best_.*part, [this, part](const T& smaller) {
+      Attempt candidate = best_;
+      candidate.*part = smaller;
+      return objects(candidate) || objects_to_others(candidate);
+    });
+  }
+
+  // A smaller program has its choices in other places: the answers may have to be others.
+  bool objects_to_others(const Attempt& candidate) {
+    for (std::uint64_t seed = 0; seed < 3 && !best_.deviations.empty() && runs_-- > 0; ++seed) {
+      RandomChoices choices(seed);
+      if (!same(run(candidate, &choices, nullptr))) continue;
+      best_.deviations = choices.deviations();
+      return true;
+    }
+    return false;
+  }
+
+  Attempt best_;
+  const std::string oracle_;
+  int runs_;
+};
+
 }  // namespace
 
 std::optional<Verdict> try_attempt(const Attempt& attempt, sim::StreamOpConsumer* watch) {
@@ -85,43 +142,7 @@ Tried try_drawn(const sim::SchedulerEntry& scheduler, std::uint64_t seed, std::u
 }
 
 Attempt shrink(const Attempt& attempt, const Verdict& verdict, int runs) {
-  Attempt best = attempt;
-  const auto fails = [&](const Attempt& candidate) {
-    if (runs-- <= 0) return false;
-    const auto found = try_attempt(candidate);
-    return found && found->oracle == verdict.oracle;
-  };
-  const auto adopt = [&](Attempt candidate) {
-    const bool still = fails(candidate);
-    if (still) best = std::move(candidate);
-    return still;
-  };
-  Attempt plain = best;
-  plain.deviations.clear();
-  if (best.deviations.empty() || !adopt(plain)) {
-    best.deviations = ddmin(best.deviations, [&](const std::vector<sim::Deviation>& some) {
-      Attempt candidate = best;
-      candidate.deviations = some;
-      return fails(candidate);
-    });
-  }
-  plain = best;
-  plain.fault = {};
-  if (best.fault.step != Step::kUser) adopt(plain);
-  if (best.is_pipeline()) {
-    best.pipeline = shrunk(best.pipeline, [&](const PipelineTrial& smaller) {
-      Attempt candidate = best;
-      candidate.pipeline = smaller;
-      return fails(candidate);
-    });
-  } else {
-    best.trial = shrunk(best.trial, [&](const Trial& smaller) {
-      Attempt candidate = best;
-      candidate.trial = smaller;
-      return fails(candidate);
-    });
-  }
-  return best;
+  return Shrinker(attempt, verdict, runs).shrink();
 }
 
 }  // namespace ferry::verify
