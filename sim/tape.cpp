@@ -7,20 +7,13 @@
 #include "formats/layout.h"
 #include "shared/checkpoint_context.h"
 #include "shared/hooks.h"
+#include "sim/mix_bits.h"
 
 namespace ferry::sim {
 
 namespace {
 
 constexpr std::uint64_t kLeafSequence = std::uint64_t{1} << 63;
-
-// Well spread: splitmix64's.
-std::uint64_t mixed(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15u;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-  return value ^ (value >> 31);
-}
 
 // FNV-1a: the same on every platform.
 std::uint64_t hash_of(std::string_view text) {
@@ -234,8 +227,8 @@ void Tape::run_op(Frame& frame, std::size_t index, const Op& op) {
   }
   const Prepared& prepared = *prepared_[frame.code];
   std::uint64_t tag = prepared.tags[index];
-  if (ambient_.ambient != 0) tag ^= mixed(ambient_.ambient);
-  if (op.random) tag ^= mixed(~ambient_.random++);
+  if (ambient_.ambient != 0) tag ^= mix_bits(ambient_.ambient);
+  if (op.random) tag ^= mix_bits(~ambient_.random++);
   if (op_log_) log_op(op);
   machine_.kernel(op.name, tag, reads_, writes_, prepared.durations[index]);
 }

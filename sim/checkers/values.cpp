@@ -3,18 +3,10 @@
 
 #include <algorithm>
 
+#include "sim/mix_bits.h"
+
 namespace ferry::sim {
 namespace {
-
-// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of x reaches every bit.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-std::uint64_t combine(std::uint64_t hash, std::uint64_t x) { return mix(hash ^ mix(x)); }
 
 // The lowest bit of a value.
 constexpr std::uint64_t kIsSum = 1;
@@ -68,7 +60,7 @@ std::uint64_t Values::summand(Range range) const {
     const std::uint64_t value = scratch_[0].content.value;
     if ((value & kIsSum) != 0) return value & ~kIsSum;
   }
-  return mix(read(range)) & ~kIsSum;
+  return mix_bits(read(range)) & ~kIsSum;
 }
 
 std::uint64_t Values::read(Range range) const {

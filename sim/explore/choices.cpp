@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/mix_bits.h"
+
 namespace ferry::sim {
 
 std::vector<ActionId> draw_order(const OpGraph& graph, Choices& choices) {
@@ -37,12 +39,7 @@ std::vector<ActionId> draw_order(const OpGraph& graph, Choices& choices) {
   return order;
 }
 
-std::uint64_t Draws::next() {
-  std::uint64_t x = seed_ + ++drawn_ * 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
+std::uint64_t Draws::next() { return mix_bits(seed_ + drawn_++ * 0x9e3779b97f4a7c15ull); }
 
 // (A remainder's bias is n / 2^63.)
 std::uint64_t Draws::below(std::uint64_t n) { return (next() >> 1) % n; }

@@ -5,17 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/mix_bits.h"
+
 namespace ferry::sim {
 namespace {
-
-// The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-std::uint64_t combine(std::uint64_t hash, std::uint64_t x) { return mix(hash ^ mix(x)); }
 
 std::vector<ActionId> issue_order(const OpGraph& graph) {
   std::vector<ActionId> order(graph.size());
@@ -60,7 +53,7 @@ void Memory::each(const Piece& piece, ActionId by, F&& f) const {
   contents_.visit(first, last, [&](std::uint64_t from, std::uint64_t to, Content content) {
     if (at < from) add(at, Content{});
     if (content.gone > by) {
-      content = {mix(content.gone), content.gone, 0};
+      content = {mix_bits(content.gone), content.gone, 0};
     } else if (content.writer != kNoAction && (*graph_)[content.writer].op < life.since) {
       content = {};  // left over from an earlier life
     }

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "sim/machine.h"
-#include "sim/verify/draws.h"
+#include "sim/mix_bits.h"
 
 namespace ferry::verify {
 
@@ -22,7 +22,7 @@ class OpDigest final : public sim::StreamOpConsumer {
   std::uint64_t value() const { return value_; }
 
  private:
-  void add(std::uint64_t x) { value_ = mix_bits(value_ ^ mix_bits(x)); }
+  void add(std::uint64_t x) { value_ = sim::mix_bits(value_ ^ sim::mix_bits(x)); }
   void add(const Range& range) {
     add(range.address);
     add(range.bytes);

@@ -37,7 +37,7 @@ class Writer {
   }
   std::string text() {
     std::uint64_t check = kFormat;
-    for (const std::uint8_t byte : bytes_) check = mix_bits(check ^ byte);
+    for (const std::uint8_t byte : bytes_) check = sim::mix_bits(check ^ byte);
     bytes_.push_back(static_cast<std::uint8_t>(check));
     bytes_.push_back(static_cast<std::uint8_t>(check >> 8));
     std::string text;
@@ -72,7 +72,7 @@ class Reader {
     }
     std::uint64_t check = kFormat;
     if (bytes_.size() < 2) refuse("too short");
-    for (std::size_t i = 0; i + 2 < bytes_.size(); ++i) check = mix_bits(check ^ bytes_[i]);
+    for (std::size_t i = 0; i + 2 < bytes_.size(); ++i) check = sim::mix_bits(check ^ bytes_[i]);
     const std::size_t end = bytes_.size() - 2;
     if (bytes_[end] != static_cast<std::uint8_t>(check) ||
         bytes_[end + 1] != static_cast<std::uint8_t>(check >> 8)) {

@@ -5,22 +5,16 @@
 
 #include <cstdint>
 
-namespace ferry::verify {
+#include "sim/mix_bits.h"
 
-// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of x reaches every bit.
-constexpr std::uint64_t mix_bits(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
+namespace ferry::verify {
 
 class Draws {
  public:
   explicit Draws(std::uint64_t seed, std::uint64_t number = 0)
-      : key_(mix_bits(mix_bits(seed) + number)) {}
+      : key_(sim::mix_bits(sim::mix_bits(seed) + number)) {}
 
-  std::uint64_t bits() { return mix_bits(key_ + at_++ * 0x9e3779b97f4a7c15ull); }
+  std::uint64_t bits() { return sim::mix_bits(key_ + at_++ * 0x9e3779b97f4a7c15ull); }
 
   // In [first, end), which is not empty and shorter than 2^32.
   int in(int first, int end) {
