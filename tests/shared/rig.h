@@ -11,8 +11,8 @@
 
 #include "shared/adaptors/observed.h"
 #include "shared/offloader.h"
-#include "tests/shared/world.h"
 #include "sim/verify/script.h"
+#include "tests/shared/world.h"
 
 namespace ferry {
 

@@ -20,7 +20,7 @@ void PrintTo(const SchedulerEntry& entry, std::ostream* out) { *out << entry.nam
 
 namespace {
 
-constexpr std::uint64_t kHunt = 50;    // programs in which a fault must show
+constexpr std::uint64_t kHunt = 100;   // programs in which a fault must show
 constexpr std::uint64_t kClean = 300;  // and in which nothing may
 
 template <class Predicate>
