@@ -12,6 +12,7 @@ struct VerifyArguments {
   std::int64_t programs = 0;  // 0: not said
   double seconds = 0;
   std::uint64_t seed = 0;
+  bool small = false;
   int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   bool mutants = false;
   std::string mutant;

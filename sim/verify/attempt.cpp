@@ -104,7 +104,7 @@ std::optional<Verdict> try_attempt(const Attempt& attempt, sim::StreamOpConsumer
 }
 
 Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
-                sim::StreamOpConsumer* watch) {
+                sim::StreamOpConsumer* watch, Sizes sizes) {
   Draws draws(seed, number);
   Tried tried;
   Attempt& attempt = tried.attempt;
@@ -112,7 +112,7 @@ Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
   if (attempt.is_pipeline()) {
     attempt.pipeline = draw_pipeline_trial(draws);
   } else {
-    attempt.trial = draw_trial(draws);
+    attempt.trial = draw_trial(draws, sizes);
   }
   const bool chooses = draws.one_in(2) && may_choose(attempt);
   const bool fails = !attempt.is_pipeline() && draws.one_in(6);

@@ -46,7 +46,7 @@ struct Tried {
   std::array<std::uint64_t, sim::kChoicePoints> asked{};
 };
 Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
-                sim::StreamOpConsumer* watch = nullptr);
+                sim::StreamOpConsumer* watch = nullptr, Sizes sizes = Sizes::kMixed);
 
 // Likewise of a scheduler of the field, in the usual ways.
 Tried try_drawn(const sim::SchedulerEntry& scheduler, std::uint64_t seed, std::uint64_t number);

@@ -60,11 +60,12 @@ std::optional<Verdict> try_schedules(const sim::Recording& recording, std::uint6
 }
 
 // Number `number` of the campaign; some are looked at more closely when nobody objects.
-Tried try_program(std::uint64_t seed, std::uint64_t number, Coverage& coverage) {
-  const Mutant who = no_mutant(number % 16 == 15 ? MutantWorld::kPipeline : MutantWorld::kOffload);
+Tried try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage) {
+  const bool pipeline = number % 16 == 15 && options.sizes == Sizes::kMixed;
+  const Mutant who = no_mutant(pipeline ? MutantWorld::kPipeline : MutantWorld::kOffload);
   const bool closely = number % kCloserLook == 0;
   Watch watch(coverage, closely);
-  Tried tried = try_drawn(who, seed, number, &watch);
+  Tried tried = try_drawn(who, options.seed, number, &watch, options.sizes);
   if (!closely || tried.verdict) return tried;
   Coverage again;
   Watch second(again, false);
@@ -88,7 +89,7 @@ class Runner {
     Coverage coverage;
     try {
       for (std::uint64_t number = next_++; number < end_ && !late(); number = next_++) {
-        Tried tried = try_program(options_.seed, number, coverage);
+        Tried tried = try_program(options_, number, coverage);
         coverage.add(tried);
         ++done_;
         if (tried.verdict) report({number, std::move(tried.attempt), *tried.verdict});

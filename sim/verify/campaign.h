@@ -18,6 +18,7 @@ struct CampaignOptions {
   std::int64_t programs = 0;  // at most; 0: no bound
   double seconds = 0;         // likewise
   int jobs = 1;
+  Sizes sizes = Sizes::kMixed;  // small: and no pipelines
   // Called now and then, on the calling thread.
   std::function<void(std::int64_t programs, double seconds)> progress;
 };

@@ -20,9 +20,9 @@ Layer draw_layer(Draws& draws) {
 
 }  // namespace
 
-Recipe draw_recipe(Draws& draws) {
+Recipe draw_recipe(Draws& draws, Sizes sizes) {
   // Most are small: many are run in the time of a large one, and most faults need little.
-  const bool small = !draws.one_in(12);
+  const bool small = !draws.one_in(12) || sizes == Sizes::kSmall;
   Recipe recipe;
   recipe.layers.resize(static_cast<std::size_t>(draws.in(1, small ? 3 : kMostLayers + 1)));
   for (Layer& layer : recipe.layers) layer = draw_layer(draws);

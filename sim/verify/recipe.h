@@ -103,6 +103,9 @@ void visit_layer(L& layer, Visit&& visit) {
   visit(layer.segment, 0, 32);
 }
 
-Recipe draw_recipe(Draws& draws);
+// Small: of about 60 operations on streams. Mixed: one in twelve is large, of about 1500.
+enum class Sizes : std::uint8_t { kMixed, kSmall };
+
+Recipe draw_recipe(Draws& draws, Sizes sizes = Sizes::kMixed);
 
 }  // namespace ferry::verify

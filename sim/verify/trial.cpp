@@ -48,9 +48,9 @@ std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws) {
   return std::make_shared<const SegmentPlan>(draw_segment(draws, 3));
 }
 
-Trial draw_trial(Draws& draws) {
+Trial draw_trial(Draws& draws, Sizes sizes) {
   Trial trial;
-  trial.recipe = draw_recipe(draws);
+  trial.recipe = draw_recipe(draws, sizes);
   trial.options = draw_options(draws);
   trial.plan = draw_plan(draws);
   return trial;

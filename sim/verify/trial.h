@@ -21,7 +21,7 @@ struct Trial {
 CoreOptions draw_options(Draws& draws);
 // Need not fit any program. Null: none.
 std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws);
-Trial draw_trial(Draws& draws);
+Trial draw_trial(Draws& draws, Sizes sizes = Sizes::kMixed);
 
 // On one line.
 std::ostream& operator<<(std::ostream& out, const Trial& trial);

@@ -30,8 +30,12 @@ rc::Gen<T> drawn(T (*draw)(Draws&)) {
   return drawn<T>(draw, [](const T&) { return rc::Seq<T>(); });
 }
 
-inline rc::Gen<Recipe> any_recipe() { return drawn<Recipe>(draw_recipe, shrinks); }
-inline rc::Gen<Trial> any_trial() { return drawn<Trial>(draw_trial, shrinks); }
+inline rc::Gen<Recipe> any_recipe() {
+  return drawn<Recipe>([](Draws& draws) { return draw_recipe(draws); }, shrinks);
+}
+inline rc::Gen<Trial> any_trial() {
+  return drawn<Trial>([](Draws& draws) { return draw_trial(draws); }, shrinks);
+}
 inline rc::Gen<CoreOptions> any_options() { return drawn<CoreOptions>(draw_options); }
 inline rc::Gen<PipelineTrial> any_pipeline_trial() {
   return drawn<PipelineTrial>(draw_pipeline_trial, shrinks);
