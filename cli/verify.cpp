@@ -149,7 +149,7 @@ void add_verify(CLI::App& app, Context& context) {
   CLI::Option* seed =
       command->add_option("--seed", arguments->seed, "Of the programs; else a new one every time");
   command->add_option("--jobs", arguments->jobs, "Threads")->check(CLI::Range(1, 1024));
-  command->add_flag("--small", arguments->small, "Small programs alone: some 60 operations each");
+  command->add_flag("--small", arguments->small, "Small programs alone: some 150 operations each");
   CLI::Option* mutants = command->add_flag(
       "--mutants", arguments->mutants, "The matrix: which oracle kills which mutant of the core");
   CLI::Option* mutant = command->add_option("--mutant", arguments->mutant,

@@ -103,7 +103,7 @@ void visit_layer(L& layer, Visit&& visit) {
   visit(layer.segment, 0, 32);
 }
 
-// Small: of about 60 operations on streams. Mixed: one in twelve is large, of about 1500.
+// Small: of about 150 operations on streams. Mixed: one in twelve is large, of about 1500.
 enum class Sizes : std::uint8_t { kMixed, kSmall };
 
 Recipe draw_recipe(Draws& draws, Sizes sizes = Sizes::kMixed);

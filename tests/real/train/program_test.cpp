@@ -354,7 +354,7 @@ TEST_F(ProgramTest, SaveEverySavesBetween) {
 TEST_F(ProgramTest, TheDecisionsAreLogged) {
   const std::string log = folder_.path("log.jsonl");
   const std::string run =
-      gpt() + "--steps 2 --policy offload --window 0 --min-bytes 1KiB --log " + log;
+      gpt() + "--steps 2 --policy offload --window 0 --min-bytes 1KiB --decisions " + log;
   EXPECT_EQ(test::ferry_train(run).code, kOk);
   const std::string first = read_file(log);
   std::set<DecisionKind> decisions;

@@ -88,13 +88,19 @@ class StreamLogTest : public ::testing::Test {
 TEST_F(StreamLogTest, EveryPolicyIsClean) {
   const std::string tight = "--window 0 --min-bytes 0 ";
   for (const std::string& model : {gpt(), resnet()}) {
-    for (const std::string& policy :
-         {std::string("--policy keep"), std::string("--policy checkpoint"),
-          std::string("--policy offload"), "--policy offload " + tight,
-          "--policy offload --prefetch 0 " + tight,
-          "--policy offload --window 16KiB --prefetch 16KiB --min-bytes 0",
-          "--policy offload " + tight + "--disk " + folder_.path(""), std::string("--policy mixed"),
-          "--policy mixed " + tight, "--chunks 2 --policy mixed " + tight}) {
+    const std::vector<std::string> policies = {
+        "--policy keep",
+        "--policy checkpoint",
+        "--policy offload",
+        "--policy offload " + tight,
+        "--policy offload --prefetch 0 " + tight,
+        "--policy offload --window 16KiB --prefetch 16KiB --min-bytes 0",
+        "--policy offload " + tight + "--disk " + folder_.path(""),
+        "--policy mixed",
+        "--policy mixed " + tight,
+        "--chunks 2 --policy mixed " + tight,
+    };
+    for (const std::string& policy : policies) {
       train(model + policy);
       expect_clean(model + policy);
     }
@@ -137,7 +143,7 @@ TEST_F(StreamLogTest, HasOpsCallsAndBytes) {
     EXPECT_TRUE(ops.contains(op)) << op;
   }
   for (const char* name :
-       {"aten.addmm", "aten.native_layer_norm_backward", "aten.addcdiv_", "produced",
+       {"aten.mm", "aten.native_layer_norm_backward", "aten.addcdiv_", "produced",
         "offload after producer", "host allocate", "offload", "offloaded", "evict",
         "reload allocate", "ready", "reload after ready", "reload after offload", "reload",
         "reloaded", "consume", "host return"}) {
@@ -145,8 +151,8 @@ TEST_F(StreamLogTest, HasOpsCallsAndBytes) {
   }
   EXPECT_FALSE(names.contains("aten.view"));
   EXPECT_FALSE(names.contains("aten.t"));
-  EXPECT_GT(copied["offload"], 1000);
-  EXPECT_EQ(copied["offload"], copied["reload"]);
+  EXPECT_GT(copied["reload"], 1000);
+  EXPECT_GE(copied["offload"], copied["reload"]);
 }
 
 TEST_F(StreamLogTest, ALineLeftOutIsFound) {
