@@ -112,6 +112,7 @@ TEST(MixProp, NoMixOfARandomProgramChangesAGradient) {
   EXPECT_TRUE(rc::check([] {
     test::Recipe recipe = *test::any_recipe();
     recipe.failure = 0;
+    recipe.embeds = true;  // else there may be nothing to go backward through
     recipe.derivatives = 1;
     recipe.segments = true;
     for (test::Layer& layer : recipe.layers) {

@@ -72,6 +72,7 @@ TEST(PlannerProp, APlanRunsAsItsRow) {
     // A plan is for forwards that are alike, with what their backwards pack themselves, if
     // anything, before the next one.
     recipe.failure = 0;
+    recipe.embeds = true;
     recipe.derivatives = 1;
     for (test::Layer& layer : recipe.layers) {
       if (layer.kind == static_cast<int>(test::LayerKind::kNested)) recipe.order = 0;

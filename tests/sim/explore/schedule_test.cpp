@@ -73,14 +73,12 @@ TEST(Schedule, EveryOrderIsItsDelays) {
     const Schedule schedule = schedule_of(order);
     RC_ASSERT(parse_schedule(graph, to_string(graph, schedule)) == schedule);
     RC_ASSERT(order_of(graph, schedule) == order);
-    // Fewer delays are a schedule, too, and no farther from issue order.
+    // Fewer delays are a schedule, too.
     Schedule some;
     for (const Delay& delay : schedule) {
       if (random.choose(std::vector<Ready>(2)) == 0) some.push_back(delay);
     }
-    const std::vector<ActionId> nearer = order_of(graph, some);
-    RC_ASSERT(is_order_of(graph, nearer));
-    RC_ASSERT(inversions(nearer) <= inversions(order));
+    RC_ASSERT(is_order_of(graph, order_of(graph, some)));
   }));
 }
 
