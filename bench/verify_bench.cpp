@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/explore/choices.h"
 #include "sim/explore/explorer.h"
+#include "sim/strategies.h"
 #include "sim/verify/coverage.h"
 
 namespace ferry::bench {

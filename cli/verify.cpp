@@ -59,18 +59,19 @@ void print_coverage(const verify::Coverage& coverage) {
   fmt::print(" choices drawn in {} programs, a fault in {}; {} orders of the device\n",
              coverage.chosen, coverage.failures, coverage.schedules);
   for (std::size_t i = 0; i < sim::kChoicePoints; ++i) {
-    add(sim::kChoiceNames[i], coverage.asked[i]);
+    if (coverage.asked[i] > 0) add(sim::kChoiceNames[i], coverage.asked[i]);
   }
   end();
 }
 
 void print(const verify::Campaign& campaign, const VerifyArguments& arguments) {
   const verify::Coverage& coverage = campaign.coverage;
-  const auto programs = static_cast<double>(std::max<std::int64_t>(coverage.programs, 1));
-  fmt::print("{} programs in {:.1f} s: {:.0f} a second on {} thread{}, {:.0f} operations each\n",
-             coverage.programs, campaign.seconds, programs / std::max(campaign.seconds, 1e-9),
-             arguments.jobs, arguments.jobs == 1 ? "" : "s",
-             static_cast<double>(coverage.operations) / programs);
+  if (arguments.unusual) fmt::print("{} programs, every way; ", coverage.programs);
+  const auto runs = static_cast<double>(std::max<std::int64_t>(coverage.runs, 1));
+  fmt::print("{} {} in {:.1f} s: {:.0f} a second on {} thread{}, {:.0f} operations each\n",
+             coverage.runs, arguments.unusual ? "runs" : "programs", campaign.seconds,
+             runs / std::max(campaign.seconds, 1e-9), arguments.jobs,
+             arguments.jobs == 1 ? "" : "s", static_cast<double>(coverage.operations) / runs);
   if (!campaign.failure) {
     fmt::print("no oracle objects\n");
     print_coverage(coverage);
@@ -84,6 +85,7 @@ int run_campaign(const VerifyArguments& arguments) {
   options.seconds = arguments.seconds;
   if (options.programs == 0 && options.seconds == 0) options.seconds = kSecondsByDefault;
   options.jobs = arguments.jobs;
+  options.deviations = arguments.unusual;
   if (arguments.small) options.sizes = verify::Sizes::kSmall;
   double said = 0;
   options.progress = [&said](std::int64_t programs, double seconds) {
@@ -103,6 +105,7 @@ int run_campaign(const VerifyArguments& arguments) {
     nlohmann::ordered_json json = {{"schema", kSchema},
                                    {"seed", arguments.seed},
                                    {"programs", campaign.coverage.programs},
+                                   {"runs", campaign.coverage.runs},
                                    {"operations", campaign.coverage.operations},
                                    {"seconds", campaign.seconds},
                                    {"features", campaign.coverage.features}};
@@ -150,6 +153,13 @@ void add_verify(CLI::App& app, Context& context) {
       command->add_option("--seed", arguments->seed, "Of the programs; else a new one every time");
   command->add_option("--jobs", arguments->jobs, "Threads")->check(CLI::Range(1, 1024));
   command->add_flag("--small", arguments->small, "Small programs alone: some 150 operations each");
+  CLI::Option* unusual =
+      command
+          ->add_option(
+              "--every-way", arguments->unusual,
+              "Of each program every run with at most so many unusual answers: a call or an "
+              "allocation that fails, a poll, a pageable copy, a worker's turn")
+          ->check(CLI::Range(0, 8));
   CLI::Option* mutants = command->add_flag(
       "--mutants", arguments->mutants, "The matrix: which oracle kills which mutant of the core");
   CLI::Option* mutant = command->add_option("--mutant", arguments->mutant,
@@ -164,6 +174,7 @@ void add_verify(CLI::App& app, Context& context) {
                                                "One of them: a program that shows its fault");
   const std::vector<CLI::Option*> modes = {mutants, mutant, schedulers, scheduler, line};
   for (CLI::Option* mode : modes) {
+    mode->excludes(unusual);
     for (CLI::Option* other : modes) {
       if (mode != other) mode->excludes(other);
     }

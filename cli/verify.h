@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -13,6 +14,7 @@ struct VerifyArguments {
   double seconds = 0;
   std::uint64_t seed = 0;
   bool small = false;
+  std::optional<std::uint64_t> unusual;  // every way with at most so many
   int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   bool mutants = false;
   std::string mutant;

@@ -170,14 +170,17 @@ GraphEngine::Ready::iterator GraphEngine::choose(Task& task) {
   const auto latest = std::prev(task.ready.end());
   if (!machine_.has_choices() || machine_.devices() == 1) return latest;
   std::vector<Ready::iterator> of_devices;
+  std::vector<std::uint32_t> devices;
   std::vector<char> seen(machine_.devices());
   for (auto it = task.ready.end(); it != task.ready.begin();) {
     --it;
-    char& known = seen[machine_.device_of(it->second.node->stream)];
-    if (!known) of_devices.push_back(it);
-    known = 1;
+    const std::uint32_t device = machine_.device_of(it->second.node->stream);
+    if (seen[device]) continue;
+    seen[device] = 1;
+    of_devices.push_back(it);
+    devices.push_back(device);
   }
-  return of_devices[machine_.choose(ChoicePoint::kEngine, of_devices.size())];
+  return of_devices[machine_.turn(ChoicePoint::kEngine, devices)];
 }
 
 void GraphEngine::run_next(Task& task) {

@@ -29,9 +29,9 @@
 #include "formats/stream_op.h"
 #include "shared/device.h"
 #include "sim/checkers/hazard.h"
+#include "sim/choices.h"
 #include "sim/device_pool.h"
 #include "sim/engine.h"
-#include "sim/host_choices.h"
 #include "sim/host_pool.h"
 #include "sim/tensor.h"
 #include "sim/world_fault.h"
@@ -122,10 +122,13 @@ class Machine {
 
   // Who is asked from now on for one of several legal ways to go on; none: it is the usual one. Not
   // owned.
-  void set_choices(HostChoices* choices) { choices_ = choices; }
+  void set_choices(Choices* choices) { choices_ = choices; }
   bool has_choices() const { return choices_ != nullptr; }
   std::uint32_t choose(ChoicePoint point, std::size_t ways) {
     return choices_ ? choices_->choose(point, static_cast<std::uint32_t>(ways)) : 0;
+  }
+  std::uint32_t turn(ChoicePoint point, std::span<const std::uint32_t> actors) {
+    return choices_ ? choices_->turn(point, actors) : 0;
   }
 
   // The end: everything given is done. Returns the time.
@@ -207,7 +210,7 @@ class Machine {
   void launched(StreamId stream);
 
   MachineOptions options_;
-  HostChoices* choices_ = nullptr;
+  Choices* choices_ = nullptr;
   Engine engine_;
   std::vector<StreamOpConsumer*> consumers_;
   std::vector<std::uint32_t> stream_devices_;

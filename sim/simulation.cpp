@@ -96,9 +96,9 @@ void run_program(Tape& tape, Machine& machine, const Program& program,
   if (options.mutation) {
     run_on(Bent<SimDevice>(device, options.mutation), tape, machine, program, options, scheduler,
            result);
-  } else if (options.fault) {
-    run_on(Faulty<SimDevice>(device, options.fault), tape, machine, program, options, scheduler,
-           result);
+  } else if (options.fault || options.choices) {
+    const auto fault = options.fault ? options.fault : fault_of(*options.choices);
+    run_on(Faulty<SimDevice>(device, fault), tape, machine, program, options, scheduler, result);
   } else {
     run_on(device, tape, machine, program, options, scheduler, result);
   }
@@ -121,6 +121,11 @@ void read_machine(Machine& machine, Simulation& result) {
 }
 
 }  // namespace
+
+std::shared_ptr<FaultPoint> fault_of(Choices& choices) {
+  return std::make_shared<FaultPoint>(
+      [&choices](Step) { return choices.choose(ChoicePoint::kFault, 2) != 0; });
+}
 
 std::optional<std::int64_t> Simulation::overlap_permille() const {
   const std::int64_t copying = d2h_ns + h2d_ns;

@@ -45,8 +45,8 @@ struct SimulationOptions {
   // For the tests of the core.
   Rules rules;
   std::optional<Mutation> mutation;
-  std::shared_ptr<FaultPoint> fault;
-  HostChoices* choices = nullptr;  // of what is left open; none: the usual ways
+  std::shared_ptr<FaultPoint> fault;  // not with a mutation
+  Choices* choices = nullptr;  // of what is left open, calls that fail too; none: the usual ways
   WorldFault world = WorldFault::kNoFault;
   std::vector<StreamOpConsumer*> consumers;
 };
@@ -85,5 +85,8 @@ struct Simulation {
 
 Simulation simulate(const Program& program, const Hardware& hardware,
                     const SimulationOptions& options);
+
+// Asks at each step whether it fails.
+std::shared_ptr<FaultPoint> fault_of(Choices& choices);
 
 }  // namespace ferry::sim

@@ -357,8 +357,28 @@ void Tape::run_statements(Frame& frame) {
   }
 }
 
+// A body may go backward through a node whose body it is: nothing but this ends that.
+class Tape::Deeper {
+ public:
+  explicit Deeper(int& depth) : depth_(depth) {
+    if (depth_ == kDepthMax) {
+      throw std::runtime_error("codes run in each other, more than " + std::to_string(kDepthMax) +
+                               " deep");
+    }
+    ++depth_;
+  }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+  ~Deeper() { --depth_; }
+
+ private:
+  static constexpr int kDepthMax = 400;
+  int& depth_;
+};
+
 std::vector<Value> Tape::run_code(CodeId id, std::vector<Value> arguments,
                                   std::vector<Value> saved) {
+  const Deeper deeper(depth_);
   const Code& code = program_.codes[id];
   Frame frame;
   frame.code = id;

@@ -140,6 +140,8 @@ class Tape final : private NodeRunner, private AutogradState {
   std::vector<Value> globals_;
   std::vector<Value> gradients_;
   std::unique_ptr<Frame> main_;
+  class Deeper;
+  int depth_ = 0;                                // of codes that run now
   std::vector<std::vector<Value>> spare_slots_;  // of frames that ended
   std::vector<Range> reads_;                     // scratch
   std::vector<Range> writes_;

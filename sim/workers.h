@@ -2,7 +2,7 @@
 //
 // Worker w is host thread w + 1. A task begins when its worker is free, all that it comes after has
 // ended, and the calling thread has given it; the calling thread goes on when the last one ends.
-// Tasks run in the order of the list, unless the machine is told to choose (sim/host_choices.h), so
+// Tasks run in the order of the list, unless the machine is told to choose (sim/choices.h), so
 // an error that comes first there is the first that happens.
 #pragma once
 
@@ -42,6 +42,7 @@ class SimWorkers {
   // Of the tasks that may run: a worker takes its own in order.
   std::size_t choose(const std::vector<WorkerTask>& tasks, const std::vector<bool>& ran) const {
     std::vector<std::size_t> ready;
+    std::vector<std::uint32_t> actors;
     std::vector<std::size_t> workers;  // that have an earlier task
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       if (ran[i]) continue;
@@ -49,10 +50,13 @@ class SimWorkers {
           std::find(workers.begin(), workers.end(), tasks[i].worker) == workers.end();
       const bool free = std::all_of(tasks[i].after.begin(), tasks[i].after.end(),
                                     [&ran](std::size_t before) { return ran[before]; });
-      if (first && free) ready.push_back(i);
+      if (first && free) {
+        ready.push_back(i);
+        actors.push_back(static_cast<std::uint32_t>(tasks[i].worker));
+      }
       workers.push_back(tasks[i].worker);
     }
-    return ready[machine_->choose(ChoicePoint::kWorker, ready.size())];
+    return ready[machine_->turn(ChoicePoint::kWorker, actors)];
   }
 
   struct Caller {

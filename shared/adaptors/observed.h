@@ -116,15 +116,20 @@ class InjectedFault : public std::runtime_error {
 class FaultPoint {
  public:
   // Fails the `nth` call (from 0) of `step`, once.
-  FaultPoint(Step step, std::int64_t nth) : step_(step), left_(nth) {}
+  FaultPoint(Step step, std::int64_t nth)
+      : fails_([step, nth](Step at) mutable { return at == step && nth-- == 0; }) {}
+  // Asked at every call.
+  explicit FaultPoint(std::function<bool(Step)> fails) : fails_(std::move(fails)) {}
   void on(const DeviceCall& call) {
-    if (call.step == step_ && left_-- == 0) throw InjectedFault(step_);
+    if (!fails_(call.step)) return;
+    fired_ = true;
+    throw InjectedFault(call.step);
   }
-  bool fired() const { return left_ < 0; }
+  bool fired() const { return fired_; }
 
  private:
-  Step step_;
-  std::int64_t left_;
+  std::function<bool(Step)> fails_;
+  bool fired_ = false;
 };
 
 template <Device D>

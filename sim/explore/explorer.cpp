@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/strategies.h"
+
 namespace ferry::sim {
 
 Explorer::Explorer(const Recording& recording, bool host_free_waits)
@@ -63,16 +65,17 @@ Search Explorer::search(Choices& choices, std::uint64_t orders) const {
 
 Search Explorer::search_all(std::uint64_t orders_max) const {
   Search search;
-  EveryOrder every;
+  Enumeration all({});
   do {
     if (search.orders == orders_max) return search;
+    EnumeratedChoices every(all);
     const std::vector<ActionId> order = draw_order(graph_, every);
     search.orders++;
     if (difference(order)) {
       search.witness = witness(schedule_of(order));
       return search;
     }
-  } while (every.next());
+  } while (all.next());
   search.complete = true;
   return search;
 }

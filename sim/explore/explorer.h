@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "sim/checkers/hazard.h"
-#include "sim/explore/choices.h"
+#include "sim/choices.h"
 #include "sim/explore/op_graph.h"
 #include "sim/explore/recording.h"
 #include "sim/explore/run_schedule.h"

@@ -54,6 +54,35 @@ std::vector<ActionId> order_of(const OpGraph& graph, const Schedule& schedule) {
   throw std::logic_error("a graph with a circle");
 }
 
+std::vector<ActionId> draw_order(const OpGraph& graph, Choices& choices) {
+  std::vector<std::vector<ActionId>> next(graph.size());
+  std::vector<std::uint32_t> missing(graph.size());
+  std::vector<ActionId> ready;  // in issue order
+  std::vector<std::uint32_t> actors;
+  const auto is_ready = [&](ActionId id) {
+    const auto at = std::lower_bound(ready.begin(), ready.end(), id);
+    actors.insert(actors.begin() + (at - ready.begin()), graph[id].actor);
+    ready.insert(at, id);
+  };
+  for (ActionId id = 0; id < graph.size(); ++id) {
+    for (const ActionId pred : graph.preds(id)) next[pred].push_back(id);
+    missing[id] = graph[id].preds;
+    if (missing[id] == 0) is_ready(id);
+  }
+  std::vector<ActionId> order;
+  order.reserve(graph.size());
+  while (!ready.empty()) {
+    const auto chosen = static_cast<std::ptrdiff_t>(choices.turn(ChoicePoint::kDevice, actors));
+    order.push_back(ready[static_cast<std::size_t>(chosen)]);
+    ready.erase(ready.begin() + chosen);
+    actors.erase(actors.begin() + chosen);
+    for (const ActionId then : next[order.back()]) {
+      if (--missing[then] == 0) is_ready(then);
+    }
+  }
+  return order;
+}
+
 // Of those issued later that ran before it, the last one: what must still run before it may.
 Schedule schedule_of(const std::vector<ActionId>& order) {
   Schedule schedule;

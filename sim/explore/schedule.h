@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/choices.h"
 #include "sim/explore/op_graph.h"
 
 namespace ferry::sim {
@@ -32,6 +33,9 @@ using Schedule = std::vector<Delay>;
 std::vector<ActionId> order_of(const OpGraph& graph, const Schedule& schedule);
 // The one with this order, which must be one of the graph's; at most one delay for each action.
 Schedule schedule_of(const std::vector<ActionId>& order);
+// An order whose every turn the choices decide (ChoicePoint::kDevice): of each stream and each host
+// thread one action is ready at a time (and frees of host memory, which count as the thread's).
+std::vector<ActionId> draw_order(const OpGraph& graph, Choices& choices);
 bool is_order_of(const OpGraph& graph, const std::vector<ActionId>& order);
 
 // Pairs of actions in another order than they were issued in.

@@ -15,7 +15,12 @@ class Shrinking {
 
   Shrunk operator()() {
     take_out();
-    for (std::size_t i = 0; i < best_.schedule.size(); ++i) shorten(i);
+    std::size_t size = 0;
+    do {
+      size = best_.schedule.size();
+      for (std::size_t i = 0; i < size; ++i) shorten(i);
+      take_out();  // another delay may be good for this, now
+    } while (best_.schedule.size() < size);
     return {best_, runs_};
   }
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "sim/draws.h"
 #include "sim/verify/builder.h"
-#include "sim/verify/draws.h"
 
 namespace ferry::sim {
 namespace {
@@ -64,7 +64,7 @@ class LayoutsProgram {
     }
   }
 
-  verify::Draws draws_;
+  Draws draws_;
   const std::int64_t rows_;
   const std::int64_t columns_;
   verify::Builder b_;

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "sim/draws.h"
 #include "sim/oracles/leaks.h"
 #include "sim/schedulers/unmoved.h"
 #include "sim/simulation.h"
-#include "sim/verify/draws.h"
 #include "sim/verify/judge.h"
 #include "sim/verify/random_program.h"
 
@@ -36,7 +36,7 @@ Program scheduler_program(const SchedulerEntry& entry, verify::Recipe recipe,
 }
 
 Program scheduler_program(const SchedulerEntry& entry, std::uint64_t number, std::uint64_t seed) {
-  verify::Draws draws(seed, number);
+  Draws draws(seed, number);
   return scheduler_program(entry, verify::draw_recipe(draws), number);
 }
 

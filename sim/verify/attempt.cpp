@@ -5,38 +5,17 @@
 #include <utility>
 
 #include "sim/schedulers/trial.h"
+#include "sim/strategies.h"
 #include "sim/verify/ddmin.h"
 #include "sim/verify/judge.h"
 #include "sim/verify/pipeline_trial.h"
 #include "sim/verify/shrinks.h"
-#include "sim/verify/strategies.h"
 
 namespace ferry::verify {
 namespace {
 
-std::optional<Verdict> run(const Attempt& attempt, sim::HostChoices* choices,
-                           sim::StreamOpConsumer* watch) {
-  if (attempt.scheduler) {
-    const Program program =
-        sim::scheduler_program(*attempt.scheduler, attempt.trial.recipe, attempt.number);
-    return sim::try_scheduler(*attempt.scheduler, program, watch);
-  }
-  const Subject subject{attempt.mutant.rules, attempt.mutant.mutation, attempt.mutant.beneath};
-  Conditions conditions;
-  conditions.choices = choices;
-  conditions.watch = watch;
-  if (attempt.fault.step != Step::kUser) {
-    conditions.fault = std::make_shared<FaultPoint>(attempt.fault.step, attempt.fault.nth);
-  }
-  if (attempt.is_pipeline()) return try_pipeline(attempt.pipeline, subject, conditions);
-  return try_core(attempt.trial, subject, conditions);
-}
-
-// Where calls fail or stop early, and where errors are counted, the usual order of nodes is part of
-// what is compared.
-bool may_choose(const Attempt& attempt) {
-  return attempt.is_pipeline() || attempt.trial.recipe.failure == 0;
-}
+// Of a drawn pipeline's workers: about so many.
+constexpr std::uint64_t kTurns = 64;
 
 class Shrinker {
  public:
@@ -44,17 +23,10 @@ class Shrinker {
       : best_(attempt), oracle_(verdict.oracle), runs_(runs) {}
 
   Attempt shrink() {
-    Attempt plain = best_;
-    plain.deviations.clear();
-    if (!best_.deviations.empty() && objects(plain)) best_ = plain;
-    plain = best_;
-    plain.fault = {};
-    if (best_.fault.step != Step::kUser && objects(plain)) best_ = plain;
-    if (best_.is_pipeline()) {
-      best_.pipeline = smallest(&Attempt::pipeline);
-    } else {
-      best_.trial = smallest(&Attempt::trial);
-    }
+    if (!objects(best_)) return best_;
+    usual_answers();
+    smaller_program();
+    if (usual_answers()) smaller_program();
     best_.deviations = ddmin(best_.deviations, [this](std::vector<sim::Deviation> some) {
       Attempt candidate = best_;
       candidate.deviations = std::move(some);
@@ -64,11 +36,34 @@ class Shrinker {
   }
 
  private:
+  // Whether there were others, which are not needed.
+  bool usual_answers() {
+    Attempt plain = best_;
+    plain.deviations.clear();
+    if (best_.deviations.empty() || !objects(plain)) return false;
+    best_ = std::move(plain);
+    return true;
+  }
+
+  void smaller_program() {
+    if (best_.is_pipeline()) {
+      best_.pipeline = smallest(&Attempt::pipeline);
+    } else {
+      best_.trial = smallest(&Attempt::trial);
+    }
+  }
+
   bool objects(const Attempt& candidate) {
     if (runs_-- <= 0) return false;
-    return same(try_attempt(candidate));
+    sim::ReplayedChoices choices(candidate.deviations);
+    return objects(candidate, choices);
   }
-  bool same(const std::optional<Verdict>& found) const { return found && found->oracle == oracle_; }
+  bool objects(const Attempt& candidate, sim::Choices& choices) {
+    const auto found = try_attempt(candidate, &choices, nullptr);
+    if (!found || found->oracle != oracle_) return false;
+    failure_ = choices.failure();
+    return true;
+  }
 
   template <class T>
   T smallest(T Attempt::*part) {
@@ -79,11 +74,15 @@ class Shrinker {
     });
   }
 
-  // A smaller program has its choices in other places: the answers may have to be others.
+  // A smaller program has its questions in other places: the answers may have to be others.
   bool objects_to_others(const Attempt& candidate) {
-    for (std::uint64_t seed = 0; seed < 3 && !best_.deviations.empty() && runs_-- > 0; ++seed) {
-      RandomChoices choices(seed);
-      if (!same(run(candidate, &choices, nullptr))) continue;
+    const bool others = best_.deviations.size() > (failure_ ? 1u : 0u);
+    for (std::uint64_t i = 0; i < 4 && !best_.deviations.empty() && runs_-- > 0; ++i) {
+      sim::RandomChoices random(i);
+      if (failure_ && *failure_ < i) return false;
+      sim::OneFailure failing(failure_.value_or(0) - i, others ? &random : nullptr);
+      sim::Choices& choices = failure_ ? static_cast<sim::Choices&>(failing) : random;
+      if (!objects(candidate, choices)) continue;
       best_.deviations = choices.deviations();
       return true;
     }
@@ -91,16 +90,45 @@ class Shrinker {
   }
 
   Attempt best_;
+  std::optional<std::uint64_t> failure_;  // of the last that was objected to: which call failed
   const std::string oracle_;
   int runs_;
 };
 
 }  // namespace
 
+std::optional<Verdict> try_attempt(const Attempt& attempt, sim::Choices* choices,
+                                   sim::StreamOpConsumer* watch) {
+  if (attempt.scheduler) {
+    const Program program =
+        sim::scheduler_program(*attempt.scheduler, attempt.trial.recipe, attempt.number);
+    return sim::try_scheduler(*attempt.scheduler, program, watch);
+  }
+  const Subject subject{attempt.mutant.rules, attempt.mutant.mutation, attempt.mutant.beneath};
+  const Conditions conditions{choices, watch};
+  if (attempt.is_pipeline()) return try_pipeline(attempt.pipeline, subject, conditions);
+  return try_core(attempt.trial, subject, conditions);
+}
+
 std::optional<Verdict> try_attempt(const Attempt& attempt, sim::StreamOpConsumer* watch) {
-  if (attempt.deviations.empty()) return run(attempt, nullptr, watch);
-  ReplayedChoices choices(attempt.deviations);
-  return run(attempt, &choices, watch);
+  if (attempt.deviations.empty()) return try_attempt(attempt, nullptr, watch);
+  sim::ReplayedChoices choices(attempt.deviations);
+  return try_attempt(attempt, &choices, watch);
+}
+
+Attempt draw_attempt(const Mutant& mutant, Draws& draws, Sizes sizes) {
+  Attempt attempt;
+  attempt.mutant = mutant;
+  if (attempt.is_pipeline()) {
+    attempt.pipeline = draw_pipeline_trial(draws);
+  } else {
+    attempt.trial = draw_trial(draws, sizes);
+  }
+  return attempt;
+}
+
+bool may_choose(const Attempt& attempt) {
+  return attempt.is_pipeline() || attempt.trial.recipe.failure == 0;
 }
 
 Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
@@ -108,26 +136,25 @@ Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
   Draws draws(seed, number);
   Tried tried;
   Attempt& attempt = tried.attempt;
-  attempt.mutant = mutant;
-  if (attempt.is_pipeline()) {
-    attempt.pipeline = draw_pipeline_trial(draws);
-  } else {
-    attempt.trial = draw_trial(draws, sizes);
-  }
+  attempt = draw_attempt(mutant, draws, sizes);
   const bool chooses = draws.one_in(2) && may_choose(attempt);
-  const bool fails = !attempt.is_pipeline() && draws.one_in(6);
-  if (fails && !chooses) {
-    attempt.fault = {static_cast<Step>(draws.in(1, static_cast<int>(kCheckpointSteps))),
-                     draws.in(0, 12)};
+  const bool fails = draws.one_in(6);
+  const std::uint64_t seed_of_choices = draws.bits();
+  sim::RandomChoices random(seed_of_choices);
+  sim::PctChoices pct(seed_of_choices, kTurns, 3);
+  sim::Choices* choices = nullptr;
+  if (chooses) choices = &random;
+  if (chooses && attempt.is_pipeline() && draws.one_in(2)) choices = &pct;
+  // Early calls as often as late ones, whatever the program's size.
+  const int calls = 1 << draws.in(3, 10);
+  sim::OneFailure failing(static_cast<std::uint64_t>(draws.in(0, calls)), choices);
+  if (fails) choices = &failing;
+  tried.verdict = try_attempt(attempt, choices, watch);
+  if (choices) {
+    attempt.deviations = choices->deviations();
+    tried.asked = choices->asked();
+    tried.failed = choices->failure().has_value();
   }
-  if (!chooses) {
-    tried.verdict = run(attempt, nullptr, watch);
-    return tried;
-  }
-  RandomChoices choices(draws.bits(), fails ? draws.in(0, 60) : -1);
-  tried.verdict = run(attempt, &choices, watch);
-  attempt.deviations = choices.deviations();
-  tried.asked = choices.asked();
   return tried;
 }
 

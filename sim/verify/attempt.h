@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/host_choices.h"
+#include "sim/choices.h"
 #include "sim/machine.h"
 #include "sim/schedulers/registry.h"
 #include "sim/verify/mutants.h"
@@ -18,25 +18,28 @@
 
 namespace ferry::verify {
 
-// The nth call of a step fails.
-struct Fault {
-  Step step = Step::kUser;  // kUser: none does
-  int nth = 0;
-};
-
 struct Attempt {
   Mutant mutant = no_mutant();                     // its world says which of the trials is meant
   const sim::SchedulerEntry* scheduler = nullptr;  // or who it is instead of the core
   std::uint64_t number = 0;                        // of its own programs, where it has some
   Trial trial;
   PipelineTrial pipeline;
-  Fault fault;
   std::vector<sim::Deviation> deviations;
 
   bool is_pipeline() const { return mutant.world == MutantWorld::kPipeline; }
 };
 
 std::optional<Verdict> try_attempt(const Attempt& attempt, sim::StreamOpConsumer* watch = nullptr);
+// The same program, but what is left open is for these choices to say; none: the usual ways.
+std::optional<Verdict> try_attempt(const Attempt& attempt, sim::Choices* choices,
+                                   sim::StreamOpConsumer* watch);
+
+// A program without answers.
+Attempt draw_attempt(const Mutant& mutant, Draws& draws, Sizes sizes = Sizes::kMixed);
+
+// Whether answers may differ from the usual ones but for failures. Where a program's own calls fail
+// or stop early, the usual order of nodes is part of what is compared.
+bool may_choose(const Attempt& attempt);
 
 // Draws an attempt and makes it. In half of them the choices are drawn as well, and in some a call
 // or an allocation fails: then `attempt` has what was drawn.
@@ -44,6 +47,8 @@ struct Tried {
   Attempt attempt;
   std::optional<Verdict> verdict;
   std::array<std::uint64_t, sim::kChoicePoints> asked{};
+  bool failed = false;  // a call or an allocation did
+  std::int64_t runs = 1;
 };
 Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
                 sim::StreamOpConsumer* watch = nullptr, Sizes sizes = Sizes::kMixed);
@@ -54,8 +59,7 @@ Tried try_drawn(const sim::SchedulerEntry& scheduler, std::uint64_t seed, std::u
 // One that the same oracle objects to, of which nothing can be taken away; `runs` bounds the work.
 Attempt shrink(const Attempt& attempt, const Verdict& verdict, int runs = 5000);
 
-// "consume.drop~AQEB...~3:1,17:2~reload.4": who, the trial, the deviations, the fault; the last two
-// where there are some.
+// "consume.drop~AQEB...~3:1,17:2": who, the trial, the deviations where there are some.
 std::string to_line(const Attempt& attempt);
 // Throws InputError.
 Attempt parse_line(std::string_view line);

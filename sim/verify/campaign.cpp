@@ -8,10 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include "sim/explore/choices.h"
 #include "sim/explore/explorer.h"
 #include "sim/explore/recording.h"
 #include "sim/oracles/determinism.h"
+#include "sim/strategies.h"
 
 namespace ferry::verify {
 namespace {
@@ -47,11 +47,13 @@ std::optional<Verdict> try_schedules(const sim::Recording& recording, std::uint6
                                      Coverage& coverage) {
   const sim::Explorer explorer(recording);
   sim::RandomChoices random(seed);
-  sim::PctChoices pct(explorer.graph(), seed, 3);
+  sim::PctChoices pct(seed, explorer.graph().size(), 3);
   for (sim::Choices* choices :
        {static_cast<sim::Choices*>(&random), static_cast<sim::Choices*>(&pct)}) {
     ++coverage.schedules;
     const auto order = sim::draw_order(explorer.graph(), *choices);
+    constexpr auto kDevice = static_cast<std::size_t>(sim::ChoicePoint::kDevice);
+    coverage.asked[kDevice] += choices->asked()[kDevice];
     if (!explorer.difference(order, sim::Evidence::kRead)) continue;
     return Verdict{"schedule",
                    "an order of the device shows another value, and no race is reported"};
@@ -59,12 +61,37 @@ std::optional<Verdict> try_schedules(const sim::Recording& recording, std::uint6
   return std::nullopt;
 }
 
+Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
+  const bool pipeline = number % 16 == 15 && options.sizes == Sizes::kMixed;
+  return no_mutant(pipeline ? MutantWorld::kPipeline : MutantWorld::kOffload);
+}
+
+// Number `number` of the campaign, one run after the other, until `late`.
+Tried try_every_way(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
+                    const std::function<bool()>& late) {
+  Draws draws(options.seed, number);
+  Tried tried;
+  tried.attempt = draw_attempt(who_is_tried(options, number), draws, options.sizes);
+  tried.attempt.trial.recipe.failure = 0;
+  tried.runs = 0;
+  OperationCount count(coverage);
+  sim::Enumeration all({.deviations = *options.deviations});
+  do {
+    sim::EnumeratedChoices choices(all);
+    tried.verdict = try_attempt(tried.attempt, &choices, &count);
+    ++tried.runs;
+    for (std::size_t i = 0; i < tried.asked.size(); ++i) tried.asked[i] += choices.asked()[i];
+    tried.failed |= choices.failure().has_value();
+    if (tried.verdict) tried.attempt.deviations = choices.deviations();
+  } while (!tried.verdict && !late() && all.next());
+  return tried;
+}
+
 // Number `number` of the campaign; some are looked at more closely when nobody objects.
 Tried try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage) {
-  const bool pipeline = number % 16 == 15 && options.sizes == Sizes::kMixed;
-  const Mutant who = no_mutant(pipeline ? MutantWorld::kPipeline : MutantWorld::kOffload);
   const bool closely = number % kCloserLook == 0;
   Watch watch(coverage, closely);
+  const Mutant who = who_is_tried(options, number);
   Tried tried = try_drawn(who, options.seed, number, &watch, options.sizes);
   if (!closely || tried.verdict) return tried;
   Coverage again;
@@ -89,7 +116,9 @@ class Runner {
     Coverage coverage;
     try {
       for (std::uint64_t number = next_++; number < end_ && !late(); number = next_++) {
-        Tried tried = try_program(options_, number, coverage);
+        Tried tried = options_.deviations
+                          ? try_every_way(options_, number, coverage, [this] { return late(); })
+                          : try_program(options_, number, coverage);
         coverage.add(tried);
         ++done_;
         if (tried.verdict) report({number, std::move(tried.attempt), *tried.verdict});

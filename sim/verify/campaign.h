@@ -19,6 +19,9 @@ struct CampaignOptions {
   double seconds = 0;         // likewise
   int jobs = 1;
   Sizes sizes = Sizes::kMixed;  // small: and no pipelines
+  // None: one run of each program, its choices drawn. Else every run of it with so many answers, at
+  // most, that are not the usual ones.
+  std::optional<std::uint64_t> deviations;
   // Called now and then, on the calling thread.
   std::function<void(std::int64_t programs, double seconds)> progress;
 };

@@ -78,6 +78,7 @@ void add_options(const CoreOptions& options, Features& features) {
 
 void Coverage::add(const Tried& tried) {
   ++programs;
+  runs += tried.runs;
   const Attempt& attempt = tried.attempt;
   bool chose = false;
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -85,7 +86,7 @@ void Coverage::add(const Tried& tried) {
     chose |= tried.asked[i] > 0;
   }
   chosen += chose ? 1 : 0;
-  failures += attempt.fault.step != Step::kUser ? 1 : 0;
+  failures += tried.failed ? 1 : 0;
   Features found(*this);
   if (attempt.is_pipeline()) {
     found.has("pipeline");
@@ -99,6 +100,7 @@ void Coverage::add(const Tried& tried) {
 
 Coverage& Coverage::operator+=(const Coverage& other) {
   programs += other.programs;
+  runs += other.runs;
   operations += other.operations;
   device_operations += other.device_operations;
   chosen += other.chosen;

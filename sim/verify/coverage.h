@@ -9,7 +9,7 @@
 #include <string>
 
 #include "shared/step.h"
-#include "sim/host_choices.h"
+#include "sim/choices.h"
 #include "sim/machine.h"
 #include "sim/verify/attempt.h"
 
@@ -17,11 +17,12 @@ namespace ferry::verify {
 
 struct Coverage {
   std::int64_t programs = 0;
+  std::int64_t runs = 0;        // of the programs: several where all ways are tried
   std::int64_t operations = 0;  // on streams, those that are waited for included
   std::int64_t device_operations = 0;
-  std::int64_t chosen = 0;     // programs whose choices were drawn
-  std::int64_t schedules = 0;  // orders of the device that were drawn and run
-  std::int64_t failures = 0;   // programs in which a call or an allocation was to fail
+  std::int64_t chosen = 0;                   // programs whose choices were drawn
+  std::int64_t schedules = 0;                // orders of the device that were drawn and run
+  std::int64_t failures = 0;                 // programs in which a call or an allocation failed
   std::array<std::int64_t, kSteps> steps{};  // operations by step
   std::array<std::uint64_t, sim::kChoicePoints> asked{};
   std::map<std::string, std::int64_t> features;  // programs that have it

@@ -39,7 +39,7 @@ std::optional<Verdict> judge(const Trial& trial, const sim::Simulation& keep,
 }
 
 bool struck(const sim::Simulation& run, const Conditions& conditions) {
-  return (conditions.fault && conditions.fault->fired()) || run.out_of_memory > 0;
+  return run.out_of_memory > 0 || (conditions.choices && conditions.choices->failure());
 }
 
 // One call of the program may fail for it, and those that need what it would have given.
@@ -104,7 +104,6 @@ std::optional<Verdict> try_core(const Trial& trial, const Subject& subject,
   options.offload = trial.options;
   options.rules = subject.rules;
   options.mutation = subject.mutation;
-  options.fault = conditions.fault;
   options.choices = conditions.choices;
   options.world = subject.world;
   options.segments = trial.plan;

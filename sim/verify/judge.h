@@ -10,9 +10,8 @@
 
 #include "scenarios/hardware.h"
 #include "shared/adaptors/bent.h"
-#include "shared/adaptors/observed.h"
 #include "shared/rules.h"
-#include "sim/host_choices.h"
+#include "sim/choices.h"
 #include "sim/oracles/verdict.h"
 #include "sim/simulation.h"
 #include "sim/verify/trial.h"
@@ -37,11 +36,10 @@ struct Subject {
   sim::WorldFault world = sim::WorldFault::kNoFault;  // beneath it; not for pipelines
 };
 
-// Beside what the trial says. A fault that struck, or memory that ran out, may end the program's
+// Beside what the trial says. A call that fails, or memory that runs out, may end the program's
 // calls early: then gradients are not compared, and errors are counted.
 struct Conditions {
-  sim::HostChoices* choices = nullptr;
-  std::shared_ptr<FaultPoint> fault;
+  sim::Choices* choices = nullptr;
   sim::StreamOpConsumer* watch = nullptr;
 };
 

@@ -12,19 +12,38 @@ NetResult run_plain(const PipelineTrial& trial) {
 NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject,
                         const Conditions& conditions) {
   NetRun run(trial, true, conditions.choices, conditions.watch);
-  return run.result([&] {
-    std::vector<Bent<sim::SimDevice>> devices;
+  // Every device of the run, each with the same of what is adapted.
+  const auto with = [&]<class D>(const auto& adapted, std::vector<D> devices) {
     for (std::uint32_t d = 0; d < run.devices(); ++d) {
-      devices.emplace_back(sim::SimDevice(run.machine(), d), subject.mutation);
+      devices.emplace_back(sim::SimDevice(run.machine(), d), adapted);
     }
     run.pipelined(devices, subject.rules);
+  };
+  return run.result([&] {
+    if (conditions.choices && !subject.mutation) {
+      with(sim::fault_of(*conditions.choices), std::vector<Faulty<sim::SimDevice>>());
+    } else {
+      with(subject.mutation, std::vector<Bent<sim::SimDevice>>());
+    }
   });
 }
+
+namespace {
+
+// The step ends early, perhaps: with nothing of it left.
+std::optional<Verdict> judge_failure(const NetResult& run) {
+  if (const auto hazard = judge_hazards(run.hazards)) return hazard;
+  if (run.left != 0) return Verdict{"leak", "something is left after a step that failed"};
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& subject,
                                     const Conditions& conditions) {
   const NetResult expected = run_plain(trial);
   const NetResult run = run_pipelined(trial, subject, conditions);
+  if (conditions.choices && conditions.choices->failure()) return judge_failure(run);
   if (!run.error.empty()) return Verdict{"error", run.error};
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.gradients != expected.gradients) return Verdict{"value", "a gradient differs"};

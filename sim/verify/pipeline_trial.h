@@ -45,7 +45,7 @@ class NetRun {
   using Values = std::vector<Value>;
 
   // watch: from the first operation on.
-  NetRun(const PipelineTrial& trial, bool pipelined, sim::HostChoices* choices = nullptr,
+  NetRun(const PipelineTrial& trial, bool pipelined, sim::Choices* choices = nullptr,
          sim::StreamOpConsumer* watch = nullptr)
       : trial_(trial), net_(trial), first_(trial.first_layers()) {
     devices_ = pipelined ? trial.devices() : 1;
@@ -273,7 +273,7 @@ NetResult run_plain(const PipelineTrial& trial);
 NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject = {},
                         const Conditions& conditions = {});
 
-// The first oracle that says no. (A fault is not for pipelines yet, and is not injected.)
+// The first oracle that says no.
 std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& subject = {},
                                     const Conditions& conditions = {});
 

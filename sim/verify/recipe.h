@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/verify/draws.h"
+#include "sim/draws.h"
 
 namespace ferry::verify {
+
+using sim::Draws;
 
 enum class LayerKind : int {
   kLinear,

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "formats/error.h"
-#include "shared/step.h"
 #include "sim/verify/attempt.h"
 #include "sim/verify/codec.h"
 
@@ -16,8 +15,7 @@ namespace {
 constexpr char kBetween = '~';
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw InputError("--replay", 0,
-                   what + ": expected WHO~TRIAL[~CHOICES[~FAULT]], as a report printed it");
+  throw InputError("--replay", 0, what + ": expected WHO~TRIAL[~CHOICES], as a report printed it");
 }
 
 std::string one_word(std::string_view name) {
@@ -67,16 +65,6 @@ std::vector<sim::Deviation> parse_deviations(std::string_view text) {
   return found;
 }
 
-Fault parse_fault(std::string_view text) {
-  const std::size_t dot = text.rfind('.');
-  if (dot == std::string_view::npos) refuse("a fault is STEP.NUMBER");
-  for (std::size_t step = 1; step < kSteps; ++step) {
-    if (one_word(name(static_cast<Step>(step))) != text.substr(0, dot)) continue;
-    return {static_cast<Step>(step), number_of<int>(text.substr(dot + 1))};
-  }
-  refuse(std::string("there is no step '").append(text.substr(0, dot)).append("'"));
-}
-
 }  // namespace
 
 std::string word_of(const Mutant& mutant) {
@@ -103,24 +91,18 @@ std::string to_line(const Attempt& attempt) {
   std::string line = word_of(attempt.mutant);
   line.push_back(kBetween);
   line.append(attempt.is_pipeline() ? encode(attempt.pipeline) : encode(attempt.trial));
-  const bool fails = attempt.fault.step != Step::kUser;
-  if (!attempt.deviations.empty() || fails) line.push_back(kBetween);
+  if (!attempt.deviations.empty()) line.push_back(kBetween);
   for (std::size_t i = 0; i < attempt.deviations.size(); ++i) {
     const sim::Deviation& each = attempt.deviations[i];
     if (i > 0) line.push_back(',');
     line.append(std::to_string(each.at)).append(":").append(std::to_string(each.answer));
-  }
-  if (fails) {
-    line.push_back(kBetween);
-    line.append(one_word(name(attempt.fault.step)));
-    line.append(".").append(std::to_string(attempt.fault.nth));
   }
   return line;
 }
 
 Attempt parse_line(std::string_view line) {
   const auto parts = split(line, kBetween);
-  if (parts.size() < 2 || parts.size() > 4) refuse("it has not two to four parts");
+  if (parts.size() < 2 || parts.size() > 3) refuse("it has not two or three parts");
   Attempt attempt;
   attempt.scheduler = sim::find_scheduler(parts[0]);
   if (attempt.scheduler) {
@@ -141,7 +123,6 @@ Attempt parse_line(std::string_view line) {
     attempt.trial = decode_trial(parts[1]);
   }
   if (parts.size() > 2) attempt.deviations = parse_deviations(parts[2]);
-  if (parts.size() > 3) attempt.fault = parse_fault(parts[3]);
   return attempt;
 }
 

@@ -4,6 +4,7 @@
 
 #include "sim/explore/diagram.h"
 #include "sim/explore/explorer.h"
+#include "sim/strategies.h"
 #include "sim/verify/coverage.h"
 
 namespace ferry::verify {
@@ -32,13 +33,25 @@ void explain_race(const sim::Hazard& hazard, const sim::Recording& recording, Re
   }
 }
 
+// "unusual  poll 2, failing call 1": the answers that were given.
+std::string unusual(const sim::ReplayedChoices& answers) {
+  std::string line;
+  for (std::size_t point = 0; point < sim::kChoicePoints; ++point) {
+    if (answers.given()[point] == 0) continue;
+    line.append(line.empty() ? "unusual  " : ", ").append(sim::kChoiceNames[point]);
+    line.append(" ").append(std::to_string(answers.given()[point]));
+  }
+  return line.empty() ? line : line + "\n";
+}
+
 }  // namespace
 
 Report explain(const Attempt& attempt) {
   Report report;
   report.attempt = attempt;
   Watch watch;
-  const auto verdict = try_attempt(attempt, &watch);
+  sim::ReplayedChoices answers(attempt.deviations);
+  const auto verdict = try_attempt(attempt, &answers, &watch);
   if (!verdict) {
     report.text = "no oracle objects\n";
     return report;
@@ -63,7 +76,9 @@ Report explain(const Attempt& attempt) {
   report.text.append("\nprogram  ").append(program.str());
   report.text.append("\n         ").append(std::to_string(report.device_operations));
   report.text.append(" device operations, ").append(std::to_string(report.operations));
-  report.text.append(" in all\nagain    ferry verify --replay '").append(to_line(attempt));
+  report.text.append(" in all\n");
+  report.text.append(unusual(answers));
+  report.text.append("again    ferry verify --replay '").append(to_line(attempt));
   report.text.append("'\n");
   return report;
 }

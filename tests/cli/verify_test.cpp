@@ -38,6 +38,17 @@ TEST_F(VerifyTest, FerryItselfIsClean) {
   EXPECT_TRUE(again["failure"].is_null());
 }
 
+TEST_F(VerifyTest, EveryWay) {
+  const Result all = verify("--programs 3 --small --every-way 1 --seed 1");
+  EXPECT_EQ(all.code, kOk) << all.out;
+  EXPECT_NE(all.out.find("3 programs, every way; "), std::string::npos) << all.out;
+  const json again = json::parse(verify("--programs 3 --small --every-way 1 --seed 1 --json").out);
+  EXPECT_EQ(again["programs"], 3);
+  EXPECT_GT(again["runs"], 3);
+  const json usual = json::parse(verify("--programs 3 --small --every-way 0 --seed 1 --json").out);
+  EXPECT_EQ(usual["runs"], 3);
+}
+
 TEST_F(VerifyTest, ASeedIsNewEveryTime) {
   const std::string one = verify("--programs 1").out;
   const std::string two = verify("--programs 1").out;
@@ -95,6 +106,8 @@ TEST_F(VerifyTest, WhatIsWrongIsSaid) {
   refused("--seconds -1", "--seconds");
   refused("--jobs 0", "--jobs");
   refused("--mutants --schedulers", "--schedulers");
+  refused("--every-way -1", "--every-way");
+  refused("--mutants --every-way 1", "--every-way");
 }
 
 }  // namespace

@@ -474,6 +474,22 @@ TEST(TapeTest, ASegmentCalledInABodyIsDifferentiatedThere) {
   EXPECT_NE(run.tape->gradients()[s.w].tensor, nullptr);
 }
 
+TEST(TapeTest, ABackwardInItsOwnBackwardEndsWithAnError) {
+  Source s;
+  const CodeId body = s.code(CodeKind::kBody, "Endless");
+  s.argument(body);
+  const CodeId segment = s.code(CodeKind::kSegment, "segment");
+  s.result(segment, s.layer(segment, "y", {s.w}, {}, body));
+  s.add(body, Backward{{s.call(segment, {}, body)}, {}, {}, false, false});
+  s.result(body, s.op(body, "never", {}, s.type()));
+  s.backward(s.call(segment));
+  Trial run(s.program);
+  run.run();
+  ASSERT_EQ(run.errors().size(), 1u);
+  EXPECT_NE(run.errors()[0].find("in each other, more than 400 deep"), std::string::npos)
+      << run.errors()[0];
+}
+
 TEST(TapeTest, EveryCallHasAFreshFrame) {
   Source s;
   const CodeId segment = s.code(CodeKind::kSegment, "segment");

@@ -9,6 +9,7 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink.h"
 #include "sim/simulation.h"
+#include "sim/strategies.h"
 #include "sim/verify/judge.h"
 #include "sim/verify/mutants.h"
 #include "sim/verify/random_program.h"
@@ -74,7 +75,7 @@ TEST(ExploreCore, DrawnSchedulesOfTheCoreDoNotDiffer) {
     const Explorer explorer(run.recording);
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       RandomChoices random(seed);
-      PctChoices pct(explorer.graph(), seed, 3);
+      PctChoices pct(seed, explorer.graph().size(), 3);
       for (Choices* choices : {static_cast<Choices*>(&random), static_cast<Choices*>(&pct)}) {
         const Schedule schedule = schedule_of(draw_order(explorer.graph(), *choices));
         const auto witness = explorer.witness(schedule);

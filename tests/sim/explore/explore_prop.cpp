@@ -10,6 +10,7 @@
 
 #include "sim/checkers/happens_before.h"
 #include "sim/explore/explorer.h"
+#include "sim/strategies.h"
 #include "tests/sim/explore/repair.h"
 #include "tests/sim/explore/stream_program.h"
 
@@ -67,7 +68,7 @@ std::string draws_are_equal(const StreamProgram& runs, const StreamProgram& told
   RandomChoices random(1);
   Search search = explorer.search(random, 20);
   for (unsigned seed = 0; seed < 20 && !search.witness; ++seed) {
-    PctChoices pct(explorer.graph(), seed, seed % 4);
+    PctChoices pct(seed, explorer.graph().size(), seed % 4);
     search = explorer.search(pct, 1);
   }
   return search.witness ? words(explorer, *search.witness) : "";

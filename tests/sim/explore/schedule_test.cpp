@@ -7,7 +7,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "sim/explore/choices.h"
+#include "sim/strategies.h"
 #include "tests/sim/explore/calls.h"
 #include "tests/sim/explore/stream_program.h"
 
@@ -76,7 +76,7 @@ TEST(Schedule, EveryOrderIsItsDelays) {
     // Fewer delays are a schedule, too.
     Schedule some;
     for (const Delay& delay : schedule) {
-      if (random.choose(std::vector<Ready>(2)) == 0) some.push_back(delay);
+      if (random.choose(ChoicePoint::kPoll, 2) == 0) some.push_back(delay);
     }
     RC_ASSERT(is_order_of(graph, order_of(graph, some)));
   }));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "sim/strategies.h"
 #include "tests/sim/explore/repair.h"
 #include "tests/sim/explore/stream_program.h"
 

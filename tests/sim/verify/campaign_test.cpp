@@ -47,6 +47,21 @@ TEST(Campaign, EveryStepIsTakenAndEveryPointAsked) {
   }
 }
 
+// Each call and each allocation of some programs fails once, each poll is late once, and so on.
+TEST(Campaign, EveryWayWithOneUnusualAnswer) {
+  CampaignOptions options;
+  options.seed = 6;
+  options.programs = 32;
+  options.deviations = 1;
+  options.jobs = 2;
+  const Campaign campaign = run_campaign(options);
+  ASSERT_FALSE(campaign.failure) << to_line(campaign.failure->attempt) << "\n"
+                                 << campaign.failure->verdict.words;
+  EXPECT_EQ(campaign.coverage.programs, 32);
+  EXPECT_GT(campaign.coverage.runs, 1000);
+  EXPECT_GT(campaign.coverage.failures, 20);
+}
+
 TEST(Campaign, EndsInTime) {
   CampaignOptions options;
   options.seconds = 0.2;

@@ -7,14 +7,14 @@
 
 #include "sim/mix_bits.h"
 
-namespace ferry::verify {
+namespace ferry::sim {
 
 class Draws {
  public:
   explicit Draws(std::uint64_t seed, std::uint64_t number = 0)
-      : key_(sim::mix_bits(sim::mix_bits(seed) + number)) {}
+      : key_(mix_bits(mix_bits(seed) + number)) {}
 
-  std::uint64_t bits() { return sim::mix_bits(key_ + at_++ * 0x9e3779b97f4a7c15ull); }
+  std::uint64_t bits() { return mix_bits(key_ + at_++ * 0x9e3779b97f4a7c15ull); }
 
   // In [first, end), which is not empty and shorter than 2^32.
   int in(int first, int end) {
@@ -33,4 +33,4 @@ class Draws {
   std::uint64_t at_ = 0;
 };
 
-}  // namespace ferry::verify
+}  // namespace ferry::sim
