@@ -65,6 +65,20 @@ void print_json(const sim::TraceReport& report) {
   fmt::print("{}\n", json.dump(2));
 }
 
+// Names are the log's: what a terminal would take for more than text is written as \xNN.
+std::string printable(const std::string& text) {
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      shown.push_back(c);
+    } else {
+      shown += fmt::format("\\x{:02x}", byte);
+    }
+  }
+  return shown;
+}
+
 void print(const Arguments& arguments, const sim::TraceReport& report) {
   const auto plural = [](std::uint64_t n, const char* what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
@@ -72,7 +86,8 @@ void print(const Arguments& arguments, const sim::TraceReport& report) {
   const std::string file = arguments.trace == "-" ? kStdin : arguments.trace;
   for (const sim::TraceViolation& v : report.violations) {
     const std::string times = v.count > 1 ? fmt::format(" ({} times)", v.count) : "";
-    fmt::print("{}:{}: {}{}\n  fix: {}\n", file, v.line, v.message, times, v.fix);
+    fmt::print("{}:{}: {}{}\n  fix: {}\n", file, v.line, printable(v.message), times,
+               printable(v.fix));
   }
   fmt::print("{}, {}\n", plural(report.lines, "line"),
              plural(report.violations.size(), "violation"));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "cli/numbers.h"
 #include "formats/error.h"
 #include "sim/verify/campaign.h"
 #include "sim/verify/report.h"
@@ -56,7 +57,7 @@ void print_coverage(const verify::Coverage& coverage) {
     add(name(static_cast<Step>(step)), coverage.steps[step]);
   }
   end();
-  fmt::print(" choices drawn in {} programs, a fault in {}; {} orders of the device\n",
+  fmt::print(" choices drawn in {} programs, a failure in {}; {} orders of the device\n",
              coverage.chosen, coverage.failures, coverage.schedules);
   for (std::size_t i = 0; i < sim::kChoicePoints; ++i) {
     if (coverage.asked[i] > 0) add(sim::kChoiceNames[i], coverage.asked[i]);
@@ -66,7 +67,10 @@ void print_coverage(const verify::Coverage& coverage) {
 
 void print(const verify::Campaign& campaign, const VerifyArguments& arguments) {
   const verify::Coverage& coverage = campaign.coverage;
-  if (arguments.unusual) fmt::print("{} programs, every way; ", coverage.programs);
+  if (arguments.unusual) {
+    fmt::print("{} programs, every way; ", coverage.programs - coverage.cut_off);
+    if (coverage.cut_off > 0) fmt::print("{} cut off by time; ", coverage.cut_off);
+  }
   const auto runs = static_cast<double>(std::max<std::int64_t>(coverage.runs, 1));
   fmt::print("{} {} in {:.1f} s: {:.0f} a second on {} thread{}, {:.0f} operations each\n",
              coverage.runs, arguments.unusual ? "runs" : "programs", campaign.seconds,
@@ -106,6 +110,7 @@ int run_campaign(const VerifyArguments& arguments) {
                                    {"seed", arguments.seed},
                                    {"programs", campaign.coverage.programs},
                                    {"runs", campaign.coverage.runs},
+                                   {"cut_off", campaign.coverage.cut_off},
                                    {"operations", campaign.coverage.operations},
                                    {"seconds", campaign.seconds},
                                    {"features", campaign.coverage.features}};
@@ -145,40 +150,54 @@ void add_verify(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* command =
       app.add_subcommand("verify", "Try the core on random programs, every oracle watching");
-  command->add_option("--programs", arguments->programs, "So many, at most")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seconds", arguments->seconds, "For so long, at most")
-      ->check(CLI::PositiveNumber);
+  command->footer(
+      "Exit code 1: an oracle objects (to a mutant or a faulty scheduler, too, where it is named); "
+      "of "
+      "--mutants and --schedulers: something was not caught, or clean, as it should be.");
+  CLI::Option* programs = command->add_option("--programs", arguments->programs, "So many, at most")
+                              ->check(whole_number<std::int64_t>(1));
+  CLI::Option* seconds =
+      command->add_option("--seconds", arguments->seconds, "For so long, at most")
+          ->check(above_zero());
   CLI::Option* seed =
-      command->add_option("--seed", arguments->seed, "Of the programs; else a new one every time");
-  command->add_option("--jobs", arguments->jobs, "Threads")->check(CLI::Range(1, 1024));
-  command->add_flag("--small", arguments->small, "Small programs alone: some 150 operations each");
+      command->add_option("--seed", arguments->seed, "Of the programs; else a new one every time")
+          ->check(whole_number<std::uint64_t>(0));
+  command->add_option("--jobs", arguments->jobs, "Threads")->check(whole_number(1, 1024));
+  CLI::Option* small =
+      command->add_flag("--small", arguments->small,
+                        "Small programs alone, and no pipelines: some 150 operations each");
   CLI::Option* unusual =
       command
           ->add_option(
               "--every-way", arguments->unusual,
               "Of each program every run with at most so many unusual answers: a call or an "
               "allocation that fails, a poll, a pageable copy, a worker's turn")
-          ->check(CLI::Range(0, 8));
+          ->check(whole_number<std::uint64_t>(0, 8));
   CLI::Option* mutants = command->add_flag(
       "--mutants", arguments->mutants, "The matrix: which oracle kills which mutant of the core");
-  CLI::Option* mutant = command->add_option("--mutant", arguments->mutant,
-                                            "One mutant: a program that kills it, made small");
+  CLI::Option* mutant = command
+                            ->add_option("--mutant", arguments->mutant,
+                                         "One mutant: a program that kills it, made small")
+                            ->check(some_text());
   CLI::Option* line =
-      command->add_option("--replay", arguments->replay, "What a report's last line says");
+      command->add_option("--replay", arguments->replay, "What a report's last line says")
+          ->check(some_text());
   command->add_flag("--json", arguments->json, "For machines");
   CLI::Option* schedulers =
       command->add_flag("--schedulers", arguments->schedulers,
                         "The table: the schedulers of the field, with their faults and without");
-  CLI::Option* scheduler = command->add_option("--scheduler", arguments->scheduler,
-                                               "One of them: a program that shows its fault");
+  CLI::Option* scheduler = command
+                               ->add_option("--scheduler", arguments->scheduler,
+                                            "One of them: a program that shows its fault")
+                               ->check(some_text());
   const std::vector<CLI::Option*> modes = {mutants, mutant, schedulers, scheduler, line};
   for (CLI::Option* mode : modes) {
-    mode->excludes(unusual);
+    for (CLI::Option* campaign : {seconds, small, unusual}) mode->excludes(campaign);
     for (CLI::Option* other : modes) {
       if (mode != other) mode->excludes(other);
     }
   }
+  for (CLI::Option* drawn : {programs, seed}) line->excludes(drawn);
   command->callback([arguments, seed, &context] {
     if (seed->count() == 0) {
       std::random_device device;

@@ -44,7 +44,8 @@ void print_json(const std::vector<verify::MatrixRow>& rows) {
          {"tests", row.tests},
          {"counterexample_ops", row.counterexample_ops ? Json(*row.counterexample_ops) : Json()},
          {"equivalent_because", text(row.equivalent_because)},
-         {"replay", text(row.replay)}});
+         {"replay", text(row.replay)},
+         {"wrong", row.wrong()}});
   }
   fmt::print("{}\n", json.dump(2));
 }
@@ -59,8 +60,9 @@ void print_table(const std::vector<verify::MatrixRow>& rows) {
     const std::string by = !row.killed_by.empty()           ? row.killed_by
                            : row.equivalent_because.empty() ? "SURVIVES"
                                                             : "equivalent";
-    fmt::print("{:<36} {:<11} {:<18} {:>6} {:>5}\n", row.mutant.name,
-               verify::name(row.mutant.world), by, row.tests, ops);
+    const std::string wrong = row.unconfirmed ? "  (!) unconfirmed" : row.wrong() ? "  (!)" : "";
+    fmt::print("{:<36} {:<11} {:<18} {:>6} {:>5}{}\n", row.mutant.name,
+               verify::name(row.mutant.world), by, row.tests, ops, wrong);
     killed += row.killed_by.empty() ? 0 : 1;
     equivalent += row.equivalent_because.empty() ? 0 : 1;
     if (!row.counterexample_ops) continue;

@@ -12,7 +12,14 @@
 namespace ferry {
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
-  std::string pattern = target_.string() + ".XXXXXX";
+  namespace fs = std::filesystem;
+  place_ = fs::exists(target_) ? fs::canonical(target_) : target_;
+  if (fs::is_other(place_)) {
+    file_ = std::fopen(place_.c_str(), "wb");
+    if (file_ == nullptr) fail("cannot write");
+    return;
+  }
+  std::string pattern = place_.string() + ".XXXXXX";
   const int descriptor = ::mkstemp(pattern.data());
   if (descriptor < 0) fail("cannot create a file beside");
   temporary_ = pattern;
@@ -43,9 +50,11 @@ void AtomicFile::write(std::string_view bytes) {
 }
 
 void AtomicFile::commit() {
-  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail("cannot write");
+  if (std::fflush(file_) != 0) fail("cannot write");
+  if (!temporary_.empty() && ::fsync(::fileno(file_)) != 0) fail("cannot write");
   if (std::fclose(std::exchange(file_, nullptr)) != 0) fail("cannot write");
-  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot rename a file to");
+  if (temporary_.empty()) return;
+  if (std::rename(temporary_.c_str(), place_.c_str()) != 0) fail("cannot rename a file to");
   temporary_.clear();
 }
 

@@ -3,8 +3,9 @@
 // The bytes go to a temporary file in the target's own folder (a rename across file systems is
 // none), which is synced and then renamed over the target: a reader, or a crash, sees the old file
 // or the new one. Whatever fails, an exception or a full disk, the temporary is removed and the
-// target is as it was. Not modelled: syncing the folder, so a power cut may bring the old file
-// back.
+// target is as it was. A symbolic link is followed. What is there and is no file (a device, a pipe)
+// cannot be replaced: it is written as the bytes come. Not modelled: syncing the folder, so a power
+// cut may bring the old file back.
 #pragma once
 
 #include <cstdio>
@@ -28,7 +29,8 @@ class AtomicFile {
   [[noreturn]] void fail(const char* what) const;
 
   std::filesystem::path target_;
-  std::filesystem::path temporary_;
+  std::filesystem::path place_;      // where its links lead
+  std::filesystem::path temporary_;  // empty: `place_` itself is written
   std::FILE* file_ = nullptr;
 };
 

@@ -23,7 +23,7 @@ namespace ferry {
 enum class StreamId : std::uint32_t {};
 enum class EventId : std::uint32_t {};
 enum class HostThread : std::uint32_t {};  // 0: the one that every program has
-enum class HostToken : std::uint32_t {};   // what one host thread releases and another acquires
+enum class HostToken : std::uint32_t {};   // what one host thread, or function, releases
 
 enum class StreamOpKind : std::uint8_t {
   kKernel,      // reads `reads`, writes `writes`
@@ -40,7 +40,7 @@ enum class StreamOpKind : std::uint8_t {
   kMemset,    // writes `writes`
   kHostFunc,  // reads `reads`, writes `writes`, on the host but in the stream's order
   kDeviceSync,
-  kRelease,  // what the thread did so far comes before what follows …
+  kRelease,  // what the thread, or stream, did so far comes before what follows …
   kAcquire,  // … an acquire of the same token
   kStream,   // `stream` comes into being, with its kind and device
   kStreamDestroy,
@@ -83,6 +83,7 @@ struct StreamOp {
   std::span<const Range> writes;
   std::string_view name;
   HostToken token{};
+  bool in_stream = false;    // kRelease, kAcquire: a host function's, in `stream`; not a thread's
   std::uint32_t device = 0;  // of kStream and kDeviceSync
   StreamKind stream_kind = StreamKind::kNonblocking;
   HostOrder host_order = HostOrder::kNone;

@@ -255,6 +255,8 @@ bool TraceReader::translate(Op kind, StreamOp& op) {
     case Op::kRelease:
     case Op::kAcquire:
       op.token = HostToken{id(Key::kToken, tokens_)};
+      op.in_stream = static_cast<bool>(find(Key::kStream));
+      if (op.in_stream) stream();
       return true;
     case Op::kDeviceSync:
       return true;

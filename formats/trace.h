@@ -105,7 +105,6 @@ class TraceReader {
   Op find_op();
   bool translate(Op kind, StreamOp& op);
   void common(StreamOp& op, std::string_view op_name);
-  bool queried();
   void copy(StreamOp& op);
   void memset(StreamOp& op);
   void accesses(StreamOp& op, bool required);

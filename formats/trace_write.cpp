@@ -131,6 +131,7 @@ void TraceText::body(const StreamOp& op) {
       return buffer("buffer", op.range);
     case StreamOpKind::kRelease:
     case StreamOpKind::kAcquire:
+      if (op.in_stream) stream(op);
       return number("token", static_cast<std::uint32_t>(op.token));
     case StreamOpKind::kStream:
       id("id", streams_, static_cast<std::uint32_t>(op.stream));

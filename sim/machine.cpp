@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/checkers/liveness.h"
+
 namespace ferry::sim {
 
 namespace {
@@ -248,10 +250,7 @@ void Machine::record_use(Step step, const Storage& storage, StreamId stream) {
 // One host thread: nobody else can return what a pool that is full would wait for.
 void Machine::refuse_host(std::int64_t bytes) {
   if (has(WorldFault::kPoolBlocks)) {
-    Hazard hazard;
-    hazard.kind = HazardKind::kDeadlock;
-    hazard.message = "the host waits for pinned memory that only it can return";
-    hazards_.push_back(std::move(hazard));
+    hazards_.push_back(blocked_for_good("pinned memory"));
   }
   host_pool_.refuse(bytes);
 }

@@ -267,10 +267,9 @@ PipelineSimulation simulate_pipeline(const StagedProgram& staged, const Hardware
     result.gradients = read_gradients(tape, values);
     result.leftovers = leftovers(machine, tape, state.size());
     result.leftovers.core = core;
-    result.hazards = tape.hazards();
+    result.hazards = noticed(machine, tape);
   }
-  const std::vector<Hazard> found = checkers.hazards();
-  result.hazards.insert(result.hazards.end(), found.begin(), found.end());
+  result.hazards = checkers.hazards(std::move(result.hazards));
   return result;
 }
 

@@ -4,9 +4,16 @@
 
 namespace ferry::sim {
 
-std::vector<Hazard> Checkers::hazards() const {
-  std::vector<Hazard> all = lifetime_.hazards();
-  all.insert(all.end(), happens_before_.hazards().begin(), happens_before_.hazards().end());
+std::vector<Hazard> Checkers::hazards(std::vector<Hazard> noticed) const {
+  for (const auto* found : {&lifetime_.hazards(), &happens_before_.hazards()}) {
+    noticed.insert(noticed.end(), found->begin(), found->end());
+  }
+  return noticed;
+}
+
+std::vector<Hazard> noticed(const Machine& machine, const Tape& tape) {
+  std::vector<Hazard> all = machine.hazards();
+  all.insert(all.end(), tape.hazards().begin(), tape.hazards().end());
   return all;
 }
 

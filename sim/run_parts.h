@@ -26,13 +26,17 @@ class Checkers final : public StreamOpConsumer {
   }
   Values& values() { return values_; }
   const Values& values() const { return values_; }
-  std::vector<Hazard> hazards() const;
+  // Behind those that were noticed elsewhere.
+  std::vector<Hazard> hazards(std::vector<Hazard> noticed = {}) const;
 
  private:
   Lifetime lifetime_;
   HappensBefore happens_before_;
   Values values_;
 };
+
+// What no checker sees: a pool's broken promise, a deadlock, another tensor than was saved.
+std::vector<Hazard> noticed(const Machine& machine, const Tape& tape);
 
 // How many tensors it keeps for each parameter.
 std::int64_t optimizer_tensors(Optimizer optimizer);

@@ -117,7 +117,6 @@ void read_machine(Machine& machine, Simulation& result) {
   result.operations = machine.operations();
   result.digest = machine.engine().digest();
   result.out_of_memory = machine.pool().stats().num_ooms + machine.host_pool().stats().num_ooms;
-  result.hazards.insert(result.hazards.end(), machine.hazards().begin(), machine.hazards().end());
 }
 
 }  // namespace
@@ -160,11 +159,9 @@ Simulation simulate(const Program& program, const Hardware& hardware,
     result.leftovers = leftovers(machine, tape, state.size());
     result.leftovers.core = core;
     result.errors = tape.errors();
-    const std::vector<Hazard>& wrong = tape.hazards();
-    result.hazards.insert(result.hazards.end(), wrong.begin(), wrong.end());
+    result.hazards = noticed(machine, tape);
   }
-  const std::vector<Hazard> found = checkers.hazards();
-  result.hazards.insert(result.hazards.end(), found.begin(), found.end());
+  result.hazards = checkers.hazards(std::move(result.hazards));
   return result;
 }
 

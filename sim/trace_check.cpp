@@ -11,6 +11,7 @@
 #include "sim/checkers/advice.h"
 #include "sim/checkers/happens_before.h"
 #include "sim/checkers/lifetime.h"
+#include "sim/checkers/liveness.h"
 
 namespace ferry::sim {
 namespace {
@@ -35,6 +36,8 @@ class Words final : public AccessNames {
         return what + " of " + buffer() + ": " + later +
                " uses the bytes again, not ordered after " + earlier +
                ", which used them before they were freed";
+      case HazardKind::kDeadlock:
+        return what + ": " + earlier + " waits for a token that " + never();
       default:
         if (!is_race(h_.kind))
           return what + " of " + buffer() + ": " + later + ", after " + earlier;
@@ -58,6 +61,12 @@ class Words final : public AccessNames {
     std::string what = access.name.empty() ? std::string(name(access.kind)) : access.name;
     return what + " on " + place(access) + " (line " + line(access) + ")";
   }
+  // Why a token may never be released: `earlier` waits for it, `later` releases it, or nobody does.
+  std::string never() const {
+    if (h_.later.op == h_.earlier.op) return "nobody releases";
+    const std::string behind = " only after a host function that may be behind this one";
+    return access(h_.later) + " releases" + behind;
+  }
   std::string buffer() const {
     const std::string named = names_.text(h_.buffer);
     return named.empty() ? to_string(h_.range) : "\"" + named + "\"";
@@ -71,18 +80,24 @@ TraceViolation describe(const TraceReader& names, const Hazard& hazard) {
   const auto stream = [&](const HazardAccess& access) {
     return access.by_host ? std::string() : names.text(access.stream);
   };
+  // A token may have been released before somebody waited for it.
+  const bool in_order = hazard.earlier.op <= hazard.later.op;
+  const HazardAccess& earlier = in_order ? hazard.earlier : hazard.later;
+  const HazardAccess& later = in_order ? hazard.later : hazard.earlier;
+  const bool unreleased = hazard.kind == HazardKind::kDeadlock && earlier.op == later.op;
+  const bool alone = hazard.kind == HazardKind::kLeak || unreleased;
   const Words words(names, hazard);
   TraceViolation v;
   v.kind = hazard.kind;
   v.buffer = names.text(hazard.buffer);
   v.range = hazard.buffer;
-  v.line = hazard.later.op;
-  v.previous_line = hazard.kind == HazardKind::kLeak ? 0 : hazard.earlier.op;
+  v.line = later.op;
+  v.previous_line = alone ? 0 : earlier.op;
   v.count = hazard.count;
-  v.by_host = hazard.later.by_host;
-  v.previous_by_host = hazard.earlier.by_host;
-  v.stream = stream(hazard.later);
-  v.previous_stream = stream(hazard.earlier);
+  v.by_host = later.by_host;
+  v.previous_by_host = earlier.by_host;
+  v.stream = stream(later);
+  v.previous_stream = stream(earlier);
   v.message = words.message();
   v.fix = words.fix();
   return v;
@@ -97,15 +112,19 @@ class TraceCheck {
     if (!reader_.read(text, line, op)) return;
     happens_before_.number_next(line);
     lifetime_.number_next(line);
+    liveness_.before(op);
     happens_before_(op);
+    liveness_.after(op, line);
     lifetime_(op);
     if (reader_.events_and_tokens() > many_) forget();
   }
 
   std::vector<TraceViolation> finish(bool leaks) {
     if (leaks) lifetime_.finish();
+    liveness_.finish();
     std::vector<TraceViolation> found;
-    for (const auto* hazards : {&happens_before_.hazards(), &lifetime_.hazards()}) {
+    for (const auto* hazards :
+         {&happens_before_.hazards(), &lifetime_.hazards(), &liveness_.hazards()}) {
       for (const Hazard& hazard : *hazards) found.push_back(describe(reader_, hazard));
     }
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
@@ -118,15 +137,17 @@ class TraceCheck {
  private:
   void forget() {
     happens_before_.settle();
+    liveness_.settle();
     reader_.forget_events_if([&](EventId event) {
       const bool settled = happens_before_.settled(event);
       if (settled) happens_before_.destroy_event(event);
       return settled;
     });
     reader_.forget_tokens_if([&](HostToken token) {
-      const bool settled = happens_before_.settled(token);
-      if (settled) happens_before_.forget(token);
-      return settled;
+      if (!happens_before_.settled(token) || liveness_.waits_for(token)) return false;
+      happens_before_.forget(token);
+      liveness_.forget(token);
+      return true;
     });
     many_ = std::max(kMany, reader_.events_and_tokens() * 2);
   }
@@ -134,6 +155,7 @@ class TraceCheck {
   static constexpr std::size_t kMany = 4096;
   TraceReader reader_;
   HappensBefore happens_before_{{.host_free_waits = true, .foreign = true}};
+  Liveness liveness_{happens_before_.clocks()};
   Lifetime lifetime_{{.allow_outside = true, .report_overrun = true}};
   std::size_t many_ = kMany;
 };

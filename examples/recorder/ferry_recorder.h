@@ -112,6 +112,13 @@ class Recorder {
   Recorder& host_write(const Buffer& b) { return line("host_write", key("buffer", b.text)); }
   Recorder& release(const Id& token) { return line("release", key("token", token.text)); }
   Recorder& acquire(const Id& token) { return line("acquire", key("token", token.text)); }
+  // A host function's, in the stream's order.
+  Recorder& release(const Id& token, const Id& s) {
+    return line("release", key("token", token.text) + on(s));
+  }
+  Recorder& acquire(const Id& token, const Id& s) {
+    return line("acquire", key("token", token.text) + on(s));
+  }
 
  private:
   static std::string& this_thread() {

@@ -64,6 +64,11 @@ std::string advice(const Hazard& hazard, const AccessNames& names) {
       return "destroy the stream after " + names.op(to);
     case HazardKind::kLeak:
       return "free the buffer";
+    case HazardKind::kDeadlock:
+      if (from.op == to.op) return "release the token";
+      if (to.by_host) return "release the token before waiting for any host function";
+      return "let " + names.place(from) + " wait, before " + names.op(from) +
+             ", for an event that is recorded after " + names.op(to);
     default:
       return is_race(hazard.kind) ? edge(hazard, names) : std::string();
   }

@@ -95,7 +95,9 @@ Clocks::Actor Clocks::recycle() {
       std::erase(device.busy, actor);
       if (device.legacy == actor) device.legacy = kNobody;
     }
+    const std::uint32_t birth = infos_[actor].birth + 1;
     infos_[actor] = Info{};
+    infos_[actor].birth = birth;
     return actor;
   }
   return kNobody;
@@ -118,6 +120,8 @@ bool Clocks::settled(EventId event) const {
   const std::uint32_t* clock = events_.find(static_cast<std::uint32_t>(event));
   return clock == nullptr || certain(clock);
 }
+
+bool Clocks::settled(Actor actor, std::uint32_t seq) const { return seq <= certain_.row(0)[actor]; }
 
 bool Clocks::settled(HostToken token) const {
   const std::uint32_t* clock = tokens_.find(static_cast<std::uint32_t>(token));
@@ -173,11 +177,16 @@ void Clocks::order(const StreamOp& op) {
     }
     case StreamOpKind::kDeviceSync:
       return device_sync(op);
-    case StreamOpKind::kRelease:
-      return tokens_.put(token, rows_.row(thread(op.thread)));
+    case StreamOpKind::kRelease: {
+      const Actor actor = op.in_stream ? issue(op.stream, op.thread) : thread(op.thread);
+      return tokens_.put(token, rows_.row(actor));
+    }
     case StreamOpKind::kAcquire: {
-      const Actor host = thread(op.thread);
-      return host_waits(host, tokens_.find(token));
+      const Actor actor = op.in_stream ? issue(op.stream, op.thread) : thread(op.thread);
+      const std::uint32_t* clock = tokens_.find(token);
+      if (!op.in_stream) return host_waits(actor, clock);
+      if (clock != nullptr) join(actor, clock);
+      return;
     }
     case StreamOpKind::kStream:
       return declare(op);

@@ -3,10 +3,10 @@
 // Every actor (a stream or a host thread) has a vector clock: for each actor, the last op of it
 // that is certainly done when this one's next op runs. An event is a copy of a stream's clock,
 // taken by the record: re-recording replaces it, and waiting on an event that was never recorded,
-// or was destroyed, does nothing. A token is the same between host threads. A host thread learns
-// from event, stream and device synchronisation; every op that it issues later knows what it knew
-// then, and nothing of what other threads learnt. So a verdict holds for every timing of the
-// device and of the threads between their acquires, for this order of the calls.
+// or was destroyed, does nothing. A token is the same between host threads and host functions. A
+// host thread learns from event, stream and device synchronisation; every op that it issues later
+// knows what it knew then, and nothing of what other threads learnt. So a verdict holds for every
+// timing of the device and of the threads between their acquires, for this order of the calls.
 //
 // The legacy default stream of a device: an op on it waits for all work that the device's blocking
 // streams were given so far, and their later work waits for it. Everything that names a stream
@@ -94,6 +94,12 @@ class Clocks {
  public:
   using Actor = std::uint16_t;
   static constexpr Actor kNobody = 0xffff;
+  // Whose place it is: a destroyed stream's is given to another one.
+  struct Place {
+    Actor actor = kNobody;
+    std::uint32_t birth = 0;
+    bool operator==(const Place&) const = default;
+  };
 
   Clocks();
 
@@ -131,10 +137,14 @@ class Clocks {
   // Whether that is all that the event stands for: then to wait for it is to do nothing.
   bool settled(EventId event) const;
   bool settled(HostToken token) const;
+  bool settled(Actor actor, std::uint32_t seq) const;  // an op of the actor's
   void forget_token(HostToken token) { tokens_.drop(static_cast<std::uint32_t>(token)); }
 
   const std::uint32_t* clock(Actor actor) const { return rows_.row(actor); }
   std::uint32_t width() const { return rows_.width(); }
+  Place place(Actor actor) const { return {actor, infos_[actor].birth}; }
+  // False: its stream is gone, and every thread knew that its work was done.
+  bool is_there(Place place) const { return infos_[place.actor].birth == place.birth; }
   bool is_thread(Actor actor) const { return infos_[actor].is_thread; }
   StreamId stream_of(Actor actor) const { return StreamId{infos_[actor].id}; }
   HostThread thread_of(Actor actor) const { return HostThread{infos_[actor].id}; }
@@ -143,6 +153,7 @@ class Clocks {
   struct Info {
     std::uint32_t id = 0;       // the StreamId or HostThread
     std::uint32_t version = 0;  // a thread's: of its clock; a stream's: the last that it was told
+    std::uint32_t birth = 0;    // how often the place was given to another stream
     std::uint32_t device = 0;
     std::uint32_t legacy_version = 0;  // a blocking stream's: what it knows of the legacy stream
     StreamKind kind = StreamKind::kNonblocking;

@@ -43,7 +43,11 @@ void HappensBefore::operator()(const StreamOp& op) {
       }
       return free(op);
     case StreamOpKind::kRecordUse:
-      return record_use(op.range, clocks_.stream(op.stream));
+      return record_use(op.range, clocks_.place(clocks_.stream(op.stream)));
+    case StreamOpKind::kRelease:
+    case StreamOpKind::kAcquire:
+      if (op.in_stream) clocks_.act(clocks_.issue(op.stream, op.thread), seq_);
+      return clocks_.order(op);
     default:
       return clocks_.order(op);
   }
@@ -142,7 +146,8 @@ void HappensBefore::write(Range range) {
 void HappensBefore::alloc(const StreamOp& op) {
   if (op.range.bytes == 0) return;
   const bool owned = !is_host(op.range.address) && op.pool != PoolKind::kHost;
-  const Actor owner = owned ? clocks_.stream(op.stream) : Clocks::kNobody;
+  Clocks::Place owner;
+  if (owned) owner = clocks_.place(clocks_.stream(op.stream));
   Life& life = lives_.merge(op.range.address, op.range.end(),
                             [&](std::uint64_t begin, std::uint64_t end, const Life& old) {
                               if (old.done_with) cells_.erase(begin, end);
@@ -160,10 +165,12 @@ void HappensBefore::free(const StreamOp& op) {
   lives_.update(op.range.address, op.range.end(), [&](std::uint64_t, std::uint64_t, Life& life) {
     life.since = seq_;
     life.done_with |= op.pool == PoolKind::kMalloc;
-    for (const Actor use : life.uses) {
+    for (const Clocks::Place use : life.uses) {
       life.done.resize(clocks_.width(), 0);
       // The pool records an event on that stream now: an op like any other.
-      ClockRows::join(life.done.data(), clocks_.clock(use), clocks_.width());
+      if (clocks_.is_there(use)) {
+        ClockRows::join(life.done.data(), clocks_.clock(use.actor), clocks_.width());
+      }
       ClockRows::join(life.done.data(), host, clocks_.width());
     }
     life.uses.clear();
@@ -171,7 +178,7 @@ void HappensBefore::free(const StreamOp& op) {
 }
 
 // PyTorch records the use for the whole block, wherever the tensor lies in it.
-void HappensBefore::record_use(Range range, Actor stream) {
+void HappensBefore::record_use(Range range, Clocks::Place stream) {
   const auto add = [&](std::uint64_t, std::uint64_t, Life& life) {
     if (stream == life.owner) return;
     if (std::find(life.uses.begin(), life.uses.end(), stream) == life.uses.end()) {
@@ -211,8 +218,9 @@ void HappensBefore::host_free(const StreamOp& op) {
   freed_.assign(now_, now_ + width);
   lives_.visit(op.range.address, op.range.end(),
                [&](std::uint64_t, std::uint64_t, const Life& life) {
-                 for (const Actor use : life.uses) {
-                   ClockRows::join(freed_.data(), clocks_.clock(use), width);
+                 for (const Clocks::Place use : life.uses) {
+                   if (!clocks_.is_there(use)) continue;
+                   ClockRows::join(freed_.data(), clocks_.clock(use.actor), width);
                  }
                });
   now_ = freed_.data();
@@ -252,7 +260,8 @@ void HappensBefore::conflict(HazardKind kind, const Access& earlier, std::uint64
   std::uint64_t at = begin;
   lives_.visit(begin, end, [&](std::uint64_t from, std::uint64_t to, const Life& life) {
     note(at, from, 0, false);
-    note(std::max(at, from), std::min(to, end), life.since, life.owner == current_.actor);
+    note(std::max(at, from), std::min(to, end), life.since,
+         life.owner == clocks_.place(current_.actor));
     at = std::min(to, end);
   });
   note(at, end, 0, false);

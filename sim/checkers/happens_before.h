@@ -73,6 +73,9 @@ class HappensBefore {
   bool settled(HostToken token) const { return clocks_.settled(token); }
   void forget(HostToken token) { clocks_.forget_token(token); }
 
+  // What is known of order so far; for checkers that are given each op after this one.
+  Clocks& clocks() { return clocks_; }
+
  private:
   using Actor = Clocks::Actor;
 
@@ -91,9 +94,9 @@ class HappensBefore {
   // One allocation, and afterwards the bytes of what was one.
   struct Life {
     std::uint32_t since = 0;          // the seq of the latest alloc or free of these bytes
-    Actor owner = Clocks::kNobody;    // kNobody: host memory, or unknown
+    Clocks::Place owner;              // nobody: host memory, or unknown
     bool done_with = false;           // freed by cudaFree: the device was done with it
-    std::vector<Actor> uses;          // streams of record_use
+    std::vector<Clocks::Place> uses;  // streams of record_use
     std::vector<std::uint32_t> done;  // the clock that the pool waits for; empty: nothing
   };
   struct Conflict {
@@ -114,7 +117,7 @@ class HappensBefore {
   void drop_names();
   void alloc(const StreamOp& op);
   void free(const StreamOp& op);
-  void record_use(Range range, Actor stream);
+  void record_use(Range range, Clocks::Place stream);
   void host_free(const StreamOp& op);
   void drop_done(Range range, const Life& life);
   void conflict(HazardKind kind, const Access& earlier, std::uint64_t begin, std::uint64_t end,

@@ -14,10 +14,11 @@ bool by_host(const StreamOp& op) {
     case StreamOpKind::kHostWrite:
     case StreamOpKind::kEventSync:
     case StreamOpKind::kDeviceSync:
-    case StreamOpKind::kRelease:
-    case StreamOpKind::kAcquire:
     case StreamOpKind::kEventDestroy:
       return true;
+    case StreamOpKind::kRelease:
+    case StreamOpKind::kAcquire:
+      return !op.in_stream;
     case StreamOpKind::kAlloc:
     case StreamOpKind::kFree:
       return is_host(op.range.address) || op.pool == PoolKind::kHost;

@@ -61,6 +61,7 @@ class Explorer {
   explicit Explorer(const Recording& recording, bool host_free_waits = false);
 
   Confirmation confirm(const Hazard& hazard) const;
+  // choices: for all orders together. (PCT's are for one.)
   Search search(Choices& choices, std::uint64_t orders) const;
   Search search_all(std::uint64_t orders_max) const;
 
@@ -79,7 +80,7 @@ class Explorer {
   Outcome reference_;
 };
 
-// One sentence: "#43 mm reads 4096 bytes at 0x10 as `reload` #41 left them, not as #38 …".
+// One sentence: "mm #43 reads 4096 bytes at 0x10: undefined, not what `reload` #41 wrote".
 std::string to_string(const Explorer& explorer, const Witness& witness);
 
 }  // namespace ferry::sim

@@ -19,10 +19,10 @@ struct Allocation {
   std::uint32_t life = 0;
   std::uint64_t beside = 0;
   Range whole;  // the allocation
-  Clocks::Actor owner = Clocks::kNobody;
+  Clocks::Place owner;
   bool freed = false;
   bool synchronised = false;         // freed by cudaFree
-  std::vector<Clocks::Actor> uses;   // streams of record_use
+  std::vector<Clocks::Place> uses;   // streams of record_use
   std::vector<std::uint32_t> waits;  // the clock that the pool waits for; empty: nothing
 };
 
@@ -54,16 +54,13 @@ class GraphBuilder {
         }
         return free(op);
       case StreamOpKind::kRecordUse:
-        return record_use(op.range, clocks_.stream(op.stream));
+        return record_use(op.range, clocks_.place(clocks_.stream(op.stream)));
       default:
         return clocks_.order(op);
     }
   }
 
   void finish() {
-    for (const Action& action : graph_.actions_) {
-      graph_.actors_ = std::max(graph_.actors_, action.actor + 1);
-    }
     touched_.visit(0, ~std::uint64_t{0}, [&](std::uint64_t begin, std::uint64_t end, char) {
       each_life({begin, end - begin}, [&](Range range, const Allocation* block) {
         if (block != nullptr && block->freed) return;
@@ -182,7 +179,7 @@ class GraphBuilder {
       block.life = static_cast<std::uint32_t>(graph_.lives_.size());
       block.whole = op.range;
       if (!is_host(op.range.address) && op.pool != PoolKind::kHost) {
-        block.owner = clocks_.stream(op.stream);
+        block.owner = clocks_.place(clocks_.stream(op.stream));
       }
       graph_.lives_.push_back(std::move(life));
       blocks_.replace(range.address, range.end(), block);
@@ -220,8 +217,9 @@ class GraphBuilder {
     std::vector<std::uint32_t> clock(clocks_.clock(host), clocks_.clock(host) + clocks_.width());
     blocks_.visit(op.range.address, op.range.end(),
                   [&](std::uint64_t, std::uint64_t, const Allocation& block) {
-                    for (const Clocks::Actor use : block.uses) {
-                      ClockRows::join(clock.data(), clocks_.clock(use), clocks_.width());
+                    for (const Clocks::Place use : block.uses) {
+                      if (!clocks_.is_there(use)) continue;
+                      ClockRows::join(clock.data(), clocks_.clock(use.actor), clocks_.width());
                     }
                   });
     const auto id = static_cast<ActionId>(graph_.actions_.size());
@@ -238,21 +236,23 @@ class GraphBuilder {
 
   void free(const StreamOp& op) {
     const std::uint32_t* host = clocks_.clock(clocks_.thread(op.thread));
-    blocks_.update(op.range.address, op.range.end(),
-                   [&](std::uint64_t, std::uint64_t, Allocation& block) {
-                     block.freed = true;
-                     block.synchronised |= op.pool == PoolKind::kMalloc;
-                     for (const Clocks::Actor use : block.uses) {
-                       block.waits.resize(clocks_.width(), 0);
-                       ClockRows::join(block.waits.data(), clocks_.clock(use), clocks_.width());
-                       ClockRows::join(block.waits.data(), host, clocks_.width());
-                     }
-                     block.uses.clear();
-                   });
+    blocks_.update(
+        op.range.address, op.range.end(), [&](std::uint64_t, std::uint64_t, Allocation& block) {
+          block.freed = true;
+          block.synchronised |= op.pool == PoolKind::kMalloc;
+          for (const Clocks::Place use : block.uses) {
+            block.waits.resize(clocks_.width(), 0);
+            if (clocks_.is_there(use)) {
+              ClockRows::join(block.waits.data(), clocks_.clock(use.actor), clocks_.width());
+            }
+            ClockRows::join(block.waits.data(), host, clocks_.width());
+          }
+          block.uses.clear();
+        });
   }
 
   // Of the whole allocation, wherever in it the range lies.
-  void record_use(Range range, Clocks::Actor stream) {
+  void record_use(Range range, Clocks::Place stream) {
     const Allocation* block = blocks_.find(range.address);
     if (block != nullptr && block->whole.bytes != 0) range = block->whole;
     blocks_.update(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Allocation& part) {

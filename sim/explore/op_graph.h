@@ -90,11 +90,10 @@ class OpGraph {
   // What anybody touched, and what is allocated at the end or never was.
   std::span<const Piece> left() const { return left_; }
 
-  std::uint32_t actors() const { return actors_; }
   // The action of the op with this number that the host, or a stream, carries out; kNoAction where
   // there is none.
   ActionId find(std::uint64_t op_number, bool by_host) const;
-  // Whether `earlier` must come first. All predecessors of `later`, and itself, as flags.
+  // What must come before it, and itself, as flags by action.
   std::vector<char> before(ActionId later) const;
 
  private:
@@ -104,7 +103,6 @@ class OpGraph {
   std::vector<ActionId> preds_;
   std::vector<Piece> pieces_, left_;
   std::vector<Life> lives_;
-  std::uint32_t actors_ = 0;
 };
 
 }  // namespace ferry::sim

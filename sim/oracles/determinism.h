@@ -8,12 +8,17 @@
 
 namespace ferry::verify {
 
-// A hash of a run's operations in their order.
+// A hash of a run's operations in their order. (Their names go with the tags; tokens and kinds of
+// streams are foreign logs' alone.)
 class OpDigest final : public sim::StreamOpConsumer {
  public:
   void operator()(const StreamOp& op) override {
-    add(static_cast<std::uint64_t>(op.kind) << 8 | static_cast<std::uint64_t>(op.step));
+    add(static_cast<std::uint64_t>(op.kind) << 32 | static_cast<std::uint64_t>(op.step) << 24 |
+        static_cast<std::uint64_t>(op.copy) << 16 | static_cast<std::uint64_t>(op.pool) << 8 |
+        static_cast<std::uint64_t>(op.host_order));
     add(static_cast<std::uint64_t>(op.stream) << 32 | static_cast<std::uint64_t>(op.event));
+    add(static_cast<std::uint64_t>(op.thread) << 32 | op.device);
+    add(op.reads.size() << 32 | op.writes.size());
     add(op.tag);
     add(op.range);
     for (const Range& range : op.reads) add(range);

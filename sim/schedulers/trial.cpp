@@ -13,19 +13,6 @@
 #include "sim/verify/random_program.h"
 
 namespace ferry::sim {
-namespace {
-
-// Empty: they are alike.
-std::string first_difference(const std::vector<std::string>& keep,
-                             const std::vector<std::string>& run) {
-  for (std::size_t i = 0; i < run.size(); ++i) {
-    if (i >= keep.size() || keep[i] != run[i]) return run[i];
-  }
-  return keep.size() > run.size() ? "an error was lost: " + keep[run.size()] : "";
-}
-
-}  // namespace
-
 Program scheduler_program(const SchedulerEntry& entry, verify::Recipe recipe,
                           std::uint64_t number) {
   if (entry.program) return entry.program(number);
@@ -56,7 +43,7 @@ std::optional<verify::Verdict> try_scheduler(const SchedulerEntry& entry, const 
   std::stable_partition(run.hazards.begin(), run.hazards.end(),
                         [](const Hazard& hazard) { return hazard.kind != HazardKind::kValue; });
   if (auto verdict = verify::judge_hazards(run.hazards)) return verdict;
-  const std::string error = first_difference(verify::messages(keep), verify::messages(run));
+  const std::string error = verify::first_difference(verify::messages(keep), verify::messages(run));
   if (!error.empty()) return verify::Verdict{"error", error};
   if (keep.gradients != run.gradients) {
     return verify::Verdict{"value", "a gradient differs from keep's"};

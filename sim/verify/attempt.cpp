@@ -1,11 +1,12 @@
 #include "sim/verify/attempt.h"
 
-#include <algorithm>
+#include <exception>
 #include <memory>
 #include <utility>
 
 #include "sim/schedulers/trial.h"
 #include "sim/strategies.h"
+#include "sim/verify/closer_look.h"
 #include "sim/verify/ddmin.h"
 #include "sim/verify/judge.h"
 #include "sim/verify/pipeline_trial.h"
@@ -17,10 +18,19 @@ namespace {
 // Of a drawn pipeline's workers: about so many.
 constexpr std::uint64_t kTurns = 64;
 
+// Whether answers may differ from the usual ones but for failures. Where a program's own calls fail
+// or stop early, the usual order of nodes is part of what is compared.
+bool may_choose(const Attempt& attempt) {
+  return attempt.is_pipeline() || attempt.trial.recipe.failure == 0;
+}
+
 class Shrinker {
  public:
   Shrinker(const Attempt& attempt, const Verdict& verdict, int runs)
-      : best_(attempt), oracle_(verdict.oracle), runs_(runs) {}
+      : best_(attempt),
+        oracle_(verdict.oracle),
+        looks_closer_(oracle_ == "determinism" || oracle_ == "schedule"),
+        runs_(runs) {}
 
   Attempt shrink() {
     if (!objects(best_)) return best_;
@@ -59,7 +69,13 @@ class Shrinker {
     return objects(candidate, choices);
   }
   bool objects(const Attempt& candidate, sim::Choices& choices) {
-    const auto found = try_attempt(candidate, &choices, nullptr);
+    auto found = try_attempt(candidate, &choices, nullptr);
+    if (!found && looks_closer_) {
+      Attempt whole = candidate;
+      whole.deviations = choices.deviations();
+      Coverage coverage;
+      found = look_closer(whole, coverage);
+    }
     if (!found || found->oracle != oracle_) return false;
     failure_ = choices.failure();
     return true;
@@ -92,13 +108,14 @@ class Shrinker {
   Attempt best_;
   std::optional<std::uint64_t> failure_;  // of the last that was objected to: which call failed
   const std::string oracle_;
+  const bool looks_closer_;  // no other oracle objected
   int runs_;
 };
 
 }  // namespace
 
 std::optional<Verdict> try_attempt(const Attempt& attempt, sim::Choices* choices,
-                                   sim::StreamOpConsumer* watch) {
+                                   sim::StreamOpConsumer* watch) try {
   if (attempt.scheduler) {
     const Program program =
         sim::scheduler_program(*attempt.scheduler, attempt.trial.recipe, attempt.number);
@@ -108,6 +125,9 @@ std::optional<Verdict> try_attempt(const Attempt& attempt, sim::Choices* choices
   const Conditions conditions{choices, watch};
   if (attempt.is_pipeline()) return try_pipeline(attempt.pipeline, subject, conditions);
   return try_core(attempt.trial, subject, conditions);
+} catch (const std::exception& error) {
+  // Of the core's calls none comes this far: the program notes them.
+  return Verdict{"exception", error.what()};
 }
 
 std::optional<Verdict> try_attempt(const Attempt& attempt, sim::StreamOpConsumer* watch) {
@@ -125,10 +145,6 @@ Attempt draw_attempt(const Mutant& mutant, Draws& draws, Sizes sizes) {
     attempt.trial = draw_trial(draws, sizes);
   }
   return attempt;
-}
-
-bool may_choose(const Attempt& attempt) {
-  return attempt.is_pipeline() || attempt.trial.recipe.failure == 0;
 }
 
 Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
@@ -150,6 +166,7 @@ Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
   sim::OneFailure failing(static_cast<std::uint64_t>(draws.in(0, calls)), choices);
   if (fails) choices = &failing;
   tried.verdict = try_attempt(attempt, choices, watch);
+  tried.chosen = chooses;
   if (choices) {
     attempt.deviations = choices->deviations();
     tried.asked = choices->asked();

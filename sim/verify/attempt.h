@@ -37,18 +37,16 @@ std::optional<Verdict> try_attempt(const Attempt& attempt, sim::Choices* choices
 // A program without answers.
 Attempt draw_attempt(const Mutant& mutant, Draws& draws, Sizes sizes = Sizes::kMixed);
 
-// Whether answers may differ from the usual ones but for failures. Where a program's own calls fail
-// or stop early, the usual order of nodes is part of what is compared.
-bool may_choose(const Attempt& attempt);
-
 // Draws an attempt and makes it. In half of them the choices are drawn as well, and in some a call
 // or an allocation fails: then `attempt` has what was drawn.
 struct Tried {
   Attempt attempt;
   std::optional<Verdict> verdict;
   std::array<std::uint64_t, sim::kChoicePoints> asked{};
+  bool chosen = false;  // other answers than failures were drawn
   bool failed = false;  // a call or an allocation did
   std::int64_t runs = 1;
+  bool cut_off = false;  // there were other runs to come
 };
 Tried try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
                 sim::StreamOpConsumer* watch = nullptr, Sizes sizes = Sizes::kMixed);

@@ -8,57 +8,20 @@
 #include <thread>
 #include <vector>
 
-#include "sim/explore/explorer.h"
-#include "sim/explore/recording.h"
-#include "sim/oracles/determinism.h"
 #include "sim/strategies.h"
+#include "sim/verify/closer_look.h"
 
 namespace ferry::verify {
 namespace {
 
-// One program in so many is run twice, and its recording in drawn orders.
+// One program in so many is looked at more closely; and of those that end in a pipeline's number.
 constexpr std::uint64_t kCloserLook = 32;
+constexpr std::uint64_t kCloserLookAtPipelines = 512;
 
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-class Watch final : public sim::StreamOpConsumer {
- public:
-  Watch(Coverage& coverage, bool records) : count_(coverage), records_(records) {}
-  void operator()(const StreamOp& op) override {
-    count_(op);
-    digest(op);
-    if (records_) recording(op);
-  }
-  OpDigest digest;
-  sim::Recording recording;
-
- private:
-  OperationCount count_;
-  const bool records_;
-};
-
-// Drawn orders in which a device may run the recording: nobody may see another value than in the
-// order of the calls.
-std::optional<Verdict> try_schedules(const sim::Recording& recording, std::uint64_t seed,
-                                     Coverage& coverage) {
-  const sim::Explorer explorer(recording);
-  sim::RandomChoices random(seed);
-  sim::PctChoices pct(seed, explorer.graph().size(), 3);
-  for (sim::Choices* choices :
-       {static_cast<sim::Choices*>(&random), static_cast<sim::Choices*>(&pct)}) {
-    ++coverage.schedules;
-    const auto order = sim::draw_order(explorer.graph(), *choices);
-    constexpr auto kDevice = static_cast<std::size_t>(sim::ChoicePoint::kDevice);
-    coverage.asked[kDevice] += choices->asked()[kDevice];
-    if (!explorer.difference(order, sim::Evidence::kRead)) continue;
-    return Verdict{"schedule",
-                   "an order of the device shows another value, and no race is reported"};
-  }
-  return std::nullopt;
 }
 
 Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
@@ -76,6 +39,7 @@ Tried try_every_way(const CampaignOptions& options, std::uint64_t number, Covera
   tried.runs = 0;
   OperationCount count(coverage);
   sim::Enumeration all({.deviations = *options.deviations});
+  bool more = true;
   do {
     sim::EnumeratedChoices choices(all);
     tried.verdict = try_attempt(tried.attempt, &choices, &count);
@@ -83,25 +47,19 @@ Tried try_every_way(const CampaignOptions& options, std::uint64_t number, Covera
     for (std::size_t i = 0; i < tried.asked.size(); ++i) tried.asked[i] += choices.asked()[i];
     tried.failed |= choices.failure().has_value();
     if (tried.verdict) tried.attempt.deviations = choices.deviations();
-  } while (!tried.verdict && !late() && all.next());
+    more = !tried.verdict && all.next();
+  } while (more && !late());
+  tried.cut_off = more;
   return tried;
 }
 
 // Number `number` of the campaign; some are looked at more closely when nobody objects.
 Tried try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage) {
-  const bool closely = number % kCloserLook == 0;
-  Watch watch(coverage, closely);
+  OperationCount count(coverage);
   const Mutant who = who_is_tried(options, number);
-  Tried tried = try_drawn(who, options.seed, number, &watch, options.sizes);
-  if (!closely || tried.verdict) return tried;
-  Coverage again;
-  Watch second(again, false);
-  try_attempt(tried.attempt, &second);
-  if (second.digest.value() != watch.digest.value()) {
-    tried.verdict = Verdict{"determinism", "run again, it issues other operations"};
-  } else {
-    tried.verdict = try_schedules(watch.recording, number, coverage);
-  }
+  Tried tried = try_drawn(who, options.seed, number, &count, options.sizes);
+  const bool closely = number % kCloserLook == 0 || number % kCloserLookAtPipelines == 15;
+  if (closely && !tried.verdict) tried.verdict = look_closer(tried.attempt, coverage);
   return tried;
 }
 

@@ -79,13 +79,10 @@ void add_options(const CoreOptions& options, Features& features) {
 void Coverage::add(const Tried& tried) {
   ++programs;
   runs += tried.runs;
+  cut_off += tried.cut_off ? 1 : 0;
   const Attempt& attempt = tried.attempt;
-  bool chose = false;
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    asked[i] += tried.asked[i];
-    chose |= tried.asked[i] > 0;
-  }
-  chosen += chose ? 1 : 0;
+  for (std::size_t i = 0; i < asked.size(); ++i) asked[i] += tried.asked[i];
+  chosen += tried.chosen ? 1 : 0;
   failures += tried.failed ? 1 : 0;
   Features found(*this);
   if (attempt.is_pipeline()) {
@@ -101,6 +98,7 @@ void Coverage::add(const Tried& tried) {
 Coverage& Coverage::operator+=(const Coverage& other) {
   programs += other.programs;
   runs += other.runs;
+  cut_off += other.cut_off;
   operations += other.operations;
   device_operations += other.device_operations;
   chosen += other.chosen;

@@ -12,7 +12,13 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::int64_t kLargest = 2 * kSizes.back() + 4096;
+// The most bytes that one storage of the program has, as pools round them: a page of the host's.
+std::int64_t largest_storage(const Program& program) {
+  constexpr std::int64_t kPage = 4096;
+  std::int64_t largest = 0;
+  for (const Layout& type : program.types) largest = std::max(largest, hull(type).end_bytes);
+  return (largest + kPage - 1) / kPage * kPage;
+}
 
 // Of a step that is one graph task: what could be held need not be reloaded.
 bool one_task(const Recipe& recipe) {
@@ -23,32 +29,41 @@ bool one_task(const Recipe& recipe) {
          recipe.derivatives == 1 && recipe.failure == 0 && !nests;
 }
 
-std::optional<Verdict> judge(const Trial& trial, const sim::Simulation& keep,
+std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim::Simulation& keep,
                              const sim::Simulation& run) {
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
-  if (messages(keep) != messages(run)) {
-    return Verdict{"error", run.errors.empty() ? "an error was lost" : run.errors[0].message};
-  }
+  const std::string error = first_difference(messages(keep), messages(run));
+  if (!error.empty()) return Verdict{"error", error};
   if (keep.gradients != run.gradients) return Verdict{"value", "a gradient differs from keep's"};
   if (const auto leak = judge_leaks(run.leftovers)) return leak;
   if (one_task(trial.recipe) && trial.options.hold_bytes == kUnlimited &&
       run.statistics.reloaded_count > run.statistics.offloaded_count) {
     return Verdict{"moves", "a storage was reloaded twice while it could have been held"};
   }
-  return judge_bounds(trial.options, run.statistics, kLargest);
+  return judge_bounds(trial.options, run.statistics, largest);
 }
 
 bool struck(const sim::Simulation& run, const Conditions& conditions) {
   return run.out_of_memory > 0 || (conditions.choices && conditions.choices->failure());
 }
 
-// One call of the program may fail for it, and those that need what it would have given.
+bool told(const sim::Simulation& run) {
+  return std::any_of(run.errors.begin(), run.errors.end(),
+                     [](const sim::ProgramError& error) { return is_told_failure(error.message); });
+}
+
+// One call of the program may fail for it, and those that need what it would have given: then the
+// cause is told. Or the core had another way: then nothing shows.
 std::optional<Verdict> judge_failure(const sim::Simulation& keep, const sim::Simulation& run) {
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (const auto leak = judge_leaks(run.leftovers)) return leak;
   if (run.errors.size() > keep.errors.size() + 3) {
     return Verdict{"error", "one failure made further calls fail: " + run.errors.back().message};
   }
+  if (told(run)) return std::nullopt;
+  const std::string error = first_difference(messages(keep), messages(run));
+  if (!error.empty()) return Verdict{"error", "a failure whose cause is lost: " + error};
+  if (keep.gradients != run.gradients) return Verdict{"value", "a failure changed a gradient"};
   return std::nullopt;
 }
 
@@ -83,6 +98,20 @@ std::vector<std::string> messages(const sim::Simulation& run) {
   return texts;
 }
 
+std::string first_difference(const std::vector<std::string>& keep,
+                             const std::vector<std::string>& run) {
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    if (i >= keep.size() || keep[i] != run[i]) return run[i];
+  }
+  return keep.size() > run.size() ? "an error was lost: " + keep[run.size()] : "";
+}
+
+bool is_told_failure(const std::string& message) {
+  return message.find("injected fault") != std::string::npos ||
+         message.find("out of memory") != std::string::npos ||
+         message.find("out of pinned host memory") != std::string::npos;
+}
+
 std::optional<Verdict> judge_hazards(const std::vector<sim::Hazard>& hazards) {
   if (hazards.empty()) return std::nullopt;
   const sim::Hazard& hazard = hazards.front();
@@ -113,7 +142,7 @@ std::optional<Verdict> try_core(const Trial& trial, const Subject& subject,
   if (conditions.watch) options.consumers.push_back(conditions.watch);
   const sim::Simulation run = sim::simulate(program, hardware, options);
   if (struck(run, conditions)) return judge_failure(keep, run);
-  if (auto verdict = judge(trial, keep, run)) return verdict;
+  if (auto verdict = judge(trial, largest_storage(program), keep, run)) return verdict;
   if (modelled) {
     const std::string wrong =
         miscounted(modelled_counts(program, trial.plan.get()), counter.counts);

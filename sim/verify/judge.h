@@ -25,6 +25,11 @@ Hardware test_hardware();
 bool is_modelled(const Recipe& recipe);
 
 std::vector<std::string> messages(const sim::Simulation& run);
+// Empty: the errors are alike.
+std::string first_difference(const std::vector<std::string>& keep,
+                             const std::vector<std::string>& run);
+// Of a call or an allocation that was made to fail.
+bool is_told_failure(const std::string& message);
 
 // The first hazard; a value is wrong, two accesses race, or something is used that is not there.
 std::optional<Verdict> judge_hazards(const std::vector<sim::Hazard>& hazards);

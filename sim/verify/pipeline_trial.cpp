@@ -30,10 +30,13 @@ NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject,
 
 namespace {
 
-// The step ends early, perhaps: with nothing of it left.
-std::optional<Verdict> judge_failure(const NetResult& run) {
+// A step ends early, with nothing of it left, and its cause is told; or the core had another way.
+std::optional<Verdict> judge_failure(const NetResult& expected, const NetResult& run) {
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.left != 0) return Verdict{"leak", "something is left after a step that failed"};
+  if (is_told_failure(run.error)) return std::nullopt;
+  if (!run.error.empty()) return Verdict{"error", "a failure whose cause is lost: " + run.error};
+  if (run.gradients != expected.gradients) return Verdict{"value", "a failure changed a gradient"};
   return std::nullopt;
 }
 
@@ -43,7 +46,7 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
                                     const Conditions& conditions) {
   const NetResult expected = run_plain(trial);
   const NetResult run = run_pipelined(trial, subject, conditions);
-  if (conditions.choices && conditions.choices->failure()) return judge_failure(run);
+  if (conditions.choices && conditions.choices->failure()) return judge_failure(expected, run);
   if (!run.error.empty()) return Verdict{"error", run.error};
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.gradients != expected.gradients) return Verdict{"value", "a gradient differs"};

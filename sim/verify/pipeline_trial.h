@@ -203,7 +203,7 @@ class NetRun {
     }
     result.step_ns = machine_->drain();
     result.left = machine_->live_storages() - known() + machine_->live_events();
-    result.hazards = checkers_.hazards();
+    result.hazards = checkers_.hazards(sim::noticed(*machine_, *tape_));
     for (std::uint32_t d = 0; d < machine_->devices(); ++d) {
       result.peak_bytes.push_back(machine_->pool(d).stats().allocated_bytes.peak);
     }

@@ -5,7 +5,7 @@
 #include "sim/explore/diagram.h"
 #include "sim/explore/explorer.h"
 #include "sim/strategies.h"
-#include "sim/verify/coverage.h"
+#include "sim/verify/closer_look.h"
 
 namespace ferry::verify {
 namespace {
@@ -51,7 +51,9 @@ Report explain(const Attempt& attempt) {
   report.attempt = attempt;
   Watch watch;
   sim::ReplayedChoices answers(attempt.deviations);
-  const auto verdict = try_attempt(attempt, &answers, &watch);
+  auto verdict = try_attempt(attempt, &answers, &watch);
+  Coverage orders;
+  if (!verdict) verdict = look_closer(attempt, orders);
   if (!verdict) {
     report.text = "no oracle objects\n";
     return report;

@@ -102,8 +102,15 @@ TEST_F(VerifyTest, WhatIsWrongIsSaid) {
   refused("--scheduler nothing", "expected a name of `ferry verify --schedulers`");
   refused("--replay core", "expected WHO~TRIAL");
   refused("--replay core~AAAA", "as a report printed it");
-  refused("--programs 0", "--programs");
-  refused("--seconds -1", "--seconds");
+  refused("--programs 0", "expected a whole number from 1 to");
+  refused("--programs 99999999999999999999", "--programs");
+  refused("--seconds -1", "expected a number above 0");
+  refused("--seconds nan", "--seconds");
+  refused("--seed -1", "--seed");
+  refused("--replay ''", "--replay");
+  refused("--mutant ''", "--mutant");
+  refused("--mutants --small", "--small");
+  refused("--replay core~AAAA --seed 1", "--seed");
   refused("--jobs 0", "--jobs");
   refused("--mutants --schedulers", "--schedulers");
   refused("--every-way -1", "--every-way");

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "formats/text_file.h"
 
@@ -52,6 +54,27 @@ TEST_F(AtomicFileTest, NothingIsLeftWithoutCommit) {
 TEST_F(AtomicFileTest, NothingIsLeftWhereTheRenameFails) {
   fs::create_directory(folder_ / "a");  // no file can be renamed over a folder
   EXPECT_THROW(write_file(folder_ / "a", "new"), std::system_error);
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFileTest, ALinkLeadsToTheFile) {
+  write_file(folder_ / "a", "old");
+  fs::create_symlink("a", folder_ / "link");
+  write_file(folder_ / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read_file(folder_ / "a"), "new");
+  EXPECT_EQ(files(), 2);
+}
+
+TEST_F(AtomicFileTest, WhatIsNoFileStaysWhatItIs) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { read = read_file(pipe); });
+  write_file(pipe, "through");
+  reader.join();
+  EXPECT_EQ(read, "through");
+  EXPECT_TRUE(fs::is_fifo(pipe));
   EXPECT_EQ(files(), 1);
 }
 

@@ -88,6 +88,8 @@ TEST(Trace, EventsAndSynchronisation) {
   EXPECT_EQ(kind(R"({"op":"stream_destroy","stream":"s"})"), Kind::kStreamDestroy);
   EXPECT_EQ(kind(R"({"op":"release","token":1})"), Kind::kRelease);
   EXPECT_EQ(kind(R"({"op":"acquire","token":"t"})"), Kind::kAcquire);
+  EXPECT_FALSE(Read(R"({"op":"acquire","token":"t"})").op.in_stream);
+  EXPECT_TRUE(Read(R"({"op":"acquire","token":"t","stream":"s"})").op.in_stream);
   const Read stream(R"({"op":"stream","id":"s","kind":"legacy","device":2})");
   EXPECT_EQ(stream.op.kind, Kind::kStream);
   EXPECT_EQ(stream.op.stream_kind, StreamKind::kLegacy);

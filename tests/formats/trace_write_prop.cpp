@@ -108,6 +108,8 @@ void draw_body(Drawn& drawn) {
     case Kind::kRelease:
     case Kind::kAcquire:
       op.token = HostToken{below(4)};
+      op.in_stream = below(2) == 1;
+      if (op.in_stream) stream();
       return;
     case Kind::kStream:
       op.stream_kind = static_cast<StreamKind>(below(3));
@@ -169,18 +171,17 @@ bool comes_back(const std::vector<Drawn>& ops, const Bend& bend) {
       return false;
     }
     const auto number = [](auto id) { return static_cast<std::uint32_t>(id); };
+    const bool token = op.kind == Kind::kRelease || op.kind == Kind::kAcquire;
     const bool streams = op.kind != Kind::kEventSync && op.kind != Kind::kEventDestroy &&
                          op.kind != Kind::kHostRead && op.kind != Kind::kHostWrite &&
-                         op.kind != Kind::kRelease && op.kind != Kind::kAcquire &&
-                         op.kind != Kind::kDeviceSync;
+                         op.kind != Kind::kDeviceSync && (!token || op.in_stream);
     const bool event = op.kind == Kind::kRecord || op.kind == Kind::kWait ||
                        op.kind == Kind::kEventSync || op.kind == Kind::kEventDestroy;
-    const bool token = op.kind == Kind::kRelease || op.kind == Kind::kAcquire;
     const bool same = read.kind == op.kind && read.copy == op.copy && read.pool == op.pool &&
-                      read.device == op.device && read.stream_kind == op.stream_kind &&
-                      read.host_order == op.host_order && read.range == op.range &&
-                      read.name == op.name && equal(read.reads, op.reads) &&
-                      equal(read.writes, op.writes) &&
+                      read.device == op.device && read.in_stream == op.in_stream &&
+                      read.stream_kind == op.stream_kind && read.host_order == op.host_order &&
+                      read.range == op.range && read.name == op.name &&
+                      equal(read.reads, op.reads) && equal(read.writes, op.writes) &&
                       reader.text(read.thread) ==
                           (number(op.thread) == 0 ? "" : std::to_string(number(op.thread))) &&
                       (!streams || reader.text(read.stream) == std::to_string(number(op.stream))) &&

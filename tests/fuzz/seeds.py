@@ -103,6 +103,8 @@ def log(seed):
             fields |= {"event": event}
         elif op in ("release", "acquire"):
             fields |= {"token": "t"}
+            if draw.random() < 0.5:
+                fields |= {"stream": stream}
         elif op not in ("host_read", "host_write", "device_sync"):
             fields |= {"stream": stream}
         if op in ("record", "wait"):

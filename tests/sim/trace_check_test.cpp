@@ -17,6 +17,7 @@ namespace {
 //   R s x | W s x      a kernel on stream s reads, writes buffer x
 //   HR x | HW x        the host does
 //   +e s | -e s        record e on s | s waits for e
+//   release t | acquire t [s]   the host's, or a host function's on s
 //   anything that begins with { is a line as it stands
 // `@t` in front: on host thread t. Buffers in capital letters are 16 bytes at their letter × 1000.
 std::string buffer(const std::string& name) {
@@ -42,7 +43,10 @@ std::string line_of(const std::string& text) {
   if (what == "W") return op("kernel", stream + ",\"reads\":[],\"writes\":[" + buffer(with) + "]");
   if (what == "HR") return op("host_read", "\"buffer\":" + buffer(on));
   if (what == "HW") return op("host_write", "\"buffer\":" + buffer(on));
-  if (what == "release" || what == "acquire") return op(what, "\"token\":\"" + on + "\"");
+  if (what == "release" || what == "acquire") {
+    return op(what,
+              "\"token\":\"" + on + "\"" + (with.empty() ? "" : ",\"stream\":\"" + with + "\""));
+  }
   if (what == "sync" || what == "destroy") return op("stream_" + what, stream);
   if (what == "device_sync") return op(what, "\"device\":" + (on.empty() ? "0" : on));
   if (what == "use") return op("record_use", stream + ",\"buffer\":" + buffer(with));
@@ -238,6 +242,65 @@ TEST(TraceCheck, HostFunctionsRunInTheirStreamsOrder) {
       {{func, "HR y"}, "read after write 1→2"},
       {{R"({"op":"host_func","stream":"a"})"}, ""},
   });
+}
+
+TEST(TraceCheck, TokensOfHostFunctionsOrder) {
+  judge({
+      {{"W a x", "release t a", "acquire t b", "R b x"}, "deadlock 2→3"},
+      {{"W a x", "release t a", "+e a", "-e b", "acquire t b", "R b x"}, ""},
+      {{"W a x", "release t a", "acquire t", "R b x"}, ""},
+      {{"HW x", "@w release t", "acquire t b", "R b x"}, ""},
+  });
+}
+
+// Host functions run one at a time, so who waits holds the others up.
+TEST(TraceCheck, HostFunctionsThatWaitForGood) {
+  const std::string function = R"({"op":"host_func","stream":"b"})";
+  judge({
+      {{"acquire t a", "release t"}, ""},
+      {{"acquire t a"}, "deadlock 0→1"},
+      {{"acquire t a", "sync a", "release t"}, "deadlock 1→3"},
+      {{"acquire t a", "sync b", "release t"}, ""},
+      {{function, "acquire t a", "sync b", "release t"}, "deadlock 2→4"},
+      {{function, "+e b", "-e a", "acquire t a", "sync b", "release t"}, ""},
+      {{"acquire t a", "release t b"}, "deadlock 1→2"},
+      {{"release t b", "sync b", "acquire t a"}, ""},
+      {{"acquire t a", "@w sync a", "@w release u", "acquire u", "release t"}, "deadlock 1→5"},
+      {{"acquire t a", "@w sync a", "release t"}, ""},
+      {{declare("a", "nonblocking"), R"({"op":"stream_destroy","stream":"a"})", "acquire t a",
+        "release t"},
+       "use of a destroyed stream 2→3"},
+  });
+  const TraceViolation v = report_of({"acquire t a", "sync a", "release t"}).violations.at(0);
+  EXPECT_EQ(v.message,
+            "deadlock: acquire on stream \"a\" (line 1) waits for a token that release on the host "
+            "(line 3) releases only after a host function that may be behind this one");
+  EXPECT_EQ(v.fix, "release the token before waiting for any host function");
+}
+
+// A log with so many streams that the places of destroyed ones are used again.
+TEST(TraceCheck, AStreamInTheRoomOfADestroyedOneIsAnother) {
+  for (const int others : {10, 70}) {
+    std::vector<std::string> begin = {declare("main", "nonblocking"),
+                                      declare("old", "nonblocking")};
+    for (int i = 0; i < others; ++i)
+      begin.push_back(declare("s" + std::to_string(i), "nonblocking"));
+    const auto with = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> log = begin;
+      log.insert(log.end(), more.begin(), more.end());
+      return log;
+    };
+    const std::string n = declare("new", "nonblocking");
+    EXPECT_EQ(found(with({"alloc old X", "W old X", "device_sync", "destroy old", n, "R new X",
+                          "use new X", "free old X", "alloc main X", "W main X"})),
+              "")
+        << others;
+    const auto missed =
+        report_of(with({"alloc main X", "R old X", "use old X", "device_sync", "destroy old", n,
+                        "R new X", "free main X", "alloc main X", "W main X"}));
+    ASSERT_EQ(missed.violations.size(), 1u) << others;
+    EXPECT_EQ(missed.violations[0].kind, HazardKind::kReuse);
+  }
 }
 
 TEST(TraceCheck, HostThreads) {

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/verify/closer_look.h"
 #include "sim/verify/matrix.h"
 #include "sim/verify/report.h"
 #include "sim/verify/scheduler_table.h"
+#include "tests/sim/explore/calls.h"
 
 namespace ferry::verify {
 namespace {
@@ -60,6 +62,35 @@ TEST(Campaign, EveryWayWithOneUnusualAnswer) {
   EXPECT_EQ(campaign.coverage.programs, 32);
   EXPECT_GT(campaign.coverage.runs, 1000);
   EXPECT_GT(campaign.coverage.failures, 20);
+}
+
+// Where happens-before had missed a race: an order shows it, made small.
+TEST(CloserLook, AnOrderThatShowsAnotherValueIsTold) {
+  constexpr Range kX{0x1000, 16};
+  sim::Calls calls;
+  calls.kernel(0, {}, {kX}, "make").kernel(1, {kX}, {}, "use");
+  Coverage coverage;
+  std::optional<Verdict> found;
+  for (std::uint64_t seed = 0; seed < 10 && !found; ++seed) {
+    found = try_orders(calls.recording(), seed, coverage);
+  }
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->oracle, "schedule");
+  EXPECT_NE(found->words.find("in schedule 0@1 use #1 reads"), std::string::npos) << found->words;
+  EXPECT_GT(coverage.schedules, 0);
+  sim::Calls ordered;
+  ordered.kernel(0, {}, {kX}).record(1, 0).wait(1, 1).kernel(1, {kX}, {});
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    EXPECT_FALSE(try_orders(ordered.recording(), seed, coverage));
+  }
+}
+
+TEST(Campaign, EveryWayIsCutOffByTime) {
+  CampaignOptions options;
+  options.seconds = 0.05;
+  options.deviations = 4;
+  const Coverage coverage = run_campaign(options).coverage;
+  EXPECT_EQ(coverage.cut_off, 1);
 }
 
 TEST(Campaign, EndsInTime) {
