@@ -116,7 +116,7 @@ class TraceCheck {
     happens_before_(op);
     liveness_.after(op, line);
     lifetime_(op);
-    if (reader_.events_and_tokens() > many_) forget();
+    if (remembered() > many_) forget();
   }
 
   std::vector<TraceViolation> finish(bool leaks) {
@@ -135,6 +135,8 @@ class TraceCheck {
   }
 
  private:
+  std::size_t remembered() const { return reader_.events_and_tokens() + liveness_.remembers(); }
+
   void forget() {
     happens_before_.settle();
     liveness_.settle();
@@ -149,7 +151,7 @@ class TraceCheck {
       liveness_.forget(token);
       return true;
     });
-    many_ = std::max(kMany, reader_.events_and_tokens() * 2);
+    many_ = std::max(kMany, remembered() * 2);
   }
 
   static constexpr std::size_t kMany = 4096;

@@ -5,8 +5,9 @@
 // and freed; what lies half inside an allocation of its own is reported.
 //
 // Every line is read, judged and dropped. Memory grows with what the program has at a time: bytes
-// that differ, streams, names. Events and tokens of which every host thread knows already say
-// nothing any more; they are dropped when there are many, as are names that nothing remembers.
+// that differ, streams, names. Events, tokens and host functions of which every host thread knows
+// already say nothing any more; they are dropped when there are many, as are names that nothing
+// remembers.
 #pragma once
 
 #include <cstdint>

@@ -43,6 +43,7 @@ void Liveness::after(const StreamOp& op, std::uint64_t number) {
     const Clocks::Actor actor = clocks_.stream(op.stream);
     if (functions_.size() <= actor) functions_.resize(actor + std::size_t{1});
     functions_[actor].push_back(clocks_.clock(actor)[actor]);
+    ++remembers_;
   }
   if (op.kind == StreamOpKind::kRelease) release(op, number);
   if (waits_in_stream(op)) wait(op, number);
@@ -106,7 +107,7 @@ bool Liveness::waits_for(HostToken token) const {
 void Liveness::settle() {
   if (!waiting_.empty()) return;
   for (std::size_t actor = 0; actor < functions_.size(); ++actor) {
-    std::erase_if(functions_[actor], [&](std::uint32_t function) {
+    remembers_ -= std::erase_if(functions_[actor], [&](std::uint32_t function) {
       return clocks_.settled(static_cast<Clocks::Actor>(actor), function);
     });
   }

@@ -17,6 +17,7 @@
 // first one after the wait.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -45,6 +46,8 @@ class Liveness {
   bool waits_for(HostToken token) const;
   void forget(HostToken token) { releases_.erase(static_cast<std::uint32_t>(token)); }
   void settle();
+  // Host functions that may still matter.
+  std::size_t remembers() const { return remembers_; }
 
  private:
   using Clock = std::vector<std::uint32_t>;
@@ -61,6 +64,7 @@ class Liveness {
   Clock before_;  // of the current op, where it waits in a stream
   HazardLog log_;
   std::vector<std::vector<std::uint32_t>> functions_;    // by actor: host functions' components
+  std::size_t remembers_ = 0;                            // of these, in all
   std::map<std::uint32_t, std::vector<Place>> waiting_;  // by token
   std::map<std::uint32_t, Place> releases_;              // likewise: the latest
 };
