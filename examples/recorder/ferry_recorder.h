@@ -53,9 +53,19 @@ class Recorder {
   explicit Recorder(const char* path) : file_(std::fopen(path, "w")) {
     if (file_ == nullptr) throw std::runtime_error(std::string("cannot write ") + path);
   }
-  ~Recorder() { std::fclose(file_); }
+  // Without close() nobody is told that the end could not be written.
+  ~Recorder() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
+
+  // Ends the log. Throws, as every call does, where it could not be written whole.
+  void close() {
+    std::FILE* file = file_;
+    file_ = nullptr;
+    if (std::fclose(file) != 0) fail();
+  }
 
   // Of the lines that the calling thread writes from now on. Empty: the default one.
   static void thread(const std::string& name) { this_thread() = name; }
@@ -121,6 +131,7 @@ class Recorder {
   }
 
  private:
+  [[noreturn]] static void fail() { throw std::runtime_error("cannot write the whole log"); }
   static std::string& this_thread() {
     thread_local std::string name;
     return name;
@@ -155,7 +166,7 @@ class Recorder {
     if (!this_thread().empty()) text += key("thread", quote(this_thread()));
     text += "}\n";
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::fwrite(text.data(), 1, text.size(), file_);
+    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail();
     return *this;
   }
 

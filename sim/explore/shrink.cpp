@@ -5,6 +5,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "sim/ddmin.h"
+
 namespace ferry::sim {
 namespace {
 
@@ -41,35 +43,8 @@ class Shrinking {
     return true;
   }
 
-  // Of `parts` parts, tries each alone and then all but each.
-  bool some_part(std::size_t parts) {
-    const Schedule whole = best_.schedule;
-    for (const bool alone : {true, false}) {
-      for (std::size_t i = 0; i < parts; ++i) {
-        const std::size_t begin = whole.size() * i / parts, end = whole.size() * (i + 1) / parts;
-        Schedule some;
-        for (std::size_t at = 0; at < whole.size(); ++at) {
-          if ((at >= begin && at < end) == alone) some.push_back(whole[at]);
-        }
-        if (some.size() < whole.size() && try_one(some)) return true;
-      }
-    }
-    return false;
-  }
-
   void take_out() {
-    std::size_t parts = 2;
-    while (best_.schedule.size() > 1) {
-      parts = std::min(parts, best_.schedule.size());
-      const std::size_t size = best_.schedule.size();
-      if (some_part(parts)) {
-        parts = std::max<std::size_t>(2, best_.schedule.size() * parts / size);
-      } else if (parts == size) {
-        return;
-      } else {
-        parts *= 2;
-      }
-    }
+    ddmin(best_.schedule, [this](const Schedule& some) { return try_one(some); });
   }
 
   void shorten(std::size_t i) {

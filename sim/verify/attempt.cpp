@@ -4,10 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include "sim/ddmin.h"
 #include "sim/schedulers/trial.h"
 #include "sim/strategies.h"
 #include "sim/verify/closer_look.h"
-#include "sim/verify/ddmin.h"
 #include "sim/verify/judge.h"
 #include "sim/verify/pipeline_trial.h"
 #include "sim/verify/shrinks.h"
@@ -37,7 +37,7 @@ class Shrinker {
     usual_answers();
     smaller_program();
     if (usual_answers()) smaller_program();
-    best_.deviations = ddmin(best_.deviations, [this](std::vector<sim::Deviation> some) {
+    best_.deviations = sim::ddmin(best_.deviations, [this](std::vector<sim::Deviation> some) {
       Attempt candidate = best_;
       candidate.deviations = std::move(some);
       return objects(candidate);

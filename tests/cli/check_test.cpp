@@ -117,6 +117,7 @@ TEST_F(CheckTest, TheRecorderForCxxIsUnderstood) {
     log_file.record(1, 0).wait(1, "side").event_query(1, false).stream_query("side", false);
     log_file.copy("side", "host", "pinned", {at, 64}, "device").stream_sync("side");
     log_file.event_sync(1).device_sync().host_read("host").host_write("host");
+    log_file.release("f", 0).wait(1, "side").acquire("f", 0);
     log_file.release("m").acquire("m").host_func(0, {"host"}, {}).memset(0, {at, 4});
     log_file.record_use({at, 64}, "side").device_sync().event_query(1, true);
     log_file.stream_query(0, true).free(at, 64, 0, "malloc");
@@ -124,13 +125,21 @@ TEST_F(CheckTest, TheRecorderForCxxIsUnderstood) {
     Recorder::thread("worker");
     log_file.host_read("host");
     Recorder::thread("");
+    log_file.close();
   }
   const Result result = check("--json");
   const auto json = nlohmann::json::parse(result.out);
-  EXPECT_EQ(json["lines"], 27);
+  EXPECT_EQ(json["lines"], 30);
   ASSERT_EQ(json["violations"].size(), 1u) << result.out;
   EXPECT_EQ(json["violations"][0]["kind"], "read after write");
-  EXPECT_EQ(json["violations"][0]["line"], 27);
+  EXPECT_EQ(json["violations"][0]["line"], 30);
+}
+
+TEST_F(CheckTest, ARecorderOnAFullDiskSaysSo) {
+  if (!fs::is_character_file("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  Recorder log_file("/dev/full");
+  log_file.device_sync();
+  EXPECT_THROW(log_file.close(), std::runtime_error);
 }
 
 TEST_F(CheckTest, TheRecorderForPythonIsUnderstood) {

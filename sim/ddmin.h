@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace ferry::verify {
+namespace ferry::sim {
 
 // `fails(list)` says whether it still fails; the whole list does. In the worst case it is asked
 // a number of times that grows with the square of the list.
@@ -34,4 +34,4 @@ std::vector<T> ddmin(std::vector<T> list, Fails fails) {
   return list;
 }
 
-}  // namespace ferry::verify
+}  // namespace ferry::sim

@@ -1,5 +1,5 @@
 // Delta debugging: what is left fails, and none of it can be spared.
-#include "sim/verify/ddmin.h"
+#include "sim/ddmin.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -10,7 +10,7 @@
 
 #include "tests/support/gen.h"
 
-namespace ferry::verify {
+namespace ferry::sim {
 namespace {
 
 TEST(DdminProp, WhatIsNeededIsLeft) {
@@ -30,4 +30,4 @@ TEST(DdminProp, WhatIsNeededIsLeft) {
 }
 
 }  // namespace
-}  // namespace ferry::verify
+}  // namespace ferry::sim
