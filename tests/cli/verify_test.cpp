@@ -82,7 +82,8 @@ TEST_F(VerifyTest, TheMatrixIsWhole) {
 TEST_F(VerifyTest, TheSchedulersOfTheField) {
   const Result all = verify("--schedulers --json --seed 0 --programs 200");
   EXPECT_EQ(all.code, kOk) << all.out;
-  for (const json& row : json::parse(all.out)["schedulers"]) {
+  const json table = json::parse(all.out);
+  for (const json& row : table["schedulers"]) {
     EXPECT_EQ(row["expected"], row["caught_by"]) << row;
   }
   const Result one = verify("--scheduler torchtune-1860 --seed 0");

@@ -76,8 +76,8 @@ class IssueOrder final : public sim::StreamOpConsumer {
 
 // The first stage receives nothing but its gradient.
 bool recompute_does_not_wait(PipelineKind kind, const Rules& rules) {
+  IssueOrder order;  // outlives the run, which issues frees at its end
   NetRun run(two_stages(kind, CheckpointMode::kAlways, 1), true);
-  IssueOrder order;
   order.stream = run.machine().compute_stream(0);
   run.machine().add_consumer(&order);
   run.pipelined(devices_of(run), rules);
