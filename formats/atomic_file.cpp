@@ -13,7 +13,11 @@ namespace ferry {
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
   namespace fs = std::filesystem;
-  place_ = fs::exists(target_) ? fs::canonical(target_) : target_;
+  constexpr int kLinksMax = 40;  // as the system's own
+  place_ = target_;
+  for (int i = 0; i < kLinksMax && fs::is_symlink(place_); ++i) {
+    place_ = place_.parent_path() / fs::read_symlink(place_);
+  }
   if (fs::is_other(place_)) {
     file_ = std::fopen(place_.c_str(), "wb");
     if (file_ == nullptr) fail("cannot write");

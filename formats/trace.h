@@ -34,7 +34,6 @@ class TraceReader {
   // next call.
   bool read(std::string_view text, std::uint64_t line, StreamOp& op);
 
-  const std::string& file() const { return file_; }
   const std::string& text(StreamId id) const {
     return streams_.text(static_cast<std::uint32_t>(id));
   }

@@ -64,7 +64,7 @@ class Recorder {
   void close() {
     std::FILE* file = file_;
     file_ = nullptr;
-    if (std::fclose(file) != 0) fail();
+    if (file == nullptr || std::fclose(file) != 0) fail();
   }
 
   // Of the lines that the calling thread writes from now on. Empty: the default one.
@@ -166,6 +166,7 @@ class Recorder {
     if (!this_thread().empty()) text += key("thread", quote(this_thread()));
     text += "}\n";
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (file_ == nullptr) fail();  // it was closed
     if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail();
     return *this;
   }

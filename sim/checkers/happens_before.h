@@ -73,7 +73,7 @@ class HappensBefore {
   bool settled(HostToken token) const { return clocks_.settled(token); }
   void forget(HostToken token) { clocks_.forget_token(token); }
 
-  // What is known of order so far; for checkers that are given each op after this one.
+  // What is known of order so far; for checkers beside this one.
   Clocks& clocks() { return clocks_; }
 
  private:

@@ -43,7 +43,7 @@ class Shrinking {
     return true;
   }
 
-  void take_out() {
+  void take_out() {  // (each try that fails is kept)
     ddmin(best_.schedule, [this](const Schedule& some) { return try_one(some); });
   }
 

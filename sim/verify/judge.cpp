@@ -52,21 +52,6 @@ bool told(const sim::Simulation& run) {
                      [](const sim::ProgramError& error) { return is_told_failure(error.message); });
 }
 
-// One call of the program may fail for it, and those that need what it would have given: then the
-// cause is told. Or the core had another way: then nothing shows.
-std::optional<Verdict> judge_failure(const sim::Simulation& keep, const sim::Simulation& run) {
-  if (const auto hazard = judge_hazards(run.hazards)) return hazard;
-  if (const auto leak = judge_leaks(run.leftovers)) return leak;
-  if (run.errors.size() > keep.errors.size() + 3) {
-    return Verdict{"error", "one failure made further calls fail: " + run.errors.back().message};
-  }
-  if (told(run)) return std::nullopt;
-  const std::string error = first_difference(messages(keep), messages(run));
-  if (!error.empty()) return Verdict{"error", "a failure whose cause is lost: " + error};
-  if (keep.gradients != run.gradients) return Verdict{"value", "a failure changed a gradient"};
-  return std::nullopt;
-}
-
 }  // namespace
 
 Hardware test_hardware() {
@@ -120,6 +105,19 @@ std::optional<Verdict> judge_hazards(const std::vector<sim::Hazard>& hazards) {
   if (hazard.kind == sim::HazardKind::kDeadlock) oracle = "liveness";
   if (hazard.kind == sim::HazardKind::kLimit) oracle = "pool";
   return Verdict{oracle, sim::to_string(hazard), hazard};
+}
+
+std::optional<Verdict> judge_failure(const sim::Simulation& keep, const sim::Simulation& run) {
+  if (const auto hazard = judge_hazards(run.hazards)) return hazard;
+  if (const auto leak = judge_leaks(run.leftovers)) return leak;
+  if (run.errors.size() > keep.errors.size() + 3) {
+    return Verdict{"error", "one failure made further calls fail: " + run.errors.back().message};
+  }
+  if (told(run)) return std::nullopt;
+  const std::string error = first_difference(messages(keep), messages(run));
+  if (!error.empty()) return Verdict{"error", "a failure whose cause is lost: " + error};
+  if (keep.gradients != run.gradients) return Verdict{"value", "a failure changed a gradient"};
+  return std::nullopt;
 }
 
 std::optional<Verdict> try_core(const Trial& trial, const Subject& subject,

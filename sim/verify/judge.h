@@ -34,6 +34,11 @@ bool is_told_failure(const std::string& message);
 // The first hazard; a value is wrong, two accesses race, or something is used that is not there.
 std::optional<Verdict> judge_hazards(const std::vector<sim::Hazard>& hazards);
 
+// Of a run in which a call or an allocation failed, beside the one that keeps everything. One call
+// of the program may fail for it, and those that need what it would have given: then the cause is
+// told. Or the core had another way: then nothing shows.
+std::optional<Verdict> judge_failure(const sim::Simulation& keep, const sim::Simulation& run);
+
 // Who is tried: as it is, Ferry itself.
 struct Subject {
   Rules rules;

@@ -35,8 +35,6 @@ struct NetResult {
   OpCounts runs;          // of kernels, by name
   std::int64_t kept = 0;  // storages beyond weights, inputs, gradients and results after backward
   std::int64_t left = 0;  // storages, and events, when all is dropped
-  sim::Time step_ns = 0;
-  std::vector<std::int64_t> peak_bytes;  // by device
 };
 
 class NetRun {
@@ -201,12 +199,9 @@ class NetRun {
       result.gradients.push_back(
           gradient.tensor ? checkers_.values().read(sim::range_of(gradient.tensor)) : 0);
     }
-    result.step_ns = machine_->drain();
+    machine_->drain();
     result.left = machine_->live_storages() - known() + machine_->live_events();
     result.hazards = checkers_.hazards(sim::noticed(*machine_, *tape_));
-    for (std::uint32_t d = 0; d < machine_->devices(); ++d) {
-      result.peak_bytes.push_back(machine_->pool(d).stats().allocated_bytes.peak);
-    }
     return result;
   }
   sim::Machine& machine() { return *machine_; }

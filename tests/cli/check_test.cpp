@@ -135,6 +135,13 @@ TEST_F(CheckTest, TheRecorderForCxxIsUnderstood) {
   EXPECT_EQ(json["violations"][0]["line"], 30);
 }
 
+TEST_F(CheckTest, NamesCannotWriteToTheTerminal) {
+  write("{\"op\":\"acquire\",\"token\":1,\"stream\":\"\\u001b[31m\\nred\"}\n");
+  const Result result = check("");
+  EXPECT_EQ(result.code, kViolated);
+  EXPECT_NE(result.out.find("stream \"\\x1b[31m\\x0ared\""), std::string::npos) << result.out;
+}
+
 TEST_F(CheckTest, ARecorderOnAFullDiskSaysSo) {
   if (!fs::is_character_file("/dev/full")) GTEST_SKIP() << "no /dev/full";
   Recorder log_file("/dev/full");

@@ -63,6 +63,9 @@ TEST_F(AtomicFileTest, ALinkLeadsToTheFile) {
   write_file(folder_ / "link", "new");
   EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
   EXPECT_EQ(read_file(folder_ / "a"), "new");
+  fs::remove(folder_ / "a");
+  write_file(folder_ / "link", "again");
+  EXPECT_EQ(read_file(folder_ / "a"), "again");
   EXPECT_EQ(files(), 2);
 }
 
