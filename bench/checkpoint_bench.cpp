@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "bench/step.h"
-#include "sim/simulation.h"
+#include "sim/run/simulation.h"
 
 namespace ferry::bench {
 namespace {
 
 Program chain(std::int64_t segments, Recompute recompute) {
-  verify::Builder b;
+  Builder b;
   const TypeId type = b.type({1'000'000});
   const Slot x = b.global(GlobalKind::kInput, type);
   const Slot w = b.global(GlobalKind::kParameter, type);

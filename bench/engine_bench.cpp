@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bench/hand_loop.h"
-#include "sim/engine.h"
+#include "sim/gpu/engine.h"
 
 namespace ferry::bench {
 namespace {

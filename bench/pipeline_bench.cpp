@@ -12,7 +12,7 @@
 
 #include "bench/step.h"
 #include "formats/stages.h"
-#include "sim/pipeline_simulation.h"
+#include "sim/run/pipeline_simulation.h"
 
 namespace ferry::bench {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::size_t kStages = 4;
 
 // Sixteen layers, each a module.
 StagedProgram stages() {
-  verify::Builder b;
+  Builder b;
   const TypeId type = b.type({1'000'000});
   const Slot x = b.global(GlobalKind::kInput, type);
   std::vector<Slot> weights;

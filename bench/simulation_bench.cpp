@@ -9,10 +9,10 @@
 #include <memory>
 
 #include "bench/step.h"
-#include "shared/offloader.h"
-#include "sim/device.h"
-#include "sim/simulation.h"
-#include "sim/verify/script.h"
+#include "shared/offload/offloader.h"
+#include "sim/gpu/device.h"
+#include "sim/run/simulation.h"
+#include "tests/sim/support/script.h"
 
 namespace ferry::bench {
 namespace {
@@ -61,15 +61,15 @@ BENCHMARK(BM_WhatIf)->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);
 // Packs a storage, drops it, and brings it back within a graph task.
 void BM_PackUnpack(benchmark::State& state) {
   sim::Machine machine{sim::MachineOptions{}};
-  Script script;
+  test::Script script;
   CoreOptions options = bench_options();
   options.window_bytes = 0;
   options.prefetch_bytes = 0;
-  const Offloader<sim::SimDevice, ScriptAutograd> offloader(sim::SimDevice(machine),
-                                                            ScriptAutograd(script), options);
+  const Offloader<sim::SimDevice, test::ScriptAutograd> offloader(
+      sim::SimDevice(machine), test::ScriptAutograd(script), options);
   for (auto _ : state) {
-    auto saved = offloader.hooks()->pack(make_bytes(machine, 1 << 20));
-    auto evicts = offloader.hooks()->pack(make_bytes(machine, 1 << 20));
+    auto saved = offloader.hooks()->pack(test::make_bytes(machine, 1 << 20));
+    auto evicts = offloader.hooks()->pack(test::make_bytes(machine, 1 << 20));
     script.backward([&] {
       script.node([&] { benchmark::DoNotOptimize(saved->unpack()); });
       saved.reset();

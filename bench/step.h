@@ -4,15 +4,15 @@
 
 #include <cstdint>
 
+#include "formats/builder.h"
 #include "formats/microbatches.h"
 #include "scenarios/hardware.h"
-#include "shared/options.h"
-#include "sim/verify/builder.h"
+#include "shared/seam/options.h"
 
 namespace ferry::bench {
 
 inline Program make_step(int layers) {
-  verify::Builder b;
+  Builder b;
   const TypeId type = b.type({1'000'000});
   const Slot x = b.global(GlobalKind::kInput, type);
   const Slot w = b.global(GlobalKind::kParameter, type);

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/choices/strategies.h"
 #include "sim/explore/explorer.h"
-#include "sim/strategies.h"
-#include "sim/verify/coverage.h"
+#include "sim/verify/campaign/coverage.h"
 
 namespace ferry::bench {
 namespace {
@@ -69,14 +69,14 @@ BENCHMARK(BM_DrawnPrograms);
 
 // One order of the device's, drawn and run: it finds what it happens to meet.
 void BM_OneSchedule(benchmark::State& state) {
-  sim::Recording recording;
+  explore::Recording recording;
   try_drawn(no_mutant(), 0, small_programs(1).front(), &recording);
-  const sim::Explorer explorer(recording);
+  const explore::Explorer explorer(recording);
   std::uint64_t seed = 0;
   for (auto _ : state) {
-    sim::RandomChoices choices(seed++);
-    const auto order = sim::draw_order(explorer.graph(), choices);
-    benchmark::DoNotOptimize(explorer.difference(order, sim::Evidence::kRead));
+    choices::RandomChoices choices(seed++);
+    const auto order = explore::draw_order(explorer.graph(), choices);
+    benchmark::DoNotOptimize(explorer.difference(order, explore::Evidence::kRead));
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(seed));
 }

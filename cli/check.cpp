@@ -11,7 +11,7 @@
 #include "cli/context.h"
 #include "formats/line_source.h"
 #include "formats/text_file.h"
-#include "sim/trace_check.h"
+#include "sim/check/trace_check.h"
 
 namespace ferry::cli {
 namespace {
@@ -25,18 +25,18 @@ struct Arguments {
   bool json = false;
 };
 
-sim::TraceReport read(const Arguments& arguments) {
+check::TraceReport read(const Arguments& arguments) {
   if (arguments.trace == "-") {
     std::ios::sync_with_stdio(false);
     LineSource lines(std::cin, kStdin);
-    return sim::check_trace(lines, arguments.leaks);
+    return check::check_trace(lines, arguments.leaks);
   }
   std::ifstream in = open_file(arguments.trace);
   LineSource lines(in, arguments.trace);
-  return sim::check_trace(lines, arguments.leaks);
+  return check::check_trace(lines, arguments.leaks);
 }
 
-nlohmann::ordered_json to_json(const sim::TraceViolation& v) {
+nlohmann::ordered_json to_json(const check::TraceViolation& v) {
   using Json = nlohmann::ordered_json;
   Json buffer;
   if (!v.buffer.empty()) {
@@ -46,7 +46,7 @@ nlohmann::ordered_json to_json(const sim::TraceViolation& v) {
   }
   const bool alone = v.previous_line == 0;
   return {
-      {"kind", sim::name(v.kind)},
+      {"kind", check::name(v.kind)},
       {"buffer", buffer},
       {"line", v.line},
       {"previous_line", alone ? Json() : Json(v.previous_line)},
@@ -58,10 +58,10 @@ nlohmann::ordered_json to_json(const sim::TraceViolation& v) {
   };
 }
 
-void print_json(const sim::TraceReport& report) {
+void print_json(const check::TraceReport& report) {
   nlohmann::ordered_json json = {{"schema", kSchema}, {"lines", report.lines}};
   json["violations"] = nlohmann::ordered_json::array();
-  for (const sim::TraceViolation& v : report.violations) json["violations"].push_back(to_json(v));
+  for (const check::TraceViolation& v : report.violations) json["violations"].push_back(to_json(v));
   fmt::print("{}\n", json.dump(2));
 }
 
@@ -79,12 +79,12 @@ std::string printable(const std::string& text) {
   return shown;
 }
 
-void print(const Arguments& arguments, const sim::TraceReport& report) {
+void print(const Arguments& arguments, const check::TraceReport& report) {
   const auto plural = [](std::uint64_t n, const char* what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
   };
   const std::string file = arguments.trace == "-" ? kStdin : arguments.trace;
-  for (const sim::TraceViolation& v : report.violations) {
+  for (const check::TraceViolation& v : report.violations) {
     const std::string times = v.count > 1 ? fmt::format(" ({} times)", v.count) : "";
     fmt::print("{}:{}: {}{}\n  fix: {}\n", file, v.line, printable(v.message), times,
                printable(v.fix));
@@ -94,7 +94,7 @@ void print(const Arguments& arguments, const sim::TraceReport& report) {
 }
 
 int run(const Arguments& arguments) {
-  const sim::TraceReport report = read(arguments);
+  const check::TraceReport report = read(arguments);
   if (arguments.json) {
     print_json(report);
   } else {

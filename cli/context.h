@@ -20,7 +20,8 @@ void add_programs(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_replay(CLI::App& app, Context& context);
-void add_verify(CLI::App& app, Context& context);
+void add_verify(CLI::App& app, Context& context);     // where Ferry was built with RapidCheck
+void add_no_verify(CLI::App& app, Context& context);  // in its place where not
 void add_check(CLI::App& app, Context& context);
 void add_train(CLI::App& app, Context& context);
 

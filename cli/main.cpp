@@ -19,10 +19,16 @@ using namespace ferry::cli;
 
 using AddSubcommand = void (*)(CLI::App&, Context&);
 
+#if FERRY_HAS_VERIFY
+constexpr AddSubcommand kAddVerify = add_verify;
+#else
+constexpr AddSubcommand kAddVerify = add_no_verify;
+#endif
+
 // In the order of the help.
 constexpr AddSubcommand kSubcommands[] = {
     add_plan,   add_simulate, add_train,    add_replay,
-    add_verify, add_check,    add_programs, add_hardware,
+    kAddVerify, add_check,    add_programs, add_hardware,
 };
 
 constexpr const char* kFooter = R"(

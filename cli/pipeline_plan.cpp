@@ -16,7 +16,7 @@
 #include "cli/exit_codes.h"
 #include "formats/error.h"
 #include "scenarios/units.h"
-#include "sim/pipeline_planner.h"
+#include "sim/plan/pipeline_planner.h"
 
 namespace ferry::cli {
 
@@ -52,16 +52,16 @@ void refuse_what_is_for_one_gpu(const PolicyArguments& arguments) {
 
 struct Request {
   PolicyRequest subject;
-  sim::PipelinePlanRequest plan;
+  plan::PipelinePlanRequest plan;
   std::string balance;
 };
 
 Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments& pipeline) {
   refuse_what_is_for_one_gpu(arguments);
   Request request;
-  sim::PipelinePlanRequest& plan = request.plan;
+  plan::PipelinePlanRequest& plan = request.plan;
   for (const std::string& policy : arguments.policies) {
-    choice("--policy", policy, sim::kPipelinePolicies);
+    choice("--policy", policy, plan::kPipelinePolicies);
   }
   plan.policies = arguments.policies;
   for (const std::string& schedule : pipeline.schedules) {
@@ -69,12 +69,12 @@ Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments&
         static_cast<ScheduleKind>(choice("--schedule", schedule, kScheduleNames)));
   }
   request.balance = pipeline.balance;
-  plan.balance = static_cast<sim::StageBalance>(
-      choice("--balance", pipeline.balance, sim::kStageBalanceNames));
+  plan.balance = static_cast<plan::StageBalance>(
+      choice("--balance", pipeline.balance, plan::kStageBalanceNames));
   // A scenario's policies and micro-batches are one GPU's.
   request.subject = understand_subject(arguments);
   if (plan.policies.empty()) {
-    plan.policies.assign(std::begin(sim::kPipelinePolicies), std::end(sim::kPipelinePolicies));
+    plan.policies.assign(std::begin(plan::kPipelinePolicies), std::end(plan::kPipelinePolicies));
   }
   plan.devices = pipeline.stages;
   plan.microbatches = pipeline.chunks;
@@ -96,10 +96,10 @@ std::string units_of(const Stage& stage) {
                                              : stage.first_unit + " to " + stage.last_unit;
 }
 
-std::string cut_table(const Request& request, const sim::PipelineCut& cut) {
+std::string cut_table(const Request& request, const plan::PipelineCut& cut) {
   std::string text = fmt::format("{} stage{} a GPU, balanced by {}:\n", cut.stages_each,
                                  cut.stages_each == 1 ? "" : "s", request.balance);
-  const bool time = request.plan.balance == sim::StageBalance::kTime;
+  const bool time = request.plan.balance == plan::StageBalance::kTime;
   for (std::size_t s = 0; s < cut.staged.stages.size(); ++s) {
     text += fmt::format("  {:>2} on GPU {:<2} {:>10}  {}\n", s, s % request.plan.devices,
                         time ? format_time(cut.costs[s]) : format_bytes(cut.costs[s]),
@@ -119,7 +119,7 @@ std::vector<std::string> replicated(const StagedProgram& staged) {
   return names;
 }
 
-std::string row_text(const Request& request, const sim::PipelineRow& row) {
+std::string row_text(const Request& request, const plan::PipelineRow& row) {
   const sim::PipelineSimulation& run = row.simulation;
   std::string text = fmt::format("{:<12} {:<11} {:>10} {:>7} {:>7} {:>11} {:>5} {:>8} ",
                                  name(row.schedule), row.policy, format_time(run.step_ns),
@@ -132,7 +132,7 @@ std::string row_text(const Request& request, const sim::PipelineRow& row) {
   return text + "\n";
 }
 
-std::string to_table(const Request& request, const sim::PipelinePlan& plan) {
+std::string to_table(const Request& request, const plan::PipelinePlan& plan) {
   const PolicyRequest& subject = request.subject;
   std::string text = fmt::format(
       "{} on {} x {} ({}), budget {} each\n"
@@ -140,14 +140,14 @@ std::string to_table(const Request& request, const sim::PipelinePlan& plan) {
       subject.program_name, request.plan.devices, subject.hardware.name,
       subject.hardware.description, format_bytes(subject.plan.budget_bytes), included(subject),
       request.plan.microbatches);
-  for (const sim::PipelineCut& cut : plan.cuts) text += cut_table(request, cut);
+  for (const plan::PipelineCut& cut : plan.cuts) text += cut_table(request, cut);
   text += fmt::format("\n{:<12} {:<11} {:>10} {:>7} {:>7} {:>11} {:>5} {:>8}  {}\n", "schedule",
                       "policy", "step", "bubble", "formula", "reserved", "fits", "hazards",
                       "allocated, by GPU");
-  for (const sim::PipelineRow& row : plan.rows) text += row_text(request, row);
+  for (const plan::PipelineRow& row : plan.rows) text += row_text(request, row);
   text += "\n";
-  for (const sim::PipelineRow& row : plan.rows) {
-    if (row.policy != sim::kPipelinePolicies[3]) continue;
+  for (const plan::PipelineRow& row : plan.rows) {
+    if (row.policy != plan::kPipelinePolicies[3]) continue;
     text += fmt::format("{}, {}:", name(row.schedule), row.policy);
     for (const sim::StagePolicy policy : row.stage_policies) {
       text += " " + std::string(sim::name(policy));
@@ -161,7 +161,7 @@ std::string to_table(const Request& request, const sim::PipelinePlan& plan) {
   return text;
 }
 
-Json row_json(const Request& request, const sim::PipelineRow& row) {
+Json row_json(const Request& request, const plan::PipelineRow& row) {
   const sim::PipelineSimulation& run = row.simulation;
   Json json = {{"schedule", name(row.schedule)},
                {"policy", row.policy},
@@ -192,7 +192,7 @@ Json row_json(const Request& request, const sim::PipelineRow& row) {
   return json;
 }
 
-std::string to_json(const Request& request, const sim::PipelinePlan& plan) {
+std::string to_json(const Request& request, const plan::PipelinePlan& plan) {
   Json json = {{"schema", 1},
                {"kind", "pipeline"},
                {"program", request.subject.program_name},
@@ -207,7 +207,7 @@ std::string to_json(const Request& request, const sim::PipelinePlan& plan) {
                {"rows", Json::array()},
                {"left_out", plan.left_out},
                {"replicated", replicated(plan.cuts.front().staged)}};
-  for (const sim::PipelineCut& cut : plan.cuts) {
+  for (const plan::PipelineCut& cut : plan.cuts) {
     Json stages = Json::array();
     for (std::size_t s = 0; s < cut.staged.stages.size(); ++s) {
       const Stage& stage = cut.staged.stages[s];
@@ -218,20 +218,20 @@ std::string to_json(const Request& request, const sim::PipelinePlan& plan) {
     }
     json["cuts"].push_back({{"stages_per_device", cut.stages_each}, {"stages", stages}});
   }
-  for (const sim::PipelineRow& row : plan.rows) json["rows"].push_back(row_json(request, row));
+  for (const plan::PipelineRow& row : plan.rows) json["rows"].push_back(row_json(request, row));
   return json.dump(2) + "\n";
 }
 
-int complain(const sim::PipelinePlan& plan) {
+int complain(const plan::PipelinePlan& plan) {
   const bool fits = std::any_of(plan.rows.begin(), plan.rows.end(),
-                                [](const sim::PipelineRow& row) { return row.fits; });
+                                [](const plan::PipelineRow& row) { return row.fits; });
   int code = fits ? kOk : kDoesNotFit;
-  for (const sim::PipelineRow& row : plan.rows) {
+  for (const plan::PipelineRow& row : plan.rows) {
     const sim::PipelineSimulation& run = row.simulation;
     const std::string where = std::string(name(row.schedule)) + ", " + row.policy;
     if (!run.is_safe()) code = kViolated;
-    for (const sim::Hazard& hazard : run.hazards) {
-      spdlog::error("{}: {}", where, sim::to_string(hazard));
+    for (const check::Hazard& hazard : run.hazards) {
+      spdlog::error("{}: {}", where, to_string(hazard));
     }
     for (const std::string& error : run.errors) spdlog::error("{}: {}", where, error);
     if (run.leftovers.any()) {
@@ -253,7 +253,7 @@ void show_progress(std::string_view what, std::size_t done, std::size_t most) {
 
 }  // namespace
 
-std::string list_of_pipeline_policies() { return listed(sim::kPipelinePolicies); }
+std::string list_of_pipeline_policies() { return listed(plan::kPipelinePolicies); }
 
 void add_pipeline_options(CLI::App& command, PipelineArguments& arguments) {
   CLI::Option* stages =
@@ -288,9 +288,9 @@ void add_pipeline_options(CLI::App& command, PipelineArguments& arguments) {
 int plan_pipeline(PolicyArguments arguments, const PipelineArguments& pipeline) {
   Request request = understand_pipeline(arguments, pipeline);
   if (isatty(STDERR_FILENO) != 0) request.plan.progress = show_progress;
-  sim::PipelinePlan plan;
+  plan::PipelinePlan plan;
   try {
-    plan = sim::plan_pipeline(request.subject.program, request.subject.hardware, request.plan);
+    plan = plan::plan_pipeline(request.subject.program, request.subject.hardware, request.plan);
   } catch (const std::invalid_argument& error) {
     throw InputError(arguments.subject, 0, error.what());
   }

@@ -13,7 +13,7 @@
 #include "cli/policies.h"
 #include "formats/atomic_file.h"
 #include "formats/plan_file.h"
-#include "sim/planner.h"
+#include "sim/plan/planner.h"
 
 namespace ferry::cli {
 namespace {
@@ -28,13 +28,13 @@ int run(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
   require_folder_of(arguments.output);
   if (isatty(STDERR_FILENO) != 0) request.plan.progress = show_progress;
-  const sim::PlanResult result = sim::plan(request.program, request.hardware, request.plan);
+  const plan::PlanResult result = plan::plan(request.program, request.hardware, request.plan);
   // The last policy asked for is the one to carry out: the search, unless told otherwise. Nobody is
   // to carry out what is not safe.
-  const sim::PolicyRow& last = result.rows.back();
+  const plan::PolicyRow& last = result.rows.back();
   if (!arguments.output.empty()) {
     if (is_safe(last)) {
-      write_plan(arguments.output, sim::to_plan(request.program, request.hardware, result, last));
+      write_plan(arguments.output, plan::to_plan(request.program, request.hardware, result, last));
       if (!last.fits) spdlog::warn("{}: this plan does not fit", arguments.output.string());
     } else {
       spdlog::error("{}: not written, for the plan is not safe", arguments.output.string());

@@ -74,15 +74,15 @@ std::int64_t parse_budget(const std::string& text) {
   throw InputError("--budget", 0, "expected more than 0");
 }
 
-bool any_fits(const sim::PlanResult& result) {
+bool any_fits(const plan::PlanResult& result) {
   // Where a search was asked for, it is the answer (the widest one); else any row will do.
   for (const std::string_view search : {"mixed", "budget"}) {
-    for (const sim::PolicyRow& row : result.rows) {
+    for (const plan::PolicyRow& row : result.rows) {
       if (row.policy == search) return row.fits;
     }
   }
   return std::any_of(result.rows.begin(), result.rows.end(),
-                     [](const sim::PolicyRow& row) { return row.fits; });
+                     [](const plan::PolicyRow& row) { return row.fits; });
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ PolicyRequest understand(const PolicyArguments& typed) {
   request.plan.policies = arguments.policies;
   bool segments = false;
   try {
-    segments = sim::has_segments(request.program);
+    segments = plan::has_segments(request.program);
   } catch (const std::invalid_argument& error) {
     throw InputError(arguments.subject, 0, error.what());
   }
@@ -158,7 +158,7 @@ PolicyRequest understand(const PolicyArguments& typed) {
   for (const std::string& policy : request.plan.policies) {
     if (segments || !is_for_segments(policy)) continue;
     throw InputError(arguments.subject, 0,
-                     "policy '" + policy + "' needs segments: " + sim::kNoSegments);
+                     "policy '" + policy + "' needs segments: " + plan::kNoSegments);
   }
   return request;
 }
@@ -170,7 +170,7 @@ std::string included(const PolicyRequest& request) {
               : ", the state of " + request.optimizer);
 }
 
-std::string to_table(const PolicyRequest& request, const sim::PlanResult& result) {
+std::string to_table(const PolicyRequest& request, const plan::PlanResult& result) {
   std::string text = fmt::format(
       "{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n\n", request.program_name,
       request.hardware.name, request.hardware.description, format_bytes(request.plan.budget_bytes),
@@ -180,19 +180,19 @@ std::string to_table(const PolicyRequest& request, const sim::PlanResult& result
   text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", "policy",
                       "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
                       "hazards");
-  for (const sim::PolicyRow& row : result.rows) {
+  for (const plan::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
     const auto overlap = run.overlap_permille();
     text +=
         fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", row.policy,
                     format_bytes(run.device_peak_bytes), format_bytes(run.device_reserved_bytes),
                     format_bytes(run.host_peak_bytes), format_time(run.step_ns),
-                    decimal(sim::slowdown_permille(run.step_ns, result.keep_ns)),
+                    decimal(plan::slowdown_permille(run.step_ns, result.keep_ns)),
                     overlap ? decimal(*overlap) : "-", row.fits ? "yes" : "no",
                     request.plan.check ? std::to_string(run.hazards.size()) : "-");
   }
   text += "\n";
-  for (const sim::PolicyRow& row : result.rows) {
+  for (const plan::PolicyRow& row : result.rows) {
     const OffloadStatistics& counts = row.simulation.statistics;
     const CheckpointStatistics& segments = row.simulation.checkpoints;
     if (segments.segments != 0) {
@@ -212,7 +212,7 @@ std::string to_table(const PolicyRequest& request, const sim::PlanResult& result
   return text;
 }
 
-std::string to_json(const PolicyRequest& request, const sim::PlanResult& result) {
+std::string to_json(const PolicyRequest& request, const plan::PlanResult& result) {
   nlohmann::ordered_json json = {{"schema", 1},
                                  {"program", request.program_name},
                                  {"hardware", request.hardware.name},
@@ -220,7 +220,7 @@ std::string to_json(const PolicyRequest& request, const sim::PlanResult& result)
                                  {"optimizer", request.optimizer},
                                  {"microbatches", request.microbatches},
                                  {"rows", nlohmann::ordered_json::array()}};
-  for (const sim::PolicyRow& row : result.rows) {
+  for (const plan::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
     const auto overlap = run.overlap_permille();
     nlohmann::ordered_json entry = {
@@ -230,7 +230,7 @@ std::string to_json(const PolicyRequest& request, const sim::PlanResult& result)
         {"host_peak_bytes", run.host_peak_bytes},
         {"step_ns", run.step_ns},
         {"slowdown",
-         static_cast<double>(sim::slowdown_permille(run.step_ns, result.keep_ns)) / 1000},
+         static_cast<double>(plan::slowdown_permille(run.step_ns, result.keep_ns)) / 1000},
         {"overlap", nullptr},
         {"fits", row.fits},
         {"hazards", nullptr}};
@@ -252,20 +252,20 @@ std::string to_json(const PolicyRequest& request, const sim::PlanResult& result)
   return json.dump(2) + "\n";
 }
 
-bool is_safe(const sim::PolicyRow& row) {
+bool is_safe(const plan::PolicyRow& row) {
   return row.simulation.hazards.empty() && row.simulation.errors.empty() &&
          !row.simulation.leftovers.any();
 }
 
 int report(const PolicyArguments& arguments, const PolicyRequest& request,
-           const sim::PlanResult& result) {
+           const plan::PlanResult& result) {
   const std::string text = arguments.json ? to_json(request, result) : to_table(request, result);
   std::fwrite(text.data(), 1, text.size(), stdout);
   int code = any_fits(result) ? kOk : kDoesNotFit;
-  for (const sim::PolicyRow& row : result.rows) {
+  for (const plan::PolicyRow& row : result.rows) {
     if (!is_safe(row)) code = kViolated;
-    for (const sim::Hazard& hazard : row.simulation.hazards) {
-      spdlog::error("{}: {}", row.policy, sim::to_string(hazard));
+    for (const check::Hazard& hazard : row.simulation.hazards) {
+      spdlog::error("{}: {}", row.policy, to_string(hazard));
     }
     for (const sim::ProgramError& error : row.simulation.errors) {
       spdlog::error("{}: {}:{}: {}", row.policy, request.program_name, error.line, error.message);

@@ -8,7 +8,7 @@
 
 #include "formats/program.h"
 #include "scenarios/hardware.h"
-#include "sim/planner.h"
+#include "sim/plan/planner.h"
 
 namespace CLI {
 class App;
@@ -37,7 +37,7 @@ struct PolicyRequest {
   Program program;
   std::string program_name;
   Hardware hardware;
-  sim::PlanRequest plan;
+  plan::PlanRequest plan;
   std::string optimizer;
   std::int64_t microbatches = 1;
 };
@@ -53,14 +53,14 @@ PolicyRequest understand(const PolicyArguments& arguments);
 
 // "parameters, gradients, activations", and the optimizer's state or that it is none.
 std::string included(const PolicyRequest& request);
-std::string to_table(const PolicyRequest& request, const sim::PlanResult& result);
-std::string to_json(const PolicyRequest& request, const sim::PlanResult& result);
+std::string to_table(const PolicyRequest& request, const plan::PlanResult& result);
+std::string to_json(const PolicyRequest& request, const plan::PlanResult& result);
 
 // No hazard, no error, nothing left.
-bool is_safe(const sim::PolicyRow& row);
+bool is_safe(const plan::PolicyRow& row);
 
 // Prints the table or the JSON on stdout and what went wrong on stderr; the exit code.
 int report(const PolicyArguments& arguments, const PolicyRequest& request,
-           const sim::PlanResult& result);
+           const plan::PlanResult& result);
 
 }  // namespace ferry::cli

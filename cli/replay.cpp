@@ -23,10 +23,10 @@
 #include "formats/program_file.h"
 #include "scenarios/hardware.h"
 #include "scenarios/programs.h"
-#include "sim/mix.h"
-#include "sim/planner.h"
-#include "sim/simulation.h"
-#include "sim/survey.h"
+#include "sim/plan/mix.h"
+#include "sim/plan/planner.h"
+#include "sim/plan/survey.h"
+#include "sim/run/simulation.h"
 
 namespace ferry::cli {
 namespace {
@@ -86,15 +86,15 @@ void set_options(const Arguments& arguments, const DecisionLog& log,
 Program load(const std::string& name) {
   const Program program = load_program(find_program(name));
   try {
-    return sim::with_segments(program);
+    return plan::with_segments(program);
   } catch (const std::invalid_argument& error) {
     throw InputError(name, 0, error.what());
   }
 }
 
-std::vector<PlanEntry> packs_of(const std::optional<Plan>& plan, const sim::Survey& survey) {
+std::vector<PlanEntry> packs_of(const std::optional<Plan>& plan, const plan::Survey& survey) {
   std::vector<PlanEntry> packs =
-      plan ? plan->entries : sim::plan_entries(survey, sim::keep_all(survey));
+      plan ? plan->entries : plan::plan_entries(survey, plan::keep_all(survey));
   std::erase_if(packs, [](const PlanEntry& entry) {
     return entry.segment && entry.decision != PlanChoice::kOffload;
   });
@@ -218,14 +218,14 @@ std::string to_json(const Program& program, const Replay& replay) {
 ExitCode run(const Arguments& arguments) {
   const Program program = load(arguments.program);
   const Hardware hardware = find_hardware(arguments.hardware);
-  const sim::Survey survey = sim::survey(program, hardware);
+  const plan::Survey survey = plan::survey(program, hardware);
   const DecisionLog log = read_decision_log(arguments.log);
   Replay replay;
   sim::SimulationOptions options;
   std::optional<Plan> plan;
   if (!arguments.plan.empty()) {
     plan = read_plan(arguments.plan);
-    const std::string mismatch = sim::plan_mismatch(survey, *plan);
+    const std::string mismatch = plan::plan_mismatch(survey, *plan);
     if (!mismatch.empty()) throw InputError(arguments.plan.string(), 0, mismatch);
   }
   set_options(arguments, log, plan, options);
@@ -245,8 +245,8 @@ ExitCode run(const Arguments& arguments) {
   for (const sim::ProgramError& error : simulation.errors) {
     spdlog::error("{}:{}: {}", program.name, error.line, error.message);
   }
-  for (const sim::Hazard& hazard : simulation.hazards) {
-    spdlog::error("{}: {}", program.name, sim::to_string(hazard));
+  for (const check::Hazard& hazard : simulation.hazards) {
+    spdlog::error("{}: {}", program.name, to_string(hazard));
   }
   if (!simulation.errors.empty() || !simulation.hazards.empty()) return kViolated;
   return replay.difference ? kDiffers : kOk;

@@ -12,14 +12,14 @@
 #include "formats/plan_file.h"
 #include "formats/program_file.h"
 #include "formats/trace_write.h"
-#include "sim/planner.h"
-#include "sim/simulation.h"
-#include "sim/stream_log.h"
+#include "sim/gpu/stream_log.h"
+#include "sim/plan/planner.h"
+#include "sim/run/simulation.h"
 
 namespace ferry::cli {
 namespace {
 
-sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& request) {
+plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& request) {
   const std::string file = arguments.plan.string();
   const Plan plan = read_plan(arguments.plan);
   const std::string digest = ferry::digest(request.program);
@@ -32,11 +32,11 @@ sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& 
   if (plan.hardware != request.hardware.name) {
     spdlog::warn("{}: made for {}, run on {}", file, plan.hardware, request.hardware.name);
   }
-  sim::PlanRequest keep = request.plan;
+  plan::PlanRequest keep = request.plan;
   keep.policies = {"keep"};
   keep.consumers = {};
-  sim::PlanResult result = sim::plan(request.program, request.hardware, keep);
-  const std::string mismatch = sim::plan_mismatch(result.survey, plan);
+  plan::PlanResult result = plan::plan(request.program, request.hardware, keep);
+  const std::string mismatch = plan::plan_mismatch(result.survey, plan);
   if (!mismatch.empty()) throw InputError(file, 0, mismatch);
   sim::SimulationOptions options;
   try {
@@ -48,23 +48,23 @@ sim::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& 
   options.check = request.plan.check;
   options.segments = planned_segments(plan);
   options.consumers = request.plan.consumers;
-  sim::PolicyRow row;
+  plan::PolicyRow row;
   row.policy = plan.policy;
   row.candidate.options = options.offload;
-  row.simulation = sim::simulate(sim::with_segments(request.program), request.hardware, options);
+  row.simulation = sim::simulate(plan::with_segments(request.program), request.hardware, options);
   row.fits = row.simulation.device_reserved_bytes <= request.plan.budget_bytes &&
              row.simulation.host_peak_bytes <= request.hardware.host_memory_bytes;
   result.rows = {std::move(row)};
   return result;
 }
 
-sim::PlanResult simulate(const PolicyArguments& arguments, const PolicyRequest& request) {
-  return arguments.plan.empty() ? sim::plan(request.program, request.hardware, request.plan)
+plan::PlanResult simulate(const PolicyArguments& arguments, const PolicyRequest& request) {
+  return arguments.plan.empty() ? plan::plan(request.program, request.hardware, request.plan)
                                 : run_plan(arguments, request);
 }
 
 // One run's streams: those of two would be the same, at the same addresses.
-sim::PlanResult simulate_and_log(const PolicyArguments& arguments, PolicyRequest request) {
+plan::PlanResult simulate_and_log(const PolicyArguments& arguments, PolicyRequest request) {
   if (arguments.plan.empty() && request.plan.policies.size() != 1) {
     throw InputError(
         "--log", 0,
@@ -75,7 +75,7 @@ sim::PlanResult simulate_and_log(const PolicyArguments& arguments, PolicyRequest
   TraceFile file(arguments.log);
   sim::StreamLog log(file);
   request.plan.consumers = {&log};
-  sim::PlanResult result = simulate(arguments, request);
+  plan::PlanResult result = simulate(arguments, request);
   file.commit();
   return result;
 }

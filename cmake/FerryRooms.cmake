@@ -1,30 +1,59 @@
-# What every target that includes LibTorch has in common.
+# A library for each room, from the table of rooms (cmake/rooms.txt): ferry_sim_gpu is sim/gpu's, of
+# the sources in that folder, linked with the libraries of the rooms that it may see. A room without
+# sources is an interface library.
+#
+# Sources are globbed with CONFIGURE_DEPENDS: add a file and build, there is no list to edit.
 
-# Two precompiled headers, the tensors alone and all of LibTorch: a file costs 2 or 8 s of what the
-# compiler has to instantiate, in place of 9 or 22.
-foreach(pch aten torch)
-  add_library(ferry_${pch}_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/torch_pch.cpp)
-  target_link_libraries(ferry_${pch}_pch PRIVATE ferry_torch ferry_warnings)
-endforeach()
-target_precompile_headers(ferry_aten_pch PRIVATE <ATen/ATen.h>)
-target_precompile_headers(ferry_torch_pch PRIVATE <torch/torch.h>)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(ferry_torch INTERFACE -fpch-preprocess) # or ccache cannot read it
-endif()
+set(ferry_table ${PROJECT_SOURCE_DIR}/cmake/rooms.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ferry_table})
 
-# ferry_use_pch(TARGET aten|torch)
-function(ferry_use_pch target pch)
-  target_precompile_headers(${target} REUSE_FROM ferry_${pch}_pch)
+# The root of our includes: the tree's, and of what is installed.
+set(ferry_include_root $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/ferry>)
+
+# ferry_library_name(ROOM OUT): sim/gpu -> ferry_sim_gpu
+function(ferry_library_name room out)
+  string(REPLACE "/" "_" name ${room})
+  set(${out} ferry_${name} PARENT_SCOPE)
 endfunction()
 
-# ferry_room(ROOM aten|torch [DEPENDS libraries its headers use] [PRIVATE libraries its sources use]): the
-# library ferry_real_ROOM of real/ROOM/*.cpp.
-function(ferry_room room pch)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/real/${room}/*.cpp)
-  add_library(ferry_real_${room} STATIC ${sources})
-  target_link_libraries(ferry_real_${room} PUBLIC ferry_torch ${ARG_DEPENDS}
-                                           PRIVATE $<BUILD_INTERFACE:ferry_warnings>
-                                                   ${ARG_PRIVATE})
-  ferry_use_pch(ferry_real_${room} ${pch})
+# ferry_sees(ROOM OUT): the libraries of the rooms that it may see. Rooms of tests are headers,
+# which a release has no libraries of, though a benchmark uses some.
+function(ferry_sees room out)
+  file(STRINGS ${ferry_table} lines REGEX "^${room} :")
+  if(NOT lines)
+    message(FATAL_ERROR "cmake/rooms.txt: no room ${room}")
+  endif()
+  string(REGEX REPLACE "^[^:]*:.* :" "" seen ${lines})
+  separate_arguments(seen UNIX_COMMAND "${seen}")
+  set(libraries)
+  foreach(other IN LISTS seen)
+    ferry_library_name(${other} library)
+    if(TARGET ${library} OR NOT other MATCHES "^tests")
+      list(APPEND libraries ${library})
+    endif()
+  endforeach()
+  set(${out} ${libraries} PARENT_SCOPE)
+endfunction()
+
+# ferry_room(ROOM [PUBLIC libraries its headers use] [PRIVATE libraries its sources use] [PCH aten
+# or torch])
+function(ferry_room room)
+  cmake_parse_arguments(ARG "" "PCH" "PUBLIC;PRIVATE" ${ARGN})
+  ferry_library_name(${room} library)
+  ferry_sees(${room} seen)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${room}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$") # a program's, linked with its room
+  if(sources)
+    add_library(${library} STATIC ${sources})
+    set(scope PUBLIC)
+    target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:ferry_warnings> ${ARG_PRIVATE})
+  else()
+    add_library(${library} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${library} ${scope} ${ferry_include_root})
+  target_link_libraries(${library} ${scope} ${seen} ${ARG_PUBLIC})
+  if(ARG_PCH)
+    ferry_use_pch(${library} ${ARG_PCH})
+  endif()
 endfunction()

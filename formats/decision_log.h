@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shared/options.h"
+#include "shared/seam/options.h"
 
 namespace ferry {
 

@@ -65,7 +65,7 @@ CoreOptions named_options(const NamedOptions& named) {
       throw std::invalid_argument("option '" + name + "' cannot be " + std::to_string(value));
     }
   }
-  ferry::check(options);
+  check_options(options);
   return options;
 }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "formats/plan.h"
-#include "shared/checkpoint_options.h"
-#include "shared/options.h"
+#include "shared/seam/checkpoint_options.h"
+#include "shared/seam/options.h"
 
 namespace ferry {
 

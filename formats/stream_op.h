@@ -16,7 +16,7 @@
 #include <span>
 #include <string_view>
 
-#include "shared/step.h"
+#include "shared/seam/step.h"
 
 namespace ferry {
 
@@ -88,6 +88,14 @@ struct StreamOp {
   StreamKind stream_kind = StreamKind::kNonblocking;
   HostOrder host_order = HostOrder::kNone;
   std::uint64_t tag = 0;  // identifies what a kernel computes: equal tags and inputs, equal values
+};
+
+// Takes the operations of a run, one by one, in the order in which the host issued them. An
+// operation's spans and name are valid during the call.
+class StreamOpConsumer {
+ public:
+  virtual ~StreamOpConsumer() = default;
+  virtual void operator()(const StreamOp& op) = 0;
 };
 
 }  // namespace ferry

@@ -21,8 +21,8 @@
 
 namespace ferry {
 
-// What sim/planner.h can do; the searches come last. Those for segments need a program that has
-// some.
+// What sim/plan/planner.h can do; the searches come last. Those for segments need a program that
+// has some.
 inline constexpr std::array<std::string_view, 8> kPolicies = {
     "keep",           "offload-all",        "prefetch", "checkpoint",
     "checkpoint-nth", "checkpoint-offload", "budget",   "mixed"};

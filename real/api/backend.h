@@ -13,7 +13,7 @@
 #include "real/api/stream_logged.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/span.h"
-#include "shared/offloader.h"
+#include "shared/offload/offloader.h"
 
 namespace ferry::real {
 

@@ -16,7 +16,7 @@
 
 #include <memory>
 
-#include "shared/checkpoint_options.h"
+#include "shared/seam/checkpoint_options.h"
 
 namespace ferry::real {
 

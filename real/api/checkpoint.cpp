@@ -10,8 +10,8 @@
 #include "real/api/segments.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/torch_compute.h"
-#include "shared/checkpoint.h"
-#include "shared/checkpoint_sequential.h"
+#include "shared/checkpoint/checkpointer.h"
+#include "shared/checkpoint/sequential.h"
 
 namespace ferry {
 namespace {

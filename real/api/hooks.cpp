@@ -5,7 +5,7 @@
 #include "real/autograd/saved_by_pair.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/torch_tensors.h"
-#include "shared/hooks.h"
+#include "shared/seam/hooks.h"
 
 namespace ferry::hooks_impl {
 namespace {

@@ -14,7 +14,7 @@
 #include "real/api/backend.h"
 #include "real/api/planned.h"
 #include "real/api/trace.h"
-#include "shared/checkpoint_context.h"
+#include "shared/seam/checkpoint_context.h"
 
 namespace ferry {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "shared/checkpoint_options.h"
+#include "shared/seam/checkpoint_options.h"
 
 namespace ferry::real {
 

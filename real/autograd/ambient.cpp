@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "real/tensors/accelerator.h"
-#include "shared/checkpoint_errors.h"
+#include "shared/checkpoint/errors.h"
 
 namespace ferry::real {
 namespace {

@@ -15,7 +15,7 @@
 #include <mutex>
 #include <vector>
 
-#include "shared/autograd.h"
+#include "shared/seam/autograd.h"
 
 namespace ferry::real {
 

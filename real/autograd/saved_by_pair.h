@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "shared/hooks.h"
+#include "shared/seam/hooks.h"
 
 namespace ferry::real {
 

@@ -1,4 +1,4 @@
-// LibTorch's autograd as the core's Autograd (shared/autograd.h).
+// LibTorch's autograd as the core's Autograd (shared/seam/autograd.h).
 //
 // The hook stack and the graph task travel in slots of LibTorch's (slots.h). A node is known by a
 // number that a thread draws when it meets a node that it has not just met: an address may be
@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "real/autograd/ambient.h"
-#include "shared/autograd.h"
+#include "shared/seam/autograd.h"
 
 namespace ferry::real {
 

@@ -33,8 +33,8 @@
 #include "real/capture/storages.h"
 #include "real/capture/trace.h"
 #include "real/tensors/torch_tensors.h"
-#include "shared/checkpoint_options.h"
-#include "shared/hooks.h"
+#include "shared/seam/checkpoint_options.h"
+#include "shared/seam/hooks.h"
 
 namespace ferry::real::capture {
 

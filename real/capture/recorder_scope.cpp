@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ferry/capture.h"
-#include "shared/checkpoint_context.h"
+#include "shared/seam/checkpoint_context.h"
 
 namespace ferry::real::capture {
 namespace {

@@ -33,8 +33,8 @@
 #include "real/disk/disk_store.h"
 #include "real/tensors/span.h"
 #include "real/tensors/torch_tensors.h"
-#include "shared/device.h"
-#include "shared/options.h"
+#include "shared/seam/device.h"
+#include "shared/seam/options.h"
 
 namespace ferry::real {
 
@@ -77,7 +77,7 @@ class CpuDevice : public TorchTensors {
   // negative limit.
   explicit CpuDevice(CpuDeviceOptions options = {});
 
-  // The Device concept (shared/device.h).
+  // The Device concept (shared/seam/device.h).
 
   Stream current_stream() const;
   Stream lane(Lane lane) const;

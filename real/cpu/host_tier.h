@@ -28,7 +28,7 @@
 #include "real/cpu/stream.h"
 #include "real/disk/disk_store.h"
 #include "real/tensors/host_memory_error.h"
-#include "shared/device.h"
+#include "shared/seam/device.h"
 
 namespace ferry::real {
 

@@ -1,4 +1,4 @@
-// A CUDA device as the core's Device (shared/device.h): LibTorch's streams, events and caching
+// A CUDA device as the core's Device (shared/seam/device.h): LibTorch's streams, events and caching
 // allocator, and a pinned pool of our own (real/cuda/host_pool.h).
 //
 //   CudaDevice device({.index = 0});
@@ -41,7 +41,7 @@
 
 #include "real/tensors/span.h"
 #include "real/tensors/torch_tensors.h"
-#include "shared/device.h"
+#include "shared/seam/device.h"
 
 namespace ferry::real {
 

@@ -36,7 +36,7 @@
 
 #include "real/cuda/events.h"
 #include "real/tensors/host_memory_error.h"
-#include "shared/device.h"
+#include "shared/seam/device.h"
 
 namespace ferry::real {
 

@@ -22,7 +22,7 @@
 #include <optional>
 
 #include "real/disk/disk_error.h"
-#include "shared/options.h"
+#include "shared/seam/options.h"
 
 namespace ferry::real {
 

@@ -1,6 +1,6 @@
 // What each layer of a chain costs, measured; source: torchgpipe/balance/profile.py.
 
-#include "shared/balance.h"
+#include "shared/pipeline/balance.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -17,7 +17,7 @@
 #include "ferry/pipe.h"
 #include "real/autograd/ambient.h"
 #include "real/pipeline/layers.h"
-#include "shared/hooks.h"
+#include "shared/seam/hooks.h"
 
 namespace ferry {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "real/tensors/torch_tensors.h"
-#include "shared/checkpoint_context.h"
+#include "shared/seam/checkpoint_context.h"
 
 namespace ferry::real {
 

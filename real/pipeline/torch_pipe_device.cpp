@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "shared/pipeline/transfer.h"
+#include "shared/transfer/transfer.h"
 
 namespace ferry::real {
 

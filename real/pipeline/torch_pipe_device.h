@@ -1,5 +1,5 @@
-// One device of a pipeline as the core's PipelineDevice (shared/device.h), over LibTorch's generic
-// guards: the CPU, or a device of whatever accelerator there is.
+// One device of a pipeline as the core's PipelineDevice (shared/seam/device.h), over LibTorch's
+// generic guards: the CPU, or a device of whatever accelerator there is.
 //
 // On the CPU everything is done when it returns, so its one stream is all streams; several handles
 // on the CPU are several devices of a pipeline, a worker each, and nothing is copied between them.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "shared/device.h"
+#include "shared/seam/device.h"
 
 namespace ferry::real {
 

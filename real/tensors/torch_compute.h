@@ -1,5 +1,5 @@
-// LibTorch's own streams as a ComputeDevice (shared/device.h): what recomputing runs on, whatever
-// the accelerator, and without linking its library.
+// LibTorch's own streams as a ComputeDevice (shared/seam/device.h): what recomputing runs on,
+// whatever the accelerator, and without linking its library.
 //
 // The current stream is that of the accelerator's current device. Without an accelerator there is
 // one stream, the CPU's, where everything is done when it returns: events are none and hold
@@ -17,7 +17,7 @@
 
 #include "real/tensors/accelerator.h"
 #include "real/tensors/torch_tensors.h"
-#include "shared/device.h"
+#include "shared/seam/device.h"
 
 namespace ferry::real {
 

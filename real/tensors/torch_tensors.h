@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <string>
 
-#include "shared/device.h"
+#include "shared/seam/device.h"
 
 namespace ferry::real {
 

@@ -20,7 +20,7 @@
 #include "real/train/exit_code.h"
 #include "real/train/loop.h"
 #include "real/train/options.h"
-#include "shared/checkpoint_errors.h"
+#include "shared/checkpoint/errors.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "real/train/digest.h"
 #include "real/train/images.h"
 #include "real/train/text.h"
-#include "shared/balance.h"
+#include "shared/pipeline/balance.h"
 
 namespace ferry::real::train {
 

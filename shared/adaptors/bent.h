@@ -2,16 +2,16 @@
 //
 // A mutant is a step and a bend. Which bends apply to a step follows from what the step does:
 //
-//            drop                other stream            delay                  stale
-//   record   never recorded      of another stream       -                      the record before
-//   wait     no wait             another stream waits    after the next call    for the event
-//   before copy     no copy             on another stream       after the next call    - use not
-//   recorded        for another stream      -                      - memory   no events to await
-//   from another pool       -                      -
+//            drop                other stream            delay                stale
+//   record   never recorded      of another stream       -                    the record before
+//   wait     no wait             another stream waits    after the next call  for the event before
+//   copy     no copy             on another stream       after the next call  -
+//   use      not recorded        for another stream      -                    -
+//   memory   no events to await  from another pool       -                    -
 //            (host return)       (reload allocate)
 //
 // (A record cannot come late: its event is needed at once. A copy's event may be stale: that is its
-// record's mutant.) The decisions that are not calls are mutated by shared/rules.h.
+// record's mutant.) The decisions that are not calls are mutated by shared/seam/rules.h.
 #pragma once
 
 #include <array>

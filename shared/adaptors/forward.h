@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "shared/device.h"
+#include "shared/seam/device.h"
 
 namespace ferry {
 

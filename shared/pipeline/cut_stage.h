@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "shared/autograd.h"
-#include "shared/checkpoint_context.h"
-#include "shared/hooks.h"
 #include "shared/pipeline/cut_skips.h"
 #include "shared/pipeline/stage.h"
+#include "shared/seam/autograd.h"
+#include "shared/seam/checkpoint_context.h"
+#include "shared/seam/hooks.h"
 
 namespace ferry {
 

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "shared/autograd.h"
-#include "shared/pipeline/dependency.h"
-#include "shared/reentrant.h"
+#include "shared/checkpoint/reentrant.h"
+#include "shared/seam/autograd.h"
+#include "shared/transfer/dependency.h"
 
 namespace ferry {
 

@@ -1,5 +1,5 @@
 // The nodes between two stages, for one micro-batch: each does something in forward, and the
-// opposite in backward (shared/pipeline/transfer.h).
+// opposite in backward (shared/transfer/transfer.h).
 //
 //                forward, on the values               backward, on their gradients
 //     out_node   they may be received                 the stage waits for them
@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "shared/autograd.h"
-#include "shared/pipeline/transfer.h"
+#include "shared/seam/autograd.h"
+#include "shared/transfer/transfer.h"
 
 namespace ferry {
 

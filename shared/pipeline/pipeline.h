@@ -27,14 +27,14 @@
 #include <utility>
 #include <vector>
 
-#include "shared/checkpoint_state.h"
-#include "shared/pipeline/dependency.h"
+#include "shared/checkpoint/state.h"
 #include "shared/pipeline/lane_nodes.h"
 #include "shared/pipeline/schedule.h"
 #include "shared/pipeline/stage.h"
 #include "shared/pipeline/stage_run.h"
 #include "shared/pipeline/workers.h"
 #include "shared/skip/stage_skips.h"
+#include "shared/transfer/dependency.h"
 
 namespace ferry {
 

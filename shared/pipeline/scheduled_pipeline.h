@@ -7,7 +7,7 @@
 //
 // The graph is cut between stages (shared/pipeline/cut_stage.h), so that one stage of one
 // micro-batch can go backward alone. Whatever crosses, values, skip tensors and gradients alike, is
-// sent straight from the device that made it to the one that takes it (shared/pipeline/transfer.h).
+// sent straight from the device that made it to the one that takes it (shared/transfer/transfer.h).
 // A stage that runs again does so before it waits for its gradient.
 //
 // The micro-batches of a stage go backward from the first to the last: so the sums in the leaves

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "shared/checkpoint_state.h"
+#include "shared/checkpoint/state.h"
 #include "shared/pipeline/early_checkpoint.h"
 #include "shared/pipeline/stage.h"
 #include "shared/skip/stage_skips.h"

@@ -26,12 +26,12 @@
 #include <utility>
 #include <vector>
 
-#include "shared/autograd.h"
-#include "shared/device.h"
-#include "shared/pipeline/dependency.h"
-#include "shared/pipeline/transfer.h"
-#include "shared/rules.h"
+#include "shared/seam/autograd.h"
+#include "shared/seam/device.h"
+#include "shared/seam/rules.h"
 #include "shared/skip/skippable.h"
+#include "shared/transfer/dependency.h"
+#include "shared/transfer/transfer.h"
 
 namespace ferry {
 

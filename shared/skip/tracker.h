@@ -1,9 +1,9 @@
 // Who keeps a skip tensor from its stash to its pop.
 //
-// The tracker in force travels with the hook stack (shared/hooks.h): so it is the calling thread's,
-// it is what it was when its scope ends, however that ends, and a recompute that one of autograd's
-// threads runs finds its own. The plain one keeps a value with its graph. A pipeline's stages have
-// trackers that hide what crosses stages from autograd (shared/pipeline/).
+// The tracker in force travels with the hook stack (shared/seam/hooks.h): so it is the calling
+// thread's, it is what it was when its scope ends, however that ends, and a recompute that one of
+// autograd's threads runs finds its own. The plain one keeps a value with its graph. A pipeline's
+// stages have trackers that hide what crosses stages from autograd (shared/pipeline/).
 //
 // A checkpointed region that pops would find nothing when it runs again: so it gets a tracker that
 // remembers what was popped, for as long as the region may run again. Counting the uses, as
@@ -20,8 +20,8 @@
 #include <set>
 #include <utility>
 
-#include "shared/checkpoint_context.h"
-#include "shared/hooks.h"
+#include "shared/seam/checkpoint_context.h"
+#include "shared/seam/hooks.h"
 #include "shared/skip/namespace.h"
 #include "shared/skip/skippable.h"
 

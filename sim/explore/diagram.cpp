@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry::sim {
+namespace ferry::explore {
 namespace {
 
 constexpr std::size_t kWidth = 100, kLabel = 9, kRows = 10, kColumns = 4;
@@ -70,8 +70,8 @@ bool meet(const Range& a, const Range& b) { return a.address < b.end() && b.addr
 
 class Diagram {
  public:
-  Diagram(const Explorer& explorer, const Hazard& hazard, const Witness& witness,
-          const AccessNames& names)
+  Diagram(const Explorer& explorer, const check::Hazard& hazard, const Witness& witness,
+          const check::AccessNames& names)
       : explorer_(explorer), h_(hazard), w_(witness), names_(names) {}
 
   std::string text() {
@@ -174,7 +174,7 @@ class Diagram {
   std::string heads() const {
     std::string line(kLabel, ' ');
     for (const Column& column : columns_) {
-      HazardAccess access;
+      check::HazardAccess access;
       access.by_host = column.host;
       access.stream = StreamId{column.id};
       access.thread = HostThread{column.id};
@@ -191,7 +191,7 @@ class Diagram {
     if (op.step != Step::kUser) {
       text.append("`").append(name(op.step)).append("`");
     } else {
-      text.append(op.name.empty() ? name(op.kind) : op.name);
+      text.append(op.name.empty() ? check::name(op.kind) : op.name);
     }
     if (op.kind == StreamOpKind::kRecord || op.kind == StreamOpKind::kWait) {
       text += " (event " + std::to_string(static_cast<std::uint32_t>(op.event)) + ")";
@@ -200,7 +200,7 @@ class Diagram {
   }
 
   std::string line(const Row& row, bool trail) const {
-    HazardAccess access;
+    check::HazardAccess access;
     access.op = recording().number(row.place);
     std::string line = fit(names_.op(access), kLabel);
     for (const Column& column : columns_) {
@@ -237,9 +237,9 @@ class Diagram {
   }
 
   const Explorer& explorer_;
-  const Hazard& h_;
+  const check::Hazard& h_;
   const Witness& w_;
-  const AccessNames& names_;
+  const check::AccessNames& names_;
   Row earlier_, later_;
   std::vector<Row> rows_;
   std::vector<Column> columns_;
@@ -248,9 +248,9 @@ class Diagram {
 
 }  // namespace
 
-std::string diagram(const Explorer& explorer, const Hazard& hazard, const Witness& witness,
-                    const AccessNames& names) {
+std::string diagram(const Explorer& explorer, const check::Hazard& hazard, const Witness& witness,
+                    const check::AccessNames& names) {
   return Diagram(explorer, hazard, witness, names).text();
 }
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -15,13 +15,13 @@
 
 #include <string>
 
-#include "sim/checkers/advice.h"
+#include "sim/check/advice.h"
 #include "sim/explore/explorer.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 
 // The hazard must be a race of the explorer's recording; the witness is of it.
-std::string diagram(const Explorer& explorer, const Hazard& hazard, const Witness& witness,
-                    const AccessNames& names = AccessNames());
+std::string diagram(const Explorer& explorer, const check::Hazard& hazard, const Witness& witness,
+                    const check::AccessNames& names = check::AccessNames());
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

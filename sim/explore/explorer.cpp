@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "sim/strategies.h"
+#include "sim/choices/strategies.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 
 Explorer::Explorer(const Recording& recording, bool host_free_waits)
     : graph_(recording, host_free_waits), reference_(run_in_issue_order(graph_)) {}
@@ -23,7 +23,7 @@ std::optional<Witness> Explorer::witness(const Schedule& schedule) const {
   return Witness{schedule, *found, explain(graph_, order, *found)};
 }
 
-Confirmation Explorer::confirm(const Hazard& hazard) const {
+Confirmation Explorer::confirm(const check::Hazard& hazard) const {
   if (!is_race(hazard.kind)) return {};
   const ActionId earlier = graph_.find(hazard.earlier.op, hazard.earlier.by_host);
   const ActionId later = graph_.find(hazard.later.op, hazard.later.by_host);
@@ -53,7 +53,7 @@ bool Explorer::undefined(ActionId later, Range range) const {
   return reads;
 }
 
-Search Explorer::search(Choices& choices, std::uint64_t orders) const {
+Search Explorer::search(choices::Choices& choices, std::uint64_t orders) const {
   Search search;
   while (search.orders < orders && !search.witness) {
     const std::vector<ActionId> order = draw_order(graph_, choices);
@@ -65,10 +65,10 @@ Search Explorer::search(Choices& choices, std::uint64_t orders) const {
 
 Search Explorer::search_all(std::uint64_t orders_max) const {
   Search search;
-  Enumeration all({});
+  choices::Enumeration all({});
   do {
     if (search.orders == orders_max) return search;
-    EnumeratedChoices every(all);
+    choices::EnumeratedChoices every(all);
     const std::vector<ActionId> order = draw_order(graph_, every);
     search.orders++;
     if (difference(order)) {
@@ -89,7 +89,7 @@ std::string say(const OpGraph& graph, ActionId action) {
   if (op.step != Step::kUser) {
     text.append("`").append(name(op.step)).append("`");
   } else {
-    text.append(op.name.empty() ? name(op.kind) : op.name);
+    text.append(op.name.empty() ? check::name(op.kind) : op.name);
   }
   return text.append(" #").append(name_of(graph, action));
 }
@@ -106,7 +106,7 @@ std::string access(const OpGraph& graph, ActionId action, Range range) {
   for (const Piece& piece : graph.reads(action)) {
     reads |= piece.range.address <= range.address && range.address < piece.range.end();
   }
-  return say(graph, action) + (reads ? " reads " : " overwrites ") + to_string(range) + ": ";
+  return say(graph, action) + (reads ? " reads " : " overwrites ") + check::to_string(range) + ": ";
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ std::string to_string(const Explorer& explorer, const Witness& witness) {
   const OpGraph& graph = explorer.graph();
   Met met = witness.met;
   std::string text = witness.difference.evidence == Evidence::kLeft
-                         ? "at the end " + to_string(met.range) + " hold "
+                         ? "at the end " + check::to_string(met.range) + " hold "
                          : access(graph, witness.difference.action, met.range);
   if (met.actual == met.expected) {
     // Who wrote it saw something wrong itself, perhaps at second hand.
@@ -133,4 +133,4 @@ std::string to_string(const Explorer& explorer, const Witness& witness) {
   return witness.difference.evidence == Evidence::kUnread ? text + " (nobody reads it)" : text;
 }
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -21,14 +21,14 @@
 #include <string>
 #include <vector>
 
-#include "sim/checkers/hazard.h"
-#include "sim/choices.h"
+#include "sim/check/hazard.h"
+#include "sim/choices/choices.h"
 #include "sim/explore/op_graph.h"
 #include "sim/explore/recording.h"
 #include "sim/explore/run_schedule.h"
 #include "sim/explore/schedule.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 
 // A schedule, and what goes wrong in it.
 struct Witness {
@@ -60,9 +60,9 @@ class Explorer {
   // As OpGraph.
   explicit Explorer(const Recording& recording, bool host_free_waits = false);
 
-  Confirmation confirm(const Hazard& hazard) const;
+  Confirmation confirm(const check::Hazard& hazard) const;
   // choices: for all orders together. (PCT's are for one.)
-  Search search(Choices& choices, std::uint64_t orders) const;
+  Search search(choices::Choices& choices, std::uint64_t orders) const;
   Search search_all(std::uint64_t orders_max) const;
 
   // What an order shows, if anything: at least as strong as `least`.
@@ -83,4 +83,4 @@ class Explorer {
 // One sentence: "mm #43 reads 4096 bytes at 0x10: undefined, not what `reload` #41 wrote".
 std::string to_string(const Explorer& explorer, const Witness& witness);
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

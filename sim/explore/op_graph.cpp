@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/checkers/clocks.h"
-#include "sim/checkers/hazard.h"
-#include "sim/interval_map.h"
+#include "sim/check/clocks.h"
+#include "sim/check/hazard.h"
+#include "sim/check/interval_map.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 namespace {
 
 // Where lives lie that meet nobody: above every address.
@@ -19,11 +19,11 @@ struct Allocation {
   std::uint32_t life = 0;
   std::uint64_t beside = 0;
   Range whole;  // the allocation
-  Clocks::Place owner;
+  check::Clocks::Place owner;
   bool freed = false;
-  bool synchronised = false;         // freed by cudaFree
-  std::vector<Clocks::Place> uses;   // streams of record_use
-  std::vector<std::uint32_t> waits;  // the clock that the pool waits for; empty: nothing
+  bool synchronised = false;               // freed by cudaFree
+  std::vector<check::Clocks::Place> uses;  // streams of record_use
+  std::vector<std::uint32_t> waits;        // the clock that the pool waits for; empty: nothing
 };
 
 }  // namespace
@@ -49,7 +49,7 @@ class GraphBuilder {
       case StreamOpKind::kAlloc:
         return alloc(op);
       case StreamOpKind::kFree:
-        if (host_free_waits_ && (is_host(op.range.address) || op.pool == PoolKind::kHost)) {
+        if (host_free_waits_ && (check::is_host(op.range.address) || op.pool == PoolKind::kHost)) {
           take_back(op);
         }
         return free(op);
@@ -73,13 +73,13 @@ class GraphBuilder {
   std::uint32_t seq() const { return static_cast<std::uint32_t>(place_) + 1; }
 
   void on_stream(const StreamOp& op) {
-    const Clocks::Actor stream = clocks_.issue(op.stream, op.thread);
-    const Clocks::Actor host = clocks_.thread(op.thread);
+    const check::Clocks::Actor stream = clocks_.issue(op.stream, op.thread);
+    const check::Clocks::Actor host = clocks_.thread(op.thread);
     if (op.host_order == HostOrder::kStaged) {
       clocks_.host_waits(host, clocks_.clock(stream));
       clocks_.act_on_host(host, seq());
       add(ActionKind::kStage, op, host, op.reads, {}, {});
-      const Clocks::Actor again = clocks_.issue(op.stream, op.thread);
+      const check::Clocks::Actor again = clocks_.issue(op.stream, op.thread);
       clocks_.act(again, seq());
       return add(ActionKind::kDrain, op, again, {}, {}, op.writes);
     }
@@ -89,14 +89,14 @@ class GraphBuilder {
   }
 
   void on_host(const StreamOp& op) {
-    const Clocks::Actor host = clocks_.thread(op.thread);
+    const check::Clocks::Actor host = clocks_.thread(op.thread);
     clocks_.act_on_host(host, seq());
     add(ActionKind::kAccess, op, host, op.reads, op.range, op.writes);
   }
 
   // `own`: an access of the host's, of its op's kind.
-  void add(ActionKind kind, const StreamOp& op, Clocks::Actor actor, std::span<const Range> reads,
-           Range own, std::span<const Range> writes) {
+  void add(ActionKind kind, const StreamOp& op, check::Clocks::Actor actor,
+           std::span<const Range> reads, Range own, std::span<const Range> writes) {
     const auto id = static_cast<ActionId>(graph_.actions_.size());
     Action action;
     action.op = place_;
@@ -178,14 +178,14 @@ class GraphBuilder {
       }
       block.life = static_cast<std::uint32_t>(graph_.lives_.size());
       block.whole = op.range;
-      if (!is_host(op.range.address) && op.pool != PoolKind::kHost) {
+      if (!check::is_host(op.range.address) && op.pool != PoolKind::kHost) {
         block.owner = clocks_.place(clocks_.stream(op.stream));
       }
       graph_.lives_.push_back(std::move(life));
       blocks_.replace(range.address, range.end(), block);
     }
     if (!waited) return;
-    const Clocks::Actor host = clocks_.thread(op.thread);
+    const check::Clocks::Actor host = clocks_.thread(op.thread);
     clocks_.act_on_host(host, seq());
     add(ActionKind::kHandOut, op, host, {}, {}, {});
   }
@@ -213,13 +213,14 @@ class GraphBuilder {
 
   // The pool's own doing, when what it waits for is over: nothing waits for it.
   void take_back(const StreamOp& op) {
-    const Clocks::Actor host = clocks_.thread(op.thread);
+    const check::Clocks::Actor host = clocks_.thread(op.thread);
     std::vector<std::uint32_t> clock(clocks_.clock(host), clocks_.clock(host) + clocks_.width());
     blocks_.visit(op.range.address, op.range.end(),
                   [&](std::uint64_t, std::uint64_t, const Allocation& block) {
-                    for (const Clocks::Place use : block.uses) {
+                    for (const check::Clocks::Place use : block.uses) {
                       if (!clocks_.is_there(use)) continue;
-                      ClockRows::join(clock.data(), clocks_.clock(use.actor), clocks_.width());
+                      check::ClockRows::join(clock.data(), clocks_.clock(use.actor),
+                                             clocks_.width());
                     }
                   });
     const auto id = static_cast<ActionId>(graph_.actions_.size());
@@ -240,19 +241,19 @@ class GraphBuilder {
         op.range.address, op.range.end(), [&](std::uint64_t, std::uint64_t, Allocation& block) {
           block.freed = true;
           block.synchronised |= op.pool == PoolKind::kMalloc;
-          for (const Clocks::Place use : block.uses) {
+          for (const check::Clocks::Place use : block.uses) {
             block.waits.resize(clocks_.width(), 0);
             if (clocks_.is_there(use)) {
-              ClockRows::join(block.waits.data(), clocks_.clock(use.actor), clocks_.width());
+              check::ClockRows::join(block.waits.data(), clocks_.clock(use.actor), clocks_.width());
             }
-            ClockRows::join(block.waits.data(), host, clocks_.width());
+            check::ClockRows::join(block.waits.data(), host, clocks_.width());
           }
           block.uses.clear();
         });
   }
 
   // Of the whole allocation, wherever in it the range lies.
-  void record_use(Range range, Clocks::Place stream) {
+  void record_use(Range range, check::Clocks::Place stream) {
     const Allocation* block = blocks_.find(range.address);
     if (block != nullptr && block->whole.bytes != 0) range = block->whole;
     blocks_.update(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Allocation& part) {
@@ -272,9 +273,9 @@ class GraphBuilder {
 
   OpGraph& graph_;
   bool host_free_waits_;
-  Clocks clocks_;
-  IntervalMap<Allocation> blocks_;
-  IntervalMap<char> touched_;
+  check::Clocks clocks_;
+  check::IntervalMap<Allocation> blocks_;
+  check::IntervalMap<char> touched_;
   std::vector<std::vector<std::pair<std::uint32_t, ActionId>>> done_;  // by actor: (seq, action)
   std::size_t place_ = 0;
   std::uint64_t apart_ = 0;
@@ -308,4 +309,4 @@ std::vector<char> OpGraph::before(ActionId later) const {
   return is_before;
 }
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -28,7 +28,7 @@
 #include "formats/stream_op.h"
 #include "sim/explore/recording.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 
 using ActionId = std::uint32_t;  // in issue order
 inline constexpr ActionId kNoAction = std::numeric_limits<ActionId>::max();
@@ -105,4 +105,4 @@ class OpGraph {
   std::vector<Life> lives_;
 };
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace ferry::sim {
+namespace ferry::explore {
 
 void Recording::operator()(const StreamOp& op) {
   Entry entry{op,
@@ -37,4 +37,4 @@ std::optional<std::size_t> Recording::find(std::uint64_t number) const {
   return static_cast<std::size_t>(found - entries_.begin());
 }
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -11,9 +11,8 @@
 
 #include "formats/name_ids.h"
 #include "formats/stream_op.h"
-#include "sim/machine.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 
 class Recording final : public StreamOpConsumer {
  public:
@@ -43,4 +42,4 @@ class Recording final : public StreamOpConsumer {
   std::uint64_t next_ = 0;
 };
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <utility>
 
-#include "sim/mix_bits.h"
+#include "sim/choices/hash.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 namespace {
 
 std::vector<ActionId> issue_order(const OpGraph& graph) {
@@ -53,7 +53,7 @@ void Memory::each(const Piece& piece, ActionId by, F&& f) const {
   contents_.visit(first, last, [&](std::uint64_t from, std::uint64_t to, Content content) {
     if (at < from) add(at, Content{});
     if (content.gone > by) {
-      content = {mix_bits(content.gone), content.gone, 0};
+      content = {choices::mix_bits(content.gone), content.gone, 0};
     } else if (content.writer != kNoAction && (*graph_)[content.writer].op < life.since) {
       content = {};  // left over from an earlier life
     }
@@ -69,8 +69,8 @@ std::uint64_t Memory::read(std::span<const Piece> pieces, ActionId by) const {
   std::uint64_t hash = 0;
   for (const Piece& piece : pieces) {
     each(piece, by, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
-      hash = combine(hash, end - begin);
-      hash = combine(hash, content.value);
+      hash = choices::combine(hash, end - begin);
+      hash = choices::combine(hash, content.value);
     });
   }
   return hash;
@@ -81,8 +81,8 @@ std::uint64_t Memory::left(const Piece& piece) const {
   std::uint64_t hash = 0;
   each(piece, kNoAction, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
     const bool copy = content.writer != kNoAction && (*graph_)[content.writer].offload;
-    hash = combine(hash, end - begin);
-    hash = combine(hash, copy ? content.writer : content.value);
+    hash = choices::combine(hash, end - begin);
+    hash = choices::combine(hash, copy ? content.writer : content.value);
   });
   return hash;
 }
@@ -104,7 +104,7 @@ void Memory::run(ActionId id) {
     return;
   }
   std::uint64_t value =
-      combine(action.op, action.kind == ActionKind::kDrain ? staged_[id] : read(id));
+      choices::combine(action.op, action.kind == ActionKind::kDrain ? staged_[id] : read(id));
   value += value == 0 ? 1 : 0;
   for (const Piece& piece : graph_->writes(id)) {
     const std::uint64_t begin = piece.range.address + shift_[piece.life];
@@ -232,4 +232,4 @@ bool meets_another(const OpGraph& graph, std::span<const ActionId> order, Action
       .has_value();
 }
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -23,10 +23,10 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/check/interval_map.h"
 #include "sim/explore/op_graph.h"
-#include "sim/interval_map.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 
 enum class Evidence : std::uint8_t { kRead, kLeft, kUnread };
 
@@ -66,7 +66,7 @@ class Memory {
   const OpGraph* graph_;
   std::vector<std::uint64_t> shift_;   // by life
   std::vector<std::uint64_t> staged_;  // by action: what the host read for the one that follows
-  IntervalMap<Content> contents_;
+  check::IntervalMap<Content> contents_;
 };
 
 struct Outcome {
@@ -100,4 +100,4 @@ Met explain(const OpGraph& graph, std::span<const ActionId> order, const Differe
 bool meets_another(const OpGraph& graph, std::span<const ActionId> order, ActionId action,
                    Range range);
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -7,7 +7,7 @@
 #include <queue>
 #include <stdexcept>
 
-namespace ferry::sim {
+namespace ferry::explore {
 namespace {
 
 [[noreturn]] void bad(std::size_t at, std::string_view word, std::string_view expected) {
@@ -54,7 +54,7 @@ std::vector<ActionId> order_of(const OpGraph& graph, const Schedule& schedule) {
   throw std::logic_error("a graph with a circle");
 }
 
-std::vector<ActionId> draw_order(const OpGraph& graph, Choices& choices) {
+std::vector<ActionId> draw_order(const OpGraph& graph, choices::Choices& choices) {
   std::vector<std::vector<ActionId>> next(graph.size());
   std::vector<std::uint32_t> missing(graph.size());
   std::vector<ActionId> ready;  // in issue order
@@ -72,7 +72,8 @@ std::vector<ActionId> draw_order(const OpGraph& graph, Choices& choices) {
   std::vector<ActionId> order;
   order.reserve(graph.size());
   while (!ready.empty()) {
-    const auto chosen = static_cast<std::ptrdiff_t>(choices.turn(ChoicePoint::kDevice, actors));
+    const auto chosen =
+        static_cast<std::ptrdiff_t>(choices.turn(choices::ChoicePoint::kDevice, actors));
     order.push_back(ready[static_cast<std::size_t>(chosen)]);
     ready.erase(ready.begin() + chosen);
     actors.erase(actors.begin() + chosen);
@@ -180,4 +181,4 @@ Schedule parse_schedule(const OpGraph& graph, std::string_view text) {
   return schedule;
 }
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/choices.h"
+#include "sim/choices/choices.h"
 #include "sim/explore/op_graph.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 
 struct Delay {
   ActionId late = 0;
@@ -35,7 +35,7 @@ std::vector<ActionId> order_of(const OpGraph& graph, const Schedule& schedule);
 Schedule schedule_of(const std::vector<ActionId>& order);
 // An order whose every turn the choices decide (ChoicePoint::kDevice): of each stream and each host
 // thread one action is ready at a time (and frees of host memory, which count as the thread's).
-std::vector<ActionId> draw_order(const OpGraph& graph, Choices& choices);
+std::vector<ActionId> draw_order(const OpGraph& graph, choices::Choices& choices);
 bool is_order_of(const OpGraph& graph, const std::vector<ActionId>& order);
 
 // Pairs of actions in another order than they were issued in.
@@ -48,4 +48,4 @@ Schedule parse_schedule(const OpGraph& graph, std::string_view text);
 // How messages name an action: its op's number, as in the text.
 std::string name_of(const OpGraph& graph, ActionId action);
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -5,9 +5,9 @@
 #include <optional>
 #include <stdexcept>
 
-#include "sim/ddmin.h"
+#include "sim/choices/ddmin.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 namespace {
 
 class Shrinking {
@@ -44,7 +44,7 @@ class Shrinking {
   }
 
   void take_out() {  // (each try that fails is kept)
-    ddmin(best_.schedule, [this](const Schedule& some) { return try_one(some); });
+    choices::ddmin(best_.schedule, [this](const Schedule& some) { return try_one(some); });
   }
 
   void shorten(std::size_t i) {
@@ -75,4 +75,4 @@ Shrunk shrink(const Explorer& explorer, const Witness& witness, std::size_t runs
   return Shrinking(explorer, witness, runs_max)();
 }
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -9,7 +9,7 @@
 
 #include "sim/explore/explorer.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 
 struct Shrunk {
   Witness witness;
@@ -19,4 +19,4 @@ struct Shrunk {
 // The evidence stays as strong as the witness's. Ends after so many runs, with what it has then.
 Shrunk shrink(const Explorer& explorer, const Witness& witness, std::size_t runs_max = 2000);
 
-}  // namespace ferry::sim
+}  // namespace ferry::explore

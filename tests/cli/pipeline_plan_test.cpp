@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/cli/plan_folder.h"
-#include "tests/sim/staged_layers.h"
+#include "tests/sim/support/staged_layers.h"
 
 namespace ferry::cli {
 namespace {

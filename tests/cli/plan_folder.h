@@ -14,8 +14,8 @@
 #include "formats/program_file.h"
 #include "formats/text_file.h"
 #include "tests/cli/shell.h"
-#include "tests/sim/segmented.h"
-#include "tests/sim/tiny.h"
+#include "tests/sim/support/segmented.h"
+#include "tests/sim/support/tiny.h"
 
 namespace ferry::cli {
 

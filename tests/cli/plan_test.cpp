@@ -9,8 +9,8 @@
 #include "formats/program_file.h"
 #include "scenarios/scenario.h"
 #include "tests/cli/plan_folder.h"
-#include "tests/sim/segmented.h"
-#include "tests/sim/tiny.h"
+#include "tests/sim/support/segmented.h"
+#include "tests/sim/support/tiny.h"
 
 namespace ferry::cli {
 namespace {
@@ -157,7 +157,7 @@ TEST_F(PlanTest, ABadProgramIsNamedWithItsLine) {
 }
 
 TEST_F(PlanTest, AProgramThatHasNoMicrobatchesIsRefused) {
-  test::Builder b;
+  Builder b;
   b.op(0, "f", {b.global(GlobalKind::kParameter, b.type({4}))}, b.type({4}));
   write("other.jsonl", to_text(b.program));
   expect_refused("plan other.jsonl --hardware tiny.toml --microbatches 2",
@@ -313,7 +313,7 @@ TEST_F(PlanTest, APlanThatIsNotThisProgramsOrBrokenIsRefused) {
 
 // A call of checkpoint that saves for a node made before it: no call can be put in its place.
 TEST_F(PlanTest, ACallThatCannotBeASegmentIsRefused) {
-  test::Builder b;
+  Builder b;
   const Slot w = b.global(GlobalKind::kParameter, b.type({4}));
   const CodeId forward = b.code(CodeKind::kSegment, "forward");
   const CodeId body = b.code(CodeKind::kBody, "B");
@@ -346,7 +346,7 @@ TEST_F(PlanTest, WhereNothingCanBeWrittenNothingIs) {
 }
 
 TEST_F(PlanTest, AViolatedRunIsOne) {
-  test::Builder b;
+  Builder b;
   b.program.name = "fails";
   const CodeId segment = b.code(CodeKind::kSegment, "forward");
   const Slot w = b.global(GlobalKind::kParameter, b.type({4}));

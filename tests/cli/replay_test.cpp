@@ -13,12 +13,12 @@
 #include "formats/plan_options.h"
 #include "formats/program_file.h"
 #include "scenarios/hardware.h"
-#include "sim/mix.h"
-#include "sim/simulation.h"
-#include "sim/survey.h"
+#include "sim/plan/mix.h"
+#include "sim/plan/survey.h"
+#include "sim/run/simulation.h"
 #include "tests/cli/shell.h"
-#include "tests/sim/segmented.h"
-#include "tests/sim/tiny.h"
+#include "tests/sim/support/segmented.h"
+#include "tests/sim/support/tiny.h"
 
 namespace ferry::cli {
 namespace {
@@ -129,17 +129,17 @@ class ReplayOfSegmentsTest : public ReplayTest {
   ReplayOfSegmentsTest() {
     const Program program = test::segmented({{}, {}, {}});
     const Hardware hardware = find_hardware("h100");
-    const sim::Survey survey = sim::survey(program, hardware);
-    sim::Mix mix = sim::keep_all(survey);
+    const plan::Survey survey = plan::survey(program, hardware);
+    plan::Mix mix = plan::keep_all(survey);
     mix.recompute = {true, false, true};
     for (const std::size_t pack : {0, 1, 2, 6, 7}) mix.packs[pack] = PlanChoice::kRecompute;
     mix.packs[8] = PlanChoice::kOffload;
     mix.input_moves[0] = {true};
-    sim::settle(mix, survey, 0);
+    plan::settle(mix, survey, 0);
     Plan plan;
     plan.options = plan_options(log_.options);
-    plan.segments = sim::plan_segments(mix, {"h.0", "h.1", "h.2"});
-    plan.entries = sim::plan_entries(survey, mix);
+    plan.segments = plan::plan_segments(mix, {"h.0", "h.1", "h.2"});
+    plan.entries = plan::plan_entries(survey, mix);
     write_program(folder_ / "step.jsonl", program);
     write_plan(folder_ / "p.json", plan);
     log_.options = planned_options(plan);

@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/explore/repair.h"
-#include "tests/sim/explore/stream_program.h"
+#include "tests/sim/support/repair.h"
+#include "tests/sim/support/stream_program.h"
 
 namespace {
 int reports = 0;
@@ -172,7 +172,7 @@ class Fibers {
   void each_word(std::size_t actor, std::span<const Range> ranges, F&& f) {
     for (const Range& range : ranges) {
       for (std::uint64_t at = range.address; at < range.end(); ++at) {
-        const std::size_t cell = is_host(at) ? cells_ + (at - kHostBase) : at;
+        const std::size_t cell = check::is_host(at) ? cells_ + (at - check::kHostBase) : at;
         for (std::size_t other = 0; other < kActors; ++other) {
           if (other == actor) continue;
           const std::size_t pair = std::min(actor, other) * kActors + std::max(actor, other);
@@ -191,7 +191,7 @@ class Fibers {
 };
 
 // The op of the first race; -1: none.
-long first_race_of_fibers(const StreamProgram& program, std::size_t cells) {
+long first_race_of_fibers(const test::StreamProgram& program, std::size_t cells) {
   Fibers fibers(cells);
   reports = 0;
   long number = 0, first = -1;
@@ -203,8 +203,8 @@ long first_race_of_fibers(const StreamProgram& program, std::size_t cells) {
   return first;
 }
 
-long first_race_of_clocks(const StreamProgram& program, bool blind) {
-  HappensBefore checker;
+long first_race_of_clocks(const test::StreamProgram& program, bool blind) {
+  check::HappensBefore checker;
   long number = 0, first = -1;
   program.each([&](StreamOp op) {
     if (blind && op.kind == StreamOpKind::kWait) op.event = EventId{~0u};
@@ -216,8 +216,8 @@ long first_race_of_clocks(const StreamProgram& program, bool blind) {
 }
 
 // A third is as drawn, a third safe, a third safe but for one wait that is gone.
-StreamProgram program_of(std::uint64_t number, const ProgramShape& shape) {
-  StreamProgram program = make_program(draw_program(number), shape);
+test::StreamProgram program_of(std::uint64_t number, const test::ProgramShape& shape) {
+  test::StreamProgram program = make_program(test::draw_program(number), shape);
   if (number % 3 == 0) return program;
   program = repaired(std::move(program));
   for (std::size_t i = program.calls.size(); number % 3 == 2 && i-- > 0;) {
@@ -231,9 +231,9 @@ StreamProgram program_of(std::uint64_t number, const ProgramShape& shape) {
 int agree(std::uint64_t programs) {
   std::uint64_t racy = 0, safe = 0, differ = 0, blind_differ = 0;
   for (std::uint64_t number = 0; number < programs; ++number) {
-    const ProgramShape shape{
+    const test::ProgramShape shape{
         .accesses = 40, .cells = number % 2 == 0 ? 8u : 24u, .pools = false, .legacy = true};
-    const StreamProgram program = program_of(number, shape);
+    const test::StreamProgram program = program_of(number, shape);
     const long oracle = first_race_of_fibers(program, shape.cells);
     const long found = first_race_of_clocks(program, false);
     (oracle >= 0 ? racy : safe)++;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/builder.h"
 #include "formats/program_check.h"
-#include "sim/verify/builder.h"
 
 namespace ferry {
 namespace {
@@ -26,7 +26,7 @@ struct Step {
     b.program.codes[0].statements[1].line = 4;
   }
   Backward& backward() { return std::get<Backward>(b.program.codes[0].statements[1].action); }
-  verify::Builder b;
+  Builder b;
 };
 
 // "F0 F1 B1 B0": which micro-batch, by the first slot of the call and of the root.
@@ -119,7 +119,7 @@ TEST(MicrobatchesTest, OtherProgramsAreRefused) {
       "micro-batches need a program whose main code is one call and one backward";
   EXPECT_EQ(refuses(step.b.program, 2), other);
   EXPECT_EQ(refuses(step.b.program, 1), "");
-  EXPECT_EQ(refuses(verify::Builder().program, 2), other);
+  EXPECT_EQ(refuses(Builder().program, 2), other);
 }
 
 }  // namespace

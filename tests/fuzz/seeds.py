@@ -1,8 +1,10 @@
-"""What the fuzzers start from: seeds.py FOLDER writes FOLDER/trace/*, FOLDER/scenario/* and FOLDER/words.
+"""What the fuzzers start from: seeds.py FOLDER writes FOLDER/trace/*, FOLDER/scenario/* and
+FOLDER/words.
 
-Small logs, drawn from every operation of formats/TRACE.md; the cards and scenarios that ship; a small
-program, plan and decision log, and the beginnings of the programs that ship. `words` is libFuzzer's
-dictionary: every word of these, and what formats/*.md sets as code. Equal files, equal seeds.
+Small logs, drawn from every operation of formats/TRACE.md; the cards and scenarios that ship; a
+small program, plan and decision log, and the beginnings of the programs that ship. `words` is
+libFuzzer's dictionary: every word of these, and what formats/*.md sets as code. Equal files, equal
+seeds.
 """
 
 import json
@@ -66,7 +68,10 @@ PLAN = """\
 
 SAMPLES = ("program", "plan", "decisions", "h100-port", "gpt2-on-4090")
 
-OPTIONS = "host_memory copy_streams reload_pool bytes_min window_packs window_bytes prefetch_bytes hold_bytes"
+OPTIONS = (
+    "host_memory copy_streams reload_pool bytes_min window_packs window_bytes prefetch_bytes "
+    "hold_bytes"
+)
 DECISIONS = "pack evict prefetch unpack release return recompute"
 
 CARD = """

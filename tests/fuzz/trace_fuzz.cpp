@@ -17,22 +17,22 @@
 #include "formats/error.h"
 #include "formats/line_source.h"
 #include "formats/trace.h"
-#include "sim/trace_check.h"
+#include "sim/check/trace_check.h"
 #include "tests/fuzz/property.h"
 
 namespace ferry::fuzz {
 namespace {
 
+using check::TraceReport;
+using check::TraceViolation;
 using nlohmann::json;
-using sim::TraceReport;
-using sim::TraceViolation;
 
 const std::string kFile = "log";
 
 TraceReport check(const std::string& log) {
   std::istringstream in(log);
   LineSource lines(in, kFile);
-  return sim::check_trace(lines, /*leaks=*/true);
+  return check::check_trace(lines, /*leaks=*/true);
 }
 
 std::vector<std::string_view> split(std::string_view text) {
@@ -95,7 +95,7 @@ void require_same(const TraceReport& a, const TraceReport& b) {
 // Leaks are an end's.
 void require_beginning(const TraceReport& part, const TraceReport& whole) {
   const auto counts = [&](const TraceViolation& v) {
-    return v.kind != sim::HazardKind::kLeak && v.line <= part.lines;
+    return v.kind != check::HazardKind::kLeak && v.line <= part.lines;
   };
   auto at = whole.violations.begin();
   for (const TraceViolation& v : part.violations) {

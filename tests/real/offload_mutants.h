@@ -2,8 +2,8 @@
 //
 // Those of checkpoints are left out. Their steps order streams around a recompute, and their rules
 // are a checkpointer's: the hunts of tests/real/cpu and tests/real/cuda run no checkpoints, so
-// there they cannot show. tests/core hunts them all, and tests/real/checkpoint those that LibTorch
-// shows on a CPU.
+// there they cannot show. tests/sim/verify/mutants hunts them all, and tests/real/api/checkpoint
+// those that LibTorch shows on a CPU.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "shared/adaptors/bent.h"
-#include "shared/rules.h"
-#include "shared/step.h"
+#include "shared/seam/rules.h"
+#include "shared/seam/step.h"
 
 namespace ferry::real {
 

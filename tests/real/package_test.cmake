@@ -25,8 +25,8 @@ if(NOT output MATCHES "moved [1-9][0-9]* KiB to the host and [1-9][0-9]* KiB bac
 endif()
 run_example(pipe)
 
-# And one for CUDA, which it asks for: without a GPU it is told that there is none, not that Ferry was
-# linked without.
+# And one for CUDA, which it asks for: without a GPU it is told that there is none, not that Ferry
+# was linked without.
 if(CUDA)
   file(WRITE ${WORK}/cuda/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)
 project(cuda_user LANGUAGES CXX)

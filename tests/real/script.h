@@ -3,12 +3,12 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "sim/verify/scripted.h"
+#include "tests/support/scripted.h"
 
 namespace ferry::real {
 
-using Script = Scripted<at::Tensor>;
-using ScriptAutograd = ScriptedAutograd<at::Tensor>;
+using Script = test::Scripted<at::Tensor>;
+using ScriptAutograd = test::ScriptedAutograd<at::Tensor>;
 static_assert(Autograd<ScriptAutograd>);
 
 }  // namespace ferry::real

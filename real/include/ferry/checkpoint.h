@@ -56,8 +56,8 @@
 #include <utility>
 #include <vector>
 
-#include "shared/checkpoint_errors.h"
-#include "shared/checkpoint_options.h"
+#include "shared/checkpoint/errors.h"
+#include "shared/seam/checkpoint_options.h"
 
 namespace torch::nn {
 class Sequential;
@@ -65,7 +65,7 @@ class Sequential;
 
 namespace ferry {
 
-class ExecGroup;  // shared/checkpoint_context.h
+class ExecGroup;  // shared/seam/checkpoint_context.h
 
 struct CheckpointOptions {
   CheckpointOptions() = default;

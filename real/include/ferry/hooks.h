@@ -32,7 +32,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "shared/hooks.h"
+#include "shared/seam/hooks.h"
 
 namespace ferry {
 

@@ -29,7 +29,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/options.h"
+#include "shared/seam/options.h"
 
 namespace torch::nn {
 class Module;

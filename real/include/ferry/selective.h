@@ -49,8 +49,8 @@
 #include <string>
 #include <vector>
 
-#include "shared/checkpoint_options.h"
-#include "shared/selective.h"
+#include "shared/checkpoint/selective.h"
+#include "shared/seam/checkpoint_options.h"
 
 namespace c10 {
 class OperatorHandle;

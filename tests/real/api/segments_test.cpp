@@ -11,7 +11,7 @@
 #include "ferry/offload.h"
 #include "formats/plan.h"
 #include "formats/plan_options.h"
-#include "shared/checkpoint_errors.h"
+#include "shared/checkpoint/errors.h"
 #include "tests/real/api/message.h"
 
 namespace ferry {

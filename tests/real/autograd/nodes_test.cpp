@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "real/autograd/torch_autograd.h"
-#include "shared/pipeline/dependency.h"
+#include "shared/transfer/dependency.h"
 
 namespace ferry::real {
 namespace {

@@ -14,8 +14,8 @@
 #include "formats/decision_log.h"
 #include "formats/program_file.h"
 #include "scenarios/hardware.h"
-#include "shared/options.h"
-#include "sim/simulation.h"
+#include "shared/seam/options.h"
+#include "sim/run/simulation.h"
 
 namespace ferry::real::capture {
 
@@ -93,7 +93,7 @@ inline std::string text(const std::vector<Decision>& decisions, std::size_t at) 
 inline std::string difference(const std::vector<Decision>& real, const Simulated& simulated) {
   const sim::Simulation& run = simulated.result;
   if (!run.errors.empty()) return "error: " + run.errors.front().message;
-  if (!run.hazards.empty()) return "hazard: " + sim::to_string(run.hazards.front());
+  if (!run.hazards.empty()) return "hazard: " + to_string(run.hazards.front());
   if (run.leftovers.any()) return "something is left";
   const auto& other = simulated.decisions;
   std::size_t at = 0;

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "real/cpu/cpu_device.h"
-#include "tests/shared/conformance.h"
+#include "tests/support/device_conformance.h"
 
 namespace ferry::real {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "real/cpu/pace.h"
-#include "shared/options.h"
+#include "shared/seam/options.h"
 #include "tests/real/draw.h"
 
 namespace ferry::real {

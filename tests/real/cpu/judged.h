@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "shared/adaptors/bent.h"
-#include "shared/offloader.h"
+#include "shared/offload/offloader.h"
 #include "tests/real/cpu/strips.h"
 #include "tests/real/script.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/checkers/happens_before.h"
-#include "sim/checkers/lifetime.h"
+#include "sim/check/happens_before.h"
+#include "sim/check/lifetime.h"
 #include "tests/real/fake_cuda/fake_cuda.h"
 
 namespace ferry::real {
@@ -26,17 +26,17 @@ class Judge final : public fake_cuda::Listener {
 
   std::vector<std::string> hazards() const {
     std::vector<std::string> texts;
-    for (const sim::Hazard& hazard : lifetime_.hazards()) texts.push_back(sim::to_string(hazard));
-    for (const sim::Hazard& hazard : happens_before_.hazards()) {
-      texts.push_back(sim::to_string(hazard));
+    for (const check::Hazard& hazard : lifetime_.hazards()) texts.push_back(to_string(hazard));
+    for (const check::Hazard& hazard : happens_before_.hazards()) {
+      texts.push_back(to_string(hazard));
     }
     return texts;
   }
 
  private:
   // LibTorch and the pools hold memory from before.
-  sim::Lifetime lifetime_{{.allow_outside = true}};
-  sim::HappensBefore happens_before_{{.host_free_waits = true}};
+  check::Lifetime lifetime_{{.allow_outside = true}};
+  check::HappensBefore happens_before_{{.host_free_waits = true}};
 };
 
 }  // namespace ferry::real

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "shared/adaptors/bent.h"
-#include "shared/offloader.h"
+#include "shared/offload/offloader.h"
 #include "tests/real/cuda/labelled.h"
 #include "tests/real/cuda/world.h"
 #include "tests/real/draw.h"

@@ -9,7 +9,7 @@
 namespace ferry::fake_cuda {
 namespace {
 
-constexpr std::uint64_t kHostBase = std::uint64_t{1} << 60;  // as in sim/checkers/hazard.h
+constexpr std::uint64_t kHostBase = std::uint64_t{1} << 60;  // as in sim/check/hazard.h
 
 std::size_t pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 

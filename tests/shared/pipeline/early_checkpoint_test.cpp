@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "tests/support/pipeline_rig.h"
+#include "tests/sim/support/pipeline_rig.h"
 
 namespace ferry {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "shared/pipeline/scheduled_pipeline.h"
-#include "sim/workers.h"
-#include "tests/support/pipeline_rig.h"
+#include "sim/gpu/workers.h"
+#include "tests/sim/support/pipeline_rig.h"
 
 namespace ferry {
 namespace {

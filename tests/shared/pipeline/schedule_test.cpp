@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "tests/support/gen.h"
+#include "tests/sim/support/gen.h"
 
 namespace ferry {
 namespace {

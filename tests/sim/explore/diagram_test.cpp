@@ -6,22 +6,22 @@
 #include <algorithm>
 #include <sstream>
 
-#include "tests/sim/explore/calls.h"
-#include "tests/sim/explore/stream_program.h"
+#include "tests/sim/support/calls.h"
+#include "tests/sim/support/stream_program.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 namespace {
 
-constexpr Range kX{0x1000, 16}, kPinned{kHostBase, 16};
+constexpr Range kX{0x1000, 16}, kPinned{check::kHostBase, 16};
 
-std::string drawn(const Calls& calls) {
+std::string drawn(const test::Calls& calls) {
   const Explorer explorer(calls.recording());
-  const Hazard& hazard = calls.hazards().at(0);
+  const check::Hazard& hazard = calls.hazards().at(0);
   return diagram(explorer, hazard, *explorer.confirm(hazard).witness);
 }
 
 TEST(Diagram, AnEvictionThatDoesNotWait) {
-  Calls calls;
+  test::Calls calls;
   calls.alloc(0, kX).kernel(0, {}, {kX}, "mm").record(1, 0).wait(1, 1);
   calls.copy(1, kX, kPinned, Step::kOffload).free(kX).alloc(0, kX).kernel(0, {}, {kX}, "relu");
   EXPECT_EQ(
@@ -43,7 +43,7 @@ to order them: take the step `evict`
 }
 
 TEST(Diagram, ARecordThatCameTooEarly) {
-  Calls calls;
+  test::Calls calls;
   calls.record(7, 0).kernel(0, {}, {kX}, "producer").wait(7, 1).kernel(1, {kX}, {}, "consumer");
   EXPECT_EQ(
       drawn(calls),
@@ -67,8 +67,8 @@ TEST(Diagram, FitsAScreen) {
   int drawings = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Recording recording;
-    HappensBefore checker;
-    make_program(draw_program(seed), {.accesses = 40}).each([&](StreamOp op) {
+    check::HappensBefore checker;
+    test::make_program(test::draw_program(seed), {.accesses = 40}).each([&](StreamOp op) {
       const std::string name =
           "a_kernel_with_quite_a_long_name_as_templates_have_" + std::string(op.name);
       op.name = name;
@@ -76,7 +76,7 @@ TEST(Diagram, FitsAScreen) {
       checker(op);
     });
     const Explorer explorer(recording);
-    for (const Hazard& hazard : checker.hazards()) {
+    for (const check::Hazard& hazard : checker.hazards()) {
       const Confirmation c = explorer.confirm(hazard);
       if (!c.witness) continue;
       const std::string text = diagram(explorer, hazard, *c.witness);
@@ -97,4 +97,4 @@ TEST(Diagram, FitsAScreen) {
 }
 
 }  // namespace
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -4,15 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/sim/explore/calls.h"
+#include "tests/sim/support/calls.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 namespace {
 
-constexpr Range kX{0x1000, 16}, kY{0x1010, 16}, kPinned{kHostBase, 16};
+constexpr Range kX{0x1000, 16}, kY{0x1010, 16}, kPinned{check::kHostBase, 16};
 
 // "schedule: what is seen" of the only hazard.
-std::string confirmed(const Calls& calls) {
+std::string confirmed(const test::Calls& calls) {
   if (calls.hazards().size() != 1) return std::to_string(calls.hazards().size()) + " hazards";
   const Explorer explorer(calls.recording());
   const Confirmation c = explorer.confirm(calls.hazards()[0]);
@@ -22,26 +22,26 @@ std::string confirmed(const Calls& calls) {
 }
 
 // Schedules in all, where none shows anything; 0 where one does.
-std::uint64_t safe_orders(const Calls& calls) {
+std::uint64_t safe_orders(const test::Calls& calls) {
   const Explorer explorer(calls.recording());
   const Search search = explorer.search_all(1000);
   return search.complete ? search.orders : 0;
 }
 
 TEST(Explorer, AReadTooEarlySeesWhatWasThere) {
-  EXPECT_EQ(confirmed(Calls().kernel(0, {}, {kX}, "a").kernel(1, {kX}, {kY}, "b")),
+  EXPECT_EQ(confirmed(test::Calls().kernel(0, {}, {kX}, "a").kernel(1, {kX}, {kY}, "b")),
             "0@1: b #1 reads 16 bytes at 0x1000: undefined, not what a #0 wrote");
 }
 
 TEST(Explorer, AWriteTooEarlyIsSeenByTheRead) {
-  EXPECT_EQ(confirmed(Calls().kernel(0, {kX}, {}, "a").kernel(1, {}, {kX}, "b")),
+  EXPECT_EQ(confirmed(test::Calls().kernel(0, {kX}, {}, "a").kernel(1, {}, {kX}, "b")),
             "0@1: a #0 reads 16 bytes at 0x1000: what b #1 wrote, not undefined");
 }
 
 TEST(Explorer, TheLastOfTwoWritesCounts) {
-  EXPECT_EQ(confirmed(Calls().kernel(0, {}, {kX}, "a").kernel(1, {}, {kX}, "b")),
+  EXPECT_EQ(confirmed(test::Calls().kernel(0, {}, {kX}, "a").kernel(1, {}, {kX}, "b")),
             "0@1: at the end 16 bytes at 0x1000 hold what a #0 wrote, not what b #1 wrote");
-  EXPECT_EQ(confirmed(Calls()
+  EXPECT_EQ(confirmed(test::Calls()
                           .alloc(0, kX)
                           .kernel(0, {}, {kX}, "a")
                           .kernel(1, {}, {kX}, "b")
@@ -52,7 +52,7 @@ TEST(Explorer, TheLastOfTwoWritesCounts) {
 }
 
 TEST(Explorer, ABlockHandedOutTooEarly) {
-  Calls calls;
+  test::Calls calls;
   calls.alloc(0, kX).kernel(0, {}, {kX}, "a").record(1, 0).wait(1, 1).kernel(1, {kX}, {kY}, "b");
   calls.free(kX).alloc(0, kX).kernel(0, {}, {kX}, "c");
   EXPECT_EQ(confirmed(calls),
@@ -60,7 +60,7 @@ TEST(Explorer, ABlockHandedOutTooEarly) {
 }
 
 TEST(Explorer, APoolThatWaitedHandsOutAnotherBlockMeanwhile) {
-  Calls calls;
+  test::Calls calls;
   calls.alloc(0, kX).kernel(0, {}, {kX}).record(1, 0).wait(1, 1).kernel(1, {kX}, {kY});
   calls.record_use(1, kX).free(kX).alloc(0, kX).kernel(0, {}, {kX});
   // The allocation may come at any time, and its kernel then, after the first one.
@@ -69,7 +69,7 @@ TEST(Explorer, APoolThatWaitedHandsOutAnotherBlockMeanwhile) {
 
 TEST(Explorer, WhatThePoolWaitedForIsNoOrder) {
   // The kernels on Y race: had the pool not been able to reuse X, nothing would order them.
-  Calls calls;
+  test::Calls calls;
   calls.alloc(0, kX).kernel(1, {}, {kX, kY}, "a").record_use(1, kX).free(kX);
   calls.alloc(0, kX).kernel(0, {}, {kX, kY}, "b");
   EXPECT_EQ(confirmed(calls),
@@ -77,7 +77,7 @@ TEST(Explorer, WhatThePoolWaitedForIsNoOrder) {
 }
 
 TEST(Explorer, AUseThatThePoolWasNotToldOf) {
-  Calls calls;
+  test::Calls calls;
   calls.alloc(0, kX).kernel(1, {kX}, {}, "told").kernel(2, {kX}, {}, "untold");
   calls.record_use(1, kX).free(kX).alloc(0, kX).kernel(0, {}, {kX}, "c");
   EXPECT_EQ(confirmed(calls),
@@ -85,7 +85,7 @@ TEST(Explorer, AUseThatThePoolWasNotToldOf) {
 }
 
 TEST(Explorer, CudaFreeWaits) {
-  Calls calls;
+  test::Calls calls;
   calls.alloc(0, kX).kernel(1, {}, {kX}).free(kX, PoolKind::kMalloc).alloc(0, kX);
   EXPECT_EQ(safe_orders(calls.kernel(0, {}, {kX})), 2u);
 }
@@ -93,7 +93,7 @@ TEST(Explorer, CudaFreeWaits) {
 TEST(Explorer, AStagedCopyReadsOnTheHost) {
   // Nothing can write the source under it; the destination is written whenever the stream gets
   // there.
-  Calls calls;
+  test::Calls calls;
   calls.host_write(kPinned).copy(1, kPinned, kX, Step::kUser, HostOrder::kStaged);
   calls.host_write(kPinned);
   EXPECT_EQ(safe_orders(calls), 2u);
@@ -102,7 +102,7 @@ TEST(Explorer, AStagedCopyReadsOnTheHost) {
 }
 
 TEST(Explorer, ATornCopyCountsOnceItIsRead) {
-  Calls calls;
+  test::Calls calls;
   calls.kernel(0, {}, {kX}, "a").record(1, 0).wait(1, 1).copy(1, kX, kPinned, Step::kOffload);
   calls.kernel(0, {}, {kX}, "write_");
   EXPECT_TRUE(calls.hazards().empty());
@@ -114,9 +114,9 @@ TEST(Explorer, ATornCopyCountsOnceItIsRead) {
 }
 
 TEST(Explorer, HostMemoryFreedUnderACopy) {
-  const auto seen = [](const Calls& calls) {
+  const auto seen = [](const test::Calls& calls) {
     const Explorer explorer(calls.recording(), true);
-    HappensBefore checker({.host_free_waits = true});
+    check::HappensBefore checker({.host_free_waits = true});
     for (std::size_t i = 0; i < calls.recording().size(); ++i) checker(calls.recording()[i]);
     if (checker.hazards().empty()) {
       return explorer.search_all(1000).complete ? std::string("safe") : "silent, and not safe";
@@ -124,10 +124,10 @@ TEST(Explorer, HostMemoryFreedUnderACopy) {
     const Confirmation c = explorer.confirm(checker.hazards()[0]);
     return c.witness ? to_string(explorer, *c.witness) : "unconfirmed";
   };
-  const auto copied = [](Calls& calls) -> Calls& {
+  const auto copied = [](test::Calls& calls) -> test::Calls& {
     return calls.alloc(0, kPinned).host_write(kPinned).copy(1, kPinned, kX);
   };
-  Calls freed, told, waited;
+  test::Calls freed, told, waited;
   EXPECT_EQ(
       seen(copied(freed).free(kPinned)),
       "copy #2 reads 16 bytes at 0x1000000000000000: what free #3 left, not what host write #1 "
@@ -137,16 +137,16 @@ TEST(Explorer, HostMemoryFreedUnderACopy) {
 }
 
 TEST(Explorer, WhatNobodyWroteHasNoRightValue) {
-  Calls calls;
+  test::Calls calls;
   calls.alloc(0, kX).kernel(1, {}, {kX}).free(kX).alloc(0, kX).kernel(0, {kX}, {});
   EXPECT_EQ(confirmed(calls), "undefined");
 }
 
 TEST(Explorer, AnotherRaceIsNoWitness) {
   // 0 and 2 race on X; 0 and 3 have no bytes in common.
-  Calls calls;
+  test::Calls calls;
   calls.kernel(0, {}, {kX}).record(1, 0).kernel(1, {kX}, {}).kernel(2, {}, {kY});
-  Hazard hazard;
+  check::Hazard hazard;
   hazard.range = kY;
   hazard.later.op = 3;
   hazard.later.stream = StreamId{2};
@@ -154,15 +154,15 @@ TEST(Explorer, AnotherRaceIsNoWitness) {
 }
 
 TEST(Explorer, OrderedAccessesAreNotConfirmed) {
-  Calls calls;
+  test::Calls calls;
   calls.kernel(0, {}, {kX}).record(1, 0).wait(1, 1).kernel(1, {kX}, {});
-  Hazard hazard;
+  check::Hazard hazard;
   hazard.earlier.op = 0;
   hazard.later.op = 3;
   EXPECT_EQ(Explorer(calls.recording()).confirm(hazard).verdict, Verdict::kUnconfirmed);
-  hazard.kind = HazardKind::kLeak;
+  hazard.kind = check::HazardKind::kLeak;
   EXPECT_EQ(Explorer(calls.recording()).confirm(hazard).verdict, Verdict::kNotARace);
 }
 
 }  // namespace
-}  // namespace ferry::sim
+}  // namespace ferry::explore

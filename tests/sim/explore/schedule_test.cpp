@@ -7,18 +7,18 @@
 #include <set>
 #include <stdexcept>
 
-#include "sim/strategies.h"
-#include "tests/sim/explore/calls.h"
-#include "tests/sim/explore/stream_program.h"
+#include "sim/choices/strategies.h"
+#include "tests/sim/support/calls.h"
+#include "tests/sim/support/stream_program.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 namespace {
 
 constexpr Range kX{0x1000, 16}, kY{0x1010, 16};
 
 // What parsing the text throws, for a graph of two streams with two kernels each; or its print.
 std::string parsed(std::string_view text) {
-  Calls calls;
+  test::Calls calls;
   calls.kernel(0, {}, {kX})
       .kernel(1, {}, {kY})
       .record(1, 0)
@@ -63,11 +63,11 @@ TEST(Schedule, CountsInversions) {
 
 TEST(Schedule, EveryOrderIsItsDelays) {
   EXPECT_TRUE(rc::check("order -> delays -> text -> delays -> order", [] {
-    const auto draws = *rc::gen::resize(80, rc::gen::arbitrary<std::vector<Draw>>());
+    const auto draws = *rc::gen::resize(80, rc::gen::arbitrary<std::vector<test::Draw>>());
     Recording recording;
-    make_program(draws, {.accesses = 30}).each([&](const StreamOp& op) { recording(op); });
+    test::make_program(draws, {.accesses = 30}).each([&](const StreamOp& op) { recording(op); });
     const OpGraph graph(recording);
-    RandomChoices random(*rc::gen::arbitrary<std::uint64_t>());
+    choices::RandomChoices random(*rc::gen::arbitrary<std::uint64_t>());
     const std::vector<ActionId> order = draw_order(graph, random);
     RC_ASSERT(is_order_of(graph, order));
     const Schedule schedule = schedule_of(order);
@@ -76,11 +76,11 @@ TEST(Schedule, EveryOrderIsItsDelays) {
     // Fewer delays are a schedule, too.
     Schedule some;
     for (const Delay& delay : schedule) {
-      if (random.choose(ChoicePoint::kPoll, 2) == 0) some.push_back(delay);
+      if (random.choose(choices::ChoicePoint::kPoll, 2) == 0) some.push_back(delay);
     }
     RC_ASSERT(is_order_of(graph, order_of(graph, some)));
   }));
 }
 
 }  // namespace
-}  // namespace ferry::sim
+}  // namespace ferry::explore

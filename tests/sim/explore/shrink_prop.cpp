@@ -4,23 +4,23 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "sim/strategies.h"
-#include "tests/sim/explore/repair.h"
-#include "tests/sim/explore/stream_program.h"
+#include "sim/choices/strategies.h"
+#include "tests/sim/support/repair.h"
+#include "tests/sim/support/stream_program.h"
 
-namespace ferry::sim {
+namespace ferry::explore {
 namespace {
 
 TEST(ShrinkProp, NoDelayCanBeSpared) {
   int shrunk_ones = 0, single = 0;
   EXPECT_TRUE(rc::check("drawn witnesses", [&] {
-    const auto draws = *rc::gen::resize(100, rc::gen::arbitrary<std::vector<Draw>>());
+    const auto draws = *rc::gen::resize(100, rc::gen::arbitrary<std::vector<test::Draw>>());
     Recording recording;
-    make_program(draws, {.accesses = 30, .cells = 16}).each([&](const StreamOp& op) {
+    test::make_program(draws, {.accesses = 30, .cells = 16}).each([&](const StreamOp& op) {
       recording(op);
     });
     const Explorer explorer(recording);
-    RandomChoices random(*rc::gen::arbitrary<std::uint64_t>());
+    choices::RandomChoices random(*rc::gen::arbitrary<std::uint64_t>());
     const auto witness = explorer.search(random, 10).witness;
     if (!witness) return;
     const Shrunk shrunk = shrink(explorer, *witness);
@@ -45,9 +45,11 @@ TEST(ShrinkProp, NoDelayCanBeSpared) {
 
 TEST(Shrink, EndsWithWhatItHas) {
   Recording recording;
-  make_program(draw_program(3), {.accesses = 30}).each([&](const StreamOp& op) { recording(op); });
+  test::make_program(test::draw_program(3), {.accesses = 30}).each([&](const StreamOp& op) {
+    recording(op);
+  });
   const Explorer explorer(recording);
-  RandomChoices random(1);
+  choices::RandomChoices random(1);
   const auto witness = explorer.search(random, 100).witness;
   ASSERT_TRUE(witness);
   EXPECT_EQ(shrink(explorer, *witness, 0).witness.schedule, witness->schedule);
@@ -55,4 +57,4 @@ TEST(Shrink, EndsWithWhatItHas) {
 }
 
 }  // namespace
-}  // namespace ferry::sim
+}  // namespace ferry::explore

@@ -1,0 +1,134 @@
+// `ferry verify --mutants` and `--mutant NAME`: what the checker is worth.
+#include <fmt/core.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/exit_codes.h"
+#include "cli/verify/verify.h"
+#include "formats/error.h"
+#include "sim/verify/report/matrix.h"
+#include "sim/verify/report/report.h"
+
+namespace ferry::cli {
+namespace {
+
+constexpr int kSchema = 1;
+
+verify::MatrixOptions options_of(const VerifyArguments& arguments) {
+  verify::MatrixOptions options;
+  options.seed = arguments.seed;
+  options.jobs = arguments.jobs;
+  if (arguments.programs > 0) options.programs = arguments.programs;
+  return options;
+}
+
+std::int64_t median(std::vector<std::int64_t> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void print_json(const std::vector<verify::MatrixRow>& rows) {
+  using Json = nlohmann::ordered_json;
+  Json json = {{"schema", kSchema}, {"mutants", Json::array()}};
+  const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
+  for (const verify::MatrixRow& row : rows) {
+    json["mutants"].push_back(
+        {{"name", row.mutant.name},
+         {"world", verify::name(row.mutant.world)},
+         {"killed_by", text(row.killed_by)},
+         {"tests", row.tests},
+         {"counterexample_ops", row.counterexample_ops ? Json(*row.counterexample_ops) : Json()},
+         {"equivalent_because", text(row.equivalent_because)},
+         {"replay", text(row.replay)},
+         {"wrong", row.wrong()}});
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print_table(const std::vector<verify::MatrixRow>& rows) {
+  fmt::print("{:<36} {:<11} {:<18} {:>6} {:>5}\n", "mutant", "of", "killed by", "tests", "ops");
+  std::int64_t killed = 0, equivalent = 0;
+  std::vector<std::int64_t> sizes, tests;
+  for (const verify::MatrixRow& row : rows) {
+    const std::string ops =
+        row.counterexample_ops ? fmt::format("{}", *row.counterexample_ops) : "-";
+    const std::string by = !row.killed_by.empty()           ? row.killed_by
+                           : row.equivalent_because.empty() ? "SURVIVES"
+                                                            : "equivalent";
+    const std::string wrong = row.unconfirmed ? "  (!) unconfirmed" : row.wrong() ? "  (!)" : "";
+    fmt::print("{:<36} {:<11} {:<18} {:>6} {:>5}{}\n", row.mutant.name,
+               verify::name(row.mutant.world), by, row.tests, ops, wrong);
+    killed += row.killed_by.empty() ? 0 : 1;
+    equivalent += row.equivalent_because.empty() ? 0 : 1;
+    if (!row.counterexample_ops) continue;
+    sizes.push_back(*row.counterexample_ops);
+    tests.push_back(row.tests);
+  }
+  const auto total = static_cast<std::int64_t>(rows.size());
+  fmt::print(
+      "\n{} mutants, {} killed, {} equivalent: {:.1f} % of those that can be told from the core\n",
+      total, killed, equivalent,
+      100.0 * static_cast<double>(killed) /
+          static_cast<double>(std::max<std::int64_t>(total - equivalent, 1)));
+  if (!sizes.empty()) {
+    fmt::print(
+        "counterexamples: {} device operations (median), {} at most; first kill after {} "
+        "programs (median), {} at most\n",
+        median(sizes), *std::max_element(sizes.begin(), sizes.end()), median(tests),
+        *std::max_element(tests.begin(), tests.end()));
+  }
+  for (const verify::MatrixRow& row : rows) {
+    if (!row.equivalent_because.empty()) {
+      fmt::print("equivalent: {}: {}\n", row.mutant.name, row.equivalent_because);
+    }
+  }
+}
+
+verify::Mutant find(const std::string& name) {
+  if (auto found = verify::find_mutant(name)) return *found;
+  throw InputError("--mutant", 0,
+                   "there is no '" + name + "': expected a name of `ferry verify --mutants`");
+}
+
+}  // namespace
+
+int print_mutants(const VerifyArguments& arguments) {
+  verify::MatrixOptions options = options_of(arguments);
+  const std::vector<verify::Mutant> mutants = verify::all_mutants();
+  std::size_t done = 0;
+  options.progress = [&](const verify::Mutant& mutant) {
+    if (++done % 20 == 0) spdlog::info("{} of {}: {}", done, mutants.size(), mutant.name);
+  };
+  const auto rows = verify::mutation_matrix(mutants, options);
+  if (arguments.json) {
+    print_json(rows);
+  } else {
+    fmt::print("seed {}\n", arguments.seed);
+    print_table(rows);
+  }
+  const bool wrong =
+      std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.wrong(); });
+  return wrong ? kViolated : kOk;
+}
+
+int hunt_mutant(const VerifyArguments& arguments) {
+  const verify::Mutant mutant = find(arguments.mutant);
+  const auto rows = verify::mutation_matrix({mutant}, options_of(arguments));
+  const verify::MatrixRow& row = rows.front();
+  if (arguments.json) {
+    print_json(rows);
+  } else if (!row.replay.empty()) {
+    fmt::print("{}: killed by program {} of seed {}\n\n{}", mutant.name, row.tests, arguments.seed,
+               verify::explain(verify::parse_line(row.replay)).text);
+  } else {
+    print_table(rows);
+  }
+  return row.killed_by.empty() ? kOk : kViolated;
+}
+
+}  // namespace ferry::cli

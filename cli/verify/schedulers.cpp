@@ -1,0 +1,119 @@
+// `ferry verify --schedulers` and `--scheduler NAME`: the schedulers of the field, with their
+// faults and without.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/exit_codes.h"
+#include "cli/verify/verify.h"
+#include "formats/error.h"
+#include "sim/verify/report/report.h"
+#include "sim/verify/report/scheduler_table.h"
+#include "sim/verify/schedulers/registry.h"
+
+namespace ferry::cli {
+namespace {
+
+constexpr int kSchema = 1;
+
+std::vector<verify::SchedulerRow> rows_of(
+    const std::vector<const verify::schedulers::SchedulerEntry*>& entries,
+    const VerifyArguments& arguments) {
+  verify::SchedulerTableOptions options;
+  options.seed = arguments.seed;
+  options.jobs = arguments.jobs;
+  if (arguments.programs > 0) options.programs = options.programs_faulty = arguments.programs;
+  return verify::scheduler_table(entries, options);
+}
+
+int exit_code(const std::vector<verify::SchedulerRow>& rows) {
+  const bool wrong =
+      std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.wrong(); });
+  return wrong ? kViolated : kOk;
+}
+
+void print_json(const std::vector<verify::SchedulerRow>& rows) {
+  using Json = nlohmann::ordered_json;
+  Json json = {{"schema", kSchema}, {"schedulers", Json::array()}};
+  const auto text = [](std::string_view value) { return value.empty() ? Json() : Json(value); };
+  for (const verify::SchedulerRow& row : rows) {
+    const verify::schedulers::SchedulerEntry& entry = *row.entry;
+    json["schedulers"].push_back(
+        {{"name", entry.name},
+         {"system", entry.system},
+         {"faulty", entry.faulty},
+         {"what", entry.what},
+         {"source", entry.source},
+         {"expected", text(entry.oracle)},
+         {"caught_by", text(row.caught_by)},
+         {"programs", row.programs},
+         {"counterexample_ops", row.counterexample_ops ? Json(*row.counterexample_ops) : Json()},
+         {"replay", text(row.replay)}});
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print_table(const std::vector<verify::SchedulerRow>& rows) {
+  fmt::print("{:<30} {:<16} {:>8} {:>4}  {}\n", "scheduler", "caught by", "programs", "ops",
+             "what");
+  std::int64_t faulty = 0, caught = 0, clean = 0;
+  for (const verify::SchedulerRow& row : rows) {
+    const verify::schedulers::SchedulerEntry& entry = *row.entry;
+    faulty += entry.faulty ? 1 : 0;
+    if (!row.wrong()) (entry.faulty ? caught : clean) += 1;
+    const std::string by = row.caught_by.empty() ? (entry.faulty ? "NOT CAUGHT" : "clean")
+                           : row.wrong()         ? row.caught_by + " (!)"
+                                                 : row.caught_by;
+    const std::string ops =
+        row.counterexample_ops ? fmt::format("{}", *row.counterexample_ops) : "-";
+    fmt::print("{:<30} {:<16} {:>8} {:>4}  {} ({})\n", entry.name, by, row.programs, ops,
+               entry.what, entry.source);
+  }
+  const auto total = static_cast<std::int64_t>(rows.size());
+  fmt::print("\n{} of {} faulty ones caught by the oracle that fits, {} of {} fixed ones clean\n",
+             caught, faulty, clean, total - faulty);
+}
+
+}  // namespace
+
+int print_schedulers(const VerifyArguments& arguments) {
+  std::vector<const verify::schedulers::SchedulerEntry*> entries;
+  for (const verify::schedulers::SchedulerEntry& entry : verify::schedulers::schedulers())
+    entries.push_back(&entry);
+  const auto rows = rows_of(entries, arguments);
+  if (arguments.json) {
+    print_json(rows);
+  } else {
+    fmt::print("seed {}\n", arguments.seed);
+    print_table(rows);
+  }
+  return exit_code(rows);
+}
+
+int try_scheduler(const VerifyArguments& arguments) {
+  const verify::schedulers::SchedulerEntry* entry =
+      verify::schedulers::find_scheduler(arguments.scheduler);
+  if (!entry) {
+    throw InputError("--scheduler", 0,
+                     "there is no '" + arguments.scheduler +
+                         "': expected a name of `ferry verify --schedulers`");
+  }
+  const auto rows = rows_of({entry}, arguments);
+  const verify::SchedulerRow& row = rows.front();
+  if (arguments.json) {
+    print_json(rows);
+  } else if (row.replay.empty()) {
+    fmt::print("{}: {}\n{} programs of seed {}: no oracle objects\n", entry->name, entry->what,
+               row.programs, arguments.seed);
+  } else {
+    fmt::print("{}: {} ({})\ncaught by program {} of seed {}\n\n{}", entry->name, entry->what,
+               entry->source, row.programs, arguments.seed,
+               verify::explain(verify::parse_line(row.replay)).text);
+  }
+  return row.caught_by.empty() ? kOk : kViolated;
+}
+
+}  // namespace ferry::cli

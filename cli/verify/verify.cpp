@@ -1,0 +1,210 @@
+// `ferry verify`: tries the core, its mutants and the schedulers of the field on random programs.
+#include "cli/verify/verify.h"
+
+#include <fmt/core.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+#include "cli/numbers.h"
+#include "formats/error.h"
+#include "sim/verify/campaign/campaign.h"
+#include "sim/verify/report/report.h"
+
+namespace ferry::cli {
+namespace {
+
+constexpr int kSchema = 1;
+constexpr double kSecondsByDefault = 10;
+
+nlohmann::ordered_json to_json(const verify::Report& report) {
+  return {{"oracle", report.verdict.oracle},
+          {"words", report.verdict.words},
+          {"device_operations", report.device_operations},
+          {"confirmed", report.confirmed},
+          {"replay", verify::to_line(report.attempt)},
+          {"report", report.text}};
+}
+
+void print_coverage(const verify::Coverage& coverage) {
+  fmt::print("\ncovered\n");
+  std::string line;
+  const auto add = [&line](std::string_view name, auto count) {
+    const std::string item = fmt::format("{} {}", name, count);
+    if (line.size() + item.size() > 92) {
+      fmt::print("  {}\n", line);
+      line.clear();
+    }
+    line.append(line.empty() ? "" : " · ").append(item);
+  };
+  const auto end = [&line] {
+    fmt::print("  {}\n", line);
+    line.clear();
+  };
+  fmt::print(" programs with\n");
+  for (const auto& [name, count] : coverage.features) add(name, count);
+  end();
+  fmt::print(" steps taken\n");
+  for (std::size_t step = 1; step < kSteps; ++step) {
+    add(name(static_cast<Step>(step)), coverage.steps[step]);
+  }
+  end();
+  fmt::print(" choices drawn in {} programs, a failure in {}; {} orders of the device\n",
+             coverage.chosen, coverage.failures, coverage.schedules);
+  for (std::size_t i = 0; i < choices::kChoicePoints; ++i) {
+    if (coverage.asked[i] > 0) add(choices::kChoiceNames[i], coverage.asked[i]);
+  }
+  end();
+}
+
+void print(const verify::Campaign& campaign, const VerifyArguments& arguments) {
+  const verify::Coverage& coverage = campaign.coverage;
+  if (arguments.unusual) {
+    fmt::print("{} programs, every way; ", coverage.programs - coverage.cut_off);
+    if (coverage.cut_off > 0) fmt::print("{} cut off by time; ", coverage.cut_off);
+  }
+  const auto runs = static_cast<double>(std::max<std::int64_t>(coverage.runs, 1));
+  fmt::print("{} {} in {:.1f} s: {:.0f} a second on {} thread{}, {:.0f} operations each\n",
+             coverage.runs, arguments.unusual ? "runs" : "programs", campaign.seconds,
+             runs / std::max(campaign.seconds, 1e-9), arguments.jobs,
+             arguments.jobs == 1 ? "" : "s", static_cast<double>(coverage.operations) / runs);
+  if (!campaign.failure) {
+    fmt::print("no oracle objects\n");
+    print_coverage(coverage);
+  }
+}
+
+int run_campaign(const VerifyArguments& arguments) {
+  verify::CampaignOptions options;
+  options.seed = arguments.seed;
+  options.programs = arguments.programs;
+  options.seconds = arguments.seconds;
+  if (options.programs == 0 && options.seconds == 0) options.seconds = kSecondsByDefault;
+  options.jobs = arguments.jobs;
+  options.deviations = arguments.unusual;
+  if (arguments.small) options.sizes = verify::Sizes::kSmall;
+  double said = 0;
+  options.progress = [&said](std::int64_t programs, double seconds) {
+    if (seconds - said < 5) return;
+    said = seconds;
+    spdlog::info("{} programs, {:.0f} s", programs, seconds);
+  };
+  if (!arguments.json) fmt::print("seed {}\n", arguments.seed);
+  std::fflush(stdout);  // it comes first, whatever happens then
+  const verify::Campaign campaign = verify::run_campaign(options);
+  std::optional<verify::Report> report;
+  if (campaign.failure) {
+    spdlog::info("program {} fails; making it smaller", campaign.failure->number);
+    report = verify::explain(verify::shrink(campaign.failure->attempt, campaign.failure->verdict));
+  }
+  if (arguments.json) {
+    nlohmann::ordered_json json = {{"schema", kSchema},
+                                   {"seed", arguments.seed},
+                                   {"programs", campaign.coverage.programs},
+                                   {"runs", campaign.coverage.runs},
+                                   {"cut_off", campaign.coverage.cut_off},
+                                   {"operations", campaign.coverage.operations},
+                                   {"seconds", campaign.seconds},
+                                   {"features", campaign.coverage.features}};
+    json["failure"] = report ? to_json(*report) : nlohmann::ordered_json();
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    print(campaign, arguments);
+    if (report)
+      fmt::print("program {} of seed {}:\n\n{}", campaign.failure->number, arguments.seed,
+                 report->text);
+  }
+  return report ? kViolated : kOk;
+}
+
+int replay(const VerifyArguments& arguments) {
+  const verify::Report report = verify::explain(verify::parse_line(arguments.replay));
+  if (arguments.json) {
+    fmt::print("{}\n", to_json(report).dump(2));
+  } else {
+    fmt::print("{}", report.text);
+  }
+  return report.verdict.oracle.empty() ? kOk : kViolated;
+}
+
+int run(const VerifyArguments& arguments) {
+  if (!arguments.replay.empty()) return replay(arguments);
+  if (!arguments.mutant.empty()) return hunt_mutant(arguments);
+  if (arguments.mutants) return print_mutants(arguments);
+  if (!arguments.scheduler.empty()) return try_scheduler(arguments);
+  if (arguments.schedulers) return print_schedulers(arguments);
+  return run_campaign(arguments);
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Context& context) {
+  const auto arguments = std::make_shared<VerifyArguments>();
+  CLI::App* command =
+      app.add_subcommand("verify", "Try the core on random programs, every oracle watching");
+  command->footer(
+      "Exit code 1: an oracle objects (to a mutant or a faulty scheduler, too, where it is named); "
+      "of "
+      "--mutants and --schedulers: something was not caught, or clean, as it should be.");
+  CLI::Option* programs = command->add_option("--programs", arguments->programs, "So many, at most")
+                              ->check(whole_number<std::int64_t>(1));
+  CLI::Option* seconds =
+      command->add_option("--seconds", arguments->seconds, "For so long, at most")
+          ->check(above_zero());
+  CLI::Option* seed =
+      command->add_option("--seed", arguments->seed, "Of the programs; else a new one every time")
+          ->check(whole_number<std::uint64_t>(0));
+  command->add_option("--jobs", arguments->jobs, "Threads")->check(whole_number(1, 1024));
+  CLI::Option* small =
+      command->add_flag("--small", arguments->small,
+                        "Small programs alone, and no pipelines: some 150 operations each");
+  CLI::Option* unusual =
+      command
+          ->add_option(
+              "--every-way", arguments->unusual,
+              "Of each program every run with at most so many unusual answers: a call or an "
+              "allocation that fails, a poll, a pageable copy, a worker's turn")
+          ->check(whole_number<std::uint64_t>(0, 8));
+  CLI::Option* mutants = command->add_flag(
+      "--mutants", arguments->mutants, "The matrix: which oracle kills which mutant of the core");
+  CLI::Option* mutant = command
+                            ->add_option("--mutant", arguments->mutant,
+                                         "One mutant: a program that kills it, made small")
+                            ->check(some_text());
+  CLI::Option* line =
+      command->add_option("--replay", arguments->replay, "What a report's last line says")
+          ->check(some_text());
+  command->add_flag("--json", arguments->json, "For machines");
+  CLI::Option* schedulers =
+      command->add_flag("--schedulers", arguments->schedulers,
+                        "The table: the schedulers of the field, with their faults and without");
+  CLI::Option* scheduler = command
+                               ->add_option("--scheduler", arguments->scheduler,
+                                            "One of them: a program that shows its fault")
+                               ->check(some_text());
+  const std::vector<CLI::Option*> modes = {mutants, mutant, schedulers, scheduler, line};
+  for (CLI::Option* mode : modes) {
+    for (CLI::Option* campaign : {seconds, small, unusual}) mode->excludes(campaign);
+    for (CLI::Option* other : modes) {
+      if (mode != other) mode->excludes(other);
+    }
+  }
+  for (CLI::Option* drawn : {programs, seed}) line->excludes(drawn);
+  command->callback([arguments, seed, &context] {
+    if (seed->count() == 0) {
+      std::random_device device;
+      arguments->seed = device() % 1'000'000'000u;
+    }
+    context.exit_code = static_cast<ExitCode>(run(*arguments));
+  });
+}
+
+}  // namespace ferry::cli

@@ -1,0 +1,135 @@
+// The checkpointer: runs functions so that what they save for backward is recomputed there, with
+// the meaning of torch.utils.checkpoint (use_reentrant=False).
+//
+//   Checkpointer<SimDevice, SimAutograd> checkpointer(device, autograd);
+//   checkpointer.run(inputs, options,
+//                    [&](std::vector<Value> inputs) { outputs = function(std::move(inputs)); });
+//
+// The rules of nesting (NOTE [ Nestable Checkpoint ] there):
+//
+//  1. A saved tensor is the innermost checkpoint's alone.
+//  2. The inputs of an inner checkpoint are saved by the one around it. So to unpack a tensor, each
+//     checkpoint that it was saved in runs again once.
+//  3. A recompute starts as if no checkpoint were active; those it meets are respected.
+//  4. A recomputed tensor belongs to one backward, and goes when it is unpacked.
+//  5. A recompute stops as soon as all tensors that are known to be needed exist.
+//  6. Backward inside a checkpointed function is supported.
+//
+// Beside offloading: hooks around a checkpoint see its inputs, and of what is saved inside what
+// CoreCheckpointOptions::choices (or a plan) passes on to them. Hooks pushed inside the function
+// win there.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shared/checkpoint/frame.h"
+#include "shared/checkpoint/reentrant.h"
+#include "shared/checkpoint/state.h"
+#include "shared/seam/checkpoint_context.h"
+#include "shared/seam/checkpoint_options.h"
+
+namespace ferry {
+
+// What users hold. Copies share one state.
+template <ComputeDevice D, RecomputingAutograd A>
+requires std::same_as<typename D::Tensor, typename A::Tensor>
+class Checkpointer {
+ public:
+  using Value = typename A::Value;
+  // Runs the user's function. Called once with what `run` was given, before `run` returns, and once
+  // for every recompute.
+  using Function = std::function<void(std::vector<Value>)>;
+
+  explicit Checkpointer(D device, A autograd, Rules rules = {})
+      : state_(std::make_shared<State>(std::move(device), std::move(autograd), rules)) {}
+
+  // `function` is also what recomputes; where forward is to do more (keep its outputs), it is
+  // `forward`.
+  void run(std::vector<Value> inputs, CoreCheckpointOptions options, Function function,
+           Function forward) {
+    A& autograd = state_->autograd;
+    const auto [around, plan] = here();
+    if (!autograd.grad_mode() || (plan && !plan->checkpoint)) {
+      return run_plain(plan, around, [&] { forward(std::move(inputs)); });
+    }
+    options.early_stop = around.early_stop.value_or(options.early_stop);
+    options.debug = around.debug.value_or(options.debug);
+    if (plan) options.choices = plan->choices;
+    if (options.debug && options.context_fn) {
+      throw std::invalid_argument("debug=True is incompatible with non-default context_fn");
+    }
+    CheckpointContexts contexts;
+    if (options.context_fn) contexts = options.context_fn();
+    const bool debug = options.debug;
+    const auto frame = std::make_shared<Frame>(state_, inputs, std::move(function),
+                                               std::move(options), contexts, plan);
+    std::optional<typename A::OpLog> ops;
+    {
+      const HooksGuard<A> hooks(autograd, frame->forward_hooks(), frame->begin(around));
+      CheckpointScope scope;
+      if (contexts.forward) scope = contexts.forward();
+      if (debug) ops.emplace(autograd);
+      forward(std::move(inputs));
+    }
+    frame->complete(ops ? ops->names() : std::vector<std::string>{});
+  }
+
+  // The reentrant variant (use_reentrant=True): forward makes no graph inside; backward runs the
+  // whole function again, and a graph task of its own over that. Only backwards that accumulate in
+  // leaves can do so. Of the options, preserve_rng_state applies; of a plan, whether it is one.
+  std::vector<Value> run_reentrant(const std::vector<Value>& inputs,
+                                   const CoreCheckpointOptions& options,
+                                   std::function<std::vector<Value>(std::vector<Value>)> function) {
+    const auto [around, plan] = here();
+    if (plan && !plan->checkpoint) {
+      return run_plain(plan, around, [&] { return function(inputs); });
+    }
+    const auto region =
+        std::make_shared<ReentrantRegion<D, A>>(state_, inputs, options, std::move(function), plan);
+    return state_->autograd.function(
+        inputs, region->forward(inputs),
+        [region](std::vector<Value> saved, std::vector<Value> gradients) {
+          return region->backward(std::move(saved), std::move(gradients));
+        });
+  }
+
+  CheckpointStatistics statistics() const { return state_->statistics(); }
+  // Whether nothing of it is left: no graph refers to a segment.
+  bool empty() const { return state_->statistics().alive == 0; }
+
+ private:
+  using State = CheckpointState<D, A>;
+  using Frame = CheckpointFrame<D, A>;
+
+  // What a call finds where it is made. With grad mode on it is the next one of the plan there.
+  struct Here {
+    CheckpointContext around;
+    std::shared_ptr<const SegmentPlan> plan;
+  };
+  Here here() const {
+    Here here{checkpoint_context(state_->autograd.hooks()), nullptr};
+    if (here.around.plan && state_->autograd.grad_mode()) here.plan = here.around.plan->next();
+    return here;
+  }
+
+  // Where a segment just runs, those inside it are the plan's still.
+  template <class Call>
+  auto run_plain(const std::shared_ptr<const SegmentPlan>& plan, CheckpointContext context,
+                 Call call) {
+    if (!plan) return call();
+    context.plan = std::make_shared<PlannedSegments>(plan);
+    const CheckpointContextGuard<A> guard(state_->autograd, std::move(context));
+    return call();
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,478 @@
+// One run of a checkpointed function: what it takes to run it again, and what came of that.
+//
+// In forward every tensor that is saved becomes a Holder. The first holder that is unpacked in a
+// graph task runs the function again; the tensors that this saves are the holders' results, in the
+// order of packing. Results belong to one graph task (or group) on one thread: two engine threads
+// that meet in a frame recompute each for itself, so neither waits for the other, which may need
+// the thread that it holds. A result goes when it is unpacked, when autograd drops its holder, and
+// at the latest with its task.
+//
+// Holders own the frame, and the frame owns the function and its inputs; it knows its holders by
+// number only, so there is no cycle. No lock is held while user code runs or a tensor dies.
+//
+// Source: torch/utils/checkpoint.py, NOTE [ Nestable Checkpoint ].
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shared/checkpoint/errors.h"
+#include "shared/checkpoint/hooks.h"
+#include "shared/checkpoint/kept_tensor.h"
+#include "shared/checkpoint/state.h"
+#include "shared/seam/autograd.h"
+#include "shared/seam/checkpoint_context.h"
+#include "shared/seam/checkpoint_options.h"
+#include "shared/seam/device.h"
+#include "shared/seam/hooks.h"
+#include "shared/skip/tracker.h"
+
+namespace ferry {
+
+template <ComputeDevice D, RecomputingAutograd A>
+class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFrame<D, A>> {
+ public:
+  using Tensor = typename D::Tensor;
+  using Stream = typename D::Stream;
+  using Value = typename A::Value;
+  using State = CheckpointState<D, A>;
+  // Runs the function on these inputs; what it returns is dropped.
+  using Function = std::function<void(std::vector<Value>)>;
+
+  // Saves the inputs under the hooks in force, so make it before its own are pushed.
+  CheckpointFrame(std::shared_ptr<State> state, const std::vector<Value>& inputs, Function function,
+                  CoreCheckpointOptions options, CheckpointContexts contexts,
+                  std::shared_ptr<const SegmentPlan> plan)
+      : state_(std::move(state)),
+        function_(std::move(function)),
+        options_(std::move(options)),
+        contexts_(std::move(contexts)),
+        plan_(std::move(plan)),
+        around_(without_context(state_->autograd.hooks())),
+        recomputing_(checkpoint_context(state_->autograd.hooks()).recomputing),
+        stream_(state_->device.current_stream()),
+        ambient_(state_->autograd.ambient(
+            inputs, options_.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
+        life_(*state_),
+        numbered_(checkpoint_context(state_->autograd.hooks()).run) {
+    std::optional<NoHooksGuard<A>> unseen;
+    if (!rules().holds(Rule::kOuterInputs)) unseen.emplace(state_->autograd);
+    for (const Value& input : inputs) inputs_.push_back(state_->autograd.save(input));
+  }
+  CheckpointFrame(const CheckpointFrame&) = delete;
+  CheckpointFrame& operator=(const CheckpointFrame&) = delete;
+  ~CheckpointFrame() = default;
+
+  // The pair that sees what forward saves.
+  std::shared_ptr<Hooks<Tensor>> forward_hooks() {
+    return std::make_shared<ForwardHooks>(this->shared_from_this());
+  }
+
+  // What the function sees in forward, where it is called in `now`. Once.
+  std::shared_ptr<const CheckpointContext> begin(CheckpointContext now) {
+    const auto tracker = current_skip_tracker(state_->autograd);
+    SkipScope::Region region = tracker->region(tracker);
+    skips_again_ = std::move(region.again);
+    return inside(std::move(now), std::move(region.first));
+  }
+
+  // Forward went well; `ops` is what it ran, in debug mode.
+  void complete(std::vector<std::string> ops) {
+    state_->autograd.check(ambient_);
+    const std::lock_guard lock(mutex_);
+    if (plan_ && plan_->packs && *plan_->packs != slots_.size()) {
+      throw SegmentMismatch(slots_.size(), *plan_->packs);
+    }
+    forward_ops_ = std::move(ops);
+    complete_ = true;
+  }
+
+ private:
+  // What forward saved, by ordinal of its pack.
+  enum class Packed : std::uint8_t { kHeld, kDropped, kElsewhere };
+  struct Slot {
+    Packed packed = Packed::kElsewhere;
+    std::optional<typename D::Metadata> metadata;
+  };
+
+  struct Result {
+    KeptTensor<D> tensor;  // the function may write it in place after it was saved
+    Stream stream;         // that it was computed on
+  };
+  // One recompute.
+  struct Run {
+    explicit Run(std::size_t count) : results(count) {}
+    std::vector<std::optional<Result>> results;  // by ordinal
+    std::size_t packed = 0;
+    std::vector<Stream> streams;  // that it packed on
+    bool stopped = false;
+    std::vector<checkpoint_text::Difference> differences;
+  };
+  using RunRef = std::shared_ptr<Run>;
+
+  struct Key {
+    enum class Kind : std::uint8_t { kTask, kGroup, kOutside } kind = Kind::kTask;
+    std::int64_t id = 0;
+    ThreadId thread{};
+    bool operator==(const Key&) const = default;
+  };
+
+  class Holder final : public Saved<Tensor> {
+   public:
+    Holder(std::shared_ptr<CheckpointFrame> frame, std::size_t ordinal)
+        : frame_(std::move(frame)), ordinal_(ordinal) {}
+    Holder(const Holder&) = delete;
+    Holder& operator=(const Holder&) = delete;
+    ~Holder() override { frame_->forget(ordinal_); }
+    Tensor unpack() override { return frame_->unpack(ordinal_); }
+
+   private:
+    std::shared_ptr<CheckpointFrame> frame_;
+    std::size_t ordinal_;
+  };
+
+  class ForwardHooks final : public CheckpointPair<Tensor> {
+   public:
+    explicit ForwardHooks(std::shared_ptr<CheckpointFrame> frame) : frame_(std::move(frame)) {}
+    std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {
+      return frame_->pack(tensor);
+    }
+
+   private:
+    std::shared_ptr<CheckpointFrame> frame_;
+  };
+
+  class RecomputeHooks final : public Hooks<Tensor> {
+   public:
+    RecomputeHooks(std::shared_ptr<CheckpointFrame> frame, RunRef run)
+        : frame_(std::move(frame)), run_(std::move(run)) {}
+    std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {
+      return frame_->pack_again(*run_, tensor);
+    }
+
+   private:
+    std::shared_ptr<CheckpointFrame> frame_;
+    RunRef run_;
+  };
+
+  // A frame that kept its group would keep what the group's backwards recomputed.
+  static HookStack<Tensor> without_context(HookStack<Tensor> stack) {
+    stack.checkpoint = nullptr;
+    return stack;
+  }
+
+  const Rules& rules() const { return state_->rules; }
+
+  SavedChoice choice(std::size_t ordinal) const {
+    if (recomputing_ && rules().holds(Rule::kFirstChoice)) return SavedChoice::kRecompute;
+    return ordinal < options_.choices.size() ? options_.choices[ordinal] : SavedChoice::kRecompute;
+  }
+
+  std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) {
+    D& device = state_->device;
+    std::size_t ordinal = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      ordinal = slots_.size();
+      slots_.emplace_back();
+    }
+    const SavedChoice chosen = choice(ordinal);
+    if (chosen == SavedChoice::kRecompute) {
+      Slot slot{Packed::kHeld, std::nullopt};
+      if (options_.determinism_check == DeterminismCheck::kDefault) {
+        slot.metadata = device.metadata(tensor);
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        needed_ = std::max(needed_, ordinal + 1);
+        slots_[ordinal] = std::move(slot);
+      }
+      state_->count(&CheckpointStatistics::saved);
+      return std::make_unique<Holder>(this->shared_from_this(), ordinal);
+    }
+    if (chosen == SavedChoice::kOffload) {
+      if (auto saved = around_checkpoints(around_).pack(tensor)) {
+        state_->count(&CheckpointStatistics::passed_on);
+        return saved;
+      }
+    }
+    state_->count(&CheckpointStatistics::kept);
+    return std::make_unique<KeptTensor<D>>(device, device.detach(tensor));
+  }
+
+  // In a recompute: throws StopRecomputation when everything is there.
+  std::unique_ptr<Saved<Tensor>> pack_again(Run& run, const Tensor& tensor) {
+    D& device = state_->device;
+    Tensor detached = device.detach(tensor);
+    const Stream stream = device.current_stream();
+    bool all = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (run.stopped) throw CheckpointError(checkpoint_text::kSwallowed);
+      const std::size_t ordinal = run.packed++;
+      if (ordinal < run.results.size()) {
+        const Slot& slot = slots_[ordinal];
+        if (slot.metadata && (slot.packed == Packed::kHeld || !rules().holds(Rule::kSkipDead))) {
+          compare(run, ordinal, *slot.metadata, device.metadata(tensor));
+        }
+        if (slot.packed == Packed::kHeld || !rules().holds(Rule::kKeepChosen)) {
+          run.results[ordinal].emplace(Result{KeptTensor<D>(device, detached), stream});
+        }
+      } else if (complete_ || !rules().holds(Rule::kUnfinished)) {
+        throw CheckpointError(checkpoint_text::more());
+      }
+      note(run, stream);
+      std::size_t needed = std::min(needed_, run.results.size());
+      if (!rules().holds(Rule::kStopAtLast)) --needed;
+      all = options_.early_stop && rules().holds(Rule::kStopEarly) && run.packed >= needed;
+      run.stopped = all;
+    }
+    if (all) {
+      join(run);
+      throw StopRecomputation(&run);
+    }
+    return std::make_unique<KeptTensor<D>>(device, std::move(detached));
+  }
+
+  static void note(Run& run, const Stream& stream) {
+    const auto same = [&stream](const Stream& known) { return known == stream; };
+    if (std::none_of(run.streams.begin(), run.streams.end(), same)) run.streams.push_back(stream);
+  }
+
+  // Before a function lets go of what it used on another stream, it has its own one wait for that.
+  // Where it is stopped early it does not come to it, so that is done for it. (Not for streams on
+  // which it saves nothing: those are not known here.)
+  void join(const Run& run) {
+    D& device = state_->device;
+    for (const Stream& stream : run.streams) {
+      if (stream == stream_) continue;
+      device.wait(Step::kUnpackRecomputed, stream_, device.record(Step::kRecomputed, stream));
+    }
+  }
+
+  void compare(Run& run, std::size_t ordinal, const typename D::Metadata& saved,
+               const typename D::Metadata& recomputed) {
+    if (saved == recomputed) return;
+    run.differences.push_back(
+        {ordinal, state_->device.describe(saved), state_->device.describe(recomputed)});
+  }
+
+  Tensor unpack(std::size_t ordinal) {
+    const std::shared_ptr<ExecGroup> group =
+        rules().holds(Rule::kGroupKey) ? checkpoint_context(state_->autograd.hooks()).group
+                                       : nullptr;
+    const Key key = this_key(group.get());
+    RunRef run = find(key);
+    if (!run || ordinal >= run->results.size()) {
+      run = recompute();
+      if (key.kind != Key::Kind::kOutside || !rules().holds(Rule::kFreshOutside)) {
+        publish(key, run, group.get());
+      }
+    }
+    std::optional<Result> result = take(*run, ordinal);
+    if (!result && !rules().holds(Rule::kRefuseTwice)) {
+      run = recompute();
+      result = take(*run, ordinal);
+    }
+    if (!result) throw CheckpointError(checkpoint_text::twice(group != nullptr));
+    Tensor tensor = result->tensor.unpack();
+    hand_over(tensor, result->stream);
+    return tensor;
+  }
+
+  Key this_key(const ExecGroup* group) const {
+    using Kind = typename Key::Kind;
+    const GraphTaskId task = state_->autograd.graph_task();
+    const ThreadId thread =
+        rules().holds(Rule::kThreadKey) ? state_->autograd.thread() : ThreadId{};
+    if (group) return {Kind::kGroup, group->id(), thread};
+    if (task == GraphTaskId::kNone) return {Kind::kOutside, 0, thread};
+    const bool by_task = rules().holds(Rule::kTaskKey);
+    return {Kind::kTask, by_task ? static_cast<std::int64_t>(task) : 0, thread};
+  }
+
+  RunRef find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [known, run] : runs_) {
+      if (known == key) return run;
+    }
+    return nullptr;
+  }
+
+  // From now on `run` serves its task. One that served it before has been outgrown: forward went on
+  // after a backward inside it. What was unpacked from that one is not there again.
+  void publish(const Key& key, const RunRef& run, ExecGroup* group) {
+    if (replace(key, run)) return;
+    if (rules().holds(Rule::kFreeAtEnd)) {
+      const auto drop = [weak = this->weak_from_this(), key] {
+        if (const auto frame = weak.lock()) frame->drop(key);
+      };
+      if (group) {
+        group->at_end(this->weak_from_this(), drop);
+      } else if (key.kind == Key::Kind::kTask) {
+        state_->autograd.after_task(drop);
+      }
+    }
+    const std::lock_guard lock(mutex_);
+    runs_.emplace_back(key, run);
+  }
+
+  // Whether there was one.
+  bool replace(const Key& key, const RunRef& run) {
+    std::vector<std::optional<Result>> dropped;
+    const std::lock_guard lock(mutex_);
+    const auto known = std::find_if(runs_.begin(), runs_.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    if (known == runs_.end()) return false;
+    const RunRef outgrown = std::exchange(known->second, run);
+    for (std::size_t i = 0; i < outgrown->results.size(); ++i) {
+      std::optional<Result>& result = outgrown->results[i];
+      dropped.push_back(std::exchange(result ? result : run->results[i], std::nullopt));
+    }
+    return true;
+  }
+
+  void drop(const Key& key) noexcept {
+    RunRef dropped;
+    const std::lock_guard lock(mutex_);
+    std::erase_if(runs_, [&](auto& entry) {
+      if (entry.first != key) return false;
+      dropped = std::move(entry.second);
+      return true;
+    });
+  }
+
+  // Autograd needs it no more.
+  void forget(std::size_t ordinal) noexcept {
+    std::vector<std::optional<Result>> dropped;
+    const std::lock_guard lock(mutex_);
+    slots_[ordinal].packed = Packed::kDropped;
+    if (!rules().holds(Rule::kFreeUnneeded)) return;
+    for (const auto& [key, run] : runs_) {
+      if (ordinal < run->results.size() && run->results[ordinal]) {
+        dropped.push_back(std::exchange(run->results[ordinal], std::nullopt));
+      }
+    }
+  }
+
+  std::optional<Result> take(Run& run, std::size_t ordinal) {
+    const std::lock_guard lock(mutex_);
+    if (!rules().holds(Rule::kFreeUnpacked)) return run.results[ordinal];
+    return std::exchange(run.results[ordinal], std::nullopt);
+  }
+
+  // Whoever unpacks is ordered after the recompute, on whatever stream.
+  void hand_over(const Tensor& tensor, const Stream& from) {
+    D& device = state_->device;
+    const Stream now = device.current_stream();
+    if (now == from || !device.on_device(tensor)) return;
+    device.wait(Step::kUnpackRecomputed, now, device.record(Step::kRecomputed, from));
+    device.record_use(Step::kRecomputedInUse, device.storage(tensor), now);
+  }
+
+  std::shared_ptr<const CheckpointContext> inside(CheckpointContext now,
+                                                  std::shared_ptr<SkipScope> skips) const {
+    now.checkpointing = true;
+    now.plan = plan_ ? std::make_shared<PlannedSegments>(plan_) : nullptr;
+    now.skips = std::move(skips);
+    return std::make_shared<const CheckpointContext>(std::move(now));
+  }
+  std::shared_ptr<const CheckpointContext> inside_again(CheckpointContext now) const {
+    now.recomputing = true;
+    return inside(std::move(now), skips_again_());
+  }
+
+  // Runs the function again.
+  RunRef recompute() {
+    RunRef run;
+    {
+      const std::lock_guard lock(mutex_);
+      run = std::make_shared<Run>(slots_.size());
+    }
+    state_->count(&CheckpointStatistics::recomputes);
+    numbered_.recomputes();
+    std::optional<typename A::OpLog> log;
+    try {
+      const typename D::StreamScope on(state_->device, rules().holds(Rule::kForwardStream)
+                                                           ? stream_
+                                                           : state_->device.current_stream());
+      std::vector<Value> inputs;
+      for (typename A::SavedValue& input : inputs_) inputs.push_back(input.unpack());
+      run_again(run, std::move(inputs), log);
+      if (rules().holds(Rule::kCheckRecompute)) check(*run);
+    } catch (const CheckpointError& error) {
+      if (!log) throw;
+      throw CheckpointError(checkpoint_text::debug(error.what(), forward_ops_, log->names()));
+    }
+    return run;
+  }
+
+  void run_again(const RunRef& run, std::vector<Value> inputs,
+                 std::optional<typename A::OpLog>& log) {
+    A& autograd = state_->autograd;
+    const HooksGuard<A> hooks(autograd,
+                              std::make_shared<RecomputeHooks>(this->shared_from_this(), run),
+                              inside_again(checkpoint_context(autograd.hooks())));
+    const typename A::GradModeScope grad(
+        autograd, rules().holds(Rule::kRecomputeGrad) || autograd.grad_mode());
+    std::optional<typename A::AmbientScope> ambient;
+    if (rules().holds(Rule::kReplayAmbient)) ambient.emplace(autograd, ambient_);
+    CheckpointScope scope;
+    if (contexts_.recompute) scope = contexts_.recompute();
+    if (options_.debug) log.emplace(autograd);
+    try {
+      function_(std::move(inputs));
+    } catch (const StopRecomputation& stop) {
+      if (!stop.is_for(run.get())) throw;
+      state_->count(&CheckpointStatistics::stopped_early);
+      return;
+    }
+    if (run->stopped) throw CheckpointError(checkpoint_text::kSwallowed);
+  }
+
+  void check(const Run& run) {
+    std::size_t saved = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!complete_) return;
+      saved = slots_.size();
+    }
+    if (!run.stopped && run.packed != saved) {
+      throw CheckpointError(checkpoint_text::fewer(saved, run.packed));
+    }
+    if (!run.differences.empty()) {
+      throw CheckpointError(checkpoint_text::different(run.differences));
+    }
+  }
+
+  const std::shared_ptr<State> state_;
+  const Function function_;
+  const CoreCheckpointOptions options_;
+  const CheckpointContexts contexts_;
+  const std::shared_ptr<const SegmentPlan> plan_;  // none: no plan is in force
+  const HookStack<Tensor> around_;
+  const bool recomputing_;  // the call is made by a recompute
+  const Stream stream_;
+  const typename A::Ambient ambient_;
+  const typename State::Life life_;
+  const NumberedSegment numbered_;
+  std::function<std::shared_ptr<SkipScope>()> skips_again_;  // of popped values it owns
+  std::vector<typename A::SavedValue> inputs_;
+  std::vector<std::string> forward_ops_;  // in debug mode
+
+  typename D::Mutex mutex_;
+  std::vector<Slot> slots_;
+  std::size_t needed_ = 0;  // packs until the last that is recomputed
+  bool complete_ = false;
+  std::vector<std::pair<Key, RunRef>> runs_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,21 @@
+// The hooks around a checkpoint: what is saved inside one never sees them, unless it is passed on.
+#pragma once
+
+#include "shared/seam/hooks.h"
+
+namespace ferry {
+
+// The pairs that checkpoints push for their forward.
+template <class Tensor>
+class CheckpointPair : public Hooks<Tensor> {};
+
+// The innermost hooks that are no checkpoint's: those around it and around all that it is in.
+template <class Tensor>
+HookStack<Tensor> around_checkpoints(HookStack<Tensor> stack) {
+  while (stack.top && dynamic_cast<const CheckpointPair<Tensor>*>(stack.top->pair.get())) {
+    stack.top = stack.top->outer;
+  }
+  return stack;
+}
+
+}  // namespace ferry

@@ -1,0 +1,38 @@
+// A saved tensor that hooks leave where it is: it comes back as it is, or, where it was written in
+// place since, not at all.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "shared/seam/device.h"
+#include "shared/seam/hooks.h"
+
+namespace ferry {
+
+template <ComputeDevice D>
+class KeptTensor final : public Saved<typename D::Tensor> {
+ public:
+  using Tensor = typename D::Tensor;
+
+  // `tensor` has no graph: with it, a node's own output would be kept by the node for ever.
+  KeptTensor(D device, Tensor tensor)
+      : device_(std::move(device)),
+        tensor_(std::move(tensor)),
+        version_(device_.version(tensor_)),
+        version_at_save_(device_.read(version_)) {}
+
+  Tensor unpack() override {
+    const std::uint64_t now = device_.read(version_);
+    if (now != version_at_save_) throw ModifiedInPlace(now, version_at_save_);
+    return tensor_;
+  }
+
+ private:
+  D device_;
+  Tensor tensor_;
+  typename D::Version version_;
+  std::uint64_t version_at_save_;
+};
+
+}  // namespace ferry

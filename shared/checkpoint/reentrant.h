@@ -1,0 +1,121 @@
+// A region of the reentrant variant of checkpoint: no graph in forward; in backward the whole
+// region runs again, with a graph, and a nested graph task goes through that.
+//
+// Source: torch/utils/checkpoint.py, CheckpointFunction.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "shared/checkpoint/errors.h"
+#include "shared/checkpoint/state.h"
+#include "shared/seam/autograd.h"
+#include "shared/seam/checkpoint_context.h"
+#include "shared/seam/checkpoint_options.h"
+#include "shared/seam/device.h"
+#include "shared/skip/tracker.h"
+
+namespace ferry {
+
+template <ComputeDevice D, RecomputingAutograd A>
+class ReentrantRegion {
+ public:
+  using Value = typename A::Value;
+  using Function = std::function<std::vector<Value>(std::vector<Value>)>;
+  using State = CheckpointState<D, A>;
+
+  ReentrantRegion(std::shared_ptr<State> state, const std::vector<Value>& inputs,
+                  const CoreCheckpointOptions& options, Function function,
+                  std::shared_ptr<const SegmentPlan> plan)
+      : state_(std::move(state)),
+        function_(std::move(function)),
+        plan_(std::move(plan)),
+        ambient_(state_->autograd.ambient(
+            inputs, options.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
+        life_(*state_),
+        numbered_(checkpoint_context(state_->autograd.hooks()).run) {}
+
+  // Once.
+  std::vector<Value> forward(const std::vector<Value>& inputs) {
+    const auto tracker = current_skip_tracker(state_->autograd);
+    SkipScope::Region skips = tracker->region(tracker);
+    skips_again_ = std::move(skips.again);
+    const CheckpointContextGuard<A> guard(state_->autograd, inside(false, std::move(skips.first)));
+    const typename A::GradModeScope no_grad(state_->autograd, false);
+    return function_(inputs);
+  }
+
+  std::vector<Value> backward(std::vector<Value> inputs, std::vector<Value> gradients) {
+    return this->gradients(recompute(std::move(inputs)), std::move(gradients));
+  }
+
+  // Its halves: the function runs again, with a graph; and a graph task goes through that.
+  struct Recomputed {
+    std::vector<Value> inputs;
+    std::vector<Value> outputs;
+  };
+  Recomputed recompute(std::vector<Value> inputs) {
+    A& autograd = state_->autograd;
+    if (state_->rules.holds(Rule::kRefuseReentrant) && !autograd.checkpoint_valid()) {
+      throw std::runtime_error(checkpoint_text::kReentrantInvalid);
+    }
+    state_->count(&CheckpointStatistics::recomputes);
+    numbered_.recomputes();
+    if (state_->rules.holds(Rule::kDetachReentrant)) {
+      for (Value& input : inputs) input = autograd.detach(input);
+    }
+    std::vector<Value> outputs = again(inputs);
+    return {std::move(inputs), std::move(outputs)};
+  }
+  std::vector<Value> gradients(Recomputed recomputed, std::vector<Value> gradients) {
+    A& autograd = state_->autograd;
+    const std::vector<Value>& outputs = recomputed.outputs;
+    if (outputs.size() != gradients.size()) {
+      throw CheckpointError(checkpoint_text::outputs(gradients.size(), outputs.size()));
+    }
+    std::vector<Value> roots;
+    std::vector<Value> from;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!autograd.requires_grad(outputs[i])) continue;
+      roots.push_back(outputs[i]);
+      from.push_back(std::move(gradients[i]));
+    }
+    if (roots.empty()) throw std::runtime_error(checkpoint_text::kNothingRequiresGrad);
+    autograd.backward(roots, from);
+    std::vector<Value> result;
+    for (const Value& input : recomputed.inputs) result.push_back(autograd.gradient(input));
+    return result;
+  }
+
+ private:
+  std::vector<Value> again(const std::vector<Value>& inputs) {
+    A& autograd = state_->autograd;
+    const CheckpointContextGuard<A> guard(autograd, inside(true, skips_again_()));
+    const typename A::AmbientScope ambient(autograd, ambient_);
+    const typename A::GradModeScope grad(autograd, true);
+    return function_(inputs);
+  }
+
+  CheckpointContext inside(bool recomputing, std::shared_ptr<SkipScope> skips) const {
+    CheckpointContext context = checkpoint_context(state_->autograd.hooks());
+    context.checkpointing = true;
+    context.recomputing |= recomputing;
+    context.plan = plan_ ? std::make_shared<PlannedSegments>(plan_) : nullptr;
+    context.skips = std::move(skips);
+    return context;
+  }
+
+  const std::shared_ptr<State> state_;
+  const Function function_;
+  const std::shared_ptr<const SegmentPlan> plan_;  // none: no plan is in force
+  const typename A::Ambient ambient_;
+  const typename State::Life life_;
+  const NumberedSegment numbered_;
+  std::function<std::shared_ptr<SkipScope>()> skips_again_;  // of popped values it owns
+};
+
+}  // namespace ferry

@@ -1,0 +1,246 @@
+// Selective checkpointing: a policy says of each op inside a checkpointed function whether its
+// outputs are kept for the recompute (or offloaded), or are computed again.
+//
+//   forward                                  a recompute
+//
+//   op ── runs ── policy: save ──▶ entry     op ── entry ──▶ the outputs that forward had
+//   op ── runs ── policy: recompute          op ── runs
+//
+// An op's call is known by the op's name and its number among the calls of that op. The policy is
+// asked in forward alone; a recompute follows what was decided there, so the two cannot disagree.
+// Each entry serves one recompute: a region is run backward through once. What is not asked for
+// (recomputing stops early) lives as long as the cache.
+//
+// Kept tensors have no graph (with it, a graph would own itself through the checkpoint) and share
+// their version with what forward goes on with: one that was written since is refused. Offloaded
+// ones are the hooks' that are around the checkpoint, and come back when the recompute asks; where
+// there are none, or they decline, the tensor is kept. The hooks compare versions themselves, so
+// allow_mutation does not reach what they hold.
+//
+// Source: torch/utils/checkpoint.py, create_selective_checkpoint_contexts, where offloading is
+// declared only. The policy was asked in both runs there up to 2.11.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "shared/checkpoint/hooks.h"
+#include "shared/seam/checkpoint_context.h"
+#include "shared/seam/hooks.h"
+
+namespace ferry {
+
+// PyTorch's, with its values. Must and prefer are the same here: nothing overrules a policy.
+enum class CheckpointPolicy : std::uint8_t {
+  kMustSave,
+  kPreferSave,
+  kMustRecompute,
+  kPreferRecompute,
+  kMustOffload,
+  kPreferOffload,
+};
+
+// What a policy means that only says whether to save.
+inline CheckpointPolicy to_policy(bool save) {
+  return save ? CheckpointPolicy::kMustSave : CheckpointPolicy::kPreferRecompute;
+}
+
+inline bool offloads(CheckpointPolicy policy) { return policy >= CheckpointPolicy::kMustOffload; }
+// Whether the outputs outlive forward, wherever.
+inline bool keeps(CheckpointPolicy policy) {
+  return policy <= CheckpointPolicy::kPreferSave || offloads(policy);
+}
+
+namespace selective_text {
+
+inline constexpr const char* kMutated =
+    "Tensor cached during selective activation checkpoint has been mutated";
+inline constexpr const char* kTwice =
+    "Trying to backward an extra time. You are only allowed to backward once on any region "
+    "computed under selective activation checkpoint.";
+
+// `index`: none where forward did not run the op at all.
+inline std::string unknown(std::string_view op, std::optional<std::size_t> index) {
+  return std::string(op) + (index ? " invocation index " + std::to_string(*index) : "") +
+         " encountered during backward but not found in storage. This can happen if the operations "
+         "in the checkpointed region are nondeterministic or depend on global state that changed "
+         "between forward and backward.";
+}
+
+}  // namespace selective_text
+
+// What it asks of a device: a part of ComputeDevice (shared/seam/device.h), and aliases.
+template <class D>
+concept SelectiveDevice = requires(D device, const typename D::Tensor tensor,
+                                   const typename D::Version version) {
+  requires std::copyable<typename D::Tensor>;
+  requires std::default_initializable<typename D::Mutex>;
+  { device.version(tensor) } -> std::same_as<typename D::Version>;
+  { device.read(version) } -> std::same_as<std::uint64_t>;
+  // Another tensor on the same bytes, with the same version and no graph. Always another: an op's
+  // output has no graph when the op ends, and gets one then.
+  { device.alias(tensor) } -> std::same_as<typename D::Tensor>;
+};
+
+// What one checkpointed call keeps. Thread-safe. `Other`: what ops return beside tensors; it is
+// kept as it is, whatever the policy.
+template <SelectiveDevice D, class Other = std::monostate>
+class SelectiveCache {
+ public:
+  using Tensor = typename D::Tensor;
+  using Output = std::variant<Tensor, Other>;
+  using Outputs = std::vector<Output>;
+
+  // `hooks`: those in force where the checkpoint is called. What a recompute calls is kept rather
+  // than offloaded: it is about to be used.
+  SelectiveCache(D device, const HookStack<Tensor>& hooks, bool allow_mutation)
+      : device_(std::move(device)), allow_mutation_(allow_mutation) {
+    if (!checkpoint_context(hooks).recomputing) around_ = around_checkpoints(hooks);
+    around_.checkpoint = nullptr;  // it would keep a group's recomputed tensors
+  }
+
+  // How often forward has run `op`.
+  std::size_t calls(std::string_view op) {
+    const std::lock_guard lock(mutex_);
+    const auto known = calls_.find(op);
+    return known != calls_.end() ? known->second.size() : 0;
+  }
+
+  // Forward ran `op`, once more. Throws what the hooks throw.
+  void ran(std::string_view op, CheckpointPolicy policy, const Outputs& outputs) {
+    Entry entry;
+    if (keeps(policy)) {
+      entry.state = Entry::State::kStored;
+      for (const Output& output : outputs) entry.outputs.push_back(keep(output, policy));
+    }
+    const std::lock_guard lock(mutex_);
+    const auto known = calls_.find(op);
+    auto& calls = known != calls_.end() ? known->second : calls_[std::string(op)];
+    calls.push_back(std::move(entry));
+  }
+
+  // What forward's call number `index` of `op` returned; none: run it. Where it throws, what is
+  // kept stays so.
+  std::optional<Outputs> take(std::string_view op, std::size_t index) {
+    std::vector<Kept> kept;
+    {
+      const std::lock_guard lock(mutex_);
+      Entry& entry = find(op, index);
+      if (entry.state == Entry::State::kRuns) return std::nullopt;
+      if (entry.state == Entry::State::kTaken) throw std::runtime_error(selective_text::kTwice);
+      check(entry);
+      entry.state = Entry::State::kTaken;
+      kept = std::exchange(entry.outputs, {});
+    }
+    Outputs outputs;
+    try {
+      for (Kept& output : kept) outputs.push_back(give(output));
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      Entry& entry = find(op, index);
+      entry.state = Entry::State::kStored;
+      entry.outputs = std::move(kept);
+      throw;
+    }
+    return outputs;
+  }
+
+ private:
+  using SavedRef = std::unique_ptr<Saved<Tensor>>;
+  struct KeptTensor {
+    std::variant<Tensor, SavedRef> tensor;
+    typename D::Version version;
+    std::uint64_t version_at_save;
+  };
+  using Kept = std::variant<KeptTensor, Other>;
+  struct Entry {
+    enum class State : std::uint8_t { kRuns, kStored, kTaken } state = State::kRuns;
+    std::vector<Kept> outputs;
+  };
+
+  Kept keep(const Output& output, CheckpointPolicy policy) {
+    if (const Other* const other = std::get_if<Other>(&output)) return *other;
+    Tensor tensor = device_.alias(std::get<Tensor>(output));
+    typename D::Version version = device_.version(tensor);
+    const std::uint64_t now = device_.read(version);
+    SavedRef saved = offloads(policy) ? around_.pack(tensor) : nullptr;
+    if (saved) return KeptTensor{std::move(saved), std::move(version), now};
+    return KeptTensor{std::move(tensor), std::move(version), now};
+  }
+
+  Entry& find(std::string_view op, std::size_t index) {
+    const auto calls = calls_.find(op);
+    if (calls == calls_.end()) throw std::runtime_error(selective_text::unknown(op, std::nullopt));
+    if (index >= calls->second.size()) {
+      throw std::runtime_error(selective_text::unknown(op, index));
+    }
+    return calls->second[index];
+  }
+
+  void check(const Entry& entry) {
+    if (allow_mutation_) return;
+    for (const Kept& output : entry.outputs) {
+      const auto* const kept = std::get_if<KeptTensor>(&output);
+      if (kept && device_.read(kept->version) != kept->version_at_save) {
+        throw std::runtime_error(selective_text::kMutated);
+      }
+    }
+  }
+
+  // Leaves `kept` as it is: a later output may not come back.
+  Output give(const Kept& kept) {
+    if (const Other* const other = std::get_if<Other>(&kept)) return *other;
+    const auto& from = std::get<KeptTensor>(kept).tensor;
+    if (const SavedRef* const saved = std::get_if<SavedRef>(&from)) {
+      return device_.alias((*saved)->unpack());
+    }
+    return std::get<Tensor>(from);
+  }
+
+  D device_;
+  const bool allow_mutation_;
+  HookStack<Tensor> around_;
+
+  typename D::Mutex mutex_;
+  std::map<std::string, std::vector<Entry>, std::less<>> calls_;
+};
+
+// One recompute. Thread-safe. Keeps the cache alive.
+template <SelectiveDevice D, class Other = std::monostate>
+class SelectiveRecompute {
+ public:
+  using Cache = SelectiveCache<D, Other>;
+
+  explicit SelectiveRecompute(std::shared_ptr<Cache> cache) : cache_(std::move(cache)) {}
+
+  // `op` is called, once more: what it returns; none: run it.
+  std::optional<typename Cache::Outputs> next(std::string_view op) {
+    return cache_->take(op, count(op));
+  }
+
+ private:
+  std::size_t count(std::string_view op) {
+    const std::lock_guard lock(mutex_);
+    const auto known = calls_.find(op);
+    std::size_t& calls = known != calls_.end() ? known->second : calls_[std::string(op)];
+    return calls++;
+  }
+
+  std::shared_ptr<Cache> cache_;
+  typename D::Mutex mutex_;
+  std::map<std::string, std::size_t, std::less<>> calls_;
+};
+
+}  // namespace ferry

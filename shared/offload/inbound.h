@@ -1,0 +1,383 @@
+// The way back: reloads, prefetch, and the backward stash.
+//
+//   compute   ... ──● ready                       ┌─ consume ── node reads x
+//                   └── after ready ─┐            │
+//   h2d       ... ── after offload ──▼ H2D(x) ──● reloaded
+//
+// From the consumer's pool (the default) a target is allocated like any tensor of the consumer's
+// stream: the copy waits for what that stream was given so far, and the block goes back by itself.
+//
+// From the copy stream's pool (the published way) the copy needs no such wait, and the release
+// does:
+//
+//   compute   node reads x ──● node done          (or, where x escaped the node: record_use)
+//   h2d       ...            └── release after node ── x's block may be reused
+//
+// one node later, so that the copy stream does not wait for the node it feeds. What a task left is
+// released at its end, whether it succeeded or failed.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "shared/offload/context.h"
+#include "shared/offload/tracker.h"
+
+namespace ferry {
+
+template <Device D>
+class Inbound {
+ public:
+  using ParcelRef = std::shared_ptr<Parcel<D>>;
+  using TargetRef = std::shared_ptr<Target<D>>;
+  using Stream = typename D::Stream;
+  using Storage = typename D::Storage;
+  using Role = typename Target<D>::Role;
+
+  Inbound(Context<D>& context, Tracker<D>& tracker) : context_(context), tracker_(tracker) {}
+
+  // True where the task is new here: the caller then has after_task called at its end. `sequence`:
+  // what is packed from now on.
+  bool begin_task(GraphTaskId task, std::uint64_t sequence) {
+    const auto [state, fresh] = tasks_.try_emplace(task);
+    if (fresh) state->second.began = sequence;
+    return fresh;
+  }
+
+  void cancel_task(GraphTaskId task) { tasks_.erase(task); }
+
+  // A target of the parcel that `consumer` may use: the one at hand, or a new one.
+  TargetRef bring(Parcel<D>& parcel, const Stream& consumer, Bin<D>& bin) {
+    if (parcel.target) {
+      ++context_.statistics.target_hits;
+    } else {
+      parcel.target = reload(parcel, consumer, bin);
+    }
+    try {
+      consume(*parcel.target, consumer);
+    } catch (...) {
+      let_go(parcel, GraphTaskId::kNone, bin);
+      throw;
+    }
+    return parcel.target;
+  }
+
+  // The tensor was handed out: keeps the target for the parcel's other saves, or lets it go.
+  void settle(const ParcelRef& parcel, GraphTaskId task, Bin<D>& bin) {
+    const bool hold = context_.rules.holds(Rule::kShareTarget) && task != GraphTaskId::kNone &&
+                      context_.options.hold_bytes > 0 && parcel->pending() > 0;
+    if (!hold) {
+      let_go(*parcel, task, bin);
+      return;
+    }
+    if (parcel->target->role == Role::kHeld) return;
+    set_role(*parcel->target, Role::kHeld);
+    held_.emplace(parcel->sequence, parcel);
+    tasks_[task].left.push_back(parcel);
+    while (held_bytes_ > context_.options.hold_bytes && context_.rules.holds(Rule::kBoundReloads)) {
+      // Backward comes down the order of packing: the one packed last has been held longest.
+      const ParcelRef longest = std::prev(held_.end())->second.lock();
+      let_go(*longest, task, bin);
+    }
+  }
+
+  // Begins reloads of what was packed earlier in the run, backwards, as far as the bound allows.
+  // `run` and `sequence` are those of a save that the task unpacks now.
+  void prefetch(std::uint64_t run, std::uint64_t sequence, const Stream& consumer, GraphTaskId task,
+                Bin<D>& bin) {
+    Task& state = tasks_[task];
+    std::uint64_t& cursor = state.cursors.try_emplace(run, sequence).first->second;
+    cursor = std::min(cursor, sequence);
+    while (const ParcelRef parcel = tracker_.older(cursor)) {
+      if (parcel->run != run) return;
+      if (wants_prefetch(*parcel, task, bin)) {
+        const std::int64_t bytes = prefetched_bytes_ + parcel->extent.bytes();
+        const bool fits = bytes <= context_.options.prefetch_bytes;
+        if (!fits && context_.rules.holds(Rule::kBoundReloads)) return;
+        if (!start_prefetch(parcel, consumer, bin)) return;
+        state.left.push_back(parcel);
+      }
+      cursor = parcel->sequence;
+    }
+  }
+
+  // Whether the end of a node releases targets (else they go back by themselves).
+  bool needs_release() const { return copy_pool() && context_.rules.holds(Rule::kHoldTarget); }
+
+  // A node of the task was handed a target. True for the node's first: the caller then has
+  // after_node called at its end.
+  bool use(const TargetRef& target, const Stream& consumer, GraphTaskId task, NodeId node) {
+    ++target->reader(consumer)->open;
+    const auto [uses, first] = tasks_[task].open.try_emplace(node);
+    uses->second.push_back({target, consumer});
+    return first;
+  }
+
+  void after_node(GraphTaskId task, NodeId node, Bin<D>& bin) {
+    const auto state = tasks_.find(task);
+    if (state == tasks_.end()) return;
+    const auto uses = state->second.open.find(node);
+    if (uses == state->second.open.end()) return;
+    record_done(uses->second);
+    std::vector<TargetRef> due = std::exchange(state->second.due, {});
+    close(std::move(uses->second),
+          context_.rules.holds(Rule::kReleaseLate) ? state->second.due : due, bin);
+    state->second.open.erase(node);
+    for (const TargetRef& target : due) release(*target, bin);
+  }
+
+  // Releases everything the task left. Where its last node threw, that node's uses end here.
+  void after_task(GraphTaskId task, Bin<D>& bin) noexcept {
+    const auto found = tasks_.find(task);
+    if (found == tasks_.end() || !context_.rules.holds(Rule::kEndOfTask)) return;
+    Task& state = found->second;
+    for (auto& [node, uses] : state.open) {
+      try {
+        record_done(uses);
+      } catch (...) {
+        for (const Use& use : uses) use.target->reader(use.consumer)->done.reset();
+      }
+      close(std::move(uses), state.due, bin);
+    }
+    // What was packed before a nested task began, the task around it will want.
+    Task* outer = found == tasks_.begin() ? nullptr : &std::prev(found)->second;
+    for (const auto& entry : state.left) {
+      const ParcelRef parcel = entry.lock();
+      if (parcel && outer && parcel->sequence < state.began) {
+        outer->left.push_back(entry);
+      } else if (parcel) {
+        let_go(*parcel, task, bin);
+      }
+    }
+    for (const TargetRef& target : state.due) release(*target, bin);
+    tasks_.erase(found);
+  }
+
+  // The parcel no longer keeps its target, which goes unless a node is using it.
+  void let_go(Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) noexcept {
+    if (!parcel.target) return;
+    const TargetRef target = std::exchange(parcel.target, nullptr);
+    if (target->role == Role::kHeld) held_.erase(parcel.sequence);
+    set_role(*target, Role::kInUse);
+    context_.log(DecisionKind::kRelease, parcel);
+    if (target->in_use()) {
+      target->kept_by_parcel = false;
+      return;
+    }
+    const auto state = tasks_.find(task);
+    finish(target, state == tasks_.end() ? nullptr : &state->second.due, bin);
+  }
+
+  bool empty() const { return tasks_.empty() && held_.empty() && prefetched_bytes_ == 0; }
+
+ private:
+  using Reader = typename Target<D>::Reader;
+
+  struct Use {
+    TargetRef target;
+    Stream consumer;
+  };
+
+  // What one graph task has under way.
+  struct Task {
+    std::map<NodeId, std::vector<Use>> open;         // nodes that have not ended
+    std::vector<TargetRef> due;                      // to be released after the next node
+    std::vector<std::weak_ptr<Parcel<D>>> left;      // prefetched or held for it
+    std::map<std::uint64_t, std::uint64_t> cursors;  // by run: prefetch has come down to here
+    std::uint64_t began = 0;                         // in the order of packing
+  };
+
+  bool copy_pool() const {
+    return context_.options.reload_pool == ReloadPool::kCopyStream &&
+           context_.options.copy_streams != CopyStreams::kNone;
+  }
+
+  // Where a call throws before the copy is enqueued, nothing is left of it.
+  TargetRef reload(Parcel<D>& parcel, const Stream& consumer, Bin<D>& bin) {
+    D& device = context_.device;
+    const Stream copies = context_.copy_stream(Lane::kHostToDevice, consumer);
+    const Stream pool = copy_pool() ? copies : consumer;
+    const std::int64_t bytes = parcel.extent.bytes();
+    Storage storage = device.allocate(Step::kReloadAllocate, bytes, pool);
+    try {
+      if (!(copies == pool)) {
+        device.wait(Step::kReloadAfterReady, copies, device.record(Step::kReady, consumer));
+      }
+      if (!(copies == context_.copy_stream(Lane::kDeviceToHost, parcel.packed_on))) {
+        device.wait(Step::kReloadAfterOffload, copies, parcel.offloaded);
+      }
+      device.reload(Step::kReload, parcel.host, storage, copies);
+    } catch (...) {
+      bin.drop(std::move(storage));
+      throw;
+    }
+    std::optional<typename D::Event>& end = latest_reload(parcel, copies);
+    end.reset();
+    try {
+      end = device.record(Step::kReloaded, copies);
+    } catch (...) {
+      context_.protect(storage, copies);
+      bin.drop(std::move(storage));
+      throw;
+    }
+    parcel.ever_reloaded = true;
+    count_reload(bytes);
+    return std::make_shared<Target<D>>(Target<D>{.storage = std::move(storage),
+                                                 .reloaded = *end,
+                                                 .owner = pool,
+                                                 .copies = copies,
+                                                 .bytes = bytes,
+                                                 .kept_by_parcel = true});
+  }
+
+  static std::optional<typename D::Event>& latest_reload(Parcel<D>& parcel, const Stream& copies) {
+    for (auto& [stream, event] : parcel.reloads) {
+      if (stream == copies) return event;
+    }
+    return parcel.reloads.emplace_back(copies, std::nullopt).second;
+  }
+
+  void count_reload(std::int64_t bytes) {
+    OffloadStatistics& statistics = context_.statistics;
+    statistics.reloaded_count += 1;
+    statistics.reloaded_bytes += bytes;
+    statistics.backward_stash_bytes += bytes;
+    statistics.backward_stash_peak_bytes =
+        std::max(statistics.backward_stash_peak_bytes, statistics.backward_stash_bytes);
+  }
+
+  void consume(Target<D>& target, const Stream& consumer) {
+    if (target.reader(consumer)) return;  // it has waited already
+    if (!(target.copies == consumer)) {
+      context_.device.wait(Step::kConsume, consumer, target.reloaded);
+      ++context_.statistics.compute_waits;
+    }
+    if (!(target.owner == consumer) && !copy_pool()) {
+      context_.device.record_use(Step::kEscaped, target.storage, consumer);
+    }
+    target.readers.push_back({consumer, std::nullopt, 0});
+  }
+
+  bool wants_prefetch(const Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) {
+    if (parcel.target || (parcel.task == task && parcel.pending() == 0)) return false;
+    // Written since: it will not be unpacked, and its copy may be torn.
+    if (context_.device.read(parcel.version) != parcel.version_at_pack) return false;
+    Storage source = context_.device.lock(parcel.source);
+    const bool gone = !context_.device.exists(source);
+    if (!gone) bin.drop(std::move(source));
+    return gone;
+  }
+
+  // A hint only: where it fails, backward goes on without, and a reload in its time tells why.
+  bool start_prefetch(const ParcelRef& parcel, const Stream& consumer, Bin<D>& bin) {
+    try {
+      parcel->target = reload(*parcel, consumer, bin);
+    } catch (...) {
+      return false;
+    }
+    set_role(*parcel->target, Role::kPrefetched);
+    ++context_.statistics.prefetched_count;
+    context_.log(DecisionKind::kPrefetch, *parcel);
+    return true;
+  }
+
+  void set_role(Target<D>& target, Role role) {
+    if (target.role == Role::kPrefetched) prefetched_bytes_ -= target.bytes;
+    if (target.role == Role::kHeld) held_bytes_ -= target.bytes;
+    target.role = role;
+    if (role == Role::kPrefetched) prefetched_bytes_ += target.bytes;
+    if (role == Role::kHeld) held_bytes_ += target.bytes;
+  }
+
+  // One record per stream, for all the targets of a node.
+  void record_done(const std::vector<Use>& uses) {
+    std::vector<std::pair<Stream, typename D::Event>> ends;
+    for (const Use& use : uses) {
+      const auto same = [&](const auto& end) { return end.first == use.consumer; };
+      auto end = std::find_if(ends.begin(), ends.end(), same);
+      if (end == ends.end()) {
+        ends.emplace_back(use.consumer, context_.device.record(Step::kNodeDone, use.consumer));
+        end = ends.end() - 1;
+      }
+      use.target->reader(use.consumer)->done = end->second;
+    }
+  }
+
+  void close(std::vector<Use>&& uses, std::vector<TargetRef>& due, Bin<D>& bin) noexcept {
+    for (const Use& use : uses) {
+      --use.target->reader(use.consumer)->open;
+      // References beyond the core's own one, at the end of the node: somebody will use it later,
+      // and may have dropped it again by the time the target goes.
+      if (context_.device.use_count(use.target->storage) > 1) use.target->escaped = true;
+      if (!use.target->in_use() && !use.target->kept_by_parcel) finish(use.target, &due, bin);
+    }
+  }
+
+  // Nobody in the core needs the target any more.
+  void finish(const TargetRef& target, std::vector<TargetRef>* due, Bin<D>& bin) noexcept {
+    if (target->readers.empty()) {
+      discard(*target, bin);
+    } else if (!needs_release()) {
+      drop(*target, bin);
+    } else if (context_.rules.holds(Rule::kCountEscapes) &&
+               (target->escaped || context_.device.use_count(target->storage) > 1)) {
+      for (Reader& reader : target->readers) reader.done.reset();
+      release(*target, bin);
+    } else if (due) {
+      due->push_back(target);
+    } else {
+      release(*target, bin);
+    }
+  }
+
+  // Nobody consumed it: only its own copy may still be at work on the block.
+  void discard(Target<D>& target, Bin<D>& bin) noexcept {
+    context_.statistics.vain_count += 1;
+    context_.statistics.vain_bytes += target.bytes;
+    if (!(target.copies == target.owner)) {
+      try {
+        context_.device.wait(Step::kDiscard, target.owner, target.reloaded);
+        ++context_.statistics.compute_waits;
+      } catch (...) {
+        context_.protect(target.storage, target.copies);
+      }
+    }
+    drop(target, bin);
+  }
+
+  // The pool's stream waits for every reader's last node, or the pool itself for the reader.
+  void release(Target<D>& target, Bin<D>& bin) noexcept {
+    try {
+      for (const Reader& reader : target.readers) {
+        if (reader.done) {
+          context_.device.wait(Step::kReleaseAfterNode, target.owner, *reader.done);
+        } else {
+          context_.device.record_use(Step::kEscaped, target.storage, reader.stream);
+        }
+      }
+    } catch (...) {
+      for (const Reader& reader : target.readers) context_.protect(target.storage, reader.stream);
+    }
+    drop(target, bin);
+  }
+
+  void drop(Target<D>& target, Bin<D>& bin) noexcept {
+    context_.statistics.backward_stash_bytes -= target.bytes;
+    bin.drop(std::move(target.storage));
+  }
+
+  Context<D>& context_;
+  Tracker<D>& tracker_;
+  std::map<GraphTaskId, Task> tasks_;
+  std::map<std::uint64_t, std::weak_ptr<Parcel<D>>> held_;  // by order of packing
+  std::int64_t held_bytes_ = 0;
+  std::int64_t prefetched_bytes_ = 0;
+};
+
+}  // namespace ferry

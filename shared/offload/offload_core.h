@@ -1,0 +1,417 @@
+// The offloader's core: what its hooks do, and what its saves keep alive.
+//
+// pack: keep the tensor, or find the parcel of its storage, or send a new one
+// (shared/offload/outbound.h). unpack: the source, where it still lives; a target at hand; or a
+// reload (shared/offload/inbound.h), and the reloads that will be needed next. When the last save
+// of a parcel dies, so does the parcel: a graph that is dropped without a backward frees everything
+// by itself, and unpacking again is legal.
+//
+// Saves own their parcels and the core; the guard that installed the hooks may be long gone. One
+// lock guards the core. No storage is dropped under it, and nothing of the user's runs under it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shared/offload/context.h"
+#include "shared/offload/inbound.h"
+#include "shared/offload/outbound.h"
+#include "shared/offload/tracker.h"
+
+namespace ferry {
+
+// TRL's text: the percentage with one decimal, by integers.
+inline std::string host_warning(const HostUsage& usage, std::int64_t safe_percent) {
+  const std::int64_t tenths =
+      usage.used_bytes / (std::max<std::int64_t>(usage.total_bytes, 1000) / 1000);
+  return "curr_pct=" + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) +
+         "% > self.virtual_memory_safe_pct=" + std::to_string(safe_percent) +
+         "% of virtual memory used";
+}
+
+template <Device D, Autograd A>
+class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
+ public:
+  using Tensor = typename D::Tensor;
+  using Stream = typename D::Stream;
+  using Storage = typename D::Storage;
+  using ParcelRef = std::shared_ptr<Parcel<D>>;
+
+  // A call under the lock. What it let go of is dropped, and what it decided is told, after that.
+  class Section {
+   public:
+    explicit Section(OffloadCore& core) : core_(core), lock_(core.mutex_) {}
+    Section(const Section&) = delete;
+    Section& operator=(const Section&) = delete;
+    ~Section() {
+      const std::vector<Decision> decisions = std::exchange(core_.context_.decisions, {});
+      lock_.unlock();
+      for (const Decision& decision : decisions) core_.context_.options.log(decision);
+    }
+    Bin<D> bin;
+
+   private:
+    OffloadCore& core_;
+    std::unique_lock<typename D::Mutex> lock_;
+  };
+
+  // Where in the order of packing a save stands.
+  struct Place {
+    std::uint64_t run = 0;
+    std::uint64_t pack = 0;
+    std::uint64_t sequence = 0;
+  };
+
+  // What autograd keeps instead of the tensor.
+  class Save final : public Saved<Tensor> {
+   public:
+    Save(std::shared_ptr<OffloadCore> core, ParcelRef parcel, typename D::Layout layout,
+         Place place)
+        : place_(place),
+          core_(std::move(core)),
+          parcel_(std::move(parcel)),
+          layout_(std::move(layout)) {}
+    Save(const Save&) = delete;
+    Save& operator=(const Save&) = delete;
+    ~Save() override { core_->forget(*this); }
+    Tensor unpack() override { return core_->unpack(*this); }
+
+   private:
+    friend class OffloadCore;
+    Place place_;
+    std::shared_ptr<OffloadCore> core_;
+    ParcelRef parcel_;
+    typename D::Layout layout_;
+    GraphTaskId unpacked_in_ = GraphTaskId::kNone;
+  };
+
+  // A tensor left where it is.
+  class Kept final : public Saved<Tensor> {
+   public:
+    Kept(std::shared_ptr<OffloadCore> core, Tensor tensor, Place place)
+        : place_(place),
+          core_(std::move(core)),
+          tensor_(std::move(tensor)),
+          version_(core_->context_.device.version(tensor_)),
+          version_at_save_(core_->context_.device.read(version_)) {}
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+    ~Kept() override {
+      if (storage_) core_->unkeep(*storage_);
+    }
+    Tensor unpack() override {
+      core_->check_version(version_, version_at_save_);
+      core_->look_ahead(place_);
+      return tensor_;
+    }
+
+   private:
+    friend class OffloadCore;
+    Place place_;
+    std::shared_ptr<OffloadCore> core_;
+    Tensor tensor_;
+    typename D::Version version_;
+    std::uint64_t version_at_save_;
+    std::optional<std::uint64_t> storage_;  // which the tracker counts; none: another device's
+  };
+
+  OffloadCore(D device, A autograd, CoreOptions options, Rules rules)
+      : context_(std::move(device), std::move(options), rules),
+        autograd_(std::move(autograd)),
+        outbound_(context_),
+        inbound_(context_, tracker_) {}
+
+  std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) {
+    D& device = context_.device;
+    const Storage storage = device.storage(tensor);
+    Section section(*this);
+    Bin<D>& bin = section.bin;
+    const Place place{run_, pack_++, sequence_++};
+    ++context_.statistics.packs;
+    outbound_.evict_old(place.sequence, bin);
+    const bool here = device.on_device(tensor) || !context_.rules.holds(Rule::kOtherDevice);
+    // Of a storage this small nothing ever moves: there is nothing to weigh or to remember.
+    const bool small = here && device.bytes(storage) < context_.options.bytes_min;
+    const Extent extent = here && !small ? travelling(tensor, storage) : Extent{};
+    if (!wants(storage, extent, place)) return keep(tensor, storage, place, small);
+    const typename D::Version version = device.version(tensor);
+    const ParcelKey key{identity(storage), device.identity(version),
+                        context_.rules.holds(Rule::kVersioned) ? device.read(version) : 0};
+    if (context_.rules.holds(Rule::kShare)) {
+      if (ParcelRef parcel = tracker_.find(key, extent, context_.rules.holds(Rule::kCovers))) {
+        auto save =
+            std::make_unique<Save>(this->shared_from_this(), parcel, device.layout(tensor), place);
+        ++parcel->saves;
+        ++context_.statistics.shared;
+        return save;
+      }
+    }
+    return send(tensor, storage, extent, key, place, bin);
+  }
+
+  Tensor unpack(Save& save) {
+    const GraphTaskId task = autograd_.graph_task();
+    const NodeId node = autograd_.node();
+    bool first_of_node = false;
+    begin_task(task);
+    std::optional<Tensor> tensor;
+    {
+      Section section(*this);
+      Bin<D>& bin = section.bin;
+      Parcel<D>& parcel = *save.parcel_;
+      check_version(parcel.version, parcel.version_at_pack);
+      count_unpack(save, task);
+      const Stream consumer = context_.current();
+      if (Storage source = context_.device.lock(parcel.source); context_.device.exists(source)) {
+        // As autograd itself would: whoever uses it is ordered after what wrote it already.
+        bin.drop(Storage(source));  // it may be the last reference, and restoring may throw
+        tensor = context_.device.restore(source, save.layout_, 0, parcel.version);
+        ++context_.statistics.stash_hits;
+      } else {
+        tensor = from_target(save, consumer, task, node, first_of_node, bin);
+      }
+      context_.log(DecisionKind::kUnpack, parcel);
+      if (looks_ahead(task)) {
+        inbound_.prefetch(save.place_.run, save.place_.sequence, consumer, task, bin);
+      }
+    }
+    warn_once();
+    if (first_of_node) autograd_.after_node(at_end_of(task, node));
+    return *std::move(tensor);
+  }
+
+  // A kept tensor was unpacked: what was packed before it will be needed soon.
+  void look_ahead(const Place& place) {
+    if (parcels_.load(std::memory_order_relaxed) == 0) return;
+    const GraphTaskId task = autograd_.graph_task();
+    if (!looks_ahead(task)) return;
+    begin_task(task);
+    Section section(*this);
+    inbound_.prefetch(place.run, place.sequence, context_.current(), task, section.bin);
+  }
+
+  void forget(Save& save) noexcept {
+    Section section(*this);
+    Bin<D>& bin = section.bin;
+    Parcel<D>& parcel = *save.parcel_;
+    --parcel.saves;
+    if (save.unpacked_in_ != GraphTaskId::kNone && save.unpacked_in_ == parcel.task) {
+      --parcel.unpacked;
+    }
+    if (parcel.saves > 0) return;
+    parcels_.fetch_sub(1, std::memory_order_relaxed);
+    outbound_.forget(parcel, bin);
+    inbound_.let_go(parcel, parcel.task, bin);
+    outbound_.return_host(parcel);
+    context_.log(DecisionKind::kReturn, parcel);
+    if (context_.rules.holds(Rule::kForget)) tracker_.erase(parcel);
+    if (!parcel.ever_reloaded) {
+      context_.statistics.vain_count += 1;
+      context_.statistics.vain_bytes += parcel.extent.bytes();
+    }
+  }
+
+  void unkeep(std::uint64_t storage) noexcept {
+    const std::lock_guard lock(mutex_);
+    tracker_.unkeep(storage);
+  }
+
+  void check_version(const typename D::Version& version, std::uint64_t at_save) {
+    const std::uint64_t now = context_.device.read(version);
+    if (now == at_save || !context_.rules.holds(Rule::kCheckVersion)) return;
+    throw ModifiedInPlace(now, at_save);
+  }
+
+  void exempt(const Tensor& tensor) {
+    const std::lock_guard lock(mutex_);
+    exempt_.push_back(tensor);
+  }
+
+  void begin_run() {
+    const std::lock_guard lock(mutex_);
+    ++run_;
+    pack_ = 0;
+  }
+
+  OffloadStatistics statistics() {
+    const std::lock_guard lock(mutex_);
+    return context_.statistics;
+  }
+
+  bool empty() {
+    const std::lock_guard lock(mutex_);
+    return tracker_.empty() && inbound_.empty() && outbound_.empty();
+  }
+
+ private:
+  std::uint64_t identity(const Storage& storage) {
+    return context_.rules.holds(Rule::kIdentity) ? context_.device.identity(storage)
+                                                 : context_.device.address(storage);
+  }
+
+  // The bytes that travel for a view: its storage, or, where it covers a small part of a large one,
+  // that part. Its start stays aligned, so that a restored view is.
+  Extent travelling(const Tensor& tensor, const Storage& storage) {
+    constexpr std::int64_t kAlignment = 512;
+    constexpr std::int64_t kLarge = std::int64_t{1} << 20;
+    const std::int64_t whole = context_.device.bytes(storage);
+    Extent part = context_.device.extent(context_.device.layout(tensor));
+    part.begin -= part.begin % kAlignment;
+    if (whole < kLarge || part.bytes() > whole / 2) return {0, whole};
+    return part;
+  }
+
+  // An empty extent: another device's, or no bytes at all.
+  bool wants(const Storage& storage, const Extent& extent, const Place& place) {
+    D& device = context_.device;
+    const CoreOptions& options = context_.options;
+    if (extent.bytes() < options.bytes_min || extent.bytes() == 0) return false;
+    if (!options.offload.empty() &&
+        (place.pack >= options.offload.size() || !options.offload[place.pack])) {
+      return false;
+    }
+    const std::uint64_t storage_identity = device.identity(storage);
+    if (context_.rules.holds(Rule::kKeepKept) && tracker_.keeps(storage_identity)) return false;
+    return !context_.rules.holds(Rule::kExempt) ||
+           std::none_of(exempt_.begin(), exempt_.end(), [&](const Tensor& exempt) {
+             return device.on_device(exempt) &&
+                    device.identity(device.storage(exempt)) == storage_identity;
+           });
+  }
+
+  std::unique_ptr<Saved<Tensor>> keep(const Tensor& tensor, const Storage& storage,
+                                      const Place& place, bool small) {
+    D& device = context_.device;
+    ++context_.statistics.kept;
+    auto kept = std::make_unique<Kept>(this->shared_from_this(), device.detach(tensor), place);
+    if (!small && device.on_device(tensor)) {
+      tracker_.keep(device.identity(storage));
+      kept->storage_ = device.identity(storage);
+    }
+    return kept;
+  }
+
+  std::unique_ptr<Saved<Tensor>> send(const Tensor& tensor, const Storage& storage,
+                                      const Extent& extent, const ParcelKey& key,
+                                      const Place& place, Bin<D>& bin) {
+    D& device = context_.device;
+    typename D::Layout layout = device.layout(tensor);
+    typename D::Version version = device.version(tensor);
+    const std::uint64_t version_at_pack = device.read(version);
+    auto parcel = std::make_shared<Parcel<D>>(Parcel<D>{.key = key,
+                                                        .run = place.run,
+                                                        .pack = place.pack,
+                                                        .sequence = place.sequence,
+                                                        .source = device.weak(storage),
+                                                        .version = std::move(version),
+                                                        .version_at_pack = version_at_pack,
+                                                        .extent = extent,
+                                                        .packed_on = context_.current()});
+    outbound_.evict_for(device.bytes(storage), bin);
+    outbound_.send(parcel, storage);
+    parcel->saves = 1;
+    parcels_.fetch_add(1, std::memory_order_relaxed);
+    tracker_.insert(parcel);
+    context_.log(DecisionKind::kPack, *parcel);
+    return std::make_unique<Save>(this->shared_from_this(), parcel, std::move(layout), place);
+  }
+
+  void count_unpack(Save& save, GraphTaskId task) {
+    Parcel<D>& parcel = *save.parcel_;
+    if (parcel.task != task) {
+      parcel.task = task;
+      parcel.unpacked = 0;
+    }
+    if (task == GraphTaskId::kNone || save.unpacked_in_ == task) return;
+    save.unpacked_in_ = task;
+    ++parcel.unpacked;
+  }
+
+  Tensor from_target(Save& save, const Stream& consumer, GraphTaskId task, NodeId node,
+                     bool& first_of_node, Bin<D>& bin) {
+    const ParcelRef& parcel = save.parcel_;
+    const auto target = inbound_.bring(*parcel, consumer, bin);
+    std::optional<Tensor> tensor;
+    try {
+      tensor = context_.device.restore(target->storage, save.layout_, parcel->extent.begin,
+                                       parcel->version);
+    } catch (...) {
+      inbound_.let_go(*parcel, task, bin);
+      throw;
+    }
+    if (node == NodeId::kNone) {
+      target->escaped = true;  // no node's end covers this use
+    } else if (inbound_.needs_release()) {
+      first_of_node = inbound_.use(target, consumer, task, node);
+    }
+    inbound_.settle(parcel, task, bin);
+    return *std::move(tensor);
+  }
+
+  bool looks_ahead(GraphTaskId task) const {
+    return context_.options.prefetch_bytes > 0 && task != GraphTaskId::kNone;
+  }
+
+  // The task's end will call back, before anything is done for it. Outside the lock: the callback
+  // takes it.
+  void begin_task(GraphTaskId task) {
+    if (task == GraphTaskId::kNone) return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!inbound_.begin_task(task, sequence_)) return;
+    }
+    try {
+      autograd_.after_task([self = this->shared_from_this(), task] {
+        Section section(*self);
+        self->inbound_.after_task(task, section.bin);
+      });
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      inbound_.cancel_task(task);
+      throw;
+    }
+  }
+
+  std::function<void()> at_end_of(GraphTaskId task, NodeId node) {
+    return [self = this->shared_from_this(), task, node] {
+      Section section(*self);
+      self->inbound_.after_node(task, node, section.bin);
+    };
+  }
+
+  void warn_once() {
+    const CoreOptions& options = context_.options;
+    if (!options.warn || options.host_memory != HostMemory::kPinned || warned_.exchange(true)) {
+      return;
+    }
+    const HostUsage usage = context_.device.host_usage();
+    if (usage.used_bytes <= usage.total_bytes / 100 * options.host_warn_percent ||
+        usage.total_bytes == 0) {
+      return;
+    }
+    options.warn(host_warning(usage, options.host_warn_percent));
+  }
+
+  typename D::Mutex mutex_;
+  Context<D> context_;
+  A autograd_;
+  Tracker<D> tracker_;
+  Outbound<D> outbound_;
+  Inbound<D> inbound_;
+  std::vector<Tensor> exempt_;
+  std::uint64_t run_ = 0;
+  std::uint64_t pack_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::atomic<std::int64_t> parcels_ = 0;  // alive; a hint where it is read without the lock
+  std::atomic<bool> warned_ = false;
+};
+
+}  // namespace ferry

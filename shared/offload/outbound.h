@@ -1,0 +1,158 @@
+// The way to the host: the copy, and the forward stash that keeps its source alive.
+//
+//   compute   produce x ──● produced            ┌─ evict ── x's block may be reused
+//                         └──── offload ────┐   │
+//   d2h       ... ────────── after producer ▼ D2H(x) ──● offloaded
+//
+// The stash is a window over the order of packing, bounded in packs and in bytes. A source leaves
+// it after its own pool's stream was told to wait for the copy, so that the pool may give the block
+// out again at once; the host never waits. A parcel that dies first abandons its source: the pool
+// itself then waits for the copy, and no stream that computes stalls for a copy in vain.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "shared/offload/context.h"
+
+namespace ferry {
+
+template <Device D>
+class Outbound {
+ public:
+  using ParcelRef = std::shared_ptr<Parcel<D>>;
+  using Stream = typename D::Stream;
+  using Storage = typename D::Storage;
+
+  explicit Outbound(Context<D>& context) : context_(context) {}
+
+  // Sends the bytes parcel.extent of `source`. Either the parcel is whole, or nothing is left of
+  // it.
+  void send(const ParcelRef& parcel, const Storage& source) {
+    D& device = context_.device;
+    const Stream compute = parcel->packed_on;
+    const Stream copies = context_.copy_stream(Lane::kDeviceToHost, compute);
+    if (!(copies == compute)) {
+      device.wait(Step::kOffloadAfterProducer, copies, device.record(Step::kProduced, compute));
+    }
+    const std::int64_t bytes = parcel->extent.bytes();
+    parcel->host = device.allocate_host(Step::kHostAllocate, bytes, context_.options.host_memory);
+    try {
+      device.offload(Step::kOffload, source, parcel->extent.begin, parcel->host, copies);
+    } catch (...) {
+      device.release_host(Step::kHostReturn, std::move(parcel->host), {});
+      throw;
+    }
+    try {
+      parcel->offloaded = device.record(Step::kOffloaded, copies);
+    } catch (...) {
+      // The copy runs and its end is not known. The pool can wait for it; for the host bytes only a
+      // later record can tell.
+      context_.protect(source, copies);
+      parcel->reloads.emplace_back(copies, std::nullopt);
+      return_host(*parcel);
+      throw;
+    }
+    context_.statistics.offloaded_count += 1;
+    context_.statistics.offloaded_bytes += bytes;
+    if (!(copies == compute) || !at_home(source, compute)) keep(parcel, source);
+  }
+
+  // Evicts what the window no longer covers before the pack of `sequence`.
+  void evict_old(std::uint64_t sequence, Bin<D>& bin) {
+    if (!context_.rules.holds(Rule::kBoundStash)) return;
+    const auto packs = static_cast<std::uint64_t>(context_.options.window_packs);
+    while (!window_.empty() && sequence - window_.begin()->first >= packs) evict_first(bin);
+  }
+
+  // Makes room for a source of `bytes`; a source larger than the window has it to itself.
+  void evict_for(std::int64_t bytes, Bin<D>& bin) {
+    if (!context_.rules.holds(Rule::kBoundStash)) return;
+    while (!window_.empty() &&
+           context_.statistics.forward_stash_bytes >
+               std::max<std::int64_t>(context_.options.window_bytes - bytes, 0)) {
+      evict_first(bin);
+    }
+  }
+
+  // The parcel is no longer needed: its source goes, whether or not the copy has ended.
+  void forget(Parcel<D>& parcel, Bin<D>& bin) noexcept {
+    if (!context_.device.exists(parcel.kept)) return;
+    window_.erase(parcel.sequence);
+    context_.statistics.forward_stash_bytes -= context_.device.bytes(parcel.kept);
+    const Stream copies = context_.copy_stream(Lane::kDeviceToHost, parcel.packed_on);
+    context_.protect(parcel.kept, copies);
+    bin.drop(std::move(parcel.kept));
+    parcel.kept = Storage();
+  }
+
+  // The host bytes go back, to be rewritten after the copies that use them. Where the end of one is
+  // not known, a record now comes after it.
+  void return_host(Parcel<D>& parcel) noexcept {
+    std::vector<typename D::Event> events;
+    try {
+      if (context_.rules.holds(Rule::kHostEvents)) {
+        events.push_back(parcel.offloaded);
+        for (const auto& [stream, event] : parcel.reloads) {
+          events.push_back(event ? *event : context_.device.record(Step::kAbandon, stream));
+        }
+      }
+    } catch (...) {
+      lost_.push_back(std::move(parcel.host));
+      ++context_.statistics.quarantined;
+      return;
+    }
+    context_.device.release_host(Step::kHostReturn, std::move(parcel.host), events);
+  }
+
+  bool empty() const { return window_.empty(); }
+
+ private:
+  // Whether the storage returns to the pool of `stream`.
+  bool at_home(const Storage& source, const Stream& stream) {
+    const auto owner = context_.device.owner(source);
+    return owner && *owner == stream;
+  }
+
+  void keep(const ParcelRef& parcel, const Storage& source) {
+    if (!context_.rules.holds(Rule::kKeepSource)) return;
+    OffloadStatistics& statistics = context_.statistics;
+    statistics.forward_stash_bytes += context_.device.bytes(source);
+    statistics.forward_stash_peak_bytes =
+        std::max(statistics.forward_stash_peak_bytes, statistics.forward_stash_bytes);
+    parcel->kept = source;
+    window_.emplace(parcel->sequence, parcel);
+  }
+
+  // Where a wait throws, the entry is still there for the next try.
+  void evict_first(Bin<D>& bin) {
+    const ParcelRef parcel = window_.begin()->second;
+    D& device = context_.device;
+    const Stream copies = context_.copy_stream(Lane::kDeviceToHost, parcel->packed_on);
+    if (at_home(parcel->kept, parcel->packed_on) || !context_.rules.holds(Rule::kOwnerPool)) {
+      device.wait(Step::kEvict,
+                  context_.rules.holds(Rule::kOwnerPool) ? parcel->packed_on : context_.current(),
+                  parcel->offloaded);
+      ++context_.statistics.compute_waits;
+    } else {
+      // Another stream's pool, or nobody knows whose: two streams may still use the block.
+      device.record_use(Step::kAbandon, parcel->kept, copies);
+      device.record_use(Step::kAbandon, parcel->kept, parcel->packed_on);
+    }
+    context_.log(DecisionKind::kEvict, *parcel);
+    context_.statistics.forward_stash_bytes -= device.bytes(parcel->kept);
+    bin.drop(std::move(parcel->kept));
+    parcel->kept = Storage();
+    window_.erase(window_.begin());
+  }
+
+  Context<D>& context_;
+  std::map<std::uint64_t, ParcelRef> window_;  // by order of packing
+  std::vector<typename D::HostBuffer> lost_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,95 @@
+// A parcel: one storage's journey to the host and back.
+//
+// Storages travel, not tensors: the bytes go flat, and any view is restored by its layout. A parcel
+// lives as long as the saved tensors (OffloadCore::Save) that need it: the tracker and the task
+// states refer to it weakly, and the forward window drops it when its last save dies.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "shared/seam/autograd.h"
+#include "shared/seam/device.h"
+
+namespace ferry {
+
+// Which storage a parcel stands for, in which state. The version counter is part of it: two
+// tensors may share a storage and not a counter (x and x.data).
+struct ParcelKey {
+  std::uint64_t storage = 0;
+  std::uint64_t counter = 0;
+  std::uint64_t version = 0;
+  bool operator==(const ParcelKey&) const = default;
+};
+
+// A reloaded storage. `storage` is the core's one reference to it. It lives while its parcel keeps
+// it for a later save, while a node uses it, and until its release is due.
+template <Device D>
+struct Target {
+  // A stream that was given the storage.
+  struct Reader {
+    typename D::Stream stream;
+    std::optional<typename D::Event> done;  // after the latest node that used it; none: not known
+    int open = 0;                           // uses by nodes that have not ended
+  };
+  enum class Role : std::uint8_t { kInUse, kPrefetched, kHeld };
+
+  typename D::Storage storage;
+  typename D::Event reloaded;
+  typename D::Stream owner;   // the stream of the pool it came from
+  typename D::Stream copies;  // the stream that copied it
+  std::int64_t bytes = 0;
+  std::vector<Reader> readers = {};
+  Role role = Role::kInUse;  // why its parcel keeps it
+  bool kept_by_parcel = false;
+  bool escaped = false;  // was in use beyond what a node's end covers
+
+  Reader* reader(const typename D::Stream& stream) {
+    for (Reader& reader : readers) {
+      if (reader.stream == stream) return &reader;
+    }
+    return nullptr;
+  }
+  bool in_use() const {
+    for (const Reader& reader : readers) {
+      if (reader.open > 0) return true;
+    }
+    return false;
+  }
+};
+
+template <Device D>
+struct Parcel {
+  // Where it comes from.
+  ParcelKey key;
+  std::uint64_t run = 0;
+  std::uint64_t pack = 0;      // within the run
+  std::uint64_t sequence = 0;  // over all runs: the order of packing
+  typename D::WeakStorage source;
+  typename D::Version version;
+  std::uint64_t version_at_pack = 0;
+  Extent extent;
+  typename D::Stream packed_on;
+
+  // On the host.
+  typename D::HostBuffer host = {};
+  typename D::Event offloaded = {};
+  // The latest reload on each stream; no event: enqueued, but its record failed.
+  std::vector<std::pair<typename D::Stream, std::optional<typename D::Event>>> reloads = {};
+
+  typename D::Storage kept = {};           // the forward stash's reference, until it is evicted
+  std::shared_ptr<Target<D>> target = {};  // while it is prefetched, handed out or held
+
+  // Its saves, and how many of them the latest graph task has unpacked.
+  int saves = 0;
+  int unpacked = 0;
+  GraphTaskId task = GraphTaskId::kNone;
+  bool ever_reloaded = false;
+
+  int pending() const { return saves - unpacked; }
+};
+
+}  // namespace ferry

@@ -1,0 +1,106 @@
+// The tracker: finds the parcel of a storage that is already on its way, and remembers the order of
+// packing.
+//
+// It is a weak index. A storage's identity is not reused while a parcel refers to it, so an entry
+// cannot come to mean another storage; what must not happen is that one outlives its parcel.
+// It also counts the storages that Ferry keeps alive itself, by identity: moving one is in vain.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "shared/offload/parcel.h"
+
+namespace ferry {
+
+template <Device D>
+class Tracker {
+ public:
+  using ParcelRef = std::shared_ptr<Parcel<D>>;
+
+  void insert(const ParcelRef& parcel) {
+    by_key_[parcel->key].emplace(place(*parcel), parcel);
+    by_sequence_.emplace(parcel->sequence, parcel);
+  }
+
+  void erase(const Parcel<D>& parcel) {
+    by_sequence_.erase(parcel.sequence);
+    const auto found = by_key_.find(parcel.key);
+    if (found == by_key_.end()) return;
+    found->second.erase(place(parcel));
+    if (found->second.empty()) by_key_.erase(found);
+  }
+
+  // A parcel of that key that holds those bytes (any bytes, where `covers` is false), or none.
+  // Looks at those that begin where the bytes do, at the one that begins last before them, and at
+  // those of the whole storage: another one that covers them is missed, and the bytes travel again.
+  ParcelRef find(const ParcelKey& key, const Extent& extent, bool covers = true) const {
+    const auto found = by_key_.find(key);
+    if (found == by_key_.end()) return nullptr;
+    const Parts& parts = found->second;
+    const auto serves = [&](const auto& part) -> ParcelRef {
+      ParcelRef parcel = part->second.lock();
+      if (!parcel || parcel->saves == 0) return nullptr;
+      return !covers || parcel->extent.covers(extent) ? parcel : nullptr;
+    };
+    if (!covers) return serves(parts.begin());
+    const auto here = parts.lower_bound({extent.begin, 0});
+    if (here != parts.begin()) {
+      if (ParcelRef parcel = serves(std::prev(here))) return parcel;
+    }
+    for (const std::int64_t begin : {extent.begin, std::int64_t{0}}) {
+      for (auto part = parts.lower_bound({begin, 0});
+           part != parts.end() && part->first.first == begin; ++part) {
+        if (ParcelRef parcel = serves(part)) return parcel;
+      }
+    }
+    return nullptr;
+  }
+
+  // The parcel packed last before `sequence`, or none.
+  ParcelRef older(std::uint64_t sequence) const {
+    auto entry = by_sequence_.lower_bound(sequence);
+    while (entry != by_sequence_.begin()) {
+      --entry;
+      if (ParcelRef parcel = entry->second.lock()) return parcel;
+    }
+    return nullptr;
+  }
+
+  void keep(std::uint64_t storage) { ++kept_[storage]; }
+  void unkeep(std::uint64_t storage) {
+    const auto found = kept_.find(storage);
+    if (--found->second == 0) kept_.erase(found);
+  }
+  bool keeps(std::uint64_t storage) const { return kept_.contains(storage); }
+
+  bool empty() const { return by_key_.empty() && by_sequence_.empty() && kept_.empty(); }
+  std::size_t size() const { return by_sequence_.size(); }
+
+ private:
+  // The parcels of one key, by where their bytes begin.
+  using Place = std::pair<std::int64_t, std::uint64_t>;
+  using Parts = std::map<Place, std::weak_ptr<Parcel<D>>>;
+  static Place place(const Parcel<D>& parcel) { return {parcel.extent.begin, parcel.sequence}; }
+
+  struct Hash {
+    std::size_t operator()(const ParcelKey& key) const {
+      std::uint64_t hash = key.storage * 0x9E3779B97F4A7C15u;
+      hash = (hash ^ key.counter) * 0xBF58476D1CE4E5B9u;
+      hash = (hash ^ key.version) * 0x94D049BB133111EBu;
+      return static_cast<std::size_t>(hash ^ (hash >> 31));
+    }
+  };
+
+  // Found by key only, never walked: their order would be an address's.
+  std::unordered_map<ParcelKey, Parts, Hash> by_key_;
+  std::unordered_map<std::uint64_t, int> kept_;
+  std::map<std::uint64_t, std::weak_ptr<Parcel<D>>> by_sequence_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,167 @@
+// Saved-tensor hooks: the pair that autograd calls when a node saves a tensor, and the stack of
+// them.
+//
+// Semantics of torch.autograd.graph.saved_tensors_hooks: the innermost pair alone sees a tensor; a
+// no-op frame hides the pairs outside it; while hooks are disabled, pushing a pair throws the
+// message that disabled them. The stack is an immutable linked list in a slot that travels with the
+// graph task to the engine's threads (shared/seam/autograd.h), so that a copy of the slot is a
+// snapshot.
+//
+// `pack` runs without grad mode on the thread that runs the op. What it returns is autograd's: it
+// dies with the node's saved tensors. `unpack` may run on any thread, any number of times.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+struct CheckpointContext;  // shared/seam/checkpoint_context.h
+
+template <class Tensor>
+class Saved {
+ public:
+  virtual ~Saved() = default;
+  virtual Tensor unpack() = 0;
+};
+
+template <class Tensor>
+class Hooks {
+ public:
+  virtual ~Hooks() = default;
+  virtual std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) = 0;
+};
+
+class HooksDisabled : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A tensor was written in place after it was saved, and is unpacked: autograd's own error, which
+// hooks normally lose.
+class ModifiedInPlace : public std::runtime_error {
+ public:
+  ModifiedInPlace(std::uint64_t version, std::uint64_t expected)
+      : std::runtime_error(
+            "one of the variables needed for gradient computation has been modified by an inplace "
+            "operation: it is at version " +
+            std::to_string(version) + "; expected version " + std::to_string(expected) +
+            " instead") {}
+};
+
+template <class Tensor>
+struct HookFrame {
+  std::shared_ptr<Hooks<Tensor>> pair;  // none: the no-op frame
+  std::shared_ptr<const HookFrame> outer;
+};
+
+// The travelling slot's content.
+template <class Tensor>
+struct HookStack {
+  std::shared_ptr<const HookFrame<Tensor>> top;
+  std::shared_ptr<const std::string> disabled;  // the message, while hooks are disabled
+  std::shared_ptr<const CheckpointContext> checkpoint;
+
+  // None where no pair applies: autograd then saves the tensor itself.
+  std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) const {
+    if (disabled || !top || !top->pair) return nullptr;
+    const std::shared_ptr<Hooks<Tensor>> pair = top->pair;  // survives a pop by its own pack
+    return pair->pack(tensor);
+  }
+};
+
+// A scope for a slot that is a plain variable: it holds `next` until the scope ends.
+template <class Tensor>
+class ReplacedHooks {
+ public:
+  ReplacedHooks(HookStack<Tensor>& slot, HookStack<Tensor> next)
+      : slot_(slot), before_(std::exchange(slot, std::move(next))) {}
+  ReplacedHooks(const ReplacedHooks&) = delete;
+  ReplacedHooks& operator=(const ReplacedHooks&) = delete;
+  ~ReplacedHooks() { slot_ = std::move(before_); }
+
+ private:
+  HookStack<Tensor>& slot_;
+  HookStack<Tensor> before_;
+};
+
+namespace hooks_detail {
+
+// Restores the slot on the way out, whatever happened inside. A frame that is not on top when its
+// guard ends was popped by somebody else: the program is wrong, and stops.
+template <class A>
+class Frame {
+ public:
+  using Tensor = typename A::Tensor;
+
+  // `context`: of the checkpoints inside; none: as it was.
+  Frame(A autograd, std::shared_ptr<Hooks<Tensor>> pair,
+        std::shared_ptr<const CheckpointContext> context = nullptr)
+      : autograd_(std::move(autograd)) {
+    HookStack<Tensor> stack = autograd_.hooks();
+    if (pair && stack.disabled) throw HooksDisabled(*stack.disabled);
+    if (context) stack.checkpoint = std::move(context);
+    frame_ = std::make_shared<const HookFrame<Tensor>>(
+        HookFrame<Tensor>{std::move(pair), std::move(stack.top)});
+    stack.top = frame_;
+    scope_.emplace(autograd_, std::move(stack));
+  }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+  ~Frame() {
+    if (autograd_.hooks().top != frame_) std::abort();
+  }
+
+ private:
+  A autograd_;
+  std::shared_ptr<const HookFrame<Tensor>> frame_;
+  std::optional<typename A::HooksScope> scope_;  // the last member: it ends after the check
+};
+
+}  // namespace hooks_detail
+
+// While it lives, `pair` sees every tensor that is saved on this thread and in backwards begun
+// here.
+template <class A>
+class HooksGuard {
+ public:
+  HooksGuard(A autograd, std::shared_ptr<Hooks<typename A::Tensor>> pair,
+             std::shared_ptr<const CheckpointContext> context = nullptr)
+      : frame_(std::move(autograd), std::move(pair), std::move(context)) {}
+
+ private:
+  hooks_detail::Frame<A> frame_;
+};
+
+// While it lives, no pair sees a tensor: a region left alone, the output head, say.
+template <class A>
+class NoHooksGuard {
+ public:
+  explicit NoHooksGuard(A autograd) : frame_(std::move(autograd), nullptr) {}
+
+ private:
+  hooks_detail::Frame<A> frame_;
+};
+
+// While it lives, pushing a pair throws HooksDisabled(message). Where a frame is installed already,
+// the constructor throws it.
+template <class A>
+class DisableHooksGuard {
+ public:
+  DisableHooksGuard(A autograd, std::string message) {
+    auto stack = autograd.hooks();
+    if (stack.top) throw HooksDisabled(message);
+    stack.disabled = std::make_shared<const std::string>(std::move(message));
+    scope_.emplace(std::move(autograd), std::move(stack));
+  }
+
+ private:
+  std::optional<typename A::HooksScope> scope_;
+};
+
+}  // namespace ferry

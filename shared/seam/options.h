@@ -1,0 +1,120 @@
+// What the offloader does with a saved tensor, and what it counted.
+//
+// The defaults are Ferry's. trl_options() is the algorithm and the defaults of TRL's
+// OffloadActivations (trl/models/activation_offloading.py), which has torchtune's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "shared/seam/device.h"
+
+namespace ferry {
+
+inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
+// Two: a lane to the host and a lane back. One: both directions share a stream. None: the copies
+// run on the compute stream.
+enum class CopyStreams : std::uint8_t { kTwo, kOne, kNone };
+
+// Whose pool a reloaded storage comes from. Consumer: the copy waits for what the consumer was
+// given so far, and a view that escapes its node needs no care. CopyStream: the published way; the
+// block is released by the reference-count rule, one node later.
+enum class ReloadPool : std::uint8_t { kConsumer, kCopyStream };
+
+// Recompute: `pack` is the segment's ordinal in its run.
+enum class DecisionKind : std::uint8_t {
+  kPack,
+  kEvict,
+  kPrefetch,
+  kUnpack,
+  kRelease,
+  kReturn,
+  kRecompute
+};
+
+// One line of the decision log: no times and no addresses, so both worlds write the same.
+struct Decision {
+  DecisionKind kind = DecisionKind::kPack;
+  std::uint64_t run = 0;   // which forward
+  std::uint64_t pack = 0;  // ordinal of the pack within it, counting every pack
+  std::int64_t bytes = 0;  // moved; 0 where the tensor was kept
+  bool operator==(const Decision&) const = default;
+};
+
+struct CoreOptions {
+  HostMemory host_memory = HostMemory::kPinned;
+  CopyStreams copy_streams = CopyStreams::kTwo;
+  ReloadPool reload_pool = ReloadPool::kConsumer;
+  // Tensors that would move fewer bytes are kept.
+  std::int64_t bytes_min = 1024;
+  // The forward window: a source stays on the device, whole, until this many further tensors were
+  // packed (every pack counts, as in TRL), or until the window holds more bytes than this.
+  std::int64_t window_packs = kUnlimited;
+  std::int64_t window_bytes = std::int64_t{512} << 20;
+  // Reloads begun ahead of their use, along the reverse of packing; 0: none.
+  std::int64_t prefetch_bytes = std::int64_t{512} << 20;
+  // Reloaded storages kept for further saves of the same storage; 0: each save reloads.
+  std::int64_t hold_bytes = std::int64_t{512} << 20;
+  // Which packs of a run may move, by ordinal; empty: all. Past the end: kept.
+  std::vector<bool> offload;
+  // One warning per offloader, at its first unpack, where pinned memory is used and the host's
+  // memory is in use beyond this.
+  std::int64_t host_warn_percent = 60;
+  // Both are called outside the core's lock, on whatever thread made the call, and must not throw.
+  std::function<void(const std::string&)> warn;
+  std::function<void(const Decision&)> log;
+};
+
+inline CoreOptions trl_options() {
+  CoreOptions options;
+  options.copy_streams = CopyStreams::kOne;
+  options.reload_pool = ReloadPool::kCopyStream;
+  options.window_packs = 5;
+  options.window_bytes = kUnlimited;
+  options.prefetch_bytes = 0;
+  options.hold_bytes = 0;
+  return options;
+}
+
+inline void check_options(const CoreOptions& options) {
+  const auto at_least = [](const char* name, std::int64_t value, std::int64_t least) {
+    if (value < least) {
+      throw std::invalid_argument(std::string(name) + " should be at least " +
+                                  std::to_string(least) + " but is " + std::to_string(value));
+    }
+  };
+  at_least("bytes_min", options.bytes_min, 0);
+  at_least("window_packs", options.window_packs, 1);
+  at_least("window_bytes", options.window_bytes, 0);
+  at_least("prefetch_bytes", options.prefetch_bytes, 0);
+  at_least("hold_bytes", options.hold_bytes, 0);
+  at_least("host_warn_percent", options.host_warn_percent, 0);
+}
+
+struct OffloadStatistics {
+  std::int64_t packs = 0;
+  std::int64_t kept = 0;    // packs that left the tensor where it is
+  std::int64_t shared = 0;  // packs served by a copy already on its way
+  std::int64_t offloaded_count = 0;
+  std::int64_t offloaded_bytes = 0;
+  std::int64_t reloaded_count = 0;
+  std::int64_t reloaded_bytes = 0;
+  std::int64_t prefetched_count = 0;
+  std::int64_t stash_hits = 0;   // unpacks that found the source still on the device
+  std::int64_t target_hits = 0;  // unpacks that found the storage reloaded already
+  std::int64_t vain_count = 0;   // copies to the host never reloaded, and reloads never consumed
+  std::int64_t vain_bytes = 0;
+  std::int64_t compute_waits = 0;  // waits given to a stream that computes
+  std::int64_t forward_stash_bytes = 0;
+  std::int64_t forward_stash_peak_bytes = 0;
+  std::int64_t backward_stash_bytes = 0;
+  std::int64_t backward_stash_peak_bytes = 0;
+  std::int64_t quarantined = 0;  // blocks kept while the core lives: their release itself failed
+};
+
+}  // namespace ferry

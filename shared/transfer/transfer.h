@@ -1,0 +1,78 @@
+// What one stage made, on its way to another device, for one micro-batch.
+//
+//     from compute   ──make x──● sent
+//                              │
+//                              ▼ receive after sent
+//     to arrivals    ────────────── receive x' ──● received        (x: send in use)
+//                                                │
+//                                                ▼ take received
+//     to compute     ──────────────────────────────── use x'       (x': received in use)
+//
+// The copy runs on a stream of the device that receives, on which nothing else runs: it never waits
+// for what that device computes meanwhile. Gradients travel back the same way. Between stages on
+// one device nothing is copied and nobody waits.
+//
+// Source: torchgpipe/copy.py and its Wait; there the copy occupies a stream at both ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "shared/seam/device.h"
+
+namespace ferry {
+
+// A device has as many streams of arrival; micro-batches take turns. More would keep apart what
+// seldom meets, and each has a pool of its own, whose unused blocks serve nobody else.
+inline constexpr std::uint32_t kArrivalStreams = 8;
+
+// A device as one micro-batch sees it.
+template <PipelineDevice D>
+struct Place {
+  std::size_t number = 0;  // of the device
+  D device;
+  typename D::Stream compute;
+  typename D::Stream arrivals;
+};
+
+template <PipelineDevice D>
+class Transfer {
+ public:
+  using Tensor = typename D::Tensor;
+
+  Transfer(Place<D> from, Place<D> to) : from_(std::move(from)), to_(std::move(to)) {}
+  Transfer back() const { return {to_, from_}; }
+  const Place<D>& from() const { return from_; }
+  const Place<D>& to() const { return to_; }
+
+  // What was computed so far may be received.
+  void send() {
+    if (here()) return;
+    to_.device.wait(Step::kReceiveAfterSent, to_.arrivals,
+                    from_.device.record(Step::kSent, from_.compute));
+  }
+  Tensor receive(const Tensor& tensor) {
+    if (here()) return from_.device.detach(tensor);
+    // Before the copy: where this fails nothing reads the source.
+    from_.device.record_use(Step::kSendInUse, from_.device.storage(tensor), to_.arrivals);
+    return from_.device.transfer(Step::kReceive, tensor, to_.device, to_.arrivals);
+  }
+  // From now on what is computed may use what arrived.
+  void take(std::span<const Tensor> arrived) {
+    if (here()) return;
+    to_.device.wait(Step::kTakeReceived, to_.compute,
+                    to_.device.record(Step::kReceived, to_.arrivals));
+    for (const Tensor& tensor : arrived) {
+      to_.device.record_use(Step::kReceivedInUse, to_.device.storage(tensor), to_.compute);
+    }
+  }
+
+ private:
+  bool here() const { return from_.number == to_.number; }
+  Place<D> from_;
+  Place<D> to_;
+};
+
+}  // namespace ferry

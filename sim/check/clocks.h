@@ -1,0 +1,196 @@
+// Clocks: who comes before whom, among streams and host threads.
+//
+// Every actor (a stream or a host thread) has a vector clock: for each actor, the last op of it
+// that is certainly done when this one's next op runs. An event is a copy of a stream's clock,
+// taken by the record: re-recording replaces it, and waiting on an event that was never recorded,
+// or was destroyed, does nothing. A token is the same between host threads and host functions. A
+// host thread learns from event, stream and device synchronisation; every op that it issues later
+// knows what it knew then, and nothing of what other threads learnt. So a verdict holds for every
+// timing of the device and of the threads between their acquires, for this order of the calls.
+//
+// The legacy default stream of a device: an op on it waits for all work that the device's blocking
+// streams were given so far, and their later work waits for it. Everything that names a stream
+// counts as such an op, a record or a synchronisation too: CUDA has the legacy stream wait "when an
+// action is taken" in it.
+//
+// A stream is what its first declaration says; until there is one, nonblocking on device 0. One
+// that is created again under its id is another one: destroying waits for nothing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/stream_op.h"
+
+namespace ferry::check {
+
+// What was given to ids, which may be any: small ones are an index.
+class DenseIds {
+ public:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  std::uint32_t find(std::uint32_t id) const {
+    if (id < small_.size()) return small_[id];
+    if (id < kSmall) return kNone;
+    const auto found = large_.find(id);
+    return found == large_.end() ? kNone : found->second;
+  }
+  void set(std::uint32_t id, std::uint32_t number) {
+    if (id >= kSmall) {
+      large_[id] = number;
+      return;
+    }
+    if (id >= small_.size()) {
+      small_.resize(std::min<std::size_t>(kSmall, std::size_t{id} * 2 + 16), kNone);
+    }
+    small_[id] = number;
+  }
+
+ private:
+  static constexpr std::uint32_t kSmall = 1u << 20;
+  std::vector<std::uint32_t> small_;
+  std::unordered_map<std::uint32_t, std::uint32_t> large_;
+};
+
+// Rows of clocks, all as wide as there are actors. A component is an op's number + 1; 0: none.
+class ClockRows {
+ public:
+  std::uint32_t* row(std::uint32_t i) { return cells_.data() + std::size_t{i} * width_; }
+  const std::uint32_t* row(std::uint32_t i) const {
+    return cells_.data() + std::size_t{i} * width_;
+  }
+  std::uint32_t width() const { return width_; }
+  void resize(std::uint32_t rows) { cells_.resize(std::size_t{rows} * width_, 0); }
+  void widen(std::uint32_t width);
+  static void join(std::uint32_t* into, const std::uint32_t* from, std::uint32_t width) {
+    for (std::uint32_t i = 0; i < width; ++i) into[i] = std::max(into[i], from[i]);
+  }
+
+ private:
+  std::uint32_t width_ = 8;
+  std::vector<std::uint32_t> cells_;
+};
+
+// Clocks that were put aside under an id: events, tokens.
+class Snapshots {
+ public:
+  void widen(std::uint32_t width) { rows_.widen(width); }
+  void put(std::uint32_t id, const std::uint32_t* clock);
+  void drop(std::uint32_t id);
+  // Null where nothing was put, or it was dropped.
+  const std::uint32_t* find(std::uint32_t id) const {
+    const std::uint32_t row = ids_.find(id);
+    return row == DenseIds::kNone || !there_[row] ? nullptr : rows_.row(row);
+  }
+
+ private:
+  DenseIds ids_;
+  ClockRows rows_;
+  std::vector<char> there_;
+};
+
+class Clocks {
+ public:
+  using Actor = std::uint16_t;
+  static constexpr Actor kNobody = 0xffff;
+  // Whose place it is: a destroyed stream's is given to another one.
+  struct Place {
+    Actor actor = kNobody;
+    std::uint32_t birth = 0;
+    bool operator==(const Place&) const = default;
+  };
+
+  Clocks();
+
+  // The stream is given an op by the thread: it learns what the thread knows.
+  Actor issue(StreamId id, HostThread by) {
+    const Actor host = thread(by);
+    const Actor actor = stream(id);
+    Info& info = infos_[actor];
+    if (info.version != infos_[host].version) {
+      join(actor, rows_.row(host));
+      info.version = infos_[host].version;
+    }
+    if (info.kind != StreamKind::kNonblocking) follow_legacy(actor);
+    return actor;
+  }
+  // Without giving it anything.
+  Actor stream(StreamId stream) {
+    const std::uint32_t known = stream_ids_.find(static_cast<std::uint32_t>(stream));
+    return known == DenseIds::kNone ? add_stream(stream) : static_cast<Actor>(known);
+  }
+  Actor thread(HostThread thread) { return thread == HostThread{} ? Actor{0} : find(thread); }
+  // What an op does that is no access; the kinds that are accesses do nothing.
+  void order(const StreamOp& op);
+
+  void act(Actor stream, std::uint32_t seq) { rows_.row(stream)[stream] = seq; }
+  void act_on_host(Actor thread, std::uint32_t seq) {
+    act(thread, seq);
+    infos_[thread].version = ++versions_;
+  }
+  void host_waits(Actor thread, const std::uint32_t* clock);  // null: for nothing
+  void destroy_event(EventId event) { events_.drop(static_cast<std::uint32_t>(event)); }
+  // Takes what every host thread knows now for what is certain: threads that come later know it,
+  // too (they were made by one that does).
+  void settle();
+  // Whether that is all that the event stands for: then to wait for it is to do nothing.
+  bool settled(EventId event) const;
+  bool settled(HostToken token) const;
+  bool settled(Actor actor, std::uint32_t seq) const;  // an op of the actor's
+  void forget_token(HostToken token) { tokens_.drop(static_cast<std::uint32_t>(token)); }
+
+  const std::uint32_t* clock(Actor actor) const { return rows_.row(actor); }
+  std::uint32_t width() const { return rows_.width(); }
+  Place place(Actor actor) const { return {actor, infos_[actor].birth}; }
+  // False: its stream is gone, and every thread knew that its work was done.
+  bool is_there(Place place) const { return infos_[place.actor].birth == place.birth; }
+  bool is_thread(Actor actor) const { return infos_[actor].is_thread; }
+  StreamId stream_of(Actor actor) const { return StreamId{infos_[actor].id}; }
+  HostThread thread_of(Actor actor) const { return HostThread{infos_[actor].id}; }
+
+ private:
+  struct Info {
+    std::uint32_t id = 0;       // the StreamId or HostThread
+    std::uint32_t version = 0;  // a thread's: of its clock; a stream's: the last that it was told
+    std::uint32_t birth = 0;    // how often the place was given to another stream
+    std::uint32_t device = 0;
+    std::uint32_t legacy_version = 0;  // a blocking stream's: what it knows of the legacy stream
+    StreamKind kind = StreamKind::kNonblocking;
+    bool is_thread = false;
+    bool declared = false;
+    bool destroyed = false;
+    bool busy = false;  // a blocking stream that was given work since the legacy stream's last op
+  };
+  // Where streams know the legacy one.
+  struct Device {
+    std::vector<Actor> busy;
+    Actor legacy = kNobody;
+    std::uint32_t version = 0;  // of the legacy stream's ops
+  };
+
+  Actor find(HostThread thread);
+  Actor add(std::uint32_t id, bool is_thread);
+  Actor add_stream(StreamId stream);
+  Actor recycle();
+  void declare(const StreamOp& op);
+  void destroy(StreamId stream);
+  void follow_legacy(Actor actor);
+  void device_sync(const StreamOp& op);
+  bool certain(const std::uint32_t* clock) const;
+  void join(Actor into, const std::uint32_t* from) {
+    ClockRows::join(rows_.row(into), from, rows_.width());
+  }
+
+  ClockRows rows_;     // by actor
+  ClockRows synced_;   // one row: what device synchronisations made certain for new streams
+  ClockRows certain_;  // one row: of settle()
+  std::vector<Info> infos_;
+  std::vector<Actor> threads_, retired_;
+  DenseIds stream_ids_, thread_ids_;
+  Snapshots events_, tokens_;
+  std::unordered_map<std::uint32_t, Device> devices_;
+  std::uint32_t versions_ = 0;
+};
+
+}  // namespace ferry::check

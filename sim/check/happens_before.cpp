@@ -1,0 +1,339 @@
+// The rules of happens_before.h. Accesses first, then lives, then reports.
+#include "sim/check/happens_before.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace ferry::check {
+namespace {
+
+bool is_write(HazardKind kind) {
+  return kind == HazardKind::kWriteAfterRead || kind == HazardKind::kWriteAfterWrite;
+}
+
+}  // namespace
+
+HappensBefore::HappensBefore(Options options) : options_(options) {}
+
+void HappensBefore::number_next(std::uint64_t op) {
+  if (op >= std::numeric_limits<std::uint32_t>::max()) throw std::length_error("2^32 ops");
+  seq_ = static_cast<std::uint32_t>(op);
+}
+
+void HappensBefore::operator()(const StreamOp& op) {
+  if (seq_ == std::numeric_limits<std::uint32_t>::max()) throw std::length_error("2^32 ops");
+  seq_++;
+  switch (op.kind) {
+    case StreamOpKind::kKernel:
+    case StreamOpKind::kCopy:
+    case StreamOpKind::kMemset:
+    case StreamOpKind::kHostFunc:
+      return access_on_stream(op);
+    case StreamOpKind::kHostRead:
+    case StreamOpKind::kHostWrite:
+      return access_on_host(op);
+    case StreamOpKind::kAlloc:
+      return alloc(op);
+    case StreamOpKind::kFree:
+      if (options_.host_free_waits && (is_host(op.range.address) || op.pool == PoolKind::kHost)) {
+        host_free(op);
+      }
+      return free(op);
+    case StreamOpKind::kRecordUse:
+      return record_use(op.range, clocks_.place(clocks_.stream(op.stream)));
+    case StreamOpKind::kRelease:
+    case StreamOpKind::kAcquire:
+      if (op.in_stream) clocks_.act(clocks_.issue(op.stream, op.thread), seq_);
+      return clocks_.order(op);
+    default:
+      return clocks_.order(op);
+  }
+}
+
+void HappensBefore::begin(const StreamOp& op, Actor actor) {
+  if (names_.crowded()) drop_names();
+  current_ = {seq_, names_.intern(op.name), actor, op.kind, op.step};
+  now_ = clocks_.clock(actor);
+}
+
+void HappensBefore::drop_names() {
+  names_.sweep([&](auto&& mark) {
+    cells_.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, std::uint64_t, const Cell& c) {
+      if (c.write.seq != 0) mark(c.write.name);
+      for (const Access& read : c.reads) mark(read.name);
+    });
+  });
+}
+
+void HappensBefore::access(const StreamOp& op, Actor actor) {
+  clocks_.act(actor, seq_);
+  begin(op, actor);
+  for (const Range& range : op.reads) read(range);
+  writes_host_ = op.kind == StreamOpKind::kCopy && op.copy == CopyKind::kDeviceToHost;
+  for (const Range& range : op.writes) write(range);
+  if (!conflicts_.empty()) report_conflicts();
+}
+
+void HappensBefore::access_on_stream(const StreamOp& op) {
+  const Actor stream = clocks_.issue(op.stream, op.thread);
+  if (op.host_order == HostOrder::kNone) return access(op, stream);
+  const Actor host = clocks_.thread(op.thread);
+  if (op.host_order == HostOrder::kDone) {
+    access(op, stream);
+    return clocks_.host_waits(host, clocks_.clock(stream));
+  }
+  // The host reads the source itself, into memory of the driver's; only then is the stream given
+  // the rest.
+  clocks_.host_waits(host, clocks_.clock(stream));
+  StreamOp half = op;
+  half.writes = {};
+  clocks_.act_on_host(host, seq_);
+  access(half, host);
+  half.reads = {};
+  half.writes = op.writes;
+  access(half, clocks_.issue(op.stream, op.thread));
+}
+
+void HappensBefore::access_on_host(const StreamOp& op) {
+  const Actor host = clocks_.thread(op.thread);
+  clocks_.act_on_host(host, seq_);
+  begin(op, host);
+  for (const Range& range : op.reads) read(range);
+  if (op.kind == StreamOpKind::kHostRead) read(op.range);
+  writes_host_ = true;
+  for (const Range& range : op.writes) write(range);
+  if (op.kind == StreamOpKind::kHostWrite) write(op.range);
+  if (!conflicts_.empty()) report_conflicts();
+}
+
+void HappensBefore::read(Range range) {
+  buffer_ = range;
+  cells_.update(range.address, range.end(), [&](std::uint64_t begin, std::uint64_t end, Cell& c) {
+    if (c.write.seq != 0 && !ordered(c.write)) {
+      conflict(HazardKind::kReadAfterWrite, c.write, begin, end, c);
+    }
+    if (c.write.step == Step::kOffload) read_copy(c.write);
+    for (Access& read : c.reads) {
+      if (read.actor == current_.actor) {
+        read = current_;
+        return;
+      }
+    }
+    c.reads.push_back(current_);
+  });
+}
+
+void HappensBefore::write(Range range) {
+  if (range.bytes == 0) return;
+  buffer_ = range;
+  Cell& cell = cells_.merge(range.address, range.end(),
+                            [&](std::uint64_t begin, std::uint64_t end, const Cell& c) {
+                              for (const Access& read : c.reads) {
+                                if (!ordered(read))
+                                  conflict(HazardKind::kWriteAfterRead, read, begin, end, c);
+                              }
+                              if (c.reads.empty() && c.write.seq != 0 && !ordered(c.write)) {
+                                conflict(HazardKind::kWriteAfterWrite, c.write, begin, end, c);
+                              }
+                            });
+  cell.write = current_;
+  cell.reads.clear();
+}
+
+void HappensBefore::alloc(const StreamOp& op) {
+  if (op.range.bytes == 0) return;
+  const bool owned = !is_host(op.range.address) && op.pool != PoolKind::kHost;
+  Clocks::Place owner;
+  if (owned) owner = clocks_.place(clocks_.stream(op.stream));
+  Life& life = lives_.merge(op.range.address, op.range.end(),
+                            [&](std::uint64_t begin, std::uint64_t end, const Life& old) {
+                              if (old.done_with) cells_.erase(begin, end);
+                              if (!old.done.empty()) drop_done({begin, end - begin}, old);
+                            });
+  life.since = seq_;
+  life.owner = owner;
+  life.done_with = false;
+  life.uses.clear();
+  life.done.clear();
+}
+
+void HappensBefore::free(const StreamOp& op) {
+  const std::uint32_t* host = clocks_.clock(clocks_.thread(op.thread));
+  lives_.update(op.range.address, op.range.end(), [&](std::uint64_t, std::uint64_t, Life& life) {
+    life.since = seq_;
+    life.done_with |= op.pool == PoolKind::kMalloc;
+    for (const Clocks::Place use : life.uses) {
+      life.done.resize(clocks_.width(), 0);
+      // The pool records an event on that stream now: an op like any other.
+      if (clocks_.is_there(use)) {
+        ClockRows::join(life.done.data(), clocks_.clock(use.actor), clocks_.width());
+      }
+      ClockRows::join(life.done.data(), host, clocks_.width());
+    }
+    life.uses.clear();
+  });
+}
+
+// PyTorch records the use for the whole block, wherever the tensor lies in it.
+void HappensBefore::record_use(Range range, Clocks::Place stream) {
+  const auto add = [&](std::uint64_t, std::uint64_t, Life& life) {
+    if (stream == life.owner) return;
+    if (std::find(life.uses.begin(), life.uses.end(), stream) == life.uses.end()) {
+      life.uses.push_back(stream);
+    }
+  };
+  if (lives_.find(range.address) != nullptr) {
+    lives_.touch(range.address, range.end(), add);
+  } else {
+    lives_.update(range.address, range.end(), add);
+  }
+}
+
+// What the pool waited for is over, and so is what came before the free on its host thread.
+void HappensBefore::drop_done(Range range, const Life& life) {
+  const auto is_done = [&](const Access& access) {
+    return access.actor < life.done.size() && access.seq <= life.done[access.actor];
+  };
+  cells_.modify(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Cell& c) {
+    std::erase_if(c.reads, is_done);
+    if (is_done(c.write)) c.write = Access{};
+  });
+}
+
+void HappensBefore::forget(Range range) {
+  cells_.erase(range.address, range.end());
+  lives_.erase(range.address, range.end());
+}
+
+// The free stands for what it was reported with: who gets the bytes next is not to blame. A
+// record_use makes the pool wait, as on the device.
+void HappensBefore::host_free(const StreamOp& op) {
+  const std::uint32_t width = clocks_.width();
+  const Actor host = clocks_.thread(op.thread);
+  begin(op, host);
+  buffer_ = op.range;
+  freed_.assign(now_, now_ + width);
+  lives_.visit(op.range.address, op.range.end(),
+               [&](std::uint64_t, std::uint64_t, const Life& life) {
+                 for (const Clocks::Place use : life.uses) {
+                   if (!clocks_.is_there(use)) continue;
+                   ClockRows::join(freed_.data(), clocks_.clock(use.actor), width);
+                 }
+               });
+  now_ = freed_.data();
+  const auto running = [&](const Access& access) { return access.seq != 0 && !ordered(access); };
+  cells_.modify(op.range.address, op.range.end(),
+                [&](std::uint64_t begin, std::uint64_t end, Cell& c) {
+                  for (const Access& read : c.reads) {
+                    if (running(read)) conflict(HazardKind::kHostFree, read, begin, end, c);
+                  }
+                  if (running(c.write)) conflict(HazardKind::kHostFree, c.write, begin, end, c);
+                  std::erase_if(c.reads, running);
+                  if (running(c.write)) c.write = Access{};
+                });
+  if (!conflicts_.empty()) report_conflicts();
+}
+
+// Notes a conflict for the bytes [begin, end), which may have had several lives side by side.
+void HappensBefore::conflict(HazardKind kind, const Access& earlier, std::uint64_t begin,
+                             std::uint64_t end, const Cell& cell) {
+  if (earlier.seq == seq_) return;
+  const bool under_copy = options_.foreign && writes_host_ && earlier.kind == StreamOpKind::kCopy;
+  const auto note = [&](std::uint64_t from, std::uint64_t to, std::uint32_t since, bool same) {
+    if (from >= to) return;
+    HazardKind what = kind;
+    if (kind == HazardKind::kReadAfterWrite) {
+      for (const Access& read : cell.reads) {
+        if (read.actor == current_.actor && read.seq >= since) return;  // reported then
+      }
+    }
+    if (earlier.seq < since && kind != HazardKind::kHostFree) {
+      what = HazardKind::kReuse;
+    } else if (is_write(kind) && (is_host(begin) || under_copy)) {
+      what = HazardKind::kHostRewrite;
+    }
+    conflicts_.push_back({what, same, earlier, buffer_, from, to});
+  };
+  std::uint64_t at = begin;
+  lives_.visit(begin, end, [&](std::uint64_t from, std::uint64_t to, const Life& life) {
+    note(at, from, 0, false);
+    note(std::max(at, from), std::min(to, end), life.since,
+         life.owner == clocks_.place(current_.actor));
+    at = std::min(to, end);
+  });
+  note(at, end, 0, false);
+}
+
+// One report for each earlier op and kind, however many pieces of memory they met on. An op that
+// reads and then writes what it should have waited for makes one mistake, not two. (Where each
+// buffer counts, both are.)
+void HappensBefore::report_conflicts() {
+  const auto buffer = [&](const Conflict& c) {
+    return options_.foreign ? std::pair(c.buffer.address, c.buffer.bytes)
+                            : std::pair(std::uint64_t{0}, std::uint64_t{0});
+  };
+  const auto mistake = [&](const Conflict& c) {
+    return std::tuple(c.earlier.seq, c.kind, buffer(c));
+  };
+  std::sort(conflicts_.begin(), conflicts_.end(), [&](const Conflict& a, const Conflict& b) {
+    return std::tuple(mistake(a), a.begin) < std::tuple(mistake(b), b.begin);
+  });
+  std::uint32_t read_from = 0;
+  for (std::size_t i = 0; i < conflicts_.size();) {
+    const Conflict first = conflicts_[i];
+    std::uint64_t end = first.end;
+    for (; i < conflicts_.size() && mistake(conflicts_[i]) == mistake(first); ++i) {
+      if (conflicts_[i].begin <= end) end = std::max(end, conflicts_[i].end);
+    }
+    if (first.kind == HazardKind::kReadAfterWrite) read_from = first.earlier.seq;
+    if (first.kind == HazardKind::kWriteAfterWrite && first.earlier.seq == read_from &&
+        !options_.foreign) {
+      continue;
+    }
+    Hazard hazard;
+    hazard.kind = first.kind;
+    hazard.missing = missing_step(first.kind, first.earlier.step, current_.step,
+                                  is_host(first.begin), first.same_pool);
+    hazard.earlier = describe(first.earlier);
+    hazard.later = describe(current_);
+    hazard.range = {first.begin, end - first.begin};
+    hazard.buffer = first.buffer;
+    if (!waits(hazard, first.earlier)) log_.report(std::move(hazard));
+  }
+  conflicts_.clear();
+}
+
+// A copy to the host that a write of the program's tears harms nobody until it is read.
+bool HappensBefore::waits(const Hazard& hazard, const Access& earlier) {
+  if (hazard.kind != HazardKind::kWriteAfterRead || earlier.step != Step::kOffload ||
+      current_.step != Step::kUser || read_copies_.contains(earlier.seq)) {
+    return false;
+  }
+  torn_copies_[earlier.seq].push_back(hazard);
+  return true;
+}
+
+void HappensBefore::read_copy(const Access& copy) {
+  if (!read_copies_.insert(copy.seq).second) return;
+  const auto torn = torn_copies_.find(copy.seq);
+  if (torn == torn_copies_.end()) return;
+  for (Hazard& hazard : torn->second) log_.report(std::move(hazard));
+  torn_copies_.erase(torn);
+}
+
+HazardAccess HappensBefore::describe(const Access& access) const {
+  const bool host = clocks_.is_thread(access.actor);
+  HazardAccess described{access.seq - 1, access.kind, {},
+                         host,           access.step, names_.text(access.name)};
+  if (host) {
+    described.thread = clocks_.thread_of(access.actor);
+  } else {
+    described.stream = clocks_.stream_of(access.actor);
+  }
+  return described;
+}
+
+}  // namespace ferry::check

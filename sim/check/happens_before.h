@@ -1,0 +1,147 @@
+// Happens-before: finds two accesses to the same bytes that nothing orders, at least one a write.
+//
+// Order is clocks.h's: streams, events, host threads, tokens, the legacy default stream. The
+// verdict holds for every timing of the device, for this order of the host's calls.
+//
+//        record e          wait e
+//   s0 ──W──●                │         W and R conflict without the wait: s1's clock lacks s0's W
+//           └──(clock)──▶ s1 ●──R
+//
+// A read conflicts with the last write of any of its bytes; a write with the reads since, or with
+// the last write where there are none. Of each stream only the latest read is kept: the others
+// come before it. After a report the later access stands as the last one, and a stream that
+// reads again what it read unordered is not reported again.
+//
+// Accesses are kept by byte range, over device and host memory, and never forgotten at a free: a
+// block that its pool gives to another stream too early is an access that conflicts with one of
+// the bytes' earlier life (kReuse). A record_use promises that the pool waits, before it gives
+// the bytes out again, for all that its stream was given until the free, and so for all that
+// comes before that. For the allocation's own stream it promises nothing, as in PyTorch. What went
+// through cudaFree starts a new life with its next allocation.
+//
+// One mistake waits for its consequence: a program may legally write, in place, a tensor that was
+// saved and will not be unpacked. Its copy to the host (step `offload`) is then torn, and no order
+// could be asked of anybody. It is reported when the torn bytes are read, or were already.
+//
+// Starting point: the rules of PyTorch's CUDA stream sanitizer (torch/cuda/_sanitizer.py), which
+// knows neither reuse nor host memory nor overlapping ranges.
+// Not modelled: what bytes a kernel really touches, and that two host threads which nothing orders
+// might have given one stream its work, or one event its record, the other way round. Both may hide
+// a race; none makes a false one. A poll that was successful is the synchronisation it amounts to.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "formats/stream_op.h"
+#include "sim/check/clocks.h"
+#include "sim/check/hazard.h"
+#include "sim/check/interval_map.h"
+
+namespace ferry::check {
+
+class HappensBefore {
+ public:
+  // host_free_waits: the host pool gives bytes back to the system at once, so that a free of host
+  // memory under a copy is a hazard. (PyTorch's pinned pool keeps them until the copy is done.)
+  // foreign: another program's log. Its addresses do not tell host memory from a device's: what the
+  // host writes, or a copy to the host, is host memory. And an op that conflicts with an earlier
+  // one on several of its buffers is reported for each of them, not once.
+  struct Options {
+    bool host_free_waits = false;
+    bool foreign = false;
+  };
+  HappensBefore() : HappensBefore(Options{}) {}
+  explicit HappensBefore(Options options);
+
+  void operator()(const StreamOp& op);
+  const std::vector<Hazard>& hazards() const { return log_.hazards(); }
+  // The next op has this number (by default they are counted from 0). Numbers only grow.
+  void number_next(std::uint64_t op);
+
+  // The bytes went back to where nothing is given out before the device is done with it
+  // (cudaFree): what touched them so far conflicts with nothing that comes.
+  void forget(Range range);
+  // A destroyed event's record is gone: waiting on it orders nothing.
+  void destroy_event(EventId event) { clocks_.destroy_event(event); }
+  // After settle(), whether every host thread knew of all that the event stands for, or the token:
+  // then waiting for it does nothing, and whoever reads a long log may destroy it, or forget it.
+  void settle() { clocks_.settle(); }
+  bool settled(EventId event) const { return clocks_.settled(event); }
+  bool settled(HostToken token) const { return clocks_.settled(token); }
+  void forget(HostToken token) { clocks_.forget_token(token); }
+
+  // What is known of order so far; for checkers beside this one.
+  Clocks& clocks() { return clocks_; }
+
+ private:
+  using Actor = Clocks::Actor;
+
+  struct Access {
+    std::uint32_t seq = 0;  // the op's number + 1; 0: no access
+    std::uint32_t name = 0;
+    Actor actor = 0;
+    StreamOpKind kind = StreamOpKind::kKernel;
+    Step step = Step::kUser;
+  };
+  // What happened last to some bytes.
+  struct Cell {
+    Access write;
+    std::vector<Access> reads;  // since then, at most one per actor
+  };
+  // One allocation, and afterwards the bytes of what was one.
+  struct Life {
+    std::uint32_t since = 0;          // the seq of the latest alloc or free of these bytes
+    Clocks::Place owner;              // nobody: host memory, or unknown
+    bool done_with = false;           // freed by cudaFree: the device was done with it
+    std::vector<Clocks::Place> uses;  // streams of record_use
+    std::vector<std::uint32_t> done;  // the clock that the pool waits for; empty: nothing
+  };
+  struct Conflict {
+    HazardKind kind;
+    bool same_pool;
+    Access earlier;
+    Range buffer;
+    std::uint64_t begin, end;
+  };
+
+  bool ordered(const Access& earlier) const { return earlier.seq <= now_[earlier.actor]; }
+  void read(Range range);
+  void write(Range range);
+  void access(const StreamOp& op, Actor actor);
+  void access_on_stream(const StreamOp& op);
+  void access_on_host(const StreamOp& op);
+  void begin(const StreamOp& op, Actor actor);
+  void drop_names();
+  void alloc(const StreamOp& op);
+  void free(const StreamOp& op);
+  void record_use(Range range, Clocks::Place stream);
+  void host_free(const StreamOp& op);
+  void drop_done(Range range, const Life& life);
+  void conflict(HazardKind kind, const Access& earlier, std::uint64_t begin, std::uint64_t end,
+                const Cell& cell);
+  void report_conflicts();
+  bool waits(const Hazard& hazard, const Access& earlier);
+  void read_copy(const Access& copy);
+  HazardAccess describe(const Access& access) const;
+
+  Options options_;
+  HazardLog log_;
+  NameTable names_;
+  Clocks clocks_;
+  std::uint32_t seq_ = 0;  // of the current op
+  Access current_;
+  Range buffer_;                                   // of the current op: the one being looked at
+  bool writes_host_ = false;                       // the current op writes host memory
+  const std::uint32_t* now_ = nullptr;             // the clock of the current access
+  std::vector<std::uint32_t> freed_;               // the clock of a free of host memory
+  std::vector<Conflict> conflicts_;                // of the current op
+  std::unordered_set<std::uint32_t> read_copies_;  // seqs of offloads
+  std::unordered_map<std::uint32_t, std::vector<Hazard>> torn_copies_;  // likewise; found by key
+  IntervalMap<Cell> cells_;
+  IntervalMap<Life> lives_;
+};
+
+}  // namespace ferry::check

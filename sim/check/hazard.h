@@ -1,0 +1,240 @@
+// A hazard: what a checker reports. One type for all checkers, one line of text for each.
+//
+// A violation of stream safety is two accesses and the edge that is missing between them; the
+// steps of the two accesses tell which step of the core should have made that edge. The same
+// mistake (kind, names, steps, streams) is kept once, at its first place, with a count: a training
+// loop repeats its mistakes. Operations are numbered from 0 in the order of the op stream.
+//
+//   `consume` missing: `reload` #41 (stream 2) → MmBackward0 #43 (stream 0): read after write of
+//   4096 bytes at 0x7f0000000000
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/name_ids.h"
+#include "formats/stream_op.h"
+#include "shared/seam/step.h"
+
+namespace ferry::check {
+
+// Host memory lies above every device's.
+inline constexpr std::uint64_t kHostBase = std::uint64_t{1} << 60;
+constexpr bool is_host(std::uint64_t address) { return address >= kHostBase; }
+
+enum class HazardKind : std::uint8_t {
+  kReadAfterWrite,
+  kWriteAfterRead,
+  kWriteAfterWrite,
+  kReuse,         // the earlier access belongs to an earlier life of the bytes
+  kHostRewrite,   // host memory is written while a copy may still read or write it
+  kHostFree,      // host memory is freed while a copy may still read or write it
+  kUseAfterFree,  // issued after the free
+  kOutside,       // bytes that no allocation of the op stream covers
+  kDoubleFree,
+  kUnknownFree,     // a free of what is no allocation of the op stream
+  kDoubleAllocate,  // bytes are handed out that are in use
+  kDestroyedStream,
+  kLeak,
+  kValue,     // a wrong value
+  kDeadlock,  // no progress
+  kLimit,     // a bound on a resource
+};
+
+inline constexpr std::array<std::string_view, 16> kHazardNames = {
+    "read after write",
+    "write after read",
+    "write after write",
+    "reuse",
+    "rewrite under a copy",
+    "free under a copy",
+    "use after free",
+    "use outside an allocation",
+    "double free",
+    "free of an unknown range",
+    "double allocation",
+    "use of a destroyed stream",
+    "leak",
+    "wrong value",
+    "deadlock",
+    "limit exceeded",
+};
+static_assert(kHazardNames.size() == static_cast<std::size_t>(HazardKind::kLimit) + 1);
+constexpr std::string_view name(HazardKind kind) {
+  return kHazardNames[static_cast<std::size_t>(kind)];
+}
+
+inline constexpr std::array<std::string_view, 19> kStreamOpNames = {
+    "kernel",      "copy",   "record",         "wait",          "event sync",
+    "stream sync", "alloc",  "free",           "record use",    "host read",
+    "host write",  "memset", "host function",  "device sync",   "release",
+    "acquire",     "stream", "stream destroy", "event destroy",
+};
+static_assert(kStreamOpNames.size() == static_cast<std::size_t>(StreamOpKind::kEventDestroy) + 1);
+constexpr std::string_view name(StreamOpKind kind) {
+  return kStreamOpNames[static_cast<std::size_t>(kind)];
+}
+
+struct HazardAccess {
+  std::uint64_t op = 0;  // its number in the op stream
+  StreamOpKind kind = StreamOpKind::kKernel;
+  StreamId stream{};
+  bool by_host = false;  // the host itself, in `thread`: `stream` means nothing
+  Step step = Step::kUser;
+  std::string name;
+  HostThread thread{};
+};
+
+struct Hazard {
+  HazardKind kind = HazardKind::kReadAfterWrite;
+  Step missing = Step::kUser;  // the step that should have made the edge; kUser: none of the core's
+  HazardAccess earlier;        // the allocation, for a leak
+  HazardAccess later;
+  Range range;          // at the first place: the first bytes, in one run, that conflict
+  Range buffer;         // what the later access named, where that is known
+  std::string message;  // one line; where it is empty, to_string makes it
+  std::uint64_t count = 1;
+};
+
+// Whether the kind is about two accesses without order (and not about lifetimes, say).
+constexpr bool is_race(HazardKind kind) { return kind <= HazardKind::kHostFree; }
+
+// The step of the core whose edge is missing between two accesses, as far as their own steps tell.
+// `same_pool`: the later access's stream owns the pool that the bytes came from.
+constexpr Step missing_step(HazardKind kind, Step earlier, Step later, bool host, bool same_pool) {
+  const bool copy = earlier == Step::kOffload || earlier == Step::kReload;
+  if (host && kind != HazardKind::kReadAfterWrite) return copy ? Step::kHostReturn : Step::kUser;
+  if (host) return later == Step::kReload ? Step::kReloadAfterOffload : Step::kOffloaded;
+  if (kind == HazardKind::kReuse) {
+    if (earlier == Step::kOffload) return Step::kEvict;
+    if (earlier == Step::kReload) return Step::kDiscard;
+    if (later != Step::kReload) return Step::kEscaped;
+    return same_pool ? Step::kReleaseAfterNode : Step::kReloadAfterReady;
+  }
+  if (earlier == Step::kReload) return Step::kConsume;
+  if (earlier == Step::kOffload) return Step::kOffloaded;
+  if (later == Step::kOffload) return Step::kOffloadAfterProducer;
+  if (later == Step::kReload) return Step::kReloadAfterReady;
+  return Step::kUser;
+}
+
+inline std::string to_string(const HazardAccess& access) {
+  std::string text;
+  if (access.step != Step::kUser) {
+    text.append("`").append(name(access.step)).append("`");
+  } else {
+    text.append(access.name.empty() ? name(access.kind) : std::string_view(access.name));
+  }
+  text.append(" #").append(std::to_string(access.op)).append(" (");
+  const auto thread = static_cast<std::uint32_t>(access.thread);
+  if (access.by_host) {
+    return text + (thread == 0 ? "host)" : "host thread " + std::to_string(thread) + ")");
+  }
+  return text + "stream " + std::to_string(static_cast<std::uint32_t>(access.stream)) + ")";
+}
+
+inline std::string to_string(const Range& range) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%llu bytes at 0x%llx",
+                static_cast<unsigned long long>(range.bytes),
+                static_cast<unsigned long long>(range.address));
+  return text.data();
+}
+
+inline std::string describe(const Hazard& hazard) {
+  const std::string kind(name(hazard.kind));
+  const std::string bytes = to_string(hazard.range);
+  const std::string later = to_string(hazard.later);
+  const std::string pair = to_string(hazard.earlier) + " → " + later;
+  switch (hazard.kind) {
+    case HazardKind::kUseAfterFree:
+    case HazardKind::kDoubleFree:
+    case HazardKind::kDoubleAllocate:
+      return kind + ": " + pair + ": " + bytes;
+    case HazardKind::kDestroyedStream:
+      return kind + ": " + pair;
+    case HazardKind::kLeak:
+      return kind + ": " + bytes + " from " + to_string(hazard.earlier);
+    default:
+      if (!is_race(hazard.kind)) return kind + ": " + later + ": " + bytes;
+      const bool ours = hazard.missing != Step::kUser;
+      const std::string edge = ours ? "`" + std::string(name(hazard.missing)) + "`" : "an edge";
+      return edge + " missing: " + pair + ": " + kind + " of " + bytes;
+  }
+}
+
+inline std::string to_string(const Hazard& hazard) {
+  std::string text = hazard.message.empty() ? describe(hazard) : hazard.message;
+  if (hazard.count > 1) text += " (" + std::to_string(hazard.count) + " times)";
+  return text;
+}
+
+// The hazards of a run in the order in which they were first seen.
+class HazardLog {
+ public:
+  void report(Hazard hazard) {
+    std::string key = std::to_string(static_cast<int>(hazard.kind));
+    for (const HazardAccess* access : {&hazard.earlier, &hazard.later}) {
+      key.append("|").append(access->name);
+      for (const std::uint64_t part :
+           {static_cast<std::uint64_t>(access->kind), static_cast<std::uint64_t>(access->step),
+            static_cast<std::uint64_t>(access->stream), std::uint64_t{access->by_host},
+            static_cast<std::uint64_t>(access->thread)}) {
+        key.append("|").append(std::to_string(part));
+      }
+    }
+    const auto [seen, fresh] = index_.try_emplace(std::move(key), hazards_.size());
+    if (!fresh) {
+      hazards_[seen->second].count += hazard.count;
+      return;
+    }
+    if (hazard.message.empty()) hazard.message = describe(hazard);
+    hazards_.push_back(std::move(hazard));
+  }
+  const std::vector<Hazard>& hazards() const { return hazards_; }
+
+ private:
+  std::vector<Hazard> hazards_;
+  std::map<std::string, std::size_t> index_;
+};
+
+// Names as small numbers: an op's name is valid only while a checker looks at the op. A log may
+// have a new name on every line, so that now and then those which nothing remembers are dropped.
+class NameTable {
+ public:
+  std::uint32_t intern(std::string_view text) { return ids_.intern(text); }
+  const std::string& text(std::uint32_t id) const { return ids_.text(id); }
+
+  // Whether it is time to drop some.
+  bool crowded() const { return ids_.size() > limit_; }
+  // Calls mark(f), which calls f with every id that is in use, and drops the others.
+  template <class Mark>
+  void sweep(Mark&& mark) {
+    std::vector<char> used;
+    mark([&](std::uint32_t id) {
+      if (id >= used.size()) used.resize(id + std::size_t{1}, 0);
+      used[id] = 1;
+    });
+    std::vector<std::uint32_t> gone;
+    ids_.each([&](std::uint32_t id) {
+      if (id >= used.size() || used[id] == 0) gone.push_back(id);
+    });
+    for (const std::uint32_t id : gone) ids_.erase(id);
+    limit_ = std::max(kLimit, ids_.size() * 2);
+  }
+
+ private:
+  static constexpr std::size_t kLimit = 1u << 14;
+  NameIds ids_;
+  std::size_t limit_ = kLimit;
+};
+
+}  // namespace ferry::check

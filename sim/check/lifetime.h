@@ -1,0 +1,101 @@
+// Lifetimes: every op uses bytes that are allocated when the host issues it, and streams that are
+// not destroyed; every allocation is freed once, and nothing is left at the end.
+//
+// These are facts of the host's order alone. That an op which was issued in time may still *run*
+// after the bytes were given out again, or while host memory goes back under a copy, is
+// happens-before's to find (kReuse, kHostFree): it needs clocks, and this file has none.
+//
+// An allocation is the range that kAlloc names; a free must name exactly that range. The bytes of
+// a freed allocation stay known until they are handed out again, so that a use after free names
+// the free. One operation may span allocations that lie side by side: it is not known which
+// buffer it means.
+// A pool of kind kCaching may give out parts of what another pool allocated: such bytes are judged
+// by the caching pool alone, as long as the memory beneath them is not freed.
+// Not modelled: use before the first write (values.h has it as undefined bytes), device and host
+// pools (both are ranges).
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/stream_op.h"
+#include "sim/check/hazard.h"
+#include "sim/check/interval_map.h"
+
+namespace ferry::check {
+
+class Lifetime {
+ public:
+  // allow_outside: the op stream began when memory was in use already, so that bytes which it
+  // never allocated may be used and freed. report_overrun: all the same, no op may touch bytes that
+  // are allocated and, in one range, bytes that were not.
+  struct Options {
+    bool allow_outside = false;
+    bool report_overrun = false;
+  };
+  Lifetime() : Lifetime(Options{}) {}
+  explicit Lifetime(Options options) : options_(options) {}
+
+  void operator()(const StreamOp& op);
+  // The next op has this number (by default they are counted from 0).
+  void number_next(std::uint64_t op) { op_ = op; }
+
+  // What touches this range may live on at the end: a parameter, a result.
+  void expect_live(Range range);
+  // At the end of the op stream: reports what still lives, in order of address.
+  void finish();
+
+  const std::vector<Hazard>& hazards() const { return log_.hazards(); }
+
+ private:
+  // An op that handed the bytes out or took them back.
+  struct Mark {
+    std::uint64_t op = 0;
+    StreamId stream{};
+    std::uint32_t name = 0;
+    StreamOpKind kind = StreamOpKind::kAlloc;
+    Step step = Step::kUser;
+    bool by_host = false;
+    HostThread thread{};
+  };
+  struct Block {
+    bool live = false;
+    Mark mark;    // its alloc while it lives, then its free
+    Range whole;  // as it was allocated
+  };
+
+  using Blocks = IntervalMap<Block>;
+  // What a range meets in one level of blocks.
+  struct Found {
+    Range gap, freed;                   // the first bytes without a block, and of a freed one
+    const Block* free_block = nullptr;  // until the blocks change
+    const Block* live_block = nullptr;
+    bool any = false;
+  };
+
+  void use(const StreamOp& op, Range range);
+  void use_stream(const StreamOp& op);
+  Found look(const Blocks& blocks, Range range) const;
+  Blocks& blocks_of(const StreamOp& op) {
+    return op.pool == PoolKind::kCaching ? blocks_ : beneath_;
+  }
+  void alloc(const StreamOp& op);
+  void free(const StreamOp& op);
+  void report(HazardKind kind, const Mark* earlier, const StreamOp& op, Range range, Range buffer);
+  void finish(const Blocks& blocks);
+  Mark mark(const StreamOp& op);
+  void drop_names();
+  HazardAccess describe(const Mark& mark) const;
+
+  Options options_;
+  HazardLog log_;
+  NameTable names_;
+  std::uint64_t op_ = 0;                               // the number of the current op
+  Blocks blocks_;                                      // of the caching pools
+  Blocks beneath_;                                     // of the others
+  std::unordered_map<std::uint32_t, Mark> destroyed_;  // streams
+  IntervalMap<char> expected_;
+};
+
+}  // namespace ferry::check

@@ -1,0 +1,118 @@
+// The rules of values.h.
+#include "sim/check/values.h"
+
+#include <algorithm>
+
+#include "sim/choices/hash.h"
+
+namespace ferry::check {
+namespace {
+
+// The lowest bit of a value.
+constexpr std::uint64_t kIsSum = 1;
+constexpr std::uint64_t kReadSeed = 0x66657272795f7264ull;
+constexpr std::uint64_t kKernelSeed = 0x66657272795f6b6eull;
+
+}  // namespace
+
+void Values::operator()(const StreamOp& op) {
+  switch (op.kind) {
+    case StreamOpKind::kAlloc:
+      contents_.replace(op.range.address, op.range.end(), Content{});
+      break;
+    case StreamOpKind::kCopy:
+      if (!op.reads.empty() && !op.writes.empty()) copy(op.reads[0], op.writes[0]);
+      break;
+    case StreamOpKind::kKernel:
+    case StreamOpKind::kMemset:
+    case StreamOpKind::kHostFunc:
+    case StreamOpKind::kHostWrite: {
+      if (op.tag == kSumTag) {
+        std::uint64_t sum = 0;
+        for (const Range& range : op.reads) sum += summand(range);
+        for (const Range& range : op.writes) write_as_it_is(range, sum | kIsSum);
+        break;
+      }
+      std::uint64_t inputs = choices::combine(kKernelSeed, op.tag);
+      for (const Range& range : op.reads) inputs = choices::combine(inputs, read(range));
+      for (std::size_t i = 0; i < op.writes.size(); ++i)
+        write(op.writes[i], choices::combine(inputs, i));
+      if (op.kind == StreamOpKind::kHostWrite)
+        write(op.range, choices::combine(inputs, op.writes.size()));
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+void Values::write(Range range, std::uint64_t value) {
+  value <<= 1;
+  write_as_it_is(range, value == 0 ? 2 : value);
+}
+
+void Values::write_as_it_is(Range range, std::uint64_t value) {
+  contents_.replace(range.address, range.end(), Content{value, 0});
+}
+
+// Even. The whole of a sum is the sum of its summands.
+std::uint64_t Values::summand(Range range) const {
+  runs(range, scratch_);
+  if (scratch_.size() == 1 && scratch_[0].content.offset == 0) {
+    const std::uint64_t value = scratch_[0].content.value;
+    if ((value & kIsSum) != 0) return value & ~kIsSum;
+  }
+  return choices::mix_bits(read(range)) & ~kIsSum;
+}
+
+std::uint64_t Values::read(Range range) const {
+  runs(range, scratch_);
+  std::uint64_t hash = choices::combine(kReadSeed, range.bytes);
+  for (const Run& run : scratch_) {
+    hash = choices::combine(hash, run.bytes);
+    hash = choices::combine(hash, run.content.value);
+    hash = choices::combine(hash, run.content.offset);
+  }
+  return hash;
+}
+
+// Cuts the range into the longest stretches that are one write's bytes in order: the same bytes
+// have the same runs, however they are cut in the map.
+void Values::runs(Range range, std::vector<Run>& into) const {
+  into.clear();
+  const auto add = [&](std::uint64_t begin, std::uint64_t end, Content content) {
+    if (begin >= end) return;
+    if (!into.empty()) {
+      Run& last = into.back();
+      Content next = last.content;
+      Shift{}(next, last.bytes);
+      if (next.value == content.value && next.offset == content.offset) {
+        last.bytes += end - begin;
+        return;
+      }
+    }
+    into.push_back({begin - range.address, end - begin, content});
+  };
+  std::uint64_t known = range.address;
+  contents_.visit(range.address, range.end(),
+                  [&](std::uint64_t begin, std::uint64_t end, Content content) {
+                    if (begin < known) Shift{}(content, known - begin);
+                    add(known, begin, Content{});
+                    add(std::max(begin, known), std::min(end, range.end()), content);
+                    known = end;
+                  });
+  add(known, range.end(), Content{});
+}
+
+void Values::copy(Range from, Range to) {
+  runs({from.address, std::min(from.bytes, to.bytes)}, scratch_);
+  if (scratch_.size() != 1 || scratch_[0].bytes != to.bytes) {
+    contents_.replace(to.address, to.end(), Content{});
+  }
+  for (const Run& run : scratch_) {
+    const std::uint64_t begin = to.address + run.at;
+    contents_.replace(begin, begin + run.bytes, run.content);
+  }
+}
+
+}  // namespace ferry::check

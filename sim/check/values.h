@@ -1,0 +1,66 @@
+// Symbolic contents of memory, by address, in the order in which the host issued the ops.
+//
+// A byte is (value, offset): the offset-th byte of what one write produced. A kernel's value is a
+// hash of its tag, of which of its outputs this is, and of all that it read; so a run whose ops
+// saw the right inputs ends with the same values as the run without offloading, and a wrong order
+// of host calls, a stale copy or a lost write ends with others. Happens-before then lifts "in issue
+// order" to every timing.
+//
+// Contents move with copies and have no address in them: what went to the host and came back to
+// another place reads the same, in whatever pieces it travelled. Bytes never written since their
+// allocation are undefined, all alike.
+// Not modelled: arithmetic (equal results by different means differ), views that a kernel reads
+// with strides (it reads ranges), hash collisions (2^-64 each).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "formats/stream_op.h"
+#include "sim/check/interval_map.h"
+
+namespace ferry::check {
+
+// The tag of a sum: its summands have no order, and what is itself a sum counts as its summands.
+inline constexpr std::uint64_t kSumTag = 0x61646461'64646164u;
+
+class Values {
+ public:
+  // kAlloc makes its range undefined; kCopy moves reads[0] to writes[0], and where the sizes differ
+  // what it lacks is undefined; kKernel and kHostWrite (of `range`, or of `writes`) make new
+  // values.
+  void operator()(const StreamOp& op);
+
+  // Initial contents: parameters, inputs.
+  void write(Range range, std::uint64_t value);
+
+  // A hash of the contents: equal for equal bytes, wherever they lie.
+  std::uint64_t read(Range range) const;
+
+ private:
+  struct Content {
+    std::uint64_t value = 0;  // 0: undefined
+    std::uint64_t offset = 0;
+  };
+  struct Shift {
+    void operator()(Content& content, std::uint64_t distance) const {
+      if (content.value != 0) content.offset += distance;
+    }
+  };
+  // A stretch of one write's bytes, `at` counted from the start of the range it was read from.
+  struct Run {
+    std::uint64_t at = 0;
+    std::uint64_t bytes = 0;
+    Content content;
+  };
+
+  void write_as_it_is(Range range, std::uint64_t value);
+  std::uint64_t summand(Range range) const;
+  void runs(Range range, std::vector<Run>& into) const;
+  void copy(Range from, Range to);
+
+  IntervalMap<Content, Shift> contents_;
+  mutable std::vector<Run> scratch_;
+};
+
+}  // namespace ferry::check

@@ -1,0 +1,36 @@
+// Numbers for random programs: each depends on the seed, the program's number and its own place in
+// the row, and on nothing else, so that any program can be made again, in any order, on any
+// machine.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/choices/hash.h"
+
+namespace ferry::choices {
+
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed, std::uint64_t number = 0)
+      : key_(mix_bits(mix_bits(seed) + number)) {}
+
+  std::uint64_t bits() { return mix_bits(key_ + at_++ * 0x9e3779b97f4a7c15ull); }
+
+  // In [first, end), which is not empty and shorter than 2^32.
+  int in(int first, int end) {
+    const auto width = static_cast<std::uint64_t>(static_cast<std::int64_t>(end) - first);
+    return first + static_cast<int>(((bits() >> 32) * width) >> 32);
+  }
+  bool one_in(int n) { return in(0, n) == 0; }
+  // Of [0, n) those below `end`, but for 0: that is the rest.
+  int few(int n, int end) {
+    const int drawn = in(0, n);
+    return drawn < end ? drawn : 0;
+  }
+
+ private:
+  std::uint64_t key_;
+  std::uint64_t at_ = 0;
+};
+
+}  // namespace ferry::choices

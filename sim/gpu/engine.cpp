@@ -1,0 +1,425 @@
+#include "sim/gpu/engine.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace ferry::sim {
+namespace {
+
+constexpr std::uint32_t kUnits = 4;           // of a device
+constexpr std::uint32_t kDown = 1;            // device to host
+constexpr std::uint32_t kUp = 2;              // host to device
+constexpr std::uint32_t kPeer = 3;            // other devices to this one
+constexpr std::uint32_t kShared = kNone - 1;  // a Unit's user, where there are several
+constexpr std::int64_t kMaxBytes = EventHeap::kNever / 1000;
+constexpr int kPeerBytesBits = 48;  // of a peer copy's value; its source is above them
+constexpr std::uint32_t kMaxDevices = 1u << 15;
+constexpr std::uint64_t kWakeClass = std::uint64_t{1} << 63;  // after the finishes of its time
+
+// Slots of the event heap.
+std::uint32_t unit_slot(std::uint32_t unit) { return unit * 2; }
+std::uint32_t stream_slot(std::uint32_t stream) { return stream * 2 + 1; }
+
+OpKind kind_of(const QueuedOp& op) { return static_cast<OpKind>(op.tag & 7); }
+OpIndex index_of(const QueuedOp& op) { return op.tag >> 3; }
+std::uint32_t signal_of(const QueuedOp& op) { return static_cast<std::uint32_t>(op.value); }
+std::uint32_t number(StreamId stream) { return static_cast<std::uint32_t>(stream); }
+
+std::int64_t bytes_of(const QueuedOp& op) {
+  if (kind_of(op) != OpKind::kPeer) return op.value;
+  return op.value & ((std::int64_t{1} << kPeerBytesBits) - 1);
+}
+std::uint32_t source_of(const QueuedOp& op) {
+  return static_cast<std::uint32_t>(op.value >> kPeerBytesBits);
+}
+
+std::uint32_t other_direction(std::uint32_t unit) {
+  return unit % kUnits == kDown ? unit + 1 : unit - 1;
+}
+
+// A programmer's error.
+void require(bool holds, const char* what) {
+  if (holds) [[likely]]
+    return;
+  std::fprintf(stderr, "ferry::sim::Engine: %s\n", what);
+  std::abort();
+}
+
+}  // namespace
+
+DeviceId Engine::add_device(const LinkRates& rates, PortId port, const PeerRates& peer) {
+  require(std::min({rates.h2d_alone, rates.d2h_alone, rates.h2d_both, rates.d2h_both}) > 0,
+          "a link rate must be at least 1 byte per us");
+  require(std::min({rates.latency_ns, peer.latency_ns, peer.bytes_per_us}) >= 0,
+          "a latency or a peer link's rate must not be negative");
+  require(port == kNoPort || static_cast<std::size_t>(port) < links_.ports(), "no such port");
+  const auto id = static_cast<std::uint32_t>(links_.devices());
+  require(id < kMaxDevices, "too many devices");
+  links_.add_device(rates, port, peer);
+  units_.resize(units_.size() + kUnits);
+  Unit* units = &units_[std::size_t{id} * kUnits];
+  units[kDown].route = {.from = id};
+  units[kUp].route = {.to = id};
+  events_.add_slots(unit_slot(static_cast<std::uint32_t>(units_.size())));
+  return DeviceId{id};
+}
+
+PortId Engine::add_port(const PortRates& rates) {
+  require(std::min(rates.up_bytes_per_us, rates.down_bytes_per_us) > 0,
+          "a port's rate must be at least 1 byte per us");
+  return links_.add_port(rates);
+}
+
+StreamId Engine::add_stream(DeviceId device) {
+  require(static_cast<std::size_t>(device) < links_.devices(), "no such device");
+  const auto id = static_cast<std::uint32_t>(streams_.size());
+  streams_.emplace_back().device = static_cast<std::uint32_t>(device);
+  events_.add_slots(stream_slot(id) + 1);
+  return StreamId{id};
+}
+
+void Engine::submit(StreamId stream, OpKind kind, std::int64_t value, Time not_before) {
+  require(number(stream) < streams_.size(), "no such stream");
+  require(not_before >= now_, "an operation was issued before the time already advanced to");
+  Stream& s = streams_[number(stream)];
+  const OpIndex op = next_op_++;
+  s.ops.push(chunks_, {op << 3 | static_cast<std::uint64_t>(kind), not_before, value});
+  if (!s.active) {
+    s.active = true;
+    events_.push({not_before, kWakeClass | op, stream_slot(number(stream))});
+  }
+}
+
+// A second stream makes an engine shared for good: running ahead needs no more than that.
+void Engine::use(Unit& unit, std::uint32_t stream) {
+  if (unit.user != stream) unit.user = unit.user == kNone ? stream : kShared;
+}
+
+OpIndex Engine::kernel(StreamId stream, Time duration, Time not_before) {
+  require(duration >= 0, "a duration must not be negative");
+  submit(stream, OpKind::kKernel, std::max<Time>(duration, 1), not_before);
+  Stream& s = streams_[number(stream)];
+  s.copied_last = false;
+  use(units_[s.device * kUnits], number(stream));
+  return next_op_ - 1;
+}
+
+OpIndex Engine::copy(StreamId stream, CopyKind direction, std::int64_t bytes, Time not_before) {
+  require(bytes >= 0 && bytes < kMaxBytes, "a copy must have 0 to 9e15 bytes");
+  require(direction != CopyKind::kDeviceToDevice, "a copy within a device is a kernel");
+  require(direction != CopyKind::kPeer, "a copy between devices says its source: peer_copy()");
+  const bool down = direction == CopyKind::kDeviceToHost;
+  submit(stream, down ? OpKind::kDeviceToHost : OpKind::kHostToDevice, bytes, not_before);
+  Stream& s = streams_[number(stream)];
+  s.copied_last = true;
+  use(units_[s.device * kUnits + (down ? kDown : kUp)], number(stream));
+  return next_op_ - 1;
+}
+
+OpIndex Engine::peer_copy(StreamId stream, DeviceId from, std::int64_t bytes, Time not_before) {
+  require(number(stream) < streams_.size(), "no such stream");
+  require(bytes >= 0 && bytes >> kPeerBytesBits == 0, "a peer copy must have 0 to 2.8e14 bytes");
+  const std::uint32_t device = streams_[number(stream)].device;
+  const auto source = static_cast<std::uint32_t>(from);
+  require(source < links_.devices() && source != device, "a peer copy is from another device");
+  submit(stream, OpKind::kPeer, std::int64_t{source} << kPeerBytesBits | bytes, not_before);
+  streams_[number(stream)].copied_last = true;
+  links_.announce(links_.between(source, device));
+  return next_op_ - 1;
+}
+
+Signal Engine::record(StreamId stream, Time not_before) {
+  require(number(stream) < streams_.size(), "no such stream");
+  const std::uint32_t id = signals_.make(streams_[number(stream)].copied_last);
+  submit(stream, OpKind::kRecord, id, not_before);
+  return Signal{id};
+}
+
+OpIndex Engine::wait(StreamId stream, Signal signal, Time not_before) {
+  const auto id = static_cast<std::uint32_t>(signal);
+  require(id < signals_.size(), "no such signal");
+  submit(stream, OpKind::kWait, id, not_before);
+  ++signals_[id].users;
+  return next_op_ - 1;
+}
+
+void Engine::release(Signal signal) { signals_.drop_user(static_cast<std::uint32_t>(signal)); }
+
+void Engine::advance(Time now) {
+  horizon_ = now;
+  while (!events_.empty() && events_.next_time() <= now) step();
+  now_ = std::max(now_, now);
+}
+
+bool Engine::done(Signal signal, Time now) {
+  advance(now);
+  return signals_[static_cast<std::uint32_t>(signal)].time != SignalState::kPending;
+}
+
+// The host goes on at a time that is not known yet, and may submit then: no running ahead.
+Time Engine::run_until(Signal signal) {
+  const SignalState& state = signals_[static_cast<std::uint32_t>(signal)];
+  for (horizon_ = 0; state.time == SignalState::kPending;) step();
+  return state.time;
+}
+
+Time Engine::run_until_idle(StreamId stream) {
+  const Stream& s = streams_[number(stream)];
+  for (horizon_ = 0; s.active;) step();
+  return s.end;
+}
+
+Time Engine::drain() {
+  horizon_ = EventHeap::kNever - 1;
+  while (!events_.empty()) step();
+  now_ = std::max(now_, makespan_);
+  return makespan_;
+}
+
+const StreamStats& Engine::stats(StreamId stream) const { return streams_[number(stream)].stats; }
+
+DeviceStats Engine::stats(DeviceId device) const {
+  const Unit* units = &units_[static_cast<std::size_t>(device) * kUnits];
+  return {.compute_busy_ns = units[0].busy_ns,
+          .d2h_busy_ns = units[kDown].busy_ns,
+          .h2d_busy_ns = units[kUp].busy_ns,
+          .peer_busy_ns = units[kPeer].busy_ns,
+          .d2h_bytes = units[kDown].bytes,
+          .h2d_bytes = units[kUp].bytes,
+          .peer_bytes = units[kPeer].bytes};
+}
+
+std::size_t Engine::held_bytes() const { return chunks_.held_bytes() + signals_.held_bytes(); }
+
+// The one place that rounds.
+Time Engine::copy_end(const Unit& unit) {
+  return unit.as_of + (unit.left + unit.rate - 1) / unit.rate;
+}
+
+void Engine::step() {
+  require(!events_.empty(), "waited for what was never submitted");
+  now_ = events_.next_time();
+  do {
+    const std::uint32_t slot = events_.pop().slot;
+    if (slot % 2 == 0) {
+      finish(slot / 2);
+    } else {
+      runnable_.push_back(slot / 2);
+    }
+    run_streams();
+  } while (events_.next_time() == now_);
+  for (const std::uint32_t unit : dirty_) arbitrate(unit);
+  dirty_.clear();
+  if (rates_dirty_) set_rates();
+}
+
+void Engine::finish(std::uint32_t id) {
+  Unit& unit = units_[id];
+  const std::uint32_t stream = unit.running;
+  const QueuedOp& op = streams_[stream].ops.front();
+  end_on(unit, op, now_);
+  if (!unit.dirty) {
+    unit.dirty = true;
+    dirty_.push_back(id);
+  }
+  complete(streams_[stream], stream, op, unit.start, now_);
+  runnable_.push_back(stream);
+}
+
+// Records wake streams, whose records wake further ones: a work list, in the order of waking.
+void Engine::run_streams() {
+  for (std::size_t i = 0; i < runnable_.size(); ++i) run_stream(runnable_[i]);
+  runnable_.clear();
+}
+
+// Runs the stream until its head has to wait for something. `at` is the stream's own time: it may
+// run ahead of now_, up to the horizon, where no other stream can take its engine.
+void Engine::run_stream(std::uint32_t id) {
+  Stream& stream = streams_[id];
+  Time at = stream.waiting ? stream.ready : now_;
+  while (!stream.ops.empty()) {
+    const QueuedOp& op = stream.ops.front();
+    if (op.not_before > at) {
+      if (op.not_before > horizon_) return wake_at(id, op.not_before);
+      at = op.not_before;
+    }
+    const OpKind kind = kind_of(op);
+    if (kind == OpKind::kRecord) {
+      pass_record(op, at);
+      complete(stream, id, op, at, at);
+    } else if (kind == OpKind::kWait) {
+      if (!stream.waiting) stream.ready = at;
+      if (!pass_wait(stream, id, op, at)) return;
+      complete(stream, id, op, stream.ready, at);
+    } else {
+      const std::uint32_t unit = stream.device * kUnits + static_cast<std::uint32_t>(kind);
+      if (!alone_on(unit, id)) {
+        if (at > now_) return wake_at(id, at);
+        stream.ready = at;
+        return enqueue(unit, id);
+      }
+      const Time end = begin(unit, id, at);
+      if (end > horizon_) return events_.push({end, index_of(op), unit_slot(unit)});
+      at = end;
+      end_on(units_[unit], op, at);
+      complete(stream, id, op, units_[unit].start, at);
+    }
+  }
+  stream.active = false;
+}
+
+void Engine::wake_at(std::uint32_t id, Time at) {
+  events_.push({at, kWakeClass | index_of(streams_[id].ops.front()), stream_slot(id)});
+}
+
+void Engine::pass_record(const QueuedOp& op, Time at) {
+  SignalState& signal = signals_[signal_of(op)];
+  signal.time = at;
+  if (signal.link != kNone) wake_waiters(signal.link);
+  signal.link = kNone;
+  signals_.drop_user(signal_of(op));
+}
+
+// Moves `at` on to the signal's time, which may lie ahead of now_; false where it is not known yet.
+bool Engine::pass_wait(Stream& stream, std::uint32_t id, const QueuedOp& op, Time& at) {
+  SignalState& signal = signals_[signal_of(op)];
+  stream.waiting = signal.time == SignalState::kPending;
+  if (stream.waiting) {
+    stream.next = std::exchange(signal.link, id);
+    return false;
+  }
+  if (signal.time > at) {
+    stream.stats.blocked_ns += signal.time - at;
+    if (signal.of_copy) stream.stats.blocked_on_copies_ns += signal.time - at;
+    at = signal.time;
+  }
+  signals_.drop_user(signal_of(op));
+  return true;
+}
+
+// The list has the last waiter first; they wake in the order in which they began to wait.
+void Engine::wake_waiters(std::uint32_t last_waiter) {
+  const auto first = static_cast<std::ptrdiff_t>(runnable_.size());
+  for (std::uint32_t id = last_waiter; id != kNone; id = streams_[id].next) runnable_.push_back(id);
+  std::reverse(runnable_.begin() + first, runnable_.end());
+}
+
+bool Engine::goes_first(std::uint32_t a, std::uint32_t b) const {
+  const Stream& x = streams_[a];
+  const Stream& y = streams_[b];
+  if (x.ready != y.ready) return x.ready < y.ready;
+  return x.ops.front().tag < y.ops.front().tag;
+}
+
+void Engine::enqueue(std::uint32_t id, std::uint32_t stream) {
+  Unit& unit = units_[id];
+  if (!unit.dirty && unit.running == kNone) {
+    unit.dirty = true;
+    dirty_.push_back(id);
+  }
+  Stream& s = streams_[stream];
+  s.next = kNone;
+  if (unit.first_ready == kNone) {
+    unit.first_ready = unit.last_ready = stream;
+  } else if (goes_first(unit.last_ready, stream)) {
+    streams_[unit.last_ready].next = stream;
+    unit.last_ready = stream;
+  } else if (goes_first(stream, unit.first_ready)) {
+    s.next = unit.first_ready;
+    unit.first_ready = stream;
+  } else {
+    std::uint32_t before = unit.first_ready;
+    while (goes_first(streams_[before].next, stream)) before = streams_[before].next;
+    s.next = streams_[before].next;
+    streams_[before].next = stream;
+  }
+}
+
+// Nothing else can take the engine, nor change the speed of what this stream has on it, before the
+// horizon: whatever is submitted later starts there or after.
+bool Engine::alone_on(std::uint32_t id, std::uint32_t stream) const {
+  if (units_[id].user != stream) return false;
+  if (id % kUnits == 0) return true;
+  if (links_.shared(id / kUnits)) return false;
+  if (units_[other_direction(id)].user == kNone) return true;
+  const LinkRates& link = links_.pcie(id / kUnits);
+  return link.h2d_alone == link.h2d_both && link.d2h_alone == link.d2h_both;
+}
+
+// The stream's head starts on a free engine. Returns when it ends, as things are.
+Time Engine::begin(std::uint32_t id, std::uint32_t stream, Time at) {
+  Unit& unit = units_[id];
+  const QueuedOp& op = streams_[stream].ops.front();
+  unit.running = stream;
+  unit.start = at;
+  if (kind_of(op) == OpKind::kKernel) return at + op.value;
+  if (kind_of(op) == OpKind::kPeer) unit.route = links_.between(source_of(op), id / kUnits);
+  links_.enter(unit.route);
+  unit.left = std::max<std::int64_t>(bytes_of(op) * 1000, 1);
+  unit.as_of = at + links_.latency_ns(unit.route);
+  unit.rate = links_.rate(unit.route);
+  return copy_end(unit);
+}
+
+void Engine::end_on(Unit& unit, const QueuedOp& op, Time at) {
+  unit.running = kNone;
+  unit.busy_ns += at - unit.start;
+  if (kind_of(op) == OpKind::kKernel) return;
+  unit.bytes += bytes_of(op);
+  links_.leave(unit.route);
+}
+
+// A free engine takes the first that is ready.
+void Engine::arbitrate(std::uint32_t id) {
+  Unit& unit = units_[id];
+  unit.dirty = false;
+  if (unit.running == kNone && unit.first_ready != kNone) {
+    const std::uint32_t stream = unit.first_ready;
+    unit.first_ready = streams_[stream].next;
+    const OpIndex op = index_of(streams_[stream].ops.front());
+    events_.push({begin(id, stream, now_), op, unit_slot(id)});
+  }
+  if (id % kUnits == 0) return;
+  if (id % kUnits == kPeer || links_.shared(id / kUnits)) {
+    rates_dirty_ = true;
+  } else {
+    set_rate(other_direction(id));
+  }
+}
+
+// Of all that runs: devices are few, and what one copy leaves free reaches many.
+void Engine::set_rates() {
+  rates_dirty_ = false;
+  for (std::uint32_t id = 0; id < units_.size(); ++id) {
+    if (id % kUnits != 0) set_rate(id);
+  }
+}
+
+// Other copies started or ended: counts what went at the old rate, and moves the end.
+void Engine::set_rate(std::uint32_t id) {
+  Unit& unit = units_[id];
+  if (unit.running == kNone) return;
+  const std::int64_t rate = links_.rate(unit.route);
+  if (rate == unit.rate) return;
+  if (now_ > unit.as_of) {
+    unit.left -= (now_ - unit.as_of) * unit.rate;
+    unit.as_of = now_;
+  }
+  unit.rate = rate;
+  events_.move(unit_slot(id), copy_end(unit));
+}
+
+// The front of the stream's queue is over.
+void Engine::complete(Stream& stream, std::uint32_t id, const QueuedOp& op, Time start, Time end) {
+  stream.end = end;
+  makespan_ = std::max(makespan_, end);
+  digest_ += op_digest(index_of(op), start, end);
+  if (sink_ != nullptr) {
+    sink_->completed({index_of(op), StreamId{id}, kind_of(op), start, end});
+  }
+  stream.ops.pop(chunks_);
+}
+
+}  // namespace ferry::sim

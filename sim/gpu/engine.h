@@ -1,0 +1,196 @@
+// The bare discrete-event engine: streams of kernels, copies, records and waits on the engines of
+// one or several GPUs, in integer nanoseconds.
+//
+// Each device has a compute engine (one kernel at a time), a copy engine per direction, and one for
+// what it fetches from other devices. An operation is *ready* once its stream reached it and the
+// host issued it (`not_before`); an engine takes what is ready by (ready time, submission). A copy
+// goes at the rate that the links leave it (sim/gpu/links.h), which changes while it runs; bytes
+// are counted in thousandths, so a rate times a nanosecond is a whole number, and a finish is
+// rounded up once, at its end.
+//
+// Determinism: events order by (time, class, sequence), the sequence being the submission index. At
+// one time: finishes, records and the waits that they release, then the engines take what is ready.
+// An activity lasts at least 1 ns, so what starts at a time never changes what is ready at that
+// time; this makes the result independent of how far the host had advanced when it submitted.
+//
+// Running ahead: an engine that only one stream ever used needs no arbitration, so that stream runs
+// on without the event heap, as far as advance() or drain() go. The times are the same; a trace is
+// then in each stream's order only. Copies do so only where no other device's copies can change
+// their rate: not on a root port, nor between devices, nor beside such copies on PCIe.
+//
+// Host time: not_before must not lie before the time already advanced to (it aborts: a programmer's
+// error). Submission itself processes nothing. One thread.
+//
+// Not modelled: several kernels at once, preemption and stream priorities, hardware queues that
+// alias streams, host functions, host memory's own rate, copies that the source pushes.
+// Semantics: CUDA 13 runtime guide ("Asynchronous Concurrent Execution").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "formats/stream_op.h"
+#include "sim/gpu/event_heap.h"
+#include "sim/gpu/links.h"
+#include "sim/gpu/op_queue.h"
+
+namespace ferry::sim {
+
+using OpIndex = std::uint64_t;
+
+// What one record captured. Release it when nobody will ask for it again: its number is reused.
+// Without that, each one holds 16 bytes until the engine dies.
+enum class Signal : std::uint32_t {};
+
+enum class OpKind : std::uint8_t { kKernel, kDeviceToHost, kHostToDevice, kPeer, kRecord, kWait };
+
+// A wait starts when its stream reaches it and ends when its signal is complete.
+struct CompletedOp {
+  OpIndex op;  // in submission order, from 0
+  StreamId stream;
+  OpKind kind;
+  Time start;
+  Time end;
+};
+
+// One operation's part of Engine::digest(): both halves of a product, as in Wang Yi's wyhash.
+inline std::uint64_t op_digest(OpIndex op, Time start, Time end) {
+  __extension__ using Wide = unsigned __int128;
+  const std::uint64_t a = op * 0x9e3779b97f4a7c15 + static_cast<std::uint64_t>(start);
+  const std::uint64_t b = op * 0xd1342543de82ef95 + static_cast<std::uint64_t>(end);
+  const Wide product = static_cast<Wide>(a ^ 0x2d358dccaa6c78a5) * (b ^ 0x8bb84b93962eacc9);
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+class TraceSink {
+ public:
+  virtual ~TraceSink() = default;
+  virtual void completed(const CompletedOp& op) = 0;  // must not call the engine
+};
+
+// Of operations that are over.
+struct DeviceStats {
+  Time compute_busy_ns = 0;
+  Time d2h_busy_ns = 0;
+  Time h2d_busy_ns = 0;
+  Time peer_busy_ns = 0;  // of what it fetched from other devices
+  std::int64_t d2h_bytes = 0;
+  std::int64_t h2d_bytes = 0;
+  std::int64_t peer_bytes = 0;
+};
+
+struct StreamStats {
+  Time blocked_ns = 0;            // at the head of the stream stood a wait for another stream
+  Time blocked_on_copies_ns = 0;  // of these: that stream had last been given a copy
+};
+
+class Engine {
+ public:
+  Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  DeviceId add_device(const LinkRates& rates, PortId port = kNoPort, const PeerRates& peer = {});
+  PortId add_port(const PortRates& rates);
+  StreamId add_stream(DeviceId device);             // numbered from 0 over all devices
+  void trace_to(TraceSink* sink) { sink_ = sink; }  // not owned; null for none
+
+  OpIndex kernel(StreamId stream, Time duration, Time not_before);
+  // One of the two directions of the link; a copy within the device is a kernel.
+  OpIndex copy(StreamId stream, CopyKind direction, std::int64_t bytes, Time not_before);
+  // The stream's device fetches from another one.
+  OpIndex peer_copy(StreamId stream, DeviceId from, std::int64_t bytes, Time not_before);
+  // A fresh signal: what `stream` was given so far. The caller maps events to their latest one.
+  Signal record(StreamId stream, Time not_before);
+  OpIndex wait(StreamId stream, Signal signal, Time not_before);
+  void release(Signal signal);
+
+  // Processes everything that happens at or before `now`.
+  void advance(Time now);
+  // Advances, then tells whether it is complete.
+  bool done(Signal signal, Time now);
+  // A host wait: processes until it is over, and returns when that was (perhaps in the past).
+  Time run_until(Signal signal);
+  Time run_until_idle(StreamId stream);  // 0 for a stream never used
+  Time drain();                          // returns makespan()
+
+  Time now() const { return now_; }
+  OpIndex submitted() const { return next_op_; }
+  Time makespan() const { return makespan_; }  // the last end so far
+  const StreamStats& stats(StreamId stream) const;
+  DeviceStats stats(DeviceId device) const;
+  // The sum of op_digest over what is over, so the same in every order of completion.
+  std::uint64_t digest() const { return digest_; }
+  std::size_t held_bytes() const;  // for queued operations and signals
+
+ private:
+  struct Stream {
+    OpQueue ops;
+    std::uint32_t device = 0;
+    std::uint32_t next =
+        kNone;             // in the list of an engine's ready streams, or a signal's waiting ones
+    bool active = false;   // its head is pending somewhere: an event, an engine, a signal
+    bool waiting = false;  // for a signal
+    bool copied_last = false;  // what it was given last, records and waits apart, is a copy
+    Time ready = 0;            // when its head became ready
+    Time end = 0;              // of its latest operation that is over
+    StreamStats stats;
+  };
+
+  // One engine of a device: slot 4 * device + {compute, d2h, h2d, peer}.
+  struct Unit {
+    std::uint32_t user = kNone;         // the one stream that ever used it, or kShared
+    std::uint32_t running = kNone;      // the stream whose head is on it
+    std::uint32_t first_ready = kNone;  // streams by (ready time, submission)
+    std::uint32_t last_ready = kNone;
+    bool dirty = false;  // to arbitrate at the end of this time
+    Time start = 0;
+    Time busy_ns = 0;
+    std::int64_t bytes = 0;
+    // Copies only.
+    Route route;
+    std::int64_t left = 0;  // thousandths of a byte, at `as_of`
+    Time as_of = 0;
+    std::int64_t rate = 0;  // thousandths of a byte per ns = bytes per us
+  };
+
+  void submit(StreamId stream, OpKind kind, std::int64_t value, Time not_before);
+  static void use(Unit& unit, std::uint32_t stream);
+  void step();  // all that happens at the next event time
+  void finish(std::uint32_t unit);
+  void run_streams();
+  void run_stream(std::uint32_t stream);
+  void wake_at(std::uint32_t stream, Time at);
+  void pass_record(const QueuedOp& op, Time at);
+  bool pass_wait(Stream& stream, std::uint32_t id, const QueuedOp& op, Time& at);
+  void wake_waiters(std::uint32_t last_waiter);
+  void enqueue(std::uint32_t unit, std::uint32_t stream);
+  bool goes_first(std::uint32_t a, std::uint32_t b) const;
+  void arbitrate(std::uint32_t unit);
+  bool alone_on(std::uint32_t unit, std::uint32_t stream) const;
+  Time begin(std::uint32_t unit, std::uint32_t stream, Time at);
+  void end_on(Unit& unit, const QueuedOp& op, Time at);
+  static Time copy_end(const Unit& unit);
+  void set_rates();
+  void set_rate(std::uint32_t unit);
+  void complete(Stream& stream, std::uint32_t id, const QueuedOp& op, Time start, Time end);
+
+  Time now_ = 0;
+  Time horizon_ = 0;  // where at the earliest something may still be submitted
+  Time makespan_ = 0;
+  OpIndex next_op_ = 0;
+  std::uint64_t digest_ = 0;
+  TraceSink* sink_ = nullptr;
+  EventHeap events_;
+  ChunkStore chunks_;
+  SignalTable signals_;
+  Links links_;
+  std::vector<Unit> units_;
+  std::vector<Stream> streams_;
+  std::vector<std::uint32_t> runnable_;  // streams whose head may pass now
+  std::vector<std::uint32_t> dirty_;     // units
+  bool rates_dirty_ = false;             // of any copy
+};
+
+}  // namespace ferry::sim

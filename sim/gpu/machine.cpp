@@ -1,0 +1,357 @@
+#include "sim/gpu/machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/check/liveness.h"
+
+namespace ferry::sim {
+
+namespace {
+
+// How far the host may be ahead: about a thousand launches wait in CUDA's queues, then a further
+// one blocks (an observed figure, documented nowhere). Kept by marks, one every kMarkEvery
+// launches.
+constexpr std::int64_t kMarkEvery = 128;
+constexpr std::size_t kMarksAhead = 8;
+
+}  // namespace
+
+StorageImpl::StorageImpl(Machine& owner, std::uint32_t on, Block* pool_block, std::int64_t size,
+                         std::uint64_t number)
+    : machine(&owner),
+      device(on),
+      block(pool_block),
+      bytes(size),
+      identity(number),
+      address(pool_block ? pool_block->address() : 0) {}
+
+StorageImpl::~StorageImpl() { machine->free(*this); }
+
+EventImpl::~EventImpl() { machine->forget(*this); }
+
+Machine::Machine(const MachineOptions& options)
+    : options_(options), tokens_(*this), host_pool_(options.host_bytes, tokens_) {
+  const bool ports = options.devices > 1 && options.devices_per_port > 0;
+  PortId port = kNoPort;
+  for (std::uint32_t i = 0; i < std::max(options.devices, 1u); ++i) {
+    if (ports && i % options.devices_per_port == 0) port = engine_.add_port(options.port);
+    add_device(port);
+  }
+  current_ = compute_stream(0);
+}
+
+void Machine::add_device(PortId port) {
+  const std::uint32_t number = devices();
+  devices_.emplace_back(engine_.add_device(options_.links, port, options_.peer), number,
+                        options_.device_bytes, tokens_);
+  PerDevice& device = devices_.back();
+  device.compute.push_back(add_stream(number));
+  for (StreamId& lane : device.lanes) lane = add_stream(number);
+}
+
+StreamId Machine::add_stream(std::uint32_t device) {
+  stream_devices_.push_back(device);
+  return engine_.add_stream(devices_[device].id);
+}
+
+StreamId Machine::compute_stream(std::uint32_t device, std::uint32_t number) {
+  std::vector<StreamId>& streams = devices_[device].compute;
+  while (streams.size() <= number) streams.push_back(add_stream(device));
+  return streams[number];
+}
+
+StreamId Machine::transfer_stream(std::uint32_t device, std::uint32_t number) {
+  std::vector<StreamId>& streams = devices_[device].transfers;
+  while (streams.size() <= number) streams.push_back(add_stream(device));
+  return streams[number];
+}
+
+void Machine::set_host_thread(std::uint32_t thread) {
+  host_thread_ = thread;
+  if (thread >= host_now_.size()) host_now_.resize(thread + std::size_t{1}, 0);
+}
+
+void Machine::issue(const StreamOp& op) {
+  for (StreamOpConsumer* consumer : consumers_) (*consumer)(op);
+}
+
+// The mark stands behind what the thread computes, where that is on the device of the launch.
+void Machine::launched(StreamId stream) {
+  host_now_[host_thread_] += options_.launch_ns;
+  ++operations_;
+  PerDevice& device = devices_[device_of(stream)];
+  if (++device.launches % kMarkEvery != 0) return;
+  const bool computes_here = device_of(current_) == device_of(stream);
+  device.marks.push_back(engine_.record(computes_here ? current_ : stream, issue_time()));
+  if (device.marks.size() <= kMarksAhead) return;
+  host_not_before(engine_.run_until(device.marks.front()));
+  engine_.release(device.marks.front());
+  device.marks.pop_front();
+}
+
+EventHandle Machine::record(Step step, StreamId stream) {
+  EventId id{events_};
+  if (has(WorldFault::kOneEvent)) {
+    id = EventId{0};
+  } else if (free_events_.empty()) {
+    ++events_;
+  } else {
+    id = free_events_.back();
+    free_events_.pop_back();
+  }
+  ++live_events_;
+  ++operations_;
+  const Signal signal = engine_.record(stream, issue_time());
+  if (!consumers_.empty()) {
+    StreamOp op;
+    op.kind = StreamOpKind::kRecord;
+    op.step = step;
+    op.stream = stream;
+    op.event = id;
+    issue(op);
+  }
+  return std::make_shared<EventImpl>(*this, id, signal, stream);
+}
+
+void Machine::wait(Step step, StreamId stream, const EventHandle& event) {
+  if (!event) return;  // never recorded
+  ++operations_;
+  engine_.wait(stream, event->signal, issue_time());
+  if (consumers_.empty()) return;
+  StreamOp op;
+  op.kind = StreamOpKind::kWait;
+  op.step = step;
+  op.stream = stream;
+  op.event = event->id;
+  issue(op);
+}
+
+void Machine::synchronize(Step step, StreamId stream) {
+  ++operations_;
+  host_not_before(engine_.run_until_idle(stream));
+  if (consumers_.empty()) return;
+  StreamOp op;
+  op.kind = StreamOpKind::kStreamSync;
+  op.step = step;
+  op.stream = stream;
+  issue(op);
+}
+
+void Machine::forget(EventImpl& event) noexcept {
+  engine_.release(event.signal);
+  if (!has(WorldFault::kOneEvent)) free_events_.push_back(event.id);
+  --live_events_;
+}
+
+void Machine::kernel(std::string_view name, std::uint64_t tag, std::span<const Range> reads,
+                     std::span<const Range> writes, Time duration) {
+  engine_.kernel(current_, duration, issue_time());
+  launched(current_);
+  if (consumers_.empty()) return;
+  StreamOp op;
+  op.stream = current_;
+  op.reads = reads;
+  op.writes = writes;
+  op.name = name;
+  op.tag = tag;
+  issue(op);
+}
+
+void Machine::copy_on_device(std::string_view name, Range from, Range to, Time duration) {
+  engine_.kernel(current_, duration, issue_time());
+  launched(current_);
+  if (consumers_.empty()) return;
+  StreamOp op;
+  op.kind = StreamOpKind::kCopy;
+  op.stream = current_;
+  op.reads = {&from, 1};
+  op.writes = {&to, 1};
+  op.name = name;
+  issue(op);
+}
+
+void Machine::copy(Step step, CopyKind kind, Range from, Range to, StreamId stream,
+                   bool blocks_host) {
+  engine_.copy(stream, kind, static_cast<std::int64_t>(from.bytes), issue_time());
+  if (has(WorldFault::kShortCopies)) from.bytes = to.bytes = from.bytes / 512 * 512;
+  issue_copy(step, kind, from, to, stream);
+  // That it may block is no order to rely on: only the time is taken.
+  if (blocks_host && choose(choices::ChoicePoint::kPageable, 2) == 0) {
+    host_not_before(engine_.run_until_idle(stream));
+  }
+}
+
+void Machine::peer_copy(Step step, Range from, Range to, std::uint32_t from_device,
+                        StreamId stream) {
+  engine_.peer_copy(stream, devices_[from_device].id, static_cast<std::int64_t>(from.bytes),
+                    issue_time());
+  issue_copy(step, CopyKind::kPeer, from, to, stream);
+}
+
+void Machine::issue_copy(Step step, CopyKind kind, Range from, Range to, StreamId stream) {
+  launched(stream);
+  if (consumers_.empty()) return;
+  StreamOp op;
+  op.kind = StreamOpKind::kCopy;
+  op.copy = kind;
+  op.step = step;
+  op.stream = stream;
+  op.reads = {&from, 1};
+  op.writes = {&to, 1};
+  op.name = name(step);
+  issue(op);
+}
+
+Storage Machine::allocate(std::int64_t bytes, StreamId stream, Step step) {
+  const std::uint32_t device = device_of(stream);
+  if (choose(choices::ChoicePoint::kMemory, 2) != 0) devices_[device].pool.refuse(bytes);
+  const StreamId pool = has(WorldFault::kOnePool) ? devices_[device].compute.front() : stream;
+  Block* block = devices_[device].pool.allocate(bytes, pool);
+  ++live_storages_;
+  Storage storage = std::make_shared<StorageImpl>(*this, device, block, bytes, ++storages_);
+  if (block && !consumers_.empty()) {
+    StreamOp op;
+    op.kind = StreamOpKind::kAlloc;
+    op.step = step;
+    op.stream = stream;
+    op.range = block->range();
+    issue(op);
+  }
+  return storage;
+}
+
+void Machine::free(StorageImpl& storage) noexcept {
+  --live_storages_;
+  if (!storage.block) return;
+  if (!consumers_.empty()) {
+    StreamOp op;
+    op.kind = StreamOpKind::kFree;
+    op.stream = storage.block->stream();
+    op.range = storage.block->range();
+    issue(op);
+    if (has(WorldFault::kFreedTwice)) issue(op);
+  }
+  devices_[storage.device].pool.free(storage.block);
+}
+
+void Machine::record_use(Step step, const Storage& storage, StreamId stream) {
+  if (!storage->block) return;
+  devices_[storage->device].pool.record_use(storage->block, stream);
+  if (consumers_.empty()) return;
+  StreamOp op;
+  op.kind = StreamOpKind::kRecordUse;
+  op.step = step;
+  op.stream = stream;
+  op.range = storage->block->range();
+  issue(op);
+}
+
+// One host thread: nobody else can return what a pool that is full would wait for.
+void Machine::refuse_host(std::int64_t bytes) {
+  if (has(WorldFault::kPoolBlocks)) {
+    hazards_.push_back(check::blocked_for_good("pinned memory"));
+  }
+  host_pool_.refuse(bytes);
+}
+
+HostBlock Machine::allocate_host(Step step, std::int64_t bytes) {
+  if (choose(choices::ChoicePoint::kMemory, 2) != 0) refuse_host(bytes);
+  const HostBlock block = host_pool_.allocate(bytes);
+  if (!consumers_.empty()) {
+    StreamOp op;
+    op.kind = StreamOpKind::kAlloc;
+    op.step = step;
+    op.stream = kNoStream;
+    op.range = block.range();
+    issue(op);
+  }
+  return block;
+}
+
+void Machine::release_host(Step step, const HostBlock& block, std::span<const EventHandle> events) {
+  std::vector<PoolToken> until;
+  StreamOp op;
+  op.step = step;
+  op.range = block.range();
+  for (const EventHandle& event : events) {
+    if (!event) continue;  // never recorded
+    until.push_back(tokens_.hold(event));
+    op.kind = StreamOpKind::kRecordUse;
+    op.stream = event->stream;
+    issue(op);
+  }
+  op.kind = StreamOpKind::kFree;
+  op.stream = kNoStream;
+  issue(op);
+  if (has(WorldFault::kHostFreedTwice)) issue(op);
+  host_pool_.free(block, until);
+}
+
+Time Machine::compute_blocked_on_copies_ns(std::uint32_t device) const {
+  Time blocked = 0;
+  for (const StreamId stream : devices_[device].compute) {
+    blocked += engine_.stats(stream).blocked_on_copies_ns;
+  }
+  return blocked;
+}
+
+Time Machine::drain() {
+  host_not_before(engine_.drain());
+  return engine_.makespan();
+}
+
+PoolToken Machine::Tokens::add(Entry entry) {
+  if (unused_.empty()) {
+    entries_.push_back(std::move(entry));
+    return PoolToken{entries_.size() - 1};
+  }
+  const std::uint64_t place = unused_.back();
+  unused_.pop_back();
+  entries_[place] = std::move(entry);
+  return PoolToken{place};
+}
+
+PoolToken Machine::Tokens::record(StreamId stream) {
+  return add({nullptr, machine_.engine_.record(stream, machine_.issue_time())});
+}
+
+PoolToken Machine::Tokens::hold(const EventHandle& event) {
+  ++held_events_;
+  return add({event, event->signal});
+}
+
+bool Machine::Tokens::done(PoolToken token) {
+  if (machine_.has(WorldFault::kQueriesLie)) return true;
+  const Signal signal = entries_[static_cast<std::size_t>(token)].signal;
+  const bool done = machine_.engine_.done(signal, machine_.issue_time());
+  if (machine_.choose(choices::ChoicePoint::kPoll, 2) == 0) return done;
+  if (done) return false;  // as if the query had come earlier
+  wait(token);             // or the host had been slower
+  return true;
+}
+
+void Machine::Tokens::wait(PoolToken token) {
+  machine_.host_not_before(
+      machine_.engine_.run_until(entries_[static_cast<std::size_t>(token)].signal));
+}
+
+// The pool is done waiting: what it waited for must be done.
+void Machine::Tokens::drop(PoolToken token) {
+  Entry& entry = entries_[static_cast<std::size_t>(token)];
+  if (!machine_.ending_ && !machine_.engine_.done(entry.signal, machine_.issue_time())) {
+    check::Hazard hazard;
+    hazard.kind = check::HazardKind::kLimit;
+    hazard.message = "a pool gave bytes out before the uses that it was told of were done";
+    machine_.hazards_.push_back(std::move(hazard));
+  }
+  if (entry.event) {
+    --held_events_;
+    entry.event.reset();
+  } else {
+    machine_.engine_.release(entry.signal);
+  }
+  unused_.push_back(static_cast<std::uint64_t>(token));
+}
+
+}  // namespace ferry::sim

@@ -1,0 +1,228 @@
+// Simulated GPUs, all alike, and their host: streams, pools, host clocks, and the stream of
+// operations that they make. Without a device's number, device 0 is meant.
+//
+// Every call is issued by the host at host_now(), which each launch moves on; the engine decides
+// when it runs. Whoever wants to judge the run consumes its operations (formats/stream_op.h):
+// timing is the engine's, and happens-before, lifetimes and values are consumers.
+//
+// Of a device, stream 0 computes; two lanes copy; a program that computes on more streams adds
+// them, and so does one that fetches from other devices. All are non-blocking streams, as PyTorch's
+// pool streams are. A stream is of one device, so the current stream says the current device.
+//
+// Pageable memory: its copies block the host until they are done, which CUDA allows.
+// The host is never more than about a thousand launches ahead of a device.
+//
+// Host threads are clocks: the caller makes their calls one after another, in an order of its own,
+// and says whose they are. The engine does not go back, so a call whose thread is behind what
+// the engine was advanced to (by a poll, a host wait, a full queue) is issued at that time.
+// Not modelled: cudaMalloc's own cost, locks that host threads wait for.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "formats/stream_op.h"
+#include "shared/seam/device.h"
+#include "sim/check/hazard.h"
+#include "sim/choices/choices.h"
+#include "sim/gpu/device_pool.h"
+#include "sim/gpu/engine.h"
+#include "sim/gpu/host_pool.h"
+#include "sim/gpu/tensor.h"
+#include "sim/gpu/world_fault.h"
+
+namespace ferry::sim {
+
+struct MachineOptions {
+  LinkRates links;
+  Time launch_ns = 0;                 // host time of a launch
+  std::int64_t device_bytes = 0;      // capacity of each device; 0: unlimited
+  std::int64_t host_bytes = 0;        // that may be pinned; 0: unlimited
+  std::int64_t host_total_bytes = 0;  // for the warning
+  std::uint32_t devices = 1;
+  PeerRates peer{};
+  PortRates port{};  // of each port
+  WorldFault fault = WorldFault::kNoFault;
+  std::uint32_t devices_per_port = 0;  // by number; 0: they share none, and nor does a lone device
+};
+
+// A snapshot of a stream's work. The last handle gives its number back.
+struct EventImpl {
+  EventImpl(Machine& owner, EventId event, Signal end, StreamId on)
+      : machine(&owner), id(event), signal(end), stream(on) {}
+  EventImpl(const EventImpl&) = delete;
+  EventImpl& operator=(const EventImpl&) = delete;
+  ~EventImpl();
+  Machine* machine;
+  EventId id;
+  Signal signal;
+  StreamId stream;
+};
+using EventHandle = std::shared_ptr<EventImpl>;
+
+// No stream owns host memory; every stream that copies announces its use.
+inline constexpr StreamId kNoStream{0xffff'ffff};
+
+class Machine {
+ public:
+  explicit Machine(const MachineOptions& options);
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+  ~Machine() { ending_ = true; }
+
+  void add_consumer(StreamOpConsumer* consumer) { consumers_.push_back(consumer); }
+
+  // Streams. A device's compute stream 0 exists, others are made when first asked for; so are those
+  // on which it fetches from other devices.
+  std::uint32_t devices() const { return static_cast<std::uint32_t>(devices_.size()); }
+  StreamId compute_stream(std::uint32_t device, std::uint32_t number);
+  StreamId compute_stream(std::uint32_t number) { return compute_stream(0, number); }
+  StreamId transfer_stream(std::uint32_t device, std::uint32_t number);
+  StreamId lane(std::uint32_t device, Lane lane) const {
+    return devices_[device].lanes[static_cast<std::size_t>(lane)];
+  }
+  StreamId lane(Lane lane) const { return this->lane(0, lane); }
+  std::uint32_t device_of(StreamId stream) const {
+    return stream_devices_[static_cast<std::size_t>(stream)];
+  }
+  StreamId current_stream() const { return current_; }
+  void set_current_stream(StreamId stream) { current_ = stream; }
+  EventHandle record(Step step, StreamId stream);
+  void wait(Step step, StreamId stream, const EventHandle& event);
+  // The host waits for all that the stream was given.
+  void synchronize(Step step, StreamId stream);
+
+  // Work.
+  void kernel(std::string_view name, std::uint64_t tag, std::span<const Range> reads,
+              std::span<const Range> writes, Time duration);
+  // Within the device, on the current stream; as long as a kernel of `duration`.
+  void copy_on_device(std::string_view name, Range from, Range to, Time duration);
+  void copy(Step step, CopyKind kind, Range from, Range to, StreamId stream, bool blocks_host);
+  // From another device to the one of `stream`.
+  void peer_copy(Step step, Range from, Range to, std::uint32_t from_device, StreamId stream);
+
+  // Memory: of the stream's device.
+  Storage allocate(std::int64_t bytes, StreamId stream, Step step = Step::kUser);
+  void record_use(Step step, const Storage& storage, StreamId stream);
+  HostBlock allocate_host(Step step, std::int64_t bytes);
+  // Its bytes are not given out again before the events are done.
+  void release_host(Step step, const HostBlock& block, std::span<const EventHandle> events);
+  Version new_version() { return std::make_shared<VersionCounter>(VersionCounter{++versions_, 0}); }
+
+  // Who is asked from now on for one of several legal ways to go on; none: it is the usual one. Not
+  // owned.
+  void set_choices(choices::Choices* choices) { choices_ = choices; }
+  bool has_choices() const { return choices_ != nullptr; }
+  std::uint32_t choose(choices::ChoicePoint point, std::size_t ways) {
+    return choices_ ? choices_->choose(point, static_cast<std::uint32_t>(ways)) : 0;
+  }
+  std::uint32_t turn(choices::ChoicePoint point, std::span<const std::uint32_t> actors) {
+    return choices_ ? choices_->turn(point, actors) : 0;
+  }
+
+  // The end: everything given is done. Returns the time.
+  Time drain();
+
+  // Host threads. 0 is current at first; the clock of one never named stands at 0.
+  void set_host_thread(std::uint32_t thread);
+  std::uint32_t host_thread() const { return host_thread_; }
+  Time host_now() const { return host_now_[host_thread_]; }
+  Time host_now(std::uint32_t thread) const {
+    return thread < host_now_.size() ? host_now_[thread] : 0;
+  }
+  // The current thread waited for another one until `time`, or began then.
+  void host_not_before(Time time) { host_now_[host_thread_] = std::max(host_now(), time); }
+
+  const Engine& engine() const { return engine_; }
+  DeviceStats device_stats(std::uint32_t device = 0) const {
+    return engine_.stats(devices_[device].id);
+  }
+  Time compute_blocked_on_copies_ns(std::uint32_t device = 0) const;
+  const DevicePool& pool(std::uint32_t device = 0) const { return devices_[device].pool; }
+  const HostPool& host_pool() const { return host_pool_; }
+  std::int64_t live_storages() const { return live_storages_; }
+  // Those that host buffers wait for in their pool are the pool's, and not counted.
+  std::int64_t live_events() const { return live_events_ - tokens_.held_events(); }
+  std::int64_t operations() const { return operations_; }
+  // Promises that were not kept: bytes given out before their uses were done, a wait without end.
+  const std::vector<check::Hazard>& hazards() const { return hazards_; }
+  const MachineOptions& options() const { return options_; }
+
+ private:
+  friend struct StorageImpl;
+  friend struct EventImpl;
+
+  // The pools' view of time. A token is a place in a table: what it holds may be an event, too.
+  class Tokens final : public PoolEvents {
+   public:
+    explicit Tokens(Machine& machine) : machine_(machine) {}
+    PoolToken record(StreamId stream) override;
+    PoolToken hold(const EventHandle& event);
+    bool done(PoolToken token) override;
+    void wait(PoolToken token) override;
+    void drop(PoolToken token) override;
+    std::int64_t held_events() const { return held_events_; }
+
+   private:
+    struct Entry {
+      EventHandle event;  // none: the signal is the table's own
+      Signal signal{};
+    };
+    PoolToken add(Entry entry);
+    Machine& machine_;
+    std::vector<Entry> entries_;
+    std::vector<std::uint64_t> unused_;
+    std::int64_t held_events_ = 0;
+  };
+
+  struct PerDevice {
+    PerDevice(DeviceId device, std::uint32_t number, std::int64_t bytes, PoolEvents& events)
+        : id(device), pool(number, bytes, events) {}
+    DeviceId id;
+    std::vector<StreamId> compute;
+    std::vector<StreamId> transfers;
+    StreamId lanes[2]{};
+    std::int64_t launches = 0;
+    std::deque<Signal> marks;
+    DevicePool pool;
+  };
+
+  void add_device(PortId port);
+  StreamId add_stream(std::uint32_t device);
+  void free(StorageImpl& storage) noexcept;
+  void forget(EventImpl& event) noexcept;
+  void issue(const StreamOp& op);
+  void issue_copy(Step step, CopyKind kind, Range from, Range to, StreamId stream);
+  bool has(WorldFault fault) const { return options_.fault == fault; }
+  [[noreturn]] void refuse_host(std::int64_t bytes);
+  Time issue_time() const { return std::max(host_now(), engine_.now()); }
+  void launched(StreamId stream);
+
+  MachineOptions options_;
+  choices::Choices* choices_ = nullptr;
+  Engine engine_;
+  std::vector<StreamOpConsumer*> consumers_;
+  std::vector<std::uint32_t> stream_devices_;
+  StreamId current_{};
+  std::vector<Time> host_now_{0};  // by thread
+  std::uint32_t host_thread_ = 0;
+  std::vector<EventId> free_events_;
+  std::uint32_t events_ = 0;
+  std::uint64_t storages_ = 0;
+  std::uint64_t versions_ = 0;
+  std::int64_t live_storages_ = 0;
+  std::int64_t live_events_ = 0;
+  std::int64_t operations_ = 0;
+  std::vector<check::Hazard> hazards_;
+  bool ending_ = false;  // the pools drop what they still wait for
+  Tokens tokens_;
+  std::deque<PerDevice> devices_;  // the pools last: when they end, they drop tokens
+  HostPool host_pool_;
+};
+
+}  // namespace ferry::sim

@@ -1,0 +1,83 @@
+// Storages, tensors and version counters of the simulated devices: PyTorch's StorageImpl,
+// TensorImpl and VariableVersion, without bytes.
+//
+// A storage is a block of a pool; the last reference to it gives the block back at once. A tensor
+// is a window on a storage. Views share their base's version counter; an in-place write bumps it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "formats/program.h"
+#include "formats/stream_op.h"
+#include "shared/seam/device.h"
+#include "sim/gpu/device_pool.h"
+
+namespace ferry::sim {
+
+class Machine;
+
+// A layout with the bytes that it touches on its storage.
+struct Window {
+  Layout layout;
+  Extent extent;
+};
+
+struct StorageImpl {
+  StorageImpl(Machine& owner, std::uint32_t on, Block* pool_block, std::int64_t size,
+              std::uint64_t number);
+  StorageImpl(const StorageImpl&) = delete;
+  StorageImpl& operator=(const StorageImpl&) = delete;
+  ~StorageImpl();
+
+  Machine* machine;
+  std::uint32_t device;  // whose pool the block is of
+  Block* block;
+  std::int64_t bytes;
+  std::uint64_t identity;  // never reused
+  std::uint64_t address;
+};
+using Storage = std::shared_ptr<StorageImpl>;
+
+struct VersionCounter {
+  std::uint64_t identity = 0;
+  std::uint64_t value = 0;
+};
+using Version = std::shared_ptr<VersionCounter>;
+
+// A window, on a storage that holds the original's bytes from `shift` on.
+struct TensorLayout {
+  std::shared_ptr<const Window> window;
+  std::int64_t shift = 0;
+  Extent extent() const { return {window->extent.begin - shift, window->extent.end - shift}; }
+};
+
+struct TensorImpl {
+  Storage storage;
+  TensorLayout layout;
+  Version version;
+};
+// A handle, as a PyTorch tensor is: copies are the same tensor, and see it move.
+using Tensor = std::shared_ptr<TensorImpl>;
+
+inline Tensor make_tensor(Storage storage, TensorLayout layout, Version version) {
+  Tensor tensor = std::make_shared<TensorImpl>();
+  tensor->storage = std::move(storage);
+  tensor->layout = std::move(layout);
+  tensor->version = std::move(version);
+  return tensor;
+}
+
+inline Range range_of(const Tensor& tensor) {
+  const Extent extent = tensor->layout.extent();
+  return {tensor->storage->address + static_cast<std::uint64_t>(extent.begin),
+          static_cast<std::uint64_t>(extent.bytes())};
+}
+
+inline Range range_of(const Storage& storage) {
+  return {storage->address, static_cast<std::uint64_t>(storage->bytes)};
+}
+
+}  // namespace ferry::sim

@@ -1,0 +1,259 @@
+#include "sim/plan/candidates.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+namespace ferry::plan {
+namespace {
+
+// How finely a search divides the bytes that could move, and the windows that it tries.
+constexpr std::int64_t kShares = 48;
+constexpr std::int64_t kWindows = 32;
+constexpr std::array<std::int64_t, 3> kWindowParts = {64, 16, 4};  // 1/64, 1/16, 1/4 of the bytes
+constexpr std::array<std::int64_t, 4> kSpreads = {0, 24, 36,
+                                                  48};  // shares; 0: no wider than needed
+constexpr std::int64_t kLeastWindow = std::int64_t{1} << 20;
+
+// Of a mixed step: how many parts of the segments, and of the bytes of the others.
+constexpr std::int64_t kSegmentParts = 8;
+constexpr std::array<std::int64_t, 5> kMixedShares = {0, 12, 24, 36, 48};  // of kShares
+constexpr std::array<std::int64_t, 3> kCuts = {4, 3, 2};  // quarters of a segment recomputed
+
+// The storages that a selection may move, in the order in which they are packed.
+struct Movable {
+  std::vector<std::int64_t> bytes;   // of each group, 0 for those that may not move
+  std::vector<std::uint64_t> order;  // groups
+  std::int64_t total = 0;
+};
+
+std::int64_t movable_bytes(const PackedTensor& pack) {
+  return !pack.global && pack.storage_bytes >= CoreOptions().bytes_min ? pack.storage_bytes : 0;
+}
+
+// Of the packs that are not in a recomputed segment.
+Movable movable(const Survey& survey, const Mix& mix) {
+  Movable result;
+  for (std::size_t i = 0; i < survey.packs.size(); ++i) {
+    const PackedTensor& pack = survey.packs[i];
+    if (mix.packs[i] == PlanChoice::kRecompute) continue;
+    if (pack.group >= result.bytes.size()) result.bytes.resize(pack.group + 1, 0);
+    const std::int64_t bytes = movable_bytes(pack);
+    if (bytes == 0 || result.bytes[pack.group] != 0) continue;
+    result.bytes[pack.group] = bytes;
+    result.order.push_back(pack.group);
+    result.total += bytes;
+  }
+  return result;
+}
+
+// Moves `share` of the bytes, in kShares parts, evenly from the first `spread` of them: what is
+// packed first is needed back last, and an even load keeps both lanes busy without a queue. What
+// the window still holds when backward begins would move in vain, and does not.
+std::vector<bool> select_groups(const Movable& all, std::int64_t share, std::int64_t spread,
+                                std::int64_t window_bytes) {
+  std::vector<bool> moves(all.bytes.size(), false);
+  std::int64_t seen = 0;
+  std::int64_t moved = 0;
+  for (const std::uint64_t group : all.order) {
+    if (seen >= all.total / kShares * spread) break;
+    seen += all.bytes[group];
+    if (moved >= seen / spread * share || seen > all.total - window_bytes) continue;
+    moves[group] = true;
+    moved += all.bytes[group];
+  }
+  return moves;
+}
+
+void move(Mix& mix, const Survey& survey, const std::vector<bool>& groups) {
+  for (std::size_t i = 0; i < survey.packs.size(); ++i) {
+    const std::uint64_t group = survey.packs[i].group;
+    if (mix.packs[i] == PlanChoice::kKeep && group < groups.size() && groups[group]) {
+      mix.packs[i] = PlanChoice::kOffload;
+    }
+  }
+}
+
+CoreOptions window_of(const Survey& survey, std::int64_t bytes, std::int64_t part) {
+  CoreOptions options;
+  options.window_bytes = std::max(bytes / part, kLeastWindow);
+  options.window_packs = static_cast<std::int64_t>(survey.packs.size()) / part + 1;
+  options.prefetch_bytes = options.window_bytes;
+  options.hold_bytes = options.window_bytes;
+  return options;
+}
+
+// The segment is recomputed up to `quarters` of the bytes that it saves, as far as it can be; what
+// it saves after that moves. Parameters stay where they are, and need no recompute.
+void recompute(Mix& mix, const Survey& survey, std::size_t segment, std::int64_t quarters) {
+  const SurveyedSegment& here = survey.segments[segment];
+  std::int64_t all = 0;
+  for (std::size_t i = here.first; i < here.end; ++i) all += movable_bytes(survey.packs[i]);
+  std::int64_t seen = 0;
+  mix.recompute[segment] = true;
+  for (std::size_t i = here.first; i < here.end; ++i) {
+    const PackedTensor& pack = survey.packs[i];
+    const bool before = seen * 4 < all * quarters || quarters == 4 || here.whole;
+    seen += movable_bytes(pack);
+    if (pack.global && !here.whole) {
+      mix.packs[i] = PlanChoice::kKeep;
+    } else {
+      mix.packs[i] = before ? PlanChoice::kRecompute : PlanChoice::kOffload;
+    }
+  }
+}
+
+// `count` of the segments, evenly spread from the first one on, or the last ones but one: the last
+// is needed back at once, so to recompute it frees nothing when it counts.
+Mix recompute_some(const Survey& survey, std::size_t count, bool spread, std::int64_t quarters) {
+  Mix mix = keep_all(survey);
+  const std::size_t all = survey.segments.size();
+  for (std::size_t i = 0; i < all; ++i) {
+    const bool chosen =
+        spread ? i * count % all < count : count == all || (i + 1 < all && i + 1 + count >= all);
+    if (chosen) recompute(mix, survey, i, quarters);
+  }
+  return mix;
+}
+
+// But for what lives as long as the program.
+void move_inputs(Mix& mix, const Survey& survey) {
+  for (std::size_t s = 0; s < mix.recompute.size(); ++s) {
+    for (std::size_t i = 0; i < mix.input_moves[s].size(); ++i) {
+      mix.input_moves[s][i] = mix.recompute[s] && !survey.segments[s].inputs[i].global;
+    }
+  }
+}
+
+// Without an offloader where nothing moves.
+Candidate settled(CoreOptions options, Mix mix, const Survey& survey) {
+  settle(mix, survey, options.bytes_min);
+  options.offload = offload_choices(survey, mix);
+  const auto& moves = options.offload;
+  if (std::find(moves.begin(), moves.end(), true) == moves.end()) {
+    return {std::nullopt, std::move(mix)};
+  }
+  return {std::move(options), std::move(mix)};
+}
+
+void append(std::vector<Candidate>& candidates, std::vector<Candidate> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(candidates));
+}
+
+// Counts of segments to recompute, of which 0 and all.
+std::vector<std::size_t> counts(const Survey& survey) {
+  std::vector<std::size_t> result;
+  const std::size_t all = survey.segments.size();
+  for (std::size_t part = 0; part <= kSegmentParts; ++part) {
+    const std::size_t count = all * part / kSegmentParts;
+    if (result.empty() || result.back() != count) result.push_back(count);
+  }
+  return result;
+}
+
+}  // namespace
+
+Candidate offload_all(const Survey& survey) {
+  Mix all = keep_all(survey);
+  std::fill(all.packs.begin(), all.packs.end(), PlanChoice::kOffload);
+  settle(all, survey, CoreOptions().bytes_min);
+  return {trl_options(), std::move(all)};
+}
+
+std::vector<Candidate> prefetch_candidates(const Survey& survey) {
+  const std::int64_t total = movable(survey, keep_all(survey)).total;
+  const Mix all = offload_all(survey).mix;
+  std::vector<Candidate> candidates;
+  for (std::int64_t i = 1; i <= kWindows; ++i) {
+    CoreOptions options;
+    options.window_bytes = std::max(total / kWindows * i, kLeastWindow);
+    candidates.push_back({std::move(options), all});
+  }
+  return candidates;
+}
+
+std::vector<Candidate> budget_candidates(const Survey& survey) {
+  const Movable all = movable(survey, keep_all(survey));
+  std::vector<Candidate> candidates;
+  candidates.push_back(settled({}, keep_all(survey), survey));
+  for (std::int64_t share = 1; share <= kShares; ++share) {
+    for (const std::int64_t spread : kSpreads) {
+      if (spread != 0 && spread <= share) continue;
+      for (const std::int64_t part : kWindowParts) {
+        const CoreOptions options = window_of(survey, all.total, part);
+        Mix mix = keep_all(survey);
+        move(mix, survey, select_groups(all, share, std::max(spread, share), options.window_bytes));
+        candidates.push_back(settled(options, std::move(mix), survey));
+      }
+    }
+  }
+  return candidates;
+}
+
+Candidate recompute_all(const Survey& survey) {
+  return {std::nullopt, recompute_some(survey, survey.segments.size(), true, 4)};
+}
+
+std::vector<Candidate> recompute_candidates(const Survey& survey) {
+  std::vector<Candidate> candidates;
+  for (std::size_t count = 0; count <= survey.segments.size(); ++count) {
+    candidates.push_back({std::nullopt, recompute_some(survey, count, true, 4)});
+  }
+  return candidates;
+}
+
+std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey) {
+  Mix mix = recompute_all(survey).mix;
+  move_inputs(mix, survey);
+  std::int64_t total = 0;
+  for (const SurveyedSegment& segment : survey.segments) {
+    for (const PackedTensor& input : segment.inputs) total += movable_bytes(input);
+  }
+  std::vector<Candidate> candidates;
+  for (std::int64_t i = 1; i <= kWindows; ++i) {
+    CoreOptions options;
+    options.window_bytes = std::max(total / kWindows * i, kLeastWindow);
+    candidates.push_back(settled(std::move(options), mix, survey));
+  }
+  return candidates;
+}
+
+std::vector<Candidate> mixed_candidates(const Survey& survey) {
+  std::vector<Candidate> candidates = recompute_candidates(survey);
+  append(candidates, budget_candidates(survey));
+  append(candidates, recompute_and_offload_candidates(survey));
+  append(candidates, prefetch_candidates(survey));
+  candidates.push_back(offload_all(survey));
+  const std::int64_t bytes = movable(survey, keep_all(survey)).total;
+  for (const std::size_t count : counts(survey)) {
+    for (const bool spread : {true, false}) {
+      for (const std::int64_t quarters : kCuts) {
+        const bool once = count == 0 || count == survey.segments.size();
+        if ((once && !spread) || (count == 0 && quarters != 4)) continue;
+        const Mix some = recompute_some(survey, count, spread, quarters);
+        if (quarters == 4) candidates.push_back({std::nullopt, some});
+        const Movable rest = movable(survey, some);
+        for (const std::int64_t share : kMixedShares) {
+          for (const bool inputs : {false, true}) {
+            if (inputs && count == 0) continue;
+            for (const std::int64_t part : kWindowParts) {
+              const CoreOptions options = window_of(survey, bytes, part);
+              Mix mix = some;
+              if (share > 0) {
+                move(mix, survey, select_groups(rest, share, kShares, options.window_bytes));
+              }
+              if (inputs) move_inputs(mix, survey);
+              candidates.push_back(settled(options, std::move(mix), survey));
+            }
+          }
+        }
+      }
+    }
+  }
+  return candidates;
+}
+
+}  // namespace ferry::plan

@@ -1,0 +1,34 @@
+// What a search tries: fixed lists that do not depend on the budget.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "shared/seam/options.h"
+#include "sim/plan/mix.h"
+#include "sim/plan/survey.h"
+
+namespace ferry::plan {
+
+// A way to run the step.
+struct Candidate {
+  std::optional<CoreOptions> options;  // none: nothing moves
+  Mix mix;
+};
+
+// Everything moves, TRL's way.
+Candidate offload_all(const Survey& survey);
+// Everything moves; the windows.
+std::vector<Candidate> prefetch_candidates(const Survey& survey);
+// Nothing, or shares of what is saved first, with windows.
+std::vector<Candidate> budget_candidates(const Survey& survey);
+
+Candidate recompute_all(const Survey& survey);
+// From none to all, evenly spread.
+std::vector<Candidate> recompute_candidates(const Survey& survey);
+// All, with their inputs offloaded; the windows.
+std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey);
+// And all of the above, so that no other row that fits is faster.
+std::vector<Candidate> mixed_candidates(const Survey& survey);
+
+}  // namespace ferry::plan

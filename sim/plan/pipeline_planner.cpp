@@ -1,0 +1,221 @@
+#include "sim/plan/pipeline_planner.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "sim/plan/stage_costs.h"
+
+namespace ferry::plan {
+
+namespace {
+
+using Policies = std::vector<sim::StagePolicy>;
+
+// What a search looks at.
+struct Cost {
+  sim::Time step_ns = 0;
+  std::vector<std::int64_t> reserved_bytes;  // by device
+  std::int64_t host_peak_bytes = 0;
+  bool failed = false;
+
+  std::int64_t most() const {
+    return *std::max_element(reserved_bytes.begin(), reserved_bytes.end());
+  }
+};
+
+Cost cost_of(const sim::PipelineSimulation& run) {
+  Cost cost{run.step_ns, {}, run.host_peak_bytes, !run.errors.empty()};
+  for (const sim::DeviceRun& device : run.devices)
+    cost.reserved_bytes.push_back(device.reserved_bytes);
+  return cost;
+}
+
+// One schedule of the program, in stages.
+class Scheduled {
+ public:
+  Scheduled(const PipelineCut& cut, ScheduleKind schedule, const Hardware& hardware,
+            const PipelinePlanRequest& request)
+      : staged_(cut.staged), schedule_(schedule), hardware_(hardware), request_(request) {}
+
+  Policies everywhere(sim::StagePolicy policy) const {
+    return Policies(staged_.stages.size(), policy);
+  }
+  sim::PipelineSimulation run(const Policies& policies, bool check) const {
+    sim::PipelineOptions options;
+    options.schedule = schedule_;
+    options.devices = request_.devices;
+    options.microbatches = request_.microbatches;
+    options.policies = policies;
+    options.portals = request_.portals;
+    options.optimizer = request_.optimizer;
+    options.check = check;
+    return sim::simulate_pipeline(staged_, hardware_, options);
+  }
+  bool fits(const Cost& cost) const {
+    return !cost.failed && cost.most() <= request_.budget_bytes &&
+           cost.host_peak_bytes <= hardware_.host_memory_bytes;
+  }
+
+  // The first that fits on the way from keep to the least memory; where none does, the first of
+  // those that need least.
+  Policies search() {
+    const std::vector<sim::StagePolicy> order = by_cost();
+    std::vector<std::size_t> at(staged_.stages.size(), 0);  // by stage, an index into the order
+    std::optional<std::pair<std::int64_t, Policies>> least;
+    for (;;) {
+      Policies policies;
+      for (const std::size_t position : at) policies.push_back(order[position]);
+      const Cost& cost = of(policies);
+      if (fits(cost)) return policies;
+      if (!least || cost.most() < least->first) least = {cost.most(), policies};
+      const std::optional<std::size_t> stage = next_stage(cost, at, order.size());
+      if (!stage) return least->second;
+      ++at[*stage];
+    }
+  }
+
+ private:
+  const Cost& of(const Policies& policies) {
+    const auto [known, fresh] = known_.try_emplace(policies);
+    if (fresh) {
+      known->second = cost_of(run(policies, false));
+      if (request_.progress) {
+        request_.progress(name(schedule_), known_.size(), 3 * staged_.stages.size() + 3);
+      }
+    }
+    return known->second;
+  }
+
+  std::vector<sim::StagePolicy> by_cost() {
+    std::vector<sim::StagePolicy> order = {sim::StagePolicy::kKeep, sim::StagePolicy::kOffload,
+                                           sim::StagePolicy::kCheckpoint,
+                                           sim::StagePolicy::kCheckpointOffload};
+    if (fits(of(everywhere(sim::StagePolicy::kKeep)))) return order;
+    std::stable_sort(order.begin() + 1, order.end(),
+                     [this](sim::StagePolicy a, sim::StagePolicy b) {
+                       return of(everywhere(a)).step_ns < of(everywhere(b)).step_ns;
+                     });
+    return order;
+  }
+
+  // Of the device that needs most, the stage that is least far; none: each is at the end.
+  std::optional<std::size_t> next_stage(const Cost& cost, const std::vector<std::size_t>& at,
+                                        std::size_t end) const {
+    const auto most = std::max_element(cost.reserved_bytes.begin(), cost.reserved_bytes.end());
+    const auto device = static_cast<std::size_t>(most - cost.reserved_bytes.begin());
+    std::optional<std::size_t> stage;
+    for (std::size_t s = device; s < at.size(); s += request_.devices) {
+      if (at[s] + 1 < end && (!stage || at[s] < at[*stage])) stage = s;
+    }
+    return stage;
+  }
+
+  const StagedProgram& staged_;
+  const ScheduleKind schedule_;
+  const Hardware& hardware_;
+  const PipelinePlanRequest& request_;
+  std::map<Policies, Cost> known_;
+};
+
+// Why the schedule may not be; empty: it may.
+std::string refusal(ScheduleKind schedule, std::size_t units, const PipelinePlanRequest& request) {
+  const bool interleaved = schedule == ScheduleKind::kInterleaved;
+  const std::size_t stages = request.devices * (interleaved ? request.interleaved_each : 1);
+  const std::string of = std::string(name(schedule)) + ": ";
+  if (stages > units) {
+    return of + "expected at least " + std::to_string(stages) +
+           " units of the program for as many stages, found " + std::to_string(units);
+  }
+  if (!interleaved) return "";
+  if (request.interleaved_each < 2) return of + "expected at least 2 stages on each device";
+  if (request.microbatches % request.devices != 0) {
+    return of + "expected micro-batches that divide by the devices, found " +
+           std::to_string(request.microbatches) + " for " + std::to_string(request.devices);
+  }
+  return "";
+}
+
+PipelineCut cut(const Program& program, const std::vector<StageUnit>& units,
+                const std::vector<std::int64_t>& costs, std::size_t devices, std::size_t each) {
+  PipelineCut cut;
+  cut.stages_each = each;
+  std::vector<std::size_t> first;
+  std::size_t unit = 0;
+  for (const std::size_t size : even_stages(costs, devices * each)) {
+    first.push_back(unit);
+    cut.costs.push_back(0);
+    for (std::size_t i = 0; i < size; ++i) cut.costs.back() += costs[unit++];
+  }
+  if (unit != units.size()) throw std::invalid_argument("units without a stage");
+  cut.staged = cut_into_stages(program, first);
+  return cut;
+}
+
+std::vector<std::int64_t> unit_costs(const Program& program, const std::vector<StageUnit>& units,
+                                     const Hardware& hardware, const PipelinePlanRequest& request) {
+  if (request.balance == StageBalance::kTime) return unit_times(program, units, hardware);
+  const std::size_t alive = std::min<std::size_t>(request.microbatches, request.devices);
+  return unit_bytes(program, units, request.optimizer, alive);
+}
+
+Policies policies_of(const std::string& policy, Scheduled& scheduled) {
+  for (std::size_t i = 0; i < std::size(sim::kStagePolicyNames); ++i) {
+    const auto each = static_cast<sim::StagePolicy>(i);
+    if (policy == name(each)) return scheduled.everywhere(each);
+  }
+  if (policy == kPipelinePolicies[3]) return scheduled.search();
+  throw std::invalid_argument("no policy of a pipeline is called '" + policy + "'");
+}
+
+}  // namespace
+
+PipelinePlan plan_pipeline(const Program& program, const Hardware& hardware,
+                           const PipelinePlanRequest& request) {
+  PipelinePlan plan;
+  const std::vector<StageUnit> units = stage_units(program);
+  const std::vector<std::int64_t> costs = unit_costs(program, units, hardware, request);
+  std::vector<ScheduleKind> schedules = request.schedules;
+  if (schedules.empty()) {
+    schedules = {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward,
+                 ScheduleKind::kInterleaved};
+  }
+  for (const ScheduleKind schedule : schedules) {
+    const std::string reason = refusal(schedule, units.size(), request);
+    if (reason.empty()) continue;
+    if (!request.schedules.empty() || schedule != ScheduleKind::kInterleaved) {
+      throw std::invalid_argument(reason);
+    }
+    plan.left_out.push_back(reason);
+  }
+  std::map<std::size_t, std::size_t> cuts;  // by stages on a device
+  for (const ScheduleKind schedule : schedules) {
+    if (!refusal(schedule, units.size(), request).empty()) continue;
+    const bool interleaved = schedule == ScheduleKind::kInterleaved;
+    const std::size_t each = interleaved ? request.interleaved_each : 1;
+    if (cuts.try_emplace(each, plan.cuts.size()).second) {
+      plan.cuts.push_back(cut(program, units, costs, request.devices, each));
+    }
+    const std::size_t number = cuts.at(each);
+    Scheduled scheduled(plan.cuts[number], schedule, hardware, request);
+    const Schedule actions = make_schedule(schedule, request.devices, each, request.microbatches);
+    for (const std::string& policy : request.policies) {
+      PipelineRow row;
+      row.schedule = schedule;
+      row.policy = policy;
+      row.cut = number;
+      row.stage_policies = policies_of(policy, scheduled);
+      row.closed_permille = bubble_permille(schedule, request.devices, each, request.microbatches);
+      for (const auto& of_device : actions.devices) row.alive.push_back(alive_max(of_device));
+      row.simulation = scheduled.run(row.stage_policies, request.check);
+      row.fits = scheduled.fits(cost_of(row.simulation));
+      plan.rows.push_back(std::move(row));
+    }
+  }
+  return plan;
+}
+
+}  // namespace ferry::plan

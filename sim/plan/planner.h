@@ -1,0 +1,84 @@
+// Policies, and the search for the cheapest one that fits a budget.
+//
+// The simulator is the judge: every row was simulated, and checked unless that was switched off.
+// The candidates of a search are a fixed list that does not depend on the budget; of those whose
+// simulated memory fits, the fastest is taken. So a lower budget never yields a higher peak: the
+// candidate taken under a lower budget either is the same, or needs less than the budget that the
+// first one did not fit.
+//
+//   keep         everything stays on the device
+//   offload-all  TRL's algorithm and defaults (shared/seam/options.h)
+//   prefetch     everything moves; with the smallest window that costs at most 2 % over the best
+//   budget       the first saved storages move, as many as needed: they are needed back last, so
+//                their copies have the most time
+//
+// and where the program has segments (calls that are checkpoints, or modules that repeat):
+//
+//   checkpoint          every segment is recomputed
+//   checkpoint-nth      as few of them as needed, evenly spread
+//   checkpoint-offload  every segment is recomputed, and its inputs move
+//   mixed               some segments are recomputed, wholly or up to some tensor; what they save
+//                       beyond that, their inputs, and what the others save moves or stays
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/plan.h"
+#include "formats/plan_options.h"
+#include "scenarios/scenario.h"
+#include "sim/plan/candidates.h"
+#include "sim/plan/mix.h"
+#include "sim/plan/survey.h"
+#include "sim/run/simulation.h"
+
+namespace ferry::plan {
+
+struct PlanRequest {
+  std::int64_t budget_bytes = 0;  // of device memory, reserved
+  std::vector<std::string> policies;
+  sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
+  bool check = true;
+  // Of each policy's own run, not of those that a search tries.
+  std::vector<StreamOpConsumer*> consumers;
+  std::function<void(std::string_view what, std::size_t done, std::size_t all)> progress;
+};
+
+struct PolicyRow {
+  std::string policy;
+  Candidate candidate;
+  sim::Simulation simulation;
+  bool fits = false;  // device and host
+};
+
+struct PlanResult {
+  std::vector<PolicyRow> rows;
+  sim::Time keep_ns =
+      0;  // of keeping everything, with unlimited memory: what a slowdown is against
+  Survey survey;
+  std::vector<std::string> segments;  // their names
+};
+
+// A program with checkpoints of its own says what its segments are; else its modules that repeat
+// become checkpoints, but for those that cannot be outlined. Other programs are as they were.
+Program with_segments(const Program& program);
+bool has_segments(const Program& program);
+// Of a program that has none.
+inline constexpr const char* kNoSegments =
+    "the program has neither checkpoints nor modules that repeat";
+
+// Throws std::invalid_argument for an unknown policy, and for one that needs segments where there
+// are none.
+PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request);
+
+// Step time over keep's, in thousandths, rounded up.
+std::int64_t slowdown_permille(sim::Time step_ns, sim::Time keep_ns);
+
+Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult& result,
+             const PolicyRow& row);
+
+}  // namespace ferry::plan

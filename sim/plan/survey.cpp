@@ -1,0 +1,103 @@
+#include "sim/plan/survey.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "sim/run/hardware_model.h"
+
+namespace ferry::plan {
+namespace {
+
+// Hooks that write down what they are handed, and leave it as it is; segments just run.
+class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
+ public:
+  Surveyor(const Program& program, sim::Tape& tape) : tape_(tape) {
+    for (std::size_t i = 0; i < program.globals.size(); ++i) {
+      const std::uint64_t identity = tape.globals()[i].tensor->storage->identity;
+      globals_.push_back(identity);
+      if (program.globals[i].kind != GlobalKind::kInput) exempt_.push_back(identity);
+    }
+  }
+
+  std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) override {
+    if (forwards != 1) return nullptr;
+    (inputs_ ? *inputs_ : found.packs).push_back(describe(tape_.saving_node(), tensor));
+    return nullptr;
+  }
+
+  void run(std::vector<sim::Value> inputs, CoreCheckpointOptions, Function,
+           Function forward) override {
+    const auto run = [&] {
+      forward(std::move(inputs));
+      return std::vector<sim::Value>();
+    };
+    segment(inputs, false, run);
+  }
+  std::vector<sim::Value> run_reentrant(
+      const std::vector<sim::Value>& inputs, const CoreCheckpointOptions&,
+      std::function<std::vector<sim::Value>(std::vector<sim::Value>)> function) override {
+    return segment(inputs, true, [&] { return function(inputs); });
+  }
+
+  int forwards = 0;
+  Survey found;
+
+ private:
+  PackedTensor describe(std::string_view node, const sim::Tensor& tensor) {
+    const std::uint64_t identity = tensor->storage->identity;
+    const auto among = [identity](const std::vector<std::uint64_t>& list) {
+      return std::find(list.begin(), list.end(), identity) != list.end();
+    };
+    const auto group = groups_.try_emplace(identity, groups_.size()).first->second;
+    return {std::string(node),
+            tensor->layout.window->layout,
+            group,
+            tensor->storage->bytes,
+            among(globals_),
+            among(exempt_)};
+  }
+
+  template <class Run>
+  std::vector<sim::Value> segment(const std::vector<sim::Value>& inputs, bool whole, Run run) {
+    if (forwards != 1 || inside_) return run();
+    SurveyedSegment segment;
+    segment.whole = whole;
+    segment.first = found.packs.size();
+    // Saved as a checkpoint would: where an exclusion hides them, hooks do not see them.
+    inputs_ = &segment.inputs;
+    for (const sim::Value& input : inputs) tape_.autograd().save(input);
+    inputs_ = nullptr;
+    inside_ = true;
+    std::vector<sim::Value> results = run();
+    inside_ = false;
+    segment.end = found.packs.size();
+    found.segments.push_back(std::move(segment));
+    return results;
+  }
+
+  sim::Tape& tape_;
+  std::vector<std::uint64_t> globals_;
+  std::vector<std::uint64_t> exempt_;
+  std::map<std::uint64_t, std::uint64_t> groups_;
+  std::vector<PackedTensor>* inputs_ = nullptr;  // where a segment's are being saved
+  bool inside_ = false;                          // a segment
+};
+
+}  // namespace
+
+Survey survey(const Program& program, const Hardware& hardware) {
+  const sim::Roofline times(hardware);
+  sim::Machine machine(sim::machine_options(hardware));
+  sim::Tape tape(program, machine, times, nullptr);
+  const auto surveyor = std::make_shared<Surveyor>(program, tape);
+  tape.before_call([&surveyor] { ++surveyor->forwards; });
+  tape.set_segments(surveyor.get());
+  const HooksGuard<sim::SimAutograd> guard(tape.autograd(), surveyor);
+  tape.run();
+  tape.drop_frames();
+  return std::move(surveyor->found);
+}
+
+}  // namespace ferry::plan

@@ -1,0 +1,90 @@
+#include "sim/program/autograd.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+
+namespace ferry::sim {
+
+Value SimAutograd::detach(const Value& value) {
+  return leaf(value.tensor, static_cast<bool>(value.edge));
+}
+
+Value SimAutograd::leaf(const Tensor& tensor, bool requires_grad) {
+  Value leaf{tensor, {}};
+  if (!requires_grad) return leaf;
+  leaf.edge.node = state_->new_node("AccumulateGrad");
+  leaf.edge.node->total = std::make_shared<Value>();
+  return leaf;
+}
+
+void SimAutograd::backward(std::span<const Value> roots, std::span<const Value> gradients,
+                           bool retain_graph) {
+  std::vector<GraphEngine::Root> from;
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    // A phony has no gradient and no bytes; a scalar has a gradient of one.
+    const bool one = !gradients[i].tensor && roots[i].tensor;
+    from.push_back({roots[i].edge, one ? state_->ones_like(roots[i].tensor) : gradients[i].tensor});
+  }
+  engine_->run(from, retain_graph, /*create_graph=*/false);
+}
+
+namespace {
+
+// None where there is nothing to differentiate.
+std::shared_ptr<Node> node_of(AutogradState& state, std::string_view name,
+                              std::span<const Value> inputs, std::vector<Value>& outputs) {
+  const bool needed =
+      state.grad_mode() && std::any_of(inputs.begin(), inputs.end(),
+                                       [](const Value& input) { return bool(input.edge); });
+  if (!needed) return nullptr;
+  const std::shared_ptr<Node> node = state.new_node(name);
+  node->outputs = static_cast<std::uint32_t>(outputs.size());
+  node->output_layouts.resize(outputs.size());
+  for (const Value& input : inputs) node->next.push_back(input.edge);
+  for (std::uint32_t i = 0; i < outputs.size(); ++i) outputs[i].edge = {node, i};
+  return node;
+}
+
+}  // namespace
+
+std::vector<Value> SimAutograd::function(std::span<const Value> inputs, std::vector<Value> outputs,
+                                         HostBackward backward) {
+  const std::shared_ptr<Node> node = node_of(*state_, "checkpoint", inputs, outputs);
+  if (!node) return outputs;
+  node->host_backward = std::move(backward);
+  for (const Value& input : inputs) node->saved.push_back(state_->save(node->name, input));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].tensor) node->output_layouts[i] = outputs[i].tensor->layout;
+  }
+  return outputs;
+}
+
+std::vector<Value> SimAutograd::node(
+    std::span<const Value> inputs, std::vector<Value> outputs,
+    std::function<std::vector<Value>(std::vector<Value>)> backward) {
+  // Without layouts: a gradient that nobody gave stays none.
+  if (const auto node = node_of(*state_, "pipeline", inputs, outputs)) {
+    node->host_backward = [run = std::move(backward)](const std::vector<Value>&,
+                                                      std::vector<Value> gradients) {
+      return run(std::move(gradients));
+    };
+  }
+  return outputs;
+}
+
+bool SimAutograd::differentiable(const Value& value) const {
+  if (!value.tensor) return false;
+  switch (value.tensor->layout.window->layout.dtype) {
+    case DType::kF64:
+    case DType::kF32:
+    case DType::kBF16:
+    case DType::kF16:
+    case DType::kF8:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace ferry::sim

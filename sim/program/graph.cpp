@@ -1,0 +1,49 @@
+#include "sim/program/graph.h"
+
+#include <utility>
+
+namespace ferry::sim {
+
+namespace {
+
+// What the nodes that are dying on this thread referred to.
+struct Remains {
+  std::vector<Edge> edges;
+  std::vector<std::vector<SavedTensor>> saved;
+};
+thread_local Remains* remains = nullptr;
+
+void collect(Node& node) {
+  for (Edge& edge : node.next) {
+    if (edge) remains->edges.push_back(std::move(edge));
+  }
+  for (SavedTensor& entry : node.saved) {
+    if (entry.edge) remains->edges.push_back(std::move(entry.edge));
+  }
+  if (!node.saved.empty()) remains->saved.push_back(std::move(node.saved));
+}
+
+}  // namespace
+
+Node::~Node() {
+  if (remains) {  // the outermost one clears up
+    collect(*this);
+    return;
+  }
+  Remains mine;
+  remains = &mine;
+  collect(*this);
+  // Newest first: what a node saved may refer to the nodes before it, which its edges still hold.
+  while (!mine.saved.empty() || !mine.edges.empty()) {
+    if (!mine.saved.empty()) {
+      const std::vector<SavedTensor> dying = std::move(mine.saved.back());
+      mine.saved.pop_back();
+    } else {
+      const Edge edge = std::move(mine.edges.back());
+      mine.edges.pop_back();
+    }
+  }
+  remains = nullptr;
+}
+
+}  // namespace ferry::sim

@@ -1,0 +1,261 @@
+#include "sim/program/graph_engine.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "sim/check/values.h"
+
+namespace ferry::sim {
+
+namespace {
+
+// Runs what asked to hear of the task's end, and takes the task off the stack, whatever happened.
+template <class Task>
+class TaskScope {
+ public:
+  TaskScope(std::vector<Task*>& tasks, Task& task, Machine& machine)
+      : tasks_(tasks), task_(task), machine_(machine), stream_(machine.current_stream()) {
+    tasks_.push_back(&task);
+  }
+  TaskScope(const TaskScope&) = delete;
+  TaskScope& operator=(const TaskScope&) = delete;
+  ~TaskScope() {
+    task_.waiting.clear();
+    task_.ready.clear();
+    task_.node = NodeId::kNone;
+    machine_.set_current_stream(stream_);
+    for (const auto& callback : task_.after_task) callback();
+    tasks_.pop_back();
+  }
+
+ private:
+  std::vector<Task*>& tasks_;
+  Task& task_;
+  Machine& machine_;
+  StreamId stream_;
+};
+
+}  // namespace
+
+std::vector<Value> GraphEngine::run(std::span<const Root> roots, bool retain_graph,
+                                    bool create_graph, std::span<const Edge> wanted) {
+  Task task;
+  task.id = GraphTaskId{task_ids_++};
+  task.retain_graph = retain_graph;
+  task.create_graph = create_graph;
+  task.wanted = wanted;
+  task.found.resize(wanted.size());
+  const StreamId caller = machine_.current_stream();
+  const TaskScope<Task> scope(tasks_, task, machine_);
+  count(task, roots);
+  for (const Root& root : roots) flow(task, root.edge, {root.gradient, {}}, caller);
+  while (!task.ready.empty()) run_next(task);
+  for (const StreamId leaf : task.leaf_streams) {
+    if (leaf != caller) {
+      machine_.wait(Step::kUser, caller, machine_.record(Step::kUser, leaf));
+    }
+  }
+  return std::move(task.found);
+}
+
+// How many gradients each node will get; with wanted edges, which nodes lead to one.
+void GraphEngine::count(Task& task, std::span<const Root> roots) {
+  std::vector<Node*> order;  // every node once
+  std::vector<Node*> open;
+  std::unordered_set<std::uint64_t> seen;
+  for (const Root& root : roots) {
+    Node* node = root.edge.node.get();
+    ++task.dependencies[node->sequence];
+    if (seen.insert(node->sequence).second) open.push_back(node);
+  }
+  while (!open.empty()) {
+    Node* node = open.back();
+    open.pop_back();
+    order.push_back(node);
+    for (const Edge& edge : node->next) {
+      if (!edge) continue;
+      ++task.dependencies[edge.node->sequence];
+      if (seen.insert(edge.node->sequence).second) open.push_back(edge.node.get());
+    }
+  }
+  if (task.wanted.empty()) return;
+  // A node leads only to nodes made earlier, and to leaves.
+  std::sort(order.begin(), order.end(),
+            [](const Node* a, const Node* b) { return a->sequence < b->sequence; });
+  const auto wanted = [&task](const Edge& edge) {
+    return std::any_of(task.wanted.begin(), task.wanted.end(), [&](const Edge& each) {
+      return each.node == edge.node && each.output == edge.output;
+    });
+  };
+  for (const Node* node : order) {
+    const bool leads = std::any_of(node->next.begin(), node->next.end(), [&](const Edge& edge) {
+      return edge && (task.needed.contains(edge.node->sequence) || wanted(edge));
+    });
+    if (leads) task.needed.insert(node->sequence);
+  }
+}
+
+void GraphEngine::flow(Task& task, const Edge& edge, Value gradient, StreamId from) {
+  const std::shared_ptr<Node>& node = edge.node;
+  Inputs& inputs = task.waiting[node->sequence];
+  if (!inputs.node) {
+    inputs.node = node;
+    inputs.gradients.resize(node->outputs);
+  }
+  if (gradient.tensor) {
+    cross(gradient.tensor, from, node->stream);
+    Value& into = inputs.gradients.at(edge.output);
+    join(into, std::move(gradient), *node, task.create_graph);
+  }
+  if (--task.dependencies[node->sequence] > 0) return;
+  task.ready.emplace(node->sequence, std::move(inputs));
+  task.waiting.erase(node->sequence);
+}
+
+void GraphEngine::cross(const Tensor& tensor, StreamId from, StreamId to) {
+  if (from == to) return;
+  machine_.wait(Step::kUser, to, machine_.record(Step::kUser, from));
+  machine_.record_use(Step::kUser, tensor->storage, to);
+}
+
+// PyTorch's InputBuffer::accumulate.
+void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_mode) {
+  if (!into.tensor) {
+    into = std::move(gradient);
+    return;
+  }
+  const StreamId before = machine_.current_stream();
+  machine_.set_current_stream(node.stream);
+  const std::array<Range, 2> reads{range_of(into.tensor), range_of(gradient.tensor)};
+  const std::int64_t bytes = static_cast<std::int64_t>(reads[0].bytes);
+  const bool alone = into.tensor.use_count() == 1 && into.tensor->storage.use_count() == 1;
+  if (alone && !grad_mode) {
+    machine_.kernel("add_", check::kSumTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
+    ++into.tensor->version->value;
+  } else {
+    into = add(into, gradient, node.stream, grad_mode);
+  }
+  machine_.set_current_stream(before);
+}
+
+// Out of place, on the current stream, which is `stream`. In grad mode the sum can be
+// differentiated: its gradient is that of either summand.
+Value GraphEngine::add(const Value& a, const Value& b, StreamId stream, bool grad_mode) {
+  const std::array<Range, 2> reads{range_of(a.tensor), range_of(b.tensor)};
+  const auto bytes = static_cast<std::int64_t>(reads[0].bytes);
+  Tensor sum = make_tensor(
+      machine_.allocate(bytes, stream),
+      {a.tensor->layout.window, a.tensor->layout.extent().begin + a.tensor->layout.shift},
+      machine_.new_version());
+  const Range write = range_of(sum);
+  machine_.kernel("add", check::kSumTag, reads, {&write, 1}, runner_.memory_ns(3 * bytes));
+  if (!grad_mode || (!a.edge && !b.edge)) return {std::move(sum), {}};
+  std::shared_ptr<Node> node = runner_.new_node("AddBackward");
+  node->next = {a.edge, b.edge};
+  node->output_layouts.resize(1);  // none: a gradient that nobody gave stays none
+  node->host_backward = [](const std::vector<Value>&, const std::vector<Value>& gradients) {
+    return std::vector<Value>(2, gradients.front());
+  };
+  return {std::move(sum), {std::move(node), 0}};
+}
+
+// PyTorch has a thread for each device, which takes the latest of its nodes: whose turn it is may
+// be chosen.
+GraphEngine::Ready::iterator GraphEngine::choose(Task& task) {
+  const auto latest = std::prev(task.ready.end());
+  if (!machine_.has_choices() || machine_.devices() == 1) return latest;
+  std::vector<Ready::iterator> of_devices;
+  std::vector<std::uint32_t> devices;
+  std::vector<char> seen(machine_.devices());
+  for (auto it = task.ready.end(); it != task.ready.begin();) {
+    --it;
+    const std::uint32_t device = machine_.device_of(it->second.node->stream);
+    if (seen[device]) continue;
+    seen[device] = 1;
+    of_devices.push_back(it);
+    devices.push_back(device);
+  }
+  return of_devices[machine_.turn(choices::ChoicePoint::kEngine, devices)];
+}
+
+void GraphEngine::run_next(Task& task) {
+  const auto next = choose(task);
+  Inputs inputs = std::move(next->second);
+  task.ready.erase(next);
+  Node& node = *inputs.node;
+  for (std::size_t i = 0; i < task.wanted.size(); ++i) {
+    const Edge& edge = task.wanted[i];
+    if (edge.node.get() != &node) continue;
+    task.found[i] = inputs.gradients.at(edge.output);
+    task.sync_from(node.stream);
+  }
+  const bool needed = task.wanted.empty() || task.needed.contains(node.sequence);
+  if (node.is_leaf()) {
+    if (task.wanted.empty()) accumulate(task, node, std::move(inputs.gradients.front()));
+    return;
+  }
+  std::vector<Value> results(node.next.size());
+  if (needed) {
+    if (node.released) {
+      throw std::runtime_error(
+          "Trying to backward through the graph a second time (or directly access saved tensors "
+          "after they have already been freed).");
+    }
+    machine_.set_current_stream(node.stream);
+    task.node = NodeId{++node_runs_};
+    task.after_node.clear();
+    results = runner_.run_node(inputs.node, std::move(inputs.gradients), task.create_graph);
+    const auto callbacks = std::exchange(task.after_node, {});
+    task.results = results;
+    for (const auto& callback : callbacks) callback();
+    task.results = {};
+    task.node = NodeId::kNone;
+    if (!task.retain_graph && !task.create_graph) {
+      node.released = node.released || !node.saved.empty();  // else it runs again, as in PyTorch
+      node.saved.clear();
+    }
+  }
+  for (std::size_t i = 0; i < node.next.size(); ++i) {
+    if (node.next[i]) flow(task, node.next[i], std::move(results[i]), node.stream);
+  }
+}
+
+// PyTorch's AccumulateGrad: the first gradient is taken over where nobody else refers to the
+// tensor, else cloned; a further one is added in place, or out of place where a graph is made.
+void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
+  if (!gradient.tensor) return;
+  task.sync_from(leaf.stream);
+  machine_.set_current_stream(leaf.stream);
+  Value& total = leaf.total ? *leaf.total : runner_.gradient_of(leaf.leaf);
+  if (total.tensor) {
+    const std::array<Range, 2> reads{range_of(total.tensor), range_of(gradient.tensor)};
+    const std::int64_t bytes = static_cast<std::int64_t>(reads[0].bytes);
+    if (task.create_graph) {
+      total = add(total, gradient, leaf.stream, true);
+      return;
+    }
+    machine_.kernel("add_", check::kSumTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
+    ++total.tensor->version->value;
+    return;
+  }
+  if (gradient.tensor.use_count() == 1 && !task.create_graph) {
+    total = std::move(gradient);
+    return;
+  }
+  const Range from = range_of(gradient.tensor);
+  const auto bytes = static_cast<std::int64_t>(from.bytes);
+  const Tensor clone =
+      make_tensor(machine_.allocate(bytes, leaf.stream),
+                  {gradient.tensor->layout.window,
+                   gradient.tensor->layout.extent().begin + gradient.tensor->layout.shift},
+                  machine_.new_version());
+  machine_.copy_on_device("clone", from, range_of(clone), runner_.memory_ns(2 * bytes));
+  total = {clone, gradient.edge};
+}
+
+}  // namespace ferry::sim

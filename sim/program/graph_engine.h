@@ -1,0 +1,127 @@
+// Runs backward over a graph, as PyTorch's engine does, and is the core's Autograd.
+//
+// One graph task is one call of run(): dependencies are counted from the roots, and of the nodes
+// that are ready the one made last runs first. A node runs on the stream of its forward; a gradient
+// that crosses streams is ordered by an event and recorded as in use. Gradients that meet are
+// added, in place where nobody else can see them. At the end the caller's stream waits for the
+// streams of the accumulators and of the gradients that were asked for. Nodes may call run() again:
+// tasks nest.
+//
+// After a failure nothing more of the task runs, but what asked to hear of its end (after_task)
+// does. Not modelled: engine threads (but for whose turn it is); hooks on tensors; anomaly mode.
+// Source: torch/csrc/autograd/engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "shared/seam/autograd.h"
+#include "sim/gpu/machine.h"
+#include "sim/program/graph.h"
+
+namespace ferry::sim {
+
+// Runs what is not the engine's: a node's body.
+class NodeRunner {
+ public:
+  virtual ~NodeRunner() = default;
+  // The gradients of the node's inputs, one for each edge. May run a nested task.
+  virtual std::vector<Value> run_node(const std::shared_ptr<Node>& node,
+                                      std::vector<Value> gradients, bool grad_mode) = 0;
+  virtual Value& gradient_of(Slot global) = 0;
+  // On the current stream.
+  virtual std::shared_ptr<Node> new_node(std::string_view name) = 0;
+  // How long it takes to read and write so many bytes.
+  virtual Time memory_ns(std::int64_t bytes) = 0;
+};
+
+class GraphEngine {
+ public:
+  GraphEngine(Machine& machine, NodeRunner& runner) : machine_(machine), runner_(runner) {}
+  GraphEngine(const GraphEngine&) = delete;
+  GraphEngine& operator=(const GraphEngine&) = delete;
+
+  struct Root {
+    Edge edge;
+    Tensor gradient;
+  };
+  // With `wanted`, the gradients that flow there come back, in order, and no global is touched.
+  std::vector<Value> run(std::span<const Root> roots, bool retain_graph, bool create_graph,
+                         std::span<const Edge> wanted = {});
+
+  // For the handle.
+  GraphTaskId graph_task() const { return tasks_.empty() ? GraphTaskId::kNone : tasks_.back()->id; }
+  NodeId node() const { return tasks_.empty() ? NodeId::kNone : tasks_.back()->node; }
+  void after_node(std::function<void()> callback) {
+    tasks_.back()->after_node.push_back(std::move(callback));
+  }
+  // What the node gave its inputs: for what asked to hear of its end.
+  std::span<const Value> node_results() const {
+    return tasks_.empty() ? std::span<const Value>() : tasks_.back()->results;
+  }
+  void after_task(std::function<void()> callback) {
+    tasks_.back()->after_task.push_back(std::move(callback));
+  }
+  // Whether every task accumulates in leaves.
+  bool all_accumulate() const {
+    return std::all_of(tasks_.begin(), tasks_.end(),
+                       [](const Task* task) { return task->wanted.empty(); });
+  }
+  HookStack<Tensor> hooks;
+
+ private:
+  // Of one node: what has flowed in so far.
+  struct Inputs {
+    std::shared_ptr<Node> node;
+    std::vector<Value> gradients;
+  };
+  using Ready = std::map<std::uint64_t, Inputs>;  // the latest runs first
+  struct Task {
+    GraphTaskId id = GraphTaskId::kNone;
+    NodeId node = NodeId::kNone;
+    bool retain_graph = false;
+    bool create_graph = false;
+    // By the nodes' sequence.
+    std::unordered_map<std::uint64_t, int> dependencies;  // found by key, never walked
+    std::set<std::uint64_t> needed;                       // that lead to a wanted edge
+    std::map<std::uint64_t, Inputs> waiting;
+    Ready ready;
+    std::span<const Edge> wanted;
+    std::vector<Value> found;
+    std::vector<StreamId> leaf_streams;  // that the caller's stream waits for at the end
+    void sync_from(StreamId stream) {
+      if (std::find(leaf_streams.begin(), leaf_streams.end(), stream) == leaf_streams.end()) {
+        leaf_streams.push_back(stream);
+      }
+    }
+    std::span<const Value> results;  // while after_node runs
+    std::vector<std::function<void()>> after_node;
+    std::vector<std::function<void()>> after_task;
+  };
+
+  void count(Task& task, std::span<const Root> roots);
+  void flow(Task& task, const Edge& edge, Value gradient, StreamId from);
+  void join(Value& into, Value gradient, const Node& node, bool grad_mode);
+  Ready::iterator choose(Task& task);
+  void run_next(Task& task);
+  void accumulate(Task& task, const Node& leaf, Value gradient);
+  void cross(const Tensor& tensor, StreamId from, StreamId to);
+  Value add(const Value& a, const Value& b, StreamId stream, bool grad_mode);
+
+  Machine& machine_;
+  NodeRunner& runner_;
+  std::vector<Task*> tasks_;
+  std::int64_t task_ids_ = 0;
+  std::uint64_t node_runs_ = 0;
+};
+
+}  // namespace ferry::sim

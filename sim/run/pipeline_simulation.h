@@ -1,0 +1,99 @@
+// One simulated step of a program in the stages of a pipeline: what each GPU needs, what the step
+// takes, and whether it was safe.
+//
+// The core's ScheduledPipeline (shared/pipeline/scheduled_pipeline.h) runs the stages' codes on a
+// machine of several devices. The program is one micro-batch: of m micro-batches, each runs it
+// whole, on the same inputs, and the gradients accumulate. Stage s is device s % n's. Equal options
+// give equal bytes.
+//
+// What a stage keeps for backward is the stage's policy: everything; nothing, and it runs again (in
+// which its inputs stay, or move to the host); or what it saves moves to the host, through an
+// offloader for each device.
+//
+// Not modelled: the exchange of the gradients of a global that several stages have (tied weights:
+// each stage's copy gets its part), a data-parallel all-reduce, and the optimizer's time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/stages.h"
+#include "scenarios/hardware.h"
+#include "shared/pipeline/schedule.h"
+#include "shared/pipeline/stage.h"
+#include "shared/seam/options.h"
+#include "sim/run/simulation.h"
+
+namespace ferry::sim {
+
+enum class StagePolicy : std::uint8_t { kKeep, kOffload, kCheckpoint, kCheckpointOffload };
+inline constexpr std::string_view kStagePolicyNames[] = {"keep", "offload", "checkpoint",
+                                                         "checkpoint+offload"};
+constexpr std::string_view name(StagePolicy policy) {
+  return kStagePolicyNames[static_cast<std::size_t>(policy)];
+}
+
+// Sources leave the device soon: the backward of the micro-batch is a whole schedule away.
+inline CoreOptions pipeline_offload_options() {
+  CoreOptions options;
+  options.window_bytes = std::int64_t{64} << 20;
+  return options;
+}
+
+struct PipelineOptions {
+  ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
+  std::uint32_t devices = 1;  // of which each has as many of the program's stages
+  std::size_t microbatches = 1;
+  // Of the micro-batches of a stage whose policy is to run again, which do.
+  CheckpointMode checkpoint = CheckpointMode::kAlways;
+  std::vector<StagePolicy> policies;  // by stage; past the end: keep
+  CoreOptions offload = pipeline_offload_options();
+  // What is used two stages later or more goes there directly; else through the stages between.
+  bool portals = true;
+  Optimizer optimizer = Optimizer::kNoOptimizer;
+  bool check = true;
+  std::int64_t device_bytes = 0;  // capacity of each; 0: unlimited
+  Rules rules;                    // for the tests of the core
+  std::vector<StreamOpConsumer*> consumers;
+
+  StagePolicy policy(std::size_t stage) const {
+    return stage < policies.size() ? policies[stage] : StagePolicy::kKeep;
+  }
+};
+
+struct DeviceRun {
+  std::int64_t peak_bytes = 0;  // allocated, in rounded blocks
+  std::int64_t reserved_bytes = 0;
+  Time compute_ns = 0;
+  std::int64_t bubble_permille = 0;  // the share of the step that it does not compute, rounded
+  std::int64_t d2h_bytes = 0;
+  std::int64_t h2d_bytes = 0;
+  std::int64_t peer_bytes = 0;  // fetched from other devices
+};
+
+struct PipelineSimulation {
+  Time step_ns = 0;
+  std::vector<DeviceRun> devices;
+  std::int64_t host_peak_bytes = 0;  // pinned
+  std::int64_t operations = 0;
+  std::uint64_t digest = 0;  // of all times
+  std::vector<check::Hazard> hazards;
+  std::vector<std::uint64_t> gradients;  // contents by global; 0: none. Where checked.
+  std::vector<std::string> errors;
+  std::vector<std::string> warnings;
+  Leftovers leftovers;
+
+  std::int64_t peak_bytes() const;  // of the device that needs most; likewise:
+  std::int64_t reserved_bytes() const;
+  std::int64_t bubble_permille() const;  // of all devices together
+  bool is_safe() const { return hazards.empty() && errors.empty() && !leftovers.any(); }
+};
+
+// Throws std::invalid_argument where the stages do not divide by the devices, or the schedule is
+// not for that many stages or micro-batches.
+PipelineSimulation simulate_pipeline(const StagedProgram& staged, const Hardware& hardware,
+                                     const PipelineOptions& options);
+
+}  // namespace ferry::sim

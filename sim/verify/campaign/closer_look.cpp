@@ -1,0 +1,55 @@
+#include "sim/verify/campaign/closer_look.h"
+
+#include "sim/choices/strategies.h"
+#include "sim/explore/explorer.h"
+#include "sim/explore/shrink.h"
+#include "sim/verify/oracles/determinism.h"
+
+namespace ferry::verify {
+namespace {
+
+class Watch final : public StreamOpConsumer {
+ public:
+  void operator()(const StreamOp& op) override {
+    digest(op);
+    recording(op);
+  }
+  OpDigest digest;
+  explore::Recording recording;
+};
+
+}  // namespace
+
+std::optional<Verdict> look_closer(const Attempt& attempt, Coverage& coverage) {
+  Watch first;
+  OpDigest again;
+  try_attempt(attempt, &first);
+  try_attempt(attempt, &again);
+  if (first.digest.value() != again.value()) {
+    return Verdict{"determinism", "run again, it issues other operations"};
+  }
+  return try_orders(first.recording, again.value(), coverage);
+}
+
+std::optional<Verdict> try_orders(const explore::Recording& recording, std::uint64_t seed,
+                                  Coverage& coverage) {
+  constexpr auto kDevice = static_cast<std::size_t>(choices::ChoicePoint::kDevice);
+  const explore::Explorer explorer(recording);
+  choices::RandomChoices random(seed);
+  choices::PctChoices pct(seed, explorer.graph().size(), 3);
+  for (choices::Choices* choices :
+       {static_cast<choices::Choices*>(&random), static_cast<choices::Choices*>(&pct)}) {
+    const auto order = explore::draw_order(explorer.graph(), *choices);
+    ++coverage.schedules;
+    coverage.asked[kDevice] += choices->asked()[kDevice];
+    if (!explorer.difference(order, explore::Evidence::kRead)) continue;
+    const auto witness = explorer.witness(explore::schedule_of(order));
+    const explore::Witness small = explore::shrink(explorer, *witness).witness;
+    return Verdict{"schedule", "no race is reported, but in schedule " +
+                                   to_string(explorer.graph(), small.schedule) + " " +
+                                   to_string(explorer, small)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,119 @@
+#include "sim/verify/campaign/coverage.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace ferry::verify {
+namespace {
+
+constexpr std::array<std::string_view, kLayerKinds> kLayerNames = {
+    "linear",   "saves its output", "saves a view",    "saves twice",
+    "in place", "dead branch",      "escaping view",   "small view",
+    "excluded", "side stream",      "nested backward", "written between"};
+constexpr std::array<std::string_view, kExtras> kExtraNames = {"",
+                                                               "random numbers",
+                                                               "ambient state",
+                                                               "backward in forward",
+                                                               "retained in forward",
+                                                               "graph of a gradient in forward"};
+constexpr std::array<std::string_view, 3> kOrderNames = {"FBFB", "FFBB", "1F1B"};
+constexpr std::array<std::string_view, 4> kFailureNames = {"", "forward raises", "backward raises",
+                                                           "saved tensor written"};
+
+class Features {
+ public:
+  explicit Features(Coverage& coverage) : coverage_(coverage) {}
+  void has(std::string_view name, bool yes = true) {
+    if (yes && !name.empty()) ++coverage_.features[std::string(name)];
+  }
+
+ private:
+  Coverage& coverage_;
+};
+
+void add_recipe(const Recipe& recipe, Features& features) {
+  const auto any = [&recipe](auto has) {
+    return std::any_of(recipe.layers.begin(), recipe.layers.end(), has);
+  };
+  for (int kind = 0; kind < kLayerKinds; ++kind) {
+    features.has(kLayerNames[static_cast<std::size_t>(kind)],
+                 any([kind](const Layer& layer) { return layer.kind == kind; }));
+  }
+  features.has("several micro-batches", recipe.microbatches > 1);
+  features.has(kOrderNames[static_cast<std::size_t>(recipe.order)], recipe.microbatches > 1);
+  features.has("retain_graph", recipe.retain);
+  features.has("second derivative", recipe.derivatives == 2);
+  features.has("third derivative", recipe.derivatives == 3);
+  features.has("input without a gradient", !recipe.embeds);
+  features.has("parameter moves", recipe.move);
+  features.has(kFailureNames[static_cast<std::size_t>(recipe.failure)]);
+  features.has("checkpoints", recipe.segments);
+  if (!recipe.segments) return;
+  features.has("whole forward checkpointed", recipe.whole);
+  features.has("nested segments", any([](const Layer& layer) { return layer.opens > 1; }));
+  const auto bit = [&any](int bits) {
+    return any(
+        [bits](const Layer& layer) { return layer.opens > 0 && (layer.segment & bits) != 0; });
+  };
+  features.has("no early stop", bit(kNoEarlyStop));
+  features.has("segment on its own stream", bit(kOwnStream));
+  features.has("reentrant segment", bit(kReentrantBit) && recipe.derivatives == 1);
+  for (int extra = 1; extra < kExtras; ++extra) {
+    features.has(kExtraNames[static_cast<std::size_t>(extra)],
+                 any([extra](const Layer& layer) { return layer.extra == extra; }));
+  }
+}
+
+void add_options(const CoreOptions& options, Features& features) {
+  features.has("pageable memory", options.host_memory == HostMemory::kPageable);
+  features.has("no copy streams", options.copy_streams == CopyStreams::kNone);
+  features.has("one copy stream", options.copy_streams == CopyStreams::kOne);
+  features.has("two copy streams", options.copy_streams == CopyStreams::kTwo);
+  features.has("reloads in the copy stream's pool", options.reload_pool == ReloadPool::kCopyStream);
+  features.has("prefetch", options.prefetch_bytes > 0);
+  features.has("some packs kept", !options.offload.empty());
+}
+
+}  // namespace
+
+void Coverage::add(const Tried& tried) {
+  ++programs;
+  runs += tried.runs;
+  cut_off += tried.cut_off ? 1 : 0;
+  const Attempt& attempt = tried.attempt;
+  for (std::size_t i = 0; i < asked.size(); ++i) asked[i] += tried.asked[i];
+  chosen += tried.chosen ? 1 : 0;
+  failures += tried.failed ? 1 : 0;
+  Features found(*this);
+  if (attempt.is_pipeline()) {
+    found.has("pipeline");
+    if (attempt.pipeline.offload) add_options(*attempt.pipeline.offload, found);
+    return;
+  }
+  add_recipe(attempt.trial.recipe, found);
+  add_options(attempt.trial.options, found);
+  found.has("selective plan", attempt.trial.recipe.segments && attempt.trial.plan != nullptr);
+}
+
+Coverage& Coverage::operator+=(const Coverage& other) {
+  programs += other.programs;
+  runs += other.runs;
+  cut_off += other.cut_off;
+  operations += other.operations;
+  device_operations += other.device_operations;
+  chosen += other.chosen;
+  schedules += other.schedules;
+  failures += other.failures;
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i] += other.steps[i];
+  for (std::size_t i = 0; i < asked.size(); ++i) asked[i] += other.asked[i];
+  for (const auto& [name, count] : other.features) features[name] += count;
+  return *this;
+}
+
+void OperationCount::operator()(const StreamOp& op) {
+  ++coverage_.operations;
+  coverage_.device_operations += is_device_operation(op.kind) ? 1 : 0;
+  ++coverage_.steps[static_cast<std::size_t>(op.step)];
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,51 @@
+// What a campaign has covered: features drawn, steps taken, points of choice. Sums, so the order in
+// which programs were run does not show.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "shared/seam/step.h"
+#include "sim/choices/choices.h"
+#include "sim/gpu/machine.h"
+#include "sim/verify/campaign/attempt.h"
+
+namespace ferry::verify {
+
+struct Coverage {
+  std::int64_t programs = 0;
+  std::int64_t runs = 0;        // of the programs: several where all ways are tried
+  std::int64_t cut_off = 0;     // programs of which not all ways were tried
+  std::int64_t operations = 0;  // on streams, those that are waited for included
+  std::int64_t device_operations = 0;
+  std::int64_t chosen = 0;                   // programs whose choices were drawn
+  std::int64_t schedules = 0;                // orders of the device that were drawn and run
+  std::int64_t failures = 0;                 // programs in which a call or an allocation failed
+  std::array<std::int64_t, kSteps> steps{};  // operations by step
+  std::array<std::uint64_t, choices::kChoicePoints> asked{};
+  std::map<std::string, std::int64_t> features;  // programs that have it
+
+  void add(const Tried& tried);
+  Coverage& operator+=(const Coverage& other);
+};
+
+// Counts one run's operations, beside the run.
+class OperationCount final : public StreamOpConsumer {
+ public:
+  explicit OperationCount(Coverage& coverage) : coverage_(coverage) {}
+  void operator()(const StreamOp& op) override;
+
+ private:
+  Coverage& coverage_;
+};
+
+// Kernels, copies and fills: what a device does, not what orders it.
+constexpr bool is_device_operation(StreamOpKind kind) {
+  return kind == StreamOpKind::kKernel || kind == StreamOpKind::kCopy ||
+         kind == StreamOpKind::kMemset || kind == StreamOpKind::kHostFunc;
+}
+
+}  // namespace ferry::verify

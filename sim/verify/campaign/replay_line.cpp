@@ -1,0 +1,129 @@
+// The text of an attempt, and its reading.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "formats/error.h"
+#include "sim/verify/campaign/attempt.h"
+#include "sim/verify/programs/codec.h"
+
+namespace ferry::verify {
+namespace {
+
+constexpr char kBetween = '~';
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw InputError("--replay", 0, what + ": expected WHO~TRIAL[~CHOICES], as a report printed it");
+}
+
+std::string one_word(std::string_view name) {
+  std::string word;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == ':') {
+      word.push_back('.');
+      ++i;  // and the space after it
+    } else {
+      word.push_back(name[i] == ' ' ? '-' : name[i]);
+    }
+  }
+  return word;
+}
+
+template <class Number>
+Number number_of(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    refuse(std::string("'").append(text).append("' is no number"));
+  }
+  return number;
+}
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find(at);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::vector<choices::Deviation> parse_deviations(std::string_view text) {
+  std::vector<choices::Deviation> found;
+  if (text.empty()) return found;
+  for (const std::string_view part : split(text, ',')) {
+    const auto pair = split(part, ':');
+    if (pair.size() != 2) refuse("a choice is PLACE:ANSWER");
+    found.push_back({number_of<std::uint64_t>(pair[0]), number_of<std::uint32_t>(pair[1])});
+    if (found.size() > 1 && found[found.size() - 2].at >= found.back().at) {
+      refuse("choices come in the order of their places");
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string word_of(const Mutant& mutant) {
+  if (mutant.name != no_mutant().name) return one_word(mutant.name);
+  return mutant.world == MutantWorld::kPipeline ? "pipeline" : "core";
+}
+
+std::optional<Mutant> find_mutant(std::string_view word) {
+  if (word == "core") return no_mutant();
+  if (word == "pipeline") return no_mutant(MutantWorld::kPipeline);
+  for (Mutant& mutant : all_mutants()) {
+    if (word == mutant.name || word == one_word(mutant.name)) return std::move(mutant);
+  }
+  return std::nullopt;
+}
+
+std::string to_line(const Attempt& attempt) {
+  if (attempt.scheduler) {
+    std::string line(attempt.scheduler->name);
+    line.push_back(kBetween);
+    const bool own = attempt.scheduler->program != nullptr;
+    return line.append(own ? std::to_string(attempt.number) : encode(attempt.trial));
+  }
+  std::string line = word_of(attempt.mutant);
+  line.push_back(kBetween);
+  line.append(attempt.is_pipeline() ? encode(attempt.pipeline) : encode(attempt.trial));
+  if (!attempt.deviations.empty()) line.push_back(kBetween);
+  for (std::size_t i = 0; i < attempt.deviations.size(); ++i) {
+    const choices::Deviation& each = attempt.deviations[i];
+    if (i > 0) line.push_back(',');
+    line.append(std::to_string(each.at)).append(":").append(std::to_string(each.answer));
+  }
+  return line;
+}
+
+Attempt parse_line(std::string_view line) {
+  const auto parts = split(line, kBetween);
+  if (parts.size() < 2 || parts.size() > 3) refuse("it has not two or three parts");
+  Attempt attempt;
+  attempt.scheduler = schedulers::find_scheduler(parts[0]);
+  if (attempt.scheduler) {
+    if (parts.size() > 2) refuse("a scheduler makes no choices");
+    if (attempt.scheduler->program) {
+      attempt.number = number_of<std::uint64_t>(parts[1]);
+    } else {
+      attempt.trial = decode_trial(parts[1]);
+    }
+    return attempt;
+  }
+  const auto mutant = find_mutant(parts[0]);
+  if (!mutant) refuse(std::string("nobody is called '").append(parts[0]).append("'"));
+  attempt.mutant = *mutant;
+  if (attempt.is_pipeline()) {
+    attempt.pipeline = decode_pipeline_trial(parts[1]);
+  } else {
+    attempt.trial = decode_trial(parts[1]);
+  }
+  if (parts.size() > 2) attempt.deviations = parse_deviations(parts[2]);
+  return attempt;
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,19 @@
+// Cases for mutants that random programs cannot tell from the core, by the mutant's name.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "sim/verify/mutants/mutants.h"
+
+namespace ferry::verify {
+
+inline Case of_rules(bool (*holds)(Rules)) {
+  return [holds](const Mutant& mutant) { return holds(mutant.rules); };
+}
+
+std::map<std::string, Case> offload_cases();
+std::map<std::string, Case> checkpoint_cases();
+std::map<std::string, Case> pipeline_cases();
+
+}  // namespace ferry::verify

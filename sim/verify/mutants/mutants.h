@@ -1,0 +1,50 @@
+// The mutants of the core: every step with every bend that applies to it, every rule, and every
+// fault of the world beneath it.
+//
+// A mutant is caught by an oracle on some random program, or by a case of its own where programs
+// cannot say what tells it from the core; or it is equivalent, with the reason why nothing can.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shared/adaptors/bent.h"
+#include "shared/seam/rules.h"
+#include "sim/gpu/world_fault.h"
+#include "sim/verify/oracles/verdict.h"
+
+namespace ferry::verify {
+
+// What its steps are part of.
+enum class MutantWorld : std::uint8_t { kOffload, kCheckpoint, kPipeline, kBeneath };
+std::string_view name(MutantWorld world);
+
+struct Mutant {
+  std::string name;
+  Rules rules;
+  std::optional<Mutation> mutation;
+  MutantWorld world = MutantWorld::kOffload;
+  sim::WorldFault beneath = sim::WorldFault::kNoFault;
+};
+std::ostream& operator<<(std::ostream& out, const Mutant& mutant);
+
+std::vector<Mutant> all_mutants();
+// Ferry itself.
+inline Mutant no_mutant(MutantWorld world = MutantWorld::kOffload) {
+  return {"none", Rules(), std::nullopt, world, sim::WorldFault::kNoFault};
+}
+
+// Why it cannot be told from the core; null: it can.
+const std::string* equivalent_because(const Mutant& mutant);
+
+// Something that programs do not show: true where the core does it right.
+using Case = std::function<bool(const Mutant&)>;
+// Null: random programs show it.
+const Case* own_case(const Mutant& mutant);
+
+}  // namespace ferry::verify

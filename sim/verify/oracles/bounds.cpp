@@ -1,0 +1,27 @@
+#include "sim/verify/oracles/bounds.h"
+
+#include <algorithm>
+
+namespace ferry::verify {
+
+std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadStatistics& counts,
+                                    std::int64_t largest) {
+  if (options.window_bytes != kUnlimited &&
+      counts.forward_stash_peak_bytes > std::max(options.window_bytes, largest)) {
+    return Verdict{"bound", "the forward stash is beyond its window"};
+  }
+  if (options.window_packs != kUnlimited &&
+      counts.forward_stash_peak_bytes > options.window_packs * largest) {
+    return Verdict{"bound", "the forward stash holds more than its window's packs"};
+  }
+  // In the published way what is at hand are the storages of one node and of the one before it.
+  const std::int64_t at_hand = options.reload_pool == ReloadPool::kConsumer ? 2 : 12;
+  if (options.hold_bytes != kUnlimited &&
+      counts.backward_stash_peak_bytes >
+          options.prefetch_bytes + options.hold_bytes + at_hand * largest) {
+    return Verdict{"bound", "the backward stash is beyond its bound"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,17 @@
+// Resource bounds: the forward stash within its window, the backward stash within what is
+// prefetched, held, and at hand.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "shared/seam/options.h"
+#include "sim/verify/oracles/verdict.h"
+
+namespace ferry::verify {
+
+// `largest`: the most bytes that one storage of the program has.
+std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadStatistics& counts,
+                                    std::int64_t largest);
+
+}  // namespace ferry::verify

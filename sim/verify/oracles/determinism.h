@@ -1,0 +1,38 @@
+// Determinism: the same attempt, run again, issues the same operations, to the byte.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/choices/hash.h"
+#include "sim/gpu/machine.h"
+
+namespace ferry::verify {
+
+// A hash of a run's operations in their order. (Their names go with the tags; tokens and kinds of
+// streams are foreign logs' alone.)
+class OpDigest final : public StreamOpConsumer {
+ public:
+  void operator()(const StreamOp& op) override {
+    add(static_cast<std::uint64_t>(op.kind) << 32 | static_cast<std::uint64_t>(op.step) << 24 |
+        static_cast<std::uint64_t>(op.copy) << 16 | static_cast<std::uint64_t>(op.pool) << 8 |
+        static_cast<std::uint64_t>(op.host_order));
+    add(static_cast<std::uint64_t>(op.stream) << 32 | static_cast<std::uint64_t>(op.event));
+    add(static_cast<std::uint64_t>(op.thread) << 32 | op.device);
+    add(op.reads.size() << 32 | op.writes.size());
+    add(op.tag);
+    add(op.range);
+    for (const Range& range : op.reads) add(range);
+    for (const Range& range : op.writes) add(range);
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  void add(std::uint64_t x) { value_ = choices::mix_bits(value_ ^ choices::mix_bits(x)); }
+  void add(const Range& range) {
+    add(range.address);
+    add(range.bytes);
+  }
+  std::uint64_t value_ = 0;
+};
+
+}  // namespace ferry::verify

@@ -1,0 +1,169 @@
+#include "sim/verify/oracles/recomputes.h"
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "sim/verify/oracles/needs.h"
+
+namespace ferry::verify {
+namespace {
+
+class RecomputeModel {
+ public:
+  // `plan`: of each call of main; null: none.
+  RecomputeModel(const Program& program, const SegmentPlan* plan) : program_(program) {
+    Needs needs = NeedsRun(program).take();
+    auto forward = needs.begin();
+    for (const Statement& statement : program.codes[program.main].statements) {
+      const auto* call = std::get_if<Call>(&statement.action);
+      if (!call) continue;
+      needs_ = std::move(*forward++);
+      packs_ = 0;
+      Run top;
+      Cursor cursor{plan};
+      add_call(top, *call, cursor, false);
+      run_fully(top);
+      run_again_where_needed(top);
+    }
+  }
+  const OpCounts& counts() const { return counts_; }
+
+ private:
+  struct Run;
+  // An op, a pack, or a segment.
+  struct Item {
+    const Op* op = nullptr;
+    std::unique_ptr<Run> segment = nullptr;
+    std::size_t inputs = 0;     // of the segment: the items before it are their packs
+    bool held = false;          // a pack that is recomputed
+    GraphTasks needed_in = {};  // a node's pack
+  };
+  // Of a segment's code and of the plain calls in it; or of a call of main.
+  struct Run {
+    const Call* segment = nullptr;
+    const SegmentPlan* plan = nullptr;
+    std::vector<Item> items;
+    std::size_t packs = 0;
+  };
+  // Where in a plan the next checkpoint is.
+  struct Cursor {
+    const SegmentPlan* plan = nullptr;
+    std::size_t next = 0;
+  };
+
+  void add_call(Run& run, const Call& call, Cursor& cursor, bool excluded) {
+    const Code& code = program_.codes[call.code];
+    if (call.recompute != Recompute::kCheckpoint) return add_code(run, code, cursor);
+    SegmentPlan plain;
+    plain.checkpoint = plain.unlisted = false;
+    const SegmentPlan* plan = nullptr;
+    if (cursor.plan && cursor.next < cursor.plan->segments.size()) {
+      plan = &cursor.plan->segments[cursor.next++];
+    } else if (cursor.plan && !cursor.plan->unlisted) {
+      plan = &plain;
+    }
+    Cursor inside{plan};
+    if (plan && !plan->checkpoint) return add_code(run, code, inside);
+    const std::size_t first = run.items.size();
+    for (std::size_t i = 0; i < call.in.size() && !excluded; ++i) add_pack(run);
+    Item item;
+    item.segment = std::make_unique<Run>();
+    item.segment->segment = &call;
+    item.segment->plan = plan;
+    item.inputs = run.items.size() - first;
+    add_code(*item.segment, code, inside);
+    run.items.push_back(std::move(item));
+  }
+
+  void add_code(Run& run, const Code& code, Cursor& cursor) {
+    bool excluded = false;
+    const auto add_packs = [&](std::size_t count) {
+      for (std::size_t i = 0; i < count && !excluded; ++i) add_node_pack(run);
+    };
+    for (const Statement& statement : code.statements) {
+      const Action& action = statement.action;
+      if (const auto* op = std::get_if<Op>(&action)) {
+        run.items.emplace_back().op = op;
+      } else if (const auto* make = std::get_if<MakeNode>(&action)) {
+        add_packs(make->saved.size());
+      } else if (const auto* save = std::get_if<Save>(&action)) {
+        add_packs(save->slots.size());
+      } else if (const auto* exclude = std::get_if<Exclude>(&action)) {
+        excluded = exclude->begin;
+      } else if (const auto* call = std::get_if<Call>(&action)) {
+        add_call(run, *call, cursor, excluded);
+      }
+    }
+  }
+
+  static Item& add_pack(Run& run) {
+    const std::size_t ordinal = run.packs++;
+    Item& item = run.items.emplace_back();
+    item.held = run.segment && (!run.plan || ordinal >= run.plan->choices.size() ||
+                                run.plan->choices[ordinal] == SavedChoice::kRecompute);
+    return item;
+  }
+  void add_node_pack(Run& run) {
+    Item& item = add_pack(run);
+    // (A node that has nothing to lead to is not made, and saves nothing.)
+    if (packs_ < needs_.size()) item.needed_in = std::move(needs_[packs_++]);
+  }
+
+  void run_item(const Item& item) {
+    if (item.op) ++counts_[item.op->name];
+    if (item.segment) run_fully(*item.segment);
+  }
+  void run_fully(const Run& run) {
+    for (const Item& item : run.items) run_item(item);
+  }
+  void run_again(const Run& run) {
+    std::size_t last = run.items.size();
+    while (run.segment->early_stop && !run.items[last - 1].held) --last;
+    for (std::size_t i = 0; i < last; ++i) run_item(run.items[i]);
+  }
+
+  // Runs each segment in it, and itself, once in every task that needs it; says in which.
+  GraphTasks run_again_where_needed(const Run& run) {
+    GraphTasks tasks;
+    for (std::size_t i = 0; i < run.items.size(); ++i) {
+      const Item& item = run.items[i];
+      if (item.held) tasks.insert(item.needed_in.begin(), item.needed_in.end());
+      if (!item.segment) continue;
+      const GraphTasks inner = run_again_where_needed(*item.segment);
+      for (std::size_t input = i - item.inputs; input < i; ++input) {
+        if (run.items[input].held) tasks.insert(inner.begin(), inner.end());
+      }
+    }
+    for (std::size_t task = 0; run.segment && task < tasks.size(); ++task) run_again(run);
+    return tasks;
+  }
+
+  const Program& program_;
+  OpCounts counts_;
+  // Of the call at hand.
+  std::vector<GraphTasks> needs_;
+  std::size_t packs_ = 0;
+};
+
+}  // namespace
+
+OpCounts modelled_counts(const Program& program, const SegmentPlan* plan) {
+  return RecomputeModel(program, plan).counts();
+}
+
+std::string miscounted(const OpCounts& expected, const OpCounts& counted) {
+  for (const auto& [op, times] : expected) {
+    const auto found = counted.find(op);
+    const std::int64_t ran = found == counted.end() ? 0 : found->second;
+    if (ran == times) continue;
+    std::string words = op;
+    words.append(" ran ").append(std::to_string(ran));
+    return words.append(" times, not ").append(std::to_string(times));
+  }
+  return "";
+}
+
+}  // namespace ferry::verify

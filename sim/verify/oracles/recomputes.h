@@ -1,0 +1,41 @@
+// How often each op of a program runs, by the rules of nesting (shared/checkpoint/checkpointer.h),
+// whatever the order of the derivatives: worked out from the text of the program, and from which
+// tensors each of its backwards needs where nothing is recomputed (needs.h).
+//
+// For each segment it lists what matters, in order: ops, packs, segments. A segment is run again
+// once in each graph task in which a tensor that it recomputes is needed: by a node, or as the
+// input of a segment in it that runs again. It then runs up to the last tensor that it recomputes,
+// or to its end; the segments that it meets run as in forward.
+//
+// Not modelled: reentrant segments, backwards inside forward, failures, segments that bodies call
+// or that are called where hooks are excluded.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "formats/program.h"
+#include "shared/seam/checkpoint_options.h"
+#include "sim/gpu/machine.h"
+
+namespace ferry::verify {
+
+using OpCounts = std::map<std::string, std::int64_t>;
+
+// Runs of kernels by name.
+class OpCounter final : public StreamOpConsumer {
+ public:
+  void operator()(const StreamOp& op) override {
+    if (op.kind == StreamOpKind::kKernel) ++counts[std::string(op.name)];
+  }
+  OpCounts counts;
+};
+
+// `plan`: of each call of main; null: none.
+OpCounts modelled_counts(const Program& program, const SegmentPlan* plan);
+
+// Runs that the rules of nesting do not account for; empty: none.
+std::string miscounted(const OpCounts& expected, const OpCounts& counted);
+
+}  // namespace ferry::verify

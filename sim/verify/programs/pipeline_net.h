@@ -1,0 +1,134 @@
+// Random networks of layers with skip tensors, in stages, and how they are to be run.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/builder.h"
+#include "shared/pipeline/schedule.h"
+#include "shared/pipeline/stage.h"
+#include "shared/seam/options.h"
+#include "sim/verify/programs/trial.h"
+
+namespace ferry::verify {
+
+// Autograd: GPipe whose backward is the caller's. Else a schedule's.
+enum class PipelineKind : std::uint8_t { kAutograd, kGpipe, k1F1B, kInterleaved };
+
+struct NetLayer {
+  int size = 0;         // of its output
+  int pops = -1;        // the earlier layer whose output it reads as well; -1: none
+  bool begins = false;  // a stage
+  bool uses = true;     // what it pops; else it drops it
+};
+
+struct PipelineTrial {
+  std::vector<NetLayer> layers;
+  PipelineKind kind = PipelineKind::kAutograd;
+  CheckpointMode mode = CheckpointMode::kNever;
+  int microbatches = 2;
+  int each = 1;                  // stages on a device, where interleaved
+  bool backwards_order = false;  // the losses are made from the last micro-batch to the first
+  int backwards = 1;             // of the same graph, where autograd's
+  int steps = 1;
+  std::optional<CoreOptions> offload;  // what the stages save
+  bool passenger = false;  // a second value passes every stage, and every second layer reads it
+  bool grad = true;
+
+  // As they come to be: each device has as many.
+  std::size_t stages_each() const {
+    std::size_t count = 1;
+    for (std::size_t i = 1; i < layers.size(); ++i) count += layers[i].begins ? 1 : 0;
+    const bool interleaved = kind == PipelineKind::kInterleaved;
+    return interleaved ? std::min(count, static_cast<std::size_t>(each)) : 1;
+  }
+  std::vector<std::size_t> first_layers() const {
+    std::vector<std::size_t> first = {0};
+    for (std::size_t i = 1; i < layers.size(); ++i) {
+      if (layers[i].begins) first.push_back(i);
+    }
+    first.resize(first.size() / stages_each() * stages_each());
+    return first;
+  }
+  std::size_t devices() const { return first_layers().size() / stages_each(); }
+};
+
+PipelineTrial draw_pipeline_trial(Draws& draws);
+
+// On one line.
+std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial);
+
+// The layers as codes. Each reads x, a weight of its own and perhaps a skip tensor; saves them; and
+// its backward reads what was saved. The last code is the loss.
+struct NetProgram {
+  explicit NetProgram(const PipelineTrial& trial) {
+    const TypeId weight = b.type({64}, DType::kF32);
+    const std::vector<std::int64_t> sizes = {256, 2048, 16384};
+    std::vector<TypeId> out;
+    for (const NetLayer& layer : trial.layers) {
+      out.push_back(b.type({sizes[static_cast<std::size_t>(layer.size)]}, DType::kF32));
+    }
+    input_type = b.type({1024}, DType::kF32);
+    for (int i = 0; i < trial.microbatches; ++i) {
+      inputs.push_back(b.global(GlobalKind::kInput, input_type));
+    }
+    for (std::size_t i = 0; i < trial.layers.size(); ++i) {
+      weights.push_back(b.global(GlobalKind::kParameter, weight));
+    }
+    for (std::size_t i = 0; i < trial.layers.size(); ++i) {
+      const int pops = trial.layers[i].pops;
+      std::vector<TypeId> in = {i == 0 ? input_type : out[i - 1]};
+      if (pops >= 0 && trial.layers[i].uses) in.push_back(out[static_cast<std::size_t>(pops)]);
+      if (reads_passenger(trial, i)) in.push_back(input_type);
+      codes.push_back(layer(i, in, out[i]));
+    }
+    loss = layer(codes.size(), {out.back()}, b.type({1}, DType::kF32));
+  }
+
+  static bool reads_passenger(const PipelineTrial& trial, std::size_t layer) {
+    return trial.passenger && layer % 2 == 1;
+  }
+
+  CodeId layer(std::size_t number, const std::vector<TypeId>& in, TypeId out) {
+    const std::string text = std::to_string(number);
+    const CodeId code = b.code(CodeKind::kSegment, "layer" + text);
+    const CodeId body = b.code(CodeKind::kBody, "Backward" + text);
+    std::vector<Slot> from;
+    std::vector<TypeId> types = in;
+    for (std::size_t i = 0; i < in.size(); ++i) from.push_back(b.argument(code));
+    if (number < weights.size()) {
+      from.push_back(weights[number]);
+      types.push_back(b.program.globals[weights[number]].type);
+    }
+    std::vector<Slot> have = {b.argument(body)};
+    for (std::size_t i = 0; i < from.size(); ++i) have.push_back(b.saved(body));
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      b.result(body, b.op(body, "grad" + text + "." + std::to_string(i), have, types[i]));
+    }
+    const Slot y = b.slot(code);
+    b.add(code, MakeNode{"Backward" + text, b.node_id(), from, {y}, from, body});
+    Op op;
+    op.name = "layer" + text;
+    op.in = from;
+    op.out = {y};
+    op.types = {out};
+    op.read_bytes = 4096;
+    b.add(code, std::move(op));
+    b.result(code, y);
+    return code;
+  }
+
+  Builder b;
+  TypeId input_type = 0;
+  std::vector<Slot> inputs;   // by micro-batch
+  std::vector<Slot> weights;  // by layer
+  std::vector<CodeId> codes;  // by layer
+  CodeId loss = 0;
+};
+
+}  // namespace ferry::verify

@@ -1,0 +1,186 @@
+#include "sim/verify/programs/shrinks.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ferry::verify {
+namespace {
+
+// Each with one number, of those that `visit` names, nearer to the least that it may be.
+template <class T, class Visit>
+void add_smaller(const T& value, Visit visit, std::vector<T>& into) {
+  std::size_t fields = 0;
+  T probe = value;
+  visit(probe, [&fields](auto&, int, int) { ++fields; });
+  for (std::size_t chosen = 0; chosen < fields; ++chosen) {
+    std::vector<int> tries;
+    std::size_t at = 0;
+    visit(probe, [&](auto& field, int first, int) {
+      if (at++ != chosen) return;
+      const int now = static_cast<int>(field);
+      if (now > first) tries.push_back(first);
+      if (now > first + 1) tries.push_back(now - 1);
+    });
+    for (const int number : tries) {
+      T smaller = value;
+      at = 0;
+      visit(smaller, [&](auto& field, int, int) {
+        if (at++ == chosen) field = static_cast<std::remove_reference_t<decltype(field)>>(number);
+      });
+      into.push_back(std::move(smaller));
+    }
+  }
+}
+
+std::vector<Layer> smaller_layers(const Layer& layer) {
+  std::vector<Layer> smaller;
+  const auto visit = [](auto& each, auto&& visitor) { visit_layer(each, visitor); };
+  add_smaller(layer, visit, smaller);
+  return smaller;
+}
+
+template <class T, class Use>
+rc::Seq<T> without_layers(const T& whole, Use use) {
+  return rc::seq::map(rc::shrink::removeChunks(whole.layers), [whole, use](auto layers) {
+    T smaller = whole;
+    smaller.layers = std::move(layers);
+    use(smaller);
+    return smaller;
+  });
+}
+
+template <class T>
+rc::Seq<T> each_of(std::vector<T> candidates) {
+  return rc::seq::fromContainer(std::move(candidates));
+}
+
+std::vector<CoreOptions> plainer(const CoreOptions& options) {
+  std::vector<CoreOptions> all;
+  const auto with = [&](auto member, auto plain) {
+    if (options.*member == plain) return;
+    all.push_back(options);
+    all.back().*member = plain;
+  };
+  with(&CoreOptions::offload, std::vector<bool>());
+  with(&CoreOptions::prefetch_bytes, std::int64_t{0});
+  with(&CoreOptions::hold_bytes, std::int64_t{0});
+  with(&CoreOptions::window_bytes, std::int64_t{0});
+  with(&CoreOptions::window_packs, std::int64_t{1});
+  with(&CoreOptions::bytes_min, std::int64_t{0});
+  with(&CoreOptions::host_memory, HostMemory::kPinned);
+  with(&CoreOptions::reload_pool, ReloadPool::kConsumer);
+  with(&CoreOptions::copy_streams, CopyStreams::kOne);
+  return all;
+}
+
+std::vector<Trial> plainer(const Trial& trial) {
+  std::vector<Trial> all;
+  if (trial.plan) {
+    all.push_back(trial);
+    all.back().plan = nullptr;
+    for (const bool segments : {true, false}) {
+      SegmentPlan plan = *trial.plan;
+      if (segments ? plan.segments.empty() : plan.choices.empty()) continue;
+      if (segments) {
+        plan.segments.pop_back();
+      } else {
+        plan.choices.pop_back();
+      }
+      all.push_back(trial);
+      all.back().plan = std::make_shared<const SegmentPlan>(std::move(plan));
+    }
+  }
+  for (CoreOptions& options : plainer(trial.options)) {
+    all.push_back(trial);
+    all.back().options = std::move(options);
+  }
+  return all;
+}
+
+// Makes it one that could have been drawn: pops name earlier layers, and micro-batches come in
+// rounds where stages are interleaved.
+void repair(PipelineTrial& trial) {
+  for (std::size_t i = 0; i < trial.layers.size(); ++i) {
+    if (trial.layers[i].pops + 1 >= static_cast<int>(i)) trial.layers[i].pops = -1;
+    for (std::size_t before = 0; before < i; ++before) {
+      if (trial.layers[before].pops == trial.layers[i].pops) trial.layers[i].pops = -1;
+    }
+  }
+  if (trial.kind != PipelineKind::kInterleaved) return;
+  const int devices = static_cast<int>(trial.devices());
+  trial.microbatches = (trial.microbatches + devices - 1) / devices * devices;
+}
+
+std::vector<PipelineTrial> plainer(const PipelineTrial& trial) {
+  std::vector<PipelineTrial> all;
+  const auto with = [&](auto member, auto plain) {
+    if (trial.*member == plain) return;
+    all.push_back(trial);
+    all.back().*member = plain;
+    repair(all.back());
+  };
+  if (trial.offload) {
+    all.push_back(trial);
+    all.back().offload.reset();
+  }
+  with(&PipelineTrial::steps, 1);
+  with(&PipelineTrial::backwards, 1);
+  with(&PipelineTrial::passenger, false);
+  with(&PipelineTrial::backwards_order, false);
+  with(&PipelineTrial::mode, CheckpointMode::kNever);
+  if (trial.microbatches > 1 && trial.kind != PipelineKind::kInterleaved) {
+    with(&PipelineTrial::microbatches, trial.microbatches - 1);
+  }
+  for (std::size_t i = 0; i < trial.layers.size(); ++i) {
+    const auto change = [&](auto member, auto plain) {
+      if (trial.layers[i].*member == plain) return;
+      all.push_back(trial);
+      all.back().layers[i].*member = plain;
+      repair(all.back());
+    };
+    change(&NetLayer::pops, -1);
+    change(&NetLayer::begins, false);
+    change(&NetLayer::size, 0);
+  }
+  return all;
+}
+
+}  // namespace
+
+rc::Seq<Recipe> shrinks(const Recipe& recipe) {
+  std::vector<Recipe> plainer;
+  const auto visit = [](auto& each, auto&& visitor) { visit_fields(each, visitor); };
+  add_smaller(recipe, visit, plainer);
+  auto fewer = without_layers(recipe, [](Recipe&) {});
+  auto layers = rc::seq::map(
+      rc::shrink::eachElement(recipe.layers,
+                              [](const Layer& layer) { return each_of(smaller_layers(layer)); }),
+      [recipe](std::vector<Layer> smaller) {
+        Recipe with = recipe;
+        with.layers = std::move(smaller);
+        return with;
+      });
+  return rc::seq::concat(std::move(fewer), each_of(std::move(plainer)), std::move(layers));
+}
+
+rc::Seq<Trial> shrinks(const Trial& trial) {
+  auto recipes = rc::seq::map(shrinks(trial.recipe), [trial](Recipe recipe) {
+    Trial with = trial;
+    with.recipe = std::move(recipe);
+    return with;
+  });
+  return rc::seq::concat(std::move(recipes), each_of(plainer(trial)));
+}
+
+rc::Seq<PipelineTrial> shrinks(const PipelineTrial& trial) {
+  const auto has_layers = [](const PipelineTrial& each) { return each.layers.size() > 1; };
+  auto fewer = rc::seq::filter(without_layers(trial, repair), has_layers);
+  return rc::seq::concat(std::move(fewer), each_of(plainer(trial)));
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,85 @@
+#include "sim/verify/programs/trial.h"
+
+#include <initializer_list>
+#include <ostream>
+
+namespace ferry::verify {
+namespace {
+
+SegmentPlan draw_segment(Draws& draws, int depth) {
+  SegmentPlan plan;
+  plan.checkpoint = !draws.one_in(6);
+  plan.unlisted = !draws.one_in(4);
+  for (int packs = draws.in(0, 12); packs > 0; --packs) {
+    plan.choices.push_back(static_cast<SavedChoice>(draws.in(0, 3)));
+  }
+  for (int segments = depth == 0 ? 0 : draws.in(0, 4); segments > 0; --segments) {
+    plan.segments.push_back(draw_segment(draws, depth - 1));
+  }
+  return plan;
+}
+
+}  // namespace
+
+CoreOptions draw_options(Draws& draws) {
+  const auto pick = [&draws](std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + draws.in(0, static_cast<int>(values.size())));
+  };
+  CoreOptions options;
+  options.host_memory = draws.one_in(8) ? HostMemory::kPageable : HostMemory::kPinned;
+  const int streams = draws.in(0, 8);
+  options.copy_streams = streams == 0   ? CopyStreams::kNone
+                         : streams <= 2 ? CopyStreams::kOne
+                                        : CopyStreams::kTwo;
+  options.reload_pool = draws.one_in(2) ? ReloadPool::kConsumer : ReloadPool::kCopyStream;
+  options.bytes_min = pick({0, 1024, 4096});
+  options.window_packs = pick({1, 2, 5, kUnlimited});
+  options.window_bytes = pick({0, 64 << 10, 4 << 20, kUnlimited});
+  options.prefetch_bytes = pick({0, 64 << 10, 8 << 20});
+  options.hold_bytes = pick({0, 64 << 10, 8 << 20, kUnlimited});
+  if (draws.one_in(4)) {
+    for (int i = 0; i < 60; ++i) options.offload.push_back(!draws.one_in(3));
+  }
+  return options;
+}
+
+std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws) {
+  if (draws.one_in(2)) return nullptr;
+  return std::make_shared<const SegmentPlan>(draw_segment(draws, 3));
+}
+
+Trial draw_trial(Draws& draws, Sizes sizes) {
+  Trial trial;
+  trial.recipe = draw_recipe(draws, sizes);
+  trial.options = draw_options(draws);
+  trial.plan = draw_plan(draws);
+  return trial;
+}
+
+std::ostream& operator<<(std::ostream& out, const Trial& trial) {
+  out << "layers";
+  for (const Layer& layer : trial.recipe.layers) {
+    out << " {" << layer.kind << "," << layer.size << (layer.hold ? ",hold" : "")
+        << (layer.skip ? ",skip" : "");
+    if (trial.recipe.segments) {
+      out << ",extra " << layer.extra << ",segments " << layer.opens << "-" << layer.closes << "/"
+          << layer.segment;
+    }
+    out << "}";
+  }
+  const Recipe& recipe = trial.recipe;
+  out << " microbatches " << recipe.microbatches << " order " << recipe.order
+      << (recipe.retain ? " retain" : "") << " derivatives " << recipe.derivatives << "@"
+      << recipe.differentiated << " failure " << recipe.failure << "@" << recipe.failing_layer
+      << (recipe.move ? " move" : "") << (recipe.segments ? " segments" : "")
+      << (recipe.whole ? " whole" : "") << (trial.plan ? " planned" : "");
+  const CoreOptions& options = trial.options;
+  out << "; pageable " << (options.host_memory == HostMemory::kPageable) << " streams "
+      << static_cast<int>(options.copy_streams) << " pool " << static_cast<int>(options.reload_pool)
+      << " min " << options.bytes_min << " window " << options.window_packs << "/"
+      << options.window_bytes << " prefetch " << options.prefetch_bytes << " hold "
+      << options.hold_bytes << " select " << options.offload.size();
+  return out;
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,66 @@
+#include "sim/verify/report/matrix.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "sim/verify/campaign/parallel.h"
+#include "sim/verify/report/report.h"
+
+namespace ferry::verify {
+namespace {
+
+// Shrinking ends where no single change makes a program smaller: from several programs, one of the
+// ends is small. So many kills, of so many programs from the first one on.
+constexpr int kKills = 5;
+constexpr std::int64_t kFurther = 60;
+
+void keep_smallest(const Tried& tried, MatrixRow& row) {
+  const Report report = explain(shrink(tried.attempt, *tried.verdict));
+  const auto& hazard = report.verdict.hazard;
+  row.unconfirmed |= hazard && check::is_race(hazard->kind) && !report.confirmed;
+  if (row.counterexample_ops && *row.counterexample_ops <= report.device_operations) return;
+  row.counterexample_ops = report.device_operations;
+  row.replay = to_line(report.attempt);
+}
+
+MatrixRow try_out(const Mutant& mutant, const MatrixOptions& options) {
+  MatrixRow row;
+  row.mutant = mutant;
+  const std::string* because = equivalent_because(mutant);
+  if (because) row.equivalent_because = *because;
+  if (const Case* own = own_case(mutant)) {
+    if ((*own)(no_mutant()) && !(*own)(mutant)) row.killed_by = "a case of its own";
+    row.tests = 1;
+    return row;
+  }
+  std::int64_t programs = because ? options.programs_equivalent : options.programs;
+  int kills = 0;
+  for (std::int64_t i = 0; i < programs && kills < kKills; ++i) {
+    const Tried tried = try_drawn(mutant, options.seed, static_cast<std::uint64_t>(i));
+    if (kills == 0) ++row.tests;
+    if (!tried.verdict) continue;
+    if (kills++ == 0) {
+      row.killed_by = tried.verdict->oracle;
+      programs = std::min(programs, i + kFurther);
+    }
+    if (tried.verdict->oracle == row.killed_by) keep_smallest(tried, row);
+  }
+  return row;
+}
+
+}  // namespace
+
+std::vector<MatrixRow> mutation_matrix(const std::vector<Mutant>& mutants,
+                                       const MatrixOptions& options) {
+  std::vector<MatrixRow> rows(mutants.size());
+  std::mutex mutex;
+  parallel_for(mutants.size(), options.jobs, [&](std::size_t i) {
+    rows[i] = try_out(mutants[i], options);
+    const std::lock_guard lock(mutex);
+    if (options.progress) options.progress(mutants[i]);
+  });
+  return rows;
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,42 @@
+// The mutation matrix: of each mutant of the core, which oracle kills it, after how many tests, and
+// how small a program shows it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/verify/campaign/attempt.h"
+#include "sim/verify/mutants/mutants.h"
+
+namespace ferry::verify {
+
+struct MatrixOptions {
+  std::uint64_t seed = 0;
+  std::int64_t programs = 20'000;          // at most, for a mutant that can be killed
+  std::int64_t programs_equivalent = 500;  // for one that cannot
+  int jobs = 1;
+  std::function<void(const Mutant& done)> progress;  // from any thread, one at a time
+};
+
+struct MatrixRow {
+  Mutant mutant;
+  std::string killed_by;                           // empty: it survived
+  std::int64_t tests = 0;                          // that it took
+  std::optional<std::int64_t> counterexample_ops;  // device operations; none: a case of its own
+  std::string equivalent_because;
+  std::string replay;        // the counterexample
+  bool unconfirmed = false;  // a race of which no schedule shows another value
+
+  // Not as it should be: alive, and no reason known; or dead, though it cannot be told apart.
+  // Or a report that is not true.
+  bool wrong() const { return killed_by.empty() == equivalent_because.empty() || unconfirmed; }
+};
+
+// In the order of all_mutants().
+std::vector<MatrixRow> mutation_matrix(const std::vector<Mutant>& mutants,
+                                       const MatrixOptions& options);
+
+}  // namespace ferry::verify

@@ -1,0 +1,89 @@
+#include "sim/verify/report/report.h"
+
+#include <sstream>
+
+#include "sim/choices/strategies.h"
+#include "sim/explore/diagram.h"
+#include "sim/explore/explorer.h"
+#include "sim/verify/campaign/closer_look.h"
+
+namespace ferry::verify {
+namespace {
+
+class Watch final : public StreamOpConsumer {
+ public:
+  void operator()(const StreamOp& op) override {
+    recording(op);
+    count(op);
+  }
+  Coverage coverage;
+  OperationCount count{coverage};
+  explore::Recording recording;
+};
+
+void explain_race(const check::Hazard& hazard, const explore::Recording& recording,
+                  Report& report) {
+  const explore::Explorer explorer(recording);
+  const explore::Confirmation found = explorer.confirm(hazard);
+  report.confirmed = found.verdict == explore::Verdict::kConfirmed;
+  if (report.confirmed) {
+    report.text.append(explore::diagram(explorer, hazard, *found.witness));
+  } else {
+    report.text.append(report.verdict.words);
+    report.text.append("\nno schedule shows another value: please report this, too\n");
+  }
+}
+
+// "unusual  poll 2, failing call 1": the answers that were given.
+std::string unusual(const choices::ReplayedChoices& answers) {
+  std::string line;
+  for (std::size_t point = 0; point < choices::kChoicePoints; ++point) {
+    if (answers.given()[point] == 0) continue;
+    line.append(line.empty() ? "unusual  " : ", ").append(choices::kChoiceNames[point]);
+    line.append(" ").append(std::to_string(answers.given()[point]));
+  }
+  return line.empty() ? line : line + "\n";
+}
+
+}  // namespace
+
+Report explain(const Attempt& attempt) {
+  Report report;
+  report.attempt = attempt;
+  Watch watch;
+  choices::ReplayedChoices answers(attempt.deviations);
+  auto verdict = try_attempt(attempt, &answers, &watch);
+  Coverage orders;
+  if (!verdict) verdict = look_closer(attempt, orders);
+  if (!verdict) {
+    report.text = "no oracle objects\n";
+    return report;
+  }
+  report.verdict = *verdict;
+  report.operations = watch.coverage.operations;
+  report.device_operations = watch.coverage.device_operations;
+  report.text.append(verdict->oracle).append(": ");
+  if (verdict->hazard && check::is_race(verdict->hazard->kind)) {
+    explain_race(*verdict->hazard, watch.recording, report);
+  } else {
+    report.text.append(verdict->words).append("\n");
+  }
+  std::ostringstream program;
+  if (attempt.scheduler && attempt.scheduler->program) {
+    program << "number " << attempt.number << " of the scheduler's own";
+  } else if (attempt.is_pipeline()) {
+    program << attempt.pipeline;
+  } else {
+    program << attempt.trial;
+  }
+  report.text.append("\nprogram  ").append(program.str());
+  report.text.append("\n         ").append(std::to_string(report.device_operations));
+  report.text.append(" device operations, ").append(std::to_string(report.operations));
+  report.text.append(" in all\n");
+  report.text.append(unusual(answers));
+  report.text.append("again    ferry verify --replay '").append(to_line(attempt));
+  report.text.append("'\n");
+  return report;
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,37 @@
+// The table of the schedulers of the field: which oracle caught which fault, and how soon; and that
+// the fixed ones are clean.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/verify/schedulers/registry.h"
+
+namespace ferry::verify {
+
+struct SchedulerTableOptions {
+  std::uint64_t seed = 0;
+  std::int64_t programs = 2000;         // for one that must be clean
+  std::int64_t programs_faulty = 1000;  // at most, for one that must be caught
+  int jobs = 1;
+};
+
+struct SchedulerRow {
+  const schedulers::SchedulerEntry* entry = nullptr;
+  std::string caught_by;  // empty: nothing objected
+  std::int64_t programs = 0;
+  std::optional<std::int64_t> counterexample_ops;  // device operations
+  std::string replay;
+
+  // A faulty one must be caught by the oracle that fits its cause, a fixed one by none.
+  bool wrong() const { return entry->faulty ? caught_by != entry->oracle : !caught_by.empty(); }
+};
+
+std::vector<SchedulerRow> scheduler_table(
+    std::span<const schedulers::SchedulerEntry* const> entries,
+    const SchedulerTableOptions& options);
+
+}  // namespace ferry::verify

@@ -1,0 +1,13 @@
+// The parts of the registry.
+#pragma once
+
+#include <span>
+
+#include "sim/verify/schedulers/registry.h"
+
+namespace ferry::verify::schedulers {
+
+std::span<const SchedulerEntry> stash_entries();  // torchtune and TRL
+std::span<const SchedulerEntry> other_entries();
+
+}  // namespace ferry::verify::schedulers

@@ -1,0 +1,73 @@
+// What schedulers were never made for, taken out of random steps (sim/verify/programs/recipe.h).
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "sim/verify/programs/recipe.h"
+
+namespace ferry::verify::schedulers {
+
+inline void without(Recipe& recipe, std::initializer_list<LayerKind> kinds,
+                    LayerKind instead = LayerKind::kLinear) {
+  for (Layer& layer : recipe.layers) {
+    const auto kind = static_cast<LayerKind>(layer.kind);
+    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) {
+      layer.kind = static_cast<int>(instead);
+    }
+  }
+}
+
+inline void without_segment_bits(Recipe& recipe, int bits) {
+  for (Layer& layer : recipe.layers) layer.segment &= ~bits;
+}
+
+// What writes a saved tensor in place fails without hooks, and silently with theirs.
+inline void without_late_writes(Recipe& recipe) {
+  if (recipe.failure == 3) recipe.failure = 0;
+}
+
+inline void without_failures(Recipe& recipe) { recipe.failure = 0; }
+
+inline void without_side_streams(Recipe& recipe) {
+  without(recipe, {LayerKind::kSideStream});
+  without_segment_bits(recipe, verify::kOwnStream);
+}
+
+// Every saved tensor is unpacked once.
+inline void one_unpack(Recipe& recipe) {
+  recipe.retain = false;
+  recipe.derivatives = 1;
+  for (Layer& layer : recipe.layers) {
+    if (layer.extra >= static_cast<int>(Extra::kInnerBackward)) layer.extra = 0;
+  }
+}
+
+// Everything that is saved is unpacked. (Where all that a checkpoint would recompute is excluded
+// from hooks, its input is not.)
+inline void without_dead_branches(Recipe& recipe) {
+  without(recipe, {LayerKind::kDeadBranch, LayerKind::kWrittenBetween});
+  if (recipe.segments) without(recipe, {LayerKind::kExcluded});
+}
+
+// A backward follows its forward.
+inline void in_turn(Recipe& recipe) { recipe.order = 0; }
+
+// Of one size, bytes that were given back are soon given out again.
+inline void one_size(Recipe& recipe) {
+  for (Layer& layer : recipe.layers) layer.size = recipe.layers.front().size;
+}
+
+// Forwards differ: equal ones would hide that one's tensors came back to the other.
+inline void draws_random_numbers(Recipe& recipe) {
+  recipe.segments = true;
+  without(recipe, {LayerKind::kExcluded});
+  recipe.layers.front().extra = static_cast<int>(Extra::kDropout);
+}
+
+inline void without_segments(Recipe& recipe) {
+  for (Layer& layer : recipe.layers) layer.opens = 0;
+  recipe.whole = false;
+}
+
+}  // namespace ferry::verify::schedulers

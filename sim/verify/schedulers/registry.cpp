@@ -1,0 +1,28 @@
+#include "sim/verify/schedulers/registry.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "sim/verify/schedulers/entries.h"
+
+namespace ferry::verify::schedulers {
+
+std::span<const SchedulerEntry> schedulers() {
+  static const std::vector<SchedulerEntry> all = [] {
+    std::vector<SchedulerEntry> entries;
+    for (const auto part : {stash_entries(), other_entries()}) {
+      entries.insert(entries.end(), part.begin(), part.end());
+    }
+    return entries;
+  }();
+  return all;
+}
+
+const SchedulerEntry* find_scheduler(std::string_view name) {
+  const auto all = schedulers();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const SchedulerEntry& each) { return each.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace ferry::verify::schedulers

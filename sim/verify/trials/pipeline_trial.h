@@ -1,0 +1,275 @@
+// A random network (pipeline_net.h) in the pipelines of the core, on several simulated GPUs: what a
+// step leaves is compared with a training that takes the micro-batches one by one on one GPU.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shared/adaptors/bent.h"
+#include "shared/offload/offloader.h"
+#include "shared/pipeline/pipeline.h"
+#include "shared/pipeline/scheduled_pipeline.h"
+#include "shared/skip/layout.h"
+#include "sim/gpu/device.h"
+#include "sim/gpu/workers.h"
+#include "sim/program/autograd.h"
+#include "sim/program/tape.h"
+#include "sim/run/hardware_model.h"
+#include "sim/run/run_parts.h"
+#include "sim/verify/oracles/recomputes.h"
+#include "sim/verify/programs/pipeline_net.h"
+#include "sim/verify/trials/judge.h"
+
+namespace ferry::verify {
+
+struct NetResult {
+  std::vector<std::uint64_t> gradients;  // contents by weight; 0: none
+  std::vector<check::Hazard> hazards;
+  std::string error;
+  OpCounts runs;          // of kernels, by name
+  std::int64_t kept = 0;  // storages beyond weights, inputs, gradients and results after backward
+  std::int64_t left = 0;  // storages, and events, when all is dropped
+};
+
+class NetRun {
+ public:
+  using Value = sim::Value;
+  using Values = std::vector<Value>;
+
+  // watch: from the first operation on.
+  NetRun(const PipelineTrial& trial, bool pipelined, choices::Choices* choices = nullptr,
+         StreamOpConsumer* watch = nullptr)
+      : trial_(trial), net_(trial), first_(trial.first_layers()) {
+    devices_ = pipelined ? trial.devices() : 1;
+    sim::MachineOptions options;
+    options.launch_ns = 500;
+    options.links.latency_ns = 500;
+    options.devices = static_cast<std::uint32_t>(devices_);
+    machine_ = std::make_unique<sim::Machine>(options);
+    machine_->add_consumer(&checkers_);
+    machine_->add_consumer(&counter_);
+    if (watch) machine_->add_consumer(watch);
+    std::vector<std::uint32_t> device_of(net_.b.program.globals.size(), 0);
+    for (std::size_t i = 0; i < net_.weights.size(); ++i) {
+      device_of[net_.weights[i]] = static_cast<std::uint32_t>(stage_of(i) % devices_);
+    }
+    tape_ = std::make_unique<sim::Tape>(net_.b.program, *machine_, times_, &checkers_.values(),
+                                        device_of);
+    machine_->set_choices(choices);
+  }
+
+  std::size_t stage_of(std::size_t layer) const {
+    return static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), layer) -
+                                    first_.begin()) -
+           1;
+  }
+  static SkipName skip(std::size_t stashed, std::size_t popped) {
+    return SkipName(std::to_string(stashed) + "-" + std::to_string(popped));
+  }
+
+  // Runs layers [begin, end), which stash and pop.
+  Values layers(std::size_t begin, std::size_t end, Values x) {
+    const auto tracker = current_skip_tracker(tape_->autograd());
+    for (std::size_t i = begin; i < end; ++i) {
+      const NetLayer& layer = trial_.layers[i];
+      Values in = {x.front()};
+      if (layer.pops >= 0) {
+        Value popped = tracker->load(skip(static_cast<std::size_t>(layer.pops), i));
+        if (layer.uses) in.push_back(std::move(popped));
+      }
+      if (NetProgram::reads_passenger(trial_, i)) in.push_back(x.back());
+      x.front() = tape_->call(net_.codes[i], std::move(in)).front();
+      for (std::size_t to = i + 1; to < trial_.layers.size(); ++to) {
+        if (trial_.layers[to].pops == static_cast<int>(i)) tracker->save(skip(i, to), x.front());
+      }
+    }
+    return x;
+  }
+  std::size_t end_of(std::size_t stage) const {
+    return stage + 1 < first_.size() ? first_[stage + 1] : trial_.layers.size();
+  }
+  using StageHooks = std::vector<std::shared_ptr<Hooks<sim::Tensor>>>;  // by device; or none
+  std::function<Values(Values)> stage(std::size_t number, const StageHooks& hooks) {
+    std::shared_ptr<Hooks<sim::Tensor>> pair;
+    if (!hooks.empty()) pair = hooks[number % devices_];
+    return [this, number, pair](Values x) {
+      std::optional<HooksGuard<sim::SimAutograd>> guard;
+      if (pair) guard.emplace(tape_->autograd(), pair);
+      return layers(first_[number], end_of(number), std::move(x));
+    };
+  }
+  SkipLayout layout() const {
+    std::vector<SkipRoute> routes;
+    for (std::size_t i = 0; i < trial_.layers.size(); ++i) {
+      if (trial_.layers[i].pops < 0) continue;
+      const auto from = static_cast<std::size_t>(trial_.layers[i].pops);
+      routes.push_back({skip(from, i), stage_of(from), stage_of(i)});
+    }
+    return SkipLayout(std::move(routes));
+  }
+  Values input(std::size_t microbatch) const {
+    const Value& value = tape_->globals()[net_.inputs[microbatch]];
+    return trial_.passenger ? Values{value, value} : Values{value};
+  }
+  Value loss(const Values& x) { return tape_->call(net_.loss, {x.front()}).front(); }
+
+  // One micro-batch after the other, on one GPU. Where autograd goes backward through several of
+  // the pipeline's at once it adds up their gradients first: so it does here.
+  void plain() {
+    const auto m = static_cast<std::size_t>(trial_.microbatches);
+    for (int again = 0; again < trial_.backwards * trial_.steps; ++again) {
+      if (trial_.kind != PipelineKind::kAutograd) {
+        for (std::size_t i = 0; i < m; ++i) plain(i, i + 1);
+        continue;
+      }
+      const std::size_t stop = checkpoint_stop(trial_.mode, m);
+      if (stop < m) plain(stop, m);
+      for (std::size_t i = stop; i-- > 0;) plain(i, i + 1);
+    }
+  }
+  void plain(std::size_t begin, std::size_t end) {
+    auto autograd = tape_->autograd();
+    Values roots;
+    for (std::size_t i = begin; i < end; ++i) {
+      const SkipTrackerGuard<sim::SimAutograd> guard(autograd,
+                                                     std::make_shared<PlainSkips<Value>>());
+      roots.push_back(loss(layers(0, trial_.layers.size(), input(i))));
+    }
+    autograd.backward(roots, Values(roots.size()));
+  }
+
+  template <class D>
+  void pipelined(const std::vector<D>& devices, const Rules& rules) {
+    StageHooks hooks;
+    std::vector<Offloader<D, sim::SimAutograd>> offloaders;
+    for (std::size_t d = 0; trial_.offload && d < devices.size(); ++d) {
+      offloaders.emplace_back(devices[d], tape_->autograd(), *trial_.offload);
+      for (const Slot weight : net_.weights) {
+        offloaders.back().exempt(tape_->globals()[weight].tensor);
+      }
+      hooks.push_back(offloaders.back().hooks());
+    }
+    for (int step = 0; step < trial_.steps; ++step) pipelined_step(devices, hooks, rules);
+  }
+  template <class D>
+  void pipelined_step(const std::vector<D>& devices, const StageHooks& hooks, const Rules& rules) {
+    auto autograd = tape_->autograd();
+    const typename sim::SimAutograd::GradModeScope grad(autograd, trial_.grad);
+    if (trial_.kind == PipelineKind::kAutograd) {
+      return backward(forward(devices, hooks, rules));
+    }
+    std::vector<PipelineStage<sim::SimAutograd>::Function> stages;
+    for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back(stage(s, hooks));
+    const auto kind = static_cast<ScheduleKind>(static_cast<int>(trial_.kind) - 1);
+    ScheduledPipeline pipeline(devices, autograd, sim::SimWorkers(*machine_), std::move(stages),
+                               layout(), kind, options(), rules);
+    results_ =
+        pipeline.step(all_inputs(), [this](const Values& x, std::size_t) { return loss(x); });
+    count_kept();
+  }
+  // Of the pipeline whose backward is autograd's.
+  template <class D>
+  std::vector<Values> forward(const std::vector<D>& devices, const StageHooks& hooks,
+                              const Rules& rules) {
+    std::vector<PipelineStage<sim::SimAutograd>> stages;
+    for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back({s, stage(s, hooks)});
+    Pipeline pipeline(devices, tape_->autograd(), sim::SimWorkers(*machine_), std::move(stages),
+                      layout(), options(), rules);
+    return pipeline.forward(all_inputs());
+  }
+
+  NetResult result(const std::function<void()>& run) {
+    NetResult result;
+    try {
+      run();
+    } catch (const std::exception& error) {
+      result.error = error.what();
+    }
+    result.kept = kept_;
+    result.runs = counter_.counts;
+    results_.clear();
+    for (const Slot slot : net_.weights) {
+      const Value& gradient = tape_->gradients()[slot];
+      result.gradients.push_back(
+          gradient.tensor ? checkers_.values().read(sim::range_of(gradient.tensor)) : 0);
+    }
+    machine_->drain();
+    result.left = machine_->live_storages() - known() + machine_->live_events();
+    result.hazards = checkers_.hazards(sim::noticed(*machine_, *tape_));
+    return result;
+  }
+  sim::Machine& machine() { return *machine_; }
+  std::size_t devices() const { return devices_; }
+
+ private:
+  CorePipelineOptions options() const {
+    CorePipelineOptions options;
+    options.checkpoint = trial_.mode;
+    return options;
+  }
+  std::vector<Values> all_inputs() const {
+    std::vector<Values> inputs;
+    for (std::size_t i = 0; i < net_.inputs.size(); ++i) inputs.push_back(input(i));
+    return inputs;
+  }
+  void backward(std::vector<Values> outputs) {
+    auto autograd = tape_->autograd();
+    if (!trial_.grad) return;
+    const std::size_t m = outputs.size();
+    Values roots(m);
+    const sim::SimDevice last(*machine_, static_cast<std::uint32_t>(devices_ - 1));
+    const sim::SimDevice::StreamScope on(last, sim::SimDevice(last).compute_stream());
+    for (std::size_t k = 0; k < m; ++k) {
+      const std::size_t i = trial_.backwards_order ? m - 1 - k : k;
+      roots[i] = loss(outputs[i]);
+      outputs[i].clear();
+    }
+    outputs.clear();
+    for (int again = trial_.backwards; again > 0; --again) {
+      autograd.backward(roots, Values(m), /*retain_graph=*/again > 1);
+    }
+    results_ = std::move(roots);
+    count_kept();
+  }
+  // Storages that are there in any case.
+  std::int64_t known() const {
+    std::set<const sim::StorageImpl*> known;  // counted, not walked
+    for (const auto* list : {&tape_->globals(), &tape_->gradients(), &results_}) {
+      for (const Value& value : *list) {
+        if (value.tensor) known.insert(value.tensor->storage.get());
+      }
+    }
+    return static_cast<std::int64_t>(known.size());
+  }
+  void count_kept() { kept_ = machine_->live_storages() - known(); }
+
+  const PipelineTrial trial_;
+  NetProgram net_;
+  const std::vector<std::size_t> first_;
+  const Hardware hardware_ = test_hardware();
+  const sim::Roofline times_{hardware_};
+  std::size_t devices_ = 1;
+  sim::Checkers checkers_;
+  OpCounter counter_;
+  std::unique_ptr<sim::Machine> machine_;
+  std::unique_ptr<sim::Tape> tape_;
+  Values results_;
+  std::int64_t kept_ = 0;
+};
+
+// Takes the micro-batches one by one, without pipeline.
+NetResult run_plain(const PipelineTrial& trial);
+NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject = {},
+                        const Conditions& conditions = {});
+
+// The first oracle that says no.
+std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& subject = {},
+                                    const Conditions& conditions = {});
+
+}  // namespace ferry::verify

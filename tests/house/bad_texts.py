@@ -1,0 +1,109 @@
+"""Bad trees: sizes, drawings, documents, mirror, formatting."""
+
+from bad_case import B, Case, alone, fault, header, rooms
+
+BODY = "  g();\n" * 69  # with the line before it and that of the closing brace: one too many
+LESS = BODY.removeprefix("  g();\n")
+WIDE = "x" * 50 + " " + "x" * 50
+
+
+def long(name, line, before, body=BODY, after="}"):
+    """A function that is too long, from this line of its file on."""
+    return fault(name, f"namespace ferry {{\n{before}\n{body}{after}\n}}\n", line)
+
+
+FUNCTIONS = [
+    long("a function", 2, "void f() {"),
+    long("a function of two lines", 3, "int x = 0;\nvoid f(int a,\n       int b) {", LESS),
+    long("a method", 4, "struct A {\n public:\n  A f() noexcept {", after="}\n};"),
+    long("a constructor", 2, "A::A(int a) : a_(a), b_{a}, c_{[] { return 1; }()} {"),
+    long("one on two lines", 2, "A::A()\n    : a_([] { return 1; }()) {", LESS),
+    long("a template", 2, "template <class T, int N = f(2)>\nauto f() -> T {", LESS),
+    long("an operator", 2, "bool operator==(A a, A b) {"),
+    long("a lambda", 2, "const auto f = [](int x) -> int {", after="};"),
+    long("in a table", 5, "A a[] = {\n  {1, [] { return 1; }},\n  {2,\n   [] {", after="}}};"),
+    long("a lambda for a parameter", 2, "TESTS(A, [](int i) {", after="});"),
+    long("a test", 2, "TEST(Suite, Name) {"),
+    long("a test of a property", 2, "RC_GTEST_PROP(Suite, Name, (int a)) {"),
+    long("after strings", 3, 'auto s = R"x(}})")x" "{\\"{";  // {\nvoid f(char c = \'{\') {'),
+    long("after numbers", 2, "int a = 1'0; void f(char c = 'a') {"),
+    long("after a directive", 4, "#define F { \\\n  {\n/* { */ void f() {"),
+    long("after a comment", 4, "#define F /* {\n { */\nvoid f() {"),
+    long("one of two", 5, "#if A\nvoid f() {\n#else\nvoid f(int) {\n#endif", LESS),
+    long("in extern", 3, 'extern "C" {\nvoid f() {', after="}\n}"),
+    fault("one of Python", "def f():\n" + "    g()\n" * 70, 1, path="a.py"),
+]
+
+FILES = [
+    fault("a long file", "x\n" * 601, 601, path="a.md"),
+    Case(
+        "more than a few that are rather long",
+        alone({f"shared/a/b{i}.h": header(*["//"] * 450) for i in range(6)}),
+        [f"shared/a/b{i}.h:451" for i in range(6)],
+    ),
+    fault("columns of C++", header(f"// {WIDE}"), 1),
+    fault("columns of Python", f'"""Says\n{WIDE}\n"""\nX = "{WIDE}"\n', 2, 4, path="a.py"),
+    fault("columns of CMake", f"#\n# {WIDE}\n", 2, path="CMakeLists.txt"),
+    fault("columns of a script", f"#!/bin/sh\n: {WIDE}\n", 2, path="dev"),
+]
+
+
+def says(*lines):
+    return header(*[f"// {line}" for line in lines])
+
+
+UNSAFE = {B: says("Why.", "", "a ──▶ b", "└──▶ c"), ".clang-format": "ColumnLimit: 100\n"}
+MOVED = says(
+    "          one       two       three",
+    "here      1         2         3",
+    "there     4         5         six",
+    "and more there     7         8         9",
+)
+
+DRAWINGS = [
+    Case("a drawing that is not safe", alone(UNSAFE), [f"{B}:3"]),
+    fault("a stroke from nothing", says("a ──┐", "    └── b", "", "a", "b    └── c"), 5),
+    fault("a stroke into nothing", says("a ──┐", "    └── b", "", "a ──┐", "b"), 4),
+    fault("a head alone", says("a ── b", "         ▲", "c ── d"), 2),
+    fault("a table with a line moved", MOVED, 4),
+]
+
+PAGE = {"cmake/a.md": ""}
+
+DOCUMENTS = [
+    fault("a path", says("See shared/a/c.h.", "And shared/a/a."), 1),
+    fault("a page", says("As docs/design.md says."), 1),
+    Case("a page in capitals", alone({B: says("As cmake/MY.md says."), **PAGE}), [f"{B}:1"]),
+    fault("a pattern", says("shared/*/c.h", "shared/a/{a,b,c}.h"), 1, 2),
+    fault("a path in a document", "In `shared/b`.\n", 1, path="a.md"),
+    fault("one in Python", '"""Says\nshared/b."""\n\nX = 1  # of shared/c\n', 2, 4, path="a.py"),
+    fault("a path in a script", "#!/bin/sh\n# shared/b\n", 2, path="dev"),
+    fault("a link", "[a](a.h) [b](../b.h)\n", 1, path="shared/a/a.md"),
+    fault("codes first", says("A15: why.", "L3, A13: why."), 1, 2),
+    fault("codes aside", says("Why (L3, A13).", "Why (hazard A10).", "And outside (A5)."), 1, 2, 3),
+]
+
+
+def misplaced(name, room, test):
+    """A test that stands where no unit has its name."""
+    table = rooms("shared/a : ferry :", f"{room} : * :")
+    return Case(name, alone({**table, f"{room}/{test}": ""}), [f"{room}/{test}:1"])
+
+
+MIRROR = [
+    misplaced("a test of nothing", "tests/shared/a", "ab_test.cpp"),
+    misplaced("a test of no room", "tests/other", "a_prop.cpp"),
+    Case(
+        "a part of the core without a test",
+        {
+            **rooms("shared/offload : ferry :", "tests/shared/offload : * :"),
+            **{f"shared/offload/{name}.h": header() for name in ("core", "parcel", "tracker")},
+            "tests/shared/offload/core_test.cpp": "",
+        },
+        ["shared/offload/parcel.h:1"],
+    ),
+]
+
+UNFORMATTED = fault("formatting", header("int  x;", "int y;"), 1)._replace(formatted=True)
+
+CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *MIRROR]

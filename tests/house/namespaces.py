@@ -1,0 +1,67 @@
+"""Which namespace a room's files open, and that no two of its headers define the same type.
+
+A source of real may open that of real/include, too, where it includes from there: it defines what
+users call.
+"""
+
+from arrows import includes
+from rooms import PUBLIC, TABLE, room_of
+from tree import HEADERS, PRODUCTION, Finding, name_of, parent, suffix, top
+
+# What is specialised or extended where it lives: LibTorch's, nlohmann's, RapidCheck's, CLI11's.
+FOREIGN = {"c10", "torch", "at", "std", "nlohmann", "rc", "CLI"}
+
+
+def outermost(tree, path):
+    """The namespaces that the file opens first, but for foreign and unnamed ones."""
+    for opening in tree.scan(path).openings:
+        if opening.name and opening.name.split("::")[0] not in FOREIGN:
+            yield opening
+
+
+def within(name, namespace):
+    return name == namespace or name.startswith(f"{namespace}::")
+
+
+def defines_public(tree, path):
+    if top(path) != "real" or suffix(path) in HEADERS:
+        return False
+    return any(top(target) == "ferry" for _, _, target in includes(tree, path))
+
+
+def judge(tree, path, room, public):
+    """public: what sources that define what users call may open as well, or None."""
+    found, openings = [], list(outermost(tree, path))
+    if not openings and name_of(path) != "main.cpp":
+        why = f"{room.namespace} ({TABLE}:{room.line})"
+        found.append(Finding(path, 1, "opens no namespace", why))
+    for opening in openings:
+        also = public and within(opening.name, public) and defines_public(tree, path)
+        if not within(opening.name, room.namespace) and not also:
+            why = f"{room.namespace} or one in it ({TABLE}:{room.line})"
+            found.append(Finding(path, opening.line, f"opens {opening.name}", why))
+    return found
+
+
+def doubles(tree):
+    """Types of one name that two headers of one namespace define."""
+    first, found = {}, []
+    for path in tree.cpp_files:
+        if top(path) not in PRODUCTION or suffix(path) not in HEADERS:
+            continue
+        for kind in tree.scan(path).types:
+            name = f"{kind.namespace}::{kind.name}"
+            other, line = first.setdefault(name, (path, kind.line))
+            if other != path:
+                why = f"one of a name in a namespace ({other}:{line})"
+                found.append(Finding(path, kind.line, f"defines {name} again", why))
+    return found
+
+
+def check(tree, rooms):
+    found, public = doubles(tree), rooms.get(parent(PUBLIC))
+    for path in tree.cpp_files:
+        room = rooms.get(room_of(path))
+        if room and room.namespace != "*":
+            found += judge(tree, path, room, public and public.namespace)
+    return found

@@ -1,0 +1,421 @@
+// Every rule of checkpoints is seen by a little model on LibTorch's autograd, or listed with the
+// reason why a CPU cannot show it. Each case is true where the checkpointer does it right.
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/generated/Functions.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ferry/hooks.h"
+#include "real/autograd/torch_autograd.h"
+#include "real/tensors/torch_compute.h"
+#include "shared/checkpoint/checkpointer.h"
+#include "tests/real/api/checkpoint/rig.h"
+
+namespace ferry {
+namespace {
+
+using real::TorchAutograd;
+using real::TorchCompute;
+using torch::autograd::grad;
+
+class Mutant {
+ public:
+  using Function = std::function<Tensors(Tensors)>;
+
+  explicit Mutant(Rules rules) : checkpointer_(TorchCompute(), TorchAutograd(), rules) {}
+
+  Tensors run(const Function& function, Tensors inputs, CoreCheckpointOptions options = {}) {
+    Tensors results;
+    checkpointer_.run(
+        std::move(inputs), std::move(options), [function](Tensors again) { function(again); },
+        [&](Tensors first) { results = function(std::move(first)); });
+    return results;
+  }
+  Tensor run(const std::function<Tensor(Tensor)>& function, const Tensor& input,
+             CoreCheckpointOptions options = {}) {
+    return run([function](const Tensors& in) { return Tensors{function(in[0])}; }, Tensors{input},
+               std::move(options))[0];
+  }
+  Tensor run_reentrant(const std::function<Tensor(Tensor)>& function, const Tensor& input) {
+    return checkpointer_.run_reentrant(
+        {input}, {}, [function](const Tensors& in) { return Tensors{function(in[0])}; })[0];
+  }
+  CheckpointStatistics statistics() const { return checkpointer_.statistics(); }
+
+ private:
+  Checkpointer<TorchCompute, TorchAutograd> checkpointer_;
+};
+
+CoreCheckpointOptions whole() {
+  CoreCheckpointOptions options;
+  options.early_stop = false;
+  return options;
+}
+
+Tensor two(const Tensor& x) { return x.exp().sin(); }
+Tensor three(const Tensor& x) { return x.sin().cos().exp(); }
+
+Tensor gradient(const Tensor& y, const Tensor& x, bool retain = false) {
+  return grad({y.sum()}, {x}, {}, retain)[0];
+}
+
+template <class Error, class Function>
+bool throws_an(Function function) {
+  try {
+    function();
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
+bool inputs_reach_the_hooks_around(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  int packed = 0;
+  const SavedTensorsHooks hooks([&](const Tensor& tensor) { return ++packed, tensor; },
+                                [](const Tensor& tensor) { return tensor; });
+  mutant.run(two, x);
+  return packed == 1;
+}
+
+bool the_last_one_is_there(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  return gradient(mutant.run(three, x), x).equal(gradient(three(x), x));
+}
+
+bool a_recompute_ends_early(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  int ends = 0;
+  const Tensor y = mutant.run(
+      [&ends](const Tensor& in) {
+        const Tensor result = two(in) + 1;
+        ++ends;
+        return result;
+      },
+      x);
+  gradient(y, x);
+  return ends == 1;
+}
+
+// From a hook of the first, between its unpacks.
+bool a_nested_backward_recomputes_for_itself(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  std::function<void()> nested;
+  const Tensor y = mutant.run(
+      [&nested](const Tensor& in) {
+        const Tensor middle = in.sin().cos();
+        if (!is_recomputing())
+          middle.register_hook([&nested](const Tensor&) {
+            if (const auto once = std::exchange(nested, nullptr)) once();
+          });
+        return middle.exp();
+      },
+      x);
+  const Tensor expected = gradient(three(x), x);
+  Tensor inner;
+  const Tensor root = y.sum();  // a backward runs without grad mode
+  nested = [&] { inner = grad({root}, {x}, {}, true)[0]; };
+  const Tensor outer = gradient(y, x, true);
+  return outer.equal(expected) && inner.equal(expected);
+}
+
+bool threads_of_a_group_recompute_for_themselves(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  const Tensor y = mutant.run(three, x);
+  const auto group = std::make_shared<ExecGroup>();
+  const auto backward = [&] {
+    const ExecGroupGuard<TorchAutograd> guard(TorchAutograd(), group);
+    return gradient(y, x, true);
+  };
+  const Tensor first = backward();
+  Tensor second;
+  std::string error;
+  std::thread([&] { error = message([&] { second = backward(); }); }).join();
+  return second.defined() && first.equal(second);
+}
+
+bool accesses_outside_a_backward_recompute(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  const Tensor y = mutant.run(two, x);
+  auto& node = dynamic_cast<torch::autograd::generated::SinBackward0&>(*y.grad_fn());
+  const Tensor first = node.self_.unpack().detach();
+  return first.equal(node.self_.unpack().detach()) && mutant.statistics().recomputes == 2;
+}
+
+Tensors two_heads(const Tensors& in) { return {two(in[0]), in[0].cos().exp()}; }
+
+bool a_group_recomputes_once(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  const Tensors heads = mutant.run(two_heads, Tensors{x});
+  const ExecGroupGuard<TorchAutograd> guard(TorchAutograd(), std::make_shared<ExecGroup>());
+  gradient(heads[0], x, true);
+  gradient(heads[1], x, true);
+  return mutant.statistics().recomputes == 1;
+}
+
+// In a retained graph, whose holders stay. The hook runs when the node behind `middle` is done.
+bool what_is_unpacked_goes(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  std::optional<WeakStorage> again;
+  bool gone = false;
+  const Tensor y = mutant.run(
+      [&](const Tensor& in) {
+        const Tensor middle = in.sin();
+        if (is_recomputing()) {
+          again = weak(middle);
+        } else {
+          middle.register_hook([&](const Tensor&) { gone = again && again->expired(); });
+        }
+        return middle.cos();
+      },
+      x);
+  gradient(y, x, true);
+  return gone;
+}
+
+// What a group recomputed for a head that is dropped.
+bool what_autograd_drops_goes(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  std::optional<WeakStorage> again;
+  Tensors heads = mutant.run(
+      [&](const Tensors& in) {
+        const Tensor middle = in[0].sin();
+        again = weak(middle);
+        return Tensors{middle.cos(), in[0].exp().sin()};
+      },
+      Tensors{x});
+  const ExecGroupGuard<TorchAutograd> guard(TorchAutograd(), std::make_shared<ExecGroup>());
+  gradient(heads[1], x, true);
+  const bool held = !again->expired();
+  heads[0] = Tensor();
+  return held && again->expired();
+}
+
+bool what_a_backward_does_not_unpack_goes_with_it(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  std::optional<WeakStorage> again;
+  const Tensors heads = mutant.run(
+      [&](const Tensors& in) {
+        const Tensor middle = in[0].sin();
+        again = weak(middle);
+        return Tensors{middle.cos(), in[0].exp().sin()};
+      },
+      Tensors{x});
+  gradient(heads[1], x, true);
+  return again->expired();
+}
+
+bool overlapping_backwards_are_refused(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  const Tensor y = mutant.run(two, x);
+  const ExecGroupGuard<TorchAutograd> guard(TorchAutograd(), std::make_shared<ExecGroup>());
+  gradient(y, x, true);
+  return throws_an<CheckpointError>([&] { gradient(y, x, true); });
+}
+
+bool random_numbers_come_again(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({64});
+  const auto drop = [](const Tensor& in) { return torch::dropout(in, 0.5, true); };
+  const Tensor y = mutant.run(drop, x);
+  return (gradient(y, x) != 0).equal(y.detach() != 0);
+}
+
+bool autocast_comes_again(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({4, 4});
+  std::vector<bool> enabled;
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  const Tensor y = mutant.run(
+      [&enabled](const Tensor& in) {
+        enabled.push_back(at::autocast::is_autocast_enabled(at::kCPU));
+        return two(in);
+      },
+      x);
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  gradient(y, x);
+  return enabled == std::vector<bool>{true, true};
+}
+
+bool a_recompute_makes_a_graph(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  return gradient(mutant.run(two, x), x).equal(gradient(two(x), x));
+}
+
+bool another_recompute_is_refused(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  const Tensor y = mutant.run(
+      [](const Tensor& in) {
+        return (is_recomputing() ? torch::cat({in, in}) : in).sin().sum().exp() * 1.0;
+      },
+      x);
+  return throws_an<CheckpointError>([&] { gradient(y, x); });
+}
+
+bool what_is_dropped_may_be_another(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  const Tensor y = mutant.run(
+      [](const Tensor& in) {
+        { const Tensor dead = (is_recomputing() ? torch::cat({in, in}) : in + 1).sin(); }
+        return two(in);
+      },
+      x);
+  return gradient(y, x).equal(gradient(two(x), x));
+}
+
+bool what_is_kept_is_not_held_twice(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  std::optional<WeakStorage> again;
+  bool gone = false;
+  CoreCheckpointOptions options;
+  options.choices = {SavedChoice::kKeep};
+  const Tensor y = mutant.run(
+      [&](const Tensor& in) {
+        const Tensor first = in.exp();  // saved here alone, and kept
+        const Tensor middle = (first + 1).sin();
+        if (is_recomputing()) {
+          again = weak(first);
+        } else {
+          middle.register_hook([&](const Tensor&) { gone = again && again->expired(); });
+        }
+        return middle.cos();
+      },
+      x, options);
+  gradient(y, x, true);
+  return gone;
+}
+
+bool choices_are_forwards(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  CoreCheckpointOptions inner = whole();
+  inner.choices = {SavedChoice::kKeep, SavedChoice::kKeep};
+  const Tensor y = mutant.run(
+      [&](const Tensor& in) { return mutant.run(two, in.cos(), inner).exp(); }, x, whole());
+  gradient(y, x);
+  return mutant.statistics().kept == 2;
+}
+
+// The one inside recomputes a forward that has yet to save more.
+bool a_backward_inside_may_recompute(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  const auto block = [](const Tensor& in) {
+    const Tensor y = two(in);
+    return (grad({y.sum()}, {in}, {}, true, /*create_graph=*/true)[0] * y).cos().exp();
+  };
+  return gradient(mutant.run(block, x, whole()), x).equal(gradient(block(x), x));
+}
+
+bool reentrant_inputs_are_leaves(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  mutant.run_reentrant(two, x.cos()).sum().backward();
+  return x.grad().equal(gradient(two(x.cos()), x));
+}
+
+bool reentrant_refuses_grad(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  const Tensor y = mutant.run_reentrant(two, x);
+  return message([&] { gradient(y, x); }).find(checkpoint_text::kReentrantInvalid) !=
+         std::string::npos;
+}
+
+using Case = bool (*)(Rules);
+
+const std::map<Rule, Case>& cases() {
+  static const std::map<Rule, Case> all = {
+      {Rule::kOuterInputs, inputs_reach_the_hooks_around},
+      {Rule::kStopAtLast, the_last_one_is_there},
+      {Rule::kStopEarly, a_recompute_ends_early},
+      {Rule::kTaskKey, a_nested_backward_recomputes_for_itself},
+      {Rule::kThreadKey, threads_of_a_group_recompute_for_themselves},
+      {Rule::kFreshOutside, accesses_outside_a_backward_recompute},
+      {Rule::kGroupKey, a_group_recomputes_once},
+      {Rule::kFreeUnpacked, what_is_unpacked_goes},
+      {Rule::kFreeUnneeded, what_autograd_drops_goes},
+      {Rule::kFreeAtEnd, what_a_backward_does_not_unpack_goes_with_it},
+      {Rule::kRefuseTwice, overlapping_backwards_are_refused},
+      {Rule::kReplayRandom, random_numbers_come_again},
+      {Rule::kReplayAmbient, autocast_comes_again},
+      {Rule::kRecomputeGrad, a_recompute_makes_a_graph},
+      {Rule::kCheckRecompute, another_recompute_is_refused},
+      {Rule::kSkipDead, what_is_dropped_may_be_another},
+      {Rule::kKeepChosen, what_is_kept_is_not_held_twice},
+      {Rule::kFirstChoice, choices_are_forwards},
+      {Rule::kUnfinished, a_backward_inside_may_recompute},
+      {Rule::kDetachReentrant, reentrant_inputs_are_leaves},
+      {Rule::kRefuseReentrant, reentrant_refuses_grad}};
+  return all;
+}
+
+const std::map<Rule, std::string>& cannot_show() {
+  static const std::map<Rule, std::string> list = {
+      {Rule::kForwardStream, "a CPU has one stream: the one forward started on is the current one"},
+  };
+  return list;
+}
+
+// Whatever a mutant throws is caught, too.
+bool right(Case each, Rules rules) {
+  try {
+    return each(rules);
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+class CheckpointMutant : public ::testing::TestWithParam<Rule> {};
+
+TEST_P(CheckpointMutant, IsCaughtOrListed) {
+  const Rule rule = GetParam();
+  const auto known = cases().find(rule);
+  ASSERT_EQ(known == cases().end(), cannot_show().contains(rule)) << name(rule);
+  if (known == cases().end()) return;
+  EXPECT_NO_THROW(EXPECT_TRUE(known->second(Rules())));
+  EXPECT_FALSE(right(known->second, Rules::without(rule)));
+}
+
+std::vector<Rule> checkpoint_rules() {
+  std::vector<Rule> all;
+  for (std::size_t i = static_cast<std::size_t>(Rule::kOuterInputs); i < kCheckpointRules; ++i) {
+    all.push_back(static_cast<Rule>(i));
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, CheckpointMutant, ::testing::ValuesIn(checkpoint_rules()),
+                         [](const auto& tested) {
+                           std::string text(name(tested.param));
+                           std::replace(text.begin(), text.end(), ' ', '_');
+                           return text;
+                         });
+
+}  // namespace
+}  // namespace ferry

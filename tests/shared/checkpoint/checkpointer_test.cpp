@@ -1,0 +1,532 @@
+// Checkpoints on the tape, rule by rule. Counts are worked out by hand from the rules of nesting
+// (shared/checkpoint/checkpointer.h).
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shared/checkpoint/errors.h"
+#include "sim/verify/programs/layers.h"
+#include "sim/verify/programs/random_program.h"
+#include "sim/verify/trials/judge.h"
+#include "tests/sim/support/gen.h"
+
+namespace ferry::sim {
+namespace {
+
+using test::Census;
+using test::Layers;
+using Counts = std::map<std::string, int>;
+
+struct Ran {
+  Simulation result;
+  Census census;
+  int of(const std::string& name) const {
+    const auto found = census.runs.find(name);
+    return found == census.runs.end() ? 0 : found->second;
+  }
+};
+
+Ran run(const Program& program, SimulationOptions options = {}) {
+  Ran ran;
+  options.consumers = {&ran.census};
+  ran.result = simulate(program, test::test_hardware(), options);
+  return ran;
+}
+
+// No hazard, nothing left, and the gradients of the same program with plain calls.
+void expect_right(const Program& program, const Ran& ran) {
+  const Simulation plain = simulate(test::without_segments(program), test::test_hardware(), {});
+  EXPECT_TRUE(plain.errors.empty());
+  for (const check::Hazard& hazard : plain.hazards) ADD_FAILURE() << "plain: " << to_string(hazard);
+  for (const check::Hazard& hazard : ran.result.hazards) ADD_FAILURE() << to_string(hazard);
+  for (const ProgramError& error : ran.result.errors) ADD_FAILURE() << error.message;
+  EXPECT_EQ(ran.result.gradients, plain.gradients);
+  EXPECT_FALSE(ran.result.leftovers.any());
+  EXPECT_EQ(ran.result.checkpoints.alive, 0);
+}
+
+void expect_counts(const Ran& ran, const Counts& counts) {
+  for (const auto& [name, times] : counts) EXPECT_EQ(ran.of(name), times) << name;
+}
+
+// One error that begins so, of the first of two steps; the second goes well.
+void expect_error(const Ran& ran, const std::string& begin, std::size_t errors = 1) {
+  ASSERT_EQ(ran.result.errors.size(), errors);
+  EXPECT_EQ(ran.result.errors[0].message.substr(0, begin.size()), begin);
+  for (const check::Hazard& hazard : ran.result.hazards) ADD_FAILURE() << to_string(hazard);
+  EXPECT_FALSE(ran.result.leftovers.any());
+}
+
+// S1 { a, S2 { b, S3 { c, d }, e }, f }
+Program nested(bool early_stop) {
+  Layers p;
+  const auto call = [&p, early_stop](CodeId from, CodeId to, Slot x) {
+    Call call{to, {x}, {}};
+    call.recompute = Recompute::kCheckpoint;
+    call.early_stop = early_stop;
+    return p.call_with(from, call)[0];
+  };
+  const CodeId s3 = p.segment_of({"c", "d"});
+  const auto around = [&](const char* before, CodeId inner, const char* after) {
+    const CodeId id = p.segment();
+    const Slot x = p.layer(id, before, p.b.argument(id));
+    p.b.result(id, p.layer(id, after, call(id, inner, x)));
+    return id;
+  };
+  const CodeId s2 = around("b", s3, "e");
+  const CodeId s1 = around("a", s2, "f");
+  p.backward(call(0, s1, p.begin()));
+  return p.take();
+}
+
+// A recompute of S1 runs S2 and S3 as forward does, one of S2 runs S3 so; each of the three runs
+// again once, and stops at the last input that a layer of its own saves, before that layer's op.
+TEST(CheckpointTest, NestedSegmentsRunAsOftenAsTheRulesSay) {
+  const Program program = nested(true);
+  const Ran ran = run(program);
+  expect_right(program, ran);
+  expect_counts(ran, {{"begin", 1}, {"a", 2}, {"b", 3}, {"c", 4}, {"d", 3}, {"e", 2}, {"f", 1}});
+  EXPECT_EQ(ran.result.checkpoints.recomputes, 3);
+  EXPECT_EQ(ran.result.checkpoints.stopped_early, 3);
+}
+
+TEST(CheckpointTest, WithoutEarlyStopAllRuns) {
+  const Program program = nested(false);
+  const Ran ran = run(program);
+  expect_right(program, ran);
+  expect_counts(ran, {{"begin", 1}, {"a", 2}, {"b", 3}, {"c", 4}, {"d", 4}, {"e", 3}, {"f", 2}});
+  EXPECT_EQ(ran.result.checkpoints.stopped_early, 0);
+}
+
+TEST(CheckpointTest, AnOpThatSavesItsOutputRunsBeforeTheStop) {
+  Layers p;
+  const CodeId id = p.segment();
+  p.b.result(id, p.layer_saves_output(id, "last", p.layer(id, "first", p.b.argument(id))));
+  p.backward(p.call(0, id, {p.begin()})[0]);
+  const Program program = p.take();
+  const Ran ran = run(program);
+  expect_right(program, ran);
+  expect_counts(ran, {{"first", 2}, {"last", 2}});
+}
+
+TEST(CheckpointTest, ASegmentThatSavesNothingIsNotRunAgain) {
+  Layers p;
+  const CodeId id = p.segment();
+  const Slot x = p.b.argument(id);
+  p.b.result(id, p.op(id, "nothing", x));
+  const Slot begun = p.begin();
+  p.call(0, id, {begun});
+  p.backward(begun);
+  const Program program = p.take();
+  const Ran ran = run(program);
+  expect_right(program, ran);
+  expect_counts(ran, {{"nothing", 1}});
+  EXPECT_EQ(ran.result.checkpoints.recomputes, 0);
+}
+
+Program dropping(bool preserve_rng) {
+  Layers p;
+  const CodeId id = p.segment();
+  p.b.result(id, p.layer(id, "last", p.dropout(id, p.b.argument(id))));
+  Call call{id, {p.begin()}, {}};
+  call.recompute = Recompute::kCheckpoint;
+  call.preserve_rng = preserve_rng;
+  Slot y = p.call_with(0, call)[0];
+  call.in = {y};
+  call.out.clear();
+  y = p.call_with(0, call)[0];
+  p.backward(y);
+  return p.take();
+}
+
+TEST(CheckpointTest, DropoutIsReplayed) {
+  const Program program = dropping(true);
+  const Ran ran = run(program);
+  expect_right(program, ran);
+  expect_counts(ran, {{"draw", 4}});
+}
+
+TEST(CheckpointTest, WithoutItsRandomStateDropoutDiffers) {
+  const Ran ran = run(dropping(false));
+  ASSERT_FALSE(ran.result.hazards.empty());
+  for (const check::Hazard& hazard : ran.result.hazards)
+    EXPECT_EQ(hazard.kind, check::HazardKind::kValue);
+}
+
+TEST(CheckpointTest, AmbientStateIsReplayedAndPutBack) {
+  Layers p;
+  const CodeId id = p.segment();
+  const Slot x = p.layer(id, "before", p.b.argument(id));
+  p.b.add(id, Ambient{2});
+  p.b.result(id, p.layer(id, "after", p.layer(id, "between", x)));
+  const Slot begun = p.begin();
+  p.b.add(0, Ambient{1});
+  const Slot y = p.call(0, id, {begun})[0];
+  p.b.add(0, Ambient{3});
+  p.backward(y);
+  p.backward(p.call(0, id, {p.begin()})[0]);
+  const Program program = p.take();
+  expect_right(program, run(program));
+}
+
+// A segment which has `extra` layers that nobody uses, only where it runs again or only where it
+// does not; then a step without any.
+Program unequal(bool recomputing, bool early_stop) {
+  Layers p;
+  const CodeId id = p.segment();
+  const Slot x = p.b.argument(id);
+  p.b.add(id, When{recomputing, 2});
+  p.layer(id, "extra", x);
+  p.b.result(id, p.layer(id, "layer", x));
+  Call call{id, {p.begin()}, {}};
+  call.recompute = Recompute::kCheckpoint;
+  call.early_stop = early_stop;
+  p.backward(p.call_with(0, call)[0]);
+  p.backward(p.call(0, p.segment_of({"layer"}), {p.begin()})[0]);
+  return p.take();
+}
+
+TEST(CheckpointTest, FewerSavesAreAnErrorAndTheNextStepWorks) {
+  const Ran ran = run(unequal(false, true));
+  expect_error(ran, checkpoint_text::fewer(2, 1));
+  expect_counts(ran, {{"layer", 3}});  // in forwards; and to the end, in search of the second save
+}
+
+TEST(CheckpointTest, MoreSavesAreAnErrorWhereNothingStopsEarly) {
+  expect_error(run(unequal(true, false)), checkpoint_text::more());
+}
+
+TEST(CheckpointTest, OtherShapesAreAnErrorUnlessUnchecked) {
+  for (const bool check : {true, false}) {
+    Layers p;
+    const CodeId id = p.segment();
+    const Slot x = p.b.argument(id);
+    const Slot between = p.b.slot(id);
+    const TypeId half = p.b.type({test::kActivationBytes / 4});
+    p.b.add(id, When{false, 1});
+    p.b.add(id, Op{"between", {x}, {between}, {p.big}, {}, 0, 0, 0, 0});
+    p.b.add(id, When{true, 1});
+    p.b.add(id, Op{"between", {x}, {between}, {half}, {}, 0, 0, 0, 0});
+    p.b.result(id, p.layer(id, "layer", between));
+    Call call{id, {p.begin()}, {}};
+    call.recompute = Recompute::kCheckpoint;
+    call.determinism_check = check;
+    p.backward(p.call_with(0, call)[0]);
+    p.backward(p.call(0, p.segment_of({"layer"}), {p.begin()})[0]);
+    const Ran ran = run(p.take());
+    if (check) {
+      expect_error(ran, checkpoint_text::different(
+                            {{0, "shape [32768], dtype bf16", "shape [16384], dtype bf16"}}));
+    } else {
+      EXPECT_TRUE(ran.result.errors.empty());
+      EXPECT_FALSE(ran.result.hazards.empty());  // the values are others, too
+    }
+  }
+}
+
+TEST(CheckpointTest, ASavedTensorThatTheFunctionWritesLaterIsAnError) {
+  for (const bool recompute : {false, true}) {
+    Layers p;
+    const CodeId id = p.segment();
+    const Slot x = p.op(id, "own", p.b.argument(id));
+    const Slot y = p.layer(id, "layer", x);
+    p.b.write(id, "late_", x);
+    p.b.result(id, p.layer(id, "last", y));
+    p.backward(
+        p.call(0, id, {p.begin()}, recompute ? Recompute::kCheckpoint : Recompute::kNone)[0]);
+    expect_error(run(p.take()), "one of the variables needed for gradient computation");
+  }
+}
+
+TEST(CheckpointTest, EachBackwardRecomputesForItself) {
+  Layers p;
+  const CodeId id = p.segment_of({"a", "b"});
+  const Slot y = p.call(0, id, {p.begin()})[0];
+  p.backward(y, true);
+  p.backward(y, true);
+  p.backward(y);
+  const Program program = p.take();
+  const Ran ran = run(program);
+  expect_right(program, ran);
+  expect_counts(ran, {{"a", 4}, {"b", 1}});
+}
+
+TEST(CheckpointTest, MicrobatchesRecomputeInAnyOrder) {
+  for (const bool last_first : {false, true}) {
+    Layers p;
+    const CodeId id = p.segment_of({"a", "b"});
+    const Slot first = p.call(0, id, {p.begin()})[0];
+    const Slot second = p.call(0, id, {p.begin()})[0];
+    p.backward(last_first ? second : first);
+    p.backward(last_first ? first : second);
+    const Program program = p.take();
+    const Ran ran = run(program);
+    expect_right(program, ran);
+    expect_counts(ran, {{"a", 4}, {"b", 2}});
+  }
+}
+
+// Forward: a; to differentiate it, a's input is recomputed: everything that is known is there
+// before a runs. Then b. Backward: a runs again, is differentiated again, and b is where it stops.
+// Without early stop both recomputes run all of it; the first one is in forward, and b's save is
+// one more than forward has made by then.
+TEST(CheckpointTest, BackwardInsideASegment) {
+  for (const bool early_stop : {true, false}) {
+    for (const bool retain : {true, false}) {
+      Layers p(3);
+      const CodeId id = p.segment();
+      const Slot x = p.layer(id, "a", p.b.argument(id), 1);
+      // Without retain_graph, of a branch of its own.
+      const Slot of = retain ? x : p.layer(id, "branch", x, 2);
+      const Slot g = p.b.slot(id);
+      p.b.add(id, Backward{{of}, {p.w[retain ? 1 : 2]}, {g}, retain, false});
+      p.b.result(id, p.layer(id, "b", x));
+      Call call{id, {p.begin()}, {}};
+      call.recompute = Recompute::kCheckpoint;
+      call.early_stop = early_stop;
+      p.backward(p.call_with(0, call)[0]);
+      const Program program = p.take();
+      const Ran ran = run(program);
+      expect_right(program, ran);
+      if (!early_stop) {
+        expect_counts(ran, {{"a", 3}, {"b", 3}});
+      } else if (retain) {
+        expect_counts(ran, {{"a", 2}, {"b", 1}});
+      } else {
+        // (The recompute in forward runs a, and stops at the branch's input.)
+        expect_counts(ran, {{"a", 3}, {"branch", 2}, {"b", 1}});
+      }
+    }
+  }
+}
+
+// R1 { a, R2 { b }, c }: all of R1 runs again, R2 in it as in forward, and then R2 for itself.
+TEST(CheckpointTest, ReentrantSegmentsRunWhollyAgain) {
+  Layers p(4);
+  const CodeId r2 = p.segment();
+  p.b.result(r2, p.layer(r2, "b", p.b.argument(r2), 1));
+  const CodeId r1 = p.segment();
+  const Slot x = p.layer(r1, "a", p.b.argument(r1), 2);
+  p.b.result(r1, p.layer(r1, "c", p.call(r1, r2, {x}, Recompute::kReentrant)[0], 3));
+  p.backward(p.call(0, r1, {p.layer(0, "begin", p.input, 0)}, Recompute::kReentrant)[0]);
+  const Program program = p.take();
+  const Ran ran = run(program);
+  expect_right(program, ran);
+  expect_counts(ran, {{"begin", 1}, {"a", 2}, {"b", 3}, {"c", 2}});
+}
+
+TEST(CheckpointTest, AReentrantSegmentRefusesBackwardsThatDoNotAccumulate) {
+  Layers p;
+  const CodeId id = p.segment_of({"a"});
+  const Slot y = p.call(0, id, {p.begin()}, Recompute::kReentrant)[0];
+  p.b.add(0, Backward{{y}, {p.w[0]}, {p.b.slot(0)}, true, false});
+  p.backward(y);
+  const Ran ran = run(p.take());
+  expect_error(ran, checkpoint_text::kReentrantInvalid);
+  expect_counts(ran, {{"a", 2}});
+}
+
+TEST(CheckpointTest, AReentrantSegmentWithoutAGraphIsAnError) {
+  Layers p;
+  const CodeId id = p.segment();
+  p.b.result(id, p.op(id, "nothing", p.b.argument(id)));
+  p.backward(p.call(0, id, {p.begin()}, Recompute::kReentrant)[0]);
+  expect_error(run(p.take()), checkpoint_text::kNothingRequiresGrad);
+}
+
+TEST(CheckpointTest, WithoutAnInputThatRequiresGradAReentrantSegmentHasNoGraph) {
+  Layers p;
+  const CodeId id = p.segment_of({"a"});
+  p.backward(p.call(0, id, {p.input}, Recompute::kReentrant)[0]);
+  const Ran ran = run(p.take());
+  EXPECT_TRUE(ran.result.errors.empty());
+  expect_counts(ran, {{"a", 1}, {"grad", 0}});
+  EXPECT_EQ(ran.result.gradients[p.w[0]], 0u);
+}
+
+// Half of the segment computes on stream 1, and what it saves there is needed there.
+TEST(CheckpointTest, ASegmentOnTwoStreams) {
+  for (const bool offload : {false, true}) {
+    Layers p;
+    const CodeId id = p.segment();
+    const Slot x = p.layer(id, "a", p.b.argument(id));
+    p.b.add(id, Sync{0, 1});
+    p.b.add(id, RecordUse{x, 1});
+    p.b.add(id, SetStream{1});
+    const Slot y = p.layer(id, "c", p.layer(id, "b", x));
+    p.b.add(id, SetStream{0});
+    p.b.add(id, RecordUse{y, 0});
+    p.b.add(id, Sync{1, 0});
+    p.b.result(id, p.layer(id, "d", y));
+    Slot z = p.begin();
+    for (int i = 0; i < 3; ++i) z = p.call(0, id, {z})[0];
+    p.backward(z);
+    const Program program = p.take();
+    SimulationOptions options;
+    if (offload) options.offload.emplace();
+    const Ran ran = run(program, options);
+    expect_right(program, ran);
+    expect_counts(ran, {{"a", 6}, {"b", 6}, {"c", 6}, {"d", 3}});
+  }
+}
+
+// The function lets go of `own` after its streams have met again. A recompute stops before, on
+// stream 1; the next one begins on stream 0, and takes the block. (No gradient comes to stream 0 in
+// between: the nodes have no weights.)
+TEST(CheckpointTest, WhereItStopsEarlyTheStreamsMeetAllTheSame) {
+  Layers p;
+  Builder& b = p.b;
+  const CodeId id = p.segment();
+  const Slot x = b.argument(id);
+  const Slot own = p.op(id, "own", x);
+  b.add(id, Sync{0, 1});
+  b.add(id, SetStream{1});
+  b.add(id, RecordUse{x, 1});
+  const Slot side = p.op(id, "side", own);
+  const CodeId body = b.code(CodeKind::kBody, "SideBackward");
+  const Slot gradient = b.argument(body);
+  b.result(body, b.op(body, "side_grad", {gradient, b.saved(body)}, p.big));
+  const Slot z = b.slot(id);
+  b.add(id, MakeNode{"SideBackward", b.node_id(), {x}, {z}, {x}, body});
+  b.add(id, Op{"last", {x}, {z}, {p.big}, {}, 0, 0, 0, 0});
+  b.add(id, SetStream{0});
+  b.add(id, RecordUse{z, 0});
+  b.add(id, Sync{1, 0});
+  b.add(id, Free{{own, side}});
+  b.result(id, z);
+  Slot out = p.begin();
+  for (int i = 0; i < 3; ++i) out = p.call(0, id, {out})[0];
+  p.backward(out);
+  const Program program = p.take();
+  expect_right(program, run(program));
+}
+
+TEST(CheckpointTest, OffloadedInputsComeBackBeforeTheRecompute) {
+  Layers p;
+  const CodeId id = p.segment_of({"a", "b"});
+  Slot x = p.begin();
+  for (int i = 0; i < 6; ++i) {
+    const Slot y = p.call(0, id, {x})[0];
+    p.b.add(0, Free{{x}});
+    x = y;
+  }
+  p.backward(x);
+  const Program program = p.take();
+  SimulationOptions options;
+  options.offload.emplace();
+  options.offload->bytes_min = 0;
+  options.offload->window_packs = 1;
+  const Ran ran = run(program, options);
+  expect_right(program, ran);
+  // Of the six inputs, but for what the window kept; nothing of the inside.
+  EXPECT_GE(ran.result.statistics.reloaded_count, 4);
+  EXPECT_LE(ran.result.statistics.offloaded_count, 7);
+  expect_counts(ran, {{"a", 12}, {"b", 6}});
+}
+
+// Hooks never see it, and a recompute finds it where it was.
+TEST(CheckpointTest, WhatAFunctionCapturesIsNotSaved) {
+  for (const std::uint32_t captured : {0u, 1u}) {
+    Layers p;
+    Call call{p.segment_of({"a", "b"}), {p.begin()}, {}};
+    call.recompute = Recompute::kCheckpoint;
+    call.captured = captured;
+    p.backward(p.call_with(0, call)[0]);
+    p.b.add(0, Free{{call.in[0]}});
+    const Program program = p.take();
+    SimulationOptions options;
+    options.offload.emplace();
+    options.offload->bytes_min = 0;
+    const Ran ran = run(program, options);
+    expect_right(program, ran);
+    EXPECT_EQ(ran.result.statistics.offloaded_count, 2 - captured);  // and what "begin" saves
+    expect_counts(ran, {{"a", 2}, {"b", 1}});
+  }
+}
+
+Program long_chain(int segments, bool goes_backward) {
+  Layers p;
+  const CodeId id = p.segment_of({"a", "b", "c", "d"});
+  Slot x = p.begin();
+  for (int i = 0; i < segments; ++i) {
+    const Slot y = p.call(0, id, {x})[0];
+    p.b.add(0, Free{{x}});
+    x = y;
+  }
+  if (goes_backward) p.backward(x);
+  p.b.add(0, Free{{x}});
+  return p.take();
+}
+
+TEST(CheckpointTest, AThousandSegmentsInARow) {
+  for (const bool goes_backward : {true, false}) {
+    const Program program = long_chain(1000, goes_backward);
+    const Ran ran = run(program);
+    expect_right(program, ran);
+    expect_counts(ran, {{"a", goes_backward ? 2000 : 1000}, {"d", 1000}});
+  }
+}
+
+// In each of 60 segments a layer, and then the next segment.
+Program deep_nest(bool goes_backward) {
+  Layers p;
+  CodeId inner = p.segment_of({"a"});
+  for (int depth = 1; depth < 60; ++depth) {
+    const CodeId id = p.segment();
+    p.b.result(id, p.call(id, inner, {p.layer(id, "a", p.b.argument(id))})[0]);
+    inner = id;
+  }
+  const Slot x = p.call(0, inner, {p.begin()})[0];
+  if (goes_backward) p.backward(x);
+  return p.take();
+}
+
+// Each stops at the next one's input: so each layer but the last runs twice.
+TEST(CheckpointTest, SixtySegmentsInEachOther) {
+  for (const bool goes_backward : {true, false}) {
+    const Program program = deep_nest(goes_backward);
+    const Ran ran = run(program);
+    expect_right(program, ran);
+    expect_counts(ran, {{"a", goes_backward ? 60 + 59 : 60}});
+  }
+}
+
+// At most an input for each segment, what one segment saves, and a few gradients.
+TEST(CheckpointTest, PeakIsThatOfTheSegmentsInputsAndOneInside) {
+  const Program program = long_chain(16, true);
+  const Ran ran = run(program);
+  const Ran plain = run(test::without_segments(program));
+  EXPECT_GE(plain.census.peak, 64);
+  EXPECT_LE(ran.census.peak, 16 + 4 + 6);
+}
+
+TEST(CheckpointTest, WhatIsChosenIsKeptOrPassedOn) {
+  Layers p;
+  const CodeId four = p.segment_of({"a", "b", "c", "d"});
+  const CodeId forward = p.segment();
+  const Slot x = p.call(forward, four, {p.b.argument(forward)})[0];
+  p.b.result(forward, p.call(forward, four, {x})[0]);
+  p.backward(p.call(0, forward, {p.begin()}, Recompute::kNone)[0]);
+  const Program program = p.take();
+  SegmentPlan segment;
+  segment.choices = {SavedChoice::kKeep, SavedChoice::kOffload, SavedChoice::kRecompute};
+  auto plan = std::make_shared<SegmentPlan>();
+  plan->segments = {segment, SegmentPlan{}};
+  plan->segments[1].checkpoint = false;
+  SimulationOptions options;
+  options.segments = plan;
+  options.offload.emplace();
+  options.offload->bytes_min = 0;
+  const Ran ran = run(program, options);
+  expect_right(program, ran);
+  EXPECT_EQ(ran.result.checkpoints.kept, 1);
+  EXPECT_EQ(ran.result.checkpoints.passed_on, 1);
+  EXPECT_EQ(ran.result.checkpoints.saved, 2);
+  // The first call stops at d's input; the second one is none.
+  expect_counts(ran, {{"a", 3}, {"b", 3}, {"c", 3}, {"d", 2}});
+}
+
+}  // namespace
+}  // namespace ferry::sim

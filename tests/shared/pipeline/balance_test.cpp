@@ -1,0 +1,40 @@
+#include "shared/pipeline/balance.h"
+
+#include <gtest/gtest.h>
+
+namespace ferry {
+namespace {
+
+using Costs = std::vector<std::int64_t>;
+using Sizes = std::vector<std::size_t>;
+
+std::string refusal(const Costs& costs, std::size_t parts) {
+  try {
+    balance(costs, parts);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(BalanceTest, TheLargestPartIsAsSmallAsCanBe) {
+  EXPECT_EQ(balance(Costs{1, 2, 3, 4, 5, 6}, 2), (Sizes{4, 2}));
+  EXPECT_EQ(balance(Costs{6, 5, 4, 3, 2, 1}, 3), (Sizes{1, 2, 3}));
+  EXPECT_EQ(balance(Costs{1, 1, 10, 1, 1}, 3), (Sizes{2, 1, 2}));
+  EXPECT_EQ(balance(Costs{7}, 1), (Sizes{1}));
+}
+
+TEST(BalanceTest, EachPartHasAnItem) {
+  EXPECT_EQ(balance(Costs{0, 0, 0}, 3), (Sizes{1, 1, 1}));
+  EXPECT_EQ(balance(Costs{100, 1, 1, 1}, 3), (Sizes{1, 2, 1}));
+  EXPECT_EQ(balance(Costs{1, 1, 1, 100}, 3), (Sizes{2, 1, 1}));
+}
+
+TEST(BalanceTest, WhatCannotBeBalancedIsRefused) {
+  EXPECT_EQ(refusal({1}, 0), "expected at least one part to balance");
+  EXPECT_EQ(refusal({1, 2}, 3), "expected an item for each part: 2 items cannot be 3 parts");
+  EXPECT_EQ(refusal({1, -1}, 2), "expected costs of at least 0");
+}
+
+}  // namespace
+}  // namespace ferry

@@ -1,0 +1,23 @@
+// Random networks with skip tensors, in random stages, by every schedule and checkpoint mode: the
+// gradients are those of one micro-batch after the other, nothing races, and nothing is left.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "sim/verify/trials/pipeline_trial.h"
+#include "tests/sim/support/gen.h"
+
+namespace ferry::test {
+namespace {
+
+RC_GTEST_PROP(PipelineProperty, NoOracleObjects, ()) {
+  const PipelineTrial trial = *any_pipeline_trial();
+  RC_CLASSIFY(trial.kind == PipelineKind::kAutograd, "autograd's");
+  RC_CLASSIFY(trial.kind == PipelineKind::kInterleaved, "interleaved");
+  RC_CLASSIFY(trial.mode != CheckpointMode::kNever, "checkpointed");
+  RC_LOG() << trial << "\n";
+  const auto verdict = try_pipeline(trial);
+  if (verdict) RC_FAIL(verdict->oracle + ": " + verdict->words);
+}
+
+}  // namespace
+}  // namespace ferry::test

@@ -1,0 +1,66 @@
+#include "shared/seam/options.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace ferry {
+namespace {
+
+std::string complaint(const CoreOptions& options) {
+  try {
+    check_options(options);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Options, TheDefaultsAreSound) {
+  EXPECT_EQ(complaint({}), "");
+  EXPECT_EQ(complaint(trl_options()), "");
+}
+
+TEST(Options, ComplaintsNameTheOptionItsBoundAndItsValue) {
+  const auto with = [](auto member, std::int64_t value) {
+    CoreOptions options;
+    options.*member = value;
+    return complaint(options);
+  };
+  using O = CoreOptions;
+  EXPECT_EQ(with(&O::bytes_min, -1), "bytes_min should be at least 0 but is -1");
+  EXPECT_EQ(with(&O::window_packs, 0), "window_packs should be at least 1 but is 0");
+  EXPECT_EQ(with(&O::window_bytes, -2), "window_bytes should be at least 0 but is -2");
+  EXPECT_EQ(with(&O::prefetch_bytes, -3), "prefetch_bytes should be at least 0 but is -3");
+  EXPECT_EQ(with(&O::hold_bytes, -4), "hold_bytes should be at least 0 but is -4");
+}
+
+TEST(Options, TheLeastValuesAreSound) {
+  CoreOptions least;
+  least.bytes_min = 0;
+  least.window_packs = 1;
+  least.window_bytes = 0;
+  least.prefetch_bytes = 0;
+  least.hold_bytes = 0;
+  EXPECT_EQ(complaint(least), "");
+}
+
+// torchtune's and TRL's OffloadActivations: use_pin_memory, use_streams, min_offload_size,
+// max_fwd_stash_size, and the percentage of the warning.
+TEST(Options, TrlHasItsPublishedDefaults) {
+  const CoreOptions trl = trl_options();
+  EXPECT_EQ(trl.host_memory, HostMemory::kPinned);
+  EXPECT_EQ(trl.copy_streams, CopyStreams::kOne);
+  EXPECT_EQ(trl.reload_pool, ReloadPool::kCopyStream);
+  EXPECT_EQ(trl.bytes_min, 1024);
+  EXPECT_EQ(trl.window_packs, 5);
+  EXPECT_EQ(trl.window_bytes, kUnlimited);
+  EXPECT_EQ(trl.prefetch_bytes, 0);
+  EXPECT_EQ(trl.hold_bytes, 0);
+  EXPECT_EQ(trl.host_warn_percent, 60);
+}
+
+}  // namespace
+}  // namespace ferry

@@ -1,0 +1,44 @@
+// The verifier's random trials for RapidCheck: it draws a seed, and shrinks what was made of it.
+#pragma once
+
+#include <rapidcheck.h>
+
+#include "sim/verify/programs/pipeline_net.h"
+#include "sim/verify/programs/shrinks.h"
+#include "sim/verify/programs/trial.h"
+
+namespace ferry::test {
+
+using namespace verify;
+
+// gen::inRange shrinks its range with the size: a fixed size keeps it whole.
+inline rc::Gen<int> in_range(int first, int end) {
+  return rc::gen::resize(100, rc::gen::inRange(first, end));
+}
+
+// Of what `draw` makes of some draws. `shrinks`: of one, those to try in its stead.
+template <class T>
+rc::Gen<T> drawn(T (*draw)(Draws&), rc::Seq<T> (*shrinks)(const T&)) {
+  return [draw, shrinks](const rc::Random& random, int) {
+    rc::Random numbers = random;
+    Draws draws(numbers.next());
+    return rc::shrinkable::shrinkRecur(draw(draws), shrinks);
+  };
+}
+template <class T>
+rc::Gen<T> drawn(T (*draw)(Draws&)) {
+  return drawn<T>(draw, [](const T&) { return rc::Seq<T>(); });
+}
+
+inline rc::Gen<Recipe> any_recipe() {
+  return drawn<Recipe>([](Draws& draws) { return draw_recipe(draws); }, shrinks);
+}
+inline rc::Gen<Trial> any_trial() {
+  return drawn<Trial>([](Draws& draws) { return draw_trial(draws); }, shrinks);
+}
+inline rc::Gen<CoreOptions> any_options() { return drawn<CoreOptions>(draw_options); }
+inline rc::Gen<PipelineTrial> any_pipeline_trial() {
+  return drawn<PipelineTrial>(draw_pipeline_trial, shrinks);
+}
+
+}  // namespace ferry::test

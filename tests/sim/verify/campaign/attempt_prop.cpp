@@ -1,0 +1,119 @@
+// Attempts: what was drawn is repeated, written down and read, and made smaller.
+#include "sim/verify/campaign/attempt.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "formats/error.h"
+#include "sim/verify/oracles/determinism.h"
+#include "sim/verify/report/report.h"
+#include "tests/sim/support/gen.h"
+
+namespace ferry::verify {
+namespace {
+
+using test::in_range;
+
+// The core, a mutant of it, or a scheduler; with choices and faults, as campaigns draw them.
+Tried any_tried(StreamOpConsumer* watch = nullptr) {
+  const auto seed = static_cast<std::uint64_t>(*in_range(0, 1'000'000));
+  const auto mutants = all_mutants();
+  const int who = *in_range(0, 4);
+  if (who == 0) return try_drawn(no_mutant(), seed, 0, watch);
+  if (who == 1) return try_drawn(no_mutant(MutantWorld::kPipeline), seed, 0, watch);
+  const auto chosen = static_cast<std::size_t>(*in_range(0, static_cast<int>(mutants.size())));
+  return try_drawn(mutants[chosen], seed, 0, watch);
+}
+
+std::string words(const std::optional<Verdict>& verdict) {
+  return verdict ? verdict->oracle + ": " + verdict->words : "";
+}
+
+TEST(AttemptProp, WhatWasDrawnIsRepeated) {
+  EXPECT_TRUE(rc::check("the same operations, the same verdict", [] {
+    OpDigest first, second;
+    const Tried tried = any_tried(&first);
+    const auto again = try_attempt(tried.attempt, &second);
+    RC_ASSERT(words(again) == words(tried.verdict));
+    RC_ASSERT(first.value() == second.value());
+    RC_CLASSIFY(!tried.attempt.deviations.empty(), "choices");
+    RC_CLASSIFY(tried.verdict.has_value(), "a verdict");
+  }));
+}
+
+// A run goes another way where its choices are left out: else the digest says nothing.
+TEST(AttemptProp, ChoicesMatter) {
+  int other = 0;
+  for (std::uint64_t number = 0; number < 200; ++number) {
+    OpDigest first, second;
+    Tried tried = try_drawn(no_mutant(), 5, number, &first);
+    if (tried.attempt.deviations.empty()) continue;
+    tried.attempt.deviations.clear();
+    try_attempt(tried.attempt, &second);
+    other += first.value() != second.value() ? 1 : 0;
+  }
+  EXPECT_GE(other, 10);
+}
+
+TEST(AttemptProp, ALineIsReadAsItWasWritten) {
+  EXPECT_TRUE(rc::check("parse_line(to_line(a)) is a", [] {
+    const Attempt attempt = any_tried().attempt;
+    const std::string line = to_line(attempt);
+    const Attempt read = parse_line(line);
+    RC_ASSERT(to_line(read) == line);
+    RC_ASSERT(word_of(read.mutant) == word_of(attempt.mutant));
+    RC_ASSERT(words(try_attempt(read)) == words(try_attempt(attempt)));
+  }));
+}
+
+TEST(AttemptProp, AnotherLineIsRefused) {
+  EXPECT_TRUE(rc::check("a letter changed or cut off", [] {
+    std::string line = to_line(any_tried().attempt);
+    const std::size_t begin = line.find('~') + 1;
+    const std::size_t end = std::min(line.find('~', begin), line.size());
+    if (*in_range(0, 2) == 0) {
+      line.resize(begin + static_cast<std::size_t>(*in_range(0, static_cast<int>(end - begin))));
+    } else {
+      const auto at = begin + static_cast<std::size_t>(*in_range(0, static_cast<int>(end - begin)));
+      // (The last letter may have bits that say nothing.)
+      RC_PRE(at + 1 < end);
+      line[at] = line[at] == 'A' ? 'B' : 'A';
+    }
+    RC_ASSERT_THROWS_AS(parse_line(line), InputError);
+  }));
+}
+
+TEST(Attempt, LinesThatSayNothingAreRefused) {
+  for (const char* line :
+       {"", "core", "core~", "nobody~AAAA", "core~AAAA~1:1~x.1", "core~!!", "pipeline~AAAAAA"}) {
+    EXPECT_THROW(parse_line(line), InputError) << line;
+  }
+  const std::string good = to_line(try_drawn(no_mutant(), 1, 1).attempt);
+  const std::string trial = good.substr(0, good.find('~', good.find('~') + 1));
+  EXPECT_NO_THROW(parse_line(trial + "~3:1,17:2"));
+  for (const char* more : {"~3", "~3:", "~3:1,3:1", "~17:2,3:1", "~x:1", "~3:1~", "~3:1~3:1"}) {
+    EXPECT_THROW(parse_line(trial + more), InputError) << more;
+  }
+}
+
+TEST(Attempt, SmallerOnesFailAlike) {
+  int shrunk = 0;
+  for (const Mutant& mutant : all_mutants()) {
+    const Tried tried = try_drawn(mutant, 21, 0);
+    if (!tried.verdict || tried.attempt.is_pipeline()) continue;
+    const Report before = explain(tried.attempt);
+    const Report after = explain(shrink(tried.attempt, *tried.verdict));
+    EXPECT_EQ(after.verdict.oracle, tried.verdict->oracle) << mutant.name;
+    EXPECT_LE(after.device_operations, before.device_operations) << mutant.name;
+    shrunk += after.device_operations < before.device_operations ? 1 : 0;
+  }
+  EXPECT_GE(shrunk, 10);
+}
+
+}  // namespace
+}  // namespace ferry::verify

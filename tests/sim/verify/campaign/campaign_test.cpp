@@ -1,0 +1,132 @@
+// Campaigns: the same programs whatever the threads; the first failure is the one that is told.
+#include "sim/verify/campaign/campaign.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/verify/campaign/closer_look.h"
+#include "sim/verify/report/matrix.h"
+#include "sim/verify/report/report.h"
+#include "sim/verify/report/scheduler_table.h"
+#include "tests/sim/support/calls.h"
+
+namespace ferry::verify {
+namespace {
+
+TEST(Campaign, ThreadsDoNotShow) {
+  CampaignOptions options;
+  options.seed = 3;
+  options.programs = 300;
+  const Campaign one = run_campaign(options);
+  options.jobs = 3;
+  const Campaign three = run_campaign(options);
+  EXPECT_FALSE(one.failure);
+  EXPECT_FALSE(three.failure);
+  EXPECT_EQ(one.coverage.programs, 300);
+  EXPECT_EQ(three.coverage.programs, 300);
+  EXPECT_EQ(one.coverage.operations, three.coverage.operations);
+  EXPECT_EQ(one.coverage.steps, three.coverage.steps);
+  EXPECT_EQ(one.coverage.asked, three.coverage.asked);
+  EXPECT_EQ(one.coverage.features, three.coverage.features);
+}
+
+TEST(Campaign, EveryStepIsTakenAndEveryPointAsked) {
+  CampaignOptions options;
+  options.seed = 4;
+  options.programs = 2000;
+  const Coverage coverage = run_campaign(options).coverage;
+  for (std::size_t step = 1; step < kSteps; ++step) {
+    EXPECT_GT(coverage.steps[step], 0) << name(static_cast<Step>(step));
+  }
+  for (std::size_t i = 0; i < choices::kChoicePoints; ++i) {
+    EXPECT_GT(coverage.asked[i], 0u) << choices::kChoiceNames[i];
+  }
+  EXPECT_GT(coverage.failures, 0);
+  EXPECT_GT(coverage.schedules, 0);
+  for (const char* feature :
+       {"nested segments", "reentrant segment", "no early stop", "retain_graph", "third derivative",
+        "selective plan", "pipeline", "pageable memory"}) {
+    EXPECT_TRUE(coverage.features.contains(feature)) << feature;
+  }
+}
+
+// Each call and each allocation of some programs fails once, each poll is late once, and so on.
+TEST(Campaign, EveryWayWithOneUnusualAnswer) {
+  CampaignOptions options;
+  options.seed = 6;
+  options.programs = 32;
+  options.deviations = 1;
+  options.jobs = 2;
+  const Campaign campaign = run_campaign(options);
+  ASSERT_FALSE(campaign.failure) << to_line(campaign.failure->attempt) << "\n"
+                                 << campaign.failure->verdict.words;
+  EXPECT_EQ(campaign.coverage.programs, 32);
+  EXPECT_GT(campaign.coverage.runs, 1000);
+  EXPECT_GT(campaign.coverage.failures, 20);
+}
+
+// Where happens-before had missed a race: an order shows it, made small.
+TEST(CloserLook, AnOrderThatShowsAnotherValueIsTold) {
+  constexpr Range kX{0x1000, 16};
+  test::Calls calls;
+  calls.kernel(0, {}, {kX}, "make").kernel(1, {kX}, {}, "use");
+  Coverage coverage;
+  std::optional<Verdict> found;
+  for (std::uint64_t seed = 0; seed < 10 && !found; ++seed) {
+    found = try_orders(calls.recording(), seed, coverage);
+  }
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->oracle, "schedule");
+  EXPECT_NE(found->words.find("in schedule 0@1 use #1 reads"), std::string::npos) << found->words;
+  EXPECT_GT(coverage.schedules, 0);
+  test::Calls ordered;
+  ordered.kernel(0, {}, {kX}).record(1, 0).wait(1, 1).kernel(1, {kX}, {});
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    EXPECT_FALSE(try_orders(ordered.recording(), seed, coverage));
+  }
+}
+
+TEST(Campaign, EveryWayIsCutOffByTime) {
+  CampaignOptions options;
+  options.seconds = 0.05;
+  options.deviations = 4;
+  const Coverage coverage = run_campaign(options).coverage;
+  EXPECT_EQ(coverage.cut_off, 1);
+}
+
+TEST(Campaign, EndsInTime) {
+  CampaignOptions options;
+  options.seconds = 0.2;
+  EXPECT_GT(run_campaign(options).coverage.programs, 0);
+}
+
+// What a report says, of a race.
+TEST(Report, NamesTheEdgeAndHowToSeeItAgain) {
+  const MatrixRow row = mutation_matrix({*find_mutant("consume.drop")}, MatrixOptions()).front();
+  EXPECT_EQ(row.killed_by, "happens-before");
+  const Report report = explain(parse_line(row.replay));
+  EXPECT_TRUE(report.confirmed);
+  EXPECT_NE(report.text.find("`consume` missing"), std::string::npos) << report.text;
+  EXPECT_NE(report.text.find("no edge"), std::string::npos);
+  EXPECT_NE(report.text.find("to order them: take the step `consume`"), std::string::npos);
+  EXPECT_NE(report.text.find("ferry verify --replay '" + row.replay + "'"), std::string::npos);
+  EXPECT_LE(std::count(report.text.begin(), report.text.end(), '\n'), 40);
+}
+
+TEST(SchedulerTable, CatchesTheFaultyAndClearsTheFixed) {
+  std::vector<const schedulers::SchedulerEntry*> entries;
+  for (const schedulers::SchedulerEntry& entry : schedulers::schedulers())
+    entries.push_back(&entry);
+  SchedulerTableOptions options;
+  options.programs = 200;
+  std::int64_t faulty = 0;
+  for (const SchedulerRow& row : scheduler_table(entries, options)) {
+    EXPECT_FALSE(row.wrong()) << row.entry->name << " " << row.caught_by;
+    if (!row.entry->faulty) continue;
+    ++faulty;
+    EXPECT_LE(row.programs, 100) << row.entry->name;
+  }
+  EXPECT_GE(faulty, 20);
+}
+
+}  // namespace
+}  // namespace ferry::verify

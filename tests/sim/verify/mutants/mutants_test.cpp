@@ -1,0 +1,69 @@
+// Every mutant of the core is caught: by an oracle on a random program, by a case of its own, or it
+// is listed with the reason why it cannot be told from the core.
+#include "sim/verify/mutants/mutants.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <iostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/verify/report/matrix.h"
+
+namespace ferry::verify {
+namespace {
+
+class EveryMutant : public testing::TestWithParam<Mutant> {};
+
+TEST_P(EveryMutant, IsCaughtOrListed) {
+  const MatrixRow row = mutation_matrix({GetParam()}, MatrixOptions()).front();
+  EXPECT_EQ(row.killed_by.empty(), !row.equivalent_because.empty());
+  std::cout << row.mutant.name << " | " << row.killed_by << " | " << row.tests << "\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Core, EveryMutant, testing::ValuesIn(all_mutants()), [](const auto& each) {
+  std::string text = each.param.name;
+  for (char& c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return text;
+});
+
+// The canary: the hunt in which all these fall finds nothing in Ferry itself.
+TEST(Mutants, TheCoreItselfSurvivesTheSameHunt) {
+  for (const MutantWorld world : {MutantWorld::kOffload, MutantWorld::kPipeline}) {
+    MatrixOptions options;
+    options.programs = 4000;
+    const MatrixRow row = mutation_matrix({no_mutant(world)}, options).front();
+    EXPECT_EQ(row.killed_by, "") << row.replay;
+    EXPECT_EQ(row.tests, options.programs);
+  }
+}
+
+TEST(Mutants, CounterexamplesAreSmall) {
+  std::vector<std::int64_t> sizes;
+  for (const MatrixRow& row : mutation_matrix(all_mutants(), MatrixOptions())) {
+    if (row.counterexample_ops) sizes.push_back(*row.counterexample_ops);
+  }
+  std::sort(sizes.begin(), sizes.end());
+  EXPECT_LE(sizes[sizes.size() / 2], 10);
+}
+
+TEST(Mutants, EveryStepHasOne) {
+  std::set<Step> steps;
+  for (const Mutant& mutant : all_mutants()) {
+    if (mutant.mutation) steps.insert(mutant.mutation->step);
+  }
+  for (std::size_t i = 1; i < kSteps; ++i) {
+    const Step step = static_cast<Step>(i);
+    if (step == Step::kHostAllocate) continue;  // no order, no decision: it only may fail
+    EXPECT_TRUE(steps.contains(step)) << name(step);
+  }
+}
+
+}  // namespace
+}  // namespace ferry::verify

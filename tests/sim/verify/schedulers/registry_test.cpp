@@ -1,0 +1,114 @@
+// Every scheduler of the registry on random steps: what is faulty is caught, by the oracle that
+// fits its cause, and what is fixed is clean.
+#include "sim/verify/schedulers/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "formats/program_file.h"
+#include "sim/verify/schedulers/trial.h"
+
+namespace ferry::verify::schedulers {
+
+void PrintTo(const SchedulerEntry& entry, std::ostream* out) { *out << entry.name; }
+
+namespace {
+
+constexpr std::uint64_t kHunt = 100;   // programs in which a fault must show
+constexpr std::uint64_t kClean = 300;  // and in which nothing may
+
+template <class Predicate>
+std::vector<SchedulerEntry> entries(Predicate&& predicate) {
+  std::vector<SchedulerEntry> found;
+  std::copy_if(schedulers().begin(), schedulers().end(), std::back_inserter(found), predicate);
+  return found;
+}
+bool is_faulty(const SchedulerEntry& entry) { return entry.faulty; }
+bool is_fixed(const SchedulerEntry& entry) { return !entry.faulty; }
+bool has_fix(const SchedulerEntry& entry) { return !entry.fixed.empty(); }
+
+std::string test_name(const testing::TestParamInfo<SchedulerEntry>& info) {
+  std::string name(info.param.name);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+class FaultyScheduler : public testing::TestWithParam<SchedulerEntry> {};
+
+TEST_P(FaultyScheduler, IsCaughtByTheOracleThatFitsItsCause) {
+  const SchedulerEntry& entry = GetParam();
+  for (std::uint64_t i = 0; i < kHunt; ++i) {
+    const auto verdict = try_scheduler(entry, scheduler_program(entry, i));
+    if (!verdict) continue;
+    EXPECT_EQ(verdict->oracle, entry.oracle) << "program " << i << ": " << verdict->words;
+    return;
+  }
+  FAIL() << "nothing showed";
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, FaultyScheduler, testing::ValuesIn(entries(is_faulty)),
+                         test_name);
+
+class RepairedScheduler : public testing::TestWithParam<SchedulerEntry> {};
+
+// So it is the fault that is caught, and not what the steps ask.
+TEST_P(RepairedScheduler, IsCleanOnTheStepsThatShowedTheFault) {
+  SchedulerEntry fixed = *find_scheduler(GetParam().fixed);
+  fixed.limit = GetParam().limit;
+  fixed.program = GetParam().program;
+  fixed.moves_all = GetParam().moves_all;
+  for (std::uint64_t i = 0; i < kHunt; ++i) {
+    const auto verdict = try_scheduler(fixed, scheduler_program(fixed, i));
+    EXPECT_FALSE(verdict) << "program " << i << ": " << verdict->words;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, RepairedScheduler, testing::ValuesIn(entries(has_fix)),
+                         test_name);
+
+class FixedScheduler : public testing::TestWithParam<SchedulerEntry> {};
+
+TEST_P(FixedScheduler, IsClean) {
+  const SchedulerEntry& entry = GetParam();
+  for (std::uint64_t i = 0; i < kClean; ++i) {
+    const auto verdict = try_scheduler(entry, scheduler_program(entry, i));
+    ASSERT_FALSE(verdict) << "program " << i << ": " << verdict->oracle << ": " << verdict->words;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, FixedScheduler, testing::ValuesIn(entries(is_fixed)), test_name);
+
+TEST(RegistryTest, EachNameIsOneEntrys) {
+  std::set<std::string_view> names;
+  for (const SchedulerEntry& entry : schedulers()) {
+    EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
+    EXPECT_EQ(find_scheduler(entry.name), &entry);
+  }
+  EXPECT_EQ(find_scheduler("none"), nullptr);
+}
+
+TEST(RegistryTest, AFixedCounterpartIsThere) {
+  for (const SchedulerEntry& entry : schedulers()) {
+    if (entry.fixed.empty()) continue;
+    const SchedulerEntry* fixed = find_scheduler(entry.fixed);
+    ASSERT_NE(fixed, nullptr) << entry.name;
+    EXPECT_FALSE(fixed->faulty) << entry.name;
+  }
+}
+
+TEST(RegistryTest, AStepDependsOnItsNumberAlone) {
+  for (const SchedulerEntry& entry : schedulers()) {
+    const std::string first = to_text(scheduler_program(entry, 7));
+    EXPECT_NE(first, to_text(scheduler_program(entry, 8))) << entry.name;
+    EXPECT_EQ(first, to_text(scheduler_program(entry, 7))) << entry.name;
+  }
+}
+
+}  // namespace
+}  // namespace ferry::verify::schedulers
