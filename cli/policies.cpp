@@ -196,9 +196,9 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
     const OffloadStatistics& counts = row.simulation.statistics;
     const CheckpointStatistics& segments = row.simulation.checkpoints;
     if (segments.segments != 0) {
+      const auto called = static_cast<std::int64_t>(result.segments.size()) * request.microbatches;
       text += fmt::format("{}: {} of {} segments recomputed, {} recomputes\n", row.policy,
-                          segments.segments, result.segments.size() * request.microbatches,
-                          segments.recomputes);
+                          segments.segments, called, segments.recomputes);
     }
     const auto& options = row.candidate.options;
     if (!options || counts.offloaded_count == 0) continue;

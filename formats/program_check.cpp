@@ -1,54 +1,25 @@
 #include "formats/program_check.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <map>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "formats/error.h"
+#include "formats/code_check.h"
 #include "formats/layout.h"
+#include "formats/program_lookup.h"
 
 namespace ferry {
 namespace {
 
-// Where a tensor's bytes are: in a storage of known size, in whatever the caller passed as
-// argument, or in one of unknown size.
-struct Place {
-  std::optional<std::int64_t> bytes;
-  std::optional<std::size_t> argument;
-};
-
-struct SlotState {
-  std::optional<Place> tensor;
-  bool edge = false;
-  bool freed = false;
-  bool live() const { return !freed && (tensor || edge); }
-};
-
-// What a call of a segment must know: what its arguments must be, and what its results are.
-struct Summary {
-  std::size_t depth = 1;                  // of calls in calls, with this one
-  std::vector<bool> needs_tensor;         // by argument
-  std::vector<std::int64_t> needs_bytes;  // by argument: the furthest byte that a view reaches
-  std::vector<SlotState> results;
-};
-
-// Who checks calls, or runs them, needs stack for each.
-constexpr std::size_t kDepthMax = 200;
-
-struct NodeState {
-  std::size_t saved = 0;
-  CodeId body = 0;
-  std::uint32_t line = 0;
-};
-
+// The program as a whole; its codes are code_check.h's.
 class Checker {
  public:
-  Checker(const Program& program, const std::string& file) : program_(program), file_(file) {}
+  Checker(const Program& program, const std::string& file)
+      : program_(program), lookup_(program, file) {}
 
   void run() {
     check_types();
@@ -62,60 +33,44 @@ class Checker {
     }
   }
 
-  // The code's summary; `line` is that of the call which wants it.
-  const Summary& summary(CodeId code, bool recomputing, std::uint32_t line);
-  void check_depth(std::size_t depth, std::uint32_t line) const {
-    if (depth > kDepthMax) fail(line, "expected calls at most 200 deep");
-  }
-
-  [[noreturn]] void fail(std::uint32_t line, const std::string& message) const {
-    throw InputError(file_, line, message);
-  }
-
-  const Code& code(CodeId id, CodeKind kind, std::uint32_t line) const {
-    const char* what = kind == CodeKind::kBody ? "body" : "segment";
-    if (id >= program_.codes.size()) {
-      fail(line,
-           "expected a " + std::string(what) + ", but there is no code " + std::to_string(id));
-    }
-    if (program_.codes[id].kind != kind) {
-      fail(line, "expected code " + std::to_string(id) + " to be a " + what);
-    }
-    return program_.codes[id];
-  }
-
-  Hull type_hull(TypeId type, std::uint32_t line) const {
-    if (type >= program_.types.size()) fail(line, "there is no type " + std::to_string(type));
-    return hull(program_.types[type]);
-  }
-
-  std::int64_t global_bytes(Slot slot) const {
-    while (program_.globals[slot].alias != kNoSlot) slot = program_.globals[slot].alias;
-    return type_hull(program_.globals[slot].type, 0).end_bytes;
-  }
-
-  const Program& program() const { return program_; }
-
  private:
+  // The code's summary; `line` is that of the call which wants it.
+  const CodeSummary& summary(CodeId code, bool recomputing, std::uint32_t line) {
+    if (summaries_[code]) return *summaries_[code];
+    for (const CodeId caller : calling_) {
+      if (caller == code) lookup_.fail(line, "code " + std::to_string(code) + " calls itself");
+    }
+    calling_.push_back(code);
+    lookup_.check_depth(calling_.size(), line);
+    const auto summary_of = [&](CodeId callee, std::uint32_t at) -> const CodeSummary& {
+      return summary(callee, recomputing, at);
+    };
+    CodeSummary made = check_code(lookup_, program_.codes[code], recomputing, summary_of);
+    calling_.pop_back();
+    summaries_[code] = std::move(made);
+    return *summaries_[code];
+  }
+
   void check_types() const {
     for (const Layout& type : program_.types) {
       try {
         hull(type);
       } catch (const LayoutError& error) {
-        fail(0, std::string("expected a tensor's type: ") + error.what());
+        lookup_.fail(0, std::string("expected a tensor's type: ") + error.what());
       }
     }
   }
 
   void check_global(std::size_t number) const {
     const Global& global = program_.globals[number];
-    const std::int64_t end = type_hull(global.type, global.line).end_bytes;
+    const std::int64_t end = lookup_.type_hull(global.type, global.line).end_bytes;
     if (global.alias == kNoSlot) return;
-    if (global.alias >= number) fail(global.line, "expected \"alias\": an earlier global");
+    if (global.alias >= number) lookup_.fail(global.line, "expected \"alias\": an earlier global");
     const Layout& aliased = program_.types[program_.globals[global.alias].type];
-    if (aliased.dtype != program_.types[global.type].dtype || end > global_bytes(global.alias)) {
-      fail(global.line, "expected the type of an alias to fit that of global " +
-                            std::to_string(global.alias) + ": its dtype, within its bytes");
+    if (aliased.dtype != program_.types[global.type].dtype ||
+        end > lookup_.global_bytes(global.alias)) {
+      lookup_.fail(global.line, "expected the type of an alias to fit that of global " +
+                                    std::to_string(global.alias) + ": its dtype, within its bytes");
     }
   }
 
@@ -123,11 +78,11 @@ class Checker {
     std::size_t mains = 0;
     for (const Code& each : program_.codes) {
       mains += each.kind == CodeKind::kMain;
-      if (mains > 1) fail(each.line, "expected one main, found another");
+      if (mains > 1) lookup_.fail(each.line, "expected one main, found another");
     }
     if (mains == 0 || program_.main >= program_.codes.size() ||
         program_.codes[program_.main].kind != CodeKind::kMain) {
-      fail(0, "expected a code of kind main");
+      lookup_.fail(0, "expected a code of kind main");
     }
   }
 
@@ -141,323 +96,10 @@ class Checker {
   }
 
   const Program& program_;
-  const std::string& file_;
-  std::vector<std::optional<Summary>> summaries_;
+  const ProgramLookup lookup_;
+  std::vector<std::optional<CodeSummary>> summaries_;
   std::vector<CodeId> calling_;  // what summary() is in the middle of
 };
-
-// One code, statement after statement, as it runs first or as it runs again.
-class Frame {
- public:
-  Frame(Checker& checker, const Code& code, bool recomputing)
-      : checker_(checker), code_(code), recomputing_(recomputing), line_(code.line) {}
-
-  Summary run() {
-    take_signature();
-    for (index_ = 0; index_ < code_.statements.size(); ++index_) {
-      line_ = code_.statements[index_].line;
-      std::visit(*this, code_.statements[index_].action);
-      if (when_ && index_ + 1 == when_->end) end_when();
-    }
-    check_end();
-    return std::move(summary_);
-  }
-
-  void operator()(const Op& op) {
-    for (const Slot slot : op.in) need_tensor(slot);
-    for (const std::uint32_t position : op.writes) {
-      if (position >= op.in.size()) {
-        fail("expected \"writes\": positions in \"in\", which has " + std::to_string(op.in.size()));
-      }
-    }
-    if (op.types.size() != op.out.size()) fail("expected a type for each output");
-    for (std::size_t i = 0; i < op.out.size(); ++i) {
-      const std::int64_t bytes = checker_.type_hull(op.types[i], line_).end_bytes;
-      assign_tensor(op.out[i], {.bytes = bytes, .argument = {}});
-    }
-  }
-
-  void operator()(const View& view) {
-    const Place place = need_tensor(view.of);
-    reach(place, checker_.type_hull(view.type, line_).end_bytes, "a view");
-    assign_tensor(view.out, place);
-  }
-
-  void operator()(const MakeNode& node) {
-    const Code& body = checker_.code(node.body, CodeKind::kBody, line_);
-    for (const Slot slot : node.in) need_live(slot);
-    for (const Slot slot : node.saved) need_tensor(slot);
-    for (const Slot slot : node.out) {
-      SlotState& state = find(slot);
-      if (state.freed) fail(named(slot) + " was freed");
-      state.edge = true;
-    }
-    expect_count("inputs", node.in.size(), "results", body.results.size(), node.body);
-    expect_count("outputs", node.out.size(), "arguments", body.arguments.size(), node.body);
-    const NodeState state{.saved = node.saved.size(), .body = node.body, .line = line_};
-    if (!nodes_.emplace(node.id, state).second) {
-      fail("node " + std::to_string(node.id) + " is there already in this code");
-    }
-  }
-
-  void operator()(const Save& save) {
-    const auto node = nodes_.find(save.node);
-    if (node == nodes_.end()) {
-      fail("expected a node made before this, but there is no node " + std::to_string(save.node));
-    }
-    for (const Slot slot : save.slots) need_tensor(slot);
-    node->second.saved += save.slots.size();
-  }
-
-  void operator()(const Free& free) {
-    for (const Slot slot : free.slots) {
-      if (is_global(slot)) fail(named(slot) + " lives for the whole run: it cannot be freed");
-      need_live(slot).freed = true;
-    }
-  }
-
-  void operator()(const Module& module) {
-    if (module.enter) {
-      for (const Slot slot : module.arguments.value_or(std::vector<Slot>())) need_live(slot);
-      open_.emplace_back("module " + module.name);
-    } else {
-      close("module " + module.name);
-    }
-  }
-
-  void operator()(const Exclude& exclude) {
-    if (exclude.begin) {
-      open_.emplace_back("exclude");
-    } else {
-      close("exclude");
-    }
-  }
-
-  void operator()(const Call& call);
-
-  void operator()(const Backward& backward) {
-    if (backward.roots.empty()) fail("expected a root to go backward from");
-    for (const Slot slot : backward.roots) need_live(slot);
-    for (const Slot slot : backward.inputs) need_live(slot);
-    if (backward.inputs.size() != backward.out.size()) {
-      fail("expected a slot in \"out\" for the gradient of each of \"inputs\"");
-    }
-    for (const Slot slot : backward.out) {
-      assign_tensor(slot, {});
-      find(slot).edge = true;
-    }
-  }
-
-  void operator()(const SetStream&) {}
-  void operator()(const Sync&) {}
-  void operator()(const RecordUse& use) { need_tensor(use.slot); }
-  void operator()(const Raise&) { (when_ ? when_->raises : raises_) = true; }
-  void operator()(const Ambient&) {}
-  void operator()(const When& when);
-
-  void operator()(const Move& move) {
-    if (!is_global(move.global)) fail("expected \"move\": a global, not " + named(move.global));
-  }
-
- private:
-  // The statements under a When that run.
-  struct Condition {
-    std::size_t end = 0;
-    std::size_t open = 0;  // regions around it
-    bool raises = false;
-  };
-
-  [[noreturn]] void fail(const std::string& message) const {
-    checker_.fail(line_, message + (recomputing_ ? ", when this runs again" : ""));
-  }
-
-  static std::string named(Slot slot) { return "slot " + std::to_string(slot); }
-  bool is_global(Slot slot) const { return slot < checker_.program().globals.size(); }
-
-  SlotState& find(Slot slot) {
-    const auto [at, fresh] = slots_.try_emplace(slot);
-    if (fresh && is_global(slot)) {
-      at->second.tensor = {.bytes = checker_.global_bytes(slot), .argument = {}};
-      at->second.edge = true;
-    }
-    return at->second;
-  }
-
-  SlotState& need_live(Slot slot) {
-    SlotState& state = find(slot);
-    if (state.freed) fail(named(slot) + " is used after its free");
-    if (!state.live()) fail(named(slot) + " is used before it is assigned");
-    return state;
-  }
-
-  Place need_tensor(Slot slot) {
-    const SlotState& state = need_live(slot);
-    if (!state.tensor) fail(named(slot) + " carries an edge and no tensor: expected a tensor");
-    if (state.tensor->argument) summary_.needs_tensor[*state.tensor->argument] = true;
-    return *state.tensor;
-  }
-
-  // Something looks at the bytes of `place` up to `end`.
-  void reach(const Place& place, std::int64_t end, const char* who) {
-    if (place.bytes && end > *place.bytes) {
-      fail("expected " + std::string(who) + " within its storage of " +
-           std::to_string(*place.bytes) + " bytes, not up to byte " + std::to_string(end));
-    }
-    if (place.argument) {
-      std::int64_t& needed = summary_.needs_bytes[*place.argument];
-      needed = std::max(needed, end);
-    }
-  }
-
-  void assign_tensor(Slot slot, Place place) {
-    SlotState& state = find(slot);
-    if (state.freed) fail(named(slot) + " is assigned after its free");
-    if (state.tensor) fail(named(slot) + " is assigned twice");
-    state.tensor = place;
-  }
-
-  void close(const std::string& what) {
-    if (when_ && open_.size() == when_->open) {
-      fail("expected the end of " + what + " outside of a when that has no begin of it");
-    }
-    if (open_.empty() || open_.back() != what) {
-      fail("expected the end of " + (open_.empty() ? "nothing" : open_.back()) + ", not of " +
-           what);
-    }
-    open_.pop_back();
-  }
-
-  void expect_count(const char* ours, std::size_t found, const char* theirs, std::size_t wanted,
-                    CodeId code) const {
-    if (found == wanted) return;
-    fail("expected as many " + std::string(ours) + " as code " + std::to_string(code) + " has " +
-         theirs + ", " + std::to_string(wanted) + ", not " + std::to_string(found));
-  }
-
-  void take_signature();
-  void end_when();
-  void check_end();
-
-  Checker& checker_;
-  const Code& code_;
-  const bool recomputing_;
-  std::size_t index_ = 0;
-  std::uint32_t line_;
-  Summary summary_;
-  std::map<Slot, SlotState> slots_;
-  std::map<std::uint32_t, NodeState> nodes_;
-  std::vector<std::string> open_;
-  std::optional<Condition> when_;
-  bool raises_ = false;
-};
-
-void Frame::take_signature() {
-  const bool is_main = code_.kind == CodeKind::kMain;
-  const bool is_body = code_.kind == CodeKind::kBody;
-  if (is_main && !(code_.arguments.empty() && code_.results.empty())) {
-    fail("expected a main without arguments and results");
-  }
-  if (!is_body && !code_.saved.empty()) fail("expected \"saved\" of a body alone");
-  summary_.needs_tensor.resize(code_.arguments.size());
-  summary_.needs_bytes.resize(code_.arguments.size());
-  for (std::size_t i = 0; i < code_.arguments.size(); ++i) {
-    // A segment's argument is what the call passes; a body's are gradients of unknown size.
-    const Place place{.bytes = {}, .argument = is_body ? std::nullopt : std::optional(i)};
-    assign_tensor(code_.arguments[i], place);
-    find(code_.arguments[i]).edge = true;
-  }
-  for (const Slot slot : code_.saved) {
-    assign_tensor(slot, {});
-    find(slot).edge = true;
-  }
-}
-
-void Frame::operator()(const Call& call) {
-  const Code& callee = checker_.code(call.code, CodeKind::kSegment, line_);
-  const Summary& about = checker_.summary(call.code, recomputing_, line_);
-  summary_.depth = std::max(summary_.depth, about.depth + 1);
-  checker_.check_depth(summary_.depth, line_);
-  expect_count("inputs", call.in.size(), "arguments", callee.arguments.size(), call.code);
-  expect_count("outputs", call.out.size(), "results", callee.results.size(), call.code);
-  if (call.captured > call.in.size()) {
-    fail("expected at most the " + std::to_string(call.in.size()) +
-         " of \"in\" to be captured, not " + std::to_string(call.captured));
-  }
-  if (call.captured > 0 && call.recompute != Recompute::kCheckpoint) {
-    fail("expected \"captured\" with \"recompute\":\"checkpoint\" alone");
-  }
-  for (std::size_t i = 0; i < call.in.size(); ++i) {
-    need_live(call.in[i]);
-    if (!about.needs_tensor[i]) continue;
-    reach(need_tensor(call.in[i]), about.needs_bytes[i], "what the segment views");
-  }
-  for (std::size_t i = 0; i < call.out.size(); ++i) {
-    SlotState result = about.results[i];
-    if (result.tensor && result.tensor->argument) {
-      result.tensor = find(call.in[*result.tensor->argument]).tensor;
-    }
-    if (result.tensor) assign_tensor(call.out[i], *result.tensor);
-    SlotState& state = find(call.out[i]);
-    if (state.freed) fail(named(call.out[i]) + " is assigned after its free");
-    state.edge = true;  // whether the result has one depends on grad mode
-  }
-}
-
-void Frame::operator()(const When& when) {
-  if (when_) fail("expected no when under another");
-  const std::size_t left = code_.statements.size() - index_ - 1;
-  if (when.count > left) {
-    fail("expected \"count\": at most the " + std::to_string(left) + " statements after it, not " +
-         std::to_string(when.count));
-  }
-  if (when.recomputing != recomputing_) {
-    index_ += when.count;
-  } else if (when.count > 0) {
-    when_ = {.end = index_ + 1 + when.count, .open = open_.size(), .raises = false};
-  }
-}
-
-void Frame::end_when() {
-  if (open_.size() > when_->open && !when_->raises) {
-    fail("expected the end of " + open_.back() + " before the end of its when");
-  }
-  open_.resize(when_->open);
-  when_.reset();
-}
-
-void Frame::check_end() {
-  line_ = code_.line;
-  for (const Slot slot : code_.results) {
-    if (slot == kNoSlot) {
-      if (code_.kind != CodeKind::kBody) fail("expected a slot for each result of a segment");
-      continue;
-    }
-    if (code_.kind == CodeKind::kBody) need_tensor(slot);
-    summary_.results.push_back(need_live(slot));
-  }
-  for (const auto& [id, node] : nodes_) {
-    line_ = node.line;
-    expect_count("saved tensors", node.saved, "saved slots",
-                 checker_.program().codes[node.body].saved.size(), node.body);
-  }
-  if (!open_.empty() && !raises_) {
-    line_ = code_.statements.back().line;
-    fail("expected the end of " + open_.back() + " before the end of its code");
-  }
-}
-
-const Summary& Checker::summary(CodeId code, bool recomputing, std::uint32_t line) {
-  if (summaries_[code]) return *summaries_[code];
-  for (const CodeId caller : calling_) {
-    if (caller == code) fail(line, "code " + std::to_string(code) + " calls itself");
-  }
-  calling_.push_back(code);
-  check_depth(calling_.size(), line);
-  Summary made = Frame(*this, program_.codes[code], recomputing).run();
-  calling_.pop_back();
-  summaries_[code] = std::move(made);
-  return *summaries_[code];
-}
 
 }  // namespace
 

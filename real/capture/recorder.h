@@ -64,6 +64,7 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   struct Observer;
   // A storage in one version: (storage, version counter, version).
   using CopyKey = std::tuple<StorageNumber, std::uint64_t, std::uint64_t>;
+  static constexpr int kNoTask = -1;  // LibTorch's number of none
 
   static void run_op(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                      torch::jit::Stack* stack);
@@ -79,15 +80,11 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   CheckpointScope segment(const std::vector<at::Tensor>& arguments, bool reentrant);
   void segment_event(const std::string& name, bool enter, const std::vector<at::Tensor>& arguments);
 
+  // The graph, and what backward runs of it: recorder_graph.cpp.
   void results(const std::vector<c10::IValue>& outputs);
   void running(const std::shared_ptr<torch::autograd::Node>& node);
   void entering(const torch::autograd::Node& node, const torch::autograd::variable_list& gradients);
   void leaving(const torch::autograd::Node& node, const torch::autograd::variable_list& results);
-
-  // Where events go now; null: nowhere.
-  std::vector<Event>* sink();
-  bool in_backward() const { return open_task_.has_value(); }
-  void look_around();  // notices that a backward is over, and who has died
   std::optional<Ref> seen(const at::Tensor& gradient, const torch::autograd::Node& node);
   void begin_backward(std::vector<Output> roots, const torch::autograd::variable_list& gradients);
   void forget_maker(const at::Tensor& tensor);
@@ -96,6 +93,12 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   Edge edge_of(const torch::autograd::Edge& edge);
   NodeNumber number_of(const torch::autograd::Node& node) const;
   NodeNumber made() const;
+  static std::string short_name(const torch::autograd::Node& node);  // without its namespace
+
+  // Where events go now; null: nowhere.
+  std::vector<Event>* sink();
+  bool in_backward() const { return open_task_.has_value(); }
+  void look_around();  // notices that a backward is over, and who has died
   Ref ref(const at::Tensor& tensor, Birth birth, const std::string& who);
   c10::Storage copy_of(const at::Tensor& tensor, const CopyKey& key);
   void fail_later(const std::string& message);

@@ -1,14 +1,13 @@
-// One run of a checkpointed function: what it takes to run it again, and what came of that.
+// What a call of a checkpointed function saved: in place of each tensor a Holder, and the results
+// that recomputes make for holders.
 //
-// In forward every tensor that is saved becomes a Holder. The first holder that is unpacked in a
-// graph task runs the function again; the tensors that this saves are the holders' results, in the
-// order of packing. Results belong to one graph task (or group) on one thread: two engine threads
-// that meet in a frame recompute each for itself, so neither waits for the other, which may need
-// the thread that it holds. A result goes when it is unpacked, when autograd drops its holder, and
-// at the latest with its task.
+// The first holder that is unpacked in a graph task runs the function again (call.h); the tensors
+// that this saves are the holders' results, in the order of packing, of that task alone (runs.h).
+// A result goes when it is unpacked, when autograd drops its holder, and at the latest with its
+// task.
 //
-// Holders own the frame, and the frame owns the function and its inputs; it knows its holders by
-// number only, so there is no cycle. No lock is held while user code runs or a tensor dies.
+// Holders own the frame, and the frame owns the call; it knows its holders by number only, so there
+// is no cycle. No lock is held while user code runs or a tensor dies.
 //
 // Source: torch/utils/checkpoint.py, NOTE [ Nestable Checkpoint ].
 #pragma once
@@ -16,7 +15,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,16 +22,17 @@
 #include <utility>
 #include <vector>
 
+#include "shared/checkpoint/call.h"
 #include "shared/checkpoint/errors.h"
 #include "shared/checkpoint/hooks.h"
 #include "shared/checkpoint/kept_tensor.h"
+#include "shared/checkpoint/runs.h"
 #include "shared/checkpoint/state.h"
 #include "shared/seam/autograd.h"
 #include "shared/seam/checkpoint_context.h"
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/device.h"
 #include "shared/seam/hooks.h"
-#include "shared/skip/tracker.h"
 
 namespace ferry {
 
@@ -44,29 +43,15 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   using Stream = typename D::Stream;
   using Value = typename A::Value;
   using State = CheckpointState<D, A>;
-  // Runs the function on these inputs; what it returns is dropped.
-  using Function = std::function<void(std::vector<Value>)>;
+  using Function = typename CheckpointCall<D, A>::Function;
 
   // Saves the inputs under the hooks in force, so make it before its own are pushed.
   CheckpointFrame(std::shared_ptr<State> state, const std::vector<Value>& inputs, Function function,
                   CoreCheckpointOptions options, CheckpointContexts contexts,
                   std::shared_ptr<const SegmentPlan> plan)
       : state_(std::move(state)),
-        function_(std::move(function)),
-        options_(std::move(options)),
-        contexts_(std::move(contexts)),
-        plan_(std::move(plan)),
-        around_(without_context(state_->autograd.hooks())),
-        recomputing_(checkpoint_context(state_->autograd.hooks()).recomputing),
-        stream_(state_->device.current_stream()),
-        ambient_(state_->autograd.ambient(
-            inputs, options_.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
-        life_(*state_),
-        numbered_(checkpoint_context(state_->autograd.hooks()).run) {
-    std::optional<NoHooksGuard<A>> unseen;
-    if (!rules().holds(Rule::kOuterInputs)) unseen.emplace(state_->autograd);
-    for (const Value& input : inputs) inputs_.push_back(state_->autograd.save(input));
-  }
+        call_(state_, inputs, std::move(function), std::move(options), std::move(contexts),
+              std::move(plan)) {}
   CheckpointFrame(const CheckpointFrame&) = delete;
   CheckpointFrame& operator=(const CheckpointFrame&) = delete;
   ~CheckpointFrame() = default;
@@ -78,51 +63,33 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
 
   // What the function sees in forward, where it is called in `now`. Once.
   std::shared_ptr<const CheckpointContext> begin(CheckpointContext now) {
-    const auto tracker = current_skip_tracker(state_->autograd);
-    SkipScope::Region region = tracker->region(tracker);
-    skips_again_ = std::move(region.again);
-    return inside(std::move(now), std::move(region.first));
+    return call_.begin(std::move(now));
   }
 
   // Forward went well; `ops` is what it ran, in debug mode.
   void complete(std::vector<std::string> ops) {
-    state_->autograd.check(ambient_);
+    call_.complete();
+    const SegmentPlan* const plan = call_.plan();
     const std::lock_guard lock(mutex_);
-    if (plan_ && plan_->packs && *plan_->packs != slots_.size()) {
-      throw SegmentMismatch(slots_.size(), *plan_->packs);
+    if (plan && plan->packs && *plan->packs != slots_.size()) {
+      throw SegmentMismatch(slots_.size(), *plan->packs);
     }
     forward_ops_ = std::move(ops);
     complete_ = true;
   }
 
  private:
+  using Runs = RecomputeRuns<D>;
+  using Run = typename Runs::Run;
+  using RunRef = typename Runs::RunRef;
+  using Result = typename Run::Result;
+  using Key = RecomputeKey;
+
   // What forward saved, by ordinal of its pack.
   enum class Packed : std::uint8_t { kHeld, kDropped, kElsewhere };
   struct Slot {
     Packed packed = Packed::kElsewhere;
     std::optional<typename D::Metadata> metadata;
-  };
-
-  struct Result {
-    KeptTensor<D> tensor;  // the function may write it in place after it was saved
-    Stream stream;         // that it was computed on
-  };
-  // One recompute.
-  struct Run {
-    explicit Run(std::size_t count) : results(count) {}
-    std::vector<std::optional<Result>> results;  // by ordinal
-    std::size_t packed = 0;
-    std::vector<Stream> streams;  // that it packed on
-    bool stopped = false;
-    std::vector<checkpoint_text::Difference> differences;
-  };
-  using RunRef = std::shared_ptr<Run>;
-
-  struct Key {
-    enum class Kind : std::uint8_t { kTask, kGroup, kOutside } kind = Kind::kTask;
-    std::int64_t id = 0;
-    ThreadId thread{};
-    bool operator==(const Key&) const = default;
   };
 
   class Holder final : public Saved<Tensor> {
@@ -163,17 +130,12 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     RunRef run_;
   };
 
-  // A frame that kept its group would keep what the group's backwards recomputed.
-  static HookStack<Tensor> without_context(HookStack<Tensor> stack) {
-    stack.checkpoint = nullptr;
-    return stack;
-  }
-
   const Rules& rules() const { return state_->rules; }
 
   SavedChoice choice(std::size_t ordinal) const {
-    if (recomputing_ && rules().holds(Rule::kFirstChoice)) return SavedChoice::kRecompute;
-    return ordinal < options_.choices.size() ? options_.choices[ordinal] : SavedChoice::kRecompute;
+    if (call_.recomputing() && rules().holds(Rule::kFirstChoice)) return SavedChoice::kRecompute;
+    const std::vector<SavedChoice>& choices = call_.options().choices;
+    return ordinal < choices.size() ? choices[ordinal] : SavedChoice::kRecompute;
   }
 
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) {
@@ -187,7 +149,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     const SavedChoice chosen = choice(ordinal);
     if (chosen == SavedChoice::kRecompute) {
       Slot slot{Packed::kHeld, std::nullopt};
-      if (options_.determinism_check == DeterminismCheck::kDefault) {
+      if (call_.options().determinism_check == DeterminismCheck::kDefault) {
         slot.metadata = device.metadata(tensor);
       }
       {
@@ -199,7 +161,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       return std::make_unique<Holder>(this->shared_from_this(), ordinal);
     }
     if (chosen == SavedChoice::kOffload) {
-      if (auto saved = around_checkpoints(around_).pack(tensor)) {
+      if (auto saved = around_checkpoints(call_.around()).pack(tensor)) {
         state_->count(&CheckpointStatistics::passed_on);
         return saved;
       }
@@ -229,10 +191,10 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       } else if (complete_ || !rules().holds(Rule::kUnfinished)) {
         throw CheckpointError(checkpoint_text::more());
       }
-      note(run, stream);
+      run.note(stream);
       std::size_t needed = std::min(needed_, run.results.size());
       if (!rules().holds(Rule::kStopAtLast)) --needed;
-      all = options_.early_stop && rules().holds(Rule::kStopEarly) && run.packed >= needed;
+      all = call_.options().early_stop && rules().holds(Rule::kStopEarly) && run.packed >= needed;
       run.stopped = all;
     }
     if (all) {
@@ -242,19 +204,15 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return std::make_unique<KeptTensor<D>>(device, std::move(detached));
   }
 
-  static void note(Run& run, const Stream& stream) {
-    const auto same = [&stream](const Stream& known) { return known == stream; };
-    if (std::none_of(run.streams.begin(), run.streams.end(), same)) run.streams.push_back(stream);
-  }
-
   // Before a function lets go of what it used on another stream, it has its own one wait for that.
   // Where it is stopped early it does not come to it, so that is done for it. (Not for streams on
   // which it saves nothing: those are not known here.)
   void join(const Run& run) {
     D& device = state_->device;
     for (const Stream& stream : run.streams) {
-      if (stream == stream_) continue;
-      device.wait(Step::kUnpackRecomputed, stream_, device.record(Step::kRecomputed, stream));
+      if (stream == call_.stream()) continue;
+      device.wait(Step::kUnpackRecomputed, call_.stream(),
+                  device.record(Step::kRecomputed, stream));
     }
   }
 
@@ -301,10 +259,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
 
   RunRef find(const Key& key) {
     const std::lock_guard lock(mutex_);
-    for (const auto& [known, run] : runs_) {
-      if (known == key) return run;
-    }
-    return nullptr;
+    return runs_.find(key);
   }
 
   // From now on `run` serves its task. One that served it before has been outgrown: forward went on
@@ -322,45 +277,28 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       }
     }
     const std::lock_guard lock(mutex_);
-    runs_.emplace_back(key, run);
+    runs_.add(key, run);
   }
 
   // Whether there was one.
   bool replace(const Key& key, const RunRef& run) {
-    std::vector<std::optional<Result>> dropped;
+    typename Runs::Dropped dropped;
     const std::lock_guard lock(mutex_);
-    const auto known = std::find_if(runs_.begin(), runs_.end(),
-                                    [&](const auto& entry) { return entry.first == key; });
-    if (known == runs_.end()) return false;
-    const RunRef outgrown = std::exchange(known->second, run);
-    for (std::size_t i = 0; i < outgrown->results.size(); ++i) {
-      std::optional<Result>& result = outgrown->results[i];
-      dropped.push_back(std::exchange(result ? result : run->results[i], std::nullopt));
-    }
-    return true;
+    return runs_.replace(key, run, dropped);
   }
 
   void drop(const Key& key) noexcept {
     RunRef dropped;
     const std::lock_guard lock(mutex_);
-    std::erase_if(runs_, [&](auto& entry) {
-      if (entry.first != key) return false;
-      dropped = std::move(entry.second);
-      return true;
-    });
+    runs_.drop(key, dropped);
   }
 
   // Autograd needs it no more.
   void forget(std::size_t ordinal) noexcept {
-    std::vector<std::optional<Result>> dropped;
+    typename Runs::Dropped dropped;
     const std::lock_guard lock(mutex_);
     slots_[ordinal].packed = Packed::kDropped;
-    if (!rules().holds(Rule::kFreeUnneeded)) return;
-    for (const auto& [key, run] : runs_) {
-      if (ordinal < run->results.size() && run->results[ordinal]) {
-        dropped.push_back(std::exchange(run->results[ordinal], std::nullopt));
-      }
-    }
+    if (rules().holds(Rule::kFreeUnneeded)) runs_.forget(ordinal, dropped);
   }
 
   std::optional<Result> take(Run& run, std::size_t ordinal) {
@@ -378,18 +316,6 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     device.record_use(Step::kRecomputedInUse, device.storage(tensor), now);
   }
 
-  std::shared_ptr<const CheckpointContext> inside(CheckpointContext now,
-                                                  std::shared_ptr<SkipScope> skips) const {
-    now.checkpointing = true;
-    now.plan = plan_ ? std::make_shared<PlannedSegments>(plan_) : nullptr;
-    now.skips = std::move(skips);
-    return std::make_shared<const CheckpointContext>(std::move(now));
-  }
-  std::shared_ptr<const CheckpointContext> inside_again(CheckpointContext now) const {
-    now.recomputing = true;
-    return inside(std::move(now), skips_again_());
-  }
-
   // Runs the function again.
   RunRef recompute() {
     RunRef run;
@@ -398,15 +324,13 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       run = std::make_shared<Run>(slots_.size());
     }
     state_->count(&CheckpointStatistics::recomputes);
-    numbered_.recomputes();
+    call_.log_recompute();
     std::optional<typename A::OpLog> log;
     try {
       const typename D::StreamScope on(state_->device, rules().holds(Rule::kForwardStream)
-                                                           ? stream_
+                                                           ? call_.stream()
                                                            : state_->device.current_stream());
-      std::vector<Value> inputs;
-      for (typename A::SavedValue& input : inputs_) inputs.push_back(input.unpack());
-      run_again(run, std::move(inputs), log);
+      run_again(run, log);
       if (rules().holds(Rule::kCheckRecompute)) check(*run);
     } catch (const CheckpointError& error) {
       if (!log) throw;
@@ -415,27 +339,18 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return run;
   }
 
-  void run_again(const RunRef& run, std::vector<Value> inputs,
-                 std::optional<typename A::OpLog>& log) {
-    A& autograd = state_->autograd;
-    const HooksGuard<A> hooks(autograd,
-                              std::make_shared<RecomputeHooks>(this->shared_from_this(), run),
-                              inside_again(checkpoint_context(autograd.hooks())));
-    const typename A::GradModeScope grad(
-        autograd, rules().holds(Rule::kRecomputeGrad) || autograd.grad_mode());
-    std::optional<typename A::AmbientScope> ambient;
-    if (rules().holds(Rule::kReplayAmbient)) ambient.emplace(autograd, ambient_);
-    CheckpointScope scope;
-    if (contexts_.recompute) scope = contexts_.recompute();
-    if (options_.debug) log.emplace(autograd);
-    try {
-      function_(std::move(inputs));
-    } catch (const StopRecomputation& stop) {
-      if (!stop.is_for(run.get())) throw;
-      state_->count(&CheckpointStatistics::stopped_early);
-      return;
-    }
-    if (run->stopped) throw CheckpointError(checkpoint_text::kSwallowed);
+  void run_again(const RunRef& run, std::optional<typename A::OpLog>& log) {
+    auto hooks = std::make_shared<RecomputeHooks>(this->shared_from_this(), run);
+    call_.again(std::move(hooks), log, [&](const auto& function) {
+      try {
+        function();
+      } catch (const StopRecomputation& stop) {
+        if (!stop.is_for(run.get())) throw;
+        state_->count(&CheckpointStatistics::stopped_early);
+        return;
+      }
+      if (run->stopped) throw CheckpointError(checkpoint_text::kSwallowed);
+    });
   }
 
   void check(const Run& run) {
@@ -454,25 +369,14 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   }
 
   const std::shared_ptr<State> state_;
-  const Function function_;
-  const CoreCheckpointOptions options_;
-  const CheckpointContexts contexts_;
-  const std::shared_ptr<const SegmentPlan> plan_;  // none: no plan is in force
-  const HookStack<Tensor> around_;
-  const bool recomputing_;  // the call is made by a recompute
-  const Stream stream_;
-  const typename A::Ambient ambient_;
-  const typename State::Life life_;
-  const NumberedSegment numbered_;
-  std::function<std::shared_ptr<SkipScope>()> skips_again_;  // of popped values it owns
-  std::vector<typename A::SavedValue> inputs_;
+  CheckpointCall<D, A> call_;
   std::vector<std::string> forward_ops_;  // in debug mode
 
   typename D::Mutex mutex_;
   std::vector<Slot> slots_;
   std::size_t needed_ = 0;  // packs until the last that is recomputed
   bool complete_ = false;
-  std::vector<std::pair<Key, RunRef>> runs_;
+  Runs runs_;
 };
 
 }  // namespace ferry

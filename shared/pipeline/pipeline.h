@@ -126,14 +126,15 @@ class Pipeline {
     void compute(const Clock& clock) {
       std::vector<std::shared_ptr<StageRun<D, A>>> runs;
       std::vector<WorkerTask> tasks;
-      for (const auto& [i, j] : clock) {
+      for (const auto& cell : clock) {
+        const std::size_t i = cell.first, j = cell.second;
         const auto run = std::make_shared<StageRun<D, A>>(
             owner.state_, owner.stages_[j],
             typename StageSkips<D, A>::Of{autograd, owner.layout_, microbatches[i].portals, j,
                                           nullptr, rules()},
             place(i, j));
         runs.push_back(run);
-        tasks.push_back({owner.stages_[j].device, {}, [this, run, i = i, j = j] {
+        tasks.push_back({owner.stages_[j].device, {}, [this, run, i, j] {
                            Values& values = microbatches[i].values;
                            if (!runs_again(i, j)) return run->forward(callers, values);
                            CoreCheckpointOptions options;

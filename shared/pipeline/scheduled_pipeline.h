@@ -127,20 +127,20 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     };
     for (const auto& [device, action] :
          in_order(make_schedule(owner.kind_, n, owner.stages_.size() / n, count))) {
-      const auto [is_forward, s, i] = action;
+      const std::size_t s = action.stage, i = action.microbatch;
       const std::size_t here = index(s, i);
-      if (is_forward) {
+      if (action.forward) {
         std::vector<std::size_t> after;
         if (s > 0) after.push_back(forwards[index(s - 1, i)]);
-        forwards[here] = add(device, after, [this, s = s, i = i] { forward(s, i); });
+        forwards[here] = add(device, after, [this, s, i] { forward(s, i); });
         continue;
       }
       if (runs_again(s, i) && owner.rules_.holds(Rule::kRecomputeEarly)) {
-        add(device, {}, [this, s = s, i = i] { recompute(s, i); });
+        add(device, {}, [this, s, i] { recompute(s, i); });
       }
       std::vector<std::size_t> after;
       if (!is_last(s)) after.push_back(backwards[index(s + 1, i)]);
-      backwards[here] = add(device, after, [this, s = s, i = i] { backward(s, i); });
+      backwards[here] = add(device, after, [this, s, i] { backward(s, i); });
     }
     return list;
   }

@@ -6,7 +6,7 @@
 // under it (out of memory, an injected fault) ends the outermost Call or Backward of the main code,
 // is noted, and the main code goes on: the next step must work.
 //
-// With Values, every saved tensor's contents are compared with what they were when it was saved.
+// What an op does on the machine is kernels.h, and how a tensor is saved and comes back saves.h.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,14 @@
 #include "sim/check/values.h"
 #include "sim/gpu/machine.h"
 #include "sim/program/autograd.h"
+#include "sim/program/code_frame.h"
 #include "sim/program/graph.h"
 #include "sim/program/graph_engine.h"
+#include "sim/program/kernels.h"
+#include "sim/program/prepared.h"
+#include "sim/program/saves.h"
 
 namespace ferry::sim {
-
-// How long things take. A program's measured times are the implementation's to respect.
-class KernelTimes {
- public:
-  virtual ~KernelTimes() = default;
-  virtual Time op_ns(const Op& op, DType computes_in) const = 0;
-};
 
 // Runs the calls that are checkpoints (shared/checkpoint/checkpointer.h).
 class SegmentRunner {
@@ -83,48 +80,42 @@ class Tape final : private NodeRunner, private AutogradState {
   const std::vector<Value>& globals() const { return globals_; }
   const std::vector<Value>& gradients() const { return gradients_; }  // of each global
   const std::vector<ProgramError>& errors() const { return errors_; }
-  const std::vector<check::Hazard>& hazards() const { return wrong_values_.hazards(); }
+  const std::vector<check::Hazard>& hazards() const { return saves_.hazards(); }
   // The node that is saving a tensor now: for who listens to the hooks.
-  std::string_view saving_node() const override { return saving_node_; }
+  std::string_view saving_node() const override { return saves_.saving_node(); }
   Time backward_began() const { return backward_began_; }  // host time of the first; -1: none
 
  private:
-  struct Prepared;
-  struct Frame;
-
   std::vector<Value> run_code(CodeId id, std::vector<Value> arguments, std::vector<Value> saved);
   // Runs all of the frame's statements, of which When hides some.
-  void run_statements(Frame& frame);
-  void run_statement(Frame& frame, std::size_t index);
-  void run_op(Frame& frame, std::size_t index, const Op& op);
-  void log_op(const Op& op);
-  Tensor filled(std::string_view op, TensorLayout layout, StreamId stream);
-  void run_view(Frame& frame, const View& view);
-  void make_node(Frame& frame, const MakeNode& make);
-  void save(Frame& frame, Node& node, Slot slot);
+  void run_statements(CodeFrame& frame);
+  void run_statement(CodeFrame& frame, std::size_t index);
+  void make_node(CodeFrame& frame, const MakeNode& make);
+  void save(CodeFrame& frame, Node& node, Slot slot);
   std::vector<Value> run_segment(const Call& call, std::vector<Value> inputs);
   std::vector<Value> run_host_node(Node& node, std::vector<Value> gradients);
-  void run_call(Frame& frame, const Call& call);
-  void run_backward(Frame& frame, const Backward& backward);
-  void move_global(Slot slot);
+  void run_call(CodeFrame& frame, const Call& call);
+  void run_backward(CodeFrame& frame, const Backward& backward);
 
   std::vector<Value> run_node(const std::shared_ptr<Node>& node, std::vector<Value> gradients,
                               bool grad_mode) override;
   Value& gradient_of(Slot global) override { return gradients_[global]; }
-  SavedTensor save(std::string_view name, const Value& value) override;
-  Value unpack(std::string_view name, SavedTensor& saved) override;
+  SavedTensor save(std::string_view name, const Value& value) override {
+    return saves_.save(name, value);
+  }
+  Value unpack(std::string_view name, SavedTensor& saved) override {
+    return saves_.unpack(name, saved);
+  }
   std::shared_ptr<Node> new_node(std::string_view name) override;
   Tensor ones_like(const Tensor& tensor) override {
-    return filled("ones_like", tensor->layout, machine_.current_stream());
+    return kernels_.filled("ones_like", tensor->layout, machine_.current_stream());
   }
-  AmbientState& ambient() override { return ambient_; }
+  AmbientState& ambient() override { return kernels_.ambient; }
   bool& grad_mode() override { return grad_mode_; }
-  std::vector<std::string>*& op_log() override { return op_log_; }
-  Time memory_ns(std::int64_t bytes) override;
+  std::vector<std::string>*& op_log() override { return kernels_.op_log; }
+  Time memory_ns(std::int64_t bytes) override { return kernels_.memory_ns(bytes); }
 
-  void check_unpacked(std::string_view name, const SavedTensor& saved, const Tensor& tensor);
   void make_globals(std::span<const std::uint32_t> device_of_global);
-  Value& at(Frame& frame, Slot slot);
   // Of the device that the code runs on.
   StreamId compute_stream(std::uint32_t number) {
     return machine_.compute_stream(machine_.device_of(machine_.current_stream()), number);
@@ -132,28 +123,22 @@ class Tape final : private NodeRunner, private AutogradState {
 
   const Program& program_;
   Machine& machine_;
-  const KernelTimes& times_;
   check::Values* values_;
+  const Prepared prepared_;
   GraphEngine engine_;
-  std::vector<std::shared_ptr<const Window>> windows_;  // by TypeId
-  std::vector<std::unique_ptr<Prepared>> prepared_;     // by CodeId
+  Kernels kernels_;
+  Saves saves_;
   std::vector<Value> globals_;
   std::vector<Value> gradients_;
-  std::unique_ptr<Frame> main_;
+  std::unique_ptr<CodeFrame> main_;
   class Deeper;
   int depth_ = 0;                                // of codes that run now
   std::vector<std::vector<Value>> spare_slots_;  // of frames that ended
-  std::vector<Range> reads_;                     // scratch
-  std::vector<Range> writes_;
   std::uint64_t sequence_ = 0;
-  AmbientState ambient_;
   bool grad_mode_ = true;
-  std::vector<std::string>* op_log_ = nullptr;
   SegmentRunner* segments_ = nullptr;
-  std::string_view saving_node_;
   std::function<void()> before_call_;
   std::vector<ProgramError> errors_;
-  check::HazardLog wrong_values_;
   Time backward_began_ = -1;
 };
 

@@ -10,6 +10,7 @@
 #include "shared/pipeline/scheduled_pipeline.h"
 #include "sim/gpu/device.h"
 #include "sim/gpu/workers.h"
+#include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
 #include "sim/run/run_parts.h"
 #include "sim/run/segments.h"

@@ -6,6 +6,7 @@
 
 #include "shared/offload/offloader.h"
 #include "sim/gpu/device.h"
+#include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
 #include "sim/run/run_parts.h"
 #include "sim/run/scheduler.h"

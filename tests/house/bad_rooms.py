@@ -111,6 +111,14 @@ NAMESPACES = [
         ["sim/a/a.h:1"],
     ),
     Case(
+        "an instance beside a type of its own, in the template's namespace",
+        {
+            **rooms("sim/a : ferry::sim :"),
+            "sim/a/a.h": "namespace ferry {\nstruct A {};\ntemplate class B<A>;\n}\n",
+        },
+        ["sim/a/a.h:1"],
+    ),
+    Case(
         "a header of real that opens what users include",
         {
             **rooms("real/include : ferry :", "real/a : ferry::real : real/include"),

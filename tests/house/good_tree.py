@@ -129,6 +129,14 @@ namespace ferry::a_impl {}
 namespace ferry::real {}
 """
 
+# A template's instance stands in the template's namespace.
+INSTANCES = """#include "shared/a/a.h"
+
+namespace ferry {
+extern template class Shapes<A>;
+}  // namespace ferry
+"""
+
 FILES = {
     "cmake/rooms.txt": ROOMS,
     "cmake/torch_pch.cpp": "#include <torch/torch.h>\n",
@@ -136,6 +144,7 @@ FILES = {
     "dev": f"#!/usr/bin/env bash\n: {'é' * 98}\n",
     "data.jsonl": "{}\n" * 700,
     "tool.py": f'"""A table: shared/a."""\n\nX = """\n{"a b " * 40}\n"""\n',
+    "sim/a/instances.h": INSTANCES,
     "shared/a/a.h": SHARED_A,
     "shared/a/shapes.h": TRICKY,
     "shared/a/long_concept.h": LONG_CONCEPT,

@@ -1,8 +1,11 @@
 """Which namespace a room's files open, and that no two of its headers define the same type.
 
 A source of real may open that of real/include, too, where it includes from there: it defines what
-users call.
+users call. A file that instantiates templates, and defines nothing else, opens theirs: C++ wants
+it so.
 """
+
+import re
 
 from arrows import includes
 from rooms import PUBLIC, TABLE, room_of
@@ -10,6 +13,9 @@ from tree import HEADERS, PRODUCTION, Finding, name_of, parent, suffix, top
 
 # What is specialised or extended where it lives: LibTorch's, nlohmann's, RapidCheck's, CLI11's.
 FOREIGN = {"c10", "torch", "at", "std", "nlohmann", "rc", "CLI"}
+
+
+INSTANCE = re.compile(r"^\s*(?:\w+ )?template class ", re.M)
 
 
 def outermost(tree, path):
@@ -29,6 +35,10 @@ def defines_public(tree, path):
     return any(top(target) == "ferry" for _, _, target in includes(tree, path))
 
 
+def instantiates(tree, path):
+    return INSTANCE.search(tree.text(path)) and not tree.scan(path).types
+
+
 def judge(tree, path, room, public):
     """public: what sources that define what users call may open as well, or None."""
     found, openings = [], list(outermost(tree, path))
@@ -37,6 +47,7 @@ def judge(tree, path, room, public):
         found.append(Finding(path, 1, "opens no namespace", why))
     for opening in openings:
         also = public and within(opening.name, public) and defines_public(tree, path)
+        also = also or (within(room.namespace, opening.name) and instantiates(tree, path))
         if not within(opening.name, room.namespace) and not also:
             why = f"{room.namespace} or one in it ({TABLE}:{room.line})"
             found.append(Finding(path, opening.line, f"opens {opening.name}", why))

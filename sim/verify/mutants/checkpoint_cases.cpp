@@ -12,8 +12,9 @@
 #include "shared/checkpoint/checkpointer.h"
 #include "sim/gpu/device.h"
 #include "sim/program/tape.h"
+#include "sim/run/core.h"
 #include "sim/verify/mutants/cases.h"
-#include "sim/verify/programs/layers.h"
+#include "sim/verify/mutants/layers.h"
 #include "sim/verify/trials/judge.h"
 
 namespace ferry::verify {

@@ -68,7 +68,7 @@ Hardware test_hardware() {
 }
 
 bool is_modelled(const Recipe& recipe) {
-  const auto strange = [&recipe](const Layer& layer) {
+  const auto strange = [](const Layer& layer) {
     const bool nested = layer.kind == static_cast<int>(LayerKind::kNested);
     const bool reentrant = (layer.segment & kReentrantBit) != 0 && layer.opens > 0;
     return nested || reentrant || layer.extra >= static_cast<int>(Extra::kInnerBackward);

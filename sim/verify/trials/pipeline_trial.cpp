@@ -50,7 +50,8 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   if (!run.error.empty()) return Verdict{"error", run.error};
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.gradients != expected.gradients) return Verdict{"value", "a gradient differs"};
-  const auto stop = trial.grad ? checkpoint_stop(trial.mode, trial.microbatches) : 0;
+  const auto stop =
+      trial.grad ? checkpoint_stop(trial.mode, static_cast<std::size_t>(trial.microbatches)) : 0;
   const auto runs = trial.steps * (trial.microbatches + static_cast<int>(stop) * trial.backwards);
   for (std::size_t i = 0; i < trial.layers.size(); ++i) {
     const auto found = run.runs.find("layer" + std::to_string(i));

@@ -20,6 +20,7 @@
 #include "sim/gpu/workers.h"
 #include "sim/program/autograd.h"
 #include "sim/program/tape.h"
+#include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
 #include "sim/run/run_parts.h"
 #include "sim/verify/oracles/recomputes.h"

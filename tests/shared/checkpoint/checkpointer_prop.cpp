@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "sim/verify/mutants/layers.h"
 #include "sim/verify/oracles/recomputes.h"
-#include "sim/verify/programs/layers.h"
 #include "sim/verify/programs/random_program.h"
 #include "sim/verify/trials/judge.h"
 #include "tests/sim/support/gen.h"

@@ -2,62 +2,16 @@
 // (shared/checkpoint/checkpointer.h).
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "shared/checkpoint/errors.h"
-#include "sim/verify/programs/layers.h"
-#include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/judge.h"
-#include "tests/sim/support/gen.h"
+#include "tests/shared/checkpoint/ran.h"
 
 namespace ferry::sim {
 namespace {
 
-using test::Census;
-using test::Layers;
-using Counts = std::map<std::string, int>;
-
-struct Ran {
-  Simulation result;
-  Census census;
-  int of(const std::string& name) const {
-    const auto found = census.runs.find(name);
-    return found == census.runs.end() ? 0 : found->second;
-  }
-};
-
-Ran run(const Program& program, SimulationOptions options = {}) {
-  Ran ran;
-  options.consumers = {&ran.census};
-  ran.result = simulate(program, test::test_hardware(), options);
-  return ran;
-}
-
-// No hazard, nothing left, and the gradients of the same program with plain calls.
-void expect_right(const Program& program, const Ran& ran) {
-  const Simulation plain = simulate(test::without_segments(program), test::test_hardware(), {});
-  EXPECT_TRUE(plain.errors.empty());
-  for (const check::Hazard& hazard : plain.hazards) ADD_FAILURE() << "plain: " << to_string(hazard);
-  for (const check::Hazard& hazard : ran.result.hazards) ADD_FAILURE() << to_string(hazard);
-  for (const ProgramError& error : ran.result.errors) ADD_FAILURE() << error.message;
-  EXPECT_EQ(ran.result.gradients, plain.gradients);
-  EXPECT_FALSE(ran.result.leftovers.any());
-  EXPECT_EQ(ran.result.checkpoints.alive, 0);
-}
-
-void expect_counts(const Ran& ran, const Counts& counts) {
-  for (const auto& [name, times] : counts) EXPECT_EQ(ran.of(name), times) << name;
-}
-
-// One error that begins so, of the first of two steps; the second goes well.
-void expect_error(const Ran& ran, const std::string& begin, std::size_t errors = 1) {
-  ASSERT_EQ(ran.result.errors.size(), errors);
-  EXPECT_EQ(ran.result.errors[0].message.substr(0, begin.size()), begin);
-  for (const check::Hazard& hazard : ran.result.hazards) ADD_FAILURE() << to_string(hazard);
-  EXPECT_FALSE(ran.result.leftovers.any());
-}
+using test::expect_counts;
+using test::expect_right;
+using test::Ran;
+using test::run;
+using verify::Layers;
 
 // S1 { a, S2 { b, S3 { c, d }, e }, f }
 Program nested(bool early_stop) {
@@ -171,75 +125,6 @@ TEST(CheckpointTest, AmbientStateIsReplayedAndPutBack) {
   expect_right(program, run(program));
 }
 
-// A segment which has `extra` layers that nobody uses, only where it runs again or only where it
-// does not; then a step without any.
-Program unequal(bool recomputing, bool early_stop) {
-  Layers p;
-  const CodeId id = p.segment();
-  const Slot x = p.b.argument(id);
-  p.b.add(id, When{recomputing, 2});
-  p.layer(id, "extra", x);
-  p.b.result(id, p.layer(id, "layer", x));
-  Call call{id, {p.begin()}, {}};
-  call.recompute = Recompute::kCheckpoint;
-  call.early_stop = early_stop;
-  p.backward(p.call_with(0, call)[0]);
-  p.backward(p.call(0, p.segment_of({"layer"}), {p.begin()})[0]);
-  return p.take();
-}
-
-TEST(CheckpointTest, FewerSavesAreAnErrorAndTheNextStepWorks) {
-  const Ran ran = run(unequal(false, true));
-  expect_error(ran, checkpoint_text::fewer(2, 1));
-  expect_counts(ran, {{"layer", 3}});  // in forwards; and to the end, in search of the second save
-}
-
-TEST(CheckpointTest, MoreSavesAreAnErrorWhereNothingStopsEarly) {
-  expect_error(run(unequal(true, false)), checkpoint_text::more());
-}
-
-TEST(CheckpointTest, OtherShapesAreAnErrorUnlessUnchecked) {
-  for (const bool check : {true, false}) {
-    Layers p;
-    const CodeId id = p.segment();
-    const Slot x = p.b.argument(id);
-    const Slot between = p.b.slot(id);
-    const TypeId half = p.b.type({test::kActivationBytes / 4});
-    p.b.add(id, When{false, 1});
-    p.b.add(id, Op{"between", {x}, {between}, {p.big}, {}, 0, 0, 0, 0});
-    p.b.add(id, When{true, 1});
-    p.b.add(id, Op{"between", {x}, {between}, {half}, {}, 0, 0, 0, 0});
-    p.b.result(id, p.layer(id, "layer", between));
-    Call call{id, {p.begin()}, {}};
-    call.recompute = Recompute::kCheckpoint;
-    call.determinism_check = check;
-    p.backward(p.call_with(0, call)[0]);
-    p.backward(p.call(0, p.segment_of({"layer"}), {p.begin()})[0]);
-    const Ran ran = run(p.take());
-    if (check) {
-      expect_error(ran, checkpoint_text::different(
-                            {{0, "shape [32768], dtype bf16", "shape [16384], dtype bf16"}}));
-    } else {
-      EXPECT_TRUE(ran.result.errors.empty());
-      EXPECT_FALSE(ran.result.hazards.empty());  // the values are others, too
-    }
-  }
-}
-
-TEST(CheckpointTest, ASavedTensorThatTheFunctionWritesLaterIsAnError) {
-  for (const bool recompute : {false, true}) {
-    Layers p;
-    const CodeId id = p.segment();
-    const Slot x = p.op(id, "own", p.b.argument(id));
-    const Slot y = p.layer(id, "layer", x);
-    p.b.write(id, "late_", x);
-    p.b.result(id, p.layer(id, "last", y));
-    p.backward(
-        p.call(0, id, {p.begin()}, recompute ? Recompute::kCheckpoint : Recompute::kNone)[0]);
-    expect_error(run(p.take()), "one of the variables needed for gradient computation");
-  }
-}
-
 TEST(CheckpointTest, EachBackwardRecomputesForItself) {
   Layers p;
   const CodeId id = p.segment_of({"a", "b"});
@@ -302,50 +187,6 @@ TEST(CheckpointTest, BackwardInsideASegment) {
   }
 }
 
-// R1 { a, R2 { b }, c }: all of R1 runs again, R2 in it as in forward, and then R2 for itself.
-TEST(CheckpointTest, ReentrantSegmentsRunWhollyAgain) {
-  Layers p(4);
-  const CodeId r2 = p.segment();
-  p.b.result(r2, p.layer(r2, "b", p.b.argument(r2), 1));
-  const CodeId r1 = p.segment();
-  const Slot x = p.layer(r1, "a", p.b.argument(r1), 2);
-  p.b.result(r1, p.layer(r1, "c", p.call(r1, r2, {x}, Recompute::kReentrant)[0], 3));
-  p.backward(p.call(0, r1, {p.layer(0, "begin", p.input, 0)}, Recompute::kReentrant)[0]);
-  const Program program = p.take();
-  const Ran ran = run(program);
-  expect_right(program, ran);
-  expect_counts(ran, {{"begin", 1}, {"a", 2}, {"b", 3}, {"c", 2}});
-}
-
-TEST(CheckpointTest, AReentrantSegmentRefusesBackwardsThatDoNotAccumulate) {
-  Layers p;
-  const CodeId id = p.segment_of({"a"});
-  const Slot y = p.call(0, id, {p.begin()}, Recompute::kReentrant)[0];
-  p.b.add(0, Backward{{y}, {p.w[0]}, {p.b.slot(0)}, true, false});
-  p.backward(y);
-  const Ran ran = run(p.take());
-  expect_error(ran, checkpoint_text::kReentrantInvalid);
-  expect_counts(ran, {{"a", 2}});
-}
-
-TEST(CheckpointTest, AReentrantSegmentWithoutAGraphIsAnError) {
-  Layers p;
-  const CodeId id = p.segment();
-  p.b.result(id, p.op(id, "nothing", p.b.argument(id)));
-  p.backward(p.call(0, id, {p.begin()}, Recompute::kReentrant)[0]);
-  expect_error(run(p.take()), checkpoint_text::kNothingRequiresGrad);
-}
-
-TEST(CheckpointTest, WithoutAnInputThatRequiresGradAReentrantSegmentHasNoGraph) {
-  Layers p;
-  const CodeId id = p.segment_of({"a"});
-  p.backward(p.call(0, id, {p.input}, Recompute::kReentrant)[0]);
-  const Ran ran = run(p.take());
-  EXPECT_TRUE(ran.result.errors.empty());
-  expect_counts(ran, {{"a", 1}, {"grad", 0}});
-  EXPECT_EQ(ran.result.gradients[p.w[0]], 0u);
-}
-
 // Half of the segment computes on stream 1, and what it saves there is needed there.
 TEST(CheckpointTest, ASegmentOnTwoStreams) {
   for (const bool offload : {false, true}) {
@@ -403,49 +244,6 @@ TEST(CheckpointTest, WhereItStopsEarlyTheStreamsMeetAllTheSame) {
   expect_right(program, run(program));
 }
 
-TEST(CheckpointTest, OffloadedInputsComeBackBeforeTheRecompute) {
-  Layers p;
-  const CodeId id = p.segment_of({"a", "b"});
-  Slot x = p.begin();
-  for (int i = 0; i < 6; ++i) {
-    const Slot y = p.call(0, id, {x})[0];
-    p.b.add(0, Free{{x}});
-    x = y;
-  }
-  p.backward(x);
-  const Program program = p.take();
-  SimulationOptions options;
-  options.offload.emplace();
-  options.offload->bytes_min = 0;
-  options.offload->window_packs = 1;
-  const Ran ran = run(program, options);
-  expect_right(program, ran);
-  // Of the six inputs, but for what the window kept; nothing of the inside.
-  EXPECT_GE(ran.result.statistics.reloaded_count, 4);
-  EXPECT_LE(ran.result.statistics.offloaded_count, 7);
-  expect_counts(ran, {{"a", 12}, {"b", 6}});
-}
-
-// Hooks never see it, and a recompute finds it where it was.
-TEST(CheckpointTest, WhatAFunctionCapturesIsNotSaved) {
-  for (const std::uint32_t captured : {0u, 1u}) {
-    Layers p;
-    Call call{p.segment_of({"a", "b"}), {p.begin()}, {}};
-    call.recompute = Recompute::kCheckpoint;
-    call.captured = captured;
-    p.backward(p.call_with(0, call)[0]);
-    p.b.add(0, Free{{call.in[0]}});
-    const Program program = p.take();
-    SimulationOptions options;
-    options.offload.emplace();
-    options.offload->bytes_min = 0;
-    const Ran ran = run(program, options);
-    expect_right(program, ran);
-    EXPECT_EQ(ran.result.statistics.offloaded_count, 2 - captured);  // and what "begin" saves
-    expect_counts(ran, {{"a", 2}, {"b", 1}});
-  }
-}
-
 Program long_chain(int segments, bool goes_backward) {
   Layers p;
   const CodeId id = p.segment_of({"a", "b", "c", "d"});
@@ -497,35 +295,9 @@ TEST(CheckpointTest, SixtySegmentsInEachOther) {
 TEST(CheckpointTest, PeakIsThatOfTheSegmentsInputsAndOneInside) {
   const Program program = long_chain(16, true);
   const Ran ran = run(program);
-  const Ran plain = run(test::without_segments(program));
+  const Ran plain = run(verify::without_segments(program));
   EXPECT_GE(plain.census.peak, 64);
   EXPECT_LE(ran.census.peak, 16 + 4 + 6);
-}
-
-TEST(CheckpointTest, WhatIsChosenIsKeptOrPassedOn) {
-  Layers p;
-  const CodeId four = p.segment_of({"a", "b", "c", "d"});
-  const CodeId forward = p.segment();
-  const Slot x = p.call(forward, four, {p.b.argument(forward)})[0];
-  p.b.result(forward, p.call(forward, four, {x})[0]);
-  p.backward(p.call(0, forward, {p.begin()}, Recompute::kNone)[0]);
-  const Program program = p.take();
-  SegmentPlan segment;
-  segment.choices = {SavedChoice::kKeep, SavedChoice::kOffload, SavedChoice::kRecompute};
-  auto plan = std::make_shared<SegmentPlan>();
-  plan->segments = {segment, SegmentPlan{}};
-  plan->segments[1].checkpoint = false;
-  SimulationOptions options;
-  options.segments = plan;
-  options.offload.emplace();
-  options.offload->bytes_min = 0;
-  const Ran ran = run(program, options);
-  expect_right(program, ran);
-  EXPECT_EQ(ran.result.checkpoints.kept, 1);
-  EXPECT_EQ(ran.result.checkpoints.passed_on, 1);
-  EXPECT_EQ(ran.result.checkpoints.saved, 2);
-  // The first call stops at d's input; the second one is none.
-  expect_counts(ran, {{"a", 3}, {"b", 3}, {"c", 3}, {"d", 2}});
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST(PipelinePlannerTest, StagesThatFitAreLeftAlone) {
   with.budget_bytes = keep.devices[3].reserved_bytes * 3 / 2;
   const PipelinePlan tight = plan_pipeline(program, test::weightless_hardware(), with);
   EXPECT_FALSE(row(tight, k1F1B, "keep").fits);
-  const PipelineRow& found = row(tight, k1F1B, "per-stage");
+  const PipelineRow found = row(tight, k1F1B, "per-stage");
   EXPECT_TRUE(found.fits);
   EXPECT_NE(found.stage_policies[0], sim::StagePolicy::kKeep);
   EXPECT_EQ(found.stage_policies[3], sim::StagePolicy::kKeep);

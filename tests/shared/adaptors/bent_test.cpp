@@ -1,130 +1,22 @@
+#include "shared/adaptors/bent.h"
+
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
-#include <vector>
 
-#include "shared/adaptors/bent.h"
-#include "shared/adaptors/observed.h"
-#include "tests/sim/support/world.h"
+#include "tests/shared/adaptors/round_trip.h"
 
 namespace ferry {
 namespace {
 
 using sim::SimDevice;
-
-// One parcel's way out and back, as the core makes it: streams 0 (compute), 1 and 2 (the lanes).
-template <class D>
-void round_trip(test::World& world, D device) {
-  constexpr std::int64_t kBytes = 4096;
-  const auto compute = device.current_stream();
-  const auto out = device.lane(Lane::kDeviceToHost);
-  const auto back = device.lane(Lane::kHostToDevice);
-  const sim::Tensor x = world.make(2 * kBytes);
-  const auto produced = device.record(Step::kProduced, compute);
-  device.wait(Step::kOffloadAfterProducer, out, produced);
-  auto host = device.allocate_host(Step::kHostAllocate, kBytes, HostMemory::kPinned);
-  device.offload(Step::kOffload, device.storage(x), 0, host, out);
-  const auto offloaded = device.record(Step::kOffloaded, out);
-  device.record_use(Step::kAbandon, device.storage(x), out);
-  const auto target = device.allocate(Step::kReloadAllocate, kBytes, compute);
-  device.wait(Step::kReloadAfterOffload, back, offloaded);
-  device.reload(Step::kReload, host, target, back);
-  const auto reloaded = device.record(Step::kReloaded, back);
-  device.wait(Step::kConsume, compute, reloaded);
-  device.record(Step::kNodeDone, compute);
-  device.release_host(Step::kHostReturn, std::move(host), {&reloaded, 1});
-}
-
-// --- Observed
-
-TEST(Logged, SeesEveryCallInOrderWithStepAndBytes) {
-  test::World world;
-  std::vector<DeviceCall> calls;
-  const auto log =
-      std::make_shared<CallLog>([&](const DeviceCall& call) { calls.push_back(call); });
-  round_trip(world, Logged<SimDevice>(world.device(), log));
-  const std::vector<DeviceCall> expected = {{Step::kProduced, StepKind::kRecord, 0},
-                                            {Step::kOffloadAfterProducer, StepKind::kWait, 0},
-                                            {Step::kHostAllocate, StepKind::kMemory, 4096},
-                                            {Step::kOffload, StepKind::kCopy, 8192},
-                                            {Step::kOffloaded, StepKind::kRecord, 0},
-                                            {Step::kAbandon, StepKind::kUse, 0},
-                                            {Step::kReloadAllocate, StepKind::kMemory, 4096},
-                                            {Step::kReloadAfterOffload, StepKind::kWait, 0},
-                                            {Step::kReload, StepKind::kCopy, 4096},
-                                            {Step::kReloaded, StepKind::kRecord, 0},
-                                            {Step::kConsume, StepKind::kWait, 0},
-                                            {Step::kNodeDone, StepKind::kRecord, 0}};
-  EXPECT_EQ(calls, expected);
-}
-
-TEST(Counted, SumsCallsAndBytesByStep) {
-  test::World world;
-  const auto counts = std::make_shared<CallCount>();
-  const Counted<SimDevice> device(world.device(), counts);
-  for (int i = 0; i < 3; ++i) round_trip(world, device);
-  EXPECT_EQ(counts->of(Step::kReload).calls, 3);
-  EXPECT_EQ(counts->of(Step::kReload).bytes, 3 * 4096);
-  EXPECT_EQ(counts->of(Step::kConsume).calls, 3);
-  EXPECT_EQ(counts->of(Step::kConsume).bytes, 0);
-  EXPECT_EQ(counts->of(Step::kEvict).calls, 0);
-}
-
-TEST(Faulty, FailsTheNthCallOfAStepOnce) {
-  test::World world;
-  const auto fault = std::make_shared<FaultPoint>(Step::kReload, 2);
-  const Faulty<SimDevice> device(world.device(), fault);
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(fault->fired(), i > 2);
-    if (i == 2) {
-      EXPECT_THROW(round_trip(world, device), InjectedFault);
-    } else {
-      EXPECT_NO_THROW(round_trip(world, device));
-    }
-  }
-  EXPECT_EQ(world.copies(Step::kReload), 4) << "the copy that failed was not enqueued";
-}
-
-TEST(Faulty, NamesItsStep) {
-  EXPECT_STREQ(InjectedFault(Step::kReloadAfterOffload).what(),
-               "injected fault at reload after offload");
-  EXPECT_EQ(InjectedFault(Step::kReload).step(), Step::kReload);
-}
-
-// --- Bent
-
-// The core's operations as text: "reloaded 2 e3".
-class Lines final : public StreamOpConsumer {
- public:
-  void operator()(const StreamOp& op) override {
-    if (op.step == Step::kUser) return;
-    std::string text(name(op.step));
-    text += op.kind == StreamOpKind::kFree ? " free" : "";
-    if (static_cast<std::uint32_t>(op.stream) < 100) {
-      text += " " + std::to_string(static_cast<std::uint32_t>(op.stream));
-    }
-    if (op.kind == StreamOpKind::kRecord || op.kind == StreamOpKind::kWait) {
-      text += " e" + std::to_string(static_cast<std::uint32_t>(op.event));
-    }
-    lines.push_back(text);
-  }
-  std::vector<std::string> lines;
-};
-
-using Text = std::vector<std::string>;
+using test::Text;
 
 Text bent_trip(std::optional<Mutation> mutation) {
-  Lines lines;
-  test::World world;
-  world.machine().add_consumer(&lines);
-  round_trip(world, Bent<SimDevice>(world.device(), mutation));
-  return lines.lines;
+  return test::operations([&](sim::SimDevice device) { return Bent<SimDevice>(device, mutation); });
 }
 
 // The straight trip with one line replaced by others.
@@ -193,7 +85,7 @@ TEST(Bent, ADelayedCallComesAfterTheNextRecordOrCopy) {
 }
 
 TEST(Bent, ADelayedCopyIsMadeBeforeItsHostBytesGoBack) {
-  Lines lines;
+  test::Lines lines;
   test::World world;
   world.machine().add_consumer(&lines);
   Bent<SimDevice> device(world.device(), Mutation{Step::kReload, Bend::kDelay});
@@ -215,7 +107,7 @@ TEST(Bent, AStaleRecordIsTheOneBeforeOnItsStream) {
 }
 
 TEST(Bent, AStaleWaitIsForTheEventBefore) {
-  Lines lines;
+  test::Lines lines;
   test::World world;
   world.machine().add_consumer(&lines);
   Bent<SimDevice> device(world.device(), Mutation{Step::kConsume, Bend::kStale});

@@ -1,4 +1,5 @@
-// Writes programs of layers and segments by hand, for the tests of checkpoints.
+// Writes programs of layers and segments by hand: what the cases of checkpoint mutants are written
+// in, and the tests of checkpoints.
 //
 // A layer reads an activation of 64 KiB and a small weight, and saves the activation. Kernels of
 // forward are named by the tests; those of backward are "grad".

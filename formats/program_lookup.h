@@ -1,0 +1,34 @@
+// What the numbers in a program name, or the InputError that says in which line a number names
+// nothing, or something of another kind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "formats/layout.h"
+#include "formats/program.h"
+
+namespace ferry {
+
+class ProgramLookup {
+ public:
+  // Both outlive it; `file` is for the error.
+  ProgramLookup(const Program& program, const std::string& file) : program_(program), file_(file) {}
+
+  const Program& program() const { return program_; }
+  const Code& code(CodeId id, CodeKind kind, std::uint32_t line) const;
+  Hull type_hull(TypeId type, std::uint32_t line) const;
+  std::int64_t global_bytes(Slot slot) const;
+
+  // Calls in calls: who checks them, or runs them, needs stack for each.
+  void check_depth(std::size_t depth, std::uint32_t line) const;
+
+  [[noreturn]] void fail(std::uint32_t line, const std::string& message) const;
+
+ private:
+  const Program& program_;
+  const std::string& file_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,131 @@
+// One call of a checkpointed function: what it takes to run it again as it ran, and doing so.
+//
+// That is the function and its inputs, which are saved under the hooks around it; its stream; the
+// ambient state, with the generators'; the skip tensors that it popped; and the user's contexts.
+// None of it changes once forward has begun, so there is no lock.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "shared/checkpoint/state.h"
+#include "shared/seam/autograd.h"
+#include "shared/seam/checkpoint_context.h"
+#include "shared/seam/checkpoint_options.h"
+#include "shared/seam/device.h"
+#include "shared/seam/hooks.h"
+#include "shared/skip/tracker.h"
+
+namespace ferry {
+
+template <ComputeDevice D, RecomputingAutograd A>
+class CheckpointCall {
+ public:
+  using Tensor = typename D::Tensor;
+  using Stream = typename D::Stream;
+  using Value = typename A::Value;
+  using State = CheckpointState<D, A>;
+  // Runs the function on these inputs; what it returns is dropped.
+  using Function = std::function<void(std::vector<Value>)>;
+
+  // Saves the inputs under the hooks in force, so make it before the checkpoint's are pushed.
+  CheckpointCall(std::shared_ptr<State> state, const std::vector<Value>& inputs, Function function,
+                 CoreCheckpointOptions options, CheckpointContexts contexts,
+                 std::shared_ptr<const SegmentPlan> plan)
+      : state_(std::move(state)),
+        function_(std::move(function)),
+        options_(std::move(options)),
+        contexts_(std::move(contexts)),
+        plan_(std::move(plan)),
+        around_(without_context(state_->autograd.hooks())),
+        recomputing_(checkpoint_context(state_->autograd.hooks()).recomputing),
+        stream_(state_->device.current_stream()),
+        ambient_(state_->autograd.ambient(
+            inputs, options_.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
+        life_(*state_),
+        numbered_(checkpoint_context(state_->autograd.hooks()).run) {
+    std::optional<NoHooksGuard<A>> unseen;
+    if (!state_->rules.holds(Rule::kOuterInputs)) unseen.emplace(state_->autograd);
+    for (const Value& input : inputs) inputs_.push_back(state_->autograd.save(input));
+  }
+  CheckpointCall(const CheckpointCall&) = delete;
+  CheckpointCall& operator=(const CheckpointCall&) = delete;
+  ~CheckpointCall() = default;
+
+  const CoreCheckpointOptions& options() const { return options_; }
+  const SegmentPlan* plan() const { return plan_.get(); }  // none: no plan is in force
+  const HookStack<Tensor>& around() const { return around_; }
+  bool recomputing() const { return recomputing_; }  // the call is made by a recompute
+  const Stream& stream() const { return stream_; }
+
+  // What the function sees in forward, where it is called in `now`. Once.
+  std::shared_ptr<const CheckpointContext> begin(CheckpointContext now) {
+    const auto tracker = current_skip_tracker(state_->autograd);
+    SkipScope::Region region = tracker->region(tracker);
+    skips_again_ = std::move(region.again);
+    return inside(std::move(now), std::move(region.first));
+  }
+  // Forward went well.
+  void complete() const { state_->autograd.check(ambient_); }
+
+  // For the decision log.
+  void log_recompute() const { numbered_.recomputes(); }
+
+  // Runs the function again, under these hooks, on the current stream, and in all else as forward
+  // ran it: `run` is handed a function without arguments that does so. `log`: of its ops, in debug
+  // mode.
+  template <class Run>
+  void again(std::shared_ptr<Hooks<Tensor>> hooks, std::optional<typename A::OpLog>& log, Run run) {
+    A& autograd = state_->autograd;
+    std::vector<Value> inputs;
+    for (typename A::SavedValue& input : inputs_) inputs.push_back(input.unpack());
+    const HooksGuard<A> guard(autograd, std::move(hooks),
+                              inside_again(checkpoint_context(autograd.hooks())));
+    const typename A::GradModeScope grad(
+        autograd, state_->rules.holds(Rule::kRecomputeGrad) || autograd.grad_mode());
+    std::optional<typename A::AmbientScope> ambient;
+    if (state_->rules.holds(Rule::kReplayAmbient)) ambient.emplace(autograd, ambient_);
+    CheckpointScope scope;
+    if (contexts_.recompute) scope = contexts_.recompute();
+    if (options_.debug) log.emplace(autograd);
+    run([&] { function_(std::move(inputs)); });
+  }
+
+ private:
+  // A call that kept its group would keep what the group's backwards recomputed.
+  static HookStack<Tensor> without_context(HookStack<Tensor> stack) {
+    stack.checkpoint = nullptr;
+    return stack;
+  }
+
+  std::shared_ptr<const CheckpointContext> inside(CheckpointContext now,
+                                                  std::shared_ptr<SkipScope> skips) const {
+    now.checkpointing = true;
+    now.plan = plan_ ? std::make_shared<PlannedSegments>(plan_) : nullptr;
+    now.skips = std::move(skips);
+    return std::make_shared<const CheckpointContext>(std::move(now));
+  }
+  std::shared_ptr<const CheckpointContext> inside_again(CheckpointContext now) const {
+    now.recomputing = true;
+    return inside(std::move(now), skips_again_());
+  }
+
+  const std::shared_ptr<State> state_;
+  const Function function_;
+  const CoreCheckpointOptions options_;
+  const CheckpointContexts contexts_;
+  const std::shared_ptr<const SegmentPlan> plan_;
+  const HookStack<Tensor> around_;
+  const bool recomputing_;
+  const Stream stream_;
+  const typename A::Ambient ambient_;
+  const typename State::Life life_;
+  const NumberedSegment numbered_;
+  std::function<std::shared_ptr<SkipScope>()> skips_again_;  // of popped values it owns
+  std::vector<typename A::SavedValue> inputs_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,106 @@
+// The recomputes of a frame, and whose their results are.
+//
+// A result is there until it is unpacked, or nobody needs it any more. A recompute serves one graph
+// task (or group) on one thread: two engine threads that meet in a frame recompute each for itself,
+// so neither waits for the other, which may need the thread that it holds.
+//
+// The frame's lock guards all of it. No tensor may die under that, so what goes is handed out.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "shared/checkpoint/errors.h"
+#include "shared/checkpoint/kept_tensor.h"
+#include "shared/seam/autograd.h"
+#include "shared/seam/device.h"
+
+namespace ferry {
+
+// One recompute.
+template <ComputeDevice D>
+struct RecomputeRun {
+  using Stream = typename D::Stream;
+  struct Result {
+    KeptTensor<D> tensor;  // the function may write it in place after it was saved
+    Stream stream;         // that it was computed on
+  };
+
+  explicit RecomputeRun(std::size_t count) : results(count) {}
+
+  void note(const Stream& stream) {
+    const auto same = [&stream](const Stream& known) { return known == stream; };
+    if (std::none_of(streams.begin(), streams.end(), same)) streams.push_back(stream);
+  }
+
+  std::vector<std::optional<Result>> results;  // by ordinal
+  std::size_t packed = 0;
+  std::vector<Stream> streams;  // that it packed on
+  bool stopped = false;
+  std::vector<checkpoint_text::Difference> differences;
+};
+
+// Whom a recompute serves.
+struct RecomputeKey {
+  enum class Kind : std::uint8_t { kTask, kGroup, kOutside } kind = Kind::kTask;
+  std::int64_t id = 0;
+  ThreadId thread{};
+  bool operator==(const RecomputeKey&) const = default;
+};
+
+template <ComputeDevice D>
+class RecomputeRuns {
+ public:
+  using Run = RecomputeRun<D>;
+  using RunRef = std::shared_ptr<Run>;
+  using Dropped = std::vector<std::optional<typename Run::Result>>;
+
+  RunRef find(const RecomputeKey& key) const {
+    for (const auto& [known, run] : runs_) {
+      if (known == key) return run;
+    }
+    return nullptr;
+  }
+
+  void add(const RecomputeKey& key, const RunRef& run) { runs_.emplace_back(key, run); }
+
+  // Whether there was one. It has been outgrown: what was unpacked from it is not there again.
+  bool replace(const RecomputeKey& key, const RunRef& run, Dropped& dropped) {
+    const auto known = std::find_if(runs_.begin(), runs_.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    if (known == runs_.end()) return false;
+    const RunRef outgrown = std::exchange(known->second, run);
+    for (std::size_t i = 0; i < outgrown->results.size(); ++i) {
+      std::optional<typename Run::Result>& result = outgrown->results[i];
+      dropped.push_back(std::exchange(result ? result : run->results[i], std::nullopt));
+    }
+    return true;
+  }
+
+  void drop(const RecomputeKey& key, RunRef& dropped) {
+    std::erase_if(runs_, [&](auto& entry) {
+      if (entry.first != key) return false;
+      dropped = std::move(entry.second);
+      return true;
+    });
+  }
+
+  // In all of them.
+  void forget(std::size_t ordinal, Dropped& dropped) {
+    for (const auto& [key, run] : runs_) {
+      if (ordinal < run->results.size() && run->results[ordinal]) {
+        dropped.push_back(std::exchange(run->results[ordinal], std::nullopt));
+      }
+    }
+  }
+
+ private:
+  std::vector<std::pair<RecomputeKey, RunRef>> runs_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,68 @@
+#include "sim/program/prepared.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "formats/layout.h"
+
+namespace ferry::sim {
+namespace {
+
+PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes& times) {
+  PreparedCode prepared;
+  const Code& code = program.codes[id];
+  Slot last = static_cast<Slot>(program.globals.size());
+  const auto see = [&last](Slot slot) {
+    if (slot != kNoSlot) last = std::max(last, slot + 1);
+  };
+  for (const auto* slots : {&code.arguments, &code.saved, &code.results}) {
+    std::for_each(slots->begin(), slots->end(), see);
+  }
+  for (std::size_t i = 0; i < code.statements.size(); ++i) {
+    const Action& action = code.statements[i].action;
+    Time duration = 0;
+    std::uint64_t tag = 0;
+    if (const auto* op = std::get_if<Op>(&action)) {
+      std::for_each(op->out.begin(), op->out.end(), see);
+      const TypeId type = !op->types.empty() ? op->types.front() : TypeId{0};
+      duration = times.op_ns(*op, op->types.empty() ? DType::kF32 : program.types[type].dtype);
+      tag = hash_of(op->name) ^ (std::uint64_t{id} << 32) ^ i;
+    } else if (const auto* view = std::get_if<View>(&action)) {
+      see(view->out);
+    } else if (const auto* make = std::get_if<MakeNode>(&action)) {
+      std::for_each(make->out.begin(), make->out.end(), see);
+    } else if (const auto* call = std::get_if<Call>(&action)) {
+      std::for_each(call->out.begin(), call->out.end(), see);
+    } else if (const auto* backward = std::get_if<Backward>(&action)) {
+      std::for_each(backward->out.begin(), backward->out.end(), see);
+    }
+    prepared.durations.push_back(duration);
+    prepared.tags.push_back(tag);
+  }
+  prepared.slots = last - program.globals.size();
+  return prepared;
+}
+
+}  // namespace
+
+Prepared prepared(const Program& program, const KernelTimes& times) {
+  Prepared made;
+  for (const Layout& type : program.types) {
+    const Hull bytes = hull(type);
+    made.windows.push_back(
+        std::make_shared<Window>(Window{type, {bytes.begin_bytes, bytes.end_bytes}}));
+  }
+  for (CodeId id = 0; id < program.codes.size(); ++id) {
+    made.codes.push_back(prepared_code(program, id, times));
+  }
+  return made;
+}
+
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+}  // namespace ferry::sim

@@ -1,0 +1,67 @@
+#include "sim/program/saves.h"
+
+#include <memory>
+#include <utility>
+
+namespace ferry::sim {
+
+SavedTensor Saves::save(std::string_view name, const Value& value) {
+  SavedTensor saved;
+  saved.edge = value.edge;
+  if (!value.tensor) return saved;
+  if (values_) {
+    saved.contents = values_->read(range_of(value.tensor));
+    saved.window = value.tensor->layout.window;
+  }
+  saving_node_ = name;
+  try {
+    saved.packed = hooks_.pack(value.tensor);
+  } catch (...) {
+    saving_node_ = {};
+    throw;
+  }
+  saving_node_ = {};
+  if (!saved.packed) {
+    saved.plain = std::make_shared<TensorImpl>(*value.tensor);
+    saved.version_at_save = value.tensor->version->value;
+  }
+  return saved;
+}
+
+Value Saves::unpack(std::string_view name, const SavedTensor& saved) {
+  Value value;
+  value.edge = saved.edge;
+  if (saved.packed) {
+    value.tensor = saved.packed->unpack();
+  } else if (saved.plain) {
+    if (saved.plain->version->value != saved.version_at_save) {
+      throw ModifiedInPlace(saved.plain->version->value, saved.version_at_save);
+    }
+    value.tensor = saved.plain;
+  } else {
+    return value;
+  }
+  if (values_) check_unpacked(name, saved, value.tensor);
+  return value;
+}
+
+// Equal contents under other strides are other values, too.
+void Saves::check_unpacked(std::string_view name, const SavedTensor& saved, const Tensor& tensor) {
+  const Layout& before = saved.window->layout;
+  const Layout& now = tensor->layout.window->layout;
+  const bool same_layout =
+      before.dtype == now.dtype && before.shape == now.shape && before.strides == now.strides;
+  if (same_layout && values_->read(range_of(tensor)) == saved.contents) return;
+  check::Hazard hazard;
+  hazard.kind = check::HazardKind::kValue;
+  hazard.later.name = name;
+  hazard.later.stream = machine_.current_stream();
+  hazard.range = range_of(tensor);
+  hazard.message = "wrong value: a tensor that ";
+  hazard.message += name;
+  hazard.message += same_layout ? " saved came back with other contents"
+                                : " saved came back with another shape, type or strides";
+  wrong_values_.report(std::move(hazard));
+}
+
+}  // namespace ferry::sim

@@ -1,0 +1,44 @@
+// How a tape's tensors are saved for backward: packed by the hooks in force, or kept as they are,
+// and then refused where they were written in place since.
+//
+// With Values, what comes back is compared with what was saved, and a difference is a hazard.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "shared/seam/hooks.h"
+#include "sim/check/hazard.h"
+#include "sim/check/values.h"
+#include "sim/gpu/machine.h"
+#include "sim/program/graph.h"
+
+namespace ferry::sim {
+
+class Saves {
+ public:
+  // All outlive it. `values`: none, unchecked.
+  Saves(const Machine& machine, const HookStack<Tensor>& hooks, const check::Values* values)
+      : machine_(machine), hooks_(hooks), values_(values) {}
+  Saves(const Saves&) = delete;
+  Saves& operator=(const Saves&) = delete;
+
+  // As a node named `name` keeps its inputs.
+  SavedTensor save(std::string_view name, const Value& value);
+  Value unpack(std::string_view name, const SavedTensor& saved);
+
+  // The node that is saving a tensor now: for who listens to the hooks.
+  std::string_view saving_node() const { return saving_node_; }
+  const std::vector<check::Hazard>& hazards() const { return wrong_values_.hazards(); }
+
+ private:
+  void check_unpacked(std::string_view name, const SavedTensor& saved, const Tensor& tensor);
+
+  const Machine& machine_;
+  const HookStack<Tensor>& hooks_;
+  const check::Values* values_;
+  std::string_view saving_node_;
+  check::HazardLog wrong_values_;
+};
+
+}  // namespace ferry::sim

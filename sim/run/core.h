@@ -1,0 +1,36 @@
+// The core on the simulated device, compiled once, in core.cpp: whoever includes this and uses the
+// offloader or a checkpointer on one of these devices compiles no more than its own calls. Without
+// it a file that runs the core takes three times as long to compile.
+//
+// The devices are the simulated one, and that with a step that is taken wrongly or that fails.
+#pragma once
+
+#include "shared/adaptors/bent.h"
+#include "shared/adaptors/observed.h"
+#include "shared/checkpoint/checkpointer.h"
+#include "shared/offload/offloader.h"
+#include "sim/gpu/device.h"
+#include "sim/program/autograd.h"
+#include "sim/run/segments.h"
+
+namespace ferry {
+
+// Of a device D: what of the core is more than a few lines.
+// NOLINTBEGIN(bugprone-macro-parentheses): a template's arguments cannot stand in any.
+#define FERRY_CORE_ON(PREFIX, D)                              \
+  PREFIX template class Outbound<D>;                          \
+  PREFIX template class Inbound<D>;                           \
+  PREFIX template class OffloadCore<D, sim::SimAutograd>;     \
+  PREFIX template class Offloader<D, sim::SimAutograd>;       \
+  PREFIX template class CheckpointFrame<D, sim::SimAutograd>; \
+  PREFIX template class Checkpointer<D, sim::SimAutograd>;
+// NOLINTEND(bugprone-macro-parentheses)
+
+FERRY_CORE_ON(extern, sim::SimDevice)
+FERRY_CORE_ON(extern, Bent<sim::SimDevice>)
+FERRY_CORE_ON(extern, Faulty<sim::SimDevice>)
+extern template class sim::Segments<sim::SimDevice>;
+extern template class sim::Segments<Bent<sim::SimDevice>>;
+extern template class sim::Segments<Faulty<sim::SimDevice>>;
+
+}  // namespace ferry

@@ -1,0 +1,132 @@
+#include "sim/verify/programs/random_forward.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace ferry::verify {
+
+CodeId RandomForward::make() {
+  const CodeId id = b_.code(CodeKind::kSegment, "forward");
+  const Slot input = draft_.input;
+  const Slot first = draft_.first;
+  const Slot x0 = b_.slot(id);
+  if (recipe_.embeds) {
+    const CodeId body = draft_.make_body(draft_.sized(1), {draft_.sized(1)}, 1);
+    b_.add(id, MakeNode{"EmbedBackward", b_.node_id(), {first}, {x0}, {input}, body});
+  }
+  Op embed{"embed", {input, first}, {x0}, {draft_.sized(1)}, {}, 0, 4096, 2048, 0};
+  embed.random = true;  // so that no two forwards have the same values
+  b_.add(id, std::move(embed));
+  Region region{.id = id};
+  const Activation x = make_layers(region, {x0, draft_.sized(1)});
+  const Slot loss = b_.slot(id);
+  const CodeId body = draft_.make_body(draft_.scalar, {x.type}, 1, false, x.type);
+  b_.add(id, MakeNode{"LossBackward", b_.node_id(), {x.slot}, {loss}, {x.slot}, body});
+  b_.add(id, Op{"loss", {x.slot}, {loss}, {draft_.scalar}, {}, 0, 4096, 4, 0});
+  b_.result(id, loss);
+  return id;
+}
+
+// From the next layer on, until the region's segment closes.
+Activation RandomForward::make_layers(Region& region, Activation x) {
+  while (at_ < recipe_.layers.size()) {
+    const Layer& layer = recipe_.layers[at_];
+    const Activation before = x;
+    if (recipe_.segments && opened_ < layer.opens && region.depth < kSegmentDepth) {
+      ++opened_;
+      x = make_segment(region, layer, x);
+      finish(region, before, x, false);
+    } else {
+      x = make_whole_layer(region, layer, x);
+      finish(region, before, x, layer.hold);
+      ++at_;
+      opened_ = 0;
+      closing_ = recipe_.segments ? layer.closes : 0;
+    }
+    if (closing_ > 0 && region.depth > 0) {
+      --closing_;
+      break;
+    }
+  }
+  return x;
+}
+
+void RandomForward::finish(Region& region, const Activation& before, const Activation& x,
+                           bool hold) {
+  if (before.slot == region.borrowed || before.slot == x.slot) return;
+  if (hold) {
+    region.held.push_back(before);
+  } else {
+    b_.add(region.id, Free{{before.slot}});
+  }
+}
+
+// A layer with what comes before and after it.
+Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, Activation x) {
+  const auto extra = recipe_.segments ? static_cast<Extra>(layer.extra) : Extra::kNothing;
+  const CodeId id = region.id;
+  const Slot w = draft_.weights[at_];
+  const int failing = recipe_.failing_layer % static_cast<int>(recipe_.layers.size());
+  const bool fails = static_cast<int>(at_) == failing;
+  if (failure_ == 1 && fails) b_.add(id, Raise{"forward fails"});
+  if (extra == Extra::kAmbient) {
+    b_.add(id, Ambient{1 + static_cast<std::uint32_t>(at_) % 3});
+  }
+  const Activation before = x;
+  x = layers_.make(region, layer, w, x, failure_ == 2 && fails);
+  if (extra == Extra::kDropout) x = layers_.dropout(region, x);
+  if (extra >= Extra::kInnerBackward && !region.reentrant) {
+    x = layers_.inner_backward(region, extra, static_cast<LayerKind>(layer.kind), w, x);
+  }
+  // (Not where what is written was recomputed: there may be no error.)
+  if (failure_ == 3 && fails && region.depth == 0 && before.slot != from_segment_) {
+    b_.write(id, "late_", before.slot);
+  }
+  return x;
+}
+
+// The next layers as a code of their own. Its results are x and, but for the reentrant variant,
+// the last activation that it holds.
+Activation RandomForward::make_segment(Region& outer, const Layer& layer, const Activation& x) {
+  const bool reentrant =
+      (layer.segment & kReentrantBit) != 0 && recipe_.derivatives == 1 && recipe_.embeds;
+  const bool own_stream = (layer.segment & kOwnStream) != 0;
+  const std::uint32_t stream = outer.stream + (own_stream ? 1 : 0);
+  Region inner{.id = b_.code(CodeKind::kSegment, "segment"),
+               .depth = outer.depth + 1,
+               .stream = stream,
+               .reentrant = reentrant || outer.reentrant};
+  std::vector<Slot> in = {x.slot};
+  const Activation argument{b_.argument(inner.id), x.type};
+  if (reentrant) {
+    inner.borrowed = argument.slot;
+  } else if (!outer.held.empty()) {
+    in.push_back(outer.held.back().slot);
+    inner.held.push_back({b_.argument(inner.id), outer.held.back().type});
+  }
+  const std::size_t given = inner.held.size();
+  const Activation y = make_layers(inner, argument);
+  b_.result(inner.id, y.slot);
+  std::vector<Slot> out = {b_.slot(outer.id)};
+  if (!reentrant && inner.held.size() > given) {
+    b_.result(inner.id, inner.held.back().slot);
+    out.push_back(b_.slot(outer.id));
+    outer.held.push_back({out.back(), inner.held.back().type});
+  }
+  if (own_stream) draft_.begin_stream(outer.id, in, outer.stream);
+  Call call{inner.id, in, out};
+  call.recompute = reentrant ? Recompute::kReentrant : Recompute::kCheckpoint;
+  // (A recompute within forward that does not stop early would fail before forward does, and so
+  // draw fewer random numbers.)
+  call.early_stop = reentrant || failure_ != 0 || (layer.segment & kNoEarlyStop) == 0;
+  call.preserve_rng = inner.random || (layer.segment & kNoRandomState) == 0;
+  call.determinism_check = reentrant || (layer.segment & kNoCheck) == 0;
+  b_.add(outer.id, call);
+  if (own_stream) draft_.end_stream(outer.id, out, outer.stream);
+  outer.random |= inner.random;
+  from_segment_ = out[0];
+  return {out[0], y.type};
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,45 @@
+// The forward of a random program, as a code: its layers in their order, from the embedding to the
+// loss, and the checkpointed segments that they lie in, which nest.
+//
+// The recipe says at each layer how many segments open and close with it; what that makes is a tree
+// of codes. An activation is freed by the code that made the next one of it, or held to the end.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "formats/builder.h"
+#include "sim/verify/programs/draft.h"
+#include "sim/verify/programs/random_layers.h"
+#include "sim/verify/programs/recipe.h"
+
+namespace ferry::verify {
+
+class RandomForward {
+ public:
+  // failure: 1, the forward raises in the failing layer; 2, that layer's backward does; 3, what it
+  // saved is written later. The draft outlives it.
+  RandomForward(Draft& draft, int failure)
+      : draft_(draft), b_(draft.b), recipe_(draft.recipe), layers_(draft), failure_(failure) {}
+
+  // Once.
+  CodeId make();
+
+ private:
+  Activation make_layers(Region& region, Activation x);
+  void finish(Region& region, const Activation& before, const Activation& x, bool hold);
+  Activation make_whole_layer(Region& region, const Layer& layer, Activation x);
+  Activation make_segment(Region& outer, const Layer& layer, const Activation& x);
+
+  Draft& draft_;
+  Builder& b_;
+  const Recipe& recipe_;
+  RandomLayers layers_;
+  const int failure_;
+  std::size_t at_ = 0;                // the next layer
+  int opened_ = 0;                    // of its segments
+  int closing_ = 0;                   // segments that end here still
+  std::optional<Slot> from_segment_;  // the latest result of one
+};
+
+}  // namespace ferry::verify

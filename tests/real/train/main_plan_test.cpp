@@ -1,0 +1,152 @@
+// A training is captured, planned for, and trains by its plan: the simulator decides as it did.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cli/exit_codes.h"
+#include "formats/decision_log.h"
+#include "formats/text_file.h"
+#include "tests/real/train/program.h"
+
+namespace ferry::real::train {
+namespace {
+
+using test::lines;
+using test::losses;
+using test::ProgramTest;
+using test::Result;
+
+// Capture, plan, train by the plan, and the simulator decides as the training did.
+TEST_F(ProgramTest, APlanFromItsOwnCaptureIsExecutedAndReplayed) {
+  const std::string program = folder_.path("gpt.jsonl"), plan = folder_.path("gpt.plan"),
+                    log = folder_.path("gpt.log");
+  EXPECT_EQ(test::ferry_train(gpt() + "--capture " + program).code, kOk);
+  const Result planned = test::run({FERRY_PROGRAM, "plan", program, "--hardware", "rtx4090",
+                                    "--policy", "offload-all", "-o", plan});
+  ASSERT_EQ(planned.code, kOk) << planned.err;
+  const std::vector<std::string> keep = losses(test::ferry_train(gpt() + "--steps 3 --json"));
+  const std::string budget = "--policy budget --plan " + plan + " --decisions " + log;
+  const Result trained = test::ferry_train(gpt() + "--steps 3 --json " + budget);
+  EXPECT_EQ(losses(trained), keep);
+  EXPECT_GT(lines(trained.out)[2]["moved_bytes"], 1000);
+  const Result replayed = test::run({FERRY_PROGRAM, "replay", program, "--decisions", log});
+  EXPECT_EQ(replayed.code, kOk) << replayed.out;
+  EXPECT_TRUE(replayed.out.starts_with("the same: 3 runs of ")) << replayed.out;
+  // Another model than the plan's.
+  const Result other = test::ferry_train(resnet() + "--steps 1 --policy budget --plan " + plan);
+  EXPECT_EQ(other.code, kUsage);
+  EXPECT_NE(other.err.find("does not match the plan at saved tensor "), std::string::npos);
+}
+
+// The same with recomputed blocks. Nothing fits without them: the card's link is slow, and its
+// memory small.
+class RecomputingPlanTest : public ProgramTest {
+ protected:
+  RecomputingPlanTest() {
+    const std::string card = read_file(FERRY_SOURCE_DIR "/scenarios/hardware/rtx4090.toml");
+    folder_.write("slow.toml", card.substr(0, card.find("[link]")) + R"([link]
+h2d = "1MB/s"
+d2h = "1MB/s"
+h2d_both = "1MB/s"
+d2h_both = "1MB/s"
+latency = "8us"
+)");
+    const Result captured = test::ferry_train(gpt(4) + "--capture " + program_);
+    EXPECT_EQ(captured.code, kOk) << captured.err;
+  }
+
+  std::string gpt(int layers) const {
+    return "gpt --layers " + std::to_string(layers) +
+           " --width 64 --heads 2 --context 64 --batch 8 --dropout 0.1 --threads 1 --data " +
+           folder_.text() + " ";
+  }
+  void plan(const std::string& policy, const std::string& budget) const {
+    const Result planned =
+        test::run({FERRY_PROGRAM, "plan", program_, "--hardware", folder_.path("slow.toml"),
+                   "--policy", policy, "--budget", budget, "-o", plan_});
+    ASSERT_EQ(planned.code, kOk) << planned.out << planned.err;
+  }
+  std::string planned(int layers, const char* policy) const {
+    return gpt(layers) + "--steps 3 --json --policy " + policy + " --plan " + plan_ + " ";
+  }
+  Result replay() const {
+    return test::run({FERRY_PROGRAM, "replay", program_, "--decisions", log_, "--plan", plan_});
+  }
+
+  const std::string program_ = folder_.path("gpt.jsonl");
+  const std::string plan_ = folder_.path("gpt.plan");
+  const std::string log_ = folder_.path("gpt.log");
+};
+
+TEST_F(RecomputingPlanTest, IsExecutedAndReplayed) {
+  const Result kept = test::ferry_train(gpt(4) + "--steps 3 --json");
+  const std::vector<std::string> keep = losses(kept);
+  const auto peak = [](const Result& result) {
+    return lines(result.out).back()["peak_bytes"].get<std::int64_t>();
+  };
+  for (const auto& [policy, budget, moved, train] :
+       {std::tuple("mixed", "8MiB", 0, "mixed"),
+        std::tuple("checkpoint-offload", "8MiB", 4, "mixed"),
+        std::tuple("checkpoint-nth", "10MiB", 0, "budget")}) {
+    plan(policy, budget);
+    const Result trained = test::ferry_train(planned(4, train) + "--decisions " + log_);
+    EXPECT_EQ(losses(trained), keep) << policy;
+    EXPECT_LT(peak(trained), peak(kept) * 7 / 10) << policy;
+    std::map<DecisionKind, int> decisions;
+    for (const Decision& decision : read_decision_log(log_).decisions) ++decisions[decision.kind];
+    EXPECT_GE(decisions[DecisionKind::kRecompute], 3) << policy;
+    EXPECT_EQ(decisions[DecisionKind::kRecompute] % 3, 0) << policy;
+    EXPECT_GE(decisions[DecisionKind::kPack], 3 * moved) << policy;
+    const Result replayed = replay();
+    EXPECT_EQ(replayed.code, kOk) << policy << "\n" << replayed.out << replayed.err;
+    EXPECT_TRUE(replayed.out.starts_with("the same: 3 runs of ")) << replayed.out;
+  }
+}
+
+TEST_F(RecomputingPlanTest, ARecomputeThatIsNotTheSimulatedOneDiffers) {
+  plan("checkpoint-offload", "8MiB");
+  EXPECT_EQ(test::ferry_train(planned(4, "mixed") + "--decisions " + log_).code, kOk);
+  const DecisionLog log = read_decision_log(log_);
+  const auto second = std::find_if(
+      log.decisions.begin(), log.decisions.end(),
+      [](const auto& each) { return each.kind == DecisionKind::kRecompute && each.run == 2; });
+  ASSERT_NE(second, log.decisions.end());
+  const std::size_t at = static_cast<std::size_t>(second - log.decisions.begin());
+  const auto expect_different = [&](const DecisionLog& changed, const std::string& real) {
+    write_decision_log(log_, changed);
+    const Result replayed = replay();
+    EXPECT_EQ(replayed.code, cli::kDiffers);
+    EXPECT_TRUE(replayed.out.starts_with("different: run 2, decision ")) << replayed.out;
+    EXPECT_NE(replayed.out.find("> real       " + real), std::string::npos) << replayed.out;
+    EXPECT_NE(replayed.out.find("> simulated  recompute of segment 3 (checkpoint.3)"),
+              std::string::npos)
+        << replayed.out;
+  };
+  DecisionLog changed = log;
+  changed.decisions[at].pack = 1;  // backward comes to the last one first
+  expect_different(changed, "recompute of segment 1 (checkpoint.1)");
+  changed = log;  // what follows it, an unpack, comes in its place
+  changed.decisions.erase(changed.decisions.begin() + static_cast<std::ptrdiff_t>(at));
+  expect_different(changed, "unpack of saved tensor ");
+}
+
+TEST_F(RecomputingPlanTest, OfAnotherModelIsRefusedWithWhatDiffers) {
+  plan("checkpoint", "8MiB");
+  for (const int layers : {3, 5}) {
+    expect_refused(planned(layers, "mixed"), kUsage,
+                   "the model does not match the plan at saved tensor ");
+  }
+  // What reaches the offloader is the same; the blocks save fewer.
+  std::string without = planned(4, "budget");
+  without.replace(without.find("--dropout 0.1"), 13, "--dropout 0");
+  expect_refused(without, kUsage, "ferry::checkpoint: the segment saved ");
+}
+
+}  // namespace
+}  // namespace ferry::real::train

@@ -1,0 +1,63 @@
+#include "shared/checkpoint/reentrant.h"
+
+#include <gtest/gtest.h>
+
+#include "shared/checkpoint/errors.h"
+#include "tests/shared/checkpoint/ran.h"
+
+namespace ferry::sim {
+namespace {
+
+using test::expect_counts;
+using test::expect_error;
+using test::expect_right;
+using test::Ran;
+using test::run;
+using verify::Layers;
+
+// R1 { a, R2 { b }, c }: all of R1 runs again, R2 in it as in forward, and then R2 for itself.
+TEST(CheckpointTest, ReentrantSegmentsRunWhollyAgain) {
+  Layers p(4);
+  const CodeId r2 = p.segment();
+  p.b.result(r2, p.layer(r2, "b", p.b.argument(r2), 1));
+  const CodeId r1 = p.segment();
+  const Slot x = p.layer(r1, "a", p.b.argument(r1), 2);
+  p.b.result(r1, p.layer(r1, "c", p.call(r1, r2, {x}, Recompute::kReentrant)[0], 3));
+  p.backward(p.call(0, r1, {p.layer(0, "begin", p.input, 0)}, Recompute::kReentrant)[0]);
+  const Program program = p.take();
+  const Ran ran = run(program);
+  expect_right(program, ran);
+  expect_counts(ran, {{"begin", 1}, {"a", 2}, {"b", 3}, {"c", 2}});
+}
+
+TEST(CheckpointTest, AReentrantSegmentRefusesBackwardsThatDoNotAccumulate) {
+  Layers p;
+  const CodeId id = p.segment_of({"a"});
+  const Slot y = p.call(0, id, {p.begin()}, Recompute::kReentrant)[0];
+  p.b.add(0, Backward{{y}, {p.w[0]}, {p.b.slot(0)}, true, false});
+  p.backward(y);
+  const Ran ran = run(p.take());
+  expect_error(ran, checkpoint_text::kReentrantInvalid);
+  expect_counts(ran, {{"a", 2}});
+}
+
+TEST(CheckpointTest, AReentrantSegmentWithoutAGraphIsAnError) {
+  Layers p;
+  const CodeId id = p.segment();
+  p.b.result(id, p.op(id, "nothing", p.b.argument(id)));
+  p.backward(p.call(0, id, {p.begin()}, Recompute::kReentrant)[0]);
+  expect_error(run(p.take()), checkpoint_text::kNothingRequiresGrad);
+}
+
+TEST(CheckpointTest, WithoutAnInputThatRequiresGradAReentrantSegmentHasNoGraph) {
+  Layers p;
+  const CodeId id = p.segment_of({"a"});
+  p.backward(p.call(0, id, {p.input}, Recompute::kReentrant)[0]);
+  const Ran ran = run(p.take());
+  EXPECT_TRUE(ran.result.errors.empty());
+  expect_counts(ran, {{"a", 1}, {"grad", 0}});
+  EXPECT_EQ(ran.result.gradients[p.w[0]], 0u);
+}
+
+}  // namespace
+}  // namespace ferry::sim
