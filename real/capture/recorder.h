@@ -100,7 +100,6 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   bool in_backward() const { return open_task_.has_value(); }
   void look_around();  // notices that a backward is over, and who has died
   Ref ref(const at::Tensor& tensor, Birth birth, const std::string& who);
-  c10::Storage copy_of(const at::Tensor& tensor, const CopyKey& key);
   void fail_later(const std::string& message);
   void check() const;  // throws what fail_later was told
 

@@ -22,13 +22,9 @@
 #include "shared/offload/offloader.h"
 #include "tests/real/cpu/strips.h"
 #include "tests/real/script.h"
+#include "tests/real/verdict.h"
 
 namespace ferry::real {
-
-struct Verdict {
-  std::string oracle;
-  std::string words;
-};
 
 // What the program knows of a storage that it saves.
 struct Source {

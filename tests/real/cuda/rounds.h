@@ -28,13 +28,9 @@
 #include "tests/real/cuda/world.h"
 #include "tests/real/draw.h"
 #include "tests/real/script.h"
+#include "tests/real/verdict.h"
 
 namespace ferry::real {
-
-struct Verdict {
-  std::string oracle;
-  std::string words;
-};
 
 inline CoreOptions drawn_options(Draw& draw) {
   CoreOptions options;
