@@ -16,6 +16,7 @@
 #include "real/cuda/events.h"
 #include "real/cuda/host_pool.h"
 #include "real/cuda/span_recorder.h"
+#include "real/cuda/step_range.h"
 
 namespace ferry::real {
 namespace {
@@ -179,17 +180,20 @@ c10::Stream CudaDevice::current_stream() {
 
 c10::Stream CudaDevice::lane(Lane lane) { return state_->lane(lane); }
 
-CudaDevice::Event CudaDevice::record(Step /*step*/, const Stream& stream) {
+CudaDevice::Event CudaDevice::record(Step step, const Stream& stream) {
+  const StepRange range(step);
   return state_->events->record(stream);
 }
 
-void CudaDevice::wait(Step /*step*/, const Stream& stream, const Event& event) {
+void CudaDevice::wait(Step step, const Stream& stream, const Event& event) {
+  const StepRange range(step);
   if (!event) return;  // never recorded
   const c10::cuda::CUDAGuard guard(index());
   C10_CUDA_CHECK(cudaStreamWaitEvent(raw(stream), event->event(), cudaEventWaitDefault));
 }
 
-c10::Storage CudaDevice::allocate(Step /*step*/, std::int64_t bytes, const Stream& stream) {
+c10::Storage CudaDevice::allocate(Step step, std::int64_t bytes, const Stream& stream) {
+  const StepRange range(step);
   state_->meet(stream);
   const c10::cuda::CUDAStreamGuard guard(stream);
   c10::Allocator* const memory = allocator::get();
@@ -198,12 +202,14 @@ c10::Storage CudaDevice::allocate(Step /*step*/, std::int64_t bytes, const Strea
                  /*resizable=*/true);
 }
 
-void CudaDevice::record_use(Step /*step*/, const Storage& storage, const Stream& stream) {
+void CudaDevice::record_use(Step step, const Storage& storage, const Stream& stream) {
+  const StepRange range(step);
   const c10::cuda::CUDAGuard guard(index());
   allocator::recordStream(storage.data_ptr(), c10::cuda::CUDAStream(stream));
 }
 
-CudaHostBuffer CudaDevice::allocate_host(Step /*step*/, std::int64_t bytes, HostMemory kind) {
+CudaHostBuffer CudaDevice::allocate_host(Step step, std::int64_t bytes, HostMemory kind) {
+  const StepRange range(step);
   const HostPool::Block block = state_->pool(kind).allocate(bytes);
   CudaHostBuffer buffer;
   buffer.state_ = state_;
@@ -214,8 +220,9 @@ CudaHostBuffer CudaDevice::allocate_host(Step /*step*/, std::int64_t bytes, Host
   return buffer;
 }
 
-void CudaDevice::release_host(Step /*step*/, HostBuffer&& host,
+void CudaDevice::release_host(Step step, HostBuffer&& host,
                               std::span<const Event> events) noexcept {
+  const StepRange range(step);
   if (!host.state_) return;
   const std::shared_ptr<CudaState> state = std::exchange(host.state_, nullptr);
   state->pool(host.kind_).free({host.data_, host.block_bytes_}, events);
@@ -228,6 +235,7 @@ HostUsage CudaDevice::host_usage() {
 
 void CudaDevice::offload(Step step, const Storage& storage, std::int64_t begin,
                          const HostBuffer& host, const Stream& stream) {
+  const StepRange range(step);
   check_bounds("offload", begin, host.bytes(), bytes(storage));
   const auto* const from = static_cast<const char*>(storage.data()) + begin;
   state_->copy(step, Lane::kDeviceToHost, host.data(), from, host.bytes(), stream);
@@ -235,6 +243,7 @@ void CudaDevice::offload(Step step, const Storage& storage, std::int64_t begin,
 
 void CudaDevice::reload(Step step, const HostBuffer& host, const Storage& storage,
                         const Stream& stream) {
+  const StepRange range(step);
   check_bounds("reload", 0, host.bytes(), bytes(storage));
   state_->copy(step, Lane::kHostToDevice, storage.mutable_data(), host.data(), host.bytes(),
                stream);

@@ -12,7 +12,8 @@ from tree import CPP, HEADERS, Finding, name_of, parent, stem, suffix, top
 TEST = re.compile(r"(\w+)_(test|prop)\.cpp")
 NOT_MIRRORED = ("tests/fibers", "tests/fuzz", "tests/house", "tests/python", "tests/support")
 STANDS_FOR = {"real/gpu": "real/cuda"}  # the same device, on a real one
-DOUBLES = ("tests/support", "tests/real/fake_cuda")  # helpers that have tests of their own
+# Helpers that have tests of their own.
+DOUBLES = ("tests/support", "tests/real/fake_cuda", "tests/real/fake_kernels")
 
 # The parts of the offload core, and what they are part of: each has a test by its own name.
 MUST_HAVE = {"shared/offload": ("core", "inbound", "offload_core", "outbound", "parcel")}

@@ -1,6 +1,7 @@
 // What tests tell the fake, and ask of it.
 #include "tests/real/fake_cuda/fake_cuda.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -18,7 +19,7 @@ void reset() {
   runtime.set_tempo(Tempo::kEager, 0);
   runtime.device_bytes_max = runtime.pinned_bytes_max = std::int64_t{256} << 20;
   runtime.wrong_frees = 0;
-  thread() = Thread{thread().device, cudaSuccess, Step::kUser};
+  thread() = Thread{thread().device, cudaSuccess, Step::kUser, {}};
 }
 
 void run_everything() {
@@ -70,7 +71,13 @@ void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
   op.reads = reads;
   op.writes = writes;
   runtime.tell(op);
-  runtime.enqueue(on, {std::move(body), nullptr, nullptr});
+  runtime.enqueue(on, {.body = std::move(body)});
+}
+
+void set_devices(int count) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.devices = std::clamp(count, 0, kDevices);
 }
 
 void set_device_bytes(std::int64_t bytes) {

@@ -17,20 +17,14 @@ constexpr int kUnsupported = 801;  // CUDA_ERROR_NOT_SUPPORTED, of the driver
 // Stands for each entry point of the driver that LibTorch looks up: none is called in tests.
 int unsupported() { return kUnsupported; }
 
-cudaError_t no_kernels() {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  return runtime.fail_with(cudaErrorNotSupported);
-}
-
 }  // namespace
 
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   FAKE_CUDA_ENTER();
-  *count = kDevices;
-  return cudaSuccess;
+  *count = runtime.devices;
+  return *count > 0 ? cudaSuccess : runtime.fail_with(cudaErrorNoDevice);
 }
 cudaError_t cudaGetDevice(int* device) {
   FAKE_CUDA_ENTER();
@@ -39,7 +33,7 @@ cudaError_t cudaGetDevice(int* device) {
 }
 cudaError_t cudaSetDevice(int device) {
   FAKE_CUDA_ENTER();
-  if (device < 0 || device >= kDevices) return runtime.fail_with(cudaErrorInvalidDevice);
+  if (device < 0 || device >= runtime.devices) return runtime.fail_with(cudaErrorInvalidDevice);
   thread().device = device;
   return cudaSuccess;
 }
@@ -51,9 +45,9 @@ cudaError_t cudaDeviceSynchronize() {
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   FAKE_CUDA_ENTER();
-  if (device < 0 || device >= kDevices) return runtime.fail_with(cudaErrorInvalidDevice);
+  if (device < 0 || device >= runtime.devices) return runtime.fail_with(cudaErrorInvalidDevice);
   *properties = {};
-  std::snprintf(properties->name, sizeof properties->name, "fake CUDA device %d", device);
+  std::snprintf(properties->name, sizeof properties->name, "fake GPU %d", device);
   properties->totalGlobalMem = static_cast<std::size_t>(runtime.device_bytes_max);
   properties->sharedMemPerBlock = 48 << 10;
   properties->regsPerBlock = 64 << 10;
@@ -121,6 +115,10 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorLaunchFailure";
     case cudaErrorNotSupported:
       return "cudaErrorNotSupported";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorAssert:
+      return "cudaErrorAssert";
     default:
       return "cudaErrorUnknown";
   }
@@ -131,6 +129,9 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "out of memory";
     case cudaErrorIllegalAddress:
       return "an illegal memory access was encountered";
+    case cudaErrorNotSupported:
+      if (!thread().refused_kernel.empty()) return thread().refused_kernel.c_str();
+      return "operation not supported";
     default:
       return cudaGetErrorName(error);
   }
@@ -142,17 +143,6 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsig
   if (result != nullptr) *result = cudaDriverEntryPointSuccess;
   *function = reinterpret_cast<void*>(unsupported);
   return cudaSuccess;
-}
-
-// Kernels.
-cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, std::size_t, cudaStream_t) {
-  return no_kernels();
-}
-cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t) {
-  return no_kernels();
-}
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void*, void**) {
-  return no_kernels();
 }
 
 }  // extern "C"

@@ -5,7 +5,8 @@
 // The library defines the entry points that LibTorch and Ferry call; a program that links it before
 // libcudart runs the real LibTorch CUDA code, its streams, events and caching allocator, on it.
 // LibTorch's own kernels do not compute here: a launch returns cudaErrorNotSupported. Tests compute
-// by `launch`, a function that runs as a kernel would, when its stream comes to it.
+// by `launch`, a function that runs as a kernel would, when its stream comes to it; LibTorch's
+// operators do so by tests/real/fake_kernels.
 //
 // What is promised is CUDA's least (CUDA runtime API and programming guide):
 //
@@ -18,6 +19,9 @@
 //    been read by then; or queued, as where the device reaches all memory;
 //  * cudaFree waits for its device. (The documentation says that it may; LibTorch's allocator needs
 //    it.) cudaFreeHost waits for nothing: its bytes are scribbled over, at once.
+//
+// A kernel that spins (kernels.cpp) keeps its stream from going on, at any tempo, until the host
+// waits for it or has called the runtime so often: a call stands for a microsecond.
 //
 // A stream's tempo is when its work runs: eager, at once; lazy, when the host waits for it, and
 // never for a query; random, some of it at each call into the runtime. Under `mixed`, each stream
@@ -73,10 +77,13 @@ void set_step(Step step);
 void note_block(bool given_out, int device, const void* block, std::size_t bytes,
                 cudaStream_t stream);
 
-// `body` runs on `stream` like a kernel. It must not call the runtime.
+// `body` runs on `stream` like a kernel. It must not call the runtime. If it throws, what it says
+// goes to stderr and every later call fails with cudaErrorAssert.
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
             std::vector<Range> writes, std::function<void()> body);
 
+// How many there are: 2 unless said otherwise, at most 8. Before LibTorch asks.
+void set_devices(int count);
 // The total of each device; a cudaMalloc beyond it fails. And of what may be pinned.
 void set_device_bytes(std::int64_t bytes);
 void set_pinned_bytes(std::int64_t bytes);

@@ -78,7 +78,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   auto body = [=, held = std::move(bytes_staged)] {
     std::memmove(to, held.empty() ? from : held.data(), bytes);
   };
-  runtime.enqueue(stream, {std::move(body), nullptr, nullptr});
+  runtime.enqueue(stream, {.body = std::move(body)});
   // Done by now, and nobody may rely on it: no edge in the log.
   if (staged && target == Place::kPageable) runtime.finish(stream);
   return cudaSuccess;
@@ -90,7 +90,7 @@ cudaError_t set(void* address, int value, std::size_t bytes, Stream& stream) {
   if (place(address, bytes) != Place::kDevice) return runtime.fail_with(cudaErrorInvalidValue);
   const Range write = runtime.range(address, bytes);
   tell(StreamOpKind::kKernel, CopyKind::kDeviceToDevice, stream, nullptr, &write);
-  runtime.enqueue(stream, {[=] { std::memset(address, value, bytes); }, nullptr, nullptr});
+  runtime.enqueue(stream, {.body = [=] { std::memset(address, value, bytes); }});
   return cudaSuccess;
 }
 

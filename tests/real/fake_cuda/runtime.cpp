@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 
 namespace ferry::fake_cuda {
 namespace {
@@ -45,6 +46,8 @@ cudaError_t Runtime::enter(const char* name) {
     failures.erase(failure);
     return fail_with(error);
   }
+  ++entries_;
+  if (sleepers_ > 0) run_eager();
   run_random();
   return cudaSuccess;
 }
@@ -99,8 +102,8 @@ void Runtime::order(Stream& earlier, Stream& later) {
   tell(op);
   const auto snapshot = std::make_shared<Snapshot>();
   snapshot->stream = &earlier;
-  earlier.queue.push_back({nullptr, snapshot, nullptr});
-  later.queue.push_back({nullptr, nullptr, snapshot});
+  earlier.queue.push_back({.fulfil = snapshot});
+  later.queue.push_back({.wait_for = snapshot});
 }
 
 // What the legacy stream is given follows all blocking streams, and they follow it.
@@ -121,18 +124,44 @@ void Runtime::enqueue(Stream& stream, Work work) {
   choose_tempo(stream);
   const bool joins = static_cast<bool>(work.body);
   if (joins) join_legacy(stream, true);
+  if (work.sleep_us > 0) ++sleepers_;
   stream.queue.push_back(std::move(work));
   if (joins) join_legacy(stream, false);
   run_eager();
 }
 
-bool Runtime::run_one(Stream& stream) {
+void Runtime::sleep(Stream& stream, std::int64_t microseconds) {
+  enqueue(stream, {.body = [] {}, .sleep_us = microseconds});
+}
+
+// Until the host waits for it, or has called long enough.
+bool Runtime::sleeps(Work& work, bool awaited) {
+  if (work.sleep_us == 0) return false;
+  if (work.wakes_at < 0) work.wakes_at = entries_ + work.sleep_us;
+  if (!awaited && entries_ < work.wakes_at) return true;
+  --sleepers_;
+  now_ns_ += 1000 * work.sleep_us;
+  return false;
+}
+
+// What a kernel fails with is the device's end, as it is CUDA's.
+void Runtime::run_body(const Work& work) {
+  try {
+    work.body();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "fake CUDA: a kernel failed: %s\n", error.what());
+    broken = cudaErrorAssert;
+  }
+}
+
+bool Runtime::run_one(Stream& stream, bool awaited) {
   if (stream.queue.empty()) return false;
   if (const SnapshotRef& wait = stream.queue.front().wait_for; wait && !wait->done) return false;
+  if (sleeps(stream.queue.front(), awaited)) return false;
   const Work work = std::move(stream.queue.front());
   stream.queue.pop_front();
   now_ns_ += 1000;
-  if (work.body) work.body();
+  if (work.body) run_body(work);
   if (work.fulfil) {
     work.fulfil->done = true;
     work.fulfil->done_ns = now_ns_;
@@ -144,13 +173,13 @@ bool Runtime::run_one(Stream& stream) {
 void Runtime::finish(const SnapshotRef& snapshot) {
   while (!snapshot->done) {
     Stream& stream = *snapshot->stream;
-    if (!run_one(stream)) finish(stream.queue.front().wait_for);
+    if (!run_one(stream, true)) finish(stream.queue.front().wait_for);
   }
 }
 
 void Runtime::finish(Stream& stream) {
   while (!stream.queue.empty()) {
-    if (!run_one(stream)) finish(stream.queue.front().wait_for);
+    if (!run_one(stream, true)) finish(stream.queue.front().wait_for);
   }
 }
 
@@ -182,10 +211,10 @@ void Runtime::run_eager() {
   for (bool moved = true; moved;) {
     moved = false;
     for (Stream& stream : legacy_) {
-      while (stream.tempo == Tempo::kEager && run_one(stream)) moved = true;
+      while (stream.tempo == Tempo::kEager && run_one(stream, false)) moved = true;
     }
     for (const auto& stream : streams_) {
-      while (stream->tempo == Tempo::kEager && run_one(*stream)) moved = true;
+      while (stream->tempo == Tempo::kEager && run_one(*stream, false)) moved = true;
     }
   }
 }
@@ -200,7 +229,7 @@ void Runtime::run_random() {
   for (const auto& stream : streams_) consider(*stream);
   if (candidates.empty()) return;
   for (std::uint64_t runs = draw(4); runs > 0; --runs) {
-    run_one(*candidates[draw(candidates.size())]);
+    run_one(*candidates[draw(candidates.size())], false);
   }
   run_eager();
 }
@@ -236,7 +265,7 @@ std::uint64_t Runtime::draw(std::uint64_t below) { return mix(seed_ ^ mix(++draw
 SnapshotRef Runtime::record(Stream& stream) {
   const auto snapshot = std::make_shared<Snapshot>();
   snapshot->stream = &stream;
-  enqueue(stream, {nullptr, snapshot, nullptr});
+  enqueue(stream, {.fulfil = snapshot});
   return snapshot;
 }
 

@@ -30,11 +30,13 @@ struct Snapshot {
 };
 using SnapshotRef = std::shared_ptr<Snapshot>;
 
-// One of: a body to run, a record to fulfil, a record to wait for.
+// One of: a body to run, a record to fulfil, a record to wait for, a while to do nothing.
 struct Work {
-  std::function<void()> body;
-  SnapshotRef fulfil;
-  SnapshotRef wait_for;
+  std::function<void()> body = nullptr;
+  SnapshotRef fulfil = nullptr;
+  SnapshotRef wait_for = nullptr;
+  std::int64_t sleep_us = 0;
+  std::int64_t wakes_at = -1;  // in calls into the runtime; -1: its turn has not come
 };
 
 struct Stream {
@@ -59,13 +61,14 @@ struct Memory {
   int device = 0;
 };
 
-inline constexpr int kDevices = 2;
+inline constexpr int kDevices = 8;  // at most
 
 // Of the calling thread.
 struct Thread {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
   Step step = Step::kUser;
+  std::string refused_kernel = {};  // what the last launch that failed was
 };
 Thread& thread();
 
@@ -85,6 +88,7 @@ class Runtime {
   Stream* create_stream(bool blocking, int priority);
   void destroy_stream(cudaStream_t handle);
   void enqueue(Stream& stream, Work work);
+  void sleep(Stream& stream, std::int64_t microseconds);
   void finish(Stream& stream);
   void finish(const SnapshotRef& snapshot);
   void finish_device(int device);
@@ -116,6 +120,7 @@ class Runtime {
   Counts counts() const;
 
   Listener* listener = nullptr;
+  int devices = 2;
   std::int64_t device_bytes_max = std::int64_t{256} << 20;
   std::int64_t pinned_bytes_max = std::int64_t{256} << 20;
   struct Failure {
@@ -132,7 +137,10 @@ class Runtime {
 
  private:
   Runtime();
-  bool run_one(Stream& stream);
+  // Whether something of it ran: in an order of its own, or because the host waits for it.
+  bool run_one(Stream& stream, bool awaited);
+  bool sleeps(Work& work, bool awaited);
+  void run_body(const Work& work);
   void run_eager();
   void run_random();
   void choose_tempo(Stream& stream);
@@ -152,6 +160,8 @@ class Runtime {
   std::uint64_t seed_ = 0;
   std::uint64_t draws_ = 0;
   std::int64_t now_ns_ = 0;
+  std::int64_t entries_ = 0;   // calls into the runtime: a microsecond of the host's each
+  std::int64_t sleepers_ = 0;  // queued
 };
 
 }  // namespace ferry::fake_cuda

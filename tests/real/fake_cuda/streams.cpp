@@ -78,12 +78,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (awaited == nullptr) return runtime.fail_with(cudaErrorInvalidResourceHandle);
   Stream& waits = runtime.stream(stream);
   tell(StreamOpKind::kWait, &waits, awaited);
-  if (awaited->latest) runtime.enqueue(waits, {nullptr, nullptr, awaited->latest});
+  if (awaited->latest) runtime.enqueue(waits, {.wait_for = awaited->latest});
   return cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   FAKE_CUDA_ENTER();
-  runtime.enqueue(runtime.stream(stream), {[=] { function(data); }, nullptr, nullptr});
+  runtime.enqueue(runtime.stream(stream), {.body = [=] { function(data); }});
   return cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {

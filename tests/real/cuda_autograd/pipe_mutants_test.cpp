@@ -1,0 +1,146 @@
+// Transfers between two fake GPUs on the pipelines' device, under every tempo; and the mutants of
+// their steps, dropped or on another stream.
+#include <ATen/cuda/CUDAEvent.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "real/pipeline/torch_pipe_device.h"
+#include "shared/adaptors/bent.h"
+#include "shared/transfer/transfer.h"
+#include "tests/real/cuda_autograd/trained.h"
+#include "tests/real/offload_mutants.h"
+#include "tests/real/verdict.h"
+
+namespace ferry::real {
+namespace {
+
+using fake_cuda::Tempo;
+
+constexpr std::int64_t kElements = 1024;
+const c10::Device kOther(c10::DeviceType::CUDA, 1);
+
+// Takes one step wrongly. (shared/adaptors/bent.h bends devices that offload.)
+class Wrong : public TorchPipeDevice {
+ public:
+  Wrong(c10::Device device, std::optional<Mutation> mutation)
+      : TorchPipeDevice(device), mutation_(mutation) {}
+
+  Event record(Step step, const Stream& stream) {
+    if (is(step, Bend::kDrop)) return Event();
+    return TorchPipeDevice::record(step, is(step, Bend::kOtherStream) ? other() : stream);
+  }
+  void wait(Step step, const Stream& stream, const Event& event) {
+    if (is(step, Bend::kDrop)) return;
+    TorchPipeDevice::wait(step, is(step, Bend::kOtherStream) ? other() : stream, event);
+  }
+  void record_use(Step step, const Storage& storage, const Stream& stream) {
+    if (is(step, Bend::kDrop)) return;
+    TorchPipeDevice::record_use(step, storage, is(step, Bend::kOtherStream) ? other() : stream);
+  }
+  Tensor transfer(Step step, const Tensor& tensor, Wrong& to, const Stream& stream) {
+    return TorchPipeDevice::transfer(step, tensor, to,
+                                     is(step, Bend::kOtherStream) ? to.other() : stream);
+  }
+
+ private:
+  bool is(Step step, Bend bend) const {
+    return mutation_ && mutation_->step == step && mutation_->bend == bend;
+  }
+  // One of this device that no transfer of the test has.
+  Stream other() const { return transfer_stream(7); }
+
+  std::optional<Mutation> mutation_;
+};
+static_assert(PipelineDevice<Wrong>);
+
+void scribble(c10::Device device) { torch::full({kElements}, NAN, torch::device(device)); }
+
+Tensors sums(std::optional<Mutation> mutation) {
+  const Wrong from(kGpu, mutation);
+  const Wrong to(kOther, mutation);
+  std::vector<torch::Tensor> results;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    Transfer<Wrong> way({0, from, from.compute_stream(), from.transfer_stream(i % 2)},
+                        {1, to, to.compute_stream(), to.transfer_stream(i % 2)});
+    torch::Tensor made = torch::linspace(i, i + 1, kElements, torch::device(kGpu)).sin().mul_(2);
+    way.send();
+    torch::Tensor arrived = way.receive(made);
+    made.reset();
+    scribble(kGpu);
+    way.take({&arrived, 1});
+    results.push_back((arrived * 3).sum());
+    arrived.reset();
+    const c10::cuda::CUDAStreamGuard guard(
+        c10::cuda::CUDAStream(to.transfer_stream(i % 2)));  // its pool's next
+    scribble(kOther);
+  }
+  Tensors bits;
+  for (const torch::Tensor& result : results) bits.push_back(result.cpu());
+  return bits;
+}
+
+std::optional<Verdict> attempt(const Schedule& schedule, std::optional<Mutation> mutation) {
+  static const Tensors expected = [] {
+    const FakeWorld world;
+    return sums(std::nullopt);
+  }();
+  FakeWorld world(schedule.tempo, schedule.seed);
+  const std::string wrong = difference(sums(mutation), expected);
+  const std::string objection = hazard(world);
+  if (!wrong.empty()) return Verdict{"bytes", wrong + "; " + objection};
+  if (!objection.empty()) return Verdict{"log", objection};
+  return std::nullopt;
+}
+
+TEST(PipeTransfer, BringsTheBits) {
+  for (const Schedule& schedule : schedules()) {
+    const auto verdict = attempt(schedule, std::nullopt);
+    EXPECT_FALSE(verdict) << schedule << ": " << verdict->oracle << ": " << verdict->words;
+  }
+}
+
+std::vector<Mutation> mutations() {
+  std::vector<Mutation> all;
+  for (auto step = static_cast<std::size_t>(Step::kSent); step < kSteps; ++step) {
+    for (const Bend bend : {Bend::kDrop, Bend::kOtherStream}) {
+      const Mutation mutation{static_cast<Step>(step), bend};
+      if (applies(mutation)) all.push_back(mutation);
+    }
+  }
+  return all;
+}
+
+class PipeMutant : public testing::TestWithParam<Mutation> {};
+
+TEST_P(PipeMutant, IsCaught) {
+  std::map<std::string, std::uint64_t> first;
+  std::string words;
+  for (std::uint64_t seed = 0; seed < 60 && first.size() < 2; ++seed) {
+    const auto verdict = attempt({Tempo::kMixed, seed}, GetParam());
+    if (!verdict || !first.emplace(verdict->oracle, seed + 1).second) continue;
+    if (words.empty()) words = verdict->words;
+  }
+  EXPECT_FALSE(first.empty()) << name_of(GetParam()) << " survives";
+  std::cout << name_of(GetParam());
+  for (const auto& [oracle, trials] : first) std::cout << " | " << oracle << " " << trials;
+  std::cout << " | " << words << "\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Core, PipeMutant, testing::ValuesIn(mutations()), [](const auto& each) {
+  std::string text = name_of(each.param);
+  for (char& c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return text;
+});
+
+}  // namespace
+}  // namespace ferry::real
