@@ -1,12 +1,9 @@
 #include "real/train/loop.h"
 
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/core.h>
 #include <torch/optim/adamw.h>
 
-#include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -14,27 +11,20 @@
 #include "formats/atomic_file.h"
 #include "real/train/capture_step.h"
 #include "real/train/checkpoint.h"
+#include "real/train/deterministic.h"
 #include "real/train/exit_code.h"
 #include "real/train/log_streams.h"
 #include "real/train/memory.h"
 #include "real/train/policy.h"
 #include "real/train/report.h"
 #include "real/train/step.h"
+#include "real/train/step_clock.h"
 #include "real/train/stop.h"
 #include "real/train/workload.h"
 
 namespace ferry::real::train {
 
 namespace {
-
-void be_deterministic() {
-  // cuBLAS asks for it; read when its first handle is made.
-  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
-  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
-  at::globalContext().setBenchmarkCuDNN(false);
-  // Filling memory that nobody reads finds bugs, and costs time.
-  at::globalContext().setDeterministicFillUninitializedMemory(false);
-}
 
 class Training {
  public:
@@ -67,16 +57,18 @@ class Training {
  private:
   StepReport step() {
     const StepMemory memory(device(options_));
-    const auto begin = std::chrono::steady_clock::now();
+    StepClock clock(device(options_));
     StepReport report{.step = done_ + 1};
     const torch::Tensor loss =
         forward_and_backward(*workload_, *policy_, workload_->batch(done_), options_.chunks);
+    clock.backward_issued();
     optimizer_.step();
     optimizer_.zero_grad();
     report.loss = loss.item<float>();  // waits for the device
-    report.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    report.seconds = clock.seconds();
+    report.forward_backward_seconds = clock.forward_backward_seconds();
     report.peak_bytes = memory.peak_bytes();
+    report.reserved_bytes = memory.reserved_bytes();
     report.rss_bytes = memory.rss_bytes();
     report.moved_bytes = policy_->end_step();
     ++done_;

@@ -91,6 +91,13 @@ class CountingAllocator final : public c10::Allocator {
   std::int64_t peak_bytes_ = 0;
 };
 
+// Of a device that has a caching allocator, since the last reset.
+c10::CachingDeviceAllocator::DeviceStats device_stats(c10::Device device) {
+  return at::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+}
+
+constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
 }  // namespace
 
 void count_memory() {
@@ -132,11 +139,11 @@ StepMemory::StepMemory(c10::Device device) : device_(device) {
 
 std::int64_t StepMemory::peak_bytes() const {
   if (device_.is_cpu()) return CountingAllocator::instance().peak_bytes();
-  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return at::getDeviceAllocator(device_.type())
-      ->getDeviceStats(device_.index())
-      .allocated_bytes[kAll]
-      .peak;
+  return device_stats(device_).allocated_bytes[kAll].peak;
+}
+
+std::int64_t StepMemory::reserved_bytes() const {
+  return device_.is_cpu() ? 0 : device_stats(device_).reserved_bytes[kAll].peak;
 }
 
 std::int64_t StepMemory::rss_bytes() const {

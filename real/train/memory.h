@@ -46,6 +46,8 @@ class StepMemory {
  public:
   explicit StepMemory(c10::Device device);
   std::int64_t peak_bytes() const;
+  // What the device's caching allocator held for it, at its most; 0 on a CPU, where none does.
+  std::int64_t reserved_bytes() const;
   std::int64_t rss_bytes() const;
 
  private:

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "formats/error.h"
+#include "real/train/count_option.h"
+#include "real/train/model_options.h"
 #include "real/train/needs.h"
 #include "real/train/pipeline_options.h"
 #include "scenarios/units.h"
@@ -27,6 +29,7 @@ Examples:
   ferry train gpt                                    a small GPT learns Ferry's own sources
   ferry train gpt --policy offload --disk /var/tmp   the same losses, in less memory
   ferry train resnet --json                          a line a step, for machines
+  ferry train llama --preset llama-1b --dtype bf16 --device cuda       Llama 3.2 1B's shapes
   ferry train gpt --capture gpt.jsonl                what `ferry plan gpt.jsonl` plans, and
   ferry train gpt --policy mixed --plan gpt.plan     what executes the plan
   ferry train gpt --policy checkpoint                the same losses, in less memory and more time
@@ -60,14 +63,6 @@ std::optional<std::int64_t> size(const char* option, const std::string& text) {
   } catch (const UnitError& error) {
     throw InputError(option, 0, error.what());
   }
-}
-
-CLI::Option* count(CLI::App& command, const char* option, std::int64_t& value, std::int64_t least,
-                   std::int64_t most, const char* text) {
-  return command.add_option(option, value, text)
-      ->type_name("N")
-      ->check(CLI::Range(least, most))
-      ->capture_default_str();
 }
 
 void add_training(CLI::App& command, Options& options, Typed& typed) {
@@ -126,30 +121,6 @@ void add_files(CLI::App& command, Options& options) {
       ->type_name("FILE");
 }
 
-CLI::App* add_gpt(CLI::App& app, Options& options) {
-  CLI::App* command = app.add_subcommand("gpt", "A GPT learns text, byte by byte");
-  count(*command, "--layers", options.gpt.layers, 1, 1024, "Blocks");
-  count(*command, "--width", options.gpt.width, 1, 1 << 16, "Of a token's vector");
-  count(*command, "--heads", options.gpt.heads, 1, 1024, "Of the attention");
-  count(*command, "--context", options.gpt.context, 1, 1 << 20, "Bytes that it sees");
-  command->add_option("--dropout", options.gpt.dropout, "The part dropped, 0 to below 1")
-      ->type_name("P")
-      ->check(CLI::Range(0.0, 0.99))
-      ->capture_default_str();
-  command
-      ->add_option("--data", options.data, "A folder of text (default: Ferry's own, as it stands)")
-      ->type_name("DIR");
-  return command;
-}
-
-CLI::App* add_resnet(CLI::App& app, Options& options) {
-  CLI::App* command = app.add_subcommand("resnet", "A ResNet learns pictures that are drawn");
-  count(*command, "--layers", options.resnet.layers, 1, 256, "Basic blocks a stage, of three");
-  count(*command, "--width", options.resnet.width, 1, 4096, "Channels of the first stage");
-  count(*command, "--images", options.images, 10, 1 << 20, "Pictures to learn");
-  return command;
-}
-
 bool planned(const Options& options) {
   return options.policy == PolicyKind::kBudget || options.policy == PolicyKind::kMixed;
 }
@@ -163,9 +134,6 @@ Segments segments(const Options& options) {
 }
 
 void check(const Options& options) {
-  if (options.model == Model::kGpt && options.gpt.width % options.gpt.heads != 0) {
-    throw InputError("--width", 0, "expected a multiple of --heads");
-  }
   const bool moves =
       options.policy != PolicyKind::kKeep && options.policy != PolicyKind::kCheckpoint;
   const char* moving = "--policy offload, budget or mixed";
@@ -206,24 +174,21 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   Options options;
   Typed typed;
   TypedPipeline staged;
-  CLI::App* gpt = add_gpt(app, options);
-  const CLI::App* resnet = add_resnet(app, options);
+  TypedModel model;
+  const ModelCommands models = add_models(app, options, model);
   for (CLI::App* command : app.get_subcommands({})) {
     add_training(*command, options, typed);
     add_policy(*command, options, typed);
     add_files(*command, options);
   }
-  add_pipeline_options(*gpt, options, staged);
+  add_pipeline_options(*models.gpt, options, staged);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
     app.exit(asked);
     return std::nullopt;
   }
-  options.model = gpt->parsed() ? Model::kGpt : Model::kResnet;
-  if (resnet->parsed() && options.batch > options.images) {
-    throw InputError("--batch", 0, "expected no more than --images");
-  }
+  understand_model(models, options, model);
   options.cuda = typed.device == "cuda";
   for (const PolicyKind policy : kPolicyKinds) {
     if (typed.policy == name(policy)) options.policy = policy;
@@ -234,11 +199,21 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.bytes_min = size("--min-bytes", typed.min_bytes);
   check(options);
   understand_pipeline(options, staged);
-  options.gpt.segments = options.resnet.segments = segments(options);
+  options.gpt.segments = options.llama.segments = options.resnet.segments = segments(options);
   return options;
 }
 
-const char* name(Model model) { return model == Model::kGpt ? "gpt" : "resnet"; }
+const char* name(Model model) {
+  switch (model) {
+    case Model::kGpt:
+      return "gpt";
+    case Model::kLlama:
+      return "llama";
+    case Model::kResnet:
+      return "resnet";
+  }
+  return "";
+}
 
 const char* name(PolicyKind policy) {
   switch (policy) {

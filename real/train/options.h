@@ -1,6 +1,6 @@
 // What was asked for: the command line, understood and checked.
 //
-// `ferry train gpt` and `ferry train resnet` have the same options but for the model's own. What
+// `ferry train gpt`, `llama` and `resnet` have the same options but for the model's own. What
 // contradicts itself is refused here, before anything is read or made.
 #pragma once
 
@@ -9,13 +9,14 @@
 #include <optional>
 
 #include "real/train/gpt.h"
+#include "real/train/llama.h"
 #include "real/train/resnet.h"
 #include "shared/pipeline/schedule.h"
 #include "shared/pipeline/stage.h"
 
 namespace ferry::real::train {
 
-enum class Model : std::uint8_t { kGpt, kResnet };
+enum class Model : std::uint8_t { kGpt, kLlama, kResnet };
 
 // Keep: plain LibTorch. Offload: whatever is large enough moves. Checkpoint: every block is
 // recomputed. Budget and mixed: a plan of `ferry plan` says what moves and what is recomputed;
@@ -25,10 +26,12 @@ enum class PolicyKind : std::uint8_t { kKeep, kOffload, kCheckpoint, kBudget, kM
 struct Options {
   Model model = Model::kGpt;
   GptOptions gpt;
+  LlamaOptions llama;
   ResnetOptions resnet;
   std::int64_t batch = 8;
   std::int64_t images = 2000;
-  std::filesystem::path data;  // empty: the default text
+  std::filesystem::path data;               // empty: the default text
+  torch::ScalarType dtype = torch::kFloat;  // of weights, moments and activations
 
   std::int64_t steps = 50;  // the last one's number: a resumed training counts on
   std::int64_t seed = 1;

@@ -13,13 +13,16 @@
 namespace ferry::real::train {
 
 std::string to_json(const StepReport& report) {
-  const nlohmann::ordered_json json = {{"schema", 1},
-                                       {"step", report.step},
-                                       {"loss", report.loss},
-                                       {"seconds", report.seconds},
-                                       {"peak_bytes", report.peak_bytes},
-                                       {"rss_bytes", report.rss_bytes},
-                                       {"moved_bytes", report.moved_bytes}};
+  const nlohmann::ordered_json json = {
+      {"schema", 1},
+      {"step", report.step},
+      {"loss", report.loss},
+      {"seconds", report.seconds},
+      {"forward_backward_seconds", report.forward_backward_seconds},
+      {"peak_bytes", report.peak_bytes},
+      {"reserved_bytes", report.reserved_bytes},
+      {"rss_bytes", report.rss_bytes},
+      {"moved_bytes", report.moved_bytes}};
   return json.dump();
 }
 

@@ -18,9 +18,11 @@ struct StepReport {
   std::int64_t step = 0;  // 1 is the first
   float loss = 0;
   double seconds = 0;
-  std::int64_t peak_bytes = 0;   // of the device tier
-  std::int64_t rss_bytes = 0;    // the process, at its largest
-  std::int64_t moved_bytes = 0;  // to the host and back
+  double forward_backward_seconds = 0;  // of that, before the optimizer
+  std::int64_t peak_bytes = 0;          // of the device tier
+  std::int64_t reserved_bytes = 0;      // by its caching allocator; 0 on a CPU
+  std::int64_t rss_bytes = 0;           // the process, at its largest
+  std::int64_t moved_bytes = 0;         // to the host and back
 };
 
 // One line, without its end. A loss that is no number is null.

@@ -55,19 +55,50 @@ Pipe make_pipe(const Options& options, const Gpt& model) {
   return Pipe(model->chain(), pipe);
 }
 
-class GptWorkload final : public Workload {
+// A language model: bytes to bytes.
+class TextWorkload : public Workload {
  public:
-  GptWorkload(const Options& options, Text text)
-      : options_(options), text_(std::move(text)), model_(options.gpt) {
-    model_->to(device(options));
-    if (options.stages > 0) pipe_.emplace(make_pipe(options, model_));
-  }
-  torch::nn::Module& module() override { return *model_; }
+  TextWorkload(const Options& options, Text text, std::int64_t context)
+      : options_(options), text_(std::move(text)), context_(context) {}
   Batch batch(std::int64_t step) override {
-    return on_device(text_batch(text_, options_.batch, options_.gpt.context,
+    return on_device(text_batch(text_, options_.batch, context_,
                                 static_cast<std::uint64_t>(options_.seed), step),
                      options_);
   }
+  const char* items() const override { return "tokens"; }
+  std::int64_t items_per_step() const override { return options_.batch * context_; }
+
+ protected:
+  // Of float32, whatever the model's dtype.
+  static torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target) {
+    return F::cross_entropy(logits.flatten(0, 1).to(torch::kFloat), target.flatten());
+  }
+  void move(torch::nn::Module& model) const { model.to(device(options_), options_.dtype); }
+  // Beside the model's shape. What is as it was when there was no option is not in it, so that a
+  // state which was saved then still fits.
+  void add_text(Identity& identity, std::int64_t vocabulary) const {
+    identity.emplace_back("--context", fmt::format("{}", context_));
+    if (vocabulary != 256) identity.emplace_back("--vocabulary", fmt::format("{}", vocabulary));
+    if (options_.dtype != torch::kFloat) identity.emplace_back("--dtype", "bf16");
+    identity.emplace_back("--data", digest(text_.bytes));
+    add_common(identity, options_);
+  }
+  const Options& options() const { return options_; }
+
+ private:
+  Options options_;
+  Text text_;
+  std::int64_t context_;
+};
+
+class GptWorkload final : public TextWorkload {
+ public:
+  GptWorkload(const Options& options, Text text)
+      : TextWorkload(options, std::move(text), options.gpt.context), model_(options.gpt) {
+    move(*model_);
+    if (options.stages > 0) pipe_.emplace(make_pipe(options, model_));
+  }
+  torch::nn::Module& module() override { return *model_; }
   torch::Tensor loss(const Batch& batch) override {
     return loss_of(model_->forward(batch.input), batch.target);
   }
@@ -75,30 +106,47 @@ class GptWorkload final : public Workload {
   torch::Tensor pipelined_step(const Batch& batch) override {
     return pipe_.value().step(batch.input, batch.target, loss_of);
   }
-  const char* items() const override { return "tokens"; }
-  std::int64_t items_per_step() const override { return options_.batch * options_.gpt.context; }
   Identity identity() const override {
-    const GptOptions& gpt = options_.gpt;
+    const GptOptions& gpt = options().gpt;
     Identity identity = {{"model", "gpt"},
                          {"--layers", fmt::format("{}", gpt.layers)},
                          {"--width", fmt::format("{}", gpt.width)},
                          {"--heads", fmt::format("{}", gpt.heads)},
-                         {"--context", fmt::format("{}", gpt.context)},
-                         {"--dropout", fmt::format("{}", gpt.dropout)},
-                         {"--data", digest(text_.bytes)}};
-    add_common(identity, options_);
+                         {"--dropout", fmt::format("{}", gpt.dropout)}};
+    add_text(identity, gpt.vocabulary);
     return identity;
   }
 
  private:
-  static torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target) {
-    return F::cross_entropy(logits.flatten(0, 1), target.flatten());
-  }
-
-  Options options_;
-  Text text_;
   Gpt model_;
   std::optional<Pipe> pipe_;
+};
+
+class LlamaWorkload final : public TextWorkload {
+ public:
+  LlamaWorkload(const Options& options, Text text)
+      : TextWorkload(options, std::move(text), options.llama.context), model_(options.llama) {
+    move(*model_);
+  }
+  torch::nn::Module& module() override { return *model_; }
+  torch::Tensor loss(const Batch& batch) override {
+    return loss_of(model_->forward(batch.input), batch.target);
+  }
+  Identity identity() const override {
+    const LlamaOptions& llama = options().llama;
+    Identity identity = {{"model", "llama"},
+                         {"--layers", fmt::format("{}", llama.layers)},
+                         {"--width", fmt::format("{}", llama.width)},
+                         {"--heads", fmt::format("{}", llama.heads)},
+                         {"--kv-heads", fmt::format("{}", llama.kv_heads)},
+                         {"--hidden", fmt::format("{}", llama.hidden)},
+                         {"--untied", llama.untied ? "yes" : "no"}};
+    add_text(identity, llama.vocabulary);
+    return identity;
+  }
+
+ private:
+  Llama model_;
 };
 
 class ResnetWorkload final : public Workload {
@@ -135,12 +183,12 @@ class ResnetWorkload final : public Workload {
   Resnet model_;
 };
 
-Text find_text(const Options& options) {
+Text find_text(const Options& options, std::int64_t context) {
   const std::filesystem::path folder = options.data.empty() ? default_text_folder() : options.data;
   if (folder.empty()) {
     throw InputError("--data", 0, "expected a folder of text: Ferry's own is not there");
   }
-  return read_text(folder, options.gpt.context + 1);
+  return read_text(folder, context + 1);
 }
 
 }  // namespace
@@ -151,8 +199,15 @@ torch::Tensor Workload::pipelined_step(const Batch&) {
 
 std::unique_ptr<Workload> make_workload(const Options& options) {
   torch::manual_seed(static_cast<std::uint64_t>(options.seed));
-  if (options.model == Model::kResnet) return std::make_unique<ResnetWorkload>(options);
-  return std::make_unique<GptWorkload>(options, find_text(options));
+  switch (options.model) {
+    case Model::kGpt:
+      return std::make_unique<GptWorkload>(options, find_text(options, options.gpt.context));
+    case Model::kLlama:
+      return std::make_unique<LlamaWorkload>(options, find_text(options, options.llama.context));
+    case Model::kResnet:
+      return std::make_unique<ResnetWorkload>(options);
+  }
+  throw std::logic_error("no such model");
 }
 
 c10::Device device(const Options& options) {

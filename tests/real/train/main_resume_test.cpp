@@ -43,6 +43,27 @@ TEST_F(ProgramTest, SavedAndResumedUnderAnotherPolicyItIsTheSameTraining) {
   EXPECT_EQ(nothing.code, kOk);
 }
 
+TEST_F(ProgramTest, AStateIsOfItsShapeAndDtype) {
+  const std::string state = folder_.path("state");
+  for (const std::string& model : {gpt(), llama()}) {
+    const std::string bf16 = model + "--dtype bf16 --vocabulary 300 --json ";
+    const std::vector<std::string> whole = losses(test::ferry_train(bf16 + "--steps 4"));
+    losses(test::ferry_train(bf16 + "--steps 2 --save " + state));
+    const std::string resume = "--steps 4 --resume " + state;
+    EXPECT_EQ(losses(test::ferry_train(bf16 + resume + " --policy offload --window 0")),
+              std::vector<std::string>(whole.begin() + 2, whole.end()));
+    expect_refused(model + "--vocabulary 300 " + resume, kUsage, "--dtype");
+    expect_refused(model + "--dtype bf16 " + resume, kUsage, "--vocabulary");
+  }
+  // Where a shape is the default's, nothing of it is in the state: what was saved before there was
+  // the option still fits.
+  losses(test::ferry_train(gpt() + "--json --steps 1 --save " + state));
+  const std::string text = read_file(state);
+  const std::string header = text.substr(0, text.find('\n'));
+  EXPECT_EQ(header.find("--dtype"), std::string::npos);
+  EXPECT_EQ(header.find("--vocabulary"), std::string::npos);
+}
+
 TEST_F(ProgramTest, CtrlCFinishesTheStepAndLosesNothing) {
   const std::string state = folder_.path("state");
   for (const int signal : {SIGINT, SIGTERM}) {

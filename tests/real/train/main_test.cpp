@@ -36,13 +36,16 @@ TEST_F(ProgramTest, ALineAStepForMachines) {
   for (std::size_t i = 0; i < 3; ++i) {
     std::set<std::string> keys;
     for (const auto& [key, value] : all[i].items()) keys.insert(key);
-    EXPECT_EQ(keys, (std::set<std::string>{"schema", "step", "loss", "seconds", "peak_bytes",
-                                           "rss_bytes", "moved_bytes"}));
+    EXPECT_EQ(keys, (std::set<std::string>{"schema", "step", "loss", "seconds",
+                                           "forward_backward_seconds", "peak_bytes",
+                                           "reserved_bytes", "rss_bytes", "moved_bytes"}));
     EXPECT_EQ(all[i]["schema"], 1);
     EXPECT_EQ(all[i]["step"], i + 1);
-    EXPECT_GT(all[i]["seconds"], 0.0);
+    EXPECT_GT(all[i]["forward_backward_seconds"], 0.0);
+    EXPECT_GT(all[i]["seconds"], all[i]["forward_backward_seconds"]);
     EXPECT_GT(all[i]["peak_bytes"], 4 * 4 * 2 * 12 * 32 * 32);  // weights and moments alone
     EXPECT_GT(all[i]["rss_bytes"], all[i]["peak_bytes"]);
+    EXPECT_EQ(all[i]["reserved_bytes"], 0);  // no caching allocator
     EXPECT_EQ(all[i]["moved_bytes"], 0);
   }
   // No step's peak grows: nothing is left behind.
@@ -58,7 +61,7 @@ TEST_F(ProgramTest, ASummaryForPeople) {
 }
 
 TEST_F(ProgramTest, EveryPolicyComputesTheSameLosses) {
-  for (const std::string& model : {gpt(), resnet()}) {
+  for (const std::string& model : {gpt(), llama(), resnet()}) {
     const auto with = [&](const std::string& policy) {
       return test::ferry_train(model + "--steps 4 --json " + policy);
     };
@@ -155,6 +158,13 @@ TEST_F(ProgramTest, WrongUsageIsTwo) {
   expect_refused("gpt --dropout 1", kUsage, "--dropout");
   expect_refused("gpt --policy magic", kUsage, "--policy");
   expect_refused("gpt --device tpu", kUsage, "--device");
+  expect_refused("llama --width 36 --heads 4 --kv-heads 4", kUsage,
+                 "--width: expected a multiple of twice --heads");
+  expect_refused("llama --kv-heads 3", kUsage, "--kv-heads: expected a divisor of --heads");
+  expect_refused("llama --stages 2", kUsage, "--stages");  // a GPT's alone
+  expect_refused("gpt --preset llama-1b", kUsage, "--preset");
+  expect_refused("gpt --preset gpt2 --heads 5", kUsage, "--width: expected a multiple of --heads");
+  expect_refused("gpt --dtype f16", kUsage, "--dtype");
   expect_refused("resnet --images 10 --batch 11", kUsage,
                  "--batch: expected no more than --images");
 }

@@ -1,4 +1,4 @@
-// The tests of the program share two small trainings, and read what it prints of their steps.
+// The tests of the program share three small trainings, and read what it prints of their steps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,10 +15,15 @@ namespace ferry::real::train::test {
 
 class ProgramTest : public ::testing::Test {
  protected:
-  // A GPT with dropout, and a ResNet: a few milliseconds a step.
+  // A GPT with dropout, a Llama, and a ResNet: a few milliseconds a step.
   std::string gpt() const {
     return "gpt --layers 2 --width 32 --heads 2 --context 32 --batch 2 --dropout 0.1 --threads 1 "
            "--data " +
+           folder_.text() + " ";
+  }
+  std::string llama() const {
+    return "llama --layers 2 --width 32 --heads 4 --kv-heads 2 --hidden 48 --context 32 --batch 2 "
+           "--threads 1 --data " +
            folder_.text() + " ";
   }
   static std::string resnet() {

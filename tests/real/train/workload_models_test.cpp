@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "real/train/gpt.h"
+#include "real/train/llama.h"
 #include "real/train/resnet.h"
 #include "real/train/workload.h"
 #include "tests/real/train/child.h"
@@ -42,6 +43,68 @@ TEST(GptTest, DropoutDropsInTrainingOnly) {
   EXPECT_FALSE(torch::equal(model->forward(tokens), model->forward(tokens)));
   model->eval();
   EXPECT_TRUE(torch::equal(model->forward(tokens), model->forward(tokens)));
+}
+
+TEST(LlamaTest, ShapesAndSize) {
+  LlamaOptions options{.vocabulary = 300, .layers = 3, .width = 32, .heads = 4, .kv_heads = 2};
+  options.hidden = 48;
+  options.context = 16;
+  Llama tied(options);
+  const torch::Tensor tokens = torch::randint(256, {2, 10}, torch::kLong);
+  EXPECT_EQ(tied->forward(tokens).sizes(), (std::vector<std::int64_t>{2, 10, 300}));
+  // A block: queries and the way out, keys and values of half the width, the MLP, two norms.
+  const std::int64_t block = 2 * 32 * 32 + 2 * 16 * 32 + 3 * 48 * 32 + 2 * 32;
+  EXPECT_EQ(count(*tied), 300 * 32 + 3 * block + 32);
+  EXPECT_EQ(tied->buffers().size(), 1u);  // one pair of rotary tables for all blocks
+  options.untied = true;
+  EXPECT_EQ(count(*Llama(options)), 2 * 300 * 32 + 3 * block + 32);
+}
+
+TEST(LlamaTest, NoTokenSeesALaterOne) {
+  torch::manual_seed(1);
+  Llama model(LlamaOptions{.layers = 2, .width = 32, .heads = 4, .kv_heads = 1, .context = 12});
+  torch::Tensor tokens = torch::randint(256, {1, 12}, torch::kLong);
+  const torch::Tensor before = model->forward(tokens);
+  tokens[0][7] = (tokens[0][7] + 1) % 256;
+  const torch::Tensor after = model->forward(tokens);
+  EXPECT_TRUE(torch::equal(before.slice(1, 0, 7), after.slice(1, 0, 7)));
+  EXPECT_FALSE(torch::equal(before.slice(1, 7), after.slice(1, 7)));
+}
+
+// Without positions the last token would not know where the others are, and this text and that one
+// would say the same of it but for the rounding of sums. The weights are ten times as large as at
+// the start, where attention hardly says anything yet.
+TEST(LlamaTest, PositionsAreRotated) {
+  torch::manual_seed(1);
+  Llama model(LlamaOptions{.layers = 1, .width = 32, .heads = 2, .kv_heads = 2, .context = 12});
+  const torch::NoGradGuard no_grad;
+  for (const torch::Tensor& parameter : model->parameters()) {
+    if (parameter.dim() == 2) torch::Tensor(parameter).mul_(10);
+  }
+  torch::Tensor near = torch::full({1, 12}, 65, torch::kLong);
+  torch::Tensor far = near.clone();
+  near[0][10] = 66;
+  far[0][0] = 66;
+  const auto last = [&](const torch::Tensor& tokens) { return model->forward(tokens)[0][-1]; };
+  EXPECT_GT((last(near) - last(far)).abs().max().item<float>(), 0.1F);
+}
+
+// With a head of keys for each of queries, repeating a shared one gives the shared form.
+TEST(LlamaTest, HeadsOfQueriesShareOneOfKeys) {
+  LlamaOptions options{.layers = 1, .width = 32, .heads = 4, .kv_heads = 2, .context = 8};
+  Llama shared(options);
+  options.kv_heads = 4;
+  Llama whole(options);
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : whole->named_parameters()) {
+    torch::Tensor from = shared->named_parameters()[parameter.key()];
+    if (from.sizes() != parameter->sizes()) {  // keys and values: [2 heads * 8, 32]
+      from = from.view({2, 8, 32}).repeat_interleave(2, 0).flatten(0, 1);
+    }
+    parameter->copy_(from);
+  }
+  const torch::Tensor tokens = torch::randint(256, {2, 8}, torch::kLong);
+  EXPECT_TRUE(torch::allclose(shared->forward(tokens), whole->forward(tokens), 1e-4, 1e-6));
 }
 
 TEST(ResnetTest, ShapesSizeAndBuffers) {
@@ -85,6 +148,44 @@ TEST(WorkloadTest, AGptLearns) {
   EXPECT_GT(before, 3.0F);  // a uniform guess: ln 256 = 5.5
   options.steps = 80;
   EXPECT_LT(loss_after(options), before / 2);
+}
+
+TEST(WorkloadTest, ALlamaLearns) {
+  const test::Folder folder;
+  Options options;
+  options.model = Model::kLlama;
+  options.llama = {
+      .layers = 1, .width = 32, .heads = 4, .kv_heads = 2, .hidden = 64, .context = 32};
+  options.batch = 4;
+  options.data = folder.text();
+  options.learning_rate = 1e-2;
+  options.steps = 5;
+  const float before = loss_after(options);
+  EXPECT_GT(before, 3.0F);
+  options.steps = 80;
+  EXPECT_LT(loss_after(options), before / 2);
+  options.dtype = torch::kBFloat16;
+  EXPECT_LT(loss_after(options), before / 2);
+}
+
+TEST(WorkloadTest, ADtypeIsThatOfWeightsAndTables) {
+  const test::Folder folder;
+  for (const Model model : {Model::kGpt, Model::kLlama}) {
+    Options options;
+    options.model = model;
+    options.gpt = {.layers = 1, .width = 32, .heads = 2, .context = 16};
+    options.llama = {.layers = 1, .width = 32, .heads = 2, .kv_heads = 1, .context = 16};
+    options.data = folder.text();
+    options.dtype = torch::kBFloat16;
+    const auto workload = make_workload(options);
+    for (const torch::Tensor& parameter : workload->module().parameters()) {
+      EXPECT_EQ(parameter.scalar_type(), torch::kBFloat16);
+    }
+    for (const torch::Tensor& buffer : workload->module().buffers()) {
+      EXPECT_EQ(buffer.scalar_type(), torch::kBFloat16);
+    }
+    EXPECT_EQ(workload->loss(workload->batch(0)).scalar_type(), torch::kFloat);
+  }
 }
 
 TEST(WorkloadTest, AResnetLearns) {

@@ -1,0 +1,37 @@
+// How long a step takes, and its forward and backward of that: what comes before the optimizer.
+//
+// On the CPU what returned is done, and the host's clock tells. On an accelerator two events of
+// LibTorch's stand on the current stream, which was idle before the first; they are read when the
+// step is over, so nothing waits for the backward alone. Copies that nobody waits for are in
+// neither time.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace ferry::real::train {
+
+class StepClock {
+ public:
+  // The step begins: nothing is to be done on the device.
+  explicit StepClock(c10::Device device);
+  void backward_issued();
+
+  // When the step is over, on the device as well.
+  double seconds() const;
+  double forward_backward_seconds() const;
+
+ private:
+  c10::Event mark() const;
+
+  c10::Device device_;
+  std::int64_t begin_ns_;
+  std::int64_t backward_ns_ = 0;
+  std::optional<c10::Event> begin_;
+  std::optional<c10::Event> backward_;
+};
+
+}  // namespace ferry::real::train
