@@ -24,5 +24,6 @@ void add_verify(CLI::App& app, Context& context);     // where Ferry was built w
 void add_no_verify(CLI::App& app, Context& context);  // in its place where not
 void add_check(CLI::App& app, Context& context);
 void add_train(CLI::App& app, Context& context);
+void add_calibrate(CLI::App& app, Context& context);
 
 }  // namespace ferry::cli

@@ -27,7 +27,7 @@ constexpr AddSubcommand kAddVerify = add_no_verify;
 
 // In the order of the help.
 constexpr AddSubcommand kSubcommands[] = {
-    add_plan,   add_simulate, add_train,    add_replay,
+    add_plan,   add_simulate, add_train,    add_calibrate, add_replay,
     kAddVerify, add_check,    add_programs, add_hardware,
 };
 
@@ -38,6 +38,8 @@ Examples:
   ferry plan gpt2 --hardware a100 --stages 4 --chunks 8   a pipeline over four GPUs
   ferry simulate gpt2 --hardware rtx4090 --plan gpt2.plan
   ferry train gpt --policy offload       a GPT learns, its activations offloaded
+  ferry calibrate --device cuda -o mine.toml --times mine.times.jsonl gpt   measure, and
+  ferry plan gpt.jsonl --hardware mine.toml --times mine.times.jsonl   plan by what was measured
   ferry replay step.jsonl --decisions run.jsonl   a real run against the simulated one
   ferry verify --seconds 60              the core on random programs, every oracle watching
   ferry check run.jsonl                  races in the log of any program's streams

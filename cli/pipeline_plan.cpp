@@ -136,10 +136,10 @@ std::string to_table(const Request& request, const plan::PipelinePlan& plan) {
   const PolicyRequest& subject = request.subject;
   std::string text = fmt::format(
       "{} on {} x {} ({}), budget {} each\n"
-      "Included: {}; the program is one micro-batch, the step {} of them.\n\n",
+      "Included: {}; the program is one micro-batch, the step {} of them.\n{}\n",
       subject.program_name, request.plan.devices, subject.hardware.name,
       subject.hardware.description, format_bytes(subject.plan.budget_bytes), included(subject),
-      request.plan.microbatches);
+      request.plan.microbatches, times_line(subject));
   for (const plan::PipelineCut& cut : plan.cuts) text += cut_table(request, cut);
   text += fmt::format("\n{:<12} {:<11} {:>10} {:>7} {:>7} {:>11} {:>5} {:>8}  {}\n", "schedule",
                       "policy", "step", "bubble", "formula", "reserved", "fits", "hazards",
@@ -203,6 +203,7 @@ std::string to_json(const Request& request, const plan::PipelinePlan& plan) {
                {"microbatches", request.plan.microbatches},
                {"balance", request.balance},
                {"relay_skips", !request.plan.portals},
+               {"times", times_json(request.subject)},
                {"cuts", Json::array()},
                {"rows", Json::array()},
                {"left_out", plan.left_out},

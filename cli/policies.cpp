@@ -109,6 +109,11 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
       ->check(CLI::Range(1, 4096));
   command.add_option("--order", arguments.order, "Of micro-batches: fbfb, ffbb, 1f1b")
       ->capture_default_str();
+  command
+      .add_option("--times", arguments.times,
+                  "Measured kernel times (`ferry calibrate`); may be given again, the first counts")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command.add_flag("--unchecked", arguments.unchecked, "Do not check the stream order: faster");
   command.add_flag("--json", arguments.json, "For machines");
 }
@@ -122,6 +127,10 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   }
   request.hardware = find_hardware(arguments.hardware);
   request.program_name = request.program.name;
+  request.times = arguments.times;
+  std::vector<TimesTable> tables;
+  for (const std::filesystem::path& file : arguments.times) tables.push_back(read_times(file));
+  request.times_used = use_times(tables, request.hardware, request.program);
   request.optimizer = arguments.optimizer.empty() ? "none" : arguments.optimizer;
   request.plan.optimizer = parse_optimizer(request.optimizer);
   request.plan.budget_bytes =
@@ -170,13 +179,36 @@ std::string included(const PolicyRequest& request) {
               : ", the state of " + request.optimizer);
 }
 
+std::string times_line(const PolicyRequest& request) {
+  if (request.times.empty()) return "";
+  const TimesUsed& used = request.times_used;
+  std::string files;
+  for (const std::filesystem::path& file : request.times) {
+    files += (files.empty() ? "" : ", ") + file.filename().string();
+  }
+  const std::string scaled =
+      used.scaled == 0 ? "" : fmt::format(", {} scaled from other calls", used.scaled);
+  return fmt::format("times: {} of {} ops measured{} ({})\n", used.measured, used.all, scaled,
+                     files);
+}
+
+nlohmann::ordered_json times_json(const PolicyRequest& request) {
+  if (request.times.empty()) return nullptr;
+  const TimesUsed& used = request.times_used;
+  nlohmann::ordered_json json = {
+      {"ops", used.all}, {"measured", used.measured}, {"scaled", used.scaled}};
+  for (const std::filesystem::path& file : request.times) json["files"].push_back(file.string());
+  return json;
+}
+
 std::string to_table(const PolicyRequest& request, const plan::PlanResult& result) {
-  std::string text = fmt::format(
-      "{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n\n", request.program_name,
-      request.hardware.name, request.hardware.description, format_bytes(request.plan.budget_bytes),
-      included(request),
-      request.microbatches == 1 ? std::string("one forward and backward")
-                                : fmt::format("{} micro-batches", request.microbatches));
+  std::string text =
+      fmt::format("{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n{}\n",
+                  request.program_name, request.hardware.name, request.hardware.description,
+                  format_bytes(request.plan.budget_bytes), included(request),
+                  request.microbatches == 1 ? std::string("one forward and backward")
+                                            : fmt::format("{} micro-batches", request.microbatches),
+                  times_line(request));
   text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", "policy",
                       "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
                       "hazards");
@@ -219,6 +251,7 @@ std::string to_json(const PolicyRequest& request, const plan::PlanResult& result
                                  {"budget_bytes", request.plan.budget_bytes},
                                  {"optimizer", request.optimizer},
                                  {"microbatches", request.microbatches},
+                                 {"times", times_json(request)},
                                  {"rows", nlohmann::ordered_json::array()}};
   for (const plan::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "formats/program.h"
 #include "scenarios/hardware.h"
+#include "scenarios/kernel_times.h"
 #include "sim/plan/planner.h"
 
 namespace CLI {
@@ -27,6 +29,7 @@ struct PolicyArguments {
   std::string order = "fbfb";
   bool unchecked = false;
   bool json = false;
+  std::vector<std::filesystem::path> times;
   std::filesystem::path plan;    // to run
   std::filesystem::path output;  // to write
   std::filesystem::path log;     // of the streams, to write
@@ -40,6 +43,8 @@ struct PolicyRequest {
   plan::PlanRequest plan;
   std::string optimizer;
   std::int64_t microbatches = 1;
+  std::vector<std::filesystem::path> times;
+  TimesUsed times_used;
 };
 
 void add_policy_options(CLI::App& command, PolicyArguments& arguments);
@@ -53,6 +58,10 @@ PolicyRequest understand(const PolicyArguments& arguments);
 
 // "parameters, gradients, activations", and the optimizer's state or that it is none.
 std::string included(const PolicyRequest& request);
+// "times: 812 of 830 ops measured (mine.times.jsonl)\n"; empty where no table was given.
+std::string times_line(const PolicyRequest& request);
+// The same for machines; null where no table was given.
+nlohmann::ordered_json times_json(const PolicyRequest& request);
 std::string to_table(const PolicyRequest& request, const plan::PlanResult& result);
 std::string to_json(const PolicyRequest& request, const plan::PlanResult& result);
 

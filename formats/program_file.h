@@ -1,9 +1,8 @@
 // Reads and writes programs (formats/PROGRAM.md describes the file).
 //
 // The writer is canonical: keys in PROGRAM.md's order, no spaces, defaults left out. So reading a
-// file that it wrote and writing it again gives the same bytes, and a program's digest is one of
-// its text. The reader judges the grammar alone: whether the program makes sense is
-// formats/program_check.h's; load_program does both.
+// file that it wrote and writing it again gives the same bytes. The reader judges the grammar
+// alone: whether the program makes sense is formats/program_check.h's; load_program does both.
 //
 // Every error is an InputError with file and line: malformed or truncated JSON, an unknown or
 // duplicate key, a wrong type, globals or codes whose numbers do not go 0, 1, 2, …
@@ -35,7 +34,8 @@ std::string to_text(const Program& program);
 void write_program(const std::filesystem::path& path,
                    const Program& program);  // whole or not at all
 
-// FNV-1a over the canonical text, 16 hexadecimal digits: names what a plan was made for.
+// FNV-1a over the canonical text without measured times, 16 hexadecimal digits: names what a plan
+// was made for. A plan is a step's, however long its ops took where they were measured.
 std::string digest(const Program& program);
 
 }  // namespace ferry

@@ -9,7 +9,6 @@
 #include "ferry/capture.h"
 #include "real/capture/op_call.h"
 #include "real/capture/recorder_scope.h"
-#include "real/tensors/span.h"
 
 namespace ferry::real::capture {
 
@@ -45,9 +44,22 @@ std::unique_ptr<Saved<at::Tensor>> Recorder::Pair::pack(const at::Tensor& tensor
   return recorder_->pack(tensor);
 }
 
+namespace {
+
+// Where the step computes, if that is not the CPU: where the first tensor is that is elsewhere.
+std::optional<c10::Device> accelerator_of(const std::vector<GivenTensor>& given) {
+  for (const GivenTensor& each : given) {
+    if (!each.tensor.is_cpu()) return each.tensor.device();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Recorder::Recorder(const std::vector<GivenTensor>& given, bool times)
     : storages_(trace_.storages),
       times_(times),
+      clock_(times ? accelerator_of(given) : std::nullopt),
       start_(static_cast<NodeNumber>(at::sequence_number::peek())) {
   for (const GivenTensor& each : given) {
     const auto index = static_cast<std::uint32_t>(trace_.given.size());
@@ -66,7 +78,17 @@ Trace Recorder::finish() {
   look_around();
   recording_ = false;
   check();
+  clock_.finish();
+  take_times(trace_.events);
+  for (auto& [node, body] : trace_.bodies) take_times(body.events);
   return std::move(trace_);
+}
+
+void Recorder::take_times(std::vector<Event>& events) const {
+  for (Event& event : events) {
+    auto* const op = std::get_if<OpEvent>(&event);
+    if (op && op->clocked) op->measured_ns = clock_.device_ns(*op->clocked);
+  }
 }
 
 // Ops.
@@ -80,10 +102,14 @@ void Recorder::run_op(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   Recorder* const recorder = Scope::active();
   std::optional<OpEvent> event;
   if (recorder) event = recorder->before_op(op, *stack);
-  const std::int64_t began_ns = now_ns();
+  if (!event) {
+    op.redispatchBoxed(below, stack);
+    return;
+  }
+  const OpClock::Begun begun = recorder->clock_.begin();
   op.redispatchBoxed(below, stack);
-  if (!event) return;
-  event->measured_ns = std::max<std::int64_t>(now_ns() - began_ns, 1);
+  event->measured_ns = recorder->clock_.end(begun);
+  event->clocked = begun.op;
   recorder->after_op(*std::move(event), op, *stack);
 }
 
@@ -107,10 +133,12 @@ void Recorder::after_op(OpEvent event, const c10::OperatorHandle& op,
                         const torch::jit::Stack& stack) {
   const std::lock_guard lock(mutex_);
   bool on_cpu = true;
+  bool on_accelerator = true;
   const std::size_t returns = op.schema().returns().size();
   for (std::size_t i = stack.size() - returns; i < stack.size(); ++i) {
     each_tensor(stack[i], [&](const at::Tensor& tensor) {
       on_cpu = on_cpu && tensor.is_cpu();
+      on_accelerator = on_accelerator && clock_.watches(tensor.device().type());
       require_plain(tensor, event.name);
       if (!storages_.knows(tensor.storage())) {
         event.out.push_back(ref(tensor, Birth::kOp, event.name));
@@ -120,6 +148,7 @@ void Recorder::after_op(OpEvent event, const c10::OperatorHandle& op,
   if (event.out.empty() && event.writes.empty()) return;  // a view, or a look at a shape
   set_costs(event);
   if (!times_ || !on_cpu) event.measured_ns = 0;
+  if (!on_accelerator || on_cpu) event.clocked = std::nullopt;
   sink()->emplace_back(std::move(event));
 }
 

@@ -30,6 +30,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "real/capture/op_clock.h"
 #include "real/capture/storages.h"
 #include "real/capture/trace.h"
 #include "real/tensors/torch_tensors.h"
@@ -46,6 +47,7 @@ struct GivenTensor {
 
 class Recorder : public std::enable_shared_from_this<Recorder> {
  public:
+  // With the times of its ops, or without.
   Recorder(const std::vector<GivenTensor>& given, bool times);
 
   // While it lives, the calling thread's step is recorded. One at a time in a process.
@@ -100,13 +102,15 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   bool in_backward() const { return open_task_.has_value(); }
   void look_around();  // notices that a backward is over, and who has died
   Ref ref(const at::Tensor& tensor, Birth birth, const std::string& who);
+  void take_times(std::vector<Event>& events) const;
   void fail_later(const std::string& message);
   void check() const;  // throws what fail_later was told
 
   std::recursive_mutex mutex_;
   Trace trace_;
   Storages storages_;
-  bool times_;
+  const bool times_;
+  OpClock clock_;
   bool recording_ = true;
   NodeNumber start_;
   std::string failure_;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -62,6 +63,7 @@ struct OpEvent {
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
   std::int64_t measured_ns = 0;
+  std::optional<std::size_t> clocked;  // its number with the device's clock, which tells at the end
 };
 struct PackEvent {
   NodeNumber made = 0;

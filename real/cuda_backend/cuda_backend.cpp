@@ -1,11 +1,14 @@
-// CUDA for Offload: registers itself when a program that links it starts.
+// CUDA for Offload, and for the times of captures: registers itself when a program that links it
+// starts.
 #include <ATen/Context.h>
 
 #include <utility>
 
 #include "real/api/backend.h"
+#include "real/capture/op_clock.h"
 #include "real/cuda/cuda_device.h"
 #include "real/cuda_backend/allocations.h"
+#include "real/cuda_backend/stall.h"
 
 namespace ferry::real {
 namespace {
@@ -20,7 +23,11 @@ std::unique_ptr<Backend> make_cuda(const OffloadOptions& options, CoreOptions co
   return make_backend_of(std::move(device), std::move(core), log);
 }
 
-[[maybe_unused]] const bool at_load = (register_backend(c10::DeviceType::CUDA, &make_cuda), true);
+[[maybe_unused]] const bool at_load = [] {
+  register_backend(c10::DeviceType::CUDA, &make_cuda);
+  capture::register_stall(c10::DeviceType::CUDA, &stall_current_stream);
+  return true;
+}();
 
 }  // namespace
 }  // namespace ferry::real

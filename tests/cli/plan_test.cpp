@@ -51,7 +51,7 @@ TEST_F(PlanTest, JsonForMachines) {
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(keys(json), (Names{"schema", "program", "hardware", "budget_bytes", "optimizer",
-                               "microbatches", "rows"}));
+                               "microbatches", "times", "rows"}));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["program"], "chain");
   EXPECT_EQ(json["optimizer"], "adamw");

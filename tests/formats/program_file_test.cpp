@@ -60,6 +60,21 @@ TEST(ProgramFileTest, TheDigestIsTheTexts) {
   EXPECT_EQ(digest(parse(kMain)), "f3b185f0e7253130");  // pinned: plans refer to it
 }
 
+// A plan is a step's, and the step is the same however long it took where it was captured.
+TEST(ProgramFileTest, TheDigestIsWithoutMeasuredTimes) {
+  Program timed = parse(kSample);
+  std::size_t ops = 0;
+  for (Code& code : timed.codes) {
+    for (Statement& statement : code.statements) {
+      auto* const op = std::get_if<Op>(&statement.action);
+      if (op) op->measured_ns = 1000 + static_cast<std::int64_t>(++ops);
+    }
+  }
+  ASSERT_GT(ops, 0u);
+  EXPECT_NE(to_text(timed), to_text(parse(kSample)));
+  EXPECT_EQ(digest(timed), digest(parse(kSample)));
+}
+
 TEST(ProgramFileTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error(""), "p.jsonl:1: expected the header of a program, found nothing");
   EXPECT_EQ(error(kHeader), "p.jsonl:1: expected a code of kind main before the end");

@@ -1,5 +1,5 @@
-// The readers of programs, plans, decision logs, hardware cards, scenarios and JSON; the first byte
-// says whose input the rest is.
+// The readers of programs, plans, decision logs, hardware cards, kernel times, scenarios and JSON;
+// the first byte says whose input the rest is.
 //
 // What is taken is written and read again where there is a writer, and must come out equal. Where
 // there is none, what the reader promises of the values must hold.
@@ -19,6 +19,7 @@
 #include "formats/program_check.h"
 #include "formats/program_file.h"
 #include "scenarios/hardware.h"
+#include "scenarios/kernel_times.h"
 #include "scenarios/roofline.h"
 #include "scenarios/scenario.h"
 #include "scenarios/units.h"
@@ -105,6 +106,17 @@ void hardware(const std::string& text) {
   format_flops_per_us(card.flops_per_us[0]);
 }
 
+void times(const std::string& text) {
+  const TimesTable first = parse_times(text, kFile);
+  const std::string written = to_text(first);
+  const TimesTable second = parse_times(written, kFile);
+  require(to_text(second) == written, "a table of times is read as it was written");
+  require(second.times.size() == first.times.size(), "and keeps its operators");
+  for (const auto& [signature, time] : first.times) {
+    require(time.ns >= time.least_ns && time.least_ns > 0 && time.samples > 0, "which take time");
+  }
+}
+
 void scenario(const std::string& text) {
   const Scenario one = parse_scenario(text, kFile);
   require(one.name == "file" && !one.policies.empty(), "a scenario has a name and policies");
@@ -150,8 +162,8 @@ struct Reader {
   char letter;
   void (*run)(const std::string& text);
 };
-constexpr Reader kReaders[] = {{'p', program},  {'l', plan},     {'d', decisions},
-                               {'h', hardware}, {'s', scenario}, {'j', scan}};
+constexpr Reader kReaders[] = {{'p', program}, {'l', plan},     {'d', decisions}, {'h', hardware},
+                               {'t', times},   {'s', scenario}, {'j', scan}};
 
 int run(std::string_view input) {
   const auto reader = std::find_if(std::begin(kReaders), std::end(kReaders), [&](const Reader& r) {

@@ -66,7 +66,13 @@ PLAN = """\
 }
 """
 
-SAMPLES = ("program", "plan", "decisions", "h100-port", "gpt2-on-4090")
+TIMES = """\
+{"ferry":"kernel times","schema":1,"device":"card","about":{"model":"two layers"}}
+{"op":"aten.mm","in":[{"dtype":"bf16","shape":[1,64],"strides":[9,1]},null],"out":[{"dtype":"bf16","shape":[64]}],"flops":2,"read":3,"written":4,"ns":7,"least_ns":5,"samples":3}
+{"op":"aten.add_","in":[null],"out":[],"writes":[0],"ns":7,"least_ns":7,"samples":1}
+"""
+
+SAMPLES = ("program", "plan", "decisions", "times", "h100-port", "gpt2-on-4090")
 
 OPTIONS = (
     "host_memory copy_streams reload_pool bytes_min window_packs window_bytes prefetch_bytes "
@@ -164,6 +170,7 @@ def seeds():
     yield "scenario", "program", "p" + PROGRAM
     yield "scenario", "plan", "l" + PLAN
     yield "scenario", "decisions", "d" + decisions()
+    yield "scenario", "times", "t" + TIMES
     yield "scenario", "text", "j" + r'"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00é"'
     for number, line in enumerate((PROGRAM + log(0)).splitlines()):
         yield "scenario", f"json{number}", "j" + line

@@ -113,10 +113,15 @@ TEST(HardwareTest, BadInputIsRefusedWithItsLine) {
 
 TEST(HardwareTest, WhatShipsIsReadable) {
   const std::vector<Hardware> all = list_hardware();
-  ASSERT_GE(all.size(), 3u);
+  ASSERT_GE(all.size(), 4u);
   EXPECT_EQ(find_hardware("h100").link.h2d_alone, 55'600);
   EXPECT_EQ(find_hardware("a100").link.h2d_both, 12'000);
   EXPECT_EQ(find_hardware("rtx4090").memory_bytes, std::int64_t{24} << 30);
+  // The H100's successor: the same chip and links, with more and faster memory.
+  EXPECT_EQ(find_hardware("h200").memory_bytes, 141'000'000'000);
+  EXPECT_EQ(find_hardware("h200").memory_bytes_per_us, 4'800'000);
+  EXPECT_EQ(find_hardware("h200").flops_per_us, find_hardware("h100").flops_per_us);
+  EXPECT_EQ(find_hardware("h200").link.h2d_alone, find_hardware("h100").link.h2d_alone);
   EXPECT_EQ(find_hardware("a100").peer.bytes_per_us, 270'000);
   EXPECT_EQ(find_hardware("rtx4090").peer.bytes_per_us, 0);
   EXPECT_EQ(find_hardware("rtx4090").port.devices, 2);
@@ -127,7 +132,7 @@ TEST(HardwareTest, AnUnknownNameIsToldWhatThereIs) {
     find_hardware("h1000");
     FAIL() << "expected an error";
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("a100, h100, rtx4090"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("a100, h100, h200, rtx4090"), std::string::npos);
   }
 }
 

@@ -31,8 +31,11 @@
 // checkpoint; a checkpoint inside a NoOffloadGuard; a node that saves tensors in backward; ops
 // after a backward that use gradients (an optimiser); sparse, nested, quantised and lazily
 // conjugated tensors; tensors that share a storage and not a version (Tensor::variable_data) where
-// both are saved. Not seen: hooks on tensors; streams (all work is written as of one stream); times
-// of what is not on the CPU.
+// both are saved. Not seen: hooks on tensors; streams (all work is written as of one stream).
+//
+// A time is that of an op's kernels, without the host's work above them. On the CPU it is the
+// host's clock around them; on an accelerator it is that of two events on the stream, and the step
+// runs slower than it would: ops wait until the host has issued them.
 #pragma once
 
 #include <torch/arg.h>

@@ -1,0 +1,66 @@
+#include "real/calibrate/calibrate.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/core.h>
+
+#include "formats/atomic_file.h"
+#include "real/calibrate/hardware_file.h"
+#include "real/calibrate/host.h"
+#include "real/calibrate/probe.h"
+#include "real/calibrate/rates.h"
+#include "real/calibrate/report.h"
+#include "real/calibrate/times.h"
+#include "real/train/deterministic.h"
+#include "real/train/memory.h"
+
+namespace ferry::real::calibrate {
+namespace {
+
+About about_of(const Options& options) {
+  About about{.device = options.cuda ? "cuda" : "cpu", .host_tier = "memory", .date = options.date};
+  if (options.cuda) about.host_tier = "pinned memory";
+  if (!options.disk.empty()) about.host_tier = "disk";
+  if (about.date.empty()) about.date = today();
+  return about;
+}
+
+Measured measure(const Options& options) {
+  const c10::Device device =
+      options.cuda ? c10::Device(c10::DeviceType::CUDA, 0) : c10::Device(c10::DeviceType::CPU);
+  const Effort effort = effort_of(options.small, options.rounds);
+  const auto probe = make_probe(device.type(), options.disk);
+  Measured measured;
+  measured.machine = probe->machine();
+  measure_rates(device, effort, measured);
+  for (const AllocationTime& each : probe->host_blocks(effort)) {
+    measured.allocations.push_back(each);
+  }
+  measured.copies = probe->copies(effort);
+  return measured;
+}
+
+}  // namespace
+
+void calibrate(const Options& options) {
+  require_folder_of(options.output);
+  require_folder_of(options.times);
+  // As a training is.
+  train::count_memory();
+  train::be_deterministic();
+  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
+  const About about = about_of(options);
+  TimesTable table;
+  if (options.model) table = measure_times(*options.model, options.rounds);
+  const Measured measured = measure(options);
+  table.device = measured.machine.name;
+  table.about.emplace_back("--threads", fmt::format("{}", measured.machine.host_threads));
+  table.about.emplace_back("date", about.date);
+  const std::string text =
+      options.json ? to_json(measured, about, table.times.size()) : to_table(measured, about);
+  if (!options.output.empty()) write_file(options.output, to_toml(measured, about));
+  if (!options.times.empty()) write_times(options.times, table);
+  fmt::print("{}", text);
+  if (options.model && !options.json) fmt::print("\n{} kernel times\n", table.times.size());
+}
+
+}  // namespace ferry::real::calibrate

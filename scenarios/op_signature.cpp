@@ -1,0 +1,125 @@
+#include "scenarios/op_signature.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <variant>
+
+#include "formats/layout.h"
+
+namespace ferry {
+namespace {
+
+using Types = std::map<Slot, TypeId>;
+
+// The layouts of the slots of each code, where statements say them. A code that runs several times
+// has those of its first run: nodes that share a body do the same in it.
+class SlotTypes {
+ public:
+  explicit SlotTypes(const Program& program)
+      : program_(program), types_(program.codes.size()), seen_(program.codes.size()) {
+    for (Slot slot = 0; slot < program.globals.size(); ++slot) {
+      globals_[slot] = program.globals[slot].type;
+    }
+    for (CodeId code = 0; code < program.codes.size(); ++code) {
+      types_[code] = globals_;
+    }
+    visit(program.main);
+    for (CodeId code = 0; code < program.codes.size(); ++code) visit(code);
+  }
+
+  std::optional<Layout> layout(CodeId code, Slot slot) const {
+    const auto found = types_[code].find(slot);
+    if (found == types_[code].end()) return std::nullopt;
+    return program_.types[found->second];
+  }
+
+ private:
+  using Nodes = std::map<std::uint32_t, std::pair<CodeId, std::size_t>>;
+
+  void visit(CodeId id) {
+    if (seen_[id]) return;
+    seen_[id] = true;
+    Types& types = types_[id];
+    Nodes nodes;  // their bodies, and how many slots each has saved
+    const auto save = [&](std::uint32_t node, const std::vector<Slot>& slots) {
+      auto& [body, saved] = nodes[node];
+      for (const Slot slot : slots) hand(types, slot, body, program_.codes[body].saved, saved++);
+    };
+    for (const Statement& statement : program_.codes[id].statements) {
+      if (const auto* op = std::get_if<Op>(&statement.action)) {
+        for (std::size_t i = 0; i < op->out.size(); ++i) types[op->out[i]] = op->types[i];
+      } else if (const auto* view = std::get_if<View>(&statement.action)) {
+        types[view->out] = view->type;
+      } else if (const auto* node = std::get_if<MakeNode>(&statement.action)) {
+        nodes[node->id] = {node->body, 0};
+        save(node->id, node->saved);
+      } else if (const auto* more = std::get_if<Save>(&statement.action)) {
+        save(more->node, more->slots);
+      } else if (const auto* called = std::get_if<Call>(&statement.action)) {
+        call(types, *called);
+      }
+    }
+  }
+
+  void call(Types& types, const Call& call) {
+    const Code& code = program_.codes[call.code];
+    for (std::size_t i = 0; i < call.in.size(); ++i) {
+      hand(types, call.in[i], call.code, code.arguments, i);
+    }
+    visit(call.code);
+    for (std::size_t i = 0; i < call.out.size() && i < code.results.size(); ++i) {
+      const auto found = types_[call.code].find(code.results[i]);
+      if (found != types_[call.code].end()) types.emplace(call.out[i], found->second);
+    }
+  }
+
+  void hand(const Types& from, Slot slot, CodeId to, const std::vector<Slot>& takers,
+            std::size_t at) {
+    const auto found = from.find(slot);
+    if (found != from.end() && at < takers.size()) {
+      types_[to].emplace(takers[at], found->second);
+    }
+  }
+
+  const Program& program_;
+  Types globals_;
+  std::vector<Types> types_;
+  std::vector<bool> seen_;
+};
+
+Layout plain(Layout layout) {
+  layout.offset = 0;
+  const std::vector<std::int64_t> contiguous = contiguous_strides(layout.shape);
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    if (layout.shape[i] == 1) layout.strides[i] = contiguous[i];
+  }
+  return layout;
+}
+
+}  // namespace
+
+OpSignature canonical(OpSignature signature) {
+  for (std::optional<Layout>& in : signature.in) {
+    if (in) in = plain(*std::move(in));
+  }
+  for (Layout& out : signature.out) out = plain(std::move(out));
+  return signature;
+}
+
+void each_op(Program& program, const std::function<void(Op&, const OpSignature&)>& see) {
+  const SlotTypes types(program);
+  for (CodeId code = 0; code < program.codes.size(); ++code) {
+    for (Statement& statement : program.codes[code].statements) {
+      auto* const op = std::get_if<Op>(&statement.action);
+      if (!op) continue;
+      OpSignature signature{op->name,         {}, {}, op->writes, op->flops, op->read_bytes,
+                            op->written_bytes};
+      for (const Slot slot : op->in) signature.in.push_back(types.layout(code, slot));
+      for (const TypeId type : op->types) signature.out.push_back(program.types[type]);
+      see(*op, canonical(std::move(signature)));
+    }
+  }
+}
+
+}  // namespace ferry

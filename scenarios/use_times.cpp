@@ -1,0 +1,99 @@
+// The half of scenarios/kernel_times.h that gives a program its times.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "scenarios/kernel_times.h"
+#include "scenarios/roofline.h"
+
+namespace ferry {
+namespace {
+
+__extension__ typedef __int128 Wide;
+
+// The dtype that the simulator computes an op in (sim/program/prepared.cpp).
+DType dtype_of(const OpSignature& op) {
+  return op.out.empty() ? DType::kF32 : op.out.front().dtype;
+}
+
+// What the roofline gives an op of these costs, whatever was measured.
+std::int64_t work_ns(const OpSignature& signature, const Hardware& hardware) {
+  Op op;
+  op.flops = signature.flops;
+  op.read_bytes = signature.read_bytes;
+  op.written_bytes = signature.written_bytes;
+  return kernel_ns(op, dtype_of(signature), hardware);
+}
+
+struct Known {
+  std::int64_t work_ns = 0;
+  std::int64_t ns = 0;
+};
+
+class Lookup {
+ public:
+  Lookup(const std::vector<TimesTable>& tables, const Hardware& hardware)
+      : tables_(tables), hardware_(hardware) {
+    for (const TimesTable& table : tables) {
+      for (const auto& [text, time] : table.times) {
+        calls_[{time.op.name, dtype_of(time.op)}].push_back({work_ns(time.op, hardware), time.ns});
+      }
+    }
+  }
+
+  std::optional<std::int64_t> exact(const OpSignature& op) const {
+    const std::string text = signature_text(op);
+    for (const TimesTable& table : tables_) {
+      if (const auto found = table.times.find(text); found != table.times.end()) {
+        return found->second.ns;
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::int64_t> scaled(const OpSignature& op) const {
+    const auto calls = calls_.find({op.name, dtype_of(op)});
+    if (calls == calls_.end()) return std::nullopt;
+    const Wide work = work_ns(op, hardware_);
+    // Nearest by ratio: a and b are as far apart as the larger is times the smaller.
+    const auto nearer = [work](const Known& a, const Known& b) {
+      const auto far = [work](const Known& to) {
+        return std::pair(std::max(work, Wide{to.work_ns}), std::min(work, Wide{to.work_ns}));
+      };
+      const auto [a_more, a_less] = far(a);
+      const auto [b_more, b_less] = far(b);
+      return a_more * b_less < b_more * a_less;
+    };
+    const Known& known = *std::min_element(calls->second.begin(), calls->second.end(), nearer);
+    const Wide ns = (known.ns * work + known.work_ns - 1) / known.work_ns;
+    return static_cast<std::int64_t>(
+        std::clamp<Wide>(ns, 1, std::numeric_limits<std::int64_t>::max()));
+  }
+
+ private:
+  const std::vector<TimesTable>& tables_;
+  const Hardware& hardware_;
+  std::map<std::pair<std::string, DType>, std::vector<Known>> calls_;
+};
+
+}  // namespace
+
+TimesUsed use_times(const std::vector<TimesTable>& tables, const Hardware& hardware,
+                    Program& program) {
+  if (tables.empty()) return {};
+  const Lookup lookup(tables, hardware);
+  TimesUsed used;
+  each_op(program, [&](Op& op, const OpSignature& signature) {
+    ++used.all;
+    if (const auto ns = lookup.exact(signature)) {
+      op.measured_ns = *ns;
+      ++used.measured;
+    } else if (const auto like = lookup.scaled(signature)) {
+      op.measured_ns = *like;
+      ++used.scaled;
+    }
+  });
+  return used;
+}
+
+}  // namespace ferry

@@ -1,0 +1,80 @@
+// `ferry plan --times`: a table of measured kernel times in place of the roofline's.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "scenarios/kernel_times.h"
+#include "tests/cli/plan_folder.h"
+
+namespace ferry::cli {
+namespace {
+
+// A table of the chain's ops, a millisecond each.
+class PlanTimesTest : public PlanFolder {
+ protected:
+  PlanTimesTest() {
+    Program program = test::chain({});
+    TimeSamples samples;
+    each_op(program, [this](Op& op, const OpSignature&) {
+      op.measured_ns = 1'000'000;
+      ++ops_;
+    });
+    samples.add(program);
+    table_ = {.device = "tiny", .about = {}, .times = samples.times()};
+    write("chain.times.jsonl", to_text(table_));
+  }
+
+  std::int64_t ops_ = 0;
+  TimesTable table_;
+};
+
+TEST_F(PlanTimesTest, MeasuredTimesAreTakenAndCounted) {
+  const std::string command = " chain.jsonl --hardware tiny.toml --policy keep ";
+  const Result table = ferry("plan" + command + "--times chain.times.jsonl");
+  ASSERT_EQ(table.code, kOk) << table.err;
+  const std::string count = std::to_string(ops_);
+  EXPECT_NE(
+      table.out.find("times: " + count + " of " + count + " ops measured (chain.times.jsonl)\n"),
+      std::string::npos)
+      << table.out;
+  const auto timed =
+      nlohmann::json::parse(ferry("simulate" + command + "--json --times chain.times.jsonl").out);
+  const auto plain = nlohmann::json::parse(ferry("simulate" + command + "--json").out);
+  EXPECT_EQ(plain["times"], nullptr);
+  EXPECT_EQ(timed["times"]["measured"], ops_);
+  EXPECT_EQ(timed["times"]["scaled"], 0);
+  EXPECT_NE(timed["rows"][0]["compute_ns"], plain["rows"][0]["compute_ns"]);
+  EXPECT_GE(timed["rows"][0]["compute_ns"], ops_ * 1'000'000);
+  EXPECT_EQ(timed["rows"][0]["device_peak_bytes"], plain["rows"][0]["device_peak_bytes"]);
+}
+
+TEST_F(PlanTimesTest, APlanMadeWithTimesIsTheProgramsAllTheSame) {
+  const std::string command = " chain.jsonl --hardware tiny.toml ";
+  ASSERT_EQ(
+      ferry("plan" + command + "--policy offload-all --times chain.times.jsonl -o p.json").code,
+      kOk);
+  EXPECT_EQ(ferry("simulate" + command + "--plan p.json").code, kOk);
+  EXPECT_EQ(ferry("simulate" + command + "--plan p.json --times chain.times.jsonl").code, kOk);
+}
+
+TEST_F(PlanTimesTest, APipelineTakesThem) {
+  const Result result = ferry(
+      "plan blocks.jsonl --hardware tiny.toml --stages 1 --policy keep --times "
+      "chain.times.jsonl");
+  EXPECT_EQ(result.code, kOk) << result.err;
+  EXPECT_NE(result.out.find("(chain.times.jsonl)"), std::string::npos) << result.out;
+}
+
+TEST_F(PlanTimesTest, ABadTableIsRefused) {
+  const std::string command = "plan chain.jsonl --hardware tiny.toml --times ";
+  expect_refused(command + "none.jsonl", "none.jsonl: cannot read");
+  expect_refused(command + "chain.jsonl", "chain.jsonl:1: expected \"ferry\": \"kernel times\"");
+  std::string cut = to_text(table_);
+  write("cut.jsonl", cut.substr(0, cut.size() - 5));
+  expect_refused(command + "cut.jsonl",
+                 "cut.jsonl:" + std::to_string(table_.times.size() + 1) + ": ");
+}
+
+}  // namespace
+}  // namespace ferry::cli
