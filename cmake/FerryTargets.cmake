@@ -14,7 +14,8 @@ if(FERRY_WERROR)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-fpch-preprocess) # or ccache cannot read what uses a precompiled header
+  # Or ccache cannot read what uses a precompiled header.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
   # GCC 12 and 13 see overlaps in `"literal" + std::string` that are none (GCC bug 105651).
   target_compile_options(ferry_warnings INTERFACE -Wno-restrict)
   # ... and shared pointers that are not initialised, in temporaries that are (GCC bug 80635's kin).
@@ -30,13 +31,14 @@ if(FERRY_FUZZ)
 endif()
 
 if(FERRY_SANITIZE)
-  add_compile_options(-fsanitize=${FERRY_SANITIZE} -fno-omit-frame-pointer)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${FERRY_SANITIZE}>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=${FERRY_SANITIZE})
   if(FERRY_SANITIZE MATCHES "undefined")
-    add_compile_options(-fno-sanitize-recover=undefined)
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined>)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Instrumented code hides from GCC what it needs to know for this one.
-    add_compile_options(-Wno-error=maybe-uninitialized)
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-error=maybe-uninitialized>)
   endif()
 endif()

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <ATen/cuda/Sleep.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "real/cuda/cuda_device.h"
+#include "tests/real/gpu/spin.h"
 
 namespace ferry::real {
 
@@ -48,13 +48,12 @@ class GpuWorld {
   std::int32_t last_serial() const { return serial_; }
   void write(const at::Tensor& tensor) { at::Tensor(tensor).copy_(make(tensor.sizes())); }
 
-  // About this long on the current stream, at the clocks that today's GPUs have.
-  static void sleep_ms(double milliseconds) {
-    at::cuda::sleep(static_cast<std::int64_t>(milliseconds * 1.5e6));
+  // On the current stream.
+  static void sleep_ms(std::int64_t milliseconds) {
+    spin(c10::cuda::getCurrentCUDAStream().stream(), 1000 * milliseconds);
   }
-  static void sleep_on(c10::Stream stream, double milliseconds) {
-    const c10::cuda::CUDAStreamGuard guard(stream);
-    sleep_ms(milliseconds);
+  static void sleep_on(c10::Stream stream, std::int64_t milliseconds) {
+    spin(c10::cuda::CUDAStream(stream).stream(), 1000 * milliseconds);
   }
   static void finish() { C10_CUDA_CHECK(cudaDeviceSynchronize()); }
   static std::vector<std::int32_t> contents(const at::Tensor& tensor) {

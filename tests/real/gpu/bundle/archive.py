@@ -1,0 +1,55 @@
+"""The results as one file that is small enough to travel, and back."""
+
+import pathlib
+import tarfile
+
+MOST_BYTES = 16 << 20
+NAME = "ferry-gpu.tar.gz"
+# Of a longer file the beginning and the end.
+MOST_OF_A_FILE = 1 << 20
+
+
+def shorten(path):
+    """Cuts the middle of a log out."""
+    size = path.stat().st_size
+    if size <= MOST_OF_A_FILE:
+        return
+    half = MOST_OF_A_FILE // 2
+    with open(path, "rb") as file:
+        head = file.read(half)
+        file.seek(size - half)
+        tail = file.read()
+    cut = f"\n… {size - 2 * half} bytes are left out here …\n".encode()
+    path.write_bytes(head + cut + tail)
+
+
+def pack_results(out, most_bytes=MOST_BYTES):
+    """Writes out/NAME, whole or not at all, and returns its path. Where the files are too much even
+    so, the largest stay behind, and the archive says which."""
+    files = sorted(path for path in out.rglob("*") if path.is_file() and NAME not in path.name
+                   and path.name != "left-out.txt")
+    for path in files:
+        shorten(path)
+    by_size = sorted(files, key=lambda path: path.stat().st_size)
+    left_out = []
+    while True:
+        note = out / "left-out.txt"
+        note.write_text("".join(f"{path.relative_to(out)}\n" for path in left_out))
+        written = out / (NAME + ".new")
+        with tarfile.open(written, "w:gz") as archive:
+            for path in sorted(by_size) + [note]:
+                archive.add(path, arcname=str(path.relative_to(out)))
+        if written.stat().st_size <= most_bytes or not by_size:
+            return written.replace(out / NAME)
+        left_out.append(by_size.pop())
+
+
+def unpack_results(archive, out):
+    with tarfile.open(archive) as packed:
+        for member in packed.getmembers():
+            path = pathlib.PurePosixPath(member.name)
+            if not member.isfile() or path.is_absolute() or ".." in path.parts:
+                raise SystemExit(f"run: {archive}: {member.name}: expected a file of results")
+            file = out.joinpath(*path.parts)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(packed.extractfile(member).read())
