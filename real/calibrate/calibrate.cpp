@@ -6,6 +6,7 @@
 #include "formats/atomic_file.h"
 #include "real/calibrate/hardware_file.h"
 #include "real/calibrate/host.h"
+#include "real/calibrate/kernels.h"
 #include "real/calibrate/probe.h"
 #include "real/calibrate/rates.h"
 #include "real/calibrate/report.h"
@@ -44,6 +45,7 @@ Measured measure(const Options& options) {
 void calibrate(const Options& options) {
   require_folder_of(options.output);
   require_folder_of(options.times);
+  require_folder_of(options.kernels);
   // As a training is.
   train::count_memory();
   train::be_deterministic();
@@ -51,6 +53,8 @@ void calibrate(const Options& options) {
   const About about = about_of(options);
   TimesTable table;
   if (options.model) table = measure_times(*options.model, options.rounds);
+  std::vector<KernelUse> kernels;
+  if (!options.kernels.empty()) kernels = measure_kernels(*options.model);
   const Measured measured = measure(options);
   table.device = measured.machine.name;
   table.about.emplace_back("--threads", fmt::format("{}", measured.machine.host_threads));
@@ -59,6 +63,9 @@ void calibrate(const Options& options) {
       options.json ? to_json(measured, about, table.times.size()) : to_table(measured, about);
   if (!options.output.empty()) write_file(options.output, to_toml(measured, about));
   if (!options.times.empty()) write_times(options.times, table);
+  if (!options.kernels.empty()) {
+    write_file(options.kernels, kernels_json(kernels, measured.machine.name, about.date));
+  }
   fmt::print("{}", text);
   if (options.model && !options.json) fmt::print("\n{} kernel times\n", table.times.size());
 }

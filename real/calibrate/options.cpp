@@ -42,6 +42,9 @@ void add_options(CLI::App& app, Options& options, std::string& device) {
   app.add_option("-o,--output", options.output, "Write a hardware file here")->type_name("FILE");
   app.add_option("--times", options.times, "Write the model's kernel times here")
       ->type_name("FILE");
+  app.add_option("--kernels", options.kernels,
+                 "Write each kernel of the model's step here, as CUPTI times it (cuda)")
+      ->type_name("FILE");
   app.add_option("--date", options.date, "To be written into the files (default: today's)")
       ->type_name("YYYY-MM-DD");
   app.add_flag("--json", options.json, "Everything that was measured, for machines");
@@ -62,6 +65,12 @@ void check(const Options& options) {
   if (!options.times.empty() && !options.model) {
     throw InputError("--times", 0,
                      "expected with a model, whose kernel times are measured: gpt, …");
+  }
+  if (!options.kernels.empty() && !options.cuda) {
+    throw InputError("--kernels", 0, "expected with --device cuda: CUPTI times a GPU's kernels");
+  }
+  if (!options.kernels.empty() && !options.model) {
+    throw InputError("--kernels", 0, "expected with a model, whose kernels are timed: gpt, …");
   }
   if (!options.date.empty() && !is_date(options.date)) {
     throw InputError("--date", 0, "expected YYYY-MM-DD, got '" + options.date + "'");

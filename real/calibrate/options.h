@@ -19,9 +19,10 @@ struct Options {
   std::int64_t threads = 0;  // 0: LibTorch's choice
   std::int64_t rounds = 5;
   bool small = false;
-  std::filesystem::path output;  // the hardware file
-  std::filesystem::path times;   // the table of kernel times
-  std::string date;              // empty: today's
+  std::filesystem::path output;   // the hardware file
+  std::filesystem::path times;    // the table of kernel times
+  std::filesystem::path kernels;  // what CUPTI times of a step
+  std::string date;               // empty: today's
   bool json = false;
   std::optional<train::Options> model;  // whose step is timed
 };

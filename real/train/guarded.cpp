@@ -23,11 +23,6 @@
 namespace ferry::real::train {
 namespace {
 
-class CudaMissing : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 int complain(const std::string& message, int code) {
   fmt::print(stderr, "ferry: {}\n", message);
   return code;
@@ -38,7 +33,7 @@ int caught(const char* command, const std::function<int()>& run) {
     return run();
   } catch (const CLI::ParseError& error) {
     return complain(fmt::format("{} ({} --help)", error.what(), command), kUsage);
-  } catch (const CudaMissing& error) {
+  } catch (const ResourceMissing& error) {
     return complain(error.what(), kResourceMissing);
   } catch (const ferry::InputError& error) {
     return complain(error.what(), kUsage);
@@ -79,7 +74,7 @@ int guarded(const char* command, const std::function<int()>& run) {
 
 void require_cuda() {
   if (torch::cuda::is_available()) return;
-  throw CudaMissing(
+  throw ResourceMissing(
       "--device cuda: LibTorch finds no GPU here (a driver, or a build with CUDA, is missing)");
 }
 

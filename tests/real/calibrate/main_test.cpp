@@ -95,6 +95,7 @@ TEST_F(CalibrateTest, WithoutAModelItPrintsTheMachine) {
 
 TEST_F(CalibrateTest, BadOptionsAreRefused) {
   expect_refused("--times t.jsonl -o mine.toml", train::kUsage, "--times: expected with a model");
+  expect_refused("--kernels k.json -o mine.toml gpt", train::kUsage, "--kernels: expected with");
   expect_refused("--date today -o mine.toml", train::kUsage, "--date: expected YYYY-MM-DD");
   expect_refused("--disk . --device cuda -o mine.toml", train::kUsage, "--disk: expected with");
   expect_refused("--device tpu", train::kUsage, "--device");
@@ -155,6 +156,12 @@ TEST_F(CalibrateTest, AGpuIsMeasuredOnItsStreams) {
   EXPECT_GE(pageable, 12u);
   EXPECT_EQ(read_hardware(folder_ / "mine.toml").launch_ns, measured["issue"]["ns"]);
   expect_planned(fake, "--device cuda");
+
+  const Result kernels =
+      ferry("calibrate --small --device cuda --rounds 1 --kernels kernels.json" + kModel, fake);
+  EXPECT_EQ(kernels.code, train::kResourceMissing);
+  EXPECT_NE(kernels.err.find("CUPTI saw no kernel"), std::string::npos) << kernels.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "kernels.json"));
 }
 #endif
 

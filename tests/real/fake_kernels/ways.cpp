@@ -3,8 +3,10 @@
 #include <ATen/Functions.h>
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "tests/real/fake_kernels/attention.h"
 
@@ -46,6 +48,35 @@ void cudnn_batch_norm_backward(Stack& stack, const at::Generator&) {
   stack = {input, weight, bias};
 }
 
+// dx = r (g w - n mean(g w n)) with n = x r, over the dimensions that are normalised.
+void fused_rms_norm_backward(Stack& stack, const at::Generator&) {
+  const Tensor gradient = stack[0].toTensor();
+  const Tensor input = stack[1].toTensor();
+  const auto normalised = static_cast<std::int64_t>(stack[2].toIntVector().size());
+  const Tensor deviation = stack[3].toTensor();  // its inverse
+  const auto weight = stack[4].toOptional<Tensor>();
+  const std::vector<bool> wanted = stack[5].toBoolList().vec();
+  std::vector<std::int64_t> inner;
+  std::vector<std::int64_t> outer;
+  for (std::int64_t i = 0; i < input.dim(); ++i) {
+    (i < input.dim() - normalised ? outer : inner).push_back(i);
+  }
+  const Tensor unit = input.mul(deviation);
+  const Tensor scaled = weight && weight->defined() ? gradient.mul(*weight) : gradient;
+  Tensor of_input;
+  Tensor of_weight;
+  if (wanted[0]) {
+    const Tensor mean = scaled.mul(unit).mean(inner, /*keepdim=*/true);
+    of_input = scaled.sub(unit.mul(mean)).mul(deviation).to(input.scalar_type());
+  }
+  if (wanted[1] && weight && weight->defined()) {
+    of_weight = gradient.mul(unit);
+    if (!outer.empty()) of_weight = of_weight.sum(outer);
+    of_weight = of_weight.to(weight->scalar_type());
+  }
+  stack = {of_input, of_weight};
+}
+
 struct Known {
   std::string_view name;
   Way way;
@@ -55,6 +86,7 @@ constexpr std::array kWays = {
     Known{"aten::native_dropout", native_dropout, true},
     Known{"aten::cudnn_batch_norm", cudnn_batch_norm, false},
     Known{"aten::cudnn_batch_norm_backward", cudnn_batch_norm_backward, false},
+    Known{"aten::_fused_rms_norm_backward", fused_rms_norm_backward, false},
     Known{"aten::_scaled_dot_product_efficient_attention", efficient_attention, true},
     Known{"aten::_scaled_dot_product_efficient_attention_backward", efficient_attention_backward,
           false},

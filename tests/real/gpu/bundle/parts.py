@@ -48,6 +48,22 @@ $BIN/ferry calibrate --device $DEVICE ${SMALL:+--small} -o card.toml --json >cal
 { echo '```'; cat card.toml; echo '```'; } >summary.md
 """
 
+# Each kernel of a step by itself, beside the sum of the ops' times.
+KERNELS = """
+$BIN/ferry calibrate --device cuda --small --rounds 5 --kernels kernels.json --times ops.jsonl gpt \\
+  --preset gpt2 --batch 8 >/dev/null
+$PYTHON - >summary.md <<'PYTHON'
+import json
+kernels = json.load(open("kernels.json"))
+ops = [json.loads(line) for line in open("ops.jsonl")][1:]
+print(f"kernels: {kernels['total_ns'] / 1e6:.2f} ms of a step (CUPTI)")
+print(f"ops: {sum(op['ns'] * op['samples'] for op in ops) / 5e6:.2f} ms (events)\\n")
+print("| kernel | calls | ms |\\n|---|---|---|")
+for each in kernels["kernels"][:20]:
+    print(f"| {each['name'][:70]} | {each['count']} | {each['total_ns'] / 1e6:.3f} |")
+PYTHON
+"""
+
 
 def predicted(name, model, shape, calibrated, batches, limit):
     script = f"""
@@ -65,7 +81,8 @@ def field(name, model, shape, batch, limit):
 shape="{shape} --batch {batch}"
 [[ -z ${{SMALL:-}} ]] || shape="--layers 2 --width 64 --heads 2 --context 64 --batch 2"
 $PYTHON $BUNDLE/scripts/field.py $BIN/ferry-train {model} $shape --steps 8 --device $DEVICE \\
-  --trl $BUNDLE/trl --ferry "tight=--policy offload --window 128MiB --prefetch 256MiB" \\
+  --text $BUNDLE/share/ferry/text/ARCHITECTURE.md --trl $BUNDLE/trl \\
+  --ferry "tight=--policy offload --window 128MiB --prefetch 256MiB" \\
   --time-limit {limit // 6} --json field.json | tee summary.md
 """
     return Part(f"field-{name}", "figure", limit, script)
@@ -101,6 +118,7 @@ PARTS = [
     sanitizer("racecheck", 120),
     sanitizer("synccheck", 120),
     Part("calibrate", "figure", 120, CALIBRATE),
+    Part("kernels", "figure", 60, KERNELS, needs=("gpu",)),
     predicted("gpt2", "gpt", GPT2, "4,16", "4,8,16", 240),
     field("gpt2", "gpt", GPT2, 8, 180),
     predicted("llama", "llama", LLAMA, "1,4", "1,2,4", 300),

@@ -1,0 +1,31 @@
+// The kernels, copies and fills that a model's step runs on a GPU, as CUPTI times them: through
+// LibTorch's own profiler (Kineto).
+//
+// A kernel table of `--times` has the time of each op, from an event before it to one after, gaps
+// between its kernels included. This is the other view: what each kernel takes by itself, on the
+// GPU's clock. Their sum is at most the ops'.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "real/train/options.h"
+
+namespace ferry::real::calibrate {
+
+struct KernelUse {
+  std::string name;  // demangled, or "Memcpy DtoD (Device -> Device)"
+  std::int64_t count = 0;
+  std::int64_t total_ns = 0;
+};
+
+// Of one forward and backward, after one to warm up; those that take longest come first. Throws
+// train::ResourceMissing where CUPTI sees none.
+std::vector<KernelUse> measure_kernels(const train::Options& model);
+
+// One JSON object: what the kernels are of, and each.
+std::string kernels_json(const std::vector<KernelUse>& kernels, const std::string& device,
+                         const std::string& date);
+
+}  // namespace ferry::real::calibrate
