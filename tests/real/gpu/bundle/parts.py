@@ -83,7 +83,7 @@ shape="{shape} --batch {batch}"
 $PYTHON $BUNDLE/scripts/field.py $BIN/ferry-train {model} $shape --steps 8 --device $DEVICE \\
   --text $BUNDLE/share/ferry/text/ARCHITECTURE.md --trl $BUNDLE/trl \\
   --ferry "tight=--policy offload --window 128MiB --prefetch 256MiB" \\
-  --time-limit {limit // 6} --json field.json | tee summary.md
+  ${{SMALL:+--optimizer foreach}} --time-limit {limit // 6} --json field.json | tee summary.md
 """
     return Part(f"field-{name}", "figure", limit, script)
 
