@@ -44,12 +44,23 @@ def pack_results(out, most_bytes=MOST_BYTES):
         left_out.append(by_size.pop())
 
 
+class NotOurs(Exception):
+    """A file that is no archive of results."""
+
+
 def unpack_results(archive, out):
+    try:
+        unpack_members(archive, out)
+    except tarfile.TarError:
+        raise NotOurs(f"{archive}: expected an archive of results ({NAME})") from None
+
+
+def unpack_members(archive, out):
     with tarfile.open(archive) as packed:
         for member in packed.getmembers():
             path = pathlib.PurePosixPath(member.name)
             if not member.isfile() or path.is_absolute() or ".." in path.parts:
-                raise SystemExit(f"run: {archive}: {member.name}: expected a file of results")
+                raise NotOurs(f"{archive}: {member.name}: expected a file of results")
             file = out.joinpath(*path.parts)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(packed.extractfile(member).read())

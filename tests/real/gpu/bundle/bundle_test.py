@@ -88,6 +88,11 @@ class RunnerTest(unittest.TestCase):
         seconds = runner.LAST_SECONDS + runner.LEAST_SECONDS + 1
         self.assertEqual(self.statuses(listed, seconds=seconds), {"long": "left", "next": "left"})
 
+    def test_results_of_a_fake_gpu_are_none_of_a_gpus(self):
+        self.run_parts([part("p", "true")])
+        with self.assertRaisesRegex(runner.Mixed, "results of a real GPU; expected those of the"):
+            runner.State(self.out / "state.json", fake=True)
+
     def test_only_runs_a_part_again(self):
         listed = [part("a", "echo x >>../../times"), part("b", "true")]
         self.statuses(listed)
@@ -149,7 +154,10 @@ class ArchiveTest(unittest.TestCase):
         bad = self.out / "bad.tar.gz"
         with tarfile.open(bad, "w:gz") as written:
             written.add(self.out, arcname="../up", recursive=False)
-        with self.assertRaises(SystemExit):
+        with self.assertRaises(archive.NotOurs):
+            archive.unpack_results(bad, self.out)
+        bad.write_text("junk")
+        with self.assertRaises(archive.NotOurs):
             archive.unpack_results(bad, self.out)
 
 
