@@ -104,8 +104,8 @@ const Installed& install_kernels() {
     const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
     Installed counts;
     // Never destroyed: operators run until the process ends.
-    auto* const library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA,
-                                             __FILE__, __LINE__);
+    static auto* const library = new torch::Library(torch::Library::IMPL, "aten",
+                                                    c10::DispatchKey::CUDA, __FILE__, __LINE__);
     install(*library, counts);
     return counts;
   }();
