@@ -5,16 +5,17 @@ import tarfile
 
 MOST_BYTES = 16 << 20
 NAME = "ferry-gpu.tar.gz"
-# Of a longer file the beginning and the end.
-MOST_OF_A_FILE = 1 << 20
+# What a part printed; of a longer one the beginning and the end. Other files are whole or left out.
+LOGS = ("stdout", "stderr")
+MOST_OF_A_LOG = 1 << 20
 
 
 def shorten(path):
     """Cuts the middle of a log out."""
     size = path.stat().st_size
-    if size <= MOST_OF_A_FILE:
+    if size <= MOST_OF_A_LOG:
         return
-    half = MOST_OF_A_FILE // 2
+    half = MOST_OF_A_LOG // 2
     with open(path, "rb") as file:
         head = file.read(half)
         file.seek(size - half)
@@ -29,7 +30,8 @@ def pack_results(out, most_bytes=MOST_BYTES):
     files = sorted(path for path in out.rglob("*") if path.is_file() and NAME not in path.name
                    and path.name != "left-out.txt")
     for path in files:
-        shorten(path)
+        if path.name in LOGS:
+            shorten(path)
     by_size = sorted(files, key=lambda path: path.stat().st_size)
     left_out = []
     while True:

@@ -138,17 +138,23 @@ class ArchiveTest(unittest.TestCase):
 
     def test_a_long_log_keeps_its_ends_and_the_largest_files_stay_behind(self):
         import random
-        noise = random.Random(1).randbytes(archive.MOST_OF_A_FILE * 3)
-        (self.out / "parts/a/log").write_bytes(b"first" + noise + b"last")
+        noise = random.Random(1).randbytes(archive.MOST_OF_A_LOG * 3)
+        (self.out / "parts/a/stdout").write_bytes(b"first" + noise + b"last")
         (self.out / "parts/a/small").write_bytes(b"small")
         packed = archive.pack_results(self.out, most_bytes=1 << 16)
         with tarfile.open(packed) as read:
-            self.assertEqual(read.extractfile("left-out.txt").read(), b"parts/a/log\n")
+            self.assertEqual(read.extractfile("left-out.txt").read(), b"parts/a/stdout\n")
             self.assertIn("parts/a/small", read.getnames())
         self.assertLessEqual(packed.stat().st_size, 1 << 16)
-        log = (self.out / "parts/a/log").read_bytes()
+        log = (self.out / "parts/a/stdout").read_bytes()
         self.assertTrue(log.startswith(b"first") and log.endswith(b"last"))
-        self.assertLess(len(log), archive.MOST_OF_A_FILE + 100)
+        self.assertLess(len(log), archive.MOST_OF_A_LOG + 100)
+
+    def test_what_is_no_log_is_whole(self):
+        report = bytes(archive.MOST_OF_A_LOG + 1)
+        (self.out / "parts/a/steps.nsys-rep").write_bytes(report)
+        with tarfile.open(archive.pack_results(self.out)) as read:
+            self.assertEqual(read.extractfile("parts/a/steps.nsys-rep").read(), report)
 
     def test_refuses_what_is_none_of_ours(self):
         bad = self.out / "bad.tar.gz"

@@ -103,8 +103,8 @@ def place_data(root, folder):
     shutil.copytree(root / "scenarios", folder / "share/ferry/scenarios",
                     ignore=shutil.ignore_patterns("*.h", "*.cpp"))
     (folder / "share/ferry/text").mkdir()
-    for text in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "formats/PROGRAM.md"):
-        shutil.copy2(root / text, folder / "share/ferry/text")
+    for page in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "formats/PROGRAM.md"):
+        shutil.copy2(root / page, folder / "share/ferry/text")
     shutil.copy2(root / "LICENSE", folder / "LICENSE")
 
 
