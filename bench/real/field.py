@@ -12,8 +12,9 @@ Every row is a training in a process of its own, from the same weights, with the
 What is not an option of this program goes to FERRY_TRAIN. Rows in Python compute the same bits as
 their keep, or the table says where they part, and so do Ferry's; the two keeps agree within a
 tolerance (LibTorch's AdamW rounds another way than Python's). Times leave the first step out.
-Exits with 0, 1 where losses differ, 2 for bad input, 7 where FERRY_TRAIN is missing. Needs the
-torch of the environment that LibTorch came from; of one row that fails, the table says why.
+Exits with 0, 1 where losses differ or all rows of Python or of Ferry failed, 2 for bad input, 7
+where FERRY_TRAIN is missing. Needs the torch of the environment that LibTorch came from; of one row
+that fails, the table says why.
 """
 
 import argparse
@@ -27,7 +28,7 @@ import sys
 import tempfile
 
 from field_inputs import refusal
-from field_table import table, verdicts
+from field_table import silent, table, verdicts
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON_ROWS = ("keep", "save_on_cpu", "checkpoint", "trl")
@@ -174,6 +175,10 @@ def main():
             print(f"field: {name} ...", file=sys.stderr, flush=True)
             rows[name] = sum_up(field.python(name) if options is None else field.ferry(options))
     agree = verdicts(rows, tolerance)
+    for family in silent(rows):
+        print(f"field: no row of {family} made a step, so nothing is compared with it",
+              file=sys.stderr)
+        agree = False
     cuda = arguments.device == "cuda"
     measured_on = {key: next((row[key] for row in rows.values() if key in row), "not known")
                    for key in ("device", "torch")}

@@ -28,12 +28,22 @@ def verdict(row, keep, tolerance):
         f"{far:.1e} apart, over {tolerance:g}", far <= tolerance
 
 
+def family_of(name):
+    return "Ferry" if name.startswith("ferry-") else "Python"
+
+
+def silent(rows):
+    """The families of which rows were asked for and none made a step: nothing was compared."""
+    families = {family_of(name) for name in rows}
+    return sorted(families - {family_of(name) for name, row in rows.items() if row["steps"]})
+
+
 def verdicts(rows, tolerance):
     """Gives each row its `losses`; whether all agree. Every family has the first of its rows that
     ran as its measure, which is its keep where that ran; the families' measures are compared."""
     measures, agree = {}, True
     for name, row in rows.items():
-        family = "Ferry" if name.startswith("ferry-") else "Python"
+        family = family_of(name)
         if not row["steps"]:
             row["losses"] = ""
             continue

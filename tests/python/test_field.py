@@ -59,6 +59,12 @@ class Verdicts(unittest.TestCase):
         self.assertTrue(field_table.verdicts(rows, 1e-3))
         self.assertEqual(rows["checkpoint"]["losses"], "the measure")
 
+    def test_a_family_of_which_no_row_ran_is_named(self):
+        ran, failed = {"steps": [{"loss": 1.0}]}, {"steps": []}
+        rows = {"keep": failed, "trl": failed, "ferry-keep": ran, "ferry-mixed": failed}
+        self.assertEqual(field_table.silent(rows), ["Python"])
+        self.assertEqual(field_table.silent({"ferry-keep": ran}), [])
+
     def test_of_a_row_that_stopped_early_the_steps_that_are_there_count(self):
         rows = {"keep": row(2.0, 1.0), "trl": row(2.0, why_not="over 10 s")}
         self.assertTrue(field_table.verdicts(rows, 1e-3))
