@@ -2,15 +2,12 @@
 // mutants, which take one step wrongly: they give wrong bytes or a hazard.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cctype>
-#include <iostream>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tests/real/cuda/rounds.h"
+#include "tests/real/mutant_hunt.h"
 #include "tests/real/offload_mutants.h"
 
 namespace ferry::real {
@@ -64,41 +61,16 @@ TEST(Rounds, ReachEveryPath) {
   }
 }
 
-struct Mutant {
-  std::string name;
-  Mutation mutation;
-};
-std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out << mutant.name; }
-
-std::vector<Mutant> mutants() {
-  std::vector<Mutant> all;
-  for (const Mutation mutation : offload_mutations()) all.push_back({name_of(mutation), mutation});
-  return all;
-}
-
-class CudaMutant : public testing::TestWithParam<Mutant> {};
+class CudaMutant : public testing::TestWithParam<Mutation> {};
 
 // By wrong bytes at least, or by the checkers where bytes tell nothing.
 TEST_P(CudaMutant, IsCaught) {
-  constexpr int kTrials = 4000;
-  constexpr int kTrialsForBoth = 300;
-  std::map<std::string, int> first;  // trial, by oracle
-  std::string words;
   const auto bend = [](Labelled<CudaDevice> device) {
-    return Mutated(std::move(device), GetParam().mutation);
+    return Mutated(std::move(device), GetParam());
   };
-  for (int trial = 0; trial < kTrials && first.size() < 2; ++trial) {
-    if (!first.empty() && trial >= kTrialsForBoth) break;
-    const auto verdict =
-        Rounds<Mutated>(static_cast<std::uint64_t>(trial), Tempo::kMixed, Rules(), bend).run(3);
-    if (verdict && first.emplace(verdict->oracle, trial + 1).second && words.empty()) {
-      words = verdict->words;
-    }
-  }
-  EXPECT_FALSE(first.empty()) << GetParam() << " survives";
-  std::cout << GetParam();
-  for (const auto& [oracle, trials] : first) std::cout << " | " << oracle << " " << trials;
-  std::cout << " | " << words << "\n";
+  expect_caught(GetParam(), {.most = 4000, .for_both = 300}, [&](std::uint64_t trial) {
+    return Rounds<Mutated>(trial, Tempo::kMixed, Rules(), bend).run(3);
+  });
 }
 
 // The harness around them is none.
@@ -112,13 +84,8 @@ TEST(CudaMutants, ADeviceThatIsNotBentSurvivesTheSameHunt) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Core, CudaMutant, testing::ValuesIn(mutants()), [](const auto& each) {
-  std::string text = each.param.name;
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-  return text;
-});
+INSTANTIATE_TEST_SUITE_P(Core, CudaMutant, testing::ValuesIn(offload_mutations()),
+                         mutant_test_name);
 
 }  // namespace
 }  // namespace ferry::real

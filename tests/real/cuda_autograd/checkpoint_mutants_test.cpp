@@ -3,10 +3,7 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <cmath>
-#include <iostream>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +14,7 @@
 #include "shared/checkpoint/checkpointer.h"
 #include "tests/real/cuda/labelled.h"
 #include "tests/real/cuda_autograd/trained.h"
+#include "tests/real/mutant_hunt.h"
 #include "tests/real/offload_mutants.h"
 #include "tests/real/verdict.h"
 
@@ -131,27 +129,12 @@ std::vector<Mutation> mutations() {
 class CheckpointMutant : public testing::TestWithParam<Mutation> {};
 
 TEST_P(CheckpointMutant, IsCaught) {
-  std::map<std::string, std::uint64_t> first;
-  std::string words;
-  for (std::uint64_t seed = 0; seed < 60 && first.size() < 2; ++seed) {
-    const auto verdict = attempt({Tempo::kMixed, seed}, GetParam());
-    if (!verdict || !first.emplace(verdict->oracle, seed + 1).second) continue;
-    if (words.empty()) words = verdict->words;
-  }
-  EXPECT_FALSE(first.empty()) << name_of(GetParam()) << " survives";
-  std::cout << name_of(GetParam());
-  for (const auto& [oracle, trials] : first) std::cout << " | " << oracle << " " << trials;
-  std::cout << " | " << words << "\n";
+  expect_caught(GetParam(), {.most = 60, .for_both = 60}, [](std::uint64_t seed) {
+    return attempt({Tempo::kMixed, seed}, GetParam());
+  });
 }
 
-INSTANTIATE_TEST_SUITE_P(Core, CheckpointMutant, testing::ValuesIn(mutations()),
-                         [](const auto& each) {
-                           std::string text = name_of(each.param);
-                           for (char& c : text) {
-                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-                           }
-                           return text;
-                         });
+INSTANTIATE_TEST_SUITE_P(Core, CheckpointMutant, testing::ValuesIn(mutations()), mutant_test_name);
 
 }  // namespace
 }  // namespace ferry::real

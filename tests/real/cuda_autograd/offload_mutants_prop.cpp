@@ -2,12 +2,9 @@
 // And its mutants, which take one step wrongly: they give wrong bytes, or a hazard in the log.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <chrono>
 #include <exception>
-#include <iostream>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +19,7 @@
 #include "tests/real/cuda/labelled.h"
 #include "tests/real/cuda/rounds.h"
 #include "tests/real/cuda_autograd/random_graph.h"
+#include "tests/real/mutant_hunt.h"
 #include "tests/real/offload_mutants.h"
 #include "tests/real/verdict.h"
 
@@ -134,44 +132,16 @@ INSTANTIATE_TEST_SUITE_P(At, OffloadRandomGraphs,
                                          Tempo::kMixed),
                          tempo_name);
 
-struct Mutant {
-  std::string name;
-  Mutation mutation;
-};
-std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out << mutant.name; }
-
-std::vector<Mutant> mutants() {
-  std::vector<Mutant> all;
-  for (const Mutation mutation : offload_mutations()) all.push_back({name_of(mutation), mutation});
-  return all;
-}
-
-class OffloadMutant : public testing::TestWithParam<Mutant> {};
+class OffloadMutant : public testing::TestWithParam<Mutation> {};
 
 TEST_P(OffloadMutant, IsCaught) {
-  constexpr std::uint64_t kTrials = 400;
-  constexpr std::uint64_t kTrialsForBoth = 40;
-  std::map<std::string, std::uint64_t> first;  // trial, by oracle
-  std::string words;
-  for (std::uint64_t trial = 0; trial < kTrials && first.size() < 2; ++trial) {
-    if (!first.empty() && trial >= kTrialsForBoth) break;
-    const Trial tried = attempt(trial, Tempo::kMixed, GetParam().mutation, Rules());
-    if (!tried.verdict || !first.emplace(tried.verdict->oracle, trial + 1).second) continue;
-    if (words.empty()) words = tried.verdict->words;
-  }
-  EXPECT_FALSE(first.empty()) << GetParam() << " survives";
-  std::cout << GetParam();
-  for (const auto& [oracle, trials] : first) std::cout << " | " << oracle << " " << trials;
-  std::cout << " | " << words << "\n";
+  expect_caught(GetParam(), {.most = 400, .for_both = 40}, [](std::uint64_t trial) {
+    return attempt(trial, Tempo::kMixed, GetParam(), Rules()).verdict;
+  });
 }
 
-INSTANTIATE_TEST_SUITE_P(Core, OffloadMutant, testing::ValuesIn(mutants()), [](const auto& each) {
-  std::string text = each.param.name;
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-  return text;
-});
+INSTANTIATE_TEST_SUITE_P(Core, OffloadMutant, testing::ValuesIn(offload_mutations()),
+                         mutant_test_name);
 
 }  // namespace
 }  // namespace ferry::real

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cstddef>
 #include <exception>
 #include <filesystem>
@@ -13,7 +12,6 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +29,7 @@
 #include "tests/real/gpu/hostile.h"
 #include "tests/real/gpu/odd_step.h"
 #include "tests/real/gpu/trained.h"
+#include "tests/real/mutant_hunt.h"
 #include "tests/real/offload_mutants.h"
 #include "tests/real/verdict.h"
 
@@ -151,18 +150,6 @@ TEST(LoggedOffloader, IsClean) {
   }
 }
 
-struct Mutant {
-  std::string name;
-  Mutation mutation;
-};
-std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out << mutant.name; }
-
-std::vector<Mutant> mutants() {
-  std::vector<Mutant> all;
-  for (const Mutation mutation : offload_mutations()) all.push_back({name_of(mutation), mutation});
-  return all;
-}
-
 std::optional<Verdict> by_bytes(Mutation mutation) {
   for (const Program& program : {gpt(), odd(/*two_streams=*/true)}) {
     for (const Late late : {Late::kOffloads, Late::kReloads, Late::kKernels}) {
@@ -183,22 +170,20 @@ std::optional<Verdict> by_log(Mutation mutation) {
   return std::nullopt;
 }
 
-class MutantOnGpu : public testing::TestWithParam<Mutant> {};
+class MutantOnGpu : public testing::TestWithParam<Mutation> {};
 
 TEST_P(MutantOnGpu, IsCaught) {
-  auto verdict = by_bytes(GetParam().mutation);
-  if (!verdict) verdict = by_log(GetParam().mutation);
-  ASSERT_TRUE(verdict) << GetParam() << " survives";
+  const std::string mutant = name_of(GetParam());
+  auto verdict = by_bytes(GetParam());
+  if (!verdict) verdict = by_log(GetParam());
+  ASSERT_TRUE(verdict) << mutant << " survives";
   // What throws may be the machine's fault and not the mutant's.
-  ASSERT_NE(verdict->oracle, "error") << GetParam() << ": " << verdict->words;
-  std::cout << GetParam() << " | " << verdict->oracle << " | " << verdict->words << "\n";
+  ASSERT_NE(verdict->oracle, "error") << mutant << ": " << verdict->words;
+  std::cout << mutant << " | " << verdict->oracle << " | " << verdict->words << "\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Core, MutantOnGpu, testing::ValuesIn(mutants()), [](const auto& each) {
-  std::string text = each.param.name;
-  for (char& c : text) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  return text;
-});
+INSTANTIATE_TEST_SUITE_P(Core, MutantOnGpu, testing::ValuesIn(offload_mutations()),
+                         mutant_test_name);
 
 }  // namespace
 }  // namespace ferry::real
