@@ -18,6 +18,7 @@ std::array<std::atomic<MakeBackend>, kDeviceTypes>& makers() {
 std::unique_ptr<Backend> make_cpu(const OffloadOptions& options, CoreOptions core,
                                   SpanObserver observer) {
   CpuDeviceOptions device_options;
+  device_options.fix_malloc = options.fix_malloc();
   if (!options.disk().empty()) {
     // Blocks are used again step after step: giving each back to the file system costs more.
     device_options.disk = DiskOptions{
@@ -36,16 +37,20 @@ void register_backend(c10::DeviceType type, MakeBackend make) {
   makers()[static_cast<std::size_t>(type)] = make;
 }
 
-std::unique_ptr<Backend> make_backend(const OffloadOptions& options, CoreOptions core,
-                                      SpanObserver observer) {
-  const c10::DeviceType type = options.device().type();
+bool has_backend(c10::Device device) {
+  return device.is_cpu() || makers()[static_cast<std::size_t>(device.type())] != nullptr;
+}
+
+std::unique_ptr<Backend> make_backend(c10::Device device, const OffloadOptions& options,
+                                      CoreOptions core, SpanObserver observer) {
+  const c10::DeviceType type = device.type();
   if (type == c10::DeviceType::CPU) return make_cpu(options, std::move(core), std::move(observer));
   TORCH_CHECK_VALUE(options.disk().empty(), "OffloadOptions::disk is for the CPU; the device is ",
-                    options.device());
+                    device);
   const MakeBackend make = makers()[static_cast<std::size_t>(type)];
-  TORCH_CHECK(make, "ferry has no offloading for ", options.device(),
+  TORCH_CHECK(make, "ferry has no offloading for ", device,
               type == c10::DeviceType::CUDA ? ": link ferry::real_cuda" : "");
-  return make(options, std::move(core), std::move(observer));
+  return make(device, options, std::move(core), std::move(observer));
 }
 
 }  // namespace ferry::real

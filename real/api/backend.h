@@ -6,6 +6,7 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,7 @@ class Backend {
   virtual std::shared_ptr<Hooks<at::Tensor>> hooks() const = 0;
   virtual void exempt(const at::Tensor& tensor) = 0;
   virtual void begin_run() = 0;
+  virtual void continue_at(std::uint64_t run, std::uint64_t pack) = 0;
   virtual OffloadStatistics statistics() const = 0;
   virtual bool empty() const = 0;
   // Waits for the copies under way, and has the observer told.
@@ -37,6 +39,9 @@ class BackendOf final : public Backend {
   std::shared_ptr<Hooks<at::Tensor>> hooks() const override { return offloader_.hooks(); }
   void exempt(const at::Tensor& tensor) override { offloader_.exempt(tensor); }
   void begin_run() override { offloader_.begin_run(); }
+  void continue_at(std::uint64_t run, std::uint64_t pack) override {
+    offloader_.continue_at(run, pack);
+  }
   OffloadStatistics statistics() const override { return offloader_.statistics(); }
   bool empty() const override { return offloader_.empty(); }
   void flush() override {
@@ -61,12 +66,13 @@ std::unique_ptr<Backend> make_backend_of(D device, CoreOptions options,
       StreamLogged<D>(std::move(device), std::move(log)), std::move(options));
 }
 
-using MakeBackend = std::unique_ptr<Backend> (*)(const OffloadOptions& options, CoreOptions core,
-                                                 SpanObserver observer);
+using MakeBackend = std::unique_ptr<Backend> (*)(c10::Device device, const OffloadOptions& options,
+                                                 CoreOptions core, SpanObserver observer);
 
 void register_backend(c10::DeviceType type, MakeBackend make);
+bool has_backend(c10::Device device);
 // Throws c10::Error where there is none for the device.
-std::unique_ptr<Backend> make_backend(const OffloadOptions& options, CoreOptions core,
-                                      SpanObserver observer);
+std::unique_ptr<Backend> make_backend(c10::Device device, const OffloadOptions& options,
+                                      CoreOptions core, SpanObserver observer);
 
 }  // namespace ferry::real

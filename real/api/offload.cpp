@@ -1,5 +1,6 @@
 #include "ferry/offload.h"
 
+#include <c10/util/Logging.h>
 #include <torch/nn/module.h>
 
 #include <atomic>
@@ -11,7 +12,7 @@
 
 #include "formats/plan_file.h"
 #include "formats/plan_options.h"
-#include "real/api/backend.h"
+#include "real/api/backends.h"
 #include "real/api/planned.h"
 #include "real/api/trace.h"
 #include "shared/seam/checkpoint_context.h"
@@ -47,7 +48,9 @@ namespace offload_impl {
 
 class State {
  public:
-  State(const OffloadOptions& options, CoreOptions core, const Plan* plan) : core_(core) {
+  State(const OffloadOptions& options, CoreOptions core, const Plan* plan)
+      : core_(core), info_(options.info()) {
+    c10::initLogging();  // reads TORCH_CPP_LOG_LEVEL, as a Python process does
     real::SpanObserver observer;
     if (plan) segments_ = planned_segments(*plan);
     if (options.log()) {
@@ -61,13 +64,13 @@ class State {
       trace_ = std::make_shared<real::Trace>();
       observer = [trace = trace_](const real::Span& span) { trace->add(span); };
     }
-    backend_ = real::make_backend(options, std::move(core), std::move(observer));
-    hooks_ = backend_->hooks();
+    hooks_ = backends_ =
+        std::make_shared<real::Backends>(options, std::move(core), std::move(observer));
     if (plan) hooks_ = planned_ = std::make_shared<real::PlannedHooks>(plan->entries, hooks_);
   }
 
   const CoreOptions& core() const { return core_; }
-  real::Backend& backend() { return *backend_; }
+  real::Backends& backends() { return *backends_; }
   const std::shared_ptr<Hooks<at::Tensor>>& hooks() const { return hooks_; }
   const std::shared_ptr<real::Trace>& trace() const { return trace_; }
 
@@ -76,7 +79,24 @@ class State {
   }
   void begin_run() {
     if (planned_) planned_->begin_run();
-    backend_->begin_run();
+    backends_->begin_run();
+    const std::lock_guard lock(step_mutex_);
+    at_begin_ = backends_->statistics();
+  }
+  OffloadStatistics step_statistics() const {
+    const std::lock_guard lock(step_mutex_);
+    return backends_->statistics().since(at_begin_);
+  }
+  // Once, when something was saved.
+  void tell() {
+    const OffloadStatistics step = step_statistics();
+    if (step.packs == 0 || has_told_.exchange(true)) return;
+    const std::string text = "offloading from " + backends_->where() + "; " + to_string(step);
+    if (info_) {
+      info_(text);
+    } else {
+      LOG(INFO) << "ferry: " << text;
+    }
   }
   // Of the checkpoints of a new forward.
   std::shared_ptr<const CheckpointContext> context() {
@@ -96,13 +116,17 @@ class State {
     std::vector<Decision> decisions;
   };
   const CoreOptions core_;  // as asked for; the core's own also has the log
+  const std::function<void(const std::string&)> info_;
+  std::atomic<bool> has_told_ = false;
+  mutable std::mutex step_mutex_;
+  OffloadStatistics at_begin_;
   // Shared with callbacks that may outlive this.
   std::shared_ptr<Log> log_ = std::make_shared<Log>();
   std::function<void(const Decision&)> told_;
   std::shared_ptr<const SegmentPlan> segments_;  // of a plan
   std::atomic<std::uint64_t> runs_ = 0;
   std::shared_ptr<real::Trace> trace_;
-  std::unique_ptr<real::Backend> backend_;
+  std::shared_ptr<real::Backends> backends_;
   std::shared_ptr<real::PlannedHooks> planned_;
   std::shared_ptr<Hooks<at::Tensor>> hooks_;
 };
@@ -118,7 +142,12 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
   ~Frame() {
-    if (state_ && std::uncaught_exceptions() > exceptions_) state_->abandon_run();
+    if (!state_) return;
+    if (std::uncaught_exceptions() > exceptions_) {
+      state_->abandon_run();
+    } else {
+      state_->tell();
+    }
   }
 
  private:
@@ -142,19 +171,21 @@ void Offload::exempt(const torch::nn::Module& module) {
   for (const torch::Tensor& buffer : module.buffers()) exempt(buffer);
 }
 
-void Offload::exempt(const torch::Tensor& tensor) { state_->backend().exempt(tensor); }
+void Offload::exempt(const torch::Tensor& tensor) { state_->backends().exempt(tensor); }
 
-OffloadStatistics Offload::statistics() const { return state_->backend().statistics(); }
+OffloadStatistics Offload::statistics() const { return state_->backends().statistics(); }
+
+OffloadStatistics Offload::step_statistics() const { return state_->step_statistics(); }
 
 const CoreOptions& Offload::core_options() const { return state_->core(); }
 
-bool Offload::empty() const { return state_->backend().empty(); }
+bool Offload::empty() const { return state_->backends().empty(); }
 
 OffloadLog Offload::take_log() { return state_->take_log(); }
 
 void Offload::write_trace(const std::filesystem::path& path) const {
   TORCH_CHECK_VALUE(state_->trace(), "a trace needs OffloadOptions::trace");
-  state_->backend().flush();
+  state_->backends().flush();
   state_->trace()->write(path);
 }
 

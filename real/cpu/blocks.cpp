@@ -117,51 +117,66 @@ std::mutex& Blocks::deleters() {
   return *mutex;
 }
 
+// This device's entry on the storage. Another device's is wrapped like anybody's.
+Blocks::Use& Blocks::use_of(c10::StorageImpl& storage, const Keep& device) {
+  auto& context = context_of(storage);
+  if (context.get_deleter() == &Blocks::drop_used) {
+    Use& use = static_cast<Used*>(context.get())->front();
+    if (use.device.lock() == device) return use;
+  }
+  auto fresh = std::make_unique<Used>(1);
+  Use& use = fresh->front();
+  use.blocks = this;
+  use.device = device;
+  use.original = std::move(context);
+  context = Original(fresh.release(), &Blocks::drop_used);
+  return use;
+}
+
 void Blocks::record_use(c10::StorageImpl& storage, const CpuStream& stream, Keep device) {
   const CpuEvent user = workers_.latest(stream);  // throws where the stream is another device's
   const std::lock_guard deleters_lock(deleters());
-  auto& context = context_of(storage);
-  auto* use = static_cast<Use*>(context.get());
-  // Another device's is wrapped like anybody's.
-  if (context.get_deleter() != &Blocks::drop_used || use->blocks != this) {
-    std::list<Use> fresh(1);
-    use = &fresh.front();
-    use->blocks = this;
-    use->device = std::move(device);
-    use->self = fresh.begin();
-    use->users.push_back(user);
-    use->original = std::move(context);
-    context = Original(use, &Blocks::drop_used);
-    const std::lock_guard lock(mutex_);
-    used_.splice(used_.end(), fresh);
-    return;
-  }
+  Use& use = use_of(storage, device);
   const auto same = [&](const CpuEvent& known) { return known.stream == stream; };
-  if (std::none_of(use->users.begin(), use->users.end(), same)) use->users.push_back(user);
+  use.users.reserve(use.users.size() + use.pins.size() + 1);
+  if (std::none_of(use.users.begin(), use.users.end(), same)) use.users.push_back(user);
+  use.kept_device = std::move(device);
+}
+
+void Blocks::pin(const c10::Storage& storage, const CpuStream& stream, Keep device) {
+  const std::lock_guard deleters_lock(deleters());
+  Use& use = use_of(*storage.unsafeGetStorageImpl(), device);
+  const auto same = [&](const CpuStream& known) { return known == stream; };
+  use.users.reserve(use.users.size() + use.pins.size() + 1);  // the drop takes no memory
+  if (std::none_of(use.pins.begin(), use.pins.end(), same)) use.pins.push_back(stream);
+  use.pinned = storage.getWeakStorageImpl();
 }
 
 void Blocks::drop_used(void* context) {
-  Use& use = *static_cast<Use*>(context);
+  const std::unique_ptr<Used> used(static_cast<Used*>(context));
+  Use& use = used->front();
+  // Goes last: it may be all that holds `blocks`. Where there is none, nothing runs any more.
+  const Keep device = use.device.lock();
+  use.kept_device.reset();
+  if (!device) return;
   Blocks& blocks = *use.blocks;
-  const Keep device = std::move(use.device);  // goes last: it may be all that holds `blocks`
   Keep of_block;
   bool done = true;
-  std::list<Use> now;
-  {
-    const std::lock_guard lock(blocks.mutex_);
-    for (CpuEvent& user : use.users) {
-      user = blocks.workers_.latest(user.stream);
-      done = done && blocks.workers_.done(user);
-    }
-    // What is deferred does not hold its own device: else neither would ever go.
-    if (!done && use.original.get_deleter() == &Blocks::return_block) {
-      Block& block = *static_cast<Block*>(use.original.get());
-      if (block.blocks == &blocks) of_block = std::move(block.device);
-    }
-    std::list<Use>& to = done ? now : blocks.deferred_;
-    to.splice(to.end(), blocks.used_, use.self);
+  const auto storage = use.pinned ? use.pinned->lock() : nullptr;
+  const std::lock_guard lock(blocks.mutex_);
+  for (CpuEvent& user : use.users) user = blocks.workers_.latest(user.stream);
+  if (storage) {
+    for (const CpuStream& pin : use.pins) use.users.push_back(blocks.workers_.latest(pin));
   }
+  for (const CpuEvent& user : use.users) done = done && blocks.workers_.done(user);
   // Where nothing is left to wait for, the storage goes as it would have gone without us: here.
+  if (done) return;
+  // What is deferred does not hold its own device: else neither would ever go.
+  if (use.original.get_deleter() == &Blocks::return_block) {
+    Block& block = *static_cast<Block*>(use.original.get());
+    if (block.blocks == &blocks) of_block = std::move(block.device);
+  }
+  blocks.deferred_.splice(blocks.deferred_.end(), *used);
 }
 
 std::optional<CpuStream> Blocks::owner(const c10::StorageImpl& storage) const {
@@ -170,7 +185,7 @@ std::optional<CpuStream> Blocks::owner(const c10::StorageImpl& storage) const {
   const void* context = pointer.get_context();
   c10::DeleterFnPtr deleter = pointer.get_deleter();
   while (deleter == &Blocks::drop_used) {
-    const Use& use = *static_cast<const Use*>(context);
+    const Use& use = static_cast<const Used*>(context)->front();
     context = use.original.get();
     deleter = use.original.get_deleter();
   }
@@ -185,8 +200,8 @@ bool Blocks::harmless(const Original& original) const {
          deleter == c10::GetDefaultCPUAllocator()->raw_deleter();
 }
 
-std::list<Blocks::Use> Blocks::take_done() noexcept {
-  std::list<Use> done;
+Blocks::Used Blocks::take_done() noexcept {
+  Used done;
   const std::lock_guard lock(mutex_);
   for (auto at = deferred_.begin(); at != deferred_.end();) {
     const auto next = std::next(at);
@@ -198,9 +213,9 @@ std::list<Blocks::Use> Blocks::take_done() noexcept {
   return done;
 }
 
-void Blocks::dispose(std::list<Use>&& uses) noexcept {
+void Blocks::dispose(Used&& uses) noexcept {
   while (!uses.empty()) {
-    std::list<Use> one;
+    Used one;
     one.splice(one.end(), uses, uses.begin());
     Original& original = one.front().original;
     if (harmless(original)) continue;

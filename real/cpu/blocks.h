@@ -9,12 +9,16 @@
 // the stream has done what it had been given at the return, and only where the pool holds more
 // than its bound. Sizes are rounded up to 512 bytes and matched exactly.
 //
-// record_use puts a deleter of ours around a storage's own (never around its data, which others may
+// pin is for a copy that the storage's owner knows to outlive, but for a program that gives the
+// storage other memory under it (resize_, set_data_ptr): then the memory, which is of no storage
+// any more, is deferred like a block in use. A storage that is dropped goes as if it had no pin.
+//
+// record_use and pin put a deleter of ours around a storage's own (never around its data, which others may
 // be reading): a storage of LibTorch's or of anybody's is deferred alike. A deleter that we do not
 // know may run any code, take any lock: it runs on a thread that nobody waits for while holding
 // one.
 //
-// What is out holds the device; what is deferred or pooled does not. Thread-safe.
+// What is out holds the device; what is pinned, deferred or pooled does not. Thread-safe.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -47,6 +51,7 @@ class Blocks {
   // From the pool of a worker stream. Throws c10::Error where there is no memory.
   at::DataPtr allocate(std::int64_t bytes, const CpuStream& stream, Keep device);
   void record_use(c10::StorageImpl& storage, const CpuStream& stream, Keep device);
+  void pin(const c10::Storage& storage, const CpuStream& stream, Keep device);
   // None for what is not of a pool of this device.
   std::optional<CpuStream> owner(const c10::StorageImpl& storage) const;
 
@@ -85,20 +90,25 @@ class Blocks {
   using Key = std::pair<std::int32_t, std::int64_t>;
   // A storage's own deleter, and the streams that use the storage.
   struct Use {
-    Blocks* blocks = nullptr;
-    Keep device;
+    Blocks* blocks = nullptr;  // while there is a device
+    std::weak_ptr<void> device;
+    Keep kept_device;  // the same, where there are users
     Original original{nullptr, nullptr};
     std::vector<CpuEvent> users;  // their work at the drop, from then on
-    std::list<Use>::iterator self;
+    std::vector<CpuStream> pins;  // users, where this storage lives on
+    std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> pinned;
   };
+  // What a storage's data pointer owns: one entry, for the list of what is deferred.
+  using Used = std::list<Use>;
 
   void tell(const Block& block, bool out) const;
   at::DataPtr hand_out(Bucket& bucket, std::list<Block>& from);
   static void return_block(void* context);
+  Use& use_of(c10::StorageImpl& storage, const Keep& device);
   static void drop_used(void* context);
   bool harmless(const Original& original) const;
-  void dispose(std::list<Use>&& uses) noexcept;
-  std::list<Use> take_done() noexcept;
+  void dispose(Used&& uses) noexcept;
+  Used take_done() noexcept;
   std::list<Block> take_surplus(std::int64_t bytes_max) noexcept;
 
   Workers& workers_;
@@ -113,8 +123,7 @@ class Blocks {
   std::int64_t in_use_bytes_ = 0;
   std::int64_t cached_bytes_ = 0;
   std::uint64_t returns_ = 0;
-  std::list<Use> used_;      // storages that live
-  std::list<Use> deferred_;  // dropped, and not yet freed
+  Used deferred_;  // dropped, and not yet freed
 };
 
 }  // namespace ferry::real

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "real/cpu/blocks.h"
+#include "real/cpu/malloc_thresholds.h"
 #include "real/cpu/workers.h"
 
 namespace ferry::real {
@@ -98,6 +99,7 @@ struct CpuDevice::State {
 
 CpuDevice::CpuDevice(CpuDeviceOptions options) {
   check(options);
+  if (options.disk && options.fix_malloc) fix_malloc_thresholds();
   state_ = std::shared_ptr<State>(new State(options), &State::destroy);
 }
 
@@ -227,11 +229,15 @@ HostUsage CpuDevice::host_usage() const { return state_->host.usage(); }
 
 void CpuDevice::offload(Step step, const Storage& storage, std::int64_t begin,
                         const HostBuffer& host, const Stream& stream) {
-  // Until the workers are drained the state lives, and the bytes are the caller's to keep: a task
-  // that held the storage would change its count.
+  // Until the workers are drained the state lives, and the storage is the caller's to keep: a task
+  // that held it would change its count. Its bytes are kept here: a program may resize the storage
+  // or give it another pointer under the copy.
   State* const state = state_.get();
   HostBlock* const block = host.block_;
   check_range(begin, block->bytes, storage);
+  if (!stream.is_inline()) {
+    state->blocks.pin(storage, stream, state_);
+  }
   const char* const from = static_cast<const char*>(storage.data()) + begin;
   const auto copy = [=] {
     state->timed(step, Lane::kDeviceToHost, block->bytes, [=] { state->host.write(*block, from); });

@@ -42,6 +42,9 @@ namespace ferry::real {
 struct CpuDeviceOptions {
   // The host tier is a file in this directory; none: it is memory.
   std::optional<DiskOptions> disk = {};
+  // With a disk: fixes glibc's thresholds, so that freed memory leaves the process
+  // (real/cpu/malloc_thresholds.h).
+  bool fix_malloc = true;
   // Bounds the host tier in memory, and what it keeps for reuse beyond what is in use.
   std::int64_t host_bytes_max = kUnlimited;
   std::int64_t host_cache_bytes_max = std::int64_t{1} << 30;
@@ -81,6 +84,7 @@ class CpuDevice : public TorchTensors {
 
   Stream current_stream() const;
   Stream lane(Lane lane) const;
+  static bool is_host(const Stream& stream) { return stream.is_inline(); }
 
   Event record(Step step, const Stream& stream);
   // On the inline stream: blocks the calling thread, and throws the event's error. On a worker:

@@ -108,16 +108,14 @@ void HostTier::spoil(HostBlock& block, const std::exception_ptr& error) noexcept
 std::optional<HostTier::Blocks> HostTier::find_cached(std::int64_t size) {
   const std::lock_guard lock(mutex_);
   // The one returned last is the warmest.
-  for (auto at = cached_.end(); at != cached_.begin();) {
-    --at;
-    if (at->size != size) continue;
-    cached_bytes_ -= size;
-    in_use_bytes_ += size;
-    Blocks found;
-    found.splice(found.end(), cached_, at);
-    return found;
-  }
-  return std::nullopt;
+  auto at = cached_.lower_bound({size + 1, 0});
+  if (at == cached_.begin() || (--at)->first.first != size) return std::nullopt;
+  Blocks found = std::move(at->second);
+  cached_sizes_.erase(at->first.second);
+  cached_.erase(at);
+  cached_bytes_ -= size;
+  in_use_bytes_ += size;
+  return found;
 }
 
 // The block is one of `adopted`, and counted.
@@ -194,8 +192,12 @@ void HostTier::trim(std::int64_t cached_bytes_max) noexcept {
   Blocks garbage;  // dropped outside the lock
   const std::lock_guard lock(mutex_);
   while (cached_bytes_ > cached_bytes_max) {
-    cached_bytes_ -= cached_.front().size;
-    garbage.splice(garbage.end(), cached_, cached_.begin());
+    const auto [at, size] = *cached_sizes_.begin();
+    const auto oldest = cached_.find({size, at});
+    garbage.splice(garbage.end(), oldest->second);
+    cached_.erase(oldest);
+    cached_sizes_.erase(cached_sizes_.begin());
+    cached_bytes_ -= size;
   }
 }
 
@@ -234,8 +236,17 @@ void HostTier::retire(Blocks&& returned) noexcept {
   ++retired_;
   in_use_bytes_ -= block.size;
   if (disk_) return;
-  cached_bytes_ += block.size;
-  cached_.splice(cached_.end(), returned);
+  try {
+    const auto size = cached_sizes_.emplace(retired_, block.size).first;
+    try {
+      cached_.emplace(std::pair(block.size, retired_), std::move(returned));
+    } catch (...) {
+      cached_sizes_.erase(size);
+      throw;
+    }
+    cached_bytes_ += block.size;
+  } catch (const std::bad_alloc&) {  // no memory for its entry: it goes back
+  }
 }
 
 // --- Counts

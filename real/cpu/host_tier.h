@@ -17,12 +17,14 @@
 #include <cstdlib>
 #include <exception>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "real/cpu/stream.h"
@@ -107,7 +109,9 @@ class HostTier {
   mutable std::mutex mutex_;  // taken after it
   Blocks in_use_;
   Blocks gated_;
-  Blocks cached_;
+  // One block each, by size and in the order of returns; and the sizes in that order.
+  std::map<std::pair<std::int64_t, std::uint64_t>, Blocks> cached_;
+  std::map<std::uint64_t, std::int64_t> cached_sizes_;
   std::int64_t in_use_bytes_ = 0;
   std::int64_t cached_bytes_ = 0;
   std::uint64_t retired_ = 0;  // blocks that came back

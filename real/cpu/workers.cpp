@@ -22,17 +22,21 @@ std::uint64_t next_id() {
 thread_local const void* thread_owner = nullptr;
 thread_local const void* thread_stream = nullptr;
 
-// A thread inherits the mask of the one that starts it.
-class SignalsBlocked {
+// A thread inherits the mask of the one that starts it. What a thread's own instruction raises is
+// its own: blocked, it would end the process past any handler of the program's.
+class OthersSignalsBlocked {
  public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  OthersSignalsBlocked() {
+    sigset_t others;
+    sigfillset(&others);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
+      sigdelset(&others, own);
+    }
+    pthread_sigmask(SIG_SETMASK, &others, &before_);
   }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  OthersSignalsBlocked(const OthersSignalsBlocked&) = delete;
+  OthersSignalsBlocked& operator=(const OthersSignalsBlocked&) = delete;
+  ~OthersSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
  private:
   sigset_t before_;
@@ -222,7 +226,7 @@ void Workers::start(Stream& stream) {
     throw std::runtime_error("a CPU device's workers stayed with the process that was forked");
   }
   if (stream.thread.joinable()) return;
-  const SignalsBlocked blocked;
+  const OthersSignalsBlocked blocked;
   stream.thread = std::thread([this, &stream] { work(stream); });
   process_ = getpid();
 }

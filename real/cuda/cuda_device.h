@@ -109,6 +109,7 @@ class CudaDevice : public TorchTensors {
 
   Stream current_stream();
   Stream lane(Lane lane);
+  static bool is_host(const Stream&) { return false; }
   Event record(Step step, const Stream& stream);
   void wait(Step step, const Stream& stream, const Event& event);
 

@@ -13,10 +13,10 @@
 namespace ferry::real {
 namespace {
 
-std::unique_ptr<Backend> make_cuda(const OffloadOptions& options, CoreOptions core,
+std::unique_ptr<Backend> make_cuda(c10::Device on, const OffloadOptions&, CoreOptions core,
                                    SpanObserver observer) {
   TORCH_CHECK(at::globalContext().hasCUDA(), "no CUDA device can be used here");
-  CudaDevice device({.index = options.device().index()});
+  CudaDevice device({.index = on.index()});
   if (observer) device.set_observer(std::move(observer));
   const std::shared_ptr<StreamLog> log = StreamLog::active();
   if (log) log_allocations();

@@ -71,6 +71,7 @@ class TorchTensors {
     return version.enabled() ? version.current_version() : 0;
   }
   static std::uint64_t identity(const Version& version);
+  static bool unique(const Version& version) { return version.unique(); }
 
   // Shape, dtype and device.
   struct Metadata {

@@ -4,7 +4,6 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
 #include <c10/util/Exception.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +11,8 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+
+#include "real/cpu/malloc_thresholds.h"
 
 namespace ferry::real::train {
 
@@ -101,10 +102,7 @@ constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::
 }  // namespace
 
 void count_memory() {
-  constexpr int kMmapThreshold = 1 << 18;  // a block of this size has pages of its own
-  constexpr int kTrimThreshold = 1 << 20;
-  mallopt(M_MMAP_THRESHOLD, kMmapThreshold);
-  mallopt(M_TRIM_THRESHOLD, kTrimThreshold);
+  fix_malloc_thresholds();
   c10::SetCPUAllocator(&CountingAllocator::instance(), /*priority=*/100);
 }
 

@@ -7,7 +7,7 @@
 // The resident size is the kernel's. Writing 5 to /proc/self/clear_refs makes its peak that of a
 // step; where that is refused the size at the step's end is reported. glibc keeps freed blocks and
 // raises its own threshold for mmap, so that freed activations would stay resident:
-// count_memory() fixes both thresholds.
+// count_memory() fixes both thresholds (real/cpu/malloc_thresholds.h).
 #pragma once
 
 #include <c10/core/Device.h>

@@ -35,6 +35,7 @@ class Forward {
 
   Stream current_stream() { return upstream_.current_stream(); }
   Stream lane(Lane lane) { return upstream_.lane(lane); }
+  bool is_host(const Stream& stream) { return upstream_.is_host(stream); }
   Event record(Step step, const Stream& stream) { return upstream_.record(step, stream); }
   void wait(Step step, const Stream& stream, const Event& event) {
     upstream_.wait(step, stream, event);
@@ -85,6 +86,7 @@ class Forward {
   Version version(const Tensor& tensor) { return upstream_.version(tensor); }
   std::uint64_t read(const Version& version) { return upstream_.read(version); }
   std::uint64_t identity(const Version& version) { return upstream_.identity(version); }
+  bool unique(const Version& version) { return upstream_.unique(version); }
   Metadata metadata(const Tensor& tensor) { return upstream_.metadata(tensor); }
   std::string describe(const Metadata& metadata) { return upstream_.describe(metadata); }
   Tensor detach(const Tensor& tensor) { return upstream_.detach(tensor); }

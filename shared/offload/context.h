@@ -1,9 +1,10 @@
 // What the parts of the offloader share: the device, the options, the rules, the counts, and the
 // two ways to let go of a storage.
 //
-// A storage is never dropped under the core's lock: its deleter may be anybody's code. Bin collects
-// what a call lets go of, and is emptied after the lock is released; so are the decisions for the
-// log.
+// A storage is never dropped under the core's lock: its deleter may be anybody's code. Nor does a
+// host thread wait for a copy under it: other threads would wait with it. Bin collects what a call
+// lets go of and what its thread is to wait for, both for after the lock; so are the decisions for
+// the log.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/offload/bounds.h"
 #include "shared/offload/parcel.h"
 #include "shared/seam/autograd.h"
 #include "shared/seam/device.h"
@@ -20,9 +22,23 @@
 
 namespace ferry {
 
+// A wait of the calling thread for a copy, and what it is for.
+template <Device D>
+struct HostWait {
+  Step step;
+  typename D::Stream stream;  // the thread
+  typename D::Event event;
+  typename D::Stream copies;           // the stream of the copy
+  std::shared_ptr<Parcel<D>> evicted;  // whose source it is; stays where the wait fails
+  typename D::Storage storage = {};    // goes after the wait
+  bool failed = false;
+};
+
 template <Device D>
 struct Bin {
+  // In this order: who leaves drops what was waited for last.
   std::vector<typename D::Storage> storages;
+  std::vector<HostWait<D>> waits;
   void drop(typename D::Storage&& storage) { storages.push_back(std::move(storage)); }
 };
 
@@ -38,7 +54,8 @@ class Context {
   }
 
   D device;
-  CoreOptions options;
+  const CoreOptions options;
+  Bounds bounds{options};
   Rules rules;
   OffloadStatistics statistics;
 

@@ -60,7 +60,7 @@ class Inbound {
       parcel.target = reload(parcel, consumer, bin);
     }
     try {
-      consume(*parcel.target, consumer);
+      consume(*parcel.target, consumer, bin);
     } catch (...) {
       let_go(parcel, GraphTaskId::kNone, bin);
       throw;
@@ -71,7 +71,7 @@ class Inbound {
   // The tensor was handed out: keeps the target for the parcel's other saves, or lets it go.
   void settle(const ParcelRef& parcel, GraphTaskId task, Bin<D>& bin) {
     const bool hold = context_.rules.holds(Rule::kShareTarget) && task != GraphTaskId::kNone &&
-                      context_.options.hold_bytes > 0 && parcel->pending() > 0;
+                      context_.bounds.hold() > 0 && parcel->pending() > 0;
     if (!hold) {
       let_go(*parcel, task, bin);
       return;
@@ -80,7 +80,7 @@ class Inbound {
     set_role(*parcel->target, Role::kHeld);
     held_.emplace(parcel->sequence, parcel);
     tasks_[task].left.push_back(parcel);
-    while (held_bytes_ > context_.options.hold_bytes && context_.rules.holds(Rule::kBoundReloads)) {
+    while (held_bytes_ > context_.bounds.hold() && context_.rules.holds(Rule::kBoundReloads)) {
       // Backward comes down the order of packing: the one packed last has been held longest.
       const ParcelRef longest = std::prev(held_.end())->second.lock();
       let_go(*longest, task, bin);
@@ -98,7 +98,7 @@ class Inbound {
       if (parcel->run != run) return;
       if (wants_prefetch(*parcel, task, bin)) {
         const std::int64_t bytes = prefetched_bytes_ + parcel->extent.bytes();
-        const bool fits = bytes <= context_.options.prefetch_bytes;
+        const bool fits = bytes <= context_.bounds.prefetch();
         if (!fits && context_.rules.holds(Rule::kBoundReloads)) return;
         if (!start_prefetch(parcel, consumer, bin)) return;
         state.left.push_back(parcel);
@@ -252,10 +252,15 @@ class Inbound {
         std::max(statistics.backward_stash_peak_bytes, statistics.backward_stash_bytes);
   }
 
-  void consume(Target<D>& target, const Stream& consumer) {
+  void consume(Target<D>& target, const Stream& consumer, Bin<D>& bin) {
+    const bool host = context_.device.is_host(consumer);
+    // Another thread may be what has waited already.
+    if (host && !(target.copies == consumer)) {
+      bin.waits.push_back({Step::kConsume, consumer, target.reloaded, target.copies, nullptr});
+    }
     if (target.reader(consumer)) return;  // it has waited already
     if (!(target.copies == consumer)) {
-      context_.device.wait(Step::kConsume, consumer, target.reloaded);
+      if (!host) context_.device.wait(Step::kConsume, consumer, target.reloaded);
       ++context_.statistics.compute_waits;
     }
     if (!(target.owner == consumer) && !copy_pool()) {
@@ -342,7 +347,13 @@ class Inbound {
     context_.statistics.vain_bytes += target.bytes;
     if (!(target.copies == target.owner)) {
       try {
-        context_.device.wait(Step::kDiscard, target.owner, target.reloaded);
+        if (context_.device.is_host(target.owner)) {
+          bin.waits.push_back(
+              {Step::kDiscard, target.owner, target.reloaded, target.copies, nullptr});
+          bin.waits.back().storage = target.storage;
+        } else {
+          context_.device.wait(Step::kDiscard, target.owner, target.reloaded);
+        }
         ++context_.statistics.compute_waits;
       } catch (...) {
         context_.protect(target.storage, target.copies);

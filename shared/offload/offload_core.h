@@ -7,12 +7,15 @@
 // by itself, and unpacking again is legal.
 //
 // Saves own their parcels and the core; the guard that installed the hooks may be long gone. One
-// lock guards the core. No storage is dropped under it, and nothing of the user's runs under it.
+// lock guards the core. No storage is dropped under it, nothing of the user's runs under it, and no
+// thread waits for a copy under it.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -22,19 +25,20 @@
 #include <vector>
 
 #include "shared/offload/context.h"
+#include "shared/offload/exempt.h"
 #include "shared/offload/inbound.h"
 #include "shared/offload/outbound.h"
 #include "shared/offload/tracker.h"
 
 namespace ferry {
 
-// TRL's text: the percentage with one decimal, by integers.
+// The percentage with one decimal, by integers.
 inline std::string host_warning(const HostUsage& usage, std::int64_t safe_percent) {
   const std::int64_t tenths =
       usage.used_bytes / (std::max<std::int64_t>(usage.total_bytes, 1000) / 1000);
-  return "curr_pct=" + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) +
-         "% > self.virtual_memory_safe_pct=" + std::to_string(safe_percent) +
-         "% of virtual memory used";
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) +
+         "% of the host's memory is in use, more than " + std::to_string(safe_percent) +
+         "%: page-locked memory for offloaded tensors may run out";
 }
 
 template <Device D, Autograd A>
@@ -45,18 +49,43 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   using Storage = typename D::Storage;
   using ParcelRef = std::shared_ptr<Parcel<D>>;
 
-  // A call under the lock. What it let go of is dropped, and what it decided is told, after that.
+  // A call under the lock. What it let go of is dropped, what its thread waits for is waited for,
+  // and what it decided is told, after that.
   class Section {
    public:
     explicit Section(OffloadCore& core) : core_(core), lock_(core.mutex_) {}
     Section(const Section&) = delete;
     Section& operator=(const Section&) = delete;
     ~Section() {
+      catch_up();
       const std::vector<Decision> decisions = std::exchange(core_.context_.decisions, {});
       lock_.unlock();
       for (const Decision& decision : decisions) core_.context_.options.log(decision);
     }
     Bin<D> bin;
+
+    // The calling thread waits for what it was told to, without the lock. Returns the first error
+    // (but of a copy that nobody wants): what was to be evicted then stays.
+    std::exception_ptr catch_up() noexcept {
+      if (bin.waits.empty()) return nullptr;
+      std::exception_ptr error;
+      std::vector<HostWait<D>> waits = std::exchange(bin.waits, {});
+      lock_.unlock();
+      const auto began = std::chrono::steady_clock::now();
+      for (HostWait<D>& wait : waits) {
+        try {
+          core_.context_.device.wait(wait.step, wait.stream, wait.event);
+        } catch (...) {
+          wait.failed = true;
+          if (!error && wait.step != Step::kDiscard) error = std::current_exception();
+        }
+      }
+      const std::chrono::nanoseconds stalled = std::chrono::steady_clock::now() - began;
+      lock_.lock();
+      core_.context_.statistics.stalled_ns += stalled.count();
+      for (HostWait<D>& wait : waits) core_.waited(std::move(wait), bin);
+      return error;
+    }
 
    private:
     OffloadCore& core_;
@@ -127,34 +156,15 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       : context_(std::move(device), std::move(options), rules),
         autograd_(std::move(autograd)),
         outbound_(context_),
-        inbound_(context_, tracker_) {}
+        inbound_(context_, tracker_),
+        exempt_(context_) {}
 
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) {
-    D& device = context_.device;
-    const Storage storage = device.storage(tensor);
+    std::unique_ptr<Saved<Tensor>> saved;  // where a wait fails, it goes after the lock
     Section section(*this);
-    Bin<D>& bin = section.bin;
-    const Place place{run_, pack_++, sequence_++};
-    ++context_.statistics.packs;
-    outbound_.evict_old(place.sequence, bin);
-    const bool here = device.on_device(tensor) || !context_.rules.holds(Rule::kOtherDevice);
-    // Of a storage this small nothing ever moves: there is nothing to weigh or to remember.
-    const bool small = here && device.bytes(storage) < context_.options.bytes_min;
-    const Extent extent = here && !small ? travelling(tensor, storage) : Extent{};
-    if (!wants(storage, extent, place)) return keep(tensor, storage, place, small);
-    const typename D::Version version = device.version(tensor);
-    const ParcelKey key{identity(storage), device.identity(version),
-                        context_.rules.holds(Rule::kVersioned) ? device.read(version) : 0};
-    if (context_.rules.holds(Rule::kShare)) {
-      if (ParcelRef parcel = tracker_.find(key, extent, context_.rules.holds(Rule::kCovers))) {
-        auto save =
-            std::make_unique<Save>(this->shared_from_this(), parcel, device.layout(tensor), place);
-        ++parcel->saves;
-        ++context_.statistics.shared;
-        return save;
-      }
-    }
-    return send(tensor, storage, extent, key, place, bin);
+    saved = pack_under_lock(tensor, section.bin);
+    if (const std::exception_ptr error = section.catch_up()) std::rethrow_exception(error);
+    return saved;
   }
 
   Tensor unpack(Save& save) {
@@ -163,16 +173,19 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     bool first_of_node = false;
     begin_task(task);
     std::optional<Tensor> tensor;
+    std::exception_ptr error;
     {
       Section section(*this);
       Bin<D>& bin = section.bin;
       Parcel<D>& parcel = *save.parcel_;
       check_version(parcel.version, parcel.version_at_pack);
+      Storage source = context_.device.lock(parcel.source);
+      if (context_.device.exists(source)) bin.drop(Storage(source));  // maybe the last reference
+      check_place(parcel, source);
       count_unpack(save, task);
       const Stream consumer = context_.current();
-      if (Storage source = context_.device.lock(parcel.source); context_.device.exists(source)) {
+      if (context_.device.exists(source)) {
         // As autograd itself would: whoever uses it is ordered after what wrote it already.
-        bin.drop(Storage(source));  // it may be the last reference, and restoring may throw
         tensor = context_.device.restore(source, save.layout_, 0, parcel.version);
         ++context_.statistics.stash_hits;
       } else {
@@ -182,9 +195,12 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       if (looks_ahead(task)) {
         inbound_.prefetch(save.place_.run, save.place_.sequence, consumer, task, bin);
       }
+      error = section.catch_up();
+      if (error) inbound_.let_go(parcel, task, bin);  // the next unpack tries again
     }
     warn_once();
     if (first_of_node) autograd_.after_node(at_end_of(task, node));
+    if (error) std::rethrow_exception(error);
     return *std::move(tensor);
   }
 
@@ -211,6 +227,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     outbound_.forget(parcel, bin);
     inbound_.let_go(parcel, parcel.task, bin);
     outbound_.return_host(parcel);
+    context_.bounds.returned(parcel.extent.bytes());
     context_.log(DecisionKind::kReturn, parcel);
     if (context_.rules.holds(Rule::kForget)) tracker_.erase(parcel);
     if (!parcel.ever_reloaded) {
@@ -230,15 +247,34 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     throw ModifiedInPlace(now, at_save);
   }
 
+  // The storage of a saved tensor has the memory that it had; the one that is gone had it to the
+  // end of its copy.
+  void check_place(const Parcel<D>& parcel, const Storage& source) {
+    if (!context_.rules.holds(Rule::kCheckVersion)) return;
+    const bool moved =
+        context_.device.exists(source) && (context_.device.address(source) != parcel.address ||
+                                           context_.device.bytes(source) < parcel.extent.end);
+    if (moved || parcel.replaced) throw StorageReplaced();
+  }
+
   void exempt(const Tensor& tensor) {
-    const std::lock_guard lock(mutex_);
-    exempt_.push_back(tensor);
+    Section section(*this);
+    exempt_.add(tensor, section.bin);
   }
 
   void begin_run() {
     const std::lock_guard lock(mutex_);
     ++run_;
     pack_ = 0;
+    context_.bounds.begin_run();
+  }
+
+  // The next pack is that one of that run: other offloaders have the ones before.
+  void continue_at(std::uint64_t run, std::uint64_t pack) {
+    const std::lock_guard lock(mutex_);
+    if (run != run_) context_.bounds.begin_run();
+    run_ = run;
+    pack_ = pack;
   }
 
   OffloadStatistics statistics() {
@@ -252,6 +288,32 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   }
 
  private:
+  std::unique_ptr<Saved<Tensor>> pack_under_lock(const Tensor& tensor, Bin<D>& bin) {
+    D& device = context_.device;
+    const Storage storage = device.storage(tensor);
+    const Place place{run_, pack_++, sequence_++};
+    ++context_.statistics.packs;
+    outbound_.evict_old(place.sequence, bin);
+    const bool here = device.on_device(tensor) || !context_.rules.holds(Rule::kOtherDevice);
+    // Of a storage this small nothing ever moves: there is nothing to weigh or to remember.
+    const bool small = here && device.bytes(storage) < context_.options.bytes_min;
+    const Extent extent = here && !small ? travelling(tensor, storage) : Extent{};
+    if (!wants(tensor, storage, extent, place, bin)) return keep(tensor, storage, place, small);
+    const typename D::Version version = device.version(tensor);
+    const ParcelKey key{identity(storage), device.identity(version),
+                        context_.rules.holds(Rule::kVersioned) ? device.read(version) : 0};
+    if (context_.rules.holds(Rule::kShare)) {
+      if (ParcelRef parcel = tracker_.find(key, extent, context_.rules.holds(Rule::kCovers))) {
+        auto save =
+            std::make_unique<Save>(this->shared_from_this(), parcel, device.layout(tensor), place);
+        ++parcel->saves;
+        ++context_.statistics.shared;
+        return save;
+      }
+    }
+    return send(tensor, storage, extent, key, place, bin);
+  }
+
   std::uint64_t identity(const Storage& storage) {
     return context_.rules.holds(Rule::kIdentity) ? context_.device.identity(storage)
                                                  : context_.device.address(storage);
@@ -270,21 +332,19 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   }
 
   // An empty extent: another device's, or no bytes at all.
-  bool wants(const Storage& storage, const Extent& extent, const Place& place) {
-    D& device = context_.device;
+  bool wants(const Tensor& tensor, const Storage& storage, const Extent& extent, const Place& place,
+             Bin<D>& bin) {
     const CoreOptions& options = context_.options;
     if (extent.bytes() < options.bytes_min || extent.bytes() == 0) return false;
     if (!options.offload.empty() &&
         (place.pack >= options.offload.size() || !options.offload[place.pack])) {
       return false;
     }
-    const std::uint64_t storage_identity = device.identity(storage);
-    if (context_.rules.holds(Rule::kKeepKept) && tracker_.keeps(storage_identity)) return false;
-    return !context_.rules.holds(Rule::kExempt) ||
-           std::none_of(exempt_.begin(), exempt_.end(), [&](const Tensor& exempt) {
-             return device.on_device(exempt) &&
-                    device.identity(device.storage(exempt)) == storage_identity;
-           });
+    if (context_.rules.holds(Rule::kKeepKept) &&
+        tracker_.keeps(context_.device.identity(storage))) {
+      return false;
+    }
+    return !context_.rules.holds(Rule::kExempt) || !exempt_.has(tensor, storage, bin);
   }
 
   std::unique_ptr<Saved<Tensor>> keep(const Tensor& tensor, const Storage& storage,
@@ -314,7 +374,8 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
                                                         .version = std::move(version),
                                                         .version_at_pack = version_at_pack,
                                                         .extent = extent,
-                                                        .packed_on = context_.current()});
+                                                        .packed_on = context_.current(),
+                                                        .address = device.address(storage)});
     outbound_.evict_for(device.bytes(storage), bin);
     outbound_.send(parcel, storage);
     parcel->saves = 1;
@@ -357,7 +418,17 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   }
 
   bool looks_ahead(GraphTaskId task) const {
-    return context_.options.prefetch_bytes > 0 && task != GraphTaskId::kNone;
+    return context_.options.prefetch_bytes != 0 && task != GraphTaskId::kNone;
+  }
+
+  // A host thread has waited for a copy.
+  void waited(HostWait<D>&& wait, Bin<D>& bin) noexcept {
+    if (wait.evicted) {
+      outbound_.waited(std::move(wait), bin);
+    } else if (context_.device.exists(wait.storage)) {
+      if (wait.failed) context_.protect(wait.storage, wait.copies);
+      bin.drop(std::move(wait.storage));
+    }
   }
 
   // The task's end will call back, before anything is done for it. Outside the lock: the callback
@@ -406,7 +477,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   Tracker<D> tracker_;
   Outbound<D> outbound_;
   Inbound<D> inbound_;
-  std::vector<Tensor> exempt_;
+  Exempt<D> exempt_;
   std::uint64_t run_ = 0;
   std::uint64_t pack_ = 0;
   std::uint64_t sequence_ = 0;

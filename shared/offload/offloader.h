@@ -9,6 +9,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -37,6 +38,9 @@ class Offloader {
 
   // A new forward: packs count from 0 again.
   void begin_run() { core_->begin_run(); }
+  // Where several offloaders share a forward, each with the tensors of its device: what is packed
+  // next is that pack of that run.
+  void continue_at(std::uint64_t run, std::uint64_t pack) { core_->continue_at(run, pack); }
 
   OffloadStatistics statistics() const { return core_->statistics(); }
 

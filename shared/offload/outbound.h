@@ -6,8 +6,13 @@
 //
 // The stash is a window over the order of packing, bounded in packs and in bytes. A source leaves
 // it after its own pool's stream was told to wait for the copy, so that the pool may give the block
-// out again at once; the host never waits. A parcel that dies first abandons its source: the pool
-// itself then waits for the copy, and no stream that computes stalls for a copy in vain.
+// out again at once; the host never waits, unless it is what computes: then it does after the
+// core's lock is released, and the source goes after that. A parcel that dies first abandons its
+// source: the pool itself then waits for the copy, and no stream that computes stalls for a copy in
+// vain.
+//
+// A program may give a storage other memory while it is copied (resize_, set_data_ptr). The device
+// keeps the bytes where they are for the copy; the parcel is marked, and its next unpack raises.
 #pragma once
 
 #include <algorithm>
@@ -57,6 +62,7 @@ class Outbound {
       return_host(*parcel);
       throw;
     }
+    context_.bounds.sent(bytes);
     context_.statistics.offloaded_count += 1;
     context_.statistics.offloaded_bytes += bytes;
     if (!(copies == compute) || !at_home(source, compute)) keep(parcel, source);
@@ -72,9 +78,8 @@ class Outbound {
   // Makes room for a source of `bytes`; a source larger than the window has it to itself.
   void evict_for(std::int64_t bytes, Bin<D>& bin) {
     if (!context_.rules.holds(Rule::kBoundStash)) return;
-    while (!window_.empty() &&
-           context_.statistics.forward_stash_bytes >
-               std::max<std::int64_t>(context_.options.window_bytes - bytes, 0)) {
+    while (!window_.empty() && context_.statistics.forward_stash_bytes >
+                                   std::max<std::int64_t>(context_.bounds.window() - bytes, 0)) {
       evict_first(bin);
     }
   }
@@ -83,7 +88,7 @@ class Outbound {
   void forget(Parcel<D>& parcel, Bin<D>& bin) noexcept {
     if (!context_.device.exists(parcel.kept)) return;
     window_.erase(parcel.sequence);
-    context_.statistics.forward_stash_bytes -= context_.device.bytes(parcel.kept);
+    context_.statistics.forward_stash_bytes -= parcel.kept_bytes;
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, parcel.packed_on);
     context_.protect(parcel.kept, copies);
     bin.drop(std::move(parcel.kept));
@@ -109,6 +114,19 @@ class Outbound {
     context_.device.release_host(Step::kHostReturn, std::move(parcel.host), events);
   }
 
+  // The thread has waited for the copy of an evicted source. Where that failed, the source is put
+  // back for the next try, unless nobody needs it any more.
+  void waited(HostWait<D>&& wait, Bin<D>& bin) noexcept {
+    if (wait.failed) {
+      try {
+        if (wait.evicted->saves > 0) return stash(wait.evicted, wait.storage);
+      } catch (...) {  // no memory for its entry
+      }
+      context_.protect(wait.storage, wait.copies);
+    }
+    bin.drop(std::move(wait.storage));
+  }
+
   bool empty() const { return window_.empty(); }
 
  private:
@@ -120,12 +138,17 @@ class Outbound {
 
   void keep(const ParcelRef& parcel, const Storage& source) {
     if (!context_.rules.holds(Rule::kKeepSource)) return;
+    parcel->kept_bytes = context_.device.bytes(source);
+    stash(parcel, source);
+  }
+
+  void stash(const ParcelRef& parcel, const Storage& source) {
+    window_.emplace(parcel->sequence, parcel);
+    parcel->kept = source;
     OffloadStatistics& statistics = context_.statistics;
-    statistics.forward_stash_bytes += context_.device.bytes(source);
+    statistics.forward_stash_bytes += parcel->kept_bytes;
     statistics.forward_stash_peak_bytes =
         std::max(statistics.forward_stash_peak_bytes, statistics.forward_stash_bytes);
-    parcel->kept = source;
-    window_.emplace(parcel->sequence, parcel);
   }
 
   // Where a wait throws, the entry is still there for the next try.
@@ -133,10 +156,15 @@ class Outbound {
     const ParcelRef parcel = window_.begin()->second;
     D& device = context_.device;
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, parcel->packed_on);
+    if (device.address(parcel->kept) != parcel->address) parcel->replaced = true;
     if (at_home(parcel->kept, parcel->packed_on) || !context_.rules.holds(Rule::kOwnerPool)) {
-      device.wait(Step::kEvict,
-                  context_.rules.holds(Rule::kOwnerPool) ? parcel->packed_on : context_.current(),
-                  parcel->offloaded);
+      const Stream waiting =
+          context_.rules.holds(Rule::kOwnerPool) ? parcel->packed_on : context_.current();
+      if (device.is_host(waiting)) {
+        bin.waits.push_back({Step::kEvict, waiting, parcel->offloaded, copies, parcel});
+      } else {
+        device.wait(Step::kEvict, waiting, parcel->offloaded);
+      }
       ++context_.statistics.compute_waits;
     } else {
       // Another stream's pool, or nobody knows whose: two streams may still use the block.
@@ -144,10 +172,18 @@ class Outbound {
       device.record_use(Step::kAbandon, parcel->kept, parcel->packed_on);
     }
     context_.log(DecisionKind::kEvict, *parcel);
-    context_.statistics.forward_stash_bytes -= device.bytes(parcel->kept);
-    bin.drop(std::move(parcel->kept));
-    parcel->kept = Storage();
-    window_.erase(window_.begin());
+    Storage source = leave(*parcel);
+    if (!bin.waits.empty() && bin.waits.back().evicted == parcel) {
+      bin.waits.back().storage = std::move(source);
+    } else {
+      bin.drop(std::move(source));
+    }
+  }
+
+  Storage leave(Parcel<D>& parcel) {
+    context_.statistics.forward_stash_bytes -= parcel.kept_bytes;
+    window_.erase(parcel.sequence);
+    return std::exchange(parcel.kept, Storage());
   }
 
   Context<D>& context_;

@@ -73,6 +73,7 @@ struct Parcel {
   std::uint64_t version_at_pack = 0;
   Extent extent;
   typename D::Stream packed_on;
+  std::uint64_t address = 0;  // of the source, when it was packed
 
   // On the host.
   typename D::HostBuffer host = {};
@@ -81,6 +82,8 @@ struct Parcel {
   std::vector<std::pair<typename D::Stream, std::optional<typename D::Event>>> reloads = {};
 
   typename D::Storage kept = {};           // the forward stash's reference, until it is evicted
+  std::int64_t kept_bytes = 0;             // counted for it
+  bool replaced = false;                   // its source got other memory while it was copied
   std::shared_ptr<Target<D>> target = {};  // while it is prefetched, handed out or held
 
   // Its saves, and how many of them the latest graph task has unpacked.

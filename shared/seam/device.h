@@ -111,6 +111,9 @@ concept Device = ComputeDevice<D> &&
   requires std::copyable<typename D::Layout>;
 
   { device.lane(Lane{}) } -> std::same_as<typename D::Stream>;
+  // Whether the stream is host threads themselves (a CPU's that compute): a wait there blocks, and
+  // each thread waits for itself.
+  { device.is_host(stream) } -> std::same_as<bool>;
 
   // A storage of `bytes` from the pool of `stream`: usable there at once, elsewhere after an edge.
   // Dropping the last reference gives it back to that pool at once, whatever still runs.
@@ -146,6 +149,8 @@ concept Device = ComputeDevice<D> &&
   // The bytes of its storage that a tensor of this layout touches.
   { device.extent(layout) } -> std::same_as<Extent>;
   { device.identity(version) } -> std::same_as<std::uint64_t>;
+  // Whether the handle is the last of its counter: the tensors that it counted for are gone.
+  { device.unique(version) } -> std::same_as<bool>;
   // A tensor of this layout on a storage that holds the original's bytes from `bytes` on. It shares
   // the original's version counter: what writes it writes the saved tensor.
   { device.restore(storage, layout, bytes, version) } -> std::same_as<typename D::Tensor>;

@@ -52,6 +52,19 @@ class ModifiedInPlace : public std::runtime_error {
             "operation: it is at version " +
             std::to_string(version) + "; expected version " + std::to_string(expected) +
             " instead") {}
+
+ protected:
+  explicit ModifiedInPlace(const std::string& what) : std::runtime_error(what) {}
+};
+
+// The storage of a saved tensor has other memory than it had: it was resized, or given another
+// pointer. No version tells of that.
+class StorageReplaced : public ModifiedInPlace {
+ public:
+  StorageReplaced()
+      : ModifiedInPlace(
+            "one of the variables needed for gradient computation has lost the memory that it had "
+            "when it was saved: its storage was resized, or its data pointer was set") {}
 };
 
 template <class Tensor>

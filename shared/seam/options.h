@@ -1,4 +1,4 @@
-// What the offloader does with a saved tensor, and what it counted.
+// What the offloader does with a saved tensor.
 //
 // The defaults are Ferry's. trl_options() is the algorithm and the defaults of TRL's
 // OffloadActivations (trl/models/activation_offloading.py), which has torchtune's.
@@ -12,10 +12,13 @@
 #include <vector>
 
 #include "shared/seam/device.h"
+#include "shared/seam/statistics.h"
 
 namespace ferry {
 
 inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+// A bound that follows what a run sends (shared/offload/bounds.h).
+inline constexpr std::int64_t kAutomatic = -1;
 
 // Two: a lane to the host and a lane back. One: both directions share a stream. None: the copies
 // run on the compute stream.
@@ -53,7 +56,8 @@ struct CoreOptions {
   // Tensors that would move fewer bytes are kept.
   std::int64_t bytes_min = 1024;
   // The forward window: a source stays on the device, whole, until this many further tensors were
-  // packed (every pack counts, as in TRL), or until the window holds more bytes than this.
+  // packed (every pack counts, as in TRL), or until the window holds more bytes than this. This
+  // bound and the two after it may be kAutomatic.
   std::int64_t window_packs = kUnlimited;
   std::int64_t window_bytes = std::int64_t{512} << 20;
   // Reloads begun ahead of their use, along the reverse of packing; 0: none.
@@ -88,33 +92,15 @@ inline void check_options(const CoreOptions& options) {
                                   std::to_string(least) + " but is " + std::to_string(value));
     }
   };
+  const auto bound = [&](const char* name, std::int64_t value) {
+    if (value != kAutomatic) at_least(name, value, 0);
+  };
   at_least("bytes_min", options.bytes_min, 0);
   at_least("window_packs", options.window_packs, 1);
-  at_least("window_bytes", options.window_bytes, 0);
-  at_least("prefetch_bytes", options.prefetch_bytes, 0);
-  at_least("hold_bytes", options.hold_bytes, 0);
+  bound("window_bytes", options.window_bytes);
+  bound("prefetch_bytes", options.prefetch_bytes);
+  bound("hold_bytes", options.hold_bytes);
   at_least("host_warn_percent", options.host_warn_percent, 0);
 }
-
-struct OffloadStatistics {
-  std::int64_t packs = 0;
-  std::int64_t kept = 0;    // packs that left the tensor where it is
-  std::int64_t shared = 0;  // packs served by a copy already on its way
-  std::int64_t offloaded_count = 0;
-  std::int64_t offloaded_bytes = 0;
-  std::int64_t reloaded_count = 0;
-  std::int64_t reloaded_bytes = 0;
-  std::int64_t prefetched_count = 0;
-  std::int64_t stash_hits = 0;   // unpacks that found the source still on the device
-  std::int64_t target_hits = 0;  // unpacks that found the storage reloaded already
-  std::int64_t vain_count = 0;   // copies to the host never reloaded, and reloads never consumed
-  std::int64_t vain_bytes = 0;
-  std::int64_t compute_waits = 0;  // waits given to a stream that computes
-  std::int64_t forward_stash_bytes = 0;
-  std::int64_t forward_stash_peak_bytes = 0;
-  std::int64_t backward_stash_bytes = 0;
-  std::int64_t backward_stash_peak_bytes = 0;
-  std::int64_t quarantined = 0;  // blocks kept while the core lives: their release itself failed
-};
 
 }  // namespace ferry

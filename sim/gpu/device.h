@@ -83,6 +83,7 @@ class SimDevice {
 
   Stream current_stream() { return machine_->current_stream(); }
   Stream lane(Lane lane) { return machine_->lane(device_, lane); }
+  static bool is_host(Stream) { return false; }
   Stream compute_stream() { return machine_->compute_stream(device_, 0); }
   Stream transfer_stream(std::uint32_t microbatch) {
     return machine_->transfer_stream(device_, microbatch % kArrivalStreams);
@@ -173,6 +174,7 @@ class SimDevice {
   Version version(const Tensor& tensor) { return tensor->version; }
   std::uint64_t read(const Version& version) { return version->value; }
   std::uint64_t identity(const Version& version) { return version->identity; }
+  bool unique(const Version& version) { return version.use_count() == 1; }
   Metadata metadata(const Tensor& tensor) {
     const ferry::Layout& layout = tensor->layout.window->layout;
     return {layout.dtype, layout.shape, tensor->storage->device};

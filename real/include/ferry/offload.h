@@ -1,6 +1,6 @@
 // Training with offloaded activations: one guard around forward and backward.
 //
-//   ferry::Offload offload(ferry::OffloadOptions().window(256 << 20).prefetch(256 << 20));
+//   ferry::Offload offload;
 //   offload.exempt(*model);
 //   for (...) {
 //     ferry::OffloadGuard guard(offload);
@@ -25,6 +25,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -41,23 +42,29 @@ namespace ferry {
 struct OffloadOptions {
   OffloadOptions() = default;
 
-  // Where the tensors live that move. Others are kept as they are.
-  TORCH_ARG(torch::Device, device) = torch::kCPU;
+  // Where the tensors live that move; others are kept as they are. None: wherever they live (with
+  // a disk: on the CPU).
+  TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;
   // Tensors that would move less are kept.
   TORCH_ARG(std::int64_t, min_bytes) = 1024;
-  // How much of what is on its way to the host may still be on the device.
-  TORCH_ARG(std::int64_t, window) = std::int64_t{512} << 20;
+  // How much of what is on its way to the host may still be on the device. This bound, prefetch
+  // and hold follow the model by default: a sixteenth of what is on the host at once, at most 512
+  // MiB (and what is brought back ahead no less than the largest tensor).
+  TORCH_ARG(std::int64_t, window) = kAutomatic;
   // The same, counted in saved tensors (as TRL does).
   TORCH_ARG(std::int64_t, window_tensors) = kUnlimited;
   // How much is brought back ahead of its use; 0: nothing.
-  TORCH_ARG(std::int64_t, prefetch) = std::int64_t{512} << 20;
+  TORCH_ARG(std::int64_t, prefetch) = kAutomatic;
   // How much is held for further saves of the same storage; 0: nothing.
-  TORCH_ARG(std::int64_t, hold) = std::int64_t{512} << 20;
+  TORCH_ARG(std::int64_t, hold) = kAutomatic;
   // A directory: the host tier is a file there, which no crash leaves behind. Empty: memory. CPU
   // only.
   TORCH_ARG(std::filesystem::path, disk);
   // The file's limit.
   TORCH_ARG(std::int64_t, disk_bytes_max) = kUnlimited;
+  // With a disk: fixes glibc's malloc thresholds for the whole process, so that memory which is
+  // freed leaves it. False: malloc is as the program has it.
+  TORCH_ARG(bool, fix_malloc) = true;
   // Page-locked host memory. CUDA only.
   TORCH_ARG(bool, pinned) = true;
   TORCH_ARG(CopyStreams, copy_streams) = CopyStreams::kTwo;
@@ -68,6 +75,9 @@ struct OffloadOptions {
   TORCH_ARG(bool, trace) = false;
   // Is told once when page-locked memory runs short.
   TORCH_ARG(std::function<void(const std::string&)>, warn);
+  // Is told once, after the first forward that was guarded, what was done and where. None: LibTorch's
+  // log has it, at level INFO (TORCH_CPP_LOG_LEVEL=INFO shows it).
+  TORCH_ARG(std::function<void(const std::string&)>, info);
 };
 
 struct OffloadLog {
@@ -102,7 +112,10 @@ class Offload {
   void exempt(const torch::nn::Module& module);
   void exempt(const torch::Tensor& tensor);
 
+  // Counts since it was made; ferry::to_string(…) makes a line of them.
   OffloadStatistics statistics() const;
+  // Counts of the step under way, or of the last one: since its guard was made.
+  OffloadStatistics step_statistics() const;
   // What the core was given: the options above, or the plan's.
   const CoreOptions& core_options() const;
   // Whether nothing of it is left: no copy, no reference, no event.

@@ -1,5 +1,6 @@
 #include "ferry/offload.h"
 
+#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -181,6 +182,66 @@ TEST_F(OffloadTest, WrittenInPlaceAfterItsSaveIsAnErrorAndTheNextStepWorks) {
   expect_plain();
 }
 
+// A saved tensor's storage is given other memory under its copy, in the window and after it: no
+// crash, and no gradient of other bytes than the saved ones.
+TEST_F(OffloadTest, AStorageThatIsReplacedAfterItsSaveIsAnError) {
+  const std::vector<std::function<void(torch::Tensor)>> replacements = {
+      [](torch::Tensor y) { y.resize_({1 << 20}); },
+      [](torch::Tensor y) { y.storage().unsafeGetStorageImpl()->set_nbytes(0); },
+      [](torch::Tensor y) {
+        y.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(
+            c10::GetCPUAllocator()->allocate(y.storage().nbytes()));
+      }};
+  for (const auto& replace : replacements) {
+    for (const std::int64_t window : {std::int64_t{0}, kUnlimited}) {
+      for (const bool later : {false, true}) {
+        Offload offload(OffloadOptions().min_bytes(1).window(window).prefetch(0).hold(0));
+        const OffloadGuard guard(offload);
+        const auto x = torch::ones({1 << 16}, torch::requires_grad());
+        auto y = torch::full({1 << 16}, 2.F);
+        auto z = (x * y).sum();
+        auto next = (x * torch::ones({1 << 16})).sum();  // y's turn to be evicted
+        if (later) next.backward();
+        replace(y);
+        EXPECT_THROW(z.backward(), ModifiedInPlace);
+      }
+    }
+  }
+  Offload offload(eager());
+  const OffloadGuard guard(offload);
+  net.loss(input()).backward();
+  expect_plain();
+}
+
+TEST_F(OffloadTest, AStepsStatisticsAreItsOwn) {
+  Offload offload(eager());
+  offload.exempt(net);
+  std::string first;
+  for (int step = 0; step < 3; ++step) {
+    const OffloadGuard guard(offload);
+    EXPECT_EQ(offload.step_statistics().packs, 0);
+    net.loss(input()).backward();
+    OffloadStatistics counts = offload.step_statistics();
+    counts.stalled_ns = 0;  // no two are alike
+    if (step == 0) first = to_string(counts);
+    EXPECT_EQ(to_string(counts), first);
+  }
+  EXPECT_NE(first.find(" copied to the host ("), std::string::npos);
+  EXPECT_EQ(offload.statistics().packs, 3 * offload.step_statistics().packs);
+}
+
+TEST_F(OffloadTest, TheFirstStepSaysWhatItDoesAndWhere) {
+  std::vector<std::string> texts;
+  Offload offload(eager().info([&](const std::string& text) { texts.push_back(text); }));
+  { const OffloadGuard nothing(offload); }
+  for (int step = 0; step < 2; ++step) {
+    const OffloadGuard guard(offload);
+    net.loss(input()).backward();
+  }
+  ASSERT_EQ(texts.size(), 1U);
+  EXPECT_EQ(texts[0].find("offloading from cpu to memory of its own; "), 0U) << texts[0];
+}
+
 TEST_F(OffloadTest, WhatIsNotPlainStays) {
   const OffloadGuard guard(eager());
   const auto x = torch::randn({8, 8}, torch::dtype(torch::kComplexFloat)).requires_grad_();
@@ -192,8 +253,8 @@ TEST_F(OffloadTest, WhatIsNotPlainStays) {
 }
 
 TEST_F(OffloadTest, OptionsWithoutSenseAreRefused) {
-  EXPECT_EQ(message([] { Offload offload(OffloadOptions().window(-1)); }),
-            "window_bytes should be at least 0 but is -1");
+  EXPECT_EQ(message([] { Offload offload(OffloadOptions().window(-2)); }),
+            "window_bytes should be at least 0 but is -2");
   EXPECT_NE(message([] {
               Offload offload(OffloadOptions().disk("/no/such/folder"));
             }).find("/no/such/folder"),

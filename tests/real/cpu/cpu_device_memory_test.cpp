@@ -1,5 +1,6 @@
 // Where bytes live: the pools of worker streams, storages dropped while in use, the host tier, and
 // the copies' times.
+#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -200,6 +201,62 @@ TEST_F(CpuMemory, AHostBufferThatDiesGoesBackAfterTheWorkersWork) {
   EXPECT_EQ(device->usage().host_bytes, 4096);
   device->finish();
   EXPECT_EQ(device->usage().host_bytes, 0);
+}
+
+// Each size finds its own among many, and what was returned first goes first.
+TEST_F(CpuMemory, HostBytesOfManySizesAreFoundByTheirs) {
+  constexpr std::int64_t kSizes = 200;
+  use({.host_cache_bytes_max = kSizes * kSizes / 4 * 4096});  // half of them
+  std::vector<CpuDevice::HostBuffer> buffers;
+  for (std::int64_t i = kSizes; i > 0; --i) buffers.push_back(host(i * 4096));
+  std::vector<std::uint64_t> addresses;
+  for (auto& buffer : buffers) {
+    addresses.push_back(buffer.address());
+    device->release_host(Step::kUser, std::move(buffer), {});
+  }
+  std::vector<CpuDevice::HostBuffer> again;
+  std::int64_t found = 0;
+  for (std::int64_t i = kSizes; i > 0; --i) {
+    const std::int64_t cached = device->usage().host_cached_bytes;
+    again.push_back(host(i * 4096));
+    if (device->usage().host_cached_bytes == cached) continue;
+    EXPECT_EQ(again.back().address(), addresses[static_cast<std::size_t>(kSizes - i)]);
+    ++found;
+  }
+  EXPECT_GT(found, 0);
+  EXPECT_LT(found, kSizes);
+  EXPECT_EQ(device->usage().host_cached_bytes, 0);
+}
+
+// A program may resize a storage under its copy, or give it other memory. The copy reads on what
+// it was given, which goes when it is done. (With a sanitizer the read itself would fail.)
+TEST_F(CpuMemory, WhatIsCopiedStaysWhereItIsToTheCopysEnd) {
+  freed = 0;
+  at::Tensor x = foreign();
+  x.fill_(7);
+  auto buffer = host(256);
+  device->offload(Step::kOffload, x.storage(), 0, buffer, out);
+  auto other = at::empty({64});
+  x.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(c10::GetCPUAllocator()->allocate(256));
+  EXPECT_EQ(freed, 0);
+  x.fill_(8);
+  device->reload(Step::kReload, buffer, other.storage(), out);
+  device->wait(Step::kUser, CpuStream(), device->record(Step::kUser, out));
+  EXPECT_TRUE(other.equal(at::full({64}, 7)));
+  device->finish();
+  EXPECT_EQ(freed, 1);
+}
+
+// One that is dropped goes at once all the same: who drops it has ordered that after the copy.
+TEST_F(CpuMemory, ACopyDoesNotKeepAStorageThatIsDropped) {
+  freed = 0;
+  at::Tensor x = foreign();
+  auto buffer = host(256);
+  device->offload(Step::kOffload, x.storage(), 0, buffer, out);
+  device->wait(Step::kUser, CpuStream(), device->record(Step::kUser, out));
+  x.reset();
+  EXPECT_EQ(freed, 1);
+  EXPECT_EQ(device->usage().deferred_blocks, 0);
 }
 
 TEST_F(CpuMemory, ACopyStaysInItsStorage) {

@@ -2,7 +2,10 @@
 // left behind.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -10,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/adaptors/observed.h"
 #include "shared/offload/offloader.h"
 #include "tests/real/cpu/cpu_world.h"
 #include "tests/real/script.h"
@@ -169,6 +173,68 @@ TEST_P(CpuOffload, ThousandsOfRoundsLeaveNothing) {
   }
   expect_nothing_left();
   EXPECT_LE(device.usage().host_cached_bytes, std::int64_t{1} << 30);
+}
+
+// One offloader, two threads: one waits for a copy that hangs (to a slow disk, say), the other is
+// served all the same. And what both unpack, both have waited for.
+TEST(CpuOffloadThreads, OneThatWaitsForACopyHoldsUpNobody) {
+  CpuDevice device;
+  Script script;
+  CoreOptions options;
+  options.window_bytes = 0;
+  Gate gate, waiting;
+  const auto log = std::make_shared<CallLog>([&](const DeviceCall& call) {
+    if (call.step == Step::kEvict) waiting.open();
+  });
+  using Logging = Logged<CpuDevice>;
+  Offloader<Logging, ScriptAutograd> offloader(Logging(device, log), ScriptAutograd(script),
+                                               options);
+  device.enqueue(device.lane(Lane::kDeviceToHost), [&] { gate.pass(); });
+  Save first = offloader.hooks()->pack(at::full({2000}, 1, at::kInt));
+  Save second;
+  std::thread waits([&] { second = offloader.hooks()->pack(at::full({2000}, 2, at::kInt)); });
+  waiting.pass();
+  std::future<Save> third = std::async(std::launch::async, [&] {
+    return offloader.hooks()->pack(at::full({2}, 3, at::kInt));  // too small to move
+  });
+  const auto served = third.wait_for(std::chrono::seconds(20));
+  gate.open();
+  EXPECT_EQ(served, std::future_status::ready) << "it waits with the thread that waits";
+  waits.join();
+  const auto value = [](const Save& save) { return save->unpack()[1].item<int>(); };
+  EXPECT_EQ(value(third.get()), 3);
+  EXPECT_EQ(value(second), 2);
+  EXPECT_EQ(value(first), 1);
+  EXPECT_GT(offloader.statistics().stalled_ns, 0);
+}
+
+// A target that one thread waits for is another's, too: that one waits by itself.
+TEST(CpuOffloadThreads, EachWaitsForAReloadThatTheyShare) {
+  CpuDevice device;
+  Script script;
+  CoreOptions options;
+  options.window_bytes = 0;
+  options.prefetch_bytes = 0;
+  CpuOffloader offloader(device, ScriptAutograd(script), options);
+  for (int round = 0; round < 50; ++round) {
+    at::Tensor x = at::full({4000}, round, at::kInt);
+    std::array<Save, 2> saves = {offloader.hooks()->pack(x), offloader.hooks()->pack(x)};
+    x.reset();
+    offloader.hooks()->pack(at::empty({1000}, at::kInt));
+    Gate gate;
+    device.enqueue(device.lane(Lane::kHostToDevice), [&] { gate.pass(); });
+    std::array<std::thread, 2> threads;
+    std::array<bool, 2> right{};
+    script.backward([&] {
+      for (std::size_t i = 0; i < 2; ++i) {
+        threads[i] =
+            std::thread([&, i] { right[i] = saves[i]->unpack().eq(round).all().item<bool>(); });
+      }
+      gate.open();
+      for (std::thread& thread : threads) thread.join();
+    });
+    EXPECT_TRUE(right[0] && right[1]);
+  }
 }
 
 // Each thread has a graph of its own, an offloader of its own, and the device in common.

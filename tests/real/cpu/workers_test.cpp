@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -186,6 +187,20 @@ TEST_F(CpuWorkers, AThreadHasItsStreamsName) {
   workers->give(a, {[&] { pthread_getname_np(pthread_self(), name.data(), name.size()); }});
   workers->finish();
   EXPECT_STREQ(name.c_str(), "a");
+}
+
+// A fault in a task is its own, for the program's handler; what others send goes to the program's
+// threads.
+TEST_F(CpuWorkers, AThreadLeavesItsOwnSignalsToTheProgram) {
+  sigset_t blocked;
+  workers->give(a, {[&] { pthread_sigmask(SIG_BLOCK, nullptr, &blocked); }});
+  workers->finish();
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
+    EXPECT_EQ(sigismember(&blocked, own), 0) << own;
+  }
+  for (const int others : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM}) {
+    EXPECT_EQ(sigismember(&blocked, others), 1) << others;
+  }
 }
 
 // --- How a device ends

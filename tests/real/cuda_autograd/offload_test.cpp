@@ -22,6 +22,7 @@ OffloadOptions on_gpu() { return OffloadOptions().device(kGpu).min_bytes(1); }
 
 std::vector<Setting> settings() {
   return {{"Defaults", OffloadOptions().device(kGpu)},
+          {"TheTensorsDevice", OffloadOptions().min_bytes(1)},
           {"NoWindow", on_gpu().window(0).prefetch(0).hold(0)},
           {"OneTensor", on_gpu().window_tensors(1).prefetch(0).hold(0)},
           {"OneTensorAhead", on_gpu().window_tensors(1).prefetch(1 << 20)},

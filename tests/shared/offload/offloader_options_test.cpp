@@ -177,8 +177,8 @@ std::vector<std::string> warnings(std::int64_t used_pages, HostMemory memory) {
 
 TEST(OffloaderWarning, IsGivenOnceAboveThePercentage) {
   EXPECT_EQ(warnings(721, HostMemory::kPinned),
-            std::vector<std::string>{"curr_pct=72.1% > self.virtual_memory_safe_pct=60% of "
-                                     "virtual memory used"});
+            std::vector<std::string>{"72.1% of the host's memory is in use, more than 60%: "
+                                     "page-locked memory for offloaded tensors may run out"});
 }
 
 TEST(OffloaderWarning, IsNotGivenAtThePercentageOrBelow) {

@@ -1,0 +1,52 @@
+// The bounds in bytes of what is under way: the forward window, what is brought back ahead of its
+// use, and what is held for further saves.
+//
+// One that is automatic is a sixteenth of what the offloader has had on the host at once, in this
+// run or the one before, and at most 512 MiB: small beside what is saved by moving, whatever the
+// model's size. What is brought back ahead is no less than the largest storage that was sent, for
+// else that one never is. (The window and what is held have a place for one storage that is larger
+// than they are.) It follows from what was packed alone, so that equal runs decide alike.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "shared/seam/options.h"
+
+namespace ferry {
+
+class Bounds {
+ public:
+  explicit Bounds(const CoreOptions& options) : options_(options) {}
+
+  std::int64_t window() const { return of(options_.window_bytes, 0); }
+  std::int64_t prefetch() const { return of(options_.prefetch_bytes, largest_); }
+  std::int64_t hold() const { return of(options_.hold_bytes, 0); }
+
+  void sent(std::int64_t bytes) {
+    on_host_ += bytes;
+    largest_ = std::max(largest_, bytes);
+    peak_ = std::max(peak_, on_host_);
+  }
+  void returned(std::int64_t bytes) { on_host_ -= bytes; }
+  void begin_run() {
+    peak_before_ = peak_;
+    peak_ = on_host_;
+  }
+
+ private:
+  std::int64_t of(std::int64_t bound, std::int64_t least) const {
+    constexpr std::int64_t kShares = 16;
+    constexpr std::int64_t kMost = std::int64_t{512} << 20;
+    if (bound != kAutomatic) return bound;
+    return std::min(std::max(std::max(peak_, peak_before_) / kShares, least), kMost);
+  }
+
+  const CoreOptions& options_;
+  std::int64_t on_host_ = 0;  // of parcels that live
+  std::int64_t peak_ = 0;     // in this run
+  std::int64_t peak_before_ = 0;
+  std::int64_t largest_ = 0;
+};
+
+}  // namespace ferry

@@ -1,0 +1,70 @@
+// The tensors that are kept wherever they lie: parameters and buffers, which lie there anyway.
+//
+// A tensor is known by its version counter, which it keeps when it gets another storage, and which
+// its views share; and by the storages that it had, for what shares these and not the counter
+// (x.data). Both weakly: neither keeps bytes, and what has died is forgotten. What a lookup costs
+// does not depend on how many there are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+#include "shared/offload/context.h"
+
+namespace ferry {
+
+template <Device D>
+class Exempt {
+ public:
+  using Tensor = typename D::Tensor;
+  using Storage = typename D::Storage;
+
+  explicit Exempt(Context<D>& context) : device_(context.device) {}
+
+  void add(const Tensor& tensor, Bin<D>& bin) {
+    const typename D::Version version = device_.version(tensor);
+    if (const std::uint64_t counter = device_.identity(version))
+      counters_.emplace(counter, version);
+    if (const Storage storage = device_.storage(tensor); device_.exists(storage)) learn(storage);
+    if (size() > due_) forget_dead(bin);
+  }
+
+  // Whether the tensor, whose storage that is, is one of them or lies where one does.
+  bool has(const Tensor& tensor, const Storage& storage, Bin<D>& bin) {
+    if (counters_.empty()) return false;
+    if (storages_.contains(device_.identity(storage))) return true;
+    if (!counters_.contains(device_.identity(device_.version(tensor)))) return false;
+    learn(storage);  // it has another one than it had
+    if (size() > due_) forget_dead(bin);
+    return true;
+  }
+
+  std::size_t size() const { return counters_.size() + storages_.size(); }
+
+ private:
+  void learn(const Storage& storage) {
+    storages_.emplace(device_.identity(storage), device_.weak(storage));
+  }
+
+  // Often enough that the dead are never more than the living, and so seldom that it costs nothing.
+  void forget_dead(Bin<D>& bin) {
+    constexpr std::size_t kFew = 64;
+    std::erase_if(counters_, [&](const auto& entry) { return device_.unique(entry.second); });
+    std::erase_if(storages_, [&](const auto& entry) {
+      Storage storage = device_.lock(entry.second);
+      if (!device_.exists(storage)) return true;
+      bin.drop(std::move(storage));
+      return false;
+    });
+    due_ = 2 * size() + kFew;
+  }
+
+  D& device_;
+  // Found by key only: their order would be an address's.
+  std::unordered_map<std::uint64_t, typename D::Version> counters_;
+  std::unordered_map<std::uint64_t, typename D::WeakStorage> storages_;
+  std::size_t due_ = 0;
+};
+
+}  // namespace ferry

@@ -1,0 +1,88 @@
+// What an offloader counted, and how it reads as text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ferry {
+
+// Since the offloader was made, or between two looks at it (`since`).
+struct OffloadStatistics {
+  std::int64_t packs = 0;
+  std::int64_t kept = 0;    // packs that left the tensor where it is
+  std::int64_t shared = 0;  // packs served by a copy already on its way
+  std::int64_t offloaded_count = 0;
+  std::int64_t offloaded_bytes = 0;
+  std::int64_t reloaded_count = 0;
+  std::int64_t reloaded_bytes = 0;
+  std::int64_t prefetched_count = 0;
+  std::int64_t stash_hits = 0;   // unpacks that found the source still on the device
+  std::int64_t target_hits = 0;  // unpacks that found the storage reloaded already
+  std::int64_t vain_count = 0;   // copies to the host never reloaded, and reloads never consumed
+  std::int64_t vain_bytes = 0;
+  std::int64_t compute_waits = 0;  // waits given to a stream that computes
+  // How long threads that compute waited for copies. Where streams wait (CUDA) nobody measures.
+  std::int64_t stalled_ns = 0;
+  std::int64_t forward_stash_bytes = 0;
+  std::int64_t forward_stash_peak_bytes = 0;
+  std::int64_t backward_stash_bytes = 0;
+  std::int64_t backward_stash_peak_bytes = 0;
+  std::int64_t quarantined = 0;  // blocks kept while the core lives: their release itself failed
+
+  // Each count, with its factor: what adds up over offloaders, and over time.
+  void add(const OffloadStatistics& other, std::int64_t factor) {
+    for (const auto count :
+         {&OffloadStatistics::packs, &OffloadStatistics::kept, &OffloadStatistics::shared,
+          &OffloadStatistics::offloaded_count, &OffloadStatistics::offloaded_bytes,
+          &OffloadStatistics::reloaded_count, &OffloadStatistics::reloaded_bytes,
+          &OffloadStatistics::prefetched_count, &OffloadStatistics::stash_hits,
+          &OffloadStatistics::target_hits, &OffloadStatistics::vain_count,
+          &OffloadStatistics::vain_bytes, &OffloadStatistics::compute_waits,
+          &OffloadStatistics::stalled_ns, &OffloadStatistics::quarantined}) {
+      this->*count += factor * other.*count;
+    }
+  }
+
+  // The counts since that look; what is stashed, and its peaks, as they are now.
+  OffloadStatistics since(const OffloadStatistics& before) const {
+    OffloadStatistics step = *this;
+    step.add(before, -1);
+    return step;
+  }
+  // Of several offloaders: the sum (of peaks, at most what was reached).
+  OffloadStatistics& operator+=(const OffloadStatistics& other) {
+    add(other, 1);
+    forward_stash_bytes += other.forward_stash_bytes;
+    forward_stash_peak_bytes += other.forward_stash_peak_bytes;
+    backward_stash_bytes += other.backward_stash_bytes;
+    backward_stash_peak_bytes += other.backward_stash_peak_bytes;
+    return *this;
+  }
+};
+
+// "12.3 MiB", by integers.
+inline std::string in_mebibytes(std::int64_t bytes) {
+  const std::int64_t tenths = (bytes * 10 + (std::int64_t{1} << 19)) >> 20;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
+}
+
+// One line, for people.
+inline std::string to_string(const OffloadStatistics& counts) {
+  const auto number = [](std::int64_t value) { return std::to_string(value); };
+  std::string text = number(counts.packs) + " tensors saved: " + number(counts.offloaded_count) +
+                     " copied to the host (" + in_mebibytes(counts.offloaded_bytes) + "), " +
+                     number(counts.shared) + " shared a copy, " + number(counts.kept) + " kept; " +
+                     number(counts.reloaded_count) + " copied back (" +
+                     in_mebibytes(counts.reloaded_bytes) + ", " + number(counts.prefetched_count) +
+                     " of them ahead of their use), " + number(counts.stash_hits) +
+                     " found still on the device; " + number(counts.vain_count) +
+                     " copies that nobody read (" + in_mebibytes(counts.vain_bytes) + "); " +
+                     number(counts.compute_waits) + " waits for copies";
+  if (counts.stalled_ns > 0) {
+    text += ", " + number(counts.stalled_ns / 1'000'000) + "." +
+            number(counts.stalled_ns / 100'000 % 10) + " ms stalled";
+  }
+  return text;
+}
+
+}  // namespace ferry

@@ -1,0 +1,52 @@
+#include "shared/seam/statistics.h"
+
+#include <gtest/gtest.h>
+
+namespace ferry {
+namespace {
+
+OffloadStatistics some() {
+  OffloadStatistics counts;
+  counts.packs = 10;
+  counts.kept = 3;
+  counts.shared = 1;
+  counts.offloaded_count = 6;
+  counts.offloaded_bytes = 5 << 20;
+  counts.reloaded_count = 5;
+  counts.reloaded_bytes = 4 << 20;
+  counts.prefetched_count = 4;
+  counts.stash_hits = 2;
+  counts.target_hits = 1;
+  counts.vain_count = 1;
+  counts.vain_bytes = 1 << 19;
+  counts.compute_waits = 7;
+  counts.stalled_ns = 1'250'000;
+  counts.forward_stash_peak_bytes = 100;
+  counts.quarantined = 1;
+  return counts;
+}
+
+TEST(OffloadStatistics, ReadAsALine) {
+  EXPECT_EQ(to_string(some()),
+            "10 tensors saved: 6 copied to the host (5.0 MiB), 1 shared a copy, 3 kept; 5 copied "
+            "back (4.0 MiB, 4 of them ahead of their use), 2 found still on the device; 1 copies "
+            "that nobody read (0.5 MiB); 7 waits for copies, 1.2 ms stalled");
+  OffloadStatistics none = some();
+  none.stalled_ns = 0;
+  EXPECT_EQ(to_string(none).find("stalled"), std::string::npos);
+}
+
+// Every count, so that one that is added to the struct and forgotten here shows.
+TEST(OffloadStatistics, OfAStepAreTheDifference) {
+  OffloadStatistics twice = some();
+  twice += some();
+  EXPECT_EQ(to_string(twice.since(some())), to_string(some()));
+  const OffloadStatistics step = twice.since(some());
+  EXPECT_EQ(step.target_hits, 1);
+  EXPECT_EQ(step.quarantined, 1);
+  EXPECT_EQ(step.stalled_ns, 1'250'000);
+  EXPECT_EQ(step.forward_stash_peak_bytes, 200) << "a peak is no count";
+}
+
+}  // namespace
+}  // namespace ferry
