@@ -5,11 +5,12 @@ namespace ferry::cli {
 
 enum ExitCode : int {
   kOk = 0,
-  kViolated = 1,         // a property is violated
+  kViolated = 1,         // a property is violated: a race, a step that ends with an error
   kUsage = 2,            // usage, or bad input
-  kDoesNotFit = 3,       // the table is printed all the same
+  kDoesNotFit = 3,       // in the memory asked for, the simulator's limits, this machine's memory
   kDiffers = 6,          // simulated and real decisions differ
-  kResourceMissing = 7,  // no GPU, or a build without LibTorch
+  kResourceMissing = 7,  // no GPU, a build without LibTorch, a full disk
+  kInternal = 70,        // a fault of Ferry's own (EX_SOFTWARE of sysexits.h)
 };
 
 }  // namespace ferry::cli

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "formats/printable.h"
 #include "scenarios/units.h"
 
 namespace ferry::cli {
@@ -58,13 +59,13 @@ void print_table(const std::vector<Hardware>& all) {
            format_bytes_per_us(both).substr(0, format_bytes_per_us(both).find(' ')) + ")";
   };
   for (const Hardware& each : all) {
-    std::printf("%-10s %9s %9s %14s %12s %11s %11s  %s\n", each.name.c_str(),
-                format_bytes(each.memory_bytes).c_str(),
-                format_bytes(each.host_memory_bytes).c_str(),
-                format_flops_per_us(each.flops_per_us_of(DType::kBF16)).c_str(),
-                format_bytes_per_us(each.memory_bytes_per_us).c_str(),
-                link(each.link.h2d_alone, each.link.h2d_both).c_str(),
-                link(each.link.d2h_alone, each.link.d2h_both).c_str(), each.description.c_str());
+    std::printf(
+        "%-10s %9s %9s %14s %12s %11s %11s  %s\n", each.name.c_str(),
+        format_bytes(each.memory_bytes).c_str(), format_bytes(each.host_memory_bytes).c_str(),
+        format_flops_per_us(each.flops_per_us_of(DType::kBF16)).c_str(),
+        format_bytes_per_us(each.memory_bytes_per_us).c_str(),
+        link(each.link.h2d_alone, each.link.h2d_both).c_str(),
+        link(each.link.d2h_alone, each.link.d2h_both).c_str(), printable(each.description).c_str());
   }
 }
 

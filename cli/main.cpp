@@ -1,17 +1,23 @@
 // The `ferry` program: reads the command line, runs one subcommand, turns errors into exit codes.
 // Adding a subcommand: a file with its add_NAME, a line in context.h, a line in kSubcommands.
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
+#include <ctime>
 #include <exception>
+#include <memory>
+#include <new>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "cli/context.h"
 #include "formats/error.h"
+#include "formats/printable.h"
 
 namespace {
 
@@ -49,7 +55,21 @@ Examples:
 
 A NAME is a shipped thing's or a path of your own. FERRY_SCENARIOS: where what ships is looked for.
 Exit codes: 0 ok, 1 a property is violated, 2 usage or bad input, 3 does not fit,
-6 simulated and real differ, 7 a resource is missing.)";
+6 simulated and real differ, 7 a resource is missing, 70 an internal error.)";
+
+// What is said, without what a terminal would take for more than text: names are files', and files
+// are anybody's.
+class Printable final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& into) override {
+    const std::string text = ferry::printable({message.payload.data(), message.payload.size()});
+    into.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<Printable>();
+  }
+};
 
 int complain(const std::string& message, int code) {
   spdlog::error("{}", message);
@@ -79,7 +99,9 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const auto log = spdlog::stderr_logger_mt("ferry");
-  log->set_pattern("ferry: %v");
+  auto pattern = std::make_unique<spdlog::pattern_formatter>();
+  pattern->add_flag<Printable>('*').set_pattern("ferry: %*");
+  log->set_formatter(std::move(pattern));
   spdlog::set_default_logger(log);
   try {
     const int code = run(argc, argv);
@@ -90,9 +112,13 @@ int main(int argc, char** argv) {
     return code;
   } catch (const ferry::InputError& error) {
     return complain(error.what(), kUsage);
+  } catch (const ferry::LimitReached& error) {
+    return complain(error.what(), kDoesNotFit);
   } catch (const std::system_error& error) {
     return complain(error.what(), kResourceMissing);
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory: this machine's, not a simulated card's", kDoesNotFit);
   } catch (const std::exception& error) {
-    return complain(std::string("internal error: ") + error.what(), kViolated);
+    return complain(std::string("internal error: ") + error.what(), kInternal);
   }
 }

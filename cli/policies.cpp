@@ -12,6 +12,7 @@
 #include "cli/exit_codes.h"
 #include "formats/error.h"
 #include "formats/microbatches.h"
+#include "formats/printable.h"
 #include "formats/program_file.h"
 #include "scenarios/programs.h"
 #include "scenarios/scenario.h"
@@ -126,7 +127,8 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
     throw InputError("--hardware", 0, "expected a card (`ferry hardware` lists them)");
   }
   request.hardware = find_hardware(arguments.hardware);
-  request.program_name = request.program.name;
+  request.program_name = printable(request.program.name);
+  request.hardware.description = printable(request.hardware.description);
   request.times = arguments.times;
   std::vector<TimesTable> tables;
   for (const std::filesystem::path& file : arguments.times) tables.push_back(read_times(file));
@@ -285,7 +287,14 @@ std::string to_json(const PolicyRequest& request, const plan::PlanResult& result
   return json.dump(2) + "\n";
 }
 
+// The run ended before its step did.
+bool is_beyond_limits(const plan::PolicyRow& row) {
+  return std::any_of(row.simulation.errors.begin(), row.simulation.errors.end(),
+                     [](const sim::ProgramError& error) { return error.beyond_limits; });
+}
+
 bool is_safe(const plan::PolicyRow& row) {
+  if (is_beyond_limits(row)) return row.simulation.hazards.empty();
   return row.simulation.hazards.empty() && row.simulation.errors.empty() &&
          !row.simulation.leftovers.any();
 }
@@ -296,6 +305,7 @@ int report(const PolicyArguments& arguments, const PolicyRequest& request,
   std::fwrite(text.data(), 1, text.size(), stdout);
   int code = any_fits(result) ? kOk : kDoesNotFit;
   for (const plan::PolicyRow& row : result.rows) {
+    if (is_beyond_limits(row) && code == kOk) code = kDoesNotFit;
     if (!is_safe(row)) code = kViolated;
     for (const check::Hazard& hazard : row.simulation.hazards) {
       spdlog::error("{}: {}", row.policy, to_string(hazard));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/context.h"
+#include "formats/printable.h"
 
 namespace ferry::cli {
 namespace {
@@ -15,7 +16,7 @@ void run(bool as_json) {
   const std::vector<ShippedProgram> all = list_programs();
   if (!as_json) {
     for (const ShippedProgram& each : all) {
-      std::printf("%-20s %s\n", each.name.c_str(), each.description.c_str());
+      std::printf("%-20s %s\n", printable(each.name).c_str(), printable(each.description).c_str());
     }
     return;
   }

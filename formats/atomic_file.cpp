@@ -15,7 +15,8 @@ AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)
   namespace fs = std::filesystem;
   constexpr int kLinksMax = 40;  // as the system's own
   place_ = target_;
-  for (int i = 0; i < kLinksMax && fs::is_symlink(place_); ++i) {
+  // A link to a pipe or a terminal, /dev/stdout say, need not lead to a path that there is.
+  for (int i = 0; i < kLinksMax && fs::is_symlink(place_) && !fs::is_other(place_); ++i) {
     place_ = place_.parent_path() / fs::read_symlink(place_);
   }
   if (fs::is_other(place_)) {

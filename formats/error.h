@@ -1,7 +1,8 @@
-// The one exception for bad input: file, line, and what was expected.
+// The exceptions for what is asked of Ferry: bad input (file, line, and what was expected), and
+// what is beyond a model's limits.
 //
-// Readers and checkers throw it and have changed nothing by then; cli/ prints what() and exits with
-// kUsage. Line 0: the file as a whole. Failures of the machine (a full disk) are
+// Readers and checkers throw InputError and have changed nothing by then; cli/ prints what() and
+// exits with kUsage. Line 0: the file as a whole. Failures of the machine (a full disk) are
 // std::system_error, as the standard library's are.
 #pragma once
 
@@ -28,6 +29,12 @@ class InputError : public std::runtime_error {
  private:
   std::string file_;
   std::uint64_t line_;
+};
+
+// A run needs more than the simulator has, of addresses, of time or of work (formats/limits.h).
+class LimitReached : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 }  // namespace ferry

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "formats/layout.h"
+#include "formats/limits.h"
 
 namespace ferry {
 namespace {
@@ -65,16 +67,17 @@ class Watcher {
 
  private:
   struct Open {
-    std::vector<std::string> keys;  // of an object: the last one is current
-    std::size_t items = 0;          // values seen so far
+    std::set<std::string, std::less<>> keys;  // of an object
+    std::string key;                          // the current one
+    std::size_t items = 0;                    // values seen so far
   };
 
   void add_key(std::string key) {
-    std::vector<std::string>& keys = open_.back().keys;
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) {
+    Open& object = open_.back();
+    if (!object.keys.insert(key).second) {
       throw InputError(file_, line_, "key \"" + key + "\" is there twice");
     }
-    keys.push_back(std::move(key));
+    object.key = std::move(key);
   }
 
   void note() {
@@ -85,7 +88,7 @@ class Watcher {
     for (const Open& open : open_) {
       if (!path.empty()) path += '/';
       const std::size_t index = &open == &open_.back() ? item : open.items - 1;
-      path += open.keys.empty() ? std::to_string(index) : open.keys.back();
+      path += open.keys.empty() ? std::to_string(index) : open.key;
     }
     lines_->lines.emplace(std::move(path), line_);
   }
@@ -104,7 +107,8 @@ std::optional<std::int64_t> as_integer(const Json& value, std::int64_t least, st
   return number;
 }
 
-constexpr std::int64_t kMaxNumber = std::int64_t{kNoSlot} - 1;
+constexpr std::int64_t kMaxNumber = Fields::kMaxNumber;
+const std::string kSlotText = "slots below " + std::to_string(limits::kSlots);
 
 }  // namespace
 
@@ -177,7 +181,11 @@ const Json& Fields::at(std::string_view key) {
 std::string Fields::text(std::string_view key) {
   const Json& value = at(key);
   if (!value.is_string()) expected(key, "a string");
-  return value.get<std::string>();
+  auto text = value.get<std::string>();
+  if (text.size() > limits::kNameBytes) {
+    expected(key, "at most " + std::to_string(limits::kNameBytes) + " bytes");
+  }
+  return text;
 }
 
 bool Fields::flag(std::string_view key, bool otherwise) {
@@ -196,12 +204,12 @@ std::int64_t Fields::integer(std::string_view key, std::int64_t least, std::int6
   return *number;
 }
 
-std::int64_t Fields::integer_or(std::string_view key, std::int64_t otherwise) {
-  return has(key) ? integer(key) : otherwise;
+std::int64_t Fields::integer_or(std::string_view key, std::int64_t otherwise, std::int64_t most) {
+  return has(key) ? integer(key, 0, most) : otherwise;
 }
 
-std::uint32_t Fields::number(std::string_view key) {
-  return static_cast<std::uint32_t>(integer(key, 0, kMaxNumber));
+std::uint32_t Fields::number(std::string_view key, std::uint32_t most) {
+  return static_cast<std::uint32_t>(integer(key, 0, most));
 }
 
 std::vector<std::int64_t> Fields::integers(std::string_view key) {
@@ -213,6 +221,20 @@ std::vector<std::int64_t> Fields::integers(std::string_view key) {
   if (!list.is_array() || result.size() != list.size()) expected(key, "a list of integers from 0");
   return result;
 }
+
+std::vector<std::uint32_t> Fields::slots(std::string_view key, bool nulls) {
+  std::vector<std::uint32_t> found = numbers(key, nulls);
+  for (const Slot slot : found) {
+    if (slot >= limits::kSlots && slot != kNoSlot) expected(key, kSlotText);
+  }
+  return found;
+}
+
+std::vector<std::uint32_t> Fields::slots_or_none(std::string_view key) {
+  return has(key) ? slots(key) : std::vector<std::uint32_t>{};
+}
+
+Slot Fields::slot(std::string_view key) { return number(key, limits::kSlots - 1); }
 
 std::vector<std::uint32_t> Fields::numbers(std::string_view key, bool nulls) {
   const Json& list = at(key);
@@ -241,7 +263,7 @@ Layout Fields::layout() {
   try {
     layout.strides = has("strides") ? integers("strides") : contiguous_strides(layout.shape);
     layout.offset = integer_or("offset", 0);
-    hull(layout);
+    check_storage(layout);
   } catch (const LayoutError& error) {
     expected("shape", "sizes, strides and offset of a tensor: " + std::string(error.what()));
   }

@@ -36,6 +36,7 @@ Json parse_json(std::string_view text, const std::string& file, std::uint64_t li
 class Fields {
  public:
   static constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::uint32_t kMaxNumber = kNoSlot - 1;
 
   // `object`, `file` outlive it. Refuses what is no object.
   Fields(const Json& object, const std::string& file, std::uint64_t line);
@@ -47,11 +48,14 @@ class Fields {
   std::string text(std::string_view key);
   bool flag(std::string_view key, bool otherwise);
   std::int64_t integer(std::string_view key, std::int64_t least = 0, std::int64_t most = kMax);
-  std::int64_t integer_or(std::string_view key, std::int64_t otherwise);  // at least 0
-  std::uint32_t number(std::string_view key);                             // a slot, code, node, …
-  std::vector<std::int64_t> integers(std::string_view key);               // each at least 0
+  std::int64_t integer_or(std::string_view key, std::int64_t otherwise, std::int64_t most = kMax);
+  std::uint32_t number(std::string_view key, std::uint32_t most = kMaxNumber);  // a code, node, …
+  std::vector<std::int64_t> integers(std::string_view key);                     // each at least 0
   std::vector<std::uint32_t> numbers(std::string_view key, bool nulls = false);  // null: kNoSlot
   std::vector<std::uint32_t> numbers_or_none(std::string_view key);
+  Slot slot(std::string_view key);  // below limits::kSlots, here and below
+  std::vector<Slot> slots(std::string_view key, bool nulls = false);
+  std::vector<Slot> slots_or_none(std::string_view key);
   // "dtype", "shape", and "strides" and "offset" where they are not a contiguous tensor's.
   Layout layout();
 

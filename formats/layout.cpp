@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string>
 #include <utility>
+
+#include "formats/limits.h"
 
 namespace ferry {
 namespace {
@@ -96,6 +99,16 @@ Hull hull(const Layout& layout) {
   if (empty) return {};
   const std::int64_t item = itemsize(layout.dtype);
   return {.begin_bytes = product(layout.offset, item), .end_bytes = product(sum(last, 1), item)};
+}
+
+void check_storage(const Layout& layout) {
+  if (layout.shape.size() > limits::kDimensions) {
+    throw LayoutError("more than " + std::to_string(limits::kDimensions) + " dimensions");
+  }
+  if (hull(layout).end_bytes > limits::kStorageBytes) {
+    throw LayoutError("a storage of more than " + std::to_string(limits::kStorageBytes) +
+                      " bytes (8 TiB)");
+  }
 }
 
 std::int64_t tensor_bytes(const Layout& layout) {

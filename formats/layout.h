@@ -41,6 +41,9 @@ struct Hull {
 
 Hull hull(const Layout& layout);
 
+// Throws LayoutError where no simulated device has room for it (formats/limits.h).
+void check_storage(const Layout& layout);
+
 std::int64_t tensor_bytes(const Layout& layout);   // elements × itemsize: what a dense copy takes
 std::int64_t storage_bytes(const Layout& layout);  // of the smallest storage that holds the layout
 

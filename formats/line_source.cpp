@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "formats/error.h"
+#include "formats/limits.h"
 
 namespace ferry {
 
@@ -34,6 +35,10 @@ bool LineSource::next(std::string_view& line) {
 // Moves what is left to the front and reads behind it.
 bool LineSource::fill() {
   constexpr std::size_t kChunk = std::size_t{1} << 18;
+  if (end_ - begin_ > limits::kLineBytes) {
+    throw InputError(file_, number_ + 1,
+                     "expected lines of at most " + std::to_string(limits::kLineBytes) + " bytes");
+  }
   if (begin_ != 0) {
     std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
               buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "formats/limits.h"
 
 namespace ferry {
 
@@ -59,6 +62,10 @@ Program with_microbatches(const Program& program, std::int64_t count, Microbatch
   Slot stride = 1;  // past every slot of the main code
   for (const auto* slots : {&call.out, &backward.out}) {
     for (const Slot slot : *slots) stride = std::max(stride, slot - globals + 1);
+  }
+  if (globals + std::int64_t{stride} * count > limits::kSlots) {
+    throw std::invalid_argument(std::to_string(count) + " micro-batches need more than " +
+                                std::to_string(limits::kSlots) + " slots in the main code");
   }
   const auto shifted = [&](std::vector<Slot> slots, std::int64_t microbatch) {
     for (Slot& slot : slots) {

@@ -10,7 +10,9 @@
 
 #include "formats/code_check.h"
 #include "formats/layout.h"
+#include "formats/limits.h"
 #include "formats/program_lookup.h"
+#include "formats/program_work.h"
 
 namespace ferry {
 namespace {
@@ -25,7 +27,13 @@ class Checker {
     check_types();
     for (std::size_t i = 0; i < program_.globals.size(); ++i) check_global(i);
     check_main();
-    // A When makes two programs of one: what runs first, and what runs again.
+    check_codes();
+    check_work(lookup_);
+  }
+
+ private:
+  // A When makes two programs of one: what runs first, and what runs again.
+  void check_codes() {
     for (const bool recomputing : {false, true}) {
       if (recomputing && !has_when()) return;
       summaries_.assign(program_.codes.size(), std::nullopt);
@@ -33,7 +41,6 @@ class Checker {
     }
   }
 
- private:
   // The code's summary; `line` is that of the call which wants it.
   const CodeSummary& summary(CodeId code, bool recomputing, std::uint32_t line) {
     if (summaries_[code]) return *summaries_[code];
@@ -54,17 +61,22 @@ class Checker {
   void check_types() const {
     for (const Layout& type : program_.types) {
       try {
-        hull(type);
+        check_storage(type);
       } catch (const LayoutError& error) {
         lookup_.fail(0, std::string("expected a tensor's type: ") + error.what());
       }
     }
   }
 
-  void check_global(std::size_t number) const {
+  void check_global(std::size_t number) {
     const Global& global = program_.globals[number];
     const std::int64_t end = lookup_.type_hull(global.type, global.line).end_bytes;
-    if (global.alias == kNoSlot) return;
+    if (global.alias == kNoSlot) {
+      globals_bytes_ += end;  // each is at most kStorageBytes: no overflow
+      if (globals_bytes_ <= limits::kStorageBytes) return;
+      lookup_.fail(global.line, "expected globals of at most " +
+                                    std::to_string(limits::kStorageBytes) + " bytes in all");
+    }
     if (global.alias >= number) lookup_.fail(global.line, "expected \"alias\": an earlier global");
     const Layout& aliased = program_.types[program_.globals[global.alias].type];
     if (aliased.dtype != program_.types[global.type].dtype ||
@@ -99,6 +111,7 @@ class Checker {
   const ProgramLookup lookup_;
   std::vector<std::optional<CodeSummary>> summaries_;
   std::vector<CodeId> calling_;  // what summary() is in the middle of
+  std::int64_t globals_bytes_ = 0;
 };
 
 }  // namespace

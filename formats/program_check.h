@@ -3,7 +3,8 @@
 // What holds afterwards, so that an interpreter need not look again:
 //   * every type is a layout; every number names a global, code, node or type that is there;
 //   * there is one main, without arguments or results; segments are called and bodies belong to
-//     nodes, and no call reaches itself, nor are calls more than 200 deep;
+//     nodes, no call reaches itself, and codes are at most 200 deep in each other;
+//   * what all of this does, each code as often as it runs, is within formats/limits.h;
 //   * a slot of a frame is assigned once, used after that, and not after its free; it may carry an
 //     edge, a tensor or both, in either order, and what needs a tensor finds one;
 //   * a view lies within its storage, also where the storage came through calls, and an alias

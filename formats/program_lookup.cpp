@@ -1,8 +1,17 @@
 #include "formats/program_lookup.h"
 
 #include "formats/error.h"
+#include "formats/limits.h"
 
 namespace ferry {
+
+ProgramLookup::ProgramLookup(const Program& program, const std::string& file)
+    : program_(program), file_(file) {
+  for (Slot slot = 0; slot < program.globals.size(); ++slot) {
+    const Slot alias = program.globals[slot].alias;  // a later one is refused by who checks globals
+    storages_.push_back(alias < slot ? storages_[alias] : slot);
+  }
+}
 
 const Code& ProgramLookup::code(CodeId id, CodeKind kind, std::uint32_t line) const {
   const char* what = kind == CodeKind::kBody ? "body" : "segment";
@@ -21,13 +30,12 @@ Hull ProgramLookup::type_hull(TypeId type, std::uint32_t line) const {
 }
 
 std::int64_t ProgramLookup::global_bytes(Slot slot) const {
-  while (program_.globals[slot].alias != kNoSlot) slot = program_.globals[slot].alias;
-  return type_hull(program_.globals[slot].type, 0).end_bytes;
+  return type_hull(program_.globals[storages_[slot]].type, 0).end_bytes;
 }
 
 void ProgramLookup::check_depth(std::size_t depth, std::uint32_t line) const {
-  constexpr std::size_t kDepthMax = 200;
-  if (depth > kDepthMax) fail(line, "expected calls at most 200 deep");
+  if (depth <= limits::kDepth) return;
+  fail(line, "expected codes at most " + std::to_string(limits::kDepth) + " deep in each other");
 }
 
 void ProgramLookup::fail(std::uint32_t line, const std::string& message) const {

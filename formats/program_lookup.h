@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "formats/layout.h"
 #include "formats/program.h"
@@ -14,14 +15,14 @@ namespace ferry {
 class ProgramLookup {
  public:
   // Both outlive it; `file` is for the error.
-  ProgramLookup(const Program& program, const std::string& file) : program_(program), file_(file) {}
+  ProgramLookup(const Program& program, const std::string& file);
 
   const Program& program() const { return program_; }
   const Code& code(CodeId id, CodeKind kind, std::uint32_t line) const;
   Hull type_hull(TypeId type, std::uint32_t line) const;
   std::int64_t global_bytes(Slot slot) const;
 
-  // Calls in calls: who checks them, or runs them, needs stack for each.
+  // Codes in codes: who checks them, or runs them, needs stack for each.
   void check_depth(std::size_t depth, std::uint32_t line) const;
 
   [[noreturn]] void fail(std::uint32_t line, const std::string& message) const;
@@ -29,6 +30,7 @@ class ProgramLookup {
  private:
   const Program& program_;
   const std::string& file_;
+  std::vector<Slot> storages_;  // by global: the one that has the storage
 };
 
 }  // namespace ferry

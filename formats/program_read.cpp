@@ -9,6 +9,8 @@
 
 #include "formats/json_fields.h"
 #include "formats/layout.h"
+#include "formats/limits.h"
+#include "formats/line_source.h"
 #include "formats/program_check.h"
 #include "formats/program_file.h"
 #include "formats/text_file.h"
@@ -38,20 +40,20 @@ class Types {
 
 Action read_op(Fields& line, Types& types) {
   Op op{.name = line.text("op"),
-        .in = line.numbers("in"),
+        .in = line.slots("in"),
         .out = {},
         .types = {},
         .writes = line.numbers_or_none("writes"),
-        .flops = line.integer_or("flops", 0),
-        .read_bytes = line.integer_or("read", 0),
-        .written_bytes = line.integer_or("written", 0),
-        .measured_ns = line.integer_or("ns", 0),
+        .flops = line.integer_or("flops", 0, limits::kFlops),
+        .read_bytes = line.integer_or("read", 0, limits::kBytes),
+        .written_bytes = line.integer_or("written", 0, limits::kBytes),
+        .measured_ns = line.integer_or("ns", 0, limits::kTimeNs),
         .random = line.flag("random", false)};
   const Json& outputs = line.at("out");
   if (!outputs.is_array()) line.expected("out", "a list of outputs");
   for (const Json& output : outputs) {
     Fields fields(output, line.file(), line.line());
-    op.out.push_back(fields.number("slot"));
+    op.out.push_back(fields.slot("slot"));
     op.types.push_back(types.intern(fields.layout()));
     fields.finish();
   }
@@ -59,27 +61,26 @@ Action read_op(Fields& line, Types& types) {
 }
 
 Action read_view(Fields& line, Types& types) {
-  return View{
-      .out = line.number("view"), .of = line.number("of"), .type = types.intern(line.layout())};
+  return View{.out = line.slot("view"), .of = line.slot("of"), .type = types.intern(line.layout())};
 }
 
 Action read_node(Fields& line, Types&) {
   return MakeNode{.name = line.text("node"),
                   .id = line.number("id"),
-                  .in = line.numbers("in"),
-                  .out = line.numbers("out"),
-                  .saved = line.numbers_or_none("saved"),
+                  .in = line.slots("in"),
+                  .out = line.slots("out"),
+                  .saved = line.slots_or_none("saved"),
                   .body = line.number("body")};
 }
 
 Action read_save(Fields& line, Types&) {
-  return Save{.node = line.number("save"), .slots = line.numbers("slots")};
+  return Save{.node = line.number("save"), .slots = line.slots("slots")};
 }
 
-Action read_free(Fields& line, Types&) { return Free{.slots = line.numbers("free")}; }
+Action read_free(Fields& line, Types&) { return Free{.slots = line.slots("free")}; }
 Action read_enter(Fields& line, Types&) {
   Module module{.name = line.text("enter"), .enter = true};
-  if (line.has("arguments")) module.arguments = line.numbers("arguments");
+  if (line.has("arguments")) module.arguments = line.slots("arguments");
   return module;
 }
 Action read_leave(Fields& line, Types&) {
@@ -93,7 +94,7 @@ Action read_exclude(Fields& line, Types&) {
 }
 
 Action read_call(Fields& line, Types&) {
-  Call call{.code = line.number("call"), .in = line.numbers("in"), .out = line.numbers("out")};
+  Call call{.code = line.number("call"), .in = line.slots("in"), .out = line.slots("out")};
   if (!line.has("recompute")) return call;  // and so its options are unknown keys
   const std::string how = line.text("recompute");
   if (how != "checkpoint" && how != "reentrant") {
@@ -108,27 +109,32 @@ Action read_call(Fields& line, Types&) {
 }
 
 Action read_backward(Fields& line, Types&) {
-  return Backward{.roots = line.numbers("backward"),
-                  .inputs = line.numbers_or_none("inputs"),
-                  .out = line.numbers_or_none("out"),
+  return Backward{.roots = line.slots("backward"),
+                  .inputs = line.slots_or_none("inputs"),
+                  .out = line.slots_or_none("out"),
                   .retain_graph = line.flag("retain_graph", false),
                   .create_graph = line.flag("create_graph", false)};
 }
 
 Action read_record_use(Fields& line, Types&) {
-  return RecordUse{.slot = line.number("record_use"), .stream = line.number("stream")};
+  return RecordUse{.slot = line.slot("record_use"),
+                   .stream = line.number("stream", limits::kStreams - 1)};
 }
 
-Action read_stream(Fields& line, Types&) { return SetStream{.stream = line.number("stream")}; }
+Action read_stream(Fields& line, Types&) {
+  return SetStream{.stream = line.number("stream", limits::kStreams - 1)};
+}
 
 Action read_sync(Fields& line, Types&) {
   const std::vector<std::uint32_t> streams = line.numbers("sync");
-  if (streams.size() != 2) line.expected("sync", "[from, to]");
+  if (streams.size() != 2 || std::max(streams[0], streams[1]) >= limits::kStreams) {
+    line.expected("sync", "[from, to], both below " + std::to_string(limits::kStreams));
+  }
   return Sync{.from = streams[0], .to = streams[1]};
 }
 
 Action read_raise(Fields& line, Types&) { return Raise{.message = line.text("raise")}; }
-Action read_move(Fields& line, Types&) { return Move{.global = line.number("move")}; }
+Action read_move(Fields& line, Types&) { return Move{.global = line.slot("move")}; }
 
 Action read_ambient(Fields& line, Types&) { return Ambient{.state = line.number("ambient")}; }
 
@@ -194,9 +200,9 @@ Code read_code(Fields& line) {
       line,
       {{"main", CodeKind::kMain}, {"segment", CodeKind::kSegment}, {"body", CodeKind::kBody}});
   if (line.has("name")) code.name = line.text("name");
-  code.arguments = line.numbers_or_none("arguments");
-  code.saved = line.numbers_or_none("saved");
-  if (line.has("results")) code.results = line.numbers("results", /*nulls=*/true);
+  code.arguments = line.slots_or_none("arguments");
+  code.saved = line.slots_or_none("saved");
+  if (line.has("results")) code.results = line.slots("results", /*nulls=*/true);
   code.line = static_cast<std::uint32_t>(line.line());
   return code;
 }
@@ -234,6 +240,7 @@ class Reader {
     } else if (line.has("global")) {
       if (!program_.codes.empty()) line.fail("expected the globals before the first code");
       expect_number(line, "global", program_.globals.size());
+      if (program_.globals.size() == limits::kSlots) line.fail("expected fewer than 2^22 globals");
       program_.globals.push_back(read_global(line, types_));
     } else if (line.has("code")) {
       expect_number(line, "code", program_.codes.size());
@@ -290,14 +297,12 @@ bool is_blank(std::string_view text) {
 
 Program read_program(std::istream& in, const std::string& file) {
   Reader reader(file);
-  std::string text;
-  std::uint64_t number = 0;
-  while (std::getline(in, text)) {
-    ++number;
-    if (!is_blank(text)) reader.take(text, number);
+  LineSource lines(in, file);
+  std::string_view text;
+  while (lines.next(text)) {
+    if (!is_blank(text)) reader.take(text, lines.number());
   }
-  if (in.bad()) throw InputError(file, number + 1, "cannot read on");
-  return reader.result(std::max<std::uint64_t>(number, 1));
+  return reader.result(std::max<std::uint64_t>(lines.number(), 1));
 }
 
 Program read_program(const std::filesystem::path& path) {
@@ -314,9 +319,11 @@ Program load_program(const std::filesystem::path& path) {
 ProgramHeader read_program_header(const std::filesystem::path& path) {
   std::ifstream in = open_file(path);
   const std::string file = path.string();
-  std::string text;
-  std::uint64_t number = 1;
-  while (std::getline(in, text) && is_blank(text)) ++number;
+  LineSource lines(in, file);
+  std::string_view text;
+  while (lines.next(text) && is_blank(text)) {
+  }
+  const std::uint64_t number = std::max<std::uint64_t>(lines.number(), 1);
   const Json json = parse_json(text, file, number);
   Fields line(json, file, number);
   ProgramHeader header = read_header(line);

@@ -40,6 +40,10 @@ class Replication {
  public:
   Replication(Program& program, std::span<const CodeId> stages)
       : program_(program), stages_(stages), globals_(static_cast<Slot>(program.globals.size())) {
+    for (Slot global = 0; global < globals_; ++global) {
+      const Slot alias = program.globals[global].alias;  // an earlier one
+      storages_.push_back(alias == kNoSlot ? global : storages_[alias]);
+    }
     for (const CodeId stage : stages) {
       std::set<CodeId> codes;
       reach(stage, codes);
@@ -58,10 +62,7 @@ class Replication {
   }
 
  private:
-  Slot storage_of(Slot global) const {
-    while (program_.globals[global].alias != kNoSlot) global = program_.globals[global].alias;
-    return global;
-  }
+  Slot storage_of(Slot global) const { return storages_[global]; }
   bool is_used_by(Slot global, std::size_t stage) const { return uses_[stage].contains(global); }
 
   void reach(CodeId code, std::set<CodeId>& codes) const {
@@ -79,6 +80,7 @@ class Replication {
   Program& program_;
   const std::span<const CodeId> stages_;
   const Slot globals_;                      // of the original
+  std::vector<Slot> storages_;              // by global: the one that has the storage
   std::vector<std::set<CodeId>> codes_;     // by stage
   std::vector<std::set<Slot>> uses_;        // by stage, with the globals whose storage these share
   std::vector<GlobalNames> names_;          // by stage

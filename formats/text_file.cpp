@@ -1,10 +1,12 @@
 #include "formats/text_file.h"
 
 #include <cerrno>
-#include <iterator>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "formats/error.h"
+#include "formats/limits.h"
 
 namespace ferry {
 
@@ -20,7 +22,15 @@ std::ifstream open_file(const std::filesystem::path& path) {
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream in = open_file(path);
-  std::string text(std::istreambuf_iterator<char>(in), {});
+  std::string text;
+  std::vector<char> part(std::size_t{1} << 16);
+  while (in.read(part.data(), static_cast<std::streamsize>(part.size())), in.gcount() > 0) {
+    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
+    if (text.size() > limits::kFileBytes) {
+      throw InputError(path.string(), 0,
+                       "expected at most " + std::to_string(limits::kFileBytes) + " bytes");
+    }
+  }
   if (in.bad()) throw InputError(path.string(), 0, "cannot read to the end");
   return text;
 }

@@ -1,5 +1,6 @@
 #include "scenarios/hardware.h"
 
+#include "formats/limits.h"
 #include "formats/text_file.h"
 #include "scenarios/paths.h"
 #include "scenarios/toml_fields.h"
@@ -8,19 +9,42 @@
 namespace ferry {
 namespace {
 
-std::int64_t positive(TomlFields& file, const std::string& key,
-                      std::int64_t (*parse)(std::string_view)) {
+using Parse = std::int64_t (*)(std::string_view);
+using Format = std::string (*)(std::int64_t);
+
+std::int64_t at_most(std::int64_t most, TomlFields& file, const std::string& key, Parse parse,
+                     Format format) {
   const std::int64_t value = file.quantity(key, parse);
+  if (value > most) file.expected(key, "at most " + format(most));
+  return value;
+}
+
+std::int64_t positive(std::int64_t value, TomlFields& file, const std::string& key) {
   if (value == 0) file.expected(key, "more than 0");
   return value;
 }
 
+std::int64_t size(TomlFields& file, const std::string& key) {
+  return at_most(limits::kBytes, file, key, parse_bytes, format_bytes);
+}
+std::int64_t time(TomlFields& file, const std::string& key) {
+  return at_most(limits::kTimeNs, file, key, parse_time_ns, format_time);
+}
+std::int64_t rate(TomlFields& file, const std::string& key) {
+  const std::int64_t most = limits::kBytesPerUs;
+  return positive(at_most(most, file, key, parse_bytes_per_us, format_bytes_per_us), file, key);
+}
+std::int64_t peak(TomlFields& file, const std::string& key) {
+  const std::int64_t most = limits::kFlopsPerUs;
+  return positive(at_most(most, file, key, parse_flops_per_us, format_flops_per_us), file, key);
+}
+
 Link read_link(TomlFields& file) {
-  Link link{.h2d_alone = positive(file, "link.h2d", parse_bytes_per_us),
-            .d2h_alone = positive(file, "link.d2h", parse_bytes_per_us),
-            .h2d_both = positive(file, "link.h2d_both", parse_bytes_per_us),
-            .d2h_both = positive(file, "link.d2h_both", parse_bytes_per_us),
-            .latency_ns = file.quantity("link.latency", parse_time_ns)};
+  Link link{.h2d_alone = rate(file, "link.h2d"),
+            .d2h_alone = rate(file, "link.d2h"),
+            .h2d_both = rate(file, "link.h2d_both"),
+            .d2h_both = rate(file, "link.d2h_both"),
+            .latency_ns = time(file, "link.latency")};
   if (link.h2d_both > link.h2d_alone) file.expected("link.h2d_both", "at most link.h2d");
   if (link.d2h_both > link.d2h_alone) file.expected("link.d2h_both", "at most link.d2h");
   return link;
@@ -28,16 +52,15 @@ Link read_link(TomlFields& file) {
 
 PeerLink read_peer(TomlFields& file) {
   if (!file.has("peer.rate") && !file.has("peer.latency")) return {};
-  return {.bytes_per_us = positive(file, "peer.rate", parse_bytes_per_us),
-          .latency_ns = file.quantity("peer.latency", parse_time_ns)};
+  return {.bytes_per_us = rate(file, "peer.rate"), .latency_ns = time(file, "peer.latency")};
 }
 
 RootPort read_port(TomlFields& file) {
   const bool any = file.has("port.devices") || file.has("port.up") || file.has("port.down");
   if (!any) return {};
   const RootPort port{.devices = file.integer_or("port.devices", 0, 1, 64),
-                      .up_bytes_per_us = positive(file, "port.up", parse_bytes_per_us),
-                      .down_bytes_per_us = positive(file, "port.down", parse_bytes_per_us)};
+                      .up_bytes_per_us = rate(file, "port.up"),
+                      .down_bytes_per_us = rate(file, "port.down")};
   if (port.devices == 0) file.expected("port.devices", "how many share the port");
   return port;
 }
@@ -62,25 +85,25 @@ Hardware parse_hardware(std::string_view text, const std::string& path) {
   TomlFields file(text, path);
   Hardware hardware{.name = std::filesystem::path(path).stem().string(),
                     .description = file.text("description"),
-                    .memory_bytes = positive(file, "memory", parse_bytes),
-                    .host_memory_bytes = file.quantity("host_memory", parse_bytes),
+                    .memory_bytes = positive(size(file, "memory"), file, "memory"),
+                    .host_memory_bytes = size(file, "host_memory"),
                     .flops_per_us = {},
-                    .memory_bytes_per_us = positive(file, "memory_rate", parse_bytes_per_us),
+                    .memory_bytes_per_us = rate(file, "memory_rate"),
                     .matmul_percent = file.quantity("efficiency.matmul", parse_percent),
                     .memory_percent = file.quantity("efficiency.memory", parse_percent),
-                    .kernel_min_ns = file.quantity("kernel_min", parse_time_ns),
-                    .launch_ns = file.quantity("launch", parse_time_ns),
+                    .kernel_min_ns = time(file, "kernel_min"),
+                    .launch_ns = time(file, "launch"),
                     .link = read_link(file),
                     .peer = read_peer(file),
                     .port = read_port(file)};
-  const auto rate = [&](ComputeClass of) -> std::int64_t& {
+  const auto peak_of = [&](ComputeClass of) -> std::int64_t& {
     return hardware.flops_per_us[static_cast<std::size_t>(of)];
   };
-  rate(ComputeClass::kFp64) = positive(file, "peak.fp64", parse_flops_per_us);
-  rate(ComputeClass::kFp32) = positive(file, "peak.fp32", parse_flops_per_us);
-  rate(ComputeClass::kHalf) = positive(file, "peak.bf16", parse_flops_per_us);
-  rate(ComputeClass::kFp8) = file.has("peak.fp8") ? positive(file, "peak.fp8", parse_flops_per_us)
-                                                  : rate(ComputeClass::kHalf);
+  peak_of(ComputeClass::kFp64) = peak(file, "peak.fp64");
+  peak_of(ComputeClass::kFp32) = peak(file, "peak.fp32");
+  peak_of(ComputeClass::kHalf) = peak(file, "peak.bf16");
+  peak_of(ComputeClass::kFp8) =
+      file.has("peak.fp8") ? peak(file, "peak.fp8") : peak_of(ComputeClass::kHalf);
   file.finish();
   return hardware;
 }

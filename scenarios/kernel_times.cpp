@@ -5,6 +5,7 @@
 #include "formats/atomic_file.h"
 #include "formats/json_fields.h"
 #include "formats/layout.h"
+#include "formats/limits.h"
 #include "formats/text_file.h"
 
 namespace ferry {
@@ -45,10 +46,10 @@ KernelTime read_time(const Json& json, const std::string& file, std::uint64_t nu
     time.op.out.push_back(*out);
   }
   time.op.writes = line.numbers_or_none("writes");
-  time.op.flops = line.integer_or("flops", 0);
-  time.op.read_bytes = line.integer_or("read", 0);
-  time.op.written_bytes = line.integer_or("written", 0);
-  time.ns = line.integer("ns", 1);
+  time.op.flops = line.integer_or("flops", 0, limits::kFlops);
+  time.op.read_bytes = line.integer_or("read", 0, limits::kBytes);
+  time.op.written_bytes = line.integer_or("written", 0, limits::kBytes);
+  time.ns = line.integer("ns", 1, limits::kTimeNs);
   time.least_ns = line.integer("least_ns", 1, time.ns);
   time.samples = line.integer("samples", 1);
   line.finish();

@@ -12,29 +12,31 @@ namespace {
 
 using Types = std::map<Slot, TypeId>;
 
-// The layouts of the slots of each code, where statements say them. A code that runs several times
-// has those of its first run: nodes that share a body do the same in it.
+// The layouts of the globals, and of the slots of each code's frame where statements say them. A
+// code that runs several times has those of its first run: nodes that share a body do the same in
+// it.
 class SlotTypes {
  public:
   explicit SlotTypes(const Program& program)
       : program_(program), types_(program.codes.size()), seen_(program.codes.size()) {
-    for (Slot slot = 0; slot < program.globals.size(); ++slot) {
-      globals_[slot] = program.globals[slot].type;
-    }
-    for (CodeId code = 0; code < program.codes.size(); ++code) {
-      types_[code] = globals_;
-    }
     visit(program.main);
     for (CodeId code = 0; code < program.codes.size(); ++code) visit(code);
   }
 
   std::optional<Layout> layout(CodeId code, Slot slot) const {
-    const auto found = types_[code].find(slot);
-    if (found == types_[code].end()) return std::nullopt;
-    return program_.types[found->second];
+    const std::optional<TypeId> type = find(types_[code], slot);
+    if (!type) return std::nullopt;
+    return program_.types[*type];
   }
 
  private:
+  std::optional<TypeId> find(const Types& types, Slot slot) const {
+    if (slot < program_.globals.size()) return program_.globals[slot].type;
+    const auto found = types.find(slot);
+    if (found == types.end()) return std::nullopt;
+    return found->second;
+  }
+
   using Nodes = std::map<std::uint32_t, std::pair<CodeId, std::size_t>>;
 
   void visit(CodeId id) {
@@ -69,21 +71,18 @@ class SlotTypes {
     }
     visit(call.code);
     for (std::size_t i = 0; i < call.out.size() && i < code.results.size(); ++i) {
-      const auto found = types_[call.code].find(code.results[i]);
-      if (found != types_[call.code].end()) types.emplace(call.out[i], found->second);
+      const std::optional<TypeId> type = find(types_[call.code], code.results[i]);
+      if (type) types.emplace(call.out[i], *type);
     }
   }
 
   void hand(const Types& from, Slot slot, CodeId to, const std::vector<Slot>& takers,
             std::size_t at) {
-    const auto found = from.find(slot);
-    if (found != from.end() && at < takers.size()) {
-      types_[to].emplace(takers[at], found->second);
-    }
+    const std::optional<TypeId> type = find(from, slot);
+    if (type && at < takers.size()) types_[to].emplace(takers[at], *type);
   }
 
   const Program& program_;
-  Types globals_;
   std::vector<Types> types_;
   std::vector<bool> seen_;
 };

@@ -1,7 +1,8 @@
 #include "scenarios/roofline.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "formats/limits.h"
 
 namespace ferry {
 namespace {
@@ -23,7 +24,7 @@ std::int64_t kernel_ns(const Op& op, DType compute, const Hardware& hardware) {
       duration_ns(op.flops, hardware.flops_per_us_of(compute), hardware.matmul_percent);
   const Wide moving = duration_ns(bytes, hardware.memory_bytes_per_us, hardware.memory_percent);
   const Wide longest = std::max({computing, moving, Wide{hardware.kernel_min_ns}, Wide{1}});
-  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr Wide kMost = limits::kTimeNs + 1;  // too long for any step
   return static_cast<std::int64_t>(std::min(longest, kMost));
 }
 

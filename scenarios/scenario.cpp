@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "formats/limits.h"
 #include "formats/text_file.h"
 #include "scenarios/paths.h"
 #include "scenarios/toml_fields.h"
@@ -43,6 +44,9 @@ Scenario parse_scenario(std::string_view text, const std::string& path) {
   if (file.has("budget")) {
     scenario.budget_bytes = file.quantity("budget", parse_bytes);
     if (*scenario.budget_bytes == 0) file.expected("budget", "more than 0");
+    if (*scenario.budget_bytes > limits::kBytes) {
+      file.expected("budget", "at most " + format_bytes(limits::kBytes));
+    }
   }
   scenario.policies = file.texts("policies");
   const std::set<std::string> distinct(scenario.policies.begin(), scenario.policies.end());
@@ -56,7 +60,7 @@ Scenario parse_scenario(std::string_view text, const std::string& path) {
   if (std::find(kOptimizers.begin(), kOptimizers.end(), scenario.optimizer) == kOptimizers.end()) {
     file.expected("optimizer", "none, sgd, momentum, adam or adamw");
   }
-  scenario.microbatches = file.integer_or("microbatches", 1, 1, 1'000'000);
+  scenario.microbatches = file.integer_or("microbatches", 1, 1, 4096);
   file.finish();
   return scenario;
 }

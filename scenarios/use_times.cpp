@@ -1,8 +1,8 @@
 // The half of scenarios/kernel_times.h that gives a program its times.
 #include <algorithm>
-#include <limits>
 #include <optional>
 
+#include "formats/limits.h"
 #include "scenarios/kernel_times.h"
 #include "scenarios/roofline.h"
 
@@ -66,8 +66,7 @@ class Lookup {
     };
     const Known& known = *std::min_element(calls->second.begin(), calls->second.end(), nearer);
     const Wide ns = (known.ns * work + known.work_ns - 1) / known.work_ns;
-    return static_cast<std::int64_t>(
-        std::clamp<Wide>(ns, 1, std::numeric_limits<std::int64_t>::max()));
+    return static_cast<std::int64_t>(std::clamp<Wide>(ns, 1, limits::kTimeNs));
   }
 
  private:

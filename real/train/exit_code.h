@@ -10,10 +10,10 @@ namespace ferry::real::train {
 
 enum ExitCode : int {
   kOk = 0,
-  kInternal = 1,
   kUsage = 2,            // usage, or bad input
   kDoesNotFit = 3,       // out of memory
   kResourceMissing = 7,  // no GPU, no room on the disk, a file that cannot be written
+  kInternal = 70,        // a fault of Ferry's or of LibTorch's (EX_SOFTWARE of sysexits.h)
   kStopped = 128,        // plus the signal
 };
 

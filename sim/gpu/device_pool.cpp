@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "formats/error.h"
+#include "formats/limits.h"
+
 namespace ferry::sim {
 namespace {
 
@@ -17,6 +20,8 @@ constexpr std::int64_t kMinLarge = 10 * kMiB;  // from here on a segment of one'
 constexpr std::int64_t kLargeSegment = 20 * kMiB;
 constexpr std::int64_t kRoundLarge = 2 * kMiB;
 constexpr int kDeviceAddressBits = 44;
+constexpr std::uint64_t kDeviceAddresses = std::uint64_t{1} << kDeviceAddressBits;
+static_assert(limits::kStorageBytes < std::int64_t{1} << kDeviceAddressBits);
 
 std::int64_t round_up(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -86,8 +91,7 @@ DevicePool::~DevicePool() {
 }
 
 Block* DevicePool::allocate(std::int64_t bytes, StreamId stream) {
-  require(bytes >= 0 && bytes < std::int64_t{1} << kDeviceAddressBits,
-          "a request must be of 0 bytes to 16 TiB");
+  require(bytes >= 0, "a request must not be negative");
   if (bytes == 0) return nullptr;
   if (deferred_count_ > 0) poll();
   const std::int64_t rounded = round_up(bytes, kMinBlock);
@@ -129,14 +133,21 @@ Block* DevicePool::make_segment(std::int64_t bytes, StreamId stream) {
   if (capacity_bytes_ > 0 && stats_.reserved_bytes.current + segment > capacity_bytes_) {
     return nullptr;
   }
+  const std::uint64_t end = (std::uint64_t{device_} + 2) << kDeviceAddressBits;
+  if (static_cast<std::uint64_t>(segment) >= end - next_address_) {
+    ++stats_.num_ooms;
+    throw LimitReached("the simulated GPU " + std::to_string(device_) +
+                       " has no addresses left: a run has segments of 16 TiB in all, and this "
+                       "one needs " +
+                       std::to_string(segment) + " bytes more than the " +
+                       std::to_string(next_address_ - (end - kDeviceAddresses)) + " that it had");
+  }
   Block* block = new_block();
   block->address_ = next_address_;
   block->bytes_ = segment;
   block->stream_ = stream;
   block->small_ = bytes <= kSmallSize;
   next_address_ += static_cast<std::uint64_t>(segment);
-  require(next_address_ < (std::uint64_t{device_} + 2) << kDeviceAddressBits,
-          "more than 16 TiB of segments in one run");
   stats_.reserved_bytes.add(segment);
   ++segments_;
   return block;

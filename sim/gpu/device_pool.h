@@ -83,7 +83,8 @@ class DevicePool {
   DevicePool& operator=(const DevicePool&) = delete;
   ~DevicePool();  // drops the tokens that are still out
 
-  // Null for 0 bytes, as such a tensor never reaches PyTorch's allocator. Throws OutOfMemory.
+  // Null for 0 bytes, as such a tensor never reaches PyTorch's allocator. Throws OutOfMemory, and
+  // LimitReached where the segments of the run would have more than 16 TiB in all.
   Block* allocate(std::int64_t bytes, StreamId stream);
   [[noreturn]] void refuse(std::int64_t bytes);    // as if there was no room
   void free(Block* block);                         // null is fine

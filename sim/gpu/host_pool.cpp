@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "formats/error.h"
+#include "formats/limits.h"
+
 namespace ferry::sim {
 namespace {
 
@@ -42,6 +45,10 @@ HostBlock HostPool::allocate(std::int64_t bytes) {
   std::optional<std::uint64_t> address = reuse(rounded);
   if (!address) address = make_room(rounded);
   if (!address) {
+    if (rounded > limits::kBytes - stats_.pinned_bytes.current) {
+      throw LimitReached("the simulated host has addresses for 1 PiB of pinned memory, and " +
+                         std::to_string(stats_.pinned_bytes.current) + " bytes are pinned");
+    }
     address = next_address_;
     next_address_ += static_cast<std::uint64_t>(rounded);
     stats_.pinned_bytes.add(rounded);

@@ -58,7 +58,7 @@ class HostPool {
   HostPool& operator=(const HostPool&) = delete;
   ~HostPool();  // drops the tokens that are still out
 
-  // 0 bytes take a page. Throws OutOfHostMemory.
+  // 0 bytes take a page. Throws OutOfHostMemory, and LimitReached above 1 PiB.
   HostBlock allocate(std::int64_t bytes);
   [[noreturn]] void refuse(std::int64_t bytes);  // as if there was no room
   // Takes the tokens over: it drops each one.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "formats/error.h"
+#include "formats/limits.h"
 #include "sim/check/liveness.h"
 
 namespace ferry::sim {
@@ -70,6 +72,24 @@ StreamId Machine::transfer_stream(std::uint32_t device, std::uint32_t number) {
 void Machine::set_host_thread(std::uint32_t thread) {
   host_thread_ = thread;
   if (thread >= host_now_.size()) host_now_.resize(thread + std::size_t{1}, 0);
+}
+
+void Machine::take(Time duration) {
+  const Time launched = duration + options_.launch_ns;
+  if (launched > limits::kTimeNs - taken_ns_) {
+    throw LimitReached(
+        "a step takes at most 11 days (10^15 ns), all that it does taken one after "
+        "another, and this one does more");
+  }
+  taken_ns_ += launched;
+}
+
+Time Machine::copy_ns(Range bytes) const {
+  const LinkRates& link = options_.links;
+  const std::int64_t rate =
+      std::min({link.h2d_alone, link.d2h_alone, link.h2d_both, link.d2h_both});
+  return static_cast<Time>(bytes.bytes) * 1000 / rate + 1 +
+         std::max(link.latency_ns, options_.peer.latency_ns);
 }
 
 void Machine::issue(const StreamOp& op) {
@@ -146,6 +166,7 @@ void Machine::forget(EventImpl& event) noexcept {
 
 void Machine::kernel(std::string_view name, std::uint64_t tag, std::span<const Range> reads,
                      std::span<const Range> writes, Time duration) {
+  take(duration);
   engine_.kernel(current_, duration, issue_time());
   launched(current_);
   if (consumers_.empty()) return;
@@ -159,6 +180,7 @@ void Machine::kernel(std::string_view name, std::uint64_t tag, std::span<const R
 }
 
 void Machine::copy_on_device(std::string_view name, Range from, Range to, Time duration) {
+  take(duration);
   engine_.kernel(current_, duration, issue_time());
   launched(current_);
   if (consumers_.empty()) return;
@@ -173,6 +195,7 @@ void Machine::copy_on_device(std::string_view name, Range from, Range to, Time d
 
 void Machine::copy(Step step, CopyKind kind, Range from, Range to, StreamId stream,
                    bool blocks_host) {
+  take(copy_ns(from));
   engine_.copy(stream, kind, static_cast<std::int64_t>(from.bytes), issue_time());
   if (has(WorldFault::kShortCopies)) from.bytes = to.bytes = from.bytes / 512 * 512;
   issue_copy(step, kind, from, to, stream);
@@ -184,6 +207,7 @@ void Machine::copy(Step step, CopyKind kind, Range from, Range to, StreamId stre
 
 void Machine::peer_copy(Step step, Range from, Range to, std::uint32_t from_device,
                         StreamId stream) {
+  take(copy_ns(from));
   engine_.peer_copy(stream, devices_[from_device].id, static_cast<std::int64_t>(from.bytes),
                     issue_time());
   issue_copy(step, CopyKind::kPeer, from, to, stream);

@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/limits.h"
 #include "formats/stream_op.h"
 #include "shared/seam/device.h"
 #include "sim/check/hazard.h"
@@ -49,6 +50,7 @@ struct MachineOptions {
   PortRates port{};  // of each port
   WorldFault fault = WorldFault::kNoFault;
   std::uint32_t devices_per_port = 0;  // by number; 0: they share none, and nor does a lone device
+  std::int64_t work_most = limits::kWork;  // of what a tape runs on it (formats/program_work.h)
 };
 
 // A snapshot of a stream's work. The last handle gives its number back.
@@ -197,6 +199,9 @@ class Machine {
   void free(StorageImpl& storage) noexcept;
   void forget(EventImpl& event) noexcept;
   void issue(const StreamOp& op);
+  // Counts what the machine was given to do. Throws LimitReached where it is too long for a step.
+  void take(Time duration);
+  Time copy_ns(Range bytes) const;  // at most, on a link of its own
   void issue_copy(Step step, CopyKind kind, Range from, Range to, StreamId stream);
   bool has(WorldFault fault) const { return options_.fault == fault; }
   [[noreturn]] void refuse_host(std::int64_t bytes);
@@ -218,6 +223,7 @@ class Machine {
   std::int64_t live_storages_ = 0;
   std::int64_t live_events_ = 0;
   std::int64_t operations_ = 0;
+  Time taken_ns_ = 0;
   std::vector<check::Hazard> hazards_;
   bool ending_ = false;  // the pools drop what they still wait for
   Tokens tokens_;

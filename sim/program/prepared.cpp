@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "formats/layout.h"
+#include "formats/program_work.h"
 
 namespace ferry::sim {
 namespace {
@@ -41,6 +42,7 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
     prepared.tags.push_back(tag);
   }
   prepared.slots = last - program.globals.size();
+  prepared.work = own_work(program, id);
   return prepared;
 }
 

@@ -27,6 +27,7 @@ class KernelTimes {
 // What a code's statements cost and compute.
 struct PreparedCode {
   std::size_t slots = 0;  // of a frame
+  std::int64_t work = 0;  // formats/program_work.h's, without what it runs
   std::vector<Time> durations;
   std::vector<std::uint64_t> tags;
 };

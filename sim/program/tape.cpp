@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "formats/error.h"
+#include "formats/limits.h"
 #include "shared/seam/checkpoint_context.h"
 #include "shared/seam/hooks.h"
 
@@ -12,6 +14,8 @@ namespace ferry::sim {
 namespace {
 
 constexpr std::uint64_t kLeafSequence = std::uint64_t{1} << 63;
+
+constexpr std::size_t kSpareSlots = 1u << 16;  // a frame of more is given back
 
 class RaisedByProgram : public std::runtime_error {
  public:
@@ -66,6 +70,7 @@ void Tape::run() {
   main_->code = program_.main;
   main_->slots.resize(prepared_.codes[program_.main].slots);
   const Code& code = program_.codes[program_.main];
+  op_line_ = code.line;
   for (std::size_t i = 0; i < code.statements.size(); ++i) {
     if (const auto* when = std::get_if<When>(&code.statements[i].action)) {
       if (when->recomputing) i += when->count;
@@ -75,6 +80,9 @@ void Tape::run() {
     try {
       if (std::holds_alternative<Call>(code.statements[i].action) && before_call_) before_call_();
       run_statement(*main_, i);
+    } catch (const LimitReached& error) {
+      errors_.push_back({op_line_, error.what(), true});
+      break;
     } catch (const std::exception& error) {
       // Only environment and program errors get here; the state is that of a caught exception.
       machine_.set_current_stream(stream);
@@ -92,7 +100,10 @@ void Tape::drop_frames() {
 
 void Tape::run_statement(CodeFrame& frame, std::size_t index) {
   const Action& action = program_.codes[frame.code].statements[index].action;
-  if (const auto* op = std::get_if<Op>(&action)) return kernels_.run_op(frame, index, *op);
+  if (const auto* op = std::get_if<Op>(&action)) {
+    op_line_ = program_.codes[frame.code].statements[index].line;
+    return kernels_.run_op(frame, index, *op);
+  }
   if (const auto* view = std::get_if<View>(&action)) return kernels_.run_view(frame, *view);
   if (const auto* free = std::get_if<Free>(&action)) {
     for (const Slot slot : free->slots) frame.at(slot) = {};
@@ -179,28 +190,44 @@ void Tape::run_statements(CodeFrame& frame) {
   }
 }
 
-// A body may go backward through a node whose body it is: nothing but this ends that.
-class Tape::Deeper {
+// A code that runs. A body may go backward through a node whose body it is, and a graph may be gone
+// through again and again: nothing but this ends that.
+class Tape::Running {
  public:
-  explicit Deeper(int& depth) : depth_(depth) {
-    if (depth_ == kDepthMax) {
+  Running(Tape& tape, const PreparedCode& code) : tape_(tape), slots_(code.slots) {
+    if (tape.depth_ == kDepthMax) {
       throw std::runtime_error("codes run in each other, more than " + std::to_string(kDepthMax) +
                                " deep");
     }
-    ++depth_;
+    const std::int64_t most = tape.machine_.options().work_most;
+    if (code.work > most - tape.work_) {
+      throw LimitReached("the codes of a step name at most " + std::to_string(most) +
+                         " slots, each code as often as it runs, and these name more");
+    }
+    if (slots_ > limits::kLiveSlots - tape.live_slots_) {
+      throw LimitReached("codes that run at a time have at most " +
+                         std::to_string(limits::kLiveSlots) + " slots");
+    }
+    tape.work_ += code.work;
+    tape.live_slots_ += slots_;
+    ++tape.depth_;
   }
-  Deeper(const Deeper&) = delete;
-  Deeper& operator=(const Deeper&) = delete;
-  ~Deeper() { --depth_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    --tape_.depth_;
+    tape_.live_slots_ -= slots_;
+  }
 
  private:
   static constexpr int kDepthMax = 400;
-  int& depth_;
+  Tape& tape_;
+  std::size_t slots_;
 };
 
 std::vector<Value> Tape::run_code(CodeId id, std::vector<Value> arguments,
                                   std::vector<Value> saved) {
-  const Deeper deeper(depth_);
+  const Running running(*this, prepared_.codes[id]);
   const Code& code = program_.codes[id];
   CodeFrame frame(globals_);
   frame.code = id;
@@ -222,7 +249,7 @@ std::vector<Value> Tape::run_code(CodeId id, std::vector<Value> arguments,
     results.push_back(slot == kNoSlot ? Value{} : frame.at(slot));
   }
   frame.slots.clear();
-  spare_slots_.push_back(std::move(frame.slots));
+  if (frame.slots.capacity() <= kSpareSlots) spare_slots_.push_back(std::move(frame.slots));
   return results;
 }
 

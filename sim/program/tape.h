@@ -48,6 +48,9 @@ class SegmentRunner {
 struct ProgramError {
   std::uint32_t line = 0;
   std::string message;
+  // The step needs more than the simulator has (LimitReached); `line` is of the op that did. The
+  // main code ends there.
+  bool beyond_limits = false;
 };
 
 class Tape final : private NodeRunner, private AutogradState {
@@ -131,8 +134,11 @@ class Tape final : private NodeRunner, private AutogradState {
   std::vector<Value> globals_;
   std::vector<Value> gradients_;
   std::unique_ptr<CodeFrame> main_;
-  class Deeper;
+  class Running;
   int depth_ = 0;                                // of codes that run now
+  std::size_t live_slots_ = 0;                   // of their frames
+  std::int64_t work_ = 0;                        // of all codes that ran (formats/program_work.h)
+  std::uint32_t op_line_ = 0;                    // of the latest op
   std::vector<std::vector<Value>> spare_slots_;  // of frames that ended
   std::uint64_t sequence_ = 0;
   bool grad_mode_ = true;

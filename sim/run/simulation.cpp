@@ -142,6 +142,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   MachineOptions limits = machine_options(hardware);
   limits.device_bytes = options.device_bytes;
   limits.host_bytes = options.host_bytes;
+  limits.work_most = options.work_most;
   limits.fault = options.world;
   Machine machine(limits);
   if (options.check) machine.add_consumer(&checkers);

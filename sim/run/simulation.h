@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/limits.h"
 #include "formats/program.h"
 #include "scenarios/hardware.h"
 #include "shared/adaptors/bent.h"
@@ -40,8 +41,9 @@ struct SimulationOptions {
   std::shared_ptr<const SegmentPlan> segments;
   Optimizer optimizer = Optimizer::kNoOptimizer;
   bool check = true;
-  std::int64_t device_bytes = 0;  // capacity; 0: unlimited, so that the peak is told
-  std::int64_t host_bytes = 0;    // likewise
+  std::int64_t device_bytes = 0;           // capacity; 0: unlimited, so that the peak is told
+  std::int64_t host_bytes = 0;             // likewise
+  std::int64_t work_most = limits::kWork;  // formats/program_work.h
   // For the tests of the core.
   Rules rules;
   std::optional<Mutation> mutation;

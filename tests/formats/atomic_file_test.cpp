@@ -51,6 +51,18 @@ TEST_F(AtomicFileTest, NothingIsLeftWithoutCommit) {
   EXPECT_EQ(files(), 1);
 }
 
+// As /dev/stdout is where a shell pipes it on: the link's text, "pipe:[123]", is no path.
+TEST_F(AtomicFileTest, ALinkMayLeadToAPipe) {
+  int ends[2] = {};
+  ASSERT_EQ(::pipe(ends), 0);
+  write_file("/dev/fd/" + std::to_string(ends[1]), "through");
+  ::close(ends[1]);
+  char read[16] = {};
+  EXPECT_EQ(::read(ends[0], read, sizeof(read)), 7);
+  EXPECT_STREQ(read, "through");
+  ::close(ends[0]);
+}
+
 TEST_F(AtomicFileTest, NothingIsLeftWhereTheRenameFails) {
   fs::create_directory(folder_ / "a");  // no file can be renamed over a folder
   EXPECT_THROW(write_file(folder_ / "a", "new"), std::system_error);

@@ -31,6 +31,14 @@ TEST(LayoutTest, ContiguousMeansRowMajorFromTheStart) {
   EXPECT_FALSE(is_contiguous(layout));
 }
 
+TEST(LayoutTest, AStorageHasRoomOnASimulatedDevice) {
+  EXPECT_NO_THROW(check_storage(contiguous_layout(DType::kU8, {8, kHuge})));
+  EXPECT_THROW(check_storage(contiguous_layout(DType::kU8, {8, kHuge + 1})), LayoutError);
+  EXPECT_THROW(check_storage({DType::kU8, {1}, {1}, 8 * kHuge}), LayoutError);  // the offset's
+  EXPECT_NO_THROW(check_storage(contiguous_layout(DType::kU8, Sizes(64, 1))));
+  EXPECT_THROW(check_storage(contiguous_layout(DType::kU8, Sizes(65, 1))), LayoutError);
+}
+
 TEST(LayoutTest, HullCoversFirstToLastElement) {
   EXPECT_EQ(hull(contiguous_layout(DType::kF32, {2, 3})), (Hull{0, 24}));
   EXPECT_EQ(hull({DType::kBF16, {64, 8}, {64, 1}, 8}), (Hull{16, 2 * (8 + 63 * 64 + 8)}));

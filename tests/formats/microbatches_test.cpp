@@ -122,5 +122,15 @@ TEST(MicrobatchesTest, OtherProgramsAreRefused) {
   EXPECT_EQ(refuses(Builder().program, 2), other);
 }
 
+// Slots are 32 bits wide: those of the last micro-batch once began anew at 0.
+TEST(MicrobatchesTest, MoreSlotsThanAFrameMayHaveAreRefused) {
+  try {
+    with_microbatches(Step({1, 4000}).b.program, 4096, MicrobatchOrder::kFfbb);
+    FAIL() << "taken";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(), "4096 micro-batches need more than 4194304 slots in the main code");
+  }
+}
+
 }  // namespace
 }  // namespace ferry

@@ -150,7 +150,7 @@ TEST(ProgramCheckTest, CallsAreNotTooDeep) {
   for (const bool callers_first : {false, true}) {
     EXPECT_EQ(chain(200, callers_first), "");
     for (const int codes : {201, 20'000}) {
-      EXPECT_NE(chain(codes, callers_first).find("expected calls at most 200 deep"),
+      EXPECT_NE(chain(codes, callers_first).find("expected codes at most 200 deep in each other"),
                 std::string::npos);
     }
   }

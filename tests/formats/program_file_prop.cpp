@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "formats/layout.h"
+#include "formats/limits.h"
 #include "formats/program_file.h"
 #include "tests/formats/sample.h"
 
@@ -78,11 +79,11 @@ Action action(Program& program) {
     case 8:
       return Backward{numbers(), numbers(), numbers(), flag, *rc::gen::arbitrary<bool>()};
     case 9:
-      return SetStream{number()};
+      return SetStream{number() % limits::kStreams};
     case 10:
-      return Sync{number(), number()};
+      return Sync{number() % limits::kStreams, number() % limits::kStreams};
     case 11:
-      return RecordUse{number(), number()};
+      return RecordUse{number(), number() % limits::kStreams};
     case 12:
       return Raise{text()};
     case 13:

@@ -96,13 +96,14 @@ TEST(ProgramFileTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error(kMain + R"({"free":7})"),
             "p.jsonl:3: expected \"free\": a list of numbers from 0");
   EXPECT_EQ(error(kMain + R"({"stream":1.0})"),
-            "p.jsonl:3: expected \"stream\": an integer from 0 to 4294967294");
-  EXPECT_EQ(error(kMain + R"({"sync":[0]})"), "p.jsonl:3: expected \"sync\": [from, to]");
+            "p.jsonl:3: expected \"stream\": an integer from 0 to 1023");
+  EXPECT_EQ(error(kMain + R"({"sync":[0]})"),
+            "p.jsonl:3: expected \"sync\": [from, to], both below 1024");
   EXPECT_EQ(error(kMain + R"({"exclude":"middle"})"),
             "p.jsonl:3: expected \"exclude\": \"begin\" or \"end\"");
   EXPECT_EQ(error(kMain + R"({"op":"a","in":[]})"), "p.jsonl:3: expected a key \"out\"");
   EXPECT_EQ(error(kMain + R"({"op":"a","in":[],"out":[],"flops":18446744073709551615})"),
-            "p.jsonl:3: expected \"flops\": an integer from 0");
+            "p.jsonl:3: expected \"flops\": an integer from 0 to 1000000000000000000");
   EXPECT_EQ(error(kMain + R"({"op":"a","in":[],"out":[{"slot":0,"dtype":"f33","shape":[]}]})"),
             "p.jsonl:3: expected \"dtype\": one of f64 f32 bf16 f16 f8 i64 i32 i16 i8 u8 bool");
   EXPECT_EQ(

@@ -111,6 +111,16 @@ TEST(HardwareTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("\"a small one\"", "1"), "small.toml:1: expected description: a string");
 }
 
+// A card with a latency of 292 years made a slowdown of -167592330842.
+TEST(HardwareTest, NoQuantityIsBeyondWhatTheSimulatorCounts) {
+  EXPECT_EQ(error("\"8us\"", "\"9223372036s\""),
+            "small.toml:19: expected link.latency: at most 1000000 s");
+  EXPECT_EQ(error("\"24GiB\"", "\"1025TiB\""),
+            "small.toml:2: expected memory: at most 1048576 GiB");
+  EXPECT_EQ(error("\"25GB/s\"", "\"1000001TB/s\""),
+            "small.toml:15: expected link.h2d: at most 1000000000 GB/s");
+}
+
 TEST(HardwareTest, WhatShipsIsReadable) {
   const std::vector<Hardware> all = list_hardware();
   ASSERT_GE(all.size(), 4u);

@@ -58,7 +58,7 @@ TEST(ScenarioTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("adamw", "lion"),
             "plans/s.toml:5: expected optimizer: none, sgd, momentum, adam or adamw");
   EXPECT_EQ(error("= 4", "= 0"),
-            "plans/s.toml:6: expected microbatches: an integer from 1 to 1000000");
+            "plans/s.toml:6: expected microbatches: an integer from 1 to 4096");
   EXPECT_EQ(error("program = \"gpt2\"\n", ""), "plans/s.toml: expected a key \"program\"");
 }
 

@@ -26,7 +26,8 @@ using test::Result;
 
 static_assert(int{kOk} == int{cli::kOk} && int{kUsage} == int{cli::kUsage} &&
               int{kDoesNotFit} == int{cli::kDoesNotFit} &&
-              int{kResourceMissing} == int{cli::kResourceMissing});
+              int{kResourceMissing} == int{cli::kResourceMissing} &&
+              int{kInternal} == int{cli::kInternal});
 
 TEST_F(ProgramTest, ALineAStepForMachines) {
   const Result result = test::ferry_train(gpt() + "--steps 3 --json");

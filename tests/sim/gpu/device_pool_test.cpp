@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/error.h"
 #include "tests/sim/gpu/pool_clock.h"
 
 namespace ferry::sim {
@@ -166,6 +167,17 @@ TEST(DevicePoolLimit, OutOfMemoryTellsPyTorchsFigures) {
   }
   EXPECT_EQ(pool.stats().num_ooms, 1);
   EXPECT_EQ(pool.allocate(14 * kMiB, kMain)->bytes(), 14 * kMiB);  // it goes on
+}
+
+// A step of 400 micro-batches, all of them alive, ended the program here.
+TEST_F(DevicePoolTest, WithoutAddressesItRefusesAndGoesOn) {
+  Block* first = pool.allocate(std::int64_t{8} << 40, kMain);
+  EXPECT_THROW(pool.allocate(std::int64_t{8} << 40, kMain), LimitReached);
+  EXPECT_THROW(pool.allocate((std::int64_t{1} << 62), kMain), LimitReached);
+  EXPECT_EQ(pool.stats().num_ooms, 2);
+  EXPECT_EQ(pool.stats().allocated_bytes.current, std::int64_t{8} << 40);
+  pool.free(first);
+  EXPECT_EQ(pool.allocate(std::int64_t{8} << 40, kMain)->address(), std::uint64_t{1} << 44);
 }
 
 TEST_F(DevicePoolTest, PeaksAreKeptUntilReset) {

@@ -1,0 +1,101 @@
+#include "formats/program_work.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "formats/limits.h"
+#include "formats/statements.h"
+
+namespace ferry {
+namespace {
+
+constexpr std::int64_t kSlotsOfAFrame = 64;  // that are made in the time of one that is used
+
+std::int64_t work_of(const Statement& statement) {
+  std::int64_t work = 1;
+  for_each_slot(statement.action, [&](Slot, Role) { ++work; });
+  return work;
+}
+
+// From the codes that run nothing to those that run them.
+class Works {
+ public:
+  explicit Works(const ProgramLookup& lookup)
+      : lookup_(lookup), program_(lookup.program()), known_(program_.codes.size()) {}
+
+  void check() {
+    for (CodeId code = 0; code < program_.codes.size(); ++code) work(code);
+  }
+
+ private:
+  struct Known {
+    std::int64_t work = 0;
+    std::size_t depth = 1;  // of codes in codes, with this one
+  };
+
+  const Known& work(CodeId id) {
+    if (known_[id]) return *known_[id];
+    known_[id] = Known();  // for a body that runs itself
+    const Code& code = program_.codes[id];
+    lookup_.check_depth(++depth_, code.line);
+    Known sum{.work = own_work(program_, id), .depth = 1};
+    check_sum(sum, code.line);
+    for (const Statement& statement : code.statements) {
+      if (const auto* call = std::get_if<Call>(&statement.action)) {
+        add(sum, call->code, call->recompute == Recompute::kNone ? 1 : 2, statement.line);
+      } else if (const auto* node = std::get_if<MakeNode>(&statement.action)) {
+        add(sum, node->body, 1, statement.line);
+      }
+    }
+    --depth_;
+    known_[id] = sum;
+    return *known_[id];
+  }
+
+  void add(Known& sum, CodeId code, std::int64_t times, std::uint32_t line) {
+    const Known& other = work(code);
+    sum.work += times * other.work;  // each at most kWork: no overflow
+    sum.depth = std::max(sum.depth, other.depth + 1);
+    check_sum(sum, line);
+  }
+
+  void check_sum(const Known& sum, std::uint32_t line) const {
+    lookup_.check_depth(sum.depth, line);
+    if (sum.work <= limits::kWork) return;
+    lookup_.fail(line, "expected a code that names at most " + std::to_string(limits::kWork) +
+                           " slots, each as often as it runs, with all that it calls");
+  }
+
+  const ProgramLookup& lookup_;
+  const Program& program_;
+  std::vector<std::optional<Known>> known_;
+  std::size_t depth_ = 0;
+};
+
+}  // namespace
+
+std::int64_t own_work(const Program& program, CodeId id) {
+  const Code& code = program.codes[id];
+  const auto globals = static_cast<Slot>(program.globals.size());
+  std::int64_t work = 1;
+  Slot past = globals;
+  const auto see = [&](Slot slot) {
+    if (slot != kNoSlot) past = std::max(past, slot + 1);
+  };
+  for (const auto* slots : {&code.arguments, &code.saved, &code.results}) {
+    work += static_cast<std::int64_t>(slots->size());
+    std::for_each(slots->begin(), slots->end(), see);
+  }
+  for (const Statement& statement : code.statements) {
+    work += work_of(statement);
+    for_each_slot(statement.action, [&](Slot slot, Role) { see(slot); });
+  }
+  return work + (past - globals) / kSlotsOfAFrame;
+}
+
+void check_work(const ProgramLookup& lookup) { Works(lookup).check(); }
+
+}  // namespace ferry
