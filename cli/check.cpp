@@ -9,7 +9,9 @@
 #include <string>
 
 #include "cli/context.h"
+#include "formats/error.h"
 #include "formats/line_source.h"
+#include "formats/printable.h"
 #include "formats/text_file.h"
 #include "sim/check/trace_check.h"
 
@@ -25,15 +27,24 @@ struct Arguments {
   bool json = false;
 };
 
+check::TraceReport judge(LineSource lines, bool leaks) {
+  check::TraceReport report = check::check_trace(lines, leaks);
+  // A recorder that recorded nothing must not look like a clean program.
+  if (report.scope.accesses == 0 && report.violations.empty()) {
+    throw InputError(lines.file(), 0,
+                     "expected operations that touch memory: there are none, and so there was "
+                     "nothing to judge");
+  }
+  return report;
+}
+
 check::TraceReport read(const Arguments& arguments) {
   if (arguments.trace == "-") {
     std::ios::sync_with_stdio(false);
-    LineSource lines(std::cin, kStdin);
-    return check::check_trace(lines, arguments.leaks);
+    return judge(LineSource(std::cin, kStdin), arguments.leaks);
   }
   std::ifstream in = open_file(arguments.trace);
-  LineSource lines(in, arguments.trace);
-  return check::check_trace(lines, arguments.leaks);
+  return judge(LineSource(in, arguments.trace), arguments.leaks);
 }
 
 nlohmann::ordered_json to_json(const check::TraceViolation& v) {
@@ -58,38 +69,69 @@ nlohmann::ordered_json to_json(const check::TraceViolation& v) {
   };
 }
 
+nlohmann::ordered_json to_json(const check::TracePin& pin) {
+  return {{"thread", pin.thread},
+          {"accesses", pin.accesses},
+          {"stream", pin.stream},
+          {"on_stream", pin.on_stream}};
+}
+
 void print_json(const check::TraceReport& report) {
-  nlohmann::ordered_json json = {{"schema", kSchema}, {"lines", report.lines}};
+  const check::TraceScope& scope = report.scope;
+  nlohmann::ordered_json json = {{"schema", kSchema},
+                                 {"lines", report.lines},
+                                 {"operations", scope.operations},
+                                 {"streams", scope.streams.count},
+                                 {"threads", scope.threads.count},
+                                 {"buffers", scope.buffers.count},
+                                 {"remembered", report.remembered}};
+  json["pinned"] = nlohmann::ordered_json::array();
+  for (const check::TracePin& pin : report.pins) json["pinned"].push_back(to_json(pin));
+  json["left_out"] = report.left_out;
   json["violations"] = nlohmann::ordered_json::array();
   for (const check::TraceViolation& v : report.violations) json["violations"].push_back(to_json(v));
   fmt::print("{}\n", json.dump(2));
 }
 
-// Names are the log's: what a terminal would take for more than text is written as \xNN.
-std::string printable(const std::string& text) {
-  std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      shown.push_back(c);
-    } else {
-      shown += fmt::format("\\x{:02x}", byte);
-    }
-  }
-  return shown;
+std::string plural(std::uint64_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+std::string plural(const check::TraceScope::Count& n, const char* what) {
+  return (n.exact ? "" : "at least ") + plural(n.count, what);
+}
+
+// What one thread alone keeps from being forgotten, where it is much.
+void print_pin(const check::TraceReport& report) {
+  constexpr std::uint64_t kMuch = 10'000;
+  if (report.remembered < kMuch) return;
+  fmt::print("{} accesses had to be remembered: not every host thread has waited for them\n",
+             report.remembered);
+  if (report.pins.empty()) return;
+  const check::TracePin& pin = report.pins.front();
+  const std::string who =
+      pin.thread.empty() ? "the host" : "host thread \"" + printable(pin.thread) + "\"";
+  const std::string where =
+      pin.stream.empty() ? "host threads" : "stream \"" + printable(pin.stream) + "\"";
+  fmt::print("  {} of them for {} alone, which has not waited for {} of {}\n", pin.accesses, who,
+             pin.on_stream, where);
 }
 
 void print(const Arguments& arguments, const check::TraceReport& report) {
-  const auto plural = [](std::uint64_t n, const char* what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-  };
+  const check::TraceScope& scope = report.scope;
   const std::string file = arguments.trace == "-" ? kStdin : arguments.trace;
   for (const check::TraceViolation& v : report.violations) {
     const std::string times = v.count > 1 ? fmt::format(" ({} times)", v.count) : "";
     fmt::print("{}:{}: {}{}\n  fix: {}\n", file, v.line, printable(v.message), times,
                printable(v.fix));
   }
-  fmt::print("{}, {}\n", plural(report.lines, "line"),
+  if (report.left_out != 0) {
+    fmt::print("{} more, which are only counted\n", plural(report.left_out, "violation"));
+  }
+  print_pin(report);
+  fmt::print("{}: {} on {}, {} and {}: {}\n", plural(report.lines, "line"),
+             plural(scope.operations, "operation"), plural(scope.streams, "stream"),
+             plural(scope.threads, "host thread"), plural(scope.buffers, "buffer"),
              plural(report.violations.size(), "violation"));
 }
 

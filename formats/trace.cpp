@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "formats/error.h"
+#include "formats/limits.h"
 #include "formats/trace_words.h"
 
 namespace ferry {
@@ -139,6 +140,7 @@ bool TraceReader::read(std::string_view text, std::uint64_t line, StreamOp& op) 
     if (scan_.blank()) return false;
     scan();
     const Op kind = find_op();
+    ++operations_;
     op = StreamOp{};
     op.kind = kOps[static_cast<std::size_t>(kind)].kind;
     common(op, kOps[static_cast<std::size_t>(kind)].name);
@@ -182,26 +184,30 @@ TraceReader::Op TraceReader::find_op() {
 
 // What any line may carry.
 void TraceReader::common(StreamOp& op, std::string_view op_name) {
+  op.thread = HostThread{};
   if (find(Key::kThread)) op.thread = HostThread{id(Key::kThread, threads_)};
+  seen_threads_.see(text(op.thread));
   if (find(Key::kDevice)) op.device = static_cast<std::uint32_t>(number(Key::kDevice, 0xffff'ffff));
   const JsonValue& name = find(Key::kName);
   const JsonValue& where = find(Key::kWhere);
   if (name && name.kind != JsonValue::Kind::kText) expected(Key::kName, "a string");
+  check_length(Key::kName, name.text);
   if (!where) {
     op.name = name.text;
     return;
   }
   if (where.kind != JsonValue::Kind::kText) expected(Key::kWhere, "a string");
+  check_length(Key::kWhere, where.text);
   label_.assign(name.text.empty() ? op_name : name.text).append(" at ").append(where.text);
   op.name = label_;
 }
 
 bool TraceReader::translate(Op kind, StreamOp& op) {
-  const auto stream = [&] { op.stream = StreamId{id(Key::kStream, streams_)}; };
+  const auto stream = [&] { op.stream = StreamId{id(Key::kStream, streams_, &seen_streams_)}; };
   const auto event = [&] { op.event = EventId{id(Key::kEvent, events_)}; };
   switch (kind) {
     case Op::kStream:
-      op.stream = StreamId{id(Key::kId, streams_)};
+      op.stream = StreamId{id(Key::kId, streams_, &seen_streams_)};
       op.stream_kind = static_cast<StreamKind>(choice(Key::kKind, kStreamKinds));
       return true;
     case Op::kKernel:
@@ -264,13 +270,25 @@ bool TraceReader::translate(Op kind, StreamOp& op) {
   return false;
 }
 
-// A buffer that is in both lists counts as written.
+// A buffer that is in both lists counts as written. Of long lists one is sorted, to be searched.
 void TraceReader::accesses(StreamOp& op, bool required) {
   buffers(Key::kReads, reads_, required);
   buffers(Key::kWrites, writes_, required);
-  std::erase_if(reads_, [&](const Range& read) {
-    return std::find(writes_.begin(), writes_.end(), read) != writes_.end();
-  });
+  constexpr std::size_t kFew = 8;
+  if (writes_.size() <= kFew) {
+    std::erase_if(reads_, [&](const Range& read) {
+      return std::find(writes_.begin(), writes_.end(), read) != writes_.end();
+    });
+  } else {
+    const auto before = [](const Range& a, const Range& b) {
+      return std::pair(a.address, a.bytes) < std::pair(b.address, b.bytes);
+    };
+    sorted_ = writes_;
+    std::sort(sorted_.begin(), sorted_.end(), before);
+    std::erase_if(reads_, [&](const Range& read) {
+      return std::binary_search(sorted_.begin(), sorted_.end(), read, before);
+    });
+  }
   op.reads = reads_;
   op.writes = writes_;
 }
@@ -306,6 +324,7 @@ void TraceReader::memory(StreamOp& op) {
   constexpr std::uint64_t kMost = ~std::uint64_t{0};
   const std::uint64_t address = number(Key::kAddress, kMost);
   op.range = range(Key::kAddress, address, number(Key::kBytes, kMost));
+  seen_buffers_.see(op.range);
   op.pool = static_cast<PoolKind>(choice(Key::kPool, kPools));
 }
 
@@ -326,11 +345,22 @@ const JsonValue& TraceReader::at(Key key, std::string_view what) const {
   return value;
 }
 
-std::uint32_t TraceReader::id(Key key, NameIds& names) const {
+std::uint32_t TraceReader::id(Key key, NameIds& names, Distinct* seen) const {
   const JsonValue& value = at(key, kIdText);
-  if (value.kind == JsonValue::Kind::kText) return names.intern(value.text);
-  if (value.kind != JsonValue::Kind::kInteger) expected(key, kIdText);
-  return names.intern(value.magnitude == 0 ? std::string_view("0") : value.text);
+  const bool text = value.kind == JsonValue::Kind::kText;
+  if (!text && value.kind != JsonValue::Kind::kInteger) expected(key, kIdText);
+  check_length(key, value.text);
+  const std::string_view name = !text && value.magnitude == 0 ? "0" : value.text;
+  const std::size_t known = names.size();
+  const std::uint32_t id = names.intern(name);
+  if (seen != nullptr && names.size() != known) seen->see(name);
+  return id;
+}
+
+void TraceReader::check_length(Key key, std::string_view text) const {
+  if (text.size() <= limits::kNameBytes) return;
+  throw JsonError("expected \"" + std::string(key_name(key)) + "\": at most " +
+                  std::to_string(limits::kNameBytes) + " bytes");
 }
 
 std::uint64_t TraceReader::number(Key key, std::uint64_t most) const {
@@ -368,10 +398,13 @@ Range TraceReader::range(Key key, std::uint64_t address, std::uint64_t bytes) co
   return {address, bytes};
 }
 
-// Named buffers are two bytes apart, so that they never look like one.
 Range TraceReader::buffer(Key key, const JsonValue& value) {
   if (value.kind == JsonValue::Kind::kText) {
-    return {kNamedBuffers + std::uint64_t{2} * buffers_.intern(value.text), 1};
+    check_length(key, value.text);
+    const std::size_t known = buffers_.size();
+    const std::uint32_t id = buffers_.intern(value.text);
+    if (buffers_.size() != known) seen_buffers_.see(value.text);
+    return named(id);
   }
   if (value.kind != JsonValue::Kind::kObject) expected(key, kBufferText);
   JsonValue address, bytes;
@@ -387,7 +420,9 @@ Range TraceReader::buffer(Key key, const JsonValue& value) {
     *into = found;
   }
   if (!address || !bytes) expected(key, kBufferText);
-  return range(key, address.magnitude, bytes.magnitude);
+  const Range found = range(key, address.magnitude, bytes.magnitude);
+  seen_buffers_.see(found);
+  return found;
 }
 
 void TraceReader::buffers(Key key, std::vector<Range>& into, bool required) {

@@ -1,8 +1,9 @@
 // The stream log of any program, as stream operations: formats/TRACE.md says what each line means.
 //
-// One line in, one operation out, in the order of the lines; memory grows with what has a name
-// (streams, events that are not destroyed, buffers, tokens, threads), not with lines. Ids are given
-// in the order of first use. What a call means for the host (a synchronous copy, a successful
+// One line in, one operation out, in the order of the lines; memory grows with what has a name at a
+// time (streams, events that are not destroyed, buffers, tokens, threads), not with lines: whoever
+// knows that a name means nothing any more lets it be forgotten. Ids are given in the order of
+// first use. What a call means for the host (a synchronous copy, a successful
 // query) is decided here, so that the checkers see orders and accesses only.
 //
 // A buffer that has a name lies in a space of its own, above every address of the log.
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/distinct.h"
 #include "formats/json_scan.h"
 #include "formats/name_ids.h"
 #include "formats/stream_op.h"
@@ -54,7 +56,29 @@ class TraceReader {
   void forget_tokens_if(F&& f) {
     forget_if<HostToken>(tokens_, f);
   }
-  std::size_t events_and_tokens() const { return events_.size() + tokens_.size(); }
+  template <class F>
+  void forget_streams_if(F&& f) {
+    forget_if<StreamId>(streams_, f);
+  }
+  // Of those that have names: f is called with their ranges.
+  template <class F>
+  void forget_buffers_if(F&& f) {
+    std::vector<std::uint32_t> gone;
+    buffers_.each([&](std::uint32_t id) {
+      if (f(named(id))) gone.push_back(id);
+    });
+    for (const std::uint32_t id : gone) buffers_.erase(id);
+  }
+  // That may be forgotten.
+  std::size_t names() const {
+    return events_.size() + tokens_.size() + streams_.size() + buffers_.size();
+  }
+
+  // What was read so far.
+  std::uint64_t operations() const { return operations_; }
+  const Distinct& streams() const { return seen_streams_; }
+  const Distinct& threads() const { return seen_threads_; }
+  const Distinct& buffers() const { return seen_buffers_; }
 
  private:
   // The keys that mean something on some line.
@@ -112,7 +136,11 @@ class TraceReader {
   [[noreturn]] void expected(Key key, std::string_view what) const;
   const JsonValue& find(Key key) const { return values_[static_cast<std::size_t>(key)]; }
   const JsonValue& at(Key key, std::string_view what) const;
-  std::uint32_t id(Key key, NameIds& names) const;
+  void check_length(Key key, std::string_view text) const;
+  std::uint32_t id(Key key, NameIds& names, Distinct* seen = nullptr) const;
+  static Range named(std::uint32_t id) {
+    return {kNamedBuffers + std::uint64_t{2} * id, 1};  // apart, so that two never look like one
+  }
   std::uint64_t number(Key key, std::uint64_t most) const;
   bool flag(Key key) const;
   // Which of the words it is; `otherwise` where the key may be missing and is.
@@ -127,6 +155,9 @@ class TraceReader {
   std::uint32_t seen_ = 0;  // which of them are there, as bits
   NameIds streams_, events_, tokens_, threads_, buffers_;
   std::vector<Range> reads_, writes_;
+  std::vector<Range> sorted_;
+  std::uint64_t operations_ = 0;
+  Distinct seen_streams_, seen_threads_, seen_buffers_;
   std::string label_;
   std::uint32_t destroyed_ = NameIds::kNone;  // the event that the line before destroyed
 };

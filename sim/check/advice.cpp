@@ -50,6 +50,10 @@ std::string advice(const Hazard& hazard, const AccessNames& names) {
     case HazardKind::kHostFree:
       return edge(hazard, names) + "; or record_use of the buffer on " + names.place(from) +
              ", if its pool heeds that";
+    case HazardKind::kFreeUnderUse:
+      if (from.by_host || from.kind == StreamOpKind::kAlloc) return edge(hazard, names);
+      return edge(hazard, names) + "; or record_use of the buffer on " + names.place(from) +
+             " before it is freed";
     case HazardKind::kUseAfterFree:
       return "free the buffer after " + names.op(to) + ", not on " + names.op(from);
     case HazardKind::kDoubleFree:

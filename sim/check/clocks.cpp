@@ -4,18 +4,39 @@
 #include <algorithm>
 #include <functional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace ferry::check {
+namespace {
+
+// A clock for each, as wide as there are: 1 GiB.
+constexpr std::uint32_t kActorsMost = 1u << 14;
+constexpr std::size_t kCellsMost = std::size_t{1} << 29;
+
+void require_room(std::size_t cells) {
+  if (cells <= kCellsMost) return;
+  throw std::length_error(
+      "expected fewer events and tokens at a time: their clocks take more than 2 GiB; an event "
+      "counts until it is destroyed, or every host thread has waited for what it stands for");
+}
+
+}  // namespace
 
 void ClockRows::widen(std::uint32_t width) {
   const std::size_t rows = cells_.size() / width_;
+  require_room(rows * width);
   std::vector<std::uint32_t> wide(rows * width, 0);
   for (std::size_t i = 0; i < rows; ++i) {
     std::copy_n(cells_.data() + i * width_, width_, wide.data() + i * width);
   }
   cells_ = std::move(wide);
   width_ = width;
+}
+
+void ClockRows::resize(std::uint32_t rows) {
+  require_room(std::size_t{rows} * width_);
+  cells_.resize(std::size_t{rows} * width_, 0);
 }
 
 void Snapshots::put(std::uint32_t id, const std::uint32_t* clock) {
@@ -38,12 +59,23 @@ void Snapshots::drop(std::uint32_t id) {
 Clocks::Clocks() {
   synced_.resize(1);
   certain_.resize(1);
-  find(HostThread{});
+  thread_ids_.set(0, add(0, true));
+}
+
+// A log whose lines all name their thread has no other: nobody need wait for it.
+void Clocks::begin_default_thread() {
+  default_thread_ = true;
+  threads_.push_back(Actor{0});
+  host_waits(Actor{0}, certain_.row(0));
 }
 
 Clocks::Actor Clocks::add(std::uint32_t id, bool is_thread) {
   const auto actor = static_cast<std::uint32_t>(infos_.size());
-  if (actor >= kNobody) throw std::length_error("more than 65534 streams and host threads");
+  if (actor >= kActorsMost) {
+    throw std::length_error("expected at most " + std::to_string(kActorsMost) +
+                            " streams and host threads at a time: a destroyed stream counts until "
+                            "every host thread has waited for its work");
+  }
   if (actor >= rows_.width()) {
     for (ClockRows* rows : {&rows_, &synced_, &certain_}) rows->widen(actor * 2);
     for (Snapshots* snapshots : {&events_, &tokens_}) snapshots->widen(actor * 2);
@@ -95,6 +127,8 @@ Clocks::Actor Clocks::recycle() {
       std::erase(device.busy, actor);
       if (device.legacy == actor) device.legacy = kNobody;
     }
+    const std::uint32_t id = infos_[actor].id;  // by now perhaps of one that was declared again
+    if (stream_ids_.find(id) == actor) stream_ids_.set(id, DenseIds::kNone);
     const std::uint32_t birth = infos_[actor].birth + 1;
     infos_[actor] = Info{};
     infos_[actor].birth = birth;
@@ -104,6 +138,7 @@ Clocks::Actor Clocks::recycle() {
 }
 
 void Clocks::settle() {
+  if (threads_.empty()) return;
   std::copy_n(rows_.row(threads_[0]), rows_.width(), certain_.row(0));
   for (const Actor thread : threads_) {
     for (std::uint32_t i = 0; i < rows_.width(); ++i) {
@@ -120,8 +155,6 @@ bool Clocks::settled(EventId event) const {
   const std::uint32_t* clock = events_.find(static_cast<std::uint32_t>(event));
   return clock == nullptr || certain(clock);
 }
-
-bool Clocks::settled(Actor actor, std::uint32_t seq) const { return seq <= certain_.row(0)[actor]; }
 
 bool Clocks::settled(HostToken token) const {
   const std::uint32_t* clock = tokens_.find(static_cast<std::uint32_t>(token));

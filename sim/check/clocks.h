@@ -13,6 +13,9 @@
 // counts as such an op, a record or a synchronisation too: CUDA has the legacy stream wait "when an
 // action is taken" in it.
 //
+// What every host thread knows of is *settled*: it comes before all that will be issued, on
+// whichever stream, for a stream learns what the thread knows that gives it work.
+//
 // A stream is what its first declaration says; until there is one, nonblocking on device 0. One
 // that is created again under its id is another one: destroying waits for nothing.
 #pragma once
@@ -61,7 +64,7 @@ class ClockRows {
     return cells_.data() + std::size_t{i} * width_;
   }
   std::uint32_t width() const { return width_; }
-  void resize(std::uint32_t rows) { cells_.resize(std::size_t{rows} * width_, 0); }
+  void resize(std::uint32_t rows);  // throws std::length_error where they are too many
   void widen(std::uint32_t width);
   static void join(std::uint32_t* into, const std::uint32_t* from, std::uint32_t width) {
     for (std::uint32_t i = 0; i < width; ++i) into[i] = std::max(into[i], from[i]);
@@ -120,7 +123,12 @@ class Clocks {
     const std::uint32_t known = stream_ids_.find(static_cast<std::uint32_t>(stream));
     return known == DenseIds::kNone ? add_stream(stream) : static_cast<Actor>(known);
   }
-  Actor thread(HostThread thread) { return thread == HostThread{} ? Actor{0} : find(thread); }
+  Actor thread(HostThread thread) {
+    if (thread != HostThread{}) return find(thread);
+    if (!default_thread_) [[unlikely]]
+      begin_default_thread();
+    return Actor{0};
+  }
   // What an op does that is no access; the kinds that are accesses do nothing.
   void order(const StreamOp& op);
 
@@ -137,7 +145,15 @@ class Clocks {
   // Whether that is all that the event stands for: then to wait for it is to do nothing.
   bool settled(EventId event) const;
   bool settled(HostToken token) const;
-  bool settled(Actor actor, std::uint32_t seq) const;  // an op of the actor's
+  bool settled(Actor actor, std::uint32_t seq) const {  // an op of the actor's
+    return seq <= certain_.row(0)[actor];
+  }
+  // Whether the id still has a place. A destroyed stream's goes to another one.
+  bool knows(StreamId stream) const {
+    return stream_ids_.find(static_cast<std::uint32_t>(stream)) != DenseIds::kNone;
+  }
+  // Host threads that have done something: the others are made by one of these.
+  const std::vector<Actor>& threads() const { return threads_; }
   void forget_token(HostToken token) { tokens_.drop(static_cast<std::uint32_t>(token)); }
 
   const std::uint32_t* clock(Actor actor) const { return rows_.row(actor); }
@@ -170,6 +186,7 @@ class Clocks {
   };
 
   Actor find(HostThread thread);
+  void begin_default_thread();
   Actor add(std::uint32_t id, bool is_thread);
   Actor add_stream(StreamId stream);
   Actor recycle();
@@ -191,6 +208,7 @@ class Clocks {
   Snapshots events_, tokens_;
   std::unordered_map<std::uint32_t, Device> devices_;
   std::uint32_t versions_ = 0;
+  bool default_thread_ = false;  // it has done something
 };
 
 }  // namespace ferry::check

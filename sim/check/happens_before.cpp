@@ -16,7 +16,7 @@ bool is_write(HazardKind kind) {
 
 }  // namespace
 
-HappensBefore::HappensBefore(Options options) : options_(options) {}
+HappensBefore::HappensBefore(Options options) : options_(options), log_(options.hazards_most) {}
 
 void HappensBefore::number_next(std::uint64_t op) {
   if (op >= std::numeric_limits<std::uint32_t>::max()) throw std::length_error("2^32 ops");
@@ -26,6 +26,7 @@ void HappensBefore::number_next(std::uint64_t op) {
 void HappensBefore::operator()(const StreamOp& op) {
   if (seq_ == std::numeric_limits<std::uint32_t>::max()) throw std::length_error("2^32 ops");
   seq_++;
+  clocks_.thread(op.thread);  // it is there from its first line on
   switch (op.kind) {
     case StreamOpKind::kKernel:
     case StreamOpKind::kCopy:
@@ -36,8 +37,11 @@ void HappensBefore::operator()(const StreamOp& op) {
     case StreamOpKind::kHostWrite:
       return access_on_host(op);
     case StreamOpKind::kAlloc:
-      return alloc(op);
+      alloc(op);
+      if (op.pool == PoolKind::kAsync) hand_out_in_stream(op);
+      return;
     case StreamOpKind::kFree:
+      if (op.pool == PoolKind::kAsync) return free_in_stream(op);
       if (options_.host_free_waits && (is_host(op.range.address) || op.pool == PoolKind::kHost)) {
         host_free(op);
       }
@@ -129,16 +133,16 @@ void HappensBefore::read(Range range) {
 void HappensBefore::write(Range range) {
   if (range.bytes == 0) return;
   buffer_ = range;
-  Cell& cell = cells_.merge(range.address, range.end(),
-                            [&](std::uint64_t begin, std::uint64_t end, const Cell& c) {
-                              for (const Access& read : c.reads) {
-                                if (!ordered(read))
-                                  conflict(HazardKind::kWriteAfterRead, read, begin, end, c);
-                              }
-                              if (c.reads.empty() && c.write.seq != 0 && !ordered(c.write)) {
-                                conflict(HazardKind::kWriteAfterWrite, c.write, begin, end, c);
-                              }
-                            });
+  Cell& cell = cells_.merge(
+      range.address, range.end(), [&](std::uint64_t begin, std::uint64_t end, const Cell& c) {
+        for (const Access& read : c.reads) {
+          if (!ordered(read)) conflict(HazardKind::kWriteAfterRead, read, begin, end, c);
+        }
+        const bool alone = c.reads.empty() || c.write.kind == StreamOpKind::kAlloc;
+        if (alone && c.write.seq != 0 && !ordered(c.write)) {
+          conflict(HazardKind::kWriteAfterWrite, c.write, begin, end, c);
+        }
+      });
   cell.write = current_;
   cell.reads.clear();
 }
@@ -155,6 +159,7 @@ void HappensBefore::alloc(const StreamOp& op) {
                             });
   life.since = seq_;
   life.owner = owner;
+  life.freed = false;
   life.done_with = false;
   life.uses.clear();
   life.done.clear();
@@ -164,6 +169,7 @@ void HappensBefore::free(const StreamOp& op) {
   const std::uint32_t* host = clocks_.clock(clocks_.thread(op.thread));
   lives_.update(op.range.address, op.range.end(), [&](std::uint64_t, std::uint64_t, Life& life) {
     life.since = seq_;
+    life.freed = true;
     life.done_with |= op.pool == PoolKind::kMalloc;
     for (const Clocks::Place use : life.uses) {
       life.done.resize(clocks_.width(), 0);
@@ -175,6 +181,75 @@ void HappensBefore::free(const StreamOp& op) {
     }
     life.uses.clear();
   });
+}
+
+// The allocation stands for a write of the bytes: what comes next must come after it. What is left
+// of their earlier life stays beside it.
+void HappensBefore::hand_out_in_stream(const StreamOp& op) {
+  const Actor stream = clocks_.issue(op.stream, op.thread);
+  clocks_.act(stream, seq_);
+  begin(op, stream);
+  cells_.update(op.range.address, op.range.end(), [&](std::uint64_t, std::uint64_t, Cell& c) {
+    const auto same = [&](const Access& read) { return read.actor == c.write.actor; };
+    if (c.write.seq != 0 && std::none_of(c.reads.begin(), c.reads.end(), same)) {
+      c.reads.push_back(c.write);
+    }
+    c.write = current_;
+  });
+}
+
+// The free waits for the streams of record_use. It stands for what it was reported with.
+void HappensBefore::free_in_stream(const StreamOp& op) {
+  const Range range = op.range;
+  const Actor stream = clocks_.issue(op.stream, op.thread);
+  clocks_.act(stream, seq_);
+  begin(op, stream);
+  buffer_ = range;
+  freed_.assign(now_, now_ + clocks_.width());
+  take_uses(range);
+  now_ = freed_.data();
+  lives_of(range.address, range.end(), [&](std::uint64_t from, std::uint64_t to, const Life* life) {
+    const std::uint32_t since = life == nullptr ? 0 : life->since;
+    const auto running = [&](const Access& access) {
+      return access.seq != 0 && access.seq >= since && !ordered(access);
+    };
+    cells_.modify(from, to, [&](std::uint64_t begin, std::uint64_t end, Cell& c) {
+      for (const Access& read : c.reads) {
+        if (running(read)) conflict(HazardKind::kFreeUnderUse, read, begin, end, c);
+      }
+      if (running(c.write)) conflict(HazardKind::kFreeUnderUse, c.write, begin, end, c);
+      std::erase_if(c.reads, running);
+      if (running(c.write)) c.write = Access{};
+    });
+  });
+  if (!conflicts_.empty()) report_conflicts();
+  lives_.update(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Life& life) {
+    life.since = seq_;
+    life.freed = true;
+    life.uses.clear();
+    life.done = freed_;
+  });
+}
+
+// Into freed_: what the streams of record_use were given so far.
+void HappensBefore::take_uses(Range range) {
+  lives_.visit(range.address, range.end(), [&](std::uint64_t, std::uint64_t, const Life& life) {
+    for (const Clocks::Place use : life.uses) {
+      if (!clocks_.is_there(use)) continue;
+      ClockRows::join(freed_.data(), clocks_.clock(use.actor), clocks_.width());
+    }
+  });
+}
+
+template <class F>
+void HappensBefore::lives_of(std::uint64_t begin, std::uint64_t end, F&& f) const {
+  std::uint64_t at = begin;
+  lives_.visit(begin, end, [&](std::uint64_t from, std::uint64_t to, const Life& life) {
+    if (at < from) f(at, from, nullptr);
+    f(std::max(at, from), std::min(to, end), &life);
+    at = std::min(to, end);
+  });
+  if (at < end) f(at, end, nullptr);
 }
 
 // PyTorch records the use for the whole block, wherever the tensor lies in it.
@@ -211,18 +286,11 @@ void HappensBefore::forget(Range range) {
 // The free stands for what it was reported with: who gets the bytes next is not to blame. A
 // record_use makes the pool wait, as on the device.
 void HappensBefore::host_free(const StreamOp& op) {
-  const std::uint32_t width = clocks_.width();
   const Actor host = clocks_.thread(op.thread);
   begin(op, host);
   buffer_ = op.range;
-  freed_.assign(now_, now_ + width);
-  lives_.visit(op.range.address, op.range.end(),
-               [&](std::uint64_t, std::uint64_t, const Life& life) {
-                 for (const Clocks::Place use : life.uses) {
-                   if (!clocks_.is_there(use)) continue;
-                   ClockRows::join(freed_.data(), clocks_.clock(use.actor), width);
-                 }
-               });
+  freed_.assign(now_, now_ + clocks_.width());
+  take_uses(op.range);
   now_ = freed_.data();
   const auto running = [&](const Access& access) { return access.seq != 0 && !ordered(access); };
   cells_.modify(op.range.address, op.range.end(),
@@ -242,29 +310,25 @@ void HappensBefore::conflict(HazardKind kind, const Access& earlier, std::uint64
                              std::uint64_t end, const Cell& cell) {
   if (earlier.seq == seq_) return;
   const bool under_copy = options_.foreign && writes_host_ && earlier.kind == StreamOpKind::kCopy;
-  const auto note = [&](std::uint64_t from, std::uint64_t to, std::uint32_t since, bool same) {
-    if (from >= to) return;
+  const bool at_free = kind == HazardKind::kHostFree || kind == HazardKind::kFreeUnderUse;
+  lives_of(begin, end, [&](std::uint64_t from, std::uint64_t to, const Life* life) {
+    const std::uint32_t since = life == nullptr ? 0 : life->since;
+    const bool same = life != nullptr && life->owner == clocks_.place(current_.actor);
     HazardKind what = kind;
     if (kind == HazardKind::kReadAfterWrite) {
       for (const Access& read : cell.reads) {
         if (read.actor == current_.actor && read.seq >= since) return;  // reported then
       }
     }
-    if (earlier.seq < since && kind != HazardKind::kHostFree) {
+    if (!at_free && earlier.kind == StreamOpKind::kAlloc) {
+      what = HazardKind::kBeforeAlloc;
+    } else if (!at_free && earlier.seq < since) {
       what = HazardKind::kReuse;
     } else if (is_write(kind) && (is_host(begin) || under_copy)) {
       what = HazardKind::kHostRewrite;
     }
     conflicts_.push_back({what, same, earlier, buffer_, from, to});
-  };
-  std::uint64_t at = begin;
-  lives_.visit(begin, end, [&](std::uint64_t from, std::uint64_t to, const Life& life) {
-    note(at, from, 0, false);
-    note(std::max(at, from), std::min(to, end), life.since,
-         life.owner == clocks_.place(current_.actor));
-    at = std::min(to, end);
   });
-  note(at, end, 0, false);
 }
 
 // One report for each earlier op and kind, however many pieces of memory they met on. An op that

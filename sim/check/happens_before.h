@@ -12,12 +12,18 @@
 // come before it. After a report the later access stands as the last one, and a stream that
 // reads again what it read unordered is not reported again.
 //
-// Accesses are kept by byte range, over device and host memory, and never forgotten at a free: a
+// Accesses are kept by byte range, over device and host memory. They are not forgotten at a free: a
 // block that its pool gives to another stream too early is an access that conflicts with one of
-// the bytes' earlier life (kReuse). A record_use promises that the pool waits, before it gives
-// the bytes out again, for all that its stream was given until the free, and so for all that
-// comes before that. For the allocation's own stream it promises nothing, as in PyTorch. What went
-// through cudaFree starts a new life with its next allocation.
+// the bytes' earlier life (kReuse). An access may be forgotten when it is settled (clocks.h), and
+// the last write of its bytes is: whatever comes then is ordered after both. A record_use promises
+// that the pool waits, before it gives the bytes out again, for all that its stream was given until
+// the free, and so for all that comes before that. For the allocation's own stream it promises
+// nothing, as in PyTorch. What went through cudaFree starts a new life with its next allocation.
+//
+// The stream-ordered allocator (PoolKind::kAsync; cudaMallocAsync) is work of its stream, at both
+// ends: a use must come after the allocation, and the free after the uses. Who gets the bytes next
+// comes after the free, for the driver sees to that. Nothing else of that stream does: with other
+// timing the driver would have given out other bytes.
 //
 // One mistake waits for its consequence: a program may legally write, in place, a tensor that was
 // saved and will not be unpacked. Its copy to the host (step `offload`) is then torn, and no order
@@ -49,9 +55,11 @@ class HappensBefore {
   // foreign: another program's log. Its addresses do not tell host memory from a device's: what the
   // host writes, or a copy to the host, is host memory. And an op that conflicts with an earlier
   // one on several of its buffers is reported for each of them, not once.
+  // hazards_most: those beyond are counted alone.
   struct Options {
     bool host_free_waits = false;
     bool foreign = false;
+    std::size_t hazards_most = ~std::size_t{0};
   };
   HappensBefore() : HappensBefore(Options{}) {}
   explicit HappensBefore(Options options);
@@ -72,6 +80,23 @@ class HappensBefore {
   bool settled(EventId event) const { return clocks_.settled(event); }
   bool settled(HostToken token) const { return clocks_.settled(token); }
   void forget(HostToken token) { clocks_.forget_token(token); }
+  // Likewise: what can be in no report any more is dropped.
+  void forget_settled();
+  // A range of which nothing is remembered is as one that never was.
+  bool remembers(Range range) const;
+  std::size_t pieces() const { return cells_.size() + lives_.size(); }  // of memory, remembered
+  std::uint64_t accesses() const;                                       // remembered
+  HazardLog& log() { return log_; }
+
+  // What is remembered because one host thread has not waited for it, while all others have.
+  struct Pin {
+    HostThread thread{};
+    std::uint64_t accesses = 0;
+    std::uint64_t on_stream = 0;  // of these, on the stream that has most
+    StreamId stream{};
+    bool by_host = false;  // no stream's: another host thread's
+  };
+  std::vector<Pin> pins() const;  // most first
 
   // What is known of order so far; for checkers beside this one.
   Clocks& clocks() { return clocks_; }
@@ -93,8 +118,9 @@ class HappensBefore {
   };
   // One allocation, and afterwards the bytes of what was one.
   struct Life {
-    std::uint32_t since = 0;          // the seq of the latest alloc or free of these bytes
-    Clocks::Place owner;              // nobody: host memory, or unknown
+    std::uint32_t since = 0;  // the seq of the latest alloc or free of these bytes
+    Clocks::Place owner;      // nobody: host memory, or unknown
+    bool freed = false;
     bool done_with = false;           // freed by cudaFree: the device was done with it
     std::vector<Clocks::Place> uses;  // streams of record_use
     std::vector<std::uint32_t> done;  // the clock that the pool waits for; empty: nothing
@@ -117,9 +143,16 @@ class HappensBefore {
   void drop_names();
   void alloc(const StreamOp& op);
   void free(const StreamOp& op);
+  void hand_out_in_stream(const StreamOp& op);
+  void free_in_stream(const StreamOp& op);
+  // Calls f(begin, end, const Life*) for all of the range; null where no life is known.
+  template <class F>
+  void lives_of(std::uint64_t begin, std::uint64_t end, F&& f) const;
+  void take_uses(Range range);
   void record_use(Range range, Clocks::Place stream);
   void host_free(const StreamOp& op);
   void drop_done(Range range, const Life& life);
+  bool settled(const Access& access) const { return clocks_.settled(access.actor, access.seq); }
   void conflict(HazardKind kind, const Access& earlier, std::uint64_t begin, std::uint64_t end,
                 const Cell& cell);
   void report_conflicts();
@@ -136,7 +169,7 @@ class HappensBefore {
   Range buffer_;                                   // of the current op: the one being looked at
   bool writes_host_ = false;                       // the current op writes host memory
   const std::uint32_t* now_ = nullptr;             // the clock of the current access
-  std::vector<std::uint32_t> freed_;               // the clock of a free of host memory
+  std::vector<std::uint32_t> freed_;               // the clock of a free
   std::vector<Conflict> conflicts_;                // of the current op
   std::unordered_set<std::uint32_t> read_copies_;  // seqs of offloads
   std::unordered_map<std::uint32_t, std::vector<Hazard>> torn_copies_;  // likewise; found by key

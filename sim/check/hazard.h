@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -37,6 +38,8 @@ enum class HazardKind : std::uint8_t {
   kReuse,         // the earlier access belongs to an earlier life of the bytes
   kHostRewrite,   // host memory is written while a copy may still read or write it
   kHostFree,      // host memory is freed while a copy may still read or write it
+  kBeforeAlloc,   // stream-ordered memory is used by what does not come after its allocation …
+  kFreeUnderUse,  // … and is freed in a stream by what does not come after its uses
   kUseAfterFree,  // issued after the free
   kOutside,       // bytes that no allocation of the op stream covers
   kDoubleFree,
@@ -49,13 +52,15 @@ enum class HazardKind : std::uint8_t {
   kLimit,     // a bound on a resource
 };
 
-inline constexpr std::array<std::string_view, 16> kHazardNames = {
+inline constexpr std::array<std::string_view, 18> kHazardNames = {
     "read after write",
     "write after read",
     "write after write",
     "reuse",
     "rewrite under a copy",
     "free under a copy",
+    "use before the allocation",
+    "free under a use",
     "use after free",
     "use outside an allocation",
     "double free",
@@ -105,7 +110,7 @@ struct Hazard {
 };
 
 // Whether the kind is about two accesses without order (and not about lifetimes, say).
-constexpr bool is_race(HazardKind kind) { return kind <= HazardKind::kHostFree; }
+constexpr bool is_race(HazardKind kind) { return kind <= HazardKind::kFreeUnderUse; }
 
 // The step of the core whose edge is missing between two accesses, as far as their own steps tell.
 // `same_pool`: the later access's stream owns the pool that the bytes came from.
@@ -180,30 +185,60 @@ inline std::string to_string(const Hazard& hazard) {
 // The hazards of a run in the order in which they were first seen.
 class HazardLog {
  public:
+  // Whatever comes after so many is counted alone.
+  explicit HazardLog(std::size_t most = ~std::size_t{0}) : most_(most) {}
+
   void report(Hazard hazard) {
-    std::string key = std::to_string(static_cast<int>(hazard.kind));
-    for (const HazardAccess* access : {&hazard.earlier, &hazard.later}) {
-      key.append("|").append(access->name);
-      for (const std::uint64_t part :
-           {static_cast<std::uint64_t>(access->kind), static_cast<std::uint64_t>(access->step),
-            static_cast<std::uint64_t>(access->stream), std::uint64_t{access->by_host},
-            static_cast<std::uint64_t>(access->thread)}) {
-        key.append("|").append(std::to_string(part));
-      }
-    }
-    const auto [seen, fresh] = index_.try_emplace(std::move(key), hazards_.size());
-    if (!fresh) {
+    Key key{hazard.kind, place(hazard.earlier), place(hazard.later)};
+    const auto seen = index_.find(key);
+    if (seen != index_.end()) {
       hazards_[seen->second].count += hazard.count;
       return;
     }
+    if (hazards_.size() == most_) {
+      left_out_ += hazard.count;
+      return;
+    }
+    index_.emplace(std::move(key), hazards_.size());
     if (hazard.message.empty()) hazard.message = describe(hazard);
     hazards_.push_back(std::move(hazard));
   }
   const std::vector<Hazard>& hazards() const { return hazards_; }
+  std::uint64_t left_out() const { return left_out_; }
+  // The streams for which gone(id) is true are no more: who gets their ids is another one.
+  template <class Gone>
+  void forget_streams(Gone&& gone) {
+    std::erase_if(index_, [&](const auto& known) {
+      const Key& key = known.first;
+      return gone(StreamId{key.earlier.stream}) || gone(StreamId{key.later.stream});
+    });
+  }
 
  private:
+  struct Place {
+    std::string name;
+    StreamOpKind kind{};
+    Step step{};
+    std::uint32_t stream = 0;
+    bool by_host = false;
+    std::uint32_t thread = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  struct Key {
+    HazardKind kind{};
+    Place earlier, later;
+    auto operator<=>(const Key&) const = default;
+  };
+  static Place place(const HazardAccess& access) {
+    return {access.name,    access.kind,
+            access.step,    static_cast<std::uint32_t>(access.stream),
+            access.by_host, static_cast<std::uint32_t>(access.thread)};
+  }
+
+  std::size_t most_;
   std::vector<Hazard> hazards_;
-  std::map<std::string, std::size_t> index_;
+  std::map<Key, std::size_t> index_;
+  std::uint64_t left_out_ = 0;
 };
 
 // Names as small numbers: an op's name is valid only while a checker looks at the op. A log may

@@ -120,6 +120,31 @@ class IntervalMap {
     merge(begin, end, [](std::uint64_t, std::uint64_t, const T&) {}) = value;
   }
 
+  // Takes out the pieces for which f(begin, end, T&) is true, and packs the rest.
+  template <class F>
+  void erase_if(F&& f) {
+    std::vector<std::unique_ptr<Leaf>> old;
+    old.push_back(std::make_unique<Leaf>());
+    std::swap(old, leaves_);
+    first_.assign(1, 0);
+    for (const std::unique_ptr<Leaf>& from : old) {
+      for (std::uint32_t i = 0; i < from->count; ++i) {
+        if (f(from->begin[i], from->end[i], slots_[from->slot[i]])) {
+          free_.push_back(from->slot[i]);
+          continue;
+        }
+        if (leaves_.back()->count == kPacked) {
+          leaves_.push_back(std::make_unique<Leaf>());
+          first_.push_back(from->begin[i]);
+        }
+        Leaf& into = *leaves_.back();
+        into.begin[into.count] = from->begin[i];
+        into.end[into.count] = from->end[i];
+        into.slot[into.count++] = from->slot[i];
+      }
+    }
+  }
+
   void erase(std::uint64_t begin, std::uint64_t end) {
     if (begin >= end) return;
     clear(seek(begin), begin, end, [](std::uint64_t, std::uint64_t, const T&) {});
@@ -255,6 +280,8 @@ class IntervalMap {
     }
     return c;
   }
+
+  static constexpr std::uint32_t kPacked = std::max(kLeaf * 3 / 4, std::uint32_t{1});
 
   std::vector<std::uint64_t> first_;  // of each leaf; never read for leaf 0
   std::vector<std::unique_ptr<Leaf>> leaves_;

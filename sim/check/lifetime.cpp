@@ -8,6 +8,8 @@
 namespace ferry::check {
 namespace {
 
+constexpr std::size_t kDestroyedMost = 1u << 16;
+
 bool by_host(const StreamOp& op) {
   switch (op.kind) {
     case StreamOpKind::kHostRead:
@@ -65,11 +67,20 @@ void Lifetime::operator()(const StreamOp& op) {
       break;
     case StreamOpKind::kStreamDestroy:
       destroyed_.try_emplace(static_cast<std::uint32_t>(op.stream), mark(op));
+      if (destroyed_.size() > 2 * kDestroyedMost) forget_oldest_destroyed();
       break;
     default:
       break;
   }
   op_++;
+}
+
+void Lifetime::forget_oldest_destroyed() {
+  std::vector<std::uint64_t> when;
+  for (const auto& each : destroyed_) when.push_back(each.second.op);
+  const auto oldest = when.begin() + static_cast<std::ptrdiff_t>(when.size() - kDestroyedMost);
+  std::nth_element(when.begin(), oldest, when.end());
+  std::erase_if(destroyed_, [&](const auto& each) { return each.second.op < *oldest; });
 }
 
 void Lifetime::use_stream(const StreamOp& op) {

@@ -11,6 +11,8 @@
 // buffer it means.
 // A pool of kind kCaching may give out parts of what another pool allocated: such bytes are judged
 // by the caching pool alone, as long as the memory beneath them is not freed.
+// Of destroyed streams the latest 65,536 are remembered. What was freed is, until it is handed out
+// again; a log whose addresses never come back is remembered whole.
 // Not modelled: use before the first write (values.h has it as undefined bytes), device and host
 // pools (both are ranges).
 #pragma once
@@ -33,9 +35,10 @@ class Lifetime {
   struct Options {
     bool allow_outside = false;
     bool report_overrun = false;
+    std::size_t hazards_most = ~std::size_t{0};  // those beyond are counted alone
   };
   Lifetime() : Lifetime(Options{}) {}
-  explicit Lifetime(Options options) : options_(options) {}
+  explicit Lifetime(Options options) : options_(options), log_(options.hazards_most) {}
 
   void operator()(const StreamOp& op);
   // The next op has this number (by default they are counted from 0).
@@ -47,6 +50,20 @@ class Lifetime {
   void finish();
 
   const std::vector<Hazard>& hazards() const { return log_.hazards(); }
+  HazardLog& log() { return log_; }
+  // Calls f for each stream that a later report may name, some more than once.
+  template <class F>
+  void each_stream(F&& f) const {
+    for (const Blocks* blocks : {&blocks_, &beneath_}) {
+      blocks->visit(0, ~std::uint64_t{0}, [&](std::uint64_t, std::uint64_t, const Block& block) {
+        f(block.mark.stream);
+      });
+    }
+    for (const auto& [id, mark] : destroyed_) {
+      f(StreamId{id});
+      f(mark.stream);
+    }
+  }
 
  private:
   // An op that handed the bytes out or took them back.
@@ -76,6 +93,7 @@ class Lifetime {
 
   void use(const StreamOp& op, Range range);
   void use_stream(const StreamOp& op);
+  void forget_oldest_destroyed();
   Found look(const Blocks& blocks, Range range) const;
   Blocks& blocks_of(const StreamOp& op) {
     return op.pool == PoolKind::kCaching ? blocks_ : beneath_;

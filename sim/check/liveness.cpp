@@ -2,11 +2,15 @@
 #include "sim/check/liveness.h"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace ferry::check {
 
 namespace {
+
+constexpr std::size_t kWaitsMost = 1u << 16;
 
 bool waits_in_stream(const StreamOp& op) {
   return op.kind == StreamOpKind::kAcquire && op.in_stream;
@@ -54,6 +58,10 @@ void Liveness::wait(const StreamOp& op, std::uint64_t number) {
   const auto token = static_cast<std::uint32_t>(op.token);
   const auto released = releases_.find(token);
   if (released == releases_.end()) {
+    if (++waits_ > kWaitsMost) {
+      throw std::length_error("expected at most " + std::to_string(kWaitsMost) +
+                              " waits at a time for tokens that nobody has released");
+    }
     waiting_[token].push_back(std::move(place));
   } else {
     judge(place, released->second);
@@ -66,6 +74,7 @@ void Liveness::release(const StreamOp& op, std::uint64_t number) {
   const auto waiting = waiting_.find(token);
   if (waiting != waiting_.end()) {
     for (const Place& wait : waiting->second) judge(wait, place);
+    waits_ -= waiting->second.size();
     waiting_.erase(waiting);
   }
   releases_[token] = std::move(place);
@@ -97,6 +106,7 @@ void Liveness::finish() {
     }
   }
   waiting_.clear();
+  waits_ = 0;
 }
 
 bool Liveness::waits_for(HostToken token) const {

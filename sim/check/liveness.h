@@ -33,7 +33,8 @@ namespace ferry::check {
 class Liveness {
  public:
   // Those of a HappensBefore, which outlives this.
-  explicit Liveness(Clocks& clocks) : clocks_(clocks) {}
+  explicit Liveness(Clocks& clocks, std::size_t hazards_most = ~std::size_t{0})
+      : clocks_(clocks), log_(hazards_most) {}
 
   // Each op: once before happens-before has it, and once after that, with the same number.
   void before(const StreamOp& op);
@@ -46,6 +47,15 @@ class Liveness {
   bool waits_for(HostToken token) const;
   void forget(HostToken token) { releases_.erase(static_cast<std::uint32_t>(token)); }
   void settle();
+  HazardLog& log() { return log_; }
+  // Calls f for each stream that a later report may name, some more than once.
+  template <class F>
+  void each_stream(F&& f) const {
+    for (const auto& [token, places] : waiting_) {
+      for (const Place& place : places) f(place.access.stream);
+    }
+    for (const auto& [token, place] : releases_) f(place.access.stream);
+  }
   // Host functions that may still matter.
   std::size_t remembers() const { return remembers_; }
 
@@ -66,6 +76,7 @@ class Liveness {
   std::vector<std::vector<std::uint32_t>> functions_;    // by actor: host functions' components
   std::size_t remembers_ = 0;                            // of these, in all
   std::map<std::uint32_t, std::vector<Place>> waiting_;  // by token
+  std::size_t waits_ = 0;                                // of all tokens
   std::map<std::uint32_t, Place> releases_;              // likewise: the latest
 };
 

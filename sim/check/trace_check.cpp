@@ -2,6 +2,8 @@
 #include "sim/check/trace_check.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -103,43 +105,98 @@ TraceViolation describe(const TraceReader& names, const Hazard& hazard) {
   return v;
 }
 
+constexpr std::size_t kHazardsMost = 10'000;
+
 class TraceCheck {
  public:
-  explicit TraceCheck(std::string file) : reader_(std::move(file)) {}
+  TraceCheck(std::string file, const TraceOptions& options)
+      : reader_(std::move(file)), options_(options), many_(options.many) {}
 
   void operator()(std::string_view text, std::uint64_t line) {
     StreamOp op;
     if (!reader_.read(text, line, op)) return;
     happens_before_.number_next(line);
     lifetime_.number_next(line);
+    count(op);
     liveness_.before(op);
-    happens_before_(op);
+    // A block is told of its uses until it is freed; a buffer with a name never is.
+    if (op.kind != StreamOpKind::kRecordUse || op.range.address < kNamedBuffers) {
+      happens_before_(op);
+    }
     liveness_.after(op, line);
     lifetime_(op);
+    describe_new();
     if (remembered() > many_) forget();
   }
 
-  std::vector<TraceViolation> finish(bool leaks) {
-    if (leaks) lifetime_.finish();
+  TraceReport finish() {
+    if (options_.leaks) lifetime_.finish();
     liveness_.finish();
-    std::vector<TraceViolation> found;
-    for (const auto* hazards :
-         {&happens_before_.hazards(), &lifetime_.hazards(), &liveness_.hazards()}) {
-      for (const Hazard& hazard : *hazards) found.push_back(describe(reader_, hazard));
+    describe_new();
+    TraceReport report;
+    for (Checker& checker : checkers_) {
+      for (std::size_t i = 0; i < checker.described.size(); ++i) {
+        checker.described[i].count = checker.log.hazards()[i].count;
+        report.violations.push_back(std::move(checker.described[i]));
+      }
+      report.left_out += checker.log.left_out();
     }
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-      return std::tuple(a.line, a.previous_line, a.kind, a.range.address) <
-             std::tuple(b.line, b.previous_line, b.kind, b.range.address);
-    });
-    return found;
+    std::stable_sort(report.violations.begin(), report.violations.end(),
+                     [](const TraceViolation& a, const TraceViolation& b) {
+                       return std::tuple(a.line, a.previous_line, a.kind, a.range.address) <
+                              std::tuple(b.line, b.previous_line, b.kind, b.range.address);
+                     });
+    report.scope = scope();
+    forget();
+    report.remembered = happens_before_.accesses();
+    for (const HappensBefore::Pin& pin : happens_before_.pins()) {
+      report.pins.push_back({reader_.text(pin.thread), pin.accesses,
+                             pin.by_host ? std::string() : reader_.text(pin.stream),
+                             pin.on_stream});
+    }
+    return report;
   }
 
  private:
-  std::size_t remembered() const { return reader_.events_and_tokens() + liveness_.remembers(); }
+  // Hazards are put into words at once, while the log's names are known.
+  struct Checker {
+    HazardLog& log;
+    std::vector<TraceViolation> described = {};
+  };
+
+  void describe_new() {
+    for (Checker& checker : checkers_) {
+      const std::vector<Hazard>& hazards = checker.log.hazards();
+      for (std::size_t i = checker.described.size(); i < hazards.size(); ++i) {
+        checker.described.push_back(describe(reader_, hazards[i]));
+      }
+    }
+  }
+
+  void count(const StreamOp& op) {
+    accesses_ += op.reads.size() + op.writes.size();
+    accesses_ += op.range.bytes != 0 ? 1 : 0;
+  }
+
+  TraceScope scope() const {
+    const auto count_of = [](const Distinct& seen) {
+      return TraceScope::Count{seen.count(), seen.is_exact()};
+    };
+    return {.operations = reader_.operations(),
+            .accesses = accesses_,
+            .streams = count_of(reader_.streams()),
+            .threads = count_of(reader_.threads()),
+            .buffers = count_of(reader_.buffers())};
+  }
+
+  std::size_t remembered() const {
+    return reader_.names() + liveness_.remembers() + happens_before_.pieces();
+  }
 
   void forget() {
     happens_before_.settle();
     liveness_.settle();
+    happens_before_.forget_settled();
     reader_.forget_events_if([&](EventId event) {
       const bool settled = happens_before_.settled(event);
       if (settled) happens_before_.destroy_event(event);
@@ -151,30 +208,53 @@ class TraceCheck {
       liveness_.forget(token);
       return true;
     });
-    many_ = std::max(kMany, remembered() * 2);
+    reader_.forget_buffers_if(
+        [&](const Range& buffer) { return !happens_before_.remembers(buffer); });
+    forget_streams();
+    many_ = std::max(options_.many, remembered() * 2);
   }
 
-  static constexpr std::size_t kMany = 4096;
+  // Destroyed ones, once their places are others'.
+  void forget_streams() {
+    std::set<StreamId> kept;
+    const auto keep = [&kept](StreamId stream) { kept.insert(stream); };
+    lifetime_.each_stream(keep);
+    liveness_.each_stream(keep);
+    std::set<StreamId> gone;
+    reader_.forget_streams_if([&](StreamId stream) {
+      const bool is_gone = !happens_before_.clocks().knows(stream) && !kept.contains(stream);
+      if (is_gone) gone.insert(stream);
+      return is_gone;
+    });
+    if (gone.empty()) return;
+    for (Checker& checker : checkers_) {
+      checker.log.forget_streams([&](StreamId stream) { return gone.contains(stream); });
+    }
+  }
+
   TraceReader reader_;
-  HappensBefore happens_before_{{.host_free_waits = true, .foreign = true}};
-  Liveness liveness_{happens_before_.clocks()};
-  Lifetime lifetime_{{.allow_outside = true, .report_overrun = true}};
-  std::size_t many_ = kMany;
+  TraceOptions options_;
+  HappensBefore happens_before_{
+      {.host_free_waits = true, .foreign = true, .hazards_most = kHazardsMost}};
+  Liveness liveness_{happens_before_.clocks(), kHazardsMost};
+  Lifetime lifetime_{{.allow_outside = true, .report_overrun = true, .hazards_most = kHazardsMost}};
+  std::array<Checker, 3> checkers_{{{happens_before_.log()}, {lifetime_.log()}, {liveness_.log()}}};
+  std::uint64_t accesses_ = 0;
+  std::size_t many_;
 };
 
 }  // namespace
 
-TraceReport check_trace(LineSource& lines, bool leaks) {
-  TraceCheck check(lines.file());
-  TraceReport report;
+TraceReport check_trace(LineSource& lines, const TraceOptions& options) {
+  TraceCheck check(lines.file(), options);
   try {
     std::string_view text;
     while (lines.next(text)) check(text, lines.number());
   } catch (const std::length_error& error) {
     throw InputError(lines.file(), lines.number(), error.what());
   }
+  TraceReport report = check.finish();
   report.lines = lines.number();
-  report.violations = check.finish(leaks);
   return report;
 }
 

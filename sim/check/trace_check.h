@@ -4,10 +4,13 @@
 // A log may begin when memory is in use already, so that bytes which it never allocated may be used
 // and freed; what lies half inside an allocation of its own is reported.
 //
-// Every line is read, judged and dropped. Memory grows with what the program has at a time: bytes
-// that differ, streams, names. Events, tokens and host functions of which every host thread knows
-// already say nothing any more; they are dropped when there are many, as are names that nothing
-// remembers.
+// Every line is read, judged and dropped. Memory grows with what the program has at a time, and
+// with what some host thread has not waited for. Accesses, events, tokens and host functions of
+// which every host thread knows already can be in no report any more (clocks.h: they are settled);
+// when there are many they are dropped, and with them the names that nothing remembers. A free
+// forgets nothing: who uses bytes again is compared with who used them before, however long ago.
+// What cannot be forgotten is counted, with the host thread that does not wait. Of mistakes the
+// first 10,000 of each kind of checker are told, and the others counted.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +37,44 @@ struct TraceViolation {
   std::string fix;      // what would add it
 };
 
-struct TraceReport {
-  std::uint64_t lines = 0;
-  std::vector<TraceViolation> violations;  // by line, then by previous line
+// What a verdict is about. A count that is not exact is a least one.
+struct TraceScope {
+  struct Count {
+    std::uint64_t count = 0;
+    bool exact = true;
+  };
+  std::uint64_t operations = 0;
+  std::uint64_t accesses = 0;  // of memory, with allocations and frees; 0: nothing to judge
+  Count streams, threads, buffers;
 };
 
-// Throws InputError where a line is malformed. `leaks`: what is allocated at the end is one.
-TraceReport check_trace(LineSource& lines, bool leaks = false);
+// What had to be remembered, to the end, for a host thread alone did not wait for it.
+struct TracePin {
+  std::string thread;  // "": the default one
+  std::uint64_t accesses = 0;
+  std::string stream;  // on which most of them are
+  std::uint64_t on_stream = 0;
+};
+
+struct TraceReport {
+  std::uint64_t lines = 0;
+  TraceScope scope;
+  std::vector<TraceViolation> violations;  // by line, then by previous line
+  std::uint64_t left_out = 0;              // violations that are only counted
+  std::uint64_t remembered = 0;            // accesses at the end
+  std::vector<TracePin> pins;              // most first
+};
+
+struct TraceOptions {
+  bool leaks = false;  // what is allocated at the end is a mistake
+  // How much is remembered before anybody looks what may be forgotten; no verdict depends on it.
+  std::size_t many = 4096;
+};
+
+// Throws InputError where a line is malformed, or needs more than formats/TRACE.md allows.
+TraceReport check_trace(LineSource& lines, const TraceOptions& options);
+inline TraceReport check_trace(LineSource& lines, bool leaks = false) {
+  return check_trace(lines, TraceOptions{.leaks = leaks});
+}
 
 }  // namespace ferry::check

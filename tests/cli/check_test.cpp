@@ -50,7 +50,7 @@ TEST_F(CheckTest, PrintsARaceWithItsFix) {
             "is not ordered after mm on stream \"main\" (line 1)\n"
             "  fix: record an event on stream \"main\" after line 1, and wait for it on stream "
             "\"side\" before line 3\n"
-            "3 lines, 1 violation\n");
+            "3 lines: 3 operations on 2 streams, 1 host thread and 2 buffers: 1 violation\n");
   EXPECT_EQ(race.err, "");
 }
 
@@ -58,7 +58,21 @@ TEST_F(CheckTest, ACleanLog) {
   write(R"({"op":"kernel","stream":"main","reads":[],"writes":["x"]})");
   const Result clean = check();
   EXPECT_EQ(clean.code, kOk);
-  EXPECT_EQ(clean.out, "1 line, 0 violations\n");
+  EXPECT_EQ(clean.out,
+            "1 line: 1 operation on 1 stream, 1 host thread and 1 buffer: 0 violations\n");
+}
+
+// A recorder that recorded nothing once looked like a clean program.
+TEST_F(CheckTest, ALogOfNothingIsNotClean) {
+  for (const char* text : {"", "\n\n", "{\"op\":\"stream\",\"id\":1,\"kind\":\"legacy\"}\n"}) {
+    write(text);
+    const Result nothing = check();
+    EXPECT_EQ(nothing.code, kUsage) << text;
+    EXPECT_EQ(nothing.out, "");
+    EXPECT_EQ(nothing.err,
+              "ferry: run.jsonl: expected operations that touch memory: there are none, and so "
+              "there was nothing to judge\n");
+  }
 }
 
 TEST_F(CheckTest, ReadsStdin) {
@@ -87,6 +101,13 @@ TEST_F(CheckTest, JsonHasOneObjectForEachViolation) {
   const auto json = nlohmann::json::parse(result.out);
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["lines"], 4);
+  EXPECT_EQ(json["operations"], 4);
+  EXPECT_EQ(json["streams"], 2);
+  EXPECT_EQ(json["threads"], 1);
+  EXPECT_EQ(json["buffers"], 3);
+  EXPECT_EQ(json["left_out"], 0);
+  EXPECT_EQ(json["remembered"], 3);
+  EXPECT_EQ(json["pinned"][0]["thread"], "");
   ASSERT_EQ(json["violations"].size(), 2u);
   const auto& race = json["violations"][0];
   EXPECT_EQ(race["kind"], "read after write");

@@ -23,7 +23,6 @@ TEST(TraceCheck, BytesAreReused) {
       {{"alloc a X", "R b X", "+e b", "-e a", "free a X", "alloc a X", "W a X"}, ""},
       {{"alloc a X", "R b X", "use b X", "free a X", "alloc a X", "W a X"}, ""},
       {{"alloc a X", "R b X", "use c X", "free a X", "alloc a X", "W a X"}, "reuse 2→6"},
-      {{"alloc a X async", "R b X", "free a X async", "alloc a X async", "W a X"}, "reuse 2→5"},
       {{"alloc a X", "W b X", "free a X", "alloc a X", "R a X"}, "reuse 2→5"},
       {{"alloc a X", "HR X", "free a X", "@u alloc a X", "@u W a X"}, "reuse 2→5"},
       // Two streams' blocks.
@@ -32,6 +31,50 @@ TEST(TraceCheck, BytesAreReused) {
       {{"alloc a X malloc", "R b X", "free a X malloc", "alloc a X malloc", "W a X"}, ""},
       {{"alloc a X malloc", "R b X", "free a X malloc", "alloc a X", "W a X"}, ""},
       {{"alloc a X malloc", "R b X", "free a X", "alloc a X", "W a X"}, "reuse 2→5"},
+  });
+}
+
+// cudaMallocAsync and cudaFreeAsync are work of their stream.
+TEST(TraceCheck, AStreamOrderedAllocationComesBeforeItsUses) {
+  judge({
+      {{"alloc a X async", "W a X"}, ""},
+      {{"alloc a X async", "W b X"}, "use before the allocation 1→2"},
+      {{"alloc a X async", "R b X"}, "use before the allocation 1→2"},
+      {{"alloc a X async", "+e a", "-e b", "W b X"}, ""},
+      {{"alloc a X async", "W a X", "+e a", "-e b", "R b X"}, ""},
+      {{"alloc a X async", "R a X", "W b X"},
+       "use before the allocation 1→3; write after read 2→3"},
+      {{"alloc a X", "W b X"}, ""},  // the caching pool's promise is none of the stream's
+  });
+}
+
+TEST(TraceCheck, AStreamOrderedFreeComesAfterTheUses) {
+  const std::vector<std::string> used = {"alloc a X async", "+e a", "-e b", "R b X"};
+  const auto then = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> log = used;
+    log.insert(log.end(), more.begin(), more.end());
+    return log;
+  };
+  judge({
+      {then({"free a X async"}), "free under a use 4→5"},
+      {then({"free b X async"}), ""},
+      {then({"+f b", "-f a", "free a X async"}), ""},
+      {then({"use b X", "free a X async"}), ""},
+      {then({"use c X", "free a X async"}), "free under a use 4→6"},
+      {{"alloc a X async", "free b X async"}, "free under a use 1→2"},
+      // What was reported with the free is not reported again.
+      {then({"free a X async", "alloc a X async", "W a X"}), "free under a use 4→5"},
+  });
+}
+
+// The driver has the next owner wait; it was a false alarm that nobody could mend.
+TEST(TraceCheck, AStreamOrderedReuseIsTheDriversToOrder) {
+  judge({
+      {{"alloc a X async", "W a X", "free a X async", "alloc b X async", "W b X"}, ""},
+      // But with other timing b would have been given other bytes, and waited for nothing.
+      {{"W a y", "alloc a X async", "free a X async", "alloc b X async", "R b y"},
+       "read after write 1→5"},
+      {{"alloc a X", "R b X", "free a X", "alloc a X async", "W a X"}, "reuse 2→5"},
   });
 }
 

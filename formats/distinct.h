@@ -1,0 +1,61 @@
+// How many different texts and ranges there were, in bounded memory: exact up to kMost, and after
+// that "at least so many". Two that differ are taken for one with a probability of 2^-64.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/stream_op.h"
+
+namespace ferry {
+
+class Distinct {
+ public:
+  static constexpr std::uint64_t kMost = 1u << 16;
+
+  void see(std::string_view text) {
+    std::uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+    see(mix(hash));
+  }
+  void see(const Range& range) { see(mix(range.address) ^ mix(~range.bytes)); }
+  std::uint64_t count() const { return count_; }
+  bool is_exact() const { return count_ < kMost; }
+
+ private:
+  static std::uint64_t mix(std::uint64_t x) {
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+  }
+  void see(std::uint64_t hash) {
+    if (count_ == kMost) return;
+    if (count_ * 2 >= table_.size()) grow();
+    hash += hash == 0;  // 0: a free place
+    std::uint64_t& place = find(hash);
+    count_ += place == 0;
+    place = hash;
+  }
+  std::uint64_t& find(std::uint64_t hash) {
+    const std::size_t mask = table_.size() - 1;
+    std::size_t at = hash & mask;
+    while (table_[at] != 0 && table_[at] != hash) at = (at + 1) & mask;
+    return table_[at];
+  }
+  void grow() {
+    std::vector<std::uint64_t> old(std::max<std::size_t>(table_.size() * 2, 16));
+    std::swap(old, table_);
+    for (const std::uint64_t hash : old) {
+      if (hash != 0) find(hash) = hash;
+    }
+  }
+
+  std::vector<std::uint64_t> table_;  // its size is a power of two
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace ferry
