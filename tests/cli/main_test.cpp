@@ -65,6 +65,28 @@ TEST(CliTest, BadInputIsNamedWithItsLine) {
   std::filesystem::remove(path);
 }
 
+// Two ops of a week each ended the program; its name wrote to the terminal.
+TEST(CliTest, AStepBeyondTheSimulatorsLimitsDoesNotFit) {
+  const std::string path =
+      ::testing::TempDir() + "/ferry_long_" + std::to_string(::getpid()) + ".jsonl";
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  std::fputs(
+      "{\"ferry\":\"program\",\"schema\":1,\"name\":\"\\u001b[31mlong\"}\n"
+      "{\"code\":0,\"kind\":\"main\"}\n"
+      "{\"op\":\"a\",\"in\":[],\"out\":[],\"ns\":600000000000000}\n"
+      "{\"op\":\"a\",\"in\":[],\"out\":[],\"ns\":600000000000000}\n",
+      file);
+  std::fclose(file);
+  const Result result = ferry("simulate " + path + " --hardware h100 --policy keep");
+  EXPECT_EQ(result.code, kDoesNotFit);
+  EXPECT_EQ(result.err,
+            "ferry: keep: \\x1b[31mlong:4: a step takes at most 11 days (10^15 ns), all that it "
+            "does taken one after another, and this one does more\n");
+  EXPECT_EQ(result.out.find('\x1b'), std::string::npos);
+  EXPECT_NE(result.out.find("\\x1b[31mlong on h100"), std::string::npos) << result.out;
+  std::filesystem::remove(path);
+}
+
 TEST(CliTest, HardwareIsListedForPeopleAndMachines) {
   EXPECT_NE(ferry("hardware").out.find("rtx4090"), std::string::npos);
   const auto json = nlohmann::json::parse(ferry("hardware h100 --json").out);

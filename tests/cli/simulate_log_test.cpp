@@ -18,7 +18,7 @@ class SimulateLogTest : public PlanFolder {
   void expect_clean(const std::string& policy) const {
     const Result checked = ferry("check run.jsonl");
     EXPECT_EQ(checked.code, kOk) << policy << "\n" << checked.out;
-    EXPECT_NE(checked.out.find(", 0 violations"), std::string::npos) << checked.out;
+    EXPECT_NE(checked.out.find(": 0 violations"), std::string::npos) << checked.out;
   }
 };
 

@@ -2,7 +2,7 @@
 // the first byte says whose input the rest is.
 //
 // What is taken is written and read again where there is a writer, and must come out equal. Where
-// there is none, what the reader promises of the values must hold.
+// there is none, what the reader promises of the values must hold. Then it is run (runs.h).
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -24,6 +24,7 @@
 #include "scenarios/scenario.h"
 #include "scenarios/units.h"
 #include "tests/fuzz/property.h"
+#include "tests/fuzz/runs.h"
 
 namespace ferry::fuzz {
 namespace {
@@ -61,13 +62,16 @@ void program(const std::string& text) {
                        [](const auto& x, const auto& y) { return x.action == y.action; }),
             "a program keeps its statements");
   }
-  if (makes_sense(first)) require(makes_sense(second), "a program makes sense when read again");
+  if (!makes_sense(first)) return;
+  require(makes_sense(second), "a program makes sense when read again");
+  run_program(first);
 }
 
 void plan(const std::string& text) {
   const Plan first = parse_plan(text, kFile);
   require(parse_plan(to_text(first), kFile) == first, "a plan is read as it was written");
   require(planned_segments(first)->segments.size() == first.segments.size(), "a plan's segments");
+  run_plan(first);
 }
 
 std::string text_of(const DecisionLog& log) {
@@ -104,6 +108,7 @@ void hardware(const std::string& text) {
   format_time(card.link.latency_ns);
   format_bytes_per_us(card.memory_bytes_per_us);
   format_flops_per_us(card.flops_per_us[0]);
+  run_card(card);
 }
 
 void times(const std::string& text) {
@@ -115,6 +120,7 @@ void times(const std::string& text) {
   for (const auto& [signature, time] : first.times) {
     require(time.ns >= time.least_ns && time.least_ns > 0 && time.samples > 0, "which take time");
   }
+  run_times(first);
 }
 
 void scenario(const std::string& text) {

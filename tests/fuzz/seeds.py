@@ -72,6 +72,42 @@ TIMES = """\
 {"op":"aten.add_","in":[null],"out":[],"writes":[0],"ns":7,"least_ns":7,"samples":1}
 """
 
+# Small files that would take for ever, or more than there is.
+HEAD = """\
+{"ferry":"program","schema":1,"name":"small"}
+{"global":0,"kind":"parameter","name":"w","dtype":"f32","shape":[4],"grad":true}
+{"code":0,"kind":"main"}
+"""
+BOMBS = {
+    "doubling": HEAD
+    + '{"call":1,"in":[],"out":[]}\n'
+    + "".join(
+        f'{{"code":{code},"kind":"segment"}}\n' + f'{{"call":{code + 1},"in":[],"out":[]}}\n' * 2
+        for code in range(1, 12)
+    )
+    + '{"code":12,"kind":"segment"}\n',
+    "endless": HEAD
+    + """\
+{"call":1,"in":[],"out":[5]}
+{"backward":[5],"retain_graph":true}
+{"backward":[5],"retain_graph":true}
+{"code":1,"kind":"segment","results":[5]}
+{"node":"N","id":0,"in":[0],"out":[5],"body":2}
+{"op":"a","in":[0],"out":[{"slot":5,"dtype":"f32","shape":[4]}]}
+{"code":2,"kind":"body","arguments":[5],"results":[7]}
+{"call":1,"in":[],"out":[6]}
+{"backward":[6]}
+{"backward":[6]}
+{"op":"b","in":[],"out":[{"slot":7,"dtype":"f32","shape":[4]}]}
+""",
+    "long": HEAD + '{"op":"a","in":[0],"out":[],"ns":999999999999999}\n' * 3,
+    "large": HEAD
+    + "".join(
+        f'{{"op":"a","in":[],"out":[{{"slot":{slot},"dtype":"u8","shape":[8796093022208]}}]}}\n'
+        for slot in (5, 4194303)
+    ),
+}
+
 SAMPLES = ("program", "plan", "decisions", "times", "h100-port", "gpt2-on-4090")
 
 OPTIONS = (
@@ -168,6 +204,8 @@ def seeds():
     for seed in range(40):
         yield "trace", f"log{seed}", log(seed)
     yield "scenario", "program", "p" + PROGRAM
+    for name, text in BOMBS.items():
+        yield "scenario", name, "p" + text
     yield "scenario", "plan", "l" + PLAN
     yield "scenario", "decisions", "d" + decisions()
     yield "scenario", "times", "t" + TIMES
