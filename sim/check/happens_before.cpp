@@ -342,8 +342,11 @@ void HappensBefore::report_conflicts() {
   const auto mistake = [&](const Conflict& c) {
     return std::tuple(c.earlier.seq, c.kind, buffer(c));
   };
-  std::sort(conflicts_.begin(), conflicts_.end(), [&](const Conflict& a, const Conflict& b) {
-    return std::tuple(mistake(a), a.begin) < std::tuple(mistake(b), b.begin);
+  // Of a foreign log's buffers the first that the op names comes first, wherever it lies.
+  std::stable_sort(conflicts_.begin(), conflicts_.end(), [&](const Conflict& a, const Conflict& b) {
+    const auto place = [&](const Conflict& c) { return options_.foreign ? 0 : c.begin; };
+    return std::tuple(a.earlier.seq, a.kind, place(a)) <
+           std::tuple(b.earlier.seq, b.kind, place(b));
   });
   std::uint32_t read_from = 0;
   for (std::size_t i = 0; i < conflicts_.size();) {

@@ -92,7 +92,7 @@ TraceViolation describe(const TraceReader& names, const Hazard& hazard) {
   TraceViolation v;
   v.kind = hazard.kind;
   v.buffer = names.text(hazard.buffer);
-  v.range = hazard.buffer;
+  if (v.buffer.empty()) v.range = hazard.buffer;  // a name's place is nobody's business
   v.line = later.op;
   v.previous_line = alone ? 0 : earlier.op;
   v.count = hazard.count;

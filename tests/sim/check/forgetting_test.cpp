@@ -102,6 +102,20 @@ TEST(ForgettingTest, ReportsOutliveTheNamesOfTheirStreams) {
   EXPECT_EQ(report.scope.streams.count, 3001u);
 }
 
+// Of several buffers that two lines race on, the one that is named first is told.
+TEST(ForgettingTest, WhichBufferIsToldDoesNotDependOnWhatWasForgotten) {
+  const std::string both =
+      R"({"op":"kernel","stream":"a","reads":[],"writes":["y","x"],"name":"k"})";
+  const std::string reads = R"({"op":"kernel","stream":"b","reads":["x","y"],"writes":[]})";
+  for (const std::size_t many : {std::size_t{0}, std::size_t{4096}}) {
+    const TraceReport report =
+        judge({"W a x", "sync a", "W a z", "sync a", both, reads}, {.many = many});
+    ASSERT_EQ(report.violations.size(), 1u);
+    EXPECT_EQ(report.violations[0].buffer, "x");
+    EXPECT_EQ(report.violations[0].count, 2u);
+  }
+}
+
 TEST(ForgettingTest, MistakesBeyondTenThousandAreCounted) {
   std::vector<std::string> log;
   for (int i = 0; i < 10'050; ++i) {
