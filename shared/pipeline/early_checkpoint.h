@@ -5,7 +5,10 @@
 //                task of its own over what was recomputed
 //
 // Backward runs the halves in the reverse order, so the function runs again while the gradient is
-// still on its way from the next device. As with the reentrant variant, only backwards that
+// still on its way from the next device. An edge says so: the first half gives a phony beside its
+// outputs, and the second one takes it. Without that the order would be that of the nodes' numbers,
+// which say nothing here: a worker numbers the first half, and the thread that began the step the
+// second. As with the reentrant variant, only backwards that
 // accumulate in leaves can go through it.
 //
 // Source: torchgpipe/checkpoint.py.
@@ -13,6 +16,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -36,15 +40,23 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
 
   // The first half: runs the function. Its outputs have a graph even where no input does: its
   // parameters' gradients come from there. `keep` gives what the function needs beside its inputs
-  // when it runs again, and is asked afterwards; that is saved as these are, and added to them.
+  // when it runs again, and is asked afterwards; that is saved as these are, and added to them. So
+  // is the phony that the second half takes.
   Values checkpoint(Values& inputs, const std::function<Values()>& keep) {
     A& autograd = state_->autograd;
     Values outputs = region_.forward(inputs);
     for (Value& kept : keep()) inputs.push_back(std::move(kept));
-    return autograd.function(with_phony(inputs), std::move(outputs),
-                             [self = this->shared_from_this()](Values saved, Values gradients) {
-                               return self->backward(std::move(saved), std::move(gradients));
-                             });
+    const Value phony = autograd.phony(inputs.empty() ? Value() : inputs.front());
+    outputs.push_back(phony);
+    Values from = inputs;
+    from.push_back(autograd.leaf(autograd.tensor(phony), true));
+    outputs = autograd.function(from, std::move(outputs),
+                                [self = this->shared_from_this()](Values saved, Values gradients) {
+                                  return self->backward(std::move(saved), std::move(gradients));
+                                });
+    inputs.push_back(std::move(outputs.back()));
+    outputs.pop_back();
+    return outputs;
   }
 
   // The second half, on what the first one left of its inputs and what it gave.
@@ -52,27 +64,47 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
     A& autograd = state_->autograd;
     Value& value = lane(autograd, outputs);
     const Values phony =
-        autograd.function(with_phony(inputs), {autograd.phony(value)},
+        autograd.function(inputs, {autograd.phony(value)},
                           [self = this->shared_from_this()](Values saved, const Values&) {
                             const std::size_t count = saved.size();
-                            saved.pop_back();
-                            self->recomputed_ = self->region_.recompute(std::move(saved));
+                            self->recompute_early(std::move(saved));
                             return Values(count);
                           });
     join(autograd, value, phony.front());
   }
 
  private:
-  Values with_phony(Values inputs) const {
-    A& autograd = state_->autograd;
-    Value phony = autograd.phony(inputs.empty() ? Value() : inputs.front());
-    inputs.push_back(autograd.leaf(autograd.tensor(phony), true));
-    return inputs;
+  using Recomputed = typename Region::Recomputed;
+
+  void recompute_early(Values saved) {
+    saved.pop_back();
+    Recomputed recomputed = region_.recompute(std::move(saved));
+    const GraphTaskId task = state_->autograd.graph_task();
+    {
+      const std::lock_guard lock(mutex_);
+      recomputed_.emplace_back(task, std::move(recomputed));
+    }
+    // Where the backward fails before the first half's turn, nobody takes it.
+    state_->autograd.after_task([weak = this->weak_from_this(), task] {
+      if (const auto self = weak.lock()) self->take(task);
+    });
+  }
+  // None where a backward began behind the second half.
+  std::optional<Recomputed> take(GraphTaskId task) {
+    const std::lock_guard lock(mutex_);
+    for (auto entry = recomputed_.begin(); entry != recomputed_.end(); ++entry) {
+      if (entry->first != task) continue;
+      std::optional<Recomputed> taken = std::move(entry->second);
+      recomputed_.erase(entry);
+      return taken;
+    }
+    return std::nullopt;
   }
 
   Values backward(Values saved, Values gradients) {
     saved.pop_back();
-    auto recomputed = std::exchange(recomputed_, std::nullopt);
+    gradients.pop_back();
+    std::optional<Recomputed> recomputed = take(state_->autograd.graph_task());
     if (!recomputed) recomputed = region_.recompute(std::move(saved));
     Values result = region_.gradients(std::move(*recomputed), std::move(gradients));
     result.emplace_back();
@@ -81,7 +113,8 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
 
   const std::shared_ptr<CheckpointState<D, A>> state_;
   Region region_;
-  std::optional<typename Region::Recomputed> recomputed_;  // between the halves of one backward
+  typename D::Mutex mutex_;
+  std::vector<std::pair<GraphTaskId, Recomputed>> recomputed_;  // between the halves of a backward
 };
 
 }  // namespace ferry

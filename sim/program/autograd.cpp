@@ -14,6 +14,7 @@ Value SimAutograd::leaf(const Tensor& tensor, bool requires_grad) {
   Value leaf{tensor, {}};
   if (!requires_grad) return leaf;
   leaf.edge.node = state_->new_node("AccumulateGrad");
+  leaf.edge.node->sequence = kLeafSequence;
   leaf.edge.node->total = std::make_shared<Value>();
   return leaf;
 }

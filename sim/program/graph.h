@@ -39,13 +39,17 @@ struct SavedTensor {
   std::shared_ptr<const Window> window;  // likewise
 };
 
+// Of every accumulator, as in LibTorch: of what is ready, they run first.
+inline constexpr std::uint64_t kLeafSequence = ~std::uint64_t{0};
+
 // A node that is a function's of the host, instead of a body: given the saved inputs and the
 // outputs' gradients, it gives the inputs' gradients.
 using HostBackward = std::function<std::vector<Value>(std::vector<Value>, std::vector<Value>)>;
 
 struct Node {
   std::string_view name;
-  std::uint64_t sequence = 0;  // unique, in the order of making; leaves come last
+  std::uint64_t id = 0;        // unique, in the order of making
+  std::uint64_t sequence = 0;  // in the order of making on its thread alone, as LibTorch numbers
   StreamId stream{};           // of its forward; its backward runs there
   CodeId body = 0;
   Slot leaf = kNoSlot;           // an accumulator's global

@@ -70,8 +70,8 @@ void GraphEngine::count(Task& task, std::span<const Root> roots) {
   std::unordered_set<std::uint64_t> seen;
   for (const Root& root : roots) {
     Node* node = root.edge.node.get();
-    ++task.dependencies[node->sequence];
-    if (seen.insert(node->sequence).second) open.push_back(node);
+    ++task.dependencies[node->id];
+    if (seen.insert(node->id).second) open.push_back(node);
   }
   while (!open.empty()) {
     Node* node = open.back();
@@ -79,14 +79,13 @@ void GraphEngine::count(Task& task, std::span<const Root> roots) {
     order.push_back(node);
     for (const Edge& edge : node->next) {
       if (!edge) continue;
-      ++task.dependencies[edge.node->sequence];
-      if (seen.insert(edge.node->sequence).second) open.push_back(edge.node.get());
+      ++task.dependencies[edge.node->id];
+      if (seen.insert(edge.node->id).second) open.push_back(edge.node.get());
     }
   }
   if (task.wanted.empty()) return;
   // A node leads only to nodes made earlier, and to leaves.
-  std::sort(order.begin(), order.end(),
-            [](const Node* a, const Node* b) { return a->sequence < b->sequence; });
+  std::sort(order.begin(), order.end(), [](const Node* a, const Node* b) { return a->id < b->id; });
   const auto wanted = [&task](const Edge& edge) {
     return std::any_of(task.wanted.begin(), task.wanted.end(), [&](const Edge& each) {
       return each.node == edge.node && each.output == edge.output;
@@ -94,15 +93,15 @@ void GraphEngine::count(Task& task, std::span<const Root> roots) {
   };
   for (const Node* node : order) {
     const bool leads = std::any_of(node->next.begin(), node->next.end(), [&](const Edge& edge) {
-      return edge && (task.needed.contains(edge.node->sequence) || wanted(edge));
+      return edge && (task.needed.contains(edge.node->id) || wanted(edge));
     });
-    if (leads) task.needed.insert(node->sequence);
+    if (leads) task.needed.insert(node->id);
   }
 }
 
 void GraphEngine::flow(Task& task, const Edge& edge, Value gradient, StreamId from) {
   const std::shared_ptr<Node>& node = edge.node;
-  Inputs& inputs = task.waiting[node->sequence];
+  Inputs& inputs = task.waiting[node->id];
   if (!inputs.node) {
     inputs.node = node;
     inputs.gradients.resize(node->outputs);
@@ -112,9 +111,9 @@ void GraphEngine::flow(Task& task, const Edge& edge, Value gradient, StreamId fr
     Value& into = inputs.gradients.at(edge.output);
     join(into, std::move(gradient), *node, task.create_graph);
   }
-  if (--task.dependencies[node->sequence] > 0) return;
-  task.ready.emplace(node->sequence, std::move(inputs));
-  task.waiting.erase(node->sequence);
+  if (--task.dependencies[node->id] > 0) return;
+  task.ready.emplace(std::pair(node->sequence, node->id), std::move(inputs));
+  task.waiting.erase(node->id);
 }
 
 void GraphEngine::cross(const Tensor& tensor, StreamId from, StreamId to) {
@@ -194,7 +193,7 @@ void GraphEngine::run_next(Task& task) {
     task.found[i] = inputs.gradients.at(edge.output);
     task.sync_from(node.stream);
   }
-  const bool needed = task.wanted.empty() || task.needed.contains(node.sequence);
+  const bool needed = task.wanted.empty() || task.needed.contains(node.id);
   if (node.is_leaf()) {
     if (task.wanted.empty()) accumulate(task, node, std::move(inputs.gradients.front()));
     return;

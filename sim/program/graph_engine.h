@@ -1,7 +1,10 @@
 // Runs backward over a graph, as PyTorch's engine does, and is the core's Autograd.
 //
 // One graph task is one call of run(): dependencies are counted from the roots, and of the nodes
-// that are ready the one made last runs first. A node runs on the stream of its forward; a gradient
+// that are ready the one with the highest sequence number runs first. Each thread numbers the nodes
+// that it makes, so that is the one made last only where one thread made them all: nothing but an
+// edge orders what different threads made. (Where numbers are equal, LibTorch leaves open who runs
+// first; here it is the one made last.) A node runs on the stream of its forward; a gradient
 // that crosses streams is ordered by an event and recorded as in use. Gradients that meet are
 // added, in place where nobody else can see them. At the end the caller's stream waits for the
 // streams of the accumulators and of the gradients that were asked for. Nodes may call run() again:
@@ -84,13 +87,14 @@ class GraphEngine {
     std::shared_ptr<Node> node;
     std::vector<Value> gradients;
   };
-  using Ready = std::map<std::uint64_t, Inputs>;  // the latest runs first
+  // By sequence number, then identity: the highest runs first.
+  using Ready = std::map<std::pair<std::uint64_t, std::uint64_t>, Inputs>;
   struct Task {
     GraphTaskId id = GraphTaskId::kNone;
     NodeId node = NodeId::kNone;
     bool retain_graph = false;
     bool create_graph = false;
-    // By the nodes' sequence.
+    // By the nodes' identities.
     std::unordered_map<std::uint64_t, int> dependencies;  // found by key, never walked
     std::set<std::uint64_t> needed;                       // that lead to a wanted edge
     std::map<std::uint64_t, Inputs> waiting;

@@ -13,8 +13,6 @@ namespace ferry::sim {
 
 namespace {
 
-constexpr std::uint64_t kLeafSequence = std::uint64_t{1} << 63;
-
 constexpr std::size_t kSpareSlots = 1u << 16;  // a frame of more is given back
 
 class RaisedByProgram : public std::runtime_error {
@@ -57,7 +55,8 @@ void Tape::make_globals(std::span<const std::uint32_t> device_of_global) {
     if (global.requires_grad) {
       value.edge.node = std::make_shared<Node>();
       value.edge.node->name = "AccumulateGrad";
-      value.edge.node->sequence = kLeafSequence + slot;
+      value.edge.node->id = node_ids_++;
+      value.edge.node->sequence = kLeafSequence;
       value.edge.node->stream = stream;
       value.edge.node->leaf = slot;
     }
@@ -160,8 +159,13 @@ void Tape::make_node(CodeFrame& frame, const MakeNode& make) {
 std::shared_ptr<Node> Tape::new_node(std::string_view name) {
   auto node = std::make_shared<Node>();
   node->name = name;
-  node->sequence = sequence_++;
+  node->id = node_ids_++;
   node->stream = machine_.current_stream();
+  // In backward (a recompute's, say) the engine's thread of the device makes them.
+  const bool in_backward = engine_.graph_task() != GraphTaskId::kNone;
+  node->sequence =
+      sequences_[in_backward ? std::pair(MadeBy::kEngine, machine_.device_of(node->stream))
+                             : std::pair(MadeBy::kHost, machine_.host_thread())]++;
   return node;
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -140,7 +141,10 @@ class Tape final : private NodeRunner, private AutogradState {
   std::int64_t work_ = 0;                        // of all codes that ran (formats/program_work.h)
   std::uint32_t op_line_ = 0;                    // of the latest op
   std::vector<std::vector<Value>> spare_slots_;  // of frames that ended
-  std::uint64_t sequence_ = 0;
+  std::uint64_t node_ids_ = 0;
+  // Of the nodes that each thread made: host threads, and the engine's thread of each device.
+  enum class MadeBy : std::uint8_t { kHost, kEngine };
+  std::map<std::pair<MadeBy, std::uint32_t>, std::uint64_t> sequences_;
   bool grad_mode_ = true;
   SegmentRunner* segments_ = nullptr;
   std::function<void()> before_call_;

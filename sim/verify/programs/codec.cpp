@@ -14,7 +14,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::uint64_t kFormat = 1;
+constexpr std::uint64_t kFormat = 2;
 constexpr std::string_view kLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t kMostItems = 1000;  // of a list: more was never drawn
@@ -160,6 +160,7 @@ void pipeline(Io& io, T& trial) {
   io.number(trial.steps, 1, 10);
   io.number(trial.passenger, 0, 1);
   io.number(trial.grad, 0, 1);
+  io.number(trial.nodes_before, 0, 1000);
   list(io, trial.layers, [&](auto& layer) {
     io.number(layer.size, 0, 2);
     std::int64_t pops = layer.pops + 1;

@@ -14,7 +14,8 @@ std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial) {
              << " microbatches " << trial.microbatches << " each " << trial.each
              << (trial.backwards_order ? " reversed" : "") << " backwards " << trial.backwards
              << " steps " << trial.steps << (trial.offload ? " offloads" : "")
-             << (trial.passenger ? " passenger" : "") << (trial.grad ? "" : " no grad");
+             << (trial.passenger ? " passenger" : "") << (trial.grad ? "" : " no grad")
+             << " nodes before " << trial.nodes_before;
 }
 
 PipelineTrial draw_pipeline_trial(Draws& draws) {
@@ -44,6 +45,7 @@ PipelineTrial draw_pipeline_trial(Draws& draws) {
   if (draws.one_in(3)) trial.offload = draw_options(draws);
   trial.passenger = draws.one_in(3);
   trial.grad = !draws.one_in(8);
+  trial.nodes_before = draws.one_in(2) ? draws.in(1, 1000) : 0;
   return trial;
 }
 

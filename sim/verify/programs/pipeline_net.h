@@ -39,6 +39,7 @@ struct PipelineTrial {
   std::optional<CoreOptions> offload;  // what the stages save
   bool passenger = false;  // a second value passes every stage, and every second layer reads it
   bool grad = true;
+  int nodes_before = 0;  // of another model's, that each worker has made and numbered
 
   // As they come to be: each device has as many.
   std::size_t stages_each() const {

@@ -130,6 +130,7 @@ std::vector<PipelineTrial> plainer(const PipelineTrial& trial) {
   }
   with(&PipelineTrial::steps, 1);
   with(&PipelineTrial::backwards, 1);
+  with(&PipelineTrial::nodes_before, 0);
   with(&PipelineTrial::passenger, false);
   with(&PipelineTrial::backwards_order, false);
   with(&PipelineTrial::mode, CheckpointMode::kNever);

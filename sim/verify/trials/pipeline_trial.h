@@ -156,7 +156,21 @@ class NetRun {
       }
       hooks.push_back(offloaders.back().hooks());
     }
+    make_other_nodes();
     for (int step = 0; step < trial_.steps; ++step) pipelined_step(devices, hooks, rules);
+  }
+  // Each thread numbers the nodes that it makes, and backward takes the highest number first: a
+  // worker may be far ahead of the thread that begins the step.
+  void make_other_nodes() {
+    auto autograd = tape_->autograd();
+    for (std::uint32_t worker = 0; worker < devices_; ++worker) {
+      machine_->set_host_thread(worker + 1);
+      Value value = autograd.leaf({}, true);
+      for (int i = 0; i < trial_.nodes_before; ++i) {
+        value = autograd.node(Values{value}, Values{Value()}, nullptr).front();
+      }
+    }
+    machine_->set_host_thread(0);
   }
   template <class D>
   void pipelined_step(const std::vector<D>& devices, const StageHooks& hooks, const Rules& rules) {

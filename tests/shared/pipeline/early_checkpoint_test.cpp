@@ -92,6 +92,61 @@ TEST_F(EarlyCheckpointTest, AFailureInTheRecomputeLeavesNothingAndTheNextOneWork
   EXPECT_TRUE(gradient(x).tensor);
 }
 
+// A worker runs the first half and numbers its node; who began the step numbers the second's.
+// Whatever the numbers: where the first half came first in backward, it ran the function again, the
+// second half ran it once more, and kept what it made.
+TEST_F(EarlyCheckpointTest, RunsAgainOnceHoweverManyNodesTheWorkerHasMade) {
+  for (const int nodes_before : {0, 1, 100}) {
+    int runs = 0;
+    const Value x = rig_.leaf();
+    Values inputs = {x};
+    rig_.machine().set_host_thread(1);
+    for (int i = 0; i < nodes_before; ++i) rig_.op({x});
+    std::weak_ptr<sim::StorageImpl> again;
+    const auto checkpoint =
+        std::make_shared<Checkpoint>(state_, inputs, CoreCheckpointOptions{}, [&](Values in) {
+          ++runs;
+          const Value y = rig_.saving_op(in);
+          again = y.tensor->storage;
+          return Values{rig_.saving_op({y})};
+        });
+    Values out = checkpoint->checkpoint(inputs, [] { return Values(); });
+    rig_.machine().set_host_thread(0);
+    checkpoint->recompute(inputs, out);
+    rig_.backward(out);
+    EXPECT_EQ(runs, 2) << nodes_before;
+    EXPECT_TRUE(again.expired()) << nodes_before;
+  }
+}
+
+// The second half ran, and what stands between it and the first one fails.
+TEST_F(EarlyCheckpointTest, ABackwardThatFailsBetweenTheHalvesKeepsNothing) {
+  auto autograd = rig_.autograd();
+  int runs = 0;
+  bool fails = true;
+  const Value x = rig_.leaf();
+  Values inputs = {x};
+  const auto checkpoint =
+      std::make_shared<Checkpoint>(state_, inputs, CoreCheckpointOptions{}, [&](Values in) {
+        ++runs;
+        return Values{rig_.saving_op(in)};
+      });
+  Values out = checkpoint->checkpoint(inputs, [] { return Values(); });
+  out = autograd.node(out, out, [&](Values gradients) {
+    if (fails) throw std::runtime_error("on its way from the next device");
+    return gradients;
+  });
+  checkpoint->recompute(inputs, out);
+  const std::int64_t before = rig_.machine().live_storages();
+  EXPECT_THROW(rig_.backward(out, true), std::runtime_error);
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(rig_.machine().live_storages(), before);
+  fails = false;
+  rig_.backward(out);
+  EXPECT_EQ(runs, 3);
+  EXPECT_TRUE(gradient(x).tensor);
+}
+
 TEST_F(EarlyCheckpointTest, AfterBackwardNothingIsKept) {
   const Value x = rig_.leaf();
   std::weak_ptr<sim::StorageImpl> inside;

@@ -14,6 +14,7 @@ RC_GTEST_PROP(PipelineProperty, NoOracleObjects, ()) {
   RC_CLASSIFY(trial.kind == PipelineKind::kAutograd, "autograd's");
   RC_CLASSIFY(trial.kind == PipelineKind::kInterleaved, "interleaved");
   RC_CLASSIFY(trial.mode != CheckpointMode::kNever, "checkpointed");
+  RC_CLASSIFY(trial.nodes_before > 0, "workers whose nodes have higher numbers");
   RC_LOG() << trial << "\n";
   const auto verdict = try_pipeline(trial);
   if (verdict) RC_FAIL(verdict->oracle + ": " + verdict->words);

@@ -58,14 +58,14 @@ class GraphEngineRig : public ::testing::Test, public sim::NodeRunner {
   NodeRef node(const char* name, std::initializer_list<sim::Edge> next, std::uint32_t stream = 0) {
     const auto made = std::make_shared<sim::Node>();
     made->name = name;
-    made->sequence = ++made_;
+    made->id = made->sequence = ++made_;
     made->stream = machine.compute_stream(stream);
     made->next = next;
     return made;
   }
   NodeRef leaf(Slot global, std::uint32_t stream = 0) {
     const NodeRef made = node("leaf", {}, stream);
-    made->sequence = (std::uint64_t{1} << 63) + global;
+    made->sequence = sim::kLeafSequence;
     made->leaf = global;
     return made;
   }
