@@ -77,14 +77,19 @@ class Inbound {
       return;
     }
     if (parcel->target->role == Role::kHeld) return;
+    parcel->target->large = parcel->target->bytes > context_.bounds.hold();
     set_role(*parcel->target, Role::kHeld);
-    held_.emplace(parcel->sequence, parcel);
+    Held& held = holding(*parcel->target);
+    held.emplace(parcel->sequence, parcel);
     tasks_[task].left.push_back(parcel);
-    while (held_bytes_ > context_.bounds.hold() && context_.rules.holds(Rule::kBoundReloads)) {
-      // Backward comes down the order of packing: the one packed last has been held longest.
-      const ParcelRef longest = std::prev(held_.end())->second.lock();
+    if (!context_.rules.holds(Rule::kBoundReloads)) return;
+    // Backward comes down the order of packing: the one packed last has been held longest.
+    const auto let_longest_go = [&] {
+      const ParcelRef longest = std::prev(held.end())->second.lock();
       let_go(*longest, task, bin);
-    }
+    };
+    while (large_.size() > 1) let_longest_go();
+    while (held_bytes_ > context_.bounds.hold()) let_longest_go();
   }
 
   // Begins reloads of what was packed earlier in the run, backwards, as far as the bound allows.
@@ -163,7 +168,7 @@ class Inbound {
   void let_go(Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) noexcept {
     if (!parcel.target) return;
     const TargetRef target = std::exchange(parcel.target, nullptr);
-    if (target->role == Role::kHeld) held_.erase(parcel.sequence);
+    if (target->role == Role::kHeld) holding(*target).erase(parcel.sequence);
     set_role(*target, Role::kInUse);
     context_.log(DecisionKind::kRelease, parcel);
     if (target->in_use()) {
@@ -174,10 +179,13 @@ class Inbound {
     finish(target, state == tasks_.end() ? nullptr : &state->second.due, bin);
   }
 
-  bool empty() const { return tasks_.empty() && held_.empty() && prefetched_bytes_ == 0; }
+  bool empty() const {
+    return tasks_.empty() && held_.empty() && large_.empty() && prefetched_bytes_ == 0;
+  }
 
  private:
   using Reader = typename Target<D>::Reader;
+  using Held = std::map<std::uint64_t, std::weak_ptr<Parcel<D>>>;  // by order of packing
 
   struct Use {
     TargetRef target;
@@ -294,11 +302,15 @@ class Inbound {
 
   void set_role(Target<D>& target, Role role) {
     if (target.role == Role::kPrefetched) prefetched_bytes_ -= target.bytes;
-    if (target.role == Role::kHeld) held_bytes_ -= target.bytes;
+    if (target.role == Role::kHeld && !target.large) held_bytes_ -= target.bytes;
     target.role = role;
     if (role == Role::kPrefetched) prefetched_bytes_ += target.bytes;
-    if (role == Role::kHeld) held_bytes_ += target.bytes;
+    if (role == Role::kHeld && !target.large) held_bytes_ += target.bytes;
   }
+
+  // A target larger than all that may be held has a place of its own, for one: it was just needed,
+  // so it was there anyway, and without that each further save would bring it once more.
+  Held& holding(const Target<D>& target) { return target.large ? large_ : held_; }
 
   // One record per stream, for all the targets of a node.
   void record_done(const std::vector<Use>& uses) {
@@ -386,8 +398,9 @@ class Inbound {
   Context<D>& context_;
   Tracker<D>& tracker_;
   std::map<GraphTaskId, Task> tasks_;
-  std::map<std::uint64_t, std::weak_ptr<Parcel<D>>> held_;  // by order of packing
-  std::int64_t held_bytes_ = 0;
+  Held held_;
+  Held large_;                   // one at most
+  std::int64_t held_bytes_ = 0;  // of held_
   std::int64_t prefetched_bytes_ = 0;
 };
 

@@ -44,6 +44,7 @@ struct Target {
   std::int64_t bytes = 0;
   std::vector<Reader> readers = {};
   Role role = Role::kInUse;  // why its parcel keeps it
+  bool large = false;        // held: larger than the hold was then
   bool kept_by_parcel = false;
   bool escaped = false;  // was in use beyond what a node's end covers
 

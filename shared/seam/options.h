@@ -1,7 +1,7 @@
 // What the offloader does with a saved tensor.
 //
-// The defaults are Ferry's. trl_options() is the algorithm and the defaults of TRL's
-// OffloadActivations (trl/models/activation_offloading.py), which has torchtune's.
+// The defaults are Ferry's. trl_options() are the core's settings that come nearest to TRL's
+// OffloadActivations (trl/models/activation_offloading.py); TRL's algorithm is sim/field/stash.h.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,8 @@ struct CoreOptions {
   std::int64_t window_bytes = std::int64_t{512} << 20;
   // Reloads begun ahead of their use, along the reverse of packing; 0: none.
   std::int64_t prefetch_bytes = std::int64_t{512} << 20;
-  // Reloaded storages kept for further saves of the same storage; 0: each save reloads.
+  // Reloaded storages kept for further saves of the same storage, and one that is larger than this
+  // beside them; 0: each save reloads.
   std::int64_t hold_bytes = std::int64_t{512} << 20;
   // Which packs of a run may move, by ordinal; empty: all. Past the end: kept.
   std::vector<bool> offload;

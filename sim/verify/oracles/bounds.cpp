@@ -16,9 +16,11 @@ std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadSta
   }
   // In the published way what is at hand are the storages of one node and of the one before it.
   const std::int64_t at_hand = options.reload_pool == ReloadPool::kConsumer ? 2 : 12;
+  // One that is larger than the hold is held beside it.
+  const std::int64_t held_beside = options.hold_bytes > 0 && options.hold_bytes < largest ? 1 : 0;
   if (options.hold_bytes != kUnlimited &&
       counts.backward_stash_peak_bytes >
-          options.prefetch_bytes + options.hold_bytes + at_hand * largest) {
+          options.prefetch_bytes + options.hold_bytes + (at_hand + held_beside) * largest) {
     return Verdict{"bound", "the backward stash is beyond its bound"};
   }
   return std::nullopt;

@@ -141,6 +141,50 @@ TEST(OffloaderOptions, HeldTargetsAreBounded) {
   });
 }
 
+// GPT-2's logits after their softmax, 1.5 GiB, are saved twice: under a hold of 512 MiB they came
+// back once for each save.
+TEST(OffloaderOptions, AStorageLargerThanTheHoldComesBackOnce) {
+  CoreOptions options = test::eager_options();
+  options.hold_bytes = 64 * test::kKiB;
+  test::Rig rig(options);
+  Tensor small = rig.world.make(32 * test::kKiB);
+  std::vector<test::SaveRef> others, saves;
+  for (int i = 0; i < 2; ++i) others.push_back(rig.pack(small));
+  Tensor large = rig.world.make(test::kMiB);
+  for (int i = 0; i < 3; ++i) saves.push_back(rig.pack(large));
+  large.reset();
+  small.reset();
+  rig.evict();
+  rig.script.backward([&] {
+    rig.consume(saves[2]);
+    rig.consume(others[1]);  // in between: what fits in the hold does not push it out
+    rig.consume(saves[1]);
+    rig.consume(saves[0]);
+    rig.consume(others[0]);
+  });
+  EXPECT_EQ(rig.offloader.statistics().reloaded_bytes, 1056 * test::kKiB);
+}
+
+// However many there are, one at a time: memory is bounded by the largest.
+TEST(OffloaderOptions, OneStorageLargerThanTheHoldIsHeld) {
+  CoreOptions options = test::eager_options();
+  options.hold_bytes = 64 * test::kKiB;
+  test::Rig rig(options);
+  std::vector<test::SaveRef> first, second;
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = rig.world.make(test::kMiB);
+    first.push_back(rig.pack(x));
+    second.push_back(rig.pack(x));
+  }
+  rig.evict();
+  rig.script.backward([&] {
+    for (const test::SaveRef& save : first) {
+      rig.consume(save);
+      EXPECT_LE(rig.offloader.statistics().backward_stash_bytes, test::kMiB);
+    }
+  });
+}
+
 // So that the copy stream does not wait for the node that it feeds.
 TEST(OffloaderOptions, FromTheCopyStreamsPoolATargetIsReleasedOneNodeLater) {
   CoreOptions options = test::eager_options();
