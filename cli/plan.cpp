@@ -1,4 +1,4 @@
-// `ferry plan`: the table of policies for a program on a card, and the plan of the cheapest that
+// `ferry plan`: the table of policies for a program on a card, and the plan of the fastest that
 // fits; with --stages, of a pipeline (cli/pipeline_plan.h).
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -12,6 +12,7 @@
 #include "cli/pipeline_plan.h"
 #include "cli/policies.h"
 #include "formats/atomic_file.h"
+#include "formats/error.h"
 #include "formats/plan_file.h"
 #include "sim/plan/planner.h"
 
@@ -24,23 +25,29 @@ void show_progress(std::string_view what, std::size_t done, std::size_t all) {
   std::fflush(stderr);
 }
 
+void refuse_what_is_no_plan(const PolicyArguments& arguments, const PolicyRequest& request) {
+  if (arguments.output.empty() || request.plan.policies != std::vector<std::string>{"offload-all"})
+    return;
+  throw InputError("--output", 0,
+                   "offload-all is TRL's scheduler, and a plan is one that Ferry's carries out: "
+                   "expected another --policy");
+}
+
 int run(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
   require_folder_of(arguments.output);
+  refuse_what_is_no_plan(arguments, request);
   if (isatty(STDERR_FILENO) != 0) request.plan.progress = show_progress;
   const plan::PlanResult result = plan::plan(request.program, request.hardware, request.plan);
-  // The last policy asked for is the one to carry out: the search, unless told otherwise. Nobody is
-  // to carry out what is not safe.
-  const plan::PolicyRow& last = result.rows.back();
-  if (!arguments.output.empty()) {
-    if (is_safe(last)) {
-      write_plan(arguments.output, plan::to_plan(request.program, request.hardware, result, last));
-      if (!last.fits) spdlog::warn("{}: this plan does not fit", arguments.output.string());
-    } else {
-      spdlog::error("{}: not written, for the plan is not safe", arguments.output.string());
-    }
+  // Nobody is to carry out what is not safe.
+  const plan::PolicyRow* best = arguments.output.empty() ? nullptr : plan::best_row(result);
+  if (best) {
+    write_plan(arguments.output, plan::to_plan(request.program, request.hardware, result, *best));
+    if (!best->fits) spdlog::warn("{}: this plan does not fit", arguments.output.string());
+  } else if (!arguments.output.empty()) {
+    spdlog::error("{}: not written, for the plan is not safe", arguments.output.string());
   }
-  return report(arguments, request, result);
+  return report(arguments, request, result, best);
 }
 
 }  // namespace
@@ -52,7 +59,9 @@ void add_plan(CLI::App& app, Context& context) {
       app.add_subcommand("plan", "What each policy needs and costs; the cheapest that fits");
   command->group("Plan and simulate");
   add_policy_options(*command, *arguments);
-  command->add_option("-o,--output", arguments->output, "Write the last policy's plan here")
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "Write the plan of the best row that fits here")
       ->type_name("FILE");
   add_pipeline_options(*command, *pipeline);
   command->get_option("--policy")

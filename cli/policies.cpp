@@ -79,11 +79,36 @@ bool any_fits(const plan::PlanResult& result) {
   // Where a search was asked for, it is the answer (the widest one); else any row will do.
   for (const std::string_view search : {"mixed", "budget"}) {
     for (const plan::PolicyRow& row : result.rows) {
-      if (row.policy == search) return row.fits;
+      if (row.policy == search) return row.is_answer();
     }
   }
   return std::any_of(result.rows.begin(), result.rows.end(),
-                     [](const plan::PolicyRow& row) { return row.fits; });
+                     [](const plan::PolicyRow& row) { return row.is_answer(); });
+}
+
+// What a row is good for, in the column "fits".
+std::string verdict(const plan::PolicyRow& row) {
+  if (!row.simulation.errors.empty()) return "error";
+  if (row.useless) return "useless";
+  return row.fits ? "yes" : "no";
+}
+
+// What moved, and by whom.
+std::string moves_line(const plan::PolicyRow& row) {
+  const sim::Simulation& run = row.simulation;
+  const OffloadStatistics& counts = run.statistics;
+  if (row.candidate.trl) {
+    return fmt::format("{}: TRL's OffloadActivations, re-enacted: {} to the host, {} back\n",
+                       row.policy, format_bytes(run.d2h_bytes), format_bytes(run.h2d_bytes));
+  }
+  const auto& options = row.candidate.options;
+  if (!options || counts.offloaded_count == 0) return "";
+  return fmt::format("{}: {} storages, {} to the host, {} back ({} copies in vain); window {}\n",
+                     row.policy, counts.offloaded_count, format_bytes(counts.offloaded_bytes),
+                     format_bytes(counts.reloaded_bytes), counts.vain_count,
+                     options->window_bytes == kUnlimited
+                         ? fmt::format("{} packs", options->window_packs)
+                         : format_bytes(options->window_bytes));
 }
 
 }  // namespace
@@ -161,7 +186,8 @@ PolicyRequest understand(const PolicyArguments& typed) {
   } catch (const std::invalid_argument& error) {
     throw InputError(arguments.subject, 0, error.what());
   }
-  if (request.plan.policies.empty()) {
+  request.every_policy = request.plan.policies.empty();
+  if (request.every_policy) {
     for (const std::string_view policy : kPolicies) {
       if (segments || !is_for_segments(policy)) request.plan.policies.emplace_back(policy);
     }
@@ -211,42 +237,34 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
                   request.microbatches == 1 ? std::string("one forward and backward")
                                             : fmt::format("{} micro-batches", request.microbatches),
                   times_line(request));
-  text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", "policy",
+  text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n", "policy",
                       "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
                       "hazards");
   for (const plan::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
     const auto overlap = run.overlap_permille();
-    text +=
-        fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>5} {:>8}\n", row.policy,
-                    format_bytes(run.device_peak_bytes), format_bytes(run.device_reserved_bytes),
-                    format_bytes(run.host_peak_bytes), format_time(run.step_ns),
-                    decimal(plan::slowdown_permille(run.step_ns, result.keep_ns)),
-                    overlap ? decimal(*overlap) : "-", row.fits ? "yes" : "no",
-                    request.plan.check ? std::to_string(run.hazards.size()) : "-");
+    text += fmt::format(
+        "{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n", row.policy,
+        format_bytes(run.device_peak_bytes), format_bytes(run.device_reserved_bytes),
+        format_bytes(run.host_peak_bytes), format_time(run.step_ns),
+        run.errors.empty() ? decimal(plan::slowdown_permille(run.step_ns, result.keep_ns)) : "-",
+        overlap ? decimal(*overlap) : "-", verdict(row),
+        request.plan.check ? std::to_string(run.hazards.size()) : "-");
   }
   text += "\n";
   for (const plan::PolicyRow& row : result.rows) {
-    const OffloadStatistics& counts = row.simulation.statistics;
     const CheckpointStatistics& segments = row.simulation.checkpoints;
     if (segments.segments != 0) {
       const auto called = static_cast<std::int64_t>(result.segments.size()) * request.microbatches;
       text += fmt::format("{}: {} of {} segments recomputed, {} recomputes\n", row.policy,
                           segments.segments, called, segments.recomputes);
     }
-    const auto& options = row.candidate.options;
-    if (!options || counts.offloaded_count == 0) continue;
-    text += fmt::format("{}: {} storages, {} to the host, {} back ({} copies in vain); window {}\n",
-                        row.policy, counts.offloaded_count, format_bytes(counts.offloaded_bytes),
-                        format_bytes(counts.reloaded_bytes), counts.vain_count,
-                        options->window_bytes == kUnlimited
-                            ? fmt::format("{} packs", options->window_packs)
-                            : format_bytes(options->window_bytes));
+    text += moves_line(row);
   }
   return text;
 }
 
-std::string to_json(const PolicyRequest& request, const plan::PlanResult& result) {
+nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanResult& result) {
   nlohmann::ordered_json json = {{"schema", 1},
                                  {"program", request.program_name},
                                  {"hardware", request.hardware.name},
@@ -268,14 +286,20 @@ std::string to_json(const PolicyRequest& request, const plan::PlanResult& result
          static_cast<double>(plan::slowdown_permille(run.step_ns, result.keep_ns)) / 1000},
         {"overlap", nullptr},
         {"fits", row.fits},
+        {"useless", row.useless},
+        {"errors", nlohmann::ordered_json::array()},
         {"hazards", nullptr}};
+    for (const sim::ProgramError& error : run.errors) {
+      entry["errors"].push_back({{"line", error.line}, {"message", error.message}});
+    }
+    if (!run.errors.empty()) entry["slowdown"] = nullptr;
     if (overlap) entry["overlap"] = static_cast<double>(*overlap) / 1000;
     if (request.plan.check) entry["hazards"] = run.hazards.size();
     entry["compute_ns"] = run.compute_ns;
     entry["recomputed_segments"] = run.checkpoints.segments;
     entry["recomputes"] = run.checkpoints.recomputes;
-    entry["offloaded_bytes"] = run.statistics.offloaded_bytes;
-    entry["reloaded_bytes"] = run.statistics.reloaded_bytes;
+    entry["offloaded_bytes"] = run.d2h_bytes;
+    entry["reloaded_bytes"] = run.h2d_bytes;
     entry["vain_bytes"] = run.statistics.vain_bytes;
     entry["compute_waits"] = run.statistics.compute_waits;
     entry["forward_stash_peak_bytes"] = run.statistics.forward_stash_peak_bytes;
@@ -284,8 +308,10 @@ std::string to_json(const PolicyRequest& request, const plan::PlanResult& result
     entry["h2d_ns"] = run.h2d_ns;
     json["rows"].push_back(std::move(entry));
   }
-  return json.dump(2) + "\n";
+  return json;
 }
+
+namespace {
 
 // The run ended before its step did.
 bool is_beyond_limits(const plan::PolicyRow& row) {
@@ -293,35 +319,59 @@ bool is_beyond_limits(const plan::PolicyRow& row) {
                      [](const sim::ProgramError& error) { return error.beyond_limits; });
 }
 
+// A run that was cut short has left what it had.
 bool is_safe(const plan::PolicyRow& row) {
-  if (is_beyond_limits(row)) return row.simulation.hazards.empty();
-  return row.simulation.hazards.empty() && row.simulation.errors.empty() &&
-         !row.simulation.leftovers.any();
+  return is_beyond_limits(row) ? row.simulation.hazards.empty() : row.is_safe();
 }
 
+// Prints what went wrong, each line by `log`.
+void complain(const PolicyRequest& request, const plan::PolicyRow& row,
+              spdlog::level::level_enum level) {
+  for (const check::Hazard& hazard : row.simulation.hazards) {
+    spdlog::log(level, "{}: {}", row.policy, to_string(hazard));
+  }
+  for (const sim::ProgramError& error : row.simulation.errors) {
+    spdlog::log(level, "{}: {}:{}: {}", row.policy, request.program_name, error.line,
+                error.message);
+  }
+  if (row.simulation.leftovers.any()) {
+    const sim::Leftovers& left = row.simulation.leftovers;
+    spdlog::log(level, "{}: left after the step: {} storages, {} events, {} of host memory{}",
+                row.policy, left.storages, left.events, format_bytes(left.host_bytes),
+                left.core ? ", and something in the core" : "");
+  }
+  for (const std::string& warning : row.simulation.warnings) {
+    spdlog::warn("{}: {}", row.policy, warning);
+  }
+}
+
+}  // namespace
+
 int report(const PolicyArguments& arguments, const PolicyRequest& request,
-           const plan::PlanResult& result) {
-  const std::string text = arguments.json ? to_json(request, result) : to_table(request, result);
+           const plan::PlanResult& result, const plan::PolicyRow* written) {
+  std::string text;
+  if (arguments.json) {
+    nlohmann::ordered_json json = to_json(request, result);
+    if (!arguments.output.empty()) json["written"] = nullptr;
+    if (written) {
+      json["written"] = {{"file", arguments.output.string()}, {"policy", written->policy}};
+    }
+    text = json.dump(2) + "\n";
+  } else {
+    text = to_table(request, result);
+    if (written) {
+      text +=
+          fmt::format("written: {}, the plan of {}\n", arguments.output.string(), written->policy);
+    }
+  }
   std::fwrite(text.data(), 1, text.size(), stdout);
   int code = any_fits(result) ? kOk : kDoesNotFit;
   for (const plan::PolicyRow& row : result.rows) {
+    // What another scheduler does wrong is told; it is Ferry's answer only where it was asked for.
+    const bool told = row.candidate.trl && request.every_policy;
     if (is_beyond_limits(row) && code == kOk) code = kDoesNotFit;
-    if (!is_safe(row)) code = kViolated;
-    for (const check::Hazard& hazard : row.simulation.hazards) {
-      spdlog::error("{}: {}", row.policy, to_string(hazard));
-    }
-    for (const sim::ProgramError& error : row.simulation.errors) {
-      spdlog::error("{}: {}:{}: {}", row.policy, request.program_name, error.line, error.message);
-    }
-    if (row.simulation.leftovers.any()) {
-      const sim::Leftovers& left = row.simulation.leftovers;
-      spdlog::error("{}: left after the step: {} storages, {} events, {} of host memory{}",
-                    row.policy, left.storages, left.events, format_bytes(left.host_bytes),
-                    left.core ? ", and something in the core" : "");
-    }
-    for (const std::string& warning : row.simulation.warnings) {
-      spdlog::warn("{}: {}", row.policy, warning);
-    }
+    if (!is_safe(row) && !told) code = kViolated;
+    complain(request, row, told ? spdlog::level::warn : spdlog::level::err);
   }
   return code;
 }

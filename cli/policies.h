@@ -43,6 +43,7 @@ struct PolicyRequest {
   plan::PlanRequest plan;
   std::string optimizer;
   std::int64_t microbatches = 1;
+  bool every_policy = false;  // none was asked for by name
   std::vector<std::filesystem::path> times;
   TimesUsed times_used;
 };
@@ -63,13 +64,11 @@ std::string times_line(const PolicyRequest& request);
 // The same for machines; null where no table was given.
 nlohmann::ordered_json times_json(const PolicyRequest& request);
 std::string to_table(const PolicyRequest& request, const plan::PlanResult& result);
-std::string to_json(const PolicyRequest& request, const plan::PlanResult& result);
+nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanResult& result);
 
-// No hazard, no error, nothing left.
-bool is_safe(const plan::PolicyRow& row);
-
-// Prints the table or the JSON on stdout and what went wrong on stderr; the exit code.
+// Prints the table or the JSON on stdout and what went wrong on stderr; the exit code. `written`:
+// the row whose plan is in the output file; null: none is.
 int report(const PolicyArguments& arguments, const PolicyRequest& request,
-           const plan::PlanResult& result);
+           const plan::PlanResult& result, const plan::PolicyRow* written = nullptr);
 
 }  // namespace ferry::cli

@@ -52,6 +52,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   row.policy = plan.policy;
   row.candidate.options = options.offload;
   row.simulation = sim::simulate(plan::with_segments(request.program), request.hardware, options);
+  row.useless = row.simulation.device_reserved_bytes > result.keep_bytes;
   row.fits = row.simulation.device_reserved_bytes <= request.plan.budget_bytes &&
              row.simulation.host_peak_bytes <= request.hardware.host_memory_bytes;
   result.rows = {std::move(row)};

@@ -23,9 +23,9 @@ namespace ferry {
 
 // What sim/plan/planner.h can do; the searches come last. Those for segments need a program that
 // has some.
-inline constexpr std::array<std::string_view, 8> kPolicies = {
-    "keep",           "offload-all",        "prefetch", "checkpoint",
-    "checkpoint-nth", "checkpoint-offload", "budget",   "mixed"};
+inline constexpr std::array<std::string_view, 9> kPolicies = {
+    "keep",           "offload-all",        "offload", "prefetch", "checkpoint",
+    "checkpoint-nth", "checkpoint-offload", "budget",  "mixed"};
 constexpr bool is_for_segments(std::string_view policy) {
   return policy == "mixed" || policy.starts_with("checkpoint");
 }

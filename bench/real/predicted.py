@@ -25,7 +25,7 @@ import tempfile
 
 POLICIES = ("keep", "offload", "checkpoint", "budget", "mixed")
 # How the planner calls what is moved wholly.
-PLANNED = {"offload": "prefetch", "budget": "budget", "mixed": "mixed"}
+PLANNED = {"offload": "offload", "budget": "budget", "mixed": "mixed"}
 DOES_NOT_FIT = 3
 
 
@@ -104,7 +104,7 @@ class Bench:
 
     # Reserved bytes between those of recomputing everything and those of keeping everything.
     def budget(self, program):
-        rows, _ = self.simulated("simulate", program, "--policy", "keep,checkpoint,offload-all")
+        rows, _ = self.simulated("simulate", program, "--policy", "keep,checkpoint,offload")
         most = rows["keep"]["device_reserved_bytes"]
         least = min(row["device_reserved_bytes"] for row in rows.values())
         return int(least + self.arguments.share * (most - least))

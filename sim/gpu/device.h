@@ -136,7 +136,7 @@ class SimDevice {
     return copy;
   }
 
-  // Beyond the seam: what published schedulers do (sim/verify/schedulers). A copy of the bytes that
+  // Beyond the seam: what published schedulers do (sim/field). A copy of the bytes that
   // the tensor covers, made on `stream`, in its pool.
   Tensor clone(const Tensor& tensor, Stream stream) {
     TensorLayout layout = tensor->layout;
@@ -144,7 +144,10 @@ class SimDevice {
     Tensor copy = make_tensor(machine_->allocate(layout.extent().bytes(), stream), layout,
                               machine_->new_version());
     const StreamScope scope(*this, stream);
-    machine_->copy_on_device("clone", range_of(tensor), range_of(copy), kCloneNs);
+    const std::int64_t rate = machine_->options().clone_bytes_per_us;
+    const std::int64_t bytes = layout.extent().bytes();
+    machine_->copy_on_device("clone", range_of(tensor), range_of(copy),
+                             rate > 0 ? bytes * 1000 / rate + 1 : 0);
     return copy;
   }
   // The host waits for the stream.
@@ -196,8 +199,6 @@ class SimDevice {
   }
 
  private:
-  static constexpr Time kCloneNs = 5'000;  // whatever its size: no verdict depends on it
-
   Machine* machine_;
   std::uint32_t device_;
 };

@@ -168,7 +168,7 @@ Time Engine::run_until(Signal signal) {
 Time Engine::run_until_idle(StreamId stream) {
   const Stream& s = streams_[number(stream)];
   for (horizon_ = 0; s.active;) step();
-  return s.end;
+  return s.stats.end_ns;
 }
 
 Time Engine::drain() {
@@ -413,7 +413,7 @@ void Engine::set_rate(std::uint32_t id) {
 
 // The front of the stream's queue is over.
 void Engine::complete(Stream& stream, std::uint32_t id, const QueuedOp& op, Time start, Time end) {
-  stream.end = end;
+  stream.stats.end_ns = end;
   makespan_ = std::max(makespan_, end);
   digest_ += op_digest(index_of(op), start, end);
   if (sink_ != nullptr) {

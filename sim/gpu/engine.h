@@ -83,6 +83,7 @@ struct DeviceStats {
 struct StreamStats {
   Time blocked_ns = 0;            // at the head of the stream stood a wait for another stream
   Time blocked_on_copies_ns = 0;  // of these: that stream had last been given a copy
+  Time end_ns = 0;                // of the last operation that is over
 };
 
 class Engine {
@@ -134,7 +135,6 @@ class Engine {
     bool waiting = false;  // for a signal
     bool copied_last = false;  // what it was given last, records and waits apart, is a copy
     Time ready = 0;            // when its head became ready
-    Time end = 0;              // of its latest operation that is over
     StreamStats stats;
   };
 

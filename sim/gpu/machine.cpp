@@ -320,6 +320,14 @@ Time Machine::compute_blocked_on_copies_ns(std::uint32_t device) const {
   return blocked;
 }
 
+Time Machine::compute_end_ns(std::uint32_t device) const {
+  Time end = 0;
+  for (const StreamId stream : devices_[device].compute) {
+    end = std::max(end, engine_.stats(stream).end_ns);
+  }
+  return end;
+}
+
 Time Machine::drain() {
   host_not_before(engine_.drain());
   return engine_.makespan();

@@ -41,10 +41,11 @@ namespace ferry::sim {
 
 struct MachineOptions {
   LinkRates links;
-  Time launch_ns = 0;                 // host time of a launch
-  std::int64_t device_bytes = 0;      // capacity of each device; 0: unlimited
-  std::int64_t host_bytes = 0;        // that may be pinned; 0: unlimited
-  std::int64_t host_total_bytes = 0;  // for the warning
+  Time launch_ns = 0;                   // host time of a launch
+  std::int64_t clone_bytes_per_us = 0;  // of a copy on the device itself; 0: it takes no time
+  std::int64_t device_bytes = 0;        // capacity of each device; 0: unlimited
+  std::int64_t host_bytes = 0;          // that may be pinned; 0: unlimited
+  std::int64_t host_total_bytes = 0;    // for the warning
   std::uint32_t devices = 1;
   PeerRates peer{};
   PortRates port{};  // of each port
@@ -145,6 +146,7 @@ class Machine {
     return engine_.stats(devices_[device].id);
   }
   Time compute_blocked_on_copies_ns(std::uint32_t device = 0) const;
+  Time compute_end_ns(std::uint32_t device = 0) const;  // of all that was computed so far
   const DevicePool& pool(std::uint32_t device = 0) const { return devices_[device].pool; }
   const HostPool& host_pool() const { return host_pool_; }
   std::int64_t live_storages() const { return live_storages_; }

@@ -12,7 +12,6 @@ namespace {
 
 // How finely a search divides the bytes that could move, and the windows that it tries.
 constexpr std::int64_t kShares = 48;
-constexpr std::int64_t kWindows = 32;
 constexpr std::array<std::int64_t, 3> kWindowParts = {64, 16, 4};  // 1/64, 1/16, 1/4 of the bytes
 constexpr std::array<std::int64_t, 4> kSpreads = {0, 24, 36,
                                                   48};  // shares; 0: no wider than needed
@@ -48,6 +47,18 @@ Movable movable(const Survey& survey, const Mix& mix) {
     result.total += bytes;
   }
   return result;
+}
+
+// In the order in which they are packed last: a storage that a late layer saves as well (a skip's)
+// is needed back soon.
+Movable by_last_pack(const Survey& survey, Movable all) {
+  std::vector<std::size_t> last(all.bytes.size());
+  for (std::size_t i = 0; i < survey.packs.size(); ++i) {
+    if (survey.packs[i].group < last.size()) last[survey.packs[i].group] = i;
+  }
+  std::stable_sort(all.order.begin(), all.order.end(),
+                   [&last](std::uint64_t a, std::uint64_t b) { return last[a] < last[b]; });
+  return all;
 }
 
 // Moves `share` of the bytes, in kShares parts, evenly from the first `spread` of them: what is
@@ -119,9 +130,9 @@ Mix recompute_some(const Survey& survey, std::size_t count, bool spread, std::in
   return mix;
 }
 
-// But for what lives as long as the program.
-void move_inputs(Mix& mix, const Survey& survey) {
-  for (std::size_t s = 0; s < mix.recompute.size(); ++s) {
+// But for what lives as long as the program. `segments`: of the first ones.
+void move_inputs(Mix& mix, const Survey& survey, std::size_t segments) {
+  for (std::size_t s = 0; s < segments; ++s) {
     for (std::size_t i = 0; i < mix.input_moves[s].size(); ++i) {
       mix.input_moves[s][i] = mix.recompute[s] && !survey.segments[s].inputs[i].global;
     }
@@ -157,39 +168,46 @@ std::vector<std::size_t> counts(const Survey& survey) {
 }  // namespace
 
 Candidate offload_all(const Survey& survey) {
+  return {std::nullopt, offload(survey).mix, /*trl=*/true};
+}
+
+Candidate offload(const Survey& survey) {
   Mix all = keep_all(survey);
   std::fill(all.packs.begin(), all.packs.end(), PlanChoice::kOffload);
   settle(all, survey, CoreOptions().bytes_min);
-  return {trl_options(), std::move(all)};
-}
-
-std::vector<Candidate> prefetch_candidates(const Survey& survey) {
-  const std::int64_t total = movable(survey, keep_all(survey)).total;
-  const Mix all = offload_all(survey).mix;
-  std::vector<Candidate> candidates;
-  for (std::int64_t i = 1; i <= kWindows; ++i) {
-    CoreOptions options;
-    options.window_bytes = std::max(total / kWindows * i, kLeastWindow);
-    candidates.push_back({std::move(options), all});
-  }
-  return candidates;
+  return {CoreOptions{}, std::move(all)};
 }
 
 std::vector<Candidate> budget_candidates(const Survey& survey) {
-  const Movable all = movable(survey, keep_all(survey));
   std::vector<Candidate> candidates;
   candidates.push_back(settled({}, keep_all(survey), survey));
+  append(candidates, prefetch_candidates(survey));
+  return candidates;
+}
+
+std::vector<Candidate> prefetch_candidates(const Survey& survey) {
+  const Movable all = movable(survey, keep_all(survey));
+  std::vector<Candidate> candidates;
+  const auto add = [&](const Movable& of, const CoreOptions& options, std::int64_t share,
+                       std::int64_t spread) {
+    Mix mix = keep_all(survey);
+    move(mix, survey, select_groups(of, share, spread, options.window_bytes));
+    candidates.push_back(settled(options, std::move(mix), survey));
+  };
   for (std::int64_t share = 1; share <= kShares; ++share) {
     for (const std::int64_t spread : kSpreads) {
       if (spread != 0 && spread <= share) continue;
       for (const std::int64_t part : kWindowParts) {
-        const CoreOptions options = window_of(survey, all.total, part);
-        Mix mix = keep_all(survey);
-        move(mix, survey, select_groups(all, share, std::max(spread, share), options.window_bytes));
-        candidates.push_back(settled(options, std::move(mix), survey));
+        add(all, window_of(survey, all.total, part), share, std::max(spread, share));
       }
     }
   }
+  // The first storages may be large, and the packs behind them soon made: their copies have until
+  // the middle of forward before anything waits for them.
+  CoreOptions late = window_of(survey, all.total, kWindowParts.back());
+  late.window_packs = static_cast<std::int64_t>(survey.packs.size()) / 2 + 1;
+  const Movable by_last = by_last_pack(survey, all);
+  for (std::int64_t share = 1; share <= kShares / 2; ++share) add(by_last, late, share, share);
   return candidates;
 }
 
@@ -206,17 +224,21 @@ std::vector<Candidate> recompute_candidates(const Survey& survey) {
 }
 
 std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey) {
-  Mix mix = recompute_all(survey).mix;
-  move_inputs(mix, survey);
   std::int64_t total = 0;
   for (const SurveyedSegment& segment : survey.segments) {
     for (const PackedTensor& input : segment.inputs) total += movable_bytes(input);
   }
   std::vector<Candidate> candidates;
-  for (std::int64_t i = 1; i <= kWindows; ++i) {
-    CoreOptions options;
-    options.window_bytes = std::max(total / kWindows * i, kLeastWindow);
-    candidates.push_back(settled(std::move(options), mix, survey));
+  std::vector<std::size_t> moved = counts(survey);
+  moved.push_back(survey.segments.size() - 1);  // the last one's are needed back at once
+  for (const std::size_t count : moved) {
+    for (const std::int64_t part : kWindowParts) {
+      Mix mix = recompute_all(survey).mix;
+      move_inputs(mix, survey, count);
+      CoreOptions options = window_of(survey, total, part);
+      options.window_packs = static_cast<std::int64_t>(survey.segments.size()) / part + 1;
+      candidates.push_back(settled(options, std::move(mix), survey));
+    }
   }
   return candidates;
 }
@@ -225,8 +247,7 @@ std::vector<Candidate> mixed_candidates(const Survey& survey) {
   std::vector<Candidate> candidates = recompute_candidates(survey);
   append(candidates, budget_candidates(survey));
   append(candidates, recompute_and_offload_candidates(survey));
-  append(candidates, prefetch_candidates(survey));
-  candidates.push_back(offload_all(survey));
+  candidates.push_back(offload(survey));
   const std::int64_t bytes = movable(survey, keep_all(survey)).total;
   for (const std::size_t count : counts(survey)) {
     for (const bool spread : {true, false}) {
@@ -245,7 +266,7 @@ std::vector<Candidate> mixed_candidates(const Survey& survey) {
               if (share > 0) {
                 move(mix, survey, select_groups(rest, share, kShares, options.window_bytes));
               }
-              if (inputs) move_inputs(mix, survey);
+              if (inputs) move_inputs(mix, survey, mix.recompute.size());
               candidates.push_back(settled(options, std::move(mix), survey));
             }
           }

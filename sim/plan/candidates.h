@@ -14,19 +14,22 @@ namespace ferry::plan {
 struct Candidate {
   std::optional<CoreOptions> options;  // none: nothing moves
   Mix mix;
+  bool trl = false;  // TRL's scheduler in the core's place (sim/field/stash.h)
 };
 
-// Everything moves, TRL's way.
+// Everything moves, by TRL.
 Candidate offload_all(const Survey& survey);
-// Everything moves; the windows.
+// Everything moves, by the core with its defaults.
+Candidate offload(const Survey& survey);
+// Shares of what is saved first move, with windows.
 std::vector<Candidate> prefetch_candidates(const Survey& survey);
-// Nothing, or shares of what is saved first, with windows.
+// And nothing.
 std::vector<Candidate> budget_candidates(const Survey& survey);
 
 Candidate recompute_all(const Survey& survey);
 // From none to all, evenly spread.
 std::vector<Candidate> recompute_candidates(const Survey& survey);
-// All, with their inputs offloaded; the windows.
+// All, with shares of their inputs offloaded, the first ones first; the windows.
 std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey);
 // And all of the above, so that no other row that fits is faster.
 std::vector<Candidate> mixed_candidates(const Survey& survey);

@@ -10,11 +10,14 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "formats/decision_log.h"
 #include "formats/outline.h"
 #include "formats/program_file.h"
+#include "sim/field/stash.h"
+#include "sim/run/permille.h"
 
 namespace ferry::plan {
 namespace {
@@ -29,6 +32,11 @@ struct Problem {
                       std::vector<StreamOpConsumer*> consumers = {}) const {
     sim::SimulationOptions options;
     options.offload = candidate.options;
+    if (candidate.trl) {
+      options.scheduler = [](sim::SimDevice device, sim::SimAutograd autograd) {
+        return field::make_stash(device, autograd, field::trl());
+      };
+    }
     options.segments = segment_plan(survey, candidate.mix);
     options.optimizer = request.optimizer;
     options.check = check;
@@ -46,22 +54,6 @@ bool recomputes(const Code& code) {
 
 bool has_checkpoints(const Program& program) {
   return std::any_of(program.codes.begin(), program.codes.end(), recomputes);
-}
-
-// What a search looks at.
-struct Cost {
-  sim::Time step_ns = 0;
-  std::int64_t device_reserved_bytes = 0;
-  std::int64_t host_peak_bytes = 0;
-};
-
-Cost cost_of(const sim::Simulation& simulation) {
-  return {simulation.step_ns, simulation.device_reserved_bytes, simulation.host_peak_bytes};
-}
-
-bool fits(const Cost& cost, const Hardware& hardware, const PlanRequest& request) {
-  return cost.device_reserved_bytes <= request.budget_bytes &&
-         cost.host_peak_bytes <= hardware.host_memory_bytes;
 }
 
 // What candidates cost, unchecked. Policies share candidates, and each is simulated once.
@@ -97,6 +89,7 @@ class Costs {
       key = decision_header(*candidate.options);
       if (candidate.options->offload.empty()) key += "all";
     }
+    if (candidate.trl) key += "TRL";
     const auto segments = segment_plan(problem_.survey, candidate.mix);
     for (const SegmentPlan& segment : segments->segments) {
       key += segment.checkpoint ? 'r' : '-';
@@ -142,34 +135,6 @@ class Costs {
   std::map<std::string, Cost> known_;
 };
 
-// The smallest window that costs at most 2 % over the best.
-std::size_t pick_window(const std::vector<Cost>& results) {
-  sim::Time best = results.front().step_ns;
-  for (const Cost& result : results) best = std::min(best, result.step_ns);
-  std::size_t pick = 0;
-  while (results[pick].step_ns > best + best / 50) ++pick;
-  return pick;
-}
-
-// Of those that fit, the fastest; where none fits, the one that needs the least memory.
-std::size_t pick_fastest(const std::vector<Cost>& results, const Hardware& hardware,
-                         const PlanRequest& request) {
-  std::size_t pick = 0;
-  const auto better = [&](const Cost& a, const Cost& b) {
-    const bool a_fits = fits(a, hardware, request);
-    const bool b_fits = fits(b, hardware, request);
-    if (a_fits != b_fits) return a_fits;
-    const auto by_time = std::pair(a.step_ns, a.device_reserved_bytes);
-    const auto by_memory = std::pair(a.device_reserved_bytes, a.step_ns);
-    return a_fits ? by_time < std::pair(b.step_ns, b.device_reserved_bytes)
-                  : by_memory < std::pair(b.device_reserved_bytes, b.step_ns);
-  };
-  for (std::size_t i = 1; i < results.size(); ++i) {
-    if (better(results[i], results[pick])) pick = i;
-  }
-  return pick;
-}
-
 // Of the code that each runs, in the order in which they are called.
 std::vector<std::string> segment_names(const Program& program, const Survey& survey) {
   std::vector<std::string> names;
@@ -185,33 +150,56 @@ std::vector<std::string> segment_names(const Program& program, const Survey& sur
   return names;
 }
 
-// How a policy runs the step.
-Candidate choose(const std::string& policy, const Problem& problem, const PlanRequest& request,
-                 Costs& costs) {
-  const Survey& found = problem.survey;
-  const auto fastest = [&](std::vector<Candidate> candidates) {
-    const std::size_t pick = pick_fastest(costs.of(policy, candidates), problem.hardware, request);
-    return std::move(candidates[pick]);
-  };
-  const auto smallest_window = [&](std::vector<Candidate> candidates) {
-    return std::move(candidates[pick_window(costs.of(policy, candidates))]);
-  };
-  if (is_for_segments(policy) && found.segments.empty()) {
-    throw std::invalid_argument("policy '" + policy + "' needs segments: " + kNoSegments);
+// How policies run the step.
+class Chooser {
+ public:
+  Chooser(const Problem& problem, const PlanRequest& request, const Cost& keep)
+      : problem_(problem),
+        limits_{request.budget_bytes, problem.hardware.host_memory_bytes,
+                keep.fails ? kUnlimited : keep.device_reserved_bytes},
+        keep_(keep),
+        costs_(problem, request) {}
+
+  const Limits& limits() const { return limits_; }
+
+  Candidate choose(const std::string& policy) {
+    const Survey& found = problem_.survey;
+    if (is_for_segments(policy) && found.segments.empty()) {
+      throw std::invalid_argument("policy '" + policy + "' needs segments: " + kNoSegments);
+    }
+    if (policy == "keep") return {std::nullopt, keep_all(found)};
+    if (policy == "offload-all") return offload_all(found);
+    if (policy == "offload") return offload(found);
+    if (policy == "prefetch") {
+      return at_full_speed(policy, prefetch_candidates(found), keep_.step_ns);
+    }
+    if (policy == "budget") return fastest(policy, budget_candidates(found));
+    if (policy == "checkpoint") return recompute_all(found);
+    if (policy == "checkpoint-nth") return fastest(policy, recompute_candidates(found));
+    if (policy == "checkpoint-offload") {
+      const sim::Time computes = costs_.of(policy, {recompute_all(found)}).front().step_ns;
+      return at_full_speed(policy, recompute_and_offload_candidates(found), computes);
+    }
+    if (policy == "mixed") return fastest(policy, mixed_candidates(found));
+    throw std::invalid_argument("no policy is called '" + policy + "': expected " +
+                                list_of_policies());
   }
-  if (policy == "keep") return {std::nullopt, keep_all(found)};
-  if (policy == "offload-all") return offload_all(found);
-  if (policy == "prefetch") return smallest_window(prefetch_candidates(found));
-  if (policy == "budget") return fastest(budget_candidates(found));
-  if (policy == "checkpoint") return recompute_all(found);
-  if (policy == "checkpoint-nth") return fastest(recompute_candidates(found));
-  if (policy == "checkpoint-offload") {
-    return smallest_window(recompute_and_offload_candidates(found));
+
+ private:
+  Candidate fastest(const std::string& policy, std::vector<Candidate> candidates) {
+    return std::move(candidates[pick_fastest(costs_.of(policy, candidates), limits_)]);
   }
-  if (policy == "mixed") return fastest(mixed_candidates(found));
-  throw std::invalid_argument("no policy is called '" + policy + "': expected " +
-                              list_of_policies());
-}
+  Candidate at_full_speed(const std::string& policy, std::vector<Candidate> candidates,
+                          sim::Time compute_ns) {
+    return std::move(candidates[pick_full_speed(costs_.of(policy, candidates), limits_, compute_ns,
+                                                problem_.hardware.link)]);
+  }
+
+  const Problem& problem_;
+  const Limits limits_;
+  const Cost keep_;
+  Costs costs_;
+};
 
 }  // namespace
 
@@ -236,14 +224,17 @@ Program with_segments(const Program& program) {
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request) {
   Problem problem{with_segments(program), hardware, {}};
   problem.survey = survey(problem.program, hardware);
-  Costs costs(problem, request);
+  const Cost keep = cost_of(problem.run({std::nullopt, keep_all(problem.survey)}, request, false));
+  Chooser chooser(problem, request, keep);
   PlanResult result;
-  result.keep_ns = problem.run({std::nullopt, keep_all(problem.survey)}, request, false).step_ns;
+  result.keep_ns = keep.step_ns;
+  result.keep_bytes = chooser.limits().keep_bytes;
   for (const std::string& policy : request.policies) {
-    Candidate candidate = choose(policy, problem, request, costs);
+    Candidate candidate = chooser.choose(policy);
     sim::Simulation simulation = problem.run(candidate, request, request.check, request.consumers);
-    const bool in_budget = fits(cost_of(simulation), hardware, request);
-    result.rows.push_back({policy, std::move(candidate), std::move(simulation), in_budget});
+    const Cost cost = cost_of(simulation);
+    result.rows.push_back({policy, std::move(candidate), std::move(simulation),
+                           fits(cost, chooser.limits()), is_useless(cost, chooser.limits())});
   }
   result.segments = segment_names(problem.program, problem.survey);
   result.survey = std::move(problem.survey);
@@ -251,8 +242,26 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
 }
 
 std::int64_t slowdown_permille(sim::Time step_ns, sim::Time keep_ns) {
-  if (keep_ns == 0) return 1000;
-  return (step_ns * 1000 + keep_ns - 1) / keep_ns;
+  return keep_ns == 0 ? 1000 : sim::permille(step_ns, keep_ns, sim::Round::kUp);
+}
+
+const PolicyRow* best_row(const PlanResult& result) {
+  if (result.rows.size() == 1) {
+    const PolicyRow& asked = result.rows.front();
+    return asked.is_safe() && asked.has_plan() ? &asked : nullptr;
+  }
+  const auto key = [](const PolicyRow& row) {
+    const sim::Time time = row.simulation.step_ns;
+    const std::int64_t bytes = row.simulation.device_reserved_bytes;
+    const bool answer = row.is_answer();
+    return std::tuple(!answer, answer ? time : bytes, answer ? bytes : time);
+  };
+  const PolicyRow* best = nullptr;
+  for (const PolicyRow& row : result.rows) {
+    if (!row.is_safe() || !row.has_plan()) continue;
+    if (!best || key(row) < key(*best)) best = &row;
+  }
+  return best;
 }
 
 Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult& result,

@@ -1,14 +1,18 @@
 // Policies, and the search for the cheapest one that fits a budget.
 //
-// The simulator is the judge: every row was simulated, and checked unless that was switched off.
+// The simulator is the judge: every row was simulated, and checked unless that was switched off. A
+// run with errors, and one that needs more memory than keeping everything does, is no candidate of
+// a search, and a row of that kind no answer.
 // The candidates of a search are a fixed list that does not depend on the budget; of those whose
 // simulated memory fits, the fastest is taken. So a lower budget never yields a higher peak: the
 // candidate taken under a lower budget either is the same, or needs less than the budget that the
 // first one did not fit.
 //
 //   keep         everything stays on the device
-//   offload-all  TRL's algorithm and defaults (shared/seam/options.h)
-//   prefetch     everything moves; with the smallest window that costs at most 2 % over the best
+//   offload-all  everything moves, by TRL's scheduler in the core's place (sim/field/stash.h)
+//   offload      everything moves, by the core with its defaults
+//   prefetch     as much moves as comes back in time, all of it: the least memory that costs at
+//                most 2 % over the longest of computing, copying out and copying back (picks.h)
 //   budget       the first saved storages move, as many as needed: they are needed back last, so
 //                their copies have the most time
 //
@@ -16,7 +20,8 @@
 //
 //   checkpoint          every segment is recomputed
 //   checkpoint-nth      as few of them as needed, evenly spread
-//   checkpoint-offload  every segment is recomputed, and its inputs move
+//   checkpoint-offload  every segment is recomputed, and of their inputs the first ones move, as
+//                       many as prefetch would
 //   mixed               some segments are recomputed, wholly or up to some tensor; what they save
 //                       beyond that, their inputs, and what the others save moves or stays
 #pragma once
@@ -33,6 +38,7 @@
 #include "scenarios/scenario.h"
 #include "sim/plan/candidates.h"
 #include "sim/plan/mix.h"
+#include "sim/plan/picks.h"
 #include "sim/plan/survey.h"
 #include "sim/run/simulation.h"
 
@@ -52,13 +58,25 @@ struct PolicyRow {
   std::string policy;
   Candidate candidate;
   sim::Simulation simulation;
-  bool fits = false;  // device and host
+  bool fits = false;     // device and host
+  bool useless = false;  // it needs more memory than keeping everything does
+
+  // No hazard, no error, nothing left.
+  bool is_safe() const {
+    return simulation.hazards.empty() && simulation.errors.empty() && !simulation.leftovers.any();
+  }
+  // A way to run the step that was asked for.
+  bool is_answer() const { return fits && !useless && is_safe(); }
+  // Its plan is one that the core carries out.
+  bool has_plan() const { return !candidate.trl; }
 };
 
 struct PlanResult {
   std::vector<PolicyRow> rows;
-  sim::Time keep_ns =
-      0;  // of keeping everything, with unlimited memory: what a slowdown is against
+  // Of keeping everything, with unlimited memory: what a slowdown is against, and what makes a row
+  // useless.
+  sim::Time keep_ns = 0;
+  std::int64_t keep_bytes = 0;  // reserved
   Survey survey;
   std::vector<std::string> segments;  // their names
 };
@@ -74,6 +92,11 @@ inline constexpr const char* kNoSegments =
 // Throws std::invalid_argument for an unknown policy, and for one that needs segments where there
 // are none.
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request);
+
+// The row whose plan is the one to carry out: where one policy was asked for, that one's. Else the
+// fastest of those that are answers, and of these the one that needs the least memory; and where
+// there is none, the one that needs the least memory. Null: there is none whose plan is safe.
+const PolicyRow* best_row(const PlanResult& result);
 
 // Step time over keep's, in thousandths, rounded up.
 std::int64_t slowdown_permille(sim::Time step_ns, sim::Time keep_ns);

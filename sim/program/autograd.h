@@ -47,7 +47,7 @@ class SimAutograd {
   NodeId node() const { return engine_->node(); }
   void after_node(std::function<void()> callback) { engine_->after_node(std::move(callback)); }
   void after_task(std::function<void()> callback) { engine_->after_task(std::move(callback)); }
-  // Beyond the seam: what published schedulers look at (sim/verify/schedulers). The gradients that
+  // Beyond the seam: what published schedulers look at (sim/field). The gradients that
   // a node gave, while what asked to hear of its end runs; and the name of the node that saves a
   // tensor.
   std::span<const Value> node_results() const { return engine_->node_results(); }

@@ -29,6 +29,7 @@ inline MachineOptions machine_options(const Hardware& hardware) {
   machine.port = {hardware.port.up_bytes_per_us, hardware.port.down_bytes_per_us};
   machine.devices_per_port = static_cast<std::uint32_t>(hardware.port.devices);
   machine.launch_ns = hardware.launch_ns;
+  machine.clone_bytes_per_us = hardware.memory_bytes_per_us * hardware.memory_percent / 100 / 2;
   machine.host_total_bytes = hardware.host_memory_bytes;
   return machine;
 }

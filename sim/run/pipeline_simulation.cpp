@@ -12,6 +12,7 @@
 #include "sim/gpu/workers.h"
 #include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
+#include "sim/run/permille.h"
 #include "sim/run/run_parts.h"
 #include "sim/run/segments.h"
 #include "sim/run/stage_crossings.h"
@@ -198,7 +199,7 @@ void read_devices(Machine& machine, PipelineSimulation& result) {
     run.compute_ns = stats.compute_busy_ns;
     const Time idle = result.step_ns - stats.compute_busy_ns;
     if (result.step_ns > 0) {
-      run.bubble_permille = (2000 * idle + result.step_ns) / (2 * result.step_ns);
+      run.bubble_permille = permille(idle, result.step_ns, Round::kNearest);
     }
     run.d2h_bytes = stats.d2h_bytes;
     run.h2d_bytes = stats.h2d_bytes;
@@ -228,10 +229,10 @@ std::int64_t PipelineSimulation::reserved_bytes() const {
 }
 
 std::int64_t PipelineSimulation::bubble_permille() const {
-  const Time all = step_ns * static_cast<Time>(devices.size());
-  Time idle = all;
+  const WideTime all = WideTime{step_ns} * static_cast<WideTime>(devices.size());
+  WideTime idle = all;
   for (const DeviceRun& device : devices) idle -= device.compute_ns;
-  return all == 0 ? 0 : (2000 * idle + all) / (2 * all);
+  return all == 0 ? 0 : permille(idle, all, Round::kNearest);
 }
 
 PipelineSimulation simulate_pipeline(const StagedProgram& staged, const Hardware& hardware,

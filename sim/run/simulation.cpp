@@ -8,6 +8,7 @@
 #include "sim/gpu/device.h"
 #include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
+#include "sim/run/permille.h"
 #include "sim/run/run_parts.h"
 #include "sim/run/scheduler.h"
 #include "sim/run/segments.h"
@@ -111,7 +112,10 @@ void read_machine(Machine& machine, Simulation& result) {
   result.compute_ns = device.compute_busy_ns;
   result.d2h_ns = device.d2h_busy_ns;
   result.h2d_ns = device.h2d_busy_ns;
-  result.compute_idle_for_copies_ns = machine.compute_blocked_on_copies_ns();
+  result.d2h_bytes = device.d2h_bytes;
+  result.h2d_bytes = device.h2d_bytes;
+  result.compute_idle_for_copies_ns = machine.compute_blocked_on_copies_ns() +
+                                      (machine.engine().makespan() - machine.compute_end_ns());
   result.device_peak_bytes = machine.pool().stats().allocated_bytes.peak;
   result.device_reserved_bytes = machine.pool().stats().reserved_bytes.peak;
   result.host_peak_bytes = machine.host_pool().stats().pinned_bytes.peak;
@@ -131,7 +135,7 @@ std::optional<std::int64_t> Simulation::overlap_permille() const {
   const std::int64_t copying = d2h_ns + h2d_ns;
   if (copying == 0) return std::nullopt;
   const std::int64_t hidden = std::max<std::int64_t>(copying - compute_idle_for_copies_ns, 0);
-  return hidden * 1000 / copying;
+  return permille(hidden, copying, Round::kDown);
 }
 
 Simulation simulate(const Program& program, const Hardware& hardware,

@@ -68,9 +68,13 @@ struct Simulation {
   std::int64_t host_peak_bytes = 0;  // pinned
   Time step_ns = 0;                  // until everything given is done
   Time compute_ns = 0;               // of that, computing
+  // Nothing computed, for something waited for a copy: a stream or, behind the last kernel, the
+  // step's end.
   Time compute_idle_for_copies_ns = 0;
   Time d2h_ns = 0;
   Time h2d_ns = 0;
+  std::int64_t d2h_bytes = 0;
+  std::int64_t h2d_bytes = 0;
   std::int64_t operations = 0;  // on streams
   std::uint64_t digest = 0;     // of all times
   OffloadStatistics statistics;
@@ -82,7 +86,7 @@ struct Simulation {
   std::int64_t out_of_memory = 0;  // allocations that failed
   Leftovers leftovers;
 
-  // 1 - idle / copying, in thousandths; none where nothing was copied.
+  // 1 - idle / copying, in thousandths, of the whole step; none where nothing was copied.
   std::optional<std::int64_t> overlap_permille() const;
 };
 

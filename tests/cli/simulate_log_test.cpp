@@ -23,8 +23,8 @@ class SimulateLogTest : public PlanFolder {
 };
 
 TEST_F(SimulateLogTest, EveryPolicyIsClean) {
-  for (const std::string policy : {"keep", "offload-all", "prefetch", "budget", "checkpoint",
-                                   "checkpoint-nth", "checkpoint-offload", "mixed"}) {
+  for (const std::string policy : {"keep", "offload-all", "offload", "prefetch", "budget",
+                                   "checkpoint", "checkpoint-nth", "checkpoint-offload", "mixed"}) {
     const Result simulated = ferry(simulate("--budget 100MiB --log run.jsonl --policy " + policy));
     EXPECT_TRUE(simulated.code == kOk || simulated.code == kDoesNotFit) << simulated.err;
     EXPECT_EQ(simulated.out, ferry(simulate("--budget 100MiB --policy " + policy)).out);
@@ -38,13 +38,12 @@ TEST_F(SimulateLogTest, EveryPolicyIsClean) {
 }
 
 TEST_F(SimulateLogTest, APlanIsOneRun) {
-  ASSERT_EQ(ferry("plan chain.jsonl --hardware tiny.toml --policy offload-all -o a.plan").code,
-            kOk);
+  ASSERT_EQ(ferry("plan chain.jsonl --hardware tiny.toml --policy offload -o a.plan").code, kOk);
   EXPECT_EQ(ferry("simulate chain.jsonl --hardware tiny.toml --plan a.plan --log run.jsonl").code,
             kOk);
   const std::string of_the_plan = read("run.jsonl");
   EXPECT_EQ(
-      ferry("simulate chain.jsonl --hardware tiny.toml --policy offload-all --log run.jsonl").code,
+      ferry("simulate chain.jsonl --hardware tiny.toml --policy offload --log run.jsonl").code,
       kOk);
   EXPECT_EQ(read("run.jsonl"), of_the_plan);
   expect_clean("plan");

@@ -74,8 +74,8 @@ TEST(ScenarioTest, AKeyOfManyPartsIsRefused) {
 
 TEST(ScenarioTest, PoliciesAreListedForPeople) {
   EXPECT_EQ(list_of_policies(),
-            "keep, offload-all, prefetch, checkpoint, checkpoint-nth, checkpoint-offload, budget "
-            "or mixed");
+            "keep, offload-all, offload, prefetch, checkpoint, checkpoint-nth, checkpoint-offload, "
+            "budget or mixed");
   for (const std::string_view policy : kPolicies) {
     const bool checkpoints = policy.starts_with("checkpoint") || policy == "mixed";
     EXPECT_EQ(is_for_segments(policy), checkpoints) << policy;

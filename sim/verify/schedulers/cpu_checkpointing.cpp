@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "sim/verify/schedulers/copies.h"
 #include "sim/verify/schedulers/systems.h"
 
 namespace ferry::verify::schedulers {

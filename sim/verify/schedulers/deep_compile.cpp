@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "sim/verify/schedulers/copies.h"
 #include "sim/verify/schedulers/systems.h"
 
 namespace ferry::verify::schedulers {

@@ -37,7 +37,13 @@ constexpr StashPolicy trl_with_offsets() {
 // TRL as of f2cd577, but for the clone.
 constexpr StashPolicy trl(Clone clone, Share share = Share::kForgotten,
                           Compute compute = Compute::kFirst, Enter enter = Enter::kRestarts) {
-  return {.compute = compute, .clone = clone, .share = share, .enter = enter};
+  StashPolicy policy = field::trl();
+  policy.compute = compute;
+  policy.clone = clone;
+  policy.share = share;
+  policy.enter = enter;
+  policy.exempts_storages = false;
+  return policy;
 }
 
 // TRL's: one backward behind each forward, each save unpacked once, on one stream.

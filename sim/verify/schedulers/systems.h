@@ -7,37 +7,27 @@
 
 #include <memory>
 
+#include "sim/field/copies.h"
+#include "sim/field/stash.h"
 #include "sim/gpu/device.h"
 #include "sim/program/autograd.h"
 #include "sim/run/scheduler.h"
 
 namespace ferry::verify::schedulers {
 
-// torchtune's OffloadActivations, and TRL's, which descends from it.
-struct StashPolicy {
-  // How a node's end finds out that a restored tensor outlives it: not at all, by the storages of
-  // the node's results, or by the storage's use count.
-  enum class Escape { kUnseen, kResults, kCounted } escape = Escape::kCounted;
-  // The stream that is taken for the computing one: that at construction, or the current one; and,
-  // where a source is dropped, the one whose pool it goes back to.
-  enum class Compute { kFirst, kCurrent, kOwner } compute = Compute::kFirst;
-  // A view is cloned before it is copied: never, on the copy stream, on the computing stream.
-  enum class Clone { kNever, kOnCopyStream, kOnCompute } clone = Clone::kNever;
-  // A storage saved again stays on the device; its key is forgotten with the source, or never.
-  enum class Share { kNever, kForgotten, kRemembered } share = Share::kNever;
-  // When the next pack is taken for the first one of a forward: after any unpack, or after the last
-  // one.
-  enum class Forward { kAfterUnpack, kAfterLast } forward = Forward::kAfterLast;
-  // What entering the context does to what an earlier forward left: keeps it, drops it, drops it
-  // and numbers from 0 again.
-  enum class Enter { kKeeps, kDrops, kRestarts } enter = Enter::kKeeps;
-  bool exit_clears = true;   // leaving it waits for the streams and drops what is left
-  bool drops_events = true;  // with their tensors
-  // Where the copy of a contiguous view begins with it, so does what is made of the copy.
-  bool drops_offset = true;
-};
-std::unique_ptr<sim::Scheduler> make_stash(sim::SimDevice device, sim::SimAutograd autograd,
-                                           StashPolicy policy);
+// What they are made of, and torchtune's and TRL's.
+using field::bytes_of;
+using field::first_bytes;
+using field::give_back;
+using field::HostCopy;
+using field::make_stash;
+using field::offload;
+using field::offload_to;
+using field::order;
+using field::PackHooks;
+using field::pinned;
+using field::reload;
+using field::StashPolicy;
 
 // torch.autograd.graph.save_on_cpu on a second stream.
 struct SaveOnCpuPolicy {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "formats/layout.h"
-#include "sim/verify/schedulers/copies.h"
 #include "sim/verify/schedulers/systems.h"
 
 namespace ferry::verify::schedulers {

@@ -112,14 +112,21 @@ TEST_F(StreamLogTest, EveryPlanIsClean) {
   const std::string program = folder_.path("program"), plan = folder_.path("plan");
   for (const std::string& model : {gpt(), resnet()}) {
     ASSERT_EQ(test::ferry_train(model + "--capture " + program).code, kOk);
-    for (const std::string policy : {"offload-all", "prefetch", "budget", "checkpoint",
+    for (const std::string policy : {"offload", "prefetch", "budget", "checkpoint",
                                      "checkpoint-nth", "checkpoint-offload", "mixed"}) {
       const Result planned = test::run({FERRY_PROGRAM, "plan", program, "--hardware", "rtx4090",
                                         "--policy", policy, "-o", plan});
       ASSERT_EQ(planned.code, kOk) << planned.err;
+      if (policy == "offload") {
+        auto settings = nlohmann::ordered_json::parse(read_file(plan));
+        settings["options"]["copy_streams"] = 1;
+        settings["options"]["reload_pool"] = 1;
+        settings["options"]["window_packs"] = 5;
+        std::ofstream(plan) << settings.dump();
+      }
       const std::string log = train(model + "--policy mixed --plan " + plan);
       expect_clean(model + policy);
-      if (policy != "offload-all") continue;
+      if (policy != "offload") continue;
       EXPECT_NE(log.find("\"name\":\"release after node\""), std::string::npos);
       EXPECT_NE(log.find("\"pool\":\"malloc\""), std::string::npos);
     }

@@ -27,8 +27,8 @@ TEST_F(ProgramTest, APlanFromItsOwnCaptureIsExecutedAndReplayed) {
   const std::string program = folder_.path("gpt.jsonl"), plan = folder_.path("gpt.plan"),
                     log = folder_.path("gpt.log");
   EXPECT_EQ(test::ferry_train(gpt() + "--capture " + program).code, kOk);
-  const Result planned = test::run({FERRY_PROGRAM, "plan", program, "--hardware", "rtx4090",
-                                    "--policy", "offload-all", "-o", plan});
+  const Result planned = test::run(
+      {FERRY_PROGRAM, "plan", program, "--hardware", "rtx4090", "--policy", "offload", "-o", plan});
   ASSERT_EQ(planned.code, kOk) << planned.err;
   const std::vector<std::string> keep = losses(test::ferry_train(gpt() + "--steps 3 --json"));
   const std::string budget = "--policy budget --plan " + plan + " --decisions " + log;

@@ -79,7 +79,7 @@ TEST(PlannerProp, APlanRunsAsItsRow) {
     }
     const Program program = test::make_program(recipe);
     PlanRequest request;
-    request.policies = {"keep", "offload-all", "budget"};
+    request.policies = {"keep", "offload", "budget", "prefetch"};
     if (has_segments(program)) {
       for (const char* policy : {"checkpoint", "checkpoint-nth", "checkpoint-offload"}) {
         request.policies.emplace_back(policy);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -56,13 +57,16 @@ std::string error_of(const std::function<void()>& act) {
 
 TEST(PlannerTest, EveryPolicyIsARowAsAskedFor) {
   const PlanResult result =
-      plan_chain(request({"budget", "keep", "prefetch", "offload-all", "keep"}));
-  ASSERT_EQ(result.rows.size(), 5u);
-  const std::vector<std::string> names = {"budget", "keep", "prefetch", "offload-all", "keep"};
+      plan_chain(request({"budget", "keep", "prefetch", "offload", "keep", "offload-all"}));
+  ASSERT_EQ(result.rows.size(), 6u);
+  const std::vector<std::string> names = {"budget",  "keep", "prefetch",
+                                          "offload", "keep", "offload-all"};
   for (std::size_t i = 0; i < names.size(); ++i) {
     const PolicyRow& row = result.rows[i];
     EXPECT_EQ(row.policy, names[i]);
-    EXPECT_EQ(row.candidate.options.has_value(), names[i] != "keep");
+    EXPECT_EQ(row.candidate.options.has_value(),
+              names[i] == "budget" ? row.simulation.d2h_bytes > 0
+                                   : names[i] == "prefetch" || names[i] == "offload");
     EXPECT_TRUE(row.fits);
     EXPECT_TRUE(row.simulation.hazards.empty());
     EXPECT_FALSE(row.simulation.leftovers.any());
@@ -136,6 +140,25 @@ TEST(PlannerTest, AnUnknownPolicyIsRefused) {
             "no policy is called 'magic': expected " + list_of_policies());
 }
 
+// TRL's scheduler itself: a storage that is saved again while it is on its way stays on the device,
+// and the window is flushed at the first node of backward. (The row was Ferry's core with TRL's
+// settings: 208 ms for GPT-2 where TRL takes longer.)
+TEST(PlannerTest, OffloadAllIsTrlsScheduler) {
+  const Program gpt2 = load_program(find_program("gpt2"));
+  const Hardware hardware = find_hardware("h100");
+  const PlanResult result = plan(gpt2, hardware, request({"offload-all", "offload"}));
+  const PolicyRow& trl = result.rows[0];
+  EXPECT_TRUE(trl.is_safe());
+  EXPECT_FALSE(trl.has_plan());
+  EXPECT_TRUE(result.rows[1].has_plan());
+  EXPECT_EQ(trl.simulation.statistics.packs, 0);  // the core saw none
+  EXPECT_GT(trl.simulation.d2h_bytes, std::int64_t{5} << 30);
+  EXPECT_EQ(trl.simulation.gradients, result.rows[1].simulation.gradients);
+  sim::SimulationOptions ours;
+  ours.offload = trl_options();
+  EXPECT_GT(trl.simulation.step_ns, sim::simulate(gpt2, hardware, ours).step_ns);
+}
+
 TEST(PlannerTest, ProgressCountsToTheEndOfEverySearch) {
   PlanRequest watched = request({"prefetch", "budget"});
   std::vector<std::string> ended;
@@ -159,11 +182,17 @@ TEST(PlannerTest, AProgramThatSavesNothingIsPlanned) {
   }
 }
 
+// The step's time in thousandths of keep's went below zero where it took a year.
+
 TEST(PlannerTest, SlowdownIsRoundedUp) {
   EXPECT_EQ(slowdown_permille(1000, 1000), 1000);
   EXPECT_EQ(slowdown_permille(1'000'001, 1'000'000), 1001);
   EXPECT_EQ(slowdown_permille(1853, 1000), 1853);
   EXPECT_EQ(slowdown_permille(0, 0), 1000);
+  constexpr sim::Time kYear = 31'557'600'000'000'000;
+  EXPECT_EQ(slowdown_permille(3 * kYear, 2 * kYear), 1500);
+  EXPECT_EQ(slowdown_permille(std::numeric_limits<sim::Time>::max(), 1),
+            std::numeric_limits<std::int64_t>::max());
 }
 
 // Every row, through a file: what runs is what was promised.
@@ -171,6 +200,7 @@ void expect_round_trips(const Program& program, const Hardware& hardware,
                         const PlanRequest& request) {
   const PlanResult result = plan(program, hardware, request);
   for (const PolicyRow& row : result.rows) {
+    if (!row.has_plan()) continue;
     const Plan written = to_plan(program, hardware, result, row);
     const Plan read = parse_plan(to_text(written), "plan.json");
     EXPECT_EQ(read, written) << row.policy;
@@ -191,13 +221,13 @@ void expect_round_trips(const Program& program, const Hardware& hardware,
 }
 
 TEST(PlannerTest, APlanRunsAsItsRow) {
-  expect_round_trips(chain(), card(), request({"keep", "offload-all", "prefetch", "budget"}));
+  expect_round_trips(chain(), card(), request({"keep", "offload", "prefetch", "budget"}));
   expect_round_trips(chain(), card(), request({"budget"}, 1));
 }
 
 TEST(PlannerTest, AShippedProgramsPlanRunsAsItsRow) {
   expect_round_trips(load_program(find_program("gpt2")), find_hardware("rtx4090"),
-                     request({"offload-all", "prefetch", "budget"}, std::int64_t{7} << 30));
+                     request({"offload", "prefetch", "budget"}, std::int64_t{7} << 30));
 }
 
 // Eight blocks whose inner activations are large; to copy one takes 33.5 ms, to compute one 20.
@@ -255,12 +285,62 @@ TEST(PlannerTest, AsFewSegmentsAsNeeded) {
   }
 }
 
+// A segment that raises when it runs again: its backward ended there, and the row, with a slowdown
+// of 0.381, was the answer.
+TEST(PlannerTest, ARunThatRaisesIsNoAnswer) {
+  Program program = blocks();
+  for (Code& code : program.codes) {
+    if (code.name != "part.3") continue;
+    code.statements.insert(code.statements.begin(), {{When{true, 1}, 0}, {Raise{"boom"}, 0}});
+  }
+  const std::int64_t all =
+      plan(program, card(), request({"keep"})).rows[0].simulation.device_reserved_bytes;
+  const PlanResult result = plan(
+      program, card(), request({"checkpoint", "checkpoint-nth", "mixed", "budget"}, all - kInner));
+  EXPECT_EQ(result.rows[0].simulation.errors.at(0).message, "boom");
+  EXPECT_TRUE(result.rows[0].fits);
+  EXPECT_FALSE(result.rows[0].is_answer());
+  for (std::size_t i = 1; i < result.rows.size(); ++i) {
+    EXPECT_TRUE(result.rows[i].is_answer()) << result.rows[i].policy;
+    EXPECT_GE(result.rows[i].simulation.step_ns, result.keep_ns) << result.rows[i].policy;
+  }
+  EXPECT_NE(best_row(result), &result.rows[0]);
+}
+
+// -o wrote the last row's plan: one that moved 490 MiB of a ResNet that fits as it is.
+TEST(PlannerTest, TheBestRowIsTheFastestThatFitsThenTheSmallest) {
+  PlanResult result;
+  const auto add = [&](sim::Time step_ns, std::int64_t reserved, bool fits) -> PolicyRow& {
+    PolicyRow& row = result.rows.emplace_back();
+    row.simulation.step_ns = step_ns;
+    row.simulation.device_reserved_bytes = reserved;
+    row.fits = fits;
+    return row;
+  };
+  EXPECT_EQ(best_row(result), nullptr);
+  add(10, 500, false);
+  EXPECT_EQ(best_row(result), &result.rows[0]);  // the one that was asked for
+  add(20, 400, false);
+  EXPECT_EQ(best_row(result), &result.rows[1]);  // nothing fits: the least memory
+  add(40, 300, true);
+  EXPECT_EQ(best_row(result), &result.rows[2]);
+  add(30, 290, true);
+  add(30, 280, true);
+  EXPECT_EQ(best_row(result), &result.rows[4]);
+  add(5, 100, true).useless = true;
+  add(5, 100, true).candidate.trl = true;
+  add(5, 100, true).simulation.errors.push_back({1, "boom"});
+  add(5, 100, true).simulation.hazards.emplace_back();
+  EXPECT_EQ(best_row(result), &result.rows[4]);
+}
+
 TEST(PlannerTest, InputsOfSegmentsMoveWithCheckpointOffload) {
   const auto rows = rows_of(blocks(), std::int64_t{8} << 30);
   const PolicyRow& row = rows.at("checkpoint-offload");
   EXPECT_EQ(row.simulation.checkpoints.segments, 8);
   EXPECT_EQ(row.simulation.statistics.packs, 8);
-  EXPECT_EQ(row.simulation.statistics.offloaded_count, 8);
+  EXPECT_GE(row.simulation.statistics.offloaded_count, 1);
+  EXPECT_EQ(row.simulation.h2d_bytes, row.simulation.d2h_bytes);
 }
 
 TEST(PlannerTest, MixedIsNeverWorseThanAnotherRowThatFits) {
@@ -273,7 +353,8 @@ TEST(PlannerTest, MixedIsNeverWorseThanAnotherRowThatFits) {
     for (const auto& [policy, row] : rows) {
       SCOPED_TRACE(policy);
       expect_clean(row, rows.at("keep").simulation);
-      if (row.fits) {
+      if (row.candidate.trl) continue;  // no way of Ferry's
+      if (row.fits && !row.useless) {
         EXPECT_TRUE(mixed.fits);
         EXPECT_LE(mixed.simulation.step_ns, row.simulation.step_ns);
       } else if (!mixed.fits) {
@@ -311,9 +392,14 @@ TEST(PlannerTest, MicrobatchesHaveTheSegmentsOfAll) {
        {MicrobatchOrder::kFbfb, MicrobatchOrder::kFfbb, MicrobatchOrder::kOneForwardOneBackward}) {
     const Program program = with_microbatches(blocks(3), 3, order);
     const auto rows = rows_of(program, std::int64_t{120} << 20);
-    for (const auto& [policy, row] : rows) expect_clean(row, rows.at("keep").simulation);
+    for (const auto& [policy, row] : rows) {
+      if (row.has_plan()) expect_clean(row, rows.at("keep").simulation);
+    }
+    // TRL's context is one forward's: the next one's tensors get the same numbers.
+    const bool one_at_a_time = order == MicrobatchOrder::kFbfb;
+    EXPECT_EQ(rows.at("offload-all").is_safe(), one_at_a_time);
     EXPECT_EQ(rows.at("checkpoint").simulation.checkpoints.recomputes, 9);
-    EXPECT_GE(rows.at("checkpoint-offload").simulation.statistics.offloaded_count, 9);
+    EXPECT_GT(rows.at("checkpoint-offload").simulation.statistics.offloaded_count, 0);
   }
 }
 
@@ -381,10 +467,10 @@ TEST(PlannerTest, OnlyAPlanThatRecomputesHasSegments) {
 }
 
 TEST(PlannerTest, APlansEntriesSayWhatMovesByStorage) {
-  const PlanResult result = plan_chain(request({"offload-all", "keep"}));
+  const PlanResult result = plan_chain(request({"offload", "keep"}));
   const Plan all = to_plan(chain(), card(), result, result.rows[0]);
   EXPECT_EQ(all.hardware, "tiny");
-  EXPECT_EQ(all.policy, "offload-all");
+  EXPECT_EQ(all.policy, "offload");
   ASSERT_EQ(all.entries.size(), 13u);
   EXPECT_EQ(all.entries[12].op, "LossBackward");
   EXPECT_EQ(all.entries[12].decision, PlanChoice::kOffload);
@@ -394,7 +480,7 @@ TEST(PlannerTest, APlansEntriesSayWhatMovesByStorage) {
 }
 
 TEST(PlannerTest, AnOptionThatIsNoneIsRefused) {
-  const PlanResult result = plan_chain(request({"offload-all"}));
+  const PlanResult result = plan_chain(request({"offload"}));
   const Plan good = to_plan(chain(), card(), result, result.rows[0]);
   const auto refusal = [&](const std::string& name, std::int64_t value) {
     Plan bad = good;

@@ -1,6 +1,3 @@
-// torchtune's OffloadActivations (torchtune/training/_activation_offloading.py) and TRL's
-// (trl/models/activation_offloading.py).
-//
 //   pack     s0 ──● ── …            unpack   s0         ┌─ node reads d ──● ── …
 //   s1            └─ D2H(x) ──●              s1  H2D(d)─┘                 └─ d's block is free
 //                     x is kept until s0 has            one node later, or by record_stream
@@ -8,6 +5,8 @@
 //
 // Saved tensors are numbered; a number is good for one unpack. One copy stream serves both
 // directions, and what comes back is allocated in its pool.
+#include "sim/field/stash.h"
+
 #include <exception>
 #include <map>
 #include <optional>
@@ -18,10 +17,9 @@
 #include <vector>
 
 #include "formats/layout.h"
-#include "sim/verify/schedulers/copies.h"
-#include "sim/verify/schedulers/systems.h"
+#include "sim/field/copies.h"
 
-namespace ferry::verify::schedulers {
+namespace ferry::field {
 namespace {
 
 using Id = std::int64_t;
@@ -43,7 +41,10 @@ class Stash final : public sim::Scheduler {
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
     return std::make_unique<Number>(*this, number(tensor));
   }
-  void exempt(const sim::Tensor& tensor) override { exempt_.insert(tensor.get()); }
+  void exempt(const sim::Tensor& tensor) override {
+    exempt_.insert(tensor.get());
+    exempt_storages_.insert(tensor->storage.get());
+  }
   void begin_forward() override {
     leave();
     enter();
@@ -87,6 +88,11 @@ class Stash final : public sim::Scheduler {
     return policy_.compute == StashPolicy::Compute::kOwner && owner ? *owner : s0();
   }
 
+  bool is_exempt(const sim::Tensor& tensor) const {
+    return exempt_.contains(tensor.get()) ||
+           (policy_.exempts_storages && exempt_storages_.contains(tensor->storage.get()));
+  }
+
   Id number(const sim::Tensor& tensor) {
     if (next_is_first_) {
       if (!tracker_.empty()) throw std::runtime_error("a forward begins with tensors left over");
@@ -94,7 +100,7 @@ class Stash final : public sim::Scheduler {
       next_unpack_is_first_ = true;
     }
     const Id id = next_id_++;
-    if (bytes_of(tensor) < kBytesMin || exempt_.contains(tensor.get())) {
+    if (bytes_of(tensor) < kBytesMin || is_exempt(tensor)) {
       tracker_[id].kept = device_.detach(tensor);
       return id;
     }
@@ -262,7 +268,8 @@ class Stash final : public sim::Scheduler {
   const StashPolicy policy_;
   const StreamId first_stream_;
   const StreamId s1_;
-  std::set<const sim::TensorImpl*> exempt_;
+  std::set<const sim::TensorImpl*> exempt_;  // these live as long as the program, and are not
+  std::set<const sim::StorageImpl*> exempt_storages_;  // walked
   Id next_id_ = 0;
   std::map<Id, Tracked> tracker_;
   std::map<Id, Stashed> stash_;
@@ -283,4 +290,4 @@ std::unique_ptr<sim::Scheduler> make_stash(sim::SimDevice device, sim::SimAutogr
   return std::make_unique<Stash>(device, autograd, policy);
 }
 
-}  // namespace ferry::verify::schedulers
+}  // namespace ferry::field

@@ -9,11 +9,11 @@
 #include <string_view>
 
 #include "formats/builder.h"
+#include "sim/field/stash.h"
 #include "sim/run/simulation.h"
-#include "sim/verify/schedulers/systems.h"
 #include "sim/verify/trials/judge.h"
 
-namespace ferry::verify::schedulers {
+namespace ferry::field {
 namespace {
 
 using Clone = StashPolicy::Clone;
@@ -23,7 +23,7 @@ std::vector<check::Hazard> hazards(const Program& program, Clone clone) {
   options.scheduler = [clone](const sim::SimDevice& device, const sim::SimAutograd& autograd) {
     return make_stash(device, autograd, {.clone = clone});
   };
-  return sim::simulate(program, test_hardware(), options).hazards;
+  return sim::simulate(program, verify::test_hardware(), options).hazards;
 }
 
 bool found(const std::vector<check::Hazard>& all, check::HazardKind kind, std::string_view earlier,
@@ -109,4 +109,4 @@ TEST(StashCloneTest, TheCloneIsReusedUnderBackward) {
 }
 
 }  // namespace
-}  // namespace ferry::verify::schedulers
+}  // namespace ferry::field

@@ -10,7 +10,7 @@
 #include "sim/gpu/device.h"
 #include "sim/program/autograd.h"
 
-namespace ferry::verify::schedulers {
+namespace ferry::field {
 
 // The bytes that a saved tensor covers, and what makes a tensor of them again.
 struct HostCopy {
@@ -77,4 +77,4 @@ inline void give_back(sim::SimDevice& device, sim::HostBuffer& buffer, StreamId 
   device.release_host(Step::kHostReturn, std::move(buffer), {&event, 1});
 }
 
-}  // namespace ferry::verify::schedulers
+}  // namespace ferry::field

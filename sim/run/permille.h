@@ -1,0 +1,23 @@
+// Shares in thousandths. Times are integers below 2^63; their sums and thousandfolds may not be, so
+// that is worked out in 128 bits, and what is too large for the result is the largest there is.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace ferry::sim {
+
+__extension__ typedef __int128 WideTime;
+
+enum class Round : std::uint8_t { kDown, kNearest, kUp };
+
+// Neither is negative, and `whole` is not 0.
+inline std::int64_t permille(WideTime part, WideTime whole, Round round) {
+  const WideTime half = round == Round::kNearest ? whole / 2 : 0;
+  const WideTime more = round == Round::kUp ? whole - 1 : half;
+  return static_cast<std::int64_t>(
+      std::min<WideTime>((part * 1000 + more) / whole, std::numeric_limits<std::int64_t>::max()));
+}
+
+}  // namespace ferry::sim

@@ -1,0 +1,88 @@
+// Which of several runs a search takes.
+#include "sim/plan/picks.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace ferry::plan {
+namespace {
+
+constexpr Limits kLimits = {.budget_bytes = 100, .host_bytes = 1000, .keep_bytes = 200};
+// A byte a nanosecond out, two back.
+constexpr Link kLink = {.h2d_alone = 2'000, .d2h_alone = 1'000};
+
+Cost cost(sim::Time step_ns, std::int64_t reserved, std::int64_t out = 0, std::int64_t back = 0) {
+  Cost cost;
+  cost.step_ns = step_ns;
+  cost.device_reserved_bytes = reserved;
+  cost.out_bytes = out;
+  cost.back_bytes = back;
+  return cost;
+}
+Cost failing(Cost cost) {
+  cost.fails = true;
+  return cost;
+}
+
+TEST(PicksTest, TheFastestThatFits) {
+  EXPECT_EQ(pick_fastest({cost(5, 150), cost(9, 100), cost(8, 90), cost(8, 80)}, kLimits), 3u);
+}
+
+TEST(PicksTest, WhereNothingFitsTheLeastMemory) {
+  EXPECT_EQ(pick_fastest({cost(5, 150), cost(9, 120), cost(8, 120)}, kLimits), 2u);
+}
+
+// A recompute that raises ends the backward early: it is fast and needs little, and says nothing.
+TEST(PicksTest, ARunWithErrorsIsNoCandidate) {
+  EXPECT_EQ(pick_fastest({cost(9, 100), failing(cost(3, 10))}, kLimits), 0u);
+  EXPECT_EQ(pick_fastest({cost(9, 150), failing(cost(3, 10))}, kLimits), 0u);
+  EXPECT_EQ(
+      pick_full_speed({cost(100, 90, 10, 10), failing(cost(50, 10, 10, 10))}, kLimits, 100, kLink),
+      0u);
+}
+
+// It costs time and wins no memory: not even where keeping everything does not fit, either.
+TEST(PicksTest, WhatNeedsMoreMemoryThanKeepIsNoCandidate) {
+  Limits wide = kLimits;
+  wide.budget_bytes = 1000;
+  EXPECT_TRUE(is_useless(cost(5, 201), wide));
+  EXPECT_FALSE(is_useless(cost(5, 200), wide));
+  EXPECT_EQ(pick_fastest({cost(5, 201), cost(9, 200)}, wide), 1u);
+  EXPECT_EQ(pick_full_speed({cost(100, 201, 10, 10), cost(500, 200, 10, 10)}, wide, 100, kLink),
+            1u);
+}
+
+TEST(PicksTest, TheLeastThatAStepCanTakeIsTheLongestOfThree) {
+  EXPECT_EQ(least_ns(100, cost(0, 0, 90, 190), kLink), 100);
+  EXPECT_EQ(least_ns(100, cost(0, 0, 190, 90), kLink), 190);
+  EXPECT_EQ(least_ns(100, cost(0, 0, 90, 301), kLink), 151);
+  const std::int64_t much = std::numeric_limits<std::int64_t>::max() / 2;
+  EXPECT_EQ(least_ns(1, cost(0, 0, much, 0), kLink), much);
+}
+
+TEST(PicksTest, AtFullSpeedTheLeastMemory) {
+  EXPECT_EQ(pick_full_speed({cost(100, 90, 10, 10), cost(102, 80, 20, 20), cost(103, 70, 30, 30)},
+                            kLimits, 100, kLink),
+            1u);
+}
+
+// 56 of 81 GiB went out and 5 came back: that took no longer, and no memory was won.
+TEST(PicksTest, WhatDoesNotBringAllBackIsNotTaken) {
+  EXPECT_EQ(pick_full_speed({cost(100, 90, 80, 10), cost(300, 95, 80, 80)}, kLimits, 100, kLink),
+            1u);
+  EXPECT_EQ(pick_full_speed({cost(100, 50), cost(300, 95, 80, 80)}, kLimits, 100, kLink), 1u);
+}
+
+TEST(PicksTest, WhereMemoryDoesNotAllowFullSpeedTheFastest) {
+  EXPECT_EQ(pick_full_speed({cost(100, 150, 10, 10), cost(200, 90, 20, 20), cost(150, 95, 20, 20)},
+                            kLimits, 100, kLink),
+            2u);
+  EXPECT_EQ(pick_full_speed({cost(100, 150, 10, 10), cost(200, 110, 20, 20)}, kLimits, 100, kLink),
+            1u);
+}
+
+}  // namespace
+}  // namespace ferry::plan
