@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "real/autograd/late_writes.h"
 #include "shared/seam/hooks.h"
 
 namespace ferry::real {
@@ -16,7 +17,9 @@ class SavedByPair final : public torch::autograd::SavedVariableHooks {
   explicit SavedByPair(std::shared_ptr<Hooks<at::Tensor>> pair) : pair_(std::move(pair)) {}
 
   void call_pack_hook(const at::Tensor& tensor) override {
-    saved_ = std::exchange(pair_, nullptr)->pack(tensor);
+    auto pair = std::exchange(pair_, nullptr);
+    LatePacks* const late = LatePacks::current();
+    saved_ = late ? late->add(std::move(pair), tensor) : pair->pack(tensor);
   }
   at::Tensor call_unpack_hook() override {
     at::Tensor tensor = saved_->unpack();

@@ -12,6 +12,7 @@
 
 #include "real/autograd/engine.h"
 #include "real/autograd/graph_task.h"
+#include "real/autograd/late_writes.h"
 #include "real/autograd/slots.h"
 
 namespace ferry::real {
@@ -136,8 +137,9 @@ HookStack<at::Tensor> TorchAutograd::hooks() const {
 }
 
 TorchAutograd::HooksScope::HooksScope(TorchAutograd, HookStack<Tensor> hooks)
-    : guard_(kHooksSlot, std::make_shared<HooksSlot>(std::move(hooks))) {
+    : guard_(kHooksSlot, std::make_shared<HooksSlot>(std::move(hooks))), late_writes_(kLateWrites) {
   install_engine();
+  install_late_writes();
 }
 
 std::shared_ptr<Hooks<at::Tensor>> innermost_pair() {

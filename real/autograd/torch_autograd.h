@@ -19,6 +19,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
@@ -50,6 +51,7 @@ class TorchAutograd {
 
    private:
     c10::DebugInfoGuard guard_;
+    c10::impl::IncludeDispatchKeyGuard late_writes_;
   };
 
   // The RecomputingAutograd concept.

@@ -85,6 +85,22 @@ TEST_F(OffloadTest, OneGuardAroundForwardAndBackward) {
   EXPECT_GT(offload.statistics().reloaded_count, 0);
 }
 
+// It fills the noise that it has saved, and its version does not say so: what was copied when it
+// was saved had none of it.
+TEST(Offload, TheNoiseOfRReluMovesWhenItIsDrawn) {
+  const auto gradient = [] {
+    torch::manual_seed(5);
+    const torch::Tensor x = torch::randn({64}).set_requires_grad(true);
+    torch::rrelu(x, 0.1, 0.9, /*training=*/true).sum().backward();
+    return x.grad();
+  };
+  const torch::Tensor plain = gradient();
+  Offload offload(eager());
+  const OffloadGuard guard(offload);
+  EXPECT_TRUE(gradient().equal(plain));
+  EXPECT_GT(offload.statistics().reloaded_count, 0);
+}
+
 TEST_F(OffloadTest, AGuardByItsOptionsAlone) {
   OffloadGuard guard(eager());
   guard.offload().exempt(net);

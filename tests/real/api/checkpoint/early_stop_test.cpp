@@ -90,6 +90,21 @@ TEST(CheckpointEarlyStop, AnOpThatSavesItsOutputHasRun) {
   }
 }
 
+// It draws its noise after that was saved: a recompute that left then had none, and all gradients
+// of a block that ends so were wrong.
+TEST(CheckpointEarlyStop, RReluDrawsItsNoiseBeforeTheRecomputeEnds) {
+  const auto block = [](const Tensor& x) { return torch::rrelu(x.exp() - 1, 0.1, 0.9, true); };
+  const auto gradient = [&](const auto& run) {
+    const Tensor x = (leaf({64}) - 0.6).detach().set_requires_grad(true);
+    run(x).sum().backward();
+    return x.grad();
+  };
+  const Since since;
+  EXPECT_TRUE(same(gradient([&](const Tensor& x) { return checkpoint(block, x); }),
+                   gradient([&](const Tensor& x) { return block(x); })));
+  EXPECT_EQ(since.stopped(), 1);
+}
+
 TEST(CheckpointEarlyStop, TheGuardWinsAndIsReadInForward) {
   const auto stops = [](bool option, std::vector<bool> guards) {
     const Since since;
