@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "real/api/segments.h"
+#include "real/autograd/thread_end.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/torch_compute.h"
 #include "shared/checkpoint/checkpointer.h"
@@ -94,7 +95,7 @@ struct Scope::State {
 };
 
 Scope::Scope(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Scope::~Scope() = default;
+Scope::~Scope() { real::leave_at_thread_end(state_); }
 
 }  // namespace checkpoint_impl
 

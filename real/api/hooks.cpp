@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "real/autograd/saved_by_pair.h"
+#include "real/autograd/thread_end.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/torch_tensors.h"
 #include "shared/seam/hooks.h"
@@ -32,6 +33,18 @@ class CheckedSave final : public Saved<at::Tensor> {
   std::uint64_t at_pack_;
 };
 
+// A saved variable's hooks: LibTorch has no way to take them away.
+std::unique_ptr<torch::autograd::SavedVariableHooks>& hooks_of(
+    torch::autograd::SavedVariable& variable);
+template <auto member>
+struct Opened {
+  friend std::unique_ptr<torch::autograd::SavedVariableHooks>& hooks_of(
+      torch::autograd::SavedVariable& variable) {
+    return variable.*member;
+  }
+};
+template struct Opened<&torch::autograd::SavedVariable::hooks_>;
+
 class UserPair final : public Hooks<at::Tensor> {
  public:
   explicit UserPair(Pack pack) : pack_(std::move(pack)) {}
@@ -47,8 +60,17 @@ class UserPair final : public Hooks<at::Tensor> {
 }  // namespace
 
 void register_hooks(torch::autograd::SavedVariable& variable, Pack pack) {
-  variable.register_hooks(
-      std::make_unique<real::SavedByPair>(std::make_shared<UserPair>(std::move(pack))));
+  auto hooks = std::make_unique<real::SavedByPair>(std::make_shared<UserPair>(std::move(pack)));
+  const auto* const ours = hooks.get();
+  try {
+    variable.register_hooks(std::move(hooks));
+  } catch (...) {
+    // LibTorch holds hooks that have packed nothing, and the tensor still. (It refuses a second
+    // pair: then those it holds are the first.)
+    std::unique_ptr<torch::autograd::SavedVariableHooks>& held = hooks_of(variable);
+    if (held.get() == ours) held.reset();
+    throw;
+  }
 }
 
 struct Frame::State {
@@ -64,6 +86,6 @@ Frame::Frame() : state_(std::make_unique<State>()) { state_->none.emplace(TorchA
 Frame::Frame(std::string message) : state_(std::make_unique<State>()) {
   state_->disabled.emplace(TorchAutograd(), std::move(message));
 }
-Frame::~Frame() = default;
+Frame::~Frame() { real::leave_at_thread_end(state_); }
 
 }  // namespace ferry::hooks_impl

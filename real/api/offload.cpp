@@ -15,6 +15,7 @@
 #include "real/api/backends.h"
 #include "real/api/planned.h"
 #include "real/api/trace.h"
+#include "real/autograd/thread_end.h"
 #include "shared/seam/checkpoint_context.h"
 
 namespace ferry {
@@ -192,10 +193,10 @@ void Offload::write_trace(const std::filesystem::path& path) const {
 OffloadGuard::OffloadGuard(const Offload& offload)
     : offload_(offload), frame_(std::make_unique<offload_impl::Frame>(offload_.state_)) {}
 OffloadGuard::OffloadGuard(OffloadOptions options) : OffloadGuard(Offload(std::move(options))) {}
-OffloadGuard::~OffloadGuard() = default;
+OffloadGuard::~OffloadGuard() { real::leave_at_thread_end(frame_); }
 
 NoOffloadGuard::NoOffloadGuard() : frame_(std::make_unique<offload_impl::Frame>()) {}
-NoOffloadGuard::~NoOffloadGuard() = default;
+NoOffloadGuard::~NoOffloadGuard() { real::leave_at_thread_end(frame_); }
 
 Offload offload_by_plan(const std::filesystem::path& path, OffloadOptions options) {
   return Offload(read_plan(path), std::move(options));

@@ -49,6 +49,9 @@ class OrderNode final : public autograd::Node {
                 "ferry::Pipe: the backward of a pipeline has no graph (create_graph)");
     return backward_(std::move(gradients));
   }
+  void compiled_args(torch::dynamo::autograd::CompiledNodeArgs&) const override {
+    refuse_compiled("ferry::Pipe");
+  }
   std::string name() const override { return "ferry::Pipe"; }
 
  private:

@@ -16,6 +16,12 @@ namespace ferry::real {
 
 using Outputs = std::vector<std::optional<at::Tensor>>;
 
+// For compiled_args of what Ferry adds to a graph: compiled autograd would have to read it.
+[[noreturn]] inline void refuse_compiled(const char* what) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false, what, ": compiled autograd cannot trace this; run this backward without it");
+}
+
 // Makes `outputs`, which have no graph, the outputs of `node`; without a node they stay as they
 // are. An output that is one of the inputs becomes a view of it. Undefined tensors are none.
 inline Outputs wrap_outputs(const std::vector<at::Tensor>& inputs, std::vector<at::Tensor> outputs,

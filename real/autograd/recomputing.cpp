@@ -139,6 +139,11 @@ class Region final : public autograd::Node {
     return backward_(std::move(inputs), std::move(gradients));
   }
 
+  void compiled_args(torch::dynamo::autograd::CompiledNodeArgs&) const override {
+    refuse_compiled("ferry::checkpoint with reentrant on");
+  }
+  std::string name() const override { return "ferry::checkpoint"; }
+
   void release_variables() override {
     std::vector<autograd::SavedVariable> released;
     const std::lock_guard lock(mutex_);

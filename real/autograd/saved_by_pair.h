@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "real/autograd/late_writes.h"
@@ -27,6 +28,13 @@ class SavedByPair final : public torch::autograd::SavedVariableHooks {
                      "Output of saved tensor unpack hook expected to be a Tensor but got an "
                      "undefined one");
     return tensor;
+  }
+  // Compiled autograd asks for Python's hooks, to call them from what it compiles. Ours are none of
+  // Python's: as with a tensor that has no hooks it is to unpack each one when it reads the graph.
+  // Gradients are the same; but everything that was saved is back before backward begins.
+  std::optional<std::pair<c10::SafePyObject, c10::SafePyObject>> retrieve_unpack_hook_data()
+      const override {
+    return std::nullopt;
   }
 
  private:

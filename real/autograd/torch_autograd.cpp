@@ -1,5 +1,6 @@
 #include "real/autograd/torch_autograd.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 
@@ -13,7 +14,9 @@
 #include "real/autograd/engine.h"
 #include "real/autograd/graph_task.h"
 #include "real/autograd/late_writes.h"
+#include "real/autograd/outputs.h"
 #include "real/autograd/slots.h"
+#include "real/autograd/thread_end.h"
 
 namespace ferry::real {
 namespace {
@@ -88,6 +91,10 @@ class AfterNode final : public autograd::FunctionPostHook {
     return gradients;
   }
 
+  void compiled_args(torch::dynamo::autograd::CompiledNodeArgs&) const override {
+    refuse_compiled("ferry: offloading with ReloadPool::kCopyStream");
+  }
+
  private:
   std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
 };
@@ -140,11 +147,13 @@ TorchAutograd::HooksScope::HooksScope(TorchAutograd, HookStack<Tensor> hooks)
     : guard_(kHooksSlot, std::make_shared<HooksSlot>(std::move(hooks))), late_writes_(kLateWrites) {
   install_engine();
   install_late_writes();
+  watch_thread_end();
 }
 
 std::shared_ptr<Hooks<at::Tensor>> innermost_pair() {
   const HooksSlot* const now = slot();
   if (!now || now->stack.disabled || !now->stack.top) return nullptr;
+  if (at::SavedTensorDefaultHooks::get_tls_state().is_tracing) return nullptr;
   return now->stack.top->pair;
 }
 

@@ -137,7 +137,8 @@ class TorchAutograd {
 
 static_assert(PipelineAutograd<TorchAutograd>);
 
-// The pair that sees what the calling thread saves now; none where no pair applies.
+// The pair that sees what the calling thread saves now; none where no pair applies, and while
+// compiled autograd traces a graph: what is saved then stands for a tensor, and has no bytes.
 std::shared_ptr<Hooks<at::Tensor>> innermost_pair();
 
 }  // namespace ferry::real

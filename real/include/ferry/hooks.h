@@ -14,7 +14,9 @@
 //    cycle (PyTorch hands an op's output with its graph). A pack that writes to its input is
 //    refused.
 //  * Wrapped numbers and undefined tensors are not packed.
-//  * Errors leave the op, or backward, with their type.
+//  * Errors leave the op, or backward, with their type. Where the pack of register_hooks throws,
+//    the tensor is saved as it was.
+//  * Compiled autograd unpacks everything when it reads the graph, before backward begins.
 //  * Beyond PyTorch: unpacking a tensor that was written in place after it was saved throws
 //    ferry::ModifiedInPlace, as autograd does without hooks.
 //
@@ -26,6 +28,7 @@
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/types.h>
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <string>
@@ -58,14 +61,42 @@ class PackedAs final : public Packed {
   std::shared_ptr<const Unpack> unpack_;
 };
 
+// What a pack returns, where it can be kept.
+template <class PackFunction>
+requires std::copy_constructible<PackFunction> &&
+    std::invocable<PackFunction&, const torch::Tensor&>
+using PackedBy = std::decay_t<std::invoke_result_t<PackFunction&, const torch::Tensor&>>;
+
+template <class PackFunction>
+concept Packs = requires {
+  requires !std::is_void_v<PackedBy<PackFunction>>;
+};
+template <class PackFunction, class UnpackFunction>
+concept Unpacks = std::is_invocable_r_v < torch::Tensor,
+        const UnpackFunction&, const PackedBy<PackFunction>
+& > ;
+
 template <class PackFunction, class UnpackFunction>
 Pack erase(PackFunction pack, UnpackFunction unpack) {
-  auto shared = std::make_shared<const UnpackFunction>(std::move(unpack));
-  return [pack = std::move(pack),
-          shared](const torch::Tensor& tensor) mutable -> std::unique_ptr<Packed> {
-    using P = std::decay_t<decltype(pack(tensor))>;
-    return std::make_unique<PackedAs<P, UnpackFunction>>(pack(tensor), shared);
-  };
+  static_assert(Packs<PackFunction>,
+                "ferry: expected a pack hook that can be copied, takes a const torch::Tensor& and "
+                "returns what is to be kept");
+  if constexpr (Packs<PackFunction>) {
+    constexpr bool unpacks = Unpacks<PackFunction, UnpackFunction>;
+    static_assert(unpacks,
+                  "ferry: expected an unpack hook that takes what pack returns, as a const "
+                  "reference, and returns a torch::Tensor; and a const one, no mutable lambda: "
+                  "several threads may call it at once");
+    if constexpr (unpacks) {
+      auto shared = std::make_shared<const UnpackFunction>(std::move(unpack));
+      return [pack = std::move(pack),
+              shared](const torch::Tensor& tensor) mutable -> std::unique_ptr<Packed> {
+        return std::make_unique<PackedAs<PackedBy<PackFunction>, UnpackFunction>>(pack(tensor),
+                                                                                  shared);
+      };
+    }
+  }
+  return nullptr;
 }
 
 void register_hooks(torch::autograd::SavedVariable& variable, Pack pack);
@@ -86,6 +117,11 @@ class Frame {
 };
 
 }  // namespace hooks_impl
+
+// Whether the two can be a pair of hooks.
+template <class PackFunction, class UnpackFunction>
+concept SavedTensorsPair = hooks_impl::Packs<std::decay_t<PackFunction>> &&
+    hooks_impl::Unpacks<std::decay_t<PackFunction>, std::decay_t<UnpackFunction>>;
 
 class SavedTensorsHooks {
  public:

@@ -21,7 +21,7 @@ namespace {
 torch::Tensor leaf(std::vector<double> values = {1, 2, 3}) {
   return torch::tensor(values, torch::dtype(torch::kFloat64).requires_grad(true));
 }
-const auto kIdentity = [](const torch::Tensor& x) { return x; };
+constexpr auto kIdentity = [](const torch::Tensor& x) { return x; };
 TEST(SavedTensorsHooks, EachSaveIsPackedAndUnpacked) {
   int packed = 0, unpacked = 0;
   const auto a = leaf();
@@ -264,6 +264,31 @@ TEST(RegisterHooks, OneSavedTensorOfANode) {
             std::string::npos);
 }
 
+// LibTorch has the hooks by then, with nothing packed: backward went through a null pointer.
+TEST(RegisterHooks, APackThatThrowsLeavesTheTensorAsItWas) {
+  const auto a = leaf();
+  const auto y = a * a;
+  auto* const node = dynamic_cast<torch::autograd::generated::MulBackward0*>(y.grad_fn().get());
+  const auto fails = [](const torch::Tensor&) -> torch::Tensor { throw Mine("pack"); };
+  EXPECT_THROW(register_hooks(node->self_, fails, kIdentity), Mine);
+  const auto first = torch::autograd::grad({y.sum()}, {a}, {}, /*retain_graph=*/true)[0];
+  EXPECT_TRUE(first.equal(2 * a.detach()));
+  register_hooks(
+      node->self_, [](const torch::Tensor& x) { return 10 * x; }, kIdentity);
+  y.sum().backward();
+  EXPECT_TRUE(a.grad().equal(11 * a.detach()));
+}
+
+TEST(RegisterHooks, APackThatThrowsForAnOutputLeavesItAsItWas) {
+  const auto a = leaf();
+  const auto y = a.exp();
+  auto* const node = dynamic_cast<torch::autograd::generated::ExpBackward0*>(y.grad_fn().get());
+  const auto fails = [](const torch::Tensor&) -> torch::Tensor { throw Mine("pack"); };
+  EXPECT_THROW(register_hooks(node->result_, fails, kIdentity), Mine);
+  y.sum().backward();
+  EXPECT_TRUE(a.grad().equal(a.detach().exp()));
+}
+
 TEST(RegisterHooks, NotWhereDefaultHooksPackedIt) {
   const auto a = leaf();
   const SavedTensorsHooks hooks(kIdentity, kIdentity);
@@ -274,6 +299,22 @@ TEST(RegisterHooks, NotWhereDefaultHooksPackedIt) {
             }).find("only one pair of hooks is allowed"),
             std::string::npos);
 }
+
+constexpr auto kMutable = [count = 0](const torch::Tensor& x) mutable { return ++count, x; };
+constexpr auto kCount = [](const torch::Tensor& x) { return x.numel(); };
+constexpr auto kNothing = [](const torch::Tensor&) {};
+constexpr auto kOfNumber = [](std::int64_t size) { return torch::zeros({size}); };
+template <class Pack, class Unpack>
+constexpr bool pair(Pack, Unpack) {
+  return SavedTensorsPair<Pack, Unpack>;
+}
+static_assert(pair(kIdentity, kIdentity));
+static_assert(pair(kCount, kOfNumber));
+static_assert(pair(kMutable, kIdentity), "pack runs on one thread");
+static_assert(!pair(kIdentity, kMutable), "unpack runs on several");
+static_assert(!pair(kCount, kIdentity), "unpack takes what pack returns");
+static_assert(!pair(kIdentity, kCount), "unpack returns a tensor");
+static_assert(!pair(kNothing, kIdentity), "pack returns something");
 
 }  // namespace
 }  // namespace ferry
