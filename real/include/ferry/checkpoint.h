@@ -9,8 +9,10 @@
 // of any order, several backwards through one graph, backwards inside the function, and checkpoints
 // inside checkpoints.
 //
-// Functions and arguments. The function (anything that can be called, or a module) and its
-// arguments are copied or moved into the graph, as into std::thread: pass std::ref for a reference.
+// Functions and arguments. The function (anything that can be called, or a module: a holder, a
+// pointer, an AnyModule or an object with a forward) and its arguments are copied or moved into the
+// graph, as into std::thread: pass std::ref for a reference (ferry::Checkpointable says whether
+// they can be). A module's copy has the same parameters, and the training mode of now.
 // The function is called here, and again for each recompute, maybe on one of autograd's threads,
 // maybe on several at once where several threads go backward through one graph. Each tensor
 // argument is saved as a node saves its inputs: by the hooks in force (an OffloadGuard's, say), and
@@ -45,17 +47,15 @@
 #include <torch/arg.h>
 #include <torch/types.h>
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "ferry/checkpointable.h"
 #include "shared/checkpoint/errors.h"
 #include "shared/seam/checkpoint_options.h"
 
@@ -98,7 +98,6 @@ struct CheckpointOptions {
 
 namespace checkpoint_impl {
 
-using Tensors = std::vector<torch::Tensor>;
 using Run = std::function<void(Tensors)>;
 using Map = std::function<Tensors(Tensors)>;
 
@@ -107,96 +106,10 @@ void run(const CheckpointOptions& options, Tensors inputs, Run again, Run forwar
 Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, Map function);
 [[noreturn]] void refuse_output();
 
-// A module is called as its `forward`, through a holder or a pointer.
-template <class Function, class... Arguments>
-decltype(auto) invoke(Function& function, Arguments&... arguments) {
-  if constexpr (requires { function->forward(arguments...); }) {
-    return function->forward(arguments...);
-  } else {
-    return std::invoke(function, arguments...);
-  }
-}
-
-// A function and its arguments; in the place of tensors nothing, until it is called with them.
-template <class Function, class... Arguments>
-class Call {
-  template <class Argument>
-  static constexpr bool kTensor = std::is_same_v<Argument, torch::Tensor>;
-  template <class Argument>
-  using Handed = std::conditional_t<kTensor<Argument>, Argument&, const Argument&>;
-
- public:
-  using Result = std::remove_cvref_t<decltype(invoke(std::declval<Function&>(),
-                                                     std::declval<Handed<Arguments>>()...))>;
-
-  template <class F, class... A>
-  explicit Call(Tensors& inputs, F&& function, A&&... arguments)
-      : function_(std::forward<F>(function)), arguments_(std::forward<A>(arguments)...) {
-    std::apply([&](auto&... argument) { (take(inputs, argument), ...); }, arguments_);
-  }
-
-  Result operator()(Tensors inputs) {
-    return call(inputs, std::index_sequence_for<Arguments...>());
-  }
-
- private:
-  template <class Argument>
-  static void take(Tensors& inputs, Argument& argument) {
-    if constexpr (kTensor<Argument>) inputs.push_back(std::exchange(argument, {}));
-  }
-
-  // Which of the tensors argument `I` is.
-  template <std::size_t I>
-  static constexpr std::size_t place() {
-    constexpr std::array<bool, sizeof...(Arguments) + 1> tensors{kTensor<Arguments>..., false};
-    std::size_t before = 0;
-    for (std::size_t i = 0; i < I; ++i) before += tensors[i] ? 1 : 0;
-    return before;
-  }
-  template <std::size_t I>
-  decltype(auto) argument(Tensors& inputs) {
-    if constexpr (kTensor<std::tuple_element_t<I, std::tuple<Arguments...>>>) {
-      return (inputs[place<I>()]);
-    } else {
-      return std::as_const(std::get<I>(arguments_));
-    }
-  }
-  template <std::size_t... I>
-  Result call([[maybe_unused]] Tensors& inputs, std::index_sequence<I...>) {
-    return invoke(function_, argument<I>(inputs)...);
-  }
-
-  Function function_;
-  std::tuple<Arguments...> arguments_;
-};
-
-// What a reentrant function may return, as a vector and back.
-inline Tensors to_tensors(torch::Tensor tensor) { return {std::move(tensor)}; }
-inline Tensors to_tensors(Tensors tensors) { return tensors; }
-template <class Tuple>
-requires requires { std::tuple_size<Tuple>::value; }
-auto to_tensors(Tuple tuple)
-    -> decltype(std::apply([](auto&... tensor) { return Tensors{tensor...}; }, tuple)) {
-  return std::apply([](auto&... tensor) { return Tensors{tensor...}; }, tuple);
-}
-template <class Result>
-Result from_tensors(Tensors tensors) {
-  if constexpr (std::is_same_v<Result, torch::Tensor>) {
-    return std::move(tensors.front());
-  } else if constexpr (std::is_same_v<Result, Tensors>) {
-    return tensors;
-  } else {
-    Result result;
-    std::size_t i = 0;
-    std::apply([&](auto&... tensor) { ((tensor = std::move(tensors[i++])), ...); }, result);
-    return result;
-  }
-}
-
 template <class Result, class Function>
 Result reentrant(const CheckpointOptions& options, const Tensors& inputs,
                  const std::shared_ptr<Function>& call) {
-  if constexpr (requires(Result result) { to_tensors(std::move(result)); }) {
+  if constexpr (kTensors<Result>) {
     return from_tensors<Result>(run_reentrant(
         options, inputs, [call](Tensors again) { return to_tensors((*call)(std::move(again))); }));
   } else {
@@ -204,25 +117,39 @@ Result reentrant(const CheckpointOptions& options, const Tensors& inputs,
   }
 }
 
+template <class Function, class... Arguments>
+auto checkpoint(const CheckpointOptions& options, Function&& function, Arguments&&... arguments) {
+  using Bound = Call<std::decay_t<Function>, std::decay_t<Arguments>...>;
+  using Result = typename Bound::Result;
+  Tensors inputs;
+  const auto call = std::make_shared<Bound>(inputs, std::forward<Function>(function),
+                                            std::forward<Arguments>(arguments)...);
+  if (options.reentrant()) return reentrant<Result>(options, inputs, call);
+  const auto again = [call](Tensors tensors) { (*call)(std::move(tensors)); };
+  if constexpr (std::is_void_v<Result>) {
+    run(options, std::move(inputs), again, again);
+  } else {
+    std::optional<Result> result;
+    run(options, std::move(inputs), again,
+        [&](Tensors tensors) { result.emplace((*call)(std::move(tensors))); });
+    return std::move(*result);
+  }
+}
+
 }  // namespace checkpoint_impl
 
 template <class Function, class... Arguments>
 auto checkpoint(const CheckpointOptions& options, Function&& function, Arguments&&... arguments) {
-  using Bound = checkpoint_impl::Call<std::decay_t<Function>, std::decay_t<Arguments>...>;
-  using Result = typename Bound::Result;
-  checkpoint_impl::Tensors inputs;
-  const auto call = std::make_shared<Bound>(inputs, std::forward<Function>(function),
-                                            std::forward<Arguments>(arguments)...);
-  if (options.reentrant()) return checkpoint_impl::reentrant<Result>(options, inputs, call);
-  const auto again = [call](checkpoint_impl::Tensors tensors) { (*call)(std::move(tensors)); };
-  if constexpr (std::is_void_v<Result>) {
-    checkpoint_impl::run(options, std::move(inputs), again, again);
-  } else {
-    std::optional<Result> result;
-    checkpoint_impl::run(options, std::move(inputs), again, [&](checkpoint_impl::Tensors tensors) {
-      result.emplace((*call)(std::move(tensors)));
-    });
-    return std::move(*result);
+  constexpr bool kept = checkpoint_impl::kKept<Function, Arguments...>;
+  static_assert(kept,
+                "ferry::checkpoint: expected a function and arguments that can be copied or moved "
+                "into the graph; pass std::ref(x), or std::move(x)");
+  static_assert(!kept || Checkpointable<Function, Arguments...>,
+                "ferry::checkpoint: expected a function that takes these arguments, or a module "
+                "whose forward does: tensors as Tensor&, the others as const lvalues");
+  if constexpr (Checkpointable<Function, Arguments...>) {
+    return checkpoint_impl::checkpoint(options, std::forward<Function>(function),
+                                       std::forward<Arguments>(arguments)...);
   }
 }
 

@@ -1,0 +1,187 @@
+// What ferry::checkpoint can run: a function with its arguments, and what it returns.
+#pragma once
+
+#include <torch/types.h>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace torch::nn {
+class Module;
+}
+
+namespace ferry {
+
+namespace checkpoint_impl {
+
+using Tensors = std::vector<torch::Tensor>;
+
+template <class T>
+inline constexpr bool kTensor = std::is_same_v<T, torch::Tensor>;
+
+// Whether the graph can have one of its own.
+template <class... T>
+inline constexpr bool kKept = (std::is_constructible_v<std::decay_t<T>, T> && ...);
+
+// As an argument comes to the function.
+template <class T>
+using Handed = std::conditional_t<kTensor<T>, T&, const T&>;
+
+// What is copied, is copied as const: a torch::nn::SequentialImpl takes another one, if it may
+// change, for its first module.
+template <class T>
+decltype(auto) to_keep(T&& function) {
+  if constexpr (std::is_lvalue_reference_v<T> && std::copy_constructible<std::decay_t<T>>) {
+    return std::as_const(function);
+  } else {
+    return std::forward<T>(function);
+  }
+}
+
+template <class T>
+T& referred(T& function) {
+  return function;
+}
+template <class T>
+T& referred(std::reference_wrapper<T>& function) {
+  return function;
+}
+
+template <class Function, class... Arguments>
+concept HoldsModule = requires(Function& function, Arguments&... arguments) {
+  function->forward(arguments...);
+};
+template <class Function, class... Arguments>
+concept IsModule = requires(Function& function, Arguments&... arguments) {
+  function.forward(arguments...);
+};
+// A torch::nn::ModuleHolder says of itself that it can be called, whatever it holds.
+template <class Function>
+concept ModuleHolder = requires {
+  typename Function::ContainedType;
+  requires std::is_base_of_v<torch::nn::Module, typename Function::ContainedType>;
+};
+template <class Function, class... Arguments>
+concept IsFunction = !ModuleHolder<Function> && std::invocable<Function&, Arguments&...>;
+
+template <class Function, class... Arguments>
+concept Callable = HoldsModule<Function, Arguments...> || IsFunction<Function, Arguments...> ||
+    IsModule<Function, Arguments...>;
+
+// A module is called as its `forward`.
+template <class Function, class... Arguments>
+requires Callable<Function, Arguments...>
+decltype(auto) call_with(Function& function, Arguments&... arguments) {
+  if constexpr (HoldsModule<Function, Arguments...>) {
+    return function->forward(arguments...);
+  } else if constexpr (IsFunction<Function, Arguments...>) {
+    return std::invoke(function, arguments...);
+  } else {
+    return function.forward(arguments...);
+  }
+}
+
+template <class Function, class... Arguments>
+concept CallableAsKept = requires(Function& function, Arguments... arguments) {
+  call_with(referred(function), arguments...);
+};
+
+// A function and its arguments; in the place of tensors nothing, until it is called with them.
+template <class Function, class... Arguments>
+class Call {
+ public:
+  using Result = std::remove_cvref_t<decltype(call_with(referred(std::declval<Function&>()),
+                                                        std::declval<Handed<Arguments>>()...))>;
+
+  template <class F, class... A>
+  explicit Call(Tensors& inputs, F&& function, A&&... arguments)
+      : function_(to_keep(std::forward<F>(function))), arguments_(std::forward<A>(arguments)...) {
+    std::apply([&](auto&... argument) { (take(inputs, argument), ...); }, arguments_);
+  }
+
+  Result operator()(Tensors inputs) {
+    return call(inputs, std::index_sequence_for<Arguments...>());
+  }
+
+ private:
+  template <class Argument>
+  static void take(Tensors& inputs, Argument& argument) {
+    if constexpr (kTensor<Argument>) inputs.push_back(std::exchange(argument, {}));
+  }
+
+  // Which of the tensors argument `I` is.
+  template <std::size_t I>
+  static constexpr std::size_t place() {
+    constexpr std::array<bool, sizeof...(Arguments) + 1> tensors{kTensor<Arguments>..., false};
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < I; ++i) before += tensors[i] ? 1 : 0;
+    return before;
+  }
+  template <std::size_t I>
+  decltype(auto) argument(Tensors& inputs) {
+    if constexpr (kTensor<std::tuple_element_t<I, std::tuple<Arguments...>>>) {
+      return (inputs[place<I>()]);
+    } else {
+      return std::as_const(std::get<I>(arguments_));
+    }
+  }
+  template <std::size_t... I>
+  Result call([[maybe_unused]] Tensors& inputs, std::index_sequence<I...>) {
+    return call_with(referred(function_), argument<I>(inputs)...);
+  }
+
+  Function function_;
+  std::tuple<Arguments...> arguments_;
+};
+
+// What a reentrant function may return: a tensor, a vector, an array or a tuple of tensors.
+template <class Result>
+inline constexpr bool kTensors = kTensor<Result> || std::is_same_v<Result, Tensors>;
+template <class... Each>
+inline constexpr bool kTensors<std::tuple<Each...>> = (kTensor<Each> && ...);
+template <class First, class Second>
+inline constexpr bool kTensors<std::pair<First, Second>> = kTensor<First>&& kTensor<Second>;
+template <class Each, std::size_t N>
+inline constexpr bool kTensors<std::array<Each, N>> = kTensor<Each>;
+
+// As a vector and back.
+template <class Result>
+requires kTensors<Result> Tensors to_tensors(Result result) {
+  if constexpr (std::is_same_v<Result, Tensors>) {
+    return result;
+  } else if constexpr (kTensor<Result>) {
+    return {std::move(result)};
+  } else {
+    return std::apply([](auto&... tensor) { return Tensors{tensor...}; }, result);
+  }
+}
+template <class Result>
+Result from_tensors(Tensors tensors) {
+  if constexpr (kTensor<Result>) {
+    return std::move(tensors.front());
+  } else if constexpr (std::is_same_v<Result, Tensors>) {
+    return tensors;
+  } else {
+    Result result;
+    std::size_t i = 0;
+    std::apply([&](auto&... tensor) { ((tensor = std::move(tensors[i++])), ...); }, result);
+    return result;
+  }
+}
+
+}  // namespace checkpoint_impl
+
+// Whether ferry::checkpoint(function, arguments...) can be: asks of types what the call asks of its
+// arguments.
+template <class Function, class... Arguments>
+concept Checkpointable = checkpoint_impl::kKept<Function, Arguments...> &&
+    checkpoint_impl::CallableAsKept<std::decay_t<Function>,
+                                    checkpoint_impl::Handed<std::decay_t<Arguments>>...>;
+
+}  // namespace ferry
