@@ -23,9 +23,9 @@ import field_table  # noqa: E402
 PROGRAM = os.environ.get("FERRY_TRAIN_PROGRAM")
 try:
     import torch
-    WHY_NOT = None if PROGRAM else "FERRY_TRAIN_PROGRAM names no ferry-train"
+    WHY_NOT = None if PROGRAM else "no program: FERRY_TRAIN_PROGRAM names no ferry-train"
 except ImportError as error:
-    WHY_NOT = f"torch is absent: {error}"
+    WHY_NOT = f"no torch: {error}"
 
 GPT = "gpt --layers 2 --width 32 --heads 2 --context 24 --batch 3 --threads 1".split()
 LLAMA = ("llama --layers 2 --width 32 --heads 4 --kv-heads 2 --hidden 48 --context 24 --batch 3 "

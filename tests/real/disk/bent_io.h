@@ -5,7 +5,9 @@
 // The queues are guarded by a mutex, so threads may call; the rest is set while the store opens.
 #pragma once
 
+#include <linux/magic.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -144,7 +146,7 @@ class BentIo : public DiskIo {
 class ScratchDirectory {
  public:
   ScratchDirectory() {
-    std::string name = std::filesystem::temp_directory_path() / "ferry-disk-test-XXXXXX";
+    std::string name = on_a_disk() / "ferry-disk-test-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no directory " + name);
     path_ = name;
   }
@@ -158,6 +160,14 @@ class ScratchDirectory {
   bool empty() const { return std::filesystem::is_empty(path_); }
 
  private:
+  // A tmpfs is nothing but page cache: where temporary files are on one, the build is not.
+  static std::filesystem::path on_a_disk() {
+    const std::filesystem::path usual = std::filesystem::temp_directory_path();
+    struct statfs status = {};
+    const bool in_memory = ::statfs(usual.c_str(), &status) == 0 && status.f_type == TMPFS_MAGIC;
+    return in_memory ? std::filesystem::current_path() : usual;
+  }
+
   std::filesystem::path path_;
 };
 

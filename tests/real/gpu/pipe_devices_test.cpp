@@ -101,7 +101,7 @@ class PipeOnGpu : public testing::TestWithParam<std::tuple<CheckpointMode, Sched
 TEST_P(PipeOnGpu, OfOneDeviceGivesTheLoopsBits) { expect_looped(one_gpu()); }
 
 TEST_P(PipeOnGpu, OverTheDevicesGivesTheLoopsBits) {
-  if (torch::cuda::device_count() < 2) GTEST_SKIP() << "there is one GPU";
+  if (torch::cuda::device_count() < 2) GTEST_SKIP() << "no GPU: there is one, this needs two";
   expect_looped(every_gpu());
 }
 

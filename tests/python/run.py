@@ -1,0 +1,26 @@
+"""Runs Python's tests, and writes how many there were and which were skipped, with the reason.
+
+    run.py OUT.json
+"""
+
+import json
+import pathlib
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def main(out):
+    sys.path.insert(0, str(HERE.parents[1] / "python"))
+    suite = unittest.defaultTestLoader.discover(str(HERE), pattern="*test*.py")
+    result = unittest.TextTestRunner(verbosity=0, buffer=True).run(suite)
+    failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    pathlib.Path(out).write_text(json.dumps({
+        "tests": result.testsRun, "failed": failed,
+        "skipped": [(test.id(), reason) for test, reason in result.skipped]}) + "\n")
+    return 1 if failed or not result.testsRun else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
