@@ -1,5 +1,6 @@
 #include "ferry/checkpoint.h"
 
+#include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/nn/modules/container/sequential.h>
 
 #include <algorithm>
@@ -40,13 +41,23 @@ CoreCheckpointOptions to_core(const CheckpointOptions& options) {
   return core;
 }
 
+// TorchScript profiles the first calls and runs other code after, which saves other tensors: within
+// a checkpoint a script runs as it is written, in forward and again.
+checkpoint_impl::Run as_written(checkpoint_impl::Run function) {
+  return [function = std::move(function)](checkpoint_impl::Tensors tensors) {
+    const torch::jit::GraphOptimizerEnabledGuard scripts(false);
+    function(std::move(tensors));
+  };
+}
+
 }  // namespace
 
 namespace checkpoint_impl {
 
 void run(const CheckpointOptions& options, Tensors inputs, Run again, Run forward) {
   const CheckpointScope observed = real::begin_segment(inputs, false);
-  checkpointer().run(std::move(inputs), to_core(options), std::move(again), std::move(forward));
+  checkpointer().run(std::move(inputs), to_core(options), as_written(std::move(again)),
+                     as_written(std::move(forward)));
 }
 
 Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, Map function) {
@@ -56,7 +67,7 @@ Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, M
   }
   if (std::ranges::none_of(inputs,
                            [](const auto& x) { return x.defined() && x.requires_grad(); })) {
-    TORCH_WARN(checkpoint_text::kNoInputRequiresGrad);
+    TORCH_WARN_ONCE(checkpoint_text::kNoInputRequiresGrad);
   }
   const CheckpointScope observed = real::begin_segment(inputs, true);
   return checkpointer().run_reentrant(inputs, to_core(options), std::move(function));

@@ -348,6 +348,14 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
         if (!stop.is_for(run.get())) throw;
         state_->count(&CheckpointStatistics::stopped_early);
         return;
+      } catch (const CheckpointError&) {
+        throw;
+      } catch (...) {
+        // An interpreter within the function (TorchScript's) may have caught the stop, and thrown
+        // an error of its own for it.
+        if (!run->stopped) throw;
+        state_->count(&CheckpointStatistics::stopped_early);
+        return;
       }
       if (run->stopped) throw CheckpointError(checkpoint_text::kSwallowed);
     });

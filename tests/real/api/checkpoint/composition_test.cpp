@@ -3,7 +3,10 @@
 #include <torch/torch.h>
 
 #include <array>
+#include <functional>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "ferry/hooks.h"
 #include "ferry/offload.h"
@@ -109,18 +112,38 @@ TEST(Reentrant, NeedsAnOutputThatRequiresGrad) {
       [&] { y.sum().backward(); }));
 }
 
+struct Heard final : c10::WarningHandler {
+  void process(const c10::Warning& warning) override { texts.emplace_back(warning.msg()); }
+  std::vector<std::string> texts;
+};
+
 TEST(Reentrant, WarnsWhereNoInputRequiresGrad) {
-  struct Heard final : c10::WarningHandler {
-    void process(const c10::Warning& warning) override { text = warning.msg(); }
-    std::string text;
-  } heard;
+  Heard heard;
   {
     const c10::WarningUtils::WarningHandlerGuard guard(&heard);
+    const c10::WarningUtils::WarnAlways each_time(true);
     const Tensor y = checkpoint(
         reentrant(), [](const Tensor& in) { return in.exp(); }, torch::ones({3}));
     EXPECT_FALSE(y.requires_grad());
   }
-  EXPECT_EQ(heard.text, "None of the inputs have requires_grad=True. Gradients will be None");
+  EXPECT_EQ(heard.texts, std::vector<std::string>{
+                             "None of the inputs have requires_grad=True. Gradients will be None"});
+}
+
+// Those inside others have no grad mode in forward, and warned in every one of their forwards.
+TEST(Reentrant, NestedInEachOtherTheyWarnOnce) {
+  Heard heard;
+  {
+    const c10::WarningUtils::WarningHandlerGuard guard(&heard);
+    std::function<Tensor(const Tensor&)> nested = [](const Tensor& in) { return in.sin(); };
+    for (int level = 0; level < 6; ++level) {
+      nested = [inner = nested](const Tensor& in) {
+        return checkpoint(reentrant(), inner, in * 1);
+      };
+    }
+    for (int step = 0; step < 3; ++step) nested(leaf({3})).sum().backward();
+  }
+  EXPECT_LE(heard.texts.size(), 1u);
 }
 
 TEST(Reentrant, RefusesFunctionsThatReturnSomethingElse) {
