@@ -16,7 +16,8 @@
 #include <string_view>
 #include <utility>
 
-#include "real/api/below_autograd.h"
+#include "real/autograd/below_autograd.h"
+#include "real/autograd/cpu_generator.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/torch_tensors.h"
 
@@ -74,10 +75,12 @@ class Drawn {
   // None where the op does not draw.
   static std::shared_ptr<Drawn> before(const OperatorHandle& op, const Stack& stack) {
     if (!op.hasTag(at::Tag::nondeterministic_seeded)) return nullptr;
-    return std::make_shared<Drawn>(device(op, stack));
+    return std::make_shared<Drawn>(real::drawing_device(op, stack));
   }
   explicit Drawn(c10::Device device)
-      : generator_(at::globalContext().defaultGenerator(device)), before_(state()) {}
+      : generator_(device.is_cpu() ? real::cpu_generator()
+                                   : at::globalContext().defaultGenerator(device)),
+        before_(state()) {}
 
   // Whether it has drawn.
   bool after() {
@@ -90,14 +93,6 @@ class Drawn {
   }
 
  private:
-  static c10::Device device(const OperatorHandle& op, const Stack& stack) {
-    const auto arguments = torch::jit::last(stack, op.schema().arguments().size());
-    for (const c10::IValue& argument : arguments) {
-      if (argument.isTensor() && argument.toTensor().defined()) return argument.toTensor().device();
-      if (argument.isDevice()) return argument.toDevice();
-    }
-    return c10::kCPU;
-  }
   at::Tensor state() {
     const std::lock_guard lock(generator_.mutex());
     return generator_.get_state();

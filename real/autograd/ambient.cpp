@@ -66,9 +66,20 @@ void Ambient::Generator::set() {
   generator.set_state(state);
 }
 
+bool Ambient::Generator::is_apart() const {
+  return generator.device().is_cpu() &&
+         (has_own_cpu_generator() || generator != at::detail::getDefaultCPUGenerator());
+}
+
+at::Generator Ambient::Generator::copy() const {
+  at::Generator made = at::detail::createCPUGenerator();
+  made.set_state(state);
+  return made;
+}
+
 Ambient::Ambient(std::span<const at::Tensor> values, bool random) : autocast_(Autocast::now()) {
   if (!random) return;
-  generators_.emplace_back(at::detail::getDefaultCPUGenerator());
+  generators_.emplace_back(cpu_generator());
   const auto accelerator = present_accelerator();
   if (!accelerator) return;
   std::vector<c10::Device> devices;
@@ -99,8 +110,12 @@ Ambient::Scope::AutocastScope::~AutocastScope() {
 }
 
 Ambient::Scope::Fork::Fork(const std::vector<Generator>& generators) {
-  for (const Generator& other : generators) before_.emplace_back(other.generator);
-  for (Generator other : generators) other.set();
+  for (const Generator& other : generators) {
+    if (!other.is_apart()) before_.emplace_back(other.generator);
+  }
+  for (Generator other : generators) {
+    other.is_apart() ? static_cast<void>(own_.emplace(other.copy())) : other.set();
+  }
 }
 
 Ambient::Scope::Fork::~Fork() {

@@ -3,8 +3,9 @@
 //
 // Autocast is that of the CPU and of the accelerator (whether it is on, its dtype, whether casts
 // are cached); in a scope casts are cached as in a region of its own, and dropped with the
-// outermost. Random numbers are the CPU's default generator's and those of each device that holds a
-// tensor; a scope forks them: whatever runs inside, they go on as if it had not.
+// outermost. Random numbers are those of the thread's generator on the CPU (cpu_generator.h) and of
+// each device that holds a tensor; a scope forks them: whatever runs inside, they go on as if it
+// had not.
 //
 // Not replayed: generators of the user's own, default dtypes, thread counts, flags of
 // at::globalContext().
@@ -21,6 +22,8 @@
 #include <optional>
 #include <span>
 #include <vector>
+
+#include "real/autograd/cpu_generator.h"
 
 namespace ferry::real {
 
@@ -55,6 +58,10 @@ class Ambient {
 
     explicit Generator(at::Generator of);
     void set();
+    // On the CPU, where this is a thread's own, or the calling thread has one: its numbers are to
+    // come from a generator that nobody else has.
+    bool is_apart() const;
+    at::Generator copy() const;
   };
 
   Autocast autocast_;
@@ -90,6 +97,7 @@ class Ambient::Scope {
 
    private:
     std::vector<Generator> before_;
+    std::optional<OwnCpuGenerator> own_;
   };
   Fork fork_;
   AutocastScope autocast_;

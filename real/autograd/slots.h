@@ -15,5 +15,6 @@ inline constexpr auto kHooksSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{
 inline constexpr auto kGraphTaskSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{202});
 inline constexpr auto kTraceSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{203});
 inline constexpr auto kOpsSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{204});
+inline constexpr auto kGeneratorSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{205});
 
 }  // namespace ferry::real

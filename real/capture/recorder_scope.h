@@ -8,8 +8,8 @@
 #include <memory>
 #include <optional>
 
-#include "real/api/below_autograd.h"
 #include "real/api/segments.h"
+#include "real/autograd/below_autograd.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/capture/recorder.h"
 

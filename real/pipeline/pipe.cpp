@@ -67,6 +67,10 @@ Tensors gather(const std::vector<Tensors>& microbatches) {
   return result;
 }
 
+bool several_on_the_cpu(const std::vector<torch::Device>& devices) {
+  return std::ranges::count_if(devices, [](const torch::Device& d) { return d.is_cpu(); }) > 1;
+}
+
 }  // namespace
 
 class Pipe::Impl {
@@ -75,7 +79,7 @@ class Pipe::Impl {
       : sequential(layers),
         options_(real::completed(options, *layers)),
         layers_(std::make_shared<PipeLayers>(*layers, options_.balance())),
-        workers_(options_.devices().size()) {
+        workers_(options_.devices().size(), several_on_the_cpu(options_.devices())) {
     for (const torch::Device& device : options_.devices()) devices_.emplace_back(device);
     for (std::size_t stage = 0; stage < layers_->stages(); ++stage) {
       devices.push_back(devices_[device_of(stage)].device());

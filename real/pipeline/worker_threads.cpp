@@ -1,5 +1,6 @@
 #include "real/pipeline/worker_threads.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -7,14 +8,31 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "real/autograd/cpu_generator.h"
+
 namespace ferry::real {
+
+namespace {
+
+std::uint64_t draw(at::Generator generator) {
+  const std::lock_guard lock(generator.mutex());
+  return at::check_generator<at::CPUGeneratorImpl>(generator)->random64();
+}
+
+at::Generator copy_of(at::Generator generator) {
+  const std::lock_guard lock(generator.mutex());
+  return generator.clone();
+}
+
+}  // namespace
 
 class WorkerThreads::Threads {
  public:
-  explicit Threads(std::size_t count) {
+  Threads(std::size_t count, bool own_generators) : own_generators_(own_generators) {
     for (std::size_t worker = 0; worker < count; ++worker) {
       threads_.emplace_back([this, worker] { work(worker); });
     }
@@ -32,7 +50,9 @@ class WorkerThreads::Threads {
 
   void run(std::vector<WorkerTask> tasks) {
     const std::lock_guard one_at_a_time(running_);
-    List list{std::move(tasks), {}, {}, false, threads_.size()};
+    List list{std::move(tasks), {}, {}, false, threads_.size(), std::nullopt, false};
+    // Not drawn: a model without random numbers leaves the generator as it is.
+    if (own_generators_) list.seed = draw(copy_of(cpu_generator()));
     list.done.resize(list.tasks.size());
     list.errors.resize(list.tasks.size());
     std::unique_lock lock(mutex_);
@@ -41,6 +61,7 @@ class WorkerThreads::Threads {
     changed_.notify_all();
     changed_.wait(lock, [&] { return list.busy == 0; });
     list_ = nullptr;
+    if (list.drawn) draw(cpu_generator());
     for (const std::exception_ptr& error : list.errors) {
       if (error) std::rethrow_exception(error);
     }
@@ -53,7 +74,9 @@ class WorkerThreads::Threads {
     std::vector<char> done;
     std::vector<std::exception_ptr> errors;
     bool failed;
-    std::size_t busy;  // workers that have not come to its end
+    std::size_t busy;                   // workers that have not come to its end
+    std::optional<std::uint64_t> seed;  // of the workers' own generators
+    bool drawn;
   };
 
   void work(std::size_t worker) {
@@ -63,7 +86,11 @@ class WorkerThreads::Threads {
       changed_.wait(lock, [&] { return stopping_ || lists_ != seen; });
       if (stopping_) return;
       seen = lists_;
+      std::optional<OwnCpuGenerator> own;
+      if (list_->seed) own.emplace(at::detail::createCPUGenerator(*list_->seed + worker));
       work_on(*list_, worker, lock);
+      list_->drawn |= own && own->drawn();
+      own.reset();
       --list_->busy;
       changed_.notify_all();
     }
@@ -94,6 +121,7 @@ class WorkerThreads::Threads {
     }
   }
 
+  const bool own_generators_;
   std::mutex running_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -103,7 +131,8 @@ class WorkerThreads::Threads {
   std::vector<std::thread> threads_;
 };
 
-WorkerThreads::WorkerThreads(std::size_t count) : threads_(std::make_shared<Threads>(count)) {}
+WorkerThreads::WorkerThreads(std::size_t count, bool own_generators)
+    : threads_(std::make_shared<Threads>(count, own_generators)) {}
 
 void WorkerThreads::run(std::vector<WorkerTask> tasks) const { threads_->run(std::move(tasks)); }
 

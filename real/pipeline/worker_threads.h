@@ -5,7 +5,9 @@
 // go on. A task must not call run() of its own workers.
 //
 // Each thread computes with as many threads of LibTorch's as the program asked for
-// (at::set_num_threads), so that its bits are those of the calling thread.
+// (at::set_num_threads), so that its bits are those of the calling thread. Where they are several
+// on the CPU, each draws from a random generator of its own (real/autograd/cpu_generator.h), which
+// begins a run as the caller's generator says; that one moves on where a worker has drawn.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +20,7 @@ namespace ferry::real {
 
 class WorkerThreads {
  public:
-  explicit WorkerThreads(std::size_t count);
+  explicit WorkerThreads(std::size_t count, bool own_generators = false);
   // Every task's worker is one of them, and comes after earlier tasks only.
   void run(std::vector<WorkerTask> tasks) const;
 

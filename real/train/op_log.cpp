@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "real/api/below_autograd.h"
+#include "real/autograd/below_autograd.h"
 #include "real/capture/op_call.h"
 #include "real/tensors/torch_tensors.h"
 

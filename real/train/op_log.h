@@ -1,8 +1,8 @@
 // What LibTorch runs, in a stream log: a kernel for each op, with the bytes that it reads and
 // writes.
 //
-// Ops are seen one by one below autograd (real/api/below_autograd.h), on the thread that makes this
-// and on the engine's threads in a backward begun there: forward, recomputes, backward and the
+// Ops are seen one by one below autograd (real/autograd/below_autograd.h), on the thread that makes
+// this and on the engine's threads in a backward begun there: forward, recomputes, backward and the
 // optimizer's. (A RecordFunction would see an op that is made of others, and these as well.) What
 // an op does inside is its own.
 //

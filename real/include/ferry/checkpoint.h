@@ -25,11 +25,12 @@
 // The function is to do the same again: same ops, same shapes. Random numbers and autocast are
 // replayed (CheckpointOptions); what else it depends on must not change. Side effects (a
 // BatchNorm's running statistics) happen once more in every recompute unless the function asks
-// is_recomputing(). Exceptions that are not the function's own must pass through it: by one of
-// them a recompute ends early.
+// is_recomputing(). Exceptions that are not the function's own must pass through it, or leave it as
+// others (as from TorchScript's interpreter): by one of them a recompute ends early. A script runs
+// as it is written, not as its optimiser would have it.
 //
 // The CPU's generator is the process's: where one thread recomputes random numbers while another
-// draws some, neither's are replayed.
+// draws some, neither's are replayed. (The stages of a ferry::Pipe have generators of their own.)
 //
 // Without grad mode the function just runs.
 //

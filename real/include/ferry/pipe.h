@@ -23,9 +23,10 @@
 // that share a weight stash it in the one and pop it in the other.
 //
 // Checkpointing. A micro-batch's stages keep their inputs alone and run again in backward, while
-// the gradient is on its way; without grad mode, and in eval mode, none do. Dropout: the CPU's
-// generator is the process's, so stages on the CPU that draw random numbers at once draw them in no
-// order, and a recompute's are not forward's.
+// the gradient is on its way; without grad mode, and in eval mode, none do. Dropout: a device's
+// stages draw from the device's generator; where several devices are the CPU, each has a generator
+// of its own, which a step seeds by the caller's. So torch::manual_seed says what they draw, and a
+// recompute draws what forward drew; but not what one thread would have drawn.
 //
 // step() and forward(). step() runs backward in the stages' threads by a schedule, so that few
 // micro-batches are alive at once; what enters a stage is a leaf there, which the stage must not

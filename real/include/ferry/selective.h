@@ -38,7 +38,7 @@
 // threads run it, their order is not fixed, so let those be recomputed. Hooks pushed inside the
 // function are to run the same ops in both runs. Where nodes of one region run on several devices,
 // each of the engine's threads recomputes for itself, and the second finds what it needs used up.
-// A dispatch key is occupied: see real/api/below_autograd.h.
+// A dispatch key is occupied: see real/autograd/below_autograd.h.
 #pragma once
 
 #include <ATen/core/ivalue.h>

@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "real/api/below_autograd.h"
+#include "real/autograd/below_autograd.h"
 #include "shared/adaptors/forward.h"
 #include "tests/real/gpu/spin.h"
 

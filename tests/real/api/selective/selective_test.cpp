@@ -15,7 +15,7 @@
 #include "ferry/checkpoint.h"
 #include "ferry/hooks.h"
 #include "ferry/offload.h"
-#include "real/api/below_autograd.h"
+#include "real/autograd/below_autograd.h"
 
 namespace ferry {
 namespace {

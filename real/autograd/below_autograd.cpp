@@ -1,4 +1,4 @@
-#include "real/api/below_autograd.h"
+#include "real/autograd/below_autograd.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>

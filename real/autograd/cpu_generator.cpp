@@ -1,0 +1,143 @@
+#include "real/autograd/cpu_generator.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "real/autograd/below_autograd.h"
+#include "real/autograd/slots.h"
+
+namespace ferry::real {
+namespace {
+
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+// What an op does with random numbers.
+struct Draw {
+  bool draws = false;
+  std::optional<std::size_t> argument;  // the generator that it may be given
+};
+
+Draw draw_of_new(const OperatorHandle& op) {
+  const auto& schema = op.schema();
+  const std::string_view name = schema.name();
+  // Tagged for the sake of CUDA; on the CPU it takes no dropout.
+  if (name == "aten::_scaled_dot_product_flash_attention_for_cpu") return {};
+  Draw draw{op.hasTag(at::Tag::nondeterministic_seeded), std::nullopt};
+  for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
+    if (schema.arguments()[i].type()->str() == "Generator?") draw = {true, i};
+  }
+  return draw;
+}
+
+const Draw& draw_of(const OperatorHandle& op) {
+  thread_local std::unordered_map<const c10::FunctionSchema*, Draw> known;
+  const auto [found, added] = known.try_emplace(&op.schema());
+  if (added) found->second = draw_of_new(op);
+  return found->second;
+}
+
+at::Tensor state_of(at::Generator& generator) {
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+void set_state(at::Generator& generator, const at::Tensor& state) {
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
+// While it lives, the default generator stands where `own` does; then as before.
+class Lent {
+ public:
+  explicit Lent(at::Generator own) : own_(std::move(own)) { set_state(default_, state_of(own_)); }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+  ~Lent() {
+    set_state(own_, state_of(default_));
+    set_state(default_, before_);
+  }
+
+ private:
+  static std::mutex& one_at_a_time() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  const std::lock_guard<std::mutex> lock_{one_at_a_time()};
+  at::Generator own_;
+  at::Generator default_ = at::detail::getDefaultCPUGenerator();
+  const at::Tensor before_ = state_of(default_);
+};
+
+struct Slot : c10::DebugInfoBase {
+  explicit Slot(at::Generator of) : generator(std::move(of)) {}
+  const at::Generator generator;
+};
+
+const Slot* slot() {
+  return static_cast<const Slot*>(c10::ThreadLocalDebugInfo::get(kGeneratorSlot));
+}
+
+}  // namespace
+
+class OwnCpuGenerator::Drawing final : public OpScope {
+ public:
+  explicit Drawing(at::Generator generator) : slot_(std::make_shared<Slot>(std::move(generator))) {}
+
+  void run(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
+    const Draw& draw = draw_of(op);
+    // An inner one's draws are not this one's.
+    if (!draw.draws || slot() != slot_.get() || !drawing_device(op, *stack).is_cpu()) {
+      return run_outside(op, keys, stack);
+    }
+    drawn_ = true;
+    if (draw.argument) {
+      c10::IValue& given = torch::jit::peek(*stack, *draw.argument, op.schema().arguments().size());
+      if (given.isNone()) given = slot_->generator;
+      return run_outside(op, keys, stack);
+    }
+    const Lent lent(slot_->generator);
+    run_outside(op, keys, stack);
+  }
+
+  const std::shared_ptr<Slot>& info() const { return slot_; }
+  bool drawn() const { return drawn_; }
+
+ private:
+  const std::shared_ptr<Slot> slot_;
+  std::atomic<bool> drawn_ = false;
+};
+
+OwnCpuGenerator::OwnCpuGenerator(at::Generator generator)
+    : OwnCpuGenerator((install_below_autograd(), std::make_shared<Drawing>(std::move(generator)))) {
+}
+
+OwnCpuGenerator::OwnCpuGenerator(std::shared_ptr<Drawing> drawing)
+    : drawing_(std::move(drawing)),
+      ops_(OpScope::enter(drawing_)),
+      slot_(kGeneratorSlot, drawing_->info()) {}
+
+bool OwnCpuGenerator::drawn() const { return drawing_->drawn(); }
+
+at::Generator cpu_generator() {
+  const Slot* const own = slot();
+  return own ? own->generator : at::detail::getDefaultCPUGenerator();
+}
+
+bool has_own_cpu_generator() { return slot() != nullptr; }
+
+c10::Device drawing_device(const OperatorHandle& op, const Stack& stack) {
+  for (const c10::IValue& argument : torch::jit::last(stack, op.schema().arguments().size())) {
+    if (argument.isTensor() && argument.toTensor().defined()) return argument.toTensor().device();
+    if (argument.isDevice()) return argument.toDevice();
+  }
+  return c10::kCPU;
+}
+
+}  // namespace ferry::real
