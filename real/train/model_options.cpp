@@ -56,7 +56,8 @@ void add_text(CLI::App& command, Options& options, TypedModel& typed) {
       ->check(CLI::IsMember({"f32", "bf16"}).description(""))
       ->capture_default_str();
   command
-      .add_option("--data", options.data, "A folder of text (default: Ferry's own, as it stands)")
+      .add_option("--data", options.data,
+                  "A folder of text (default: a novel that comes with Ferry)")
       ->type_name("DIR");
 }
 

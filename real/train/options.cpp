@@ -26,7 +26,7 @@ Policies:
   mixed        the same; without a plan every second block is recomputed, and the rest moves
 
 Examples:
-  ferry train gpt                                    a small GPT learns Ferry's own sources
+  ferry train gpt                                    a small GPT learns a novel, byte by byte
   ferry train gpt --policy offload --disk /var/tmp   the same losses, in less memory
   ferry train resnet --json                          a line a step, for machines
   ferry train llama --preset llama-1b --dtype bf16 --device cuda       Llama 3.2 1B's shapes

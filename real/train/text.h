@@ -22,8 +22,8 @@ struct Text {
   std::int64_t files = 0;
 };
 
-// The folder of a text to learn where none is named: ../share/ferry/text beside the running
-// program, or the source tree it was built from. Empty where there is neither.
+// The folder of the text to learn where none is named, a novel: ../share/ferry/text beside the
+// running program, or real/train/text of the tree it was built from. Empty where there is neither.
 std::filesystem::path default_text_folder();
 
 // Throws InputError where the folder is none, or has fewer than `bytes_min` bytes of text.

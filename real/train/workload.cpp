@@ -186,7 +186,8 @@ class ResnetWorkload final : public Workload {
 Text find_text(const Options& options, std::int64_t context) {
   const std::filesystem::path folder = options.data.empty() ? default_text_folder() : options.data;
   if (folder.empty()) {
-    throw InputError("--data", 0, "expected a folder of text: Ferry's own is not there");
+    throw InputError("--data", 0,
+                     "expected a folder of text: the one that comes with Ferry is not there");
   }
   return read_text(folder, context + 1);
 }

@@ -46,7 +46,13 @@ TEST(TextTest, TooLittleIsAnErrorThatSaysHowMuch) {
   EXPECT_THROW(read_text(folder.path("nowhere"), 1), InputError);
 }
 
-TEST(TextTest, TheSourceTreeIsAText) { EXPECT_GT(read_text(default_text_folder(), 1).files, 50); }
+// It was the source tree: whoever edited a comment had other losses.
+TEST(TextTest, WhereNoneIsNamedItIsANovelAndNothingElse) {
+  const Text text = read_text(default_text_folder(), 1);
+  EXPECT_EQ(text.files, 1);
+  EXPECT_EQ(text.bytes.size(), 266587u);
+  EXPECT_TRUE(text.bytes.starts_with("NORTHANGER ABBEY\n"));
+}
 
 TEST(TextTest, TheTargetIsTheInputOneByteLater) {
   const Text text{.bytes = "abcdefghijklmnopqrstuvwxyz", .files = 1};

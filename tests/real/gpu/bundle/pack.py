@@ -102,9 +102,7 @@ def place_data(root, folder):
         shutil.copy2(script, scripts / script.name)
     shutil.copytree(root / "scenarios", folder / "share/ferry/scenarios",
                     ignore=shutil.ignore_patterns("*.h", "*.cpp"))
-    (folder / "share/ferry/text").mkdir()
-    for page in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "formats/PROGRAM.md"):
-        shutil.copy2(root / page, folder / "share/ferry/text")
+    shutil.copytree(root / "real/train/text", folder / "share/ferry/text")
     shutil.copy2(root / "LICENSE", folder / "LICENSE")
 
 

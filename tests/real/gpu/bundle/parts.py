@@ -81,7 +81,7 @@ def field(name, model, shape, batch, limit):
 shape="{shape} --batch {batch}"
 [[ -z ${{SMALL:-}} ]] || shape="--layers 2 --width 64 --heads 2 --context 64 --batch 2"
 $PYTHON $BUNDLE/scripts/field.py $BIN/ferry-train {model} $shape --steps 8 --device $DEVICE \\
-  --text $BUNDLE/share/ferry/text/ARCHITECTURE.md --trl $BUNDLE/trl \\
+  --text $BUNDLE/share/ferry/text/northanger_abbey.txt --trl $BUNDLE/trl \\
   --ferry "tight=--policy offload --window 128MiB --prefetch 256MiB" \\
   ${{SMALL:+--optimizer foreach}} --time-limit {limit // 6} --json field.json | tee summary.md
 """
