@@ -25,6 +25,22 @@ if(NOT output MATCHES "moved [1-9][0-9]* KiB to the host and [1-9][0-9]* KiB bac
 endif()
 run_example(pipe)
 
+# The text that a GPT learns comes with it.
+if(NOT EXISTS ${WORK}/prefix/share/ferry/text/northanger_abbey.txt)
+  message(FATAL_ERROR "no text was installed")
+endif()
+
+# Where no LibTorch is named it says what to name: it was a list, with its `;` in the sentence.
+execute_process(
+  COMMAND ${CMAKE_COMMAND} -S ${WORK}/offload -B ${WORK}/build/no_torch -G Ninja
+          -DCMAKE_PREFIX_PATH=${WORK}/prefix
+  RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+string(REGEX REPLACE "[ \n]+" " " output "${output}")
+if(status EQUAL 0
+   OR NOT output MATCHES "set FERRY_TORCH to the `torch` folder of an installed PyTorch wheel")
+  message(FATAL_ERROR "without LibTorch, status ${status}:\n${output}")
+endif()
+
 # And one for CUDA, which it asks for: without a GPU it is told that there is none, not that Ferry
 # was linked without.
 if(CUDA)
