@@ -17,11 +17,12 @@ class Distinct {
  public:
   static constexpr std::uint64_t kMost = 1u << 16;
 
-  void see(std::string_view text) {
+  static std::uint64_t hash_of(std::string_view text) {
     std::uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-    see(mix(hash));
+    return mix(hash);
   }
+  void see(std::string_view text) { see(hash_of(text)); }
   void see(const Range& range) { see(mix(range.address) ^ mix(~range.bytes)); }
   std::uint64_t count() const { return count_; }
   bool is_exact() const { return count_ < kMost; }

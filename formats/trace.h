@@ -43,6 +43,9 @@ class TraceReader {
   const std::string& text(HostThread id) const {
     return threads_.text(static_cast<std::uint32_t>(id));
   }
+  const std::string& text(HostToken id) const {
+    return tokens_.text(static_cast<std::uint32_t>(id));
+  }
   // The name of a buffer that has one; else empty.
   std::string text(Range buffer) const;
 

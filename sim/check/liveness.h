@@ -45,6 +45,9 @@ class Liveness {
 
   // Whoever reads a long log: after the clocks have settled. A token that is waited for stays.
   bool waits_for(HostToken token) const;
+  bool knows_release_of(HostToken token) const {
+    return releases_.contains(static_cast<std::uint32_t>(token));
+  }
   void forget(HostToken token) { releases_.erase(static_cast<std::uint32_t>(token)); }
   void settle();
   HazardLog& log() { return log_; }

@@ -6,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include "formats/error.h"
@@ -118,12 +119,20 @@ class TraceCheck {
     happens_before_.number_next(line);
     lifetime_.number_next(line);
     count(op);
+    // Whoever waits for a token that was released, and then forgotten, does not wait: to liveness
+    // it is a host function as any other.
+    const StreamOpKind kind = op.kind;
+    const bool was_released = kind == StreamOpKind::kAcquire && op.in_stream &&
+                              !liveness_.knows_release_of(op.token) &&
+                              released_.contains(Distinct::hash_of(reader_.text(op.token)));
     liveness_.before(op);
     // A block is told of its uses until it is freed; a buffer with a name never is.
     if (op.kind != StreamOpKind::kRecordUse || op.range.address < kNamedBuffers) {
       happens_before_(op);
     }
+    if (was_released) op.kind = StreamOpKind::kHostFunc;
     liveness_.after(op, line);
+    op.kind = kind;
     lifetime_(op);
     describe_new();
     if (remembered() > many_) forget();
@@ -204,6 +213,9 @@ class TraceCheck {
     });
     reader_.forget_tokens_if([&](HostToken token) {
       if (!happens_before_.settled(token) || liveness_.waits_for(token)) return false;
+      if (liveness_.knows_release_of(token)) {
+        released_.insert(Distinct::hash_of(reader_.text(token)));
+      }
       happens_before_.forget(token);
       liveness_.forget(token);
       return true;
@@ -240,6 +252,7 @@ class TraceCheck {
   Lifetime lifetime_{{.allow_outside = true, .report_overrun = true, .hazards_most = kHazardsMost}};
   std::array<Checker, 3> checkers_{{{happens_before_.log()}, {lifetime_.log()}, {liveness_.log()}}};
   std::uint64_t accesses_ = 0;
+  std::unordered_set<std::uint64_t> released_;  // names of tokens that were forgotten, hashed
   std::size_t many_;
 };
 

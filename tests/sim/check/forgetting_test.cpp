@@ -102,6 +102,14 @@ TEST(ForgettingTest, ReportsOutliveTheNamesOfTheirStreams) {
   EXPECT_EQ(report.scope.streams.count, 3001u);
 }
 
+// A token that was forgotten looked like one that nobody had released: a deadlock, in a long log.
+TEST(ForgettingTest, ATokenThatWasReleasedStaysReleased) {
+  for (const std::size_t many : {std::size_t{0}, std::size_t{4096}}) {
+    EXPECT_TRUE(judge({"release t", "W a x", "acquire t b"}, {.many = many}).violations.empty());
+    EXPECT_EQ(judge({"release t", "W a x", "acquire u b"}, {.many = many}).violations.size(), 1u);
+  }
+}
+
 // Of several buffers that two lines race on, the one that is named first is told.
 TEST(ForgettingTest, WhichBufferIsToldDoesNotDependOnWhatWasForgotten) {
   const std::string both =
