@@ -7,15 +7,13 @@
 namespace ferry::sweep {
 namespace {
 
-constexpr std::array kMayBeListed = {Verdict::kNotCalled, Verdict::kUnstable, Verdict::kRefused,
-                                     Verdict::kDifferent};
+constexpr std::array kMayBeListed = {Verdict::kNotCalled, Verdict::kUnstable, Verdict::kDifferent};
 
 Verdict verdict_of(const std::string& word, const std::string& where) {
   for (const Verdict verdict : kMayBeListed) {
     if (word == text(verdict)) return verdict;
   }
-  throw std::runtime_error(where + "expected not called, unstable, refused or different, got " +
-                           word);
+  throw std::runtime_error(where + "expected not called, unstable or different, got " + word);
 }
 
 bool needs_a_reason(const Tried& tried) {

@@ -92,7 +92,17 @@ std::string why_not_called(const c10::OperatorHandle& op) {
       {"_make_dual", "forward-mode gradients"},
       {"_fw_primal", "forward-mode gradients"},
       {"_batch_dim", "forward-mode gradients and vmap"},
-      {"_sobol_engine", "whole numbers"},
+      {"_sobol_engine", "no gradient, and arguments that are not drawn"},
+      {"_is_all_true", "no gradient, and arguments that are not drawn"},
+      {"_is_any_true", "no gradient, and arguments that are not drawn"},
+      {"_rowwise_prune", "no gradient, and arguments that are not drawn"},
+      {"_spdiags", "no gradient, and arguments that are not drawn"},
+      {"_resize_output", "no gradient, and arguments that are not drawn"},
+      {"randint_like", "no gradient, and arguments that are not drawn"},
+      {"_embedding_bag_forward_only", "no gradient, and arguments that are not drawn"},
+      {"_transformer_encoder_layer_fwd", "a fast path of inference"},
+      {"_native_multi_head_attention", "a fast path of inference"},
+      {"_transform_bias_rescale_qkv", "a fast path of inference"},
   };
   if (takes_names(op)) return "names of dimensions, which a boxed call cannot have";
   for (const c10::Argument& argument : op.schema().arguments()) {

@@ -121,7 +121,8 @@ def main():
             raised += run_all(module_samples(info, training), options.samples)
     raised += run_all((lambda call=call: differentiate_call(call) for call in CALLS), len(CALLS))
     count = recorder.ferry_write(options.out.encode())
-    print(f"{len(op_db)} operators, {len(module_db)} modules, {raised} samples raised, {count} calls")
+    sources = f"{len(op_db)} operators and {len(module_db)} modules"
+    print(f"{sources}: {raised} samples raised, {count} calls written")
 
 
 if __name__ == "__main__":

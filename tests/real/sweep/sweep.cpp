@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "shared/checkpoint/selective.h"
 #include "tests/real/sweep/child.h"
 
 namespace ferry::sweep {
@@ -48,7 +49,7 @@ void compare(const Case& drawn, Place place, const Outcome& plainly, const std::
     const std::string differs = difference(plainly, ours, way.backwards);
     if (differs.empty()) continue;
     const std::string why = where + ", " + way.name + ": " + differs;
-    if (differs.starts_with("raises")) {
+    if (differs.find(selective_text::kMutated) != std::string::npos) {
       worsen(tried, Verdict::kRefused, why);
     } else {
       const bool stable = is_stable(drawn, place, plainly, 8);
@@ -65,6 +66,12 @@ bool survives(const Case& drawn) {
            return std::size_t{0};
          })
       .has_value();
+}
+
+// Its numbers are offsets into a storage, and nothing checks them: it is called as it was recorded.
+bool trusts_offsets(const c10::OperatorHandle& op) {
+  const std::string& name = op.operator_name().name;
+  return name.starts_with("aten::_reshape_alias") || name == "aten::set_";
 }
 
 }  // namespace
@@ -108,6 +115,7 @@ Tried try_overload(const std::vector<Call>& calls, const std::vector<Variation>&
   Tried tried;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     for (const Variation& variation : variations) {
+      if (&variation != &variations.front() && trusts_offsets(calls[i].op)) break;
       std::optional<Case> drawn = varied(calls[i], variation);
       if (!drawn || (variation.reshapes && !survives(*drawn))) continue;
       for (const Place place : {Place::kLast, Place::kFollowed}) {

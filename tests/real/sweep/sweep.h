@@ -16,9 +16,9 @@ enum class Verdict : std::uint8_t {
   kNotCalled,          // no call ran to its end in plain
   kNotDifferentiable,  // no output requires a gradient
   kEqual,
-  kUnstable,  // two plain runs differ
-  kRefused,   // raises where plain does not
-  kDifferent,
+  kUnstable,   // two plain runs differ
+  kRefused,    // as ferry/selective.h says: an op writes to what it was told to keep
+  kDifferent,  // in a bit, or raises where plain does not
 };
 const char* text(Verdict verdict);
 
