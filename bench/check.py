@@ -1,4 +1,4 @@
-"""Holds the ratios of benchmarks to recorded ones: two of one run, so that the machine hardly counts.
+"""Holds ratios of benchmarks to recorded ones: two of one run, so that the machine hardly counts.
 
     python check.py build/release/bench bench/recorded.json
 

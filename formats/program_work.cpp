@@ -32,8 +32,9 @@ class Works {
 
  private:
   struct Known {
-    std::int64_t work = 0;
-    std::size_t depth = 1;  // of codes in codes, with this one
+    std::int64_t work = 0;     // of one run, with the recomputes that follow it
+    std::int64_t forward = 0;  // of one run alone
+    std::size_t depth = 1;     // of codes in codes, with this one
   };
 
   const Known& work(CodeId id) {
@@ -41,13 +42,14 @@ class Works {
     known_[id] = Known();  // for a body that runs itself
     const Code& code = program_.codes[id];
     lookup_.check_depth(++depth_, code.line);
-    Known sum{.work = own_work(program_, id), .depth = 1};
+    const std::int64_t own = own_work(program_, id);
+    Known sum{.work = own, .forward = own, .depth = 1};
     check_sum(sum, code.line);
     for (const Statement& statement : code.statements) {
       if (const auto* call = std::get_if<Call>(&statement.action)) {
-        add(sum, call->code, call->recompute == Recompute::kNone ? 1 : 2, statement.line);
+        add(sum, call->code, call->recompute != Recompute::kNone, statement.line);
       } else if (const auto* node = std::get_if<MakeNode>(&statement.action)) {
-        add(sum, node->body, 1, statement.line);
+        add(sum, node->body, false, statement.line);
       }
     }
     --depth_;
@@ -55,9 +57,12 @@ class Works {
     return *known_[id];
   }
 
-  void add(Known& sum, CodeId code, std::int64_t times, std::uint32_t line) {
+  // A recompute runs the code once more; what is recomputed inside it is recomputed for it, in
+  // place of what forward would have been. Each sum is at most kWork: no overflow.
+  void add(Known& sum, CodeId code, bool recomputed, std::uint32_t line) {
     const Known& other = work(code);
-    sum.work += times * other.work;  // each at most kWork: no overflow
+    sum.work += other.work + (recomputed ? other.forward : 0);
+    sum.forward += other.forward;
     sum.depth = std::max(sum.depth, other.depth + 1);
     check_sum(sum, line);
   }

@@ -13,10 +13,10 @@
 // storage other memory under it (resize_, set_data_ptr): then the memory, which is of no storage
 // any more, is deferred like a block in use. A storage that is dropped goes as if it had no pin.
 //
-// record_use and pin put a deleter of ours around a storage's own (never around its data, which others may
-// be reading): a storage of LibTorch's or of anybody's is deferred alike. A deleter that we do not
-// know may run any code, take any lock: it runs on a thread that nobody waits for while holding
-// one.
+// record_use and pin put a deleter of ours around a storage's own (never around its data, which
+// others may be reading): a storage of LibTorch's or of anybody's is deferred alike. A deleter that
+// we do not know may run any code, take any lock: it runs on a thread that nobody waits for while
+// holding one.
 //
 // What is out holds the device; what is pinned, deferred or pooled does not. Thread-safe.
 #pragma once

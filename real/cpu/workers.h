@@ -15,7 +15,8 @@
 // Waiting for an event that failed fails the section of the waiting stream.
 //
 // A thread starts with its stream's first task and ends with the Workers, which drain the queues.
-// It blocks all signals but those that its own instructions raise (SIGSEGV …). After a fork the child has no workers: giving a task throws there.
+// It blocks all signals but those that its own instructions raise (SIGSEGV …). After a fork the
+// child has no workers: giving a task throws there.
 //
 // Thread-safe. A task must not throw away the Workers it runs on (mine() tells).
 #pragma once

@@ -3,9 +3,9 @@
 //
 // One that is automatic is a sixteenth of what the offloader has had on the host at once, in this
 // run or the one before, and at most 512 MiB: small beside what is saved by moving, whatever the
-// model's size. What is brought back ahead is no less than the largest storage that was sent, for
-// else that one never is. (The window and what is held have a place for one storage that is larger
-// than they are.) It follows from what was packed alone, so that equal runs decide alike.
+// model's size. (The window and what is held have a place for one storage that is larger than they
+// are; such a one is not brought back ahead.) It follows from what was packed alone, so that equal
+// runs decide alike.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,12 @@ class Bounds {
  public:
   explicit Bounds(const CoreOptions& options) : options_(options) {}
 
-  std::int64_t window() const { return of(options_.window_bytes, 0); }
-  std::int64_t prefetch() const { return of(options_.prefetch_bytes, largest_); }
-  std::int64_t hold() const { return of(options_.hold_bytes, 0); }
+  std::int64_t window() const { return of(options_.window_bytes); }
+  std::int64_t prefetch() const { return of(options_.prefetch_bytes); }
+  std::int64_t hold() const { return of(options_.hold_bytes); }
 
   void sent(std::int64_t bytes) {
     on_host_ += bytes;
-    largest_ = std::max(largest_, bytes);
     peak_ = std::max(peak_, on_host_);
   }
   void returned(std::int64_t bytes) { on_host_ -= bytes; }
@@ -35,18 +34,17 @@ class Bounds {
   }
 
  private:
-  std::int64_t of(std::int64_t bound, std::int64_t least) const {
+  std::int64_t of(std::int64_t bound) const {
     constexpr std::int64_t kShares = 16;
     constexpr std::int64_t kMost = std::int64_t{512} << 20;
     if (bound != kAutomatic) return bound;
-    return std::min(std::max(std::max(peak_, peak_before_) / kShares, least), kMost);
+    return std::min(std::max(peak_, peak_before_) / kShares, kMost);
   }
 
   const CoreOptions& options_;
   std::int64_t on_host_ = 0;  // of parcels that live
   std::int64_t peak_ = 0;     // in this run
   std::int64_t peak_before_ = 0;
-  std::int64_t largest_ = 0;
 };
 
 }  // namespace ferry

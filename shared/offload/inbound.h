@@ -79,17 +79,16 @@ class Inbound {
     if (parcel->target->role == Role::kHeld) return;
     parcel->target->large = parcel->target->bytes > context_.bounds.hold();
     set_role(*parcel->target, Role::kHeld);
-    Held& held = holding(*parcel->target);
-    held.emplace(parcel->sequence, parcel);
+    holding(*parcel->target).emplace(parcel->sequence, parcel);
     tasks_[task].left.push_back(parcel);
     if (!context_.rules.holds(Rule::kBoundReloads)) return;
     // Backward comes down the order of packing: the one packed last has been held longest.
-    const auto let_longest_go = [&] {
+    const auto let_longest_go = [&](Held& held) {
       const ParcelRef longest = std::prev(held.end())->second.lock();
       let_go(*longest, task, bin);
     };
-    while (large_.size() > 1) let_longest_go();
-    while (held_bytes_ > context_.bounds.hold()) let_longest_go();
+    while (large_.size() > 1) let_longest_go(large_);
+    while (held_bytes_ > context_.bounds.hold()) let_longest_go(held_);
   }
 
   // Begins reloads of what was packed earlier in the run, backwards, as far as the bound allows.

@@ -73,8 +73,9 @@ struct CheckpointOptions {
 
   // A recompute ends as soon as everything that forward saved is there again, by an exception
   // through the function. An op that saves its inputs is then entered but does not run; one that
-  // saves its output has run. (Turn it off where a torch::autograd::Function that saves its own
-  // output is the last to save: LibTorch leaks that output when saving throws.)
+  // saves its output, or RReLU, which fills what it saves, has run. (Turn it off where a
+  // torch::autograd::Function that saves its own output is the last to save: LibTorch leaks that
+  // output when saving throws.)
   TORCH_ARG(bool, early_stop) = true;
   // Random numbers of a recompute are those of forward: of the CPU's default generator and those of
   // the devices where tensor arguments are. Afterwards the generators go on as if nothing had run.

@@ -12,6 +12,10 @@
 // gradients are the same bits as without. On a CUDA device the copies run on streams of their own;
 // on the CPU on worker threads, to memory or to a file (OffloadOptions::disk).
 //
+// A write that autograd does not see (through `.data()`, a raw pointer, another library) is not
+// seen here either: backward then gets the old bytes where they were copied before it, else the
+// new. Writes in place through autograd raise, as without.
+//
 // A guard marks the tensors that are *saved* on its thread while it lives; what was saved is served
 // for as long as its graph lives. An Offload is a handle, copied freely; guards of one may be made
 // on several threads; with a plan, one at a time.
@@ -49,7 +53,7 @@ struct OffloadOptions {
   TORCH_ARG(std::int64_t, min_bytes) = 1024;
   // How much of what is on its way to the host may still be on the device. This bound, prefetch
   // and hold follow the model by default: a sixteenth of what is on the host at once, at most 512
-  // MiB (and what is brought back ahead no less than the largest tensor).
+  // MiB.
   TORCH_ARG(std::int64_t, window) = kAutomatic;
   // The same, counted in saved tensors (as TRL does).
   TORCH_ARG(std::int64_t, window_tensors) = kUnlimited;
@@ -75,8 +79,8 @@ struct OffloadOptions {
   TORCH_ARG(bool, trace) = false;
   // Is told once when page-locked memory runs short.
   TORCH_ARG(std::function<void(const std::string&)>, warn);
-  // Is told once, after the first forward that was guarded, what was done and where. None: LibTorch's
-  // log has it, at level INFO (TORCH_CPP_LOG_LEVEL=INFO shows it).
+  // Is told once, after the first forward that was guarded, what was done and where. None:
+  // LibTorch's log has it, at level INFO (TORCH_CPP_LOG_LEVEL=INFO shows it).
   TORCH_ARG(std::function<void(const std::string&)>, info);
 };
 
