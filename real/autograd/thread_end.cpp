@@ -20,7 +20,11 @@ class End {
   End() { c10::ThreadLocalDebugInfo::get(kHooksSlot); }
   End(const End&) = delete;
   End& operator=(const End&) = delete;
-  ~End() { ended = true; }
+  // LibTorch's allocator asks the thread for its slots even after they died with it.
+  ~End() {
+    c10::ThreadLocalDebugInfo::_forceCurrentDebugInfo(nullptr);
+    ended = true;
+  }
   void watch() {}
 };
 

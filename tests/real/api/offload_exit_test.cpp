@@ -36,7 +36,7 @@ const std::vector<Kind> kKinds = {
     {"GraphExecGroupGuard", [] { static const GraphExecGroup::Guard guard{GraphExecGroup()}; }},
 };
 
-// Ends between the thread's variables and the guard: what they were is written over.
+// Ends after the thread's variables: what they were is written over.
 struct Spoiler {
   Spoiler() = default;
   Spoiler(const Spoiler&) = delete;
@@ -55,10 +55,11 @@ TEST_P(ExitDeathTest, AGuardInAStaticLetsTheProgramEnd) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto program = [] {
     GetParam().make();
-    static const Spoiler spoiler;
+    static const Spoiler before_the_guard;
     // Whose graph is alive at the end.
     static const torch::Tensor y = torch::ones({64}, torch::requires_grad()).exp().sin();
     y.sum().backward({}, /*retain_graph=*/true);
+    static const Spoiler before_the_graph;
     std::exit(0);
   };
   EXPECT_EXIT(program(), ::testing::ExitedWithCode(0), "");
