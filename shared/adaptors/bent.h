@@ -78,10 +78,11 @@ class Bent : public Forward<D> {
   Event record(Step step, const Stream& stream) {
     if (is(step, Bend::kDrop)) return Event();
     const Stream on = is(step, Bend::kOtherStream) ? other(stream) : stream;
-    const Event before = latest(on);
     const Event event = Base::record(step, on);
-    set_latest(on, event);
     catch_up();
+    // To hold an event keeps its number from being used again: none but this mutant holds one.
+    if (!state_->mutation || state_->mutation->bend != Bend::kStale) return event;
+    const Event before = put_latest(on, event);
     return is(step, Bend::kStale) ? before : event;
   }
   void wait(Step step, const Stream& stream, const Event& event) {
@@ -155,20 +156,13 @@ class Bent : public Forward<D> {
     return out;
   }
 
-  Event latest(const Stream& stream) const {
-    for (const auto& [on, event] : state_->latest) {
-      if (on == stream) return event;
-    }
-    return Event();
-  }
-  void set_latest(const Stream& stream, const Event& event) {
+  // Gives back the one before, if there was one.
+  Event put_latest(const Stream& stream, const Event& event) {
     for (auto& [on, known] : state_->latest) {
-      if (on == stream) {
-        known = event;
-        return;
-      }
+      if (on == stream) return std::exchange(known, event);
     }
     state_->latest.emplace_back(stream, event);
+    return Event();
   }
 
   template <class Copy>

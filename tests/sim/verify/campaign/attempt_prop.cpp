@@ -46,6 +46,20 @@ TEST(AttemptProp, WhatWasDrawnIsRepeated) {
   }));
 }
 
+// Choices that all were the usual ones are no deviations: the run without them is the same.
+TEST(AttemptProp, UsualChoicesAreAsNone) {
+  int usual = 0;
+  for (std::uint64_t number = 0; number < 400; ++number) {
+    OpDigest first, second;
+    const Tried tried = try_drawn(no_mutant(MutantWorld::kPipeline), 7, number, &first);
+    if (!tried.attempt.deviations.empty()) continue;
+    try_attempt(tried.attempt, &second);
+    EXPECT_EQ(first.value(), second.value()) << to_line(tried.attempt);
+    usual += tried.asked != decltype(tried.asked){} ? 1 : 0;
+  }
+  EXPECT_GE(usual, 10);
+}
+
 // A run goes another way where its choices are left out: else the digest says nothing.
 TEST(AttemptProp, ChoicesMatter) {
   int other = 0;
