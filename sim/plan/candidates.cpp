@@ -178,16 +178,9 @@ Candidate offload(const Survey& survey) {
   return {CoreOptions{}, std::move(all)};
 }
 
-std::vector<Candidate> budget_candidates(const Survey& survey) {
-  std::vector<Candidate> candidates;
-  candidates.push_back(settled({}, keep_all(survey), survey));
-  append(candidates, prefetch_candidates(survey));
-  return candidates;
-}
-
-std::vector<Candidate> prefetch_candidates(const Survey& survey) {
+std::vector<Candidate> offload_candidates(const Survey& survey) {
   const Movable all = movable(survey, keep_all(survey));
-  std::vector<Candidate> candidates;
+  std::vector<Candidate> candidates = {settled({}, keep_all(survey), survey)};
   const auto add = [&](const Movable& of, const CoreOptions& options, std::int64_t share,
                        std::int64_t spread) {
     Mix mix = keep_all(survey);
@@ -232,6 +225,7 @@ std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey) {
   std::vector<std::size_t> moved = counts(survey);
   moved.push_back(survey.segments.size() - 1);  // the last one's are needed back at once
   for (const std::size_t count : moved) {
+    if (count == 0) continue;  // that is recompute_all
     for (const std::int64_t part : kWindowParts) {
       Mix mix = recompute_all(survey).mix;
       move_inputs(mix, survey, count);
@@ -245,7 +239,7 @@ std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey) {
 
 std::vector<Candidate> mixed_candidates(const Survey& survey) {
   std::vector<Candidate> candidates = recompute_candidates(survey);
-  append(candidates, budget_candidates(survey));
+  append(candidates, offload_candidates(survey));
   append(candidates, recompute_and_offload_candidates(survey));
   candidates.push_back(offload(survey));
   const std::int64_t bytes = movable(survey, keep_all(survey)).total;

@@ -21,10 +21,8 @@ struct Candidate {
 Candidate offload_all(const Survey& survey);
 // Everything moves, by the core with its defaults.
 Candidate offload(const Survey& survey);
-// Shares of what is saved first move, with windows.
-std::vector<Candidate> prefetch_candidates(const Survey& survey);
-// And nothing.
-std::vector<Candidate> budget_candidates(const Survey& survey);
+// Nothing moves; shares of what is saved first move, with windows.
+std::vector<Candidate> offload_candidates(const Survey& survey);
 
 Candidate recompute_all(const Survey& survey);
 // From none to all, evenly spread.

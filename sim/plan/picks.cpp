@@ -55,9 +55,8 @@ std::size_t pick_full_speed(const std::vector<Cost>& costs, const Limits& limits
     const bool in = fits(cost, limits);
     const bool slow = !in || cost.step_ns - bound > bound / 50;
     const bool by_time = in && slow;
-    return std::tuple(cost.fails, is_useless(cost, limits), cost.out_bytes == 0,
-                      cost.out_bytes != cost.back_bytes, !in, slow,
-                      by_time ? cost.step_ns : cost.device_reserved_bytes,
+    return std::tuple(cost.fails, is_useless(cost, limits), cost.out_bytes != cost.back_bytes, !in,
+                      slow, by_time ? cost.step_ns : cost.device_reserved_bytes,
                       by_time ? cost.device_reserved_bytes : cost.step_ns);
   });
 }

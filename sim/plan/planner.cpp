@@ -171,9 +171,9 @@ class Chooser {
     if (policy == "offload-all") return offload_all(found);
     if (policy == "offload") return offload(found);
     if (policy == "prefetch") {
-      return at_full_speed(policy, prefetch_candidates(found), keep_.step_ns);
+      return at_full_speed(policy, offload_candidates(found), keep_.step_ns);
     }
-    if (policy == "budget") return fastest(policy, budget_candidates(found));
+    if (policy == "budget") return fastest(policy, offload_candidates(found));
     if (policy == "checkpoint") return recompute_all(found);
     if (policy == "checkpoint-nth") return fastest(policy, recompute_candidates(found));
     if (policy == "checkpoint-offload") {

@@ -46,21 +46,24 @@ TEST_P(ShippedRows, PrefetchBringsBackAllThatItMovesAtFullSpeed) {
   const PolicyRow& keep = result.rows[0];
   const sim::Simulation& run = result.rows[1].simulation;
   EXPECT_TRUE(run.errors.empty());
-  EXPECT_GT(run.d2h_bytes, 0);
   EXPECT_EQ(run.h2d_bytes, run.d2h_bytes);
   EXPECT_EQ(run.statistics.vain_count, 0);
   EXPECT_FALSE(result.rows[1].useless);
-  // Nothing of the U-Net's can leave and come back unnoticed: its first storages, which are needed
-  // back last, are the largest, and one of them alone costs 3 %.
-  const std::int64_t percent = program_.name == "unet" ? 25 : 2;
   const sim::Time bound = bound_ns(run.d2h_bytes, run.h2d_bytes);
   if (result.rows[1].fits) {
-    EXPECT_LE(run.step_ns, bound + bound * percent / 100);
+    EXPECT_LE(run.step_ns, bound + bound * 2 / 100);
   } else {
     EXPECT_EQ(program_.name, "llama3-8b");  // whose parameters alone are more than the card has
     EXPECT_EQ(hardware_.name, "rtx4090");
   }
-  EXPECT_LT(run.device_reserved_bytes, keep.simulation.device_reserved_bytes);
+  // Nothing of the U-Net's can leave and come back unnoticed: its first storages, which are needed
+  // back last, are the largest, and one of them alone costs 3 %.
+  if (program_.name == "unet") {
+    EXPECT_EQ(run.d2h_bytes, 0);
+  } else {
+    EXPECT_GT(run.d2h_bytes, 0);
+    EXPECT_LT(run.device_reserved_bytes, keep.simulation.device_reserved_bytes);
+  }
   RecordProperty("step_ns", std::to_string(run.step_ns));
 }
 
