@@ -5,9 +5,11 @@
 runs the benchmark program given and the same chain of ops here, under Python's
 saved_tensors_hooks: a no-op pair, and the published offloading policy (TRL's: an id, a size test, a
 dictionary; what is large is copied to the host and back). Needs the torch of the environment that
-LibTorch came from. Prints nanoseconds per saved tensor over the chain without hooks.
+LibTorch came from. Prints nanoseconds of the calling thread's CPU time per saved tensor, over the
+chain without hooks, which runs in turns with it: the median of the rounds, and its least of five.
 """
 
+import statistics
 import sys
 import time
 
@@ -43,26 +45,30 @@ class Policy:
         return tensor.clone() if modified else tensor
 
 
-def chain_ns(elements, hooks):
+def chain_ns(leaf, ones, hooks):
+    begin = time.thread_time_ns()
+    with hooks():
+        x = leaf
+        for _ in range(LENGTH):
+            x = x.sin()
+        x.backward(ones)
+    return (time.thread_time_ns() - begin) / LENGTH
+
+
+def over_ns(elements, hooks):
     leaf = torch.randn(elements, requires_grad=True)
     ones = torch.ones(elements)
-    best = float("inf")
-    for _ in range(20):
-        begin = time.perf_counter_ns()
-        with hooks():
-            x = leaf
-            for _ in range(LENGTH):
-                x = x.sin()
-            x.backward(ones)
-        best = min(best, (time.perf_counter_ns() - begin) / LENGTH)
-    return best
+
+    def median():
+        return statistics.median(
+            chain_ns(leaf, ones, hooks) - chain_ns(leaf, ones, torch.enable_grad)
+            for _ in range(20))
+
+    return min(median() for _ in range(5))
 
 
 def python_rows():
     torch.set_num_threads(1)
-
-    def none():
-        return torch.enable_grad()
 
     def no_op():
         return torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach(), lambda x: x)
@@ -73,19 +79,13 @@ def python_rows():
 
     rows = {}
     for size, elements in (("small", SMALL), ("large", LARGE)):
-        plain = chain_ns(elements, none)
-        rows[f"{size}_python_no_op"] = chain_ns(elements, no_op) - plain
-        rows[f"{size}_python_policy"] = chain_ns(elements, policy) - plain
+        rows[f"{size}_python_no_op"] = over_ns(elements, no_op)
+        rows[f"{size}_python_policy"] = over_ns(elements, policy)
     return rows
 
 
-def cpp_rows(program):
-    best = best_rows(program, "per_save_ns")
-    return {name: ns - best[name.split("_")[0] + "_none"] for name, ns in best.items()}
-
-
 def main():
-    rows = {**cpp_rows(sys.argv[1]), **python_rows()}
+    rows = {**best_rows(sys.argv[1], "over_ns"), **python_rows()}
     for name, ns in rows.items():
         print(f"{name:24} {ns:9.0f} ns")
     print(f"kept / no-op             {rows['small_kept'] / rows['small_no_op']:9.2f}")

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
 
+#include "real/autograd/shared_draws.h"
 #include "real/tensors/accelerator.h"
 #include "shared/checkpoint/errors.h"
 
@@ -71,6 +73,12 @@ bool Ambient::Generator::is_apart() const {
          (has_own_cpu_generator() || generator != at::detail::getDefaultCPUGenerator());
 }
 
+bool Ambient::Generator::has_drawn() const {
+  const at::Tensor now = Generator(generator).state;
+  return now.nbytes() != state.nbytes() ||
+         std::memcmp(now.const_data_ptr(), state.const_data_ptr(), now.nbytes()) != 0;
+}
+
 at::Generator Ambient::Generator::copy() const {
   at::Generator made = at::detail::createCPUGenerator();
   made.set_state(state);
@@ -79,6 +87,7 @@ at::Generator Ambient::Generator::copy() const {
 
 Ambient::Ambient(std::span<const at::Tensor> values, bool random) : autocast_(Autocast::now()) {
   if (!random) return;
+  if (!has_own_cpu_generator()) turn_ = mark_shared_draws();
   generators_.emplace_back(cpu_generator());
   const auto accelerator = present_accelerator();
   if (!accelerator) return;
@@ -97,6 +106,9 @@ Ambient::Ambient(std::span<const at::Tensor> values, bool random) : autocast_(Au
 
 void Ambient::check() const {
   if (unused_ && used(*unused_)) throw std::runtime_error(checkpoint_text::kLateDevice);
+  if (turn_ && mark_shared_draws() != *turn_ && generators_.front().has_drawn()) {
+    throw CheckpointError(checkpoint_text::kSharedDraws);
+  }
 }
 
 Ambient::Scope::AutocastScope::AutocastScope(const Autocast& autocast) {
@@ -110,16 +122,24 @@ Ambient::Scope::AutocastScope::~AutocastScope() {
 }
 
 Ambient::Scope::Fork::Fork(const std::vector<Generator>& generators) {
+  const bool shared = std::ranges::any_of(generators, &Generator::is_shared);
+  const bool own = shared && draws_are_shared();
+  in_turn_ = shared && !own;
+  if (in_turn_) mark_shared_draws();
+  const auto apart = [own](const Generator& one) {
+    return one.is_apart() || (own && one.is_shared());
+  };
   for (const Generator& other : generators) {
-    if (!other.is_apart()) before_.emplace_back(other.generator);
+    if (!apart(other)) before_.emplace_back(other.generator);
   }
   for (Generator other : generators) {
-    other.is_apart() ? static_cast<void>(own_.emplace(other.copy())) : other.set();
+    apart(other) ? static_cast<void>(own_.emplace(other.copy())) : other.set();
   }
 }
 
 Ambient::Scope::Fork::~Fork() {
   for (Generator& generator : before_) generator.set();
+  if (in_turn_) mark_shared_draws();
 }
 
 Ambient::Scope::Scope(const Ambient& ambient)

@@ -5,7 +5,8 @@
 // are cached); in a scope casts are cached as in a region of its own, and dropped with the
 // outermost. Random numbers are those of the thread's generator on the CPU (cpu_generator.h) and of
 // each device that holds a tensor; a scope forks them: whatever runs inside, they go on as if it
-// had not.
+// had not. Once several threads have run segments (shared_draws.h), a scope has a generator of its
+// own on the CPU, and touches nobody's.
 //
 // Not replayed: generators of the user's own, default dtypes, thread counts, flags of
 // at::globalContext().
@@ -19,6 +20,7 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -33,8 +35,9 @@ class Ambient {
   // where `values` are. Undefined values are none.
   Ambient(std::span<const at::Tensor> values, bool random);
 
-  // After forward. Throws std::runtime_error where the accelerator was first used since, so that
-  // its generators' state is not in here.
+  // After forward, on its thread. Throws std::runtime_error where the accelerator was first used
+  // since, so that its generators' state is not in here; and CheckpointError where another thread's
+  // segment drew from the CPU's generator meanwhile, or may have.
   void check() const;
 
   class Scope;
@@ -61,11 +64,14 @@ class Ambient {
     // On the CPU, where this is a thread's own, or the calling thread has one: its numbers are to
     // come from a generator that nobody else has.
     bool is_apart() const;
+    bool is_shared() const { return generator.device().is_cpu() && !is_apart(); }
+    bool has_drawn() const;  // since
     at::Generator copy() const;
   };
 
   Autocast autocast_;
   std::vector<Generator> generators_;
+  std::optional<std::uint64_t> turn_;      // of the CPU's generator, where it is the process's
   std::optional<c10::DeviceType> unused_;  // the accelerator, where nothing ran on it yet
 };
 
@@ -98,6 +104,7 @@ class Ambient::Scope {
    private:
     std::vector<Generator> before_;
     std::optional<OwnCpuGenerator> own_;
+    bool in_turn_ = false;  // draws from the CPU's generator, which others may begin to
   };
   Fork fork_;
   AutocastScope autocast_;

@@ -98,6 +98,12 @@ inline constexpr const char* kLateDevice =
     "ferry::checkpoint: PyTorch's device state was initialized in the forward pass of a "
     "checkpoint, which is not allowed. Use the device before.";
 
+inline constexpr const char* kSharedDraws =
+    "ferry::checkpoint: checkpoints of several threads drew random numbers from the CPU's "
+    "generator at once: none can have its numbers again. Let them take turns, give no "
+    "preserve_rng_state, or make them the stages of a ferry::Pipe, which have generators of their "
+    "own.";
+
 // The long error of debug mode: the first op that differs, and both logs around it.
 inline std::string debug(const std::string& error, const std::vector<std::string>& forward,
                          const std::vector<std::string>& recompute) {

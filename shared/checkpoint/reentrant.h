@@ -46,7 +46,9 @@ class ReentrantRegion {
     skips_again_ = std::move(skips.again);
     const CheckpointContextGuard<A> guard(state_->autograd, inside(false, std::move(skips.first)));
     const typename A::GradModeScope no_grad(state_->autograd, false);
-    return function_(inputs);
+    std::vector<Value> outputs = function_(inputs);
+    state_->autograd.check(ambient_);
+    return outputs;
   }
 
   std::vector<Value> backward(std::vector<Value> inputs, std::vector<Value> gradients) {

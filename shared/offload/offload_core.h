@@ -24,8 +24,8 @@
 #include <utility>
 #include <vector>
 
+#include "shared/offload/choice.h"
 #include "shared/offload/context.h"
-#include "shared/offload/exempt.h"
 #include "shared/offload/inbound.h"
 #include "shared/offload/outbound.h"
 #include "shared/offload/tracker.h"
@@ -85,6 +85,17 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       core_.context_.statistics.stalled_ns += stalled.count();
       for (HostWait<D>& wait : waits) core_.waited(std::move(wait), bin);
       return error;
+    }
+
+    // What others do meanwhile may change everything that was decided.
+    template <class Call>
+    auto unlocked(Call call) {
+      struct Relock {
+        std::unique_lock<typename D::Mutex>& lock;
+        ~Relock() { lock.lock(); }
+      } const relock{lock_};
+      lock_.unlock();
+      return call();
     }
 
    private:
@@ -157,12 +168,12 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
         autograd_(std::move(autograd)),
         outbound_(context_),
         inbound_(context_, tracker_),
-        exempt_(context_) {}
+        choice_(context_, tracker_) {}
 
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) {
     std::unique_ptr<Saved<Tensor>> saved;  // where a wait fails, it goes after the lock
     Section section(*this);
-    saved = pack_under_lock(tensor, section.bin);
+    saved = pack_under_lock(tensor, section);
     if (const std::exception_ptr error = section.catch_up()) std::rethrow_exception(error);
     return saved;
   }
@@ -259,7 +270,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
 
   void exempt(const Tensor& tensor) {
     Section section(*this);
-    exempt_.add(tensor, section.bin);
+    choice_.exempt(tensor, section.bin);
   }
 
   void begin_run() {
@@ -288,8 +299,9 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   }
 
  private:
-  std::unique_ptr<Saved<Tensor>> pack_under_lock(const Tensor& tensor, Bin<D>& bin) {
+  std::unique_ptr<Saved<Tensor>> pack_under_lock(const Tensor& tensor, Section& section) {
     D& device = context_.device;
+    Bin<D>& bin = section.bin;
     const Storage storage = device.storage(tensor);
     const Place place{run_, pack_++, sequence_++};
     ++context_.statistics.packs;
@@ -297,54 +309,29 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     const bool here = device.on_device(tensor) || !context_.rules.holds(Rule::kOtherDevice);
     // Of a storage this small nothing ever moves: there is nothing to weigh or to remember.
     const bool small = here && device.bytes(storage) < context_.options.bytes_min;
-    const Extent extent = here && !small ? travelling(tensor, storage) : Extent{};
-    if (!wants(tensor, storage, extent, place, bin)) return keep(tensor, storage, place, small);
-    const typename D::Version version = device.version(tensor);
-    const ParcelKey key{identity(storage), device.identity(version),
-                        context_.rules.holds(Rule::kVersioned) ? device.read(version) : 0};
-    if (context_.rules.holds(Rule::kShare)) {
-      if (ParcelRef parcel = tracker_.find(key, extent, context_.rules.holds(Rule::kCovers))) {
-        auto save =
-            std::make_unique<Save>(this->shared_from_this(), parcel, device.layout(tensor), place);
-        ++parcel->saves;
-        ++context_.statistics.shared;
-        return save;
-      }
-    }
-    return send(tensor, storage, extent, key, place, bin);
+    const Extent extent = here && !small ? choice_.travelling(tensor, storage) : Extent{};
+    if (!choice_.wants(tensor, storage, extent, place.pack, bin))
+      return keep(tensor, storage, place, small);
+    if (auto save = share(tensor, storage, extent, place)) return save;
+    HostRoom<D> room = section.unlocked(
+        [&] { return HostRoom<D>(device, extent.bytes(), context_.options.host_memory); });
+    // Another thread may have sent it.
+    if (auto save = share(tensor, storage, extent, place)) return save;
+    return send(tensor, storage, extent, room, place, bin);
   }
 
-  std::uint64_t identity(const Storage& storage) {
-    return context_.rules.holds(Rule::kIdentity) ? context_.device.identity(storage)
-                                                 : context_.device.address(storage);
-  }
-
-  // The bytes that travel for a view: its storage, or, where it covers a small part of a large one,
-  // that part. Its start stays aligned, so that a restored view is.
-  Extent travelling(const Tensor& tensor, const Storage& storage) {
-    constexpr std::int64_t kAlignment = 512;
-    constexpr std::int64_t kLarge = std::int64_t{1} << 20;
-    const std::int64_t whole = context_.device.bytes(storage);
-    Extent part = context_.device.extent(context_.device.layout(tensor));
-    part.begin -= part.begin % kAlignment;
-    if (whole < kLarge || part.bytes() > whole / 2) return {0, whole};
-    return part;
-  }
-
-  // An empty extent: another device's, or no bytes at all.
-  bool wants(const Tensor& tensor, const Storage& storage, const Extent& extent, const Place& place,
-             Bin<D>& bin) {
-    const CoreOptions& options = context_.options;
-    if (extent.bytes() < options.bytes_min || extent.bytes() == 0) return false;
-    if (!options.offload.empty() &&
-        (place.pack >= options.offload.size() || !options.offload[place.pack])) {
-      return false;
-    }
-    if (context_.rules.holds(Rule::kKeepKept) &&
-        tracker_.keeps(context_.device.identity(storage))) {
-      return false;
-    }
-    return !context_.rules.holds(Rule::kExempt) || !exempt_.has(tensor, storage, bin);
+  // Of the parcel that has these bytes; null where none has.
+  std::unique_ptr<Saved<Tensor>> share(const Tensor& tensor, const Storage& storage,
+                                       const Extent& extent, const Place& place) {
+    if (!context_.rules.holds(Rule::kShare)) return nullptr;
+    const ParcelRef parcel =
+        tracker_.find(choice_.key(tensor, storage), extent, context_.rules.holds(Rule::kCovers));
+    if (!parcel) return nullptr;
+    auto save = std::make_unique<Save>(this->shared_from_this(), parcel,
+                                       context_.device.layout(tensor), place);
+    ++parcel->saves;
+    ++context_.statistics.shared;
+    return save;
   }
 
   std::unique_ptr<Saved<Tensor>> keep(const Tensor& tensor, const Storage& storage,
@@ -360,13 +347,13 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   }
 
   std::unique_ptr<Saved<Tensor>> send(const Tensor& tensor, const Storage& storage,
-                                      const Extent& extent, const ParcelKey& key,
-                                      const Place& place, Bin<D>& bin) {
+                                      const Extent& extent, HostRoom<D>& room, const Place& place,
+                                      Bin<D>& bin) {
     D& device = context_.device;
     typename D::Layout layout = device.layout(tensor);
     typename D::Version version = device.version(tensor);
     const std::uint64_t version_at_pack = device.read(version);
-    auto parcel = std::make_shared<Parcel<D>>(Parcel<D>{.key = key,
+    auto parcel = std::make_shared<Parcel<D>>(Parcel<D>{.key = choice_.key(tensor, storage),
                                                         .run = place.run,
                                                         .pack = place.pack,
                                                         .sequence = place.sequence,
@@ -377,7 +364,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
                                                         .packed_on = context_.current(),
                                                         .address = device.address(storage)});
     outbound_.evict_for(device.bytes(storage), bin);
-    outbound_.send(parcel, storage);
+    outbound_.send(parcel, storage, room);
     parcel->saves = 1;
     parcels_.fetch_add(1, std::memory_order_relaxed);
     tracker_.insert(parcel);
@@ -477,7 +464,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   Tracker<D> tracker_;
   Outbound<D> outbound_;
   Inbound<D> inbound_;
-  Exempt<D> exempt_;
+  Choice<D> choice_;
   std::uint64_t run_ = 0;
   std::uint64_t pack_ = 0;
   std::uint64_t sequence_ = 0;

@@ -19,12 +19,36 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "shared/offload/context.h"
 
 namespace ferry {
+
+// Host bytes that nothing is copied to yet. Not to be had under the core's lock: memory is slow to
+// come, and where it is at its limit the thread waits for copies.
+template <Device D>
+class HostRoom {
+ public:
+  HostRoom(D& device, std::int64_t bytes, HostMemory kind)
+      : device_(device), host_(device.allocate_host(Step::kHostAllocate, bytes, kind)) {}
+  HostRoom(const HostRoom&) = delete;
+  HostRoom& operator=(const HostRoom&) = delete;
+  ~HostRoom() {
+    if (host_) device_.release_host(Step::kHostReturn, *std::move(host_), {});
+  }
+  typename D::HostBuffer take() {
+    typename D::HostBuffer taken = *std::move(host_);
+    host_.reset();
+    return taken;
+  }
+
+ private:
+  D& device_;
+  std::optional<typename D::HostBuffer> host_;
+};
 
 template <Device D>
 class Outbound {
@@ -37,7 +61,7 @@ class Outbound {
 
   // Sends the bytes parcel.extent of `source`. Either the parcel is whole, or nothing is left of
   // it.
-  void send(const ParcelRef& parcel, const Storage& source) {
+  void send(const ParcelRef& parcel, const Storage& source, HostRoom<D>& room) {
     D& device = context_.device;
     const Stream compute = parcel->packed_on;
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, compute);
@@ -45,7 +69,7 @@ class Outbound {
       device.wait(Step::kOffloadAfterProducer, copies, device.record(Step::kProduced, compute));
     }
     const std::int64_t bytes = parcel->extent.bytes();
-    parcel->host = device.allocate_host(Step::kHostAllocate, bytes, context_.options.host_memory);
+    parcel->host = room.take();
     try {
       device.offload(Step::kOffload, source, parcel->extent.begin, parcel->host, copies);
     } catch (...) {

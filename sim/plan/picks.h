@@ -48,8 +48,8 @@ sim::Time least_ns(sim::Time compute_ns, const Cost& cost, const Link& link);
 
 // Of those that fit and bring back all that they move, the one that needs the least memory and
 // takes at most 2 % over the least that it can: where nothing can leave unnoticed, nothing moves.
-// Where memory does not allow that, the fastest of them; and where none of them fits, or none brings
-// all back, what needs the least memory.
+// Where memory does not allow that, the fastest of them; and where none of them fits, or none
+// brings all back, what needs the least memory.
 std::size_t pick_full_speed(const std::vector<Cost>& costs, const Limits& limits,
                             sim::Time compute_ns, const Link& link);
 

@@ -29,8 +29,10 @@
 // others (as from TorchScript's interpreter): by one of them a recompute ends early. A script runs
 // as it is written, not as its optimiser would have it.
 //
-// The CPU's generator is the process's: where one thread recomputes random numbers while another
-// draws some, neither's are replayed. (The stages of a ferry::Pipe have generators of their own.)
+// The CPU's generator is the process's: where checkpoints of several threads draw from it at once,
+// one of them throws CheckpointError when its forward ends. (The stages of a ferry::Pipe have
+// generators of their own.) Another thread that draws outside of checkpoints is not seen: what a
+// checkpoint drew meanwhile is not replayed.
 //
 // Without grad mode the function just runs.
 //

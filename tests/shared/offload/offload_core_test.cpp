@@ -218,5 +218,31 @@ TEST_F(OffloadCoreTest, NoStorageIsDroppedAndNobodyIsToldUnderTheLock) {
   EXPECT_GE(tells.outside, 3 * 4);
 }
 
+// Host memory is slow to come, and at its limit a thread waits for copies: others do not wait with
+// it. What one of them sent meanwhile is not sent twice.
+TEST_F(OffloadCoreTest, RoomOnTheHostIsHadWithoutTheLock) {
+  using Device = Logged<Locking>;
+  using Core = OffloadCore<Device, Listening>;
+  const Tensor x = world.make(kBytes);
+  std::shared_ptr<Core> core;
+  std::vector<SaveRef> saves;
+  bool asked = false;
+  const auto log = std::make_shared<CallLog>([&](const DeviceCall& call) {
+    if (call.step != Step::kHostAllocate) return;
+    EXPECT_FALSE(Locking::Mutex::held);
+    if (!std::exchange(asked, true)) saves.push_back(core->pack(x));  // another thread does
+  });
+  core = std::make_shared<Core>(Device(Locking(world.device()), log), Listening(script, told),
+                                test::eager_options(), Rules());
+  saves.push_back(core->pack(x));
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(core->statistics().offloaded_count, 1);
+  EXPECT_EQ(core->statistics().shared, 1);
+  EXPECT_EQ(host_bytes(), kBytes) << "of the room that nobody needs any more";
+  saves.clear();
+  EXPECT_EQ(host_bytes(), 0);
+  EXPECT_TRUE(core->empty());
+}
+
 }  // namespace
 }  // namespace ferry

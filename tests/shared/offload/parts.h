@@ -62,7 +62,8 @@ class Parts {
   }
   ParcelRef send(const Tensor& x, std::optional<Extent> extent = {}) {
     const ParcelRef parcel = parcel_of(x, extent);
-    outbound.send(parcel, x->storage);
+    HostRoom<Device> room(context.device, parcel->extent.bytes(), HostMemory::kPinned);
+    outbound.send(parcel, x->storage, room);
     tracker.insert(parcel);
     return parcel;
   }

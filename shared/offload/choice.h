@@ -1,0 +1,66 @@
+// Which saves move, and which of their bytes.
+#pragma once
+
+#include <cstdint>
+
+#include "shared/offload/context.h"
+#include "shared/offload/exempt.h"
+#include "shared/offload/tracker.h"
+
+namespace ferry {
+
+template <Device D>
+class Choice {
+ public:
+  using Tensor = typename D::Tensor;
+  using Storage = typename D::Storage;
+
+  Choice(Context<D>& context, const Tracker<D>& tracker)
+      : context_(context), tracker_(tracker), exempt_(context) {}
+
+  void exempt(const Tensor& tensor, Bin<D>& bin) { exempt_.add(tensor, bin); }
+
+  // The bytes that travel for a view: its storage, or, where it covers a small part of a large one,
+  // that part. Its start stays aligned, so that a restored view is.
+  Extent travelling(const Tensor& tensor, const Storage& storage) {
+    constexpr std::int64_t kAlignment = 512;
+    constexpr std::int64_t kLarge = std::int64_t{1} << 20;
+    const std::int64_t whole = context_.device.bytes(storage);
+    Extent part = context_.device.extent(context_.device.layout(tensor));
+    part.begin -= part.begin % kAlignment;
+    if (whole < kLarge || part.bytes() > whole / 2) return {0, whole};
+    return part;
+  }
+
+  // `pack`: the how manieth of the run. An empty extent: another device's, or no bytes at all.
+  bool wants(const Tensor& tensor, const Storage& storage, const Extent& extent, std::uint64_t pack,
+             Bin<D>& bin) {
+    const CoreOptions& options = context_.options;
+    if (extent.bytes() < options.bytes_min || extent.bytes() == 0) return false;
+    if (!options.offload.empty() && (pack >= options.offload.size() || !options.offload[pack])) {
+      return false;
+    }
+    if (context_.rules.holds(Rule::kKeepKept) &&
+        tracker_.keeps(context_.device.identity(storage))) {
+      return false;
+    }
+    return !context_.rules.holds(Rule::kExempt) || !exempt_.has(tensor, storage, bin);
+  }
+
+  // By which a parcel is found: alike for saves of the same bytes.
+  ParcelKey key(const Tensor& tensor, const Storage& storage) {
+    D& device = context_.device;
+    const typename D::Version version = device.version(tensor);
+    return {
+        context_.rules.holds(Rule::kIdentity) ? device.identity(storage) : device.address(storage),
+        device.identity(version),
+        context_.rules.holds(Rule::kVersioned) ? device.read(version) : 0};
+  }
+
+ private:
+  Context<D>& context_;
+  const Tracker<D>& tracker_;
+  Exempt<D> exempt_;
+};
+
+}  // namespace ferry
