@@ -6,7 +6,7 @@ runs the benchmark program given and the same chain of ops here, under Python's
 saved_tensors_hooks: a no-op pair, and the published offloading policy (TRL's: an id, a size test, a
 dictionary; what is large is copied to the host and back). Needs the torch of the environment that
 LibTorch came from. Prints nanoseconds of the calling thread's CPU time per saved tensor, over the
-chain without hooks, which runs in turns with it: the median of the rounds, and its least of five.
+chain without hooks, which runs in turns with it: the median of the rounds.
 """
 
 import statistics
@@ -15,7 +15,7 @@ import time
 
 import torch
 
-from best_rows import best_rows
+from best_rows import middle_rows
 
 LENGTH = 1000
 LEAST_BYTES = 1024
@@ -59,12 +59,12 @@ def over_ns(elements, hooks):
     leaf = torch.randn(elements, requires_grad=True)
     ones = torch.ones(elements)
 
-    def median():
-        return statistics.median(
-            chain_ns(leaf, ones, hooks) - chain_ns(leaf, ones, torch.enable_grad)
-            for _ in range(20))
+    def difference(turn):
+        first, second = (torch.enable_grad, hooks) if turn % 2 else (hooks, torch.enable_grad)
+        change = chain_ns(leaf, ones, first) - chain_ns(leaf, ones, second)
+        return -change if turn % 2 else change
 
-    return min(median() for _ in range(5))
+    return statistics.median(difference(turn) for turn in range(200))
 
 
 def python_rows():
@@ -85,8 +85,8 @@ def python_rows():
 
 
 def main():
-    rows = {**best_rows(sys.argv[1], "over_ns"), **python_rows()}
-    for name, ns in rows.items():
+    rows = {**middle_rows(sys.argv[1], "over_ns"), **python_rows()}
+    for name, ns in sorted(rows.items()):
         print(f"{name:24} {ns:9.0f} ns")
     print(f"kept / no-op             {rows['small_kept'] / rows['small_no_op']:9.2f}")
     print(f"python policy / kept     {rows['small_python_policy'] / rows['small_kept']:9.2f}")
