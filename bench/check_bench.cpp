@@ -74,6 +74,13 @@ double resident_mib() {
   return static_cast<double>(resident * ::sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
+void report(benchmark::State& state, std::int64_t items) {
+  state.SetItemsProcessed(state.iterations() * items);
+  state.counters["per_item_ns"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * items) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
 void check(benchmark::State& state, bool idle) {
   std::uint64_t remembered = 0;
   for (auto _ : state) {
@@ -84,7 +91,7 @@ void check(benchmark::State& state, bool idle) {
     if (report.lines != static_cast<std::uint64_t>(state.range(0))) state.SkipWithError("lines");
     remembered = report.remembered;
   }
-  state.SetItemsProcessed(state.iterations() * state.range(0));
+  report(state, state.range(0));
   state.counters["resident"] = resident_mib();
   state.counters["remembered"] = static_cast<double>(remembered);
 }
@@ -118,7 +125,7 @@ void BM_Arguments(benchmark::State& state) {
     LineSource lines(in, "log");
     benchmark::DoNotOptimize(check::check_trace(lines));
   }
-  state.SetItemsProcessed(state.iterations() * 2 * state.range(0));
+  report(state, 2 * state.range(0));
 }
 
 void arguments(benchmark::internal::Benchmark* benchmark) {

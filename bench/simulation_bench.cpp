@@ -2,6 +2,8 @@
 //
 //   BM_Steps/N/checked     stream operations a second over N steps of one run (goal: near linear)
 //   BM_WhatIf              whole simulations a second of one step of about 500 operations
+//   BM_Hold/H              GPT-2 on an H100, its log-softmax larger than the bytes that are held;
+//                          H: 0 that many, 1 no limit (`step_ns`, simulated: the same)
 //   BM_PackUnpack          the core alone: one storage out and back, on the simulated device
 #include <benchmark/benchmark.h>
 
@@ -9,6 +11,8 @@
 #include <memory>
 
 #include "bench/step.h"
+#include "formats/program_file.h"
+#include "scenarios/programs.h"
 #include "shared/offload/offloader.h"
 #include "sim/gpu/device.h"
 #include "sim/run/simulation.h"
@@ -57,6 +61,18 @@ void BM_WhatIf(benchmark::State& state) {
   state.counters["ops"] = static_cast<double>(operations);
 }
 BENCHMARK(BM_WhatIf)->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);
+
+void BM_Hold(benchmark::State& state) {
+  const Program program = load_program(find_program("gpt2"));
+  sim::SimulationOptions options;
+  options.offload = CoreOptions{};
+  options.check = false;
+  if (state.range(0) != 0) options.offload->hold_bytes = kUnlimited;
+  sim::Time step_ns = 0;
+  for (auto _ : state) step_ns = sim::simulate(program, find_hardware("h100"), options).step_ns;
+  state.counters["step_ns"] = static_cast<double>(step_ns);
+}
+BENCHMARK(BM_Hold)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 // Packs a storage, drops it, and brings it back within a graph task.
 void BM_PackUnpack(benchmark::State& state) {

@@ -5,15 +5,23 @@
 //   beside_own, beside_shared   while another thread waits for its copies: with an Offload of its
 //                               own, and with the same one
 //
-// `per_save_ns` is the time of a step by its saves. bench/check.py holds the ratios of each pair to
-// recorded ones.
+// `per_save_ns` is the time of a step by its saves. And in memory:
+//
+//   resident_keep, resident_disk  after a forward that saves 512 tensors of 1 MiB, which stay, or
+//                                 go to a disk: `resident_mib` of the process
+//
+// bench/check.py holds the ratios of each pair to recorded ones.
 #include <benchmark/benchmark.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -91,12 +99,39 @@ void beside(benchmark::State& state, bool shared) {
 void beside_own(benchmark::State& state) { beside(state, false); }
 void beside_shared(benchmark::State& state) { beside(state, true); }
 
+double resident_mib() {
+  std::int64_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return static_cast<double>(resident * ::sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+void resident(benchmark::State& state, bool moves) {
+  at::set_num_threads(1);
+  // Made for both: it fixes malloc's thresholds for the process.
+  static const ferry::Offload offload(small_window().disk(std::filesystem::temp_directory_path()));
+  const int saves = smoke() ? 4 : 512;
+  double after = 0;
+  for (auto _ : state) {
+    std::optional<ferry::OffloadGuard> guard;
+    if (moves) guard.emplace(offload);
+    auto x = torch::zeros({1 << 18}, torch::requires_grad());
+    for (int i = 0; i < saves; ++i) x = x.sin();
+    after = std::max(after, resident_mib());
+    x.sum().backward();
+  }
+  state.counters["resident_mib"] = after;
+}
+void resident_keep(benchmark::State& state) { resident(state, false); }
+void resident_disk(benchmark::State& state) { resident(state, true); }
+
 BENCHMARK(exempt_none);
 BENCHMARK(exempt_many);
 BENCHMARK(sizes_one);
 BENCHMARK(sizes_many);
 BENCHMARK(beside_own)->UseRealTime();
 BENCHMARK(beside_shared)->UseRealTime();
+BENCHMARK(resident_keep);
+BENCHMARK(resident_disk);
 
 }  // namespace
 
