@@ -1,4 +1,4 @@
-"""Bad trees: sizes, drawings, documents, mirror, formatting."""
+"""Bad trees: sizes, drawings, documents, pages, mirror, formatting."""
 
 from bad_case import B, Case, alone, fault, header, rooms
 
@@ -78,9 +78,31 @@ DOCUMENTS = [
     fault("a path in a document", "In `shared/b`.\n", 1, path="a.md"),
     fault("one in Python", '"""Says\nshared/b."""\n\nX = 1  # of shared/c\n', 2, 4, path="a.py"),
     fault("a path in a script", "#!/bin/sh\n# shared/b\n", 2, path="dev"),
-    fault("a link", "[a](a.h) [b](../b.h)\n", 1, path="shared/a/a.md"),
     fault("codes first", says("A15: why.", "L3, A13: why."), 1, 2),
     fault("codes aside", says("Why (L3, A13).", "Why (hazard A10).", "And outside (A5)."), 1, 2, 3),
+]
+
+HEADINGS = "# Two words\n\n## `a.h` twice\n\n## `a.h` twice\n\n```\n# no heading\n```\n"
+
+
+def links(name, text, *lines):
+    """A page with links, beside one with headings."""
+    case = fault(name, text, *lines, path="shared/a/a.md")
+    return case._replace(files={**case.files, "shared/a/b.md": HEADINGS})
+
+
+PAGES = [
+    links("a link", "[a](a.h) [b](../b.h)\n", 1),
+    links("a link on two lines", "See [a\nb](c.h).\n", 1),
+    links("a link to no heading", "[a](b.md#two-words) [b](b.md#two)\n", 1),
+    links("a link to a third heading", "[a](b.md#ah-twice-1)\n[b](b.md#ah-twice-2)\n", 2),
+    links("a link to no heading of the page's own", "# A\n\n[a](#a)\n[b](#b)\n", 4),
+    links("a heading in an example", "[a](b.md#no-heading)\n", 1),
+    fault("prose that is wide", f"a\n{WIDE}\n", 2, path="a.md"),
+    fault("a list that is wide", f"* a\n    {WIDE}\n", 2, path="a.md"),
+    fault("prose after an example", f"```\n{WIDE}\n```\n{WIDE}\n", 4, path="a.md"),
+    fault("wide beside a link", f"[a](a.md) {WIDE}\n", 1, path="a.md"),
+    fault("a README that is long", "a b c\n" * 401, 401, path="README.md"),
 ]
 
 
@@ -106,4 +128,4 @@ MIRROR = [
 
 UNFORMATTED = fault("formatting", header("int  x;", "int y;"), 1)._replace(formatted=True)
 
-CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *MIRROR]
+CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *PAGES, *MIRROR]

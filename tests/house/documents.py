@@ -1,4 +1,4 @@
-"""What comments and documents refer to: paths that exist, links with a target, no lost citations.
+"""What comments and documents refer to: paths that exist, and no lost citations.
 
 A citation is a code of a list that is not in the tree: `A` and a number before a colon at the start
 of a comment, or alone in parentheses. Who reads it has nowhere to look it up.
@@ -6,14 +6,12 @@ of a comment, or alone in parentheses. Who reads it has nowhere to look it up.
 
 import fnmatch
 import itertools
-import posixpath
 import re
 
 from comments import comment_lines
-from tree import Finding, parent, suffix
+from pages import LINK, is_page
+from tree import Finding, suffix
 
-LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
-FENCE = re.compile(r"\s*```")
 BRACES = re.compile(r"\{([^{}]*)\}")
 PLACEHOLDER = re.compile(r"(?<![A-Za-z])[A-Z]{2,}(?![a-z])")  # cli/NAME.cpp
 
@@ -75,27 +73,16 @@ class Paths:
                 yield token
 
 
-def check_links(tree, path):
-    fenced = False
-    for number, line in enumerate(tree.lines(path), 1):
-        fenced ^= bool(FENCE.match(line))
-        for match in () if fenced else LINK.finditer(line):
-            target = posixpath.normpath(posixpath.join(parent(path), match[1]))
-            if not re.match(r"\w+:", match[1]) and target not in tree and target != ".":
-                yield Finding(path, number, f"links to {match[1]}", "a file that exists")
-
-
 def check(tree):
     found, paths = [], Paths(tree)
     for path in tree.files:
         lines = comment_lines(tree, path)
-        if suffix(path) == ".md":
+        if is_page(path):  # its links are pages.py's
             lines = [(n, LINK.sub("", text)) for n, text in enumerate(tree.lines(path), 1)]
-            found += check_links(tree, path)
         for number, text in lines:
             for unknown in paths.unknown(text):
                 found.append(Finding(path, number, f"names {unknown}", "a path that exists"))
-            codes = lost_citation(text) if suffix(path) != ".md" else None
+            codes = None if is_page(path) else lost_citation(text)
             if codes:
                 found.append(Finding(path, number, f"cites {codes}", "words, not a list's number"))
     return found

@@ -137,7 +137,32 @@ extern template class Shapes<A>;
 }  // namespace ferry
 """
 
+# A page: what is wide in it is a table, an example or a link's target.
+PAGE = f"""# A page: `a.h`, and [more](../README.md)
+
+[a](#a-page-ah-and-more), [on
+two lines](../README.md), [a heading, twice](#a-1), {"x" * 40} [b](../{"docs/../" * 8}docs/page.md)
+`[no link](none.md)`, [&](int i).
+
+## A
+
+| {"a | " * 40}
+    not an example: no line is empty before it
+
+    {"an example " * 20}
+    {"of two lines " * 20}
+
+    [no link](none.md) {"the same example " * 20}
+
+```sh
+{"a fence " * 20} [no link](none.md)
+```
+
+## A
+"""
+
 FILES = {
+    "docs/page.md": PAGE,
     "cmake/rooms.txt": ROOMS,
     "cmake/torch_pch.cpp": "#include <torch/torch.h>\n",
     "README.md": "[a](shared/a/a.h), [b](https://a.b/c), [c](formats/#top); `formats/` (A15).\n",

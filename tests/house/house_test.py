@@ -4,9 +4,10 @@
     python3 tests/house/house_test.py --table [ROOT]   prints arrows and sizes, as measured
 
 Includes go by the table of rooms (arrows.py, rooms.py, namespaces.py), files and functions stay
-small (sizes.py), drawings whole (drawings.py), references true (documents.py), tests where their
-units are (mirror.py), and the code as the formatter writes it (formatting.py). Before the tree is
-judged, bad trees are, each with a fault of its own: what is missed there fails, too.
+small (sizes.py), drawings whole (drawings.py), references true (documents.py), pages short and
+their links whole (pages.py), tests where their units are (mirror.py), and the code as the formatter
+writes it (formatting.py). Before the tree is judged, bad trees are, each with a fault of its own:
+what is missed there fails, too.
 """
 
 import concurrent.futures
@@ -21,6 +22,7 @@ import figures
 import formatting
 import mirror
 import namespaces
+import pages
 import rooms
 import sizes
 from tree import Tree
@@ -45,6 +47,7 @@ def read(tree):
     found += sizes.check(tree)
     found += drawings.check(tree)
     found += documents.check(tree)
+    found += pages.check(tree)
     found += mirror.check(tree)
     return table, found
 
