@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "formats/error.h"
+#include "formats/nearest.h"
 
 namespace ferry {
 
@@ -45,15 +46,16 @@ fs::path find_shipped(std::string_view what, std::string_view folder, std::strin
     return name_or_path;
   }
   const std::vector<std::string> names = list_shipped(folder, extension);
-  if (std::find(names.begin(), names.end(), name_or_path) != names.end()) {
-    return scenarios_root() / folder / (name_or_path + std::string(extension));
+  if (const auto found = find_name(name_or_path, names)) {
+    return scenarios_root() / folder / (names[*found] + std::string(extension));
   }
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
   throw InputError(name_or_path, 0,
                    "expected the path of a " + std::string(what) + " file (*" +
                        std::string(extension) + ") or one of: " +
-                       (known.empty() ? "(none in " + scenarios_root().string() + ")" : known));
+                       (known.empty() ? "(none in " + scenarios_root().string() + ")" : known) +
+                       did_you_mean(name_or_path, names));
 }
 
 }  // namespace ferry

@@ -18,8 +18,9 @@ std::filesystem::path scenarios_root();
 // InputError where the root is no folder; nothing where the folder is not in it.
 std::vector<std::string> list_shipped(std::string_view folder, std::string_view extension);
 
-// A shipped name or a path: what contains a '/' or ends in the extension is a path. An unknown name
-// is an InputError that lists the known ones; `what` is the kind of thing ("hardware").
+// A shipped name, in any case, or a path: what contains a '/' or ends in the extension is a path.
+// An unknown name is an InputError that lists the known ones and asks for the nearest; `what` is
+// the kind of thing ("hardware").
 std::filesystem::path find_shipped(std::string_view what, std::string_view folder,
                                    std::string_view extension, const std::string& name_or_path);
 

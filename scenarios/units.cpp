@@ -40,6 +40,7 @@ constexpr std::array kPercentUnits = {Unit{"%", 1}};
 struct Grammar {
   std::string_view what;  // "a size such as 24GiB"
   std::span<const Unit> units;
+  bool drops_parts = false;  // of a base unit
 };
 
 [[noreturn]] void refuse(const Grammar& grammar, std::string_view text, std::string_view why) {
@@ -94,7 +95,8 @@ std::int64_t parse(std::string_view text, const Grammar& grammar) {
   if (found.name != rest) refuse(grammar, text, "");
   const Wide above = Wide{decimal->digits} * found.factor;
   const Wide below = Wide{decimal->scale} * found.divisor;
-  if (above % below != 0) refuse(grammar, text, ": no whole number of base units");
+  if (above % below != 0 && !grammar.drops_parts)
+    refuse(grammar, text, ": no whole number of base units");
   if (above / below > std::numeric_limits<std::int64_t>::max())
     refuse(grammar, text, ": too large");
   return static_cast<std::int64_t>(above / below);
@@ -124,7 +126,7 @@ std::string format(std::int64_t value, std::span<const Unit> ascending) {
 }  // namespace
 
 std::int64_t parse_bytes(std::string_view text) {
-  return parse(text, {"a size such as 24GiB", kByteUnits});
+  return parse(text, {"a size such as 24GiB", kByteUnits, /*drops_parts=*/true});
 }
 
 std::int64_t parse_time_ns(std::string_view text) {

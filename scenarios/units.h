@@ -2,7 +2,8 @@
 //
 // A decimal number and a unit, with or without a space between them; a plain integer has the base
 // unit. Everything is integer arithmetic: what is not a whole number of base units is refused, not
-// rounded ("0.5ns"). Base units: bytes, nanoseconds, bytes or floating-point operations a
+// rounded ("0.5ns"). Sizes alone drop their part of a byte, so that one which a table printed
+// ("1.17 GiB") can be typed. Base units: bytes, nanoseconds, bytes or floating-point operations a
 // microsecond (1 GB/s is 1000), percent.
 #pragma once
 

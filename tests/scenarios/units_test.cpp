@@ -31,6 +31,12 @@ TEST(UnitsTest, QuantitiesAreExact) {
   EXPECT_EQ(parse_percent("65%"), 65);
 }
 
+// A table says 1.17 GiB, and that was refused as a budget.
+TEST(UnitsTest, SizesDropTheirPartOfAByte) {
+  EXPECT_EQ(parse_bytes("1.17GiB"), 1'256'277'934);  // and 0.08
+  EXPECT_EQ(parse_bytes("0.9B"), 0);
+}
+
 TEST(UnitsTest, ErrorsNameWhatWasExpected) {
   EXPECT_EQ(error_of(parse_bytes, "24 giga"),
             "expected a size such as 24GiB (units: B kB KB MB GB TB KiB MiB GiB TiB), not \"24 "
