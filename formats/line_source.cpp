@@ -49,6 +49,7 @@ bool LineSource::fill() {
   in_->read(buffer_.data() + end_, static_cast<std::streamsize>(buffer_.size() - end_));
   if (in_->bad()) throw InputError(file_, number_ + 1, "cannot read on");
   const std::streamsize read = in_->gcount();
+  in_->clear();  // less than was asked for is no end: a pipe hands out what it has
   end_ += static_cast<std::size_t>(read);
   return read > 0;
 }

@@ -138,11 +138,13 @@ class TraceCheck {
     if (remembered() > many_) forget();
   }
 
-  TraceReport finish() {
-    if (options_.leaks) lifetime_.finish();
-    liveness_.finish();
+  TraceReport finish(bool stopped) {
+    // What is allocated or waits now may be freed or woken by the lines that were not read.
+    if (options_.leaks && !stopped) lifetime_.finish();
+    if (!stopped) liveness_.finish();
     describe_new();
     TraceReport report;
+    report.stopped = stopped;
     for (Checker& checker : checkers_) {
       for (std::size_t i = 0; i < checker.described.size(); ++i) {
         checker.described[i].count = checker.log.hazards()[i].count;
@@ -260,14 +262,21 @@ class TraceCheck {
 
 TraceReport check_trace(LineSource& lines, const TraceOptions& options) {
   TraceCheck check(lines.file(), options);
+  std::uint64_t judged = 0;
+  const auto stops = [&] { return options.stop && options.stop(judged); };
+  bool stopped = false;
   try {
     std::string_view text;
-    while (lines.next(text)) check(text, lines.number());
+    while (lines.next(text) && !stops()) {
+      check(text, lines.number());
+      judged = lines.number();
+    }
+    stopped = stops();
   } catch (const std::length_error& error) {
     throw InputError(lines.file(), lines.number(), error.what());
   }
-  TraceReport report = check.finish();
-  report.lines = lines.number();
+  TraceReport report = check.finish(stopped);
+  report.lines = judged;
   return report;
 }
 

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,7 @@ struct TracePin {
 
 struct TraceReport {
   std::uint64_t lines = 0;
+  bool stopped = false;  // there may be more lines, and nothing is said about the log's end
   TraceScope scope;
   std::vector<TraceViolation> violations;  // by line, then by previous line
   std::uint64_t left_out = 0;              // violations that are only counted
@@ -69,6 +71,8 @@ struct TraceOptions {
   bool leaks = false;  // what is allocated at the end is a mistake
   // How much is remembered before anybody looks what may be forgotten; no verdict depends on it.
   std::size_t many = 4096;
+  // Asked before each line, with the number of those judged: true ends the check before it.
+  std::function<bool(std::uint64_t judged)> stop = nullptr;
 };
 
 // Throws InputError where a line is malformed, or needs more than formats/TRACE.md allows.

@@ -82,6 +82,7 @@ class Scheduled {
   const Cost& of(const Policies& policies) {
     const auto [known, fresh] = known_.try_emplace(policies);
     if (fresh) {
+      throw_if(request_.stop);
       known->second = cost_of(run(policies, false));
       if (request_.progress) {
         request_.progress(name(schedule_), known_.size(), 3 * staged_.stages.size() + 3);
@@ -171,6 +172,23 @@ Policies policies_of(const std::string& policy, Scheduled& scheduled) {
   throw std::invalid_argument("no policy of a pipeline is called '" + policy + "'");
 }
 
+PipelineRow row_of(const std::string& policy, std::size_t cut, std::size_t each,
+                   ScheduleKind schedule, Scheduled& scheduled,
+                   const PipelinePlanRequest& request) {
+  PipelineRow row;
+  row.schedule = schedule;
+  row.policy = policy;
+  row.cut = cut;
+  row.stage_policies = policies_of(policy, scheduled);
+  row.closed_permille = bubble_permille(schedule, request.devices, each, request.microbatches);
+  const Schedule actions = make_schedule(schedule, request.devices, each, request.microbatches);
+  for (const auto& of_device : actions.devices) row.alive.push_back(alive_max(of_device));
+  throw_if(request.stop);
+  row.simulation = scheduled.run(row.stage_policies, request.check);
+  row.fits = scheduled.fits(cost_of(row.simulation));
+  return row;
+}
+
 }  // namespace
 
 PipelinePlan plan_pipeline(const Program& program, const Hardware& hardware,
@@ -201,18 +219,13 @@ PipelinePlan plan_pipeline(const Program& program, const Hardware& hardware,
     }
     const std::size_t number = cuts.at(each);
     Scheduled scheduled(plan.cuts[number], schedule, hardware, request);
-    const Schedule actions = make_schedule(schedule, request.devices, each, request.microbatches);
-    for (const std::string& policy : request.policies) {
-      PipelineRow row;
-      row.schedule = schedule;
-      row.policy = policy;
-      row.cut = number;
-      row.stage_policies = policies_of(policy, scheduled);
-      row.closed_permille = bubble_permille(schedule, request.devices, each, request.microbatches);
-      for (const auto& of_device : actions.devices) row.alive.push_back(alive_max(of_device));
-      row.simulation = scheduled.run(row.stage_policies, request.check);
-      row.fits = scheduled.fits(cost_of(row.simulation));
-      plan.rows.push_back(std::move(row));
+    try {
+      for (const std::string& policy : request.policies) {
+        plan.rows.push_back(row_of(policy, number, each, schedule, scheduled, request));
+      }
+    } catch (const Stopped&) {
+      plan.stopped = true;
+      break;
     }
   }
   return plan;

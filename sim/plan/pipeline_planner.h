@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/plan/stop.h"
 #include "sim/run/pipeline_simulation.h"
 
 namespace ferry::plan {
@@ -37,6 +38,7 @@ struct PipelinePlanRequest {
   bool portals = true;
   bool check = true;
   std::function<void(std::string_view what, std::size_t done, std::size_t all)> progress;
+  Stop stop;  // between runs
 };
 
 // The stages of a schedule.
@@ -60,6 +62,7 @@ struct PipelineRow {
 struct PipelinePlan {
   std::vector<PipelineCut> cuts;
   std::vector<PipelineRow> rows;
+  bool stopped = false;               // these rows were ready by then
   std::vector<std::string> left_out;  // schedules that may not be, with the reason
 };
 

@@ -110,6 +110,7 @@ class Costs {
     const auto work = [&](bool reports) {
       try {
         for (std::size_t i = next++; i < trials.size(); i = next++) {
+          throw_if(request_.stop);
           *trials[i].cost = cost_of(problem_.run(*trials[i].candidate, request_, false));
           ++done;
           if (reports && request_.progress) request_.progress(what, done, all);
@@ -224,17 +225,27 @@ Program with_segments(const Program& program) {
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request) {
   Problem problem{with_segments(program), hardware, {}};
   problem.survey = survey(problem.program, hardware);
-  const Cost keep = cost_of(problem.run({std::nullopt, keep_all(problem.survey)}, request, false));
-  Chooser chooser(problem, request, keep);
   PlanResult result;
-  result.keep_ns = keep.step_ns;
-  result.keep_bytes = chooser.limits().keep_bytes;
-  for (const std::string& policy : request.policies) {
-    Candidate candidate = chooser.choose(policy);
-    sim::Simulation simulation = problem.run(candidate, request, request.check, request.consumers);
-    const Cost cost = cost_of(simulation);
-    result.rows.push_back({policy, std::move(candidate), std::move(simulation),
-                           fits(cost, chooser.limits()), is_useless(cost, chooser.limits())});
+  StopsRun stops(request.stop);
+  std::vector<StreamOpConsumer*> asks;
+  if (request.stop) asks.push_back(&stops);
+  std::vector<StreamOpConsumer*> consumers = request.consumers;
+  consumers.insert(consumers.end(), asks.begin(), asks.end());
+  try {
+    const Candidate all{std::nullopt, keep_all(problem.survey)};
+    const Cost keep = cost_of(problem.run(all, request, false, asks));
+    Chooser chooser(problem, request, keep);
+    result.keep_ns = keep.step_ns;
+    result.keep_bytes = chooser.limits().keep_bytes;
+    for (const std::string& policy : request.policies) {
+      Candidate candidate = chooser.choose(policy);
+      sim::Simulation simulation = problem.run(candidate, request, request.check, consumers);
+      const Cost cost = cost_of(simulation);
+      result.rows.push_back({policy, std::move(candidate), std::move(simulation),
+                             fits(cost, chooser.limits()), is_useless(cost, chooser.limits())});
+    }
+  } catch (const Stopped&) {
+    result.stopped = true;
   }
   result.segments = segment_names(problem.program, problem.survey);
   result.survey = std::move(problem.survey);

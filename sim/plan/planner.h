@@ -39,6 +39,7 @@
 #include "sim/plan/candidates.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/picks.h"
+#include "sim/plan/stop.h"
 #include "sim/plan/survey.h"
 #include "sim/run/simulation.h"
 
@@ -52,6 +53,7 @@ struct PlanRequest {
   // Of each policy's own run, not of those that a search tries.
   std::vector<StreamOpConsumer*> consumers;
   std::function<void(std::string_view what, std::size_t done, std::size_t all)> progress;
+  Stop stop;
 };
 
 struct PolicyRow {
@@ -73,6 +75,7 @@ struct PolicyRow {
 
 struct PlanResult {
   std::vector<PolicyRow> rows;
+  bool stopped = false;  // these rows were ready by then
   // Of keeping everything, with unlimited memory: what a slowdown is against, and what makes a row
   // useless.
   sim::Time keep_ns = 0;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <istream>
 #include <sstream>
 #include <streambuf>
@@ -23,6 +24,35 @@ TEST(LineSourceTest, GivesLinesWithTheirNumbers) {
   }
   EXPECT_FALSE(lines.next(line));
   EXPECT_EQ(lines.number(), 3u);
+}
+
+// A pipe whose writer writes a few bytes at a time.
+class Pipe final : public std::streambuf {
+ public:
+  explicit Pipe(std::string text) : text_(std::move(text)) {}
+
+ private:
+  std::streamsize xsgetn(char* into, std::streamsize most) override {
+    const std::size_t count =
+        text_.copy(into, static_cast<std::size_t>(std::min<std::streamsize>(most, 3)), at_);
+    at_ += count;
+    return static_cast<std::streamsize>(count);
+  }
+
+  std::string text_;
+  std::size_t at_ = 0;
+};
+
+TEST(LineSourceTest, AShortReadIsNotTheEnd) {
+  Pipe pipe("one\ntwo and three\nfour");
+  std::istream in(&pipe);
+  LineSource lines(in, "f");
+  std::string_view line;
+  for (const std::string expected : {"one", "two and three", "four"}) {
+    ASSERT_TRUE(lines.next(line));
+    EXPECT_EQ(line, expected);
+  }
+  EXPECT_FALSE(lines.next(line));
 }
 
 // As /dev/zero: a line without end took all memory.

@@ -99,7 +99,10 @@ class Runner {
   }
 
  private:
-  bool late() const { return options_.seconds > 0 && seconds() > options_.seconds; }
+  bool late() const {
+    return (options_.seconds > 0 && seconds() > options_.seconds) ||
+           (options_.stop && options_.stop());
+  }
 
   // No later program is begun: those before it go on, for one of them may fail as well.
   void report(Failure failure) {

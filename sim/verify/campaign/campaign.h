@@ -22,6 +22,8 @@ struct CampaignOptions {
   // None: one run of each program, its choices drawn. Else every run of it with so many answers, at
   // most, that are not the usual ones.
   std::optional<std::uint64_t> deviations;
+  // Asked between programs, on every thread: true ends the campaign, as time does.
+  std::function<bool()> stop;
   // Called now and then, on the calling thread.
   std::function<void(std::int64_t programs, double seconds)> progress;
 };

@@ -24,7 +24,8 @@ void keep_smallest(const Tried& tried, MatrixRow& row) {
   row.replay = to_line(report.attempt);
 }
 
-MatrixRow try_out(const Mutant& mutant, const MatrixOptions& options) {
+// None where it was stopped.
+std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& options) {
   MatrixRow row;
   row.mutant = mutant;
   const std::string* because = equivalent_because(mutant);
@@ -37,6 +38,7 @@ MatrixRow try_out(const Mutant& mutant, const MatrixOptions& options) {
   std::int64_t programs = because ? options.programs_equivalent : options.programs;
   int kills = 0;
   for (std::int64_t i = 0; i < programs && kills < kKills; ++i) {
+    if (options.stop && options.stop()) return std::nullopt;
     const Tried tried = try_drawn(mutant, options.seed, static_cast<std::uint64_t>(i));
     if (kills == 0) ++row.tests;
     if (!tried.verdict) continue;
@@ -53,13 +55,17 @@ MatrixRow try_out(const Mutant& mutant, const MatrixOptions& options) {
 
 std::vector<MatrixRow> mutation_matrix(const std::vector<Mutant>& mutants,
                                        const MatrixOptions& options) {
-  std::vector<MatrixRow> rows(mutants.size());
+  std::vector<std::optional<MatrixRow>> tried(mutants.size());
   std::mutex mutex;
   parallel_for(mutants.size(), options.jobs, [&](std::size_t i) {
-    rows[i] = try_out(mutants[i], options);
+    tried[i] = try_out(mutants[i], options);
     const std::lock_guard lock(mutex);
-    if (options.progress) options.progress(mutants[i]);
+    if (tried[i] && options.progress) options.progress(mutants[i]);
   });
+  std::vector<MatrixRow> rows;
+  for (std::optional<MatrixRow>& row : tried) {
+    if (row) rows.push_back(std::move(*row));
+  }
   return rows;
 }
 

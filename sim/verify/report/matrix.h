@@ -19,6 +19,7 @@ struct MatrixOptions {
   std::int64_t programs_equivalent = 500;  // for one that cannot
   int jobs = 1;
   std::function<void(const Mutant& done)> progress;  // from any thread, one at a time
+  std::function<bool()> stop;  // on every thread: true leaves out the rows that are not ready
 };
 
 struct MatrixRow {
@@ -35,7 +36,7 @@ struct MatrixRow {
   bool wrong() const { return killed_by.empty() == equivalent_because.empty() || unconfirmed; }
 };
 
-// In the order of all_mutants().
+// In the order of `mutants`; all of them, but where it was stopped.
 std::vector<MatrixRow> mutation_matrix(const std::vector<Mutant>& mutants,
                                        const MatrixOptions& options);
 

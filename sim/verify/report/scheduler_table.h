@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/verify/schedulers/registry.h"
@@ -17,6 +19,8 @@ struct SchedulerTableOptions {
   std::int64_t programs = 2000;         // for one that must be clean
   std::int64_t programs_faulty = 1000;  // at most, for one that must be caught
   int jobs = 1;
+  std::function<void(std::string_view done)> progress;  // from any thread, one at a time
+  std::function<bool()> stop;  // on every thread: true leaves out the rows that are not ready
 };
 
 struct SchedulerRow {
