@@ -3,12 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <iostream>
+#include <istream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/context.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
 #include "formats/error.h"
 #include "formats/line_source.h"
 #include "formats/printable.h"
@@ -28,9 +31,16 @@ struct Arguments {
 };
 
 check::TraceReport judge(LineSource lines, bool leaks) {
-  check::TraceReport report = check::check_trace(lines, leaks);
+  ProgressLine progress;
+  check::TraceOptions options;
+  options.leaks = leaks;
+  options.stop = [&progress](std::uint64_t judged) {
+    if (judged % 1024 == 0) progress.show(judged, 0, "lines");
+    return is_stopped();
+  };
+  check::TraceReport report = check::check_trace(lines, options);
   // A recorder that recorded nothing must not look like a clean program.
-  if (report.scope.accesses == 0 && report.violations.empty()) {
+  if (report.scope.accesses == 0 && report.violations.empty() && !report.stopped) {
     throw InputError(lines.file(), 0,
                      "expected operations that touch memory: there are none, and so there was "
                      "nothing to judge");
@@ -40,8 +50,9 @@ check::TraceReport judge(LineSource lines, bool leaks) {
 
 check::TraceReport read(const Arguments& arguments) {
   if (arguments.trace == "-") {
-    std::ios::sync_with_stdio(false);
-    return judge(LineSource(std::cin, kStdin), arguments.leaks);
+    StoppableInput input;
+    std::istream in(&input);
+    return judge(LineSource(in, kStdin), arguments.leaks);
   }
   std::ifstream in = open_file(arguments.trace);
   return judge(LineSource(in, arguments.trace), arguments.leaks);
@@ -76,7 +87,7 @@ nlohmann::ordered_json to_json(const check::TracePin& pin) {
           {"on_stream", pin.on_stream}};
 }
 
-void print_json(const check::TraceReport& report) {
+void print_report(const check::TraceReport& report) {
   const check::TraceScope& scope = report.scope;
   nlohmann::ordered_json json = {{"schema", kSchema},
                                  {"lines", report.lines},
@@ -85,12 +96,13 @@ void print_json(const check::TraceReport& report) {
                                  {"threads", scope.threads.count},
                                  {"buffers", scope.buffers.count},
                                  {"remembered", report.remembered}};
+  if (report.stopped) json["stopped"] = true;
   json["pinned"] = nlohmann::ordered_json::array();
   for (const check::TracePin& pin : report.pins) json["pinned"].push_back(to_json(pin));
   json["left_out"] = report.left_out;
   json["violations"] = nlohmann::ordered_json::array();
   for (const check::TraceViolation& v : report.violations) json["violations"].push_back(to_json(v));
-  fmt::print("{}\n", json.dump(2));
+  print_json(json);
 }
 
 std::string plural(std::uint64_t n, const char* what) {
@@ -122,7 +134,7 @@ void print(const Arguments& arguments, const check::TraceReport& report) {
   const std::string file = arguments.trace == "-" ? kStdin : arguments.trace;
   for (const check::TraceViolation& v : report.violations) {
     const std::string times = v.count > 1 ? fmt::format(" ({} times)", v.count) : "";
-    fmt::print("{}:{}: {}{}\n  fix: {}\n", file, v.line, printable(v.message), times,
+    fmt::print("{}:{}: {}{}\n  fix: {}\n", printable(file), v.line, printable(v.message), times,
                printable(v.fix));
   }
   if (report.left_out != 0) {
@@ -138,9 +150,13 @@ void print(const Arguments& arguments, const check::TraceReport& report) {
 int run(const Arguments& arguments) {
   const check::TraceReport report = read(arguments);
   if (arguments.json) {
-    print_json(report);
+    print_report(report);
   } else {
     print(arguments, report);
+  }
+  if (report.stopped) {
+    return told_stopped(
+        fmt::format("{}: what comes behind was not judged", plural(report.lines, "line")));
   }
   return report.violations.empty() ? kOk : kViolated;
 }
@@ -150,13 +166,20 @@ int run(const Arguments& arguments) {
 void add_check(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("check", "Find races in a program's log of its streams");
+  command->footer(R"(
+Examples:
+  ferry check run.jsonl            its races, each with the line that would mend it
+  ferry check run.jsonl --leaks    and what is allocated at the end
+  ferry check - < run.jsonl        of a pipe, as its lines come)");
   command->add_option("trace", arguments->trace, "Its log, JSON lines; -: stdin")
       ->type_name("TRACE")
       ->required();
   command->add_flag("--leaks", arguments->leaks, "Report what is allocated at the end");
   command->add_flag("--json", arguments->json, "For machines");
-  command->callback(
-      [arguments, &context] { context.exit_code = static_cast<ExitCode>(run(*arguments)); });
+  command->callback([arguments, &context] {
+    listen_for_stop();
+    context.exit_code = static_cast<ExitCode>(run(*arguments));
+  });
 }
 
 }  // namespace ferry::cli

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "cli/output.h"
 #include "formats/printable.h"
 #include "scenarios/units.h"
 
@@ -60,7 +61,7 @@ void print_table(const std::vector<Hardware>& all) {
   };
   for (const Hardware& each : all) {
     std::printf(
-        "%-10s %9s %9s %14s %12s %11s %11s  %s\n", each.name.c_str(),
+        "%-10s %9s %9s %14s %12s %11s %11s  %s\n", printable(each.name).c_str(),
         format_bytes(each.memory_bytes).c_str(), format_bytes(each.host_memory_bytes).c_str(),
         format_flops_per_us(each.flops_per_us_of(DType::kBF16)).c_str(),
         format_bytes_per_us(each.memory_bytes_per_us).c_str(),
@@ -77,7 +78,7 @@ void run(const Options& options) {
   nlohmann::ordered_json json = {
       {"ferry", "hardware"}, {"schema", 1}, {"hardware", nlohmann::ordered_json::array()}};
   for (const Hardware& each : all) json["hardware"].push_back(to_json(each));
-  std::printf("%s\n", json.dump(2).c_str());
+  print_json(json);
 }
 
 }  // namespace
@@ -86,6 +87,11 @@ void add_hardware(CLI::App& app, Context&) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("hardware", "List GPUs: memory, rates, link");
   command->group("What ships");
+  command->footer(R"(
+Examples:
+  ferry hardware h100          one GPU: memory, rates, link
+  ferry hardware ./mine.toml   a card of your own
+  ferry hardware --json        all of them, every figure)");
   command->add_option("NAME", options->names, "Shipped names or paths of .toml files; none: all");
   command->add_flag("--json", options->json, "For machines; every figure, bytes and ns");
   command->callback([options] { run(*options); });

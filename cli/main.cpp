@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -14,9 +15,11 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cli/context.h"
 #include "formats/error.h"
+#include "formats/nearest.h"
 #include "formats/printable.h"
 
 namespace {
@@ -37,25 +40,18 @@ constexpr AddSubcommand kSubcommands[] = {
     kAddVerify, add_check,    add_programs, add_hardware,
 };
 
+// Of each command's own there are more in its help.
 constexpr const char* kFooter = R"(
 Examples:
   ferry plan llama3-8b --hardware h100   the table of policies, each simulated and checked
-  ferry plan gpt2 --hardware rtx4090 --budget 7GiB -o gpt2.plan
-  ferry plan gpt2 --hardware a100 --stages 4 --chunks 8   a pipeline over four GPUs
-  ferry simulate gpt2 --hardware rtx4090 --plan gpt2.plan
   ferry train gpt --policy offload       a GPT learns, its activations offloaded
-  ferry calibrate --device cuda -o mine.toml --times mine.times.jsonl gpt   measure, and
-  ferry plan gpt.jsonl --hardware mine.toml --times mine.times.jsonl   plan by what was measured
-  ferry replay step.jsonl --decisions run.jsonl   a real run against the simulated one
   ferry verify --seconds 60              the core on random programs, every oracle watching
   ferry check run.jsonl                  races in the log of any program's streams
-  ferry programs                         what ships to plan and simulate
-  ferry hardware h100                    one GPU: memory, rates, link
-  ferry hardware --json                  all of them, for machines
+  ferry COMMAND --help                   more of them, and every option
 
 A NAME is a shipped thing's or a path of your own. FERRY_SCENARIOS: where what ships is looked for.
 Exit codes: 0 ok, 1 a property is violated, 2 usage or bad input, 3 does not fit,
-6 simulated and real differ, 7 a resource is missing, 70 an internal error.)";
+6 simulated and real differ, 7 a resource is missing, 70 an internal error, 130 stopped by Ctrl-C.)";
 
 // What is said, without what a terminal would take for more than text: names are files', and files
 // are anybody's.
@@ -76,21 +72,63 @@ int complain(const std::string& message, int code) {
   return code;
 }
 
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// What CLI11 says, and where it helps what was meant: of a slip in a command it says no more than
+// that one is required, of a slip in an option that it did not expect it.
+std::string meaning(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
+  const auto subcommands = app.get_subcommands();
+  const std::string typed = argc > 1 ? argv[1] : "";
+  if (subcommands.empty() && !typed.empty() && typed.front() != '-') {
+    return "there is no command '" + typed + "'" + ferry::did_you_mean(typed, commands_of(app)) +
+           " (ferry --help)";
+  }
+  const CLI::App& command = subcommands.empty() ? app : *subcommands.front();
+  std::string text = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::vector<std::string> known = options_of(command);
+    for (int i = 1; i < argc; ++i) {
+      std::string option = argv[i];
+      option.resize(std::min(option.find('='), option.size()));
+      const bool is_known = std::find(known.begin(), known.end(), option) != known.end();
+      const std::string question = ferry::did_you_mean(option, known);
+      if (!option.starts_with("--") || is_known || question.empty()) continue;
+      text = "there is no option '" + option + "'" + question;
+      break;
+    }
+  }
+  return text +
+         (subcommands.empty() ? " (ferry --help)" : " (ferry " + command.get_name() + " --help)");
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Plans activation offload, and simulates it with its stream order checked.",
                "ferry");
   app.set_version_flag("--version", "ferry " FERRY_VERSION);
   app.require_subcommand(1);
-  app.footer(kFooter);
   Context context;
   for (const AddSubcommand add : kSubcommands) add(app, context);
+  app.footer(kFooter);  // behind the commands, which would take it for theirs
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
     app.exit(asked);
     return kOk;
   } catch (const CLI::ParseError& error) {
-    return complain(std::string(error.what()) + " (ferry --help)", kUsage);
+    return complain(meaning(error, app, argc, argv), kUsage);
   }
   return context.exit_code;
 }

@@ -2,18 +2,19 @@
 
 #include <fmt/core.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <stdexcept>
 #include <string_view>
 
+#include "cli/choices.h"
 #include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
 #include "formats/error.h"
 #include "scenarios/units.h"
 #include "sim/plan/pipeline_planner.h"
@@ -23,20 +24,6 @@ namespace ferry::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string listed(std::span<const std::string_view> names) {
-  std::string text;
-  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
-  return text;
-}
-
-// The place of `text` among the names of an option.
-std::size_t choice(const std::string& option, const std::string& text,
-                   std::span<const std::string_view> names) {
-  const auto found = std::find(names.begin(), names.end(), text);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  throw InputError(option, 0, "expected " + listed(names) + ", got '" + text + "'");
-}
 
 void refuse_what_is_for_one_gpu(const PolicyArguments& arguments) {
   if (!arguments.output.empty()) {
@@ -60,17 +47,15 @@ Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments&
   refuse_what_is_for_one_gpu(arguments);
   Request request;
   plan::PipelinePlanRequest& plan = request.plan;
-  for (const std::string& policy : arguments.policies) {
-    choice("--policy", policy, plan::kPipelinePolicies);
-  }
-  plan.policies = arguments.policies;
+  plan.policies = chosen("--policy", arguments.policies, names_of(plan::kPipelinePolicies));
   for (const std::string& schedule : pipeline.schedules) {
     plan.schedules.push_back(
-        static_cast<ScheduleKind>(choice("--schedule", schedule, kScheduleNames)));
+        static_cast<ScheduleKind>(choice("--schedule", schedule, names_of(kScheduleNames))));
   }
-  request.balance = pipeline.balance;
-  plan.balance = static_cast<plan::StageBalance>(
-      choice("--balance", pipeline.balance, plan::kStageBalanceNames));
+  const auto balances = names_of(plan::kStageBalanceNames);
+  const std::size_t balance = choice("--balance", pipeline.balance, balances);
+  request.balance = balances[balance];
+  plan.balance = static_cast<plan::StageBalance>(balance);
   // A scenario's policies and micro-batches are one GPU's.
   request.subject = understand_subject(arguments);
   if (plan.policies.empty()) {
@@ -192,7 +177,7 @@ Json row_json(const Request& request, const plan::PipelineRow& row) {
   return json;
 }
 
-std::string to_json(const Request& request, const plan::PipelinePlan& plan) {
+Json to_json(const Request& request, const plan::PipelinePlan& plan) {
   Json json = {{"schema", 1},
                {"kind", "pipeline"},
                {"program", request.subject.program_name},
@@ -220,7 +205,8 @@ std::string to_json(const Request& request, const plan::PipelinePlan& plan) {
     json["cuts"].push_back({{"stages_per_device", cut.stages_each}, {"stages", stages}});
   }
   for (const plan::PipelineRow& row : plan.rows) json["rows"].push_back(row_json(request, row));
-  return json.dump(2) + "\n";
+  if (plan.stopped) json["stopped"] = true;
+  return json;
 }
 
 int complain(const plan::PipelinePlan& plan) {
@@ -246,15 +232,9 @@ int complain(const plan::PipelinePlan& plan) {
   return code;
 }
 
-// On a terminal only, on stderr, and gone at the end.
-void show_progress(std::string_view what, std::size_t done, std::size_t most) {
-  fmt::print(stderr, "\r{}: candidate {} of at most {}\033[K\r", what, done, most);
-  std::fflush(stderr);
-}
-
 }  // namespace
 
-std::string list_of_pipeline_policies() { return listed(plan::kPipelinePolicies); }
+std::string list_of_pipeline_policies() { return listed(names_of(plan::kPipelinePolicies)); }
 
 void add_pipeline_options(CLI::App& command, PipelineArguments& arguments) {
   CLI::Option* stages =
@@ -288,15 +268,24 @@ void add_pipeline_options(CLI::App& command, PipelineArguments& arguments) {
 
 int plan_pipeline(PolicyArguments arguments, const PipelineArguments& pipeline) {
   Request request = understand_pipeline(arguments, pipeline);
-  if (isatty(STDERR_FILENO) != 0) request.plan.progress = show_progress;
+  ProgressLine progress;
+  request.plan.progress = [&](std::string_view schedule, std::size_t done, std::size_t most) {
+    progress.show(done, most, schedule);
+  };
+  request.plan.stop = is_stopped;
   plan::PipelinePlan plan;
   try {
     plan = plan::plan_pipeline(request.subject.program, request.subject.hardware, request.plan);
   } catch (const std::invalid_argument& error) {
     throw InputError(arguments.subject, 0, error.what());
   }
-  const std::string text = arguments.json ? to_json(request, plan) : to_table(request, plan);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  progress.clear();
+  if (arguments.json) {
+    print_json(to_json(request, plan));
+  } else {
+    print_text(to_table(request, plan));
+  }
+  if (plan.stopped) return told_stopped(fmt::format("{} rows", plan.rows.size()));
   return complain(plan);
 }
 

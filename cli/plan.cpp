@@ -1,16 +1,16 @@
 // `ferry plan`: the table of policies for a program on a card, and the plan of the fastest that
 // fits; with --stages, of a pipeline (cli/pipeline_plan.h).
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 
-#include <fmt/core.h>
 #include <spdlog/spdlog.h>
 
 #include "cli/context.h"
 #include "cli/pipeline_plan.h"
 #include "cli/policies.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/plan_file.h"
@@ -18,12 +18,6 @@
 
 namespace ferry::cli {
 namespace {
-
-// On a terminal only, on stderr, and gone at the end.
-void show_progress(std::string_view what, std::size_t done, std::size_t all) {
-  fmt::print(stderr, "\r{}: {} of {} candidates{}", what, done, all, done == all ? "\r\033[K" : "");
-  std::fflush(stderr);
-}
 
 void refuse_what_is_no_plan(const PolicyArguments& arguments, const PolicyRequest& request) {
   if (arguments.output.empty() || request.plan.policies != std::vector<std::string>{"offload-all"})
@@ -37,14 +31,20 @@ int run(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
   require_folder_of(arguments.output);
   refuse_what_is_no_plan(arguments, request);
-  if (isatty(STDERR_FILENO) != 0) request.plan.progress = show_progress;
+  ProgressLine progress;
+  request.plan.progress = [&](std::string_view policy, std::size_t done, std::size_t all) {
+    progress.show(done, all, policy);
+  };
+  request.plan.stop = is_stopped;
   const plan::PlanResult result = plan::plan(request.program, request.hardware, request.plan);
-  // Nobody is to carry out what is not safe.
-  const plan::PolicyRow* best = arguments.output.empty() ? nullptr : plan::best_row(result);
+  progress.clear();
+  // Nobody is to carry out what is not safe, nor the best of some rows for the best of all.
+  const bool asked = !arguments.output.empty() && !result.stopped;
+  const plan::PolicyRow* best = asked ? plan::best_row(result) : nullptr;
   if (best) {
     write_plan(arguments.output, plan::to_plan(request.program, request.hardware, result, *best));
     if (!best->fits) spdlog::warn("{}: this plan does not fit", arguments.output.string());
-  } else if (!arguments.output.empty()) {
+  } else if (asked) {
     spdlog::error("{}: not written, for the plan is not safe", arguments.output.string());
   }
   return report(arguments, request, result, best);
@@ -58,6 +58,13 @@ void add_plan(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("plan", "What each policy needs and costs; the cheapest that fits");
   command->group("Plan and simulate");
+  command->footer(R"(
+Examples:
+  ferry plan llama3-8b --hardware h100   the table of policies, each simulated and checked
+  ferry plan gpt2 --hardware rtx4090 --budget 7GiB -o gpt2.plan   the best plan of them, written
+  ferry plan gpt2 --hardware a100 --policy keep,offload --json   two of them, for machines
+  ferry plan gpt2 --hardware a100 --stages 4 --chunks 8   a pipeline over four GPUs
+  ferry plan gpt.jsonl --hardware mine.toml --times mine.times.jsonl   by what was measured)");
   add_policy_options(*command, *arguments);
   command
       ->add_option("-o,--output", arguments->output,
@@ -67,6 +74,7 @@ void add_plan(CLI::App& app, Context& context) {
   command->get_option("--policy")
       ->description(list_of_policies() + "; with --stages: " + list_of_pipeline_policies());
   command->callback([arguments, pipeline, &context] {
+    listen_for_stop();
     const bool several = pipeline->stages > 0;
     context.exit_code =
         static_cast<ExitCode>(several ? plan_pipeline(*arguments, *pipeline) : run(*arguments));

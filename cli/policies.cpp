@@ -5,11 +5,13 @@
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "cli/choices.h"
 #include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "cli/stop.h"
 #include "formats/error.h"
 #include "formats/microbatches.h"
 #include "formats/printable.h"
@@ -27,27 +29,22 @@ std::string decimal(std::int64_t thousandths) {
   return fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
 }
 
-sim::Optimizer parse_optimizer(const std::string& name) {
-  if (name == "none") return sim::Optimizer::kNoOptimizer;
-  if (name == "sgd") return sim::Optimizer::kSgd;
-  if (name == "momentum") return sim::Optimizer::kMomentum;
-  if (name == "adamw" || name == "adam") return sim::Optimizer::kAdamW;
-  throw InputError("--optimizer", 0, "expected none, sgd, momentum or adamw, got '" + name + "'");
+// Both as the request has them: in lower case, whatever was typed.
+void set_optimizer(const std::string& typed, PolicyRequest& request) {
+  static const std::vector<std::string> kNames = {"none", "sgd", "momentum", "adam", "adamw"};
+  constexpr sim::Optimizer kOptimizers[] = {sim::Optimizer::kNoOptimizer, sim::Optimizer::kSgd,
+                                            sim::Optimizer::kMomentum, sim::Optimizer::kAdamW,
+                                            sim::Optimizer::kAdamW};
+  const std::size_t at = choice("--optimizer", typed.empty() ? "none" : typed, kNames);
+  request.optimizer = kNames[at];
+  request.plan.optimizer = kOptimizers[at];
 }
 
 MicrobatchOrder parse_order(const std::string& name) {
-  if (name == "fbfb") return MicrobatchOrder::kFbfb;
-  if (name == "ffbb") return MicrobatchOrder::kFfbb;
-  if (name == "1f1b") return MicrobatchOrder::kOneForwardOneBackward;
-  throw InputError("--order", 0, "expected fbfb, ffbb or 1f1b, got '" + name + "'");
-}
-
-void check_policies(const std::vector<std::string>& policies, const std::string& where) {
-  for (const std::string& policy : policies) {
-    if (std::find(kPolicies.begin(), kPolicies.end(), policy) == kPolicies.end()) {
-      throw InputError(where, 0, "expected " + list_of_policies() + ", got '" + policy + "'");
-    }
-  }
+  static const std::vector<std::string> kNames = {"fbfb", "ffbb", "1f1b"};
+  constexpr MicrobatchOrder kOrders[] = {MicrobatchOrder::kFbfb, MicrobatchOrder::kFfbb,
+                                         MicrobatchOrder::kOneForwardOneBackward};
+  return kOrders[choice("--order", name, kNames)];
 }
 
 // A scenario's values stand where the command line has none.
@@ -147,6 +144,10 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
 PolicyRequest understand_subject(PolicyArguments& arguments) {
   arguments = with_scenario(arguments);
   PolicyRequest request;
+  // What stands on the command line is judged before any file, so that an error is about the option
+  // that is wrong.
+  const std::int64_t budget = arguments.budget.empty() ? 0 : parse_budget(arguments.budget);
+  set_optimizer(arguments.optimizer, request);
   request.program = load_program(find_program(arguments.subject));
   if (arguments.hardware.empty()) {
     throw InputError("--hardware", 0, "expected a card (`ferry hardware` lists them)");
@@ -158,19 +159,16 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   std::vector<TimesTable> tables;
   for (const std::filesystem::path& file : arguments.times) tables.push_back(read_times(file));
   request.times_used = use_times(tables, request.hardware, request.program);
-  request.optimizer = arguments.optimizer.empty() ? "none" : arguments.optimizer;
-  request.plan.optimizer = parse_optimizer(request.optimizer);
-  request.plan.budget_bytes =
-      arguments.budget.empty() ? request.hardware.memory_bytes : parse_budget(arguments.budget);
+  request.plan.budget_bytes = arguments.budget.empty() ? request.hardware.memory_bytes : budget;
   request.plan.check = !arguments.unchecked;
   return request;
 }
 
 PolicyRequest understand(const PolicyArguments& typed) {
-  check_policies(typed.policies, "--policy");
   PolicyArguments arguments = typed;
-  PolicyRequest request = understand_subject(arguments);
+  arguments.policies = chosen("--policy", typed.policies, names_of(kPolicies));
   const MicrobatchOrder order = parse_order(arguments.order);
+  PolicyRequest request = understand_subject(arguments);
   if (arguments.microbatches > 1) {
     try {
       request.program = with_microbatches(request.program, arguments.microbatches, order);
@@ -349,22 +347,26 @@ void complain(const PolicyRequest& request, const plan::PolicyRow& row,
 
 int report(const PolicyArguments& arguments, const PolicyRequest& request,
            const plan::PlanResult& result, const plan::PolicyRow* written) {
-  std::string text;
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(request, result);
+    if (result.stopped) json["stopped"] = true;
     if (!arguments.output.empty()) json["written"] = nullptr;
     if (written) {
       json["written"] = {{"file", arguments.output.string()}, {"policy", written->policy}};
     }
-    text = json.dump(2) + "\n";
+    print_json(json);
   } else {
-    text = to_table(request, result);
+    print_text(to_table(request, result));
     if (written) {
-      text +=
-          fmt::format("written: {}, the plan of {}\n", arguments.output.string(), written->policy);
+      print_text(
+          fmt::format("written: {}, the plan of {}\n", arguments.output.string(), written->policy));
     }
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (result.stopped) {
+    const std::size_t asked = arguments.plan.empty() ? request.plan.policies.size() : 1;
+    return told_stopped(fmt::format("{} of {} {}", result.rows.size(), asked,
+                                    arguments.plan.empty() ? "policies" : "plans"));
+  }
   int code = any_fits(result) ? kOk : kDoesNotFit;
   for (const plan::PolicyRow& row : result.rows) {
     // What another scheduler does wrong is told; it is Ferry's answer only where it was asked for.

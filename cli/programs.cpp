@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/context.h"
+#include "cli/output.h"
 #include "formats/printable.h"
 
 namespace ferry::cli {
@@ -26,7 +27,7 @@ void run(bool as_json) {
     json["programs"].push_back(
         {{"name", each.name}, {"path", each.path.string()}, {"description", each.description}});
   }
-  std::printf("%s\n", json.dump(2).c_str());
+  print_json(json);
 }
 
 }  // namespace
@@ -35,6 +36,10 @@ void add_programs(CLI::App& app, Context&) {
   const auto as_json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("programs", "List the training steps that ship");
   command->group("What ships");
+  command->footer(R"(
+Examples:
+  ferry programs          what ships to plan and simulate
+  ferry programs --json   with paths, for machines)");
   command->add_flag("--json", *as_json, "For machines; with paths");
   command->callback([as_json] { run(*as_json); });
 }

@@ -6,7 +6,6 @@
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -15,6 +14,7 @@
 #include <stdexcept>
 
 #include "cli/context.h"
+#include "cli/output.h"
 #include "formats/decision_log.h"
 #include "formats/error.h"
 #include "formats/layout.h"
@@ -196,7 +196,7 @@ nlohmann::ordered_json to_json(const std::vector<Decision>& decisions, std::size
           {"bytes", decisions[at].bytes}};
 }
 
-std::string to_json(const Program& program, const Replay& replay) {
+nlohmann::ordered_json to_json(const Program& program, const Replay& replay) {
   nlohmann::ordered_json json = {{"schema", 1},
                                  {"program", program.name},
                                  {"same", !replay.difference},
@@ -212,7 +212,7 @@ std::string to_json(const Program& program, const Replay& replay) {
                           {"simulated", to_json(replay.simulated, at)}};
     if (at < run->lines.size()) json["difference"]["line"] = run->lines[at];
   }
-  return json.dump(2) + "\n";
+  return json;
 }
 
 ExitCode run(const Arguments& arguments) {
@@ -240,8 +240,11 @@ ExitCode run(const Arguments& arguments) {
   replay.packs = packs_of(plan, survey);
   replay.segments = recomputed_of(plan);
   replay.difference = first_difference(replay);
-  const std::string text = arguments.json ? to_json(program, replay) : to_text(arguments, replay);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (arguments.json) {
+    print_json(to_json(program, replay));
+  } else {
+    print_text(to_text(arguments, replay));
+  }
   for (const sim::ProgramError& error : simulation.errors) {
     spdlog::error("{}:{}: {}", program.name, error.line, error.message);
   }
@@ -259,6 +262,10 @@ void add_replay(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("replay", "Hold a real run's decisions against the simulated ones");
   command->group("Plan and simulate");
+  command->footer(R"(
+Examples:
+  ferry replay step.jsonl --decisions run.jsonl   a real run against the simulated one
+  ferry replay step.jsonl --decisions run.jsonl --plan step.plan   of a run that had a plan)");
   command->add_option("program", arguments->program, "The step: a captured program's file")
       ->required();
   command->add_option("--decisions", arguments->log, "The real run's decision log")

@@ -7,6 +7,8 @@
 
 #include "cli/context.h"
 #include "cli/policies.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/plan_file.h"
@@ -36,6 +38,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   keep.policies = {"keep"};
   keep.consumers = {};
   plan::PlanResult result = plan::plan(request.program, request.hardware, keep);
+  if (result.stopped) return result;
   const std::string mismatch = plan::plan_mismatch(result.survey, plan);
   if (!mismatch.empty()) throw InputError(file, 0, mismatch);
   sim::SimulationOptions options;
@@ -48,10 +51,18 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   options.check = request.plan.check;
   options.segments = planned_segments(plan);
   options.consumers = request.plan.consumers;
+  plan::StopsRun stops(is_stopped);
+  options.consumers.push_back(&stops);
   plan::PolicyRow row;
   row.policy = plan.policy;
   row.candidate.options = options.offload;
-  row.simulation = sim::simulate(plan::with_segments(request.program), request.hardware, options);
+  try {
+    row.simulation = sim::simulate(plan::with_segments(request.program), request.hardware, options);
+  } catch (const plan::Stopped&) {
+    result.rows.clear();
+    result.stopped = true;
+    return result;
+  }
   row.useless = row.simulation.device_reserved_bytes > result.keep_bytes;
   row.fits = row.simulation.device_reserved_bytes <= request.plan.budget_bytes &&
              row.simulation.host_peak_bytes <= request.hardware.host_memory_bytes;
@@ -77,15 +88,21 @@ plan::PlanResult simulate_and_log(const PolicyArguments& arguments, PolicyReques
   sim::StreamLog log(file);
   request.plan.consumers = {&log};
   plan::PlanResult result = simulate(arguments, request);
-  file.commit();
+  if (!result.stopped) file.commit();  // half a log is none
   return result;
 }
 
 int run(const PolicyArguments& arguments) {
-  const PolicyRequest request = understand(arguments);
-  return report(
-      arguments, request,
-      arguments.log.empty() ? simulate(arguments, request) : simulate_and_log(arguments, request));
+  PolicyRequest request = understand(arguments);
+  ProgressLine progress;
+  request.plan.progress = [&](std::string_view policy, std::size_t done, std::size_t all) {
+    progress.show(done, all, policy);
+  };
+  request.plan.stop = is_stopped;
+  const plan::PlanResult result =
+      arguments.log.empty() ? simulate(arguments, request) : simulate_and_log(arguments, request);
+  progress.clear();
+  return report(arguments, request, result);
 }
 
 }  // namespace
@@ -94,14 +111,21 @@ void add_simulate(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<PolicyArguments>();
   CLI::App* command = app.add_subcommand("simulate", "Run a step on a simulated card, checked");
   command->group("Plan and simulate");
+  command->footer(R"(
+Examples:
+  ferry simulate gpt2 --hardware rtx4090 --policy offload   one policy, checked
+  ferry simulate gpt2 --hardware rtx4090 --plan gpt2.plan   a plan that `ferry plan` wrote
+  ferry simulate gpt2 --hardware rtx4090 --policy offload --log run.jsonl   and its streams)");
   add_policy_options(*command, *arguments);
   command->add_option("--plan", arguments->plan, "Run this plan instead of a policy")
       ->type_name("FILE")
       ->excludes("--policy");
   command->add_option("--log", arguments->log, "Write the run's streams here, for `ferry check`")
       ->type_name("FILE");
-  command->callback(
-      [arguments, &context] { context.exit_code = static_cast<ExitCode>(run(*arguments)); });
+  command->callback([arguments, &context] {
+    listen_for_stop();
+    context.exit_code = static_cast<ExitCode>(run(*arguments));
+  });
 }
 
 }  // namespace ferry::cli

@@ -1,6 +1,5 @@
 // `ferry verify --mutants` and `--mutant NAME`: what the checker is worth.
 #include <fmt/core.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,8 +7,11 @@
 #include <vector>
 
 #include "cli/exit_codes.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
 #include "cli/verify/verify.h"
 #include "formats/error.h"
+#include "formats/nearest.h"
 #include "sim/verify/report/matrix.h"
 #include "sim/verify/report/report.h"
 
@@ -22,6 +24,7 @@ verify::MatrixOptions options_of(const VerifyArguments& arguments) {
   verify::MatrixOptions options;
   options.seed = arguments.seed;
   options.jobs = arguments.jobs;
+  options.stop = is_stopped;
   if (arguments.programs > 0) options.programs = arguments.programs;
   return options;
 }
@@ -91,8 +94,12 @@ void print_table(const std::vector<verify::MatrixRow>& rows) {
 
 verify::Mutant find(const std::string& name) {
   if (auto found = verify::find_mutant(name)) return *found;
+  std::vector<std::string> names;
+  for (const verify::Mutant& mutant : verify::all_mutants()) names.push_back(mutant.name);
+  if (const auto at = find_name(name, names)) return *verify::find_mutant(names[*at]);
   throw InputError("--mutant", 0,
-                   "there is no '" + name + "': expected a name of `ferry verify --mutants`");
+                   "there is no '" + name + "', expected a name of `ferry verify --mutants`" +
+                       did_you_mean(name, names));
 }
 
 }  // namespace
@@ -100,16 +107,22 @@ verify::Mutant find(const std::string& name) {
 int print_mutants(const VerifyArguments& arguments) {
   verify::MatrixOptions options = options_of(arguments);
   const std::vector<verify::Mutant> mutants = verify::all_mutants();
+  ProgressLine progress;
   std::size_t done = 0;
   options.progress = [&](const verify::Mutant& mutant) {
-    if (++done % 20 == 0) spdlog::info("{} of {}: {}", done, mutants.size(), mutant.name);
+    progress.show(++done, mutants.size(), mutant.name);
   };
   const auto rows = verify::mutation_matrix(mutants, options);
+  progress.clear();
   if (arguments.json) {
     print_json(rows);
   } else {
     fmt::print("seed {}\n", arguments.seed);
     print_table(rows);
+  }
+  if (rows.size() < mutants.size()) {
+    return told_stopped(
+        fmt::format("{} of {} mutants of seed {}", rows.size(), mutants.size(), arguments.seed));
   }
   const bool wrong =
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.wrong(); });
@@ -119,6 +132,10 @@ int print_mutants(const VerifyArguments& arguments) {
 int hunt_mutant(const VerifyArguments& arguments) {
   const verify::Mutant mutant = find(arguments.mutant);
   const auto rows = verify::mutation_matrix({mutant}, options_of(arguments));
+  if (rows.empty()) {
+    return told_stopped(
+        fmt::format("programs of seed {}, none of which killed {}", arguments.seed, mutant.name));
+  }
   const verify::MatrixRow& row = rows.front();
   if (arguments.json) {
     print_json(rows);

@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "cli/exit_codes.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
 #include "cli/verify/verify.h"
 #include "formats/error.h"
+#include "formats/nearest.h"
 #include "sim/verify/report/report.h"
 #include "sim/verify/report/scheduler_table.h"
 #include "sim/verify/schedulers/registry.h"
@@ -25,6 +28,10 @@ std::vector<verify::SchedulerRow> rows_of(
   verify::SchedulerTableOptions options;
   options.seed = arguments.seed;
   options.jobs = arguments.jobs;
+  options.stop = is_stopped;
+  ProgressLine progress;
+  std::size_t done = 0;
+  options.progress = [&](std::string_view name) { progress.show(++done, entries.size(), name); };
   if (arguments.programs > 0) options.programs = options.programs_faulty = arguments.programs;
   return verify::scheduler_table(entries, options);
 }
@@ -77,6 +84,16 @@ void print_table(const std::vector<verify::SchedulerRow>& rows) {
              caught, faulty, clean, total - faulty);
 }
 
+const verify::schedulers::SchedulerEntry* find(const std::string& name) {
+  std::vector<std::string> names;
+  for (const verify::schedulers::SchedulerEntry& entry : verify::schedulers::schedulers())
+    names.emplace_back(entry.name);
+  if (const auto at = find_name(name, names)) return verify::schedulers::find_scheduler(names[*at]);
+  throw InputError("--scheduler", 0,
+                   "there is no '" + name + "', expected a name of `ferry verify --schedulers`" +
+                       did_you_mean(name, names));
+}
+
 }  // namespace
 
 int print_schedulers(const VerifyArguments& arguments) {
@@ -90,18 +107,20 @@ int print_schedulers(const VerifyArguments& arguments) {
     fmt::print("seed {}\n", arguments.seed);
     print_table(rows);
   }
+  if (rows.size() < entries.size()) {
+    return told_stopped(
+        fmt::format("{} of {} schedulers of seed {}", rows.size(), entries.size(), arguments.seed));
+  }
   return exit_code(rows);
 }
 
 int try_scheduler(const VerifyArguments& arguments) {
-  const verify::schedulers::SchedulerEntry* entry =
-      verify::schedulers::find_scheduler(arguments.scheduler);
-  if (!entry) {
-    throw InputError("--scheduler", 0,
-                     "there is no '" + arguments.scheduler +
-                         "': expected a name of `ferry verify --schedulers`");
-  }
+  const verify::schedulers::SchedulerEntry* entry = find(arguments.scheduler);
   const auto rows = rows_of({entry}, arguments);
+  if (rows.empty()) {
+    return told_stopped(
+        fmt::format("programs of seed {}, to none of which an oracle objected", arguments.seed));
+  }
   const verify::SchedulerRow& row = rows.front();
   if (arguments.json) {
     print_json(rows);

@@ -15,6 +15,8 @@
 
 #include "cli/context.h"
 #include "cli/numbers.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
 #include "formats/error.h"
 #include "sim/verify/campaign/campaign.h"
 #include "sim/verify/report/report.h"
@@ -24,6 +26,17 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr double kSecondsByDefault = 10;
+
+constexpr const char* kFooter = R"(
+Examples:
+  ferry verify --seconds 60             the core on random programs, every oracle watching
+  ferry verify --programs 500 --seed 7  the same ones every time
+  ferry verify --small --every-way 1    each run with at most one unusual answer
+  ferry verify --mutants                which oracle kills which mutant of the core
+  ferry verify --scheduler torchtune-1860   a scheduler of the field, and its fault
+
+Exit code 1: an oracle objects (to a mutant or a faulty scheduler, too, where it is named); of
+--mutants and --schedulers: something was not caught, or clean, as it should be.)";
 
 nlohmann::ordered_json to_json(const verify::Report& report) {
   return {{"oracle", report.verdict.oracle},
@@ -77,7 +90,7 @@ void print(const verify::Campaign& campaign, const VerifyArguments& arguments) {
              runs / std::max(campaign.seconds, 1e-9), arguments.jobs,
              arguments.jobs == 1 ? "" : "s", static_cast<double>(coverage.operations) / runs);
   if (!campaign.failure) {
-    fmt::print("no oracle objects\n");
+    fmt::print("no oracle objects{}\n", is_stopped() ? " so far" : "");
     print_coverage(coverage);
   }
 }
@@ -91,19 +104,26 @@ int run_campaign(const VerifyArguments& arguments) {
   options.jobs = arguments.jobs;
   options.deviations = arguments.unusual;
   if (arguments.small) options.sizes = verify::Sizes::kSmall;
-  double said = 0;
-  options.progress = [&said](std::int64_t programs, double seconds) {
-    if (seconds - said < 5) return;
-    said = seconds;
-    spdlog::info("{} programs, {:.0f} s", programs, seconds);
+  ProgressLine progress;
+  options.progress = [&](std::int64_t programs, double seconds) {
+    progress.show(static_cast<std::uint64_t>(programs),
+                  static_cast<std::uint64_t>(options.programs),
+                  fmt::format("programs, {:.0f} s", seconds));
   };
+  options.stop = is_stopped;
   if (!arguments.json) fmt::print("seed {}\n", arguments.seed);
   std::fflush(stdout);  // it comes first, whatever happens then
   const verify::Campaign campaign = verify::run_campaign(options);
+  progress.clear();
   std::optional<verify::Report> report;
   if (campaign.failure) {
-    spdlog::info("program {} fails; making it smaller", campaign.failure->number);
-    report = verify::explain(verify::shrink(campaign.failure->attempt, campaign.failure->verdict));
+    // Who wants to stop gets the program as it is: its replay line makes it smaller another time.
+    verify::Attempt attempt = campaign.failure->attempt;
+    if (!is_stopped()) {
+      spdlog::info("program {} fails; making it smaller", campaign.failure->number);
+      attempt = verify::shrink(attempt, campaign.failure->verdict);
+    }
+    report = verify::explain(attempt);
   }
   if (arguments.json) {
     nlohmann::ordered_json json = {{"schema", kSchema},
@@ -122,7 +142,10 @@ int run_campaign(const VerifyArguments& arguments) {
       fmt::print("program {} of seed {}:\n\n{}", campaign.failure->number, arguments.seed,
                  report->text);
   }
-  return report ? kViolated : kOk;
+  if (report) return kViolated;
+  if (!is_stopped()) return kOk;
+  return told_stopped(
+      fmt::format("{} programs of seed {}", campaign.coverage.programs, arguments.seed));
 }
 
 int replay(const VerifyArguments& arguments) {
@@ -150,10 +173,7 @@ void add_verify(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* command =
       app.add_subcommand("verify", "Try the core on random programs, every oracle watching");
-  command->footer(
-      "Exit code 1: an oracle objects (to a mutant or a faulty scheduler, too, where it is named); "
-      "of "
-      "--mutants and --schedulers: something was not caught, or clean, as it should be.");
+  command->footer(kFooter);
   CLI::Option* programs = command->add_option("--programs", arguments->programs, "So many, at most")
                               ->check(whole_number<std::int64_t>(1));
   CLI::Option* seconds =
@@ -199,6 +219,7 @@ void add_verify(CLI::App& app, Context& context) {
   }
   for (CLI::Option* drawn : {programs, seed}) line->excludes(drawn);
   command->callback([arguments, seed, &context] {
+    listen_for_stop();
     if (seed->count() == 0) {
       std::random_device device;
       arguments->seed = device() % 1'000'000'000u;

@@ -45,6 +45,20 @@ TEST(CliTest, VersionAndHelpGoToStdout) {
   EXPECT_EQ(ferry("hardware --help").code, kOk);
 }
 
+// Every command's help had the same examples, of all commands.
+TEST(CliTest, EachCommandHasExamplesOfItsOwn) {
+  for (const std::string command :
+       {"plan", "simulate", "replay", "verify", "check", "programs", "hardware"}) {
+    const std::string help = ferry(command + " --help").out;
+    std::size_t at = help.find("Examples:\n");
+    ASSERT_NE(at, std::string::npos) << command;
+    for (at = help.find("\n  ferry ", at); at != std::string::npos;
+         at = help.find("\n  ferry ", at + 1)) {
+      EXPECT_EQ(help.substr(at + 9, command.size() + 1), command + " ") << help;
+    }
+  }
+}
+
 TEST(CliTest, WrongUsageIsTwo) {
   for (const char* arguments : {"", "nonsense", "hardware --nonsense", "hardware no-such-gpu"}) {
     const Result result = ferry(arguments);

@@ -55,6 +55,22 @@ interleaved, per-stage: keep keep keep keep
   EXPECT_EQ(ferry(asked).out, result.out);
 }
 
+// Units are called as the program's modules are, and went to the terminal as they were.
+TEST_F(PipelinePlanTest, NamesCannotWriteToTheTerminal) {
+  std::string text = read("layers.jsonl");
+  for (std::size_t at = text.find("\"m."); at != std::string::npos;
+       at = text.find("\"m.", at + 9)) {
+    text.replace(at, 3, "\"\\u001b[31mm.");
+  }
+  write("red.jsonl", text);
+  const std::string asked = " --stages 2 --policy keep red.jsonl --hardware tiny.toml";
+  const Result table = ferry("plan" + asked);
+  EXPECT_EQ(table.code, kOk) << table.err;
+  EXPECT_EQ(table.out.find('\x1b'), std::string::npos);
+  EXPECT_NE(table.out.find("  \\x1b[31mm.0 to"), std::string::npos) << table.out;
+  EXPECT_EQ(ferry("plan --json" + asked).out.find('\x1b'), std::string::npos);
+}
+
 TEST_F(PipelinePlanTest, JsonForMachines) {
   const Result result = ferry(
       std::string("plan --json --stages 2 --chunks 4 --schedule 1f1b,interleaved "
@@ -150,12 +166,12 @@ TEST_F(PipelinePlanTest, WrongUsageIsTwo) {
       {"--stages 2 --chunks 0", "--chunks: "},
       {"--stages 2 --stages-per-device 1", "--stages-per-device: "},
       {"--stages 2 --policy magic",
-       "--policy: expected keep, checkpoint, offload, per-stage, got 'magic'"},
+       "--policy: expected keep, checkpoint, offload or per-stage, got 'magic'"},
       {"--stages 2 --policy keep,budget", "--policy: expected keep, checkpoint, offload"},
       {"--policy per-stage", "--policy: expected keep, offload-all"},
       {"--stages 2 --schedule zigzag",
-       "--schedule: expected gpipe, 1f1b, interleaved, got 'zigzag'"},
-      {"--stages 2 --balance luck", "--balance: expected time, memory, got 'luck'"},
+       "--schedule: expected gpipe, 1f1b or interleaved, got 'zigzag'"},
+      {"--stages 2 --balance luck", "--balance: expected time or memory, got 'luck'"},
       {"--stages 2 -o p.json", "--output: a plan file is for one GPU: not with --stages"},
       {"--stages 2 --microbatches 2", "--microbatches: with --stages, expected --chunks"},
       {"--stages 2 --order 1f1b", "--order: with --stages, expected --schedule"},

@@ -142,7 +142,7 @@ TEST_F(PlanTest, WrongUsageIsTwo) {
       {"--budget 24Gb", "--budget: expected a size such as 24GiB"},
       {"--budget 0", "--budget: expected more than 0"},
       {"--budget -5", "--budget: expected a size"},
-      {"--optimizer lion", "--optimizer: expected none, sgd, momentum or adamw, got 'lion'"},
+      {"--optimizer lion", "--optimizer: expected none, sgd, momentum, adam or adamw, got 'lion'"},
       {"--order zigzag", "--order: expected fbfb, ffbb or 1f1b, got 'zigzag'"},
       {"--microbatches 0", "--microbatches: "},
       {"--microbatches 4097", "--microbatches: "},
@@ -151,6 +151,40 @@ TEST_F(PlanTest, WrongUsageIsTwo) {
     expect_refused("plan " + arguments + kChain, message);
     expect_refused("simulate " + arguments + kChain, message);
   }
+}
+
+// `--budget 8GG` complained about the card that was missing as well.
+TEST_F(PlanTest, AnErrorIsAboutTheOptionThatIsWrong) {
+  expect_refused("plan chain.jsonl --budget 8GG", "--budget: expected a size such as 24GiB");
+  expect_refused("plan none.jsonl --optimizer lion", "--optimizer: ");
+  expect_refused("plan none.jsonl --order zigzag", "--order: ");
+  expect_refused("plan none.jsonl --policy magic", "--policy: ");
+}
+
+TEST_F(PlanTest, NamesAreReadInAnyCaseAndTheNearestIsAskedFor) {
+  const std::string typed = "simulate GPT2 --hardware RTX4090 --policy KEEP --optimizer AdamW";
+  EXPECT_EQ(ferry(typed).out,
+            ferry("simulate gpt2 --hardware rtx4090 --policy keep --optimizer adamw").out);
+  const std::vector<std::pair<std::string, std::string>> slips = {
+      {"plan gpt3 --hardware h100", "did you mean 'gpt2'?"},
+      {"plan gpt2 --hardware h10", "did you mean 'h100'?"},
+      {"plan gpt2 --hardware h100 --policy prefech", "did you mean 'prefetch'?"},
+      {"plan gpt2 --hardware h100 --optimizer adanw", "did you mean 'adamw'?"},
+      {"plan gpt2 --hardware h100 --stages 2 --schedule gpip", "did you mean 'gpipe'?"},
+      {"plan gpt2 --hardware h100 --bugdet 8GiB", "did you mean '--budget'? (ferry plan --help)"},
+      {"plna gpt2", "there is no command 'plna': did you mean 'plan'? (ferry --help)"},
+  };
+  for (const auto& [arguments, question] : slips) {
+    const Result result = ferry(arguments);
+    EXPECT_EQ(result.code, kUsage) << arguments;
+    EXPECT_TRUE(result.err.ends_with(question + "\n")) << result.err;
+  }
+}
+
+TEST_F(PlanTest, ABudgetThatATablePrintedCanBeTyped) {
+  const Result result = ferry(std::string("simulate --policy keep --budget 1.17GiB") + kChain);
+  EXPECT_EQ(result.code, kOk) << result.err;
+  EXPECT_NE(result.out.find("budget 1.17 GiB"), std::string::npos) << result.out;
 }
 
 TEST_F(PlanTest, ABadProgramIsNamedWithItsLine) {

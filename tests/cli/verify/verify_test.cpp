@@ -99,8 +99,10 @@ TEST_F(VerifyTest, WhatIsWrongIsSaid) {
     EXPECT_EQ(result.out, "") << arguments;
     EXPECT_NE(result.err.find(words), std::string::npos) << arguments << ": " << result.err;
   };
-  refused("--mutant nothing", "there is no 'nothing': expected a name of `ferry verify --mutants`");
+  refused("--mutant nothing", "there is no 'nothing', expected a name of `ferry verify --mutants`");
   refused("--scheduler nothing", "expected a name of `ferry verify --schedulers`");
+  refused("--mutant Consume.Dorp", "did you mean 'consume: drop'?");
+  refused("--scheduler torchtune-186", "did you mean 'torchtune-1860'?");
   refused("--replay core", "expected WHO~TRIAL");
   refused("--replay core~AAAA", "as a report printed it");
   refused("--programs 0", "expected a whole number from 1 to");

@@ -1,0 +1,15 @@
+// Results on stdout. Names in them are files', and files are anybody's: a terminal gets no control
+// characters of theirs, and what is no UTF-8 does not end the program.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace ferry::cli {
+
+// Lines, of which all but their ends is made printable.
+void print_text(std::string_view text);
+// In ASCII.
+void print_json(const nlohmann::ordered_json& json);
+
+}  // namespace ferry::cli

@@ -1,0 +1,36 @@
+// `ferry verify` on a terminal, and Ctrl-C.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/cli/terminal.h"
+
+namespace ferry::cli {
+namespace {
+
+constexpr int kInterrupted = 130;
+
+void expect_told(const std::string& arguments, const std::string& until, const std::string& words) {
+  std::string command = "exec '" FERRY_PROGRAM "' verify --seed 5 ";
+  command += arguments;
+  Terminal verify(command);
+  ASSERT_TRUE(verify.shows(until)) << verify.shown();
+  verify.press_ctrl_c();
+  EXPECT_EQ(verify.end(), kInterrupted);
+  EXPECT_NE(verify.shown().find("ferry: stopped by SIGINT after "), std::string::npos)
+      << verify.shown();
+  EXPECT_NE(verify.shown().find(words), std::string::npos) << verify.shown();
+}
+
+TEST(VerifyStopTest, ACampaignTellsHowManyProgramsItRanAndItsSeed) {
+  expect_told("--programs 100000000", "  programs, ", " programs of seed 5");
+  expect_told("--seconds 100000", " programs, ", "no oracle objects so far");
+}
+
+TEST(VerifyStopTest, TablesShowTheRowsThatAreReady) {
+  expect_told("--mutants --programs 100000000", "  ", " mutants of seed 5");
+  expect_told("--schedulers --programs 100000000", "  ", " schedulers of seed 5");
+}
+
+}  // namespace
+}  // namespace ferry::cli
