@@ -19,6 +19,7 @@ namespace {
 struct Options {
   std::vector<std::string> names;
   bool json = false;
+  bool csv = false;
 };
 
 nlohmann::ordered_json to_json(const Hardware& hardware) {
@@ -74,11 +75,11 @@ void run(const Options& options) {
   std::vector<Hardware> all;
   if (options.names.empty()) all = list_hardware();
   for (const std::string& name : options.names) all.push_back(find_hardware(name));
-  if (!options.json) return print_table(all);
+  if (!options.json && !options.csv) return print_table(all);
   nlohmann::ordered_json json = {
       {"ferry", "hardware"}, {"schema", 1}, {"hardware", nlohmann::ordered_json::array()}};
   for (const Hardware& each : all) json["hardware"].push_back(to_json(each));
-  print_json(json);
+  options.csv ? print_csv(json["hardware"]) : print_json(json);
 }
 
 }  // namespace
@@ -94,6 +95,8 @@ Examples:
   ferry hardware --json        all of them, every figure)");
   command->add_option("NAME", options->names, "Shipped names or paths of .toml files; none: all");
   command->add_flag("--json", options->json, "For machines; every figure, bytes and ns");
+  command->add_flag("--csv", options->csv, "The same as comma-separated values")
+      ->excludes("--json");
   command->callback([options] { run(*options); });
 }
 

@@ -11,5 +11,8 @@ namespace ferry::cli {
 void print_text(std::string_view text);
 // In ASCII.
 void print_json(const nlohmann::ordered_json& json);
+// Objects that have the same keys, a line each (RFC 4180) below one of their keys: those of an
+// object in it are "link.latency_ns", a list is a cell of JSON. Nothing of no objects.
+void print_csv(const nlohmann::ordered_json& rows);
 
 }  // namespace ferry::cli

@@ -282,6 +282,8 @@ int plan_pipeline(PolicyArguments arguments, const PipelineArguments& pipeline) 
   progress.clear();
   if (arguments.json) {
     print_json(to_json(request, plan));
+  } else if (arguments.csv) {
+    print_csv(to_json(request, plan)["rows"]);
   } else {
     print_text(to_table(request, plan));
   }

@@ -139,6 +139,8 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
       ->allow_extra_args(false);
   command.add_flag("--unchecked", arguments.unchecked, "Do not check the stream order: faster");
   command.add_flag("--json", arguments.json, "For machines");
+  command.add_flag("--csv", arguments.csv, "The rows as comma-separated values")
+      ->excludes("--json");
 }
 
 PolicyRequest understand_subject(PolicyArguments& arguments) {
@@ -355,6 +357,8 @@ int report(const PolicyArguments& arguments, const PolicyRequest& request,
       json["written"] = {{"file", arguments.output.string()}, {"policy", written->policy}};
     }
     print_json(json);
+  } else if (arguments.csv) {
+    print_csv(to_json(request, result)["rows"]);
   } else {
     print_text(to_table(request, result));
     if (written) {

@@ -29,6 +29,7 @@ struct PolicyArguments {
   std::string order = "fbfb";
   bool unchecked = false;
   bool json = false;
+  bool csv = false;
   std::vector<std::filesystem::path> times;
   std::filesystem::path plan;    // to run
   std::filesystem::path output;  // to write

@@ -109,6 +109,13 @@ TEST(CliTest, HardwareIsListedForPeopleAndMachines) {
   EXPECT_EQ(json["hardware"][0]["link"]["h2d_bytes_per_us"], 55'600);
 }
 
+TEST(CliTest, HardwareIsAlsoCsv) {
+  const std::string csv = ferry("hardware h100 --csv").out;
+  EXPECT_EQ(csv.rfind("name,description,memory_bytes,", 0), 0u) << csv;
+  EXPECT_NE(csv.find(",link.h2d_bytes_per_us,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\nh100,\"NVIDIA H100"), std::string::npos) << csv;  // with a comma in it
+}
+
 TEST(CliTest, ProgramsAreListed) {
   const auto json = nlohmann::json::parse(ferry("programs --json").out);
   EXPECT_EQ(json["ferry"], "programs");

@@ -98,6 +98,25 @@ TEST_F(PlanTest, JsonForMachines) {
   EXPECT_EQ(json["rows"][0]["hazards"], 0);
 }
 
+TEST_F(PlanTest, CsvHasTheRowsOfTheJson) {
+  const std::string asked = std::string(" --policy keep,offload") + kChain;
+  const Result csv = ferry("plan --csv" + asked);
+  EXPECT_EQ(csv.code, kOk) << csv.err;
+  const auto rows = nlohmann::ordered_json::parse(ferry("plan --json" + asked).out)["rows"];
+  std::string keys, cells;
+  for (const auto& row : rows) {
+    keys.clear();
+    for (const auto& [key, value] : row.items()) {
+      keys += (keys.empty() ? "" : ",") + key;
+      const bool first = key == "policy";
+      cells += first ? value.get<std::string>() : value.is_null() ? "," : "," + value.dump();
+    }
+    cells += "\n";
+  }
+  EXPECT_EQ(csv.out, keys + "\n" + cells);
+  expect_refused("plan --csv --json" + asked, "--json excludes --csv");
+}
+
 TEST_F(PlanTest, UncheckedRunsSaySo) {
   const Result table = ferry(std::string("simulate --unchecked --policy keep") + kChain);
   EXPECT_NE(table.out.find("yes        -\n"), std::string::npos);
