@@ -5,10 +5,10 @@
 //   moved      Ferry's, on tensors that go to the host and come back (memory, worker threads)
 //
 // Each op saves one tensor. A round runs the chain with hooks and without, and takes the difference
-// of the calling thread's CPU time: `over_ns`, a tensor's part of it, is the median of
-// the rounds, so that neither a busy machine nor a clock that changes counts as a cost of the
-// hooks'. What worker threads do meanwhile is not in it. compare_hooks.py runs this beside the same
-// chain under hooks in Python.
+// of the calling thread's CPU time: `over_ns` is a tensor's part of it, the median of the rounds.
+// So neither a busy machine nor a clock that changes counts as a cost of the hooks. What worker
+// threads do meanwhile is not in it. compare_hooks.py runs this beside the same chain under hooks
+// in Python.
 #include <benchmark/benchmark.h>
 #include <torch/torch.h>
 
