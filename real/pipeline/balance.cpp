@@ -41,7 +41,8 @@ class CutSkips final : public PlainSkips<Tensor> {
   }
 };
 
-// What running the layers changes, as it was.
+// What running the layers changes, as it was. They run in train mode, whatever their own: that is
+// what a pipeline is balanced for.
 class Restored {
  public:
   explicit Restored(const torch::nn::Sequential& layers)
@@ -50,6 +51,10 @@ class Restored {
       gradients_.push_back(std::exchange(parameter.mutable_grad(), {}));
     }
     for (const Tensor& buffer : buffers_) values_.push_back(buffer.detach().clone());
+    for (const auto& module : layers->modules(/*include_self=*/true)) {
+      modes_.emplace_back(module, module->is_training());
+    }
+    layers.ptr()->train();
   }
   Restored(const Restored&) = delete;
   Restored& operator=(const Restored&) = delete;
@@ -59,6 +64,10 @@ class Restored {
       parameters_[i].mutable_grad() = gradients_[i];
     }
     for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(values_[i]);
+    // Each before its children, since train() is for those as well.
+    for (const auto& [module, training] : modes_) {
+      if (module->is_training() != training) module->train(training);
+    }
   }
 
  private:
@@ -66,6 +75,7 @@ class Restored {
   const Tensors buffers_;
   Tensors gradients_;
   Tensors values_;
+  std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> modes_;
   const real::Ambient ambient_{{}, /*random=*/true};
   const real::Ambient::Scope fork_{ambient_};
 };

@@ -66,7 +66,7 @@ class CheckpointCall {
     const auto tracker = current_skip_tracker(state_->autograd);
     SkipScope::Region region = tracker->region(tracker);
     skips_again_ = std::move(region.again);
-    return inside(std::move(now), std::move(region.first));
+    return inside(std::move(now), std::move(region.first), /*again=*/false);
   }
   // Forward went well.
   void complete() const { state_->autograd.check(ambient_); }
@@ -102,15 +102,16 @@ class CheckpointCall {
   }
 
   std::shared_ptr<const CheckpointContext> inside(CheckpointContext now,
-                                                  std::shared_ptr<SkipScope> skips) const {
-    now.checkpointing = true;
+                                                  std::shared_ptr<SkipScope> skips,
+                                                  bool again) const {
+    now.recomputing |= again;
+    now.checkpointing = !again;
     now.plan = plan_ ? std::make_shared<PlannedSegments>(plan_) : nullptr;
     now.skips = std::move(skips);
     return std::make_shared<const CheckpointContext>(std::move(now));
   }
   std::shared_ptr<const CheckpointContext> inside_again(CheckpointContext now) const {
-    now.recomputing = true;
-    return inside(std::move(now), skips_again_());
+    return inside(std::move(now), skips_again_(), /*again=*/true);
   }
 
   const std::shared_ptr<State> state_;

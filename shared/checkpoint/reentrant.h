@@ -104,7 +104,7 @@ class ReentrantRegion {
 
   CheckpointContext inside(bool recomputing, std::shared_ptr<SkipScope> skips) const {
     CheckpointContext context = checkpoint_context(state_->autograd.hooks());
-    context.checkpointing = true;
+    context.checkpointing = !recomputing;
     context.recomputing |= recomputing;
     context.plan = plan_ ? std::make_shared<PlannedSegments>(plan_) : nullptr;
     context.skips = std::move(skips);

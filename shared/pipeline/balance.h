@@ -16,8 +16,9 @@
 
 namespace ferry {
 
-// How many items each part gets. Of the answers that are equally good, the first parts are as full
-// as the least largest sum lets them be, so long as one item is left for each part after them.
+// How many items each part gets. Of the answers that are equally good, one whose largest part has
+// few items (what costs nothing counts as well); the first parts are as full as that lets them be,
+// so long as one item is left for each part after them.
 // Costs are not negative, and their sum fits. Throws std::invalid_argument where there are no
 // parts, or more parts than items.
 inline std::vector<std::size_t> balance(std::span<const std::int64_t> costs, std::size_t parts) {
@@ -26,27 +27,33 @@ inline std::vector<std::size_t> balance(std::span<const std::int64_t> costs, std
     throw std::invalid_argument("expected an item for each part: " + std::to_string(costs.size()) +
                                 " items cannot be " + std::to_string(parts) + " parts");
   }
-  const auto filled = [&](std::int64_t limit) {
+  // An item's place among the others weighs less than any difference of costs.
+  __extension__ typedef __int128 Wide;
+  std::vector<Wide> weights;
+  for (const std::int64_t cost : costs) {
+    if (cost < 0) throw std::invalid_argument("expected costs of at least 0");
+    weights.push_back(Wide{cost} * static_cast<Wide>(costs.size() + 1) + 1);
+  }
+  const auto filled = [&](Wide limit) {
     std::vector<std::size_t> sizes;
     std::size_t at = 0;
     while (sizes.size() < parts) {
       const std::size_t last = costs.size() - (parts - sizes.size() - 1);
       const std::size_t begin = at;
-      for (std::int64_t left = limit; at < last && costs[at] <= left; ++at) left -= costs[at];
+      for (Wide left = limit; at < last && weights[at] <= left; ++at) left -= weights[at];
       sizes.push_back(at - begin);
     }
     if (at < costs.size()) sizes.clear();  // the limit is too low
     return sizes;
   };
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-  for (const std::int64_t cost : costs) {
-    if (cost < 0) throw std::invalid_argument("expected costs of at least 0");
-    low = std::max(low, cost);  // so that each part gets an item
-    high += cost;
+  Wide low = 0;
+  Wide high = 0;
+  for (const Wide weight : weights) {
+    low = std::max(low, weight);  // so that each part gets an item
+    high += weight;
   }
   while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
+    const Wide middle = low + (high - low) / 2;
     if (filled(middle).empty()) {
       low = middle + 1;
     } else {

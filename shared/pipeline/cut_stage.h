@@ -104,7 +104,7 @@ class CutStage {
  private:
   CheckpointContext checkpointing(bool again) const {
     CheckpointContext context = checkpoint_context(autograd_.hooks());
-    context.checkpointing = true;
+    context.checkpointing = !again;
     context.recomputing |= again;
     return context;
   }

@@ -113,7 +113,7 @@ struct CheckpointContext {
   std::shared_ptr<PlannedSegments> plan;
   std::shared_ptr<CheckpointRun> run;
   std::shared_ptr<SkipScope> skips;  // none: the thread's own
-  bool checkpointing = false;        // in a checkpointed function
+  bool checkpointing = false;        // in a checkpointed function that runs for the first time
   bool recomputing = false;          // in one that runs again, or in what it calls
 };
 

@@ -173,8 +173,9 @@ torch::Tensor checkpoint_sequential(
     std::vector<std::function<torch::Tensor(torch::Tensor)>> functions, std::int64_t segments,
     torch::Tensor input, const CheckpointOptions& options = {});
 
-// Whether the calling thread is within a checkpointed function; whether in one that runs again for
-// backward, or in what that calls.
+// Whether the calling thread is within a checkpointed function that runs for the first time;
+// whether in one that runs again for backward, or in what that calls. Both are true in a checkpoint
+// within one that runs again: as in torchgpipe.
 bool is_checkpointing();
 bool is_recomputing();
 

@@ -122,8 +122,9 @@ class Pipe {
 // (shared/pipeline/balance.h). Each layer is measured where it is, on what the layers before it
 // make of `sample`: the time of forward and backward, measured again and again until `timeout` is
 // over, the fastest counts; or the bytes of its parameters, times parameter_scale (gradients and an
-// optimizer's state), and of the tensors that it saves for backward. The layers' gradients and
-// buffers are as before. Throws std::invalid_argument where there are fewer layers than partitions.
+// optimizer's state), and of the tensors that it saves for backward. Layers are measured in train
+// mode; afterwards their modes, gradients and buffers are as before. Throws std::invalid_argument
+// where there are fewer layers than partitions.
 std::vector<std::int64_t> balance_by_time(
     const torch::nn::Sequential& layers, std::int64_t partitions, const torch::Tensor& sample,
     std::chrono::duration<double> timeout = std::chrono::seconds(1));

@@ -125,6 +125,30 @@ TEST(BalanceTest, ByTimeAndWhatIsMeasuredIsAsBefore) {
   EXPECT_TRUE(same({norm->running_mean}, {mean}));
 }
 
+struct WatchingImpl : torch::nn::Module {
+  Tensor forward(const Tensor& x) {
+    trained = trained && is_training();
+    return x * 2;
+  }
+  bool trained = true;
+};
+TORCH_MODULE(Watching);
+
+// A model that was just evaluated was balanced for evaluation: its dropout cost nothing.
+TEST(BalanceTest, LayersAreMeasuredInTrainModeAndKeepTheirOwn) {
+  const Watching one, other;
+  const torch::nn::Sequential layers(one, other);
+  layers->eval();
+  other->train();
+  const Tensor sample = torch::rand({4, 8}, torch::requires_grad());
+  balance_by_time(layers, 2, sample, {});
+  balance_by_size(layers, 2, sample);
+  EXPECT_TRUE(one->trained && other->trained);
+  EXPECT_FALSE(layers->is_training());
+  EXPECT_FALSE(one->is_training());
+  EXPECT_TRUE(other->is_training());
+}
+
 TEST(BalanceTest, LayersWithSkipTensors) {
   auto layers = torch::nn::Sequential(
       layer({"a"}, {},

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace ferry {
 namespace {
 
@@ -28,6 +30,15 @@ TEST(BalanceTest, EachPartHasAnItem) {
   EXPECT_EQ(balance(Costs{0, 0, 0}, 3), (Sizes{1, 1, 1}));
   EXPECT_EQ(balance(Costs{100, 1, 1, 1}, 3), (Sizes{1, 2, 1}));
   EXPECT_EQ(balance(Costs{1, 1, 1, 100}, 3), (Sizes{2, 1, 1}));
+}
+
+// Layers that cost nothing went to the first part: 5 : 1.
+TEST(BalanceTest, WhereCostsAreEqualSoAreTheParts) {
+  EXPECT_EQ(balance(Costs{0, 0, 0, 0, 0, 0}, 2), (Sizes{3, 3}));
+  EXPECT_EQ(balance(Costs{0, 0, 0, 0, 0, 0}, 4), (Sizes{2, 2, 1, 1}));
+  EXPECT_EQ(balance(Costs{5, 0, 0, 0}, 2), (Sizes{1, 3}));
+  constexpr std::int64_t kMuch = std::numeric_limits<std::int64_t>::max() / 4;
+  EXPECT_EQ(balance(Costs{kMuch, kMuch, kMuch, kMuch}, 2), (Sizes{2, 2}));
 }
 
 TEST(BalanceTest, WhatCannotBeBalancedIsRefused) {

@@ -121,7 +121,7 @@ TEST(CheckpointNesting, TheContextSaysWhereOneIs) {
   tell();
   y.sum().backward();
   tell();
-  EXPECT_EQ(story, "-- c- c- -- cr cr cr -- ");
+  EXPECT_EQ(story, "-- c- c- -- -r cr -r -- ");
 }
 
 TEST(CheckpointNesting, ABackwardBegunInACheckpointedFunctionIsStillOneOfTheTasks) {
