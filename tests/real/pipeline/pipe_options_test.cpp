@@ -136,8 +136,8 @@ TORCH_MODULE(Watching);
 
 // A model that was just evaluated was balanced for evaluation: its dropout cost nothing.
 TEST(BalanceTest, LayersAreMeasuredInTrainModeAndKeepTheirOwn) {
-  const Watching one, other;
-  const torch::nn::Sequential layers(one, other);
+  Watching one, other;
+  torch::nn::Sequential layers(one, other);
   layers->eval();
   other->train();
   const Tensor sample = torch::rand({4, 8}, torch::requires_grad());
