@@ -21,7 +21,7 @@ constexpr std::uint64_t kTurns = 64;
 // Whether answers may differ from the usual ones but for failures. Where a program's own calls fail
 // or stop early, the usual order of nodes is part of what is compared.
 bool may_choose(const Attempt& attempt) {
-  return attempt.is_pipeline() || attempt.trial.recipe.failure == 0;
+  return attempt.is_pipeline() || attempt.trial.recipe.failure == StepFailure::kNone;
 }
 
 class Shrinker {

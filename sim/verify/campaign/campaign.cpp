@@ -34,7 +34,8 @@ Tried try_every_way(const CampaignOptions& options, std::uint64_t number, Covera
   Draws draws(options.seed, number);
   Tried tried;
   tried.attempt = draw_attempt(who_is_tried(options, number), draws, options.sizes);
-  tried.attempt.trial.recipe.failure = 0;  // else no answer but failures may be unusual
+  tried.attempt.trial.recipe.failure =
+      StepFailure::kNone;  // else no answer but failures may be unusual
   tried.runs = 0;
   OperationCount count(coverage);
   choices::Enumeration all({.deviations = *options.deviations});

@@ -6,20 +6,6 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::array<std::string_view, kLayerKinds> kLayerNames = {
-    "linear",   "saves its output", "saves a view",    "saves twice",
-    "in place", "dead branch",      "escaping view",   "small view",
-    "excluded", "side stream",      "nested backward", "written between"};
-constexpr std::array<std::string_view, kExtras> kExtraNames = {"",
-                                                               "random numbers",
-                                                               "ambient state",
-                                                               "backward in forward",
-                                                               "retained in forward",
-                                                               "graph of a gradient in forward"};
-constexpr std::array<std::string_view, 3> kOrderNames = {"FBFB", "FFBB", "1F1B"};
-constexpr std::array<std::string_view, 4> kFailureNames = {"", "forward raises", "backward raises",
-                                                           "saved tensor written"};
-
 class Features {
  public:
   explicit Features(Coverage& coverage) : coverage_(coverage) {}
@@ -36,17 +22,17 @@ void add_recipe(const Recipe& recipe, Features& features) {
     return std::any_of(recipe.layers.begin(), recipe.layers.end(), has);
   };
   for (int kind = 0; kind < kLayerKinds; ++kind) {
-    features.has(kLayerNames[static_cast<std::size_t>(kind)],
-                 any([kind](const Layer& layer) { return layer.kind == kind; }));
+    const auto found = static_cast<LayerKind>(kind);
+    features.has(name(found), any([found](const Layer& layer) { return layer.kind == found; }));
   }
   features.has("several micro-batches", recipe.microbatches > 1);
-  features.has(kOrderNames[static_cast<std::size_t>(recipe.order)], recipe.microbatches > 1);
+  features.has(name(recipe.order), recipe.microbatches > 1);
   features.has("retain_graph", recipe.retain);
   features.has("second derivative", recipe.derivatives == 2);
   features.has("third derivative", recipe.derivatives == 3);
   features.has("input without a gradient", !recipe.embeds);
   features.has("parameter moves", recipe.move);
-  features.has(kFailureNames[static_cast<std::size_t>(recipe.failure)]);
+  features.has(name(recipe.failure));
   features.has("checkpoints", recipe.segments);
   if (!recipe.segments) return;
   features.has("whole forward checkpointed", recipe.whole);
@@ -59,8 +45,8 @@ void add_recipe(const Recipe& recipe, Features& features) {
   features.has("segment on its own stream", bit(kOwnStream));
   features.has("reentrant segment", bit(kReentrantBit) && recipe.derivatives == 1);
   for (int extra = 1; extra < kExtras; ++extra) {
-    features.has(kExtraNames[static_cast<std::size_t>(extra)],
-                 any([extra](const Layer& layer) { return layer.extra == extra; }));
+    const auto found = static_cast<Extra>(extra);
+    features.has(name(found), any([found](const Layer& layer) { return layer.extra == found; }));
   }
 }
 

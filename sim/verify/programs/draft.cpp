@@ -11,9 +11,9 @@ namespace {
 
 // How often what a forward does is differentiated: in forward, too, where that makes a graph.
 int orders_of(const Recipe& recipe) {
-  const bool creates = std::any_of(
-      recipe.layers.begin(), recipe.layers.end(),
-      [](const Layer& layer) { return layer.extra == static_cast<int>(Extra::kInnerCreates); });
+  const bool creates =
+      std::any_of(recipe.layers.begin(), recipe.layers.end(),
+                  [](const Layer& layer) { return layer.extra == Extra::kInnerCreates; });
   return recipe.derivatives + (recipe.segments && creates ? 1 : 0);
 }
 

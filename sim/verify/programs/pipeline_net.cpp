@@ -1,21 +1,58 @@
 #include "sim/verify/programs/pipeline_net.h"
 
+#include <algorithm>
+#include <array>
 #include <ostream>
+#include <string_view>
+
+#include "sim/verify/programs/phrases.h"
 
 namespace ferry::verify {
 
-std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial) {
-  out << "layers";
-  for (const NetLayer& layer : trial.layers) {
-    out << (layer.begins ? " | " : " ") << layer.size;
-    if (layer.pops >= 0) out << "+" << layer.pops << (layer.uses ? "" : "unused");
+namespace {
+
+std::string_view name(PipelineKind kind) {
+  static constexpr std::array<std::string_view, 4> kNames = {"GPipe with the caller's backward",
+                                                             "GPipe", "1F1B", "interleaved 1F1B"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+// Layers count from 1 in a report's words, as a reader of the list does.
+std::string text_of(const NetLayer& layer) {
+  Phrases words;
+  words.add(std::to_string(kNetSizes[static_cast<std::size_t>(layer.size)]) + " elements");
+  if (layer.pops >= 0) {
+    const std::string skip = "the skip tensor of layer " + std::to_string(layer.pops + 1);
+    words.add((layer.uses ? "reads " : "drops ") + skip);
   }
-  return out << "; kind " << static_cast<int>(trial.kind) << " mode " << name(trial.mode)
-             << " microbatches " << trial.microbatches << " each " << trial.each
-             << (trial.backwards_order ? " reversed" : "") << " backwards " << trial.backwards
-             << " steps " << trial.steps << (trial.offload ? " offloads" : "")
-             << (trial.passenger ? " passenger" : "") << (trial.grad ? "" : " no grad")
-             << " nodes before " << trial.nodes_before;
+  return words.text();
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial) {
+  out << counted(static_cast<std::int64_t>(trial.layers.size()), "layer") << " in "
+      << counted(static_cast<std::int64_t>(trial.first_layers().size()), "stage");
+  for (std::size_t i = 0; i < trial.layers.size(); ++i) {
+    out << (i == 0 ? ": " : trial.layers[i].begins ? " || " : " | ") << text_of(trial.layers[i]);
+  }
+  Phrases step;
+  step.add(name(trial.kind));
+  step.add_if(trial.stages_each() > 1,
+              counted(static_cast<std::int64_t>(trial.stages_each()), "stage") + " on a device");
+  step.add("checkpoint " + std::string(name(trial.mode)));
+  step.add(trial.microbatches == 1 ? "1 micro-batch"
+                                   : std::to_string(trial.microbatches) + " micro-batches");
+  step.add_if(trial.backwards_order, "losses from the last micro-batch on");
+  step.add_if(trial.backwards > 1, counted(trial.backwards, "backward") + " of one graph");
+  step.add_if(trial.steps > 1, counted(trial.steps, "step"));
+  step.add_if(trial.passenger, "a second value through every stage");
+  step.add_if(!trial.grad, "no gradients");
+  step.add_if(trial.nodes_before > 0,
+              counted(trial.nodes_before, "earlier node") + " on each worker");
+  out << "; " << step.text();
+  if (trial.offload) out << "; " << text_of(*trial.offload);
+  return out;
 }
 
 PipelineTrial draw_pipeline_trial(Draws& draws) {

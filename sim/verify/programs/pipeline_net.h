@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -20,8 +21,10 @@ namespace ferry::verify {
 // Autograd: GPipe whose backward is the caller's. Else a schedule's.
 enum class PipelineKind : std::uint8_t { kAutograd, kGpipe, k1F1B, kInterleaved };
 
+inline constexpr std::array<std::int64_t, 3> kNetSizes = {256, 2048, 16384};
+
 struct NetLayer {
-  int size = 0;         // of its output
+  int size = 0;         // of its output: an index into kNetSizes
   int pops = -1;        // the earlier layer whose output it reads as well; -1: none
   bool begins = false;  // a stage
   bool uses = true;     // what it pops; else it drops it
@@ -61,7 +64,7 @@ struct PipelineTrial {
 
 PipelineTrial draw_pipeline_trial(Draws& draws);
 
-// On one line.
+// In words, on one line.
 std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial);
 
 // The layers as codes. Each reads x, a weight of its own and perhaps a skip tensor; saves them; and
@@ -69,10 +72,9 @@ std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial);
 struct NetProgram {
   explicit NetProgram(const PipelineTrial& trial) {
     const TypeId weight = b.type({64}, DType::kF32);
-    const std::vector<std::int64_t> sizes = {256, 2048, 16384};
     std::vector<TypeId> out;
     for (const NetLayer& layer : trial.layers) {
-      out.push_back(b.type({sizes[static_cast<std::size_t>(layer.size)]}, DType::kF32));
+      out.push_back(b.type({kNetSizes[static_cast<std::size_t>(layer.size)]}, DType::kF32));
     }
     input_type = b.type({1024}, DType::kF32);
     for (int i = 0; i < trial.microbatches; ++i) {

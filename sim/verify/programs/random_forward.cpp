@@ -64,23 +64,24 @@ void RandomForward::finish(Region& region, const Activation& before, const Activ
 
 // A layer with what comes before and after it.
 Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, Activation x) {
-  const auto extra = recipe_.segments ? static_cast<Extra>(layer.extra) : Extra::kNothing;
+  const auto extra = recipe_.segments ? layer.extra : Extra::kNothing;
   const CodeId id = region.id;
   const Slot w = draft_.weights[at_];
   const int failing = recipe_.failing_layer % static_cast<int>(recipe_.layers.size());
   const bool fails = static_cast<int>(at_) == failing;
-  if (failure_ == 1 && fails) b_.add(id, Raise{"forward fails"});
+  if (failure_ == StepFailure::kForwardRaises && fails) b_.add(id, Raise{"forward fails"});
   if (extra == Extra::kAmbient) {
     b_.add(id, Ambient{1 + static_cast<std::uint32_t>(at_) % 3});
   }
   const Activation before = x;
-  x = layers_.make(region, layer, w, x, failure_ == 2 && fails);
+  x = layers_.make(region, layer, w, x, failure_ == StepFailure::kBackwardRaises && fails);
   if (extra == Extra::kDropout) x = layers_.dropout(region, x);
   if (extra >= Extra::kInnerBackward && !region.reentrant) {
-    x = layers_.inner_backward(region, extra, static_cast<LayerKind>(layer.kind), w, x);
+    x = layers_.inner_backward(region, extra, layer.kind, w, x);
   }
   // (Not where what is written was recomputed: there may be no error.)
-  if (failure_ == 3 && fails && region.depth == 0 && before.slot != from_segment_) {
+  if (failure_ == StepFailure::kSavedWritten && fails && region.depth == 0 &&
+      before.slot != from_segment_) {
     b_.write(id, "late_", before.slot);
   }
   return x;
@@ -119,7 +120,8 @@ Activation RandomForward::make_segment(Region& outer, const Layer& layer, const 
   call.recompute = reentrant ? Recompute::kReentrant : Recompute::kCheckpoint;
   // (A recompute within forward that does not stop early would fail before forward does, and so
   // draw fewer random numbers.)
-  call.early_stop = reentrant || failure_ != 0 || (layer.segment & kNoEarlyStop) == 0;
+  call.early_stop =
+      reentrant || failure_ != StepFailure::kNone || (layer.segment & kNoEarlyStop) == 0;
   call.preserve_rng = inner.random || (layer.segment & kNoRandomState) == 0;
   call.determinism_check = reentrant || (layer.segment & kNoCheck) == 0;
   b_.add(outer.id, call);

@@ -17,12 +17,11 @@ namespace ferry::verify {
 
 class RandomForward {
  public:
-  // failure: 1, the forward raises in the failing layer; 2, that layer's backward does; 3, what it
-  // saved is written later. The draft outlives it.
-  RandomForward(Draft& draft, int failure)
+  // `failure` happens in the recipe's failing layer. The draft outlives this.
+  RandomForward(Draft& draft, StepFailure failure)
       : draft_(draft), b_(draft.b), recipe_(draft.recipe), layers_(draft), failure_(failure) {}
 
-  // Once.
+  // Is called once.
   CodeId make();
 
  private:
@@ -35,11 +34,11 @@ class RandomForward {
   Builder& b_;
   const Recipe& recipe_;
   RandomLayers layers_;
-  const int failure_;
+  const StepFailure failure_;
   std::size_t at_ = 0;                // the next layer
-  int opened_ = 0;                    // of its segments
-  int closing_ = 0;                   // segments that end here still
-  std::optional<Slot> from_segment_;  // the latest result of one
+  int opened_ = 0;                    // how many of its segments have begun
+  int closing_ = 0;                   // how many segments are still to end here
+  std::optional<Slot> from_segment_;  // the latest result of a segment
 };
 
 }  // namespace ferry::verify

@@ -20,7 +20,7 @@ Activation RandomLayers::make(const Region& region, const Layer& layer, Slot w, 
     parts.types.push_back(held.back().type);
     parts.saved.push_back(held.back().slot);
   }
-  switch (static_cast<LayerKind>(layer.kind)) {
+  switch (layer.kind) {
     case LayerKind::kLinear:
       break;
     case LayerKind::kSavesOutput:

@@ -22,12 +22,14 @@ class RandomProgram {
  public:
   explicit RandomProgram(const Recipe& recipe)
       : recipe_(recipe), draft_(recipe), b_(draft_.b), weights_(draft_.weights) {
-    const CodeId forward = make_forward(0);
-    if (recipe.failure != 0) {
-      backward(call(make_forward(recipe.failure), recipe.whole && recipe.failure != 3));
+    const CodeId forward = make_forward(StepFailure::kNone);
+    const bool fails = recipe.failure != StepFailure::kNone;
+    if (fails) {
+      const bool whole = recipe.whole && recipe.failure != StepFailure::kSavedWritten;
+      backward(call(make_forward(recipe.failure), whole));
     }
     // What failed may have left work on any stream.
-    const std::uint32_t streams = recipe.segments && recipe.failure != 0 ? kSegmentDepth + 1 : 0;
+    const std::uint32_t streams = recipe.segments && fails ? kSegmentDepth + 1 : 0;
     for (std::uint32_t from = 1; from <= streams; ++from) b_.add(0, Sync{from, 0});
     if (recipe.move && !weights_.empty()) b_.add(0, Move{weights_.front()});
     make_main(forward);
@@ -35,7 +37,7 @@ class RandomProgram {
   Program take() { return std::move(b_.program); }
 
  private:
-  CodeId make_forward(int failure) { return RandomForward(draft_, failure).make(); }
+  CodeId make_forward(StepFailure failure) { return RandomForward(draft_, failure).make(); }
 
   Slot call(CodeId forward) { return call(forward, recipe_.whole); }
   Slot call(CodeId called, bool whole, std::vector<Slot> in = {}) {
@@ -51,13 +53,26 @@ class RandomProgram {
     b_.add(0, Free{{loss}});
   }
 
+  // How many forwards run before the first backward.
+  static int forwards_ahead(MicrobatchOrder order, int microbatches) {
+    switch (order) {
+      case MicrobatchOrder::kFbfb:
+        return 1;
+      case MicrobatchOrder::kFfbb:
+        return microbatches;
+      case MicrobatchOrder::kOneForwardOneBackward:
+        return std::min(2, microbatches);
+    }
+    return 1;
+  }
+
   void make_main(CodeId forward) {
     const int count = recipe_.microbatches;
     std::vector<Slot> losses;
-    const int ahead = recipe_.order == 0 ? 1 : recipe_.order == 1 ? count : std::min(2, count);
+    const int ahead = forwards_ahead(recipe_.order, count);
     for (int i = 0; i < ahead; ++i) losses.push_back(call(forward));
     for (int started = ahead; !losses.empty();) {
-      const bool last_first = recipe_.order == 1;
+      const bool last_first = recipe_.order == MicrobatchOrder::kFfbb;
       const Slot loss = last_first ? losses.back() : losses.front();
       losses.erase(last_first ? losses.end() - 1 : losses.begin());
       backward(loss);

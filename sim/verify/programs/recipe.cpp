@@ -1,17 +1,23 @@
 #include "sim/verify/programs/recipe.h"
 
 #include <algorithm>
+#include <array>
 
 namespace ferry::verify {
 namespace {
 
+template <class Enum, std::size_t kCount>
+std::string_view at(const std::array<std::string_view, kCount>& names, Enum value) {
+  return names[static_cast<std::size_t>(value)];
+}
+
 Layer draw_layer(Draws& draws) {
   Layer layer;
-  layer.kind = draws.in(0, kLayerKinds);
+  layer.kind = static_cast<LayerKind>(draws.in(0, kLayerKinds));
   layer.size = draws.in(0, 4);
   layer.hold = draws.one_in(2);
   layer.skip = draws.one_in(2);
-  layer.extra = draws.few(10, kExtras);
+  layer.extra = static_cast<Extra>(draws.few(10, kExtras));
   layer.opens = draws.few(6, 3);
   layer.closes = draws.few(5, 3);
   layer.segment = draws.in(0, 32);
@@ -20,6 +26,34 @@ Layer draw_layer(Draws& draws) {
 
 }  // namespace
 
+std::string_view name(LayerKind kind) {
+  static constexpr std::array<std::string_view, kLayerKinds> kNames = {
+      "linear",   "saves its output", "saves a view",    "saves twice",
+      "in place", "dead branch",      "escaping view",   "small view",
+      "excluded", "side stream",      "nested backward", "written between"};
+  return at(kNames, kind);
+}
+std::string_view name(Extra extra) {
+  static constexpr std::array<std::string_view, kExtras> kNames = {
+      "",
+      "random numbers",
+      "ambient state",
+      "backward in forward",
+      "retained in forward",
+      "graph of a gradient in forward"};
+  return at(kNames, extra);
+}
+std::string_view name(MicrobatchOrder order) {
+  static constexpr std::array<std::string_view, kMicrobatchOrders> kNames = {"FBFB", "FFBB",
+                                                                             "1F1B"};
+  return at(kNames, order);
+}
+std::string_view name(StepFailure failure) {
+  static constexpr std::array<std::string_view, kStepFailures> kNames = {
+      "", "forward raises", "backward raises", "saved tensor written"};
+  return at(kNames, failure);
+}
+
 Recipe draw_recipe(Draws& draws, Sizes sizes) {
   // Most are small: many are run in the time of a large one, and most faults need little.
   const bool small = !draws.one_in(12) || sizes == Sizes::kSmall;
@@ -27,13 +61,13 @@ Recipe draw_recipe(Draws& draws, Sizes sizes) {
   recipe.layers.resize(static_cast<std::size_t>(draws.in(1, small ? 3 : kMostLayers + 1)));
   for (Layer& layer : recipe.layers) layer = draw_layer(draws);
   recipe.microbatches = small ? draws.few(6, 2) + 1 : draws.in(1, 4);
-  recipe.order = draws.in(0, 3);
+  recipe.order = static_cast<MicrobatchOrder>(draws.in(0, kMicrobatchOrders));
   recipe.retain = draws.one_in(small ? 8 : 2);
-  // Else three in five: no more than gradients.
+  // -1, 0 and 1 stand for gradients alone, so three large recipes in five have no more.
   recipe.derivatives = small ? draws.few(16, 4) : draws.in(-1, 4);
   recipe.derivatives = std::max(recipe.derivatives, 1);
   recipe.differentiated = draws.in(0, kMostLayers);
-  recipe.failure = draws.few(10, 4);
+  recipe.failure = static_cast<StepFailure>(draws.few(10, kStepFailures));
   recipe.failing_layer = draws.in(0, kMostLayers);
   recipe.move = draws.one_in(2);
   recipe.segments = draws.one_in(3);

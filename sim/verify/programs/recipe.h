@@ -1,17 +1,21 @@
-// What a random training step is made of: a few small numbers, which are drawn, shrunk and written
-// down. random_program.h makes their programs.
+// A recipe: the few small numbers that a random training step is made of. Recipes are drawn, shrunk
+// and written down; random_program.h makes their programs.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include "formats/microbatches.h"
 #include "sim/choices/draws.h"
 
 namespace ferry::verify {
 
 using choices::Draws;
 
+// The numbers of each enumeration stand in replay lines: new ones come last, or codec.cpp's version
+// changes.
 enum class LayerKind : int {
   kLinear,
   kSavesOutput,
@@ -30,7 +34,7 @@ inline constexpr int kLayerKinds = static_cast<int>(LayerKind::kWrittenBetween) 
 inline constexpr std::array<std::int64_t, 4> kSizes = {256, 1024, 40'000, 1'500'000};
 inline constexpr int kMostLayers = 10;
 
-// What comes with a layer, beside its kind.
+// Something that a layer does beside its kind.
 enum class Extra : int {
   kNothing,
   kDropout,
@@ -42,7 +46,19 @@ enum class Extra : int {
 inline constexpr int kExtras = static_cast<int>(Extra::kInnerCreates) + 1;
 inline constexpr int kSegmentDepth = 4;
 
-// Of a segment, as bits.
+inline constexpr int kMicrobatchOrders = 3;
+
+// How a step before the recipe's own fails.
+enum class StepFailure : int { kNone, kForwardRaises, kBackwardRaises, kSavedWritten };
+inline constexpr int kStepFailures = static_cast<int>(StepFailure::kSavedWritten) + 1;
+
+// As coverage and reports say them; empty where there is nothing to say.
+std::string_view name(LayerKind kind);
+std::string_view name(Extra extra);
+std::string_view name(MicrobatchOrder order);
+std::string_view name(StepFailure failure);
+
+// Ways in which a segment is not the usual one, as bits.
 enum SegmentBits : int {
   kNoEarlyStop = 1,
   kNoRandomState = 2,
@@ -52,41 +68,41 @@ enum SegmentBits : int {
 };
 
 struct Layer {
-  int kind = 0;
-  int size = 0;       // of its output, an index into kSizes
+  LayerKind kind = LayerKind::kLinear;
+  int size = 0;       // of its output: an index into kSizes
   bool hold = false;  // its input stays alive until the end of forward
   bool skip = false;  // it reads, and saves, the latest held activation too
-  int extra = 0;
-  int opens = 0;    // segments that begin with it
-  int closes = 0;   // and that end with it
-  int segment = 0;  // SegmentBits of those that begin
+  Extra extra = Extra::kNothing;
+  int opens = 0;    // how many segments begin with it
+  int closes = 0;   // how many end with it
+  int segment = 0;  // the SegmentBits of those that begin
 };
 
 struct Recipe {
   std::vector<Layer> layers;
   int microbatches = 1;
-  int order = 0;  // FBFB, FFBB, 1F1B
-  bool retain = false;
-  int derivatives = 1;     // at the end: to which order; all but the last make graphs
-  int differentiated = 0;  // and by the weight of which layer
-  int failure = 0;  // of a step before: none, forward, backward, a saved tensor written later
+  MicrobatchOrder order = MicrobatchOrder::kFbfb;
+  bool retain = false;     // each graph goes backward twice
+  int derivatives = 1;     // the step ends with a derivative of this order, if it is above 1
+  int differentiated = 0;  // that derivative is by this layer's weight
+  StepFailure failure = StepFailure::kNone;
   int failing_layer = 0;
-  bool move = false;
-  bool segments = false;  // else no layer has an extra or opens a segment
-  bool whole = false;     // each forward is a segment as a whole, and each function of a gradient
-  bool embeds = true;     // what the first layer reads has a gradient
+  bool move = false;      // a parameter moves to other storage
+  bool segments = false;  // false: no layer has an extra or opens a segment
+  bool whole = false;     // each forward is one segment, and so is each function of a gradient
+  bool embeds = true;     // the first layer's input has a gradient
 };
 
-// Each field, with the values it may have: [first, end). For who writes recipes down, reads them,
-// makes them smaller. The layers come last.
+// Visits each field but the layers with the values that it may have, [first, end). What writes
+// recipes down, reads them and makes them smaller is written with it.
 template <class R, class Visit>
 void visit_fields(R& recipe, Visit&& visit) {
   visit(recipe.microbatches, 1, 4);
-  visit(recipe.order, 0, 3);
+  visit(recipe.order, 0, kMicrobatchOrders);
   visit(recipe.retain, 0, 2);
   visit(recipe.derivatives, 1, 4);
   visit(recipe.differentiated, 0, kMostLayers);
-  visit(recipe.failure, 0, 4);
+  visit(recipe.failure, 0, kStepFailures);
   visit(recipe.failing_layer, 0, kMostLayers);
   visit(recipe.move, 0, 2);
   visit(recipe.segments, 0, 2);
@@ -105,7 +121,8 @@ void visit_layer(L& layer, Visit&& visit) {
   visit(layer.segment, 0, 32);
 }
 
-// Small: of about 150 operations on streams. Mixed: one in twelve is large, of about 1500.
+// Small programs have about 150 operations on streams. Of mixed ones, one in twelve is large: it
+// has about 1500.
 enum class Sizes : std::uint8_t { kMixed, kSmall };
 
 Recipe draw_recipe(Draws& draws, Sizes sizes = Sizes::kMixed);

@@ -1,7 +1,6 @@
 #include "sim/verify/programs/trial.h"
 
 #include <initializer_list>
-#include <ostream>
 
 namespace ferry::verify {
 namespace {
@@ -54,32 +53,6 @@ Trial draw_trial(Draws& draws, Sizes sizes) {
   trial.options = draw_options(draws);
   trial.plan = draw_plan(draws);
   return trial;
-}
-
-std::ostream& operator<<(std::ostream& out, const Trial& trial) {
-  out << "layers";
-  for (const Layer& layer : trial.recipe.layers) {
-    out << " {" << layer.kind << "," << layer.size << (layer.hold ? ",hold" : "")
-        << (layer.skip ? ",skip" : "");
-    if (trial.recipe.segments) {
-      out << ",extra " << layer.extra << ",segments " << layer.opens << "-" << layer.closes << "/"
-          << layer.segment;
-    }
-    out << "}";
-  }
-  const Recipe& recipe = trial.recipe;
-  out << " microbatches " << recipe.microbatches << " order " << recipe.order
-      << (recipe.retain ? " retain" : "") << " derivatives " << recipe.derivatives << "@"
-      << recipe.differentiated << " failure " << recipe.failure << "@" << recipe.failing_layer
-      << (recipe.move ? " move" : "") << (recipe.segments ? " segments" : "")
-      << (recipe.whole ? " whole" : "") << (trial.plan ? " planned" : "");
-  const CoreOptions& options = trial.options;
-  out << "; pageable " << (options.host_memory == HostMemory::kPageable) << " streams "
-      << static_cast<int>(options.copy_streams) << " pool " << static_cast<int>(options.reload_pool)
-      << " min " << options.bytes_min << " window " << options.window_packs << "/"
-      << options.window_bytes << " prefetch " << options.prefetch_bytes << " hold "
-      << options.hold_bytes << " select " << options.offload.size();
-  return out;
 }
 
 }  // namespace ferry::verify

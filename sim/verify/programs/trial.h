@@ -1,10 +1,11 @@
-// What one test of the core is: a random step, the offloader's options, and what a planner says of
-// the step's segments. A trial depends on a seed and its number alone.
+// A trial: what one run of the core is given. It is a random step, the offloader's options, and a
+// plan of the step's segments. A drawn trial depends on a seed and its number alone.
 #pragma once
 
 #include <cstdint>
 #include <iosfwd>
 #include <memory>
+#include <string>
 
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/options.h"
@@ -15,15 +16,17 @@ namespace ferry::verify {
 struct Trial {
   Recipe recipe;
   CoreOptions options;
-  std::shared_ptr<const SegmentPlan> plan;  // of its segments; none: they are as the program says
+  std::shared_ptr<const SegmentPlan> plan;  // null: its segments are as the program says
 };
 
 CoreOptions draw_options(Draws& draws);
-// Need not fit any program. Null: none.
+// The plan need not fit any program. Null: the segments are not planned.
 std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws);
 Trial draw_trial(Draws& draws, Sizes sizes = Sizes::kMixed);
 
-// On one line.
+// In words, on one line: what differs from the plainest trial of its size. Of options, the streams
+// and the window are always said.
 std::ostream& operator<<(std::ostream& out, const Trial& trial);
+std::string text_of(const CoreOptions& options);
 
 }  // namespace ferry::verify

@@ -23,7 +23,7 @@ void groups(Recipe& recipe) {
 }
 void groups_ahead(Recipe& recipe) {
   groups(recipe);
-  recipe.order = 2;
+  recipe.order = MicrobatchOrder::kOneForwardOneBackward;
   recipe.microbatches = 3;
   one_size(recipe);
 }
@@ -44,7 +44,7 @@ void slots(Recipe& recipe) {
 }
 void forwards_ahead(Recipe& recipe) {
   recipe.derivatives = 1;
-  recipe.order = std::max(recipe.order, 1);
+  recipe.order = std::max(recipe.order, MicrobatchOrder::kFfbb);
   recipe.microbatches = std::max(recipe.microbatches, 2);
   without_late_writes(recipe);
   without_side_streams(recipe);

@@ -70,12 +70,12 @@ void second_backward(Recipe& recipe) {
 }
 void backward_behind_backward(Recipe& recipe) {
   strict_stash_not_reentrant(recipe);
-  recipe.order = 1;
+  recipe.order = MicrobatchOrder::kFfbb;
   recipe.microbatches = 2;
 }
 void failing_backward(Recipe& recipe) {
   strict_stash_not_reentrant(recipe);
-  recipe.failure = 2;
+  recipe.failure = StepFailure::kBackwardRaises;
 }
 void escaping_results(Recipe& recipe) {
   without(recipe, {LayerKind::kDeadBranch, LayerKind::kNested, LayerKind::kSideStream},
@@ -95,21 +95,21 @@ void dead_branches(Recipe& recipe) {
   const Recipe drawn = recipe;
   strict_stash(recipe);
   for (std::size_t i = 0; i < drawn.layers.size(); ++i) {
-    if (drawn.layers[i].kind == static_cast<int>(LayerKind::kDeadBranch)) {
+    if (drawn.layers[i].kind == LayerKind::kDeadBranch) {
       recipe.layers[i].kind = drawn.layers[i].kind;
     }
   }
 }
 void forward_ahead(Recipe& recipe) {
   strict_stash(recipe);
-  recipe.order = 2;
+  recipe.order = MicrobatchOrder::kOneForwardOneBackward;
   recipe.microbatches = std::max(recipe.microbatches, 2);
   draws_random_numbers(recipe);
 }
 void forwards_before_backwards(Recipe& recipe) {
-  const int order = recipe.order;
+  const MicrobatchOrder order = recipe.order;
   forward_ahead(recipe);
-  recipe.order = std::max(order, 1);
+  recipe.order = std::max(order, MicrobatchOrder::kFfbb);
 }
 void without_views(Recipe& recipe) {
   strict_stash(recipe);

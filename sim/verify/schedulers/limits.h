@@ -11,10 +11,7 @@ namespace ferry::verify::schedulers {
 inline void without(Recipe& recipe, std::initializer_list<LayerKind> kinds,
                     LayerKind instead = LayerKind::kLinear) {
   for (Layer& layer : recipe.layers) {
-    const auto kind = static_cast<LayerKind>(layer.kind);
-    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) {
-      layer.kind = static_cast<int>(instead);
-    }
+    if (std::find(kinds.begin(), kinds.end(), layer.kind) != kinds.end()) layer.kind = instead;
   }
 }
 
@@ -22,12 +19,12 @@ inline void without_segment_bits(Recipe& recipe, int bits) {
   for (Layer& layer : recipe.layers) layer.segment &= ~bits;
 }
 
+inline void without_failures(Recipe& recipe) { recipe.failure = StepFailure::kNone; }
+
 // What writes a saved tensor in place fails without hooks, and silently with theirs.
 inline void without_late_writes(Recipe& recipe) {
-  if (recipe.failure == 3) recipe.failure = 0;
+  if (recipe.failure == StepFailure::kSavedWritten) without_failures(recipe);
 }
-
-inline void without_failures(Recipe& recipe) { recipe.failure = 0; }
 
 inline void without_side_streams(Recipe& recipe) {
   without(recipe, {LayerKind::kSideStream});
@@ -39,7 +36,7 @@ inline void one_unpack(Recipe& recipe) {
   recipe.retain = false;
   recipe.derivatives = 1;
   for (Layer& layer : recipe.layers) {
-    if (layer.extra >= static_cast<int>(Extra::kInnerBackward)) layer.extra = 0;
+    if (layer.extra >= Extra::kInnerBackward) layer.extra = Extra::kNothing;
   }
 }
 
@@ -51,7 +48,7 @@ inline void without_dead_branches(Recipe& recipe) {
 }
 
 // A backward follows its forward.
-inline void in_turn(Recipe& recipe) { recipe.order = 0; }
+inline void in_turn(Recipe& recipe) { recipe.order = MicrobatchOrder::kFbfb; }
 
 // Of one size, bytes that were given back are soon given out again.
 inline void one_size(Recipe& recipe) {
@@ -62,7 +59,7 @@ inline void one_size(Recipe& recipe) {
 inline void draws_random_numbers(Recipe& recipe) {
   recipe.segments = true;
   without(recipe, {LayerKind::kExcluded});
-  recipe.layers.front().extra = static_cast<int>(Extra::kDropout);
+  recipe.layers.front().extra = Extra::kDropout;
 }
 
 inline void without_segments(Recipe& recipe) {

@@ -22,11 +22,11 @@ std::int64_t largest_storage(const Program& program) {
 
 // Of a step that is one graph task: what could be held need not be reloaded.
 bool one_task(const Recipe& recipe) {
-  const bool nests = std::any_of(
-      recipe.layers.begin(), recipe.layers.end(),
-      [](const Layer& layer) { return layer.kind == static_cast<int>(LayerKind::kNested); });
+  const bool nests =
+      std::any_of(recipe.layers.begin(), recipe.layers.end(),
+                  [](const Layer& layer) { return layer.kind == LayerKind::kNested; });
   return !recipe.segments && recipe.microbatches == 1 && !recipe.retain &&
-         recipe.derivatives == 1 && recipe.failure == 0 && !nests;
+         recipe.derivatives == 1 && recipe.failure == StepFailure::kNone && !nests;
 }
 
 std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim::Simulation& keep,
@@ -69,11 +69,11 @@ Hardware test_hardware() {
 
 bool is_modelled(const Recipe& recipe) {
   const auto strange = [](const Layer& layer) {
-    const bool nested = layer.kind == static_cast<int>(LayerKind::kNested);
+    const bool nested = layer.kind == LayerKind::kNested;
     const bool reentrant = (layer.segment & kReentrantBit) != 0 && layer.opens > 0;
-    return nested || reentrant || layer.extra >= static_cast<int>(Extra::kInnerBackward);
+    return nested || reentrant || layer.extra >= Extra::kInnerBackward;
   };
-  return recipe.segments && recipe.embeds && recipe.failure == 0 &&
+  return recipe.segments && recipe.embeds && recipe.failure == StepFailure::kNone &&
          std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
 }
 

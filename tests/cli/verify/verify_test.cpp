@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -65,6 +67,19 @@ TEST_F(VerifyTest, TheCanaryFails) {
   const Result again = verify("--replay " + line);
   EXPECT_EQ(again.code, kViolated);
   EXPECT_NE(killed.out.find(again.out), std::string::npos) << again.out;
+}
+
+// A line that was printed once says the same from then on, or its version is refused. (The page's
+// own example had been written by an older version, and was refused.)
+TEST_F(VerifyTest, ThePagesReplayLineShowsWhatItDid) {
+  std::ifstream page(FERRY_SOURCE_DIR "/docs/verifying.md");
+  const std::string text{std::istreambuf_iterator<char>(page), {}};
+  const std::size_t begin = text.find("--replay '");
+  ASSERT_NE(begin, std::string::npos);
+  const Result shown = verify(text.substr(begin, text.find('\n', begin) - begin));
+  EXPECT_EQ(shown.code, kViolated) << shown.out;
+  EXPECT_NE(shown.out.find("`consume` missing"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("10 device operations, 50 in all"), std::string::npos) << shown.out;
 }
 
 TEST_F(VerifyTest, TheMatrixIsWhole) {

@@ -24,11 +24,11 @@ rc::Gen<Trial> any_segmented_trial() {
 // With segments, and without what is not modelled.
 Trial without_strangers(Trial trial) {
   trial.recipe.segments = true;
-  trial.recipe.failure = 0;
+  trial.recipe.failure = StepFailure::kNone;
   trial.recipe.embeds = true;
   for (Layer& layer : trial.recipe.layers) {
-    if (layer.kind == static_cast<int>(LayerKind::kNested)) layer.kind = 0;
-    if (layer.extra >= static_cast<int>(Extra::kInnerBackward)) layer.extra = 0;
+    if (layer.kind == LayerKind::kNested) layer.kind = LayerKind::kLinear;
+    if (layer.extra >= Extra::kInnerBackward) layer.extra = Extra::kNothing;
     layer.segment &= ~kReentrantBit;
   }
   return trial;

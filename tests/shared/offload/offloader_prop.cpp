@@ -28,7 +28,7 @@ TEST(OffloaderProp, KeepItselfIsSafe) {
     RC_ASSERT(!run.leftovers.any());
     // (Without gradients there may be nothing to go backward through.)
     if (!trial.recipe.embeds) return;
-    RC_ASSERT(run.errors.size() <= (trial.recipe.failure != 0 ? 2u : 0u));
+    RC_ASSERT(run.errors.size() <= (trial.recipe.failure != StepFailure::kNone ? 2u : 0u));
   }));
 }
 

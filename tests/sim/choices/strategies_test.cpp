@@ -117,7 +117,7 @@ TEST(Strategies, EveryAnswerIsSafe) {
   for (std::uint64_t number = 0; number < 30; ++number) {
     Draws draws(11, number);
     Trial trial = draw_trial(draws);
-    trial.recipe.failure = 0;
+    trial.recipe.failure = verify::StepFailure::kNone;
     trial.recipe.layers.resize(1);
     trial.recipe.microbatches = 1;
     Enumeration all({.places = 12, .deviations = 3});

@@ -111,12 +111,12 @@ TEST(MixProp, TheCoreDoesWhatTheMixSays) {
 TEST(MixProp, NoMixOfARandomProgramChangesAGradient) {
   EXPECT_TRUE(rc::check([] {
     test::Recipe recipe = *test::any_recipe();
-    recipe.failure = 0;
+    recipe.failure = test::StepFailure::kNone;
     recipe.embeds = true;  // else there may be nothing to go backward through
     recipe.derivatives = 1;
     recipe.segments = true;
     for (test::Layer& layer : recipe.layers) {
-      if (layer.kind == static_cast<int>(test::LayerKind::kNested)) recipe.order = 0;
+      if (layer.kind == test::LayerKind::kNested) recipe.order = MicrobatchOrder::kFbfb;
     }
     const Program program = test::make_program(recipe);
     const Hardware hardware = test::tiny_hardware();

@@ -71,11 +71,11 @@ TEST(PlannerProp, APlanRunsAsItsRow) {
     test::Recipe recipe = *test::any_recipe();
     // A plan is for forwards that are alike, with what their backwards pack themselves, if
     // anything, before the next one.
-    recipe.failure = 0;
+    recipe.failure = test::StepFailure::kNone;
     recipe.embeds = true;
     recipe.derivatives = 1;
     for (test::Layer& layer : recipe.layers) {
-      if (layer.kind == static_cast<int>(test::LayerKind::kNested)) recipe.order = 0;
+      if (layer.kind == test::LayerKind::kNested) recipe.order = MicrobatchOrder::kFbfb;
     }
     const Program program = test::make_program(recipe);
     PlanRequest request;

@@ -144,7 +144,7 @@ RC_GTEST_PROP(StagesProp, StagesDoTogetherWhatTheStepDid, ()) {
   test::Recipe recipe = *test::any_recipe();
   recipe.microbatches = recipe.derivatives = 1;
   recipe.retain = recipe.move = recipe.whole = false;
-  recipe.failure = 0;
+  recipe.failure = test::StepFailure::kNone;
   recipe.embeds = true;
   Program program = test::make_program(recipe);
   program.codes[program.main].statements.pop_back();  // the free of the loss

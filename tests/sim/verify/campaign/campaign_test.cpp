@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "sim/verify/campaign/closer_look.h"
 #include "sim/verify/report/matrix.h"
 #include "sim/verify/report/report.h"
@@ -109,7 +111,53 @@ TEST(Report, NamesTheEdgeAndHowToSeeItAgain) {
   EXPECT_NE(report.text.find("no edge"), std::string::npos);
   EXPECT_NE(report.text.find("to order them: take the step `consume`"), std::string::npos);
   EXPECT_NE(report.text.find("ferry verify --replay '" + row.replay + "'"), std::string::npos);
+  // Whoever reads the report sees what the program is, and not the numbers that it was drawn as.
+  EXPECT_NE(report.text.find("program  1 layer: linear, 256 elements; one copy stream, window 1 "
+                             "pack\n"),
+            std::string::npos)
+      << report.text;
   EXPECT_LE(std::count(report.text.begin(), report.text.end(), '\n'), 40);
+}
+
+// A report that ended with "layers {0,0} ... order 0 failure 0@0" was for its author alone.
+TEST(Report, SaysInWordsWhatAProgramIs) {
+  const auto text = [](const auto& trial) {
+    std::ostringstream out;
+    out << trial;
+    return out.str();
+  };
+  Trial trial;
+  trial.recipe.layers.resize(2);
+  trial.recipe.layers[1] = {.kind = LayerKind::kSavesView,
+                            .size = 1,
+                            .extra = Extra::kDropout,
+                            .opens = 1,
+                            .closes = 2,
+                            .segment = kNoEarlyStop};
+  trial.recipe.microbatches = 2;
+  trial.recipe.order = MicrobatchOrder::kFfbb;
+  trial.recipe.failure = StepFailure::kBackwardRaises;
+  trial.recipe.failing_layer = 3;
+  trial.options = {.host_memory = HostMemory::kPageable,
+                   .bytes_min = 0,
+                   .window_bytes = 4096,
+                   .prefetch_bytes = 0,
+                   .hold_bytes = 0};
+  EXPECT_EQ(text(trial),
+            "2 layers: linear, 256 elements | saves a view, 1024 elements; 2 micro-batches, FFBB, "
+            "first a step that fails at layer 2 (backward raises); two copy streams, window 4096 "
+            "bytes, pageable memory");
+  trial.recipe.segments = true;
+  EXPECT_NE(text(trial).find("1024 elements, random numbers, begins 1 segment without early stop, "
+                             "ends 2 segments; "),
+            std::string::npos)
+      << text(trial);
+  PipelineTrial pipeline;
+  pipeline.layers = {{.size = 0}, {.size = 1, .begins = true}, {.size = 0, .pops = 0}};
+  pipeline.kind = PipelineKind::kGpipe;
+  EXPECT_EQ(text(pipeline),
+            "3 layers in 2 stages: 256 elements || 2048 elements | 256 elements, reads the skip "
+            "tensor of layer 1; GPipe, checkpoint never, 2 micro-batches");
 }
 
 TEST(SchedulerTable, CatchesTheFaultyAndClearsTheFixed) {
