@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/exit_codes.h"
@@ -38,12 +39,12 @@ std::int64_t median(std::vector<std::int64_t> values) {
 void print_json(const std::vector<verify::MatrixRow>& rows) {
   using Json = nlohmann::ordered_json;
   Json json = {{"schema", kSchema}, {"mutants", Json::array()}};
-  const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
+  const auto text = [](std::string_view value) { return value.empty() ? Json() : Json(value); };
   for (const verify::MatrixRow& row : rows) {
     json["mutants"].push_back(
         {{"name", row.mutant.name},
          {"world", verify::name(row.mutant.world)},
-         {"killed_by", text(row.killed_by)},
+         {"killed_by", text(row.killed_by())},
          {"tests", row.tests},
          {"counterexample_ops", row.counterexample_ops ? Json(*row.counterexample_ops) : Json()},
          {"equivalent_because", text(row.equivalent_because)},
@@ -60,13 +61,13 @@ void print_table(const std::vector<verify::MatrixRow>& rows) {
   for (const verify::MatrixRow& row : rows) {
     const std::string ops =
         row.counterexample_ops ? fmt::format("{}", *row.counterexample_ops) : "-";
-    const std::string by = !row.killed_by.empty()           ? row.killed_by
-                           : row.equivalent_because.empty() ? "SURVIVES"
-                                                            : "equivalent";
+    const std::string_view by = row.killed()                     ? row.killed_by()
+                                : row.equivalent_because.empty() ? "SURVIVES"
+                                                                 : "equivalent";
     const std::string wrong = row.unconfirmed ? "  (!) unconfirmed" : row.wrong() ? "  (!)" : "";
     fmt::print("{:<36} {:<11} {:<18} {:>6} {:>5}{}\n", row.mutant.name,
                verify::name(row.mutant.world), by, row.tests, ops, wrong);
-    killed += row.killed_by.empty() ? 0 : 1;
+    killed += row.killed() ? 1 : 0;
     equivalent += row.equivalent_because.empty() ? 0 : 1;
     if (!row.counterexample_ops) continue;
     sizes.push_back(*row.counterexample_ops);
@@ -145,7 +146,7 @@ int hunt_mutant(const VerifyArguments& arguments) {
   } else {
     print_table(rows);
   }
-  return row.killed_by.empty() ? kOk : kViolated;
+  return row.killed() ? kViolated : kOk;
 }
 
 }  // namespace ferry::cli

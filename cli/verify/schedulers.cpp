@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,9 @@ void print_json(const std::vector<verify::SchedulerRow>& rows) {
   using Json = nlohmann::ordered_json;
   Json json = {{"schema", kSchema}, {"schedulers", Json::array()}};
   const auto text = [](std::string_view value) { return value.empty() ? Json() : Json(value); };
+  const auto oracle = [](std::optional<verify::Oracle> one) {
+    return one ? Json(name(*one)) : Json();
+  };
   for (const verify::SchedulerRow& row : rows) {
     const verify::schedulers::SchedulerEntry& entry = *row.entry;
     json["schedulers"].push_back(
@@ -54,8 +58,8 @@ void print_json(const std::vector<verify::SchedulerRow>& rows) {
          {"faulty", entry.faulty},
          {"what", entry.what},
          {"source", entry.source},
-         {"expected", text(entry.oracle)},
-         {"caught_by", text(row.caught_by)},
+         {"expected", oracle(entry.oracle)},
+         {"caught_by", oracle(row.caught_by)},
          {"programs", row.programs},
          {"counterexample_ops", row.counterexample_ops ? Json(*row.counterexample_ops) : Json()},
          {"replay", text(row.replay)}});
@@ -71,9 +75,8 @@ void print_table(const std::vector<verify::SchedulerRow>& rows) {
     const verify::schedulers::SchedulerEntry& entry = *row.entry;
     faulty += entry.faulty ? 1 : 0;
     if (!row.wrong()) (entry.faulty ? caught : clean) += 1;
-    const std::string by = row.caught_by.empty() ? (entry.faulty ? "NOT CAUGHT" : "clean")
-                           : row.wrong()         ? row.caught_by + " (!)"
-                                                 : row.caught_by;
+    std::string by = entry.faulty ? "NOT CAUGHT" : "clean";
+    if (row.caught_by) by = std::string(name(*row.caught_by)) + (row.wrong() ? " (!)" : "");
     const std::string ops =
         row.counterexample_ops ? fmt::format("{}", *row.counterexample_ops) : "-";
     fmt::print("{:<30} {:<16} {:>8} {:>4}  {} ({})\n", entry.name, by, row.programs, ops,
@@ -132,7 +135,7 @@ int try_scheduler(const VerifyArguments& arguments) {
                entry->source, row.programs, arguments.seed,
                verify::explain(verify::parse_line(row.replay)).text);
   }
-  return row.caught_by.empty() ? kOk : kViolated;
+  return row.caught_by ? kViolated : kOk;
 }
 
 }  // namespace ferry::cli

@@ -39,8 +39,8 @@ Exit code 1: an oracle objects (to a mutant or a faulty scheduler, too, where it
 --mutants and --schedulers: something was not caught, or clean, as it should be.)";
 
 nlohmann::ordered_json to_json(const verify::Report& report) {
-  return {{"oracle", report.verdict.oracle},
-          {"words", report.verdict.words},
+  return {{"oracle", report.verdict ? name(report.verdict->oracle) : ""},
+          {"words", report.verdict ? report.verdict->words : ""},
           {"device_operations", report.device_operations},
           {"confirmed", report.confirmed},
           {"replay", verify::to_line(report.attempt)},
@@ -155,7 +155,7 @@ int replay(const VerifyArguments& arguments) {
   } else {
     fmt::print("{}", report.text);
   }
-  return report.verdict.oracle.empty() ? kOk : kViolated;
+  return report.verdict ? kViolated : kOk;
 }
 
 int run(const VerifyArguments& arguments) {

@@ -29,7 +29,7 @@ class Shrinker {
   Shrinker(const Attempt& attempt, const Verdict& verdict, int runs)
       : best_(attempt),
         oracle_(verdict.oracle),
-        looks_closer_(oracle_ == "determinism" || oracle_ == "schedule"),
+        looks_closer_(oracle_ == Oracle::kDeterminism || oracle_ == Oracle::kSchedule),
         runs_(runs) {}
 
   Attempt shrink() {
@@ -108,7 +108,7 @@ class Shrinker {
 
   Attempt best_;
   std::optional<std::uint64_t> failure_;  // of the last that was objected to: which call failed
-  const std::string oracle_;
+  const Oracle oracle_;
   const bool looks_closer_;  // no other oracle objected
   int runs_;
 };
@@ -128,7 +128,7 @@ std::optional<Verdict> try_attempt(const Attempt& attempt, choices::Choices* cho
   return try_core(attempt.trial, subject, conditions);
 } catch (const std::exception& error) {
   // Of the core's calls none comes this far: the program notes them.
-  return Verdict{"exception", error.what()};
+  return Verdict{Oracle::kException, error.what()};
 }
 
 std::optional<Verdict> try_attempt(const Attempt& attempt, StreamOpConsumer* watch) {

@@ -26,7 +26,7 @@ std::optional<Verdict> look_closer(const Attempt& attempt, Coverage& coverage) {
   try_attempt(attempt, &first);
   try_attempt(attempt, &again);
   if (first.digest.value() != again.value()) {
-    return Verdict{"determinism", "run again, it issues other operations"};
+    return Verdict{Oracle::kDeterminism, "run again, it issues other operations"};
   }
   return try_orders(first.recording, again.value(), coverage);
 }
@@ -45,9 +45,9 @@ std::optional<Verdict> try_orders(const explore::Recording& recording, std::uint
     if (!explorer.difference(order, explore::Evidence::kRead)) continue;
     const auto witness = explorer.witness(explore::schedule_of(order));
     const explore::Witness small = explore::shrink(explorer, *witness).witness;
-    return Verdict{"schedule", "no race is reported, but in schedule " +
-                                   to_string(explorer.graph(), small.schedule) + " " +
-                                   to_string(explorer, small)};
+    return Verdict{Oracle::kSchedule, "no race is reported, but in schedule " +
+                                          to_string(explorer.graph(), small.schedule) + " " +
+                                          to_string(explorer, small)};
   }
   return std::nullopt;
 }

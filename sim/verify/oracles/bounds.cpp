@@ -8,11 +8,11 @@ std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadSta
                                     std::int64_t largest) {
   if (options.window_bytes != kUnlimited &&
       counts.forward_stash_peak_bytes > std::max(options.window_bytes, largest)) {
-    return Verdict{"bound", "the forward stash is beyond its window"};
+    return Verdict{Oracle::kBound, "the forward stash is beyond its window"};
   }
   if (options.window_packs != kUnlimited &&
       counts.forward_stash_peak_bytes > options.window_packs * largest) {
-    return Verdict{"bound", "the forward stash holds more than its window's packs"};
+    return Verdict{Oracle::kBound, "the forward stash holds more than its window's packs"};
   }
   // In the published way what is at hand are the storages of one node and of the one before it.
   const std::int64_t at_hand = options.reload_pool == ReloadPool::kConsumer ? 2 : 12;
@@ -21,7 +21,7 @@ std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadSta
   if (options.hold_bytes != kUnlimited &&
       counts.backward_stash_peak_bytes >
           options.prefetch_bytes + options.hold_bytes + (at_hand + held_beside) * largest) {
-    return Verdict{"bound", "the backward stash is beyond its bound"};
+    return Verdict{Oracle::kBound, "the backward stash is beyond its bound"};
   }
   return std::nullopt;
 }

@@ -19,7 +19,7 @@ inline std::optional<Verdict> judge_leaks(const sim::Leftovers& left) {
   add(left.events, " events");
   add(left.host_bytes, " host bytes");
   if (left.core) words.append(" entries of the core");
-  return Verdict{"leak", words};
+  return Verdict{Oracle::kLeak, words};
 }
 
 }  // namespace ferry::verify

@@ -17,7 +17,7 @@ constexpr std::int64_t kFurther = 60;
 
 void keep_smallest(const Tried& tried, MatrixRow& row) {
   const Report report = explain(shrink(tried.attempt, *tried.verdict));
-  const auto& hazard = report.verdict.hazard;
+  const auto& hazard = report.verdict->hazard;
   row.unconfirmed |= hazard && check::is_race(hazard->kind) && !report.confirmed;
   if (row.counterexample_ops && *row.counterexample_ops <= report.device_operations) return;
   row.counterexample_ops = report.device_operations;
@@ -31,7 +31,7 @@ std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& opti
   const std::string* because = equivalent_because(mutant);
   if (because) row.equivalent_because = *because;
   if (const Case* own = own_case(mutant)) {
-    if ((*own)(no_mutant()) && !(*own)(mutant)) row.killed_by = "a case of its own";
+    row.killed_by_own_case = (*own)(no_mutant()) && !(*own)(mutant);
     row.tests = 1;
     return row;
   }
@@ -43,10 +43,10 @@ std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& opti
     if (kills == 0) ++row.tests;
     if (!tried.verdict) continue;
     if (kills++ == 0) {
-      row.killed_by = tried.verdict->oracle;
+      row.oracle = tried.verdict->oracle;
       programs = std::min(programs, i + kFurther);
     }
-    if (tried.verdict->oracle == row.killed_by) keep_smallest(tried, row);
+    if (tried.verdict->oracle == row.oracle) keep_smallest(tried, row);
   }
   return row;
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/verify/campaign/attempt.h"
@@ -24,16 +25,24 @@ struct MatrixOptions {
 
 struct MatrixRow {
   Mutant mutant;
-  std::string killed_by;                           // empty: it survived
+  std::optional<Oracle> oracle;                    // the one that killed it
+  bool killed_by_own_case = false;                 // in which no oracle takes part
   std::int64_t tests = 0;                          // that it took
   std::optional<std::int64_t> counterexample_ops;  // device operations; none: a case of its own
   std::string equivalent_because;
   std::string replay;        // the counterexample
   bool unconfirmed = false;  // a race of which no schedule shows another value
 
+  bool killed() const { return oracle.has_value() || killed_by_own_case; }
+  // What the table says of that; empty where it survived.
+  std::string_view killed_by() const {
+    if (killed_by_own_case) return "a case of its own";
+    return oracle ? name(*oracle) : "";
+  }
+
   // Not as it should be: alive, and no reason known; or dead, though it cannot be told apart.
   // Or a report that is not true.
-  bool wrong() const { return killed_by.empty() == equivalent_because.empty() || unconfirmed; }
+  bool wrong() const { return killed() != equivalent_because.empty() || unconfirmed; }
 };
 
 // In the order of `mutants`; all of them, but where it was stopped.

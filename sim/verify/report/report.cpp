@@ -29,7 +29,7 @@ void explain_race(const check::Hazard& hazard, const explore::Recording& recordi
   if (report.confirmed) {
     report.text.append(explore::diagram(explorer, hazard, *found.witness));
   } else {
-    report.text.append(report.verdict.words);
+    report.text.append(report.verdict->words);
     report.text.append("\nno schedule shows another value: please report this, too\n");
   }
 }
@@ -59,10 +59,10 @@ Report explain(const Attempt& attempt) {
     report.text = "no oracle objects\n";
     return report;
   }
-  report.verdict = *verdict;
+  report.verdict = verdict;
   report.operations = watch.coverage.operations;
   report.device_operations = watch.coverage.device_operations;
-  report.text.append(verdict->oracle).append(": ");
+  report.text.append(name(verdict->oracle)).append(": ");
   if (verdict->hazard && check::is_race(verdict->hazard->kind)) {
     explain_race(*verdict->hazard, watch.recording, report);
   } else {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "sim/verify/campaign/attempt.h"
@@ -10,8 +11,8 @@
 namespace ferry::verify {
 
 struct Report {
-  Attempt attempt;  // shrunk
-  Verdict verdict;
+  Attempt attempt;                     // shrunk
+  std::optional<Verdict> verdict;      // none: no oracle objects
   std::int64_t operations = 0;         // on streams
   std::int64_t device_operations = 0;  // of these, kernels and copies
   bool confirmed = false;              // a schedule shows another value; races alone

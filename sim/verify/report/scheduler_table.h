@@ -25,13 +25,13 @@ struct SchedulerTableOptions {
 
 struct SchedulerRow {
   const schedulers::SchedulerEntry* entry = nullptr;
-  std::string caught_by;  // empty: nothing objected
+  std::optional<Oracle> caught_by;  // none: no oracle objected
   std::int64_t programs = 0;
   std::optional<std::int64_t> counterexample_ops;  // device operations
   std::string replay;
 
   // A faulty one must be caught by the oracle that fits its cause, a fixed one by none.
-  bool wrong() const { return entry->faulty ? caught_by != entry->oracle : !caught_by.empty(); }
+  bool wrong() const { return caught_by != (entry->faulty ? entry->oracle : std::nullopt); }
 };
 
 std::vector<SchedulerRow> scheduler_table(

@@ -62,8 +62,6 @@ void nested_checkpoints(Recipe& recipe) {
   for (Layer& layer : recipe.layers) layer.segment |= verify::kReentrantBit;
 }
 
-constexpr std::string_view kOrder = "happens-before";
-
 constexpr SchedulerEntry kEntries[] = {
     {
         .name = "save-on-cpu-106360",
@@ -71,7 +69,7 @@ constexpr SchedulerEntry kEntries[] = {
         .faulty = true,
         .what = "on a second stream: a restored block is reused while the node reads it",
         .source = "pytorch #106360",
-        .oracle = kOrder,
+        .oracle = Oracle::kHappensBefore,
         .fixed = "save-on-cpu-106360-fixed",
         .make = made<make_save_on_cpu, SaveOnCpuPolicy{.records_use = false}>,
         .limit = without_late_writes,
@@ -90,7 +88,7 @@ constexpr SchedulerEntry kEntries[] = {
         .faulty = true,
         .what = "a reload that was not begun ahead does not wait for its own offload",
         .source = "#7398, PR #7399",
-        .oracle = kOrder,
+        .oracle = Oracle::kHappensBefore,
         .fixed = "megatron-fixed",
         .make = made<make_megatron, MegatronPolicy{.inline_reload_waits = false}>,
         .limit = groups,
@@ -101,7 +99,7 @@ constexpr SchedulerEntry kEntries[] = {
         .faulty = true,
         .what = "a pinned buffer is free again while the copy out of it runs",
         .source = "main, reload()",
-        .oracle = kOrder,
+        .oracle = Oracle::kHappensBefore,
         .fixed = "megatron-fixed",
         .make = made<make_megatron, MegatronPolicy{.pool_waits = false}>,
         .limit = groups_ahead,
@@ -120,7 +118,7 @@ constexpr SchedulerEntry kEntries[] = {
         .faulty = true,
         .what = "the copy stream waits for the current stream where it is that itself",
         .source = "PR #2581",
-        .oracle = kOrder,
+        .oracle = Oracle::kHappensBefore,
         .fixed = "torchtitan-2581-fixed",
         .make = made<make_torchtitan, TorchtitanPolicy{.waits_for_compute = false}>,
         .limit = slots,
@@ -139,7 +137,7 @@ constexpr SchedulerEntry kEntries[] = {
         .faulty = true,
         .what = "what was reloaded and never used is freed while the copy into it runs",
         .source = "main, release_all_memory",
-        .oracle = kOrder,
+        .oracle = Oracle::kHappensBefore,
         .fixed = "transformer-engine-unused-fixed",
         .make = made<make_transformer_engine, TransformerEnginePolicy{.waits_for_unused = false}>,
         .limit = unused_groups,
@@ -158,7 +156,7 @@ constexpr SchedulerEntry kEntries[] = {
         .faulty = true,
         .what = "saves at one address are taken for one, whatever their shapes and strides",
         .source = "main; ms-swift alike",
-        .oracle = "value",
+        .oracle = Oracle::kValue,
         .fixed = "verl-layouts-fixed",
         .make = made<make_verl, VerlPolicy{.key_has_layout = false}>,
         .program = layouts_program,
@@ -178,7 +176,7 @@ constexpr SchedulerEntry kEntries[] = {
         .what =
             "a checkpoint inside a recompute numbers from 0: it writes what the first one saved",
         .source = "main, CPU_INDEX",
-        .oracle = "value",
+        .oracle = Oracle::kValue,
         .fixed = "unsloth-nested-fixed",
         .make = made<make_unsloth, UnslothPolicy{.restarts = true}>,
         .limit = nested_checkpoints,
@@ -197,7 +195,7 @@ constexpr SchedulerEntry kEntries[] = {
         .faulty = true,
         .what = "a checkpoint's input is emptied before the forward that reads it",
         .source = "9e455d765 to 858e91eea",
-        .oracle = "lifetime",
+        .oracle = Oracle::kLifetime,
         .fixed = "deepspeed-empty-input-fixed",
         .make = made<make_cpu_checkpointing, CpuCheckpointingPolicy{.empties_inputs = true}>,
         .limit = checkpoints,
@@ -217,7 +215,7 @@ constexpr SchedulerEntry kEntries[] = {
         .what = "DeepCompile: a value has one host buffer: a second forward before the backward "
                 "writes it",
         .source = "main",
-        .oracle = "value",
+        .oracle = Oracle::kValue,
         .fixed = "deepspeed-static-buffer-fixed",
         .make = made<make_deep_compile, DeepCompilePolicy{.buffer_per_value = true}>,
         .limit = forwards_ahead,

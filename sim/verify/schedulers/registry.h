@@ -10,10 +10,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "formats/program.h"
+#include "sim/verify/oracles/verdict.h"
 #include "sim/verify/programs/recipe.h"
 #include "sim/verify/schedulers/systems.h"
 
@@ -23,10 +25,9 @@ struct SchedulerEntry {
   std::string_view name;    // torchtune-1860; its fixed counterpart: torchtune-1860-fixed
   std::string_view system;  // torchtune
   bool faulty = false;
-  std::string_view what;    // is wrong, or was done about it
-  std::string_view source;  // PR #1860
-  // That must catch it: happens-before, lifetime, value, error, leak, moves.
-  std::string_view oracle = "";
+  std::string_view what;              // what is wrong, or what was done about it
+  std::string_view source;            // PR #1860
+  std::optional<Oracle> oracle = {};  // the one that must catch a faulty scheduler
   std::string_view fixed = "";  // the counterpart's name; empty: this is one, or none is known
   std::unique_ptr<sim::Scheduler> (*make)(sim::SimDevice, sim::SimAutograd) = nullptr;
   void (*limit)(Recipe&) = nullptr;                    // of the random steps that it is tried on

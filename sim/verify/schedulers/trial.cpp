@@ -44,12 +44,12 @@ std::optional<Verdict> try_scheduler(const SchedulerEntry& entry, const Program&
   });
   if (auto verdict = judge_hazards(run.hazards)) return verdict;
   const std::string error = first_difference(messages(keep), messages(run));
-  if (!error.empty()) return Verdict{"error", error};
+  if (!error.empty()) return Verdict{Oracle::kError, error};
   if (keep.gradients != run.gradients) {
-    return Verdict{"value", "a gradient differs from keep's"};
+    return Verdict{Oracle::kValue, "a gradient differs from keep's"};
   }
   if (auto verdict = judge_leaks(run.leftovers)) return verdict;
-  if (entry.moves_all && unmoved.any()) return Verdict{"moves", unmoved.words()};
+  if (entry.moves_all && unmoved.any()) return Verdict{Oracle::kMoves, unmoved.words()};
   return std::nullopt;
 }
 

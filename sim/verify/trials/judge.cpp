@@ -33,12 +33,13 @@ std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim
                              const sim::Simulation& run) {
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   const std::string error = first_difference(messages(keep), messages(run));
-  if (!error.empty()) return Verdict{"error", error};
-  if (keep.gradients != run.gradients) return Verdict{"value", "a gradient differs from keep's"};
+  if (!error.empty()) return Verdict{Oracle::kError, error};
+  if (keep.gradients != run.gradients)
+    return Verdict{Oracle::kValue, "a gradient differs from keep's"};
   if (const auto leak = judge_leaks(run.leftovers)) return leak;
   if (one_task(trial.recipe) && trial.options.hold_bytes == kUnlimited &&
       run.statistics.reloaded_count > run.statistics.offloaded_count) {
-    return Verdict{"moves", "a storage was reloaded twice while it could have been held"};
+    return Verdict{Oracle::kMoves, "a storage was reloaded twice while it could have been held"};
   }
   return judge_bounds(trial.options, run.statistics, largest);
 }
@@ -100,10 +101,10 @@ bool is_told_failure(const std::string& message) {
 std::optional<Verdict> judge_hazards(const std::vector<check::Hazard>& hazards) {
   if (hazards.empty()) return std::nullopt;
   const check::Hazard& hazard = hazards.front();
-  const char* oracle = check::is_race(hazard.kind) ? "happens-before" : "lifetime";
-  if (hazard.kind == check::HazardKind::kValue) oracle = "value";
-  if (hazard.kind == check::HazardKind::kDeadlock) oracle = "liveness";
-  if (hazard.kind == check::HazardKind::kLimit) oracle = "pool";
+  Oracle oracle = check::is_race(hazard.kind) ? Oracle::kHappensBefore : Oracle::kLifetime;
+  if (hazard.kind == check::HazardKind::kValue) oracle = Oracle::kValue;
+  if (hazard.kind == check::HazardKind::kDeadlock) oracle = Oracle::kLiveness;
+  if (hazard.kind == check::HazardKind::kLimit) oracle = Oracle::kPool;
   return Verdict{oracle, to_string(hazard), hazard};
 }
 
@@ -111,12 +112,14 @@ std::optional<Verdict> judge_failure(const sim::Simulation& keep, const sim::Sim
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (const auto leak = judge_leaks(run.leftovers)) return leak;
   if (run.errors.size() > keep.errors.size() + 3) {
-    return Verdict{"error", "one failure made further calls fail: " + run.errors.back().message};
+    return Verdict{Oracle::kError,
+                   "one failure made further calls fail: " + run.errors.back().message};
   }
   if (told(run)) return std::nullopt;
   const std::string error = first_difference(messages(keep), messages(run));
-  if (!error.empty()) return Verdict{"error", "a failure whose cause is lost: " + error};
-  if (keep.gradients != run.gradients) return Verdict{"value", "a failure changed a gradient"};
+  if (!error.empty()) return Verdict{Oracle::kError, "a failure whose cause is lost: " + error};
+  if (keep.gradients != run.gradients)
+    return Verdict{Oracle::kValue, "a failure changed a gradient"};
   return std::nullopt;
 }
 
@@ -144,9 +147,9 @@ std::optional<Verdict> try_core(const Trial& trial, const Subject& subject,
   if (modelled) {
     const std::string wrong =
         miscounted(modelled_counts(program, trial.plan.get()), counter.counts);
-    if (!wrong.empty()) return Verdict{"count", wrong};
+    if (!wrong.empty()) return Verdict{Oracle::kCount, wrong};
   }
-  if (!moves.complaint().empty()) return Verdict{"moves", moves.complaint()};
+  if (!moves.complaint().empty()) return Verdict{Oracle::kMoves, moves.complaint()};
   return std::nullopt;
 }
 

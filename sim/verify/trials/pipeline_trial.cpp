@@ -33,10 +33,12 @@ namespace {
 // A step ends early, with nothing of it left, and its cause is told; or the core had another way.
 std::optional<Verdict> judge_failure(const NetResult& expected, const NetResult& run) {
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
-  if (run.left != 0) return Verdict{"leak", "something is left after a step that failed"};
+  if (run.left != 0) return Verdict{Oracle::kLeak, "something is left after a step that failed"};
   if (is_told_failure(run.error)) return std::nullopt;
-  if (!run.error.empty()) return Verdict{"error", "a failure whose cause is lost: " + run.error};
-  if (run.gradients != expected.gradients) return Verdict{"value", "a failure changed a gradient"};
+  if (!run.error.empty())
+    return Verdict{Oracle::kError, "a failure whose cause is lost: " + run.error};
+  if (run.gradients != expected.gradients)
+    return Verdict{Oracle::kValue, "a failure changed a gradient"};
   return std::nullopt;
 }
 
@@ -47,9 +49,9 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   const NetResult expected = run_plain(trial);
   const NetResult run = run_pipelined(trial, subject, conditions);
   if (conditions.choices && conditions.choices->failure()) return judge_failure(expected, run);
-  if (!run.error.empty()) return Verdict{"error", run.error};
+  if (!run.error.empty()) return Verdict{Oracle::kError, run.error};
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
-  if (run.gradients != expected.gradients) return Verdict{"value", "a gradient differs"};
+  if (run.gradients != expected.gradients) return Verdict{Oracle::kValue, "a gradient differs"};
   const auto stop =
       trial.grad ? checkpoint_stop(trial.mode, static_cast<std::size_t>(trial.microbatches)) : 0;
   const auto runs = trial.steps * (trial.microbatches + static_cast<int>(stop) * trial.backwards);
@@ -57,13 +59,13 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
     const auto found = run.runs.find("layer" + std::to_string(i));
     const std::int64_t ran = found == run.runs.end() ? 0 : found->second;
     if (ran == runs) continue;
-    return Verdict{"count", "layer " + std::to_string(i) + " ran " + std::to_string(ran) +
-                                " times, not " + std::to_string(runs)};
+    return Verdict{Oracle::kCount, "layer " + std::to_string(i) + " ran " + std::to_string(ran) +
+                                       " times, not " + std::to_string(runs)};
   }
   if (run.kept != 0) {
-    return Verdict{"leak", std::to_string(run.kept) + " storages are kept after backward"};
+    return Verdict{Oracle::kLeak, std::to_string(run.kept) + " storages are kept after backward"};
   }
-  if (run.left != 0) return Verdict{"leak", "something is left after the step"};
+  if (run.left != 0) return Verdict{Oracle::kLeak, "something is left after the step"};
   return std::nullopt;
 }
 

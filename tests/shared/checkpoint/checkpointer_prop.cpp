@@ -105,7 +105,7 @@ TEST(CheckpointProp, AndSoDoesOffloadingBesideIt) {
     const Trial trial = *any_segmented_trial();
     RC_LOG() << trial << "\n";
     const auto verdict = try_core(trial);
-    if (verdict) RC_FAIL(verdict->oracle + ": " + verdict->words);
+    if (verdict) RC_FAIL(to_string(*verdict));
   }));
 }
 

@@ -37,7 +37,7 @@ TEST(OffloaderProp, OffloadChangesNothingButMemory) {
     const Trial trial = *any_trial();
     RC_LOG() << trial << "\n";
     const auto verdict = try_core(trial);
-    if (verdict) RC_FAIL(verdict->oracle + ": " + verdict->words);
+    if (verdict) RC_FAIL(to_string(*verdict));
   }));
 }
 

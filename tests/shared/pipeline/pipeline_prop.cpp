@@ -17,7 +17,7 @@ RC_GTEST_PROP(PipelineProperty, NoOracleObjects, ()) {
   RC_CLASSIFY(trial.nodes_before > 0, "workers whose nodes have higher numbers");
   RC_LOG() << trial << "\n";
   const auto verdict = try_pipeline(trial);
-  if (verdict) RC_FAIL(verdict->oracle + ": " + verdict->words);
+  if (verdict) RC_FAIL(to_string(*verdict));
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST(Strategies, EveryAnswerIsSafe) {
       Conditions conditions;
       conditions.choices = &choices;
       const auto verdict = try_core(trial, {}, conditions);
-      ASSERT_FALSE(verdict) << trial << "\n" << verdict->oracle << ": " << verdict->words;
+      ASSERT_FALSE(verdict) << trial << "\n" << to_string(*verdict);
     } while (all.next());
     runs += all.runs();
   }

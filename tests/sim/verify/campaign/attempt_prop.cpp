@@ -31,7 +31,7 @@ Tried any_tried(StreamOpConsumer* watch = nullptr) {
 }
 
 std::string words(const std::optional<Verdict>& verdict) {
-  return verdict ? verdict->oracle + ": " + verdict->words : "";
+  return verdict ? to_string(*verdict) : "";
 }
 
 TEST(AttemptProp, WhatWasDrawnIsRepeated) {
@@ -122,7 +122,7 @@ TEST(Attempt, SmallerOnesFailAlike) {
     if (!tried.verdict || tried.attempt.is_pipeline()) continue;
     const Report before = explain(tried.attempt);
     const Report after = explain(shrink(tried.attempt, *tried.verdict));
-    EXPECT_EQ(after.verdict.oracle, tried.verdict->oracle) << mutant.name;
+    EXPECT_EQ(name(after.verdict->oracle), name(tried.verdict->oracle)) << mutant.name;
     EXPECT_LE(after.device_operations, before.device_operations) << mutant.name;
     shrunk += after.device_operations < before.device_operations ? 1 : 0;
   }

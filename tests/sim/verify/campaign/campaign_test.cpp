@@ -77,7 +77,7 @@ TEST(CloserLook, AnOrderThatShowsAnotherValueIsTold) {
     found = try_orders(calls.recording(), seed, coverage);
   }
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->oracle, "schedule");
+  EXPECT_EQ(found->oracle, Oracle::kSchedule);
   EXPECT_NE(found->words.find("in schedule 0@1 use #1 reads"), std::string::npos) << found->words;
   EXPECT_GT(coverage.schedules, 0);
   test::Calls ordered;
@@ -104,7 +104,7 @@ TEST(Campaign, EndsInTime) {
 // What a report says, of a race.
 TEST(Report, NamesTheEdgeAndHowToSeeItAgain) {
   const MatrixRow row = mutation_matrix({*find_mutant("consume.drop")}, MatrixOptions()).front();
-  EXPECT_EQ(row.killed_by, "happens-before");
+  EXPECT_EQ(row.killed_by(), "happens-before");
   const Report report = explain(parse_line(row.replay));
   EXPECT_TRUE(report.confirmed);
   EXPECT_NE(report.text.find("`consume` missing"), std::string::npos) << report.text;
@@ -168,7 +168,7 @@ TEST(SchedulerTable, CatchesTheFaultyAndClearsTheFixed) {
   options.programs = 200;
   std::int64_t faulty = 0;
   for (const SchedulerRow& row : scheduler_table(entries, options)) {
-    EXPECT_FALSE(row.wrong()) << row.entry->name << " " << row.caught_by;
+    EXPECT_FALSE(row.wrong()) << row.entry->name;
     if (!row.entry->faulty) continue;
     ++faulty;
     EXPECT_LE(row.programs, 100) << row.entry->name;

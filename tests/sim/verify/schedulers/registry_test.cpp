@@ -46,7 +46,7 @@ TEST_P(FaultyScheduler, IsCaughtByTheOracleThatFitsItsCause) {
   for (std::uint64_t i = 0; i < kHunt; ++i) {
     const auto verdict = try_scheduler(entry, scheduler_program(entry, i));
     if (!verdict) continue;
-    EXPECT_EQ(verdict->oracle, entry.oracle) << "program " << i << ": " << verdict->words;
+    EXPECT_TRUE(verdict->oracle == entry.oracle) << "program " << i << ": " << to_string(*verdict);
     return;
   }
   FAIL() << "nothing showed";
@@ -78,7 +78,7 @@ TEST_P(FixedScheduler, IsClean) {
   const SchedulerEntry& entry = GetParam();
   for (std::uint64_t i = 0; i < kClean; ++i) {
     const auto verdict = try_scheduler(entry, scheduler_program(entry, i));
-    ASSERT_FALSE(verdict) << "program " << i << ": " << verdict->oracle << ": " << verdict->words;
+    ASSERT_FALSE(verdict) << "program " << i << ": " << to_string(*verdict);
   }
 }
 

@@ -10,7 +10,9 @@
 namespace ferry::verify {
 namespace {
 
-std::string oracle(const std::optional<Verdict>& verdict) { return verdict ? verdict->oracle : ""; }
+std::string_view oracle(const std::optional<Verdict>& verdict) {
+  return verdict ? name(verdict->oracle) : "";
+}
 
 TEST(Judge, AFailureIsToldOrDoesNotShow) {
   sim::Simulation keep, run;
