@@ -2,7 +2,7 @@
 
 #include "sim/choices/strategies.h"
 #include "sim/explore/explorer.h"
-#include "sim/explore/shrink.h"
+#include "sim/explore/shrink_witness.h"
 #include "sim/verify/oracles/determinism.h"
 
 namespace ferry::verify {
@@ -44,7 +44,7 @@ std::optional<Verdict> try_orders(const explore::Recording& recording, std::uint
     coverage.asked[kDevice] += choices->asked()[kDevice];
     if (!explorer.difference(order, explore::Evidence::kRead)) continue;
     const auto witness = explorer.witness(explore::schedule_of(order));
-    const explore::Witness small = explore::shrink(explorer, *witness).witness;
+    const explore::Witness small = explore::shrink_witness(explorer, *witness).witness;
     return Verdict{Oracle::kSchedule, "no race is reported, but in schedule " +
                                           to_string(explorer.graph(), small.schedule) + " " +
                                           to_string(explorer, small)};

@@ -8,7 +8,7 @@
 #include "sim/choices/strategies.h"
 #include "sim/explore/diagram.h"
 #include "sim/explore/explorer.h"
-#include "sim/explore/shrink.h"
+#include "sim/explore/shrink_witness.h"
 #include "sim/run/simulation.h"
 #include "sim/verify/mutants/mutants.h"
 #include "sim/verify/programs/random_program.h"
@@ -101,7 +101,7 @@ TEST(ExploreCore, DrawnSchedulesOfAMutantDiffer) {
     const auto witness = explorer.search(random, 20).witness;
     if (!witness) continue;
     found++;
-    const Witness small = shrink(explorer, *witness, 500).witness;
+    const Witness small = shrink_witness(explorer, *witness, 500).witness;
     EXPECT_LE(small.schedule.size(), witness->schedule.size());
     EXPECT_EQ(small.schedule.size(), 1u);
   }

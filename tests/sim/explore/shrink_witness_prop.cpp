@@ -1,5 +1,5 @@
 // A shrunk schedule still shows a wrong value, as plainly, and no delay of it can be spared.
-#include "sim/explore/shrink.h"
+#include "sim/explore/shrink_witness.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -11,7 +11,7 @@
 namespace ferry::explore {
 namespace {
 
-TEST(ShrinkProp, NoDelayCanBeSpared) {
+TEST(ShrinkWitnessProp, NoDelayCanBeSpared) {
   int shrunk_ones = 0, single = 0;
   EXPECT_TRUE(rc::check("drawn witnesses", [&] {
     const auto draws = *rc::gen::resize(100, rc::gen::arbitrary<std::vector<test::Draw>>());
@@ -23,7 +23,7 @@ TEST(ShrinkProp, NoDelayCanBeSpared) {
     choices::RandomChoices random(*rc::gen::arbitrary<std::uint64_t>());
     const auto witness = explorer.search(random, 10).witness;
     if (!witness) return;
-    const Shrunk shrunk = shrink(explorer, *witness);
+    const Shrunk shrunk = shrink_witness(explorer, *witness);
     const Schedule& schedule = shrunk.witness.schedule;
     shrunk_ones++;
     single += schedule.size() == 1 ? 1 : 0;
@@ -43,7 +43,7 @@ TEST(ShrinkProp, NoDelayCanBeSpared) {
   EXPECT_GT(single * 10, shrunk_ones * 9);
 }
 
-TEST(Shrink, EndsWithWhatItHas) {
+TEST(ShrinkWitness, EndsWithWhatItHas) {
   Recording recording;
   test::make_program(test::draw_program(3), {.accesses = 30}).each([&](const StreamOp& op) {
     recording(op);
@@ -52,8 +52,8 @@ TEST(Shrink, EndsWithWhatItHas) {
   choices::RandomChoices random(1);
   const auto witness = explorer.search(random, 100).witness;
   ASSERT_TRUE(witness);
-  EXPECT_EQ(shrink(explorer, *witness, 0).witness.schedule, witness->schedule);
-  EXPECT_EQ(shrink(explorer, *witness, 3).runs, 3u);
+  EXPECT_EQ(shrink_witness(explorer, *witness, 0).witness.schedule, witness->schedule);
+  EXPECT_EQ(shrink_witness(explorer, *witness, 3).runs, 3u);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ struct Shrunk {
 };
 
 // The evidence stays as strong as the witness's. Ends after so many runs, with what it has then.
-Shrunk shrink(const Explorer& explorer, const Witness& witness, std::size_t runs_max = 2000);
+Shrunk shrink_witness(const Explorer& explorer, const Witness& witness,
+                      std::size_t runs_max = 2000);
 
 }  // namespace ferry::explore

@@ -1,5 +1,5 @@
-// ddmin over delays, then their lengths.
-#include "sim/explore/shrink.h"
+// Takes delays out by ddmin, then shortens those that are left.
+#include "sim/explore/shrink_witness.h"
 
 #include <algorithm>
 #include <optional>
@@ -71,7 +71,7 @@ class Shrinking {
 
 }  // namespace
 
-Shrunk shrink(const Explorer& explorer, const Witness& witness, std::size_t runs_max) {
+Shrunk shrink_witness(const Explorer& explorer, const Witness& witness, std::size_t runs_max) {
   return Shrinking(explorer, witness, runs_max)();
 }
 
