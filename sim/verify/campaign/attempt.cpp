@@ -7,7 +7,7 @@
 #include "sim/choices/ddmin.h"
 #include "sim/choices/strategies.h"
 #include "sim/verify/campaign/closer_look.h"
-#include "sim/verify/programs/shrinks.h"
+#include "sim/verify/programs/smaller_trials.h"
 #include "sim/verify/schedulers/trial.h"
 #include "sim/verify/trials/judge.h"
 #include "sim/verify/trials/pipeline_trial.h"
@@ -84,7 +84,7 @@ class Shrinker {
 
   template <class T>
   T smallest(T Attempt::*part) {
-    return shrunk(best_.*part, [this, part](const T& smaller) {
+    return smallest_failing(best_.*part, [this, part](const T& smaller) {
       Attempt candidate = best_;
       candidate.*part = smaller;
       return objects(candidate) || objects_to_others(candidate);

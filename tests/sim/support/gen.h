@@ -4,7 +4,7 @@
 #include <rapidcheck.h>
 
 #include "sim/verify/programs/pipeline_net.h"
-#include "sim/verify/programs/shrinks.h"
+#include "sim/verify/programs/smaller_trials.h"
 #include "sim/verify/programs/trial.h"
 
 namespace ferry::test {
@@ -16,13 +16,13 @@ inline rc::Gen<int> in_range(int first, int end) {
   return rc::gen::resize(100, rc::gen::inRange(first, end));
 }
 
-// Of what `draw` makes of some draws. `shrinks`: of one, those to try in its stead.
+// Generates what `draw` makes of some draws; `each_smaller` lists those to try in its stead.
 template <class T>
-rc::Gen<T> drawn(T (*draw)(Draws&), rc::Seq<T> (*shrinks)(const T&)) {
-  return [draw, shrinks](const rc::Random& random, int) {
+rc::Gen<T> drawn(T (*draw)(Draws&), rc::Seq<T> (*each_smaller)(const T&)) {
+  return [draw, each_smaller](const rc::Random& random, int) {
     rc::Random numbers = random;
     Draws draws(numbers.next());
-    return rc::shrinkable::shrinkRecur(draw(draws), shrinks);
+    return rc::shrinkable::shrinkRecur(draw(draws), each_smaller);
   };
 }
 template <class T>
@@ -31,14 +31,14 @@ rc::Gen<T> drawn(T (*draw)(Draws&)) {
 }
 
 inline rc::Gen<Recipe> any_recipe() {
-  return drawn<Recipe>([](Draws& draws) { return draw_recipe(draws); }, shrinks);
+  return drawn<Recipe>([](Draws& draws) { return draw_recipe(draws); }, each_smaller);
 }
 inline rc::Gen<Trial> any_trial() {
-  return drawn<Trial>([](Draws& draws) { return draw_trial(draws); }, shrinks);
+  return drawn<Trial>([](Draws& draws) { return draw_trial(draws); }, each_smaller);
 }
 inline rc::Gen<CoreOptions> any_options() { return drawn<CoreOptions>(draw_options); }
 inline rc::Gen<PipelineTrial> any_pipeline_trial() {
-  return drawn<PipelineTrial>(draw_pipeline_trial, shrinks);
+  return drawn<PipelineTrial>(draw_pipeline_trial, each_smaller);
 }
 
 }  // namespace ferry::test

@@ -1,4 +1,4 @@
-#include "sim/verify/programs/shrinks.h"
+#include "sim/verify/programs/smaller_trials.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace ferry::verify {
 namespace {
 
-// Each with one number, of those that `visit` names, nearer to the least that it may be.
+// Adds, for each number that `visit` names, copies in which that one is nearer to its least value.
 template <class T, class Visit>
 void add_smaller(const T& value, Visit visit, std::vector<T>& into) {
   std::size_t fields = 0;
@@ -153,7 +153,7 @@ std::vector<PipelineTrial> plainer(const PipelineTrial& trial) {
 
 }  // namespace
 
-rc::Seq<Recipe> shrinks(const Recipe& recipe) {
+rc::Seq<Recipe> each_smaller(const Recipe& recipe) {
   std::vector<Recipe> plainer;
   const auto visit = [](auto& each, auto&& visitor) { visit_fields(each, visitor); };
   add_smaller(recipe, visit, plainer);
@@ -169,8 +169,8 @@ rc::Seq<Recipe> shrinks(const Recipe& recipe) {
   return rc::seq::concat(std::move(fewer), each_of(std::move(plainer)), std::move(layers));
 }
 
-rc::Seq<Trial> shrinks(const Trial& trial) {
-  auto recipes = rc::seq::map(shrinks(trial.recipe), [trial](Recipe recipe) {
+rc::Seq<Trial> each_smaller(const Trial& trial) {
+  auto recipes = rc::seq::map(each_smaller(trial.recipe), [trial](Recipe recipe) {
     Trial with = trial;
     with.recipe = std::move(recipe);
     return with;
@@ -178,7 +178,7 @@ rc::Seq<Trial> shrinks(const Trial& trial) {
   return rc::seq::concat(std::move(recipes), each_of(plainer(trial)));
 }
 
-rc::Seq<PipelineTrial> shrinks(const PipelineTrial& trial) {
+rc::Seq<PipelineTrial> each_smaller(const PipelineTrial& trial) {
   const auto has_layers = [](const PipelineTrial& each) { return each.layers.size() > 1; };
   auto fewer = rc::seq::filter(without_layers(trial, repair), has_layers);
   return rc::seq::concat(std::move(fewer), each_of(plainer(trial)));
