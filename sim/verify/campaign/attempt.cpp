@@ -9,7 +9,7 @@
 #include "sim/verify/campaign/closer_look.h"
 #include "sim/verify/programs/smaller_trials.h"
 #include "sim/verify/schedulers/trial.h"
-#include "sim/verify/trials/judge.h"
+#include "sim/verify/trials/core_trial.h"
 #include "sim/verify/trials/pipeline_trial.h"
 
 namespace ferry::verify {

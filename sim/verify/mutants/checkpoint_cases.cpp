@@ -15,7 +15,8 @@
 #include "sim/run/core.h"
 #include "sim/verify/mutants/cases.h"
 #include "sim/verify/mutants/layers.h"
-#include "sim/verify/trials/judge.h"
+#include "sim/verify/oracles/errors.h"
+#include "sim/verify/trials/core_trial.h"
 
 namespace ferry::verify {
 namespace {

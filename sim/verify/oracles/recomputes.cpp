@@ -150,7 +150,7 @@ class RecomputeModel {
 
 }  // namespace
 
-OpCounts modelled_counts(const Program& program, const SegmentPlan* plan) {
+OpCounts expected_counts(const Program& program, const SegmentPlan* plan) {
   return RecomputeModel(program, plan).counts();
 }
 

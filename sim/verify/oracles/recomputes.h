@@ -1,6 +1,6 @@
-// How often each op of a program runs, by the rules of nesting (shared/checkpoint/checkpointer.h),
-// whatever the order of the derivatives: worked out from the text of the program, and from which
-// tensors each of its backwards needs where nothing is recomputed (needs.h).
+// Works out how often each op of a program runs by the rules of nesting
+// (shared/checkpoint/checkpointer.h), whatever the order of the derivatives. It takes the text of
+// the program, and the tensors that each backward needs where nothing is recomputed (needs.h).
 //
 // For each segment it lists what matters, in order: ops, packs, segments. A segment is run again
 // once in each graph task in which a tensor that it recomputes is needed: by a node, or as the
@@ -32,10 +32,10 @@ class OpCounter final : public StreamOpConsumer {
   OpCounts counts;
 };
 
-// `plan`: of each call of main; null: none.
-OpCounts modelled_counts(const Program& program, const SegmentPlan* plan);
+// Counts the runs of each op. `plan` says what each call of main keeps; null: nothing is planned.
+OpCounts expected_counts(const Program& program, const SegmentPlan* plan);
 
-// Runs that the rules of nesting do not account for; empty: none.
+// Names an op that ran more or less often than expected; empty where there is none.
 std::string miscounted(const OpCounts& expected, const OpCounts& counted);
 
 }  // namespace ferry::verify

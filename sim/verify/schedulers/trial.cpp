@@ -7,10 +7,12 @@
 
 #include "sim/choices/draws.h"
 #include "sim/run/simulation.h"
+#include "sim/verify/oracles/errors.h"
+#include "sim/verify/oracles/hazards.h"
 #include "sim/verify/oracles/leaks.h"
 #include "sim/verify/programs/random_program.h"
 #include "sim/verify/schedulers/unmoved.h"
-#include "sim/verify/trials/judge.h"
+#include "sim/verify/trials/core_trial.h"
 
 namespace ferry::verify::schedulers {
 Program scheduler_program(const SchedulerEntry& entry, Recipe recipe, std::uint64_t number) {

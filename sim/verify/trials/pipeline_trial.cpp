@@ -1,5 +1,8 @@
 #include "sim/verify/trials/pipeline_trial.h"
 
+#include "sim/verify/oracles/errors.h"
+#include "sim/verify/oracles/hazards.h"
+
 namespace ferry::verify {
 
 NetResult run_plain(const PipelineTrial& trial) {

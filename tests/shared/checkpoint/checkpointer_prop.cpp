@@ -6,9 +6,10 @@
 #include <rapidcheck.h>
 
 #include "sim/verify/mutants/layers.h"
+#include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/recomputes.h"
 #include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/judge.h"
+#include "sim/verify/trials/core_trial.h"
 #include "tests/sim/support/gen.h"
 
 namespace ferry::test {
@@ -58,7 +59,7 @@ TEST(CheckpointProp, EachOpRunsAsOftenAsTheRulesSay) {
   EXPECT_TRUE(rc::check("counted kernels are those of the model", [] {
     const Trial trial = *any_modelled_trial();
     RC_LOG() << trial << "\n";
-    RC_ASSERT(is_modelled(trial.recipe));
+    RC_ASSERT(counts_are_known(trial.recipe));
     const Program program = make_program(trial.recipe);
     OpCounter counter;
     sim::SimulationOptions options;
@@ -66,7 +67,7 @@ TEST(CheckpointProp, EachOpRunsAsOftenAsTheRulesSay) {
     options.consumers = {&counter};
     const sim::Simulation run = sim::simulate(program, test_hardware(), options);
     const std::string wrong =
-        miscounted(modelled_counts(program, trial.plan.get()), counter.counts);
+        miscounted(expected_counts(program, trial.plan.get()), counter.counts);
     if (!wrong.empty()) RC_FAIL(wrong);
     RC_ASSERT(!run.leftovers.any());
     RC_CLASSIFY(run.checkpoints.recomputes > 0, "recomputed");

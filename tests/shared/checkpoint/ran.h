@@ -10,7 +10,7 @@
 
 #include "sim/verify/mutants/layers.h"
 #include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/judge.h"
+#include "sim/verify/trials/core_trial.h"
 
 namespace ferry::test {
 

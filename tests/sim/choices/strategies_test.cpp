@@ -9,7 +9,7 @@
 
 #include "sim/verify/campaign/attempt.h"
 #include "sim/verify/report/matrix.h"
-#include "sim/verify/trials/judge.h"
+#include "sim/verify/trials/core_trial.h"
 
 namespace ferry::choices {
 namespace {

@@ -11,7 +11,7 @@
 #include "formats/builder.h"
 #include "sim/field/stash.h"
 #include "sim/run/simulation.h"
-#include "sim/verify/trials/judge.h"
+#include "sim/verify/trials/core_trial.h"
 
 namespace ferry::field {
 namespace {

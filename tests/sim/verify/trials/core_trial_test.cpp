@@ -1,10 +1,12 @@
-// What judges ask, of runs made up for it.
-#include "sim/verify/trials/judge.h"
+// The oracles of a trial object to runs that are made up for them.
+#include "sim/verify/trials/core_trial.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
 
+#include "sim/verify/oracles/errors.h"
 #include "sim/verify/trials/pipeline_trial.h"
 
 namespace ferry::verify {
@@ -14,7 +16,7 @@ std::string_view oracle(const std::optional<Verdict>& verdict) {
   return verdict ? name(verdict->oracle) : "";
 }
 
-TEST(Judge, AFailureIsToldOrDoesNotShow) {
+TEST(CoreTrial, AFailureIsToldOrDoesNotShow) {
   sim::Simulation keep, run;
   keep.gradients = run.gradients = {1, 2};
   EXPECT_EQ(oracle(judge_failure(keep, run)), "");
@@ -35,7 +37,7 @@ TEST(Judge, AFailureIsToldOrDoesNotShow) {
 }
 
 // However little the program's tensors are: the bound is theirs.
-TEST(Judge, AStashOfSmallTensorsIsBoundedToo) {
+TEST(CoreTrial, AStashOfSmallTensorsIsBoundedToo) {
   Trial trial;
   trial.recipe.layers.resize(10);
   trial.options.window_packs = 1;
@@ -47,7 +49,7 @@ TEST(Judge, AStashOfSmallTensorsIsBoundedToo) {
 }
 
 // What no checker sees: that an unpacked tensor is another one than was saved.
-TEST(Judge, OfPipelinesWhatTheTapeNoticedCounts) {
+TEST(CoreTrial, OfPipelinesWhatTheTapeNoticedCounts) {
   Subject drops;
   drops.mutation = Mutation{Step::kReload, Bend::kDrop};
   int seen = 0;

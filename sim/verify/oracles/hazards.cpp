@@ -1,0 +1,15 @@
+#include "sim/verify/oracles/hazards.h"
+
+namespace ferry::verify {
+
+std::optional<Verdict> judge_hazards(const std::vector<check::Hazard>& hazards) {
+  if (hazards.empty()) return std::nullopt;
+  const check::Hazard& hazard = hazards.front();
+  Oracle oracle = check::is_race(hazard.kind) ? Oracle::kHappensBefore : Oracle::kLifetime;
+  if (hazard.kind == check::HazardKind::kValue) oracle = Oracle::kValue;
+  if (hazard.kind == check::HazardKind::kDeadlock) oracle = Oracle::kLiveness;
+  if (hazard.kind == check::HazardKind::kLimit) oracle = Oracle::kPool;
+  return Verdict{oracle, to_string(hazard), hazard};
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,14 @@
+// Hazards that the checkers (sim/check) found, as a verdict.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sim/verify/oracles/verdict.h"
+
+namespace ferry::verify {
+
+// Returns the first hazard, under the oracle that its kind belongs to.
+std::optional<Verdict> judge_hazards(const std::vector<check::Hazard>& hazards);
+
+}  // namespace ferry::verify
