@@ -43,7 +43,7 @@ void print_json(const std::vector<verify::MatrixRow>& rows) {
   for (const verify::MatrixRow& row : rows) {
     json["mutants"].push_back(
         {{"name", row.mutant.name},
-         {"world", verify::name(row.mutant.world)},
+         {"world", verify::name(row.mutant.part)},
          {"killed_by", text(row.killed_by())},
          {"tests", row.tests},
          {"counterexample_ops", row.counterexample_ops ? Json(*row.counterexample_ops) : Json()},
@@ -66,7 +66,7 @@ void print_table(const std::vector<verify::MatrixRow>& rows) {
                                                                  : "equivalent";
     const std::string wrong = row.unconfirmed ? "  (!) unconfirmed" : row.wrong() ? "  (!)" : "";
     fmt::print("{:<36} {:<11} {:<18} {:>6} {:>5}{}\n", row.mutant.name,
-               verify::name(row.mutant.world), by, row.tests, ops, wrong);
+               verify::name(row.mutant.part), by, row.tests, ops, wrong);
     killed += row.killed() ? 1 : 0;
     equivalent += row.equivalent_because.empty() ? 0 : 1;
     if (!row.counterexample_ops) continue;

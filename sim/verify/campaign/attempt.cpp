@@ -122,7 +122,7 @@ std::optional<Verdict> try_attempt(const Attempt& attempt, choices::Choices* cho
         schedulers::scheduler_program(*attempt.scheduler, attempt.trial.recipe, attempt.number);
     return schedulers::try_scheduler(*attempt.scheduler, program, watch);
   }
-  const Subject subject{attempt.mutant.rules, attempt.mutant.mutation, attempt.mutant.beneath};
+  const Subject subject{attempt.mutant.rules, attempt.mutant.mutation, attempt.mutant.world_fault};
   const Conditions conditions{choices, watch};
   if (attempt.is_pipeline()) return try_pipeline(attempt.pipeline, subject, conditions);
   return try_core(attempt.trial, subject, conditions);

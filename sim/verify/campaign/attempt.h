@@ -19,14 +19,14 @@
 namespace ferry::verify {
 
 struct Attempt {
-  Mutant mutant = no_mutant();  // its world says which of the trials is meant
+  Mutant mutant = no_mutant();  // its part says which of the trials is meant
   const schedulers::SchedulerEntry* scheduler = nullptr;  // or who it is instead of the core
   std::uint64_t number = 0;                               // of its own programs, where it has some
   Trial trial;
   PipelineTrial pipeline;
   std::vector<choices::Deviation> deviations;
 
-  bool is_pipeline() const { return mutant.world == MutantWorld::kPipeline; }
+  bool is_pipeline() const { return mutant.part == MutantPart::kPipeline; }
 };
 
 std::optional<Verdict> try_attempt(const Attempt& attempt, StreamOpConsumer* watch = nullptr);

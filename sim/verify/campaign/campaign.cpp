@@ -25,7 +25,7 @@ double seconds_since(Clock::time_point start) {
 
 Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
   const bool pipeline = number % 16 == 15 && options.sizes == Sizes::kMixed;
-  return no_mutant(pipeline ? MutantWorld::kPipeline : MutantWorld::kOffload);
+  return no_mutant(pipeline ? MutantPart::kPipeline : MutantPart::kOffload);
 }
 
 // Number `number` of the campaign, one run after the other, until `late`.

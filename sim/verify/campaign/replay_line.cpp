@@ -69,12 +69,12 @@ std::vector<choices::Deviation> parse_deviations(std::string_view text) {
 
 std::string word_of(const Mutant& mutant) {
   if (mutant.name != no_mutant().name) return one_word(mutant.name);
-  return mutant.world == MutantWorld::kPipeline ? "pipeline" : "core";
+  return mutant.part == MutantPart::kPipeline ? "pipeline" : "core";
 }
 
 std::optional<Mutant> find_mutant(std::string_view word) {
   if (word == "core") return no_mutant();
-  if (word == "pipeline") return no_mutant(MutantWorld::kPipeline);
+  if (word == "pipeline") return no_mutant(MutantPart::kPipeline);
   for (Mutant& mutant : all_mutants()) {
     if (word == mutant.name || word == one_word(mutant.name)) return std::move(mutant);
   }

@@ -9,9 +9,9 @@
 namespace ferry::verify {
 namespace {
 
-MutantWorld world_of(std::size_t number, std::size_t checkpoints, std::size_t pipelines) {
-  if (number >= pipelines) return MutantWorld::kPipeline;
-  return number >= checkpoints ? MutantWorld::kCheckpoint : MutantWorld::kOffload;
+MutantPart part_of(std::size_t number, std::size_t checkpoints, std::size_t pipelines) {
+  if (number >= pipelines) return MutantPart::kPipeline;
+  return number >= checkpoints ? MutantPart::kCheckpoint : MutantPart::kOffload;
 }
 
 std::string named(std::string_view first, std::string_view second) {
@@ -21,10 +21,10 @@ std::string named(std::string_view first, std::string_view second) {
 
 }  // namespace
 
-std::string_view name(MutantWorld world) {
+std::string_view name(MutantPart part) {
   static constexpr std::array<std::string_view, 4> kNames = {"offload", "checkpoint", "pipeline",
                                                              "beneath"};
-  return kNames[static_cast<std::size_t>(world)];
+  return kNames[static_cast<std::size_t>(part)];
 }
 
 std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out << mutant.name; }
@@ -36,19 +36,19 @@ std::vector<Mutant> all_mutants() {
       const Mutation mutation{static_cast<Step>(step), bend};
       if (!applies(mutation)) continue;
       mutants.push_back({named(name(mutation.step), name(bend)), Rules(), mutation,
-                         world_of(step, kOffloadSteps, kCheckpointSteps),
+                         part_of(step, kOffloadSteps, kCheckpointSteps),
                          sim::WorldFault::kNoFault});
     }
   }
   constexpr auto kFirst = static_cast<std::size_t>(Rule::kOuterInputs);
   for (std::size_t rule = 0; rule < kRules; ++rule) {
     mutants.push_back({named("rule", kRuleNames[rule]), Rules::without(static_cast<Rule>(rule)),
-                       std::nullopt, world_of(rule, kFirst, kCheckpointRules),
+                       std::nullopt, part_of(rule, kFirst, kCheckpointRules),
                        sim::WorldFault::kNoFault});
   }
   for (std::size_t fault = 1; fault < sim::kWorldFaultNames.size(); ++fault) {
     mutants.push_back({named("world", sim::kWorldFaultNames[fault]), Rules(), std::nullopt,
-                       MutantWorld::kBeneath, static_cast<sim::WorldFault>(fault)});
+                       MutantPart::kBeneath, static_cast<sim::WorldFault>(fault)});
   }
   return mutants;
 }

@@ -20,23 +20,23 @@
 
 namespace ferry::verify {
 
-// What its steps are part of.
-enum class MutantWorld : std::uint8_t { kOffload, kCheckpoint, kPipeline, kBeneath };
-std::string_view name(MutantWorld world);
+// The part of the core that a mutant is bent in, or the world beneath it.
+enum class MutantPart : std::uint8_t { kOffload, kCheckpoint, kPipeline, kBeneath };
+std::string_view name(MutantPart part);
 
 struct Mutant {
   std::string name;
   Rules rules;
   std::optional<Mutation> mutation;
-  MutantWorld world = MutantWorld::kOffload;
-  sim::WorldFault beneath = sim::WorldFault::kNoFault;
+  MutantPart part = MutantPart::kOffload;
+  sim::WorldFault world_fault = sim::WorldFault::kNoFault;
 };
 std::ostream& operator<<(std::ostream& out, const Mutant& mutant);
 
 std::vector<Mutant> all_mutants();
 // Ferry itself.
-inline Mutant no_mutant(MutantWorld world = MutantWorld::kOffload) {
-  return {"none", Rules(), std::nullopt, world, sim::WorldFault::kNoFault};
+inline Mutant no_mutant(MutantPart part = MutantPart::kOffload) {
+  return {"none", Rules(), std::nullopt, part, sim::WorldFault::kNoFault};
 }
 
 // Why it cannot be told from the core; null: it can.

@@ -44,7 +44,7 @@ TEST(ExploreCore, EveryRaceOfAMutantHasASchedule) {
   constexpr std::uint64_t kPrograms = 20;
   int mutants = 0, races = 0, unread = 0;
   for (const verify::Mutant& mutant : verify::all_mutants()) {
-    if (mutant.world == verify::MutantWorld::kPipeline) continue;
+    if (mutant.part == verify::MutantPart::kPipeline) continue;
     const int races_before = races;
     for (std::uint64_t number = 0; number < kPrograms; ++number) {
       const Simulated run = simulated(number, mutant);

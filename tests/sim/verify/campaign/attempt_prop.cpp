@@ -25,7 +25,7 @@ Tried any_tried(StreamOpConsumer* watch = nullptr) {
   const auto mutants = all_mutants();
   const int who = *in_range(0, 4);
   if (who == 0) return try_drawn(no_mutant(), seed, 0, watch);
-  if (who == 1) return try_drawn(no_mutant(MutantWorld::kPipeline), seed, 0, watch);
+  if (who == 1) return try_drawn(no_mutant(MutantPart::kPipeline), seed, 0, watch);
   const auto chosen = static_cast<std::size_t>(*in_range(0, static_cast<int>(mutants.size())));
   return try_drawn(mutants[chosen], seed, 0, watch);
 }
@@ -51,7 +51,7 @@ TEST(AttemptProp, UsualChoicesAreAsNone) {
   int usual = 0;
   for (std::uint64_t number = 0; number < 400; ++number) {
     OpDigest first, second;
-    const Tried tried = try_drawn(no_mutant(MutantWorld::kPipeline), 7, number, &first);
+    const Tried tried = try_drawn(no_mutant(MutantPart::kPipeline), 7, number, &first);
     if (!tried.attempt.deviations.empty()) continue;
     try_attempt(tried.attempt, &second);
     EXPECT_EQ(first.value(), second.value()) << to_line(tried.attempt);

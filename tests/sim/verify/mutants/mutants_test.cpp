@@ -35,10 +35,10 @@ INSTANTIATE_TEST_SUITE_P(Core, EveryMutant, testing::ValuesIn(all_mutants()), []
 
 // The canary: the hunt in which all these fall finds nothing in Ferry itself.
 TEST(Mutants, TheCoreItselfSurvivesTheSameHunt) {
-  for (const MutantWorld world : {MutantWorld::kOffload, MutantWorld::kPipeline}) {
+  for (const MutantPart part : {MutantPart::kOffload, MutantPart::kPipeline}) {
     MatrixOptions options;
     options.programs = 4000;
-    const MatrixRow row = mutation_matrix({no_mutant(world)}, options).front();
+    const MatrixRow row = mutation_matrix({no_mutant(part)}, options).front();
     EXPECT_FALSE(row.killed()) << row.killed_by() << " " << row.replay;
     EXPECT_EQ(row.tests, options.programs);
   }
