@@ -8,12 +8,12 @@
 
 namespace ferry::verify {
 
-inline Case of_rules(bool (*holds)(Rules)) {
+inline MutantCase case_of_rules(bool (*holds)(Rules)) {
   return [holds](const Mutant& mutant) { return holds(mutant.rules); };
 }
 
-std::map<std::string, Case> offload_cases();
-std::map<std::string, Case> checkpoint_cases();
-std::map<std::string, Case> pipeline_cases();
+std::map<std::string, MutantCase> offload_cases();
+std::map<std::string, MutantCase> checkpoint_cases();
+std::map<std::string, MutantCase> pipeline_cases();
 
 }  // namespace ferry::verify

@@ -296,21 +296,21 @@ bool each_thread_recomputes_for_itself(Rules rules) {
 
 }  // namespace
 
-std::map<std::string, Case> checkpoint_cases() {
+std::map<std::string, MutantCase> checkpoint_cases() {
   return {
       {"recomputed in use: drop", other_streams_tensors_are_in_use},
       {"recomputed in use: other stream", other_streams_tensors_are_in_use},
-      {"rule: thread key", of_rules(each_thread_recomputes_for_itself)},
-      {"rule: fresh outside", of_rules(every_access_outside_of_backward_recomputes)},
-      {"rule: group key", of_rules(group_shares_one_recompute)},
-      {"rule: refuse twice", of_rules(overlapping_backwards_in_a_group_are_refused)},
-      {"rule: free unpacked", of_rules(unpacked_tensors_go)},
-      {"rule: free unneeded", of_rules(dropped_graph_frees_what_was_recomputed_for_it)},
-      {"rule: free at end", of_rules(end_of_task_frees_what_was_recomputed)},
-      {"rule: keep chosen", of_rules(chosen_tensors_are_not_recomputed)},
-      {"rule: check recompute", of_rules(other_shapes_are_an_error)},
-      {"rule: skip dead", of_rules(dead_tensors_are_not_compared)},
-      {"rule: refuse reentrant", of_rules(reentrant_refuses_inputs)},
+      {"rule: thread key", case_of_rules(each_thread_recomputes_for_itself)},
+      {"rule: fresh outside", case_of_rules(every_access_outside_of_backward_recomputes)},
+      {"rule: group key", case_of_rules(group_shares_one_recompute)},
+      {"rule: refuse twice", case_of_rules(overlapping_backwards_in_a_group_are_refused)},
+      {"rule: free unpacked", case_of_rules(unpacked_tensors_go)},
+      {"rule: free unneeded", case_of_rules(dropped_graph_frees_what_was_recomputed_for_it)},
+      {"rule: free at end", case_of_rules(end_of_task_frees_what_was_recomputed)},
+      {"rule: keep chosen", case_of_rules(chosen_tensors_are_not_recomputed)},
+      {"rule: check recompute", case_of_rules(other_shapes_are_an_error)},
+      {"rule: skip dead", case_of_rules(dead_tensors_are_not_compared)},
+      {"rule: refuse reentrant", case_of_rules(reentrant_refuses_inputs)},
   };
 }
 

@@ -63,9 +63,9 @@ const std::string* equivalent_because(const Mutant& mutant) {
   return found == list.end() ? nullptr : &found->second;
 }
 
-const Case* own_case(const Mutant& mutant) {
-  static const std::map<std::string, Case> cases = [] {
-    std::map<std::string, Case> all = offload_cases();
+const MutantCase* own_case(const Mutant& mutant) {
+  static const std::map<std::string, MutantCase> cases = [] {
+    std::map<std::string, MutantCase> all = offload_cases();
     all.merge(checkpoint_cases());
     all.merge(pipeline_cases());
     return all;

@@ -39,12 +39,12 @@ inline Mutant no_mutant(MutantPart part = MutantPart::kOffload) {
   return {"none", Rules(), std::nullopt, part, sim::WorldFault::kNoFault};
 }
 
-// Why it cannot be told from the core; null: it can.
+// Says why nothing tells the mutant from the core; null: something does.
 const std::string* equivalent_because(const Mutant& mutant);
 
-// Something that programs do not show: true where the core does it right.
-using Case = std::function<bool(const Mutant&)>;
-// Null: random programs show it.
-const Case* own_case(const Mutant& mutant);
+// A test of something that programs do not show. It returns true where the core does it right.
+using MutantCase = std::function<bool(const Mutant&)>;
+// Null: random programs kill the mutant, or nothing can.
+const MutantCase* own_case(const Mutant& mutant);
 
 }  // namespace ferry::verify

@@ -99,10 +99,10 @@ bool other_devices_tensors_stay(Rules rules) {
 
 }  // namespace
 
-std::map<std::string, Case> offload_cases() {
-  return {{"rule: identity", of_rules(reused_address_is_no_identity)},
-          {"rule: keep kept", of_rules(kept_storage_does_not_move)},
-          {"rule: other device", of_rules(other_devices_tensors_stay)}};
+std::map<std::string, MutantCase> offload_cases() {
+  return {{"rule: identity", case_of_rules(reused_address_is_no_identity)},
+          {"rule: keep kept", case_of_rules(kept_storage_does_not_move)},
+          {"rule: other device", case_of_rules(other_devices_tensors_stay)}};
 }
 
 }  // namespace ferry::verify

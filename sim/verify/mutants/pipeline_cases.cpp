@@ -90,9 +90,9 @@ bool recomputes_do_not_wait(Rules rules) {
 
 }  // namespace
 
-std::map<std::string, Case> pipeline_cases() {
-  return {{"rule: order microbatches", of_rules(microbatches_are_ordered)},
-          {"rule: recompute early", of_rules(recomputes_do_not_wait)}};
+std::map<std::string, MutantCase> pipeline_cases() {
+  return {{"rule: order microbatches", case_of_rules(microbatches_are_ordered)},
+          {"rule: recompute early", case_of_rules(recomputes_do_not_wait)}};
 }
 
 }  // namespace ferry::verify

@@ -30,7 +30,7 @@ std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& opti
   row.mutant = mutant;
   const std::string* because = equivalent_because(mutant);
   if (because) row.equivalent_because = *because;
-  if (const Case* own = own_case(mutant)) {
+  if (const MutantCase* own = own_case(mutant)) {
     row.killed_by_own_case = (*own)(no_mutant()) && !(*own)(mutant);
     row.tests = 1;
     return row;
