@@ -13,6 +13,7 @@
 #include "cli/verify/verify.h"
 #include "formats/error.h"
 #include "formats/nearest.h"
+#include "sim/verify/campaign/replay_line.h"
 #include "sim/verify/report/matrix.h"
 #include "sim/verify/report/report.h"
 

@@ -14,6 +14,7 @@
 #include "cli/verify/verify.h"
 #include "formats/error.h"
 #include "formats/nearest.h"
+#include "sim/verify/campaign/replay_line.h"
 #include "sim/verify/report/report.h"
 #include "sim/verify/report/scheduler_table.h"
 #include "sim/verify/schedulers/registry.h"

@@ -19,6 +19,8 @@
 #include "cli/stop.h"
 #include "formats/error.h"
 #include "sim/verify/campaign/campaign.h"
+#include "sim/verify/campaign/replay_line.h"
+#include "sim/verify/campaign/shrink_spec.h"
 #include "sim/verify/report/report.h"
 
 namespace ferry::cli {
@@ -43,7 +45,7 @@ nlohmann::ordered_json to_json(const verify::Report& report) {
           {"words", report.verdict ? report.verdict->words : ""},
           {"device_operations", report.device_operations},
           {"confirmed", report.confirmed},
-          {"replay", verify::to_line(report.attempt)},
+          {"replay", verify::to_line(report.spec)},
           {"report", report.text}};
 }
 
@@ -118,12 +120,12 @@ int run_campaign(const VerifyArguments& arguments) {
   std::optional<verify::Report> report;
   if (campaign.failure) {
     // Who wants to stop gets the program as it is: its replay line makes it smaller another time.
-    verify::Attempt attempt = campaign.failure->attempt;
+    verify::RunSpec spec = campaign.failure->spec;
     if (!is_stopped()) {
       spdlog::info("program {} fails; making it smaller", campaign.failure->number);
-      attempt = verify::shrink(attempt, campaign.failure->verdict);
+      spec = verify::shrink_spec(spec, campaign.failure->verdict);
     }
-    report = verify::explain(attempt);
+    report = verify::explain(spec);
   }
   if (arguments.json) {
     nlohmann::ordered_json json = {{"schema", kSchema},

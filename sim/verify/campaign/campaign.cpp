@@ -29,38 +29,38 @@ Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
 }
 
 // Number `number` of the campaign, one run after the other, until `late`.
-Tried try_every_way(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
-                    const std::function<bool()>& late) {
+DrawnRun try_every_way(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
+                       const std::function<bool()>& late) {
   Draws draws(options.seed, number);
-  Tried tried;
-  tried.attempt = draw_attempt(who_is_tried(options, number), draws, options.sizes);
-  tried.attempt.trial.recipe.failure =
+  DrawnRun drawn;
+  drawn.spec = draw_spec(who_is_tried(options, number), draws, options.sizes);
+  drawn.spec.trial.recipe.failure =
       StepFailure::kNone;  // else no answer but failures may be unusual
-  tried.runs = 0;
+  drawn.runs = 0;
   OperationCount count(coverage);
   choices::Enumeration all({.deviations = *options.deviations});
   bool more = true;
   do {
     choices::EnumeratedChoices choices(all);
-    tried.verdict = try_attempt(tried.attempt, &choices, &count);
-    ++tried.runs;
-    for (std::size_t i = 0; i < tried.asked.size(); ++i) tried.asked[i] += choices.asked()[i];
-    tried.failed |= choices.failure().has_value();
-    if (tried.verdict) tried.attempt.deviations = choices.deviations();
-    more = !tried.verdict && all.next();
+    drawn.verdict = try_spec(drawn.spec, &choices, &count);
+    ++drawn.runs;
+    for (std::size_t i = 0; i < drawn.asked.size(); ++i) drawn.asked[i] += choices.asked()[i];
+    drawn.failed |= choices.failure().has_value();
+    if (drawn.verdict) drawn.spec.deviations = choices.deviations();
+    more = !drawn.verdict && all.next();
   } while (more && !late());
-  tried.cut_off = more;
-  return tried;
+  drawn.cut_off = more;
+  return drawn;
 }
 
 // Number `number` of the campaign; some are looked at more closely when nobody objects.
-Tried try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage) {
+DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage) {
   OperationCount count(coverage);
   const Mutant who = who_is_tried(options, number);
-  Tried tried = try_drawn(who, options.seed, number, &count, options.sizes);
-  if (is_looked_at_closely(number) && !tried.verdict)
-    tried.verdict = look_closer(tried.attempt, coverage);
-  return tried;
+  DrawnRun drawn = try_drawn(who, options.seed, number, &count, options.sizes);
+  if (is_looked_at_closely(number) && !drawn.verdict)
+    drawn.verdict = look_closer(drawn.spec, coverage);
+  return drawn;
 }
 
 class Runner {
@@ -74,12 +74,12 @@ class Runner {
     Coverage coverage;
     try {
       for (std::uint64_t number = next_++; number < end_ && !late(); number = next_++) {
-        Tried tried = options_.deviations
-                          ? try_every_way(options_, number, coverage, [this] { return late(); })
-                          : try_program(options_, number, coverage);
-        coverage.add(tried);
+        DrawnRun drawn = options_.deviations
+                             ? try_every_way(options_, number, coverage, [this] { return late(); })
+                             : try_program(options_, number, coverage);
+        coverage.add(drawn);
         ++done_;
-        if (tried.verdict) report({number, std::move(tried.attempt), *tried.verdict});
+        if (drawn.verdict) report({number, std::move(drawn.spec), *drawn.verdict});
       }
     } catch (...) {
       const std::lock_guard lock(mutex_);

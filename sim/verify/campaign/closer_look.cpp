@@ -20,11 +20,11 @@ class Watch final : public StreamOpConsumer {
 
 }  // namespace
 
-std::optional<Verdict> look_closer(const Attempt& attempt, Coverage& coverage) {
+std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
   Watch first;
   OpDigest again;
-  try_attempt(attempt, &first);
-  try_attempt(attempt, &again);
+  try_spec(spec, &first);
+  try_spec(spec, &again);
   if (first.digest.value() != again.value()) {
     return Verdict{Oracle::kDeterminism, "run again, it issues other operations"};
   }

@@ -1,20 +1,20 @@
-// What is asked of some attempts to which no oracle objects: run again they issue the same
-// operations, and in orders of the device that are drawn everybody sees the same values.
+// A closer look at some runs to which no oracle objects. Made again, a run must issue the same
+// operations; and in drawn orders of the device, every access must see the same values.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
 #include "sim/explore/recording.h"
-#include "sim/verify/campaign/attempt.h"
 #include "sim/verify/campaign/coverage.h"
+#include "sim/verify/campaign/run_spec.h"
 
 namespace ferry::verify {
 
-// Makes the attempt twice. Counts the orders that were run.
-std::optional<Verdict> look_closer(const Attempt& attempt, Coverage& coverage);
+// Makes the run twice. Adds the orders that were tried to the coverage.
+std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage);
 
-// Of one recording: a random order and one of PCT's. Happens-before has no objection to it.
+// Tries a random order of the recording and one of PCT's. Happens-before found no race in it.
 std::optional<Verdict> try_orders(const explore::Recording& recording, std::uint64_t seed,
                                   Coverage& coverage);
 

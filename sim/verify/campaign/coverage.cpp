@@ -62,23 +62,23 @@ void add_options(const CoreOptions& options, Features& features) {
 
 }  // namespace
 
-void Coverage::add(const Tried& tried) {
+void Coverage::add(const DrawnRun& drawn) {
   ++programs;
-  runs += tried.runs;
-  cut_off += tried.cut_off ? 1 : 0;
-  const Attempt& attempt = tried.attempt;
-  for (std::size_t i = 0; i < asked.size(); ++i) asked[i] += tried.asked[i];
-  chosen += tried.chosen ? 1 : 0;
-  failures += tried.failed ? 1 : 0;
+  runs += drawn.runs;
+  cut_off += drawn.cut_off ? 1 : 0;
+  const RunSpec& spec = drawn.spec;
+  for (std::size_t i = 0; i < asked.size(); ++i) asked[i] += drawn.asked[i];
+  chosen += drawn.chosen ? 1 : 0;
+  failures += drawn.failed ? 1 : 0;
   Features found(*this);
-  if (attempt.is_pipeline()) {
+  if (spec.is_pipeline()) {
     found.has("pipeline");
-    if (attempt.pipeline.offload) add_options(*attempt.pipeline.offload, found);
+    if (spec.pipeline.offload) add_options(*spec.pipeline.offload, found);
     return;
   }
-  add_recipe(attempt.trial.recipe, found);
-  add_options(attempt.trial.options, found);
-  found.has("selective plan", attempt.trial.recipe.segments && attempt.trial.plan != nullptr);
+  add_recipe(spec.trial.recipe, found);
+  add_options(spec.trial.options, found);
+  found.has("selective plan", spec.trial.recipe.segments && spec.trial.plan != nullptr);
 }
 
 Coverage& Coverage::operator+=(const Coverage& other) {

@@ -1,5 +1,5 @@
-// What a campaign has covered: features drawn, steps taken, points of choice. Sums, so the order in
-// which programs were run does not show.
+// Coverage: which features a campaign's programs had, which steps the core took, and which choices
+// were asked for. All are sums, so the order in which programs ran does not show.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 #include "shared/seam/step.h"
 #include "sim/choices/choices.h"
 #include "sim/gpu/machine.h"
-#include "sim/verify/campaign/attempt.h"
+#include "sim/verify/campaign/drawn_run.h"
 
 namespace ferry::verify {
 
@@ -26,13 +26,13 @@ struct Coverage {
   std::int64_t failures = 0;                 // programs in which a call or an allocation failed
   std::array<std::int64_t, kSteps> steps{};  // operations by step
   std::array<std::uint64_t, choices::kChoicePoints> asked{};
-  std::map<std::string, std::int64_t> features;  // programs that have it
+  std::map<std::string, std::int64_t> features;  // how many programs have it
 
-  void add(const Tried& tried);
+  void add(const DrawnRun& drawn);
   Coverage& operator+=(const Coverage& other);
 };
 
-// Counts one run's operations, beside the run.
+// Adds the operations of a run to the coverage while it goes on.
 class OperationCount final : public StreamOpConsumer {
  public:
   explicit OperationCount(Coverage& coverage) : coverage_(coverage) {}
@@ -42,7 +42,7 @@ class OperationCount final : public StreamOpConsumer {
   Coverage& coverage_;
 };
 
-// Kernels, copies and fills: what a device does, not what orders it.
+// Whether a device does it (kernels, copies, fills), and not only waits or is waited for.
 constexpr bool is_device_operation(StreamOpKind kind) {
   return kind == StreamOpKind::kKernel || kind == StreamOpKind::kCopy ||
          kind == StreamOpKind::kMemset || kind == StreamOpKind::kHostFunc;

@@ -1,4 +1,5 @@
-// The text of an attempt, and its reading.
+#include "sim/verify/campaign/replay_line.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -6,7 +7,6 @@
 #include <vector>
 
 #include "formats/error.h"
-#include "sim/verify/campaign/attempt.h"
 #include "sim/verify/programs/codec.h"
 
 namespace ferry::verify {
@@ -81,49 +81,49 @@ std::optional<Mutant> find_mutant(std::string_view word) {
   return std::nullopt;
 }
 
-std::string to_line(const Attempt& attempt) {
-  if (attempt.scheduler) {
-    std::string line(attempt.scheduler->name);
+std::string to_line(const RunSpec& spec) {
+  if (spec.scheduler) {
+    std::string line(spec.scheduler->name);
     line.push_back(kBetween);
-    const bool own = attempt.scheduler->program != nullptr;
-    return line.append(own ? std::to_string(attempt.number) : encode(attempt.trial));
+    const bool own = spec.scheduler->program != nullptr;
+    return line.append(own ? std::to_string(spec.number) : encode(spec.trial));
   }
-  std::string line = word_of(attempt.mutant);
+  std::string line = word_of(spec.mutant);
   line.push_back(kBetween);
-  line.append(attempt.is_pipeline() ? encode(attempt.pipeline) : encode(attempt.trial));
-  if (!attempt.deviations.empty()) line.push_back(kBetween);
-  for (std::size_t i = 0; i < attempt.deviations.size(); ++i) {
-    const choices::Deviation& each = attempt.deviations[i];
+  line.append(spec.is_pipeline() ? encode(spec.pipeline) : encode(spec.trial));
+  if (!spec.deviations.empty()) line.push_back(kBetween);
+  for (std::size_t i = 0; i < spec.deviations.size(); ++i) {
+    const choices::Deviation& each = spec.deviations[i];
     if (i > 0) line.push_back(',');
     line.append(std::to_string(each.at)).append(":").append(std::to_string(each.answer));
   }
   return line;
 }
 
-Attempt parse_line(std::string_view line) {
+RunSpec parse_line(std::string_view line) {
   const auto parts = split(line, kBetween);
   if (parts.size() < 2 || parts.size() > 3) refuse("it has not two or three parts");
-  Attempt attempt;
-  attempt.scheduler = schedulers::find_scheduler(parts[0]);
-  if (attempt.scheduler) {
+  RunSpec spec;
+  spec.scheduler = schedulers::find_scheduler(parts[0]);
+  if (spec.scheduler) {
     if (parts.size() > 2) refuse("a scheduler makes no choices");
-    if (attempt.scheduler->program) {
-      attempt.number = number_of<std::uint64_t>(parts[1]);
+    if (spec.scheduler->program) {
+      spec.number = number_of<std::uint64_t>(parts[1]);
     } else {
-      attempt.trial = decode_trial(parts[1]);
+      spec.trial = decode_trial(parts[1]);
     }
-    return attempt;
+    return spec;
   }
   const auto mutant = find_mutant(parts[0]);
   if (!mutant) refuse(std::string("nobody is called '").append(parts[0]).append("'"));
-  attempt.mutant = *mutant;
-  if (attempt.is_pipeline()) {
-    attempt.pipeline = decode_pipeline_trial(parts[1]);
+  spec.mutant = *mutant;
+  if (spec.is_pipeline()) {
+    spec.pipeline = decode_pipeline_trial(parts[1]);
   } else {
-    attempt.trial = decode_trial(parts[1]);
+    spec.trial = decode_trial(parts[1]);
   }
-  if (parts.size() > 2) attempt.deviations = parse_deviations(parts[2]);
-  return attempt;
+  if (parts.size() > 2) spec.deviations = parse_deviations(parts[2]);
+  return spec;
 }
 
 }  // namespace ferry::verify

@@ -1,4 +1,4 @@
-// Determinism: the same attempt, run again, issues the same operations, to the byte.
+// Determinism: the same run, made again, issues the same operations, to the byte.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace ferry::verify {
 
-// A hash of a run's operations in their order. (Their names go with the tags; tokens and kinds of
-// streams are foreign logs' alone.)
+// Hashes a run's operations in their order. (Names are left out because they go with the tags,
+// tokens and kinds of streams because only foreign logs have them.)
 class OpDigest final : public StreamOpConsumer {
  public:
   void operator()(const StreamOp& op) override {
@@ -27,7 +27,7 @@ class OpDigest final : public StreamOpConsumer {
   std::uint64_t value() const { return value_; }
 
  private:
-  void add(std::uint64_t x) { value_ = choices::mix_bits(value_ ^ choices::mix_bits(x)); }
+  void add(std::uint64_t x) { value_ = choices::combine(value_, x); }
   void add(const Range& range) {
     add(range.address);
     add(range.bytes);

@@ -4,7 +4,10 @@
 #include <mutex>
 #include <utility>
 
+#include "sim/verify/campaign/drawn_run.h"
 #include "sim/verify/campaign/parallel.h"
+#include "sim/verify/campaign/replay_line.h"
+#include "sim/verify/campaign/shrink_spec.h"
 #include "sim/verify/report/report.h"
 
 namespace ferry::verify {
@@ -15,13 +18,13 @@ namespace {
 constexpr int kKills = 5;
 constexpr std::int64_t kFurther = 60;
 
-void keep_smallest(const Tried& tried, MatrixRow& row) {
-  const Report report = explain(shrink(tried.attempt, *tried.verdict));
+void keep_smallest(const DrawnRun& drawn, MatrixRow& row) {
+  const Report report = explain(shrink_spec(drawn.spec, *drawn.verdict));
   const auto& hazard = report.verdict->hazard;
   row.unconfirmed |= hazard && check::is_race(hazard->kind) && !report.confirmed;
   if (row.counterexample_ops && *row.counterexample_ops <= report.device_operations) return;
   row.counterexample_ops = report.device_operations;
-  row.replay = to_line(report.attempt);
+  row.replay = to_line(report.spec);
 }
 
 // None where it was stopped.
@@ -39,14 +42,14 @@ std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& opti
   int kills = 0;
   for (std::int64_t i = 0; i < programs && kills < kKills; ++i) {
     if (options.stop && options.stop()) return std::nullopt;
-    const Tried tried = try_drawn(mutant, options.seed, static_cast<std::uint64_t>(i));
+    const DrawnRun drawn = try_drawn(mutant, options.seed, static_cast<std::uint64_t>(i));
     if (kills == 0) ++row.tests;
-    if (!tried.verdict) continue;
+    if (!drawn.verdict) continue;
     if (kills++ == 0) {
-      row.oracle = tried.verdict->oracle;
+      row.oracle = drawn.verdict->oracle;
       programs = std::min(programs, i + kFurther);
     }
-    if (tried.verdict->oracle == row.oracle) keep_smallest(tried, row);
+    if (drawn.verdict->oracle == row.oracle) keep_smallest(drawn, row);
   }
   return row;
 }
@@ -55,15 +58,15 @@ std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& opti
 
 std::vector<MatrixRow> mutation_matrix(const std::vector<Mutant>& mutants,
                                        const MatrixOptions& options) {
-  std::vector<std::optional<MatrixRow>> tried(mutants.size());
+  std::vector<std::optional<MatrixRow>> ready(mutants.size());
   std::mutex mutex;
   parallel_for(mutants.size(), options.jobs, [&](std::size_t i) {
-    tried[i] = try_out(mutants[i], options);
+    ready[i] = try_out(mutants[i], options);
     const std::lock_guard lock(mutex);
-    if (tried[i] && options.progress) options.progress(mutants[i]);
+    if (ready[i] && options.progress) options.progress(mutants[i]);
   });
   std::vector<MatrixRow> rows;
-  for (std::optional<MatrixRow>& row : tried) {
+  for (std::optional<MatrixRow>& row : ready) {
     if (row) rows.push_back(std::move(*row));
   }
   return rows;

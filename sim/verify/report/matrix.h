@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/verify/campaign/attempt.h"
+#include "sim/verify/campaign/run_spec.h"
 #include "sim/verify/mutants/mutants.h"
 
 namespace ferry::verify {

@@ -6,6 +6,7 @@
 #include "sim/explore/diagram.h"
 #include "sim/explore/explorer.h"
 #include "sim/verify/campaign/closer_look.h"
+#include "sim/verify/campaign/replay_line.h"
 
 namespace ferry::verify {
 namespace {
@@ -47,14 +48,14 @@ std::string unusual(const choices::ReplayedChoices& answers) {
 
 }  // namespace
 
-Report explain(const Attempt& attempt) {
+Report explain(const RunSpec& spec) {
   Report report;
-  report.attempt = attempt;
+  report.spec = spec;
   Watch watch;
-  choices::ReplayedChoices answers(attempt.deviations);
-  auto verdict = try_attempt(attempt, &answers, &watch);
+  choices::ReplayedChoices answers(spec.deviations);
+  auto verdict = try_spec(spec, &answers, &watch);
   Coverage orders;
-  if (!verdict) verdict = look_closer(attempt, orders);
+  if (!verdict) verdict = look_closer(spec, orders);
   if (!verdict) {
     report.text = "no oracle objects\n";
     return report;
@@ -69,19 +70,19 @@ Report explain(const Attempt& attempt) {
     report.text.append(verdict->words).append("\n");
   }
   std::ostringstream program;
-  if (attempt.scheduler && attempt.scheduler->program) {
-    program << "number " << attempt.number << " of the scheduler's own";
-  } else if (attempt.is_pipeline()) {
-    program << attempt.pipeline;
+  if (spec.scheduler && spec.scheduler->program) {
+    program << "number " << spec.number << " of the scheduler's own";
+  } else if (spec.is_pipeline()) {
+    program << spec.pipeline;
   } else {
-    program << attempt.trial;
+    program << spec.trial;
   }
   report.text.append("\nprogram  ").append(program.str());
   report.text.append("\n         ").append(std::to_string(report.device_operations));
   report.text.append(" device operations, ").append(std::to_string(report.operations));
   report.text.append(" in all\n");
   report.text.append(unusual(answers));
-  report.text.append("again    ferry verify --replay '").append(to_line(attempt));
+  report.text.append("again    ferry verify --replay '").append(to_line(spec));
   report.text.append("'\n");
   return report;
 }

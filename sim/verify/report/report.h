@@ -1,25 +1,25 @@
-// What a failure is told as: on one screen, who touched what, the edge that is missing, what would
-// add it, and how to see it again.
+// A report tells a failure on one screen: who touched what, which edge is missing, what would add
+// it, and how to see it again.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "sim/verify/campaign/attempt.h"
+#include "sim/verify/campaign/run_spec.h"
 
 namespace ferry::verify {
 
 struct Report {
-  Attempt attempt;                     // shrunk
+  RunSpec spec;
   std::optional<Verdict> verdict;      // none: no oracle objects
   std::int64_t operations = 0;         // on streams
-  std::int64_t device_operations = 0;  // of these, kernels and copies
-  bool confirmed = false;              // a schedule shows another value; races alone
+  std::int64_t device_operations = 0;  // of these, what a device does
+  bool confirmed = false;              // a race that a schedule shows
   std::string text;
 };
 
-// Of an attempt as it is.
-Report explain(const Attempt& attempt);
+// Makes the run and reports on it. Shrinking comes before (shrink_spec.h).
+Report explain(const RunSpec& spec);
 
 }  // namespace ferry::verify

@@ -4,8 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include "sim/verify/campaign/attempt.h"
+#include "sim/verify/campaign/drawn_run.h"
 #include "sim/verify/campaign/parallel.h"
+#include "sim/verify/campaign/replay_line.h"
+#include "sim/verify/campaign/shrink_spec.h"
 #include "sim/verify/report/report.h"
 
 namespace ferry::verify {
@@ -20,12 +22,12 @@ std::optional<SchedulerRow> try_out(const schedulers::SchedulerEntry& entry,
   while (row.programs < most) {
     if (options.stop && options.stop()) return std::nullopt;
     const auto number = static_cast<std::uint64_t>(row.programs++);
-    const Tried tried = try_drawn(entry, options.seed, number);
-    if (!tried.verdict) continue;
-    const Report report = explain(shrink(tried.attempt, *tried.verdict));
-    row.caught_by = tried.verdict->oracle;
+    const DrawnRun drawn = try_drawn(entry, options.seed, number);
+    if (!drawn.verdict) continue;
+    const Report report = explain(shrink_spec(drawn.spec, *drawn.verdict));
+    row.caught_by = drawn.verdict->oracle;
     row.counterexample_ops = report.device_operations;
-    row.replay = to_line(report.attempt);
+    row.replay = to_line(report.spec);
     break;
   }
   return row;
@@ -36,15 +38,15 @@ std::optional<SchedulerRow> try_out(const schedulers::SchedulerEntry& entry,
 std::vector<SchedulerRow> scheduler_table(
     std::span<const schedulers::SchedulerEntry* const> entries,
     const SchedulerTableOptions& options) {
-  std::vector<std::optional<SchedulerRow>> tried(entries.size());
+  std::vector<std::optional<SchedulerRow>> ready(entries.size());
   std::mutex mutex;
   parallel_for(entries.size(), options.jobs, [&](std::size_t i) {
-    tried[i] = try_out(*entries[i], options);
+    ready[i] = try_out(*entries[i], options);
     const std::lock_guard lock(mutex);
-    if (tried[i] && options.progress) options.progress(entries[i]->name);
+    if (ready[i] && options.progress) options.progress(entries[i]->name);
   });
   std::vector<SchedulerRow> rows;
-  for (std::optional<SchedulerRow>& row : tried) {
+  for (std::optional<SchedulerRow>& row : ready) {
     if (row) rows.push_back(std::move(*row));
   }
   return rows;

@@ -30,9 +30,9 @@ struct SchedulerEntry {
   std::optional<Oracle> oracle = {};  // the one that must catch a faulty scheduler
   std::string_view fixed = "";  // the counterpart's name; empty: this is one, or none is known
   std::unique_ptr<sim::Scheduler> (*make)(sim::SimDevice, sim::SimAutograd) = nullptr;
-  void (*limit)(Recipe&) = nullptr;                    // of the random steps that it is tried on
-  Program (*program)(std::uint64_t number) = nullptr;  // or these, instead
-  bool moves_all = false;  // of what it is given: parameters and small tensors aside
+  void (*limit)(Recipe&) = nullptr;  // changes the random steps that it is tried on
+  Program (*program)(std::uint64_t number) = nullptr;  // replaces the random steps
+  bool moves_all = false;                              // parameters and small tensors aside
 };
 
 std::span<const SchedulerEntry> schedulers();

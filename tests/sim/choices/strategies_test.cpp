@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "sim/verify/campaign/attempt.h"
+#include "sim/verify/campaign/run_spec.h"
 #include "sim/verify/report/matrix.h"
 #include "sim/verify/trials/core_trial.h"
 
@@ -136,16 +136,16 @@ TEST(Strategies, EveryAnswerIsSafe) {
 // And what only unusual answers show is found: a pool that blocks when a copy is late.
 TEST(Strategies, AnEnumerationFindsWhatTheUsualAnswersHide) {
   const auto rows = verify::mutation_matrix({*verify::find_mutant("world.pool-blocks")}, {});
-  verify::Attempt attempt = verify::parse_line(rows.front().replay);
-  const std::size_t deviations = attempt.deviations.size();
+  verify::RunSpec spec = verify::parse_line(rows.front().replay);
+  const std::size_t deviations = spec.deviations.size();
   ASSERT_GT(deviations, 0u);
-  attempt.deviations.clear();
-  EXPECT_FALSE(try_attempt(attempt));
+  spec.deviations.clear();
+  EXPECT_FALSE(try_spec(spec));
   bool found = false;
   Enumeration all({.deviations = deviations});
   do {
     EnumeratedChoices choices(all);
-    found = try_attempt(attempt, &choices, nullptr).has_value();
+    found = try_spec(spec, &choices, nullptr).has_value();
   } while (!found && all.next());
   EXPECT_TRUE(found);
 }

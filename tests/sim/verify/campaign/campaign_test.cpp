@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "sim/verify/campaign/closer_look.h"
+#include "sim/verify/campaign/replay_line.h"
 #include "sim/verify/report/matrix.h"
 #include "sim/verify/report/report.h"
 #include "sim/verify/report/scheduler_table.h"
@@ -59,7 +60,7 @@ TEST(Campaign, EveryWayWithOneUnusualAnswer) {
   options.deviations = 1;
   options.jobs = 2;
   const Campaign campaign = run_campaign(options);
-  ASSERT_FALSE(campaign.failure) << to_line(campaign.failure->attempt) << "\n"
+  ASSERT_FALSE(campaign.failure) << to_line(campaign.failure->spec) << "\n"
                                  << campaign.failure->verdict.words;
   EXPECT_EQ(campaign.coverage.programs, 32);
   EXPECT_GT(campaign.coverage.runs, 1000);

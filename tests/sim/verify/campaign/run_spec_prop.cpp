@@ -1,5 +1,5 @@
-// Attempts: what was drawn is repeated, written down and read, and made smaller.
-#include "sim/verify/campaign/attempt.h"
+// A run spec that was drawn is repeated, written down and read, and made smaller.
+#include "sim/verify/campaign/run_spec.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -10,6 +10,9 @@
 #include <string>
 
 #include "formats/error.h"
+#include "sim/verify/campaign/drawn_run.h"
+#include "sim/verify/campaign/replay_line.h"
+#include "sim/verify/campaign/shrink_spec.h"
 #include "sim/verify/oracles/determinism.h"
 #include "sim/verify/report/report.h"
 #include "tests/sim/support/gen.h"
@@ -20,7 +23,7 @@ namespace {
 using test::in_range;
 
 // The core, a mutant of it, or a scheduler; with choices and faults, as campaigns draw them.
-Tried any_tried(StreamOpConsumer* watch = nullptr) {
+DrawnRun any_drawn_run(StreamOpConsumer* watch = nullptr) {
   const auto seed = static_cast<std::uint64_t>(*in_range(0, 1'000'000));
   const auto mutants = all_mutants();
   const int who = *in_range(0, 4);
@@ -34,60 +37,60 @@ std::string words(const std::optional<Verdict>& verdict) {
   return verdict ? to_string(*verdict) : "";
 }
 
-TEST(AttemptProp, WhatWasDrawnIsRepeated) {
+TEST(RunSpecProp, WhatWasDrawnIsRepeated) {
   EXPECT_TRUE(rc::check("the same operations, the same verdict", [] {
     OpDigest first, second;
-    const Tried tried = any_tried(&first);
-    const auto again = try_attempt(tried.attempt, &second);
-    RC_ASSERT(words(again) == words(tried.verdict));
+    const DrawnRun drawn = any_drawn_run(&first);
+    const auto again = try_spec(drawn.spec, &second);
+    RC_ASSERT(words(again) == words(drawn.verdict));
     RC_ASSERT(first.value() == second.value());
-    RC_CLASSIFY(!tried.attempt.deviations.empty(), "choices");
-    RC_CLASSIFY(tried.verdict.has_value(), "a verdict");
+    RC_CLASSIFY(!drawn.spec.deviations.empty(), "choices");
+    RC_CLASSIFY(drawn.verdict.has_value(), "a verdict");
   }));
 }
 
 // Choices that all were the usual ones are no deviations: the run without them is the same.
-TEST(AttemptProp, UsualChoicesAreAsNone) {
+TEST(RunSpecProp, UsualChoicesAreAsNone) {
   int usual = 0;
   for (std::uint64_t number = 0; number < 400; ++number) {
     OpDigest first, second;
-    const Tried tried = try_drawn(no_mutant(MutantPart::kPipeline), 7, number, &first);
-    if (!tried.attempt.deviations.empty()) continue;
-    try_attempt(tried.attempt, &second);
-    EXPECT_EQ(first.value(), second.value()) << to_line(tried.attempt);
-    usual += tried.asked != decltype(tried.asked){} ? 1 : 0;
+    const DrawnRun drawn = try_drawn(no_mutant(MutantPart::kPipeline), 7, number, &first);
+    if (!drawn.spec.deviations.empty()) continue;
+    try_spec(drawn.spec, &second);
+    EXPECT_EQ(first.value(), second.value()) << to_line(drawn.spec);
+    usual += drawn.asked != decltype(drawn.asked){} ? 1 : 0;
   }
   EXPECT_GE(usual, 10);
 }
 
 // A run goes another way where its choices are left out: else the digest says nothing.
-TEST(AttemptProp, ChoicesMatter) {
+TEST(RunSpecProp, ChoicesMatter) {
   int other = 0;
   for (std::uint64_t number = 0; number < 200; ++number) {
     OpDigest first, second;
-    Tried tried = try_drawn(no_mutant(), 5, number, &first);
-    if (tried.attempt.deviations.empty()) continue;
-    tried.attempt.deviations.clear();
-    try_attempt(tried.attempt, &second);
+    DrawnRun drawn = try_drawn(no_mutant(), 5, number, &first);
+    if (drawn.spec.deviations.empty()) continue;
+    drawn.spec.deviations.clear();
+    try_spec(drawn.spec, &second);
     other += first.value() != second.value() ? 1 : 0;
   }
   EXPECT_GE(other, 10);
 }
 
-TEST(AttemptProp, ALineIsReadAsItWasWritten) {
+TEST(RunSpecProp, ALineIsReadAsItWasWritten) {
   EXPECT_TRUE(rc::check("parse_line(to_line(a)) is a", [] {
-    const Attempt attempt = any_tried().attempt;
-    const std::string line = to_line(attempt);
-    const Attempt read = parse_line(line);
+    const RunSpec spec = any_drawn_run().spec;
+    const std::string line = to_line(spec);
+    const RunSpec read = parse_line(line);
     RC_ASSERT(to_line(read) == line);
-    RC_ASSERT(word_of(read.mutant) == word_of(attempt.mutant));
-    RC_ASSERT(words(try_attempt(read)) == words(try_attempt(attempt)));
+    RC_ASSERT(word_of(read.mutant) == word_of(spec.mutant));
+    RC_ASSERT(words(try_spec(read)) == words(try_spec(spec)));
   }));
 }
 
-TEST(AttemptProp, AnotherLineIsRefused) {
+TEST(RunSpecProp, AnotherLineIsRefused) {
   EXPECT_TRUE(rc::check("a letter changed or cut off", [] {
-    std::string line = to_line(any_tried().attempt);
+    std::string line = to_line(any_drawn_run().spec);
     const std::size_t begin = line.find('~') + 1;
     const std::size_t end = std::min(line.find('~', begin), line.size());
     if (*in_range(0, 2) == 0) {
@@ -102,12 +105,12 @@ TEST(AttemptProp, AnotherLineIsRefused) {
   }));
 }
 
-TEST(Attempt, LinesThatSayNothingAreRefused) {
+TEST(RunSpec, LinesThatSayNothingAreRefused) {
   for (const char* line :
        {"", "core", "core~", "nobody~AAAA", "core~AAAA~1:1~x.1", "core~!!", "pipeline~AAAAAA"}) {
     EXPECT_THROW(parse_line(line), InputError) << line;
   }
-  const std::string good = to_line(try_drawn(no_mutant(), 1, 1).attempt);
+  const std::string good = to_line(try_drawn(no_mutant(), 1, 1).spec);
   const std::string trial = good.substr(0, good.find('~', good.find('~') + 1));
   EXPECT_NO_THROW(parse_line(trial + "~3:1,17:2"));
   for (const char* more : {"~3", "~3:", "~3:1,3:1", "~17:2,3:1", "~x:1", "~3:1~", "~3:1~3:1"}) {
@@ -115,14 +118,14 @@ TEST(Attempt, LinesThatSayNothingAreRefused) {
   }
 }
 
-TEST(Attempt, SmallerOnesFailAlike) {
+TEST(RunSpec, SmallerOnesFailAlike) {
   int shrunk = 0;
   for (const Mutant& mutant : all_mutants()) {
-    const Tried tried = try_drawn(mutant, 21, 0);
-    if (!tried.verdict || tried.attempt.is_pipeline()) continue;
-    const Report before = explain(tried.attempt);
-    const Report after = explain(shrink(tried.attempt, *tried.verdict));
-    EXPECT_EQ(name(after.verdict->oracle), name(tried.verdict->oracle)) << mutant.name;
+    const DrawnRun drawn = try_drawn(mutant, 21, 0);
+    if (!drawn.verdict || drawn.spec.is_pipeline()) continue;
+    const Report before = explain(drawn.spec);
+    const Report after = explain(shrink_spec(drawn.spec, *drawn.verdict));
+    EXPECT_EQ(name(after.verdict->oracle), name(drawn.verdict->oracle)) << mutant.name;
     EXPECT_LE(after.device_operations, before.device_operations) << mutant.name;
     shrunk += after.device_operations < before.device_operations ? 1 : 0;
   }

@@ -1,0 +1,35 @@
+// Runs that are drawn: a seed and a number give a run spec, which is tried at once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "sim/choices/choices.h"
+#include "sim/verify/campaign/run_spec.h"
+
+namespace ferry::verify {
+
+struct DrawnRun {
+  RunSpec spec;
+  std::optional<Verdict> verdict;
+  std::array<std::uint64_t, choices::kChoicePoints> asked{};
+  bool chosen = false;    // other answers than failures were drawn
+  bool failed = false;    // a call or an allocation failed
+  std::int64_t runs = 1;  // more where every way was tried
+  bool cut_off = false;   // not every way was tried
+};
+
+// Draws a trial. The spec has no deviations.
+RunSpec draw_spec(const Mutant& mutant, Draws& draws, Sizes sizes = Sizes::kMixed);
+
+// Draws a spec and tries it. In half of the runs the choices are drawn as well, and in some a call
+// or an allocation fails: the spec then has the answers that were drawn.
+DrawnRun try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
+                   StreamOpConsumer* watch = nullptr, Sizes sizes = Sizes::kMixed);
+
+// Draws a random step for a scheduler of the field and tries it with the usual answers.
+DrawnRun try_drawn(const schedulers::SchedulerEntry& scheduler, std::uint64_t seed,
+                   std::uint64_t number);
+
+}  // namespace ferry::verify

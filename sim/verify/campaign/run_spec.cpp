@@ -1,0 +1,34 @@
+#include "sim/verify/campaign/run_spec.h"
+
+#include <exception>
+
+#include "sim/choices/strategies.h"
+#include "sim/verify/schedulers/trial.h"
+#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/pipeline_trial.h"
+
+namespace ferry::verify {
+
+std::optional<Verdict> try_spec(const RunSpec& spec, choices::Choices* choices,
+                                StreamOpConsumer* watch) try {
+  if (spec.scheduler) {
+    const Program program =
+        schedulers::scheduler_program(*spec.scheduler, spec.trial.recipe, spec.number);
+    return schedulers::try_scheduler(*spec.scheduler, program, watch);
+  }
+  const Subject subject{spec.mutant.rules, spec.mutant.mutation, spec.mutant.world_fault};
+  const Conditions conditions{choices, watch};
+  if (spec.is_pipeline()) return try_pipeline(spec.pipeline, subject, conditions);
+  return try_core(spec.trial, subject, conditions);
+} catch (const std::exception& error) {
+  // The program catches what its own calls throw, so this comes from elsewhere.
+  return Verdict{Oracle::kException, error.what()};
+}
+
+std::optional<Verdict> try_spec(const RunSpec& spec, StreamOpConsumer* watch) {
+  if (spec.deviations.empty()) return try_spec(spec, nullptr, watch);
+  choices::ReplayedChoices choices(spec.deviations);
+  return try_spec(spec, &choices, watch);
+}
+
+}  // namespace ferry::verify

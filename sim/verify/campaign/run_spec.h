@@ -1,0 +1,37 @@
+// A run spec: everything that one run of the verifier depends on. It names who is tried, on which
+// trial, and the answers to all that CUDA and PyTorch leave open. Equal specs give equal verdicts,
+// so a spec is what is shrunk (shrink_spec.h), written down (replay_line.h) and replayed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/choices/choices.h"
+#include "sim/gpu/machine.h"
+#include "sim/verify/mutants/mutants.h"
+#include "sim/verify/programs/pipeline_net.h"
+#include "sim/verify/programs/trial.h"
+#include "sim/verify/schedulers/registry.h"
+
+namespace ferry::verify {
+
+struct RunSpec {
+  Mutant mutant = no_mutant();  // its part says which of the two trials is meant
+  const schedulers::SchedulerEntry* scheduler =
+      nullptr;               // if not null, it runs in the core's stead
+  std::uint64_t number = 0;  // of the scheduler's own program, if it has programs of its own
+  Trial trial;
+  PipelineTrial pipeline;
+  std::vector<choices::Deviation> deviations;
+
+  bool is_pipeline() const { return mutant.part == MutantPart::kPipeline; }
+};
+
+// Makes the run and returns the verdict of the first oracle that objects.
+std::optional<Verdict> try_spec(const RunSpec& spec, StreamOpConsumer* watch = nullptr);
+// Makes the run with these choices in place of the spec's deviations; null: with the usual answers.
+std::optional<Verdict> try_spec(const RunSpec& spec, choices::Choices* choices,
+                                StreamOpConsumer* watch);
+
+}  // namespace ferry::verify
