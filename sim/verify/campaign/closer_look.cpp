@@ -8,7 +8,7 @@
 namespace ferry::verify {
 namespace {
 
-class Watch final : public StreamOpConsumer {
+class DigestAndRecording final : public StreamOpConsumer {
  public:
   void operator()(const StreamOp& op) override {
     digest(op);
@@ -21,7 +21,7 @@ class Watch final : public StreamOpConsumer {
 }  // namespace
 
 std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
-  Watch first;
+  DigestAndRecording first;
   OpDigest again;
   try_spec(spec, &first);
   try_spec(spec, &again);

@@ -11,7 +11,7 @@
 namespace ferry::verify {
 namespace {
 
-class Watch final : public StreamOpConsumer {
+class CountAndRecording final : public StreamOpConsumer {
  public:
   void operator()(const StreamOp& op) override {
     recording(op);
@@ -51,7 +51,7 @@ std::string unusual(const choices::ReplayedChoices& answers) {
 Report explain(const RunSpec& spec) {
   Report report;
   report.spec = spec;
-  Watch watch;
+  CountAndRecording watch;
   choices::ReplayedChoices answers(spec.deviations);
   auto verdict = try_spec(spec, &answers, &watch);
   Coverage orders;
