@@ -24,21 +24,23 @@ std::optional<Witness> Explorer::witness(const Schedule& schedule) const {
 }
 
 Confirmation Explorer::confirm(const check::Hazard& hazard) const {
+  using Result = Confirmation::Result;
   if (!is_race(hazard.kind)) return {};
   const ActionId earlier = graph_.find(hazard.earlier.op, hazard.earlier.by_host);
   const ActionId later = graph_.find(hazard.later.op, hazard.later.by_host);
-  if (earlier == kNoAction || later == kNoAction) return {Verdict::kUnconfirmed, {}};
-  if (earlier >= later || graph_.before(later)[earlier]) return {Verdict::kUnconfirmed, {}};
+  if (earlier == kNoAction || later == kNoAction) return {Result::kUnconfirmed, {}};
+  if (earlier >= later || graph_.before(later)[earlier]) return {Result::kUnconfirmed, {}};
   auto found = witness({{earlier, later}});
   const auto order = order_of(graph_, {{earlier, later}});
   // (Another race may show in the same schedule: it is no witness of this one.)
   const bool theirs = meets_another(graph_, order, later, hazard.range) ||
                       meets_another(graph_, order, earlier, hazard.range);
-  if (found && theirs) return {Verdict::kConfirmed, std::move(found)};
-  return {undefined(later, hazard.range) ? Verdict::kUndefined : Verdict::kUnconfirmed, {}};
+  if (found && theirs) return {Result::kConfirmed, std::move(found)};
+  return {undefined(later, hazard.range) ? Result::kUndefined : Result::kUnconfirmed, {}};
 }
 
-// Whether it reads these bytes, and in issue order nobody had written them in their present life.
+// Whether the action reads these bytes when, in issue order, nobody has written them in their
+// present life.
 bool Explorer::undefined(ActionId later, Range range) const {
   std::vector<ActionId> order;
   for (ActionId id = 0; id < graph_.size(); ++id) order.push_back(id);

@@ -1,4 +1,4 @@
-// Finds orders of a recording's actions in which somebody sees a wrong value.
+// Finds orders of a recording's actions in which an access sees a wrong value.
 //
 //   Recording recording;                       // a consumer of the run's operations
 //   …
@@ -30,22 +30,22 @@
 
 namespace ferry::explore {
 
-// A schedule, and what goes wrong in it.
+// A schedule in which something goes wrong.
 struct Witness {
   Schedule schedule;
   Difference difference;
   Met met;
 };
 
-enum class Verdict : std::uint8_t {
-  kConfirmed,
-  kUnconfirmed,  // the actions are ordered, or no value tells their order: the report is wrong
-  kUndefined,    // the later access reads what nobody wrote in this life: any value will do
-  kNotARace,     // a hazard of another kind
-};
-
+// Whether a schedule confirms a hazard that was reported.
 struct Confirmation {
-  Verdict verdict = Verdict::kNotARace;
+  enum class Result : std::uint8_t {
+    kConfirmed,
+    kUnconfirmed,  // the actions are ordered, or no value tells their order: the report is wrong
+    kUndefined,    // the later access reads what nobody wrote in this life: any value will do
+    kNotARace,     // a hazard of another kind
+  };
+  Result result = Result::kNotARace;
   std::optional<Witness> witness;  // where it is confirmed
 };
 
@@ -57,15 +57,15 @@ struct Search {
 
 class Explorer {
  public:
-  // As OpGraph.
+  // The arguments are those of OpGraph.
   explicit Explorer(const Recording& recording, bool host_free_waits = false);
 
   Confirmation confirm(const check::Hazard& hazard) const;
-  // choices: for all orders together. (PCT's are for one.)
+  // The choices answer for all orders together. (PCT's answer for one order.)
   Search search(choices::Choices& choices, std::uint64_t orders) const;
   Search search_all(std::uint64_t orders_max) const;
 
-  // What an order shows, if anything: at least as strong as `least`.
+  // Returns what an order shows, if that is at least as strong as `least`.
   std::optional<Difference> difference(const std::vector<ActionId>& order,
                                        Evidence least = Evidence::kUnread) const;
   std::optional<Witness> witness(const Schedule& schedule) const;
@@ -80,7 +80,7 @@ class Explorer {
   Outcome reference_;
 };
 
-// One sentence: "mm #43 reads 4096 bytes at 0x10: undefined, not what `reload` #41 wrote".
+// In one sentence: "mm #43 reads 4096 bytes at 0x10: undefined, not what `reload` #41 wrote".
 std::string to_string(const Explorer& explorer, const Witness& witness);
 
 }  // namespace ferry::explore

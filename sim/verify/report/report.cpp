@@ -26,7 +26,7 @@ void explain_race(const check::Hazard& hazard, const explore::Recording& recordi
                   Report& report) {
   const explore::Explorer explorer(recording);
   const explore::Confirmation found = explorer.confirm(hazard);
-  report.confirmed = found.verdict == explore::Verdict::kConfirmed;
+  report.confirmed = found.result == explore::Confirmation::Result::kConfirmed;
   if (report.confirmed) {
     report.text.append(explore::diagram(explorer, hazard, *found.witness));
   } else {

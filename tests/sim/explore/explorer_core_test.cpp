@@ -53,7 +53,7 @@ TEST(ExploreCore, EveryRaceOfAMutantHasASchedule) {
       for (const check::Hazard& hazard : run.hazards) {
         if (!is_race(hazard.kind)) continue;
         const Confirmation c = explorer.confirm(hazard);
-        ASSERT_EQ(c.verdict, Verdict::kConfirmed)
+        ASSERT_EQ(c.result, Confirmation::Result::kConfirmed)
             << mutant.name << ", program " << number << ": " << to_string(hazard);
         races++;
         unread += c.witness->difference.evidence == Evidence::kUnread ? 1 : 0;

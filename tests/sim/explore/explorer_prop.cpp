@@ -38,8 +38,8 @@ std::string all_confirmed(const test::StreamProgram& runs, const test::StreamPro
   const Recording recording = record(runs);
   const Explorer explorer(recording, true);
   for (const check::Hazard& hazard : test::hazards_of(told)) {
-    const Verdict verdict = explorer.confirm(hazard).verdict;
-    if (verdict == Verdict::kUnconfirmed || verdict == Verdict::kNotARace) {
+    const auto result = explorer.confirm(hazard).result;
+    if (result == Confirmation::Result::kUnconfirmed || result == Confirmation::Result::kNotARace) {
       return "unconfirmed: " + to_string(hazard);
     }
   }
@@ -51,7 +51,7 @@ std::string silence_iff_equal(const test::StreamProgram& runs, const test::Strea
   const Explorer explorer(recording, true);
   const std::vector<check::Hazard> hazards = test::hazards_of(told);
   const bool races = std::any_of(hazards.begin(), hazards.end(), [&](const check::Hazard& hazard) {
-    return explorer.confirm(hazard).verdict != Verdict::kUndefined;
+    return explorer.confirm(hazard).result != Confirmation::Result::kUndefined;
   });
   // Reports of what was never defined: nothing is claimed, and others may stand behind them.
   if (!races && !hazards.empty()) return "";

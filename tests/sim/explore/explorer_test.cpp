@@ -16,8 +16,8 @@ std::string confirmed(const test::Calls& calls) {
   if (calls.hazards().size() != 1) return std::to_string(calls.hazards().size()) + " hazards";
   const Explorer explorer(calls.recording());
   const Confirmation c = explorer.confirm(calls.hazards()[0]);
-  if (c.verdict == Verdict::kUndefined) return "undefined";
-  if (c.verdict != Verdict::kConfirmed) return "unconfirmed";
+  if (c.result == Confirmation::Result::kUndefined) return "undefined";
+  if (c.result != Confirmation::Result::kConfirmed) return "unconfirmed";
   return to_string(explorer.graph(), c.witness->schedule) + ": " + to_string(explorer, *c.witness);
 }
 
@@ -150,7 +150,7 @@ TEST(Explorer, AnotherRaceIsNoWitness) {
   hazard.range = kY;
   hazard.later.op = 3;
   hazard.later.stream = StreamId{2};
-  EXPECT_EQ(Explorer(calls.recording()).confirm(hazard).verdict, Verdict::kUnconfirmed);
+  EXPECT_EQ(Explorer(calls.recording()).confirm(hazard).result, Confirmation::Result::kUnconfirmed);
 }
 
 TEST(Explorer, OrderedAccessesAreNotConfirmed) {
@@ -159,9 +159,9 @@ TEST(Explorer, OrderedAccessesAreNotConfirmed) {
   check::Hazard hazard;
   hazard.earlier.op = 0;
   hazard.later.op = 3;
-  EXPECT_EQ(Explorer(calls.recording()).confirm(hazard).verdict, Verdict::kUnconfirmed);
+  EXPECT_EQ(Explorer(calls.recording()).confirm(hazard).result, Confirmation::Result::kUnconfirmed);
   hazard.kind = check::HazardKind::kLeak;
-  EXPECT_EQ(Explorer(calls.recording()).confirm(hazard).verdict, Verdict::kNotARace);
+  EXPECT_EQ(Explorer(calls.recording()).confirm(hazard).result, Confirmation::Result::kNotARace);
 }
 
 }  // namespace
