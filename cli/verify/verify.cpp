@@ -119,7 +119,7 @@ int run_campaign(const VerifyArguments& arguments) {
   progress.clear();
   std::optional<verify::Report> report;
   if (campaign.failure) {
-    // Who wants to stop gets the program as it is: its replay line makes it smaller another time.
+    // A user who stopped gets the program as it is; its replay line makes it smaller another time.
     verify::RunSpec spec = campaign.failure->spec;
     if (!is_stopped()) {
       spdlog::info("program {} fails; making it smaller", campaign.failure->number);

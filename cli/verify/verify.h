@@ -1,4 +1,4 @@
-// What the files of `ferry verify` share.
+// The files of `ferry verify` share these.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct VerifyArguments {
   bool json = false;
 };
 
-// Each prints, and gives the exit code.
+// Each prints, and returns the exit code.
 int hunt_mutant(const VerifyArguments& arguments);
 int print_mutants(const VerifyArguments& arguments);
 int try_scheduler(const VerifyArguments& arguments);

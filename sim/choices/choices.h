@@ -1,5 +1,5 @@
-// What CUDA, PyTorch, memory and faults leave open. Wherever a run may go on in more than one legal
-// way it asks here: the host while it runs (Machine), and a recording's device when its actions are
+// Decides what CUDA, PyTorch, memory and faults leave open. Where a run may go on in several legal
+// ways it asks: the host while it runs (Machine), and a recording's device when its actions are
 // put in an order (sim/explore/schedule.h). The answer 0 is what happens where nobody is asked.
 //
 // So a run is a function of its program and of the answers, which are written down as *deviations*:
@@ -53,9 +53,9 @@ class Choices {
   Choices& operator=(const Choices&) = delete;
   virtual ~Choices() = default;
 
-  // In [0, ways). Where there is one way only, nothing is asked.
+  // Returns an answer in [0, ways). Where there is one way only, nothing is asked.
   std::uint32_t choose(ChoicePoint point, std::uint32_t ways) { return ask({point, ways, {}}); }
-  // Which of the actors goes on.
+  // Returns which of the actors goes on.
   std::uint32_t turn(ChoicePoint point, std::span<const std::uint32_t> actors) {
     return ask({point, static_cast<std::uint32_t>(actors.size()), actors});
   }
@@ -75,11 +75,11 @@ class Choices {
   std::uint64_t count() const { return count_; }
   const std::array<std::uint64_t, kChoicePoints>& asked() const { return asked_; }
   const std::vector<Deviation>& deviations() const { return deviations_; }
-  // Which of all that might have failed was the first to do so, from 0.
+  // Returns which of all that might have failed was the first to do so, counted from 0.
   std::optional<std::uint64_t> failure() const { return failure_; }
 
  private:
-  // The answer to the run's question number count().
+  // Answers the run's question number count().
   virtual std::uint32_t pick(const Question& question) = 0;
 
   std::uint64_t count_ = 0;

@@ -16,13 +16,13 @@ class Draws {
 
   std::uint64_t bits() { return mix_bits(key_ + at_++ * 0x9e3779b97f4a7c15ull); }
 
-  // In [first, end), which is not empty and shorter than 2^32.
+  // Draws from [first, end), which is not empty and shorter than 2^32.
   int in(int first, int end) {
     const auto width = static_cast<std::uint64_t>(static_cast<std::int64_t>(end) - first);
     return first + static_cast<int>(((bits() >> 32) * width) >> 32);
   }
   bool one_in(int n) { return in(0, n) == 0; }
-  // Of [0, n) those below `end`, but for 0: that is the rest.
+  // Draws from [0, n), but returns 0 for what is not below `end`: most draws, where `end` is small.
   int few(int n, int end) {
     const int drawn = in(0, n);
     return drawn < end ? drawn : 0;

@@ -1,11 +1,11 @@
-// Hashing of numbers, the same everywhere.
+// Hashes numbers, the same everywhere.
 #pragma once
 
 #include <cstdint>
 
 namespace ferry::choices {
 
-// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of x reaches every bit.
+// This is the finalizer of SplitMix64 (Steele, Lea, Flood 2014): each bit of x reaches every bit.
 constexpr std::uint64_t mix_bits(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -13,7 +13,7 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// In this order.
+// Adds x to the hash; the order of additions matters.
 constexpr std::uint64_t combine(std::uint64_t hash, std::uint64_t x) {
   return mix_bits(hash ^ mix_bits(x));
 }

@@ -1,4 +1,4 @@
-// How the questions of a run (sim/choices/choices.h) are answered: one class for each strategy.
+// Strategies answer the questions of a run (sim/choices/choices.h). Each is a class:
 //
 //   RandomChoices      every answer alike
 //   PctChoices         Burckhardt, Kothari, Musuvathi, Nagarakatte 2010: of those whose turn it may
@@ -33,10 +33,10 @@ class RandomChoices final : public Choices {
   Draws draws_;
 };
 
-// For one run. What is not a turn is answered at random.
+// An instance answers one run. What is not a turn is answered at random.
 class PctChoices final : public Choices {
  public:
-  // turns: about how many there are.
+  // `turns` says about how many there will be.
   PctChoices(std::uint64_t seed, std::uint64_t turns, unsigned changes);
 
  private:
@@ -52,9 +52,9 @@ class PctChoices final : public Choices {
 
 class ReplayedChoices final : public Choices {
  public:
-  // In the order of their places; 0 elsewhere.
+  // The answers come in the order of their places; everything else is answered with 0.
   explicit ReplayedChoices(std::vector<Deviation> answers) : answers_(std::move(answers)) {}
-  // How many of them, by point.
+  // Returns how many of them were given, by point.
   const std::array<std::uint64_t, kChoicePoints>& given() const { return given_; }
 
  private:
@@ -64,7 +64,7 @@ class ReplayedChoices final : public Choices {
   std::array<std::uint64_t, kChoicePoints> given_{};
 };
 
-// All ways to answer, run by run, the last questions first; one failure in a run at most.
+// Goes through all ways to answer, the last questions first, with at most one failure in a run.
 //
 //   Enumeration all({.deviations = 2});
 //   do { EnumeratedChoices choices(all); run(choices); } while (all.next());
@@ -76,7 +76,7 @@ class Enumeration {
     std::uint64_t deviations = std::numeric_limits<std::uint64_t>::max();  // answers that are not 0
   };
   explicit Enumeration(Bounds bounds) : bounds_(bounds) {}
-  // Goes to the next way; false: there is none.
+  // Goes to the next way; returns false where there is none.
   bool next();
   std::uint64_t runs() const { return runs_; }
 

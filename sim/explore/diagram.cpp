@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kWidth = 100, kLabel = 9, kRows = 10, kColumns = 4;
 
-// In characters, not bytes.
+// Counts characters, not bytes.
 std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
@@ -117,7 +117,7 @@ class Diagram {
     if (action != kNoAction) add(row_of(action));
   }
 
-  // The most telling first, as far as there is room; then in issue order.
+  // Picks the most telling rows as far as there is room, and sorts them in issue order.
   void pick() {
     const ActionId earlier = graph().find(h_.earlier.op, h_.earlier.by_host);
     const ActionId later = graph().find(h_.later.op, h_.later.by_host);
@@ -135,7 +135,7 @@ class Diagram {
     });
   }
 
-  // Between the accesses: how the bytes changed hands.
+  // Adds how the bytes changed hands between the accesses.
   void add_memory() {
     std::vector<Row> found;
     for (std::size_t i = earlier_.place; i < later_.place; ++i) {
@@ -149,7 +149,7 @@ class Diagram {
     for (std::size_t i = found.size(); i-- > 0 && found.size() - i <= 3;) add(found[i]);
   }
 
-  // The last wait of the later access's stream for an event of the earlier one's: it came too
+  // Adds the last wait of the later access's stream for an event of the earlier one's: it came too
   // early, or what it waits for did.
   void add_near_miss() {
     if (h_.earlier.by_host || h_.later.by_host) return;

@@ -1,4 +1,4 @@
-// A hazard on one screen: who touched what, on which stream, and the edge that is not there.
+// Draws a hazard on one screen: who touched what, on which stream, and the edge that is missing.
 //
 //            stream 0             stream 1              host
 //       #2   mm
@@ -8,7 +8,7 @@
 //            ◀╌╌╌╌╌╌╌ no edge ╌╌╌╌╯
 //       #9   B mm
 //
-// One column for each stream and host thread that takes part, one row for an op, in issue order;
+// Each stream and host thread that takes part has a column, each op a row, in issue order;
 // ops that say nothing are left out. Below: the schedule that shows it, what is seen in it, and
 // what would add the edge. At most 24 lines of 100 columns (as UTF-8 characters).
 #pragma once

@@ -120,7 +120,7 @@ std::string to_string(const Explorer& explorer, const Witness& witness) {
                          ? "at the end " + check::to_string(met.range) + " hold "
                          : access(graph, witness.difference.action, met.range);
   if (met.actual == met.expected) {
-    // Who wrote it saw something wrong itself, perhaps at second hand.
+    // The writer saw something wrong itself, perhaps at second hand.
     const std::vector<ActionId> order = order_of(graph, witness.schedule);
     text += left_by(graph, met.actual) + ", and ";
     ActionId source = met.actual;

@@ -11,7 +11,7 @@
 namespace ferry::explore {
 namespace {
 
-// Where lives lie that meet nobody: above every address.
+// Lives that meet no other lie above every address.
 constexpr std::uint64_t kApart = std::uint64_t{1} << 63;
 
 // What is known of some bytes: of their allocation, and afterwards of what was one.
@@ -121,7 +121,7 @@ class GraphBuilder {
     graph_.preds_.insert(graph_.preds_.end(), preds.begin(), preds.end());
   }
 
-  // The last action of each actor that the clock says is done.
+  // Finds the last action of each actor that the clock says is done.
   std::vector<ActionId> known(const std::uint32_t* clock, std::size_t width) const {
     std::vector<ActionId> actions;
     for (std::size_t actor = 0; actor < std::min(width, done_.size()); ++actor) {
@@ -190,7 +190,7 @@ class GraphBuilder {
     add(ActionKind::kHandOut, op, host, {}, {}, {});
   }
 
-  // What an allocation of the range takes over from earlier lives of its bytes.
+  // Finds what an allocation of the range takes over from earlier lives of its bytes.
   std::vector<std::pair<Range, Allocation>> inherited(Range whole) {
     std::vector<std::pair<Range, Allocation>> parts;
     each_life(whole, [&](Range range, const Allocation* old) {
@@ -252,7 +252,7 @@ class GraphBuilder {
         });
   }
 
-  // Of the whole allocation, wherever in it the range lies.
+  // Returns the life of the whole allocation, wherever in it the range lies.
   void record_use(Range range, check::Clocks::Place stream) {
     const Allocation* block = blocks_.find(range.address);
     if (block != nullptr && block->whole.bytes != 0) range = block->whole;
@@ -264,7 +264,7 @@ class GraphBuilder {
     });
   }
 
-  // What to add to the range's addresses to have it where nothing else is.
+  // Returns what to add to the range's addresses to have it where nothing else is.
   std::uint64_t apart(Range range) {
     const std::uint64_t shift = kApart + apart_ - range.address;
     apart_ += range.bytes;

@@ -1,4 +1,4 @@
-// The graph of a recording: what touches memory, and what must come before it.
+// The graph of a recording says what touches memory, and what must come before it.
 //
 // A node is an *action*: an op that reads or writes bytes, or one half of a copy that the host
 // stages itself. Its predecessors are those of the rules of order alone (clocks.h): streams,
@@ -63,7 +63,7 @@ struct Life {
   ActionId hand_out = kNoAction;
   std::vector<ActionId> waits;  // until these are done it is not where the recording has it
   std::vector<ActionId> uses;   // where it has waits
-  // What is added to an address: beside the earlier lives, and apart from them.
+  // These are added to an address: beside the earlier lives, or apart from them.
   std::uint64_t beside = 0, apart = 0;
 };
 
@@ -76,7 +76,7 @@ class OpGraph {
   const Recording& recording() const { return *recording_; }
   std::size_t size() const { return actions_.size(); }
   const Action& operator[](ActionId id) const { return actions_[id]; }
-  // Not all of them: those that the others follow from may be missing.
+  // Returns enough of them: those that follow from the others may be missing.
   std::span<const ActionId> preds(ActionId id) const {
     return {preds_.data() + actions_[id].first_pred, actions_[id].preds};
   }
@@ -87,13 +87,13 @@ class OpGraph {
     return {pieces_.data() + actions_[id].pieces + actions_[id].reads, actions_[id].writes};
   }
   const std::vector<Life>& lives() const { return lives_; }
-  // What anybody touched, and what is allocated at the end or never was.
+  // Returns the bytes that anybody touched and that are allocated at the end, or never were.
   std::span<const Piece> left() const { return left_; }
 
   // The action of the op with this number that the host, or a stream, carries out; kNoAction where
   // there is none.
   ActionId find(std::uint64_t op_number, bool by_host) const;
-  // What must come before it, and itself, as flags by action.
+  // Returns what must come before it, and itself, as flags by action.
   std::vector<char> before(ActionId later) const;
 
  private:

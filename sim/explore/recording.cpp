@@ -1,4 +1,4 @@
-// The copies of recording.h.
+// Copies operations, with their names and ranges, into a recording.
 #include "sim/explore/recording.h"
 
 #include <algorithm>

@@ -25,7 +25,7 @@ class Recording final : public StreamOpConsumer {
   // Its spans and name are valid while nothing is added.
   StreamOp operator[](std::size_t i) const;
   std::uint64_t number(std::size_t i) const { return entries_[i].number; }
-  // The place of the op with this number; none where there is no such op.
+  // Returns the place of the op with this number; none where there is no such op.
   std::optional<std::size_t> find(std::uint64_t number) const;
 
  private:

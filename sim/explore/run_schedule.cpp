@@ -169,7 +169,7 @@ std::optional<Difference> compare(const OpGraph& graph, std::span<const ActionId
   return unread;
 }
 
-// What the action meets in the order: the bytes that it reads, then those that it replaces.
+// Returns what the action meets in the order: the bytes that it reads, then those that it replaces.
 static std::vector<Sight> met_by(const OpGraph& graph, std::span<const ActionId> order,
                                  ActionId action) {
   Memory memory(graph, order);

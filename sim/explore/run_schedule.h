@@ -1,4 +1,4 @@
-// What a recording's actions see when they run in some order: symbolic contents, no time.
+// Works out what a recording's actions see when they run in some order: symbolic contents, no time.
 //
 // Contents are as in checkers/values.h, hashes of what was read, with one difference: every write
 // of every op makes values of its own, copies too, so that an access that meets another op's write
@@ -30,7 +30,7 @@ namespace ferry::explore {
 
 enum class Evidence : std::uint8_t { kRead, kLeft, kUnread };
 
-// What an access met: bytes, and the action that wrote them; kNoAction: undefined.
+// The bytes that an access met, and the action that wrote them; kNoAction: they are undefined.
 struct Sight {
   Range range;
   ActionId writer = kNoAction;
@@ -45,7 +45,7 @@ class Memory {
   Memory(const OpGraph& graph, std::span<const ActionId> order);
 
   void run(ActionId action);
-  // What it would read, and replace, now.
+  // Return what the action would read, and what it would replace, if it ran now.
   std::uint64_t read(ActionId action) const { return read(graph_->reads(action), action); }
   std::uint64_t replaced(ActionId action) const { return read(graph_->writes(action), action); }
   std::uint64_t left(const Piece& piece) const;
@@ -78,7 +78,7 @@ struct Outcome {
 Outcome run_schedule(const OpGraph& graph, std::span<const ActionId> order);
 Outcome run_in_issue_order(const OpGraph& graph);
 
-// The strongest evidence that the outcomes differ, and of that the first place in `order`.
+// Finds the strongest evidence that the outcomes differ, and the first place in `order` with it.
 struct Difference {
   Evidence evidence = Evidence::kRead;
   ActionId action = kNoAction;  // kRead, kUnread: whose access
@@ -87,7 +87,7 @@ struct Difference {
 std::optional<Difference> compare(const OpGraph& graph, std::span<const ActionId> order,
                                   const Outcome& reference, const Outcome& outcome);
 
-// What the differing place met in issue order, and what in `order`: the first bytes that differ.
+// Says what the differing place met in issue order, and what in `order`, on the first such bytes.
 // The writer may be the same, if it saw another value itself.
 struct Met {
   Range range;

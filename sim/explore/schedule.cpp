@@ -19,7 +19,7 @@ namespace {
 
 }  // namespace
 
-// The smallest order, as numbers compare, of what the graph and the delays allow.
+// Finds the smallest order, as numbers compare, that the graph and the delays allow.
 std::vector<ActionId> order_of(const OpGraph& graph, const Schedule& schedule) {
   std::vector<std::vector<ActionId>> next(graph.size());
   std::vector<std::uint32_t> missing(graph.size(), 0);
@@ -84,7 +84,7 @@ std::vector<ActionId> draw_order(const OpGraph& graph, choices::Choices& choices
   return order;
 }
 
-// Of those issued later that ran before it, the last one: what must still run before it may.
+// For each action, finds the last of those that were issued later and ran before it.
 Schedule schedule_of(const std::vector<ActionId>& order) {
   Schedule schedule;
   std::vector<ActionId> peaks;  // so far, those larger than all behind them: they only fall

@@ -28,10 +28,10 @@ struct Delay {
 
 using Schedule = std::vector<Delay>;
 
-// The order of all actions. Throws std::invalid_argument where the delays contradict the graph: one
-// that would have to run before itself is named.
+// Returns the order of all actions. Throws std::invalid_argument where the delays contradict the
+// graph; it names an action that would have to run before itself.
 std::vector<ActionId> order_of(const OpGraph& graph, const Schedule& schedule);
-// The one with this order, which must be one of the graph's; at most one delay for each action.
+// Returns the schedule of an order of the graph, with at most one delay for each action.
 Schedule schedule_of(const std::vector<ActionId>& order);
 // An order whose every turn the choices decide (ChoicePoint::kDevice): of each stream and each host
 // thread one action is ready at a time (and frees of host memory, which count as the thread's).
@@ -45,7 +45,7 @@ std::string to_string(const OpGraph& graph, const Schedule& schedule);
 // Throws std::invalid_argument that says what was expected, and where.
 Schedule parse_schedule(const OpGraph& graph, std::string_view text);
 
-// How messages name an action: its op's number, as in the text.
+// Names an action as messages do: by its op's number, as in the text.
 std::string name_of(const OpGraph& graph, ActionId action);
 
 }  // namespace ferry::explore

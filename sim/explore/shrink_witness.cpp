@@ -27,7 +27,7 @@ class Shrinking {
   }
 
  private:
-  // Whether it still fails; then it is the best.
+  // Returns whether the schedule still fails; then it becomes the best.
   bool try_one(const Schedule& schedule) {
     if (runs_ == runs_max_) return false;
     std::vector<ActionId> order;

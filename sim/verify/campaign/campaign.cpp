@@ -28,7 +28,7 @@ Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
   return no_mutant(pipeline ? MutantPart::kPipeline : MutantPart::kOffload);
 }
 
-// Number `number` of the campaign, one run after the other, until `late`.
+// Tries program `number` of the campaign in every way, until `late` returns true.
 DrawnRun try_every_way(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
                        const std::function<bool()>& late) {
   Draws draws(options.seed, number);
@@ -53,7 +53,7 @@ DrawnRun try_every_way(const CampaignOptions& options, std::uint64_t number, Cov
   return drawn;
 }
 
-// Number `number` of the campaign; some are looked at more closely when nobody objects.
+// Tries program `number` of the campaign; some are looked at more closely when nobody objects.
 DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage) {
   OperationCount count(coverage);
   const Mutant who = who_is_tried(options, number);
@@ -69,7 +69,7 @@ class Runner {
     if (options.programs > 0) end_ = static_cast<std::uint64_t>(options.programs);
   }
 
-  // Until there is nothing more to do. On any number of threads.
+  // Tries programs until there are no more. Any number of threads may call it.
   void work() {
     Coverage coverage;
     try {

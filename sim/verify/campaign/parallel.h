@@ -1,4 +1,4 @@
-// Calls a function for each of [0, count), on several threads; the first exception comes back.
+// Calls a function for each of [0, count) on several threads; rethrows the first exception.
 #pragma once
 
 #include <algorithm>

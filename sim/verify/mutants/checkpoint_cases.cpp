@@ -21,7 +21,7 @@
 namespace ferry::verify {
 namespace {
 
-// A run in which all backwards may share a group.
+// Runs the program so that all backwards may share a group.
 class GroupedRun final : private sim::SegmentRunner, private sim::KernelTimes {
  public:
   GroupedRun(const Program& program, Rules rules, bool grouped)
@@ -257,7 +257,7 @@ class ByHand final : private sim::KernelTimes {
     options.early_stop = false;
     checkpointer_.run({tape_.globals()[0]}, options, function, function);
   }
-  // Whether it came back.
+  // Is true if it came back.
   bool unpack() {
     try {
       saved_->unpack();

@@ -56,7 +56,7 @@ class Layers {
   }
   Slot op(CodeId id, std::string name, Slot x) { return b.op(id, std::move(name), {x}, big); }
 
-  // Of segment `called`, whose arguments are `in`; gives its results.
+  // Adds a call of segment `called` with the arguments `in`; returns its results.
   std::vector<Slot> call(CodeId id, CodeId called, std::vector<Slot> in,
                          Recompute recompute = Recompute::kCheckpoint) {
     Call call{called, std::move(in), {}};
@@ -70,7 +70,7 @@ class Layers {
     b.add(id, call);
     return call.out;
   }
-  // A segment of one layer after another, by name.
+  // Makes a segment of one layer after another, by name.
   CodeId segment_of(std::initializer_list<const char*> names) {
     const CodeId id = segment();
     Slot x = b.argument(id);
@@ -82,7 +82,7 @@ class Layers {
     b.result(id, x);
     return id;
   }
-  // What main does first: an activation with a graph.
+  // Begins main with an activation that has a graph.
   Slot begin() { return layer(0, "begin", input); }
   void backward(Slot root, bool retain = false) {
     b.add(0, Backward{{root}, {}, {}, retain, false});

@@ -1,4 +1,4 @@
-// What programs cannot write down: other storages under a tensor, tensors of other devices.
+// Tests what programs cannot write down: other storages under a tensor, tensors of other devices.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -49,7 +49,7 @@ sim::Tensor make_bytes(sim::Machine& machine, std::int64_t bytes) {
                           machine.new_version());
 }
 
-// What programs cannot write down. True where the core does it right.
+// Programs cannot write these down. Each returns true where the core does it right.
 struct Bench {
   explicit Bench(Rules rules, CoreOptions options = {})
       : offloader(sim::SimDevice(machine), NoBackward(), std::move(options), rules) {

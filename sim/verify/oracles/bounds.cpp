@@ -14,9 +14,9 @@ std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadSta
       counts.forward_stash_peak_bytes > options.window_packs * largest) {
     return Verdict{Oracle::kBound, "the forward stash holds more than its window's packs"};
   }
-  // In the published way what is at hand are the storages of one node and of the one before it.
+  // In the published way, the storages of one node and of the one before it are at hand.
   const std::int64_t at_hand = options.reload_pool == ReloadPool::kConsumer ? 2 : 12;
-  // One that is larger than the hold is held beside it.
+  // A storage that is larger than the hold is held beside it.
   const std::int64_t held_beside = options.hold_bytes > 0 && options.hold_bytes < largest ? 1 : 0;
   if (options.hold_bytes != kUnlimited &&
       counts.backward_stash_peak_bytes >

@@ -10,7 +10,7 @@
 
 namespace ferry::verify {
 
-// `largest`: the most bytes that one storage of the program has.
+// `largest` is the size of the program's largest storage.
 std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadStatistics& counts,
                                     std::int64_t largest);
 

@@ -1,4 +1,4 @@
-// Leaks: what is left when a run's program is done with everything.
+// Leaks are what is left when a run's program is done with everything.
 #pragma once
 
 #include <optional>

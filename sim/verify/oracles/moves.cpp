@@ -38,7 +38,7 @@ void MoveWatch::operator()(const StreamOp& op) {
   for (const Range& range : op.writes) forget(range);
 }
 
-// Written, or given back: on either side the copy is none any more.
+// Is called when the range is written or given back: a copy from or to it is no copy any more.
 void MoveWatch::forget(const Range& range) {
   std::erase_if(copies_, [&](const Copy& copy) {
     return overlap(copy.from, range) || overlap(copy.to, range);

@@ -1,5 +1,5 @@
-// What moved that should not have: a global's bytes (parameters and buffers stay), or bytes of
-// which the host holds a copy already.
+// Finds copies that should not have been made: of a global (parameters and buffers stay), or of
+// bytes of which the host holds a copy already.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class MoveWatch final : public StreamOpConsumer {
   explicit MoveWatch(const Program& program);
   void operator()(const StreamOp& op) override;
 
-  // Empty: none.
+  // Returns an empty text where there is nothing to complain of.
   const std::string& complaint() const { return complaint_; }
 
  private:

@@ -1,4 +1,4 @@
-// Which saved tensors each backward needs, asked of a run in which nothing is recomputed: under
+// Finds which saved tensors each backward needs. It asks a run without recomputes, under
 // hooks that keep what they are given, and note the graph task in which it is unpacked.
 //
 // Recomputing changes neither what forward saves nor what backward reaches, so these are also the
@@ -19,7 +19,7 @@
 namespace ferry::verify {
 
 using GraphTasks = std::set<GraphTaskId>;
-// Of each call of main, what hooks see of it in the order of packing.
+// Lists, for each call of main, the tensors that hooks see of it in the order of packing.
 using Needs = std::vector<std::vector<GraphTasks>>;
 
 class NeedsRun final : private sim::KernelTimes {

@@ -41,14 +41,14 @@ class RecomputeModel {
     bool held = false;          // a pack that is recomputed
     GraphTasks needed_in = {};  // a node's pack
   };
-  // Of a segment's code and of the plain calls in it; or of a call of main.
+  // Lists what a segment's code does with the plain calls in it; or what a call of main does.
   struct Run {
     const Call* segment = nullptr;
     const SegmentPlan* plan = nullptr;
     std::vector<Item> items;
     std::size_t packs = 0;
   };
-  // Where in a plan the next checkpoint is.
+  // Points at the next checkpoint in a plan.
   struct Cursor {
     const SegmentPlan* plan = nullptr;
     std::size_t next = 0;
@@ -143,7 +143,7 @@ class RecomputeModel {
 
   const Program& program_;
   OpCounts counts_;
-  // Of the call at hand.
+  // These two belong to the call of main that is being counted.
   std::vector<GraphTasks> needs_;
   std::size_t packs_ = 0;
 };

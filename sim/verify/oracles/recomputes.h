@@ -23,7 +23,7 @@ namespace ferry::verify {
 
 using OpCounts = std::map<std::string, std::int64_t>;
 
-// Runs of kernels by name.
+// Counts the runs of kernels by name.
 class OpCounter final : public StreamOpConsumer {
  public:
   void operator()(const StreamOp& op) override {

@@ -103,7 +103,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-// What follows is written once, for both ways.
+// The functions below both write and read: `Io` is a Writer or a Reader.
 
 template <class Io, class List, class Item>
 void list(Io& io, List& items, Item item) {

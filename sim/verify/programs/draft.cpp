@@ -9,7 +9,7 @@
 namespace ferry::verify {
 namespace {
 
-// How often what a forward does is differentiated: in forward, too, where that makes a graph.
+// Returns how often a forward is differentiated: once more where forward makes a gradient's graph.
 int orders_of(const Recipe& recipe) {
   const bool creates =
       std::any_of(recipe.layers.begin(), recipe.layers.end(),

@@ -26,12 +26,12 @@ class Draft {
 
   TypeId sized(int size) { return b.type({kSizes[static_cast<std::size_t>(size)]}); }
 
-  // A body for a node with this output, these inputs and saves: its results are ops on everything
-  // it has. The type of the first saved tensor is given where it is one that has a graph.
+  // Makes a body for a node with this output, these inputs and saves: its results are ops on all
+  // it has. The type of the first saved tensor is given where that tensor has a graph.
   CodeId make_body(TypeId out, const std::vector<TypeId>& in, std::size_t saves, bool fails = false,
                    std::optional<TypeId> first_saved = {});
 
-  // What follows runs on the stream next to `from`.
+  // Lets what follows run on the stream next to `from`, and on `from` again.
   void begin_stream(CodeId id, const std::vector<Slot>& in, std::uint32_t from);
   void end_stream(CodeId id, const std::vector<Slot>& out, std::uint32_t from);
 

@@ -1,4 +1,4 @@
-// A list of phrases on one line, for the texts of trials: "linear, 256 elements, held".
+// Joins phrases on one line, for the texts of trials: "linear, 256 elements, input held".
 #pragma once
 
 #include <cstddef>

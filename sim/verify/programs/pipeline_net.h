@@ -44,7 +44,7 @@ struct PipelineTrial {
   bool grad = true;
   int nodes_before = 0;  // of another model's, that each worker has made and numbered
 
-  // As they come to be: each device has as many.
+  // Returns how many stages each device gets; all get as many.
   std::size_t stages_each() const {
     std::size_t count = 1;
     for (std::size_t i = 1; i < layers.size(); ++i) count += layers[i].begins ? 1 : 0;
@@ -67,7 +67,7 @@ PipelineTrial draw_pipeline_trial(Draws& draws);
 // In words, on one line.
 std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial);
 
-// The layers as codes. Each reads x, a weight of its own and perhaps a skip tensor; saves them; and
+// Makes the layers' codes. A layer reads x, its weight and perhaps a skip tensor; saves them; and
 // its backward reads what was saved. The last code is the loss.
 struct NetProgram {
   explicit NetProgram(const PipelineTrial& trial) {

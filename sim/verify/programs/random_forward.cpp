@@ -28,7 +28,7 @@ CodeId RandomForward::make() {
   return id;
 }
 
-// From the next layer on, until the region's segment closes.
+// Makes the layers from the next one on, until the region's segment closes.
 Activation RandomForward::make_layers(Region& region, Activation x) {
   while (at_ < recipe_.layers.size()) {
     const Layer& layer = recipe_.layers[at_];
@@ -62,7 +62,7 @@ void RandomForward::finish(Region& region, const Activation& before, const Activ
   }
 }
 
-// A layer with what comes before and after it.
+// Makes a layer with what comes before and after it.
 Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, Activation x) {
   const auto extra = recipe_.segments ? layer.extra : Extra::kNothing;
   const CodeId id = region.id;
@@ -79,7 +79,7 @@ Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, A
   if (extra >= Extra::kInnerBackward && !region.reentrant) {
     x = layers_.inner_backward(region, extra, layer.kind, w, x);
   }
-  // (Not where what is written was recomputed: there may be no error.)
+  // (A recomputed tensor is not written: then there may be no error.)
   if (failure_ == StepFailure::kSavedWritten && fails && region.depth == 0 &&
       before.slot != from_segment_) {
     b_.write(id, "late_", before.slot);
@@ -87,7 +87,7 @@ Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, A
   return x;
 }
 
-// The next layers as a code of their own. Its results are x and, but for the reentrant variant,
+// Makes the next layers a code of their own. Its results are x and, but for the reentrant variant,
 // the last activation that it holds.
 Activation RandomForward::make_segment(Region& outer, const Layer& layer, const Activation& x) {
   const bool reentrant =

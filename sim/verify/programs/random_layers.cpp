@@ -185,7 +185,7 @@ Activation RandomLayers::written_between(CodeId id, Parts parts, const Activatio
   return y;
 }
 
-// A strided window on the second half.
+// Returns the type of a strided window on the second half.
 TypeId RandomLayers::window_of(TypeId type) {
   const std::int64_t elements = b_.program.types[type].shape[0];
   return b_.layout({DType::kBF16, {elements / 4}, {2}, elements / 2});

@@ -47,7 +47,7 @@ class RandomLayers {
                             const Activation& y);
 
  private:
-  // What the node of a layer leads to, what it saves, and what the layer makes.
+  // The parts that a layer's node is made of: what it leads to, what it saves, what it returns.
   struct Parts {
     std::vector<Slot> in = {};
     std::vector<TypeId> types = {};  // of `in`

@@ -28,7 +28,7 @@ class RandomProgram {
       const bool whole = recipe.whole && recipe.failure != StepFailure::kSavedWritten;
       backward(call(make_forward(recipe.failure), whole));
     }
-    // What failed may have left work on any stream.
+    // The step that failed may have left work on any stream.
     const std::uint32_t streams = recipe.segments && fails ? kSegmentDepth + 1 : 0;
     for (std::uint32_t from = 1; from <= streams; ++from) b_.add(0, Sync{from, 0});
     if (recipe.move && !weights_.empty()) b_.add(0, Move{weights_.front()});
@@ -84,7 +84,7 @@ class RandomProgram {
     if (recipe_.derivatives > 1 && !weights_.empty()) derive(forward);
   }
 
-  // The gradient of a function of a gradient of a function of ...
+  // Takes the gradient of a function of a gradient, as often as the recipe says.
   void derive(CodeId forward) {
     const Slot w = weights_[static_cast<std::size_t>(recipe_.differentiated) % weights_.size()];
     const TypeId type = b_.program.globals[w].type;

@@ -26,10 +26,10 @@ namespace ferry::verify {
 
 Program make_program(const Recipe& recipe);
 
-// The same program, with nothing recomputed.
+// Returns the same program with plain calls in place of its segments.
 Program without_segments(Program program);
 
-// The i-th op of a body that computes derivatives of that order.
+// Names the i-th op of a body that computes derivatives of that order.
 std::string gradient_op(int order, std::size_t i);
 
 }  // namespace ferry::verify

@@ -1,4 +1,4 @@
-// A trial in words, as reports print it: what differs from the plainest one of its size.
+// Says a trial in words, as reports print it: what differs from the plainest one of its size.
 #include <array>
 #include <ostream>
 #include <string>

@@ -27,7 +27,7 @@ void keep_smallest(const DrawnRun& drawn, MatrixRow& row) {
   row.replay = to_line(report.spec);
 }
 
-// None where it was stopped.
+// Returns none where it was stopped.
 std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& options) {
   MatrixRow row;
   row.mutant = mutant;

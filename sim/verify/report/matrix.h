@@ -1,4 +1,4 @@
-// The mutation matrix: of each mutant of the core, which oracle kills it, after how many tests, and
+// The mutation matrix shows which oracle kills each mutant of the core, after how many tests, and
 // how small a program shows it.
 #pragma once
 
@@ -34,18 +34,18 @@ struct MatrixRow {
   bool unconfirmed = false;  // a race of which no schedule shows another value
 
   bool killed() const { return oracle.has_value() || killed_by_own_case; }
-  // What the table says of that; empty where it survived.
+  // Returns what the table says of that; empty where the mutant survived.
   std::string_view killed_by() const {
     if (killed_by_own_case) return "a case of its own";
     return oracle ? name(*oracle) : "";
   }
 
-  // Not as it should be: alive, and no reason known; or dead, though it cannot be told apart.
-  // Or a report that is not true.
+  // Whether it is not as it should be: it survived for no known reason; or it was killed though
+  // nothing tells it from the core; or a report of it is not true.
   bool wrong() const { return killed() != equivalent_because.empty() || unconfirmed; }
 };
 
-// In the order of `mutants`; all of them, but where it was stopped.
+// Returns the rows in the order of `mutants`; some are missing where it was stopped.
 std::vector<MatrixRow> mutation_matrix(const std::vector<Mutant>& mutants,
                                        const MatrixOptions& options);
 

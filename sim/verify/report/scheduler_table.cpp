@@ -13,7 +13,7 @@
 namespace ferry::verify {
 namespace {
 
-// None where it was stopped.
+// Returns none where it was stopped.
 std::optional<SchedulerRow> try_out(const schedulers::SchedulerEntry& entry,
                                     const SchedulerTableOptions& options) {
   SchedulerRow row;

@@ -1,4 +1,4 @@
-// The table of the schedulers of the field: which oracle caught which fault, and how soon; and that
+// The table of the field's schedulers shows which oracle caught which fault, and how soon; and that
 // the fixed ones are clean.
 #pragma once
 

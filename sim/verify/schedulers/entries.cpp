@@ -1,4 +1,4 @@
-// The entries of all systems but torchtune and TRL.
+// This file has the entries of all systems but torchtune and TRL.
 #include "sim/verify/schedulers/entries.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ std::unique_ptr<sim::Scheduler> made(sim::SimDevice device, sim::SimAutograd aut
   return kMake(device, autograd, kPolicy);
 }
 
-// What is saved is popped at most once, and not written since: its group comes back as a whole.
+// A save is popped at most once and not written since, because its group comes back as a whole.
 void groups(Recipe& recipe) {
   one_unpack(recipe);
   without(recipe, {LayerKind::kWrittenBetween});

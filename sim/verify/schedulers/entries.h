@@ -1,4 +1,4 @@
-// The parts of the registry.
+// Declares the parts of the registry.
 #pragma once
 
 #include <span>

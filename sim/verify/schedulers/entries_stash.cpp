@@ -46,14 +46,14 @@ constexpr StashPolicy trl(Clone clone, Share share = Share::kForgotten,
   return policy;
 }
 
-// TRL's: one backward behind each forward, each save unpacked once, on one stream.
+// TRL was made for one backward behind each forward, each save unpacked once, on one stream.
 void one_stash(Recipe& recipe) {
   in_turn(recipe);
   one_unpack(recipe);
   without_late_writes(recipe);
   without_side_streams(recipe);
 }
-// And before its context cleared itself, and torchtune's: everything that is saved is unpacked.
+// TRL's before its context cleared itself, and torchtune's, need every saved tensor to be unpacked.
 void strict_stash(Recipe& recipe) {
   one_stash(recipe);
   without_failures(recipe);

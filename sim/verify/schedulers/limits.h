@@ -1,4 +1,4 @@
-// What schedulers were never made for, taken out of random steps (sim/verify/programs/recipe.h).
+// Limits take out of random steps (sim/verify/programs/recipe.h) what a scheduler was not made for.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline void without_segment_bits(Recipe& recipe, int bits) {
 
 inline void without_failures(Recipe& recipe) { recipe.failure = StepFailure::kNone; }
 
-// What writes a saved tensor in place fails without hooks, and silently with theirs.
+// A saved tensor that is written in place is an error without hooks, and passes unseen with theirs.
 inline void without_late_writes(Recipe& recipe) {
   if (recipe.failure == StepFailure::kSavedWritten) without_failures(recipe);
 }
@@ -50,7 +50,7 @@ inline void without_dead_branches(Recipe& recipe) {
 // A backward follows its forward.
 inline void in_turn(Recipe& recipe) { recipe.order = MicrobatchOrder::kFbfb; }
 
-// Of one size, bytes that were given back are soon given out again.
+// All tensors have one size, so that bytes that were given back are soon given out again.
 inline void one_size(Recipe& recipe) {
   for (Layer& layer : recipe.layers) layer.size = recipe.layers.front().size;
 }

@@ -97,7 +97,7 @@ class Megatron final : public sim::Scheduler {
     return std::move(pooled.buffer);
   }
 
-  // As soon as the copy out of it was given to `stream`.
+  // Is called as soon as the copy out of it was given to `stream`.
   void put(sim::HostBuffer buffer, StreamId stream) {
     pool_[buffer.block->requested_bytes].push_back(
         {std::move(buffer), device_.record(Step::kReloaded, stream)});
@@ -144,7 +144,7 @@ class Megatron final : public sim::Scheduler {
     }
   }
 
-  // What of it nobody popped.
+  // Drops what nobody popped of it.
   void drop(Chunk& chunk) {
     for (const auto& save : chunk) {
       if (save->copy.buffer.block) give_back(device_, save->copy.buffer, d2h_);

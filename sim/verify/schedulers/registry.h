@@ -36,7 +36,7 @@ struct SchedulerEntry {
 };
 
 std::span<const SchedulerEntry> schedulers();
-// Null: there is none of that name.
+// Returns null where there is none of that name.
 const SchedulerEntry* find_scheduler(std::string_view name);
 
 }  // namespace ferry::verify::schedulers

@@ -58,7 +58,7 @@ class Torchtitan final : public sim::Scheduler {
     sim::EventHandle offloaded_;
   };
 
-  // The next one, which stays the slab's.
+  // Returns the next slot, which stays the slab's.
   sim::HostBuffer slot(std::int64_t bytes) {
     if (next_ == slots_.size()) slots_.push_back(pinned(device_, bytes));
     sim::HostBuffer& slot = slots_[next_++];

@@ -40,7 +40,7 @@ std::optional<Verdict> try_scheduler(const SchedulerEntry& entry, const Program&
     return unmoved.watch(entry.make(device, autograd));
   };
   sim::Simulation run = sim::simulate(program, hardware, options);
-  // What was no memory any more, or not yet, is why a value is wrong.
+  // A use of memory that is gone, or not there yet, explains the wrong value, and so comes first.
   std::stable_partition(run.hazards.begin(), run.hazards.end(), [](const check::Hazard& hazard) {
     return hazard.kind != check::HazardKind::kValue;
   });

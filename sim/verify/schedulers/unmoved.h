@@ -17,7 +17,7 @@ namespace ferry::verify::schedulers {
 
 class Unmoved final : public StreamOpConsumer {
  public:
-  // The same scheduler, watched. Outlived by this.
+  // Returns the same scheduler, watched by this, which outlives it.
   std::unique_ptr<sim::Scheduler> watch(std::unique_ptr<sim::Scheduler> scheduler);
   void operator()(const StreamOp& op) override;
 

@@ -63,7 +63,7 @@ class Unsloth final : public sim::Scheduler {
       if (slot_ < owner_.slots_.size()) --owner_.slots_[slot_].inputs;
       --owner_.alive_;
     }
-    // From the buffer of that number, whatever is in it by now.
+    // Copies from the buffer of that number, whatever is in it by now.
     sim::Tensor unpack() override {
       copy_.buffer = first_bytes(owner_.slots_[slot_].buffer, copy_.layout.extent().bytes());
       return owner_.unpack(copy_);

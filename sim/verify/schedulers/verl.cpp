@@ -112,7 +112,7 @@ class Verl final : public sim::Scheduler {
     return viewed(std::move(tensor), wanted.shape);
   }
 
-  // As Tensor.view of the first save's elements.
+  // Views the first save's elements as Tensor.view does.
   sim::Tensor viewed(sim::Tensor tensor, const std::vector<std::int64_t>& shape) {
     const Layout& first = tensor->layout.window->layout;
     if (first.shape == shape) return tensor;

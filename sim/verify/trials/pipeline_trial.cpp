@@ -33,7 +33,7 @@ NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject,
 
 namespace {
 
-// A step ends early, with nothing of it left, and its cause is told; or the core had another way.
+// A step that fails leaves nothing, and its cause is told; or the core had another way.
 std::optional<Verdict> judge_failure(const NetResult& expected, const NetResult& run) {
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.left != 0) return Verdict{Oracle::kLeak, "something is left after a step that failed"};

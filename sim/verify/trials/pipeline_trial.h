@@ -1,4 +1,4 @@
-// A random network (pipeline_net.h) in the pipelines of the core, on several simulated GPUs: what a
+// Runs a random network (pipeline_net.h) in the core's pipelines, on several simulated GPUs. What a
 // step leaves is compared with a training that takes the micro-batches one by one on one GPU.
 #pragma once
 
@@ -120,7 +120,7 @@ class NetRun {
   }
   Value loss(const Values& x) { return tape_->call(net_.loss, {x.front()}).front(); }
 
-  // One micro-batch after the other, on one GPU. Where autograd goes backward through several of
+  // Runs the micro-batches one by one on one GPU. Where autograd goes backward through several of
   // the pipeline's at once it adds up their gradients first: so it does here.
   void plain() {
     const auto m = static_cast<std::size_t>(trial_.microbatches);
@@ -188,7 +188,7 @@ class NetRun {
         pipeline.step(all_inputs(), [this](const Values& x, std::size_t) { return loss(x); });
     count_kept();
   }
-  // Of the pipeline whose backward is autograd's.
+  // Runs forward in the pipeline whose backward is autograd's.
   template <class D>
   std::vector<Values> forward(const std::vector<D>& devices, const StageHooks& hooks,
                               const Rules& rules) {
@@ -252,7 +252,7 @@ class NetRun {
     results_ = std::move(roots);
     count_kept();
   }
-  // Storages that are there in any case.
+  // Counts the storages that are there in any case.
   std::int64_t known() const {
     std::set<const sim::StorageImpl*> known;  // counted, not walked
     for (const auto* list : {&tape_->globals(), &tape_->gradients(), &results_}) {
@@ -283,7 +283,7 @@ NetResult run_plain(const PipelineTrial& trial);
 NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject = {},
                         const Conditions& conditions = {});
 
-// The first oracle that says no.
+// Returns the verdict of the first oracle that objects.
 std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& subject = {},
                                     const Conditions& conditions = {});
 
