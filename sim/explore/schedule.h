@@ -6,13 +6,11 @@
 // of a graph is such a list, and each list with some delays taken out is a schedule, too: so few
 // delays are a small explanation, and shrinking is taking delays out.
 //
-// Its text is the replay string: "41@52 43@52", each delay as OP@UNTIL, in the numbers of the ops;
+// Reports write it as "41@52 43@52", each delay as OP@UNTIL, in the numbers of the ops;
 // "41r" is the host's part of a copy that the host stages. Issue order is "-".
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/choices/choices.h"
@@ -36,14 +34,8 @@ Schedule schedule_of(const std::vector<ActionId>& order);
 // An order whose every turn the choices decide (ChoicePoint::kDevice): of each stream and each host
 // thread one action is ready at a time (and frees of host memory, which count as the thread's).
 std::vector<ActionId> draw_order(const OpGraph& graph, choices::Choices& choices);
-bool is_order_of(const OpGraph& graph, const std::vector<ActionId>& order);
-
-// Pairs of actions in another order than they were issued in.
-std::uint64_t inversions(const std::vector<ActionId>& order);
 
 std::string to_string(const OpGraph& graph, const Schedule& schedule);
-// Throws std::invalid_argument that says what was expected, and where.
-Schedule parse_schedule(const OpGraph& graph, std::string_view text);
 
 // Names an action as messages do: by its op's number, as in the text.
 std::string name_of(const OpGraph& graph, ActionId action);

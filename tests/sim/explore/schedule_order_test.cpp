@@ -6,6 +6,7 @@
 
 #include "sim/choices/strategies.h"
 #include "sim/explore/explorer.h"
+#include "tests/sim/explore/orders.h"
 #include "tests/sim/support/calls.h"
 
 namespace ferry::explore {

@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include "sim/choices/strategies.h"
+#include "tests/sim/explore/orders.h"
 #include "tests/sim/support/repair.h"
 #include "tests/sim/support/stream_program.h"
 
