@@ -139,11 +139,11 @@ TEST(Report, SaysInWordsWhatAProgramIs) {
   trial.recipe.order = MicrobatchOrder::kFfbb;
   trial.recipe.failure = StepFailure::kBackwardRaises;
   trial.recipe.failing_layer = 3;
-  trial.options = {.host_memory = HostMemory::kPageable,
-                   .bytes_min = 0,
-                   .window_bytes = 4096,
-                   .prefetch_bytes = 0,
-                   .hold_bytes = 0};
+  trial.options.host_memory = HostMemory::kPageable;
+  trial.options.bytes_min = 0;
+  trial.options.window_bytes = 4096;
+  trial.options.prefetch_bytes = 0;
+  trial.options.hold_bytes = 0;
   EXPECT_EQ(text(trial),
             "2 layers: linear, 256 elements | saves a view, 1024 elements; 2 micro-batches, FFBB, "
             "first a step that fails at layer 2 (backward raises); two copy streams, window 4096 "
