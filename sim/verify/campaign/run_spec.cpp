@@ -3,9 +3,9 @@
 #include <exception>
 
 #include "sim/choices/strategies.h"
-#include "sim/verify/schedulers/trial.h"
-#include "sim/verify/trials/core_trial.h"
-#include "sim/verify/trials/pipeline_trial.h"
+#include "sim/verify/schedulers/try_scheduler.h"
+#include "sim/verify/trials/try_core.h"
+#include "sim/verify/trials/try_pipeline.h"
 
 namespace ferry::verify {
 

@@ -16,7 +16,7 @@
 #include "sim/verify/mutants/cases.h"
 #include "sim/verify/mutants/layers.h"
 #include "sim/verify/oracles/errors.h"
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 
 namespace ferry::verify {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/verify/mutants/cases.h"
-#include "sim/verify/trials/pipeline_trial.h"
+#include "sim/verify/trials/try_pipeline.h"
 
 namespace ferry::verify {
 namespace {

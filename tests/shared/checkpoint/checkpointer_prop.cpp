@@ -9,7 +9,7 @@
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/recomputes.h"
 #include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 #include "tests/sim/support/gen.h"
 
 namespace ferry::test {

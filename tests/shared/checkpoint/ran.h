@@ -10,7 +10,7 @@
 
 #include "sim/verify/mutants/layers.h"
 #include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 
 namespace ferry::test {
 

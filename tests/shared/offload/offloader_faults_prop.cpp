@@ -4,7 +4,7 @@
 #include <rapidcheck.h>
 
 #include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 #include "tests/sim/support/gen.h"
 
 namespace ferry::test {

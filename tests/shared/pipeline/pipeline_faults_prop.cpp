@@ -4,7 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "shared/adaptors/observed.h"
-#include "sim/verify/trials/pipeline_trial.h"
+#include "sim/verify/trials/try_pipeline.h"
 #include "tests/sim/support/gen.h"
 
 namespace ferry::test {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "sim/verify/trials/pipeline_trial.h"
+#include "sim/verify/trials/try_pipeline.h"
 #include "tests/sim/support/gen.h"
 
 namespace ferry::test {

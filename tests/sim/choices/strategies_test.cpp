@@ -9,7 +9,7 @@
 
 #include "sim/verify/campaign/run_spec.h"
 #include "sim/verify/report/matrix.h"
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 
 namespace ferry::choices {
 namespace {

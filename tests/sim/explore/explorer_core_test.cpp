@@ -12,7 +12,7 @@
 #include "sim/run/simulation.h"
 #include "sim/verify/mutants/mutants.h"
 #include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 
 namespace ferry::explore {
 namespace {

@@ -11,7 +11,7 @@
 #include "formats/builder.h"
 #include "sim/field/stash.h"
 #include "sim/run/simulation.h"
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 
 namespace ferry::field {
 namespace {

@@ -5,7 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "sim/run/pipeline_simulation.h"
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 #include "tests/sim/support/gen.h"
 #include "tests/sim/support/staged_layers.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "formats/program_file.h"
-#include "sim/verify/schedulers/trial.h"
+#include "sim/verify/schedulers/try_scheduler.h"
 
 namespace ferry::verify::schedulers {
 

@@ -1,4 +1,4 @@
-#include "sim/verify/schedulers/trial.h"
+#include "sim/verify/schedulers/try_scheduler.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include "sim/verify/oracles/leaks.h"
 #include "sim/verify/programs/random_program.h"
 #include "sim/verify/schedulers/unmoved.h"
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 
 namespace ferry::verify::schedulers {
 Program scheduler_program(const SchedulerEntry& entry, Recipe recipe, std::uint64_t number) {

@@ -25,7 +25,7 @@
 #include "sim/run/run_parts.h"
 #include "sim/verify/oracles/recomputes.h"
 #include "sim/verify/programs/pipeline_net.h"
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 
 namespace ferry::verify {
 

@@ -1,4 +1,4 @@
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "sim/verify/trials/pipeline_trial.h"
+#include "sim/verify/trials/try_pipeline.h"
 
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/hazards.h"

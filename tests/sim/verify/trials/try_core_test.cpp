@@ -1,5 +1,5 @@
 // The oracles of a trial object to runs that are made up for them.
-#include "sim/verify/trials/core_trial.h"
+#include "sim/verify/trials/try_core.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "sim/verify/oracles/errors.h"
-#include "sim/verify/trials/pipeline_trial.h"
+#include "sim/verify/trials/try_pipeline.h"
 
 namespace ferry::verify {
 namespace {
@@ -16,7 +16,7 @@ std::string_view oracle(const std::optional<Verdict>& verdict) {
   return verdict ? name(verdict->oracle) : "";
 }
 
-TEST(CoreTrial, AFailureIsToldOrDoesNotShow) {
+TEST(TryCore, AFailureIsToldOrDoesNotShow) {
   sim::Simulation keep, run;
   keep.gradients = run.gradients = {1, 2};
   EXPECT_EQ(oracle(judge_failure(keep, run)), "");
@@ -37,7 +37,7 @@ TEST(CoreTrial, AFailureIsToldOrDoesNotShow) {
 }
 
 // However little the program's tensors are: the bound is theirs.
-TEST(CoreTrial, AStashOfSmallTensorsIsBoundedToo) {
+TEST(TryCore, AStashOfSmallTensorsIsBoundedToo) {
   Trial trial;
   trial.recipe.layers.resize(10);
   trial.options.window_packs = 1;
@@ -49,7 +49,7 @@ TEST(CoreTrial, AStashOfSmallTensorsIsBoundedToo) {
 }
 
 // What no checker sees: that an unpacked tensor is another one than was saved.
-TEST(CoreTrial, OfPipelinesWhatTheTapeNoticedCounts) {
+TEST(TryCore, OfPipelinesWhatTheTapeNoticedCounts) {
   Subject drops;
   drops.mutation = Mutation{Step::kReload, Bend::kDrop};
   int seen = 0;
