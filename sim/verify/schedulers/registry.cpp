@@ -10,7 +10,7 @@ namespace ferry::verify::schedulers {
 std::span<const SchedulerEntry> schedulers() {
   static const std::vector<SchedulerEntry> all = [] {
     std::vector<SchedulerEntry> entries;
-    for (const auto part : {stash_entries(), other_entries()}) {
+    for (const auto part : {torchtune_and_trl_entries(), other_entries()}) {
       entries.insert(entries.end(), part.begin(), part.end());
     }
     return entries;

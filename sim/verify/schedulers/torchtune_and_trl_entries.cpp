@@ -379,6 +379,6 @@ constexpr SchedulerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const SchedulerEntry> stash_entries() { return kEntries; }
+std::span<const SchedulerEntry> torchtune_and_trl_entries() { return kEntries; }
 
 }  // namespace ferry::verify::schedulers
