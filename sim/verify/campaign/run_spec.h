@@ -10,7 +10,7 @@
 #include "sim/choices/choices.h"
 #include "sim/gpu/machine.h"
 #include "sim/verify/mutants/mutants.h"
-#include "sim/verify/programs/pipeline_net.h"
+#include "sim/verify/programs/pipeline_trial.h"
 #include "sim/verify/programs/trial.h"
 #include "sim/verify/schedulers/registry.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/verify/programs/pipeline_net.h"
+#include "sim/verify/programs/pipeline_trial.h"
 #include "sim/verify/programs/trial.h"
 
 namespace ferry::verify {

@@ -4,7 +4,7 @@
 
 #include <rapidcheck.h>
 
-#include "sim/verify/programs/pipeline_net.h"
+#include "sim/verify/programs/pipeline_trial.h"
 #include "sim/verify/programs/trial.h"
 
 namespace ferry::verify {

@@ -7,7 +7,7 @@
 
 namespace ferry::verify::schedulers {
 
-std::span<const SchedulerEntry> torchtune_and_trl_entries();  // torchtune and TRL
+std::span<const SchedulerEntry> torchtune_and_trl_entries();
 std::span<const SchedulerEntry> other_entries();
 
 }  // namespace ferry::verify::schedulers

@@ -3,7 +3,7 @@
 
 #include <rapidcheck.h>
 
-#include "sim/verify/programs/pipeline_net.h"
+#include "sim/verify/programs/pipeline_trial.h"
 #include "sim/verify/programs/smaller_trials.h"
 #include "sim/verify/programs/trial.h"
 

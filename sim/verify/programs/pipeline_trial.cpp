@@ -1,4 +1,4 @@
-#include "sim/verify/programs/pipeline_net.h"
+#include "sim/verify/programs/pipeline_trial.h"
 
 #include <algorithm>
 #include <array>
