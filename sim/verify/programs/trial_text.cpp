@@ -57,7 +57,7 @@ std::string text_of(const Recipe& recipe) {
     step.add(name(recipe.order));
   }
   step.add_if(recipe.retain, "retain_graph");
-  step.add_if(!recipe.embeds, "an input without a gradient");
+  step.add_if(recipe.embeds, "an input with a gradient");
   step.add_if(recipe.move, "a parameter that moves");
   step.add_if(recipe.segments && recipe.whole, "the whole forward checkpointed");
   if (recipe.derivatives > 1) {

@@ -146,7 +146,8 @@ TEST(Report, SaysInWordsWhatAProgramIs) {
   trial.options.hold_bytes = 0;
   EXPECT_EQ(text(trial),
             "2 layers: linear, 256 elements | saves a view, 1024 elements; 2 micro-batches, FFBB, "
-            "first a step that fails at layer 2 (backward raises); two copy streams, window 4096 "
+            "an input with a gradient, first a step that fails at layer 2 (backward raises); two "
+            "copy streams, window 4096 "
             "bytes, pageable memory");
   trial.recipe.segments = true;
   EXPECT_NE(text(trial).find("1024 elements, random numbers, begins 1 segment without early stop, "
