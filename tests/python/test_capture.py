@@ -1,4 +1,4 @@
-"""What ferry.capture writes, on modules small enough to say what is right by hand."""
+"""What torch_ferry.capture writes, on modules small enough to say what is right by hand."""
 
 import os
 import pathlib
@@ -24,10 +24,10 @@ try:
 except ImportError as error:
     transformers, NO_MODELS = None, f"no transformers: {error}"
 
-from ferry import capture as ferry_capture  # noqa: E402
-from ferry.check import check  # noqa: E402
-from ferry.program import load  # noqa: E402
-from ferry.summary import summarize  # noqa: E402
+from torch_ferry import capture as ferry_capture  # noqa: E402
+from torch_ferry.check import check  # noqa: E402
+from torch_ferry.program import load  # noqa: E402
+from torch_ferry.summary import summarize  # noqa: E402
 
 
 def module(forward, *parameters):
@@ -311,7 +311,7 @@ class CommandLine(unittest.TestCase):
     def run_it(self, *arguments):
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"),
                        "PYTHONDONTWRITEBYTECODE": "1"}
-        return subprocess.run([sys.executable, "-m", "ferry.capture", *arguments],
+        return subprocess.run([sys.executable, "-m", "torch_ferry.capture", *arguments],
                               cwd=self.folder, env=environment, capture_output=True, text=True)
 
     def refused(self, *arguments):

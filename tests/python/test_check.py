@@ -1,4 +1,4 @@
-"""What ferry.check refuses, rule by rule, as tests/formats/program_check_test.cpp has them.
+"""What torch_ferry.check refuses, rule by rule, as tests/formats/program_check_test.cpp has them.
 
 Each case is the lines of a program after one header and two globals. Needs no torch.
 """
@@ -11,8 +11,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from ferry.check import check  # noqa: E402
-from ferry.program import Code, Program, ProgramError  # noqa: E402
+from torch_ferry.check import check  # noqa: E402
+from torch_ferry.program import Code, Program, ProgramError  # noqa: E402
 
 GLOBALS = """{"global":0,"kind":"parameter","name":"w","dtype":"f32","shape":[4,4],"grad":true}
 {"global":1,"kind":"input","name":"x","dtype":"f32","shape":[4,4]}"""

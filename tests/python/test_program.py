@@ -1,4 +1,4 @@
-"""What ferry.program and ferry.check refuse. Needs no torch."""
+"""What torch_ferry.program and torch_ferry.check refuse. Needs no torch."""
 
 import pathlib
 import sys
@@ -8,9 +8,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from ferry.check import check  # noqa: E402
-from ferry.program import ProgramError, load  # noqa: E402
-from ferry.summary import summarize  # noqa: E402
+from torch_ferry.check import check  # noqa: E402
+from torch_ferry.program import ProgramError, load  # noqa: E402
+from torch_ferry.summary import summarize  # noqa: E402
 
 HEAD = """{"ferry":"program","schema":1,"name":"small"}
 {"global":0,"kind":"parameter","name":"w","dtype":"f32","shape":[4],"grad":true}

@@ -1,9 +1,9 @@
 """Refuses a line of a program that is wrong by itself: its keys, its words, its type.
 
-The twin of formats/program_read.cpp, as `ferry.check` is that of formats/program_check.h. Left to
-the C++ reader of the file: whether a value is a number, a text or a list (words and flags are
-checked here), a number's range, sizes beyond 64 bits, a key that is there twice. Such a value may
-raise a TypeError here.
+The twin of formats/program_read.cpp, as `torch_ferry.check` is that of formats/program_check.h.
+Left to the C++ reader of the file: whether a value is a number, a text or a list (words and flags
+are checked here), a number's range, sizes beyond 64 bits, a key that is there twice. Such a value
+may raise a TypeError here.
 """
 
 from .program import ITEM_BYTES, ProgramError, end_bytes

@@ -1,6 +1,6 @@
 """What a program does, saves and costs, without running it.
 
-    python -m ferry.summary FILE [--depth N]
+    python -m torch_ferry.summary FILE [--depth N]
 
 Distinct saved bytes count each storage once, in whole, however many windows on it are saved; what
 a parameter holds is left out. A storage belongs to the module in which it was first saved. FLOPs of
@@ -145,7 +145,7 @@ def report(program, depth):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m ferry.summary",
+    parser = argparse.ArgumentParser(prog="python -m torch_ferry.summary",
                                      description="What a program saves and costs.")
     parser.add_argument("path", metavar="FILE")
     parser.add_argument("--depth", type=int, default=3, help="of module names; default 3")
@@ -153,7 +153,7 @@ def main(arguments=None):
     try:
         program = check(load(options.path))
     except (ProgramError, KeyError, TypeError) as error:
-        print(f"ferry.summary: {options.path}: {error}", file=sys.stderr)
+        print(f"torch_ferry.summary: {options.path}: {error}", file=sys.stderr)
         return 2
     print("\n".join(report(program, options.depth)))
     return 0

@@ -1,8 +1,8 @@
 """A program file in Python: the same lines that formats/PROGRAM.md describes.
 
 Statements, globals and signatures stay the plain dicts of their lines, so that reading and writing
-are one json call a line; `ferry.check` says whether they make sense together. Standard library
-only: what reads programs needs no torch.
+are one json call a line; `torch_ferry.check` says whether they make sense together. Standard
+library only: what reads programs needs no torch.
 """
 
 import json

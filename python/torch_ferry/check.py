@@ -3,7 +3,8 @@
 formats/program_check.h is the authority and says what holds afterwards; this is its twin for those
 who write programs from Python: slots, views within their storage (also through calls), counts,
 modules and exclusions, whens. All of it holds for each code as it runs first and as it runs again,
-each by itself. What is said of each line alone is in `ferry.lines`, with what is left out there.
+each by itself. What is said of each line alone is in `torch_ferry.lines`, with what is left out
+there.
 """
 
 from .lines import check_code, check_global, kind_of, root

@@ -1,4 +1,4 @@
-"""What happened in one training step, as a list of events. `ferry.lower` makes a program of it.
+"""What happened in one training step, as events. `torch_ferry.lower` makes a program of them.
 
 A tensor is seen as a `Ref`: a storage's number and a window on it. Storages are numbered as they
 come and forgotten as they die, so nothing here depends on an address. The trace keeps no tensor

@@ -1,15 +1,15 @@
 """Captures one training step of a PyTorch module as a program file, without allocating anything.
 
-    python -m ferry.capture gpt2 -o gpt2.jsonl
-    python -m ferry.capture llama3-8b --batch 2 --tokens 4096 -o llama.jsonl
-    python -m ferry.capture my_package.my_model:step -o mine.jsonl
+    python -m torch_ferry.capture gpt2 -o gpt2.jsonl
+    python -m torch_ferry.capture llama3-8b --batch 2 --tokens 4096 -o llama.jsonl
+    python -m torch_ferry.capture my_package.my_model:step -o mine.jsonl
 
 SPEC is a preset or `module.path:function`. The function takes no arguments, runs where tensors are
 fake (so it may build a model of any size), and returns (module, inputs, loss function): inputs are
 a tuple of arguments or a dict of keywords, the loss function makes a scalar of the module's output.
 
-From Python: `ferry.capture.capture(module, inputs, loss_fn, name="mine").write("mine.jsonl")`. The
-module may be a real one: it is copied to fake tensors and stays as it is.
+From Python: `capture(module, inputs, loss_fn, name="mine").write("mine.jsonl")`. The module
+may be a real one: it is copied to fake tensors and stays as it is.
 
 Not captured: optimizer steps; models that checkpoint by themselves; backward formulas that keep
 tensors outside save_for_backward. Values are never known, so a model that branches on them fails.
@@ -32,7 +32,7 @@ class CaptureError(Exception):
 
 
 def capture(module, inputs, loss_fn, name="program", about=None):
-    """One forward and backward of loss_fn(module(*inputs)) as a ferry.program.Program."""
+    """One forward and backward of loss_fn(module(*inputs)) as a torch_ferry.program.Program."""
     import torch
     from .check import check
     from .lower import lower
@@ -196,7 +196,7 @@ def probability(text):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m ferry.capture",
+    parser = argparse.ArgumentParser(prog="python -m torch_ferry.capture",
                                      description="Writes one training step as a program file.")
     parser.add_argument("spec", metavar="SPEC",
                         help="gpt2, llama3-8b, unet or module.path:function")
@@ -212,19 +212,19 @@ def main(arguments=None):
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        print(f"ferry.capture: torch is missing: {error}", file=sys.stderr)
+        print(f"torch_ferry.capture: torch is missing: {error}", file=sys.stderr)
         return 7
     try:
         name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
                                    dtype=options.dtype, dropout=options.dropout)
         capture(*step, name=options.name or name, about=about).write(options.path)
     except ImportError as error:
-        print(f"ferry.capture: {options.spec} needs a package: {error}", file=sys.stderr)
+        print(f"torch_ferry.capture: {options.spec} needs a package: {error}", file=sys.stderr)
         return 7
     except Exception as error:  # whatever the user's model raised on fake tensors
         ours = isinstance(error, (CaptureError, ProgramError))
         kind = "" if ours else f"{type(error).__name__}: "
-        print(f"ferry.capture: {options.spec}: {kind}{error}", file=sys.stderr)
+        print(f"torch_ferry.capture: {options.spec}: {kind}{error}", file=sys.stderr)
         return 2
     return 0
 

@@ -1,8 +1,0 @@
-"""Ferry for PyTorch users.
-
-* `ferry.capture`   a training step, run on fake tensors, as a program file (needs torch)
-* `ferry.program`   the program file in Python: read, write, check (standard library only)
-* `ferry.summary`   what a program saves and costs (standard library only)
-
-formats/PROGRAM.md describes the file.
-"""

@@ -1,0 +1,8 @@
+"""Ferry for PyTorch users.
+
+* `torch_ferry.capture`   a training step, run on fake tensors, as a program file (needs torch)
+* `torch_ferry.program`   the program file in Python: read, write, check (standard library only)
+* `torch_ferry.summary`   what a program saves and costs (standard library only)
+
+formats/PROGRAM.md describes the file.
+"""
