@@ -5,8 +5,12 @@
 #   ferry_torch_cuda   the same with torch_cuda, c10_cuda and the CUDA runtime's headers
 #
 # FERRY_TORCH is the wheel's `torch` folder; `./dev` installs one and says so. Without it (or OFF)
-# what needs LibTorch is not built, and the rest is as before.
-set(FERRY_TORCH_VERSION 2.11.0)
+# what needs LibTorch is not built, and the rest is as before. Sets FERRY_TORCH_MINOR ("2.11").
+
+# Those that Ferry is written for: 2.13 has another Node and another DebugInfoKind. ./dev installs
+# 2.11.0, which the tests run with.
+set(FERRY_TORCH_OLDEST 2.8)
+set(FERRY_TORCH_NEWEST 2.12)
 set(FERRY_TORCH "" CACHE STRING "The `torch` folder of an installed PyTorch wheel, or OFF")
 
 if(NOT FERRY_TORCH)
@@ -18,9 +22,16 @@ if(NOT EXISTS ${FERRY_TORCH}/lib/libtorch_cpu.so)
                       "`torch` folder of an installed PyTorch wheel")
 endif()
 file(STRINGS ${FERRY_TORCH}/version.py ferry_torch_found REGEX "^__version__")
-if(NOT ferry_torch_found MATCHES "'${FERRY_TORCH_VERSION}")
-  message(FATAL_ERROR "FERRY_TORCH=${FERRY_TORCH}: ${ferry_torch_found}; expected version "
-                      "${FERRY_TORCH_VERSION}")
+# Of this minor version is what is built: none of LibTorch's C++ is the same in the next.
+string(REGEX MATCH "[0-9]+\\.[0-9]+" FERRY_TORCH_MINOR "${ferry_torch_found}")
+if(NOT FERRY_TORCH_MINOR
+   OR FERRY_TORCH_MINOR VERSION_LESS FERRY_TORCH_OLDEST
+   OR FERRY_TORCH_MINOR VERSION_GREATER FERRY_TORCH_NEWEST)
+  message(FATAL_ERROR "FERRY_TORCH=${FERRY_TORCH}: ${ferry_torch_found}; Ferry is written for "
+                      "torch ${FERRY_TORCH_OLDEST} to ${FERRY_TORCH_NEWEST}")
+elseif(DEFINED FERRY_TORCH_BUILT AND NOT FERRY_TORCH_BUILT STREQUAL FERRY_TORCH_MINOR)
+  message(FATAL_ERROR "FERRY_TORCH=${FERRY_TORCH}: ${ferry_torch_found}; this Ferry was built for "
+                      "torch ${FERRY_TORCH_BUILT}")
 endif()
 
 cmake_path(GET FERRY_TORCH PARENT_PATH ferry_site)
@@ -30,9 +41,12 @@ add_library(ferry_torch INTERFACE IMPORTED GLOBAL)
 target_include_directories(ferry_torch SYSTEM INTERFACE
   ${FERRY_TORCH}/include ${FERRY_TORCH}/include/torch/csrc/api/include)
 target_link_directories(ferry_torch INTERFACE ${FERRY_TORCH}/lib)
-# The libraries find the wheel's other libraries by an rpath of their own.
-target_link_options(ferry_torch INTERFACE -Wl,-rpath,${FERRY_TORCH}/lib
-                    -Wl,--allow-shlib-undefined)
+# The libraries find the wheel's other libraries by an rpath of their own. Our module is told where
+# they are by Python, on machines where this folder is none.
+target_link_options(ferry_torch INTERFACE -Wl,--allow-shlib-undefined)
+if(NOT FERRY_PYTHON_ONLY)
+  target_link_options(ferry_torch INTERFACE -Wl,-rpath,${FERRY_TORCH}/lib)
+endif()
 target_link_libraries(ferry_torch INTERFACE torch_cpu c10)
 
 if(EXISTS ${FERRY_TORCH}/lib/libtorch_cuda.so AND EXISTS ${ferry_nvidia}/include/cuda_runtime_api.h)
@@ -42,4 +56,6 @@ if(EXISTS ${FERRY_TORCH}/lib/libtorch_cuda.so AND EXISTS ${ferry_nvidia}/include
   target_link_libraries(ferry_torch_cuda INTERFACE
     ferry_torch -Wl,--push-state,--no-as-needed torch_cuda c10_cuda -Wl,--pop-state
     ${ferry_nvidia}/lib/libcudart.so.13)
+elseif(EXISTS ${FERRY_TORCH}/lib/libtorch_cuda.so)
+  message(STATUS "ferry: no headers of CUDA 13 in ${ferry_nvidia}: without CUDA")
 endif()

@@ -6,3 +6,14 @@
 
 formats/PROGRAM.md describes the file.
 """
+
+try:
+    from . import _built
+except ImportError:  # a source tree: no module was built, and what needs none works
+    _built = None
+
+if _built is not None:
+    from . import _versions
+
+    _versions.require(_built)
+    __version__ = _built.VERSION

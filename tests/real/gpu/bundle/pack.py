@@ -142,8 +142,9 @@ def commit(root):
 def pack(root, build, folder, trl):
     cache = (build / "CMakeCache.txt").read_text()
     version = re.search(r"VERSION (\d+\.\d+\.\d+)", (root / "CMakeLists.txt").read_text())[1]
-    torch = re.search(r"FERRY_TORCH_VERSION (\S+)\)",
-                      (root / "cmake/FerryTorch.cmake").read_text())[1]
+    folder_of_torch = re.search(r"^FERRY_TORCH:\w+=(.+)$", cache, re.MULTILINE)[1]
+    torch = re.search(r"__version__ = '([\d.]+)",
+                      (pathlib.Path(folder_of_torch) / "version.py").read_text())[1]
     if "FERRY_PORTABLE:BOOL=ON" not in cache:
         raise Refused(f"{build} is no portable build (FERRY_PORTABLE)")
     glibc = place_programs(build, folder)

@@ -1,0 +1,53 @@
+# The command `ferry`: what it plans and simulates with, and what is typed and printed.
+ferry_room(scenarios PRIVATE ferry_toml)
+foreach(room choices check explore gpu program run field)
+  ferry_room(sim/${room})
+endforeach()
+ferry_room(sim/plan PRIVATE Threads::Threads)
+if(rapidcheck_FOUND)
+  ferry_room(sim/verify/programs PUBLIC rapidcheck)
+  foreach(room oracles trials schedulers mutants report)
+    ferry_room(sim/verify/${room})
+  endforeach()
+  ferry_room(sim/verify/campaign PUBLIC Threads::Threads)
+endif()
+
+# Where programs, hardware and plans are looked for when neither FERRY_SCENARIOS nor an installed
+# tree beside the executable says otherwise (scenarios/paths.h).
+set(ferry_scenarios_folder ${PROJECT_SOURCE_DIR}/scenarios)
+include(GNUInstallDirs)
+if(SKBUILD) # a wheel's places: bin and share of whatever environment it is installed in
+  set(CMAKE_INSTALL_BINDIR ${SKBUILD_SCRIPTS_DIR})
+  set(CMAKE_INSTALL_DATADIR ${SKBUILD_DATA_DIR}/share)
+  set(ferry_scenarios_folder /usr/share/ferry/scenarios)
+endif()
+target_compile_definitions(ferry_scenarios
+                           PRIVATE FERRY_SOURCE_SCENARIOS="${ferry_scenarios_folder}")
+
+# CLI11 costs a file six seconds, nearly half of them to optimise what declares options: it is
+# parsed once for all of them, and what is typed and printed is not optimised.
+set(ferry_cli_uses CLI11::CLI11 ferry_text nlohmann_json::nlohmann_json)
+ferry_room(cli PRIVATE ${ferry_cli_uses})
+target_precompile_headers(ferry_cli PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp>)
+target_compile_options(ferry_cli PRIVATE -O0)
+if(rapidcheck_FOUND)
+  ferry_room(cli/verify PRIVATE ${ferry_cli_uses})
+  target_precompile_headers(ferry_cli_verify REUSE_FROM ferry_cli)
+  target_compile_options(ferry_cli_verify PRIVATE -O0)
+endif()
+add_executable(ferry cli/main.cpp)
+target_link_libraries(ferry PRIVATE ferry_cli ferry_warnings CLI11::CLI11 ferry_text)
+ferry_portable(ferry)
+target_compile_definitions(ferry PRIVATE FERRY_VERSION="${PROJECT_VERSION}"
+                                         FERRY_HAS_VERIFY=$<TARGET_EXISTS:ferry_cli_verify>)
+if(TARGET ferry_cli_verify)
+  target_link_libraries(ferry PRIVATE ferry_cli_verify)
+endif()
+
+install(TARGETS ferry RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(
+  DIRECTORY scenarios/
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/ferry/scenarios
+  FILES_MATCHING
+  PATTERN "*.toml"
+  PATTERN "*.jsonl")
