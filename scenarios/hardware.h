@@ -20,11 +20,11 @@
 
 namespace ferry {
 
-// Which units compute on a dtype: fp8; bf16 and fp16; fp32 (TF32 where there is such); fp64.
+// The units that compute on a dtype: fp8; bf16 and fp16; fp32 (TF32 if it exists); fp64.
 enum class ComputeClass : std::uint8_t { kFp8, kHalf, kFp32, kFp64 };
 inline constexpr std::size_t kComputeClasses = 4;
 
-ComputeClass compute_class(DType dtype);  // integers and bool: as fp32
+ComputeClass compute_class(DType dtype);  // integers and bool count as fp32
 
 struct Link {
   std::int64_t h2d_alone = 0;  // bytes a microsecond, here and below
@@ -34,28 +34,28 @@ struct Link {
   std::int64_t latency_ns = 0;
 };
 
-// Like NVLink: to every other GPU, in each direction, for all of them together.
+// A link like NVLink: to every other GPU, per direction, shared by all of them.
 struct PeerLink {
-  std::int64_t bytes_per_us = 0;  // 0: there is none, and copies between GPUs cross PCIe
+  std::int64_t bytes_per_us = 0;  // 0: no such link, and copies between GPUs cross PCIe
   std::int64_t latency_ns = 0;
 };
 
 struct RootPort {
-  std::int64_t devices = 0;          // on one port; 0: a port for each
-  std::int64_t up_bytes_per_us = 0;  // towards the host, for all of them together
+  std::int64_t devices = 0;          // GPUs on one port; 0: a port for each
+  std::int64_t up_bytes_per_us = 0;  // towards the host, shared by all of them
   std::int64_t down_bytes_per_us = 0;
 };
 
 struct Hardware {
-  std::string name;  // the file's
+  std::string name;  // the file's name
   std::string description;
-  std::int64_t memory_bytes = 0;       // of the device
-  std::int64_t host_memory_bytes = 0;  // that may be pinned
+  std::int64_t memory_bytes = 0;       // memory of the device
+  std::int64_t host_memory_bytes = 0;  // host memory that may be pinned
   std::array<std::int64_t, kComputeClasses> flops_per_us{};
   std::int64_t memory_bytes_per_us = 0;
   std::int64_t matmul_percent = 100;
   std::int64_t memory_percent = 100;
-  std::int64_t kernel_min_ns = 0;  // no kernel is shorter
+  std::int64_t kernel_min_ns = 0;  // the shortest kernel
   std::int64_t launch_ns = 0;      // host time to issue one
   Link link;
   PeerLink peer{};
@@ -69,6 +69,6 @@ struct Hardware {
 Hardware parse_hardware(std::string_view text, const std::string& file);
 Hardware read_hardware(const std::filesystem::path& path);
 Hardware find_hardware(const std::string& name_or_path);
-std::vector<Hardware> list_hardware();  // what ships, by name
+std::vector<Hardware> list_hardware();  // hardware that ships, by name
 
 }  // namespace ferry

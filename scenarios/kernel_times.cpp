@@ -63,7 +63,7 @@ void add_time(KernelTime time, const std::string& file, std::uint64_t number, Ti
     if (!table.times.try_emplace(std::move(signature), std::move(time)).second) {
       throw InputError(file, number, "expected each signature once: this one was there before");
     }
-  } catch (const LayoutError& error) {  // of an empty tensor whose sizes no stride can count
+  } catch (const LayoutError& error) {  // an empty tensor whose sizes no stride can count
     throw InputError(file, number, "expected layouts of tensors: " + std::string(error.what()));
   }
 }

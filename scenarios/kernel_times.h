@@ -41,7 +41,7 @@ struct TimesTable {
   std::map<std::string, KernelTime> times;  // by signature_text
 };
 
-// The part of a line that says which operator it is.
+// The part of a line that identifies the operator.
 std::string signature_text(const OpSignature& signature);
 
 std::string to_text(const TimesTable& table);

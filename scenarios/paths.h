@@ -1,8 +1,8 @@
-// Where the data that Ferry ships lies: scenarios/ in the source tree, share/ferry/scenarios when
+// Finds the data that Ferry ships: scenarios/ in the source tree, share/ferry/scenarios when
 // installed.
 //
-// The first that holds: the environment's FERRY_SCENARIOS; ../share/ferry/scenarios beside the
-// running program; the source tree that it was built from.
+// It tries in order: the environment's FERRY_SCENARIOS; ../share/ferry/scenarios beside the running
+// program; the source tree that it was built from.
 #pragma once
 
 #include <filesystem>
@@ -18,9 +18,9 @@ std::filesystem::path scenarios_root();
 // InputError where the root is no folder; nothing where the folder is not in it.
 std::vector<std::string> list_shipped(std::string_view folder, std::string_view extension);
 
-// A shipped name, in any case, or a path: what contains a '/' or ends in the extension is a path.
-// An unknown name is an InputError that lists the known ones and asks for the nearest; `what` is
-// the kind of thing ("hardware").
+// A shipped name, in any case, or a path: a name with a '/' or the extension is a path. An unknown
+// name is an InputError that lists the known ones and asks for the nearest; `what` is the kind of
+// thing ("hardware").
 std::filesystem::path find_shipped(std::string_view what, std::string_view folder,
                                    std::string_view extension, const std::string& name_or_path);
 

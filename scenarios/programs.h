@@ -8,7 +8,7 @@
 namespace ferry {
 
 struct ShippedProgram {
-  std::string name;  // the file's
+  std::string name;  // the file's name
   std::filesystem::path path;
   std::string description;  // one line, from the header's "about"
 };

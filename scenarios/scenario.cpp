@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kOptimizers = {"none", "sgd", "momentum", "adam",
                                                          "adamw"};
 
-// A path in a scenario is relative to the scenario's own file; a name is a shipped thing's.
+// A path is relative to the scenario's own file; a name is that of a shipped thing.
 std::string resolve(const std::string& name_or_path, const std::filesystem::path& scenario) {
   const std::filesystem::path path(name_or_path);
   if (name_or_path.find('/') == std::string::npos && !path.has_extension()) return name_or_path;

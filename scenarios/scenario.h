@@ -8,7 +8,7 @@
 //   optimizer = "adamw"           # none, sgd, momentum, adam or adamw
 //   microbatches = 4
 //
-// The reader judges the file alone: whether a program exists is for who runs it.
+// The reader checks the file alone: that a program exists is checked when it runs.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@
 
 namespace ferry {
 
-// What sim/plan/planner.h can do; the searches come last. Those for segments need a program that
-// has some.
+// The policies of sim/plan/planner.h; the searches come last. Those for segments need a program
+// that has some.
 inline constexpr std::array<std::string_view, 9> kPolicies = {
     "keep",           "offload-all",        "offload", "prefetch", "checkpoint",
     "checkpoint-nth", "checkpoint-offload", "budget",  "mixed"};
@@ -33,10 +33,10 @@ constexpr bool is_for_segments(std::string_view policy) {
 std::string list_of_policies();
 
 struct Scenario {
-  std::string name;  // the file's
+  std::string name;  // the file's name
   std::string description;
   std::string program;   // a shipped name, or a path
-  std::string hardware;  // the same
+  std::string hardware;  // a shipped name, or a path
   std::optional<std::int64_t> budget_bytes;
   std::vector<std::string> policies;
   std::string optimizer = "none";
@@ -45,6 +45,6 @@ struct Scenario {
 
 Scenario parse_scenario(std::string_view text, const std::string& file);
 Scenario read_scenario(const std::filesystem::path& path);
-Scenario find_scenario(const std::string& name_or_path);  // in scenarios/plans
+Scenario find_scenario(const std::string& name_or_path);  // from scenarios/plans
 
 }  // namespace ferry

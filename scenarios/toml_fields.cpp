@@ -12,7 +12,7 @@
 
 namespace ferry {
 
-// The only one to know toml++: flattens a table into values_.
+// The only user of toml++: flattens a table into values_.
 struct TomlFields::Loader {
   static void load(const toml::table& table, const std::string& prefix, TomlFields& into) {
     for (const auto& [key, node] : table) {
@@ -113,7 +113,7 @@ std::int64_t TomlFields::quantity(const std::string& key, std::int64_t (*parse)(
 }
 
 void TomlFields::finish() const {
-  const std::pair<const std::string, Value>* first = nullptr;  // in the file's order
+  const std::pair<const std::string, Value>* first = nullptr;  // first in the file's order
   for (const auto& item : values_) {
     if (!item.second.taken && (first == nullptr || item.second.line < first->second.line)) {
       first = &item;

@@ -16,7 +16,7 @@ namespace ferry {
 
 class TomlFields {
  public:
-  // Throws InputError, here and below.
+  // Throws InputError, like all functions below.
   TomlFields(std::string_view text, std::string file);
   static TomlFields open(const std::filesystem::path& path);
 
@@ -26,7 +26,7 @@ class TomlFields {
   std::int64_t integer_or(const std::string& key, std::int64_t otherwise, std::int64_t least,
                           std::int64_t most);
   std::vector<std::string> texts(const std::string& key);  // a list of strings, not empty
-  // A string, or an integer, through a parser of scenarios/units.h.
+  // A string, or an integer, read by a parser of scenarios/units.h.
   std::int64_t quantity(const std::string& key, std::int64_t (*parse)(std::string_view));
 
   void finish() const;
@@ -39,7 +39,7 @@ class TomlFields {
     Kind kind = Kind::kOther;
     std::uint32_t line = 0;
     bool taken = false;
-    std::string text;  // of an integer: its digits
+    std::string text;  // an integer's digits, too
     std::vector<std::string> texts;
   };
   struct Loader;

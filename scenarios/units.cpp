@@ -38,9 +38,9 @@ constexpr std::array kFlopRateUnits = {Unit{"MFLOP/s", 1}, Unit{"GFLOP/s", 1'000
 constexpr std::array kPercentUnits = {Unit{"%", 1}};
 
 struct Grammar {
-  std::string_view what;  // "a size such as 24GiB"
+  std::string_view what;  // expected, such as "a size such as 24GiB"
   std::span<const Unit> units;
-  bool drops_parts = false;  // of a base unit
+  bool drops_parts = false;  // drops parts of a base unit
 };
 
 [[noreturn]] void refuse(const Grammar& grammar, std::string_view text, std::string_view why) {
@@ -53,11 +53,11 @@ struct Grammar {
 }
 
 struct Decimal {
-  std::int64_t digits = 0;  // without the point
+  std::int64_t digits = 0;  // digits without the point
   std::int64_t scale = 1;   // a power of ten: the number is digits / scale
 };
 
-// Takes the number off the front of `text`; nothing where there is none or it is too long.
+// Takes the number off the front of `text`; none if there is no number, or if it is too long.
 std::optional<Decimal> take_decimal(std::string_view& text) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 10 - 1;
   Decimal result;
@@ -68,7 +68,7 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
     const char c = text[at];
     if (c == '.' && !point_seen && digit_seen) {
       point_seen = true;
-      digit_seen = false;  // one must follow
+      digit_seen = false;  // a digit must follow
     } else if (c >= '0' && c <= '9') {
       if (result.digits > kMost || result.scale > kMost) return std::nullopt;
       result.digits = result.digits * 10 + (c - '0');
@@ -104,7 +104,7 @@ std::int64_t parse(std::string_view text, const Grammar& grammar) {
 
 constexpr std::int64_t kMostNegatable = std::numeric_limits<std::int64_t>::max();
 
-// `value` in the largest unit of which it has one, with three significant digits.
+// `value` in the largest unit that it reaches, with three significant digits.
 std::string format(std::int64_t value, std::span<const Unit> ascending) {
   if (value < 0) return "-" + format(value < -kMostNegatable ? kMostNegatable : -value, ascending);
   const Unit* unit = &ascending.front();

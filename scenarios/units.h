@@ -1,10 +1,10 @@
 // Quantities with units, exactly: "24GiB", "25GB/s", "8us", "312TFLOP/s", "1.5ms", "1000".
 //
 // A decimal number and a unit, with or without a space between them; a plain integer has the base
-// unit. Everything is integer arithmetic: what is not a whole number of base units is refused, not
-// rounded ("0.5ns"). Sizes alone drop their part of a byte, so that one which a table printed
-// ("1.17 GiB") can be typed. Base units: bytes, nanoseconds, bytes or floating-point operations a
-// microsecond (1 GB/s is 1000), percent.
+// unit. Everything is integer arithmetic: a quantity that is no whole number of base units is
+// refused, not rounded ("0.5ns"). Sizes alone drop their part of a byte, so that one which a table
+// printed ("1.17 GiB") can be typed. Base units: bytes, nanoseconds, bytes or floating-point
+// operations a microsecond (1 GB/s is 1000), percent.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace ferry {
 
-// what() says what was expected; readers of files add file and line.
+// what() names what was expected; readers of files add file and line.
 class UnitError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;

@@ -1,4 +1,4 @@
-// The half of scenarios/kernel_times.h that gives a program its times.
+// Implements the half of scenarios/kernel_times.h that gives a program its times.
 #include <algorithm>
 #include <optional>
 
@@ -11,12 +11,12 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-// The dtype that the simulator computes an op in (sim/program/prepared.cpp).
+// The dtype that the simulator uses for an op (sim/program/prepared.cpp).
 DType dtype_of(const OpSignature& op) {
   return op.out.empty() ? DType::kF32 : op.out.front().dtype;
 }
 
-// What the roofline gives an op of these costs, whatever was measured.
+// The roofline's time for an op of these costs, whatever was measured.
 std::int64_t work_ns(const OpSignature& signature, const Hardware& hardware) {
   Op op;
   op.flops = signature.flops;

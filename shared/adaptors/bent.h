@@ -46,7 +46,7 @@ constexpr bool applies(Mutation mutation) {
     case StepKind::kWait:
       return true;
     case StepKind::kCopy:
-      // A transfer makes what it gives back: it can neither be dropped nor come late.
+      // A transfer returns the tensor that it makes, so it can be neither dropped nor late.
       if (mutation.step == Step::kReceive) return mutation.bend == Bend::kOtherStream;
       return mutation.bend != Bend::kStale;
     case StepKind::kUse:
@@ -80,7 +80,7 @@ class Bent : public Forward<D> {
     const Stream on = is(step, Bend::kOtherStream) ? other(stream) : stream;
     const Event event = Base::record(step, on);
     catch_up();
-    // To hold an event keeps its number from being used again: none but this mutant holds one.
+    // Holding an event keeps its number from being reused, so only this mutant holds one.
     if (!state_->mutation || state_->mutation->bend != Bend::kStale) return event;
     const Event before = put_latest(on, event);
     return is(step, Bend::kStale) ? before : event;
@@ -148,7 +148,7 @@ class Bent : public Forward<D> {
     return state_->mutation && state_->mutation->step == step && state_->mutation->bend == bend;
   }
 
-  // Some other one: a lane for a compute stream, the other lane (or compute) for a lane.
+  // Picks another stream: a lane for a compute stream, the other lane (or compute) for a lane.
   Stream other(const Stream& stream) {
     const Stream out = this->lane(Lane::kDeviceToHost);
     const Stream back = this->lane(Lane::kHostToDevice);
@@ -156,7 +156,7 @@ class Bent : public Forward<D> {
     return out;
   }
 
-  // Gives back the one before, if there was one.
+  // Returns the previous latest event, if there was one.
   Event put_latest(const Stream& stream, const Event& event) {
     for (auto& [on, known] : state_->latest) {
       if (on == stream) return std::exchange(known, event);
@@ -175,7 +175,7 @@ class Bent : public Forward<D> {
     }
   }
 
-  // What was postponed runs after the next record or copy; a copy's buffers outlive that.
+  // Runs `late` after the next record or copy; the buffers of a postponed copy live until then.
   void postpone(std::function<void()>&& late) {
     catch_up();
     state_->late = std::move(late);

@@ -1,4 +1,4 @@
-// What every adaptor starts from: a device that hands each call to another one.
+// The base of every adaptor: a device that hands each call to another one.
 //
 // An adaptor shadows the calls that it changes. It is a handle like any device: copies share their
 // state, and it may stand on another adaptor.
@@ -61,7 +61,7 @@ class Forward {
     upstream_.reload(step, host, storage, stream);
   }
 
-  // Of a pipeline, where the device is of one.
+  // Exists only where the device belongs to a pipeline.
   Stream compute_stream() requires PipelineDevice<D> { return upstream_.compute_stream(); }
   Stream transfer_stream(std::uint32_t microbatch) requires PipelineDevice<D> {
     return upstream_.transfer_stream(microbatch);

@@ -1,5 +1,5 @@
-// Watches a device: before each call that names a step, an observer is told; what it throws, the
-// call throws.
+// Watches a device: it tells an observer before each call that names a step; the call throws what
+// the observer throws.
 //
 // Three uses, a few lines each: Logged hands every call to a sink, Counted counts calls and bytes
 // by step, Faulty fails the n-th call of a step.
@@ -71,7 +71,7 @@ class Observed : public Forward<D> {
     observer_->on({step, StepKind::kCopy, 0});
     return Base::transfer(step, tensor, to, stream);
   }
-  // Giving back does not fail, and is not observed.
+  // Calls that give memory back cannot fail, so they are not observed.
 
  private:
   std::shared_ptr<Observer> observer_;
@@ -115,10 +115,10 @@ class InjectedFault : public std::runtime_error {
 
 class FaultPoint {
  public:
-  // Fails the `nth` call (from 0) of `step`, once.
+  // Fails call number `nth` (from 0) of `step`, once.
   FaultPoint(Step step, std::int64_t nth)
       : fails_([step, nth](Step at) mutable { return at == step && nth-- == 0; }) {}
-  // Asked at every call.
+  // Asks `fails` at every call.
   explicit FaultPoint(std::function<bool(Step)> fails) : fails_(std::move(fails)) {}
   void on(const DeviceCall& call) {
     if (!fails_(call.step)) return;

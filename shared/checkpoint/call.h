@@ -1,4 +1,4 @@
-// One call of a checkpointed function: what it takes to run it again as it ran, and doing so.
+// One call of a checkpointed function, with everything needed to run it again as it first ran.
 //
 // That is the function and its inputs, which are saved under the hooks around it; its stream; the
 // ambient state, with the generators'; the skip tensors that it popped; and the user's contexts.
@@ -28,10 +28,10 @@ class CheckpointCall {
   using Stream = typename D::Stream;
   using Value = typename A::Value;
   using State = CheckpointState<D, A>;
-  // Runs the function on these inputs; what it returns is dropped.
+  // Runs the function on these inputs and drops its outputs.
   using Function = std::function<void(std::vector<Value>)>;
 
-  // Saves the inputs under the hooks in force, so make it before the checkpoint's are pushed.
+  // Saves the inputs under the hooks in force: construct it before pushing the checkpoint's own.
   CheckpointCall(std::shared_ptr<State> state, const std::vector<Value>& inputs, Function function,
                  CoreCheckpointOptions options, CheckpointContexts contexts,
                  std::shared_ptr<const SegmentPlan> plan)
@@ -61,22 +61,22 @@ class CheckpointCall {
   bool recomputing() const { return recomputing_; }  // the call is made by a recompute
   const Stream& stream() const { return stream_; }
 
-  // What the function sees in forward, where it is called in `now`. Once.
+  // Prepares forward's context, given the caller's context `now`. Call it once.
   std::shared_ptr<const CheckpointContext> begin(CheckpointContext now) {
     const auto tracker = current_skip_tracker(state_->autograd);
     SkipScope::Region region = tracker->region(tracker);
     skips_again_ = std::move(region.again);
     return inside(std::move(now), std::move(region.first), /*again=*/false);
   }
-  // Forward went well.
+  // Call it once forward has succeeded.
   void complete() const { state_->autograd.check(ambient_); }
 
-  // For the decision log.
+  // Writes this recompute to the decision log.
   void log_recompute() const { numbered_.recomputes(); }
 
-  // Runs the function again, under these hooks, on the current stream, and in all else as forward
-  // ran it: `run` is handed a function without arguments that does so. `log`: of its ops, in debug
-  // mode.
+  // Runs the function again under these hooks on the current stream, with everything else as it was
+  // in forward: `run` is handed a function without arguments that does so. `log` receives the ops
+  // that it runs, in debug mode.
   template <class Run>
   void again(std::shared_ptr<Hooks<Tensor>> hooks, std::optional<typename A::OpLog>& log, Run run) {
     A& autograd = state_->autograd;
@@ -95,7 +95,7 @@ class CheckpointCall {
   }
 
  private:
-  // A call that kept its group would keep what the group's backwards recomputed.
+  // A call that held its group would keep alive what the group's backwards recomputed.
   static HookStack<Tensor> without_context(HookStack<Tensor> stack) {
     stack.checkpoint = nullptr;
     return stack;

@@ -15,7 +15,7 @@
 //  5. A recompute stops as soon as all tensors that are known to be needed exist.
 //  6. Backward inside a checkpointed function is supported.
 //
-// Beside offloading: hooks around a checkpoint see its inputs, and of what is saved inside what
+// With offloading: hooks around a checkpoint see its inputs, and those tensors saved inside that
 // CoreCheckpointOptions::choices (or a plan) passes on to them. Hooks pushed inside the function
 // win there.
 #pragma once
@@ -37,7 +37,7 @@
 
 namespace ferry {
 
-// What users hold. Copies share one state.
+// The handle that users hold. Copies share one state.
 template <ComputeDevice D, RecomputingAutograd A>
 requires std::same_as<typename D::Tensor, typename A::Tensor>
 class Checkpointer {
@@ -50,8 +50,8 @@ class Checkpointer {
   explicit Checkpointer(D device, A autograd, Rules rules = {})
       : state_(std::make_shared<State>(std::move(device), std::move(autograd), rules)) {}
 
-  // `function` is also what recomputes; where forward is to do more (keep its outputs), it is
-  // `forward`.
+  // Recomputes call `function`; forward calls `forward`, where it has to do more (keep its
+  // outputs).
   void run(std::vector<Value> inputs, CoreCheckpointOptions options, Function function,
            Function forward) {
     A& autograd = state_->autograd;
@@ -82,8 +82,8 @@ class Checkpointer {
   }
 
   // The reentrant variant (use_reentrant=True): forward makes no graph inside; backward runs the
-  // whole function again, and a graph task of its own over that. Only backwards that accumulate in
-  // leaves can do so. Of the options, preserve_rng_state applies; of a plan, whether it is one.
+  // whole function again, and a nested graph task over the result. Only backwards that accumulate
+  // in leaves support it. It obeys only preserve_rng_state, and only a plan's `checkpoint`.
   std::vector<Value> run_reentrant(const std::vector<Value>& inputs,
                                    const CoreCheckpointOptions& options,
                                    std::function<std::vector<Value>(std::vector<Value>)> function) {
@@ -101,14 +101,14 @@ class Checkpointer {
   }
 
   CheckpointStatistics statistics() const { return state_->statistics(); }
-  // Whether nothing of it is left: no graph refers to a segment.
+  // True if no graph refers to any segment.
   bool empty() const { return state_->statistics().alive == 0; }
 
  private:
   using State = CheckpointState<D, A>;
   using Frame = CheckpointFrame<D, A>;
 
-  // What a call finds where it is made. With grad mode on it is the next one of the plan there.
+  // The state that a call finds. With grad mode on, it takes the plan's next segment.
   struct Here {
     CheckpointContext around;
     std::shared_ptr<const SegmentPlan> plan;
@@ -119,7 +119,7 @@ class Checkpointer {
     return here;
   }
 
-  // Where a segment just runs, those inside it are the plan's still.
+  // The segment runs without a checkpoint; calls inside it still follow the plan.
   template <class Call>
   auto run_plain(const std::shared_ptr<const SegmentPlan>& plan, CheckpointContext context,
                  Call call) {

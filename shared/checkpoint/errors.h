@@ -1,4 +1,4 @@
-// What goes wrong in a checkpoint: torch.utils.checkpoint's errors, with its facts.
+// The errors of checkpoints: those of torch.utils.checkpoint, stating the same facts.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class CheckpointError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A segment saves another number of tensors than its plan says.
+// A segment saved another number of tensors than its plan states.
 class SegmentMismatch : public std::runtime_error {
  public:
   SegmentMismatch(std::size_t saved, std::size_t planned)
@@ -24,8 +24,8 @@ class SegmentMismatch : public std::runtime_error {
                            " for it") {}
 };
 
-// Leaves the recomputed function when everything is there. Derives from std::exception: engines
-// catch nothing else (a recomputed function may itself run a backward).
+// Leaves the recomputed function once every needed tensor exists. Derives from std::exception:
+// engines catch nothing else (a recomputed function may itself run a backward).
 class StopRecomputation final : public std::exception {
  public:
   explicit StopRecomputation(const void* run) : run_(run) {}
@@ -59,7 +59,7 @@ inline std::string more() {
   return text += kTip;
 }
 
-// A saved tensor that came back as another.
+// A saved tensor that was recomputed with other metadata.
 struct Difference {
   std::size_t position = 0;
   std::string saved;

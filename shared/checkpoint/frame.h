@@ -1,5 +1,5 @@
-// What a call of a checkpointed function saved: in place of each tensor a Holder, and the results
-// that recomputes make for holders.
+// The saved tensors of one call of a checkpointed function: a Holder stands for each, and
+// recomputes make results for the holders.
 //
 // The first holder that is unpacked in a graph task runs the function again (call.h); the tensors
 // that this saves are the holders' results, in the order of packing, of that task alone (runs.h).
@@ -45,7 +45,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   using State = CheckpointState<D, A>;
   using Function = typename CheckpointCall<D, A>::Function;
 
-  // Saves the inputs under the hooks in force, so make it before its own are pushed.
+  // Saves the inputs under the hooks in force: construct it before pushing its own.
   CheckpointFrame(std::shared_ptr<State> state, const std::vector<Value>& inputs, Function function,
                   CoreCheckpointOptions options, CheckpointContexts contexts,
                   std::shared_ptr<const SegmentPlan> plan)
@@ -56,17 +56,17 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   CheckpointFrame& operator=(const CheckpointFrame&) = delete;
   ~CheckpointFrame() = default;
 
-  // The pair that sees what forward saves.
+  // The hooks pair that sees each tensor that forward saves.
   std::shared_ptr<Hooks<Tensor>> forward_hooks() {
     return std::make_shared<ForwardHooks>(this->shared_from_this());
   }
 
-  // What the function sees in forward, where it is called in `now`. Once.
+  // Prepares forward's context, given the caller's context `now`. Call it once.
   std::shared_ptr<const CheckpointContext> begin(CheckpointContext now) {
     return call_.begin(std::move(now));
   }
 
-  // Forward went well; `ops` is what it ran, in debug mode.
+  // Call it once forward has succeeded; `ops` lists the ops that it ran, in debug mode.
   void complete(std::vector<std::string> ops) {
     call_.complete();
     const SegmentPlan* const plan = call_.plan();
@@ -85,7 +85,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   using Result = typename Run::Result;
   using Key = RecomputeKey;
 
-  // What forward saved, by ordinal of its pack.
+  // The fate of each tensor that forward saved, by ordinal of its pack.
   enum class Packed : std::uint8_t { kHeld, kDropped, kElsewhere };
   struct Slot {
     Packed packed = Packed::kElsewhere;
@@ -170,7 +170,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return std::make_unique<KeptTensor<D>>(device, device.detach(tensor));
   }
 
-  // In a recompute: throws StopRecomputation when everything is there.
+  // Packs in a recompute: throws StopRecomputation once every needed tensor exists.
   std::unique_ptr<Saved<Tensor>> pack_again(Run& run, const Tensor& tensor) {
     D& device = state_->device;
     Tensor detached = device.detach(tensor);
@@ -204,9 +204,9 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return std::make_unique<KeptTensor<D>>(device, std::move(detached));
   }
 
-  // Before a function lets go of what it used on another stream, it has its own one wait for that.
-  // Where it is stopped early it does not come to it, so that is done for it. (Not for streams on
-  // which it saves nothing: those are not known here.)
+  // Before a function drops a tensor that it used on another stream, it makes its own stream wait
+  // for that one. An early stop leaves before that wait, so it is made here. (Streams on which the
+  // function saves nothing are unknown here, and are not covered.)
   void join(const Run& run) {
     D& device = state_->device;
     for (const Stream& stream : run.streams) {
@@ -262,8 +262,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return runs_.find(key);
   }
 
-  // From now on `run` serves its task. One that served it before has been outgrown: forward went on
-  // after a backward inside it. What was unpacked from that one is not there again.
+  // From now on `run` serves its task. The run that served it before is outgrown: forward went on
+  // after a backward inside it. Results already unpacked from the old run do not exist again.
   void publish(const Key& key, const RunRef& run, ExecGroup* group) {
     if (replace(key, run)) return;
     if (rules().holds(Rule::kFreeAtEnd)) {
@@ -280,7 +280,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     runs_.add(key, run);
   }
 
-  // Whether there was one.
+  // True if a run was replaced.
   bool replace(const Key& key, const RunRef& run) {
     typename Runs::Dropped dropped;
     const std::lock_guard lock(mutex_);
@@ -293,7 +293,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     runs_.drop(key, dropped);
   }
 
-  // Autograd needs it no more.
+  // Called when autograd drops the holder.
   void forget(std::size_t ordinal) noexcept {
     typename Runs::Dropped dropped;
     const std::lock_guard lock(mutex_);
@@ -307,7 +307,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return std::exchange(run.results[ordinal], std::nullopt);
   }
 
-  // Whoever unpacks is ordered after the recompute, on whatever stream.
+  // Orders the unpacking stream after the recompute.
   void hand_over(const Tensor& tensor, const Stream& from) {
     D& device = state_->device;
     const Stream now = device.current_stream();
@@ -316,7 +316,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     device.record_use(Step::kRecomputedInUse, device.storage(tensor), now);
   }
 
-  // Runs the function again.
+  // Runs the function again and returns its results.
   RunRef recompute() {
     RunRef run;
     {
@@ -351,8 +351,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       } catch (const CheckpointError&) {
         throw;
       } catch (...) {
-        // An interpreter within the function (TorchScript's) may have caught the stop, and thrown
-        // an error of its own for it.
+        // An interpreter inside the function (TorchScript's) may have caught StopRecomputation and
+        // thrown an error of its own.
         if (!run->stopped) throw;
         state_->count(&CheckpointStatistics::stopped_early);
         return;
@@ -382,7 +382,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
 
   typename D::Mutex mutex_;
   std::vector<Slot> slots_;
-  std::size_t needed_ = 0;  // packs until the last that is recomputed
+  std::size_t needed_ = 0;  // the number of packs up to the last one that is recomputed
   bool complete_ = false;
   Runs runs_;
 };

@@ -1,4 +1,4 @@
-// The hooks around a checkpoint: what is saved inside one never sees them, unless it is passed on.
+// The hooks around a checkpoint: they see no tensor saved inside it, unless it is passed on.
 #pragma once
 
 #include "shared/seam/hooks.h"
@@ -9,7 +9,7 @@ namespace ferry {
 template <class Tensor>
 class CheckpointPair : public Hooks<Tensor> {};
 
-// The innermost hooks that are no checkpoint's: those around it and around all that it is in.
+// The innermost hooks outside this checkpoint and outside all that enclose it.
 template <class Tensor>
 HookStack<Tensor> around_checkpoints(HookStack<Tensor> stack) {
   while (stack.top && dynamic_cast<const CheckpointPair<Tensor>*>(stack.top->pair.get())) {

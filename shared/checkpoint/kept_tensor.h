@@ -1,5 +1,5 @@
-// A saved tensor that hooks leave where it is: it comes back as it is, or, where it was written in
-// place since, not at all.
+// A saved tensor that hooks leave in place: unpacking returns it unchanged, or throws if it was
+// written in place since.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class KeptTensor final : public Saved<typename D::Tensor> {
  public:
   using Tensor = typename D::Tensor;
 
-  // `tensor` has no graph: with it, a node's own output would be kept by the node for ever.
+  // `tensor` must have no graph: a node that saved its own output would else own itself.
   KeptTensor(D device, Tensor tensor)
       : device_(std::move(device)),
         tensor_(std::move(tensor)),

@@ -39,7 +39,7 @@ class ReentrantRegion {
         life_(*state_),
         numbered_(checkpoint_context(state_->autograd.hooks()).run) {}
 
-  // Once.
+  // Runs forward. Call it once.
   std::vector<Value> forward(const std::vector<Value>& inputs) {
     const auto tracker = current_skip_tracker(state_->autograd);
     SkipScope::Region skips = tracker->region(tracker);
@@ -55,7 +55,7 @@ class ReentrantRegion {
     return this->gradients(recompute(std::move(inputs)), std::move(gradients));
   }
 
-  // Its halves: the function runs again, with a graph; and a graph task goes through that.
+  // The two halves of backward: run the function again with a graph, then a graph task on it.
   struct Recomputed {
     std::vector<Value> inputs;
     std::vector<Value> outputs;

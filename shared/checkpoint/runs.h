@@ -1,8 +1,8 @@
-// The recomputes of a frame, and whose their results are.
+// The recomputes of a frame, and the graph task that owns each one's results.
 //
-// A result is there until it is unpacked, or nobody needs it any more. A recompute serves one graph
-// task (or group) on one thread: two engine threads that meet in a frame recompute each for itself,
-// so neither waits for the other, which may need the thread that it holds.
+// A result exists until it is unpacked, or until nobody needs it any more. A recompute serves one
+// graph task (or group) on one thread: two engine threads that meet in a frame recompute each for
+// itself, so neither waits for the other, which may need the thread that it holds.
 //
 // The frame's lock guards all of it. No tensor may die under that, so what goes is handed out.
 #pragma once
@@ -28,7 +28,7 @@ struct RecomputeRun {
   using Stream = typename D::Stream;
   struct Result {
     KeptTensor<D> tensor;  // the function may write it in place after it was saved
-    Stream stream;         // that it was computed on
+    Stream stream;         // the stream that computed it
   };
 
   explicit RecomputeRun(std::size_t count) : results(count) {}
@@ -40,12 +40,12 @@ struct RecomputeRun {
 
   std::vector<std::optional<Result>> results;  // by ordinal
   std::size_t packed = 0;
-  std::vector<Stream> streams;  // that it packed on
+  std::vector<Stream> streams;  // the streams on which it packed
   bool stopped = false;
   std::vector<checkpoint_text::Difference> differences;
 };
 
-// Whom a recompute serves.
+// The graph task (or group) and thread that a recompute serves.
 struct RecomputeKey {
   enum class Kind : std::uint8_t { kTask, kGroup, kOutside } kind = Kind::kTask;
   std::int64_t id = 0;
@@ -69,7 +69,7 @@ class RecomputeRuns {
 
   void add(const RecomputeKey& key, const RunRef& run) { runs_.emplace_back(key, run); }
 
-  // Whether there was one. It has been outgrown: what was unpacked from it is not there again.
+  // True if a run was replaced: results already unpacked from the old one do not come again.
   bool replace(const RecomputeKey& key, const RunRef& run, Dropped& dropped) {
     const auto known = std::find_if(runs_.begin(), runs_.end(),
                                     [&](const auto& entry) { return entry.first == key; });
@@ -90,7 +90,7 @@ class RecomputeRuns {
     });
   }
 
-  // In all of them.
+  // Forgets the ordinal in every run.
   void forget(std::size_t ordinal, Dropped& dropped) {
     for (const auto& [key, run] : runs_) {
       if (ordinal < run->results.size() && run->results[ordinal]) {

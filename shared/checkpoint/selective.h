@@ -8,8 +8,8 @@
 //
 // An op's call is known by the op's name and its number among the calls of that op. The policy is
 // asked in forward alone; a recompute follows what was decided there, so the two cannot disagree.
-// Each entry serves one recompute: a region is run backward through once. What is not asked for
-// (recomputing stops early) lives as long as the cache.
+// Each entry serves one recompute: a region is run backward through once. An entry that no
+// recompute asks for (recomputing stops early) lives as long as the cache.
 //
 // Kept tensors have no graph (with it, a graph would own itself through the checkpoint) and share
 // their version with what forward goes on with: one that was written since is refused. Offloaded
@@ -42,7 +42,7 @@
 
 namespace ferry {
 
-// PyTorch's, with its values. Must and prefer are the same here: nothing overrules a policy.
+// PyTorch's enum, with its values. "Must" and "prefer" act alike: nothing overrules a policy.
 enum class CheckpointPolicy : std::uint8_t {
   kMustSave,
   kPreferSave,
@@ -52,13 +52,13 @@ enum class CheckpointPolicy : std::uint8_t {
   kPreferOffload,
 };
 
-// What a policy means that only says whether to save.
+// The meaning of a policy that returns a bool: whether to save.
 inline CheckpointPolicy to_policy(bool save) {
   return save ? CheckpointPolicy::kMustSave : CheckpointPolicy::kPreferRecompute;
 }
 
 inline bool offloads(CheckpointPolicy policy) { return policy >= CheckpointPolicy::kMustOffload; }
-// Whether the outputs outlive forward, wherever.
+// True if the outputs outlive forward, on the device or on the host.
 inline bool keeps(CheckpointPolicy policy) {
   return policy <= CheckpointPolicy::kPreferSave || offloads(policy);
 }
@@ -81,7 +81,7 @@ inline std::string unknown(std::string_view op, std::optional<std::size_t> index
 
 }  // namespace selective_text
 
-// What it asks of a device: a part of ComputeDevice (shared/seam/device.h), and aliases.
+// The part of ComputeDevice (shared/seam/device.h) that this file uses, and aliases.
 template <class D>
 concept SelectiveDevice = requires(D device, const typename D::Tensor tensor,
                                    const typename D::Version version) {
@@ -94,8 +94,8 @@ concept SelectiveDevice = requires(D device, const typename D::Tensor tensor,
   { device.alias(tensor) } -> std::same_as<typename D::Tensor>;
 };
 
-// What one checkpointed call keeps. Thread-safe. `Other`: what ops return beside tensors; it is
-// kept as it is, whatever the policy.
+// The outputs that one checkpointed call keeps. Thread-safe. `Other` holds results that are no
+// tensors; it is always kept, whatever the policy.
 template <SelectiveDevice D, class Other = std::monostate>
 class SelectiveCache {
  public:
@@ -103,12 +103,12 @@ class SelectiveCache {
   using Output = std::variant<Tensor, Other>;
   using Outputs = std::vector<Output>;
 
-  // `hooks`: those in force where the checkpoint is called. What a recompute calls is kept rather
-  // than offloaded: it is about to be used.
+  // `hooks`: those in force where the checkpoint is called. Outputs of a recompute's ops are kept
+  // rather than offloaded: they are about to be used.
   SelectiveCache(D device, const HookStack<Tensor>& hooks, bool allow_mutation)
       : device_(std::move(device)), allow_mutation_(allow_mutation) {
     if (!checkpoint_context(hooks).recomputing) around_ = around_checkpoints(hooks);
-    around_.checkpoint = nullptr;  // it would keep a group's recomputed tensors
+    around_.checkpoint = nullptr;  // the context would keep a group's recomputed tensors
   }
 
   // How often forward has run `op`.
@@ -118,7 +118,7 @@ class SelectiveCache {
     return known != calls_.end() ? known->second.size() : 0;
   }
 
-  // Forward ran `op`, once more. Throws what the hooks throw.
+  // Records that forward ran `op` once more. Throws what the hooks throw.
   void ran(std::string_view op, CheckpointPolicy policy, const Outputs& outputs) {
     Entry entry;
     if (keeps(policy)) {
@@ -131,8 +131,8 @@ class SelectiveCache {
     calls.push_back(std::move(entry));
   }
 
-  // What forward's call number `index` of `op` returned; none: run it. Where it throws, what is
-  // kept stays so.
+  // The outputs of forward's call number `index` of `op`; none: the op must run. If it throws, what
+  // was kept stays kept.
   std::optional<Outputs> take(std::string_view op, std::size_t index) {
     std::vector<Kept> kept;
     {
@@ -199,7 +199,7 @@ class SelectiveCache {
     }
   }
 
-  // Leaves `kept` as it is: a later output may not come back.
+  // Leaves `kept` unchanged: restoring a later output may still fail.
   Output give(const Kept& kept) {
     if (const Other* const other = std::get_if<Other>(&kept)) return *other;
     const auto& from = std::get<KeptTensor>(kept).tensor;
@@ -225,7 +225,7 @@ class SelectiveRecompute {
 
   explicit SelectiveRecompute(std::shared_ptr<Cache> cache) : cache_(std::move(cache)) {}
 
-  // `op` is called, once more: what it returns; none: run it.
+  // Counts one more call of `op` and returns its kept outputs; none: the op must run.
   std::optional<typename Cache::Outputs> next(std::string_view op) {
     return cache_->take(op, count(op));
   }

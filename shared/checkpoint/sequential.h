@@ -16,8 +16,8 @@ struct SequentialSegment {
   bool operator==(const SequentialSegment&) const = default;
 };
 
-// Segments of equal length, each a checkpoint; the last takes the remainder, and just runs: its
-// backward comes at once. Throws std::invalid_argument unless 1 <= segments <= length.
+// Equal segments, each a checkpoint. The last takes the remainder and runs without a checkpoint:
+// its backward comes at once. Throws std::invalid_argument unless 1 <= segments <= length.
 inline std::vector<SequentialSegment> sequential_segments(std::int64_t length,
                                                           std::int64_t segments) {
   if (segments < 1 || segments > length) {

@@ -1,4 +1,4 @@
-// What all checkpoints of a checkpointer share. Thread-safe.
+// The state that all checkpoints of a checkpointer share. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class CheckpointState {
   A autograd;
   const Rules rules;
 
-  // Of a segment.
+  // Counts a segment as alive while it exists.
   struct Life {
     explicit Life(CheckpointState& owner) : state(owner) {
       const std::lock_guard lock(state.mutex_);

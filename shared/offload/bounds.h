@@ -1,11 +1,11 @@
-// The bounds in bytes of what is under way: the forward window, what is brought back ahead of its
-// use, and what is held for further saves.
+// Bounds, in bytes, on the forward window, on storages prefetched before their use, and on storages
+// held for further saves.
 //
 // One that is automatic is a sixteenth of what the offloader has had on the host at once, in this
-// run or the one before, and at most 512 MiB: small beside what is saved by moving, whatever the
-// model's size. (The window and what is held have a place for one storage that is larger than they
-// are; such a one is not brought back ahead.) It follows from what was packed alone, so that equal
-// runs decide alike.
+// run or the one before, and at most 512 MiB: small beside the memory that offloading saves,
+// whatever the model's size. (The window and the hold each admit one storage larger than
+// themselves; such a storage is not prefetched.) The bound depends on the packs alone, so that
+// equal runs decide alike.
 #pragma once
 
 #include <algorithm>
@@ -42,8 +42,8 @@ class Bounds {
   }
 
   const CoreOptions& options_;
-  std::int64_t on_host_ = 0;  // of parcels that live
-  std::int64_t peak_ = 0;     // in this run
+  std::int64_t on_host_ = 0;  // bytes of the parcels alive now
+  std::int64_t peak_ = 0;     // the largest on_host_ of this run
   std::int64_t peak_before_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Which saves move, and which of their bytes.
+// Chooses which saves are offloaded, and which of their bytes.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class Choice {
 
   void exempt(const Tensor& tensor, Bin<D>& bin) { exempt_.add(tensor, bin); }
 
-  // The bytes that travel for a view: its storage, or, where it covers a small part of a large one,
-  // that part. Its start stays aligned, so that a restored view is.
+  // The bytes to copy for a view: its whole storage, or only the view's part if that is small and
+  // the storage large. The start stays aligned, so that the restored view is.
   Extent travelling(const Tensor& tensor, const Storage& storage) {
     constexpr std::int64_t kAlignment = 512;
     constexpr std::int64_t kLarge = std::int64_t{1} << 20;
@@ -32,7 +32,7 @@ class Choice {
     return part;
   }
 
-  // `pack`: the how manieth of the run. An empty extent: another device's, or no bytes at all.
+  // `pack`: ordinal of the pack in the run. An empty extent: other device, or no bytes.
   bool wants(const Tensor& tensor, const Storage& storage, const Extent& extent, std::uint64_t pack,
              Bin<D>& bin) {
     const CoreOptions& options = context_.options;
@@ -47,7 +47,7 @@ class Choice {
     return !context_.rules.holds(Rule::kExempt) || !exempt_.has(tensor, storage, bin);
   }
 
-  // By which a parcel is found: alike for saves of the same bytes.
+  // The key of the parcel: saves of the same bytes have equal keys.
   ParcelKey key(const Tensor& tensor, const Storage& storage) {
     D& device = context_.device;
     const typename D::Version version = device.version(tensor);

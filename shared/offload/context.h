@@ -1,10 +1,10 @@
-// What the parts of the offloader share: the device, the options, the rules, the counts, and the
-// two ways to let go of a storage.
+// The state that the parts of the offloader share: the device, the options, the rules, the counts,
+// and the two ways to release a storage.
 //
 // A storage is never dropped under the core's lock: its deleter may be anybody's code. Nor does a
-// host thread wait for a copy under it: other threads would wait with it. Bin collects what a call
-// lets go of and what its thread is to wait for, both for after the lock; so are the decisions for
-// the log.
+// host thread wait for a copy under it: other threads would wait with it. Bin collects the
+// storages that a call releases, the waits of its thread and the decisions to log, all for after
+// the lock.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,21 @@
 
 namespace ferry {
 
-// A wait of the calling thread for a copy, and what it is for.
+// A wait of the calling thread for a copy, with its reason.
 template <Device D>
 struct HostWait {
   Step step;
-  typename D::Stream stream;  // the thread
+  typename D::Stream stream;  // the stream of the waiting thread
   typename D::Event event;
   typename D::Stream copies;           // the stream of the copy
-  std::shared_ptr<Parcel<D>> evicted;  // whose source it is; stays where the wait fails
-  typename D::Storage storage = {};    // goes after the wait
+  std::shared_ptr<Parcel<D>> evicted;  // the source's parcel; stays set if the wait fails
+  typename D::Storage storage = {};    // freed after the wait
   bool failed = false;
 };
 
 template <Device D>
 struct Bin {
-  // In this order: who leaves drops what was waited for last.
+  // Destroyed in reverse order: the storage that was waited for last goes first.
   std::vector<typename D::Storage> storages;
   std::vector<HostWait<D>> waits;
   void drop(typename D::Storage&& storage) { storages.push_back(std::move(storage)); }
@@ -79,9 +79,9 @@ class Context {
     return device.lane(lane);
   }
 
-  // Before a storage is dropped that `stream` may still be using: its pool waits. Used where the
-  // core is already handling a failure, so it does not fail: what cannot be protected is kept while
-  // the core lives, and counted.
+  // Call before dropping a storage that `stream` may still be using: its pool then waits. It is
+  // used while the core already handles a failure, so it does not fail: a storage that cannot be
+  // protected is kept for the core's lifetime, and counted.
   void protect(const Storage& storage, const Stream& stream) noexcept {
     try {
       device.record_use(Step::kAbandon, storage, stream);
@@ -94,7 +94,7 @@ class Context {
   void log(DecisionKind kind, const Parcel<D>& parcel) {
     if (options.log) decisions.push_back({kind, parcel.run, parcel.pack, parcel.extent.bytes()});
   }
-  std::vector<Decision> decisions;  // not yet told
+  std::vector<Decision> decisions;  // decisions not yet logged
 
  private:
   std::optional<Stream> first_stream_;

@@ -1,9 +1,9 @@
-// The tensors that are kept wherever they lie: parameters and buffers, which lie there anyway.
+// The tensors that are never offloaded: parameters and buffers, which occupy device memory anyway.
 //
 // A tensor is known by its version counter, which it keeps when it gets another storage, and which
-// its views share; and by the storages that it had, for what shares these and not the counter
-// (x.data). Both weakly: neither keeps bytes, and what has died is forgotten. What a lookup costs
-// does not depend on how many there are.
+// its views share; and by the storages that it had, for tensors that share these and not the
+// counter (x.data). Both references are weak: they keep no bytes, and dead entries are removed. A
+// lookup takes constant time.
 #pragma once
 
 #include <cstddef>
@@ -30,12 +30,12 @@ class Exempt {
     if (size() > due_) forget_dead(bin);
   }
 
-  // Whether the tensor, whose storage that is, is one of them or lies where one does.
+  // True if the tensor (on `storage`) is exempt, or lies on an exempt tensor's storage.
   bool has(const Tensor& tensor, const Storage& storage, Bin<D>& bin) {
     if (counters_.empty()) return false;
     if (storages_.contains(device_.identity(storage))) return true;
     if (!counters_.contains(device_.identity(device_.version(tensor)))) return false;
-    learn(storage);  // it has another one than it had
+    learn(storage);  // the exempt tensor has got another storage
     if (size() > due_) forget_dead(bin);
     return true;
   }
@@ -47,7 +47,7 @@ class Exempt {
     storages_.emplace(device_.identity(storage), device_.weak(storage));
   }
 
-  // Often enough that the dead are never more than the living, and so seldom that it costs nothing.
+  // Often enough that the dead never outnumber the living, and so seldom that it costs nothing.
   void forget_dead(Bin<D>& bin) {
     constexpr std::size_t kFew = 64;
     std::erase_if(counters_, [&](const auto& entry) { return device_.unique(entry.second); });
@@ -61,7 +61,7 @@ class Exempt {
   }
 
   D& device_;
-  // Found by key only: their order would be an address's.
+  // Looked up by key, never iterated: the order would be that of addresses.
   std::unordered_map<std::uint64_t, typename D::Version> counters_;
   std::unordered_map<std::uint64_t, typename D::WeakStorage> storages_;
   std::size_t due_ = 0;

@@ -42,8 +42,8 @@ class Inbound {
 
   Inbound(Context<D>& context, Tracker<D>& tracker) : context_(context), tracker_(tracker) {}
 
-  // True where the task is new here: the caller then has after_task called at its end. `sequence`:
-  // what is packed from now on.
+  // True if the task is new here: the caller must then have after_task called at its end.
+  // `sequence`: the number of the next pack.
   bool begin_task(GraphTaskId task, std::uint64_t sequence) {
     const auto [state, fresh] = tasks_.try_emplace(task);
     if (fresh) state->second.began = sequence;
@@ -52,7 +52,7 @@ class Inbound {
 
   void cancel_task(GraphTaskId task) { tasks_.erase(task); }
 
-  // A target of the parcel that `consumer` may use: the one at hand, or a new one.
+  // A reloaded storage of the parcel that `consumer` may use: an existing one, or a new one.
   TargetRef bring(Parcel<D>& parcel, const Stream& consumer, Bin<D>& bin) {
     if (parcel.target) {
       ++context_.statistics.target_hits;
@@ -68,7 +68,7 @@ class Inbound {
     return parcel.target;
   }
 
-  // The tensor was handed out: keeps the target for the parcel's other saves, or lets it go.
+  // After the tensor was handed out: keeps the target for the parcel's other saves, or drops it.
   void settle(const ParcelRef& parcel, GraphTaskId task, Bin<D>& bin) {
     const bool hold = context_.rules.holds(Rule::kShareTarget) && task != GraphTaskId::kNone &&
                       context_.bounds.hold() > 0 && parcel->pending() > 0;
@@ -82,7 +82,7 @@ class Inbound {
     holding(*parcel->target).emplace(parcel->sequence, parcel);
     tasks_[task].left.push_back(parcel);
     if (!context_.rules.holds(Rule::kBoundReloads)) return;
-    // Backward comes down the order of packing: the one packed last has been held longest.
+    // Backward unpacks in reverse order of packing, so the last packed was held longest.
     const auto let_longest_go = [&](Held& held) {
       const ParcelRef longest = std::prev(held.end())->second.lock();
       let_go(*longest, task, bin);
@@ -91,8 +91,8 @@ class Inbound {
     while (held_bytes_ > context_.bounds.hold()) let_longest_go(held_);
   }
 
-  // Begins reloads of what was packed earlier in the run, backwards, as far as the bound allows.
-  // `run` and `sequence` are those of a save that the task unpacks now.
+  // Begins reloads of saves packed earlier in the run, backwards, as far as the bound allows. `run`
+  // and `sequence` are those of the save that the task is unpacking.
   void prefetch(std::uint64_t run, std::uint64_t sequence, const Stream& consumer, GraphTaskId task,
                 Bin<D>& bin) {
     Task& state = tasks_[task];
@@ -111,11 +111,11 @@ class Inbound {
     }
   }
 
-  // Whether the end of a node releases targets (else they go back by themselves).
+  // True if the end of a node must release targets (else their pool takes them back by itself).
   bool needs_release() const { return copy_pool() && context_.rules.holds(Rule::kHoldTarget); }
 
-  // A node of the task was handed a target. True for the node's first: the caller then has
-  // after_node called at its end.
+  // Records that a node of the task was handed a target. True for the node's first: the caller must
+  // then have after_node called at its end.
   bool use(const TargetRef& target, const Stream& consumer, GraphTaskId task, NodeId node) {
     ++target->reader(consumer)->open;
     const auto [uses, first] = tasks_[task].open.try_emplace(node);
@@ -136,7 +136,7 @@ class Inbound {
     for (const TargetRef& target : due) release(*target, bin);
   }
 
-  // Releases everything the task left. Where its last node threw, that node's uses end here.
+  // Releases all targets of the task. If its last node threw, that node's uses end here.
   void after_task(GraphTaskId task, Bin<D>& bin) noexcept {
     const auto found = tasks_.find(task);
     if (found == tasks_.end() || !context_.rules.holds(Rule::kEndOfTask)) return;
@@ -149,7 +149,7 @@ class Inbound {
       }
       close(std::move(uses), state.due, bin);
     }
-    // What was packed before a nested task began, the task around it will want.
+    // Saves packed before a nested task began will be needed by the task around it.
     Task* outer = found == tasks_.begin() ? nullptr : &std::prev(found)->second;
     for (const auto& entry : state.left) {
       const ParcelRef parcel = entry.lock();
@@ -163,7 +163,7 @@ class Inbound {
     tasks_.erase(found);
   }
 
-  // The parcel no longer keeps its target, which goes unless a node is using it.
+  // The parcel stops keeping its target, which is dropped unless a node is using it.
   void let_go(Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) noexcept {
     if (!parcel.target) return;
     const TargetRef target = std::exchange(parcel.target, nullptr);
@@ -191,13 +191,14 @@ class Inbound {
     Stream consumer;
   };
 
-  // What one graph task has under way.
+  // The targets and uses of one graph task.
   struct Task {
     std::map<NodeId, std::vector<Use>> open;         // nodes that have not ended
     std::vector<TargetRef> due;                      // to be released after the next node
     std::vector<std::weak_ptr<Parcel<D>>> left;      // prefetched or held for it
-    std::map<std::uint64_t, std::uint64_t> cursors;  // by run: prefetch has come down to here
-    std::uint64_t began = 0;                         // in the order of packing
+    std::map<std::uint64_t, std::uint64_t> cursors;  // by run: the sequence that prefetch has
+                                                     // reached
+    std::uint64_t began = 0;                         // the next pack's number at its begin
   };
 
   bool copy_pool() const {
@@ -205,7 +206,7 @@ class Inbound {
            context_.options.copy_streams != CopyStreams::kNone;
   }
 
-  // Where a call throws before the copy is enqueued, nothing is left of it.
+  // If a call throws before the copy is enqueued, nothing of the reload remains.
   TargetRef reload(Parcel<D>& parcel, const Stream& consumer, Bin<D>& bin) {
     D& device = context_.device;
     const Stream copies = context_.copy_stream(Lane::kHostToDevice, consumer);
@@ -261,11 +262,11 @@ class Inbound {
 
   void consume(Target<D>& target, const Stream& consumer, Bin<D>& bin) {
     const bool host = context_.device.is_host(consumer);
-    // Another thread may be what has waited already.
+    // Another thread may be the one that has waited already.
     if (host && !(target.copies == consumer)) {
       bin.waits.push_back({Step::kConsume, consumer, target.reloaded, target.copies, nullptr});
     }
-    if (target.reader(consumer)) return;  // it has waited already
+    if (target.reader(consumer)) return;  // this reader has waited already
     if (!(target.copies == consumer)) {
       if (!host) context_.device.wait(Step::kConsume, consumer, target.reloaded);
       ++context_.statistics.compute_waits;
@@ -278,7 +279,7 @@ class Inbound {
 
   bool wants_prefetch(const Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) {
     if (parcel.target || (parcel.task == task && parcel.pending() == 0)) return false;
-    // Written since: it will not be unpacked, and its copy may be torn.
+    // Written since the save: it will not be unpacked, and its copy may be torn.
     if (context_.device.read(parcel.version) != parcel.version_at_pack) return false;
     Storage source = context_.device.lock(parcel.source);
     const bool gone = !context_.device.exists(source);
@@ -286,7 +287,7 @@ class Inbound {
     return gone;
   }
 
-  // A hint only: where it fails, backward goes on without, and a reload in its time tells why.
+  // Only a hint: if it fails, backward goes on, and the reload at the time of use reports why.
   bool start_prefetch(const ParcelRef& parcel, const Stream& consumer, Bin<D>& bin) {
     try {
       parcel->target = reload(*parcel, consumer, bin);
@@ -307,8 +308,8 @@ class Inbound {
     if (role == Role::kHeld && !target.large) held_bytes_ += target.bytes;
   }
 
-  // A target larger than all that may be held has a place of its own, for one: it was just needed,
-  // so it was there anyway, and without that each further save would bring it once more.
+  // A target larger than the bound has a place of its own, for one: its memory was needed a moment
+  // ago anyway, and without the place each further save would reload it.
   Held& holding(const Target<D>& target) { return target.large ? large_ : held_; }
 
   // One record per stream, for all the targets of a node.
@@ -328,14 +329,14 @@ class Inbound {
   void close(std::vector<Use>&& uses, std::vector<TargetRef>& due, Bin<D>& bin) noexcept {
     for (const Use& use : uses) {
       --use.target->reader(use.consumer)->open;
-      // References beyond the core's own one, at the end of the node: somebody will use it later,
-      // and may have dropped it again by the time the target goes.
+      // The tensor has references beyond the core's own when the node ends: somebody will use it
+      // later, and may have dropped it by the time the target is released.
       if (context_.device.use_count(use.target->storage) > 1) use.target->escaped = true;
       if (!use.target->in_use() && !use.target->kept_by_parcel) finish(use.target, &due, bin);
     }
   }
 
-  // Nobody in the core needs the target any more.
+  // Drops a target that nothing in the core needs any more.
   void finish(const TargetRef& target, std::vector<TargetRef>* due, Bin<D>& bin) noexcept {
     if (target->readers.empty()) {
       discard(*target, bin);
@@ -352,7 +353,7 @@ class Inbound {
     }
   }
 
-  // Nobody consumed it: only its own copy may still be at work on the block.
+  // The target was never consumed: only its own copy may still be using the block.
   void discard(Target<D>& target, Bin<D>& bin) noexcept {
     context_.statistics.vain_count += 1;
     context_.statistics.vain_bytes += target.bytes;
@@ -373,7 +374,7 @@ class Inbound {
     drop(target, bin);
   }
 
-  // The pool's stream waits for every reader's last node, or the pool itself for the reader.
+  // Makes the pool's stream wait for each reader's last node, or the pool itself for the reader.
   void release(Target<D>& target, Bin<D>& bin) noexcept {
     try {
       for (const Reader& reader : target.readers) {
@@ -399,7 +400,7 @@ class Inbound {
   std::map<GraphTaskId, Task> tasks_;
   Held held_;
   Held large_;                   // one at most
-  std::int64_t held_bytes_ = 0;  // of held_
+  std::int64_t held_bytes_ = 0;  // the bytes of held_
   std::int64_t prefetched_bytes_ = 0;
 };
 

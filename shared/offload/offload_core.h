@@ -1,4 +1,4 @@
-// The offloader's core: what its hooks do, and what its saves keep alive.
+// The offloader's core: how its hooks pack and unpack, and what its saves keep alive.
 //
 // pack: keep the tensor, or find the parcel of its storage, or send a new one
 // (shared/offload/outbound.h). unpack: the source, where it still lives; a target at hand; or a
@@ -32,7 +32,7 @@
 
 namespace ferry {
 
-// The percentage with one decimal, by integers.
+// The message with a percentage of one decimal, in integer arithmetic.
 inline std::string host_warning(const HostUsage& usage, std::int64_t safe_percent) {
   const std::int64_t tenths =
       usage.used_bytes / (std::max<std::int64_t>(usage.total_bytes, 1000) / 1000);
@@ -49,8 +49,8 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   using Storage = typename D::Storage;
   using ParcelRef = std::shared_ptr<Parcel<D>>;
 
-  // A call under the lock. What it let go of is dropped, what its thread waits for is waited for,
-  // and what it decided is told, after that.
+  // A call under the lock. After the lock is released, it drops the storages that were released,
+  // waits for the copies, and logs the decisions.
   class Section {
    public:
     explicit Section(OffloadCore& core) : core_(core), lock_(core.mutex_) {}
@@ -64,8 +64,8 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     }
     Bin<D> bin;
 
-    // The calling thread waits for what it was told to, without the lock. Returns the first error
-    // (but of a copy that nobody wants): what was to be evicted then stays.
+    // The calling thread does its pending waits, without the lock. Returns the first error (except
+    // of a copy that nobody needs); the source to be evicted then stays.
     std::exception_ptr catch_up() noexcept {
       if (bin.waits.empty()) return nullptr;
       std::exception_ptr error;
@@ -87,7 +87,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       return error;
     }
 
-    // What others do meanwhile may change everything that was decided.
+    // Other threads may meanwhile change anything that was decided.
     template <class Call>
     auto unlocked(Call call) {
       struct Relock {
@@ -103,14 +103,14 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     std::unique_lock<typename D::Mutex> lock_;
   };
 
-  // Where in the order of packing a save stands.
+  // The position of a save in the order of packing.
   struct Place {
     std::uint64_t run = 0;
     std::uint64_t pack = 0;
     std::uint64_t sequence = 0;
   };
 
-  // What autograd keeps instead of the tensor.
+  // The object that autograd keeps instead of the tensor.
   class Save final : public Saved<Tensor> {
    public:
     Save(std::shared_ptr<OffloadCore> core, ParcelRef parcel, typename D::Layout layout,
@@ -133,7 +133,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     GraphTaskId unpacked_in_ = GraphTaskId::kNone;
   };
 
-  // A tensor left where it is.
+  // A tensor left on its device.
   class Kept final : public Saved<Tensor> {
    public:
     Kept(std::shared_ptr<OffloadCore> core, Tensor tensor, Place place)
@@ -160,7 +160,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     Tensor tensor_;
     typename D::Version version_;
     std::uint64_t version_at_save_;
-    std::optional<std::uint64_t> storage_;  // which the tracker counts; none: another device's
+    std::optional<std::uint64_t> storage_;  // the tracker's number for it; none: another device's
   };
 
   OffloadCore(D device, A autograd, CoreOptions options, Rules rules)
@@ -171,7 +171,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
         choice_(context_, tracker_) {}
 
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) {
-    std::unique_ptr<Saved<Tensor>> saved;  // where a wait fails, it goes after the lock
+    std::unique_ptr<Saved<Tensor>> saved;  // after a failed wait, it is dropped outside the lock
     Section section(*this);
     saved = pack_under_lock(tensor, section);
     if (const std::exception_ptr error = section.catch_up()) std::rethrow_exception(error);
@@ -191,12 +191,12 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       Parcel<D>& parcel = *save.parcel_;
       check_version(parcel.version, parcel.version_at_pack);
       Storage source = context_.device.lock(parcel.source);
-      if (context_.device.exists(source)) bin.drop(Storage(source));  // maybe the last reference
+      if (context_.device.exists(source)) bin.drop(Storage(source));  // perhaps the last reference
       check_place(parcel, source);
       count_unpack(save, task);
       const Stream consumer = context_.current();
       if (context_.device.exists(source)) {
-        // As autograd itself would: whoever uses it is ordered after what wrote it already.
+        // Orders nothing, as autograd itself does: the user is already ordered after the writer.
         tensor = context_.device.restore(source, save.layout_, 0, parcel.version);
         ++context_.statistics.stash_hits;
       } else {
@@ -207,7 +207,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
         inbound_.prefetch(save.place_.run, save.place_.sequence, consumer, task, bin);
       }
       error = section.catch_up();
-      if (error) inbound_.let_go(parcel, task, bin);  // the next unpack tries again
+      if (error) inbound_.let_go(parcel, task, bin);  // then the next unpack tries again
     }
     warn_once();
     if (first_of_node) autograd_.after_node(at_end_of(task, node));
@@ -215,7 +215,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     return *std::move(tensor);
   }
 
-  // A kept tensor was unpacked: what was packed before it will be needed soon.
+  // A kept tensor was unpacked: saves packed before it will be needed soon.
   void look_ahead(const Place& place) {
     if (parcels_.load(std::memory_order_relaxed) == 0) return;
     const GraphTaskId task = autograd_.graph_task();
@@ -258,8 +258,8 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     throw ModifiedInPlace(now, at_save);
   }
 
-  // The storage of a saved tensor has the memory that it had; the one that is gone had it to the
-  // end of its copy.
+  // Throws unless the storage of a saved tensor has its old memory; a storage that is gone had it
+  // until the end of its copy.
   void check_place(const Parcel<D>& parcel, const Storage& source) {
     if (!context_.rules.holds(Rule::kCheckVersion)) return;
     const bool moved =
@@ -280,7 +280,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     context_.bounds.begin_run();
   }
 
-  // The next pack is that one of that run: other offloaders have the ones before.
+  // The next pack gets this ordinal of this run: other offloaders have the ones before.
   void continue_at(std::uint64_t run, std::uint64_t pack) {
     const std::lock_guard lock(mutex_);
     if (run != run_) context_.bounds.begin_run();
@@ -307,7 +307,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     ++context_.statistics.packs;
     outbound_.evict_old(place.sequence, bin);
     const bool here = device.on_device(tensor) || !context_.rules.holds(Rule::kOtherDevice);
-    // Of a storage this small nothing ever moves: there is nothing to weigh or to remember.
+    // A storage this small is never offloaded: there is nothing to decide or to remember.
     const bool small = here && device.bytes(storage) < context_.options.bytes_min;
     const Extent extent = here && !small ? choice_.travelling(tensor, storage) : Extent{};
     if (!choice_.wants(tensor, storage, extent, place.pack, bin))
@@ -315,12 +315,12 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     if (auto save = share(tensor, storage, extent, place)) return save;
     HostRoom<D> room = section.unlocked(
         [&] { return HostRoom<D>(device, extent.bytes(), context_.options.host_memory); });
-    // Another thread may have sent it.
+    // another thread may have sent it meanwhile
     if (auto save = share(tensor, storage, extent, place)) return save;
     return send(tensor, storage, extent, room, place, bin);
   }
 
-  // Of the parcel that has these bytes; null where none has.
+  // A save of the parcel that already holds these bytes; null if none does.
   std::unique_ptr<Saved<Tensor>> share(const Tensor& tensor, const Storage& storage,
                                        const Extent& extent, const Place& place) {
     if (!context_.rules.holds(Rule::kShare)) return nullptr;
@@ -396,7 +396,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       throw;
     }
     if (node == NodeId::kNone) {
-      target->escaped = true;  // no node's end covers this use
+      target->escaped = true;  // the end of no node covers this use
     } else if (inbound_.needs_release()) {
       first_of_node = inbound_.use(target, consumer, task, node);
     }
@@ -408,7 +408,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     return context_.options.prefetch_bytes != 0 && task != GraphTaskId::kNone;
   }
 
-  // A host thread has waited for a copy.
+  // Called after a host thread has waited for a copy.
   void waited(HostWait<D>&& wait, Bin<D>& bin) noexcept {
     if (wait.evicted) {
       outbound_.waited(std::move(wait), bin);
@@ -418,8 +418,8 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     }
   }
 
-  // The task's end will call back, before anything is done for it. Outside the lock: the callback
-  // takes it.
+  // Registers the callback for the task's end before anything else is done for the task. Call it
+  // outside the lock: the callback takes the lock.
   void begin_task(GraphTaskId task) {
     if (task == GraphTaskId::kNone) return;
     {
@@ -468,7 +468,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   std::uint64_t run_ = 0;
   std::uint64_t pack_ = 0;
   std::uint64_t sequence_ = 0;
-  std::atomic<std::int64_t> parcels_ = 0;  // alive; a hint where it is read without the lock
+  std::atomic<std::int64_t> parcels_ = 0;  // parcels alive; only a hint if read without the lock
   std::atomic<bool> warned_ = false;
 };
 

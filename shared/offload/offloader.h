@@ -17,34 +17,34 @@
 
 namespace ferry {
 
-// What users hold. Copies share one core.
+// The handle that users hold. Copies share one core.
 template <Device D, Autograd A>
 requires std::same_as<typename D::Tensor, typename A::Tensor>
 class Offloader {
  public:
   using Tensor = typename D::Tensor;
 
-  // Throws std::invalid_argument where an option makes no sense.
+  // Throws std::invalid_argument if an option is out of its range.
   Offloader(D device, A autograd, CoreOptions options = {}, Rules rules = {})
       : core_(std::make_shared<Core>(std::move(device), std::move(autograd), std::move(options),
                                      rules)),
         hooks_(std::make_shared<Pair>(core_)) {}
 
-  // For HooksGuard. The hooks see what is saved while they are installed, and serve it for ever.
+  // Pass it to HooksGuard. The hooks see saves while they are installed, and serve them for ever.
   std::shared_ptr<Hooks<Tensor>> hooks() const { return hooks_; }
 
-  // A parameter or a buffer: whatever storage it has when something is packed is kept.
+  // Never offloads this parameter or buffer, whatever storage it has at the time of a pack.
   void exempt(const Tensor& tensor) { core_->exempt(tensor); }
 
-  // A new forward: packs count from 0 again.
+  // Begins a new forward: packs count from 0 again.
   void begin_run() { core_->begin_run(); }
-  // Where several offloaders share a forward, each with the tensors of its device: what is packed
-  // next is that pack of that run.
+  // For several offloaders that share a forward, each serving its own device: the next pack gets
+  // this ordinal of this run.
   void continue_at(std::uint64_t run, std::uint64_t pack) { core_->continue_at(run, pack); }
 
   OffloadStatistics statistics() const { return core_->statistics(); }
 
-  // Whether nothing is left: no parcel, no stash entry, no task.
+  // True if nothing is left: no parcel, no stashed storage, no task.
   bool empty() const { return core_->empty(); }
 
  private:

@@ -8,8 +8,8 @@
 // it after its own pool's stream was told to wait for the copy, so that the pool may give the block
 // out again at once; the host never waits, unless it is what computes: then it does after the
 // core's lock is released, and the source goes after that. A parcel that dies first abandons its
-// source: the pool itself then waits for the copy, and no stream that computes stalls for a copy in
-// vain.
+// source: the pool itself then waits for the copy, and no compute stream stalls for a copy that
+// nobody reads.
 //
 // A program may give a storage other memory while it is copied (resize_, set_data_ptr). The device
 // keeps the bytes where they are for the copy; the parcel is marked, and its next unpack raises.
@@ -27,8 +27,8 @@
 
 namespace ferry {
 
-// Host bytes that nothing is copied to yet. Not to be had under the core's lock: memory is slow to
-// come, and where it is at its limit the thread waits for copies.
+// Host bytes that are not yet a copy's target. Never allocate them under the core's lock: pinning
+// is slow, and at the memory limit the thread waits for copies.
 template <Device D>
 class HostRoom {
  public:
@@ -59,8 +59,8 @@ class Outbound {
 
   explicit Outbound(Context<D>& context) : context_(context) {}
 
-  // Sends the bytes parcel.extent of `source`. Either the parcel is whole, or nothing is left of
-  // it.
+  // Copies the bytes parcel.extent of `source`. If it throws, nothing of the parcel
+  // remains.
   void send(const ParcelRef& parcel, const Storage& source, HostRoom<D>& room) {
     D& device = context_.device;
     const Stream compute = parcel->packed_on;
@@ -79,8 +79,8 @@ class Outbound {
     try {
       parcel->offloaded = device.record(Step::kOffloaded, copies);
     } catch (...) {
-      // The copy runs and its end is not known. The pool can wait for it; for the host bytes only a
-      // later record can tell.
+      // The copy is running, but no event marks its end. The pool can wait for it; the host bytes
+      // need a later record.
       context_.protect(source, copies);
       parcel->reloads.emplace_back(copies, std::nullopt);
       return_host(*parcel);
@@ -92,14 +92,14 @@ class Outbound {
     if (!(copies == compute) || !at_home(source, compute)) keep(parcel, source);
   }
 
-  // Evicts what the window no longer covers before the pack of `sequence`.
+  // Evicts the sources that are outside the window at the pack of `sequence`.
   void evict_old(std::uint64_t sequence, Bin<D>& bin) {
     if (!context_.rules.holds(Rule::kBoundStash)) return;
     const auto packs = static_cast<std::uint64_t>(context_.options.window_packs);
     while (!window_.empty() && sequence - window_.begin()->first >= packs) evict_first(bin);
   }
 
-  // Makes room for a source of `bytes`; a source larger than the window has it to itself.
+  // Makes room for a source of `bytes`; one larger than the window is alone in it.
   void evict_for(std::int64_t bytes, Bin<D>& bin) {
     if (!context_.rules.holds(Rule::kBoundStash)) return;
     while (!window_.empty() && context_.statistics.forward_stash_bytes >
@@ -108,7 +108,7 @@ class Outbound {
     }
   }
 
-  // The parcel is no longer needed: its source goes, whether or not the copy has ended.
+  // The parcel is no longer needed: drops its source, whether or not the copy has ended.
   void forget(Parcel<D>& parcel, Bin<D>& bin) noexcept {
     if (!context_.device.exists(parcel.kept)) return;
     window_.erase(parcel.sequence);
@@ -119,8 +119,8 @@ class Outbound {
     parcel.kept = Storage();
   }
 
-  // The host bytes go back, to be rewritten after the copies that use them. Where the end of one is
-  // not known, a record now comes after it.
+  // Returns the host bytes, to be rewritten only after the copies that use them. If a copy's end
+  // has no event, a new record marks it.
   void return_host(Parcel<D>& parcel) noexcept {
     std::vector<typename D::Event> events;
     try {
@@ -138,13 +138,13 @@ class Outbound {
     context_.device.release_host(Step::kHostReturn, std::move(parcel.host), events);
   }
 
-  // The thread has waited for the copy of an evicted source. Where that failed, the source is put
-  // back for the next try, unless nobody needs it any more.
+  // The thread has waited for the copy of an evicted source. If that failed, the source is put back
+  // for the next try, unless nobody needs it any more.
   void waited(HostWait<D>&& wait, Bin<D>& bin) noexcept {
     if (wait.failed) {
       try {
         if (wait.evicted->saves > 0) return stash(wait.evicted, wait.storage);
-      } catch (...) {  // no memory for its entry
+      } catch (...) {  // there was no memory for its entry
       }
       context_.protect(wait.storage, wait.copies);
     }
@@ -154,7 +154,7 @@ class Outbound {
   bool empty() const { return window_.empty(); }
 
  private:
-  // Whether the storage returns to the pool of `stream`.
+  // True if the storage returns to the pool of `stream`.
   bool at_home(const Storage& source, const Stream& stream) {
     const auto owner = context_.device.owner(source);
     return owner && *owner == stream;
@@ -175,7 +175,7 @@ class Outbound {
         std::max(statistics.forward_stash_peak_bytes, statistics.forward_stash_bytes);
   }
 
-  // Where a wait throws, the entry is still there for the next try.
+  // If a wait throws, the entry is still there for the next try.
   void evict_first(Bin<D>& bin) {
     const ParcelRef parcel = window_.begin()->second;
     D& device = context_.device;
@@ -191,7 +191,7 @@ class Outbound {
       }
       ++context_.statistics.compute_waits;
     } else {
-      // Another stream's pool, or nobody knows whose: two streams may still use the block.
+      // The pool is another stream's, or unknown: two streams may still use the block.
       device.record_use(Step::kAbandon, parcel->kept, copies);
       device.record_use(Step::kAbandon, parcel->kept, parcel->packed_on);
     }

@@ -16,7 +16,7 @@
 
 namespace ferry {
 
-// Which storage a parcel stands for, in which state. The version counter is part of it: two
+// The storage that a parcel stands for, and its state. The version counter is part of the key: two
 // tensors may share a storage and not a counter (x and x.data).
 struct ParcelKey {
   std::uint64_t storage = 0;
@@ -32,7 +32,7 @@ struct Target {
   // A stream that was given the storage.
   struct Reader {
     typename D::Stream stream;
-    std::optional<typename D::Event> done;  // after the latest node that used it; none: not known
+    std::optional<typename D::Event> done;  // follows the latest node that used it; none: unknown
     int open = 0;                           // uses by nodes that have not ended
   };
   enum class Role : std::uint8_t { kInUse, kPrefetched, kHeld };
@@ -40,13 +40,13 @@ struct Target {
   typename D::Storage storage;
   typename D::Event reloaded;
   typename D::Stream owner;   // the stream of the pool it came from
-  typename D::Stream copies;  // the stream that copied it
+  typename D::Stream copies;  // the stream that copied into it
   std::int64_t bytes = 0;
   std::vector<Reader> readers = {};
   Role role = Role::kInUse;  // why its parcel keeps it
-  bool large = false;        // held: larger than the hold was then
+  bool large = false;        // held, though larger than the bound on held bytes
   bool kept_by_parcel = false;
-  bool escaped = false;  // was in use beyond what a node's end covers
+  bool escaped = false;  // was used beyond what a node's end covers
 
   Reader* reader(const typename D::Stream& stream) {
     for (Reader& reader : readers) {
@@ -64,30 +64,30 @@ struct Target {
 
 template <Device D>
 struct Parcel {
-  // Where it comes from.
+  // The storage that it copies.
   ParcelKey key;
   std::uint64_t run = 0;
-  std::uint64_t pack = 0;      // within the run
+  std::uint64_t pack = 0;      // ordinal within its run
   std::uint64_t sequence = 0;  // over all runs: the order of packing
   typename D::WeakStorage source;
   typename D::Version version;
   std::uint64_t version_at_pack = 0;
   Extent extent;
   typename D::Stream packed_on;
-  std::uint64_t address = 0;  // of the source, when it was packed
+  std::uint64_t address = 0;  // the source's address when it was packed
 
-  // On the host.
+  // The bytes on the host.
   typename D::HostBuffer host = {};
   typename D::Event offloaded = {};
-  // The latest reload on each stream; no event: enqueued, but its record failed.
+  // The latest reload on each stream; no event: it was enqueued, but its record failed.
   std::vector<std::pair<typename D::Stream, std::optional<typename D::Event>>> reloads = {};
 
   typename D::Storage kept = {};           // the forward stash's reference, until it is evicted
-  std::int64_t kept_bytes = 0;             // counted for it
+  std::int64_t kept_bytes = 0;             // bytes counted for that reference
   bool replaced = false;                   // its source got other memory while it was copied
-  std::shared_ptr<Target<D>> target = {};  // while it is prefetched, handed out or held
+  std::shared_ptr<Target<D>> target = {};  // set while prefetched, handed out or held
 
-  // Its saves, and how many of them the latest graph task has unpacked.
+  // The number of its saves, and of those that the latest graph task has unpacked.
   int saves = 0;
   int unpacked = 0;
   GraphTaskId task = GraphTaskId::kNone;

@@ -2,8 +2,8 @@
 // packing.
 //
 // It is a weak index. A storage's identity is not reused while a parcel refers to it, so an entry
-// cannot come to mean another storage; what must not happen is that one outlives its parcel.
-// It also counts the storages that Ferry keeps alive itself, by identity: moving one is in vain.
+// cannot come to mean another storage; but an entry must not outlive its parcel. It also counts the
+// storages that Ferry itself keeps alive, by identity: offloading one would free nothing.
 #pragma once
 
 #include <cstddef>
@@ -36,9 +36,9 @@ class Tracker {
     if (found->second.empty()) by_key_.erase(found);
   }
 
-  // A parcel of that key that holds those bytes (any bytes, where `covers` is false), or none.
-  // Looks at those that begin where the bytes do, at the one that begins last before them, and at
-  // those of the whole storage: another one that covers them is missed, and the bytes travel again.
+  // A parcel of that key that holds those bytes (any bytes if `covers` is false), or none. It looks
+  // at parcels that begin where the bytes do, at the last one that begins before them, and at those
+  // of the whole storage. It misses any other that covers them: the bytes are then copied again.
   ParcelRef find(const ParcelKey& key, const Extent& extent, bool covers = true) const {
     const auto found = by_key_.find(key);
     if (found == by_key_.end()) return nullptr;
@@ -62,7 +62,7 @@ class Tracker {
     return nullptr;
   }
 
-  // The parcel packed last before `sequence`, or none.
+  // The latest parcel packed before `sequence`, or none.
   ParcelRef older(std::uint64_t sequence) const {
     auto entry = by_sequence_.lower_bound(sequence);
     while (entry != by_sequence_.begin()) {
@@ -97,7 +97,7 @@ class Tracker {
     }
   };
 
-  // Found by key only, never walked: their order would be an address's.
+  // Looked up by key, never iterated: the order would be that of addresses.
   std::unordered_map<ParcelKey, Parts, Hash> by_key_;
   std::unordered_map<std::uint64_t, int> kept_;
   std::map<std::uint64_t, std::weak_ptr<Parcel<D>>> by_sequence_;

@@ -1,5 +1,5 @@
-// Consecutive items, in parts of which the largest costs least: which layers each stage of a
-// pipeline gets.
+// Splits consecutive layers into the stages of a pipeline so that the most expensive stage costs as
+// little as possible.
 //
 // torchgpipe balances so (balance/blockpartition.py, after Bárány and Grinberg, "Block partitions
 // of sequences", 2015). That moves items between neighbours until the parts are even; this searches
@@ -27,7 +27,7 @@ inline std::vector<std::size_t> balance(std::span<const std::int64_t> costs, std
     throw std::invalid_argument("expected an item for each part: " + std::to_string(costs.size()) +
                                 " items cannot be " + std::to_string(parts) + " parts");
   }
-  // An item's place among the others weighs less than any difference of costs.
+  // The number of items decides only between equal costs.
   __extension__ typedef __int128 Wide;
   std::vector<Wide> weights;
   for (const std::int64_t cost : costs) {

@@ -1,5 +1,5 @@
-// The tracker of one stage of a pipeline whose graph is cut between stages: what crosses stages is
-// handed to the stage as a leaf, and what it stashes is noted.
+// The tracker of one stage of a pipeline whose graph is cut between stages: skip tensors from other
+// stages reach it as leaves, and those it stashes are recorded.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace ferry {
 template <class Value>
 class CutSkips final : public SkipTracker<Value> {
  public:
-  // By route.
+  // Skip tensors by route.
   using Crossing = std::map<std::size_t, Value>;
 
   CutSkips(std::shared_ptr<const SkipLayout> layout, Crossing arrived)

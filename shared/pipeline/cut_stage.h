@@ -24,7 +24,7 @@
 
 namespace ferry {
 
-// What passes between stages: the values of the micro-batch, and skip tensors by route.
+// The data that passes between stages: the micro-batch's values, and skip tensors by route.
 template <class Item>
 struct Crossings {
   std::vector<Item> values;
@@ -48,17 +48,17 @@ class CutStage {
   CutStage(const CutStage&) = delete;
   CutStage& operator=(const CutStage&) = delete;
 
-  // Gives what leaves the stage, without its graph but requiring grad where it does.
+  // Runs the stage. Its results have no graph, but require grad where they should.
   Crossings<Value> forward() { return run(); }
 
-  // The first run of a stage that is to run again: makes no graph.
+  // First run of a checkpointed stage: makes no graph.
   Crossings<Value> forward_checkpointed(bool random) {
     ambient_ = autograd_.ambient(arrived_.values, random);
     const typename A::GradModeScope no_grad(autograd_, false);
     const CheckpointContextGuard<A> inside(autograd_, checkpointing(false));
     return run();
   }
-  // Between the two runs what arrived is as hooks keep a saved tensor: elsewhere, say.
+  // Saves the inputs with these hooks until the second run: they may be offloaded meanwhile.
   void put_away(std::shared_ptr<Hooks<typename A::Tensor>> hooks) {
     const HooksGuard<A> guard(autograd_, std::move(hooks));
     leaves_ = {};
@@ -78,17 +78,17 @@ class CutStage {
     run();
   }
 
-  // A graph task from the cut, or from the loss that is the stage's only output.
+  // Runs a graph task from the cut, or from the loss if that is the stage's only output.
   void backward(Crossings<Value> gradients) {
     *gradients_ = std::move(gradients);
     if (!autograd_.requires_grad(root_)) return;
-    // A loss has no cut after it: none stands for its gradient.
+    // A loss has no cut after it, and an absent gradient means 1.
     Values roots = {std::move(root_)};
     Values from = {is_loss_ ? Value() : autograd_.phony(roots.front())};
     root_ = Value();
     autograd_.backward(roots, from);
   }
-  // Of what arrived; none where there is none. Then nothing is left.
+  // Gradients of the inputs; none for an input without one. Afterwards the run is empty.
   Crossings<Value> gradients() {
     Crossings<Value> result;
     for (const Value& leaf : leaves_.values) result.values.push_back(autograd_.gradient(leaf));
@@ -128,7 +128,7 @@ class CutStage {
   Crossings<Value> cut(Crossings<Value> made) {
     Crossings<Value> leaving;
     Values inputs;
-    std::vector<std::optional<std::size_t>> routes;  // of the inputs; none: a value
+    std::vector<std::optional<std::size_t>> routes;  // route of each input; none: a value
     std::vector<std::size_t> ordinals;
     const auto leave = [&](const Value& value, std::optional<std::size_t> route,
                            std::size_t ordinal) {
@@ -137,7 +137,7 @@ class CutStage {
         routes.push_back(route);
         ordinals.push_back(ordinal);
       }
-      // Without grad mode the graph is yet to come.
+      // Without grad mode the graph is only made by the second run.
       const bool may = !autograd_.grad_mode() && autograd_.differentiable(value);
       return may ? autograd_.leaf(autograd_.tensor(value), true) : autograd_.detach(value);
     };
@@ -170,7 +170,7 @@ class CutStage {
   const Function function_;
   const std::shared_ptr<const SkipLayout> layout_;
   Crossings<Value> arrived_;
-  std::vector<std::pair<Value*, typename A::SavedValue>> away_;  // of arrived_
+  std::vector<std::pair<Value*, typename A::SavedValue>> away_;  // the inputs in arrived_
   bool is_loss_ = false;
   std::optional<typename A::Ambient> ambient_;
   Crossings<Value> leaves_;

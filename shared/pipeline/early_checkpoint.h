@@ -38,10 +38,10 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
                   const CoreCheckpointOptions& options, typename Region::Function function)
       : state_(state), region_(state, inputs, options, std::move(function), nullptr) {}
 
-  // The first half: runs the function. Its outputs have a graph even where no input does: its
-  // parameters' gradients come from there. `keep` gives what the function needs beside its inputs
-  // when it runs again, and is asked afterwards; that is saved as these are, and added to them. So
-  // is the phony that the second half takes.
+  // The first half: runs the function. Its outputs have a graph even if no input has one, because
+  // gradients of parameters flow through it. `keep`, called after the function, returns the further
+  // values that a second run needs; they are saved like the inputs and appended to them. So is the
+  // phony that the second half takes.
   Values checkpoint(Values& inputs, const std::function<Values()>& keep) {
     A& autograd = state_->autograd;
     Values outputs = region_.forward(inputs);
@@ -59,7 +59,7 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
     return outputs;
   }
 
-  // The second half, on what the first one left of its inputs and what it gave.
+  // The second half; takes the inputs that the first half extended, and its outputs.
   void recompute(const Values& inputs, Values& outputs) {
     A& autograd = state_->autograd;
     Value& value = lane(autograd, outputs);
@@ -84,12 +84,12 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
       const std::lock_guard lock(mutex_);
       recomputed_.emplace_back(task, std::move(recomputed));
     }
-    // Where the backward fails before the first half's turn, nobody takes it.
+    // If the backward fails before the first half's turn, its result is dropped here.
     state_->autograd.after_task([weak = this->weak_from_this(), task] {
       if (const auto self = weak.lock()) self->take(task);
     });
   }
-  // None where a backward began behind the second half.
+  // None if a backward began after the second half.
   std::optional<Recomputed> take(GraphTaskId task) {
     const std::lock_guard lock(mutex_);
     for (auto entry = recomputed_.begin(); entry != recomputed_.end(); ++entry) {
@@ -114,7 +114,7 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
   const std::shared_ptr<CheckpointState<D, A>> state_;
   Region region_;
   typename D::Mutex mutex_;
-  std::vector<std::pair<GraphTaskId, Recomputed>> recomputed_;  // between the halves of a backward
+  std::vector<std::pair<GraphTaskId, Recomputed>> recomputed_;  // between halves of a backward
 };
 
 }  // namespace ferry

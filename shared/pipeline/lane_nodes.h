@@ -21,7 +21,7 @@ namespace ferry {
 
 namespace lane_detail {
 
-// Those that exist.
+// The values that exist.
 template <PipelineAutograd A>
 std::vector<typename A::Tensor> tensors(A autograd, std::span<const typename A::Value> values) {
   std::vector<typename A::Tensor> found;
@@ -31,8 +31,8 @@ std::vector<typename A::Tensor> tensors(A autograd, std::span<const typename A::
   return found;
 }
 
-// Makes the values that require grad the outputs of a node on the current stream, with the tensors
-// that they now have.
+// Makes the values that require grad outputs of a node on the current stream, holding their present
+// tensors.
 template <PipelineAutograd A, class Backward>
 void through_node(A autograd, std::vector<typename A::Value>& values,
                   std::vector<typename A::Value> outputs, Backward backward) {

@@ -16,8 +16,8 @@
 // and `out` makes the stage wait for it. The nodes live on streams of arrival, so that autograd's
 // own ordering between nodes does not make the recompute wait.
 //
-// What is returned is on the last stage's device. Errors: forward() throws what the first stage
-// that failed threw, when the other workers are done; nothing of the step is left then.
+// The results are on the last stage's device. Errors: forward() throws what the first stage that
+// failed threw, when the other workers are done; nothing of the step is left then.
 //
 // Source: torchgpipe/pipeline.py.
 #pragma once
@@ -54,7 +54,7 @@ class Pipeline {
         state_(
             std::make_shared<CheckpointState<D, A>>(devices_.at(0), std::move(autograd), rules)) {}
 
-  // One list of values for each micro-batch, in their order; likewise what comes back.
+  // Takes a list of values for each micro-batch, and returns one for each, in the same order.
   std::vector<Values> forward(std::vector<Values> microbatches) {
     Run run(*this, std::move(microbatches));
     for (const auto& clock : clock_cycles(run.microbatches.size(), stages_.size())) {
@@ -74,7 +74,7 @@ class Pipeline {
     std::shared_ptr<Portals<D, A>> portals;
   };
 
-  // One step.
+  // The state of one step.
   struct Run {
     Run(Pipeline& pipeline, std::vector<Values> given)
         : owner(pipeline),
@@ -113,8 +113,8 @@ class Pipeline {
       in_node(autograd, transfer, microbatch.values);
     }
 
-    // In backward micro-batch i goes through stage j before micro-batch i - 1, which has just left
-    // it, does.
+    // Makes backward take micro-batch i through stage j before micro-batch i - 1, which has just
+    // left that stage.
     void order(std::size_t i, std::size_t j) {
       const Place<D> from = place(i - 1, j);
       const typename D::StreamScope on(from.device, from.arrivals);
@@ -148,7 +148,7 @@ class Pipeline {
       }
     }
 
-    // What later stages take is on its way; then what runs again is told to.
+    // Copies what later stages take, then adds the node that runs the stage again.
     void finish(std::size_t i, std::size_t j, StageRun<D, A>& run) {
       Values& values = microbatches[i].values;
       for (const std::size_t route : owner.layout_->out_of(j)) {

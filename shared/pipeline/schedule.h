@@ -1,4 +1,4 @@
-// Which stage works on which micro-batch, when: schedules as lists of actions, one per device.
+// Schedules: lists of actions, one per device, that say when a stage works on a micro-batch.
 //
 //   GPipe        all forwards, then all backwards.
 //   1F1B         as few forwards ahead as keep the last device busy, then one backward and one
@@ -43,15 +43,15 @@ struct PipelineAction {
   bool operator==(const PipelineAction&) const = default;
 };
 
-// The actions of each device, in order. Stage s is device s % n's.
+// The actions of each device, in order. Stage s runs on device s % n.
 struct Schedule {
   std::size_t stages = 0;
   std::size_t microbatches = 0;
   std::vector<std::vector<PipelineAction>> devices;
 };
 
-// The micro-batches and stages of GPipe's forward by clock: at clock k micro-batch k - j is at
-// stage j. Each pair once, at clock i + j.
+// GPipe's forward by clock, as (micro-batch, stage) pairs: at clock k micro-batch k - j is at stage
+// j. Each pair occurs once, at clock i + j.
 inline std::vector<std::vector<std::pair<std::size_t, std::size_t>>> clock_cycles(
     std::size_t microbatches, std::size_t stages) {
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> clocks;
@@ -68,7 +68,7 @@ inline std::vector<std::vector<std::pair<std::size_t, std::size_t>>> clock_cycle
 
 namespace schedule_detail {
 
-// The k-th forward, or backward, of a device: its stages take turns, n micro-batches each.
+// The k-th forward, or backward, of a device: its stages take turns of n micro-batches each.
 inline PipelineAction nth(std::size_t k, bool forward, std::size_t device, std::size_t n,
                           std::size_t v) {
   const std::size_t round = k / (n * v);
@@ -79,8 +79,8 @@ inline PipelineAction nth(std::size_t k, bool forward, std::size_t device, std::
 
 }  // namespace schedule_detail
 
-// Throws std::invalid_argument where nothing is to do, where GPipe or 1F1B are to have several
-// stages on a device, and where the interleaved one has micro-batches that do not divide by
+// Throws std::invalid_argument if a count is zero, if GPipe or 1F1B get several stages on a
+// device, or if the interleaved schedule gets micro-batches that are no multiple of its
 // devices.
 inline Schedule make_schedule(ScheduleKind kind, std::size_t devices, std::size_t stages_each,
                               std::size_t microbatches) {
@@ -119,7 +119,7 @@ inline Schedule make_schedule(ScheduleKind kind, std::size_t devices, std::size_
   return schedule;
 }
 
-// How many micro-batches of its stages a device holds at once, at most.
+// The most micro-batches of its stages that a device holds at once.
 inline std::size_t alive_max(const std::vector<PipelineAction>& actions) {
   std::size_t alive = 0;
   std::size_t most = 0;
@@ -143,10 +143,10 @@ struct PlacedAction {
   PipelineAction action;
 };
 
-// All actions in an order in which each follows what it needs: a forward the one of the stage
-// before, a backward the one of the stage after and its own forward. By rounds, in each of which
-// every device that can takes its next action. Throws std::invalid_argument where no device can go
-// on.
+// All actions in an order that respects their needs: a forward follows the previous stage's, a
+// backward follows the next stage's and its own forward. It goes by rounds: in each, every
+// device that can takes its next action. Throws std::invalid_argument if no device can
+// proceed.
 inline std::vector<PlacedAction> in_order(const Schedule& schedule) {
   const std::size_t m = schedule.microbatches;
   std::vector<char> forwards(schedule.stages * m);

@@ -36,11 +36,11 @@ class ScheduledPipeline {
  public:
   using Value = typename A::Value;
   using Values = std::vector<Value>;
-  // What the last stage made of that micro-batch, as a scalar; what is to be its gradient's factor
-  // (one over the micro-batches, say) is the function's to apply.
+  // The loss of one micro-batch as a scalar, from the last stage's outputs; the function itself
+  // applies any factor (one over the number of micro-batches, say).
   using Loss = std::function<Value(Values, std::size_t microbatch)>;
 
-  // Stage s is on device s % n, where n devices have s / n stages each.
+  // Stage s is on device s % n: with n devices, each has stages / n of them.
   ScheduledPipeline(std::vector<D> devices, A autograd, W workers,
                     std::vector<typename PipelineStage<A>::Function> stages, SkipLayout layout,
                     ScheduleKind kind, const CorePipelineOptions& options, Rules rules = {})
@@ -58,13 +58,13 @@ class ScheduledPipeline {
     input_hooks_.resize(stages_.size());
   }
 
-  // Where the stage is checkpointed, what it is handed is saved under these until it runs again.
-  // None: it stays.
+  // Saves the inputs of a checkpointed stage under these hooks until it runs again. None: the
+  // inputs stay on the device.
   void save_inputs(std::size_t stage, std::shared_ptr<Hooks<typename A::Tensor>> hooks) {
     input_hooks_.at(stage) = std::move(hooks);
   }
 
-  // The losses, without their graph, in the micro-batches' order.
+  // The losses, without their graph, in the order of the micro-batches.
   Values step(std::vector<Values> microbatches, Loss loss) {
     OneStep step(*this, std::move(microbatches), std::move(loss));
     workers_.run(step.tasks());
@@ -85,8 +85,8 @@ class ScheduledPipeline {
   std::vector<std::shared_ptr<Hooks<typename A::Tensor>>> input_hooks_;  // by stage
 };
 
-// One step. Its tasks run in the workers; each touches what it gives and takes alone, in the order
-// of the schedule.
+// One step. Its tasks run in the workers; a task touches only its own inputs and outputs, in the
+// order of the schedule.
 template <PipelineDevice D, PipelineAutograd A, Workers W>
 struct ScheduledPipeline<D, A, W>::OneStep {
   using Owner = ScheduledPipeline;
@@ -196,8 +196,8 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     return is_last(s) ? std::nullopt : std::optional(s + 1);
   }
 
-  // Hands on what stage s made of a micro-batch, or its gradients: the values to the next stage
-  // that way, and each skip tensor to that end of its route.
+  // Sends the results of stage s for a micro-batch, or its gradients: the values to the next stage
+  // in that direction, each skip tensor to the other end of its route.
   void send(std::vector<Crossings<Value>>& boxes, std::size_t s, std::size_t i,
             std::optional<std::size_t> next, std::size_t SkipRoute::*end, Crossings<Value> made) {
     const auto box = [&](std::size_t stage) -> Crossings<Value>& {
@@ -209,7 +209,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
       box(owner.layout_->routes()[route].*end).skips.emplace(route, std::move(value));
     }
   }
-  // What was sent so to stage s, on its device.
+  // Takes what was sent to stage s, on its device.
   Crossings<Value> take(std::vector<Crossings<Value>>& boxes, std::size_t s, std::size_t i,
                         std::optional<std::size_t> previous, std::size_t SkipRoute::*end) {
     Crossings<Value> sent = std::exchange(boxes[index(s, i)], {});
@@ -236,13 +236,13 @@ struct ScheduledPipeline<D, A, W>::OneStep {
   Places<D> places;
   const CallersState<A> callers;
   const Loss loss;
-  const std::size_t count;  // of micro-batches
+  const std::size_t count;  // the number of micro-batches
   std::size_t checkpointed = 0;
   Values losses;
-  // By stage and micro-batch.
+  // Indexed by stage and micro-batch.
   std::vector<std::optional<CutStage<A>>> runs;
   std::vector<Crossings<Value>> arriving;
-  std::vector<Crossings<Value>> returning;  // gradients
+  std::vector<Crossings<Value>> returning;  // gradients on their way back
 };
 
 }  // namespace ferry

@@ -1,4 +1,4 @@
-// What the pipelines have in common: stages, devices, and how a micro-batch is run by a stage.
+// Common parts of the pipelines: stages, devices, and how a stage runs a micro-batch.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace ferry {
 
-// Which micro-batches run again in backward: all; all but the last, which goes backward at once; or
-// none. Without grad mode none.
+// The micro-batches that run again in backward: all; all but the last, whose backward comes at
+// once; or none. Without grad mode, none.
 enum class CheckpointMode : std::uint8_t { kAlways, kExceptLast, kNever };
 inline constexpr std::string_view kCheckpointModeNames[] = {"always", "except_last", "never"};
 constexpr std::string_view name(CheckpointMode mode) {
@@ -31,7 +31,7 @@ inline std::size_t checkpoint_stop(CheckpointMode mode, std::size_t microbatches
 
 struct CorePipelineOptions {
   CheckpointMode checkpoint = CheckpointMode::kExceptLast;
-  std::vector<bool> checkpointed_stages;  // whose micro-batches these are; empty: all stages
+  std::vector<bool> checkpointed_stages;  // the stages this applies to; empty: all
   // Random numbers of a recompute are those of forward.
   bool preserve_rng_state = true;
 
@@ -44,13 +44,13 @@ template <class A>
 struct PipelineStage {
   using Values = std::vector<typename A::Value>;
   std::size_t device = 0;
-  // Runs the stage, on any of its micro-batches: in its device's worker, and where the stage is
-  // checkpointed again in backward. May stash and pop (shared/skip/).
+  // Runs the stage on any of its micro-batches, in its device's worker; a checkpointed stage runs
+  // once more in backward. May stash and pop (shared/skip/).
   using Function = std::function<Values(Values)>;
   Function function;
 };
 
-// What a worker takes over from the thread that began the step.
+// The thread-local state that a worker takes over from the thread that began the step.
 template <PipelineAutograd A>
 class CallersState {
  public:
@@ -83,7 +83,7 @@ class CallersState {
   typename A::Ambient ambient_;
 };
 
-// The devices as each micro-batch sees them. The streams that compute are the caller's.
+// The devices as each micro-batch sees them. They compute on the caller's streams.
 template <PipelineDevice D>
 class Places {
  public:

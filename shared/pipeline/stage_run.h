@@ -26,14 +26,14 @@ class StageRun {
         skips_(std::move(skips)),
         place_(std::move(place)) {}
 
-  // In the device's worker.
+  // Runs in the device's worker.
   void forward(const CallersState<A>& callers, Values& values) {
     const typename D::StreamScope on(place_.device, place_.compute);
     const typename CallersState<A>::Scope scope(callers);
     values = run(function_, skips_, std::move(values), /*again=*/false);
   }
 
-  // The same as a checkpoint, of which `finish` is the second half.
+  // Runs the stage as a checkpoint; `finish` adds its second half.
   void forward_checkpointed(const CallersState<A>& callers, Values& values,
                             const CoreCheckpointOptions& options) {
     const typename D::StreamScope on(place_.device, place_.compute);
@@ -45,7 +45,7 @@ class StageRun {
         [first = skips_, function = function_, count = inputs_.size(),
          again = false](Values inputs) mutable {
           if (!std::exchange(again, true)) {
-            // What is popped now is given back as further inputs.
+            // Skip tensors popped so far become further inputs.
             const auto skips = std::exchange(first.popped, nullptr);
             return run(function, with(first, skips), std::move(inputs), /*again=*/false);
           }
@@ -55,7 +55,7 @@ class StageRun {
         });
     values = checkpoint_->checkpoint(inputs_, [this] { return kept(); });
   }
-  // On the thread that began the step.
+  // Runs on the thread that began the step.
   void finish(Values& values) {
     if (!checkpoint_ || !state_->rules.holds(Rule::kRecomputeEarly)) return;
     const typename D::StreamScope on(place_.device, place_.compute);
@@ -69,7 +69,7 @@ class StageRun {
     skips.popped = std::move(popped);
     return skips;
   }
-  // What the stage popped, in the order of the routes; and back.
+  // The skip tensors that the stage popped, in the order of the routes; then the reverse.
   Values kept() {
     Values values;
     for (const std::size_t route : skips_.layout->into(skips_.stage)) {

@@ -1,9 +1,9 @@
-// Who runs the stages: one worker for each device of a pipeline.
+// The workers that run the stages, one for each device of a pipeline.
 //
 // Tasks are given as one list, in an order in which each comes after those that it needs. A worker
 // runs its own in that order; a task begins when all of `after` are done. run() returns when every
-// task is done. Where one throws, those that run are finished, those that have not begun are not
-// begun, and run() throws the error of the failed task that comes first in the list.
+// task is done. If a task throws, running tasks finish, no further task begins, and run() throws
+// the error of the first failed task in the list.
 //
 // The simulator's workers are turns of one thread; the real ones are threads (real/pipeline/).
 #pragma once
@@ -17,7 +17,7 @@ namespace ferry {
 
 struct WorkerTask {
   std::size_t worker = 0;
-  std::vector<std::size_t> after;  // earlier ones of the list, of any worker
+  std::vector<std::size_t> after;  // earlier tasks of the list, of any worker
   std::function<void()> run;
 };
 

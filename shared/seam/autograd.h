@@ -27,21 +27,21 @@ concept Autograd = requires(A autograd, std::function<void()> callback,
                             HookStack<typename A::Tensor> hooks) {
   requires std::copyable<A>;
 
-  // Of the calling thread; kNone outside a backward.
+  // The calling thread's graph task; kNone outside a backward.
   { autograd.graph_task() } -> std::same_as<GraphTaskId>;
   // The node that the calling thread runs for that task. Not reused within the task.
   { autograd.node() } -> std::same_as<NodeId>;
 
-  // Runs once, when the current node has run and the tensors it unpacked are dropped; not where it
-  // threw. An exception from it fails the backward.
+  // Runs the callback once, when the current node has run and its unpacked tensors are dropped; not
+  // if the node threw. If the callback throws, the backward fails.
   { autograd.after_node(callback) } -> std::same_as<void>;
-  // Runs once, when the current graph task ends, *whether it succeeds or fails*. (LibTorch's own
-  // final callbacks do not run after a failure.) Must not throw.
+  // Runs the callback once, when the current graph task ends, *whether it succeeds or fails*.
+  // (LibTorch's own final callbacks do not run after a failure.) It must not throw.
   { autograd.after_task(callback) } -> std::same_as<void>;
 
   // The slot that travels to the engine's threads with the graph task.
   { autograd.hooks() } -> std::same_as<HookStack<typename A::Tensor>>;
-  // While it lives, the slot of the constructing thread holds these; then what it held before.
+  // While it lives, the constructing thread's slot holds these hooks; then the previous ones.
   requires std::constructible_from<typename A::HooksScope, A, HookStack<typename A::Tensor>>;
 };
 
@@ -56,45 +56,45 @@ concept RecomputingAutograd = Autograd<A> &&
                                                           std::vector<typename A::Value>)>
                  backward,
              bool yes) {
-  // What functions take and return: a tensor with its place in the graph. Default: none.
+  // The argument and result type of functions: a tensor and its place in the graph. Default: none.
   requires std::copyable<typename A::Value> && std::default_initializable<typename A::Value>;
-  // A value that is kept as a node keeps its inputs: packed by the innermost hooks, or else
-  // with its version, which is checked when it is unpacked. What comes back has its place in
-  // the graph again.
+  // A value saved as a node saves its inputs: packed by the innermost hooks, or else with
+  // its version, which unpacking checks. The unpacked value has its place in the graph
+  // again.
   requires std::movable<typename A::SavedValue>;
   { autograd.save(value) } -> std::same_as<typename A::SavedValue>;
   { saved.unpack() } -> std::same_as<typename A::Value>;
 
-  // The calling thread; not reused while a graph task that it works for is running.
+  // The calling thread's id; not reused while a graph task that the thread works for is running.
   { autograd.thread() } -> std::same_as<ThreadId>;
 
   { autograd.grad_mode() } -> std::same_as<bool>;
   requires std::constructible_from<typename A::GradModeScope, A, bool>;
 
-  // What ops depend on beside their inputs: autocast and the like; with `true` the state of the
-  // random generators as well, of the host and of the devices where `values` are.
+  // The state that ops depend on beside their inputs: autocast and the like; with `true` also the
+  // state of the random generators, of the host and of the devices that hold `values`.
   { autograd.ambient(values, yes) } -> std::same_as<typename A::Ambient>;
-  // After forward: throws where the state could not be captured after all.
+  // Call it after forward: throws if the state could not be captured after all.
   { autograd.check(ambient) } -> std::same_as<void>;
-  // While it lives, ops see that state; after it, the state (the generators' as well) is what
-  // it was before.
+  // While it lives, ops see that state; afterwards the state (also the generators') is as
+  // before.
   requires std::constructible_from<typename A::AmbientScope, A, typename A::Ambient>;
 
-  // While it lives, writes down the ops that the calling thread runs.
+  // While it lives, records the ops that the calling thread runs.
   requires std::constructible_from<typename A::OpLog, A>;
   { ops.names() } -> std::same_as<std::vector<std::string>>;
 
-  // What follows serves the reentrant variant.
+  // The reentrant variant needs the rest.
 
   { autograd.requires_grad(value) } -> std::same_as<bool>;
   // A leaf with the same tensor, that requires grad where `value` does.
   { autograd.detach(value) } -> std::same_as<typename A::Value>;
-  // A graph task inside the current one (or on its own) that accumulates in leaves, from roots with
-  // their gradients; none stands for the one of a scalar.
+  // Runs a graph task inside the current one (or on its own) that accumulates in leaves, from roots
+  // with their gradients; an absent gradient means 1, for a scalar.
   { autograd.backward(values, values) } -> std::same_as<void>;
-  // What was accumulated in a leaf; none where nothing was.
+  // The gradient accumulated in a leaf; none if there is none.
   { autograd.gradient(value) } -> std::same_as<typename A::Value>;
-  // Whether every task around the current node accumulates in leaves (no `.grad()`, no inputs).
+  // True if every task around the current node accumulates in leaves (no `.grad()`, no inputs).
   { autograd.checkpoint_valid() } -> std::same_as<bool>;
   // Makes `outputs`, which have no graph, the outputs of a node with these inputs, which it
   // saves. Its backward is given the inputs as they were saved, and the outputs' gradients
@@ -103,26 +103,26 @@ concept RecomputingAutograd = Autograd<A> &&
   { autograd.function(values, outputs, backward) } -> std::same_as<std::vector<typename A::Value>>;
 };
 
-// What a pipeline asks for beside: nodes of its own, and values without bytes that carry an order.
+// Pipelines need more: nodes of their own, and values without bytes that carry an order.
 template <class A>
 concept PipelineAutograd = RecomputingAutograd<A> &&
     requires(A autograd, const typename A::Value value, const typename A::Tensor tensor,
              std::span<const typename A::Value> values, std::vector<typename A::Value> outputs,
              std::function<std::vector<typename A::Value>(std::vector<typename A::Value>)> backward,
              bool yes) {
-  // Whether there is a tensor; that tensor, without its graph; and a leaf with it.
+  // True if there is a tensor; that tensor, without its graph; and a leaf that holds it.
   { autograd.exists(value) } -> std::same_as<bool>;
   { autograd.tensor(value) } -> std::same_as<typename A::Tensor>;
   { autograd.leaf(tensor, yes) } -> std::same_as<typename A::Value>;
-  // Whether a value of its kind can have a gradient: integers cannot.
+  // True if a value of its dtype can have a gradient: integers cannot.
   { autograd.differentiable(value) } -> std::same_as<bool>;
   // A value without bytes and without a graph, on the device of `value`. It may become a node's
   // input and output like any other.
   { autograd.phony(value) } -> std::same_as<typename A::Value>;
-  // Makes `outputs`, which have no graph, the outputs of a node with these inputs, that runs on
-  // the current stream and saves nothing. Its backward is given the outputs' gradients, none
-  // where none arrived, and gives the inputs', none where there is none. Without grad mode, or
-  // where no input requires grad, there is no node.
+  // Makes `outputs`, which have no graph, the outputs of a node with these inputs, that runs on the
+  // current stream and saves nothing. Its backward takes the outputs' gradients and returns the
+  // inputs'; an absent one is none. Without grad mode, or where no input requires grad, there is no
+  // node.
   { autograd.node(values, outputs, backward) } -> std::same_as<std::vector<typename A::Value>>;
 };
 

@@ -1,4 +1,4 @@
-// What a checkpoint finds on the thread that calls it: it travels with the hook stack.
+// The state of checkpoints on the calling thread: it travels with the hook stack.
 //
 // Guards change it for a scope. Early stop and debug are read when a checkpoint runs forward; the
 // group is read when a saved tensor is unpacked.
@@ -33,7 +33,7 @@ class ExecGroup {
     for (const auto& [owner, callback] : at_end_) callback();
   }
   std::int64_t id() const { return id_; }
-  // `callback`, which must not throw, is forgotten some time after `owner` died.
+  // Calls `callback`, which must not throw, at the end; forgets it some time after `owner` dies.
   void at_end(std::weak_ptr<const void> owner, std::function<void()> callback) {
     const std::lock_guard lock(mutex_);
     if (at_end_.size() >= room_) {
@@ -54,13 +54,13 @@ class ExecGroup {
   std::size_t room_ = 16;  // entries until the next look for dead owners
 };
 
-// What a plan says of the segments here, in the order in which they are called. One thread's.
+// A plan for the segments of this scope, in calling order. One thread uses it.
 class PlannedSegments {
  public:
   explicit PlannedSegments(std::shared_ptr<const SegmentPlan> around)
       : around_(std::move(around)) {}
 
-  // Of the next call; none: the call's own options decide.
+  // The plan of the next call; none: the call's own options decide.
   std::shared_ptr<const SegmentPlan> next() {
     static const SegmentPlan plain = SegmentPlan::closed(false);
     if (next_ < around_->segments.size()) return {around_, &around_->segments[next_++]};
@@ -73,8 +73,8 @@ class PlannedSegments {
   std::size_t next_ = 0;
 };
 
-// One forward, as the decision log counts them: its segments have their numbers from it. `log` is
-// told of every recompute, must not throw, and may be called on any thread.
+// One forward, as the decision log counts it: its segments are numbered within it. `log` is told of
+// every recompute, must not throw, and may be called on any thread.
 class CheckpointRun {
  public:
   CheckpointRun(std::uint64_t number, std::function<void(const Decision&)> log)
@@ -90,7 +90,7 @@ class CheckpointRun {
   std::atomic<std::uint64_t> next_ = 0;
 };
 
-// A segment's number in its run; without a run it has none, and logs nothing.
+// A segment's number in its run; without a run it has no number and logs nothing.
 class NumberedSegment {
  public:
   explicit NumberedSegment(std::shared_ptr<CheckpointRun> run)
@@ -122,7 +122,7 @@ CheckpointContext checkpoint_context(const HookStack<Tensor>& stack) {
   return stack.checkpoint ? *stack.checkpoint : CheckpointContext{};
 }
 
-// While it lives, checkpoints see this context.
+// While it lives, checkpoints of this thread use this context.
 template <class A>
 class CheckpointContextGuard {
  public:
@@ -136,7 +136,7 @@ class CheckpointContextGuard {
   std::optional<typename A::HooksScope> scope_;
 };
 
-// Backwards in its scope share `group`. Groups do not nest; one may be entered again.
+// Backwards in its scope share `group`. Groups do not nest; a group may be entered again.
 template <class A>
 class ExecGroupGuard {
  public:

@@ -1,4 +1,4 @@
-// How a checkpointed function is run, and what was counted.
+// Options of a checkpointed function, and the statistics that are counted.
 //
 // The options are torch.utils.checkpoint's, with its defaults.
 #pragma once
@@ -14,24 +14,24 @@
 
 namespace ferry {
 
-// Whether a recompute that saves other tensors than forward did is an error: their shapes, dtypes
-// and devices are compared, their values are not.
+// Decides if a recompute that saves other tensors than forward is an error. Shapes, dtypes and
+// devices are compared, values are not.
 enum class DeterminismCheck : std::uint8_t { kDefault, kNone };
 
-// What becomes of a tensor that is saved inside a checkpointed function. Keep: it stays on the
-// device. Offload: it goes to the hooks around the checkpoint, as if there were none.
+// The fate of a tensor that is saved inside a checkpointed function. Keep: it stays on the device.
+// Offload: it goes to the hooks around the checkpoint, as if there were no checkpoint.
 enum class SavedChoice : std::uint8_t { kRecompute, kKeep, kOffload };
 
-// Something that is alive while the function runs: a guard of the user's.
+// A guard of the user's that is alive while the function runs.
 using CheckpointScope = std::shared_ptr<void>;
 struct CheckpointContexts {
   std::function<CheckpointScope()> forward;    // called once
   std::function<CheckpointScope()> recompute;  // called for every recompute
 };
 
-// What a plan says of one segment (one call of checkpoint), and of those inside it, by ordinal.
+// A plan for one segment (one call of checkpoint), and for those inside it, by ordinal.
 struct SegmentPlan {
-  // One inside which the calls in `segments` alone are checkpoints: as it is, none.
+  // A plan in which only the calls in `segments` are checkpoints; initially none.
   static SegmentPlan closed(bool checkpoint = true) {
     SegmentPlan plan;
     plan.checkpoint = checkpoint;
@@ -39,18 +39,18 @@ struct SegmentPlan {
     return plan;
   }
 
-  bool checkpoint = true;            // else the function just runs
+  bool checkpoint = true;            // false: the function runs without a checkpoint
   std::vector<SavedChoice> choices;  // by ordinal of the pack in the segment; past the end:
                                      // recompute
   std::vector<SegmentPlan> segments;
-  std::optional<std::size_t> packs;  // how many it must save
-  bool unlisted = true;              // whether calls inside beyond `segments` are checkpoints
+  std::optional<std::size_t> packs;  // the number of packs that it must save
+  bool unlisted = true;              // calls inside beyond `segments` are checkpoints
 };
 
 struct CoreCheckpointOptions {
-  // Recompute ends as soon as everything that forward saved is there again.
+  // Stop a recompute once everything that forward saved exists again.
   bool early_stop = true;
-  // Random numbers of a recompute are those of forward.
+  // Recomputes see the random numbers of forward.
   bool preserve_rng_state = true;
   DeterminismCheck determinism_check = DeterminismCheck::kDefault;
   // Log every op, so that an error names the first that differs.
@@ -58,13 +58,13 @@ struct CoreCheckpointOptions {
   // Called once for each checkpoint, before anything else.
   std::function<CheckpointContexts()> context_fn;
   // By ordinal of the pack in the function, counting every pack; past the end: recompute. A plan in
-  // force has the last word.
+  // force overrides it.
   std::vector<SavedChoice> choices;
 };
 
 struct CheckpointStatistics {
   std::int64_t segments = 0;    // checkpointed calls, those made while recomputing included
-  std::int64_t recomputes = 0;  // of whichever segment
+  std::int64_t recomputes = 0;  // of all segments
   std::int64_t stopped_early = 0;
   std::int64_t saved = 0;      // tensors that are recomputed when they are needed
   std::int64_t kept = 0;       // inside a segment, by choice

@@ -1,4 +1,4 @@
-// The seam, first half: what the core asks of a device.
+// The seam, first half: the concepts of a device that the core is written against.
 //
 // A device is a cheap handle, copied freely. Every call that orders work or manages lifetime names
 // its step. No call blocks the host unless its contract says so, and there is no query: a decision
@@ -19,7 +19,7 @@
 
 namespace ferry {
 
-// The side streams: device to host, and host to device.
+// The side streams: one copies device to host, one host to device.
 enum class Lane : std::uint8_t { kDeviceToHost, kHostToDevice };
 
 enum class HostMemory : std::uint8_t { kPinned, kPageable };
@@ -38,7 +38,7 @@ struct HostUsage {
   std::int64_t total_bytes = 0;
 };
 
-// What recomputing asks for: streams, and what a tensor is.
+// Recomputing needs this much: streams, and the parts of a tensor.
 template <class D>
 concept ComputeDevice = requires(D device, const typename D::Stream stream,
                                  const typename D::Event event, const typename D::Storage storage,
@@ -48,7 +48,7 @@ concept ComputeDevice = requires(D device, const typename D::Stream stream,
   requires std::copyable<typename D::Stream> && std::equality_comparable<typename D::Stream>;
   // A snapshot of a stream's work. Default: never recorded, and waiting on it orders nothing.
   requires std::copyable<typename D::Event> && std::default_initializable<typename D::Event>;
-  // Owning: the bytes live while a Storage or a Tensor on them does. Default: none.
+  // Owning: the bytes live while a Storage, or a Tensor on it, lives. Default: none.
   requires std::copyable<typename D::Storage> && std::default_initializable<typename D::Storage>;
   // A window on a storage. Copies share the window's version counter.
   requires std::copyable<typename D::Tensor>;
@@ -61,20 +61,20 @@ concept ComputeDevice = requires(D device, const typename D::Stream stream,
   // While it lives, the constructing thread computes on that stream.
   requires std::constructible_from<typename D::StreamScope, D, typename D::Stream>;
 
-  // A fresh event that holds what `stream` was given so far.
+  // A fresh event after all work that `stream` was given so far.
   { device.record(step, stream) } -> std::same_as<typename D::Event>;
-  // What `stream` is given from now on follows what `event` holds.
+  // Work given to `stream` from now on follows the work that `event` stands for.
   { device.wait(step, stream, event) } -> std::same_as<void>;
   // The storage's bytes are not given out again before the work that `stream` has been given by the
   // time of the last drop is done (PyTorch's record_stream).
   { device.record_use(step, storage, stream) } -> std::same_as<void>;
 
   { device.storage(tensor) } -> std::same_as<typename D::Storage>;
-  // Whether the tensor's bytes are this device's.
+  // True if the tensor's bytes are on this device.
   { device.on_device(tensor) } -> std::same_as<bool>;
   { device.version(tensor) } -> std::same_as<typename D::Version>;
   { device.read(version) } -> std::same_as<std::uint64_t>;
-  // Shape, dtype and device: what a recomputed tensor must have in common with the saved one.
+  // Shape, dtype and device: a recomputed tensor must equal the saved one in these.
   requires std::copyable<typename D::Metadata> && std::equality_comparable<typename D::Metadata>;
   { device.metadata(tensor) } -> std::same_as<typename D::Metadata>;
   { device.describe(metadata) } -> std::same_as<std::string>;
@@ -82,21 +82,21 @@ concept ComputeDevice = requires(D device, const typename D::Stream stream,
   { device.detach(tensor) } -> std::same_as<typename D::Tensor>;
 };
 
-// What a pipeline asks for beside: several devices, a handle each, and copies between them.
+// Pipelines need more: several devices, a handle each, and copies between them.
 template <class D>
 concept PipelineDevice = ComputeDevice<D> &&
     requires(D device, D& other, const typename D::Stream stream, const typename D::Tensor tensor,
              Step step, std::uint32_t microbatch) {
   // The stream on which the calling thread computes on this device, whichever is current.
   { device.compute_stream() } -> std::same_as<typename D::Stream>;
-  // The stream on which what other devices send for that micro-batch arrives here.
+  // The stream on which copies from other devices for that micro-batch arrive here.
   { device.transfer_stream(microbatch) } -> std::same_as<typename D::Stream>;
   // The same values on `other`, in a storage of the pool of `stream`, which is `other`'s; the
   // copy runs there. Where both are one device: the tensor itself, without its graph.
   { device.transfer(step, tensor, other, stream) } -> std::same_as<typename D::Tensor>;
 };
 
-// What offloading asks for.
+// Offloading needs this much.
 template <class D>
 concept Device = ComputeDevice<D> &&
     requires(D device, const typename D::Stream stream, const typename D::Storage storage,
@@ -111,22 +111,22 @@ concept Device = ComputeDevice<D> &&
   requires std::copyable<typename D::Layout>;
 
   { device.lane(Lane{}) } -> std::same_as<typename D::Stream>;
-  // Whether the stream is host threads themselves (a CPU's that compute): a wait there blocks, and
-  // each thread waits for itself.
+  // True if the stream is the host's own threads (a computing CPU's): a wait there blocks, and each
+  // thread waits for itself.
   { device.is_host(stream) } -> std::same_as<bool>;
 
   // A storage of `bytes` from the pool of `stream`: usable there at once, elsewhere after an edge.
   // Dropping the last reference gives it back to that pool at once, whatever still runs.
   { device.allocate(step, bytes, stream) } -> std::same_as<typename D::Storage>;
 
-  // Host bytes, for the copies only.
+  // Host bytes, used by the copies only.
   { device.allocate_host(step, bytes, HostMemory{}) } -> std::same_as<typename D::HostBuffer>;
   // Gives them back; they are not rewritten or freed before all `events` are done. Never throws.
   { device.release_host(step, std::move(host), events) }
   noexcept->std::same_as<void>;
   { device.host_usage() } -> std::same_as<HostUsage>;
 
-  // Copies bytes of `storage` from `begin` on, as many as the buffer holds, on `stream`. With
+  // Copies from `begin` on as many bytes of `storage` as the buffer holds, on `stream`. With
   // pageable memory either copy may block the host.
   { device.offload(step, storage, bytes, host, stream) } -> std::same_as<void>;
   // Copies the whole buffer to the start of `storage`, on `stream`.
@@ -134,14 +134,14 @@ concept Device = ComputeDevice<D> &&
 
   { device.bytes(storage) } -> std::same_as<std::int64_t>;
   { device.use_count(storage) } -> std::same_as<std::int64_t>;
-  // The stream of the pool that the storage returns to, where it can be known.
+  // The stream of the pool that the storage returns to; none if unknown.
   { device.owner(storage) } -> std::same_as<std::optional<typename D::Stream>>;
-  // An identity that is not given to another storage while a WeakStorage of it lives.
+  // An identity that no other storage gets while a WeakStorage of it lives.
   { device.identity(storage) } -> std::same_as<std::uint64_t>;
-  // Where the bytes are now. Reused after death: no identity.
+  // The present address of the bytes. It is reused after death, so it is no identity.
   { device.address(storage) } -> std::same_as<std::uint64_t>;
   { device.weak(storage) } -> std::same_as<typename D::WeakStorage>;
-  // The storage, where it still lives, else none.
+  // The storage if it still lives, else none.
   { device.lock(weak_storage) } -> std::same_as<typename D::Storage>;
   { device.exists(storage) } -> std::same_as<bool>;
 
@@ -149,10 +149,10 @@ concept Device = ComputeDevice<D> &&
   // The bytes of its storage that a tensor of this layout touches.
   { device.extent(layout) } -> std::same_as<Extent>;
   { device.identity(version) } -> std::same_as<std::uint64_t>;
-  // Whether the handle is the last of its counter: the tensors that it counted for are gone.
+  // True if no other handle or tensor shares the counter: the tensors that it counted for are gone.
   { device.unique(version) } -> std::same_as<bool>;
   // A tensor of this layout on a storage that holds the original's bytes from `bytes` on. It shares
-  // the original's version counter: what writes it writes the saved tensor.
+  // the original's version counter: writing to it counts as writing the saved tensor.
   { device.restore(storage, layout, bytes, version) } -> std::same_as<typename D::Tensor>;
 };
 

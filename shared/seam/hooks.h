@@ -42,7 +42,7 @@ class HooksDisabled : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A tensor was written in place after it was saved, and is unpacked: autograd's own error, which
+// A tensor is unpacked that was written in place after it was saved: autograd's own error, which
 // hooks normally lose.
 class ModifiedInPlace : public std::runtime_error {
  public:
@@ -57,8 +57,8 @@ class ModifiedInPlace : public std::runtime_error {
   explicit ModifiedInPlace(const std::string& what) : std::runtime_error(what) {}
 };
 
-// The storage of a saved tensor has other memory than it had: it was resized, or given another
-// pointer. No version tells of that.
+// The storage of a saved tensor has got other memory: it was resized, or given another pointer. No
+// version counter shows that.
 class StorageReplaced : public ModifiedInPlace {
  public:
   StorageReplaced()
@@ -73,17 +73,17 @@ struct HookFrame {
   std::shared_ptr<const HookFrame> outer;
 };
 
-// The travelling slot's content.
+// The content of the travelling slot.
 template <class Tensor>
 struct HookStack {
   std::shared_ptr<const HookFrame<Tensor>> top;
   std::shared_ptr<const std::string> disabled;  // the message, while hooks are disabled
   std::shared_ptr<const CheckpointContext> checkpoint;
 
-  // None where no pair applies: autograd then saves the tensor itself.
+  // None if no pair applies: autograd then saves the tensor itself.
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) const {
     if (disabled || !top || !top->pair) return nullptr;
-    const std::shared_ptr<Hooks<Tensor>> pair = top->pair;  // survives a pop by its own pack
+    const std::shared_ptr<Hooks<Tensor>> pair = top->pair;  // alive even if its own pack pops it
     return pair->pack(tensor);
   }
 };
@@ -105,14 +105,14 @@ class ReplacedHooks {
 
 namespace hooks_detail {
 
-// Restores the slot on the way out, whatever happened inside. A frame that is not on top when its
-// guard ends was popped by somebody else: the program is wrong, and stops.
+// Restores the slot on the way out, whatever happened inside. If its frame is not on top at the
+// end, somebody else popped it: the program is wrong, and aborts.
 template <class A>
 class Frame {
  public:
   using Tensor = typename A::Tensor;
 
-  // `context`: of the checkpoints inside; none: as it was.
+  // `context` is for checkpoints inside; none: it stays as it was.
   Frame(A autograd, std::shared_ptr<Hooks<Tensor>> pair,
         std::shared_ptr<const CheckpointContext> context = nullptr)
       : autograd_(std::move(autograd)) {
@@ -133,7 +133,7 @@ class Frame {
  private:
   A autograd_;
   std::shared_ptr<const HookFrame<Tensor>> frame_;
-  std::optional<typename A::HooksScope> scope_;  // the last member: it ends after the check
+  std::optional<typename A::HooksScope> scope_;  // last member: destroyed after the check
 };
 
 }  // namespace hooks_detail
@@ -151,7 +151,7 @@ class HooksGuard {
   hooks_detail::Frame<A> frame_;
 };
 
-// While it lives, no pair sees a tensor: a region left alone, the output head, say.
+// While it lives, no pair sees a tensor: for regions to leave alone, such as the output head.
 template <class A>
 class NoHooksGuard {
  public:
@@ -161,7 +161,7 @@ class NoHooksGuard {
   hooks_detail::Frame<A> frame_;
 };
 
-// While it lives, pushing a pair throws HooksDisabled(message). Where a frame is installed already,
+// While it lives, pushing a pair throws HooksDisabled(message). If a frame is already installed,
 // the constructor throws it.
 template <class A>
 class DisableHooksGuard {

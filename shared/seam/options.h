@@ -1,4 +1,4 @@
-// What the offloader does with a saved tensor.
+// Options of the offloader.
 //
 // The defaults are Ferry's. trl_options() are the core's settings that come nearest to TRL's
 // OffloadActivations (trl/models/activation_offloading.py); TRL's algorithm is sim/field/stash.h.
@@ -17,16 +17,16 @@
 namespace ferry {
 
 inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
-// A bound that follows what a run sends (shared/offload/bounds.h).
+// A bound that adapts to the bytes offloaded (shared/offload/bounds.h).
 inline constexpr std::int64_t kAutomatic = -1;
 
 // Two: a lane to the host and a lane back. One: both directions share a stream. None: the copies
 // run on the compute stream.
 enum class CopyStreams : std::uint8_t { kTwo, kOne, kNone };
 
-// Whose pool a reloaded storage comes from. Consumer: the copy waits for what the consumer was
-// given so far, and a view that escapes its node needs no care. CopyStream: the published way; the
-// block is released by the reference-count rule, one node later.
+// The pool that a reloaded storage comes from. Consumer: the copy waits for the consumer's work so
+// far, and a view may escape its node. CopyStream: the published way; the block is released by the
+// reference-count rule, one node later.
 enum class ReloadPool : std::uint8_t { kConsumer, kCopyStream };
 
 // Recompute: `pack` is the segment's ordinal in its run.
@@ -43,9 +43,9 @@ enum class DecisionKind : std::uint8_t {
 // One line of the decision log: no times and no addresses, so both worlds write the same.
 struct Decision {
   DecisionKind kind = DecisionKind::kPack;
-  std::uint64_t run = 0;   // which forward
+  std::uint64_t run = 0;   // ordinal of the forward
   std::uint64_t pack = 0;  // ordinal of the pack within it, counting every pack
-  std::int64_t bytes = 0;  // moved; 0 where the tensor was kept
+  std::int64_t bytes = 0;  // bytes offloaded; 0 if the tensor was kept
   bool operator==(const Decision&) const = default;
 };
 
@@ -53,24 +53,24 @@ struct CoreOptions {
   HostMemory host_memory = HostMemory::kPinned;
   CopyStreams copy_streams = CopyStreams::kTwo;
   ReloadPool reload_pool = ReloadPool::kConsumer;
-  // Tensors that would move fewer bytes are kept.
+  // Tensors with fewer bytes to move are kept.
   std::int64_t bytes_min = 1024;
   // The forward window: a source stays on the device, whole, until this many further tensors were
   // packed (every pack counts, as in TRL), or until the window holds more bytes than this. This
   // bound and the two after it may be kAutomatic.
   std::int64_t window_packs = kUnlimited;
   std::int64_t window_bytes = std::int64_t{512} << 20;
-  // Reloads begun ahead of their use, along the reverse of packing; 0: none.
+  // Bound on reloads begun before their use, along the reverse of packing; 0: none.
   std::int64_t prefetch_bytes = std::int64_t{512} << 20;
-  // Reloaded storages kept for further saves of the same storage, and one that is larger than this
-  // beside them; 0: each save reloads.
+  // Bound on reloaded storages kept for further saves of the same storage; one storage larger than
+  // this is kept beside them. 0: each save reloads.
   std::int64_t hold_bytes = std::int64_t{512} << 20;
   // Which packs of a run may move, by ordinal; empty: all. Past the end: kept.
   std::vector<bool> offload;
-  // One warning per offloader, at its first unpack, where pinned memory is used and the host's
-  // memory is in use beyond this.
+  // Warns once per offloader, at its first unpack, if it uses pinned memory and more than this
+  // share of the host's memory is in use.
   std::int64_t host_warn_percent = 60;
-  // Both are called outside the core's lock, on whatever thread made the call, and must not throw.
+  // Both are called outside the core's lock, on the thread that made the call; they must not throw.
   std::function<void(const std::string&)> warn;
   std::function<void(const Decision&)> log;
 };

@@ -1,4 +1,4 @@
-// The few decisions of the core that are not calls into the device, gathered in one place.
+// The decisions of the core that are not calls into the device, gathered in one place.
 //
 // Each is true in Ferry. A mutant is a Rules with one of them false: so mutants are chosen at run
 // time, and the core has no #ifdef.
@@ -16,7 +16,7 @@ enum class Rule : std::uint8_t {
   kKeepSource,    // the forward stash keeps a source until its copy is ordered before its reuse
   kBoundStash,    // the forward stash is bounded
   kHoldTarget,    // the backward stash keeps a target of the copy stream's pool until its release
-  kBoundReloads,  // what is prefetched or held for later saves is bounded
+  kBoundReloads,  // bytes prefetched or held for later saves are bounded
   kCountEscapes,  // a target with references beyond the core's own is recorded as in use
   kReleaseLate,   // a target of the copy stream's pool is released one node later
   kEndOfTask,     // the end of a graph task drops what the task left
@@ -28,43 +28,43 @@ enum class Rule : std::uint8_t {
   kShareTarget,   // a storage reloaded once serves its other saves while it is held
   kCheckVersion,  // unpacking a tensor that was written since its save is an error
   kExempt,        // parameters and buffers are kept
-  kKeepKept,      // a storage that Ferry itself keeps alive is not copied
+  kKeepKept,      // a storage that Ferry itself keeps alive is not offloaded
   kOtherDevice,   // tensors of another device are kept
   kLiveStream,    // the compute stream is the current one, not the first one seen
   kOwnerPool,     // an evicted source waits on the stream of its own pool
   kHostEvents,    // host bytes go back after the copies that use them
 
-  // Of checkpoints.
+  // Rules of checkpoints.
   kOuterInputs,      // a segment's inputs are saved under the hooks around it
   kStopAtLast,       // early stop comes with the last tensor that is needed, not one before
   kStopEarly,        // early stop stops
   kTaskKey,          // what is recomputed belongs to one graph task
-  kThreadKey,        // and to one thread
+  kThreadKey,        // what is recomputed belongs to one thread
   kFreshOutside,     // outside a backward every access recomputes
   kGroupKey,         // a group's backwards share what is recomputed
   kFreeUnpacked,     // a recomputed tensor goes when it is unpacked
-  kFreeUnneeded,     // and when autograd drops what it stands for
-  kFreeAtEnd,        // and with its graph task
+  kFreeUnneeded,     // a recomputed tensor goes when autograd drops its holder
+  kFreeAtEnd,        // a recomputed tensor goes with its graph task
   kRefuseTwice,      // unpacking twice in one task is an error
   kReplayRandom,     // random numbers of a recompute are those of forward
-  kReplayAmbient,    // and so is autocast
+  kReplayAmbient,    // a recompute sees forward's autocast
   kRecomputeGrad,    // a recompute runs with grad mode on
   kForwardStream,    // a recompute starts on the stream that forward started on
   kCheckRecompute,   // a recompute that saves other tensors is an error
-  kSkipDead,         // of tensors that autograd dropped nothing is compared
-  kKeepChosen,       // what is kept or passed on inside a segment is not recomputed
-  kFirstChoice,      // choices are forward's: while recomputing, all is recomputed
-  kUnfinished,       // forward may not be finished when a backward inside it recomputes
+  kSkipDead,         // a recompute is not compared for tensors that autograd dropped
+  kKeepChosen,       // tensors kept or passed on inside a segment are not recomputed
+  kFirstChoice,      // choices apply in forward only: a recompute recomputes all
+  kUnfinished,       // a backward inside an unfinished forward may recompute
   kDetachReentrant,  // the reentrant variant's inputs are leaves
-  kRefuseReentrant,  // which `.grad()` does not reach
+  kRefuseReentrant,  // the reentrant variant refuses `.grad()`
 
-  // Of skip tensors and pipelines.
+  // Rules of skip tensors and pipelines.
   kGiveUpPopped,       // a portal gives its tensor up when it is popped
-  kForgetRestash,      // what a stage stashes when it runs again is not kept
+  kForgetRestash,      // a stage that runs again does not keep what it stashes
   kOwnPopped,          // a stage that may run again owns what it popped
   kJoinStashed,        // a stash is part of its stage's backward
   kOrderPops,          // a popped tensor's gradient comes back before those of the stage's inputs
-  kOrderPortals,       // and is moved before the stage that stashed goes backward
+  kOrderPortals,       // a popped tensor's gradient moves before the stashing stage goes backward
   kOrderMicrobatches,  // backward takes a stage's micro-batches from the last to the first
   kRecomputeEarly,     // a stage runs again before its gradient has arrived
   kCallersMode,        // workers have the caller's grad mode

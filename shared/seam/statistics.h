@@ -1,4 +1,4 @@
-// What an offloader counted, and how it reads as text.
+// The counts of an offloader, and how they read as text.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace ferry {
 
-// Since the offloader was made, or between two looks at it (`since`).
+// Counts since the offloader was made, or between two looks at it (`since`).
 struct OffloadStatistics {
   std::int64_t packs = 0;
   std::int64_t kept = 0;    // packs that left the tensor where it is
@@ -20,8 +20,8 @@ struct OffloadStatistics {
   std::int64_t target_hits = 0;  // unpacks that found the storage reloaded already
   std::int64_t vain_count = 0;   // copies to the host never reloaded, and reloads never consumed
   std::int64_t vain_bytes = 0;
-  std::int64_t compute_waits = 0;  // waits given to a stream that computes
-  // How long threads that compute waited for copies. Where streams wait (CUDA) nobody measures.
+  std::int64_t compute_waits = 0;  // waits enqueued on compute streams
+  // Time that computing threads waited for copies. Waits of streams (CUDA) are not measured.
   std::int64_t stalled_ns = 0;
   std::int64_t forward_stash_bytes = 0;
   std::int64_t forward_stash_peak_bytes = 0;
@@ -29,7 +29,7 @@ struct OffloadStatistics {
   std::int64_t backward_stash_peak_bytes = 0;
   std::int64_t quarantined = 0;  // blocks kept while the core lives: their release itself failed
 
-  // Each count, with its factor: what adds up over offloaders, and over time.
+  // Calls `add` with each count and its factor: the counts that add up over offloaders and time.
   void add(const OffloadStatistics& other, std::int64_t factor) {
     for (const auto count :
          {&OffloadStatistics::packs, &OffloadStatistics::kept, &OffloadStatistics::shared,
@@ -43,13 +43,13 @@ struct OffloadStatistics {
     }
   }
 
-  // The counts since that look; what is stashed, and its peaks, as they are now.
+  // The counts since that look; the stash's size and the peaks are the present ones.
   OffloadStatistics since(const OffloadStatistics& before) const {
     OffloadStatistics step = *this;
     step.add(before, -1);
     return step;
   }
-  // Of several offloaders: the sum (of peaks, at most what was reached).
+  // The sum over several offloaders (the sum of peaks bounds the true peak).
   OffloadStatistics& operator+=(const OffloadStatistics& other) {
     add(other, 1);
     forward_stash_bytes += other.forward_stash_bytes;
@@ -60,13 +60,13 @@ struct OffloadStatistics {
   }
 };
 
-// "12.3 MiB", by integers.
+// "12.3 MiB", by integer arithmetic.
 inline std::string in_mebibytes(std::int64_t bytes) {
   const std::int64_t tenths = (bytes * 10 + (std::int64_t{1} << 19)) >> 20;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
 }
 
-// One line, for people.
+// One line for people to read.
 inline std::string to_string(const OffloadStatistics& counts) {
   const auto number = [](std::int64_t value) { return std::to_string(value); };
   std::string text = number(counts.packs) + " tensors saved: " + number(counts.offloaded_count) +

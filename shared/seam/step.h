@@ -13,7 +13,7 @@
 namespace ferry {
 
 enum class Step : std::uint8_t {
-  kUser,                  // not the core's: the program's own call
+  kUser,                  // the program's own call, not the core's
   kProduced,              // record: the producer's stream, when a tensor is packed
   kOffloadAfterProducer,  // wait: the copy to the host, for kProduced
   kHostAllocate,          // host bytes for the copy
@@ -49,13 +49,13 @@ inline constexpr std::size_t kOffloadSteps = static_cast<std::size_t>(Step::kRec
 inline constexpr std::size_t kCheckpointSteps = static_cast<std::size_t>(Step::kSent);
 inline constexpr std::size_t kSteps = static_cast<std::size_t>(Step::kReceivedInUse) + 1;
 
-// What a step does: a mutant bends each kind in its own ways.
+// A step's kind: each kind has its own mutations.
 enum class StepKind : std::uint8_t { kNone, kRecord, kWait, kCopy, kUse, kMemory };
 
 struct StepInfo {
   std::string_view name;
   StepKind kind;
-  std::string_view invariant;  // what breaks without it, in a phrase
+  std::string_view invariant;  // what fails without the step, in a phrase
 };
 
 inline constexpr std::array<StepInfo, kSteps> kStepInfo = {{

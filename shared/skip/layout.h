@@ -1,4 +1,4 @@
-// Where the skip tensors of a pipeline go: the stage that stashes each, and the one that pops it.
+// The routes of a pipeline's skip tensors: the stage that stashes each, and the one that pops it.
 //
 // Source: torchgpipe/skip/layout.py.
 #pragma once
@@ -16,7 +16,7 @@ namespace ferry {
 
 struct SkipRoute {
   SkipName name;
-  std::size_t from = 0;  // stages
+  std::size_t from = 0;  // the stages that stash and pop it
   std::size_t to = 0;
   bool crosses() const { return from != to; }
 };
@@ -24,18 +24,18 @@ struct SkipRoute {
 class SkipLayout {
  public:
   SkipLayout() = default;
-  // In any order; each name once.
+  // Takes routes in any order; each name occurs once.
   explicit SkipLayout(std::vector<SkipRoute> routes) : routes_(std::move(routes)) {
     std::sort(routes_.begin(), routes_.end(), [](const SkipRoute& a, const SkipRoute& b) {
       return a.from != b.from ? a.from < b.from : a.name < b.name;
     });
   }
 
-  // By stage and, within it, by name. An index into it names a route.
+  // Sorted by stage, then by name. An index into it names a route.
   std::span<const SkipRoute> routes() const { return routes_; }
 
   static constexpr std::size_t kNone = ~std::size_t{0};
-  // The route of that name where it crosses stages; kNone: it stays where it is.
+  // The route of that name if it crosses stages; kNone: it stays in its stage.
   std::size_t find_crossing(const SkipName& name) const {
     for (std::size_t i = 0; i < routes_.size(); ++i) {
       if (routes_[i].name == name) return routes_[i].crosses() ? i : kNone;
@@ -44,7 +44,7 @@ class SkipLayout {
   }
   bool requires_copy(const SkipName& name) const { return find_crossing(name) != kNone; }
 
-  // Those that arrive at, or leave, a stage for another one; by the stage that stashes.
+  // Routes that arrive at, or leave, a stage across a border; sorted by the stage that stashes.
   std::vector<std::size_t> into(std::size_t stage) const {
     return crossing([stage](const SkipRoute& route) { return route.to == stage; });
   }
@@ -65,7 +65,7 @@ class SkipLayout {
   std::vector<SkipRoute> routes_;
 };
 
-// Of layers in stages: stage[i] is the layer's. Throws SkipError where the declarations do not fit.
+// The layout of layers in stages: stage[i] is layer i's. Throws SkipError if declarations clash.
 inline SkipLayout skip_layout(std::span<const Skippable> layers,
                               std::span<const std::size_t> stages) {
   verify_skippables(layers);

@@ -1,5 +1,5 @@
-// What a skip tensor is called: a name in a namespace, so that two modules of one class, which
-// stash under the same name, do not meet.
+// The name of a skip tensor: a name in a namespace, so that two modules of one class, which stash
+// under the same name, do not meet.
 //
 // Source: torchgpipe/skip/namespace.py. There a namespace is a uuid; here it is a number that the
 // process gives out once. The order between namespaces is that of their making and means nothing.
@@ -13,11 +13,11 @@
 
 namespace ferry {
 
-// Copies are the same namespace; making one makes a new one, different from all others.
+// Copies are the same namespace; a newly made one differs from all others.
 class Namespace {
  public:
   Namespace() : id_(next_id()) {}
-  // Where modules that were not isolated are.
+  // The namespace of modules that were not isolated.
   static Namespace common() { return Namespace(0); }
   auto operator<=>(const Namespace&) const = default;
 

@@ -44,7 +44,7 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
 
   Portal(A autograd, const Rules& rules) : autograd_(std::move(autograd)), rules_(rules) {}
 
-  // The stash. A phony, to be joined with the micro-batch before it leaves the stage.
+  // Stashes. Returns a phony, to be joined with the micro-batch before that leaves the stage.
   Value blue(const Value& stashed, bool again) {
     if (!again || !rules_.holds(Rule::kForgetRestash)) put(stashed);
     if (!autograd_.grad_mode() || !autograd_.requires_grad(stashed)) return {};
@@ -56,7 +56,7 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
         .front();
   }
 
-  // To another device, before it is popped there. `value` is the micro-batch's lane.
+  // Copies it to another device before its pop there. `value` carries the micro-batch's order.
   void copy(const Transfer<D>& transfer, Value& value) {
     require();
     if (full()) {
@@ -76,14 +76,14 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
     if (rules_.holds(Rule::kOrderPortals)) join(autograd_, value, phony);
   }
 
-  // The pop: what was stashed, which the portal gives up.
+  // Pops: the portal gives up what was stashed.
   std::optional<Tensor> take() {
     require();
     stashed_ = !rules_.holds(Rule::kGiveUpPopped);
     if (!full()) return std::nullopt;
     return rules_.holds(Rule::kGiveUpPopped) ? std::exchange(tensor_, std::nullopt) : tensor_;
   }
-  // What was taken, in the graph of the stage that pops it. `phony` is forked from that stage's
+  // The popped tensor, in the graph of the stage that pops it. `phony` is forked from that stage's
   // micro-batch; none: no gradient comes back.
   Value orange(const Tensor& taken, const Value& phony) {
     Value value = autograd_.leaf(taken, false);
@@ -106,7 +106,7 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
     tensor_.reset();
     if (!autograd_.exists(stashed)) return;
     tensor_ = autograd_.tensor(stashed);
-    // Where the stage is checkpointed its graph is not there yet.
+    // A checkpointed stage has no graph yet.
     wants_gradient_ = autograd_.grad_mode() ? autograd_.requires_grad(stashed)
                                             : autograd_.differentiable(stashed);
   }
@@ -123,7 +123,7 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
 
   A autograd_;
   const Rules rules_;
-  bool stashed_ = false;  // and not popped since, be it none
+  bool stashed_ = false;  // stashed (perhaps none) and not popped since
   bool wants_gradient_ = false;
   std::optional<Tensor> tensor_;
   Value gradient_;

@@ -1,4 +1,4 @@
-// What layers declare of their skip tensors, and whether the declarations fit together.
+// The skip tensors that layers declare, and the check that the declarations fit together.
 //
 // Source: torchgpipe/skip/skippable.py, with its messages.
 #pragma once
@@ -14,21 +14,21 @@
 
 namespace ferry {
 
-// Declarations that do not fit, or a layer that does not do what it declared.
+// The declarations clash, or a layer did not do what it declared.
 class SkipError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// One layer's.
+// The declarations of one layer.
 struct Skippable {
   std::string layer;
   std::vector<SkipName> stashes;
   std::vector<SkipName> pops;
 };
 
-// Every stash has exactly one pop in a later layer, in its namespace; a layer does not pop what it
-// stashes itself.
+// Throws unless every stash has exactly one pop, in a later layer, in its namespace; a layer does
+// not pop what it stashes itself.
 inline void verify_skippables(std::span<const Skippable> layers) {
   std::set<SkipName> stashed;
   std::set<SkipName> popped;

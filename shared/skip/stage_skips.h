@@ -1,8 +1,8 @@
 // The tracker of one stage of a pipeline while it runs one micro-batch.
 //
-// What is stashed and popped within the stage keeps its graph; what crosses stages goes through a
-// portal. A stage that may run again owns what it popped, and runs again with a tracker that says
-// so.
+// A tensor stashed and popped within the stage keeps its graph; one that crosses stages goes
+// through a portal. A stage that may run again owns what it popped, and runs again with a tracker
+// that says so.
 //
 // Source: torch/distributed/pipeline/sync/skip/tracker.py, SkipTrackerThroughPotals.
 #pragma once
@@ -20,11 +20,11 @@
 
 namespace ferry {
 
-// A micro-batch's, by route.
+// The portals of one micro-batch, by route.
 template <PipelineDevice D, PipelineAutograd A>
 using Portals = std::map<std::size_t, std::shared_ptr<Portal<D, A>>>;
 
-// What a stage popped through portals, by route.
+// The tensors that a stage popped through portals, by route.
 template <PipelineDevice D>
 using PoppedTensors = std::map<std::size_t, std::optional<typename D::Tensor>>;
 
@@ -39,21 +39,21 @@ class StageSkips final : public SkipTracker<typename A::Value> {
     std::shared_ptr<const SkipLayout> layout;
     std::shared_ptr<Portals<D, A>> portals;
     std::size_t stage = 0;
-    // Where the stage may run again.
+    // Set if the stage may run again.
     std::shared_ptr<PoppedTensors<D>> popped;
     Rules rules;
   };
   StageSkips(Of of, bool again) : of_(std::move(of)), again_(again) {}
 
-  // Before the stage, with what it is given: gradients of what it pops come back before those of
-  // these.
+  // Call before the stage, with its inputs: gradients of popped tensors then come back before
+  // theirs.
   void open(Values& values) {
     if (of_.layout->into(of_.stage).empty()) return;
     Value& value = lane(of_.autograd, values);
     Value phony = fork(of_.autograd, value);
     if (of_.rules.holds(Rule::kOrderPops)) popping_ = std::move(phony);
   }
-  // After it, with what it made: so that the stashed ones' gradients are part of its backward.
+  // Call after the stage, with its outputs: gradients of stashed tensors join its backward.
   void close(Values& values) {
     if (stashed_.empty() || !of_.rules.holds(Rule::kJoinStashed)) return;
     Value& value = lane(of_.autograd, values);

@@ -1,4 +1,4 @@
-// Who keeps a skip tensor from its stash to its pop.
+// Trackers keep a skip tensor from its stash to its pop.
 //
 // The tracker in force travels with the hook stack (shared/seam/hooks.h): so it is the calling
 // thread's, it is what it was when its scope ends, however that ends, and a recompute that one of
@@ -27,7 +27,7 @@
 
 namespace ferry {
 
-// What the context carries: any tracker.
+// The base of all trackers, as the context carries it.
 class SkipScope {
  public:
   SkipScope() = default;
@@ -35,7 +35,7 @@ class SkipScope {
   SkipScope& operator=(const SkipScope&) = delete;
   virtual ~SkipScope() = default;
 
-  // For a checkpointed region that runs under `outer`, and for its recomputes.
+  // Trackers for a checkpointed region that runs under `outer`, and for its recomputes.
   struct Region {
     std::shared_ptr<SkipScope> first;
     std::function<std::shared_ptr<SkipScope>()> again;  // a fresh one for each recompute
@@ -43,12 +43,12 @@ class SkipScope {
   virtual Region region(std::shared_ptr<SkipScope> outer) = 0;
 };
 
-// None of a value is a value, too: what was stashed as none is popped as none.
+// An empty value is a value, too: if none was stashed, none is popped.
 template <class Value>
 class SkipTracker : public SkipScope {
  public:
   virtual void save(const SkipName& name, Value value) = 0;
-  // Gives it up. Throws SkipError where there is none of that name.
+  // Gives the value up. Throws SkipError if there is none of that name.
   virtual Value load(const SkipName& name) = 0;
 
   Region region(std::shared_ptr<SkipScope> outer) override;
@@ -58,7 +58,7 @@ inline SkipError nothing_stashed(const SkipName& name) {
   return SkipError("'" + name.name + "' is popped, but nothing is stashed under that name");
 }
 
-// The values themselves.
+// The plain tracker: keeps the values themselves.
 template <class Value>
 class PlainSkips : public SkipTracker<Value> {
  public:
@@ -81,7 +81,7 @@ class PlainSkips : public SkipTracker<Value> {
 
 namespace skip_detail {
 
-// A region's first run: stashes and pops are the outer tracker's.
+// The tracker of a region's first run: stashes and pops go to the outer tracker.
 template <class Value>
 class FirstRun final : public SkipTracker<Value> {
  public:
@@ -103,11 +103,11 @@ class FirstRun final : public SkipTracker<Value> {
   SkipTracker<Value>& tracker() { return static_cast<SkipTracker<Value>&>(*outer_); }
   const std::shared_ptr<SkipScope> outer_;
   const std::shared_ptr<Popped> popped_;
-  std::set<SkipName> inside_;  // stashed in the region: it stashes them again before it pops them
+  std::set<SkipName> inside_;  // stashed here: a recompute stashes them again before a pop
 };
 
-// A recompute: what was popped is there each time, and what is stashed goes nowhere else, for
-// whoever pops it has it already.
+// The tracker of a recompute: popped values are there each time, and stashes go nowhere else, since
+// whoever pops them has them already.
 template <class Value>
 class Again final : public SkipTracker<Value> {
  public:
@@ -135,8 +135,8 @@ SkipScope::Region SkipTracker<Value>::region(std::shared_ptr<SkipScope> outer) {
           [popped] { return std::make_shared<skip_detail::Again<Value>>(popped); }};
 }
 
-// While it lives, stashes and pops on this thread, and in recomputes of what runs here, are the
-// tracker's.
+// While it lives, stashes and pops on this thread, and in recomputes of what runs here, use the
+// tracker.
 template <class A>
 class SkipTrackerGuard {
  public:
@@ -150,7 +150,7 @@ class SkipTrackerGuard {
   std::optional<CheckpointContextGuard<A>> guard_;
 };
 
-// The calling thread's: that of the guard in force, else one that lives as long as the thread.
+// The calling thread's tracker: that of the guard in force, else one for the thread's lifetime.
 template <class A>
 std::shared_ptr<SkipTracker<typename A::Value>> current_skip_tracker(const A& autograd) {
   using Value = typename A::Value;

@@ -17,7 +17,7 @@
 
 namespace ferry {
 
-// Without a graph, where there is nothing to order.
+// Has no graph if there is nothing to order.
 template <PipelineAutograd A>
 typename A::Value fork(A autograd, typename A::Value& value) {
   using Values = std::vector<typename A::Value>;
@@ -43,7 +43,7 @@ void join(A autograd, typename A::Value& value, const typename A::Value& phony) 
 }
 
 // The value of a micro-batch that carries its order: the first that can have a gradient. Throws
-// std::invalid_argument where there is none.
+// std::invalid_argument if none can.
 template <PipelineAutograd A>
 typename A::Value& lane(const A& autograd, std::vector<typename A::Value>& values) {
   for (typename A::Value& value : values) {

@@ -1,4 +1,4 @@
-// What one stage made, on its way to another device, for one micro-batch.
+// The transfer of a stage's results to another device, for one micro-batch.
 //
 //     from compute   ──make x──● sent
 //                              │
@@ -24,14 +24,14 @@
 
 namespace ferry {
 
-// A device has as many streams of arrival; micro-batches take turns. More would keep apart what
-// seldom meets, and each has a pool of its own, whose unused blocks serve nobody else.
+// The number of streams of arrival per device; micro-batches take turns. More would seldom overlap
+// more, and each has a pool of its own, whose unused blocks serve nobody else.
 inline constexpr std::uint32_t kArrivalStreams = 8;
 
 // A device as one micro-batch sees it.
 template <PipelineDevice D>
 struct Place {
-  std::size_t number = 0;  // of the device
+  std::size_t number = 0;  // number of the device
   D device;
   typename D::Stream compute;
   typename D::Stream arrivals;
@@ -47,7 +47,7 @@ class Transfer {
   const Place<D>& from() const { return from_; }
   const Place<D>& to() const { return to_; }
 
-  // What was computed so far may be received.
+  // Everything computed so far may now be received.
   void send() {
     if (here()) return;
     to_.device.wait(Step::kReceiveAfterSent, to_.arrivals,
@@ -55,11 +55,11 @@ class Transfer {
   }
   Tensor receive(const Tensor& tensor) {
     if (here()) return from_.device.detach(tensor);
-    // Before the copy: where this fails nothing reads the source.
+    // Before the copy: if this fails, nothing reads the source.
     from_.device.record_use(Step::kSendInUse, from_.device.storage(tensor), to_.arrivals);
     return from_.device.transfer(Step::kReceive, tensor, to_.device, to_.arrivals);
   }
-  // From now on what is computed may use what arrived.
+  // Work enqueued from now on may use what arrived.
   void take(std::span<const Tensor> arrived) {
     if (here()) return;
     to_.device.wait(Step::kTakeReceived, to_.compute,
