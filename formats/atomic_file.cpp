@@ -13,9 +13,9 @@ namespace ferry {
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
   namespace fs = std::filesystem;
-  constexpr int kLinksMax = 40;  // as the system's own
+  constexpr int kLinksMax = 40;  // as the system's own limit
   place_ = target_;
-  // A link to a pipe or a terminal, /dev/stdout say, need not lead to a path that there is.
+  // A link to a pipe or a terminal, such as /dev/stdout, need not lead to an existing path.
   for (int i = 0; i < kLinksMax && fs::is_symlink(place_) && !fs::is_other(place_); ++i) {
     place_ = place_.parent_path() / fs::read_symlink(place_);
   }

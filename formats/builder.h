@@ -26,7 +26,7 @@ class Builder {
     return static_cast<TypeId>(program.types.size() - 1);
   }
 
-  // All globals come before the first code's slots.
+  // Call it for all globals before the first code's slots.
   Slot global(GlobalKind kind, TypeId type_id) {
     const auto slot = static_cast<Slot>(program.globals.size());
     const bool parameter = kind == GlobalKind::kParameter;

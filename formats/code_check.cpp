@@ -135,7 +135,7 @@ class Frame {
  private:
   using Place = SlotState::Place;
 
-  // The statements under a When that run.
+  // The state of the When whose statements are being read.
   struct Condition {
     std::size_t end = 0;
     std::size_t open = 0;  // regions around it
@@ -172,7 +172,7 @@ class Frame {
     return *state.tensor;
   }
 
-  // Something looks at the bytes of `place` up to `end`.
+  // Checks that an access up to `end` fits in the bytes of `place`.
   void reach(const Place& place, std::int64_t end, const char* who) {
     if (place.bytes && end > *place.bytes) {
       fail("expected " + std::string(who) + " within its storage of " +
@@ -237,7 +237,7 @@ void Frame::take_signature() {
   summary_.needs_tensor.resize(code_.arguments.size());
   summary_.needs_bytes.resize(code_.arguments.size());
   for (std::size_t i = 0; i < code_.arguments.size(); ++i) {
-    // A segment's argument is what the call passes; a body's are gradients of unknown size.
+    // A segment's arguments come from its call; a body's are gradients of unknown size.
     const Place place{.bytes = {}, .argument = is_body ? std::nullopt : std::optional(i)};
     assign_tensor(code_.arguments[i], place);
     find(code_.arguments[i]).edge = true;
@@ -275,7 +275,7 @@ void Frame::operator()(const Call& call) {
     if (result.tensor) assign_tensor(call.out[i], *result.tensor);
     SlotState& state = find(call.out[i]);
     if (state.freed) fail(named(call.out[i]) + " is assigned after its free");
-    state.edge = true;  // whether the result has one depends on grad mode
+    state.edge = true;  // its edge depends on grad mode
   }
 }
 

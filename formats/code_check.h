@@ -1,8 +1,8 @@
 // Checks one code of a program, statement after statement, as it runs first or as it runs again
-// (program_check.h says what for).
+// (program_check.h lists the rules).
 //
-// What its calls must know comes back as a summary, so each code is read once, however often it is
-// called; it asks for the summaries of the codes that it calls itself.
+// The result is a summary for the code's callers, so each code is read once, however often it is
+// called; the check asks for the summaries of the codes that are called.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 namespace ferry {
 
 struct SlotState {
-  // Where a tensor's bytes are: in a storage of known size, in whatever the caller passed as
-  // argument, or in one of unknown size.
+  // The location of a tensor's bytes: a storage of known size, the storage of an argument, or a
+  // storage of unknown size.
   struct Place {
     std::optional<std::int64_t> bytes;
     std::optional<std::size_t> argument;
@@ -30,18 +30,18 @@ struct SlotState {
   bool live() const { return !freed && (tensor || edge); }
 };
 
-// What a call of a segment must know: what its arguments must be, and what its results are.
+// The facts that a call of a segment needs: the demands on its arguments, and its results.
 struct CodeSummary {
-  std::size_t depth = 1;                  // of calls in calls, with this one
+  std::size_t depth = 1;                  // nesting of calls, this code included
   std::vector<bool> needs_tensor;         // by argument
   std::vector<std::int64_t> needs_bytes;  // by argument: the furthest byte that a view reaches
   std::vector<SlotState> results;
 };
 
-// `line` is that of the call which wants it.
+// `line` is that of the call which needs the summary.
 using SummaryOf = std::function<const CodeSummary&(CodeId code, std::uint32_t line)>;
 
-// Throws InputError.
+// Throws InputError if the code contradicts itself.
 CodeSummary check_code(const ProgramLookup& lookup, const Code& code, bool recomputing,
                        const SummaryOf& summary_of);
 

@@ -1,7 +1,7 @@
-// The decision log: what an offloader decided, in order. Both worlds write it, without times and
+// The decision log: an offloader's decisions, in order. Both worlds write it, without times and
 // addresses, so that one run can be held against the other (`ferry replay`).
 //
-// JSON lines. Line 1 says under which options; a line for each decision follows:
+// JSON lines. Line 1 states the options; a line for each decision follows:
 //
 //   {"ferry":"decisions","schema":1,"options":{"host_memory":0,…,"hold_bytes":0},"moves":[1,2]}
 //   {"decision":"pack","run":1,"pack":1,"bytes":4096}
@@ -25,14 +25,14 @@
 namespace ferry {
 
 struct DecisionLog {
-  CoreOptions options;  // without the functions that it calls
+  CoreOptions options;  // holds no callbacks
   std::vector<Decision> decisions;
-  std::vector<std::uint64_t> lines;  // of each decision, in the file it came from
+  std::vector<std::uint64_t> lines;  // the line of each decision in its file
 };
 
 std::string_view name(DecisionKind kind);
 
-// Lines with their ends, for who writes a log as it comes.
+// Lines with their ends, for callers that write a log piece by piece.
 std::string decision_header(const CoreOptions& options);
 std::string decision_line(const Decision& decision);
 

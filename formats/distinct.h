@@ -1,5 +1,5 @@
-// How many different texts and ranges there were, in bounded memory: exact up to kMost, and after
-// that "at least so many". Two that differ are taken for one with a probability of 2^-64.
+// Counts the different texts and ranges, in bounded memory: exactly up to kMost, and after that "at
+// least so many". Two that differ count as one with a probability of 2^-64.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class Distinct {
   void see(std::uint64_t hash) {
     if (count_ == kMost) return;
     if (count_ * 2 >= table_.size()) grow();
-    hash += hash == 0;  // 0: a free place
+    hash += hash == 0;  // 0 marks a free place
     std::uint64_t& place = find(hash);
     count_ += place == 0;
     place = hash;

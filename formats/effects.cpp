@@ -6,7 +6,7 @@
 namespace ferry {
 namespace {
 
-// A code's statements, one after another.
+// Reads a code's statements in order.
 class Reader {
  public:
   Reader(const Program& program, EffectsOf& effects_of, CodeId id)
@@ -78,7 +78,7 @@ class Reader {
     auto& written = effects_.inputs[*of.input].written;
     if (!written) written = line;
   }
-  // The body will look at what is saved for it.
+  // The node's body will read the tensors saved for it.
   void save(std::uint32_t node, const std::vector<Slot>& slots) {
     auto& [body, position] = bodies_.at(node);
     const Effects& effects = effects_of_(body);
@@ -96,7 +96,7 @@ class Reader {
   Effects effects_;
   std::map<Slot, Effects::Result> slots_;
   std::map<Slot, Slot> global_views_;
-  std::map<std::uint32_t, std::pair<CodeId, std::size_t>> bodies_;  // and the next saved input
+  std::map<std::uint32_t, std::pair<CodeId, std::size_t>> bodies_;  // and its next saved input
 };
 
 void Reader::operator()(const Call& call) {
@@ -129,7 +129,7 @@ void Reader::operator()(const Call& call) {
 const Effects& EffectsOf::operator()(CodeId code) {
   const auto [at, fresh] = found_.try_emplace(code);
   if (!fresh) return at->second;
-  // A body may belong to a node that it makes itself: it finds these, of which nothing is known.
+  // A body may belong to a node that it makes itself: it then finds inputs of unknown effects.
   at->second.inputs.resize(program_.codes[code].arguments.size() +
                            program_.codes[code].saved.size());
   at->second.results.resize(program_.codes[code].results.size());

@@ -1,4 +1,4 @@
-// What a code does to what it is handed, calls included.
+// The effects of a code, with its calls, on its inputs.
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,20 @@ struct Effects {
     std::uint32_t line = 0;
   };
   struct Input {
-    std::vector<Window> viewed;            // on the storage, also by bodies that it was saved for
-    std::optional<std::uint32_t> written;  // in place: the first such line
+    std::vector<Window> viewed;            // of its storage, also in bodies that save it
+    std::optional<std::uint32_t> written;  // the first line that writes it in place
   };
   struct Result {
-    std::optional<std::size_t> input;  // a window on this one
-    std::optional<TypeId> type;        // none: the input's, or one that no statement says
-    bool tensor = false;               // other than an edge alone
+    std::optional<std::size_t> input;  // set: a window on this input
+    std::optional<TypeId> type;        // none: the input's type, or one that no statement states
+    bool tensor = false;               // true: a tensor, not an edge alone
   };
   std::vector<Input> inputs;
   std::vector<Result> results;
-  std::map<Slot, std::uint32_t> written_globals;  // and moved ones; with the first such line
+  std::map<Slot, std::uint32_t> written_globals;  // written or moved, with the first such line
 };
 
-// Of the codes of one program, which outlives this and does not change; each is read once.
+// The effects of one program's codes. The program outlives it unchanged; each code is read once.
 class EffectsOf {
  public:
   explicit EffectsOf(const Program& program) : program_(program) {}

@@ -1,5 +1,5 @@
-// The exceptions for what is asked of Ferry: bad input (file, line, and what was expected), and
-// what is beyond a model's limits.
+// The exceptions for a request that cannot be met: bad input (file, line, and what was expected),
+// and a run beyond a model's limits.
 //
 // Readers and checkers throw InputError and have changed nothing by then; cli/ prints what() and
 // exits with kUsage. Line 0: the file as a whole. Failures of the machine (a full disk) are
@@ -31,7 +31,7 @@ class InputError : public std::runtime_error {
   std::uint64_t line_;
 };
 
-// A run needs more than the simulator has, of addresses, of time or of work (formats/limits.h).
+// A run exceeds the simulator's addresses, time or work (formats/limits.h).
 class LimitReached : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

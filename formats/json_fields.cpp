@@ -38,7 +38,7 @@ struct CountingIterator {
   bool operator==(const CountingIterator& other) const { return at == other.at; }
 };
 
-// Follows the parser through the text: refuses a key that is there twice, and notes lines.
+// Follows the parser through the text: refuses repeated keys, and records lines.
 class Watcher {
  public:
   Watcher(const std::string& file, const std::uint64_t& line, JsonLines* lines)
@@ -67,8 +67,8 @@ class Watcher {
 
  private:
   struct Open {
-    std::set<std::string, std::less<>> keys;  // of an object
-    std::string key;                          // the current one
+    std::set<std::string, std::less<>> keys;  // keys of this object
+    std::string key;                          // the current key
     std::size_t items = 0;                    // values seen so far
   };
 
@@ -124,7 +124,7 @@ std::uint64_t JsonLines::line_of(std::string_view path) const {
 Json parse_json(std::string_view text, const std::string& file, std::uint64_t line,
                 JsonLines* lines) {
   std::uint64_t at = line;
-  // The parser takes a byte 0 for the end of the text, and would read no further.
+  // The parser takes a byte 0 for the end of the text, and would ignore the rest.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     at += static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + zero, '\n'));
     throw InputError(file, at, "expected JSON, not a byte 0");

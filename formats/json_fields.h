@@ -22,14 +22,14 @@ namespace ferry {
 
 using Json = nlohmann::ordered_json;
 
-// Where a value of the text begins: "" is the text, "entries/3" a member of a member.
+// The line on which each value begins: "" is the text, "entries/3" a member of a member.
 struct JsonLines {
-  std::map<std::string, std::uint64_t, std::less<>> lines;  // down to the members' members
-  std::uint64_t line_of(std::string_view path) const;       // else its nearest ancestor's line
+  std::map<std::string, std::uint64_t, std::less<>> lines;  // values at most two levels deep
+  std::uint64_t line_of(std::string_view path) const;       // or its nearest ancestor's
 };
 
-// Parses one JSON text that begins on `line` of `file`; a syntax error or a duplicate key throws
-// InputError at its line. `lines`, where given, learns where each value is.
+// Parses one JSON text that begins on `line` of `file`; a syntax error or a repeated key throws
+// InputError with its line. `lines`, if given, receives the line of each value.
 Json parse_json(std::string_view text, const std::string& file, std::uint64_t line,
                 JsonLines* lines = nullptr);
 
@@ -38,12 +38,12 @@ class Fields {
   static constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   static constexpr std::uint32_t kMaxNumber = kNoSlot - 1;
 
-  // `object`, `file` outlive it. Refuses what is no object.
+  // `object` and `file` must outlive it. Refuses a value that is no object.
   Fields(const Json& object, const std::string& file, std::uint64_t line);
 
   bool has(std::string_view key) const;
-  const Json* find(std::string_view key);  // takes it; null where there is none
-  const Json& at(std::string_view key);    // takes it; refuses where there is none
+  const Json* find(std::string_view key);  // takes it; null if it is missing
+  const Json& at(std::string_view key);    // takes it; refuses a missing one
 
   std::string text(std::string_view key);
   bool flag(std::string_view key, bool otherwise);
@@ -53,10 +53,10 @@ class Fields {
   std::vector<std::int64_t> integers(std::string_view key);                     // each at least 0
   std::vector<std::uint32_t> numbers(std::string_view key, bool nulls = false);  // null: kNoSlot
   std::vector<std::uint32_t> numbers_or_none(std::string_view key);
-  Slot slot(std::string_view key);  // below limits::kSlots, here and below
+  Slot slot(std::string_view key);  // slots are below limits::kSlots
   std::vector<Slot> slots(std::string_view key, bool nulls = false);
   std::vector<Slot> slots_or_none(std::string_view key);
-  // "dtype", "shape", and "strides" and "offset" where they are not a contiguous tensor's.
+  // Reads "dtype", "shape", and "strides" and "offset" unless the tensor is contiguous.
   Layout layout();
 
   void finish() const;  // refuses keys that nobody took
@@ -75,7 +75,7 @@ class Fields {
 
 std::string json_text(std::string_view text);  // quoted and escaped
 
-// "shape" and so on, as Fields::layout reads them: `"dtype":"f32","shape":[2,3]`.
+// Writes "shape" and so on as Fields::layout reads them: `"dtype":"f32","shape":[2,3]`.
 std::string json_layout(const Layout& layout);
 std::string json_list(const std::vector<std::int64_t>& values);
 

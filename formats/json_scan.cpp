@@ -5,11 +5,11 @@
 namespace ferry {
 namespace {
 
-constexpr int kDepthMax = 200;  // of arrays and objects in each other
+constexpr int kDepthMax = 200;  // nesting of arrays and objects
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Of 20 digits or more.
+// Decides for texts of 20 digits or more.
 bool fits_64_bits(std::string_view digits) {
   return digits.size() == 20 && digits <= std::string_view("18446744073709551615");
 }
@@ -61,7 +61,7 @@ void JsonScan::open(char bracket) {
   first_ = true;
 }
 
-// Past a comma, if one is due; false past the closing bracket.
+// Moves past a comma, if one is due; false past the closing bracket.
 bool JsonScan::separator(char close) {
   skip_space();
   if (at_ < end_ && *at_ == close) {
@@ -170,7 +170,7 @@ JsonValue JsonScan::number() {
   return value;
 }
 
-// Checks it to its end.
+// Checks the array or object to its end.
 JsonValue JsonScan::nested(char bracket) {
   if (++depth_ > kDepthMax) expected("at most 200 levels of nesting");
   const bool outer = first_;
@@ -205,9 +205,9 @@ std::string_view JsonScan::string() {
   expected("'\"'");
 }
 
-// The slow way, from the first character that is not plain.
+// The slow path, from the first character that needs decoding.
 std::string_view JsonScan::decode(const char* from) {
-  // A buffer in a list is scanned three times: with the list, by itself, and what is in it.
+  // A buffer in a list is scanned three times: in the list, by itself, and its parts.
   const std::size_t most = 4 * static_cast<std::size_t>(end_ - begin_);
   if (decoded_.capacity() < most && decoded_.empty()) decoded_.reserve(most);
   const std::size_t start = decoded_.size();
@@ -230,7 +230,7 @@ std::string_view JsonScan::decode(const char* from) {
   return std::string_view(decoded_).substr(start);
 }
 
-// Past one code point of several bytes: Unicode's table of well-formed sequences.
+// Moves past one code point of several bytes, by Unicode's table of well-formed sequences.
 void JsonScan::utf8() {
   const auto byte = [&](std::ptrdiff_t i) -> unsigned {
     return at_ + i < end_ ? static_cast<unsigned char>(at_[i]) : 0u;

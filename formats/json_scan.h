@@ -1,10 +1,10 @@
 // One JSON text read front to back, without building a tree: for logs of millions of lines, where
-// formats/json_fields.h is too slow. As strict as it: what is not JSON (RFC 8259), or not UTF-8, is
-// refused with what was expected and where.
+// formats/json_fields.h is too slow. It is as strict: a text that is not JSON (RFC 8259), or not
+// UTF-8, is refused, saying what was expected and where.
 //
-// A value is scanned once. Of an array or an object its text comes back, checked, to be scanned in
-// its turn by those who want what is in it. Texts refer to the input or, where escapes had to be
-// decoded, to the scan's own buffer: both until the next reset().
+// A value is scanned once. An array or an object is returned as its text, already checked, for
+// callers to scan further. Texts refer to the input or, where escapes had to be decoded, to the
+// scan's own buffer: both until the next reset().
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct JsonValue {
     kAbsent,
     kText,
     kInteger,  // with |value| < 2^64
-    kNumber,   // any other
+    kNumber,   // any other number
     kTrue,
     kFalse,
     kNull,
@@ -33,8 +33,8 @@ struct JsonValue {
   };
   Kind kind = Kind::kAbsent;
   bool negative = false;
-  std::uint64_t magnitude = 0;  // of an integer
-  std::string_view text;        // decoded, of a text; as it stands in the input, of the others
+  std::uint64_t magnitude = 0;  // an integer's absolute value
+  std::string_view text;        // a text, decoded; any other value, as in the input
 
   explicit operator bool() const { return kind != Kind::kAbsent; }
 };
@@ -46,15 +46,15 @@ class JsonScan {
   // Scans a part of the text: an array or object that value() gave.
   void enter(std::string_view part);
 
-  // Into an array or object, past its opening bracket.
+  // Enters an array or object, past its opening bracket.
   void open(char bracket);
-  // To the next member or element; false at the end, past the closing bracket.
+  // Moves to the next member or element; false at the end, past the closing bracket.
   bool next_key(std::string_view& key);
   bool next_element();
   JsonValue value();
-  // Nothing but white space is left.
+  // Refuses anything but white space that is left.
   void finish();
-  bool blank();  // so it is now
+  bool blank();  // true if only white space is left now
 
   [[noreturn]] void expected(const std::string& what) const;
 
@@ -77,9 +77,9 @@ class JsonScan {
   const char* begin_ = nullptr;
   const char* at_ = nullptr;
   const char* end_ = nullptr;
-  bool first_ = false;  // no element yet since open()
+  bool first_ = false;  // open() has seen no element yet
   int depth_ = 0;
-  std::string decoded_;  // with room for all of the text, so that it does not move while it grows
+  std::string decoded_;  // can hold all of the text, so it never moves while it grows
 };
 
 }  // namespace ferry

@@ -70,7 +70,7 @@ std::vector<std::int64_t> contiguous_strides(std::span<const std::int64_t> shape
   for (std::size_t i = shape.size(); i-- > 0;) {
     if (shape[i] < 0) throw LayoutError("a negative size");
     strides[i] = stride;
-    if (i > 0) stride = product(stride, std::max<std::int64_t>(shape[i], 1));  // as PyTorch does
+    if (i > 0) stride = product(stride, std::max<std::int64_t>(shape[i], 1));  // as in PyTorch
   }
   return strides;
 }

@@ -1,4 +1,4 @@
-// What follows from a layout: element counts, strides, and the bytes that it covers.
+// Computes from a layout its element counts, strides, and the bytes that it covers.
 //
 // Shapes and strides are in elements, results in elements or bytes as their names say. Everything
 // is checked: a negative size, stride or offset, a rank mismatch or a number beyond int64 throws
@@ -29,7 +29,7 @@ std::optional<DType> parse_dtype(std::string_view name);
 std::int64_t numel(std::span<const std::int64_t> shape);
 std::vector<std::int64_t> contiguous_strides(std::span<const std::int64_t> shape);
 Layout contiguous_layout(DType dtype, std::vector<std::int64_t> shape);
-bool is_contiguous(const Layout& layout);  // row-major, from offset 0
+bool is_contiguous(const Layout& layout);  // true if row-major, from offset 0
 
 // The half-open range of bytes, counted from the storage's start, between the first and the last
 // element (a strided window leaves holes in it).
@@ -41,10 +41,10 @@ struct Hull {
 
 Hull hull(const Layout& layout);
 
-// Throws LayoutError where no simulated device has room for it (formats/limits.h).
+// Throws LayoutError if it is larger than any simulated device (formats/limits.h).
 void check_storage(const Layout& layout);
 
-std::int64_t tensor_bytes(const Layout& layout);   // elements × itemsize: what a dense copy takes
-std::int64_t storage_bytes(const Layout& layout);  // of the smallest storage that holds the layout
+std::int64_t tensor_bytes(const Layout& layout);   // elements × itemsize: the size of a dense copy
+std::int64_t storage_bytes(const Layout& layout);  // the size of the smallest storage that holds it
 
 }  // namespace ferry

@@ -1,8 +1,8 @@
 // The limits of what Ferry reads and simulates: one place, for readers, checkers and the model.
 //
 // They are far above what programs need, and low enough that no file and no option can make Ferry
-// overflow, run out of stack, or take memory and time without bound. A reader that meets one is an
-// InputError with file and line; a simulation that does ends with LimitReached (formats/error.h).
+// overflow, run out of stack, or take memory and time without bound. A reader that meets one throws
+// InputError with file and line; a simulation that does throws LimitReached (formats/error.h).
 // formats/PROGRAM.md and formats/TRACE.md say them to users.
 #pragma once
 
@@ -13,12 +13,12 @@ namespace ferry::limits {
 
 // Texts.
 inline constexpr std::size_t kLineBytes = std::size_t{1} << 26;
-inline constexpr std::size_t kFileBytes = std::size_t{1} << 30;  // where it is read as a whole
+inline constexpr std::size_t kFileBytes = std::size_t{1} << 30;  // of a file read as a whole
 inline constexpr std::size_t kNameBytes = 4096;
 
 // Quantities. A thousand times a time, or a number of bytes, fits in 63 bits.
-inline constexpr std::int64_t kTimeNs = 1'000'000'000'000'000;  // of anything, a step too: 11 days
-inline constexpr std::int64_t kBytes = std::int64_t{1} << 50;   // what an op touches, a memory
+inline constexpr std::int64_t kTimeNs = 1'000'000'000'000'000;  // of an op or a whole step: 11 days
+inline constexpr std::int64_t kBytes = std::int64_t{1} << 50;   // of an op's accesses or a memory
 inline constexpr std::int64_t kFlops = 1'000'000'000'000'000'000;  // of an op
 inline constexpr std::int64_t kFlopsPerUs = 1'000'000'000'000'000;
 inline constexpr std::int64_t kBytesPerUs = 1'000'000'000'000;
@@ -29,10 +29,10 @@ inline constexpr std::size_t kDimensions = 64;
 
 // Codes. Work counts the slots that a step's statements name, each time that they run
 // (formats/program_work.h).
-inline constexpr std::uint32_t kSlots = 1u << 22;    // of a frame: numbers are below
+inline constexpr std::uint32_t kSlots = 1u << 22;    // slot numbers of a frame are below it
 inline constexpr std::size_t kLiveSlots = 1u << 24;  // of all frames at a time
 inline constexpr std::uint32_t kStreams = 1u << 10;
-inline constexpr std::size_t kDepth = 200;  // of codes that run each other
+inline constexpr std::size_t kDepth = 200;  // nesting of codes that run each other
 inline constexpr std::int64_t kWork = std::int64_t{1} << 28;
 
 }  // namespace ferry::limits

@@ -25,14 +25,14 @@ bool LineSource::next(std::string_view& line) {
     searched = left;
     if (fill()) continue;
     if (left == 0) return false;
-    line = {buffer_.data() + begin_, left};  // the last line has no '\n'
+    line = {buffer_.data() + begin_, left};  // the last line needs no '\n'
     begin_ = end_;
     number_++;
     return true;
   }
 }
 
-// Moves what is left to the front and reads behind it.
+// Moves unread bytes to the front and reads more behind them.
 bool LineSource::fill() {
   constexpr std::size_t kChunk = std::size_t{1} << 18;
   if (end_ - begin_ > limits::kLineBytes) {
@@ -49,7 +49,7 @@ bool LineSource::fill() {
   in_->read(buffer_.data() + end_, static_cast<std::streamsize>(buffer_.size() - end_));
   if (in_->bad()) throw InputError(file_, number_ + 1, "cannot read on");
   const std::streamsize read = in_->gcount();
-  in_->clear();  // less than was asked for is no end: a pipe hands out what it has
+  in_->clear();  // a short read is not the end: a pipe gives what it has
   end_ += static_cast<std::size_t>(read);
   return read > 0;
 }

@@ -12,13 +12,13 @@ namespace ferry {
 
 class LineSource {
  public:
-  // `in` outlives it; `file` names it in errors.
+  // `in` must outlive it; `file` names the input in errors.
   LineSource(std::istream& in, std::string file) : in_(&in), file_(std::move(file)) {}
 
-  // The next line without its '\n', valid until the next call; false behind the last one. Throws
-  // InputError where reading fails.
+  // The next line without its '\n', valid until the next call; false after the last one. Throws
+  // InputError if reading fails.
   bool next(std::string_view& line);
-  std::uint64_t number() const { return number_; }  // of that line, from 1
+  std::uint64_t number() const { return number_; }  // the number of that line, from 1
   const std::string& file() const { return file_; }
 
  private:
@@ -27,7 +27,7 @@ class LineSource {
   std::istream* in_;
   std::string file_;
   std::vector<char> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  // of what was read and not yet handed out
+  std::size_t begin_ = 0, end_ = 0;  // the bytes that were read and not yet handed out
   std::uint64_t number_ = 0;
 };
 

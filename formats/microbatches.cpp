@@ -59,7 +59,7 @@ Program with_microbatches(const Program& program, std::int64_t count, Microbatch
   Code& main = result.codes[result.main];
   main.statements.clear();
   const auto globals = static_cast<Slot>(program.globals.size());
-  Slot stride = 1;  // past every slot of the main code
+  Slot stride = 1;  // above every slot of the main code
   for (const auto* slots : {&call.out, &backward.out}) {
     for (const Slot slot : *slots) stride = std::max(stride, slot - globals + 1);
   }

@@ -1,4 +1,4 @@
-// The same step over several micro-batches: the main code again and again, in an order.
+// Repeats a step for several micro-batches: the main code once for each, in a chosen order.
 //
 // A shipped program's main code is one forward and one backward. Gradients accumulate in the
 // globals, as they do in PyTorch; every micro-batch has slots of its own.
@@ -19,13 +19,13 @@ struct MainStep {
   std::uint32_t call_line = 0;
   std::uint32_t backward_line = 0;
 };
-std::optional<MainStep> main_step(const Program& program);  // none: it is something else
+std::optional<MainStep> main_step(const Program& program);  // none: it is not such a step
 
 // FBFB: each backward after its forward. FFBB: all forwards first, the last one's backward first.
 // 1F1B: two forwards ahead, then a backward and a forward in turn, the oldest backward first.
 enum class MicrobatchOrder : std::uint8_t { kFbfb, kFfbb, kOneForwardOneBackward };
 
-// Throws std::invalid_argument where the main code is not one Call followed by one Backward.
+// Throws std::invalid_argument unless the main code is one Call followed by one Backward.
 Program with_microbatches(const Program& program, std::int64_t count, MicrobatchOrder order);
 
 }  // namespace ferry

@@ -11,7 +11,7 @@
 namespace ferry {
 namespace {
 
-// A name with `#` for each of its numbers.
+// The name with `#` in place of each number.
 std::string without_numbers(std::string_view name) {
   std::string text;
   for (const char c : name) {
@@ -29,10 +29,10 @@ struct Family {
   std::size_t ops = 0;
 };
 
-// Of the families that cover about as many ops as any, the one with most members.
+// The largest family among those that cover about the most ops.
 std::set<std::string> largest_family(const std::vector<Statement>& statements,
                                      const std::vector<ModuleRun>& runs) {
-  std::vector<std::size_t> ops(1, 0);  // before each statement
+  std::vector<std::size_t> ops(1, 0);  // number of ops before each statement
   for (const Statement& statement : statements) {
     ops.push_back(ops.back() + (std::holds_alternative<Op>(statement.action) ? 1 : 0));
   }
@@ -46,7 +46,7 @@ std::set<std::string> largest_family(const std::vector<Statement>& statements,
   for (const auto& [name, family] : families) {
     if (family.modules.size() > 1) most_ops = std::max(most_ops, family.ops);
   }
-  // A tenth may lie between the blocks.
+  // A family may cover a tenth fewer ops than the best.
   const Family* best = nullptr;
   for (const auto& [name, family] : families) {
     const std::size_t members = family.modules.size();
@@ -71,7 +71,7 @@ std::vector<ModuleRun> module_runs(const std::vector<Statement>& statements) {
     if (module->enter) {
       open.push_back(i);
     } else {
-      // What raises under a When leaves its modules open.
+      // A Raise under a When leaves its modules open.
       while (module_marker(statements[open.back()])->name != module->name) open.pop_back();
       runs.push_back({module->name, open.back(), i + 1});
       open.pop_back();

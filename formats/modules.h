@@ -1,4 +1,4 @@
-// The modules of a captured forward, as its markers tell, and which of them may be segments.
+// The modules of a captured forward, as its markers show, and those of them that may be segments.
 #pragma once
 
 #include <cstddef>
@@ -10,29 +10,29 @@
 
 namespace ferry {
 
-// The segment with the module markers, a capture's forward; none where there is none.
+// The segment with the module markers, a capture's forward; none if no code has any.
 std::optional<CodeId> forward_code(const Program& program);
 
-const Module* module_marker(const Statement& statement);  // null: it is none
+const Module* module_marker(const Statement& statement);  // null: the statement is no marker
 
-// Statements [begin, end): a module's markers and what is between them.
+// Statements [begin, end): a module's two markers and everything between them.
 struct ModuleRun {
   std::string module;
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-// In the order of their ends, the inner before the outer; those that are never left are left out.
+// Sorted by their ends, inner before outer; modules that are never left are omitted.
 std::vector<ModuleRun> module_runs(const std::vector<Statement>& statements);
 
-// Whether markers are calls of checkpoint.
+// True if markers are calls of checkpoint.
 bool marks_calls(const Program& program);
 
-// The forward's modules that may be segments (formats/outline.h), in forward order. Where markers
-// are calls of checkpoint (Module::arguments), these; else the modules that repeat (transformer
-// blocks, residual blocks). Modules repeat whose names are alike but for their numbers, as
-// `layer1.0` and `layer4.1` are. Of the families that cover about as many ops as any, the one with
-// most members is taken, so blocks rather than stages of blocks.
+// The forward's modules that may be segments (formats/outline.h), in forward order. If markers are
+// calls of checkpoint (Module::arguments), it takes these; else modules that repeat (transformer or
+// residual blocks). Modules repeat if their names differ only in numbers, as `layer1.0` and
+// `layer4.1` do. Of the families that cover about as many ops as any, the one with most members is
+// taken, so blocks rather than stages of blocks.
 std::vector<std::string> segment_modules(const Program& program);
 
 }  // namespace ferry

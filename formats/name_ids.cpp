@@ -34,8 +34,8 @@ void NameIds::grow() {
   }
 }
 
-// What stands behind a freed slot moves up, where its own place is not behind the slot: so there
-// are no tombstones, and a table that lives long stays short.
+// Entries behind a freed slot move up, unless their own place is behind it: so there are no
+// tombstones, and a table that lives long stays small.
 void NameIds::erase(std::uint32_t id) {
   const std::size_t mask = table_.size() - 1;
   std::size_t hole = seek(texts_[id], hash(texts_[id]));

@@ -29,7 +29,7 @@ class NameIds {
   // Valid until the next intern() or erase().
   const std::string& text(std::uint32_t id) const { return texts_[id]; }
   std::size_t size() const { return count_; }
-  // Calls f with every id, in an order that depends on the texts alone.
+  // Calls f with every id, in an order that depends on the texts only.
   template <class F>
   void each(F&& f) const {
     for (const Slot& slot : table_) {
@@ -59,7 +59,7 @@ class NameIds {
     mix(rest);
     return static_cast<std::uint32_t>(h >> 32);
   }
-  // Where the text is, or the free slot where it belongs.
+  // The index of the text, or of the free slot where it belongs.
   std::size_t seek(std::string_view text, std::uint32_t h) const {
     const std::size_t mask = table_.size() - 1;
     std::size_t at = h & mask;

@@ -50,7 +50,7 @@ std::optional<std::size_t> find_name(std::string_view typed,
 }
 
 std::string did_you_mean(std::string_view typed, const std::vector<std::string>& names) {
-  constexpr std::size_t kLongest = 100;  // nobody's slip in a name is longer
+  constexpr std::size_t kLongest = 100;  // no mistyped name is longer
   if (typed.size() > kLongest) return "";
   const std::string* nearest = nullptr;
   std::size_t least = std::max<std::size_t>(typed.size() / 3, 1) + 1;

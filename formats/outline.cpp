@@ -14,21 +14,21 @@
 namespace ferry {
 namespace {
 
-// What a run does with a slot of the frame, and what is done with it around the run.
+// The uses of a slot of the frame within a run, and around it.
 struct Use {
   bool assigned_before = false;
   bool tensor_inside = false;
   bool edge_inside = false;
   bool read_inside = false;
   bool freed_inside = false;
-  bool needed_after = false;  // or freed, for then it lived until there
+  bool needed_after = false;  // or freed there, so it lived until then
 
   bool assigned_inside() const { return tensor_inside || edge_inside; }
   bool handed_in() const { return assigned_before && (read_inside || edge_inside); }
   bool handed_out() const { return assigned_inside() && needed_after; }
 };
 
-// Makes one run a code, and puts a call in its place.
+// Turns one run into a code, and puts a call in its place.
 class Cut {
  public:
   Cut(std::size_t globals, Code& code, const ModuleRun& run)
@@ -56,7 +56,7 @@ class Cut {
   Code& code_;
   const ModuleRun& run_;
   std::map<Slot, Use> uses_;
-  Slot fresh_ = 0;  // past every slot of the code
+  Slot fresh_ = 0;  // above every slot of the code
 };
 
 void Cut::take_uses() {
@@ -95,7 +95,7 @@ void Cut::take_uses() {
   }
 }
 
-// A node's number is its frame's.
+// A node's number belongs to its frame, so a cut must not part its uses.
 void Cut::check_nodes() const {
   std::set<std::uint32_t> inside;
   for (std::size_t i = run_.begin; i < run_.end; ++i) {
@@ -115,7 +115,7 @@ Code Cut::make(CodeId id) {
   Code segment{CodeKind::kSegment, run_.module, {}, {}, {}, {}, at};
   Call call{.code = id, .in = {}, .out = {}, .recompute = Recompute::kCheckpoint};
   Free free;
-  std::map<Slot, Slot> names;  // of what comes back in another slot than it had
+  std::map<Slot, Slot> names;  // new names of slots that the segment hands back
   hand_in(segment, call);
   for (const auto& [slot, use] : uses_) {
     if (use.assigned_before && use.freed_inside) free.slots.push_back(slot);
@@ -123,7 +123,7 @@ Code Cut::make(CodeId id) {
     segment.results.push_back(slot);
     call.out.push_back(slot);
     if (!use.handed_in()) continue;
-    // It got another edge inside: a slot is assigned once, so what comes back is another one.
+    // It got another edge inside. A slot is assigned once, so it comes back under a new number.
     call.out.back() = names[slot] = fresh_++;
     free.slots.push_back(slot);
   }
@@ -135,9 +135,9 @@ Code Cut::make(CodeId id) {
   return segment;
 }
 
-// Where the marker says what the call was handed, that comes first, and all else is captured. A
-// global is read as itself inside, and so is what an earlier argument is: these have slots there
-// that nobody reads.
+// Arguments that the marker names come first; all others are captured. A global is read
+// as itself inside, and so is a repeated argument: these have slots there that nobody
+// reads.
 void Cut::hand_in(Code& segment, Call& call) {
   const auto& arguments = module_marker(code_.statements[run_.begin])->arguments;
   std::set<Slot> named;
@@ -154,8 +154,8 @@ void Cut::hand_in(Code& segment, Call& call) {
   }
 }
 
-// The run's statements, with slots of their own frame: the arguments first. What is freed and not
-// handed in is the caller's to free.
+// The run's statements, with slots of their own frame: the arguments first. The caller frees what
+// the run freed without having been handed it.
 void Cut::take_out(Code& segment) {
   FrameSlots rename(globals_);
   for (Slot& slot : segment.arguments) rename(slot);
@@ -171,7 +171,7 @@ void Cut::take_out(Code& segment) {
   for (Slot& slot : segment.results) rename(slot);
 }
 
-// After the run: slots by their new names.
+// After the run: renames the slots that came back.
 void Cut::rename_after(const std::map<Slot, Slot>& names) {
   const auto rename = [&](Slot& slot) {
     const auto name = names.find(slot);
@@ -213,7 +213,7 @@ Program outline(const Program& program, std::span<const std::string> modules) {
   Program result = program;
   const auto first = static_cast<CodeId>(program.codes.size());
   result.codes.resize(first + chosen.size());
-  // From the last to the first: a cut moves the statements after it alone.
+  // Goes from last to first: a cut moves only the statements after it.
   for (std::size_t i = chosen.size(); i-- > 0;) {
     const CodeId id = first + static_cast<CodeId>(i);
     result.codes[id] = Cut(program.globals.size(), result.codes[*forward], chosen[i]).make(id);

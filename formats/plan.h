@@ -1,5 +1,5 @@
-// A plan: what to do with each saved tensor of a program on a piece of hardware, and what that was
-// predicted to cost. What the real device executes is this, read from a file (plan_file.h).
+// A plan: the choice for each saved tensor of a program on a piece of hardware, and the predicted
+// cost. The real device executes it from a file (plan_file.h).
 //
 // A saved tensor's key is its ordinal among the packs of its frame, counting every pack: of the
 // forward, or of the recomputed segment that it is saved in. Segments are known by the order in
@@ -17,16 +17,16 @@
 
 namespace ferry {
 
-// Recompute: in a recomputed segment alone.
+// Recompute applies in a recomputed segment only.
 enum class PlanChoice : std::uint8_t { kKeep, kOffload, kRecompute };
 
 struct PlanEntry {
   std::uint64_t pack = 0;
   std::string op;  // the node that saves it
-  Layout layout;   // its offset is not part of the plan
+  Layout layout;   // the offset is no part of the plan
   std::uint64_t group = 0;
   PlanChoice decision = PlanChoice::kKeep;
-  std::optional<std::uint64_t> segment = {};  // the recomputed one that it is saved in
+  std::optional<std::uint64_t> segment = {};  // the recomputed segment that saves it
   bool operator==(const PlanEntry&) const = default;
 };
 
@@ -37,9 +37,9 @@ struct PlanSegment {
 };
 
 struct Prediction {
-  std::int64_t peak_bytes = 0;      // allocated
-  std::int64_t reserved_bytes = 0;  // with fragmentation: what must fit
-  std::int64_t host_bytes = 0;      // pinned
+  std::int64_t peak_bytes = 0;      // bytes allocated
+  std::int64_t reserved_bytes = 0;  // with fragmentation: must fit the device
+  std::int64_t host_bytes = 0;      // pinned bytes
   std::int64_t step_ns = 0;
   bool operator==(const Prediction&) const = default;
 };
@@ -49,9 +49,9 @@ struct Plan {
   std::string program_digest;
   std::string hardware;
   std::string policy;
-  std::vector<std::pair<std::string, std::int64_t>> options;  // of the offloader, in their order
+  std::vector<std::pair<std::string, std::int64_t>> options;  // the offloader's options, in order
   Prediction predicted;
-  // In the order in which they are called; those inside just run.
+  // In calling order; calls inside a segment run without a checkpoint.
   std::vector<PlanSegment> segments = {};
   std::vector<PlanEntry> entries;
   bool operator==(const Plan&) const = default;

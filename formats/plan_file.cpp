@@ -35,7 +35,7 @@ std::string segment_text(const PlanSegment& segment) {
          ",\"recompute\":" + (segment.recompute ? "true" : "false") + "}";
 }
 
-// One to a line.
+// Writes one item to a line.
 template <class T>
 std::string list_text(const std::vector<T>& items, std::string (*text_of)(const T&)) {
   std::string text = "[";
@@ -45,7 +45,7 @@ std::string list_text(const std::vector<T>& items, std::string (*text_of)(const 
   return text + (items.empty() ? "]" : "\n  ]");
 }
 
-// Reads the members of one plan, each at its own line.
+// Reads the members of one plan, each with its own line.
 class PlanReader {
  public:
   PlanReader(std::string_view text, const std::string& file)
@@ -126,7 +126,7 @@ class PlanReader {
 
   void read_entries(Fields& top, Plan& plan) {
     std::map<std::uint64_t, PlanChoice> groups;
-    std::map<std::optional<std::uint64_t>, std::uint64_t> packs;  // so far, by frame
+    std::map<std::optional<std::uint64_t>, std::uint64_t> packs;  // counts so far, by frame
     read_list(top, "entries", [&](Fields& line) {
       PlanEntry entry = read_entry(line, plan);
       const std::uint64_t next = packs[entry.segment]++;

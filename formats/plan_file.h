@@ -21,7 +21,7 @@
 // with a "segment" is a pack of that one, and it alone may be recomputed. The reader refuses, with
 // file and line: malformed JSON, an unknown, missing or duplicate key, a wrong type, packs of the
 // forward or of a segment that do not count up from 0, a segment that is not recomputed, two
-// decisions for one group (but for what is recomputed). Written whole or not at all.
+// decisions for one group (recomputed entries excepted). Written whole or not at all.
 #pragma once
 
 #include <filesystem>

@@ -71,7 +71,7 @@ CoreOptions named_options(const NamedOptions& named) {
 
 CoreOptions planned_options(const Plan& plan) {
   CoreOptions options = named_options(plan.options);
-  std::map<std::optional<std::uint64_t>, std::uint64_t> packs;  // so far, by frame
+  std::map<std::optional<std::uint64_t>, std::uint64_t> packs;  // counts so far, by frame
   for (const PlanEntry& entry : plan.entries) {
     const std::uint64_t next = packs[entry.segment]++;
     if (entry.pack != next) {

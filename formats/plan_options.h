@@ -17,19 +17,19 @@ namespace ferry {
 using NamedOptions = std::vector<std::pair<std::string, std::int64_t>>;
 
 NamedOptions plan_options(const CoreOptions& options);
-// The defaults, but for those named. Throws std::invalid_argument, here and below, where one is
-// named that there is not, or makes no sense.
+// The defaults, with the named options changed. Throws std::invalid_argument, like the functions
+// below, for an unknown option or a senseless value.
 CoreOptions named_options(const NamedOptions& named);
 
-// A plan's options and its choices among the packs that reach the offloader: the forward's, and
-// those that recomputed segments pass on. Its list of choices is never empty, which would mean that
-// all may move; past its end everything stays. Throws also where an entry is missing.
+// A plan's options and its choices for the packs that reach the offloader: the forward's, and those
+// that recomputed segments pass on. The list is never empty, since an empty one lets all packs
+// move; past its end everything stays. Throws also if an entry is missing.
 CoreOptions planned_options(const Plan& plan);
-// The same; none where nothing of the plan moves.
+// The same; none if the plan moves nothing.
 std::optional<CoreOptions> to_options(const Plan& plan);
 
 SavedChoice saved_choice(PlanChoice choice);
-// A plan's segments; what it does not list just runs.
+// A plan's segments; calls that it does not list run without a checkpoint.
 std::shared_ptr<const SegmentPlan> planned_segments(const Plan& plan);
 
 }  // namespace ferry

@@ -1,5 +1,5 @@
-// Names are files', and files are anybody's: what a terminal would take for more than text is shown
-// as \xNN.
+// Names come from files that anybody may have written: characters that a terminal would not take
+// for text are shown as \xNN.
 #pragma once
 
 #include <cstddef>

@@ -46,7 +46,7 @@ struct Op {
   std::int64_t flops = 0;
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
-  std::int64_t measured_ns = 0;  // 0: not measured, the hardware's roofline decides
+  std::int64_t measured_ns = 0;  // 0: not measured; the roofline decides
   bool random = false;  // draws from the random generator (dropout): its values depend on the
                         // generator's state, and it moves that state on
   bool operator==(const Op&) const = default;
@@ -110,14 +110,14 @@ struct Call {
   CodeId code = 0;
   std::vector<Slot> in;
   std::vector<Slot> out;
-  // The options are torch.utils.checkpoint's, with its defaults; they mean nothing under kNone. A
-  // reentrant one has neither an early stop nor a determinism check.
+  // The options are torch.utils.checkpoint's, with its defaults; kNone ignores them. A reentrant
+  // call has neither an early stop nor a determinism check.
   Recompute recompute = Recompute::kNone;
   bool early_stop = true;         // the recompute ends at the last tensor that is needed
-  bool preserve_rng = true;       // it draws the random numbers that the forward drew
-  bool determinism_check = true;  // what it saves is compared with what the forward saved
-  // The last so many of `in` are no arguments: a kCheckpoint's function has them of its own
-  // (captured), so they are not saved, and a recompute finds them as they are.
+  bool preserve_rng = true;       // the recompute draws forward's random numbers
+  bool determinism_check = true;  // the recompute's saves are compared with forward's
+  // The last so many of `in` are no arguments but captured by the function of a kCheckpoint: they
+  // are not saved, and a recompute reads them as they are then.
   std::uint32_t captured = 0;
   bool operator==(const Call&) const = default;
 };
@@ -140,7 +140,7 @@ struct SetStream {
   bool operator==(const SetStream&) const = default;
 };
 
-// Stream `to` waits for what `from` was given so far.
+// Stream `to` waits for the work that `from` was given so far.
 struct Sync {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
@@ -189,7 +189,7 @@ using Action = std::variant<Op, View, MakeNode, Save, Free, Module, Exclude, Cal
 
 struct Statement {
   Action action;
-  std::uint32_t line = 0;  // in the file it came from; 0 where there is none
+  std::uint32_t line = 0;  // its line in the file; 0 if it has none
 };
 
 enum class CodeKind : std::uint8_t { kMain, kSegment, kBody };
@@ -209,7 +209,7 @@ struct Code {
 
 enum class GlobalKind : std::uint8_t { kParameter, kBuffer, kInput };
 
-// Where `alias` names an earlier global, the two share a storage (tied weights).
+// If `alias` names an earlier global, the two share a storage (tied weights).
 struct Global {
   GlobalKind kind = GlobalKind::kParameter;
   std::string name;

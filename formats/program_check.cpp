@@ -17,7 +17,7 @@
 namespace ferry {
 namespace {
 
-// The program as a whole; its codes are code_check.h's.
+// Checks the program as a whole; code_check.h checks its codes.
 class Checker {
  public:
   Checker(const Program& program, const std::string& file)
@@ -32,7 +32,7 @@ class Checker {
   }
 
  private:
-  // A When makes two programs of one: what runs first, and what runs again.
+  // A When makes two programs of one: the first run, and the recompute.
   void check_codes() {
     for (const bool recomputing : {false, true}) {
       if (recomputing && !has_when()) return;
@@ -41,7 +41,7 @@ class Checker {
     }
   }
 
-  // The code's summary; `line` is that of the call which wants it.
+  // The code's summary; `line` is that of the call which needs it.
   const CodeSummary& summary(CodeId code, bool recomputing, std::uint32_t line) {
     if (summaries_[code]) return *summaries_[code];
     for (const CodeId caller : calling_) {
@@ -110,7 +110,7 @@ class Checker {
   const Program& program_;
   const ProgramLookup lookup_;
   std::vector<std::optional<CodeSummary>> summaries_;
-  std::vector<CodeId> calling_;  // what summary() is in the middle of
+  std::vector<CodeId> calling_;  // codes whose summaries are under way
   std::int64_t globals_bytes_ = 0;
 };
 

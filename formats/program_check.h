@@ -27,7 +27,7 @@
 
 namespace ferry {
 
-// `file` is for the InputError; a program without lines (made in memory) is refused with line 0.
+// `file` names the input in errors; statements without lines (made in memory) report line 0.
 void check_program(const Program& program, const std::string& file);
 
 }  // namespace ferry

@@ -22,7 +22,7 @@ Program read_program(std::istream& in, const std::string& file);
 Program read_program(const std::filesystem::path& path);
 Program load_program(const std::filesystem::path& path);  // reads and checks
 
-// The first line alone: what a list of programs needs.
+// The first line only: a list of programs needs no more.
 struct ProgramHeader {
   std::string name;
   std::vector<std::pair<std::string, std::string>> about;
@@ -32,10 +32,10 @@ ProgramHeader read_program_header(const std::filesystem::path& path);
 
 std::string to_text(const Program& program);
 void write_program(const std::filesystem::path& path,
-                   const Program& program);  // whole or not at all
+                   const Program& program);  // written whole or not at all
 
-// FNV-1a over the canonical text without measured times, 16 hexadecimal digits: names what a plan
-// was made for. A plan is a step's, however long its ops took where they were measured.
+// FNV-1a over the canonical text without measured times, 16 hexadecimal digits. It identifies the
+// step that a plan was made for, however long its ops took where they were measured.
 std::string digest(const Program& program);
 
 }  // namespace ferry

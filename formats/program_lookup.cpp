@@ -8,7 +8,7 @@ namespace ferry {
 ProgramLookup::ProgramLookup(const Program& program, const std::string& file)
     : program_(program), file_(file) {
   for (Slot slot = 0; slot < program.globals.size(); ++slot) {
-    const Slot alias = program.globals[slot].alias;  // a later one is refused by who checks globals
+    const Slot alias = program.globals[slot].alias;  // the check of globals refuses a later one
     storages_.push_back(alias < slot ? storages_[alias] : slot);
   }
 }

@@ -1,4 +1,4 @@
-// What the numbers in a program name, or the InputError that says in which line a number names
+// Looks up the numbers in a program; throws the InputError that says in which line a number names
 // nothing, or something of another kind.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace ferry {
 
 class ProgramLookup {
  public:
-  // Both outlive it; `file` is for the error.
+  // Both must outlive it; `file` names the input in errors.
   ProgramLookup(const Program& program, const std::string& file);
 
   const Program& program() const { return program_; }
@@ -22,7 +22,7 @@ class ProgramLookup {
   Hull type_hull(TypeId type, std::uint32_t line) const;
   std::int64_t global_bytes(Slot slot) const;
 
-  // Codes in codes: who checks them, or runs them, needs stack for each.
+  // Limits the nesting of codes: checking or running each level needs stack.
   void check_depth(std::size_t depth, std::uint32_t line) const;
 
   [[noreturn]] void fail(std::uint32_t line, const std::string& message) const;
@@ -30,7 +30,7 @@ class ProgramLookup {
  private:
   const Program& program_;
   const std::string& file_;
-  std::vector<Slot> storages_;  // by global: the one that has the storage
+  std::vector<Slot> storages_;  // by global: the one that owns the storage
 };
 
 }  // namespace ferry

@@ -1,4 +1,4 @@
-// The reading half of formats/program_file.h.
+// Implements the reading half of formats/program_file.h.
 #include <algorithm>
 #include <array>
 #include <istream>
@@ -95,7 +95,7 @@ Action read_exclude(Fields& line, Types&) {
 
 Action read_call(Fields& line, Types&) {
   Call call{.code = line.number("call"), .in = line.slots("in"), .out = line.slots("out")};
-  if (!line.has("recompute")) return call;  // and so its options are unknown keys
+  if (!line.has("recompute")) return call;  // its options are then unknown keys
   const std::string how = line.text("recompute");
   if (how != "checkpoint" && how != "reentrant") {
     line.expected("recompute", "\"checkpoint\" or \"reentrant\"");
@@ -151,7 +151,7 @@ struct StatementKind {
   Action (*read)(Fields&, Types&);
 };
 
-// The key that tells what a line is; record_use has a "stream", too, and so comes before it.
+// The key that shows a line's kind; record_use has a "stream", too, and so comes before it.
 constexpr std::array<StatementKind, 17> kStatements = {{{"op", read_op},
                                                         {"view", read_view},
                                                         {"node", read_node},
@@ -224,7 +224,7 @@ ProgramHeader read_header(Fields& line) {
   return header;
 }
 
-// Line after line into a program.
+// Reads a program line by line.
 class Reader {
  public:
   explicit Reader(const std::string& file) : file_(file) {}

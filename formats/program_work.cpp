@@ -12,7 +12,7 @@
 namespace ferry {
 namespace {
 
-constexpr std::int64_t kSlotsOfAFrame = 64;  // that are made in the time of one that is used
+constexpr std::int64_t kSlotsOfAFrame = 64;  // slots made in the time of using one
 
 std::int64_t work_of(const Statement& statement) {
   std::int64_t work = 1;
@@ -20,7 +20,7 @@ std::int64_t work_of(const Statement& statement) {
   return work;
 }
 
-// From the codes that run nothing to those that run them.
+// Goes from the codes that run nothing to those that run them.
 class Works {
  public:
   explicit Works(const ProgramLookup& lookup)
@@ -32,14 +32,14 @@ class Works {
 
  private:
   struct Known {
-    std::int64_t work = 0;     // of one run, with the recomputes that follow it
+    std::int64_t work = 0;     // of one run and its recomputes
     std::int64_t forward = 0;  // of one run alone
-    std::size_t depth = 1;     // of codes in codes, with this one
+    std::size_t depth = 1;     // nesting of codes, this one included
   };
 
   const Known& work(CodeId id) {
     if (known_[id]) return *known_[id];
-    known_[id] = Known();  // for a body that runs itself
+    known_[id] = Known();  // since a body may run itself
     const Code& code = program_.codes[id];
     lookup_.check_depth(++depth_, code.line);
     const std::int64_t own = own_work(program_, id);
@@ -57,8 +57,8 @@ class Works {
     return *known_[id];
   }
 
-  // A recompute runs the code once more; what is recomputed inside it is recomputed for it, in
-  // place of what forward would have been. Each sum is at most kWork: no overflow.
+  // A recompute runs the code once more; segments inside it are recomputed once more for it,
+  // instead of run forward. Each sum is at most kWork: no overflow.
   void add(Known& sum, CodeId code, bool recomputed, std::uint32_t line) {
     const Known& other = work(code);
     sum.work += other.work + (recomputed ? other.forward : 0);

@@ -1,5 +1,5 @@
-// How much a program's codes do and how deep they lie in each other, each call taken as often as it
-// runs: what forty segments that each call the next one twice would do is known before it is done.
+// Computes the work and the nesting of a program's codes, each call counted as often as it runs:
+// the cost of forty segments that each call the next one twice is known before they run.
 //
 // The work of a code is the slots that its statements name, plus one for each statement, plus the
 // work of what it calls (twice, where the call is recomputed) and of the bodies of its nodes; and a
@@ -15,11 +15,11 @@
 
 namespace ferry {
 
-// Of the code's own statements, without what they run, and of its frame.
+// The work of the code's own statements, without the codes that they run, and of its frame.
 std::int64_t own_work(const Program& program, CodeId code);
 
-// Throws InputError with the line of the statement by which a limit is passed. The program makes
-// sense otherwise.
+// Throws InputError with the line of the statement that passes a limit. The program must pass the
+// other checks.
 void check_work(const ProgramLookup& lookup);
 
 }  // namespace ferry

@@ -1,4 +1,4 @@
-// The writing half of formats/program_file.h: the canonical text, and its digest.
+// Implements the writing half of formats/program_file.h: the canonical text, and its digest.
 #include <cstdio>
 #include <string_view>
 #include <variant>
@@ -25,7 +25,7 @@ void append_unless_0(std::string& text, std::string_view key, Number value) {
   if (value != 0) text.append(",\"").append(key).append("\":").append(std::to_string(value));
 }
 
-// One overload for each action: its line, without the end of line.
+// Has one overload for each action: writes its line, without the end of line.
 struct Line {
   const Program& program;
 
@@ -78,7 +78,7 @@ struct Line {
   std::string operator()(const Call& call) const {
     std::string text = "{\"call\":" + std::to_string(call.code) + ",\"in\":" + list(call.in) +
                        ",\"out\":" + list(call.out);
-    if (call.recompute != Recompute::kNone) {  // without it the options mean nothing
+    if (call.recompute != Recompute::kNone) {  // otherwise the options mean nothing
       const bool reentrant = call.recompute == Recompute::kReentrant;
       text += std::string(",\"recompute\":\"") + (reentrant ? "reentrant" : "checkpoint") + "\"";
       if (!call.early_stop) text += ",\"early_stop\":false";

@@ -34,14 +34,14 @@ void for_each_code_of(AnyCode& code, See see) {
   }
 }
 
-using GlobalNames = std::map<Slot, Slot>;  // of globals: their copies of a stage
+using GlobalNames = std::map<Slot, Slot>;  // by global: its copy for a stage
 
 class Replication {
  public:
   Replication(Program& program, std::span<const CodeId> stages)
       : program_(program), stages_(stages), globals_(static_cast<Slot>(program.globals.size())) {
     for (Slot global = 0; global < globals_; ++global) {
-      const Slot alias = program.globals[global].alias;  // an earlier one
+      const Slot alias = program.globals[global].alias;  // an earlier global
       storages_.push_back(alias == kNoSlot ? global : storages_[alias]);
     }
     for (const CodeId stage : stages) {
@@ -70,7 +70,7 @@ class Replication {
     for_each_code_of(std::as_const(program_.codes[code]),
                      [&](CodeId other) { reach(other, codes); });
   }
-  const std::set<Slot>& globals_of(CodeId code);  // that it names, or what it runs
+  const std::set<Slot>& globals_of(CodeId code);  // globals that it, or a code that it runs, names
   void take_uses();
   void refuse_writes() const;
   void add_globals();
@@ -79,12 +79,12 @@ class Replication {
 
   Program& program_;
   const std::span<const CodeId> stages_;
-  const Slot globals_;                      // of the original
-  std::vector<Slot> storages_;              // by global: the one that has the storage
+  const Slot globals_;                      // globals of the original
+  std::vector<Slot> storages_;              // by global: the one that owns the storage
   std::vector<std::set<CodeId>> codes_;     // by stage
-  std::vector<std::set<Slot>> uses_;        // by stage, with the globals whose storage these share
+  std::vector<std::set<Slot>> uses_;        // by stage, with all globals on the same storages
   std::vector<GlobalNames> names_;          // by stage
-  std::vector<std::set<Slot>> globals_of_;  // by code; empty: not yet known, or none
+  std::vector<std::set<Slot>> globals_of_;  // by code; empty: not known yet, or none
   Replicas replicas_;
 };
 
@@ -151,7 +151,7 @@ void Replication::add_globals() {
   }
 }
 
-// The slots of all frames begin after the globals.
+// Moves the slots of all frames behind the new globals.
 void Replication::make_room() {
   const Slot more = static_cast<Slot>(program_.globals.size()) - globals_;
   for (Code& code : program_.codes) {
@@ -161,7 +161,7 @@ void Replication::make_room() {
   }
 }
 
-// A code stays one for all stages in which it names the same globals.
+// A code stays shared by all stages in which it names the same globals.
 void Replication::rewrite() {
   const std::vector<Code> originals = program_.codes;
   std::map<std::pair<CodeId, GlobalNames>, CodeId> known;

@@ -15,7 +15,7 @@ namespace {
 
 std::string line_text(std::uint32_t line) { return "line " + std::to_string(line); }
 
-// A node's number is its frame's.
+// A node's number belongs to its frame, so no cut may part its uses.
 void check_nodes(const Code& forward, std::span<const StagePiece> pieces) {
   std::set<std::uint32_t> earlier;
   for (const StagePiece& piece : pieces) {
@@ -33,7 +33,7 @@ void check_nodes(const Code& forward, std::span<const StagePiece> pieces) {
   }
 }
 
-// Whens and exclusions, of which neither side would be whole.
+// A cut must not part a When or an exclusion.
 void check_regions(const Code& forward, std::span<const StagePiece> pieces) {
   std::vector<std::uint32_t> exclusions;
   std::size_t when_end = 0;
@@ -60,9 +60,9 @@ void check_regions(const Code& forward, std::span<const StagePiece> pieces) {
   }
 }
 
-// Streams and ambient state: both outlive a code that sets them. Devices have streams of their own,
-// and stages meet on the default ones; so what runs beside these waits for them in its own stage,
-// and they for it.
+// Checks streams and ambient state: both outlive a code that sets them. Devices have streams of
+// their own, and stages meet on the default ones; so any other stream must wait for the default one
+// within its stage, and the default one for it.
 class Flow {
  public:
   explicit Flow(const Program& program) : program_(program) {}
@@ -77,7 +77,7 @@ class Flow {
 
  private:
   void begin();
-  std::size_t run(const Statement& statement);  // how many after it do not run
+  std::size_t run(const Statement& statement);  // returns how many next statements do not run
   void compute(std::uint32_t line);
   void sync(const Sync& sync);
 
@@ -85,12 +85,12 @@ class Flow {
   const StagePiece* piece_ = nullptr;
   std::uint32_t ambient_ = 0;
   std::uint32_t stream_ = 0;
-  std::set<std::uint32_t> used_;    // beside the default stream
-  std::set<std::uint32_t> joined_;  // waited for the default stream, in this stage
-  std::map<std::uint32_t, std::set<std::uint32_t>> awaited_;  // by stream: whose work it waits for
+  std::set<std::uint32_t> used_;    // other than the default stream
+  std::set<std::uint32_t> joined_;  // have waited for the default stream in this stage
+  std::map<std::uint32_t, std::set<std::uint32_t>> awaited_;  // by stream: streams it waits for
 };
 
-// Where the first stage begins all is as it is at the beginning of a program.
+// The first stage begins in the state in which a program begins.
 void Flow::begin() {
   joined_.clear();
   if (stream_ != 0) refuse_stage(*piece_, "it is computed on stream " + std::to_string(stream_));
@@ -126,7 +126,7 @@ void Flow::compute(std::uint32_t line) {
   for (auto& [stream, awaited] : awaited_) awaited.erase(stream_);
   if (stream_ == 0) return;
   used_.insert(stream_);
-  if (piece_->begin == 0 || joined_.contains(stream_)) return;  // the first stage is handed nothing
+  if (piece_->begin == 0 || joined_.contains(stream_)) return;  // the first stage has no inputs
   refuse_stage(*piece_, line_text(line) + " computes on stream " + std::to_string(stream_) +
                             ", which does not wait in this stage for stream 0");
 }
@@ -138,12 +138,12 @@ void Flow::sync(const Sync& sync) {
   if (sync.from == 0 || joined_.contains(sync.from)) joined_.insert(sync.to);
 }
 
-// Follows edges through a stage: a graph task of its own stays within it.
+// Follows edges through a stage: a graph task that a stage begins stays within it.
 class Edges {
  public:
   Edges(const Program& program, const StagePiece& piece) : program_(program), piece_(piece) {}
 
-  // `before`: of the arguments and then of the results, whether they lead into an earlier stage.
+  // `before`: for each argument, and in the answer each result, if it leads into an earlier stage.
   std::vector<bool> follow(CodeId id, const std::vector<bool>& before) {
     const Code& code = program_.codes[id];
     std::set<Slot> found;

@@ -1,4 +1,4 @@
-// What keeps a forward from being cut where stages.h is asked to cut it.
+// Checks that a forward can be cut where stages.h is asked to cut it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace ferry {
 
-// Statements [begin, end) of the forward, and who is named when it cannot begin there.
+// Statements [begin, end) of the forward, and the unit that errors name.
 struct StagePiece {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -21,8 +21,8 @@ struct StagePiece {
 
 [[noreturn]] void refuse_stage(const StagePiece& piece, const std::string& why);
 
-// Nodes, regions, streams and ambient state; then what is done with the values that cross. Both
-// throw as cut_into_stages does.
+// Check nodes, regions, streams and ambient state; then the uses of values that cross. Both throw
+// as cut_into_stages does.
 void check_cuts(const Program& program, CodeId forward, std::span<const StagePiece> pieces);
 void check_routes(const StagedProgram& staged, std::span<const StagePiece> pieces);
 

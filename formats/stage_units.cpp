@@ -22,7 +22,7 @@ class Units {
     runs_ = module_runs(forward_.statements);
     std::sort(runs_.begin(), runs_.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
     std::erase_if(runs_, [this](const ModuleRun& run) { return ops(run.begin, run.end) == 0; });
-    // Of the code with the first markers: an outlined forward may have none.
+    // Modules of the code with the first markers: an outlined forward may have none.
     if (forward_code(program) == forward) {
       for (std::string& name : segment_modules(program)) repeated_.insert(std::move(name));
     }
@@ -42,8 +42,8 @@ class Units {
 
   const Program& program_;
   const Code& forward_;
-  std::vector<std::size_t> before_;  // ops before each statement
-  std::vector<ModuleRun> runs_;      // with ops, the outer before the inner
+  std::vector<std::size_t> before_;  // number of ops before each statement
+  std::vector<ModuleRun> runs_;      // runs with ops, outer before inner
   std::set<std::string> repeated_;
 };
 
@@ -56,7 +56,7 @@ std::size_t Units::ops_of(const Statement& statement) const {
   return count;
 }
 
-// Calls of a recompute kind.
+// The calls with a recompute.
 std::vector<ModuleRun> Units::segments() const {
   std::vector<ModuleRun> found;
   for (std::size_t i = 0; i < forward_.statements.size(); ++i) {
@@ -67,7 +67,7 @@ std::vector<ModuleRun> Units::segments() const {
   return found;
 }
 
-// Modules in [begin, end) that are in no other there; of those that repeat, or of all.
+// Outermost modules in [begin, end): of those that repeat, or of all.
 std::vector<ModuleRun> Units::within(std::size_t begin, std::size_t end, bool repeated) const {
   std::vector<ModuleRun> found;
   for (const ModuleRun& run : runs_) {
@@ -127,7 +127,7 @@ std::vector<StageUnit> Units::make() const {
   return units;
 }
 
-// What stretches of codes run, and what their nodes do.
+// Lists the codes that stretches of statements run, and those of their nodes.
 class Runs {
  public:
   Runs(const Program& program, StageUnit& unit) : program_(program), unit_(unit) {}
@@ -146,10 +146,10 @@ class Runs {
     const Code& callee = program_.codes[call.code];
     take(callee, 0, callee.statements.size(), in_backward);
   }
-  // Its own nodes are those of a second derivative; what it calls is differentiated within it.
+  // Its own nodes belong to a second derivative; codes that it calls are differentiated inside it.
   void body(CodeId id) {
     unit_.backward.push_back(id);
-    if (!open_.insert(id).second) return;  // it calls what makes nodes of its own kind
+    if (!open_.insert(id).second) return;  // it calls a code that makes nodes of its own kind
     for (const Statement& statement : program_.codes[id].statements) {
       if (const auto* called = std::get_if<Call>(&statement.action)) call(*called, true);
     }

@@ -19,12 +19,12 @@
 namespace ferry {
 namespace {
 
-// What the stages do with a slot of the forward's frame.
+// The stages' uses of a slot of the forward's frame.
 struct Use {
-  std::optional<std::size_t> made;  // in which stage
+  std::optional<std::size_t> made;  // the stage that makes it
   bool edge = false;
   std::set<std::size_t> read;
-  std::vector<Slot> held;  // slots of the main code that get it as a result of the forward
+  std::vector<Slot> held;  // the main code's slots that receive it from the forward
 
   bool is_read_in(std::size_t stage) const { return read.contains(stage); }
   bool crosses() const { return !read.empty() && *read.rbegin() > *made; }
@@ -65,8 +65,8 @@ class Cutter {
   const Slot globals_;
   std::map<Slot, Use> uses_;
   std::vector<const Statement*> open_;                       // modules around the statement
-  std::vector<std::vector<Slot>> arguments_;                 // by stage, as slots of the forward
-  std::vector<std::vector<std::pair<Slot, Slot>>> results_;  // likewise, and the main code's slot
+  std::vector<std::vector<Slot>> arguments_;                 // by stage: slots of the forward
+  std::vector<std::vector<std::pair<Slot, Slot>>> results_;  // and its slot in the main code
   StagedProgram staged_;
 };
 
@@ -93,14 +93,14 @@ void Cutter::take_uses() {
   }
 }
 
-// Which slots leave their stage, and in which slots the main code has them.
+// Finds the slots that leave their stage, and their slots in the main code.
 void Cutter::take_results() {
-  Slot fresh = globals_;  // past every slot of the main code
+  Slot fresh = globals_;  // above every slot of the main code
   for (std::size_t i = 0; i < forward_.results.size(); ++i) {
     const Slot held = step_.call.out[i];
     fresh = std::max(fresh, held + 1);
     Use& use = uses_[forward_.results[i]];
-    if (!use.made) use.made = pieces_.size() - 1;  // a global
+    if (!use.made) use.made = pieces_.size() - 1;  // it is a global
     use.held.push_back(held);
   }
   arguments_.resize(pieces_.size());
@@ -144,7 +144,7 @@ void Cutter::make_code(std::size_t stage) {
   staged_.stages.push_back({id, piece.unit, piece.unit});
 }
 
-// The modules around a cut end before it and begin again after it.
+// Modules around a cut end before it and begin again after it.
 void Cutter::take_statements(std::size_t stage, Code& code) {
   const StagePiece& piece = pieces_[stage];
   for (const Statement* module : open_) {
@@ -161,7 +161,7 @@ void Cutter::take_statements(std::size_t stage, Code& code) {
     if (module->enter) {
       open_.push_back(&statement);
     } else {
-      // What raises under a When leaves its modules open.
+      // A Raise under a When leaves its modules open.
       while (module_marker(*open_.back())->name != module->name) open_.pop_back();
       open_.pop_back();
     }
@@ -197,7 +197,7 @@ void Cutter::make_routes() {
 void Cutter::make_main() {
   Statements& statements = staged_.program.codes[staged_.program.main].statements;
   statements.clear();
-  std::map<Slot, Slot> main_slots;  // of what was handed over
+  std::map<Slot, Slot> main_slots;  // by the forward's slot that was handed over
   for (std::size_t stage = 0; stage < pieces_.size(); ++stage) {
     Call call{.code = staged_.stages[stage].code, .in = {}, .out = {}};
     Free free;
@@ -222,7 +222,7 @@ void Cutter::make_main() {
   statements.push_back({step_.backward, step_.backward_line});
 }
 
-// Whose main code is a step that can be cut.
+// Throws unless the main code is a step that can be cut.
 MainStep step_of(const Program& program) {
   std::optional<MainStep> step = main_step(program);
   const auto fail = [](const char* what) {

@@ -1,10 +1,10 @@
 // A training step, cut at module boundaries into the stages of a pipeline.
 //
-// What is cut is a program whose main code is one Call of a forward and one Backward, as captures
-// are. Each stage becomes a segment of its own; the main code calls them in turn and hands values
-// on, so the result is an ordinary program that computes what the original did. Whoever runs the
-// stages on several devices takes the stages' codes and the routes between them, and leaves the
-// main code aside.
+// The program's main code must be one Call of a forward and one Backward, as in captures. Each
+// stage becomes a segment of its own; the main code calls them in turn and hands values on, so the
+// result is an ordinary program that computes what the original did. Whoever runs the stages on
+// several devices takes the stages' codes and the routes between them, and leaves the main code
+// aside.
 //
 //     forward        begin | h.0 | h.1 | end         units; `|`: where it may be cut
 //     stages of 0,2  begin   h.0 | h.1   end         first units {0, 2}
@@ -39,11 +39,11 @@ namespace ferry {
 
 // Statements [begin, end) of the forward's code.
 struct StageUnit {
-  std::string name;  // the module's, or "begin" and "end" for what is around them
+  std::string name;  // the module's name; "begin" and "end" are the rest
   std::size_t begin = 0;
   std::size_t end = 0;
-  // What the unit runs beside its own statements, through all calls and once for each time that it
-  // runs: in forward, and in backward, for its nodes.
+  // The codes that the unit runs beside its own statements, through all calls, once for each time
+  // that they run: in forward, and in backward for its nodes.
   std::vector<CodeId> called;
   std::vector<CodeId> backward;
 };
@@ -58,7 +58,7 @@ struct StageUnit {
 // there are not two pieces.
 std::vector<StageUnit> stage_units(const Program& program);
 
-// Result number `result` of stage `from` is argument number `argument` of stage `to`.
+// Result number `result` of stage `from` becomes argument number `argument` of stage `to`.
 struct StageRoute {
   std::uint32_t from = 0;
   std::uint32_t result = 0;
@@ -71,19 +71,19 @@ struct StageRoute {
 
 struct Stage {
   CodeId code = 0;
-  std::string first_unit;  // names, one and the same where it is a single unit
+  std::string first_unit;  // names of units; equal if there is only one
   std::string last_unit;
 };
 
 struct StagedProgram {
   Program program;
   std::vector<Stage> stages;
-  std::vector<StageRoute> routes;  // by `to` and its arguments: each argument has one
-  // By global of `program`: the stage where it lives (0 where nobody uses it), and the global that
-  // it is another copy of. kNoSlot: it is the original's.
+  std::vector<StageRoute> routes;  // sorted by `to` and its arguments: each argument has one
+  // By global of `program`: the stage where it lives (0 if unused), and the global that it copies.
+  // kNoSlot: it is no copy.
   std::vector<std::uint32_t> stage_of_global;
   std::vector<Slot> replica_of;
-  std::uint32_t root = 0;  // the number of the backward's root among the last stage's results
+  std::uint32_t root = 0;  // the index of the backward's root among the last stage's results
 };
 
 // `program` passes the checker, and then the result does. `first_units`: of each stage, the number

@@ -1,4 +1,4 @@
-// What is rewritten in the statements of a code: its slots, stretches of it, its frees.
+// Rewrites the statements of a code: its slots, stretches of it, its frees.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ namespace ferry {
 
 using Statements = std::vector<Statement>;
 
-// What a statement does with a slot: reads it, assigns its tensor or its edge, frees it, or gives
-// the global another storage.
+// A statement's use of a slot: it reads it, assigns its tensor or its edge, frees it, or gives the
+// global another storage.
 enum class Role : std::uint8_t { kRead, kTensor, kEdge, kFree, kMove };
 
-// Calls `see(slot, role)` for each slot of a statement, as a reference where the action is mutable.
+// Calls `see(slot, role)` for each slot of a statement, as a reference if the action is mutable.
 template <class See>
 struct SlotVisitor {
   See& see;
@@ -55,7 +55,7 @@ struct SlotVisitor {
       if (action.arguments) all(*action.arguments, Role::kRead);
     } else if constexpr (std::is_same_v<Kind, Move>) {
       see(action.global, Role::kMove);
-    }  // The others name no slot.
+    }  // Other actions name no slot.
   }
 };
 
@@ -64,7 +64,7 @@ void for_each_slot(Action& action, See see) {
   std::visit(SlotVisitor<See>{see}, action);
 }
 
-// Numbers a frame's slots anew, from the first after the globals, in the order in which they come.
+// Renumbers a frame's slots in order of appearance, from the first after the globals.
 class FrameSlots {
  public:
   explicit FrameSlots(Slot globals) : globals_(globals) {}
@@ -78,7 +78,7 @@ class FrameSlots {
   std::map<Slot, Slot> numbers_;
 };
 
-// Replaces [begin, end), and lets every When that holds it hold its replacement.
+// Replaces [begin, end), and adjusts every When around it to hold the replacement.
 inline void splice(Statements& statements, std::size_t begin, std::size_t end, Statements with) {
   for (std::size_t i = 0; i < begin; ++i) {
     auto* when = std::get_if<When>(&statements[i].action);
@@ -92,7 +92,7 @@ inline void splice(Statements& statements, std::size_t begin, std::size_t end, S
                     std::make_move_iterator(with.end()));
 }
 
-// Takes slots out of the frees from `begin` on, and frees of nothing out of the code.
+// Takes slots out of the frees from `begin` on, and drops frees that become empty.
 template <class Predicate>
 void erase_frees(Statements& statements, std::size_t begin, Predicate gone) {
   for (std::size_t i = statements.size(); i-- > begin;) {

@@ -1,4 +1,4 @@
-// One stream operation: one plain struct, and one line of the stream log.
+// A stream operation: one plain struct, and one line of the stream log.
 //
 // A simulation, a real run and a foreign log are all streams of these, in the order in which host
 // code issued them. Timing, happens-before and values are consumers of that stream of operations.
@@ -22,13 +22,13 @@ namespace ferry {
 
 enum class StreamId : std::uint32_t {};
 enum class EventId : std::uint32_t {};
-enum class HostThread : std::uint32_t {};  // 0: the one that every program has
-enum class HostToken : std::uint32_t {};   // what one host thread, or function, releases
+enum class HostThread : std::uint32_t {};  // 0: every program has this one
+enum class HostToken : std::uint32_t {};   // pairs a host release with its acquires
 
 enum class StreamOpKind : std::uint8_t {
   kKernel,      // reads `reads`, writes `writes`
   kCopy,        // reads `reads`, writes `writes`, on a copy engine
-  kRecord,      // `event` := what `stream` was given so far; replaces an earlier record
+  kRecord,      // `event` := the work of `stream` so far; replaces an earlier record
   kWait,        // `stream` waits for `event`'s latest record; never recorded: a no-op
   kEventSync,   // the host waits for `event`
   kStreamSync,  // the host waits for `stream`
@@ -40,9 +40,9 @@ enum class StreamOpKind : std::uint8_t {
   kMemset,    // writes `writes`
   kHostFunc,  // reads `reads`, writes `writes`, on the host but in the stream's order
   kDeviceSync,
-  kRelease,  // what the thread, or stream, did so far comes before what follows …
+  kRelease,  // work of the thread, or stream, so far comes before what follows …
   kAcquire,  // … an acquire of the same token
-  kStream,   // `stream` comes into being, with its kind and device
+  kStream,   // `stream` is created, with its kind and device
   kStreamDestroy,
   kEventDestroy,  // `event` was never recorded
 };
@@ -50,16 +50,16 @@ enum class StreamOpKind : std::uint8_t {
 // kPeer: from one device to another. kDeviceToDevice: within one.
 enum class CopyKind : std::uint8_t { kDeviceToHost, kHostToDevice, kDeviceToDevice, kPeer };
 
-// How a stream stands to its device's legacy default stream, which waits for all blocking streams
-// and makes them wait.
+// The relation of a stream to its device's legacy default stream, which waits for all blocking
+// streams and makes them wait.
 enum class StreamKind : std::uint8_t { kNonblocking, kBlocking, kLegacy };
 
-// Who handed bytes out. kCaching, kAsync: gives them out again at once, in its stream's order.
-// kHost: page-locked or pageable host memory. kMalloc: cudaFree waits for the device.
+// The allocator of a range. kCaching, kAsync: reuses bytes at once, in its stream's order. kHost:
+// page-locked or pageable host memory. kMalloc: cudaFree waits for the device.
 enum class PoolKind : std::uint8_t { kCaching, kAsync, kHost, kMalloc };
 
-// What the host waits for in a copy or memset. kStaged: for the stream's earlier work and until the
-// source has been read (cudaMemcpy from pageable memory to a device). kDone: until it is done.
+// The host's wait in a copy or memset. kStaged: for the stream's earlier work and until the source
+// has been read (cudaMemcpy from pageable memory to a device). kDone: until it is done.
 enum class HostOrder : std::uint8_t { kNone, kStaged, kDone };
 
 // The half-open byte range [address, address + bytes).
@@ -73,7 +73,7 @@ struct Range {
 struct StreamOp {
   StreamOpKind kind = StreamOpKind::kKernel;
   CopyKind copy = CopyKind::kDeviceToDevice;
-  Step step = Step::kUser;  // which step of the core issued it; kUser: the program itself
+  Step step = Step::kUser;  // the core's step that issued it; kUser: the program itself
   PoolKind pool = PoolKind::kCaching;
   HostThread thread{};
   StreamId stream{};
@@ -83,7 +83,7 @@ struct StreamOp {
   std::span<const Range> writes;
   std::string_view name;
   HostToken token{};
-  bool in_stream = false;    // kRelease, kAcquire: a host function's, in `stream`; not a thread's
+  bool in_stream = false;    // kRelease, kAcquire: by a host function in `stream`, not by a thread
   std::uint32_t device = 0;  // of kStream and kDeviceSync
   StreamKind stream_kind = StreamKind::kNonblocking;
   HostOrder host_order = HostOrder::kNone;

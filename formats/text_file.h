@@ -1,4 +1,4 @@
-// Reads a whole file; what cannot be read is an InputError with its name and the cause.
+// Reads a whole file; if that fails, throws InputError with its name and the cause.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The lines of TRACE.md: first the keys of a line, then what its op makes of them.
+// Reads the lines of TRACE.md: first a line's keys, then the meaning that its op gives them.
 #include "formats/trace.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::string list(std::span<const std::string_view> words) {
   return text;
 }
 
-// CUDA's table "API synchronization behavior", for a call that is synchronous or that blocked.
+// Follows CUDA's table "API synchronization behavior", for a call that is synchronous or blocked.
 HostOrder copy_order(std::size_t from, std::size_t to) {
   if (from == kDevice && to == kDevice) return HostOrder::kNone;
   if (from == kPageable && to == kDevice) return HostOrder::kStaged;
@@ -66,7 +66,7 @@ struct TraceReader::OpName {
   StreamOpKind kind;
 };
 
-// In the order of Op.
+// Sorted as Op is.
 const TraceReader::OpName TraceReader::kOps[] = {
     {"stream", StreamOpKind::kStream},
     {"stream_destroy", StreamOpKind::kStreamDestroy},
@@ -93,7 +93,7 @@ const TraceReader::OpName TraceReader::kOps[] = {
 
 namespace {
 
-// In the order of TraceReader::Key.
+// Sorted as TraceReader::Key is.
 constexpr std::string_view kKeyNames[] = {
     "op",    "stream", "event",    "id",       "kind",   "device",  "reads",  "writes",
     "src",   "dst",    "src_kind", "dst_kind", "api",    "blocked", "result", "address",
@@ -104,7 +104,7 @@ constexpr std::string_view kKeyNames[] = {
 
 std::string_view TraceReader::key_name(Key key) { return kKeyNames[static_cast<std::size_t>(key)]; }
 
-// The length leaves few.
+// The length leaves few candidates.
 TraceReader::Key TraceReader::find_key(std::string_view text) {
   const auto among = [&](std::initializer_list<Key> keys) {
     for (const Key key : keys) {
@@ -182,7 +182,7 @@ TraceReader::Op TraceReader::find_op() {
   expected(Key::kOp, list(names));
 }
 
-// What any line may carry.
+// Reads the keys that any line may carry.
 void TraceReader::common(StreamOp& op, std::string_view op_name) {
   op.thread = HostThread{};
   if (find(Key::kThread)) op.thread = HostThread{id(Key::kThread, threads_)};
@@ -270,7 +270,7 @@ bool TraceReader::translate(Op kind, StreamOp& op) {
   return false;
 }
 
-// A buffer that is in both lists counts as written. Of long lists one is sorted, to be searched.
+// A buffer that is in both lists counts as written. Long lists are sorted, to be searched.
 void TraceReader::accesses(StreamOp& op, bool required) {
   buffers(Key::kReads, reads_, required);
   buffers(Key::kWrites, writes_, required);
@@ -301,7 +301,7 @@ void TraceReader::copy(StreamOp& op) {
   op.writes = writes_;
   const std::size_t from = choice(Key::kSrcKind, kMemoryKinds);
   const std::size_t to = choice(Key::kDstKind, kMemoryKinds);
-  // To host memory, from wherever: the checkers ask no more.
+  // Any copy to host memory counts as this: the checkers ask no more.
   op.copy = to != kDevice     ? CopyKind::kDeviceToHost
             : from != kDevice ? CopyKind::kHostToDevice
                               : CopyKind::kDeviceToDevice;
@@ -310,7 +310,7 @@ void TraceReader::copy(StreamOp& op) {
   if (sync || blocked) op.host_order = copy_order(from, to);
 }
 
-// Returns at once, unless its target is page-locked.
+// It returns at once, unless its target is page-locked.
 void TraceReader::memset(StreamOp& op) {
   writes_.assign(1, buffer(Key::kDst, at(Key::kDst, kBufferText)));
   op.writes = writes_;

@@ -31,22 +31,22 @@ class TraceReader {
  public:
   explicit TraceReader(std::string file) : file_(std::move(file)) { threads_.intern(""); }
 
-  // False: a line that orders and touches nothing (a blank one, a query that was not ready). Throws
-  // InputError with the line and what was expected. The op's spans and name are valid until the
-  // next call.
+  // False for a line that orders and touches nothing (a blank one, a query that was not ready).
+  // Throws InputError with the line and what was expected. The op's spans and name are valid until
+  // the next call.
   bool read(std::string_view text, std::uint64_t line, StreamOp& op);
 
   const std::string& text(StreamId id) const {
     return streams_.text(static_cast<std::uint32_t>(id));
   }
-  // Empty: the one that lines without "thread" belong to.
+  // Empty for the thread of lines without "thread".
   const std::string& text(HostThread id) const {
     return threads_.text(static_cast<std::uint32_t>(id));
   }
   const std::string& text(HostToken id) const {
     return tokens_.text(static_cast<std::uint32_t>(id));
   }
-  // The name of a buffer that has one; else empty.
+  // The name of a named buffer; else empty.
   std::string text(Range buffer) const;
 
   // Calls f for each event, or token, that the log may still name; where it returns true, the id is
@@ -63,7 +63,7 @@ class TraceReader {
   void forget_streams_if(F&& f) {
     forget_if<StreamId>(streams_, f);
   }
-  // Of those that have names: f is called with their ranges.
+  // Calls f with the range of each named buffer.
   template <class F>
   void forget_buffers_if(F&& f) {
     std::vector<std::uint32_t> gone;
@@ -72,19 +72,19 @@ class TraceReader {
     });
     for (const std::uint32_t id : gone) buffers_.erase(id);
   }
-  // That may be forgotten.
+  // The number of names that may be forgotten.
   std::size_t names() const {
     return events_.size() + tokens_.size() + streams_.size() + buffers_.size();
   }
 
-  // What was read so far.
+  // The number of operations read so far.
   std::uint64_t operations() const { return operations_; }
   const Distinct& streams() const { return seen_streams_; }
   const Distinct& threads() const { return seen_threads_; }
   const Distinct& buffers() const { return seen_buffers_; }
 
  private:
-  // The keys that mean something on some line.
+  // The keys that have a meaning on some line.
   enum class Key : std::uint8_t {
     kOp,
     kStream,
@@ -142,11 +142,11 @@ class TraceReader {
   void check_length(Key key, std::string_view text) const;
   std::uint32_t id(Key key, NameIds& names, Distinct* seen = nullptr) const;
   static Range named(std::uint32_t id) {
-    return {kNamedBuffers + std::uint64_t{2} * id, 1};  // apart, so that two never look like one
+    return {kNamedBuffers + std::uint64_t{2} * id, 1};  // spaced apart, so that two never touch
   }
   std::uint64_t number(Key key, std::uint64_t most) const;
   bool flag(Key key) const;
-  // Which of the words it is; `otherwise` where the key may be missing and is.
+  // The index of the key's word among `words`; `otherwise` if the key is absent and may be.
   std::size_t choice(Key key, std::span<const std::string_view> words, int otherwise = -1) const;
   Range range(Key key, std::uint64_t address, std::uint64_t bytes) const;
   Range buffer(Key key, const JsonValue& value);
@@ -155,14 +155,14 @@ class TraceReader {
   std::string file_;
   JsonScan scan_;
   std::array<JsonValue, kKeys> values_;
-  std::uint32_t seen_ = 0;  // which of them are there, as bits
+  std::uint32_t seen_ = 0;  // the keys that the line has, as bits
   NameIds streams_, events_, tokens_, threads_, buffers_;
   std::vector<Range> reads_, writes_;
   std::vector<Range> sorted_;
   std::uint64_t operations_ = 0;
   Distinct seen_streams_, seen_threads_, seen_buffers_;
   std::string label_;
-  std::uint32_t destroyed_ = NameIds::kNone;  // the event that the line before destroyed
+  std::uint32_t destroyed_ = NameIds::kNone;  // the event that the previous line destroyed
 };
 
 }  // namespace ferry

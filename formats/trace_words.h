@@ -1,4 +1,4 @@
-// The words of the stream log that its reader and its writer share, in the order of the enums.
+// The words that reader and writer of the stream log share, in the order of the enums.
 #pragma once
 
 #include <array>

@@ -58,7 +58,7 @@ std::string_view word_of(StreamOpKind kind) {
   return "";
 }
 
-// A text that is not UTF-8 is written with what can be read of it.
+// A text that is not UTF-8 is written with its bad bytes replaced.
 std::string as_json(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -141,7 +141,7 @@ void TraceText::body(const StreamOp& op) {
   }
 }
 
-// The kinds of memory are the ones for which a call that blocks orders the host like this.
+// Chooses kinds of memory for which a blocking call orders the host just so.
 void TraceText::copy(const StreamOp& op) {
   require_one(op.reads, "a copy reads one buffer");
   require_one(op.writes, "a copy writes one buffer");
@@ -197,7 +197,7 @@ void TraceText::buffer(std::string_view key, Range range) {
   text_.append(",\"").append(key).append("\":{");
   const std::size_t from = text_.size();
   this->range(range);
-  text_.erase(from, 1);  // the first comma
+  text_.erase(from, 1);  // erases the first comma
   text_.append("}");
 }
 
