@@ -113,7 +113,7 @@ std::string plural(const check::TraceScope::Count& n, const char* what) {
   return (n.exact ? "" : "at least ") + plural(n.count, what);
 }
 
-// What one thread alone keeps from being forgotten, where it is much.
+// Names a thread that alone keeps much from being forgotten.
 void print_pin(const check::TraceReport& report) {
   constexpr std::uint64_t kMuch = 10'000;
   if (report.remembered < kMuch) return;

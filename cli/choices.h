@@ -21,13 +21,13 @@ inline std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-// Of any range of texts.
+// Takes any range of texts.
 template <class Texts>
 std::vector<std::string> names_of(const Texts& texts) {
   return {std::begin(texts), std::end(texts)};
 }
 
-// The place of what was typed among the names.
+// The index of the typed name among the names.
 inline std::size_t choice(const std::string& option, const std::string& typed,
                           const std::vector<std::string>& names) {
   if (const auto found = find_name(typed, names)) return *found;
@@ -36,7 +36,7 @@ inline std::size_t choice(const std::string& option, const std::string& typed,
       "expected " + listed(names) + ", got '" + typed + "'" + did_you_mean(typed, names));
 }
 
-// As the list has them.
+// Spelled as in the list.
 inline std::vector<std::string> chosen(const std::string& option, std::vector<std::string> typed,
                                        const std::vector<std::string>& names) {
   for (std::string& each : typed) each = names[choice(option, each, names)];

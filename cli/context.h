@@ -21,7 +21,7 @@ void add_plan(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_replay(CLI::App& app, Context& context);
 void add_verify(CLI::App& app, Context& context);     // where Ferry was built with RapidCheck
-void add_no_verify(CLI::App& app, Context& context);  // in its place where not
+void add_no_verify(CLI::App& app, Context& context);  // stands in its place otherwise
 void add_check(CLI::App& app, Context& context);
 void add_train(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);

@@ -1,4 +1,4 @@
-// What the program's exit status says; the same for every subcommand.
+// The exit status of the program; it means the same for every subcommand.
 #pragma once
 
 namespace ferry::cli {
@@ -11,7 +11,7 @@ enum ExitCode : int {
   kDiffers = 6,          // simulated and real decisions differ
   kResourceMissing = 7,  // no GPU, a build without LibTorch, a full disk
   kInternal = 70,        // a fault of Ferry's own (EX_SOFTWARE of sysexits.h)
-  kStoppedBase = 128,    // and the signal's number: stopped by the user (130: Ctrl-C)
+  kStoppedBase = 128,    // plus the signal's number: stopped by the user (130: Ctrl-C)
 };
 
 }  // namespace ferry::cli

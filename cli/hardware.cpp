@@ -1,4 +1,4 @@
-// `ferry hardware [NAME…] [--json]`: what the shipped hardware files, or your own, say.
+// `ferry hardware [NAME…] [--json]`: prints the shipped hardware files, or your own.
 #include "scenarios/hardware.h"
 
 #include <CLI/CLI.hpp>

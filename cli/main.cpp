@@ -34,13 +34,13 @@ constexpr AddSubcommand kAddVerify = add_verify;
 constexpr AddSubcommand kAddVerify = add_no_verify;
 #endif
 
-// In the order of the help.
+// Sorted as in the help.
 constexpr AddSubcommand kSubcommands[] = {
     add_plan,   add_simulate, add_train,    add_calibrate, add_replay,
     kAddVerify, add_check,    add_programs, add_hardware,
 };
 
-// Of each command's own there are more in its help.
+// Each command's help has more of its own.
 constexpr const char* kFooter = R"(
 Examples:
   ferry plan llama3-8b --hardware h100   the table of policies, each simulated and checked
@@ -53,8 +53,8 @@ A NAME is a shipped thing's or a path of your own. FERRY_SCENARIOS: where what s
 Exit codes: 0 ok, 1 a property is violated, 2 usage or bad input, 3 does not fit,
 6 simulated and real differ, 7 a resource is missing, 70 an internal error, 130 stopped by Ctrl-C.)";
 
-// What is said, without what a terminal would take for more than text: names are files', and files
-// are anybody's.
+// Makes a message printable: names come from files that anybody may have written, and control
+// characters in them could act on the terminal.
 class Printable final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -87,8 +87,8 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return names;
 }
 
-// What CLI11 says, and where it helps what was meant: of a slip in a command it says no more than
-// that one is required, of a slip in an option that it did not expect it.
+// CLI11's message, with the likely intention added: for a mistyped command CLI11 only says that one
+// is required, for a mistyped option that it did not expect it.
 std::string meaning(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
   const auto subcommands = app.get_subcommands();
   const std::string typed = argc > 1 ? argv[1] : "";
@@ -121,10 +121,10 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Context context;
   for (const AddSubcommand add : kSubcommands) add(app, context);
-  app.footer(kFooter);  // behind the commands, which would take it for theirs
+  app.footer(kFooter);  // printed after the commands: before, it would be taken for theirs
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // --help, --version
+  } catch (const CLI::Success& asked) {  // --help and --version
     app.exit(asked);
     return kOk;
   } catch (const CLI::ParseError& error) {

@@ -1,4 +1,4 @@
-// `ferry verify …` where Ferry was built without RapidCheck, which makes programs smaller: says so.
+// `ferry verify …` in a build without RapidCheck, which shrinks programs: says what is missing.
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-// Checks of numbers on the command line, whose errors say what was expected. (CLI11's own take what
-// does not fit for the nearest number that does.)
+// Checks of numbers on the command line, whose errors say what was expected. (CLI11's own replace a
+// number that does not fit by the nearest one that does.)
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -39,7 +39,7 @@ inline CLI::Validator above_zero() {
           ""};
 }
 
-// Not empty: an option whose argument got lost is none.
+// Refuses an empty text: such an option has lost its argument.
 inline CLI::Validator some_text() {
   return {[](std::string& text) -> std::string {
             return text.empty() ? "expected a name, not nothing" : "";

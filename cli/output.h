@@ -1,5 +1,5 @@
-// Results on stdout. Names in them are files', and files are anybody's: a terminal gets no control
-// characters of theirs, and what is no UTF-8 does not end the program.
+// Prints results on stdout. Names come from files that anybody may have written: control characters
+// in them are escaped, and invalid UTF-8 does not end the program.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,12 +7,12 @@
 
 namespace ferry::cli {
 
-// Lines, of which all but their ends is made printable.
+// Prints lines; everything but their ends is made printable.
 void print_text(std::string_view text);
-// In ASCII.
+// Prints ASCII only.
 void print_json(const nlohmann::ordered_json& json);
-// Objects that have the same keys, a line each (RFC 4180) below one of their keys: those of an
-// object in it are "link.latency_ns", a list is a cell of JSON. Nothing of no objects.
+// Prints objects with equal keys as lines (RFC 4180) below one line of keys: a key of a nested
+// object is "link.latency_ns", and a list is one cell of JSON. No objects print nothing.
 void print_csv(const nlohmann::ordered_json& rows);
 
 }  // namespace ferry::cli

@@ -56,7 +56,7 @@ Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments&
   const std::size_t balance = choice("--balance", pipeline.balance, balances);
   request.balance = balances[balance];
   plan.balance = static_cast<plan::StageBalance>(balance);
-  // A scenario's policies and micro-batches are one GPU's.
+  // A scenario's policies and micro-batches are for one GPU.
   request.subject = understand_subject(arguments);
   if (plan.policies.empty()) {
     plan.policies.assign(std::begin(plan::kPipelinePolicies), std::end(plan::kPipelinePolicies));
@@ -71,7 +71,7 @@ Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments&
   return request;
 }
 
-// "27.3%" from 273.
+// Formats 273 as "27.3%".
 std::string percent(std::int64_t permille) {
   return fmt::format("{}.{}%", permille / 10, permille % 10);
 }
@@ -93,7 +93,7 @@ std::string cut_table(const Request& request, const plan::PipelineCut& cut) {
   return text;
 }
 
-// Globals that several stages have, by name.
+// The names of globals that several stages have.
 std::vector<std::string> replicated(const StagedProgram& staged) {
   std::vector<std::string> names;
   for (const Slot of : staged.replica_of) {

@@ -14,7 +14,7 @@ class App;
 
 namespace ferry::cli {
 
-// As typed, beside the subject's arguments.
+// As typed, in addition to the subject's arguments.
 struct PipelineArguments {
   std::uint32_t stages = 0;  // 0: no pipeline
   std::size_t chunks = 1;
@@ -27,8 +27,8 @@ struct PipelineArguments {
 void add_pipeline_options(CLI::App& command, PipelineArguments& arguments);
 std::string list_of_pipeline_policies();
 
-// Prints the table or the JSON on stdout and what went wrong on stderr; the exit code. Throws
-// InputError for whatever is wrong with the arguments.
+// Prints the table or the JSON on stdout and errors on stderr; returns the exit code. Throws
+// InputError for wrong arguments.
 int plan_pipeline(PolicyArguments arguments, const PipelineArguments& pipeline);
 
 }  // namespace ferry::cli

@@ -38,7 +38,7 @@ int run(const PolicyArguments& arguments) {
   request.plan.stop = is_stopped;
   const plan::PlanResult result = plan::plan(request.program, request.hardware, request.plan);
   progress.clear();
-  // Nobody is to carry out what is not safe, nor the best of some rows for the best of all.
+  // An unsafe plan must not be carried out, nor the best of some rows pass for the best of all.
   const bool asked = !arguments.output.empty() && !result.stopped;
   const plan::PolicyRow* best = asked ? plan::best_row(result) : nullptr;
   if (best) {

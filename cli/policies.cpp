@@ -24,12 +24,12 @@ namespace ferry::cli {
 
 namespace {
 
-// "1.853" from 1853.
+// Formats 1853 as "1.853".
 std::string decimal(std::int64_t thousandths) {
   return fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
 }
 
-// Both as the request has them: in lower case, whatever was typed.
+// Sets both in lower case, whatever was typed.
 void set_optimizer(const std::string& typed, PolicyRequest& request) {
   static const std::vector<std::string> kNames = {"none", "sgd", "momentum", "adam", "adamw"};
   constexpr sim::Optimizer kOptimizers[] = {sim::Optimizer::kNoOptimizer, sim::Optimizer::kSgd,
@@ -47,7 +47,7 @@ MicrobatchOrder parse_order(const std::string& name) {
   return kOrders[choice("--order", name, kNames)];
 }
 
-// A scenario's values stand where the command line has none.
+// A scenario's values apply where the command line has none.
 PolicyArguments with_scenario(PolicyArguments arguments) {
   if (!arguments.subject.ends_with(".toml")) return arguments;
   const Scenario scenario = find_scenario(arguments.subject);
@@ -73,7 +73,7 @@ std::int64_t parse_budget(const std::string& text) {
 }
 
 bool any_fits(const plan::PlanResult& result) {
-  // Where a search was asked for, it is the answer (the widest one); else any row will do.
+  // If a search was asked for, its row is the answer (the widest search's); else any row will do.
   for (const std::string_view search : {"mixed", "budget"}) {
     for (const plan::PolicyRow& row : result.rows) {
       if (row.policy == search) return row.is_answer();
@@ -83,14 +83,14 @@ bool any_fits(const plan::PlanResult& result) {
                      [](const plan::PolicyRow& row) { return row.is_answer(); });
 }
 
-// What a row is good for, in the column "fits".
+// The text of a row in the column "fits".
 std::string verdict(const plan::PolicyRow& row) {
   if (!row.simulation.errors.empty()) return "error";
   if (row.useless) return "useless";
   return row.fits ? "yes" : "no";
 }
 
-// What moved, and by whom.
+// Describes what was offloaded, and by whom.
 std::string moves_line(const plan::PolicyRow& row) {
   const sim::Simulation& run = row.simulation;
   const OffloadStatistics& counts = run.statistics;
@@ -122,7 +122,7 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
   command.add_option("--policy", arguments.policies, list_of_policies())
       ->type_name("NAME")
       ->delimiter(',')
-      ->allow_extra_args(false);  // what follows is the program
+      ->allow_extra_args(false);  // the next argument is the program
   command
       .add_option("--optimizer", arguments.optimizer,
                   "none, sgd, momentum, adamw: its state counts (default: none)")
@@ -146,8 +146,8 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
 PolicyRequest understand_subject(PolicyArguments& arguments) {
   arguments = with_scenario(arguments);
   PolicyRequest request;
-  // What stands on the command line is judged before any file, so that an error is about the option
-  // that is wrong.
+  // Checks the command line before it reads any file, so that an error names the option that is
+  // wrong.
   const std::int64_t budget = arguments.budget.empty() ? 0 : parse_budget(arguments.budget);
   set_optimizer(arguments.optimizer, request);
   request.program = load_program(find_program(arguments.subject));
@@ -313,18 +313,18 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
 
 namespace {
 
-// The run ended before its step did.
+// True if the run ended before its step did.
 bool is_beyond_limits(const plan::PolicyRow& row) {
   return std::any_of(row.simulation.errors.begin(), row.simulation.errors.end(),
                      [](const sim::ProgramError& error) { return error.beyond_limits; });
 }
 
-// A run that was cut short has left what it had.
+// True if the row is safe; a run that was cut short has leftovers.
 bool is_safe(const plan::PolicyRow& row) {
   return is_beyond_limits(row) ? row.simulation.hazards.empty() : row.is_safe();
 }
 
-// Prints what went wrong, each line by `log`.
+// Reports what went wrong, each line through `log`.
 void complain(const PolicyRequest& request, const plan::PolicyRow& row,
               spdlog::level::level_enum level) {
   for (const check::Hazard& hazard : row.simulation.hazards) {
@@ -373,7 +373,7 @@ int report(const PolicyArguments& arguments, const PolicyRequest& request,
   }
   int code = any_fits(result) ? kOk : kDoesNotFit;
   for (const plan::PolicyRow& row : result.rows) {
-    // What another scheduler does wrong is told; it is Ferry's answer only where it was asked for.
+    // Faults of another scheduler are reported; they set the exit code only if it was asked for.
     const bool told = row.candidate.trl && request.every_policy;
     if (is_beyond_limits(row) && code == kOk) code = kDoesNotFit;
     if (!is_safe(row) && !told) code = kViolated;

@@ -1,4 +1,4 @@
-// What `ferry simulate` and `ferry plan` share: the request on the command line, and the table.
+// Common parts of `ferry simulate` and `ferry plan`: the request as typed, and the table.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ struct PolicyArguments {
   bool json = false;
   bool csv = false;
   std::vector<std::filesystem::path> times;
-  std::filesystem::path plan;    // to run
-  std::filesystem::path output;  // to write
-  std::filesystem::path log;     // of the streams, to write
+  std::filesystem::path plan;    // a plan to run
+  std::filesystem::path output;  // the plan to write
+  std::filesystem::path log;     // the stream log to write
 };
 
 // As understood.
@@ -44,30 +44,30 @@ struct PolicyRequest {
   plan::PlanRequest plan;
   std::string optimizer;
   std::int64_t microbatches = 1;
-  bool every_policy = false;  // none was asked for by name
+  bool every_policy = false;  // no policy was asked for by name
   std::vector<std::filesystem::path> times;
   TimesUsed times_used;
 };
 
 void add_policy_options(CLI::App& command, PolicyArguments& arguments);
 
-// Of a request: the program, the card, the budget, the optimizer and whether to check. A scenario's
-// values stand where `arguments` has none, and are put there. Throws InputError for whatever is
-// wrong with it.
+// Understands part of a request: the program, the card, the budget, the optimizer and whether to
+// check. A scenario's values apply where `arguments` has none, and are stored there. Throws
+// InputError for wrong arguments.
 PolicyRequest understand_subject(PolicyArguments& arguments);
-// All of it.
+// Understands all of it.
 PolicyRequest understand(const PolicyArguments& arguments);
 
-// "parameters, gradients, activations", and the optimizer's state or that it is none.
+// "parameters, gradients, activations", and the optimizer's state, or that there is none.
 std::string included(const PolicyRequest& request);
-// "times: 812 of 830 ops measured (mine.times.jsonl)\n"; empty where no table was given.
+// "times: 812 of 830 ops measured (mine.times.jsonl)\n"; empty without a table.
 std::string times_line(const PolicyRequest& request);
-// The same for machines; null where no table was given.
+// The same for machines; null without a table.
 nlohmann::ordered_json times_json(const PolicyRequest& request);
 std::string to_table(const PolicyRequest& request, const plan::PlanResult& result);
 nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanResult& result);
 
-// Prints the table or the JSON on stdout and what went wrong on stderr; the exit code. `written`:
+// Prints the table or the JSON on stdout and errors on stderr; returns the exit code. `written`:
 // the row whose plan is in the output file; null: none is.
 int report(const PolicyArguments& arguments, const PolicyRequest& request,
            const plan::PlanResult& result, const plan::PolicyRow* written = nullptr);

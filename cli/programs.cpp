@@ -1,4 +1,4 @@
-// `ferry programs [--json]`: the training steps that ship.
+// `ferry programs [--json]`: lists the training steps that ship.
 #include "scenarios/programs.h"
 
 #include <CLI/CLI.hpp>

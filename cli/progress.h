@@ -1,5 +1,5 @@
-// How far a long command is: one line on stderr, where that is a terminal, and gone at the end.
-// Nothing of it on a pipe; no colour under NO_COLOR.
+// Shows how far a long command is: one line on stderr if that is a terminal, gone at the end.
+// Prints nothing to a pipe, and no colour under NO_COLOR.
 #pragma once
 
 #include <chrono>
@@ -16,9 +16,9 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Drawn some ten times a second, however often it is called. `all` is 0 where it is not known.
+  // Redraws at most about ten times a second, however often it is called. `all` is 0 if unknown.
   void show(std::uint64_t done, std::uint64_t all, std::string_view what);
-  // Before anything else is said.
+  // Call it before printing anything else.
   void clear();
 
  private:

@@ -1,5 +1,5 @@
-// `ferry replay`: simulates a captured step under the options of a real run, and holds the
-// decisions of both against each other. Every run of the log is one step, and must be the simulated
+// `ferry replay`: simulates a captured step under the options of a real run, and compares
+// the decisions of both. Every run in the log is one step, and must equal the simulated
 // one.
 #include <fmt/core.h>
 
@@ -41,27 +41,27 @@ struct Arguments {
   bool json = false;
 };
 
-// One step of the real run, as the simulator counts: its run is 1.
+// One step of the real run, numbered as in the simulator: its run is 1.
 struct Run {
   std::uint64_t number = 1;
   std::vector<Decision> decisions;
-  std::vector<std::uint64_t> lines;  // in the log
+  std::vector<std::uint64_t> lines;  // their lines in the log
 };
 
 struct Difference {
   const Run* run = nullptr;
-  std::size_t at = 0;  // the first decision that is not the same
+  std::size_t at = 0;  // the first decision that differs
 };
 
 struct Replay {
   std::vector<Run> runs;
   std::vector<Decision> simulated;
-  std::vector<PlanEntry> packs;       // as the offloader counts them
-  std::vector<std::string> segments;  // that are recomputed, as a run counts them
+  std::vector<PlanEntry> packs;       // numbered as the offloader counts them
+  std::vector<std::string> segments;  // recomputed ones, numbered as a run counts them
   std::optional<Difference> difference;
 };
 
-// What the plan says, where there is one; else the log's options, and every segment just runs.
+// Takes the plan's options, if there is one; else the log's, and segments run without checkpoints.
 void set_options(const Arguments& arguments, const DecisionLog& log,
                  const std::optional<Plan>& plan, sim::SimulationOptions& options) {
   options.segments = std::make_shared<const SegmentPlan>(SegmentPlan::closed());
@@ -120,7 +120,7 @@ std::vector<Run> runs_of(const DecisionLog& log) {
     run.decisions.push_back(decision);
     run.lines.push_back(log.lines[i]);
   }
-  if (runs.empty()) runs[1] = {};  // a run that decided nothing
+  if (runs.empty()) runs[1] = {};  // the run decided nothing
   std::vector<Run> all;
   for (auto& [number, run] : runs) all.push_back(std::move(run));
   return all;

@@ -13,7 +13,7 @@
 namespace ferry::cli {
 namespace {
 
-// Returns only where there is no such program.
+// Returns only if there is no such program.
 ExitCode run(const std::string& name, std::vector<std::string> arguments) {
   std::string program_name = "ferry-" + name;
   const std::filesystem::path program =

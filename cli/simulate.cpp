@@ -75,7 +75,7 @@ plan::PlanResult simulate(const PolicyArguments& arguments, const PolicyRequest&
                                 : run_plan(arguments, request);
 }
 
-// One run's streams: those of two would be the same, at the same addresses.
+// Logs one run's streams: two runs would use the same streams, at the same addresses.
 plan::PlanResult simulate_and_log(const PolicyArguments& arguments, PolicyRequest request) {
   if (arguments.plan.empty() && request.plan.policies.size() != 1) {
     throw InputError(
@@ -88,7 +88,7 @@ plan::PlanResult simulate_and_log(const PolicyArguments& arguments, PolicyReques
   sim::StreamLog log(file);
   request.plan.consumers = {&log};
   plan::PlanResult result = simulate(arguments, request);
-  if (!result.stopped) file.commit();  // half a log is none
+  if (!result.stopped) file.commit();  // half a log is not written
   return result;
 }
 

@@ -21,7 +21,7 @@ std::atomic<int> g_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free);  // for a signal handler
 bool g_listening[2] = {};
 
-// Calls nothing that a signal handler may not.
+// It calls only what a signal handler may call.
 extern "C" void ferry_stop(int signal) {
   const int saved_errno = errno;
   g_signal = signal;
@@ -62,7 +62,7 @@ ExitCode told_stopped(std::string_view done) {
 StoppableInput::StoppableInput() : bytes_(std::size_t{1} << 18) {}
 
 StoppableInput::int_type StoppableInput::underflow() {
-  // A signal that comes between the question and the wait is noticed a moment later.
+  // A signal between the question and the wait is noticed after so long.
   constexpr int kWaitMs = 100;
   pollfd input{STDIN_FILENO, POLLIN, 0};
   for (;;) {

@@ -1,4 +1,4 @@
-// Ctrl-C: the first one asks a command to end and to tell what is done so far, the second one ends
+// Ctrl-C: the first one asks a command to end and report what is done so far, the second one ends
 // the program.
 //
 // SIGINT and SIGTERM alike. A signal that the program was started with ignoring (nohup, a shell's
@@ -13,18 +13,18 @@
 
 namespace ferry::cli {
 
-// From now on. Once in a process.
+// Begins to listen. Call it once in a process.
 void listen_for_stop();
 
-// On any thread.
+// May be called on any thread.
 bool is_stopped();
 
-// Once is_stopped(): says by what, and what was done by then ("3 of 9 policies"). The exit code is
-// the one that shells expect.
+// Call it once is_stopped(): reports the signal, and what was done by then ("3 of 9 policies").
+// Returns the exit code that shells expect.
 ExitCode told_stopped(std::string_view done);
 
-// stdin, handed out as it comes (a pipe's reader sees a line when it is written) and at its end
-// where the user asked to stop, which a waiting read would not notice.
+// Reads stdin as it comes (the reader of a pipe sees a line when it is written), and ends when the
+// user asks to stop, which a blocked read would not notice.
 class StoppableInput final : public std::streambuf {
  public:
   StoppableInput();

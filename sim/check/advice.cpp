@@ -1,10 +1,10 @@
-// The phrases of advice.h.
+// Implements the phrases of advice.h.
 #include "sim/check/advice.h"
 
 namespace ferry::check {
 namespace {
 
-// What would put the earlier access first.
+// The calls that would order the earlier access before the later one.
 std::string edge(const Hazard& hazard, const AccessNames& names) {
   const HazardAccess &from = hazard.earlier, &to = hazard.later;
   const std::string after = " after " + names.op(from);

@@ -1,4 +1,4 @@
-// What would order two accesses, or mend a lifetime: one phrase for a hazard.
+// Advice on a hazard, in one phrase: the calls that would order two accesses, or mend a lifetime.
 //
 // Of the core's own accesses, the step that is missing; of other programs', the calls: an event
 // recorded after the one and waited for before the other, a synchronisation, a token between host
@@ -11,7 +11,7 @@
 
 namespace ferry::check {
 
-// How a hazard's accesses are called: by number here, and as a log has them where it has names.
+// The names of a hazard's accesses: numbers here, the log's own names where it has some.
 class AccessNames {
  public:
   virtual ~AccessNames() = default;

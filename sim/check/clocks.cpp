@@ -1,4 +1,4 @@
-// The rules of clocks.h.
+// Implements the rules of clocks.h.
 #include "sim/check/clocks.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace ferry::check {
 namespace {
 
-// A clock for each, as wide as there are: 1 GiB.
+// The most actors: a clock for each, as wide as there are actors, takes 1 GiB.
 constexpr std::uint32_t kActorsMost = 1u << 14;
 constexpr std::size_t kCellsMost = std::size_t{1} << 29;
 
@@ -62,7 +62,7 @@ Clocks::Clocks() {
   thread_ids_.set(0, add(0, true));
 }
 
-// A log whose lines all name their thread has no other: nobody need wait for it.
+// If all lines of a log name their thread, there is no other to wait for.
 void Clocks::begin_default_thread() {
   default_thread_ = true;
   threads_.push_back(Actor{0});
@@ -110,12 +110,12 @@ Clocks::Actor Clocks::add_stream(StreamId stream) {
   return actor;
 }
 
-// A destroyed stream's place, once it is certain that its work is done: what comes is ordered after
-// all of it anyway. So a program that makes and destroys streams needs few places; one that makes
-// few takes new ones.
+// The place of a destroyed stream whose work is certainly done: later work is ordered after all of
+// it anyway. So a program that makes and destroys many streams needs few places; one that makes few
+// gets new ones.
 Clocks::Actor Clocks::recycle() {
   constexpr std::size_t kFew = 64;
-  constexpr std::size_t kTries = 8;  // the oldest: of those that are not done there may be many
+  constexpr std::size_t kTries = 8;  // tries the oldest only: many may not be done
   if (infos_.size() < kFew || retired_.empty()) return kNobody;
   settle();
   for (std::size_t i = 0; i < std::min(kTries, retired_.size()); ++i) {
@@ -127,7 +127,7 @@ Clocks::Actor Clocks::recycle() {
       std::erase(device.busy, actor);
       if (device.legacy == actor) device.legacy = kNobody;
     }
-    const std::uint32_t id = infos_[actor].id;  // by now perhaps of one that was declared again
+    const std::uint32_t id = infos_[actor].id;  // by now perhaps a redeclared stream's
     if (stream_ids_.find(id) == actor) stream_ids_.set(id, DenseIds::kNone);
     const std::uint32_t birth = infos_[actor].birth + 1;
     infos_[actor] = Info{};
@@ -178,7 +178,7 @@ void Clocks::follow_legacy(Actor actor) {
     infos_[blocking].busy = false;
   }
   device.busy.clear();
-  // Two ids for the one legacy stream of a device.
+  // Two ids name the one legacy stream of a device.
   if (device.legacy != actor && device.legacy != kNobody) join(actor, rows_.row(device.legacy));
   device.legacy = actor;
   device.version++;
@@ -252,7 +252,7 @@ void Clocks::declare(const StreamOp& op) {
   info.declared = true;
   info.kind = op.stream_kind;
   info.device = op.device;
-  // What it was given before it was declared counts, too. The declaration itself orders nothing.
+  // Work given to it before the declaration counts, too. The declaration itself orders nothing.
   if (op.stream_kind == StreamKind::kBlocking) follow_legacy(actor);
   if (op.stream_kind != StreamKind::kLegacy) return;
   Device& device = devices_[op.device];

@@ -1,4 +1,4 @@
-// Clocks: who comes before whom, among streams and host threads.
+// Clocks: the order between operations of streams and host threads.
 //
 // Every actor (a stream or a host thread) has a vector clock: for each actor, the last op of it
 // that is certainly done when this one's next op runs. An event is a copy of a stream's clock,
@@ -13,8 +13,8 @@
 // counts as such an op, a record or a synchronisation too: CUDA has the legacy stream wait "when an
 // action is taken" in it.
 //
-// What every host thread knows of is *settled*: it comes before all that will be issued, on
-// whichever stream, for a stream learns what the thread knows that gives it work.
+// An op that every host thread knows of is *settled*: it comes before all later ops on any stream,
+// for a stream learns what the thread knows that gives it work.
 //
 // A stream is what its first declaration says; until there is one, nonblocking on device 0. One
 // that is created again under its id is another one: destroying waits for nothing.
@@ -29,7 +29,7 @@
 
 namespace ferry::check {
 
-// What was given to ids, which may be any: small ones are an index.
+// Values by id, for ids that may be any number: small ones are an index.
 class DenseIds {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
@@ -64,7 +64,7 @@ class ClockRows {
     return cells_.data() + std::size_t{i} * width_;
   }
   std::uint32_t width() const { return width_; }
-  void resize(std::uint32_t rows);  // throws std::length_error where they are too many
+  void resize(std::uint32_t rows);  // throws std::length_error if they are too many
   void widen(std::uint32_t width);
   static void join(std::uint32_t* into, const std::uint32_t* from, std::uint32_t width) {
     for (std::uint32_t i = 0; i < width; ++i) into[i] = std::max(into[i], from[i]);
@@ -75,13 +75,13 @@ class ClockRows {
   std::vector<std::uint32_t> cells_;
 };
 
-// Clocks that were put aside under an id: events, tokens.
+// Copies of clocks, saved under an id: those of events and tokens.
 class Snapshots {
  public:
   void widen(std::uint32_t width) { rows_.widen(width); }
   void put(std::uint32_t id, const std::uint32_t* clock);
   void drop(std::uint32_t id);
-  // Null where nothing was put, or it was dropped.
+  // Null if none was put, or it was dropped.
   const std::uint32_t* find(std::uint32_t id) const {
     const std::uint32_t row = ids_.find(id);
     return row == DenseIds::kNone || !there_[row] ? nullptr : rows_.row(row);
@@ -97,7 +97,7 @@ class Clocks {
  public:
   using Actor = std::uint16_t;
   static constexpr Actor kNobody = 0xffff;
-  // Whose place it is: a destroyed stream's is given to another one.
+  // An actor's place in the clocks; a destroyed stream's place is given to another stream.
   struct Place {
     Actor actor = kNobody;
     std::uint32_t birth = 0;
@@ -106,7 +106,7 @@ class Clocks {
 
   Clocks();
 
-  // The stream is given an op by the thread: it learns what the thread knows.
+  // The thread gives the stream an op, so the stream learns what the thread knows.
   Actor issue(StreamId id, HostThread by) {
     const Actor host = thread(by);
     const Actor actor = stream(id);
@@ -118,7 +118,7 @@ class Clocks {
     if (info.kind != StreamKind::kNonblocking) follow_legacy(actor);
     return actor;
   }
-  // Without giving it anything.
+  // The same stream's actor, without giving it an op.
   Actor stream(StreamId stream) {
     const std::uint32_t known = stream_ids_.find(static_cast<std::uint32_t>(stream));
     return known == DenseIds::kNone ? add_stream(stream) : static_cast<Actor>(known);
@@ -129,7 +129,7 @@ class Clocks {
       begin_default_thread();
     return Actor{0};
   }
-  // What an op does that is no access; the kinds that are accesses do nothing.
+  // Applies the ordering of an op; ops that are accesses have none.
   void order(const StreamOp& op);
 
   void act(Actor stream, std::uint32_t seq) { rows_.row(stream)[stream] = seq; }
@@ -137,29 +137,29 @@ class Clocks {
     act(thread, seq);
     infos_[thread].version = ++versions_;
   }
-  void host_waits(Actor thread, const std::uint32_t* clock);  // null: for nothing
+  void host_waits(Actor thread, const std::uint32_t* clock);  // null: it learns nothing
   void destroy_event(EventId event) { events_.drop(static_cast<std::uint32_t>(event)); }
-  // Takes what every host thread knows now for what is certain: threads that come later know it,
-  // too (they were made by one that does).
+  // Records what every host thread knows now as certain: threads that appear later know it, too
+  // (they were made by one that does).
   void settle();
-  // Whether that is all that the event stands for: then to wait for it is to do nothing.
+  // True if everything that the event stands for is settled: waiting for it then does nothing.
   bool settled(EventId event) const;
   bool settled(HostToken token) const;
-  bool settled(Actor actor, std::uint32_t seq) const {  // an op of the actor's
+  bool settled(Actor actor, std::uint32_t seq) const {  // the same for an op of the actor
     return seq <= certain_.row(0)[actor];
   }
-  // Whether the id still has a place. A destroyed stream's goes to another one.
+  // True if the id still has a place. A destroyed stream's place goes to another one.
   bool knows(StreamId stream) const {
     return stream_ids_.find(static_cast<std::uint32_t>(stream)) != DenseIds::kNone;
   }
-  // Host threads that have done something: the others are made by one of these.
+  // The host threads that have issued an op: they make all others.
   const std::vector<Actor>& threads() const { return threads_; }
   void forget_token(HostToken token) { tokens_.drop(static_cast<std::uint32_t>(token)); }
 
   const std::uint32_t* clock(Actor actor) const { return rows_.row(actor); }
   std::uint32_t width() const { return rows_.width(); }
   Place place(Actor actor) const { return {actor, infos_[actor].birth}; }
-  // False: its stream is gone, and every thread knew that its work was done.
+  // False if its stream is gone, and every thread knew that its work was done.
   bool is_there(Place place) const { return infos_[place.actor].birth == place.birth; }
   bool is_thread(Actor actor) const { return infos_[actor].is_thread; }
   StreamId stream_of(Actor actor) const { return StreamId{infos_[actor].id}; }
@@ -168,21 +168,21 @@ class Clocks {
  private:
   struct Info {
     std::uint32_t id = 0;       // the StreamId or HostThread
-    std::uint32_t version = 0;  // a thread's: of its clock; a stream's: the last that it was told
-    std::uint32_t birth = 0;    // how often the place was given to another stream
+    std::uint32_t version = 0;  // of a thread's clock, or of the last one told to a stream
+    std::uint32_t birth = 0;    // the number of streams that had the place before
     std::uint32_t device = 0;
-    std::uint32_t legacy_version = 0;  // a blocking stream's: what it knows of the legacy stream
+    std::uint32_t legacy_version = 0;  // the legacy clock's version that a blocking stream knows
     StreamKind kind = StreamKind::kNonblocking;
     bool is_thread = false;
     bool declared = false;
     bool destroyed = false;
-    bool busy = false;  // a blocking stream that was given work since the legacy stream's last op
+    bool busy = false;  // a blocking stream with work since the legacy stream's last op
   };
-  // Where streams know the legacy one.
+  // Per device: its legacy stream and its blocking streams.
   struct Device {
     std::vector<Actor> busy;
     Actor legacy = kNobody;
-    std::uint32_t version = 0;  // of the legacy stream's ops
+    std::uint32_t version = 0;  // of the legacy stream's clock
   };
 
   Actor find(HostThread thread);
@@ -200,15 +200,15 @@ class Clocks {
   }
 
   ClockRows rows_;     // by actor
-  ClockRows synced_;   // one row: what device synchronisations made certain for new streams
-  ClockRows certain_;  // one row: of settle()
+  ClockRows synced_;   // one row: certain for new streams, by device synchronisations
+  ClockRows certain_;  // one row: work that settle() found certain
   std::vector<Info> infos_;
   std::vector<Actor> threads_, retired_;
   DenseIds stream_ids_, thread_ids_;
   Snapshots events_, tokens_;
   std::unordered_map<std::uint32_t, Device> devices_;
   std::uint32_t versions_ = 0;
-  bool default_thread_ = false;  // it has done something
+  bool default_thread_ = false;  // true once it has issued an op
 };
 
 }  // namespace ferry::check

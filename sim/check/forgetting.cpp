@@ -1,4 +1,4 @@
-// The half of happens_before.h that forgets, and tells what it could not forget.
+// Implements the half of happens_before.h that forgets, and that reports what it could not forget.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -15,7 +15,7 @@ bool HappensBefore::remembers(Range range) const {
   return any;
 }
 
-// Where the last write is not settled its readers stay: they tell what was reported already.
+// Readers stay while the last write is not settled: they show which conflicts were reported.
 void HappensBefore::forget_settled() {
   cells_.erase_if([this](std::uint64_t, std::uint64_t, Cell& c) {
     if (c.write.seq != 0 && !settled(c.write)) return false;
@@ -23,7 +23,7 @@ void HappensBefore::forget_settled() {
     std::erase_if(c.reads, [this](const Access& read) { return settled(read); });
     return c.reads.empty();
   });
-  // A life tells apart what was before it from what came after.
+  // A life separates accesses before it from those after.
   lives_.erase_if([this](std::uint64_t begin, std::uint64_t end, const Life& life) {
     if (!life.freed) return false;
     bool used = false;
@@ -41,13 +41,13 @@ std::uint64_t HappensBefore::accesses() const {
 }
 
 std::vector<HappensBefore::Pin> HappensBefore::pins() const {
-  std::map<std::pair<Actor, Actor>, std::uint64_t> counts;  // by thread, and whose access it is
+  std::map<std::pair<Actor, Actor>, std::uint64_t> counts;  // by thread and actor
   const auto see = [&](const Access& access) {
     if (access.seq == 0) return;
     Actor to_blame = Clocks::kNobody;
     for (const Actor thread : clocks_.threads()) {
       if (clocks_.clock(thread)[access.actor] >= access.seq) continue;
-      if (to_blame != Clocks::kNobody) return;  // two are
+      if (to_blame != Clocks::kNobody) return;  // two threads have not waited
       to_blame = thread;
     }
     if (to_blame != Clocks::kNobody) ++counts[{to_blame, access.actor}];

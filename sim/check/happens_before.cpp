@@ -1,4 +1,4 @@
-// The rules of happens_before.h. Accesses first, then lives, then reports.
+// Implements the rules of happens_before.h: first accesses, then lives, then reports.
 #include "sim/check/happens_before.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ void HappensBefore::number_next(std::uint64_t op) {
 void HappensBefore::operator()(const StreamOp& op) {
   if (seq_ == std::numeric_limits<std::uint32_t>::max()) throw std::length_error("2^32 ops");
   seq_++;
-  clocks_.thread(op.thread);  // it is there from its first line on
+  clocks_.thread(op.thread);  // the thread exists from its first line on
   switch (op.kind) {
     case StreamOpKind::kKernel:
     case StreamOpKind::kCopy:
@@ -89,8 +89,8 @@ void HappensBefore::access_on_stream(const StreamOp& op) {
     access(op, stream);
     return clocks_.host_waits(host, clocks_.clock(stream));
   }
-  // The host reads the source itself, into memory of the driver's; only then is the stream given
-  // the rest.
+  // The host reads the source itself, into memory of the driver; only then does the stream get the
+  // rest of the copy.
   clocks_.host_waits(host, clocks_.clock(stream));
   StreamOp half = op;
   half.writes = {};
@@ -183,8 +183,8 @@ void HappensBefore::free(const StreamOp& op) {
   });
 }
 
-// The allocation stands for a write of the bytes: what comes next must come after it. What is left
-// of their earlier life stays beside it.
+// The allocation counts as a write of the bytes: later uses must come after it. Other parts of
+// their earlier life stay beside it.
 void HappensBefore::hand_out_in_stream(const StreamOp& op) {
   const Actor stream = clocks_.issue(op.stream, op.thread);
   clocks_.act(stream, seq_);
@@ -198,7 +198,7 @@ void HappensBefore::hand_out_in_stream(const StreamOp& op) {
   });
 }
 
-// The free waits for the streams of record_use. It stands for what it was reported with.
+// The free waits for the streams of record_use, and counts as the access in reports.
 void HappensBefore::free_in_stream(const StreamOp& op) {
   const Range range = op.range;
   const Actor stream = clocks_.issue(op.stream, op.thread);
@@ -231,7 +231,7 @@ void HappensBefore::free_in_stream(const StreamOp& op) {
   });
 }
 
-// Into freed_: what the streams of record_use were given so far.
+// Sets freed_ to the work that the streams of record_use were given so far.
 void HappensBefore::take_uses(Range range) {
   lives_.visit(range.address, range.end(), [&](std::uint64_t, std::uint64_t, const Life& life) {
     for (const Clocks::Place use : life.uses) {
@@ -267,7 +267,7 @@ void HappensBefore::record_use(Range range, Clocks::Place stream) {
   }
 }
 
-// What the pool waited for is over, and so is what came before the free on its host thread.
+// Drops accesses that the pool has waited for, and those before the free on its host thread.
 void HappensBefore::drop_done(Range range, const Life& life) {
   const auto is_done = [&](const Access& access) {
     return access.actor < life.done.size() && access.seq <= life.done[access.actor];
@@ -283,7 +283,7 @@ void HappensBefore::forget(Range range) {
   lives_.erase(range.address, range.end());
 }
 
-// The free stands for what it was reported with: who gets the bytes next is not to blame. A
+// The free counts as the access in reports: whoever gets the bytes next is not to blame. A
 // record_use makes the pool wait, as on the device.
 void HappensBefore::host_free(const StreamOp& op) {
   const Actor host = clocks_.thread(op.thread);
@@ -305,7 +305,7 @@ void HappensBefore::host_free(const StreamOp& op) {
   if (!conflicts_.empty()) report_conflicts();
 }
 
-// Notes a conflict for the bytes [begin, end), which may have had several lives side by side.
+// Records a conflict for the bytes [begin, end), which may have had several lives side by side.
 void HappensBefore::conflict(HazardKind kind, const Access& earlier, std::uint64_t begin,
                              std::uint64_t end, const Cell& cell) {
   if (earlier.seq == seq_) return;
@@ -317,7 +317,7 @@ void HappensBefore::conflict(HazardKind kind, const Access& earlier, std::uint64
     HazardKind what = kind;
     if (kind == HazardKind::kReadAfterWrite) {
       for (const Access& read : cell.reads) {
-        if (read.actor == current_.actor && read.seq >= since) return;  // reported then
+        if (read.actor == current_.actor && read.seq >= since) return;  // it was reported then
       }
     }
     if (!at_free && earlier.kind == StreamOpKind::kAlloc) {
@@ -342,7 +342,7 @@ void HappensBefore::report_conflicts() {
   const auto mistake = [&](const Conflict& c) {
     return std::tuple(c.earlier.seq, c.kind, buffer(c));
   };
-  // Of a foreign log's buffers the first that the op names comes first, wherever it lies.
+  // In a foreign log, the buffer that the op names first comes first, wherever it lies.
   std::stable_sort(conflicts_.begin(), conflicts_.end(), [&](const Conflict& a, const Conflict& b) {
     const auto place = [&](const Conflict& c) { return options_.foreign ? 0 : c.begin; };
     return std::tuple(a.earlier.seq, a.kind, place(a)) <
@@ -373,7 +373,7 @@ void HappensBefore::report_conflicts() {
   conflicts_.clear();
 }
 
-// A copy to the host that a write of the program's tears harms nobody until it is read.
+// A write of the program that tears a copy to the host does harm only when the copy is read.
 bool HappensBefore::waits(const Hazard& hazard, const Access& earlier) {
   if (hazard.kind != HazardKind::kWriteAfterRead || earlier.step != Step::kOffload ||
       current_.step != Step::kUser || read_copies_.contains(earlier.seq)) {

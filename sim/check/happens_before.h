@@ -25,9 +25,10 @@
 // comes after the free, for the driver sees to that. Nothing else of that stream does: with other
 // timing the driver would have given out other bytes.
 //
-// One mistake waits for its consequence: a program may legally write, in place, a tensor that was
-// saved and will not be unpacked. Its copy to the host (step `offload`) is then torn, and no order
-// could be asked of anybody. It is reported when the torn bytes are read, or were already.
+// One mistake is reported only with its consequence: a program may legally write, in place, a
+// tensor that was saved and will not be unpacked. Its copy to the host (step `offload`) is then
+// torn, and no order could be asked of anybody. It is reported when the torn bytes are read, or
+// were already.
 //
 // Starting point: the rules of PyTorch's CUDA stream sanitizer (torch/cuda/_sanitizer.py), which
 // knows neither reuse nor host memory nor overlapping ranges.
@@ -54,8 +55,8 @@ class HappensBefore {
   // memory under a copy is a hazard. (PyTorch's pinned pool keeps them until the copy is done.)
   // foreign: another program's log. Its addresses do not tell host memory from a device's: what the
   // host writes, or a copy to the host, is host memory. And an op that conflicts with an earlier
-  // one on several of its buffers is reported for each of them, not once.
-  // hazards_most: those beyond are counted alone.
+  // one on several of its buffers is reported for each of them, not once. hazards_most: further
+  // hazards are only counted.
   struct Options {
     bool host_free_waits = false;
     bool foreign = false;
@@ -69,36 +70,36 @@ class HappensBefore {
   // The next op has this number (by default they are counted from 0). Numbers only grow.
   void number_next(std::uint64_t op);
 
-  // The bytes went back to where nothing is given out before the device is done with it
-  // (cudaFree): what touched them so far conflicts with nothing that comes.
+  // The bytes went back to an allocator that waits for the device before it reuses them (cudaFree):
+  // no later access conflicts with those so far.
   void forget(Range range);
   // A destroyed event's record is gone: waiting on it orders nothing.
   void destroy_event(EventId event) { clocks_.destroy_event(event); }
-  // After settle(), whether every host thread knew of all that the event stands for, or the token:
-  // then waiting for it does nothing, and whoever reads a long log may destroy it, or forget it.
+  // After settle(): true if every host thread knew of all that the event, or the token, stands for.
+  // Waiting for it then does nothing, so the reader of a long log may destroy or forget it.
   void settle() { clocks_.settle(); }
   bool settled(EventId event) const { return clocks_.settled(event); }
   bool settled(HostToken token) const { return clocks_.settled(token); }
   void forget(HostToken token) { clocks_.forget_token(token); }
-  // Likewise: what can be in no report any more is dropped.
+  // Also after settle(): drops what no report can need any more.
   void forget_settled();
-  // A range of which nothing is remembered is as one that never was.
+  // True unless the range looks as if it had never been used.
   bool remembers(Range range) const;
-  std::size_t pieces() const { return cells_.size() + lives_.size(); }  // of memory, remembered
-  std::uint64_t accesses() const;                                       // remembered
+  std::size_t pieces() const { return cells_.size() + lives_.size(); }  // remembered pieces
+  std::uint64_t accesses() const;                                       // the number remembered
   HazardLog& log() { return log_; }
 
-  // What is remembered because one host thread has not waited for it, while all others have.
+  // Accesses that are remembered because one host thread alone has not waited for them.
   struct Pin {
     HostThread thread{};
     std::uint64_t accesses = 0;
-    std::uint64_t on_stream = 0;  // of these, on the stream that has most
+    std::uint64_t on_stream = 0;  // how many of these are on the stream with most
     StreamId stream{};
-    bool by_host = false;  // no stream's: another host thread's
+    bool by_host = false;  // made by another host thread, on no stream
   };
-  std::vector<Pin> pins() const;  // most first
+  std::vector<Pin> pins() const;  // largest first
 
-  // What is known of order so far; for checkers beside this one.
+  // The order known so far, for other checkers.
   Clocks& clocks() { return clocks_; }
 
  private:
@@ -111,19 +112,19 @@ class HappensBefore {
     StreamOpKind kind = StreamOpKind::kKernel;
     Step step = Step::kUser;
   };
-  // What happened last to some bytes.
+  // The latest accesses to some bytes.
   struct Cell {
     Access write;
-    std::vector<Access> reads;  // since then, at most one per actor
+    std::vector<Access> reads;  // since that write, at most one per actor
   };
-  // One allocation, and afterwards the bytes of what was one.
+  // One allocation; after its free, the bytes that it had.
   struct Life {
     std::uint32_t since = 0;  // the seq of the latest alloc or free of these bytes
-    Clocks::Place owner;      // nobody: host memory, or unknown
+    Clocks::Place owner;      // none: host memory, or unknown
     bool freed = false;
     bool done_with = false;           // freed by cudaFree: the device was done with it
     std::vector<Clocks::Place> uses;  // streams of record_use
-    std::vector<std::uint32_t> done;  // the clock that the pool waits for; empty: nothing
+    std::vector<std::uint32_t> done;  // the clock that the pool waits for; empty: none
   };
   struct Conflict {
     HazardKind kind;
@@ -145,7 +146,7 @@ class HappensBefore {
   void free(const StreamOp& op);
   void hand_out_in_stream(const StreamOp& op);
   void free_in_stream(const StreamOp& op);
-  // Calls f(begin, end, const Life*) for all of the range; null where no life is known.
+  // Calls f(begin, end, const Life*) for all of the range, with null where no life is known.
   template <class F>
   void lives_of(std::uint64_t begin, std::uint64_t end, F&& f) const;
   void take_uses(Range range);
@@ -164,15 +165,15 @@ class HappensBefore {
   HazardLog log_;
   NameTable names_;
   Clocks clocks_;
-  std::uint32_t seq_ = 0;  // of the current op
+  std::uint32_t seq_ = 0;  // the current op's number + 1
   Access current_;
-  Range buffer_;                                   // of the current op: the one being looked at
+  Range buffer_;                                   // the current op's buffer that is being checked
   bool writes_host_ = false;                       // the current op writes host memory
   const std::uint32_t* now_ = nullptr;             // the clock of the current access
   std::vector<std::uint32_t> freed_;               // the clock of a free
   std::vector<Conflict> conflicts_;                // of the current op
   std::unordered_set<std::uint32_t> read_copies_;  // seqs of offloads
-  std::unordered_map<std::uint32_t, std::vector<Hazard>> torn_copies_;  // likewise; found by key
+  std::unordered_map<std::uint32_t, std::vector<Hazard>> torn_copies_;  // looked up by key
   IntervalMap<Cell> cells_;
   IntervalMap<Life> lives_;
 };

@@ -1,4 +1,5 @@
-// A hazard: what a checker reports. One type for all checkers, one line of text for each.
+// A hazard is a mistake that a checker reports. All checkers use one type; each hazard is one line
+// of text.
 //
 // A violation of stream safety is two accesses and the edge that is missing between them; the
 // steps of the two accesses tell which step of the core should have made that edge. The same
@@ -38,13 +39,13 @@ enum class HazardKind : std::uint8_t {
   kReuse,         // the earlier access belongs to an earlier life of the bytes
   kHostRewrite,   // host memory is written while a copy may still read or write it
   kHostFree,      // host memory is freed while a copy may still read or write it
-  kBeforeAlloc,   // stream-ordered memory is used by what does not come after its allocation …
-  kFreeUnderUse,  // … and is freed in a stream by what does not come after its uses
-  kUseAfterFree,  // issued after the free
-  kOutside,       // bytes that no allocation of the op stream covers
+  kBeforeAlloc,   // an op uses stream-ordered memory without coming after its allocation …
+  kFreeUnderUse,  // … or its free in a stream does not come after its uses
+  kUseAfterFree,  // an op is issued after the free
+  kOutside,       // an op uses bytes that no allocation of the op stream covers
   kDoubleFree,
-  kUnknownFree,     // a free of what is no allocation of the op stream
-  kDoubleAllocate,  // bytes are handed out that are in use
+  kUnknownFree,     // a free names no allocation of the op stream
+  kDoubleAllocate,  // an allocation hands out bytes that are in use
   kDestroyedStream,
   kLeak,
   kValue,     // a wrong value
@@ -92,7 +93,7 @@ struct HazardAccess {
   std::uint64_t op = 0;  // its number in the op stream
   StreamOpKind kind = StreamOpKind::kKernel;
   StreamId stream{};
-  bool by_host = false;  // the host itself, in `thread`: `stream` means nothing
+  bool by_host = false;  // the access is the host's, in `thread`; `stream` means nothing
   Step step = Step::kUser;
   std::string name;
   HostThread thread{};
@@ -100,16 +101,16 @@ struct HazardAccess {
 
 struct Hazard {
   HazardKind kind = HazardKind::kReadAfterWrite;
-  Step missing = Step::kUser;  // the step that should have made the edge; kUser: none of the core's
+  Step missing = Step::kUser;  // the step that should have made the edge; kUser: none
   HazardAccess earlier;        // the allocation, for a leak
   HazardAccess later;
-  Range range;          // at the first place: the first bytes, in one run, that conflict
-  Range buffer;         // what the later access named, where that is known
-  std::string message;  // one line; where it is empty, to_string makes it
+  Range range;          // at the first place: the first run of conflicting bytes
+  Range buffer;         // the buffer that the later access named, if known
+  std::string message;  // one line; if it is empty, to_string makes it
   std::uint64_t count = 1;
 };
 
-// Whether the kind is about two accesses without order (and not about lifetimes, say).
+// True for kinds about two unordered accesses (not for lifetimes, say).
 constexpr bool is_race(HazardKind kind) { return kind <= HazardKind::kFreeUnderUse; }
 
 // The step of the core whose edge is missing between two accesses, as far as their own steps tell.
@@ -185,7 +186,7 @@ inline std::string to_string(const Hazard& hazard) {
 // The hazards of a run in the order in which they were first seen.
 class HazardLog {
  public:
-  // Whatever comes after so many is counted alone.
+  // Hazards beyond so many are only counted.
   explicit HazardLog(std::size_t most = ~std::size_t{0}) : most_(most) {}
 
   void report(Hazard hazard) {
@@ -205,7 +206,7 @@ class HazardLog {
   }
   const std::vector<Hazard>& hazards() const { return hazards_; }
   std::uint64_t left_out() const { return left_out_; }
-  // The streams for which gone(id) is true are no more: who gets their ids is another one.
+  // Streams for which gone(id) is true no longer exist: another stream will get their ids.
   template <class Gone>
   void forget_streams(Gone&& gone) {
     std::erase_if(index_, [&](const auto& known) {
@@ -242,15 +243,15 @@ class HazardLog {
 };
 
 // Names as small numbers: an op's name is valid only while a checker looks at the op. A log may
-// have a new name on every line, so that now and then those which nothing remembers are dropped.
+// have a new name on every line, so unused names are dropped now and then.
 class NameTable {
  public:
   std::uint32_t intern(std::string_view text) { return ids_.intern(text); }
   const std::string& text(std::uint32_t id) const { return ids_.text(id); }
 
-  // Whether it is time to drop some.
+  // True if it is time to drop unused names.
   bool crowded() const { return ids_.size() > limit_; }
-  // Calls mark(f), which calls f with every id that is in use, and drops the others.
+  // Calls mark(f), which calls f with every id in use, and drops the other names.
   template <class Mark>
   void sweep(Mark&& mark) {
     std::vector<char> used;

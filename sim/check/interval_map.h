@@ -41,13 +41,13 @@ class IntervalMap {
 
   std::size_t size() const { return slots_.size() - free_.size(); }
 
-  // The value at one address; nullptr where there is none.
+  // The value at one address; nullptr if there is none.
   const T* find(std::uint64_t address) const {
     const Cursor c = seek(address);
     return has(c) && begin_of(c) <= address ? &value(c) : nullptr;
   }
 
-  // The value of the one piece that covers [begin, end); nullptr where none does.
+  // The value of the one piece that covers [begin, end); nullptr if none does.
   const T* covering(std::uint64_t begin, std::uint64_t end) const {
     const Cursor c = seek(begin);
     return has(c) && begin_of(c) <= begin && end_of(c) >= end ? &value(c) : nullptr;
@@ -63,7 +63,7 @@ class IntervalMap {
     }
   }
 
-  // As visit(), and f may change the values.
+  // Like visit(), but f may change the values.
   template <class F>
   void touch(std::uint64_t begin, std::uint64_t end, F&& f) {
     if (begin >= end) return;
@@ -82,7 +82,7 @@ class IntervalMap {
     }
   }
 
-  // As modify(), and gaps become pieces with the value T{} first: f sees every byte of the range.
+  // Like modify(), but gaps become pieces with the value T{} first: f sees every byte of the range.
   template <class F>
   void update(std::uint64_t begin, std::uint64_t end, F&& f) {
     if (begin >= end) return;
@@ -101,9 +101,9 @@ class IntervalMap {
     }
   }
 
-  // Makes [begin, end) one piece, after f(begin, end, const T&) has seen what was there, cut at
-  // both ends. The caller sets the value that is returned: it is some used one, not T{}.
-  // The range must not be empty.
+  // Makes [begin, end) one piece, after f(begin, end, const T&) has seen the old pieces, cut at
+  // both ends. The caller must set the returned value: it is a recycled one, not T{}. The range
+  // must not be empty.
   template <class F>
   T& merge(std::uint64_t begin, std::uint64_t end, F&& f) {
     Cursor c = seek(begin);
@@ -158,7 +158,7 @@ class IntervalMap {
     std::array<std::uint32_t, kLeaf> slot;
   };
 
-  // Names a piece, or, at `count` of the last leaf, the place behind the last one.
+  // Names a piece or, if `count` of the last leaf, the place behind the last piece.
   struct Cursor {
     std::size_t leaf;
     std::uint32_t at;
@@ -195,12 +195,12 @@ class IntervalMap {
     return slot;
   }
 
-  // Makes room for one more piece in c's leaf; the cursor that names the same place after it.
+  // Makes room for one more piece in c's leaf; returns the cursor that then names the same place.
   Cursor make_room(Cursor c) {
     Leaf& full = *leaves_[c.leaf];
     if (full.count < kLeaf) return c;
     auto right = std::make_unique<Leaf>();
-    // Addresses that only grow fill their leaves; others split in halves.
+    // Ascending addresses fill their leaves; otherwise a leaf splits in halves.
     const bool append = c.at == kLeaf && c.leaf + 1 == leaves_.size();
     const std::uint32_t keep = append ? kLeaf - 1 : kLeaf / 2;
     std::copy(full.begin.begin() + keep, full.begin.end(), right->begin.begin());
@@ -214,7 +214,7 @@ class IntervalMap {
     return c.at < keep ? c : Cursor{c.leaf + 1, c.at - keep};
   }
 
-  // Puts a piece before the one that c names; the cursor of the new one.
+  // Puts a piece before the one that c names; returns the new piece's cursor.
   Cursor insert(Cursor c, std::uint64_t begin, std::uint64_t end, std::uint32_t slot) {
     c = make_room(c);
     Leaf& leaf = *leaves_[c.leaf];
@@ -231,7 +231,7 @@ class IntervalMap {
     return c;
   }
 
-  // Takes a piece out; the cursor of the one behind it.
+  // Takes a piece out; returns the cursor of the next one.
   Cursor remove(Cursor c) {
     Leaf& leaf = *leaves_[c.leaf];
     free_.push_back(leaf.slot[c.at]);
@@ -253,7 +253,7 @@ class IntervalMap {
     return settle(c);
   }
 
-  // Cuts c's piece at an address inside it; the cursor of the left part.
+  // Cuts c's piece at an address inside it; returns the left part's cursor.
   Cursor cut(Cursor c, std::uint64_t at) {
     c = make_room(c);
     const std::uint64_t begin = begin_of(c);
@@ -283,7 +283,7 @@ class IntervalMap {
 
   static constexpr std::uint32_t kPacked = std::max(kLeaf * 3 / 4, std::uint32_t{1});
 
-  std::vector<std::uint64_t> first_;  // of each leaf; never read for leaf 0
+  std::vector<std::uint64_t> first_;  // each leaf's first address; unused for leaf 0
   std::vector<std::unique_ptr<Leaf>> leaves_;
   std::vector<T> slots_;
   std::vector<std::uint32_t> free_;

@@ -1,4 +1,4 @@
-// The rules of lifetime.h.
+// Implements the rules of lifetime.h.
 #include "sim/check/lifetime.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ bool by_host(const StreamOp& op) {
   }
 }
 
-// The stream-ordered allocator's calls are work of the stream; the others' only name it.
+// Calls of the stream-ordered allocator are work of the stream; other calls only name it.
 bool names_stream(const StreamOp& op) {
   if (op.kind == StreamOpKind::kAlloc || op.kind == StreamOpKind::kFree) {
     return op.pool == PoolKind::kAsync;
@@ -115,7 +115,7 @@ Lifetime::Found Lifetime::look(const Blocks& blocks, Range range) const {
 void Lifetime::use(const StreamOp& op, Range range) {
   if (range.bytes == 0) return;
   const Block* whole = blocks_.covering(range.address, range.end());
-  if (whole != nullptr && whole->live) return;  // nearly always
+  if (whole != nullptr && whole->live) return;  // true nearly always
   Found found = look(blocks_, range);
   if (!found.any && beneath_.size() != 0) found = look(beneath_, range);
   if (found.freed.bytes != 0) {
@@ -157,7 +157,7 @@ void Lifetime::free(const StreamOp& op) {
   if (!found->live) return report(HazardKind::kDoubleFree, &found->mark, op, range, range);
   if (!(found->whole == range))
     return report(HazardKind::kUnknownFree, &found->mark, op, range, range);
-  // A part may have been handed out a second time, which was reported: it stays with its owner.
+  // A part may have been handed out twice, which was reported: it stays with its owner.
   const std::uint64_t alloc_op = found->mark.op;
   blocks.touch(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Block& block) {
     if (block.live && block.mark.op == alloc_op) {

@@ -5,16 +5,16 @@
 // after the bytes were given out again, or while host memory goes back under a copy, is
 // happens-before's to find (kReuse, kHostFree): it needs clocks, and this file has none.
 //
-// An allocation is the range that kAlloc names; a free must name exactly that range. The bytes of
-// a freed allocation stay known until they are handed out again, so that a use after free names
-// the free. One operation may span allocations that lie side by side: it is not known which
-// buffer it means.
-// A pool of kind kCaching may give out parts of what another pool allocated: such bytes are judged
-// by the caching pool alone, as long as the memory beneath them is not freed.
-// Of destroyed streams the latest 65,536 are remembered. What was freed is, until it is handed out
-// again; a log whose addresses never come back is remembered whole.
-// Not modelled: use before the first write (values.h has it as undefined bytes), device and host
-// pools (both are ranges).
+// An allocation is the range that kAlloc names; a free must name exactly that range.
+// The bytes of a freed allocation stay known until they are handed out again, so that a
+// use after free names the free. One operation may span allocations that lie side by
+// side: it is not known which buffer it means. A pool of kind kCaching may give out
+// parts of what another pool allocated: such bytes are judged by the caching pool
+// alone, as long as the memory beneath them is not freed. Of destroyed streams the
+// latest 65,536 are remembered. Freed bytes are remembered until they are handed out
+// again, so all of a log whose addresses never come back is. Not modelled: use before
+// the first write (values.h has it as undefined bytes), device and host pools (both are
+// ranges).
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class Lifetime {
   struct Options {
     bool allow_outside = false;
     bool report_overrun = false;
-    std::size_t hazards_most = ~std::size_t{0};  // those beyond are counted alone
+    std::size_t hazards_most = ~std::size_t{0};  // further hazards are only counted
   };
   Lifetime() : Lifetime(Options{}) {}
   explicit Lifetime(Options options) : options_(options), log_(options.hazards_most) {}
@@ -44,9 +44,9 @@ class Lifetime {
   // The next op has this number (by default they are counted from 0).
   void number_next(std::uint64_t op) { op_ = op; }
 
-  // What touches this range may live on at the end: a parameter, a result.
+  // A range that may stay allocated at the end: a parameter, a result.
   void expect_live(Range range);
-  // At the end of the op stream: reports what still lives, in order of address.
+  // At the end of the op stream: reports what is still allocated, in order of address.
   void finish();
 
   const std::vector<Hazard>& hazards() const { return log_.hazards(); }
@@ -78,15 +78,15 @@ class Lifetime {
   };
   struct Block {
     bool live = false;
-    Mark mark;    // its alloc while it lives, then its free
-    Range whole;  // as it was allocated
+    Mark mark;    // its alloc while it is allocated, then its free
+    Range whole;  // the range as it was allocated
   };
 
   using Blocks = IntervalMap<Block>;
-  // What a range meets in one level of blocks.
+  // The parts of a range in one level of blocks.
   struct Found {
-    Range gap, freed;                   // the first bytes without a block, and of a freed one
-    const Block* free_block = nullptr;  // until the blocks change
+    Range gap, freed;                   // first bytes without a block; of a freed block
+    const Block* free_block = nullptr;  // valid until the blocks change
     const Block* live_block = nullptr;
     bool any = false;
   };
@@ -110,9 +110,9 @@ class Lifetime {
   HazardLog log_;
   NameTable names_;
   std::uint64_t op_ = 0;                               // the number of the current op
-  Blocks blocks_;                                      // of the caching pools
-  Blocks beneath_;                                     // of the others
-  std::unordered_map<std::uint32_t, Mark> destroyed_;  // streams
+  Blocks blocks_;                                      // blocks of the caching pools
+  Blocks beneath_;                                     // blocks of the other pools
+  std::unordered_map<std::uint32_t, Mark> destroyed_;  // streams, by id
   IntervalMap<char> expected_;
 };
 

@@ -1,4 +1,4 @@
-// The rules of liveness.h.
+// Implements the rules of liveness.h.
 #include "sim/check/liveness.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Liveness::Clock Liveness::clock_of(const StreamOp& op) {
   return {clock, clock + clocks_.width()};
 }
 
-// Happens-before will take what the token's release knew for what comes first.
+// Happens-before will order the work before the token's release first.
 void Liveness::before(const StreamOp& op) {
   if (waits_in_stream(op)) before_ = clock_of(op);
 }
@@ -113,7 +113,7 @@ bool Liveness::waits_for(HostToken token) const {
   return waiting_.contains(static_cast<std::uint32_t>(token));
 }
 
-// What every thread knows comes before all that will be issued.
+// Work that every thread knows of comes before all that will be issued.
 void Liveness::settle() {
   if (!waiting_.empty()) return;
   for (std::size_t actor = 0; actor < functions_.size(); ++actor) {

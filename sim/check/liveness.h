@@ -1,8 +1,8 @@
-// Liveness: whether somebody may wait for good.
+// Liveness: finds waits that may never end.
 //
-// Streams, events and synchronisations alone never do. A wait names a record that was made before
-// it, and what was never recorded is no wait: so whatever waits does so for something that was
-// issued earlier, and the oldest of all that is not done can go on. What is left are two.
+// Streams, events and synchronisations alone never do. A wait names an earlier record, or none and
+// then does nothing. So each waits for work that was issued earlier, and the oldest unfinished work
+// can always go on. Two causes are left.
 //
 // Host functions. CUDA may run them one at a time, in any order that the streams allow. So while
 // one waits for a token, no other runs that does not come before it; if the release of the token
@@ -32,18 +32,18 @@ namespace ferry::check {
 
 class Liveness {
  public:
-  // Those of a HappensBefore, which outlives this.
+  // Uses the clocks of a HappensBefore, which must outlive this.
   explicit Liveness(Clocks& clocks, std::size_t hazards_most = ~std::size_t{0})
       : clocks_(clocks), log_(hazards_most) {}
 
-  // Each op: once before happens-before has it, and once after that, with the same number.
+  // Call both for each op, with the same number: once before happens-before, once after it.
   void before(const StreamOp& op);
   void after(const StreamOp& op, std::uint64_t number);
-  // The op stream has ended: what waits still is never released.
+  // The op stream has ended: tokens still waited for are never released.
   void finish();
   const std::vector<Hazard>& hazards() const { return log_.hazards(); }
 
-  // Whoever reads a long log: after the clocks have settled. A token that is waited for stays.
+  // For readers of a long log, after the clocks have settled: a token that is waited for must stay.
   bool waits_for(HostToken token) const;
   bool knows_release_of(HostToken token) const {
     return releases_.contains(static_cast<std::uint32_t>(token));
@@ -59,14 +59,14 @@ class Liveness {
     }
     for (const auto& [token, place] : releases_) f(place.access.stream);
   }
-  // Host functions that may still matter.
+  // The number of host functions that may still matter.
   std::size_t remembers() const { return remembers_; }
 
  private:
   using Clock = std::vector<std::uint32_t>;
   struct Place {
     HazardAccess access;
-    Clock clock;  // what comes before it, whatever the token; of a release, with itself
+    Clock clock;  // what comes before it, whatever the token; for a release, itself included
   };
   void wait(const StreamOp& op, std::uint64_t number);
   void release(const StreamOp& op, std::uint64_t number);
@@ -74,17 +74,17 @@ class Liveness {
   Clock clock_of(const StreamOp& op);
 
   Clocks& clocks_;
-  Clock before_;  // of the current op, where it waits in a stream
+  Clock before_;  // the current op's, if it waits in a stream
   HazardLog log_;
-  std::vector<std::vector<std::uint32_t>> functions_;    // by actor: host functions' components
-  std::size_t remembers_ = 0;                            // of these, in all
+  std::vector<std::vector<std::uint32_t>> functions_;    // by actor: components of host functions
+  std::size_t remembers_ = 0;                            // their number, over all actors
   std::map<std::uint32_t, std::vector<Place>> waiting_;  // by token
-  std::size_t waits_ = 0;                                // of all tokens
-  std::map<std::uint32_t, Place> releases_;              // likewise: the latest
+  std::size_t waits_ = 0;                                // their number, over all tokens
+  std::map<std::uint32_t, Place> releases_;              // by token: the latest
 };
 
-// A host thread blocks until a resource has room that nobody but itself can make: what others hold
-// of it (copies that still run) has been waited for already.
+// A host thread blocks until a resource has room that only the thread itself can make: it has
+// already waited for other users of the resource (copies that still run).
 Hazard blocked_for_good(std::string resource);
 
 }  // namespace ferry::check

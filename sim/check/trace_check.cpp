@@ -1,4 +1,4 @@
-// Lines to operations, operations to the checkers, hazards to words.
+// Turns lines into operations, gives these to the checkers, and words the hazards.
 #include "sim/check/trace_check.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace ferry::check {
 namespace {
 
-// A hazard's accesses and edge, as the log names them.
+// Words a hazard's accesses and its missing edge in the log's names.
 class Words final : public AccessNames {
  public:
   Words(const TraceReader& names, const Hazard& hazard) : names_(names), h_(hazard) {}
@@ -64,7 +64,7 @@ class Words final : public AccessNames {
     std::string what = access.name.empty() ? std::string(name(access.kind)) : access.name;
     return what + " on " + place(access) + " (line " + line(access) + ")";
   }
-  // Why a token may never be released: `earlier` waits for it, `later` releases it, or nobody does.
+  // Why a token may never be released: `earlier` waits for it, and `later`, if any, releases it.
   std::string never() const {
     if (h_.later.op == h_.earlier.op) return "nobody releases";
     const std::string behind = " only after a host function that may be behind this one";
@@ -83,7 +83,7 @@ TraceViolation describe(const TraceReader& names, const Hazard& hazard) {
   const auto stream = [&](const HazardAccess& access) {
     return access.by_host ? std::string() : names.text(access.stream);
   };
-  // A token may have been released before somebody waited for it.
+  // A token may have been released before the wait for it.
   const bool in_order = hazard.earlier.op <= hazard.later.op;
   const HazardAccess& earlier = in_order ? hazard.earlier : hazard.later;
   const HazardAccess& later = in_order ? hazard.later : hazard.earlier;
@@ -93,7 +93,7 @@ TraceViolation describe(const TraceReader& names, const Hazard& hazard) {
   TraceViolation v;
   v.kind = hazard.kind;
   v.buffer = names.text(hazard.buffer);
-  if (v.buffer.empty()) v.range = hazard.buffer;  // a name's place is nobody's business
+  if (v.buffer.empty()) v.range = hazard.buffer;  // a named buffer has no meaningful address
   v.line = later.op;
   v.previous_line = alone ? 0 : earlier.op;
   v.count = hazard.count;
@@ -119,14 +119,14 @@ class TraceCheck {
     happens_before_.number_next(line);
     lifetime_.number_next(line);
     count(op);
-    // Whoever waits for a token that was released, and then forgotten, does not wait: to liveness
-    // it is a host function as any other.
+    // A wait for a token that was released, and then forgotten, does not wait: to liveness it is an
+    // ordinary host function.
     const StreamOpKind kind = op.kind;
     const bool was_released = kind == StreamOpKind::kAcquire && op.in_stream &&
                               !liveness_.knows_release_of(op.token) &&
                               released_.contains(Distinct::hash_of(reader_.text(op.token)));
     liveness_.before(op);
-    // A block is told of its uses until it is freed; a buffer with a name never is.
+    // A block hears of its uses until it is freed; a named buffer never does.
     if (op.kind != StreamOpKind::kRecordUse || op.range.address < kNamedBuffers) {
       happens_before_(op);
     }
@@ -139,7 +139,7 @@ class TraceCheck {
   }
 
   TraceReport finish(bool stopped) {
-    // What is allocated or waits now may be freed or woken by the lines that were not read.
+    // Lines that were not read might free what is allocated now, or wake what waits.
     if (options_.leaks && !stopped) lifetime_.finish();
     if (!stopped) liveness_.finish();
     describe_new();
@@ -228,7 +228,7 @@ class TraceCheck {
     many_ = std::max(options_.many, remembered() * 2);
   }
 
-  // Destroyed ones, once their places are others'.
+  // Forgets destroyed streams once others have their places.
   void forget_streams() {
     std::set<StreamId> kept;
     const auto keep = [&kept](StreamId stream) { kept.insert(stream); };
@@ -254,7 +254,7 @@ class TraceCheck {
   Lifetime lifetime_{{.allow_outside = true, .report_overrun = true, .hazards_most = kHazardsMost}};
   std::array<Checker, 3> checkers_{{{happens_before_.log()}, {lifetime_.log()}, {liveness_.log()}}};
   std::uint64_t accesses_ = 0;
-  std::unordered_set<std::uint64_t> released_;  // names of tokens that were forgotten, hashed
+  std::unordered_set<std::uint64_t> released_;  // hashed names of tokens that were forgotten
   std::size_t many_;
 };
 

@@ -4,13 +4,13 @@
 // A log may begin when memory is in use already, so that bytes which it never allocated may be used
 // and freed; what lies half inside an allocation of its own is reported.
 //
-// Every line is read, judged and dropped. Memory grows with what the program has at a time, and
-// with what some host thread has not waited for. Accesses, events, tokens and host functions of
-// which every host thread knows already can be in no report any more (clocks.h: they are settled);
-// when there are many they are dropped, and with them the names that nothing remembers. A free
-// forgets nothing: who uses bytes again is compared with who used them before, however long ago.
-// What cannot be forgotten is counted, with the host thread that does not wait. Of mistakes the
-// first 10,000 of each kind of checker are told, and the others counted.
+// Every line is read, judged and dropped. Memory grows with the program's live resources, and with
+// the work that some host thread has not waited for. Accesses, events, tokens and host functions
+// that every host thread knows of can be in no report any more (clocks.h calls them settled); when
+// there are many they are dropped, with their unused names. A free forgets nothing: a new use of
+// bytes is compared with the old ones, however long ago. What cannot be forgotten is counted, with
+// the host thread that does not wait. Each kind of checker reports its first 10,000 mistakes and
+// counts the others.
 #pragma once
 
 #include <cstdint>
@@ -23,59 +23,59 @@
 
 namespace ferry::check {
 
-// One mistake. Lines count from 1; 0: there is none (the leak's end, the overrun of an allocation).
+// One mistake. Lines count from 1; 0: no line (for a leak's end, or an allocation's overrun).
 struct TraceViolation {
   HazardKind kind = HazardKind::kReadAfterWrite;
-  std::string buffer;  // its name, where it has one
-  Range range;         // else its bytes; none of either for a destroyed stream
+  std::string buffer;  // the buffer's name, if it has one
+  Range range;         // else its bytes; both empty for a destroyed stream
   std::uint64_t line = 0;
   std::uint64_t previous_line = 0;
   std::uint64_t count = 1;  // how often the same pair of places was seen
   // A host access has a thread instead of a stream.
   bool by_host = false, previous_by_host = false;
   std::string stream, previous_stream;
-  std::string message;  // both accesses and the edge that is missing
-  std::string fix;      // what would add it
+  std::string message;  // names both accesses and the missing edge
+  std::string fix;      // the calls that would add it
 };
 
-// What a verdict is about. A count that is not exact is a least one.
+// The size of the log that a verdict covers. A count that is not exact is a lower bound.
 struct TraceScope {
   struct Count {
     std::uint64_t count = 0;
     bool exact = true;
   };
   std::uint64_t operations = 0;
-  std::uint64_t accesses = 0;  // of memory, with allocations and frees; 0: nothing to judge
+  std::uint64_t accesses = 0;  // accesses to memory, allocations and frees; 0: nothing to judge
   Count streams, threads, buffers;
 };
 
-// What had to be remembered, to the end, for a host thread alone did not wait for it.
+// Work that was remembered to the end because one host thread alone did not wait for it.
 struct TracePin {
-  std::string thread;  // "": the default one
+  std::string thread;  // "": the default thread
   std::uint64_t accesses = 0;
-  std::string stream;  // on which most of them are
+  std::string stream;  // the stream that most of it is on
   std::uint64_t on_stream = 0;
 };
 
 struct TraceReport {
   std::uint64_t lines = 0;
-  bool stopped = false;  // there may be more lines, and nothing is said about the log's end
+  bool stopped = false;  // more lines may follow, so the log's end is not judged
   TraceScope scope;
-  std::vector<TraceViolation> violations;  // by line, then by previous line
-  std::uint64_t left_out = 0;              // violations that are only counted
-  std::uint64_t remembered = 0;            // accesses at the end
-  std::vector<TracePin> pins;              // most first
+  std::vector<TraceViolation> violations;  // sorted by line, then by previous line
+  std::uint64_t left_out = 0;              // violations that are counted only
+  std::uint64_t remembered = 0;            // accesses remembered at the end
+  std::vector<TracePin> pins;              // largest first
 };
 
 struct TraceOptions {
-  bool leaks = false;  // what is allocated at the end is a mistake
-  // How much is remembered before anybody looks what may be forgotten; no verdict depends on it.
+  bool leaks = false;  // memory still allocated at the end is a mistake
+  // The number of remembered items that triggers forgetting; no verdict depends on it.
   std::size_t many = 4096;
-  // Asked before each line, with the number of those judged: true ends the check before it.
+  // Called before each line, with the number of lines judged: true ends the check there.
   std::function<bool(std::uint64_t judged)> stop = nullptr;
 };
 
-// Throws InputError where a line is malformed, or needs more than formats/TRACE.md allows.
+// Throws InputError if a line is malformed, or exceeds the limits of formats/TRACE.md.
 TraceReport check_trace(LineSource& lines, const TraceOptions& options);
 inline TraceReport check_trace(LineSource& lines, bool leaks = false) {
   return check_trace(lines, TraceOptions{.leaks = leaks});

@@ -1,4 +1,4 @@
-// The rules of values.h.
+// Implements the rules of values.h.
 #include "sim/check/values.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace ferry::check {
 namespace {
 
-// The lowest bit of a value.
+// The lowest bit of a value marks a sum.
 constexpr std::uint64_t kIsSum = 1;
 constexpr std::uint64_t kReadSeed = 0x66657272795f7264ull;
 constexpr std::uint64_t kKernelSeed = 0x66657272795f6b6eull;
@@ -55,7 +55,7 @@ void Values::write_as_it_is(Range range, std::uint64_t value) {
   contents_.replace(range.address, range.end(), Content{value, 0});
 }
 
-// Even. The whole of a sum is the sum of its summands.
+// An even number. A whole sum counts as the sum of its summands.
 std::uint64_t Values::summand(Range range) const {
   runs(range, scratch_);
   if (scratch_.size() == 1 && scratch_[0].content.offset == 0) {

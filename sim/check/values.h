@@ -21,17 +21,17 @@
 
 namespace ferry::check {
 
-// The tag of a sum: its summands have no order, and what is itself a sum counts as its summands.
+// The tag of a sum: its summands have no order, and a nested sum counts as its summands.
 inline constexpr std::uint64_t kSumTag = 0x61646461'64646164u;
 
 class Values {
  public:
-  // kAlloc makes its range undefined; kCopy moves reads[0] to writes[0], and where the sizes differ
-  // what it lacks is undefined; kKernel and kHostWrite (of `range`, or of `writes`) make new
+  // kAlloc makes its range undefined. kCopy moves reads[0] to writes[0]; if it is shorter, the
+  // rest becomes undefined. kKernel and kHostWrite (of `range`, or of `writes`) make new
   // values.
   void operator()(const StreamOp& op);
 
-  // Initial contents: parameters, inputs.
+  // Sets initial contents: parameters, inputs.
   void write(Range range, std::uint64_t value);
 
   // A hash of the contents: equal for equal bytes, wherever they lie.

@@ -1,5 +1,5 @@
-// What the schedulers are made of: copies to pinned memory and back, without any edge. Each edge is
-// its scheduler's, which forgets some.
+// The building blocks of the schedulers: copies to pinned memory and back, without any edge. Each
+// scheduler adds its own edges, and forgets some.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ferry::field {
 
-// The bytes that a saved tensor covers, and what makes a tensor of them again.
+// The bytes that a saved tensor covers, and the layout to restore it from them.
 struct HostCopy {
   sim::HostBuffer buffer;
   sim::TensorLayout layout;
@@ -24,14 +24,14 @@ inline std::int64_t bytes_of(const sim::Tensor& tensor) { return tensor->layout.
 inline sim::HostBuffer pinned(sim::SimDevice& device, std::int64_t bytes) {
   return device.allocate_host(Step::kHostAllocate, bytes, HostMemory::kPinned);
 }
-// The first bytes of a buffer, which still owns them.
+// The buffer with only its first bytes in use; it still owns all of them.
 inline sim::HostBuffer first_bytes(const sim::HostBuffer& buffer, std::int64_t bytes) {
   sim::HostBuffer part(*buffer.block, buffer.pageable);
   part.block->requested_bytes = bytes;
   return part;
 }
 
-// Into `buffer`, which has its size.
+// Copies into `buffer`, which has the right size.
 inline HostCopy offload_to(sim::SimDevice& device, const sim::Tensor& tensor,
                            sim::HostBuffer buffer, StreamId stream) {
   HostCopy copy{std::move(buffer), tensor->layout, tensor->version};
@@ -43,7 +43,7 @@ inline HostCopy offload(sim::SimDevice& device, const sim::Tensor& tensor, Strea
   return offload_to(device, tensor, pinned(device, bytes_of(tensor)), stream);
 }
 
-// On a block of the pool of `pool`, by a copy on `stream`.
+// Copies on `stream` into a block of the pool of `pool`.
 inline sim::Tensor reload(sim::SimDevice& device, const HostCopy& copy, StreamId pool,
                           StreamId stream) {
   const Extent extent = copy.layout.extent();
@@ -52,13 +52,13 @@ inline sim::Tensor reload(sim::SimDevice& device, const HostCopy& copy, StreamId
   return device.restore(target, copy.layout, extent.begin, copy.version);
 }
 
-// What `after` is given from now on follows what `before` was given so far: `before`'s event,
-// `after`'s wait.
+// Work given to `after` from now on follows the work that `before` was given so far: an event on
+// `before`, a wait on `after`.
 inline void order(sim::SimDevice& device, Step event, StreamId before, Step wait, StreamId after) {
   device.wait(wait, after, device.record(event, before));
 }
 
-// A pair that is its scheduler's `pack(tensor)`.
+// A hooks pair that calls its scheduler's `pack(tensor)`.
 template <class S>
 class PackHooks final : public Hooks<sim::Tensor> {
  public:
@@ -71,7 +71,7 @@ class PackHooks final : public Hooks<sim::Tensor> {
   S& scheduler_;
 };
 
-// To a pool that waits for the copies under way on `stream`, as PyTorch's pinned pool does.
+// Returns it to a pool that waits for copies under way on `stream`, like PyTorch's pinned pool.
 inline void give_back(sim::SimDevice& device, sim::HostBuffer& buffer, StreamId stream) {
   const sim::EventHandle event = device.record(Step::kReloaded, stream);
   device.release_host(Step::kHostReturn, std::move(buffer), {&event, 1});

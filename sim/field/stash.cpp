@@ -23,7 +23,7 @@ namespace ferry::field {
 namespace {
 
 using Id = std::int64_t;
-constexpr Id kWindow = 5;  // in numbers, as published
+constexpr Id kWindow = 5;  // a distance in numbers, as published
 constexpr std::int64_t kBytesMin = 1024;
 
 class Stash final : public sim::Scheduler {
@@ -59,7 +59,7 @@ class Stash final : public sim::Scheduler {
 
  private:
   struct Tracked {
-    sim::Tensor kept;  // none: it moved
+    sim::Tensor kept;  // none: it was offloaded
     HostCopy copy;
   };
   struct Stashed {
@@ -82,7 +82,7 @@ class Stash final : public sim::Scheduler {
     return policy_.compute == StashPolicy::Compute::kFirst ? first_stream_
                                                            : device_.current_stream();
   }
-  // Who waits before a source is dropped.
+  // The stream that waits before a source is dropped.
   StreamId dropping(const sim::Tensor& source) {
     const auto owner = device_.owner(source->storage);
     return policy_.compute == StashPolicy::Compute::kOwner && owner ? *owner : s0();
@@ -192,15 +192,15 @@ class Stash final : public sim::Scheduler {
     return tensor;
   }
 
-  // as_strided with the view's offset, on a copy that begins with the view.
+  // Stands for as_strided with the view's offset, on a copy that begins with the view.
   void check_offset(const Layout& layout) const {
     if (policy_.drops_offset || layout.offset == 0) return;
-    if (layout.strides != contiguous_strides(layout.shape)) return;  // copied with its offset
+    if (layout.strides != contiguous_strides(layout.shape)) return;  // copied at its offset
     throw std::runtime_error("as_strided: out of bounds for a storage of the view's size");
   }
 
-  // The node has run; what it unpacked lives on here, and where it escaped. `uses`: of the
-  // restored storage when it was unpacked; 0: none was restored.
+  // The node has run; records if what it unpacked lives on, and where it escaped to. `uses`: the
+  // restored storage's use count when it was unpacked; 0: none was restored.
   void after_node(Id id, long uses) {
     const auto restored = restored_.find(id);
     if (uses > 0 && restored != restored_.end()) {
@@ -268,19 +268,19 @@ class Stash final : public sim::Scheduler {
   const StashPolicy policy_;
   const StreamId first_stream_;
   const StreamId s1_;
-  std::set<const sim::TensorImpl*> exempt_;  // these live as long as the program, and are not
-  std::set<const sim::StorageImpl*> exempt_storages_;  // walked
+  std::set<const sim::TensorImpl*> exempt_;            // these live as long as the program, and are
+  std::set<const sim::StorageImpl*> exempt_storages_;  // looked up, never iterated
   Id next_id_ = 0;
   std::map<Id, Tracked> tracker_;
   std::map<Id, Stashed> stash_;
   std::set<std::pair<std::uint64_t, DType>> keys_;
   std::map<Id, sim::Tensor> restored_;
-  std::map<Id, sim::EventHandle> events_;  // the ends of the nodes that used what was restored
+  std::map<Id, sim::EventHandle> events_;  // recorded after nodes that used restored tensors
   bool next_is_first_ = true;
   bool next_unpack_is_first_ = false;
-  GraphTaskId task_ = GraphTaskId::kNone;  // the one that is taken for the backward
+  GraphTaskId task_ = GraphTaskId::kNone;  // the task taken for the backward
   NodeId node_ = NodeId::kNone;
-  std::vector<Id> before_;  // what earlier nodes were given
+  std::vector<Id> before_;  // numbers that earlier nodes unpacked
 };
 
 }  // namespace

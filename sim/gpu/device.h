@@ -1,5 +1,5 @@
-// A simulated GPU as the core's Device (shared/seam/device.h): a handle on one device of a Machine,
-// with what a pipeline over several of them asks for.
+// A simulated GPU as the core's Device (shared/seam/device.h): a handle on one device of a Machine.
+// It also has the calls that a pipeline over several devices needs.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace ferry::sim {
 
-// Host bytes. The owner gives them back by release_host.
+// Host bytes. Their owner returns them by release_host.
 struct HostBuffer {
   std::optional<HostBlock> block;
   bool pageable = false;
@@ -38,7 +38,7 @@ struct HostBuffer {
   }
 };
 
-// One thread runs a simulation.
+// A lock that does nothing: a simulation has one thread.
 struct NoMutex {
   void lock() {}
   void unlock() {}
@@ -122,8 +122,8 @@ class SimDevice {
                    host.pageable);
   }
 
-  // A copy on device `to`, on `stream`, which is of that device, and in its pool. Only the bytes
-  // that the tensor covers travel; they fill a storage. To the same device nothing moves.
+  // Copies to device `to`, on its stream `stream` and from that stream's pool. Only the bytes that
+  // the tensor covers are copied; they fill a storage. On the same device nothing is copied.
   Tensor transfer(Step step, const Tensor& tensor, SimDevice& to, Stream stream) {
     if (to.machine_ == machine_ && to.device_ == device_) return detach(tensor);
     TensorLayout layout = tensor->layout;
@@ -136,8 +136,8 @@ class SimDevice {
     return copy;
   }
 
-  // Beyond the seam: what published schedulers do (sim/field). A copy of the bytes that
-  // the tensor covers, made on `stream`, in its pool.
+  // Beyond the seam, for published schedulers (sim/field): a copy of the bytes that the tensor
+  // covers, made on `stream`, in its pool.
   Tensor clone(const Tensor& tensor, Stream stream) {
     TensorLayout layout = tensor->layout;
     layout.shift += layout.extent().begin;
@@ -160,7 +160,7 @@ class SimDevice {
     return storage.use_count() - (miscounted ? 1 : 0);
   }
   std::optional<Stream> owner(const Storage& storage) {
-    if (!storage->block) return std::nullopt;  // no bytes, no pool
+    if (!storage->block) return std::nullopt;  // without bytes it has no pool
     return storage->block->stream();
   }
   std::uint64_t identity(const Storage& storage) { return storage->identity; }

@@ -16,7 +16,7 @@ constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kMinBlock = 512;
 constexpr std::int64_t kSmallSize = kMiB;  // the largest request of the small pool
 constexpr std::int64_t kSmallSegment = 2 * kMiB;
-constexpr std::int64_t kMinLarge = 10 * kMiB;  // from here on a segment of one's own
+constexpr std::int64_t kMinLarge = 10 * kMiB;  // larger requests get a segment of their own
 constexpr std::int64_t kLargeSegment = 20 * kMiB;
 constexpr std::int64_t kRoundLarge = 2 * kMiB;
 constexpr int kDeviceAddressBits = 44;
@@ -30,7 +30,7 @@ std::int64_t segment_bytes(std::int64_t rounded) {
   return rounded < kMinLarge ? kLargeSegment : round_up(rounded, kRoundLarge);
 }
 
-// A programmer's error.
+// Aborts on a programmer's error.
 void require(bool holds, const char* what) {
   if (holds) [[likely]]
     return;
@@ -118,7 +118,7 @@ void DevicePool::refuse(std::int64_t bytes) {
                     stats_.allocated_bytes.current, stats_.reserved_bytes.current);
 }
 
-// Best fit: the smallest that is large enough, of these the one with the lowest address.
+// Best fit: the smallest block that suffices; of equal ones, that with the lowest address.
 Block* DevicePool::take_free(std::int64_t bytes, StreamId stream) {
   FreeBlocks& free_blocks = bytes <= kSmallSize ? small_ : large_;
   const auto found = free_blocks.lower_bound({stream, bytes, 0, nullptr});
@@ -153,7 +153,7 @@ Block* DevicePool::make_segment(std::int64_t bytes, StreamId stream) {
   return block;
 }
 
-// The block keeps the low addresses. A small rest of a large block stays with it.
+// The block keeps the low addresses. A large block keeps a small rest.
 void DevicePool::split(Block* block, std::int64_t bytes) {
   const std::int64_t rest = block->bytes_ - bytes;
   if (block->small_ ? rest < kMinBlock : rest <= kSmallSize) return;
@@ -211,7 +211,7 @@ void DevicePool::free_now(Block* block) {
   put_free(block);
 }
 
-// Takes a free neighbour in.
+// Merges a free neighbour into the block.
 void DevicePool::merge(Block* block, Block* neighbour) {
   if (neighbour == nullptr || neighbour->allocated_ || neighbour->pending_ > 0) return;
   FreeBlocks& free_blocks = free_blocks_like(neighbour);
@@ -229,7 +229,7 @@ void DevicePool::merge(Block* block, Block* neighbour) {
   delete_block(neighbour);
 }
 
-// Each stream's oldest first; one that is not done holds back those behind it, in its stream only.
+// Polls each stream's oldest first; an unfinished one holds back those behind it in its stream.
 void DevicePool::poll() {
   for (auto& [stream, queue] : deferred_) {
     while (!queue.empty() && events_.done(queue.front().token)) {

@@ -33,7 +33,7 @@ struct OutOfMemory : std::runtime_error {
   OutOfMemory(std::uint32_t device, std::int64_t requested, std::int64_t segment,
               std::int64_t total, std::int64_t allocated, std::int64_t reserved);
   std::int64_t requested_bytes;
-  std::int64_t segment_bytes;  // what the message says it tried to allocate
+  std::int64_t segment_bytes;  // the bytes that the message names
   std::int64_t total_bytes;
   std::int64_t free_bytes;
   std::int64_t allocated_bytes;
@@ -47,7 +47,7 @@ std::string format_bytes(std::int64_t bytes);
 class Block {
  public:
   std::uint64_t address() const { return address_; }
-  std::int64_t bytes() const { return bytes_; }  // rounded, an unsplit rest included
+  std::int64_t bytes() const { return bytes_; }  // rounded, with any unsplit rest
   std::int64_t requested_bytes() const { return requested_; }
   StreamId stream() const { return stream_; }
   Range range() const { return {address_, static_cast<std::uint64_t>(bytes_)}; }
@@ -60,40 +60,40 @@ class Block {
   StreamId stream_{};
   bool small_ = false;
   bool allocated_ = false;
-  std::uint32_t pending_ = 0;  // events that hold it back
+  std::uint32_t pending_ = 0;  // the number of events that hold it back
   Block* before_ = nullptr;    // its neighbours within the segment
   Block* after_ = nullptr;
-  std::vector<StreamId> uses_;  // other streams
+  std::vector<StreamId> uses_;  // other streams that use it
 };
 
 struct DevicePoolStats {
   Gauge allocated_bytes;  // drops at free()
   Gauge active_bytes;     // drops when the block is free for reuse
-  Gauge requested_bytes;  // as active_bytes, of what was asked for
-  Gauge reserved_bytes;   // segments
+  Gauge requested_bytes;  // the requested bytes of active_bytes
+  Gauge reserved_bytes;   // bytes of segments
   std::int64_t num_alloc_retries = 0;
   std::int64_t num_ooms = 0;
 };
 
 class DevicePool {
  public:
-  // `events` is not owned and outlives the pool. capacity_bytes 0: unlimited.
+  // `events` is not owned and must outlive the pool. capacity_bytes 0: unlimited.
   DevicePool(std::uint32_t device, std::int64_t capacity_bytes, PoolEvents& events);
   DevicePool(const DevicePool&) = delete;
   DevicePool& operator=(const DevicePool&) = delete;
   ~DevicePool();  // drops the tokens that are still out
 
-  // Null for 0 bytes, as such a tensor never reaches PyTorch's allocator. Throws OutOfMemory, and
-  // LimitReached where the segments of the run would have more than 16 TiB in all.
+  // Null for 0 bytes, since such a tensor never reaches PyTorch's allocator. Throws OutOfMemory,
+  // and LimitReached if the segments of the run exceed 16 TiB in all.
   Block* allocate(std::int64_t bytes, StreamId stream);
-  [[noreturn]] void refuse(std::int64_t bytes);    // as if there was no room
-  void free(Block* block);                         // null is fine
+  [[noreturn]] void refuse(std::int64_t bytes);    // fails as if memory was full
+  void free(Block* block);                         // null is allowed
   void record_use(Block* block, StreamId stream);  // PyTorch's record_stream
 
   const DevicePoolStats& stats() const { return stats_; }
   void reset_peaks();
   std::int64_t segments() const { return segments_; }
-  std::int64_t free_blocks() const;  // whole segments included
+  std::int64_t free_blocks() const;  // including whole segments
 
  private:
   struct Key {
@@ -128,7 +128,7 @@ class DevicePool {
   std::uint64_t next_address_;
   std::int64_t segments_ = 0;
   FreeBlocks small_, large_;
-  FreeBlocks::node_type spare_;                        // saves the next insertion an allocation
+  FreeBlocks::node_type spare_;                        // saves the next insertion one allocation
   std::map<StreamId, std::deque<Deferred>> deferred_;  // by the stream that still uses the block
   std::int64_t deferred_count_ = 0;
   std::deque<Block> blocks_;

@@ -8,15 +8,15 @@
 namespace ferry::sim {
 namespace {
 
-constexpr std::uint32_t kUnits = 4;           // of a device
+constexpr std::uint32_t kUnits = 4;           // engines of a device
 constexpr std::uint32_t kDown = 1;            // device to host
 constexpr std::uint32_t kUp = 2;              // host to device
-constexpr std::uint32_t kPeer = 3;            // other devices to this one
-constexpr std::uint32_t kShared = kNone - 1;  // a Unit's user, where there are several
+constexpr std::uint32_t kPeer = 3;            // from other devices to this one
+constexpr std::uint32_t kShared = kNone - 1;  // a Unit's user when it has several
 constexpr std::int64_t kMaxBytes = EventHeap::kNever / 1000;
-constexpr int kPeerBytesBits = 48;  // of a peer copy's value; its source is above them
+constexpr int kPeerBytesBits = 48;  // bits of a peer copy's value; its source is above them
 constexpr std::uint32_t kMaxDevices = 1u << 15;
-constexpr std::uint64_t kWakeClass = std::uint64_t{1} << 63;  // after the finishes of its time
+constexpr std::uint64_t kWakeClass = std::uint64_t{1} << 63;  // after finishes at its time
 
 // Slots of the event heap.
 std::uint32_t unit_slot(std::uint32_t unit) { return unit * 2; }
@@ -39,7 +39,7 @@ std::uint32_t other_direction(std::uint32_t unit) {
   return unit % kUnits == kDown ? unit + 1 : unit - 1;
 }
 
-// A programmer's error.
+// Aborts on a programmer's error.
 void require(bool holds, const char* what) {
   if (holds) [[likely]]
     return;
@@ -92,7 +92,7 @@ void Engine::submit(StreamId stream, OpKind kind, std::int64_t value, Time not_b
   }
 }
 
-// A second stream makes an engine shared for good: running ahead needs no more than that.
+// A second stream makes an engine shared for ever: running ahead needs to know no more.
 void Engine::use(Unit& unit, std::uint32_t stream) {
   if (unit.user != stream) unit.user = unit.user == kNone ? stream : kShared;
 }
@@ -158,7 +158,7 @@ bool Engine::done(Signal signal, Time now) {
   return signals_[static_cast<std::uint32_t>(signal)].time != SignalState::kPending;
 }
 
-// The host goes on at a time that is not known yet, and may submit then: no running ahead.
+// The host goes on at a time not known yet, and may submit then, so nothing may run ahead.
 Time Engine::run_until(Signal signal) {
   const SignalState& state = signals_[static_cast<std::uint32_t>(signal)];
   for (horizon_ = 0; state.time == SignalState::kPending;) step();
@@ -193,7 +193,7 @@ DeviceStats Engine::stats(DeviceId device) const {
 
 std::size_t Engine::held_bytes() const { return chunks_.held_bytes() + signals_.held_bytes(); }
 
-// The one place that rounds.
+// This is the only place that rounds.
 Time Engine::copy_end(const Unit& unit) {
   return unit.as_of + (unit.left + unit.rate - 1) / unit.rate;
 }
@@ -282,7 +282,7 @@ void Engine::pass_record(const QueuedOp& op, Time at) {
   signals_.drop_user(signal_of(op));
 }
 
-// Moves `at` on to the signal's time, which may lie ahead of now_; false where it is not known yet.
+// Moves `at` on to the signal's time, which may lie ahead of now_; false if it is not known yet.
 bool Engine::pass_wait(Stream& stream, std::uint32_t id, const QueuedOp& op, Time& at) {
   SignalState& signal = signals_[signal_of(op)];
   stream.waiting = signal.time == SignalState::kPending;
@@ -337,8 +337,8 @@ void Engine::enqueue(std::uint32_t id, std::uint32_t stream) {
   }
 }
 
-// Nothing else can take the engine, nor change the speed of what this stream has on it, before the
-// horizon: whatever is submitted later starts there or after.
+// True if, before the horizon, nothing else can take the engine nor change the rate of this
+// stream's copy: later submissions start at the horizon or after it.
 bool Engine::alone_on(std::uint32_t id, std::uint32_t stream) const {
   if (units_[id].user != stream) return false;
   if (id % kUnits == 0) return true;
@@ -348,7 +348,7 @@ bool Engine::alone_on(std::uint32_t id, std::uint32_t stream) const {
   return link.h2d_alone == link.h2d_both && link.d2h_alone == link.d2h_both;
 }
 
-// The stream's head starts on a free engine. Returns when it ends, as things are.
+// Starts the stream's head on a free engine. Returns its end if nothing changes.
 Time Engine::begin(std::uint32_t id, std::uint32_t stream, Time at) {
   Unit& unit = units_[id];
   const QueuedOp& op = streams_[stream].ops.front();
@@ -371,7 +371,7 @@ void Engine::end_on(Unit& unit, const QueuedOp& op, Time at) {
   links_.leave(unit.route);
 }
 
-// A free engine takes the first that is ready.
+// A free engine takes the first stream that is ready.
 void Engine::arbitrate(std::uint32_t id) {
   Unit& unit = units_[id];
   unit.dirty = false;
@@ -389,7 +389,7 @@ void Engine::arbitrate(std::uint32_t id) {
   }
 }
 
-// Of all that runs: devices are few, and what one copy leaves free reaches many.
+// Sets the rates of all running copies: devices are few, and one copy's end speeds up many.
 void Engine::set_rates() {
   rates_dirty_ = false;
   for (std::uint32_t id = 0; id < units_.size(); ++id) {
@@ -397,7 +397,7 @@ void Engine::set_rates() {
   }
 }
 
-// Other copies started or ended: counts what went at the old rate, and moves the end.
+// Other copies started or ended: counts the bytes sent at the old rate, and moves the end.
 void Engine::set_rate(std::uint32_t id) {
   Unit& unit = units_[id];
   if (unit.running == kNone) return;
@@ -411,7 +411,7 @@ void Engine::set_rate(std::uint32_t id) {
   events_.move(unit_slot(id), copy_end(unit));
 }
 
-// The front of the stream's queue is over.
+// The front of the stream's queue has ended.
 void Engine::complete(Stream& stream, std::uint32_t id, const QueuedOp& op, Time start, Time end) {
   stream.stats.end_ns = end;
   makespan_ = std::max(makespan_, end);

@@ -39,8 +39,8 @@ namespace ferry::sim {
 
 using OpIndex = std::uint64_t;
 
-// What one record captured. Release it when nobody will ask for it again: its number is reused.
-// Without that, each one holds 16 bytes until the engine dies.
+// The work captured by one record. Release it once nobody will ask for it again: its number is then
+// reused. Otherwise it holds 16 bytes until the engine dies.
 enum class Signal : std::uint32_t {};
 
 enum class OpKind : std::uint8_t { kKernel, kDeviceToHost, kHostToDevice, kPeer, kRecord, kWait };
@@ -54,7 +54,7 @@ struct CompletedOp {
   Time end;
 };
 
-// One operation's part of Engine::digest(): both halves of a product, as in Wang Yi's wyhash.
+// One operation's share of Engine::digest(): both halves of a product, as in Wang Yi's wyhash.
 inline std::uint64_t op_digest(OpIndex op, Time start, Time end) {
   __extension__ using Wide = unsigned __int128;
   const std::uint64_t a = op * 0x9e3779b97f4a7c15 + static_cast<std::uint64_t>(start);
@@ -69,21 +69,21 @@ class TraceSink {
   virtual void completed(const CompletedOp& op) = 0;  // must not call the engine
 };
 
-// Of operations that are over.
+// Covers operations that have ended.
 struct DeviceStats {
   Time compute_busy_ns = 0;
   Time d2h_busy_ns = 0;
   Time h2d_busy_ns = 0;
-  Time peer_busy_ns = 0;  // of what it fetched from other devices
+  Time peer_busy_ns = 0;  // busy with copies from other devices
   std::int64_t d2h_bytes = 0;
   std::int64_t h2d_bytes = 0;
   std::int64_t peer_bytes = 0;
 };
 
 struct StreamStats {
-  Time blocked_ns = 0;            // at the head of the stream stood a wait for another stream
-  Time blocked_on_copies_ns = 0;  // of these: that stream had last been given a copy
-  Time end_ns = 0;                // of the last operation that is over
+  Time blocked_ns = 0;            // time with a wait for another stream at the head
+  Time blocked_on_copies_ns = 0;  // the part where that stream's last work was a copy
+  Time end_ns = 0;                // end of the last finished operation
 };
 
 class Engine {
@@ -95,35 +95,35 @@ class Engine {
   DeviceId add_device(const LinkRates& rates, PortId port = kNoPort, const PeerRates& peer = {});
   PortId add_port(const PortRates& rates);
   StreamId add_stream(DeviceId device);             // numbered from 0 over all devices
-  void trace_to(TraceSink* sink) { sink_ = sink; }  // not owned; null for none
+  void trace_to(TraceSink* sink) { sink_ = sink; }  // not owned; null: no sink
 
   OpIndex kernel(StreamId stream, Time duration, Time not_before);
   // One of the two directions of the link; a copy within the device is a kernel.
   OpIndex copy(StreamId stream, CopyKind direction, std::int64_t bytes, Time not_before);
-  // The stream's device fetches from another one.
+  // The stream's device copies from another one.
   OpIndex peer_copy(StreamId stream, DeviceId from, std::int64_t bytes, Time not_before);
-  // A fresh signal: what `stream` was given so far. The caller maps events to their latest one.
+  // A fresh signal of the work that `stream` was given so far. The caller maps events to signals.
   Signal record(StreamId stream, Time not_before);
   OpIndex wait(StreamId stream, Signal signal, Time not_before);
   void release(Signal signal);
 
   // Processes everything that happens at or before `now`.
   void advance(Time now);
-  // Advances, then tells whether it is complete.
+  // Advances to `now`, then returns true if the signal is complete.
   bool done(Signal signal, Time now);
-  // A host wait: processes until it is over, and returns when that was (perhaps in the past).
+  // A host wait: processes until the signal is complete; returns its time (perhaps past).
   Time run_until(Signal signal);
-  Time run_until_idle(StreamId stream);  // 0 for a stream never used
+  Time run_until_idle(StreamId stream);  // 0 for an unused stream
   Time drain();                          // returns makespan()
 
   Time now() const { return now_; }
   OpIndex submitted() const { return next_op_; }
-  Time makespan() const { return makespan_; }  // the last end so far
+  Time makespan() const { return makespan_; }  // the latest end so far
   const StreamStats& stats(StreamId stream) const;
   DeviceStats stats(DeviceId device) const;
-  // The sum of op_digest over what is over, so the same in every order of completion.
+  // The sum of op_digest over finished operations, so equal in every order of completion.
   std::uint64_t digest() const { return digest_; }
-  std::size_t held_bytes() const;  // for queued operations and signals
+  std::size_t held_bytes() const;  // bytes for queued operations and signals
 
  private:
   struct Stream {
@@ -131,9 +131,9 @@ class Engine {
     std::uint32_t device = 0;
     std::uint32_t next =
         kNone;             // in the list of an engine's ready streams, or a signal's waiting ones
-    bool active = false;   // its head is pending somewhere: an event, an engine, a signal
-    bool waiting = false;  // for a signal
-    bool copied_last = false;  // what it was given last, records and waits apart, is a copy
+    bool active = false;   // its head is pending: at an event, an engine, or a signal
+    bool waiting = false;  // pending at a signal
+    bool copied_last = false;  // its latest work, records and waits apart, is a copy
     Time ready = 0;            // when its head became ready
     StreamStats stats;
   };
@@ -144,11 +144,11 @@ class Engine {
     std::uint32_t running = kNone;      // the stream whose head is on it
     std::uint32_t first_ready = kNone;  // streams by (ready time, submission)
     std::uint32_t last_ready = kNone;
-    bool dirty = false;  // to arbitrate at the end of this time
+    bool dirty = false;  // must arbitrate at the end of this time
     Time start = 0;
     Time busy_ns = 0;
     std::int64_t bytes = 0;
-    // Copies only.
+    // Used by copies only.
     Route route;
     std::int64_t left = 0;  // thousandths of a byte, at `as_of`
     Time as_of = 0;
@@ -157,7 +157,7 @@ class Engine {
 
   void submit(StreamId stream, OpKind kind, std::int64_t value, Time not_before);
   static void use(Unit& unit, std::uint32_t stream);
-  void step();  // all that happens at the next event time
+  void step();  // handles all events of the next event time
   void finish(std::uint32_t unit);
   void run_streams();
   void run_stream(std::uint32_t stream);
@@ -177,7 +177,7 @@ class Engine {
   void complete(Stream& stream, std::uint32_t id, const QueuedOp& op, Time start, Time end);
 
   Time now_ = 0;
-  Time horizon_ = 0;  // where at the earliest something may still be submitted
+  Time horizon_ = 0;  // the earliest time at which more may be submitted
   Time makespan_ = 0;
   OpIndex next_op_ = 0;
   std::uint64_t digest_ = 0;
@@ -189,8 +189,8 @@ class Engine {
   std::vector<Unit> units_;
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> runnable_;  // streams whose head may pass now
-  std::vector<std::uint32_t> dirty_;     // units
-  bool rates_dirty_ = false;             // of any copy
+  std::vector<std::uint32_t> dirty_;     // units to arbitrate
+  bool rates_dirty_ = false;             // some copy's rate may have changed
 };
 
 }  // namespace ferry::sim

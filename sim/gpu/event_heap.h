@@ -1,9 +1,9 @@
 // The pending events of a simulation: a 4-ary array heap with at most one event for each slot.
 //
-// A slot is whatever may have one event outstanding (a hardware engine, a stream that waits for the
-// host). Order is (time, order): `order` is the class and the sequence number that break ties, so
-// two runs agree to the bit. An event may be moved (a copy whose bandwidth changed), so the heap
-// remembers where each slot's event is.
+// A slot stands for something with at most one event outstanding (a hardware engine, a stream that
+// waits for the host). Order is (time, order): `order` is the class and the sequence number that
+// break ties, so two runs agree to the bit. An event may be moved (a copy whose bandwidth changed),
+// so the heap remembers where each slot's event is.
 //
 // The common step takes the earliest event and schedules the same engine again. So pop() leaves a
 // hole at the root, and the next push() falls in: one walk down the heap instead of two.
@@ -38,7 +38,7 @@ class EventHeap {
 
   bool empty() const { return heap_.size() == (hole_ ? 1 : 0); }
 
-  // The earliest pending time; kNever where nothing is pending.
+  // The earliest pending time; kNever if nothing is pending.
   std::int64_t next_time() const {
     if (!hole_) return heap_.empty() ? kNever : heap_.front().time;
     std::int64_t earliest = kNever;
@@ -47,14 +47,14 @@ class EventHeap {
     return earliest;
   }
 
-  // Needs: not empty.
+  // Requires that it is not empty.
   Event pop() {
     fill_hole();
     hole_ = true;
     return heap_.front();
   }
 
-  // Needs: the slot has no event pending.
+  // Requires that the slot has no event pending.
   void push(const Event& event) {
     if (hole_) {
       hole_ = false;
@@ -65,7 +65,7 @@ class EventHeap {
     }
   }
 
-  // Needs: the slot has an event pending, which now happens at another time.
+  // Requires a pending event of the slot, which now happens at another time.
   void move(std::uint32_t slot, std::int64_t time) {
     fill_hole();
     const std::size_t at = place_[slot];
@@ -116,7 +116,7 @@ class EventHeap {
     put(at, event);
   }
 
-  std::vector<Event> heap_;  // while hole_, the root is dead
+  std::vector<Event> heap_;  // the root is dead while hole_ is true
   std::vector<std::uint32_t> place_;
   bool hole_ = false;
 };

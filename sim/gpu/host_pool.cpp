@@ -91,7 +91,7 @@ std::optional<std::uint64_t> HostPool::reuse(std::int64_t bytes) {
   return std::nullopt;
 }
 
-// Where new memory would pass the limit: hands a buffer of this size over, or unpins others.
+// Called when new memory would pass the limit: returns a buffer of this size, or unpins others.
 std::optional<std::uint64_t> HostPool::make_room(std::int64_t bytes) {
   const auto fits = [&] {
     return limit_bytes_ == 0 || stats_.pinned_bytes.current + bytes <= limit_bytes_;

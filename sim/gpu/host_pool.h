@@ -3,9 +3,10 @@
 // Pinning is slow, so a freed buffer is kept for the next request of its size: sizes are rounded up
 // to whole pages of 4 KiB, and only an equal size is served (PyTorch rounds up to powers of two,
 // which pins up to twice as much). A buffer is freed with the tokens of the copies that may still
-// read or write it, and is not given out before they are done. Of a size, the one freed longest ago
-// is asked first, as it is likeliest to be done; unlike in PyTorch, one that is not does not hold
-// back those behind it. If none is done, new memory is pinned: an allocation does not block.
+// read or write it, and is not given out before they are done. Among equal sizes, the buffer freed
+// longest ago is tried first, as it is likeliest to be done; unlike in PyTorch, an unfinished one
+// does not hold back those behind it. If none is done, new memory is pinned: an allocation does not
+// block.
 //
 // Only at the limit it does: before it fails it waits for pending buffers, one of the same size
 // first, and unpins others, smallest size and oldest first. So whether the memory suffices does not
@@ -39,7 +40,7 @@ struct OutOfHostMemory : std::runtime_error {
 
 struct HostBlock {
   std::uint64_t address = 0;
-  std::int64_t bytes = 0;  // rounded
+  std::int64_t bytes = 0;  // rounded up
   std::int64_t requested_bytes = 0;
   Range range() const { return {address, static_cast<std::uint64_t>(bytes)}; }
 };
@@ -52,7 +53,7 @@ struct HostPoolStats {
 
 class HostPool {
  public:
-  // `events` is not owned and outlives the pool. limit_bytes 0: unlimited.
+  // `events` is not owned and must outlive the pool. limit_bytes 0: unlimited.
   HostPool(std::int64_t limit_bytes, PoolEvents& events);
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
@@ -60,8 +61,8 @@ class HostPool {
 
   // 0 bytes take a page. Throws OutOfHostMemory, and LimitReached above 1 PiB.
   HostBlock allocate(std::int64_t bytes);
-  [[noreturn]] void refuse(std::int64_t bytes);  // as if there was no room
-  // Takes the tokens over: it drops each one.
+  [[noreturn]] void refuse(std::int64_t bytes);  // fails as if memory was full
+  // Takes ownership of the tokens: it drops each one.
   void free(const HostBlock& block, std::span<const PoolToken> until);
 
   const HostPoolStats& stats() const { return stats_; }

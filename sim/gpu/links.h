@@ -1,5 +1,5 @@
-// What copies cross, and at what rate: the PCIe link of each device, root ports that several
-// devices share, and links between devices.
+// The links that copies cross, and their rates: the PCIe link of each device, root ports that
+// several devices share, and links between devices.
 //
 //    host ══ root port ══ device 0 ╌╌ peer links ╌╌ device 1 ══ the same port, or another ══ host
 //
@@ -10,8 +10,9 @@
 //
 // Rates: each direction of a link or port gives every copy that crosses it now an equal share,
 // rounded down but at least 1 byte per us, and a copy goes at the least of its shares. That
-// simplifies max-min fairness: what a copy cannot use, as another link holds it back, nobody gets.
-// A link's directions are busy together where anything crosses both; then its "both" rates hold.
+// simplifies max-min fairness: nobody gets the share that a copy cannot use because another link
+// limits it. A link's directions are busy together where anything crosses both; then its "both"
+// rates hold.
 //
 // Copies cross from their start, so during their latency, too. A copy between devices takes the
 // latency of its destination's link.
@@ -41,19 +42,19 @@ struct LinkRates {
   Time latency_ns = 0;
 };
 
-// Of one root port. Up is towards the host.
+// The rates of one root port. Up is towards the host.
 struct PortRates {
   std::int64_t up_bytes_per_us = 25'000;
   std::int64_t down_bytes_per_us = 25'000;
 };
 
-// Of one device's links to all its peers, in each direction. 0: it has none.
+// The rate of one device's links to all its peers, in each direction. 0: it has none.
 struct PeerRates {
   std::int64_t bytes_per_us = 0;
   Time latency_ns = 0;
 };
 
-// From a device or the host to another one.
+// A route from a device or the host to another one.
 struct Route {
   static constexpr std::uint32_t kHost = ~std::uint32_t{0};
   std::uint32_t from = kHost;
@@ -78,8 +79,8 @@ class Links {
     const bool both = std::min(peer_rate(from), peer_rate(to)) > 0;
     return {.from = from, .to = to, .on_peer_links = both};
   }
-  // Something else than the device's own copies to and from the host may cross its PCIe link or
-  // port, now or later.
+  // True if other copies than the device's own with the host may cross its PCIe link or port, now
+  // or later.
   bool shared(std::uint32_t device) const {
     return devices_[device].port != kNone || devices_[device].peers_cross;
   }
@@ -91,7 +92,7 @@ class Links {
   void enter(const Route& route) { cross(route, 1); }
   void leave(const Route& route) { cross(route, -1); }
 
-  // Of one copy on this route, as things are: it has entered.
+  // The present rate of one copy on this route; it must have entered.
   std::int64_t rate(const Route& route) const {
     if (route.on_peer_links) {
       const Device& from = devices_[route.from];
@@ -111,12 +112,12 @@ class Links {
  private:
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(kNoPort);
 
-  // The counts are of copies that cross now.
+  // Counts the copies that cross now.
   struct Device {
     LinkRates pcie;
     PeerRates peer;
     std::uint32_t port = kNone;
-    bool peers_cross = false;  // a peer copy was ever submitted that crosses its PCIe link
+    bool peers_cross = false;  // a peer copy that crosses its PCIe link was ever submitted
     std::int32_t up = 0;
     std::int32_t down = 0;
     std::int32_t out = 0;

@@ -11,9 +11,9 @@ namespace ferry::sim {
 
 namespace {
 
-// How far the host may be ahead: about a thousand launches wait in CUDA's queues, then a further
-// one blocks (an observed figure, documented nowhere). Kept by marks, one every kMarkEvery
-// launches.
+// Bounds how far the host runs ahead: CUDA queues about a thousand launches, then a further one
+// blocks (an observed figure, documented nowhere). Marks, one every kMarkEvery launches, enforce
+// it.
 constexpr std::int64_t kMarkEvery = 128;
 constexpr std::size_t kMarksAhead = 8;
 
@@ -96,7 +96,7 @@ void Machine::issue(const StreamOp& op) {
   for (StreamOpConsumer* consumer : consumers_) (*consumer)(op);
 }
 
-// The mark stands behind what the thread computes, where that is on the device of the launch.
+// The mark follows what the thread computes, if that is on the device of the launch.
 void Machine::launched(StreamId stream) {
   host_now_[host_thread_] += options_.launch_ns;
   ++operations_;
@@ -135,7 +135,7 @@ EventHandle Machine::record(Step step, StreamId stream) {
 }
 
 void Machine::wait(Step step, StreamId stream, const EventHandle& event) {
-  if (!event) return;  // never recorded
+  if (!event) return;  // it was never recorded
   ++operations_;
   engine_.wait(stream, event->signal, issue_time());
   if (consumers_.empty()) return;
@@ -199,7 +199,7 @@ void Machine::copy(Step step, CopyKind kind, Range from, Range to, StreamId stre
   engine_.copy(stream, kind, static_cast<std::int64_t>(from.bytes), issue_time());
   if (has(WorldFault::kShortCopies)) from.bytes = to.bytes = from.bytes / 512 * 512;
   issue_copy(step, kind, from, to, stream);
-  // That it may block is no order to rely on: only the time is taken.
+  // That it may block gives no order to rely on: it only takes the time.
   if (blocks_host && choose(choices::ChoicePoint::kPageable, 2) == 0) {
     host_not_before(engine_.run_until_idle(stream));
   }
@@ -271,7 +271,7 @@ void Machine::record_use(Step step, const Storage& storage, StreamId stream) {
   issue(op);
 }
 
-// One host thread: nobody else can return what a pool that is full would wait for.
+// With one host thread, nobody else can return memory to a full pool.
 void Machine::refuse_host(std::int64_t bytes) {
   if (has(WorldFault::kPoolBlocks)) {
     hazards_.push_back(check::blocked_for_good("pinned memory"));
@@ -299,7 +299,7 @@ void Machine::release_host(Step step, const HostBlock& block, std::span<const Ev
   op.step = step;
   op.range = block.range();
   for (const EventHandle& event : events) {
-    if (!event) continue;  // never recorded
+    if (!event) continue;  // it was never recorded
     until.push_back(tokens_.hold(event));
     op.kind = StreamOpKind::kRecordUse;
     op.stream = event->stream;
@@ -358,8 +358,8 @@ bool Machine::Tokens::done(PoolToken token) {
   const Signal signal = entries_[static_cast<std::size_t>(token)].signal;
   const bool done = machine_.engine_.done(signal, machine_.issue_time());
   if (machine_.choose(choices::ChoicePoint::kPoll, 2) == 0) return done;
-  if (done) return false;  // as if the query had come earlier
-  wait(token);             // or the host had been slower
+  if (done) return false;  // acts as if the query had come earlier
+  wait(token);             // acts as if the host had been slower
   return true;
 }
 
@@ -368,7 +368,7 @@ void Machine::Tokens::wait(PoolToken token) {
       machine_.engine_.run_until(entries_[static_cast<std::size_t>(token)].signal));
 }
 
-// The pool is done waiting: what it waited for must be done.
+// When the pool is done waiting, what it waited for must be done.
 void Machine::Tokens::drop(PoolToken token) {
   Entry& entry = entries_[static_cast<std::size_t>(token)];
   if (!machine_.ending_ && !machine_.engine_.done(entry.signal, machine_.issue_time())) {

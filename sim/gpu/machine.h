@@ -2,8 +2,8 @@
 // operations that they make. Without a device's number, device 0 is meant.
 //
 // Every call is issued by the host at host_now(), which each launch moves on; the engine decides
-// when it runs. Whoever wants to judge the run consumes its operations (formats/stream_op.h):
-// timing is the engine's, and happens-before, lifetimes and values are consumers.
+// when it runs. Checkers consume the run's operations (formats/stream_op.h): the engine does the
+// timing; happens-before, lifetimes and values are consumers.
 //
 // Of a device, stream 0 computes; two lanes copy; a program that computes on more streams adds
 // them, and so does one that fetches from other devices. All are non-blocking streams, as PyTorch's
@@ -13,9 +13,9 @@
 // The host is never more than about a thousand launches ahead of a device.
 //
 // Host threads are clocks: the caller makes their calls one after another, in an order of its own,
-// and says whose they are. The engine does not go back, so a call whose thread is behind what
-// the engine was advanced to (by a poll, a host wait, a full queue) is issued at that time.
-// Not modelled: cudaMalloc's own cost, locks that host threads wait for.
+// and names the thread. The engine does not go back, so a call of a thread that is behind the
+// engine's time (after a poll, a host wait, a full queue) is issued at that time. Not modelled:
+// cudaMalloc's own cost, locks that host threads wait for.
 #pragma once
 
 #include <algorithm>
@@ -42,19 +42,19 @@ namespace ferry::sim {
 struct MachineOptions {
   LinkRates links;
   Time launch_ns = 0;                   // host time of a launch
-  std::int64_t clone_bytes_per_us = 0;  // of a copy on the device itself; 0: it takes no time
+  std::int64_t clone_bytes_per_us = 0;  // rate of a copy on the device itself; 0: it takes no time
   std::int64_t device_bytes = 0;        // capacity of each device; 0: unlimited
-  std::int64_t host_bytes = 0;          // that may be pinned; 0: unlimited
-  std::int64_t host_total_bytes = 0;    // for the warning
+  std::int64_t host_bytes = 0;          // host memory that may be pinned; 0: unlimited
+  std::int64_t host_total_bytes = 0;    // used for the warning only
   std::uint32_t devices = 1;
   PeerRates peer{};
-  PortRates port{};  // of each port
+  PortRates port{};  // rates of each port
   WorldFault fault = WorldFault::kNoFault;
-  std::uint32_t devices_per_port = 0;  // by number; 0: they share none, and nor does a lone device
-  std::int64_t work_most = limits::kWork;  // of what a tape runs on it (formats/program_work.h)
+  std::uint32_t devices_per_port = 0;  // consecutive devices share one; 0, or a lone device: none
+  std::int64_t work_most = limits::kWork;  // limit on a tape's work (formats/program_work.h)
 };
 
-// A snapshot of a stream's work. The last handle gives its number back.
+// A snapshot of a stream's work. The last handle returns its number.
 struct EventImpl {
   EventImpl(Machine& owner, EventId event, Signal end, StreamId on)
       : machine(&owner), id(event), signal(end), stream(on) {}
@@ -68,7 +68,7 @@ struct EventImpl {
 };
 using EventHandle = std::shared_ptr<EventImpl>;
 
-// No stream owns host memory; every stream that copies announces its use.
+// No stream owns host memory; every stream that copies records its use.
 inline constexpr StreamId kNoStream{0xffff'ffff};
 
 class Machine {
@@ -80,8 +80,8 @@ class Machine {
 
   void add_consumer(StreamOpConsumer* consumer) { consumers_.push_back(consumer); }
 
-  // Streams. A device's compute stream 0 exists, others are made when first asked for; so are those
-  // on which it fetches from other devices.
+  // Streams. A device's compute stream 0 exists; others are made on first use, as are those for
+  // copies from other devices.
   std::uint32_t devices() const { return static_cast<std::uint32_t>(devices_.size()); }
   StreamId compute_stream(std::uint32_t device, std::uint32_t number);
   StreamId compute_stream(std::uint32_t number) { return compute_stream(0, number); }
@@ -97,27 +97,27 @@ class Machine {
   void set_current_stream(StreamId stream) { current_ = stream; }
   EventHandle record(Step step, StreamId stream);
   void wait(Step step, StreamId stream, const EventHandle& event);
-  // The host waits for all that the stream was given.
+  // The host waits for all work that the stream was given.
   void synchronize(Step step, StreamId stream);
 
   // Work.
   void kernel(std::string_view name, std::uint64_t tag, std::span<const Range> reads,
               std::span<const Range> writes, Time duration);
-  // Within the device, on the current stream; as long as a kernel of `duration`.
+  // Copies within the device, on the current stream; it takes as long as a kernel of `duration`.
   void copy_on_device(std::string_view name, Range from, Range to, Time duration);
   void copy(Step step, CopyKind kind, Range from, Range to, StreamId stream, bool blocks_host);
-  // From another device to the one of `stream`.
+  // Copies from another device to the one of `stream`.
   void peer_copy(Step step, Range from, Range to, std::uint32_t from_device, StreamId stream);
 
-  // Memory: of the stream's device.
+  // Memory on the stream's device.
   Storage allocate(std::int64_t bytes, StreamId stream, Step step = Step::kUser);
   void record_use(Step step, const Storage& storage, StreamId stream);
   HostBlock allocate_host(Step step, std::int64_t bytes);
-  // Its bytes are not given out again before the events are done.
+  // Its bytes are not reused before the events are done.
   void release_host(Step step, const HostBlock& block, std::span<const EventHandle> events);
   Version new_version() { return std::make_shared<VersionCounter>(VersionCounter{++versions_, 0}); }
 
-  // Who is asked from now on for one of several legal ways to go on; none: it is the usual one. Not
+  // Chooses among legal ways to go on; none: always the usual one. Not
   // owned.
   void set_choices(choices::Choices* choices) { choices_ = choices; }
   bool has_choices() const { return choices_ != nullptr; }
@@ -128,10 +128,10 @@ class Machine {
     return choices_ ? choices_->turn(point, actors) : 0;
   }
 
-  // The end: everything given is done. Returns the time.
+  // Ends the run: all work is done. Returns the time.
   Time drain();
 
-  // Host threads. 0 is current at first; the clock of one never named stands at 0.
+  // Host threads. 0 is current at first; an unused thread's clock stands at 0.
   void set_host_thread(std::uint32_t thread);
   std::uint32_t host_thread() const { return host_thread_; }
   Time host_now() const { return host_now_[host_thread_]; }
@@ -146,14 +146,14 @@ class Machine {
     return engine_.stats(devices_[device].id);
   }
   Time compute_blocked_on_copies_ns(std::uint32_t device = 0) const;
-  Time compute_end_ns(std::uint32_t device = 0) const;  // of all that was computed so far
+  Time compute_end_ns(std::uint32_t device = 0) const;  // end of everything computed so far
   const DevicePool& pool(std::uint32_t device = 0) const { return devices_[device].pool; }
   const HostPool& host_pool() const { return host_pool_; }
   std::int64_t live_storages() const { return live_storages_; }
-  // Those that host buffers wait for in their pool are the pool's, and not counted.
+  // Events that host buffers wait for in their pool belong to the pool, and are not counted.
   std::int64_t live_events() const { return live_events_ - tokens_.held_events(); }
   std::int64_t operations() const { return operations_; }
-  // Promises that were not kept: bytes given out before their uses were done, a wait without end.
+  // Broken promises: bytes given out before their uses were done, a wait without end.
   const std::vector<check::Hazard>& hazards() const { return hazards_; }
   const MachineOptions& options() const { return options_; }
 
@@ -161,7 +161,7 @@ class Machine {
   friend struct StorageImpl;
   friend struct EventImpl;
 
-  // The pools' view of time. A token is a place in a table: what it holds may be an event, too.
+  // The pools' view of time. A token is an index into a table; an entry may hold an event.
   class Tokens final : public PoolEvents {
    public:
     explicit Tokens(Machine& machine) : machine_(machine) {}
@@ -174,7 +174,7 @@ class Machine {
 
    private:
     struct Entry {
-      EventHandle event;  // none: the signal is the table's own
+      EventHandle event;  // none: the table owns the signal itself
       Signal signal{};
     };
     PoolToken add(Entry entry);
@@ -201,9 +201,9 @@ class Machine {
   void free(StorageImpl& storage) noexcept;
   void forget(EventImpl& event) noexcept;
   void issue(const StreamOp& op);
-  // Counts what the machine was given to do. Throws LimitReached where it is too long for a step.
+  // Counts the work given to the machine. Throws LimitReached if it is too long for a step.
   void take(Time duration);
-  Time copy_ns(Range bytes) const;  // at most, on a link of its own
+  Time copy_ns(Range bytes) const;  // the time on an otherwise idle link
   void issue_copy(Step step, CopyKind kind, Range from, Range to, StreamId stream);
   bool has(WorldFault fault) const { return options_.fault == fault; }
   [[noreturn]] void refuse_host(std::int64_t bytes);
@@ -216,7 +216,7 @@ class Machine {
   std::vector<StreamOpConsumer*> consumers_;
   std::vector<std::uint32_t> stream_devices_;
   StreamId current_{};
-  std::vector<Time> host_now_{0};  // by thread
+  std::vector<Time> host_now_{0};  // indexed by thread
   std::uint32_t host_thread_ = 0;
   std::vector<EventId> free_events_;
   std::uint32_t events_ = 0;
@@ -229,7 +229,7 @@ class Machine {
   std::vector<check::Hazard> hazards_;
   bool ending_ = false;  // the pools drop what they still wait for
   Tokens tokens_;
-  std::deque<PerDevice> devices_;  // the pools last: when they end, they drop tokens
+  std::deque<PerDevice> devices_;  // the pools come last: when they end, they drop tokens
   HostPool host_pool_;
 };
 

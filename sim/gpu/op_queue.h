@@ -22,7 +22,7 @@ struct QueuedOp {
 };
 
 struct OpChunk {
-  static constexpr std::uint32_t kOps = 42;  // with the link 1,016 bytes: a small size for malloc
+  static constexpr std::uint32_t kOps = 42;  // with the link 1,016 bytes: a small malloc size
   QueuedOp ops[kOps];
   OpChunk* next;
 };
@@ -97,9 +97,9 @@ inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 struct SignalState {
   static constexpr std::int64_t kPending = -1;
   std::int64_t time;          // ns; kPending until the record is reached
-  std::uint32_t link;         // the last stream that waits; of a free one: the next free signal
-  std::uint32_t users : 31;   // who can still refer to it
-  std::uint32_t of_copy : 1;  // what the stream was given last before the record is a copy
+  std::uint32_t link;         // the last stream that waits; in a free one: the next free signal
+  std::uint32_t users : 31;   // the number of users that can still refer to it
+  std::uint32_t of_copy : 1;  // the stream's last work before the record is a copy
 };
 
 class SignalTable {

@@ -14,20 +14,20 @@ namespace ferry::sim {
 
 inline constexpr std::uint64_t kLoggedHost = std::uint64_t{1} << 58;
 
-// In the order in which a machine of one device makes them: "compute", "d2h", "h2d", "compute 1" …
+// Follows the order in which a lone device makes them: "compute", "d2h", "h2d", "compute 1" …
 std::string stream_name(StreamId stream);
 
 class StreamLog final : public StreamOpConsumer {
  public:
-  explicit StreamLog(TraceFile& file);  // which outlives it
-  // Throws std::system_error where the file cannot be written.
+  explicit StreamLog(TraceFile& file);  // the file must outlive it
+  // Throws std::system_error if the file cannot be written.
   void operator()(const StreamOp& op) override;
 
  private:
   void meet(StreamId stream);
 
   TraceFile& file_;
-  std::vector<bool> met_;  // by stream
+  std::vector<bool> met_;  // by stream: declared already
   std::vector<Range> reads_, writes_;
 };
 

@@ -33,7 +33,7 @@ struct StorageImpl {
   ~StorageImpl();
 
   Machine* machine;
-  std::uint32_t device;  // whose pool the block is of
+  std::uint32_t device;  // the device whose pool the block is from
   Block* block;
   std::int64_t bytes;
   std::uint64_t identity;  // never reused
@@ -47,7 +47,7 @@ struct VersionCounter {
 };
 using Version = std::shared_ptr<VersionCounter>;
 
-// A window, on a storage that holds the original's bytes from `shift` on.
+// A window on a storage whose first byte is the original's byte number `shift`.
 struct TensorLayout {
   std::shared_ptr<const Window> window;
   std::int64_t shift = 0;
@@ -59,7 +59,7 @@ struct TensorImpl {
   TensorLayout layout;
   Version version;
 };
-// A handle, as a PyTorch tensor is: copies are the same tensor, and see it move.
+// A handle, like a PyTorch tensor: copies are the same tensor, and see it move.
 using Tensor = std::shared_ptr<TensorImpl>;
 
 inline Tensor make_tensor(Storage storage, TensorLayout layout, Version version) {

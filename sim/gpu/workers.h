@@ -1,9 +1,9 @@
 // The workers of a simulated pipeline: turns of one thread, each with a host clock of its own.
 //
-// Worker w is host thread w + 1. A task begins when its worker is free, all that it comes after has
-// ended, and the calling thread has given it; the calling thread goes on when the last one ends.
-// Tasks run in the order of the list, unless the machine is told to choose (sim/choices/choices.h),
-// so an error that comes first there is the first that happens.
+// Worker w is host thread w + 1. A task begins when its worker is free, its predecessors have
+// ended, and the calling thread has submitted it; the calling thread goes on when the last task
+// ends. Tasks run in the order of the list, unless the machine is told to choose
+// (sim/choices/choices.h), so an error that comes first there is the first that happens.
 #pragma once
 
 #include <algorithm>
@@ -39,11 +39,11 @@ class SimWorkers {
   }
 
  private:
-  // Of the tasks that may run: a worker takes its own in order.
+  // Chooses among the tasks that may run: a worker takes its own in order.
   std::size_t choose(const std::vector<WorkerTask>& tasks, const std::vector<bool>& ran) const {
     std::vector<std::size_t> ready;
     std::vector<std::uint32_t> actors;
-    std::vector<std::size_t> workers;  // that have an earlier task
+    std::vector<std::size_t> workers;  // workers that have an earlier task
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       if (ran[i]) continue;
       const bool first =

@@ -1,5 +1,5 @@
-// What may be wrong beneath the core: pools, events, copies. The simulator does it right; with one
-// of these it does not, so that the checkers can be shown to notice.
+// Faults beneath the core: in pools, events, copies. The simulator is right; with one of these
+// faults it is not, to show that the checkers notice.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@ namespace ferry::sim {
 enum class WorldFault : std::uint8_t {
   kNoFault,
   kOnePool,         // every stream's blocks come from one stream's pool
-  kQueriesLie,      // a query says done, whatever it is asked
-  kFreedTwice,      // device bytes go back twice
-  kHostFreedTwice,  // host bytes do
+  kQueriesLie,      // every query answers done
+  kFreedTwice,      // device bytes are freed twice
+  kHostFreedTwice,  // host bytes are freed twice
   kShortCopies,     // a copy's bytes are rounded down to 512
-  kOneEvent,        // all records go to one event
-  kMiscounted,      // of a storage's references one is not seen
-  kPoolBlocks,      // a pinned pool that is full waits for memory that only the caller can return
+  kOneEvent,        // all records share one event
+  kMiscounted,      // one reference of a storage is not counted
+  kPoolBlocks,      // a full pinned pool waits for memory that only the caller can return
 };
 inline constexpr std::array<std::string_view, 9> kWorldFaultNames = {
     "none",         "one pool",  "queries lie", "freed twice", "host bytes freed twice",

@@ -10,22 +10,22 @@
 namespace ferry::plan {
 namespace {
 
-// How finely a search divides the bytes that could move, and the windows that it tries.
+// The number of parts into which a search divides the bytes that could move, and windows to try.
 constexpr std::int64_t kShares = 48;
 constexpr std::array<std::int64_t, 3> kWindowParts = {64, 16, 4};  // 1/64, 1/16, 1/4 of the bytes
 constexpr std::array<std::int64_t, 4> kSpreads = {0, 24, 36,
-                                                  48};  // shares; 0: no wider than needed
+                                                  48};  // in shares; 0: no wider than needed
 constexpr std::int64_t kLeastWindow = std::int64_t{1} << 20;
 
-// Of a mixed step: how many parts of the segments, and of the bytes of the others.
+// A mixed step divides the segments, and the bytes of the others, into so many parts.
 constexpr std::int64_t kSegmentParts = 8;
-constexpr std::array<std::int64_t, 5> kMixedShares = {0, 12, 24, 36, 48};  // of kShares
+constexpr std::array<std::int64_t, 5> kMixedShares = {0, 12, 24, 36, 48};  // in kShares
 constexpr std::array<std::int64_t, 3> kCuts = {4, 3, 2};  // quarters of a segment recomputed
 
-// The storages that a selection may move, in the order in which they are packed.
+// The storages that a selection may offload, in the order of their packs.
 struct Movable {
-  std::vector<std::int64_t> bytes;   // of each group, 0 for those that may not move
-  std::vector<std::uint64_t> order;  // groups
+  std::vector<std::int64_t> bytes;   // by group, 0 if it may not move
+  std::vector<std::uint64_t> order;  // groups in order
   std::int64_t total = 0;
 };
 
@@ -33,7 +33,7 @@ std::int64_t movable_bytes(const PackedTensor& pack) {
   return !pack.global && pack.storage_bytes >= CoreOptions().bytes_min ? pack.storage_bytes : 0;
 }
 
-// Of the packs that are not in a recomputed segment.
+// Takes the packs outside recomputed segments.
 Movable movable(const Survey& survey, const Mix& mix) {
   Movable result;
   for (std::size_t i = 0; i < survey.packs.size(); ++i) {
@@ -49,8 +49,8 @@ Movable movable(const Survey& survey, const Mix& mix) {
   return result;
 }
 
-// In the order in which they are packed last: a storage that a late layer saves as well (a skip's)
-// is needed back soon.
+// Orders by last pack: a storage that a late layer saves as well (a skip's) is needed back
+// soon.
 Movable by_last_pack(const Survey& survey, Movable all) {
   std::vector<std::size_t> last(all.bytes.size());
   for (std::size_t i = 0; i < survey.packs.size(); ++i) {
@@ -61,9 +61,9 @@ Movable by_last_pack(const Survey& survey, Movable all) {
   return all;
 }
 
-// Moves `share` of the bytes, in kShares parts, evenly from the first `spread` of them: what is
-// packed first is needed back last, and an even load keeps both lanes busy without a queue. What
-// the window still holds when backward begins would move in vain, and does not.
+// Moves `share` of the bytes, in kShares parts, evenly from the first `spread` of them: the first
+// packs are needed back last, and an even load keeps both lanes busy without a queue. Storages
+// still in the window when backward begins are not moved, since nobody would read the copies.
 std::vector<bool> select_groups(const Movable& all, std::int64_t share, std::int64_t spread,
                                 std::int64_t window_bytes) {
   std::vector<bool> moves(all.bytes.size(), false);
@@ -97,8 +97,8 @@ CoreOptions window_of(const Survey& survey, std::int64_t bytes, std::int64_t par
   return options;
 }
 
-// The segment is recomputed up to `quarters` of the bytes that it saves, as far as it can be; what
-// it saves after that moves. Parameters stay where they are, and need no recompute.
+// Recomputes the segment up to `quarters` of the bytes that it saves, where possible; later saves
+// move. Parameters stay where they are, and need no recompute.
 void recompute(Mix& mix, const Survey& survey, std::size_t segment, std::int64_t quarters) {
   const SurveyedSegment& here = survey.segments[segment];
   std::int64_t all = 0;
@@ -117,8 +117,8 @@ void recompute(Mix& mix, const Survey& survey, std::size_t segment, std::int64_t
   }
 }
 
-// `count` of the segments, evenly spread from the first one on, or the last ones but one: the last
-// is needed back at once, so to recompute it frees nothing when it counts.
+// Recomputes `count` segments, evenly spread from the first one on, or the last ones but one. The
+// last is needed back at once, so recomputing it frees nothing when it matters.
 Mix recompute_some(const Survey& survey, std::size_t count, bool spread, std::int64_t quarters) {
   Mix mix = keep_all(survey);
   const std::size_t all = survey.segments.size();
@@ -130,7 +130,7 @@ Mix recompute_some(const Survey& survey, std::size_t count, bool spread, std::in
   return mix;
 }
 
-// But for what lives as long as the program. `segments`: of the first ones.
+// Skips globals. `segments`: how many of the first.
 void move_inputs(Mix& mix, const Survey& survey, std::size_t segments) {
   for (std::size_t s = 0; s < segments; ++s) {
     for (std::size_t i = 0; i < mix.input_moves[s].size(); ++i) {
@@ -139,7 +139,7 @@ void move_inputs(Mix& mix, const Survey& survey, std::size_t segments) {
   }
 }
 
-// Without an offloader where nothing moves.
+// Has no offloader if nothing moves.
 Candidate settled(CoreOptions options, Mix mix, const Survey& survey) {
   settle(mix, survey, options.bytes_min);
   options.offload = offload_choices(survey, mix);
@@ -154,7 +154,7 @@ void append(std::vector<Candidate>& candidates, std::vector<Candidate> more) {
   std::move(more.begin(), more.end(), std::back_inserter(candidates));
 }
 
-// Counts of segments to recompute, of which 0 and all.
+// Counts of segments to recompute, including 0 and all.
 std::vector<std::size_t> counts(const Survey& survey) {
   std::vector<std::size_t> result;
   const std::size_t all = survey.segments.size();
@@ -195,8 +195,8 @@ std::vector<Candidate> offload_candidates(const Survey& survey) {
       }
     }
   }
-  // The first storages may be large, and the packs behind them soon made: their copies have until
-  // the middle of forward before anything waits for them.
+  // The first storages may be large, and the next packs come soon: their copies get until the
+  // middle of forward before anything waits for them.
   CoreOptions late = window_of(survey, all.total, kWindowParts.back());
   late.window_packs = static_cast<std::int64_t>(survey.packs.size()) / 2 + 1;
   const Movable by_last = by_last_pack(survey, all);
@@ -223,9 +223,9 @@ std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey) {
   }
   std::vector<Candidate> candidates;
   std::vector<std::size_t> moved = counts(survey);
-  moved.push_back(survey.segments.size() - 1);  // the last one's are needed back at once
+  moved.push_back(survey.segments.size() - 1);  // the last segment's inputs are needed back at once
   for (const std::size_t count : moved) {
-    if (count == 0) continue;  // that is recompute_all
+    if (count == 0) continue;  // the same as recompute_all
     for (const std::int64_t part : kWindowParts) {
       Mix mix = recompute_all(survey).mix;
       move_inputs(mix, survey, count);

@@ -1,4 +1,4 @@
-// What a search tries: fixed lists that do not depend on the budget.
+// The candidates of each search: fixed lists that do not depend on the budget.
 #pragma once
 
 #include <optional>
@@ -12,24 +12,24 @@ namespace ferry::plan {
 
 // A way to run the step.
 struct Candidate {
-  std::optional<CoreOptions> options;  // none: nothing moves
+  std::optional<CoreOptions> options;  // none: nothing is offloaded
   Mix mix;
-  bool trl = false;  // TRL's scheduler in the core's place (sim/field/stash.h)
+  bool trl = false;  // runs TRL's scheduler in the core's place (sim/field/stash.h)
 };
 
-// Everything moves, by TRL.
+// Offloads everything, with TRL's scheduler.
 Candidate offload_all(const Survey& survey);
-// Everything moves, by the core with its defaults.
+// Offloads everything, with the core and its defaults.
 Candidate offload(const Survey& survey);
-// Nothing moves; shares of what is saved first move, with windows.
+// Offloads nothing, then growing shares of the first saves, with each window.
 std::vector<Candidate> offload_candidates(const Survey& survey);
 
 Candidate recompute_all(const Survey& survey);
-// From none to all, evenly spread.
+// Recomputes from none to all segments, evenly spread.
 std::vector<Candidate> recompute_candidates(const Survey& survey);
-// All, with shares of their inputs offloaded, the first ones first; the windows.
+// Recomputes all segments and offloads shares of their inputs, first ones first, with each window.
 std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey);
-// And all of the above, so that no other row that fits is faster.
+// Includes all of the above, so that no other row that fits is faster.
 std::vector<Candidate> mixed_candidates(const Survey& survey);
 
 }  // namespace ferry::plan

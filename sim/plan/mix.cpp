@@ -11,14 +11,14 @@
 namespace ferry::plan {
 namespace {
 
-// A pack of a step that runs so. `frame`: the recomputed segment that takes it; none: the forward.
+// A pack in the mixed step. `frame`: the recomputed segment that takes it; none: the forward.
 struct Packed {
   const PackedTensor& tensor;
   PlanChoice choice = PlanChoice::kKeep;
   std::optional<std::size_t> frame;
 };
 
-// In the order of packing.
+// Visits the packs in order.
 template <class Visit>
 void for_each_pack(const Survey& survey, const Mix& mix, Visit visit) {
   std::size_t segment = 0;
@@ -27,7 +27,7 @@ void for_each_pack(const Survey& survey, const Mix& mix, Visit visit) {
            survey.segments[segment].first < pack) {
       ++segment;
     }
-    // A segment that saves nothing may begin where the next one does.
+    // A segment that saves nothing may begin where the next one begins.
     while (segment < survey.segments.size() && survey.segments[segment].first == pack) {
       const SurveyedSegment& here = survey.segments[segment];
       for (std::size_t i = 0; mix.recompute[segment] && i < here.inputs.size(); ++i) {
@@ -88,7 +88,7 @@ std::vector<bool> offload_choices(const Survey& survey, const Mix& mix) {
     const bool moves = packed.choice == PlanChoice::kOffload;
     if (!packed.frame || moves) choices.push_back(moves);
   });
-  choices.push_back(false);  // never empty, which would mean all
+  choices.push_back(false);  // never empty: an empty list means all
   return choices;
 }
 
@@ -116,7 +116,7 @@ std::vector<PlanSegment> plan_segments(const Mix& mix, const std::vector<std::st
 
 std::vector<PlanEntry> plan_entries(const Survey& survey, const Mix& mix) {
   std::vector<PlanEntry> entries;
-  std::map<std::optional<std::size_t>, std::uint64_t> packs;  // so far, by frame
+  std::map<std::optional<std::size_t>, std::uint64_t> packs;  // counts so far, by frame
   for_each_pack(survey, mix, [&](const Packed& packed) {
     Layout layout = packed.tensor.layout;
     layout.offset = 0;

@@ -15,7 +15,7 @@ namespace {
 
 using Policies = std::vector<sim::StagePolicy>;
 
-// What a search looks at.
+// The costs that a search compares.
 struct Cost {
   sim::Time step_ns = 0;
   std::vector<std::int64_t> reserved_bytes;  // by device
@@ -34,7 +34,7 @@ Cost cost_of(const sim::PipelineSimulation& run) {
   return cost;
 }
 
-// One schedule of the program, in stages.
+// One schedule of the program, cut into stages.
 class Scheduled {
  public:
   Scheduled(const PipelineCut& cut, ScheduleKind schedule, const Hardware& hardware,
@@ -60,8 +60,8 @@ class Scheduled {
            cost.host_peak_bytes <= hardware_.host_memory_bytes;
   }
 
-  // The first that fits on the way from keep to the least memory; where none does, the first of
-  // those that need least.
+  // The first that fits on the way from keep to the least memory; if none does, the first of those
+  // that need least.
   Policies search() {
     const std::vector<sim::StagePolicy> order = by_cost();
     std::vector<std::size_t> at(staged_.stages.size(), 0);  // by stage, an index into the order
@@ -103,7 +103,7 @@ class Scheduled {
     return order;
   }
 
-  // Of the device that needs most, the stage that is least far; none: each is at the end.
+  // The least advanced stage of the device that needs most; none: all its stages are at the end.
   std::optional<std::size_t> next_stage(const Cost& cost, const std::vector<std::size_t>& at,
                                         std::size_t end) const {
     const auto most = std::max_element(cost.reserved_bytes.begin(), cost.reserved_bytes.end());
@@ -122,7 +122,7 @@ class Scheduled {
   std::map<Policies, Cost> known_;
 };
 
-// Why the schedule may not be; empty: it may.
+// Why the schedule is impossible; empty: it is possible.
 std::string refusal(ScheduleKind schedule, std::size_t units, const PipelinePlanRequest& request) {
   const bool interleaved = schedule == ScheduleKind::kInterleaved;
   const std::size_t stages = request.devices * (interleaved ? request.interleaved_each : 1);
@@ -209,7 +209,7 @@ PipelinePlan plan_pipeline(const Program& program, const Hardware& hardware,
     }
     plan.left_out.push_back(reason);
   }
-  std::map<std::size_t, std::size_t> cuts;  // by stages on a device
+  std::map<std::size_t, std::size_t> cuts;  // by stages per device
   for (const ScheduleKind schedule : schedules) {
     if (!refusal(schedule, units.size(), request).empty()) continue;
     const bool interleaved = schedule == ScheduleKind::kInterleaved;

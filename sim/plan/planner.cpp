@@ -22,7 +22,7 @@
 namespace ferry::plan {
 namespace {
 
-// What is planned: the program, cut at its segments.
+// The problem to plan: the program, cut at its segments.
 struct Problem {
   Program program;
   const Hardware& hardware;
@@ -56,7 +56,7 @@ bool has_checkpoints(const Program& program) {
   return std::any_of(program.codes.begin(), program.codes.end(), recomputes);
 }
 
-// What candidates cost, unchecked. Policies share candidates, and each is simulated once.
+// The costs of candidates, unchecked. Policies share candidates; each is simulated once.
 class Costs {
  public:
   Costs(const Problem& problem, const PlanRequest& request)
@@ -82,7 +82,7 @@ class Costs {
     Cost* cost;
   };
 
-  // Alike where the candidates are.
+  // Equal for equal candidates.
   std::string key(const Candidate& candidate) const {
     std::string key;
     if (candidate.options) {
@@ -100,7 +100,7 @@ class Costs {
     return key;
   }
 
-  // On all processors. The results do not depend on how many.
+  // Uses all processors. The results do not depend on their number.
   void simulate(std::string_view what, const std::vector<Trial>& trials, std::size_t known) const {
     const std::size_t all = trials.size() + known;
     std::atomic<std::size_t> next = 0;
@@ -126,7 +126,7 @@ class Costs {
       helpers.emplace_back(work, false);
     }
     work(true);
-    helpers.clear();  // joined, before the results go
+    helpers.clear();  // joins them before the results are destroyed
     if (failure) std::rethrow_exception(failure);
     if (request_.progress) request_.progress(what, all, all);
   }
@@ -136,7 +136,7 @@ class Costs {
   std::map<std::string, Cost> known_;
 };
 
-// Of the code that each runs, in the order in which they are called.
+// The names of the codes that segments run, in calling order.
 std::vector<std::string> segment_names(const Program& program, const Survey& survey) {
   std::vector<std::string> names;
   for (const Code& code : program.codes) {
@@ -146,12 +146,12 @@ std::vector<std::string> segment_names(const Program& program, const Survey& sur
       names.push_back(program.codes[call->code].name);
     }
   }
-  // Where one runs more than once, or inside another, names by statement say nothing.
+  // If one runs more than once, or inside another, names by statement are useless.
   if (names.size() != survey.segments.size()) names.assign(survey.segments.size(), "");
   return names;
 }
 
-// How policies run the step.
+// Chooses how a policy runs the step.
 class Chooser {
  public:
   Chooser(const Problem& problem, const PlanRequest& request, const Cost& keep)
@@ -209,7 +209,7 @@ bool has_segments(const Program& program) { return has_checkpoints(with_segments
 Program with_segments(const Program& program) {
   if (has_checkpoints(program)) return program;
   std::vector<std::string> modules = segment_modules(program);
-  // A call left out would shift the numbers by which a plan knows those after it.
+  // Leaving a call out would shift the numbers by which a plan knows the calls after it.
   if (marks_calls(program)) return outline(program, modules);
   std::erase_if(modules, [&](const std::string& module) {
     try {

@@ -50,7 +50,7 @@ struct PlanRequest {
   std::vector<std::string> policies;
   sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
   bool check = true;
-  // Of each policy's own run, not of those that a search tries.
+  // They see each policy's own run, not the runs that a search tries.
   std::vector<StreamOpConsumer*> consumers;
   std::function<void(std::string_view what, std::size_t done, std::size_t all)> progress;
   Stop stop;
@@ -60,48 +60,48 @@ struct PolicyRow {
   std::string policy;
   Candidate candidate;
   sim::Simulation simulation;
-  bool fits = false;     // device and host
-  bool useless = false;  // it needs more memory than keeping everything does
+  bool fits = false;     // it fits device and host
+  bool useless = false;  // it needs more memory than keeping everything
 
-  // No hazard, no error, nothing left.
+  // True if there is no hazard, no error, and nothing left.
   bool is_safe() const {
     return simulation.hazards.empty() && simulation.errors.empty() && !simulation.leftovers.any();
   }
-  // A way to run the step that was asked for.
+  // True if it answers the request: it fits, and it is worth it.
   bool is_answer() const { return fits && !useless && is_safe(); }
-  // Its plan is one that the core carries out.
+  // True if the core can carry out its plan.
   bool has_plan() const { return !candidate.trl; }
 };
 
 struct PlanResult {
   std::vector<PolicyRow> rows;
-  bool stopped = false;  // these rows were ready by then
-  // Of keeping everything, with unlimited memory: what a slowdown is against, and what makes a row
-  // useless.
+  bool stopped = false;  // stopped early: the rows are those ready by then
+  // The time of keeping everything with unlimited memory: the base of
+  // slowdowns.
   sim::Time keep_ns = 0;
-  std::int64_t keep_bytes = 0;  // reserved
+  std::int64_t keep_bytes = 0;  // reserved when everything is kept
   Survey survey;
-  std::vector<std::string> segments;  // their names
+  std::vector<std::string> segments;  // the segments' names
 };
 
-// A program with checkpoints of its own says what its segments are; else its modules that repeat
-// become checkpoints, but for those that cannot be outlined. Other programs are as they were.
+// If a program has checkpoints of its own, they are its segments; else its repeated modules become
+// checkpoints, except those that cannot be outlined. Other programs stay as they were.
 Program with_segments(const Program& program);
 bool has_segments(const Program& program);
-// Of a program that has none.
+// The error for a program without segments.
 inline constexpr const char* kNoSegments =
     "the program has neither checkpoints nor modules that repeat";
 
-// Throws std::invalid_argument for an unknown policy, and for one that needs segments where there
-// are none.
+// Throws std::invalid_argument for an unknown policy, and for one that needs segments if there are
+// none.
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request);
 
-// The row whose plan is the one to carry out: where one policy was asked for, that one's. Else the
-// fastest of those that are answers, and of these the one that needs the least memory; and where
-// there is none, the one that needs the least memory. Null: there is none whose plan is safe.
+// The row whose plan to carry out: if one policy was asked for, that one's. Else the fastest of the
+// answers, and of equally fast ones the one with the least memory; if there is no answer, the row
+// with the least memory. Null: no row has a safe plan.
 const PolicyRow* best_row(const PlanResult& result);
 
-// Step time over keep's, in thousandths, rounded up.
+// Step time relative to keep's, in thousandths, rounded up.
 std::int64_t slowdown_permille(sim::Time step_ns, sim::Time keep_ns);
 
 Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult& result,

@@ -24,7 +24,7 @@ CodeId forward_of(const Program& program) {
   return step->call.code;
 }
 
-// A frame's storages, by slot: what saves would keep.
+// The storages of a frame, by slot, as saving would keep them.
 class SavedStorages {
  public:
   explicit SavedStorages(const Program& program) : program_(program) {}
@@ -35,7 +35,7 @@ class SavedStorages {
   };
   using Frame = std::map<Slot, Storage>;
 
-  // Of the statements [begin, end), beyond what was saved before. Results of calls are made there.
+  // The new bytes that statements [begin, end) save. Results of calls are made there.
   std::int64_t save(const Code& code, std::size_t begin, std::size_t end, Frame& frame) {
     std::int64_t bytes = 0;
     for (std::size_t i = begin; i < end; ++i) {
@@ -63,7 +63,7 @@ class SavedStorages {
   std::int64_t save(const std::vector<Slot>& slots, const Frame& frame) {
     std::int64_t bytes = 0;
     for (const Slot slot : slots) {
-      const auto found = frame.find(slot);  // none: a global, or an edge alone
+      const auto found = frame.find(slot);  // none: a global, or an edge only
       if (found != frame.end() && saved_.insert(found->second.number).second) {
         bytes += found->second.bytes;
       }
@@ -98,7 +98,7 @@ class SavedStorages {
   std::set<std::size_t> saved_;
 };
 
-// With its gradient and the optimizer's state.
+// Includes its gradient and the optimizer's state.
 std::int64_t parameter_bytes(const Program& program, Slot slot, sim::Optimizer optimizer) {
   const Global& global = program.globals[slot];
   const std::int64_t bytes = hull(program.types[global.type]).end_bytes;
@@ -163,7 +163,7 @@ std::vector<std::int64_t> unit_bytes(const Program& program, const std::vector<S
 
 std::vector<std::size_t> even_stages(const std::vector<std::int64_t>& costs, std::size_t stages) {
   const std::size_t units = costs.size();
-  std::vector<std::int64_t> before(units + 1, 0);  // sums
+  std::vector<std::int64_t> before(units + 1, 0);  // running sums
   for (std::size_t i = 0; i < units; ++i) before[i + 1] = before[i] + costs[i];
   std::int64_t limit = 0;
   std::size_t at = 0;
@@ -171,11 +171,11 @@ std::vector<std::size_t> even_stages(const std::vector<std::int64_t>& costs, std
     limit = std::max(limit, before[at + size] - before[at]);
     at += size;
   }
-  // In parts of the whole, so that squares fit.
+  // Scaled down so that squares fit.
   const std::int64_t part = before.back() / 1'000'000 + 1;
   constexpr std::int64_t kNever = std::int64_t{1} << 62;
   using Row = std::vector<std::int64_t>;
-  std::vector<Row> least(stages + 1, Row(units + 1, kNever));  // of the first units in so many
+  std::vector<Row> least(stages + 1, Row(units + 1, kNever));  // of first units, by stages
   std::vector<std::vector<std::size_t>> last(stages + 1, std::vector<std::size_t>(units + 1));
   least[0][0] = 0;
   for (std::size_t s = 1; s <= stages; ++s) {

@@ -1,4 +1,4 @@
-// A run that its user may stop, by an exception.
+// Lets the user stop a run, by an exception.
 #pragma once
 
 #include <functional>
@@ -8,18 +8,18 @@
 
 namespace ferry::plan {
 
-// Thrown where `stop` said so. It is no error, and nobody but who asked catches it.
+// Thrown when `stop` returned true. It is no error; only the code that passed `stop` catches it.
 struct Stopped {};
 
-// Never stops where there is no function. It is asked on the threads that simulate.
+// An empty function never stops. It is called on the threads that simulate.
 using Stop = std::function<bool()>;
 
 inline void throw_if(const Stop& stop) {
   if (stop && stop()) throw Stopped();
 }
 
-// Among a run's consumers, it ends the run at a kernel: other operations may be a destructor's,
-// from which nothing is thrown.
+// A consumer that ends its run at a kernel: other operations may come from destructors, which must
+// not throw.
 class StopsRun final : public StreamOpConsumer {
  public:
   explicit StopsRun(Stop stop) : stop_(std::move(stop)) {}

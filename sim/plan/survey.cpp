@@ -10,7 +10,7 @@
 namespace ferry::plan {
 namespace {
 
-// Hooks that write down what they are handed, and leave it as it is; segments just run.
+// Hooks that record each tensor and leave it in place; segments run without a checkpoint.
 class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
  public:
   Surveyor(const Program& program, sim::Tape& tape) : tape_(tape) {
@@ -65,7 +65,7 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
     SurveyedSegment segment;
     segment.whole = whole;
     segment.first = found.packs.size();
-    // Saved as a checkpoint would: where an exclusion hides them, hooks do not see them.
+    // Saved as a checkpoint would save it: hooks do not see it if an exclusion hides them.
     inputs_ = &segment.inputs;
     for (const sim::Value& input : inputs) tape_.autograd().save(input);
     inputs_ = nullptr;
@@ -81,8 +81,8 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
   std::vector<std::uint64_t> globals_;
   std::vector<std::uint64_t> exempt_;
   std::map<std::uint64_t, std::uint64_t> groups_;
-  std::vector<PackedTensor>* inputs_ = nullptr;  // where a segment's are being saved
-  bool inside_ = false;                          // a segment
+  std::vector<PackedTensor>* inputs_ = nullptr;  // set while a segment's inputs are saved
+  bool inside_ = false;                          // within a segment
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What there is to decide in a program: the tensors that its first forward saves, and its segments.
+// Lists the choices in a program: the tensors that its first forward saves, and its segments.
 #pragma once
 
 #include <cstddef>
@@ -14,22 +14,22 @@ namespace ferry::plan {
 struct PackedTensor {
   std::string node;
   Layout layout;
-  std::uint64_t group = 0;         // storages, numbered in the order in which they are first packed
-  std::int64_t storage_bytes = 0;  // of the whole storage
-  bool global = false;             // a parameter's, a buffer's or an input's
-  bool exempt = false;             // a parameter's or a buffer's: the offloader leaves it
+  std::uint64_t group = 0;         // the storage, numbered in order of first packs
+  std::int64_t storage_bytes = 0;  // bytes of the whole storage
+  bool global = false;             // true for parameters, buffers and inputs
+  bool exempt = false;             // true for parameters and buffers: the offloader leaves them
 };
 
-// A call that may be a checkpoint. Those inside it are no segments of their own.
+// A call that may be a checkpoint. Calls inside it are no segments of their own.
 struct SurveyedSegment {
-  std::vector<PackedTensor> inputs;  // which a checkpoint saves, and the hooks see
-  bool whole = false;                // reentrant: all that it saves is recomputed, or nothing
-  std::size_t first = 0;             // of its packs, in the survey
+  std::vector<PackedTensor> inputs;  // saved by a checkpoint, seen by the hooks
+  bool whole = false;                // reentrant: it recomputes all that it saves, or nothing
+  std::size_t first = 0;             // its first pack, in the survey
   std::size_t end = 0;
 };
 
 struct Survey {
-  // What the hooks see where every segment just runs, in order.
+  // The tensors that hooks see when every segment runs without a checkpoint, in order.
   std::vector<PackedTensor> packs;
   std::vector<SurveyedSegment> segments;
 };

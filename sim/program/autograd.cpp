@@ -23,7 +23,7 @@ void SimAutograd::backward(std::span<const Value> roots, std::span<const Value> 
                            bool retain_graph) {
   std::vector<GraphEngine::Root> from;
   for (std::size_t i = 0; i < roots.size(); ++i) {
-    // A phony has no gradient and no bytes; a scalar has a gradient of one.
+    // A phony has no gradient and no bytes; a scalar's default gradient is one.
     const bool one = !gradients[i].tensor && roots[i].tensor;
     from.push_back({roots[i].edge, one ? state_->ones_like(roots[i].tensor) : gradients[i].tensor});
   }
@@ -32,7 +32,7 @@ void SimAutograd::backward(std::span<const Value> roots, std::span<const Value> 
 
 namespace {
 
-// None where there is nothing to differentiate.
+// None if there is nothing to differentiate.
 std::shared_ptr<Node> node_of(AutogradState& state, std::string_view name,
                               std::span<const Value> inputs, std::vector<Value>& outputs) {
   const bool needed =
@@ -64,7 +64,7 @@ std::vector<Value> SimAutograd::function(std::span<const Value> inputs, std::vec
 std::vector<Value> SimAutograd::node(
     std::span<const Value> inputs, std::vector<Value> outputs,
     std::function<std::vector<Value>(std::vector<Value>)> backward) {
-  // Without layouts: a gradient that nobody gave stays none.
+  // It has no layouts: an absent gradient stays none.
   if (const auto node = node_of(*state_, "pipeline", inputs, outputs)) {
     node->host_backward = [run = std::move(backward)](const std::vector<Value>&,
                                                       std::vector<Value> gradients) {

@@ -14,24 +14,24 @@
 namespace ferry::sim {
 
 struct AmbientState {
-  std::uint64_t random = 0;  // of the generator
+  std::uint64_t random = 0;  // state of the generator
   std::uint32_t ambient = 0;
 };
 
-// What autograd is beside the engine: how a tensor is saved, and the state of the thread.
+// The parts of autograd outside the engine: saving a tensor, and the thread's state.
 class AutogradState {
  public:
   virtual ~AutogradState() = default;
-  // As a node named `name` keeps its inputs.
+  // Saves it as a node named `name` saves its inputs.
   virtual SavedTensor save(std::string_view name, const Value& value) = 0;
   virtual Value unpack(std::string_view name, SavedTensor& saved) = 0;
   virtual std::shared_ptr<Node> new_node(std::string_view name) = 0;
-  virtual Tensor ones_like(const Tensor& tensor) = 0;  // on the current stream
+  virtual Tensor ones_like(const Tensor& tensor) = 0;  // made on the current stream
   virtual AmbientState& ambient() = 0;
   virtual bool& grad_mode() = 0;
-  // Where the names of the ops go that run; none: nowhere.
+  // Where to append the names of ops that run; null: nowhere.
   virtual std::vector<std::string>*& op_log() = 0;
-  // The node that is saving a tensor now; none: empty.
+  // The node that is saving a tensor now; empty: none.
   virtual std::string_view saving_node() const = 0;
 };
 
@@ -40,15 +40,15 @@ class SimAutograd {
   using Tensor = sim::Tensor;
   using Value = sim::Value;
 
-  // Both outlive it. Without a state it serves the offloader alone.
+  // Both must outlive it. Without a state it serves only the offloader.
   explicit SimAutograd(GraphEngine& engine, AutogradState* state = nullptr)
       : engine_(&engine), state_(state) {}
   GraphTaskId graph_task() const { return engine_->graph_task(); }
   NodeId node() const { return engine_->node(); }
   void after_node(std::function<void()> callback) { engine_->after_node(std::move(callback)); }
   void after_task(std::function<void()> callback) { engine_->after_task(std::move(callback)); }
-  // Beyond the seam: what published schedulers look at (sim/field). The gradients that
-  // a node gave, while what asked to hear of its end runs; and the name of the node that saves a
+  // Beyond the seam, for published schedulers (sim/field): the gradients that a node
+  // produced, valid in its after_node callbacks; and the name of the node that saves a
   // tensor.
   std::span<const Value> node_results() const { return engine_->node_results(); }
   std::string_view saving_node() const { return state_ ? state_->saving_node() : ""; }
@@ -71,7 +71,7 @@ class SimAutograd {
   };
   SavedValue save(const Value& value) { return {state_, state_->save("checkpoint", value)}; }
 
-  // One thread runs a simulation.
+  // One, since a simulation has one thread.
   ThreadId thread() const { return ThreadId{}; }
 
   bool grad_mode() const { return state_->grad_mode(); }
@@ -90,7 +90,7 @@ class SimAutograd {
 
   struct Ambient {
     AmbientState state;
-    bool random = false;  // the generator's state is part of it
+    bool random = false;  // true: it includes the generator's state
   };
   Ambient ambient(std::span<const Value>, bool random) const { return {state_->ambient(), random}; }
   void check(const Ambient&) const {}
@@ -143,8 +143,8 @@ class SimAutograd {
   std::vector<Value> function(std::span<const Value> inputs, std::vector<Value> outputs,
                               HostBackward backward);
 
-  // The PipelineAutograd concept. A value may be an edge alone: captures keep it in a slot of its
-  // own.
+  // Implements the PipelineAutograd concept. A value may be an edge without a tensor: captures keep
+  // edges in slots of their own.
   bool exists(const Value& value) const { return value.tensor != nullptr; }
   Tensor tensor(const Value& value) const { return value.tensor; }
   Value leaf(const Tensor& tensor, bool requires_grad);

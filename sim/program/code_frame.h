@@ -1,4 +1,4 @@
-// A code while it runs: what its slots hold, the nodes that it made, and the regions that it has
+// A running code: the contents of its slots, the nodes that it made, and the regions that it has
 // open. Globals are in every frame.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace ferry::sim {
 
 struct CodeFrame {
-  // The globals outlive it.
+  // The globals must outlive it.
   explicit CodeFrame(std::vector<Value>& all_globals) : globals(all_globals) {}
   CodeFrame(const CodeFrame&) = delete;
   CodeFrame& operator=(const CodeFrame&) = delete;
@@ -25,7 +25,7 @@ struct CodeFrame {
     if (slot < globals.size()) return globals[slot];
     return slots[slot - globals.size()];
   }
-  // Where a statement threw, regions are still open: the innermost ends first.
+  // If a statement threw, regions are still open: ends the innermost first.
   void close() {
     while (!excluded.empty()) excluded.pop_back();
   }
@@ -33,7 +33,7 @@ struct CodeFrame {
   std::vector<Value>& globals;
   CodeId code = 0;
   std::vector<Value> slots;
-  std::map<std::uint32_t, std::weak_ptr<Node>> nodes;  // held by edges alone, as in PyTorch
+  std::map<std::uint32_t, std::weak_ptr<Node>> nodes;  // owned by edges only, as in PyTorch
   std::vector<std::unique_ptr<NoHooksGuard<SimAutograd>>> excluded;
 };
 

@@ -6,7 +6,7 @@ namespace ferry::sim {
 
 namespace {
 
-// What the nodes that are dying on this thread referred to.
+// The references of nodes that are being destroyed on this thread.
 struct Remains {
   std::vector<Edge> edges;
   std::vector<std::vector<SavedTensor>> saved;
@@ -26,14 +26,14 @@ void collect(Node& node) {
 }  // namespace
 
 Node::~Node() {
-  if (remains) {  // the outermost one clears up
+  if (remains) {  // the outermost destructor clears up
     collect(*this);
     return;
   }
   Remains mine;
   remains = &mine;
   collect(*this);
-  // Newest first: what a node saved may refer to the nodes before it, which its edges still hold.
+  // Newest first: saved tensors may refer to earlier nodes, which its edges still hold.
   while (!mine.saved.empty() || !mine.edges.empty()) {
     if (!mine.saved.empty()) {
       const std::vector<SavedTensor> dying = std::move(mine.saved.back());

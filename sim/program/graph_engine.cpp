@@ -14,7 +14,7 @@ namespace ferry::sim {
 
 namespace {
 
-// Runs what asked to hear of the task's end, and takes the task off the stack, whatever happened.
+// Runs the callbacks of the task's end and takes the task off the stack, whatever happened.
 template <class Task>
 class TaskScope {
  public:
@@ -63,9 +63,9 @@ std::vector<Value> GraphEngine::run(std::span<const Root> roots, bool retain_gra
   return std::move(task.found);
 }
 
-// How many gradients each node will get; with wanted edges, which nodes lead to one.
+// Counts the gradients that each node will get; with wanted edges, finds nodes that lead there.
 void GraphEngine::count(Task& task, std::span<const Root> roots) {
-  std::vector<Node*> order;  // every node once
+  std::vector<Node*> order;  // each node once
   std::vector<Node*> open;
   std::unordered_set<std::uint64_t> seen;
   for (const Root& root : roots) {
@@ -122,7 +122,7 @@ void GraphEngine::cross(const Tensor& tensor, StreamId from, StreamId to) {
   machine_.record_use(Step::kUser, tensor->storage, to);
 }
 
-// PyTorch's InputBuffer::accumulate.
+// Models PyTorch's InputBuffer::accumulate.
 void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_mode) {
   if (!into.tensor) {
     into = std::move(gradient);
@@ -142,7 +142,7 @@ void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_
   machine_.set_current_stream(before);
 }
 
-// Out of place, on the current stream, which is `stream`. In grad mode the sum can be
+// Adds out of place, on the current stream, which is `stream`. In grad mode the sum can be
 // differentiated: its gradient is that of either summand.
 Value GraphEngine::add(const Value& a, const Value& b, StreamId stream, bool grad_mode) {
   const std::array<Range, 2> reads{range_of(a.tensor), range_of(b.tensor)};
@@ -156,15 +156,15 @@ Value GraphEngine::add(const Value& a, const Value& b, StreamId stream, bool gra
   if (!grad_mode || (!a.edge && !b.edge)) return {std::move(sum), {}};
   std::shared_ptr<Node> node = runner_.new_node("AddBackward");
   node->next = {a.edge, b.edge};
-  node->output_layouts.resize(1);  // none: a gradient that nobody gave stays none
+  node->output_layouts.resize(1);  // none: an absent gradient stays none
   node->host_backward = [](const std::vector<Value>&, const std::vector<Value>& gradients) {
     return std::vector<Value>(2, gradients.front());
   };
   return {std::move(sum), {std::move(node), 0}};
 }
 
-// PyTorch has a thread for each device, which takes the latest of its nodes: whose turn it is may
-// be chosen.
+// PyTorch has a thread for each device, which takes the latest of its nodes; which thread goes
+// first may be chosen.
 GraphEngine::Ready::iterator GraphEngine::choose(Task& task) {
   const auto latest = std::prev(task.ready.end());
   if (!machine_.has_choices() || machine_.devices() == 1) return latest;
@@ -215,7 +215,7 @@ void GraphEngine::run_next(Task& task) {
     task.results = {};
     task.node = NodeId::kNone;
     if (!task.retain_graph && !task.create_graph) {
-      node.released = node.released || !node.saved.empty();  // else it runs again, as in PyTorch
+      node.released = node.released || !node.saved.empty();  // else it may run again, as in PyTorch
       node.saved.clear();
     }
   }

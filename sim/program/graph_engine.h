@@ -10,9 +10,9 @@
 // streams of the accumulators and of the gradients that were asked for. Nodes may call run() again:
 // tasks nest.
 //
-// After a failure nothing more of the task runs, but what asked to hear of its end (after_task)
-// does. Not modelled: engine threads (but for whose turn it is); hooks on tensors; anomaly mode.
-// Source: torch/csrc/autograd/engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
+// After a failure nothing more of the task runs except its after_task callbacks. Not modelled:
+// engine threads (except the choice of whose turn it is); hooks on tensors; anomaly mode. Source:
+// torch/csrc/autograd/engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
 #pragma once
 
 #include <algorithm>
@@ -33,17 +33,17 @@
 
 namespace ferry::sim {
 
-// Runs what is not the engine's: a node's body.
+// Runs the nodes' bodies for the engine.
 class NodeRunner {
  public:
   virtual ~NodeRunner() = default;
-  // The gradients of the node's inputs, one for each edge. May run a nested task.
+  // Returns the gradients of the node's inputs, one per edge. May run a nested task.
   virtual std::vector<Value> run_node(const std::shared_ptr<Node>& node,
                                       std::vector<Value> gradients, bool grad_mode) = 0;
   virtual Value& gradient_of(Slot global) = 0;
-  // On the current stream.
+  // Makes a node on the current stream.
   virtual std::shared_ptr<Node> new_node(std::string_view name) = 0;
-  // How long it takes to read and write so many bytes.
+  // The time to read and write so many bytes.
   virtual Time memory_ns(std::int64_t bytes) = 0;
 };
 
@@ -57,24 +57,24 @@ class GraphEngine {
     Edge edge;
     Tensor gradient;
   };
-  // With `wanted`, the gradients that flow there come back, in order, and no global is touched.
+  // With `wanted`, returns the gradients that flow there, in order, and touches no global.
   std::vector<Value> run(std::span<const Root> roots, bool retain_graph, bool create_graph,
                          std::span<const Edge> wanted = {});
 
-  // For the handle.
+  // Used by the handle.
   GraphTaskId graph_task() const { return tasks_.empty() ? GraphTaskId::kNone : tasks_.back()->id; }
   NodeId node() const { return tasks_.empty() ? NodeId::kNone : tasks_.back()->node; }
   void after_node(std::function<void()> callback) {
     tasks_.back()->after_node.push_back(std::move(callback));
   }
-  // What the node gave its inputs: for what asked to hear of its end.
+  // The gradients that the node produced, valid in after_node callbacks.
   std::span<const Value> node_results() const {
     return tasks_.empty() ? std::span<const Value>() : tasks_.back()->results;
   }
   void after_task(std::function<void()> callback) {
     tasks_.back()->after_task.push_back(std::move(callback));
   }
-  // Whether every task accumulates in leaves.
+  // True if every task accumulates in leaves.
   bool all_accumulate() const {
     return std::all_of(tasks_.begin(), tasks_.end(),
                        [](const Task* task) { return task->wanted.empty(); });
@@ -82,32 +82,32 @@ class GraphEngine {
   HookStack<Tensor> hooks;
 
  private:
-  // Of one node: what has flowed in so far.
+  // The gradients that have reached one node so far.
   struct Inputs {
     std::shared_ptr<Node> node;
     std::vector<Value> gradients;
   };
-  // By sequence number, then identity: the highest runs first.
+  // Ordered by sequence number, then identity: the highest runs first.
   using Ready = std::map<std::pair<std::uint64_t, std::uint64_t>, Inputs>;
   struct Task {
     GraphTaskId id = GraphTaskId::kNone;
     NodeId node = NodeId::kNone;
     bool retain_graph = false;
     bool create_graph = false;
-    // By the nodes' identities.
-    std::unordered_map<std::uint64_t, int> dependencies;  // found by key, never walked
-    std::set<std::uint64_t> needed;                       // that lead to a wanted edge
+    // Keyed by the nodes' identities.
+    std::unordered_map<std::uint64_t, int> dependencies;  // looked up by key, never iterated
+    std::set<std::uint64_t> needed;                       // nodes that lead to a wanted edge
     std::map<std::uint64_t, Inputs> waiting;
     Ready ready;
     std::span<const Edge> wanted;
     std::vector<Value> found;
-    std::vector<StreamId> leaf_streams;  // that the caller's stream waits for at the end
+    std::vector<StreamId> leaf_streams;  // streams that the caller's waits for at the end
     void sync_from(StreamId stream) {
       if (std::find(leaf_streams.begin(), leaf_streams.end(), stream) == leaf_streams.end()) {
         leaf_streams.push_back(stream);
       }
     }
-    std::span<const Value> results;  // while after_node runs
+    std::span<const Value> results;  // valid while after_node runs
     std::vector<std::function<void()>> after_node;
     std::vector<std::function<void()>> after_task;
   };

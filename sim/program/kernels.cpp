@@ -48,7 +48,7 @@ void Kernels::log_op(const Op& op) {
 void Kernels::run_view(CodeFrame& frame, const View& view) {
   const Tensor& base = frame.at(view.of).tensor;
   if (!base) throw std::runtime_error("a view of a slot that holds no tensor");
-  // The view's type counts from the start of the storage, which a restored base may not have.
+  // The view's type counts from the storage's start, but a restored base may start later.
   frame.at(view.out).tensor =
       make_tensor(base->storage, {prepared_.windows[view.type], base->layout.shift}, base->version);
 }

@@ -1,6 +1,6 @@
-// What a tape launches on the machine: the kernel of each op, with the bytes that it reads and
-// writes, what fills a new tensor, and the copy that moves a global. What kernels make has a
-// storage from the current stream's pool.
+// The kernels that a tape launches on the machine: that of each op, with the bytes that it reads
+// and writes, those that fill a new tensor, and the copy that moves a global. Results get storages
+// from the current stream's pool.
 //
 // A kernel's tag says what it computes. It depends on the ambient state, and a random op's on the
 // generator, which it moves on.
@@ -22,25 +22,25 @@ namespace ferry::sim {
 
 class Kernels {
  public:
-  // All outlive it; `prepared`: of the program.
+  // All must outlive it; `prepared` is the program's.
   Kernels(const Program& program, const Prepared& prepared, Machine& machine,
           const KernelTimes& times)
       : program_(program), prepared_(prepared), machine_(machine), times_(times) {}
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // The op is the frame's statement with that index.
+  // The op is statement number `index` of the frame's code.
   void run_op(CodeFrame& frame, std::size_t index, const Op& op);
   void run_view(CodeFrame& frame, const View& view);
-  // A tensor of this layout, alone on a storage of its size.
+  // A tensor of this layout, alone on a new storage of its size.
   Tensor filled(std::string_view op, TensorLayout layout, StreamId stream);
-  // Gives the tensor another storage, of the same contents.
+  // Gives the tensor another storage with the same contents.
   void move(const Tensor& tensor);
-  // How long it takes to read and write so many bytes.
+  // The time to read and write so many bytes.
   Time memory_ns(std::int64_t bytes) const;
 
   AmbientState ambient;
-  std::vector<std::string>* op_log = nullptr;  // where the names of the ops go; none: nowhere
+  std::vector<std::string>* op_log = nullptr;  // where to append the names of ops; null: nowhere
 
  private:
   void log_op(const Op& op);
@@ -49,7 +49,7 @@ class Kernels {
   const Prepared& prepared_;
   Machine& machine_;
   const KernelTimes& times_;
-  std::vector<Range> reads_;  // scratch
+  std::vector<Range> reads_;  // reused scratch space
   std::vector<Range> writes_;
 };
 

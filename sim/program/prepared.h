@@ -1,5 +1,5 @@
-// What a tape finds out once about a program, before it runs any of it: the window of each type,
-// how many slots a frame of each code has, how long each kernel takes, and a tag for what it
+// The facts that a tape derives from a program before running it: the window of each type,
+// the slots in a frame of each code, the time of each kernel, and a tag for the value it
 // computes.
 //
 // Kernels of different statements have different tags, so that with values (sim/check/values.h)
@@ -17,24 +17,24 @@
 
 namespace ferry::sim {
 
-// How long things take. A program's measured times are the implementation's to respect.
+// The times of kernels. The implementation must respect a program's measured times.
 class KernelTimes {
  public:
   virtual ~KernelTimes() = default;
   virtual Time op_ns(const Op& op, DType computes_in) const = 0;
 };
 
-// What a code's statements cost and compute.
+// The cost of a code's statements, and what they compute.
 struct PreparedCode {
-  std::size_t slots = 0;  // of a frame
-  std::int64_t work = 0;  // formats/program_work.h's, without what it runs
+  std::size_t slots = 0;  // slots of a frame
+  std::int64_t work = 0;  // as formats/program_work.h counts it, without the codes it runs
   std::vector<Time> durations;
   std::vector<std::uint64_t> tags;
 };
 
 struct Prepared {
-  std::vector<std::shared_ptr<const Window>> windows;  // by TypeId
-  std::vector<PreparedCode> codes;                     // by CodeId
+  std::vector<std::shared_ptr<const Window>> windows;  // indexed by TypeId
+  std::vector<PreparedCode> codes;                     // indexed by CodeId
 };
 
 Prepared prepared(const Program& program, const KernelTimes& times);

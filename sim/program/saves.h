@@ -1,5 +1,5 @@
-// How a tape's tensors are saved for backward: packed by the hooks in force, or kept as they are,
-// and then refused where they were written in place since.
+// Saves a tape's tensors for backward: packed by the hooks in force, or kept as they are, and then
+// refused if they were written in place since.
 //
 // With Values, what comes back is compared with what was saved, and a difference is a hazard.
 #pragma once
@@ -17,17 +17,17 @@ namespace ferry::sim {
 
 class Saves {
  public:
-  // All outlive it. `values`: none, unchecked.
+  // All must outlive it. `values`: null leaves contents unchecked.
   Saves(const Machine& machine, const HookStack<Tensor>& hooks, const check::Values* values)
       : machine_(machine), hooks_(hooks), values_(values) {}
   Saves(const Saves&) = delete;
   Saves& operator=(const Saves&) = delete;
 
-  // As a node named `name` keeps its inputs.
+  // Saves it as a node named `name` saves its inputs.
   SavedTensor save(std::string_view name, const Value& value);
   Value unpack(std::string_view name, const SavedTensor& saved);
 
-  // The node that is saving a tensor now: for who listens to the hooks.
+  // The node that is saving a tensor now, for listeners to the hooks.
   std::string_view saving_node() const { return saving_node_; }
   const std::vector<check::Hazard>& hazards() const { return wrong_values_.hazards(); }
 

@@ -13,7 +13,7 @@ namespace ferry::sim {
 
 namespace {
 
-constexpr std::size_t kSpareSlots = 1u << 16;  // a frame of more is given back
+constexpr std::size_t kSpareSlots = 1u << 16;  // larger frames are freed
 
 class RaisedByProgram : public std::runtime_error {
  public:
@@ -89,7 +89,7 @@ void Tape::run() {
       errors_.push_back({code.statements[i].line, error.what()});
     }
   }
-  main_->close();  // before the hooks that these regions hide are taken away
+  main_->close();  // before taking away the hooks that these regions hide
 }
 
 void Tape::drop_frames() {
@@ -110,9 +110,9 @@ void Tape::run_statement(CodeFrame& frame, std::size_t index) {
     make_node(frame, *make);
   } else if (const auto* saves = std::get_if<Save>(&action)) {
     const auto found = frame.nodes.find(saves->node);
-    if (found == frame.nodes.end()) return;  // no grad mode, or nothing required grad
+    if (found == frame.nodes.end()) return;  // grad mode was off, or nothing required grad
     const std::shared_ptr<Node> node = found->second.lock();
-    if (!node) return;  // nobody kept an output of it
+    if (!node) return;  // no output of it was kept
     for (const Slot slot : saves->slots) save(frame, *node, slot);
   } else if (const auto* call = std::get_if<Call>(&action)) {
     run_call(frame, *call);
@@ -161,7 +161,7 @@ std::shared_ptr<Node> Tape::new_node(std::string_view name) {
   node->name = name;
   node->id = node_ids_++;
   node->stream = machine_.current_stream();
-  // In backward (a recompute's, say) the engine's thread of the device makes them.
+  // In backward (in a recompute, say) the device's engine thread makes them.
   const bool in_backward = engine_.graph_task() != GraphTaskId::kNone;
   node->sequence =
       sequences_[in_backward ? std::pair(MadeBy::kEngine, machine_.device_of(node->stream))
@@ -177,7 +177,7 @@ void Tape::save(CodeFrame& frame, Node& node, Slot slot) {
   SavedTensor saved = saves_.save(node.name, value);
   if (value.edge.node.get() == &node) {
     saved.own_output = value.edge.output;
-    saved.edge = {};  // that would be a cycle
+    saved.edge = {};  // an edge would be a cycle
   }
   node.saved.push_back(std::move(saved));
 }
@@ -194,8 +194,8 @@ void Tape::run_statements(CodeFrame& frame) {
   }
 }
 
-// A code that runs. A body may go backward through a node whose body it is, and a graph may be gone
-// through again and again: nothing but this ends that.
+// A running code. A body may go backward through its own node, and a graph may be gone through
+// again and again: only these limits end that.
 class Tape::Running {
  public:
   Running(Tape& tape, const PreparedCode& code) : tape_(tape), slots_(code.slots) {

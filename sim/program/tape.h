@@ -1,12 +1,12 @@
 // The tape: runs a program on a machine, as PyTorch would.
 //
 // It interprets code (formats/program.h): ops over slots, frames, nodes with their saved tensors,
-// backward bodies. A storage dies when its last slot, saved tensor or gradient dies. What a program
-// does wrong in its own right (a Raise, a second backward without retain_graph) and what goes wrong
-// under it (out of memory, an injected fault) ends the outermost Call or Backward of the main code,
-// is noted, and the main code goes on: the next step must work.
+// backward bodies. A storage dies when its last slot, saved tensor or gradient dies. An error of
+// the program itself (a Raise, a second backward without retain_graph) or beneath it (out of
+// memory, an injected fault) ends the outermost Call or Backward of the main code and is recorded.
+// The main code then goes on: the next step must work.
 //
-// What an op does on the machine is kernels.h, and how a tensor is saved and comes back saves.h.
+// kernels.h runs ops on the machine; saves.h saves and restores tensors.
 #pragma once
 
 #include <cstdint>
@@ -49,49 +49,50 @@ class SegmentRunner {
 struct ProgramError {
   std::uint32_t line = 0;
   std::string message;
-  // The step needs more than the simulator has (LimitReached); `line` is of the op that did. The
+  // The step exceeds the simulator's limits (LimitReached); `line` is that of the op that did. The
   // main code ends there.
   bool beyond_limits = false;
 };
 
 class Tape final : private NodeRunner, private AutogradState {
  public:
-  // The program, the machine and the times outlive the tape. `values`: none, unchecked. Globals are
-  // on the machine's devices as said; past the end on device 0, and aliases with what they alias.
+  // The program, the machine and the times must outlive the tape. `values`: null leaves contents
+  // unchecked. Globals live on the devices listed; past the list's end on device 0, and aliases
+  // with what they alias.
   Tape(const Program& program, Machine& machine, const KernelTimes& times, check::Values* values,
        std::span<const std::uint32_t> device_of_global = {});
   ~Tape() override;
 
   SimAutograd autograd() { return SimAutograd(engine_, this); }
-  // Before each Call of the main code: one is one forward.
+  // Called before each Call of the main code: one Call is one forward.
   void before_call(std::function<void()> callback) { before_call_ = std::move(callback); }
 
-  // What checkpoints see from now on, in the calls that the main code makes.
+  // The context of checkpoints from now on, in the calls of the main code.
   void set_checkpoint_context(std::shared_ptr<const CheckpointContext> context) {
     engine_.hooks.checkpoint = std::move(context);
   }
-  // Who runs the checkpoints; none: nobody, and they run as other calls do. Outlives the tape.
+  // The runner of checkpoints; null: they run as other calls do. It must outlive the tape.
   void set_segments(SegmentRunner* segments) { segments_ = segments; }
 
   void run();
-  // Runs one code, on the current stream: of a program whose main code somebody else is.
+  // Runs one code on the current stream, for callers that replace the program's main code.
   std::vector<Value> call(CodeId code, std::vector<Value> arguments) {
     return run_code(code, std::move(arguments), {});
   }
-  // Drops what the main code left: frames, graphs. Globals and gradients stay.
+  // Drops the main code's frames and graphs. Globals and gradients stay.
   void drop_frames();
 
   const std::vector<Value>& globals() const { return globals_; }
-  const std::vector<Value>& gradients() const { return gradients_; }  // of each global
+  const std::vector<Value>& gradients() const { return gradients_; }  // one per global
   const std::vector<ProgramError>& errors() const { return errors_; }
   const std::vector<check::Hazard>& hazards() const { return saves_.hazards(); }
-  // The node that is saving a tensor now: for who listens to the hooks.
+  // The node that is saving a tensor now, for listeners to the hooks.
   std::string_view saving_node() const override { return saves_.saving_node(); }
   Time backward_began() const { return backward_began_; }  // host time of the first; -1: none
 
  private:
   std::vector<Value> run_code(CodeId id, std::vector<Value> arguments, std::vector<Value> saved);
-  // Runs all of the frame's statements, of which When hides some.
+  // Runs the frame's statements, except those that a When hides.
   void run_statements(CodeFrame& frame);
   void run_statement(CodeFrame& frame, std::size_t index);
   void make_node(CodeFrame& frame, const MakeNode& make);
@@ -120,7 +121,7 @@ class Tape final : private NodeRunner, private AutogradState {
   Time memory_ns(std::int64_t bytes) override { return kernels_.memory_ns(bytes); }
 
   void make_globals(std::span<const std::uint32_t> device_of_global);
-  // Of the device that the code runs on.
+  // A stream of the device that the code runs on.
   StreamId compute_stream(std::uint32_t number) {
     return machine_.compute_stream(machine_.device_of(machine_.current_stream()), number);
   }
@@ -136,13 +137,13 @@ class Tape final : private NodeRunner, private AutogradState {
   std::vector<Value> gradients_;
   std::unique_ptr<CodeFrame> main_;
   class Running;
-  int depth_ = 0;                                // of codes that run now
-  std::size_t live_slots_ = 0;                   // of their frames
+  int depth_ = 0;                                // nesting of codes that run now
+  std::size_t live_slots_ = 0;                   // slots of their frames
   std::int64_t work_ = 0;                        // of all codes that ran (formats/program_work.h)
-  std::uint32_t op_line_ = 0;                    // of the latest op
-  std::vector<std::vector<Value>> spare_slots_;  // of frames that ended
+  std::uint32_t op_line_ = 0;                    // line of the latest op
+  std::vector<std::vector<Value>> spare_slots_;  // slots of frames that ended
   std::uint64_t node_ids_ = 0;
-  // Of the nodes that each thread made: host threads, and the engine's thread of each device.
+  // Node counts of each thread: of host threads, and of each device's engine thread.
   enum class MadeBy : std::uint8_t { kHost, kEngine };
   std::map<std::pair<MadeBy, std::uint32_t>, std::uint64_t> sequences_;
   bool grad_mode_ = true;

@@ -1,4 +1,4 @@
-// The instances of core.h.
+// Instantiates the templates of core.h.
 #include "sim/run/core.h"
 
 namespace ferry {

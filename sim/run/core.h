@@ -1,6 +1,6 @@
-// The core on the simulated device, compiled once, in core.cpp: whoever includes this and uses the
-// offloader or a checkpointer on one of these devices compiles no more than its own calls. Without
-// it a file that runs the core takes three times as long to compile.
+// The core on the simulated device, compiled once, in core.cpp: a file that includes this and uses
+// the offloader or a checkpointer on one of these devices compiles only its own calls. Without it a
+// file that runs the core takes three times as long to compile.
 //
 // The devices are the simulated one, and that with a step that is taken wrongly or that fails.
 #pragma once

@@ -10,7 +10,7 @@ namespace ferry::sim {
 
 class Roofline final : public KernelTimes {
  public:
-  // The hardware outlives it.
+  // The hardware must outlive it.
   explicit Roofline(const Hardware& hardware) : hardware_(hardware) {}
   Time op_ns(const Op& op, DType computes_in) const override {
     return kernel_ns(op, computes_in, hardware_);
@@ -20,7 +20,7 @@ class Roofline final : public KernelTimes {
   const Hardware& hardware_;
 };
 
-// Without limits to its memory; one device, which says how several would be linked.
+// Memory is unlimited. It is one device, with the links that several would have.
 inline MachineOptions machine_options(const Hardware& hardware) {
   MachineOptions machine;
   machine.links = {hardware.link.h2d_alone, hardware.link.d2h_alone, hardware.link.h2d_both,

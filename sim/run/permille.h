@@ -12,7 +12,7 @@ __extension__ typedef __int128 WideTime;
 
 enum class Round : std::uint8_t { kDown, kNearest, kUp };
 
-// Neither is negative, and `whole` is not 0.
+// Both must be at least 0, and `whole` not 0.
 inline std::int64_t permille(WideTime part, WideTime whole, Round round) {
   const WideTime half = round == Round::kNearest ? whole / 2 : 0;
   const WideTime more = round == Round::kUp ? whole - 1 : half;

@@ -37,7 +37,7 @@ std::vector<std::uint32_t> device_of_global(const StagedProgram& staged, std::ui
   return device;
 }
 
-// The stages of one step, on a tape.
+// The stages of one step, run on a tape.
 class Stages {
  public:
   Stages(const StagedProgram& staged, Machine& machine, Tape& tape, const PipelineOptions& options)
@@ -49,7 +49,7 @@ class Stages {
     for (std::uint32_t d = 0; d < options.devices; ++d) devices_.emplace_back(machine, d);
   }
 
-  // Throws what a stage throws. What the offloaders have to say is in `result`.
+  // Throws what a stage throws. Warnings of the offloaders go to `result`.
   void step(PipelineSimulation& result) {
     make_offloaders(result);
     Segments<SimDevice> segments(machine_, devices_, tape_.autograd(), options_.rules);
@@ -108,7 +108,7 @@ class Stages {
                   [this](const ValueList& results, std::size_t) { return loss(results); });
   }
 
-  // One micro-batch, on the stage's device: what it is handed and pops, to what it hands on.
+  // Runs one micro-batch on the stage's device: from its inputs and pops to its results.
   ValueList run(std::size_t stage, ValueList given) {
     const StageCrossings& crossings = crossings_[stage];
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -140,7 +140,7 @@ class Stages {
     const StagePolicy policy = options_.policy(stage);
     if (!offloads(policy)) return tape_.call(code, std::move(arguments));
     Offloads& offloader = *offloaders_[device_of(stage)];
-    // What a stage saves that runs again is used at once.
+    // A checkpointed stage uses its saved tensors at once when it runs again.
     if (policy == StagePolicy::kCheckpointOffload) {
       if (!tape_.autograd().grad_mode()) offloader.begin_run();
       return tape_.call(code, std::move(arguments));
@@ -157,19 +157,19 @@ class Stages {
     return static_cast<std::size_t>(at - list.begin());
   }
 
-  // The core asks for gradients of whatever may have one while a stage makes no graph; the program
-  // says which slots do.
+  // While a stage makes no graph, the core asks for gradients of every value that may have one; the
+  // program says which slots do.
   static Value as_made(Value value, bool edge) {
     if (!edge) value.edge = {};
     return value;
   }
-  // A stage that is to run again has made no edges yet.
+  // A stage that will run again has no edges yet.
   Value promised(const Value& value, bool edge) {
     if (!edge || value.edge || tape_.autograd().grad_mode()) return value;
     return tape_.autograd().leaf(value.tensor, true);
   }
 
-  // A captured loss is an edge alone: then a scalar stands for it, to be the root.
+  // A captured loss is an edge only: a scalar then stands for it, as the root.
   Value loss(const ValueList& results) {
     Value root = results.at(staged_.root);
     if (root.edge && !root.tensor) {
@@ -186,7 +186,7 @@ class Stages {
   const PipelineOptions& options_;
   const std::vector<StageCrossings> crossings_;
   std::vector<SimDevice> devices_;
-  std::vector<std::optional<Offloads>> offloaders_;  // by device, where a stage of it needs one
+  std::vector<std::optional<Offloads>> offloaders_;  // by device, if a stage of it needs one
 };
 
 void read_devices(Machine& machine, PipelineSimulation& result) {
@@ -242,7 +242,7 @@ PipelineSimulation simulate_pipeline(const StagedProgram& staged, const Hardware
     throw std::invalid_argument("expected as many stages on each device");
   }
   make_schedule(options.schedule, options.devices, staged.stages.size() / options.devices,
-                options.microbatches);  // or it throws
+                options.microbatches);  // otherwise it throws
   const Roofline times(hardware);
   Checkers checkers;
   MachineOptions limits = machine_options(hardware);

@@ -1,5 +1,5 @@
-// One simulated step of a program in the stages of a pipeline: what each GPU needs, what the step
-// takes, and whether it was safe.
+// Simulates one step of a program in the stages of a pipeline: the memory of each GPU, the step's
+// time, and whether it was safe.
 //
 // The core's ScheduledPipeline (shared/pipeline/scheduled_pipeline.h) runs the stages' codes on a
 // machine of several devices. The program is one micro-batch: of m micro-batches, each runs it
@@ -35,7 +35,7 @@ constexpr std::string_view name(StagePolicy policy) {
   return kStagePolicyNames[static_cast<std::size_t>(policy)];
 }
 
-// Sources leave the device soon: the backward of the micro-batch is a whole schedule away.
+// Sources leave the device soon: the micro-batch's backward is a whole schedule away.
 inline CoreOptions pipeline_offload_options() {
   CoreOptions options;
   options.window_bytes = std::int64_t{64} << 20;
@@ -44,18 +44,18 @@ inline CoreOptions pipeline_offload_options() {
 
 struct PipelineOptions {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
-  std::uint32_t devices = 1;  // of which each has as many of the program's stages
+  std::uint32_t devices = 1;  // each has equally many of the program's stages
   std::size_t microbatches = 1;
-  // Of the micro-batches of a stage whose policy is to run again, which do.
+  // Which micro-batches of a checkpointed stage run again.
   CheckpointMode checkpoint = CheckpointMode::kAlways;
   std::vector<StagePolicy> policies;  // by stage; past the end: keep
   CoreOptions offload = pipeline_offload_options();
-  // What is used two stages later or more goes there directly; else through the stages between.
+  // A value used two stages later or more goes there directly; else through the stages between.
   bool portals = true;
   Optimizer optimizer = Optimizer::kNoOptimizer;
   bool check = true;
-  std::int64_t device_bytes = 0;  // capacity of each; 0: unlimited
-  Rules rules;                    // for the tests of the core
+  std::int64_t device_bytes = 0;  // capacity of each device; 0: unlimited
+  Rules rules;                    // used by the tests of the core
   std::vector<StreamOpConsumer*> consumers;
 
   StagePolicy policy(std::size_t stage) const {
@@ -67,32 +67,32 @@ struct DeviceRun {
   std::int64_t peak_bytes = 0;  // allocated, in rounded blocks
   std::int64_t reserved_bytes = 0;
   Time compute_ns = 0;
-  std::int64_t bubble_permille = 0;  // the share of the step that it does not compute, rounded
+  std::int64_t bubble_permille = 0;  // the share of the step in which it does not compute, rounded
   std::int64_t d2h_bytes = 0;
   std::int64_t h2d_bytes = 0;
-  std::int64_t peer_bytes = 0;  // fetched from other devices
+  std::int64_t peer_bytes = 0;  // copied from other devices
 };
 
 struct PipelineSimulation {
   Time step_ns = 0;
   std::vector<DeviceRun> devices;
-  std::int64_t host_peak_bytes = 0;  // pinned
+  std::int64_t host_peak_bytes = 0;  // pinned bytes
   std::int64_t operations = 0;
-  std::uint64_t digest = 0;  // of all times
+  std::uint64_t digest = 0;  // of all operations' times
   std::vector<check::Hazard> hazards;
-  std::vector<std::uint64_t> gradients;  // contents by global; 0: none. Where checked.
+  std::vector<std::uint64_t> gradients;  // contents by global, if checked; 0: none
   std::vector<std::string> errors;
   std::vector<std::string> warnings;
   Leftovers leftovers;
 
-  std::int64_t peak_bytes() const;  // of the device that needs most; likewise:
+  std::int64_t peak_bytes() const;  // that of the device that needs most; the next ones likewise
   std::int64_t reserved_bytes() const;
-  std::int64_t bubble_permille() const;  // of all devices together
+  std::int64_t bubble_permille() const;  // over all devices together
   bool is_safe() const { return hazards.empty() && errors.empty() && !leftovers.any(); }
 };
 
-// Throws std::invalid_argument where the stages do not divide by the devices, or the schedule is
-// not for that many stages or micro-batches.
+// Throws std::invalid_argument if the stages do not divide by the devices, or the schedule does not
+// allow that many stages or micro-batches.
 PipelineSimulation simulate_pipeline(const StagedProgram& staged, const Hardware& hardware,
                                      const PipelineOptions& options);
 

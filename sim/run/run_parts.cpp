@@ -60,7 +60,7 @@ Leftovers leftovers(const Machine& machine, const Tape& tape, std::size_t state)
       if (value.tensor) alive.push_back(value.tensor->storage.get());
     }
   }
-  std::sort(alive.begin(), alive.end());  // to count each once; the order shows nowhere
+  std::sort(alive.begin(), alive.end());  // counts each once; the order has no effect
   const auto count = std::unique(alive.begin(), alive.end()) - alive.begin();
   Leftovers left;
   left.storages = machine.live_storages() - count - static_cast<std::int64_t>(state);

@@ -1,5 +1,5 @@
-// What runs of one device and runs of several have in common: the checkers, the optimizer's state,
-// and what is read at the end.
+// The common parts of runs on one device and on several: the checkers, the optimizer's state, and
+// the readings at the end.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace ferry::sim {
 
-// In the order in which they look at an operation.
+// Lists them in the order in which they see an operation.
 class Checkers final : public StreamOpConsumer {
  public:
   void operator()(const StreamOp& op) override {
@@ -26,7 +26,7 @@ class Checkers final : public StreamOpConsumer {
   }
   check::Values& values() { return values_; }
   const check::Values& values() const { return values_; }
-  // Behind those that were noticed elsewhere.
+  // Appends these to hazards noticed elsewhere.
   std::vector<check::Hazard> hazards(std::vector<check::Hazard> noticed = {}) const;
 
  private:
@@ -35,20 +35,20 @@ class Checkers final : public StreamOpConsumer {
   check::Values values_;
 };
 
-// What no checker sees: a pool's broken promise, a deadlock, another tensor than was saved.
+// Hazards that no checker sees: a pool's broken promise, a deadlock, a tensor that came back wrong.
 std::vector<check::Hazard> noticed(const Machine& machine, const Tape& tape);
 
-// How many tensors it keeps for each parameter.
+// The tensors that it keeps per parameter.
 std::int64_t optimizer_tensors(Optimizer optimizer);
 
-// On the device of each parameter.
+// Each lies on the device of its parameter.
 std::vector<Storage> optimizer_state(const Program& program, Optimizer optimizer, Machine& machine,
                                      const Tape& tape);
 
-// Contents by global; 0: none. `values`: none, all are 0.
+// Contents by global; 0: none. Without `values`, all are 0.
 std::vector<std::uint64_t> read_gradients(const Tape& tape, const check::Values* values);
 
-// What is there beyond the globals, their gradients and so many storages of the optimizer's.
+// Counts what exists beyond the globals, their gradients and so many storages of the optimizer's.
 Leftovers leftovers(const Machine& machine, const Tape& tape, std::size_t state);
 
 }  // namespace ferry::sim

@@ -2,8 +2,8 @@
 // what its program does around a step (SimulationOptions::scheduler). It runs under the same
 // checkers as the core.
 //
-// One thread; the device and the autograd outlive it, and it outlives the hooks' use. What goes
-// wrong in a hook is an exception, and ends the Call or Backward that it happened in, as in Python.
+// One thread; the device and the autograd outlive it, and it outlives the hooks' use. An error in a
+// hook is an exception, and ends the Call or Backward in which it happened, as in Python.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,13 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
   virtual std::shared_ptr<Hooks<Tensor>> hooks() = 0;
-  // A parameter or buffer.
+  // Called for each parameter and buffer.
   virtual void exempt(const Tensor&) {}
-  // Before each forward of the main code: what entering the context, or a new micro-batch, does.
+  // Called before each forward of the main code, like entering the context or a new micro-batch.
   virtual void begin_forward() {}
-  // After the step: what leaving the context does, and entering it for the next step.
+  // Called after the step: leaves the context, and enters it for the next step.
   virtual void finish() {}
-  // Whether it holds nothing. Asked after finish().
+  // True if it holds nothing. Called after finish().
   virtual bool empty() const = 0;
 };
 

@@ -17,7 +17,7 @@ namespace ferry::sim {
 
 namespace {
 
-// A forward begins: its segments are the plan's, from the first on.
+// Called when a forward begins: its segments are the plan's, from the first on.
 std::function<void()> begin_segments(Tape& tape, const SimulationOptions& options) {
   std::function<void(const Decision&)> log;
   if (options.offload) log = options.offload->log;
@@ -155,7 +155,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
     Tape tape(program, machine, times, options.check ? &checkers.values() : nullptr);
     const std::vector<Storage> state = optimizer_state(program, options.optimizer, machine, tape);
     machine.set_choices(options.choices);
-    // Until what is left was looked at.
+    // It lives until the leftovers were counted.
     const std::unique_ptr<Scheduler> scheduler =
         options.scheduler ? options.scheduler(SimDevice(machine), tape.autograd()) : nullptr;
     run_program(tape, machine, program, options, scheduler.get(), result);

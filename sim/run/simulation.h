@@ -1,4 +1,4 @@
-// One simulated run of a program: what it needs, what it takes, and whether it was safe.
+// One simulated run of a program: its memory, its time, and whether it was safe.
 //
 // The policy is the offloader's options, or none, and what is recomputed. A run is checked, unless
 // that is switched off for speed: happens-before over device and host memory, lifetimes, the
@@ -29,35 +29,35 @@
 
 namespace ferry::sim {
 
-// Its state is part of the peak: momentum is one tensor per parameter, adamw two, in the
-// parameter's dtype, as torch.optim keeps them. SGD without momentum has none.
+// The optimizer's state is part of the peak: momentum is one tensor per parameter, adamw two, in
+// the parameter's dtype, as in torch.optim. SGD without momentum has none.
 enum class Optimizer : std::uint8_t { kNoOptimizer, kSgd, kMomentum, kAdamW };
 
 struct SimulationOptions {
   std::optional<CoreOptions> offload;  // none: keep
-  // Another one in the core's place; then `offload` means nothing.
+  // A scheduler in the core's place; `offload` is then ignored.
   std::function<std::unique_ptr<Scheduler>(SimDevice, SimAutograd)> scheduler;
-  // Of each call that the main code makes; none: the program's checkpoints are as it says.
+  // The plan of each call of the main code; none: checkpoints run as the program states.
   std::shared_ptr<const SegmentPlan> segments;
   Optimizer optimizer = Optimizer::kNoOptimizer;
   bool check = true;
-  std::int64_t device_bytes = 0;           // capacity; 0: unlimited, so that the peak is told
-  std::int64_t host_bytes = 0;             // likewise
-  std::int64_t work_most = limits::kWork;  // formats/program_work.h
-  // For the tests of the core.
+  std::int64_t device_bytes = 0;           // capacity; 0: unlimited, so that the true peak shows
+  std::int64_t host_bytes = 0;             // capacity; 0: unlimited
+  std::int64_t work_most = limits::kWork;  // limit on work (formats/program_work.h)
+  // Used by the tests of the core.
   Rules rules;
   std::optional<Mutation> mutation;
-  std::shared_ptr<FaultPoint> fault;  // not with a mutation
+  std::shared_ptr<FaultPoint> fault;  // not together with a mutation
   choices::Choices* choices =
-      nullptr;  // of what is left open, calls that fail too; none: the usual ways
+      nullptr;  // decides open choices, and calls that fail; null: the usual ways
   WorldFault world = WorldFault::kNoFault;
   std::vector<StreamOpConsumer*> consumers;
 };
 
 struct Leftovers {
-  std::int64_t storages = 0;  // beyond globals, gradients and the optimiser's
+  std::int64_t storages = 0;  // beyond those of globals, gradients and the optimiser
   std::int64_t events = 0;
-  std::int64_t host_bytes = 0;  // in use
+  std::int64_t host_bytes = 0;  // bytes in use
   bool core = false;            // the offloader or a checkpoint holds something
   bool any() const { return storages != 0 || events != 0 || host_bytes != 0 || core; }
 };
@@ -65,35 +65,35 @@ struct Leftovers {
 struct Simulation {
   std::int64_t device_peak_bytes = 0;  // allocated, in rounded blocks
   std::int64_t device_reserved_bytes = 0;
-  std::int64_t host_peak_bytes = 0;  // pinned
-  Time step_ns = 0;                  // until everything given is done
-  Time compute_ns = 0;               // of that, computing
-  // Nothing computed, for something waited for a copy: a stream or, behind the last kernel, the
-  // step's end.
+  std::int64_t host_peak_bytes = 0;  // pinned bytes
+  Time step_ns = 0;                  // until all work is done
+  Time compute_ns = 0;               // the part spent computing
+  // Time without computing because a stream or, after the last kernel, the step's end waited for a
+  // copy.
   Time compute_idle_for_copies_ns = 0;
   Time d2h_ns = 0;
   Time h2d_ns = 0;
   std::int64_t d2h_bytes = 0;
   std::int64_t h2d_bytes = 0;
-  std::int64_t operations = 0;  // on streams
-  std::uint64_t digest = 0;     // of all times
+  std::int64_t operations = 0;  // operations on streams
+  std::uint64_t digest = 0;     // of all operations' times
   OffloadStatistics statistics;
   CheckpointStatistics checkpoints;
   std::vector<check::Hazard> hazards;
-  std::vector<std::uint64_t> gradients;  // contents by global; 0: none. Where checked.
+  std::vector<std::uint64_t> gradients;  // contents by global, if checked; 0: none
   std::vector<ProgramError> errors;
   std::vector<std::string> warnings;
-  std::int64_t out_of_memory = 0;  // allocations that failed
+  std::int64_t out_of_memory = 0;  // failed allocations
   Leftovers leftovers;
 
-  // 1 - idle / copying, in thousandths, of the whole step; none where nothing was copied.
+  // 1 - idle / copying, in thousandths, over the whole step; none if nothing was copied.
   std::optional<std::int64_t> overlap_permille() const;
 };
 
 Simulation simulate(const Program& program, const Hardware& hardware,
                     const SimulationOptions& options);
 
-// Asks at each step whether it fails.
+// A fault point that asks `choices` at each step if it fails.
 std::shared_ptr<FaultPoint> fault_of(choices::Choices& choices);
 
 }  // namespace ferry::sim

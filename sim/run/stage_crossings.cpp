@@ -11,9 +11,9 @@ namespace {
 
 bool is_skip(const StageRoute& route, bool portals) { return portals && route.to > route.from + 1; }
 
-// Between a stage and the next one, by the stage and the number of the result.
+// The results that go from a stage to the next one, by stage and number of the result.
 std::vector<StageResult> boundary(const StagedProgram& staged, std::size_t after, bool portals) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, bool> crossing;  // and whether with an edge
+  std::map<std::pair<std::uint32_t, std::uint32_t>, bool> crossing;  // value: true with an edge
   for (const StageRoute& route : staged.routes) {
     if (is_skip(route, portals) || route.from > after || route.to <= after) continue;
     crossing[{route.from, route.result}] |= route.edge;

@@ -1,5 +1,5 @@
-// What passes between the stages of a program, as a pipeline of the core hands it on: the values of
-// the micro-batch, from each stage to the next one, and skip tensors by name.
+// The data that passes between the stages of a program, as the core's pipeline hands it on: values
+// of the micro-batch, from each stage to the next one, and skip tensors by name.
 //
 //     stage 0 ──values──▶ stage 1 ──values──▶ stage 2          portals: what is used two stages
 //        └──────────── skip "0.r>2.a" ──────────▲               later or more is a skip
@@ -27,16 +27,16 @@ struct StageResult {
 };
 
 struct StageCrossings {
-  std::vector<StageResult> arriving;  // the values that it is handed, in order
-  std::vector<StageResult> leaving;   // and that it hands on: its own, or what arrived
+  std::vector<StageResult> arriving;  // the values that it receives, in order
+  std::vector<StageResult> leaving;   // the values that it hands on: its own, or some that arrived
   std::vector<StageRoute> popped;
   std::vector<StageRoute> stashed;
-  // What its arguments are, by argument: an index into `arriving`; kNone: popped.
+  // The source of each argument: an index into `arriving`; kNone: popped.
   static constexpr std::size_t kNone = ~std::size_t{0};
   std::vector<std::size_t> arguments;
 };
 
-// By stage.
+// Indexed by stage.
 std::vector<StageCrossings> stage_crossings(const StagedProgram& staged, bool portals);
 
 SkipName skip_name(const StageRoute& route);
