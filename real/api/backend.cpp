@@ -20,7 +20,7 @@ std::unique_ptr<Backend> make_cpu(const OffloadOptions& options, CoreOptions cor
   CpuDeviceOptions device_options;
   device_options.fix_malloc = options.fix_malloc();
   if (!options.disk().empty()) {
-    // Blocks are used again step after step: giving each back to the file system costs more.
+    // Steps reuse their blocks: returning each one to the file system costs more.
     device_options.disk = DiskOptions{
         .directory = options.disk(), .bytes_max = options.disk_bytes_max(), .keep_freed = true};
   }

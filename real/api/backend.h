@@ -1,4 +1,4 @@
-// An offloader whose device is chosen at run time: what Offload holds.
+// An offloader whose device is chosen at run time; Offload holds one.
 //
 // The core is compiled once for each device; here its type is lost. A library for another device
 // registers its maker when it is loaded (real/cuda), so that a program without CUDA links none.
@@ -27,7 +27,7 @@ class Backend {
   virtual void continue_at(std::uint64_t run, std::uint64_t pack) = 0;
   virtual OffloadStatistics statistics() const = 0;
   virtual bool empty() const = 0;
-  // Waits for the copies under way, and has the observer told.
+  // Waits for the copies under way; the observer has then been told of each.
   virtual void flush() = 0;
 };
 
@@ -57,7 +57,7 @@ class BackendOf final : public Backend {
   Offloader<D, TorchAutograd> offloader_;
 };
 
-// Logged where there is a log.
+// Adds a log to the device if one is active.
 template <Device D>
 std::unique_ptr<Backend> make_backend_of(D device, CoreOptions options,
                                          std::shared_ptr<StreamLog> log) {
@@ -71,7 +71,7 @@ using MakeBackend = std::unique_ptr<Backend> (*)(c10::Device device, const Offlo
 
 void register_backend(c10::DeviceType type, MakeBackend make);
 bool has_backend(c10::Device device);
-// Throws c10::Error where there is none for the device.
+// Throws c10::Error if there is no maker for the device.
 std::unique_ptr<Backend> make_backend(c10::Device device, const OffloadOptions& options,
                                       CoreOptions core, SpanObserver observer);
 

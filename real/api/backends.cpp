@@ -27,7 +27,7 @@ std::unique_ptr<Saved<at::Tensor>> Backends::pack(const at::Tensor& tensor) {
   return hooks->pack(tensor);
 }
 
-// Parameters may move to another device later: every offloader has to know them.
+// Parameters may move to another device later, so every offloader must know them.
 void Backends::exempt(const at::Tensor& tensor) {
   constexpr std::size_t kFew = 64;
   const std::lock_guard lock(mutex_);
@@ -85,7 +85,7 @@ std::string Backends::where() const {
   return text.empty() ? "nothing" : text;
 }
 
-// --- Under the lock
+// --- Called under the lock
 
 Backends::Entry& Backends::make(c10::Device device) {
   Entry entry{device, make_backend(device, options_, core_, observer_)};
@@ -104,7 +104,7 @@ Backend& Backends::of(c10::Device device) {
     if (entry.device == device) return *entry.backend;
   }
   if (has_backend(device)) return *make(device).backend;
-  // Whoever keeps it: of another device than the tensor's.
+  // Records a device that no offloader serves, once.
   if (std::find(unserved_.begin(), unserved_.end(), device) == unserved_.end()) {
     unserved_.push_back(device);
   }

@@ -1,6 +1,6 @@
-// The offloaders of one Offload: where its options name a device, that one's; else one for each
-// device that has saved tensors, made when the first of them is saved. (Options that need the CPU
-// name it: a disk.)
+// The offloaders of one Offload: if its options name a device, only that one's; else one for each
+// device with saved tensors, made at the first save there. (Options that need the CPU, such as a
+// disk, name it.)
 //
 // All of them number the packs of a forward together, so that a plan, and the decision log, mean
 // the same wherever the tensors lie. Thread-safe.
@@ -20,11 +20,11 @@ namespace ferry::real {
 
 class Backends final : public Hooks<at::Tensor> {
  public:
-  // Throws std::invalid_argument where an option makes no sense, and c10::Error where the device is
-  // not there.
+  // Throws std::invalid_argument if an option makes no sense, and c10::Error if the device does not
+  // exist.
   Backends(OffloadOptions options, CoreOptions core, SpanObserver observer);
 
-  // A tensor of a device that nobody offloads from is kept.
+  // Keeps a tensor of a device that no offloader serves.
   std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) override;
 
   void exempt(const at::Tensor& tensor);
@@ -32,7 +32,7 @@ class Backends final : public Hooks<at::Tensor> {
   OffloadStatistics statistics() const;
   bool empty() const;
   void flush();
-  // "cpu to memory, cuda:0 to page-locked memory"; what is kept because nobody can move it.
+  // "cpu to memory, cuda:0 to page-locked memory", and which tensors nobody can offload.
   std::string where() const;
 
  private:
@@ -47,7 +47,7 @@ class Backends final : public Hooks<at::Tensor> {
   const CoreOptions core_;
   const SpanObserver observer_;
   mutable std::mutex mutex_;
-  std::vector<Entry> entries_;  // one at least, once something was packed
+  std::vector<Entry> entries_;  // at least one, once something was packed
   std::vector<c10::Device> unserved_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> exempt_;
   std::size_t exempt_due_ = 0;

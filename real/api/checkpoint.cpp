@@ -41,8 +41,8 @@ CoreCheckpointOptions to_core(const CheckpointOptions& options) {
   return core;
 }
 
-// TorchScript profiles the first calls and runs other code after, which saves other tensors: within
-// a checkpoint a script runs as it is written, in forward and again.
+// TorchScript profiles its first calls and then runs other code, which saves other tensors: within
+// a checkpoint a script runs as it is written, in forward and in recomputes.
 checkpoint_impl::Run as_written(checkpoint_impl::Run function) {
   return [function = std::move(function)](checkpoint_impl::Tensors tensors) {
     const torch::jit::GraphOptimizerEnabledGuard scripts(false);

@@ -14,7 +14,7 @@ namespace {
 using real::TorchAutograd;
 using real::TorchTensors;
 
-// What the user packed, with the version that it had.
+// The result of the user's pack, with the tensor's version at that time.
 class CheckedSave final : public Saved<at::Tensor> {
  public:
   CheckedSave(std::unique_ptr<Packed> packed, const at::Tensor& tensor)
@@ -33,7 +33,7 @@ class CheckedSave final : public Saved<at::Tensor> {
   std::uint64_t at_pack_;
 };
 
-// A saved variable's hooks: LibTorch has no way to take them away.
+// The hooks of a saved variable: LibTorch has no way to remove them.
 std::unique_ptr<torch::autograd::SavedVariableHooks>& hooks_of(
     torch::autograd::SavedVariable& variable);
 template <auto member>
@@ -49,7 +49,7 @@ class UserPair final : public Hooks<at::Tensor> {
  public:
   explicit UserPair(Pack pack) : pack_(std::move(pack)) {}
   std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) override {
-    // Detached: an output that its own node keeps would never die.
+    // Detached: an output that its own node keeps would never be freed.
     return std::make_unique<CheckedSave>(pack_(TorchTensors::detach(tensor)), tensor);
   }
 
@@ -65,8 +65,8 @@ void register_hooks(torch::autograd::SavedVariable& variable, Pack pack) {
   try {
     variable.register_hooks(std::move(hooks));
   } catch (...) {
-    // LibTorch holds hooks that have packed nothing, and the tensor still. (It refuses a second
-    // pair: then those it holds are the first.)
+    // LibTorch now holds hooks that have packed nothing, and still the tensor. (It refuses a second
+    // pair: then the hooks it holds are the first pair.)
     std::unique_ptr<torch::autograd::SavedVariableHooks>& held = hooks_of(variable);
     if (held.get() == ours) held.reset();
     throw;

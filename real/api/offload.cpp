@@ -88,7 +88,7 @@ class State {
     const std::lock_guard lock(step_mutex_);
     return backends_->statistics().since(at_begin_);
   }
-  // Once, when something was saved.
+  // Reports once, when something was saved.
   void tell() {
     const OffloadStatistics step = step_statistics();
     if (step.packs == 0 || has_told_.exchange(true)) return;
@@ -99,7 +99,7 @@ class State {
       LOG(INFO) << "ferry: " << text;
     }
   }
-  // Of the checkpoints of a new forward.
+  // The context of the checkpoints in a new forward.
   std::shared_ptr<const CheckpointContext> context() {
     CheckpointContext context = checkpoint_context(TorchAutograd().hooks());
     context.run = std::make_shared<CheckpointRun>(++runs_, told_);
@@ -116,15 +116,15 @@ class State {
     std::mutex mutex;
     std::vector<Decision> decisions;
   };
-  const CoreOptions core_;  // as asked for; the core's own also has the log
+  const CoreOptions core_;  // the options as given; the core's own also have the log
   const std::function<void(const std::string&)> info_;
   std::atomic<bool> has_told_ = false;
   mutable std::mutex step_mutex_;
   OffloadStatistics at_begin_;
-  // Shared with callbacks that may outlive this.
+  // Shared with callbacks that may outlive this object.
   std::shared_ptr<Log> log_ = std::make_shared<Log>();
   std::function<void(const Decision&)> told_;
-  std::shared_ptr<const SegmentPlan> segments_;  // of a plan
+  std::shared_ptr<const SegmentPlan> segments_;  // from a plan
   std::atomic<std::uint64_t> runs_ = 0;
   std::shared_ptr<real::Trace> trace_;
   std::shared_ptr<real::Backends> backends_;

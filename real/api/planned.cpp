@@ -22,7 +22,7 @@ std::string describe(std::string_view dtype, c10::IntArrayRef shape, c10::IntArr
   return std::string(dtype) + " " + numbers(shape) + " strides " + numbers(strides);
 }
 
-// Strides of dimensions of one element mean nothing.
+// Compares strides, except in dimensions of one element, where they mean nothing.
 bool same_strides(c10::IntArrayRef shape, c10::IntArrayRef a, c10::IntArrayRef b) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] > 1 && a[i] != b[i]) return false;

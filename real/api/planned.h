@@ -1,5 +1,5 @@
-// A plan at work: each saved tensor of a forward is held against the plan's entry for it, before
-// the core acts on the plan's choice.
+// Executes a plan: compares each saved tensor of a forward with the plan's entry for it, before the
+// core acts on the plan's choice.
 //
 // What reaches the hooks are the packs of the forward, and those that recomputed segments pass on;
 // what a segment takes for itself it counts itself (SegmentPlan::packs). What a backward saves
@@ -23,17 +23,17 @@ class PlannedHooks final : public Hooks<at::Tensor> {
 
   std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) override;
 
-  // The forward under way is cut short: it will have fewer packs than the plan.
+  // The present forward is cut short: it will have fewer packs than the plan.
   void abandon_run() { failed_ = true; }
-  // A new forward begins. Throws PlanMismatch where the last one saved fewer tensors than planned;
-  // one that saved none (an evaluation) is no forward.
+  // A new forward begins. Throws PlanMismatch if the last one saved fewer tensors than planned; one
+  // that saved none (an evaluation) does not count as a forward.
   void begin_run();
 
  private:
   std::vector<PlanEntry> entries_;
   std::shared_ptr<Hooks<at::Tensor>> hooks_;
   std::atomic<std::uint64_t> packs_ = 0;
-  std::atomic<bool> failed_ = false;  // the last forward was cut short by an error
+  std::atomic<bool> failed_ = false;  // an error cut the last forward short
 };
 
 }  // namespace ferry::real

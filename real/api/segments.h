@@ -1,4 +1,4 @@
-// Who is told of the calls of ferry::checkpoint: a capture, which writes them down.
+// Reports the calls of ferry::checkpoint to an observer: a capture, which records them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,12 +10,12 @@
 
 namespace ferry::real {
 
-// Called before the function is, with the tensor arguments in their order, undefined ones as well.
-// What it returns lives until the function has returned.
+// Called before the function, with the tensor arguments in order, undefined ones included. The
+// returned scope lives until the function has returned.
 using SegmentObserver =
     std::function<CheckpointScope(const std::vector<at::Tensor>& arguments, bool reentrant)>;
 
-// While it lives, `observer` is told of the calling thread's calls, in place of one before it.
+// While it lives, `observer` hears of the calling thread's calls, in place of any earlier observer.
 class ObserveSegments {
  public:
   explicit ObserveSegments(SegmentObserver observer);
@@ -28,7 +28,7 @@ class ObserveSegments {
   const SegmentObserver* const before_;
 };
 
-// None where nobody observes.
+// None if nobody observes.
 CheckpointScope begin_segment(const std::vector<at::Tensor>& arguments, bool reentrant);
 
 }  // namespace ferry::real

@@ -29,7 +29,7 @@ using c10::DispatchKeySet;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-// While it lives, nobody sees this thread's ops: a policy's own, and those of hooks.
+// While it lives, this thread's ops are not seen: those of a policy, and those of hooks.
 class Aside {
  public:
   Aside() : key_(kBelowAutograd) {}
@@ -49,12 +49,12 @@ bool holds_tensors(const c10::Type& type) {
                              [](const auto& inner) { return holds_tensors(*inner); });
 }
 
-// Memory to be written in place: kept, that write would be the one to be refused.
+// True for memory that is allocated to be written in place: if kept, that write would be refused.
 bool is_empty(std::string_view op) {
   return op.starts_with("aten::empty") || op.starts_with("aten::new_empty");
 }
 
-// Whether the op computes a tensor of its own and does nothing else: the rest always runs again.
+// True if the op computes a tensor of its own and does nothing else: other ops always run again.
 bool can_keep(const OperatorHandle& op) {
   if (!op.hasSchema()) return false;
   const c10::FunctionSchema& schema = op.schema();
@@ -67,12 +67,12 @@ bool can_keep(const OperatorHandle& op) {
          !is_empty(schema.name()) && !schema.name().starts_with("profiler::");
 }
 
-// What an op drew from a default random generator. Kept by its effect: where the generator is again
-// as it was before the op, it is put where the op left it. (Elsewhere it is not the checkpoint's to
-// move: preserve_rng_state is off.)
+// The random numbers that an op drew from a default generator, kept by their effect: if the
+// generator is again in the state before the op, it is set to the state after it. (Otherwise it is
+// not the checkpoint's to move: preserve_rng_state is off.)
 class Drawn {
  public:
-  // None where the op does not draw.
+  // None if the op does not draw.
   static std::shared_ptr<Drawn> before(const OperatorHandle& op, const Stack& stack) {
     if (!op.hasTag(at::Tag::nondeterministic_seeded)) return nullptr;
     return std::make_shared<Drawn>(real::drawing_device(op, stack));
@@ -82,7 +82,7 @@ class Drawn {
                                    : at::globalContext().defaultGenerator(device)),
         before_(state()) {}
 
-  // Whether it has drawn.
+  // True if it has drawn.
   bool after() {
     after_ = state();
     return !at::equal(before_, after_);
@@ -103,11 +103,11 @@ class Drawn {
   at::Tensor after_;
 };
 
-// What an op returned beside tensors, in order.
+// A result of an op other than a tensor, with its position.
 struct Other {
   c10::IValue value;
-  std::optional<std::size_t> list;  // the next so many tensors are one
-  std::shared_ptr<Drawn> drawn;     // nothing that it returned
+  std::optional<std::size_t> list;  // set: the next so many tensors form a list
+  std::shared_ptr<Drawn> drawn;     // set: no result, but numbers drawn
 };
 
 struct Device : TorchTensors {
@@ -147,7 +147,7 @@ at::Tensor tensor_of(const Cache::Output& output) {
   return tensor ? *tensor : at::Tensor();
 }
 
-// In place of running the op.
+// Returns kept results in place of running the op.
 void answer(const OperatorHandle& op, Stack* stack, const Cache::Outputs& outputs) {
   torch::jit::drop(*stack, op.schema().arguments().size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -184,7 +184,7 @@ class Forward final : public OpScope {
     }
     try {
       run_outside(op, keys, stack);
-    } catch (...) {  // the function may catch it: a recompute runs it, and it throws again
+    } catch (...) {  // the function may catch it, so a recompute runs the op and it throws again
       cache_->ran(name, CheckpointPolicy::kMustRecompute, {});
       throw;
     }
@@ -239,7 +239,7 @@ namespace {
   refuse(op, "Please name a specific overload of it: " + overloads + ".");
 }
 
-// As the dispatcher spells it.
+// Spells the name as the dispatcher does.
 std::string known_op(const std::string& op) {
   const std::size_t dot = op.find('.');
   std::string overload = dot == std::string::npos ? "" : op.substr(dot + 1);
@@ -250,7 +250,7 @@ std::string known_op(const std::string& op) {
   if (!real::can_keep(*handle)) {
     refuse(op, "It writes an argument or computes no tensor of its own, and always runs again.");
   }
-  // Where a backend has no kernel of its own, autograd takes the composite one.
+  // If a backend has no kernel of its own, autograd takes the composite one.
   using c10::DispatchKey;
   const auto has = [&](DispatchKey key) { return handle->hasKernelForDispatchKey(key); };
   if (has(DispatchKey::CompositeImplicitAutograd) &&

@@ -118,8 +118,8 @@ void StreamLog::allocated(std::uint64_t address, std::int64_t bytes, StreamId st
   write_locked(op);
 }
 
-// Bytes that the stream's ops used may go to another one's pool, for these ops are done. In the
-// log's words: a pool had them that waits for the stream.
+// Bytes that the stream's ops used may go to another stream's pool, because these ops are done. The
+// log expresses this as a pool that had them and waits for the stream.
 void StreamLog::hand_over(StreamOp op, StreamId pool) {
   const StreamId stream = op.stream;
   op.pool = PoolKind::kAsync;
@@ -177,7 +177,7 @@ void StreamLog::write_locked(StreamOp op) {
   }
 }
 
-// The first that writes is the default one.
+// The first thread that writes is the default one.
 HostThread StreamLog::thread() {
   const auto [found, fresh] = threads_.try_emplace(
       std::this_thread::get_id(), HostThread{static_cast<std::uint32_t>(threads_.size())});

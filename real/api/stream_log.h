@@ -1,8 +1,8 @@
-// What a real run does with its streams, as a stream log for `ferry check` (formats/TRACE.md).
+// Writes the stream operations of a real run as a log for `ferry check` (formats/TRACE.md).
 //
-// Who has something to say asks for the active log when it is made, and where there is none nothing
-// is installed: the offloader's device (real/api/stream_logged.h), LibTorch's ops and the CPU
-// allocator (real/train/op_log.h, real/train/memory.h), the CUDA allocator (real/cuda_backend).
+// Each source asks for the active log when it is constructed, and installs nothing if there is
+// none: the offloader's device (real/api/stream_logged.h), LibTorch's ops and the CPU allocator
+// (real/train/op_log.h, real/train/memory.h), the CUDA allocator (real/cuda_backend).
 //
 // The lines are in the order in which the calls come here, under one lock. Each is written by the
 // thread that made the call, when it has been made (bytes that go back: before they do), so that
@@ -32,7 +32,7 @@
 
 namespace ferry::real {
 
-// Which stream it is, in a process.
+// Identifies a stream within the process.
 struct StreamKey {
   std::string text;
   StreamKind kind = StreamKind::kNonblocking;
@@ -41,45 +41,45 @@ StreamKey stream_key(const CpuStream& stream);
 StreamKey stream_key(const c10::Stream& stream);
 StreamKey cuda_stream_key(const void* handle);
 
-// Whether its storages come from a pool of the device's, which takes its memory from the allocator
-// and gives it back when the stream is done with it. Such memory is of pool `malloc`: after its
-// free nobody is left to use it, as after cudaFree. Before, somebody else may have had it.
+// True if its storages come from a pool of the device's own, which takes memory from the allocator
+// and returns it when the stream is done with it. Such memory is logged as pool `malloc`: after its
+// free nobody can still use it, as after cudaFree; before its allocation somebody else may have.
 inline bool has_own_pool(const CpuStream& stream) { return !stream.is_inline(); }
 inline bool has_own_pool(const c10::Stream&) { return false; }
 
 class StreamLog {
  public:
-  // The file appears with commit(). Throws std::system_error where it cannot be made.
+  // The file appears with commit(). Throws std::system_error if it cannot be made.
   explicit StreamLog(std::filesystem::path file) : file_(std::move(file)) {}
 
-  // While it lives, its log is the active one. One at a time; std::logic_error where there is one.
+  // While it lives, its log is the active one. Only one may live: std::logic_error for a second.
   class Scope;
-  static std::shared_ptr<StreamLog> active();  // null: there is none
+  static std::shared_ptr<StreamLog> active();  // null if there is none
 
   // Thread-safe from here on. After commit() nothing is written any more.
 
-  // What the log calls the stream, where nobody asked for it yet; else its key, or a name that is
-  // taken with a number.
+  // Names the stream in the log, if it was not asked for yet; else it keeps its key. A name that is
+  // taken gets a number.
   void call(const StreamKey& stream, const std::string& name);
-  // Declares it when it is first asked for.
+  // Declares the stream on first use.
   StreamId stream(const StreamKey& key);
   EventId new_event();
 
-  // Of the calling thread. What fails is kept for check() and commit(), for allocators and
-  // destructors cannot throw.
+  // Writes an op of the calling thread. Errors are kept for check() and commit(), because
+  // allocators and destructors cannot throw.
   void write(const StreamOp& op) noexcept;
 
-  // Blocks of an allocator, with their sizes until they are given back: of those that the log
-  // does not know, nothing is said. With no bytes: nothing happens.
+  // Blocks of an allocator, whose sizes are remembered until they are freed; frees of unknown
+  // blocks are not logged. Blocks without bytes are ignored.
   void allocated(std::uint64_t address, std::int64_t bytes, StreamId stream) noexcept;
   void freed(std::uint64_t address) noexcept;
-  // Of a pool inside such blocks.
+  // Logs a block of a pool inside such blocks.
   void pool_block(const PoolBlock& block) noexcept;
-  // The calling thread's allocations are this step's, while it lives, and memory for a pool of that
-  // stream's own where there is one.
+  // While it lives, the calling thread's allocations are logged as this step's, and as memory for
+  // that stream's own pool if it has one.
   class Allocating;
 
-  // Throw std::system_error where a line could not be written.
+  // Throws std::system_error if a line could not be written.
   void check();
   void commit();
 
@@ -93,7 +93,7 @@ class StreamLog {
   TraceFile file_;
   bool open_ = true;
   std::exception_ptr failed_;
-  std::map<std::string, StreamId, std::less<>> streams_;  // by key
+  std::map<std::string, StreamId, std::less<>> streams_;  // indexed by key
   std::map<std::string, std::string, std::less<>> called_;
   std::set<std::string> stream_names_, thread_names_;
   std::map<std::thread::id, HostThread> threads_;

@@ -142,7 +142,7 @@ class StreamLogged : public Forward<D> {
       }
       std::exchange(taken.owner_, nullptr)->host_freed(step, taken.range_, streams);
       Base::upstream().release_host(step, std::move(taken.buffer_), upstream);
-    } catch (...) {  // no memory for the lists: the buffer gives itself back
+    } catch (...) {  // without memory for the lists the buffer frees itself
     }
   }
 
@@ -187,7 +187,7 @@ class StreamLogged : public Forward<D> {
       op.writes = {&to, 1};
       log->write(op);
     }
-    // Host bytes are of no stream.
+    // Host bytes belong to no stream.
     void host_allocated(Step step, Range range) const {
       StreamOp op = this->op(StreamOpKind::kAlloc, step, lanes.front());
       op.pool = PoolKind::kHost;

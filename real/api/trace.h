@@ -1,8 +1,8 @@
-// What ran when, for a picture: ops on their threads, copies on their lanes.
+// A timeline for viewing: ops on their threads, copies on their lanes.
 //
 // Ops are seen through LibTorch's RecordFunction on the thread of a scope and on the engine's
-// threads for a backward begun in it. Times are nanoseconds of the host's steady clock: of a CUDA
-// op, of its launch. The file is Chrome's JSON trace format, which ui.perfetto.dev opens.
+// threads for a backward begun in it. Times are nanoseconds of the host's steady clock; a CUDA op's
+// is that of its launch. The file is Chrome's JSON trace format, which ui.perfetto.dev opens.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -30,7 +30,7 @@ class Trace {
 
   void add(const Span& copy);
   void add(Op op);
-  // Throws std::system_error; nothing is half-written.
+  // Throws std::system_error; it never leaves half a file.
   void write(const std::filesystem::path& path) const;
 
  private:

@@ -46,7 +46,7 @@ void calibrate(const Options& options) {
   require_folder_of(options.output);
   require_folder_of(options.times);
   require_folder_of(options.kernels);
-  // As a training is.
+  // Counts memory as a training does.
   train::count_memory();
   train::be_deterministic();
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));

@@ -21,7 +21,7 @@ const CopyTime* find(const Measured& measured, Lane lane, bool both, std::int64_
   return nullptr;
 }
 
-// Of a lane: the sizes of copies, and what they say.
+// Chooses the copy size whose rate stands for a lane.
 std::int64_t representative_bytes(const Measured& measured) {
   std::int64_t bytes = 0;
   for (const CopyTime& copy : measured.copies) {
@@ -41,7 +41,7 @@ std::int64_t latency_ns(const Measured& measured) {
   return latency;
 }
 
-// Where both lanes copied and nothing ran beside the other lane: as alone.
+// If nothing ran beside the other lane, uses the rate of one lane alone.
 std::int64_t copy_rate(const Measured& measured, Lane lane, bool both) {
   const std::int64_t bytes = representative_bytes(measured);
   const CopyTime* copy = find(measured, lane, both, bytes);
@@ -139,7 +139,7 @@ Hardware to_hardware(const Measured& measured, const About& about) {
 std::string to_toml(const Measured& measured, const About& about) {
   const Hardware hardware = to_hardware(measured, about);
   const bool cpu = about.device == "cpu";
-  // What JSON escapes in a string, a TOML string has escaped alike.
+  // TOML escapes strings as JSON does.
   std::string text = "description = " + nlohmann::json(hardware.description).dump() + "\n\n";
   text += line("memory", quantity(hardware.memory_bytes, "B"), "what the machine says");
   text += line("host_memory", quantity(hardware.host_memory_bytes, "B"),

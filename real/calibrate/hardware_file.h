@@ -1,5 +1,5 @@
-// What was measured, as a hardware file (scenarios/hardware.h): each figure with how it was
-// measured. The efficiencies are 100 %, for the rates are measured ones and no data sheet's.
+// Writes measurements as a hardware file (scenarios/hardware.h), with a note on how each was made.
+// The efficiencies are 100 %, because the rates are measured and not from a data sheet.
 //
 // The file has one rate for each direction: that of the copies of 16 MiB (or the largest measured
 // below that), less the latency, which is the least time of the smallest copy, of the slower
@@ -20,7 +20,7 @@ struct About {
   std::string date;
 };
 
-// The figures; its name is empty.
+// Converts the figures; the name stays empty.
 Hardware to_hardware(const Measured& measured, const About& about);
 std::string to_toml(const Measured& measured, const About& about);
 

@@ -25,10 +25,10 @@ using torch::profiler::impl::ProfilerState;
 void step(train::Workload& workload, std::int64_t number) {
   workload.loss(workload.batch(number)).backward();
   workload.module().zero_grad();
-  torch::cuda::synchronize();  // what runs after the profiling's end is in no record
+  torch::cuda::synchronize();  // kernels that run after the profiling are not recorded
 }
 
-// Ends the profiling where the step throws, too.
+// Ends the profiling even if the step throws.
 class Profiling {
  public:
   Profiling() {

@@ -2,8 +2,8 @@
 // LibTorch's own profiler (Kineto).
 //
 // A kernel table of `--times` has the time of each op, from an event before it to one after, gaps
-// between its kernels included. This is the other view: what each kernel takes by itself, on the
-// GPU's clock. Their sum is at most the ops'.
+// between its kernels included. This file gives each kernel's own time, on the GPU's clock. The sum
+// is at most that of the ops.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct KernelUse {
   std::int64_t total_ns = 0;
 };
 
-// Of one forward and backward, after one to warm up; those that take longest come first. Throws
-// train::ResourceMissing where CUPTI sees none.
+// Profiles one forward and backward, after one to warm up; the longest kernels come first. Throws
+// train::ResourceMissing if CUPTI sees none.
 std::vector<KernelUse> measure_kernels(const train::Options& model);
 
-// One JSON object: what the kernels are of, and each.
+// One JSON object: a description, and each kernel.
 std::string kernels_json(const std::vector<KernelUse>& kernels, const std::string& device,
                          const std::string& date);
 

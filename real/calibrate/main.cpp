@@ -1,4 +1,4 @@
-// ferry-calibrate: what `ferry calibrate` runs, for `ferry` itself never links LibTorch.
+// ferry-calibrate: the program behind `ferry calibrate`, since `ferry` itself never links LibTorch.
 #include <optional>
 
 #include "real/calibrate/calibrate.h"

@@ -110,7 +110,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   add_options(app, options, device);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // --help, --version
+  } catch (const CLI::Success& asked) {  // --help and --version
     app.exit(asked);
     return std::nullopt;
   }

@@ -1,4 +1,4 @@
-// What was asked for: the command line of `ferry calibrate`, understood and checked.
+// The command line of `ferry calibrate`, parsed and checked.
 //
 // Its own options stand anywhere. What is left is a model and its options, as `ferry train` takes
 // them (real/train/options.h); --device and --threads are one for both.
@@ -19,16 +19,16 @@ struct Options {
   std::int64_t threads = 0;  // 0: LibTorch's choice
   std::int64_t rounds = 5;
   bool small = false;
-  std::filesystem::path output;   // the hardware file
-  std::filesystem::path times;    // the table of kernel times
-  std::filesystem::path kernels;  // what CUPTI times of a step
-  std::string date;               // empty: today's
+  std::filesystem::path output;   // the hardware file to write
+  std::filesystem::path times;    // the kernel-time table to write
+  std::filesystem::path kernels;  // the file for CUPTI's kernel times
+  std::string date;               // empty: today
   bool json = false;
-  std::optional<train::Options> model;  // whose step is timed
+  std::optional<train::Options> model;  // the model whose step is timed
 };
 
-// None: help or the version was asked for, and printed. Throws CLI::ParseError for what is not
-// understood and InputError for what makes no sense.
+// None: help or the version was asked for, and printed. Throws CLI::ParseError for unknown
+// arguments and InputError for senseless ones.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
 }  // namespace ferry::real::calibrate

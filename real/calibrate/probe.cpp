@@ -19,14 +19,14 @@ std::array<std::atomic<MakeProbe>, kDeviceTypes>& makers() {
   return makers;
 }
 
-// With the options that Offload gives it (real/api/backend.cpp).
+// Uses the same options as Offload does (real/api/backend.cpp).
 std::unique_ptr<Probe> make_cpu(const std::filesystem::path& disk) {
   CpuDeviceOptions options;
   if (!disk.empty()) options.disk = DiskOptions{.directory = disk, .keep_freed = true};
   CpuDevice device(std::move(options));
   Machine machine = host_machine();
   machine.host_memory_bytes = device.host_usage().total_bytes;
-  // The CPU's host memory is of one kind.
+  // The CPU has one kind of host memory.
   return std::make_unique<ProbeOf<CpuDevice>>(std::move(device), c10::Device(c10::DeviceType::CPU),
                                               std::move(machine),
                                               std::vector<HostMemory>{HostMemory::kPinned});

@@ -1,4 +1,4 @@
-// What is measured through Ferry's own devices: copies, and blocks of host memory. A kind of device
+// Measurements through Ferry's own devices: copies, and blocks of host memory. A kind of device
 // registers its probe when its library is linked (real/calibrate_cuda), as backends are
 // (real/api/backend.h).
 #pragma once
@@ -13,11 +13,11 @@
 
 namespace ferry::real::calibrate {
 
-// How much is done. Bytes ascend.
+// The amount of measuring. Sizes ascend.
 struct Effort {
   std::vector<std::int64_t> copy_bytes;
   std::int64_t rounds = 5;
-  bool small = false;  // for tests: what is measured is too small to say much
+  bool small = false;  // for tests: sizes are too small for good figures
 };
 Effort effort_of(bool small, std::int64_t rounds);
 
@@ -29,10 +29,10 @@ class Probe {
   virtual std::vector<AllocationTime> host_blocks(const Effort& effort) = 0;
 };
 
-// `disk`: where the host tier's file is to be; empty: the host tier is memory.
+// `disk`: the directory of the host tier's file; empty: the host tier is memory.
 using MakeProbe = std::unique_ptr<Probe> (*)(const std::filesystem::path& disk);
 void register_probe(c10::DeviceType type, MakeProbe make);
-// Throws c10::Error where there is none for the type.
+// Throws c10::Error if the type has no probe.
 std::unique_ptr<Probe> make_probe(c10::DeviceType type, const std::filesystem::path& disk);
 
 }  // namespace ferry::real::calibrate

@@ -1,10 +1,10 @@
 // The probe of any of Ferry's real devices (shared/seam/device.h): the calls that the offloader
 // makes, on the same lanes, and the spans that the device itself tells of its copies.
 //
-// A round queues several copies on a lane, or on both, and takes each one's span: what the host
-// takes to issue them and to wake up is in none of them, but for pageable memory, where the copy is
-// the host's. Reloads go to storages that nobody has written yet, as the offloader's do. Where both
-// lanes copy, only what ran while the other lane was busy counts.
+// A round queues several copies on a lane, or on both, and takes each one's span. Spans exclude the
+// host's time to issue copies and to wake up, except with pageable memory, where the host copies.
+// Reloads go to storages that nobody has written yet, as the offloader's do. Where both lanes copy,
+// only what ran while the other lane was busy counts.
 #pragma once
 
 #include <ATen/ops/empty.h>
@@ -58,7 +58,7 @@ class ProbeOf final : public Probe {
       if (effort.small && bytes > effort.copy_bytes.back()) continue;
       std::vector<std::int64_t> fresh;
       std::vector<std::int64_t> cached;
-      std::vector<typename D::HostBuffer> held;  // so that the next one is a fresh one
+      std::vector<typename D::HostBuffer> held;  // held so that the next one is fresh
       for (std::int64_t round = 0; round < effort.rounds; ++round) {
         fresh.push_back(host_block_ns(bytes, &held));
       }
@@ -74,7 +74,7 @@ class ProbeOf final : public Probe {
 
  private:
   using Stream = typename D::Stream;
-  using Directions = std::array<bool, 2>;  // by Lane
+  using Directions = std::array<bool, 2>;  // indexed by Lane
 
   std::int64_t host_block_ns(std::int64_t bytes, std::vector<typename D::HostBuffer>* keep) {
     const std::int64_t begin = now_ns();
@@ -102,7 +102,7 @@ class ProbeOf final : public Probe {
   void measure(HostMemory memory, std::int64_t bytes, Directions directions, const Effort& effort,
                std::vector<CopyTime>& times) {
     std::array<std::vector<std::int64_t>, 2> samples;
-    // One round more than asked for: the first one pins and warms.
+    // Runs an extra round: the first one pins and warms.
     const std::int64_t rounds = bytes >= std::int64_t{1} << 26 ? 3 : effort.rounds;
     for (std::int64_t round = 0; round <= std::min(rounds, effort.rounds); ++round) {
       const std::vector<Span> spans = run(memory, bytes, directions);
@@ -120,8 +120,8 @@ class ProbeOf final : public Probe {
     }
   }
 
-  // Of a lane's copies in a round, or of those of them that ran while the other lane copied; 0:
-  // there were none.
+  // The mean time of a lane's copies in a round, or of those that ran while the other lane copied;
+  // 0: there were none.
   static std::int64_t mean_ns(const std::vector<Span>& spans, Lane lane, bool both) {
     std::int64_t begin = std::numeric_limits<std::int64_t>::min();
     std::int64_t end = std::numeric_limits<std::int64_t>::max();
@@ -143,7 +143,7 @@ class ProbeOf final : public Probe {
     return count == 0 ? 0 : total / count;
   }
 
-  // The copies of a round: their spans.
+  // Runs the copies of a round and returns their spans.
   std::vector<Span> run(HostMemory memory, std::int64_t bytes, Directions directions) {
     const auto count =
         static_cast<std::size_t>(std::clamp<std::int64_t>((std::int64_t{1} << 25) / bytes, 3, 64));
@@ -155,7 +155,7 @@ class ProbeOf final : public Probe {
     std::vector<typename D::HostBuffer> to(directions[0] ? count : 0);
     std::vector<typename D::Storage> targets;
     follow(down);
-    for (auto& host : from) {  // with the bytes that come back
+    for (auto& host : from) {  // filled with the bytes to copy back
       host = device_.allocate_host(Step::kUser, bytes, memory);
       device_.offload(Step::kUser, storage, 0, host, down);
       targets.push_back(device_.allocate(Step::kUser, bytes, device_.current_stream()));
@@ -174,7 +174,7 @@ class ProbeOf final : public Probe {
     return spans;
   }
 
-  // What the lane is given now follows what was computed.
+  // The lane's next work follows what was computed so far.
   void follow(const Stream& lane) {
     device_.wait(Step::kUser, lane, device_.record(Step::kUser, device_.current_stream()));
   }

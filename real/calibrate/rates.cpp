@@ -17,7 +17,7 @@
 namespace ferry::real::calibrate {
 namespace {
 
-// So many small operators are issued at once: fewer than CUDA's queue holds.
+// The number of small operators issued at once: fewer than CUDA's queue holds.
 constexpr std::int64_t kQueued = 300;
 
 Timing issue_time(c10::Device device, const Effort& effort) {
@@ -28,14 +28,14 @@ Timing issue_time(c10::Device device, const Effort& effort) {
     const std::int64_t begin = now_ns();
     for (std::int64_t i = 0; i < kQueued; ++i) static_cast<void>(x * x);
     const std::int64_t ns = (now_ns() - begin) / kQueued;
-    if (round > 0) samples.push_back(std::max<std::int64_t>(ns, 1));  // the first one warms
+    if (round > 0) samples.push_back(std::max<std::int64_t>(ns, 1));  // the first round warms up
   }
   wait_for(device);
   return timing_of(samples);
 }
 
-// Small kernels back to back: between two events of the device, behind a stall that lasts until all
-// are issued.
+// Times small kernels back to back: between two events of the device, behind a stall that lasts
+// until all are issued.
 std::int64_t kernel_ns(c10::Device device) {
   at::Tensor x = at::ones({8}, at::device(device));
   const c10::impl::VirtualGuardImpl guard(device.type());
@@ -44,7 +44,7 @@ std::int64_t kernel_ns(c10::Device device) {
     for (std::int64_t i = 0; i < kQueued; ++i) x.mul_(1);
     return (now_ns() - begin) / kQueued;
   }
-  constexpr int kStalls = 20;  // 4 ms
+  constexpr int kStalls = 20;  // 4 ms in all
   c10::Event begin(device.type(), c10::EventFlag::BACKEND_DEFAULT);
   c10::Event end(device.type(), c10::EventFlag::BACKEND_DEFAULT);
   wait_for(device);
@@ -89,8 +89,8 @@ MatmulTime matmul_time(c10::Device device, const Effort& effort, DType dtype, at
   return {dtype, side, timed(device, effort.rounds, [&] { at::mm_out(c, a, b); })};
 }
 
-// None where the device cannot: only some can, and only in this layout (the second matrix by
-// columns, bf16 out of it).
+// None if the device cannot: only some can, and only in this layout (the second matrix by columns,
+// the result in bf16).
 std::optional<MatmulTime> fp8_time(c10::Device device, const Effort& effort) {
   if (device.is_cpu()) return std::nullopt;
   const std::int64_t side = side_of(device, effort);
@@ -114,7 +114,7 @@ void measure_device_blocks(c10::Device device, const Effort& effort, Measured& m
   };
   measured.allocations.push_back(
       {"device block, cached", kBytes, timed(device, effort.rounds, allocate)});
-  if (device.is_cpu()) return;  // LibTorch's CPU allocator keeps nothing
+  if (device.is_cpu()) return;  // LibTorch's CPU allocator caches nothing
   std::vector<std::int64_t> fresh;
   for (std::int64_t round = 0; round < effort.rounds; ++round) {
     wait_for(device);

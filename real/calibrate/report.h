@@ -1,4 +1,4 @@
-// What was measured, for people and for machines.
+// Formats the measurements for people and for machines.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace ferry::real::calibrate {
 
-// Lines with their ends.
+// Lines with their line ends.
 std::string to_table(const Measured& measured, const About& about);
-// Everything, one JSON text. `times`: the number of kernel times that were measured.
+// Everything as one JSON text. `times`: the number of kernel times that were measured.
 std::string to_json(const Measured& measured, const About& about, std::size_t times);
 
 }  // namespace ferry::real::calibrate

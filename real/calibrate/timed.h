@@ -1,4 +1,4 @@
-// How long a call takes that gives the device work.
+// Times a call that gives the device work.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,11 +10,11 @@
 
 namespace ferry::real::calibrate {
 
-// Until all that the device was given is done; on the CPU it is.
+// Waits until the device has done all its work; the CPU always has.
 void wait_for(c10::Device device);
 
-// Calls it once to warm up, and then in rounds of several calls, of 20 ms together or more; the
-// device is waited for at the end of each round.
+// Calls it once to warm up, then in rounds of several calls that last 20 ms or more; waits for the
+// device at the end of each round.
 Timing timed(c10::Device device, std::int64_t rounds, const std::function<void()>& call);
 
 }  // namespace ferry::real::calibrate

@@ -15,7 +15,7 @@
 namespace ferry::real::calibrate {
 namespace {
 
-// "driver 580.82.07, CUDA 13.0".
+// Formats "driver 580.82.07, CUDA 13.0".
 std::string driver_of() {
   int version = 0;
   std::string text = "CUDA unknown";
@@ -55,5 +55,5 @@ std::unique_ptr<Probe> make_cuda(const std::filesystem::path&) {
 }  // namespace
 }  // namespace ferry::real::calibrate
 
-// What makes the linker take this file from its library (--undefined).
+// Makes the linker take this file from its library (--undefined).
 extern "C" void ferry_link_calibrate_cuda() {}

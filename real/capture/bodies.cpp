@@ -15,7 +15,7 @@ bool same(const Code& a, const Code& b) {
                     [](const Statement& x, const Statement& y) { return x.action == y.action; });
 }
 
-// Takes the times out of the code.
+// Removes the times from the code and returns them.
 std::vector<std::int64_t> take_times(Code& code) {
   std::vector<std::int64_t> times;
   for (Statement& statement : code.statements) {

@@ -1,9 +1,9 @@
-// What nodes run in backward, as codes: nodes that run the same share one.
+// The backward bodies of nodes, as codes: nodes that run the same ops share one.
 //
-// A body starts from the gradients of the node's outputs and from what the node unpacked. Where it
-// uses a tensor of forward's that came neither way, autograd kept that by itself: no hook saw it
-// (an exclusion, a custom function's own data), and the program says so with a save that no hook
-// sees. Measured times of a shared code are the mean of its runs.
+// A body starts from the gradients of the node's outputs and from what the node unpacked. If it
+// uses a tensor of forward that came neither way, autograd kept that tensor by itself: no hook saw
+// it (an exclusion, a custom function's own data), so the program has a save that no hook sees.
+// Measured times of a shared code are the mean of its runs.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,16 @@ class Bodies {
       : trace_(trace), graph_(graph), types_(types), globals_(globals) {}
 
   struct Lowered {
-    std::size_t body = 0;       // which of codes()
-    std::vector<Ref> unhooked;  // saved after the node's packs, unseen by hooks
+    std::size_t body = 0;       // an index into codes()
+    std::vector<Ref> unhooked;  // saved after the node's packs, invisible to hooks
   };
   Lowered lower(NodeNumber node);
 
-  // With their mean times.
+  // Each code has the mean times of its runs.
   std::vector<Code> codes();
 
  private:
-  // A code, and the times of its ops over all runs.
+  // A code, and the times of its ops in each run.
   struct Shared {
     Code code;
     std::vector<std::int64_t> total_ns;

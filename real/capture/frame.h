@@ -1,4 +1,4 @@
-// One code of a program in the making: its statements, and the slots that they have given out.
+// A code under construction: its statements, and the slots that they use.
 //
 // One slot for each window on a storage: the op that makes a storage gives it its first slot, and a
 // view follows where another window is first used. A death frees all slots of a storage, before the
@@ -17,7 +17,7 @@
 
 namespace ferry::real::capture {
 
-// The program's types, each once.
+// The program's types, each listed once.
 class Types {
  public:
   explicit Types(std::vector<Layout>& types) : types_(types) {}
@@ -26,14 +26,14 @@ class Types {
 
  private:
   std::vector<Layout>& types_;
-  std::map<Ref, TypeId> ids_;  // of refs to storage 0
+  std::map<Ref, TypeId> ids_;  // for windows of storage 0
 };
 
-// The whole storage, as a window on it: in elements of `dtype` where that divides it.
+// The whole storage as one window: in elements of `dtype` if its size is a multiple of them.
 Layout whole(std::int64_t bytes, DType dtype);
 bool reaches_end(const Layout& layout, std::int64_t bytes);
 
-// The globals, and where storages of theirs are found.
+// The globals, and the windows and storages where they are found.
 class Globals {
  public:
   Globals(const Trace& trace, Types& types, std::vector<Global>& globals);
@@ -62,30 +62,30 @@ class Frame {
   Slot fresh() { return next_++; }
   void emit(Action action);
   void free(Slot slot) { dying_.push_back(slot); }
-  // Frees that nothing followed.
+  // Writes pending frees at the code's end.
   void flush();
 
-  // The storage of `ref` is at `slot`, whose window that is.
+  // The storage of `ref` lives in `slot`, whose window is `ref`.
   void own(const Ref& ref, Slot slot);
-  // A slot of this window. The storage must be known here, or be a global's.
+  // A slot of this window. The storage must be known here, or belong to a global.
   Slot slot(const Ref& ref);
   bool knows(StorageNumber storage) const;
   void op(const OpEvent& event);
-  // What an op was handed and nobody made: an op makes it, here.
+  // For an op's input that nothing made: adds an op that makes it.
   void meet(const Ref& ref);
   void death(StorageNumber storage);
-  // A call that was handed these, until `leave`: what it sees of their storages, it sees through
-  // its arguments, and what it makes of them is its own. Calls nest.
+  // Begins a call with these arguments, until `leave`: it sees their storages through its arguments
+  // only, and what it makes is its own. Calls nest.
   void enter(const std::vector<Ref>& arguments, const std::vector<Slot>& slots);
   void leave() { inside_.pop_back(); }
   bool in_call() const { return !inside_.empty(); }
-  // Storages that have a slot here, with the first of each.
+  // Storages with a slot here, each with its first slot.
   const std::map<StorageNumber, Slot>& bases() const { return bases_; }
-  // Its first window here, and that one's slot; the storage must have one.
+  // Its first window here, and the slot; the storage must have one.
   const std::pair<Ref, Slot>& first(StorageNumber storage) const {
     return owned_.at(storage).front();
   }
-  // A slot on the storage, here or a global; null: none.
+  // A slot on the storage, in this frame or global; null: none.
   const Slot* base(StorageNumber storage) const;
 
   std::vector<Statement> statements;

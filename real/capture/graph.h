@@ -1,6 +1,6 @@
-// The part of a step's graph that a program has: the nodes that backward runs, those that save
-// something, those whose results a checkpoint was handed (it holds them), and what lies behind
-// these. All others (what nobody differentiates) are left out.
+// The part of a step's graph that a program contains: the nodes that backward runs, those that save
+// something, those whose results are a checkpoint's arguments (it holds them), and the nodes behind
+// these. Nodes that nobody differentiates are left out.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace ferry::real::capture {
 
-// Where a backward starts, or what a checkpoint was handed.
+// The outputs from which a backward starts, or those that a checkpoint was handed.
 std::span<const Output> held_by(const Event& event);
 
 class Graph {
  public:
-  // Throws CaptureError where a node saved something that was never seen in the graph.
+  // Throws CaptureError if a node saved something but was never seen in the graph.
   explicit Graph(const Trace& trace);
 
   const std::set<NodeNumber>& nodes() const { return nodes_; }
   // In the order of packing.
   const std::vector<PackNumber>& packs(NodeNumber node) const;
   const std::string& name(NodeNumber node) const { return trace_.nodes.at(node).name; }
-  // All edges, those that lead nowhere as well.
+  // All edges, including those that lead nowhere.
   const std::vector<Edge>& edges(NodeNumber node) const { return trace_.nodes.at(node).edges; }
-  // How many of its outputs are used; at least 1.
+  // The number of its outputs in use; at least 1.
   std::uint32_t outputs(NodeNumber node) const;
   const std::set<NodeNumber>& consumers(NodeNumber node) const;
 

@@ -49,7 +49,7 @@ class Lowering {
   bool has_future(NodeNumber node) const;
 
   void end_forward();
-  Slot pass(Slot slot);  // a result of forward's, as a slot of main's
+  Slot pass(Slot slot);  // forward's result as a slot of main
   void pass_storage(StorageNumber storage);
   bool dies_alone(NodeNumber node) const;
 
@@ -62,19 +62,19 @@ class Lowering {
   Frame forward_;
   Frame main_;
   Frame* frame_ = &forward_;
-  std::size_t at_ = 0;  // the event
+  std::size_t at_ = 0;  // index of the event
   std::uint32_t backwards_ = 0;
 
-  std::set<NodeNumber> waiting_;             // nodes to be placed
-  std::map<NodeNumber, std::uint32_t> ids_;  // of nodes placed in the frame
-  std::map<NodeNumber, std::size_t> saved_;  // packs done
-  std::map<Output, Slot> edges_;             // in the frame
-  std::map<Output, Slot> forward_edges_;     // once forward is over
+  std::set<NodeNumber> waiting_;             // nodes not placed yet
+  std::map<NodeNumber, std::uint32_t> ids_;  // ids of the nodes placed in the frame
+  std::map<NodeNumber, std::size_t> saved_;  // number of packs done
+  std::map<Output, Slot> edges_;             // slots of edges in the frame
+  std::map<Output, Slot> forward_edges_;     // the same, once forward is over
   std::map<NodeNumber, std::vector<Ref>> unhooked_;
   std::set<PackNumber> dropped_;
-  std::set<Slot> with_tensor_;  // main's edges that are freed with a tensor
-  std::vector<Slot> results_;   // of forward
-  std::vector<Slot> passed_;    // the same, as main's slots
+  std::set<Slot> with_tensor_;  // main's edges that are freed together with a tensor
+  std::vector<Slot> results_;   // forward's results
+  std::vector<Slot> passed_;    // the same as main's slots
 };
 
 Program Lowering::run() {
@@ -123,8 +123,8 @@ void Lowering::on(const OpEvent& event) {
   frame_->op(event);
 }
 
-// A node died outside a backward: so do the slots that hold it, and what saves nothing before and
-// behind it.
+// A node died outside a backward: frees the slots that hold it, and the nodes around it that save
+// nothing.
 void Lowering::on(const DropEvent& event) {
   dropped_.insert(event.pack);
   std::vector<NodeNumber> open{trace_.packs[event.pack].node};
@@ -158,7 +158,7 @@ void Lowering::on(const BackwardEvent& event) {
     throw CaptureError("a backward inside a checkpoint cannot be captured");
   }
   if (frame_ == &forward_) end_forward();
-  // What dies in this backward was the graph's alone.
+  // What dies in this backward belonged to the graph alone.
   std::vector<StorageNumber> dying;
   for (const auto& [storage, first] : main_.bases()) {
     if (trace_.storages[storage].died_in == backwards_) dying.push_back(storage);
@@ -169,7 +169,7 @@ void Lowering::on(const BackwardEvent& event) {
   for (const Output& root : event.roots) {
     const Slot from = edge(root);
     backward.roots.push_back(from);
-    // The root's tensor tells the type of its gradient. It dies with what holds the graph.
+    // The root's tensor gives the type of its gradient. It dies with the graph's holder.
     const auto tensor = trace_.tensors.find(root);
     if (tensor == trace_.tensors.end() || with_tensor_.contains(from)) continue;
     if (const Slot* const base = main_.base(tensor->second.storage)) {
@@ -182,7 +182,7 @@ void Lowering::on(const BackwardEvent& event) {
   ++backwards_;
 }
 
-// A module's markers, as captures from Python have them: the planner cuts there.
+// Writes a module's markers, as captures from Python have them: the planner cuts there.
 void Lowering::on(const SegmentEvent& event) {
   place_before(event.made);
   if (frame_ != &forward_) return;
@@ -202,7 +202,7 @@ void Lowering::on(const SegmentEvent& event) {
   frame_->emit(Module{event.name, true, std::move(arguments)});
 }
 
-// The run of packs of one node that starts at this event.
+// The packs of one node in a row that start at this event.
 void Lowering::save_from(std::size_t at) {
   const auto pack_at = [this](std::size_t i) {
     return i < trace_.events.size() ? std::get_if<PackEvent>(&trace_.events[i]) : nullptr;
@@ -223,7 +223,7 @@ void Lowering::save_from(std::size_t at) {
   }
 }
 
-// Places the nodes that were made by now, but for the one that is about to save.
+// Places the nodes that exist by now, except the one that is about to save.
 void Lowering::place_before(NodeNumber made, NodeNumber but) {
   for (auto node = waiting_.begin(); node != waiting_.end() && *node < made;) {
     if (*node == but) {
@@ -244,8 +244,8 @@ void Lowering::make_node(NodeNumber number, std::vector<Slot> saved) {
     if (const auto* const leaf = std::get_if<Leaf>(&each)) {
       node.in.push_back(globals_.leaf(leaf->number));
     } else if (const auto* const output = std::get_if<Output>(&each)) {
-      // LibTorch makes a new node behind a view that was written when it is next looked at: by then
-      // the node that looks has its number.
+      // LibTorch creates a new node for a view that was written when somebody next looks at it: the
+      // node that looks has its number already.
       if (waiting_.contains(output->node)) make_node(output->node, {});
       node.in.push_back(edge(*output));
     }
@@ -262,7 +262,7 @@ void Lowering::make_node(NodeNumber number, std::vector<Slot> saved) {
   frame_->emit(std::move(node));
 }
 
-// What autograd kept by itself is saved behind the node's packs, as soon as it is there.
+// Tensors that autograd kept by itself are saved after the node's packs, once they exist.
 void Lowering::save_unhooked() {
   for (auto entry = unhooked_.begin(); entry != unhooked_.end();) {
     const auto& [node, refs] = *entry;
@@ -294,7 +294,7 @@ Slot Lowering::edge(const Output& output) {
   return edges_[output] = pass(before->second);
 }
 
-// The slot of what something in the step is handed.
+// The slot of an input of something in the step.
 Slot Lowering::slot(const Ref& ref) {
   if (!frame_->knows(ref.storage)) {
     const StorageInfo& info = trace_.storages[ref.storage];
@@ -324,7 +324,7 @@ bool Lowering::has_future(NodeNumber node) const {
 }
 
 void Lowering::end_forward() {
-  if (!unhooked_.empty()) return;  // refused at the end
+  if (!unhooked_.empty()) return;  // refused later, at the end
   forward_.flush();
   frame_ = &main_;
   forward_edges_ = std::exchange(edges_, {});
@@ -351,7 +351,7 @@ void Lowering::pass_storage(StorageNumber storage) {
   main_.own(ref, pass(slot));
 }
 
-// Whether saves of the node are still to die, and not in a backward.
+// True if saves of the node will still die, and not in a backward.
 bool Lowering::dies_alone(NodeNumber node) const {
   const std::vector<PackNumber>& packs = graph_.packs(node);
   if (packs.empty()) return false;

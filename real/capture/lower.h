@@ -1,9 +1,9 @@
 // Makes a program of a trace.
 //
-// What comes before the first backward is the segment `forward`, called by main: one forward of the
-// offloader's. What follows stands in main itself. Nodes are placed by their number between the
-// events, each after those that its edges lead to. Edges have slots of their own, one per output of
-// a node.
+// Events before the first backward become the segment `forward`, called by main: one forward of the
+// offloader. Later events become statements of main itself. Nodes are placed by their number
+// between the events, each after those that its edges lead to. Edges have slots of their own, one
+// per output of a node.
 //
 // What outlives forward goes to main as results of the call: storages that the step itself holds
 // on to (those that die in a backward were the graph's), the roots of backwards, and nodes whose
@@ -16,7 +16,7 @@
 
 namespace ferry::real::capture {
 
-// Throws CaptureError where the trace cannot be said as a program.
+// Throws CaptureError if the trace cannot be expressed as a program.
 Program lower(const Trace& trace, const CaptureOptions& options);
 
 }  // namespace ferry::real::capture

@@ -35,7 +35,7 @@ std::int64_t convolution_flops(const std::vector<std::int64_t>& output, const Re
   return 2 * product(output) * product(weight.layout.shape, 1);
 }
 
-// Queries times keys, and that times values.
+// Counts queries times keys, and that product times values.
 std::int64_t attention_flops(const OpEvent& event, std::size_t query) {
   if (event.in.size() < query + 3) return 0;
   const auto& q = event.in[query].layout.shape;
@@ -64,7 +64,7 @@ std::int64_t flops(const OpEvent& event) {
     return passes * convolution_flops(in[0].layout.shape, in[2]);
   }
   if (name.starts_with("aten._scaled_dot_product")) {
-    // Backward's five matmuls for forward's two.
+    // Backward has five matmuls, forward has two.
     return name.ends_with("_backward") ? attention_flops(event, 1) * 5 / 2
                                        : attention_flops(event, 0);
   }
@@ -138,7 +138,7 @@ std::string label(const c10::OperatorHandle& op) {
   const std::string_view name = op.schema().name();
   const std::size_t colons = name.find("::");
   if (colons == std::string_view::npos) return std::string(name);
-  // Not replace(): at -O3 g++ 12 warns of a copy that cannot be.
+  // It avoids replace(): at -O3 g++ 12 warns of an impossible copy.
   return std::string(name.substr(0, colons)) + "." + std::string(name.substr(colons + 2));
 }
 

@@ -1,8 +1,8 @@
 // One call of an op below autograd, seen through its schema and its boxed arguments.
 //
-// Which arguments it writes in place is the schema's word (an alias annotation with a `!`); which
-// outputs are new is the storages': one that nobody knew. So a view is no event, and neither is a
-// look at a shape.
+// The schema states which arguments it writes in place (an alias annotation with a `!`);
+// an output is new if its storage is. So a view is no event, and neither is a look at a
+// shape.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -17,19 +17,19 @@
 
 namespace ferry::real::capture {
 
-// Calls `see` with each tensor in the value: itself, or in a list. Undefined ones and numbers in a
-// tensor's clothes (wrapped numbers) are none.
+// Calls `see` with each tensor in the value: itself, or in a list. Skips undefined tensors and
+// wrapped numbers.
 void each_tensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& see);
 
-// Calls `see` with each tensor argument on top of the stack, and whether the op writes it.
+// Calls `see` with each tensor argument on top of the stack, and true if the op writes it.
 void each_argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
                    const std::function<void(const at::Tensor&, bool writes)>& see);
 
-// "aten.mm" of aten::mm.out.
+// Formats aten::mm.out as "aten.mm".
 std::string label(const c10::OperatorHandle& op);
 
-// Of label(): reads no bytes of its arguments, their shapes at most; leaves its results as they
-// are.
+// Takes a label(): true if the op reads no bytes of its arguments, only shapes at most, and leaves
+// its results' bytes as they are.
 bool reads_shapes_only(std::string_view label);
 bool writes_nothing(std::string_view label);
 

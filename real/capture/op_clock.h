@@ -1,4 +1,4 @@
-// How long the ops of a recording take.
+// Measures the ops of a recording.
 //
 // On the CPU an op is done when it returns: the host's clock around its kernel below autograd is
 // its time. On an accelerator two timing events of LibTorch's stand around the op, on the stream
@@ -26,30 +26,30 @@
 
 namespace ferry::real::capture {
 
-// Gives the current stream of the device about 200 microseconds to do.
+// Keeps the current stream of the device busy for about 200 microseconds.
 using Stall = void (*)();
 void register_stall(c10::DeviceType type, Stall stall);
-// Where one is registered; else nothing.
+// Calls the registered stall; does nothing without one.
 void stall(c10::DeviceType type);
 
 class OpClock {
  public:
-  // None: host times alone.
+  // None: host times only.
   explicit OpClock(std::optional<c10::Device> accelerator) : accelerator_(accelerator) {}
 
-  // What `end` is to be told.
+  // The state that `end` needs.
   struct Begun {
     std::size_t op = 0;
     std::int64_t host_ns = 0;
   };
   Begun begin();
-  // The host's time, at least 1.
+  // The time on the host's clock, at least 1.
   std::int64_t end(const Begun& begun);
 
   bool watches(c10::DeviceType type) const { return accelerator_ && accelerator_->type() == type; }
-  // Waits for the device. From then on device_ns tells.
+  // Waits for the device. Only then may device_ns be called.
   void finish();
-  // Of an accelerator's op, at least 1.
+  // The time of an accelerator's op, at least 1.
   std::int64_t device_ns(std::size_t op) const;
 
  private:

@@ -14,7 +14,7 @@ namespace ferry::real::capture {
 
 namespace autograd = torch::autograd;
 
-// What autograd holds in place of a saved tensor.
+// The object that autograd holds in place of a saved tensor.
 class Recorder::Packed final : public Saved<at::Tensor> {
  public:
   Packed(std::shared_ptr<Recorder> recorder, PackNumber pack, std::shared_ptr<c10::Storage> bytes,
@@ -46,7 +46,7 @@ std::unique_ptr<Saved<at::Tensor>> Recorder::Pair::pack(const at::Tensor& tensor
 
 namespace {
 
-// Where the step computes, if that is not the CPU: where the first tensor is that is elsewhere.
+// The device of the step, if not the CPU: that of the first tensor elsewhere.
 std::optional<c10::Device> accelerator_of(const std::vector<GivenTensor>& given) {
   for (const GivenTensor& each : given) {
     if (!each.tensor.is_cpu()) return each.tensor.device();
@@ -91,11 +91,11 @@ void Recorder::take_times(std::vector<Event>& events) const {
   }
 }
 
-// Ops.
+// Records ops.
 
 void Recorder::run_op(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack) {
-  // What the op does inside is its own.
+  // Ops inside the op are not recorded.
   const c10::impl::ExcludeDispatchKeyGuard inside(kRecordKey);
   const c10::DispatchKeySet below =
       keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kRecordKey);
@@ -152,7 +152,7 @@ void Recorder::after_op(OpEvent event, const c10::OperatorHandle& op,
   sink()->emplace_back(std::move(event));
 }
 
-// Saved tensors.
+// Records saved tensors.
 
 std::unique_ptr<Saved<at::Tensor>> Recorder::pack(const at::Tensor& tensor) {
   const std::lock_guard lock(mutex_);
@@ -197,8 +197,8 @@ at::Tensor Recorder::unpack(const Packed& packed) {
   if (!recording_ || !open_body_) return tensor;
   check();
   open_body_->saved.emplace(packed.number, ref(tensor, Birth::kCopy, "unpack"));
-  // The node that unpacks is the one that packed. CopySlices wraps a node made before it, and runs
-  // as that one; any other node made later takes what was saved for another.
+  // The node that unpacks is the one that packed. CopySlices wraps an earlier node, and runs as
+  // that one; any other later node reuses what was saved for another.
   NodeNumber& owner = trace_.packs[packed.number].node;
   if (open_number_ > owner && trace_.nodes[open_number_].name != "CopySlices") {
     throw CaptureError(trace_.nodes[open_number_].name +
@@ -216,10 +216,10 @@ void Recorder::dropped(PackNumber pack) {
   trace_.events.emplace_back(DropEvent{pack});
 }
 
-// Segments.
+// Records segments.
 
 CheckpointScope Recorder::segment(const std::vector<at::Tensor>& arguments, bool reentrant) {
-  if (!c10::GradMode::is_enabled()) return nullptr;  // then it is no segment
+  if (!c10::GradMode::is_enabled()) return nullptr;  // without grad mode it is no segment
   if (reentrant) throw CaptureError("a reentrant checkpoint cannot be captured");
   const auto stack = TorchAutograd().hooks();
   if (stack.disabled || !stack.top || !stack.top->pair) {
@@ -253,7 +253,7 @@ void Recorder::segment_event(const std::string& name, bool enter,
   trace_.events.emplace_back(std::move(event));
 }
 
-// What time brings.
+// Records what has changed in the meantime.
 
 std::vector<Event>* Recorder::sink() {
   if (!recording_) return nullptr;

@@ -47,14 +47,14 @@ struct GivenTensor {
 
 class Recorder : public std::enable_shared_from_this<Recorder> {
  public:
-  // With the times of its ops, or without.
+  // Records the ops' times if `times` says so.
   Recorder(const std::vector<GivenTensor>& given, bool times);
 
   // While it lives, the calling thread's step is recorded. One at a time in a process.
   class Scope;
 
-  // Ends the recording. Throws CaptureError where something could not be recorded that had no way
-  // to say so at once.
+  // Ends the recording. Throws CaptureError for anything that could not be recorded and could not
+  // throw at once.
   Trace finish();
 
   class Pair;
@@ -66,7 +66,7 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   struct Observer;
   // A storage in one version: (storage, version counter, version).
   using CopyKey = std::tuple<StorageNumber, std::uint64_t, std::uint64_t>;
-  static constexpr int kNoTask = -1;  // LibTorch's number of none
+  static constexpr int kNoTask = -1;  // LibTorch's number for no task
 
   static void run_op(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                      torch::jit::Stack* stack);
@@ -77,12 +77,12 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   at::Tensor unpack(const Packed& packed);
   void dropped(PackNumber pack);
 
-  // A call of ferry::checkpoint, which just runs while it is recorded; it ends with what this
-  // makes.
+  // A call of ferry::checkpoint, which runs without recompute while it is recorded; it ends with
+  // the returned scope.
   CheckpointScope segment(const std::vector<at::Tensor>& arguments, bool reentrant);
   void segment_event(const std::string& name, bool enter, const std::vector<at::Tensor>& arguments);
 
-  // The graph, and what backward runs of it: recorder_graph.cpp.
+  // The graph, and the parts that backward runs: recorder_graph.cpp.
   void results(const std::vector<c10::IValue>& outputs);
   void running(const std::shared_ptr<torch::autograd::Node>& node);
   void entering(const torch::autograd::Node& node, const torch::autograd::variable_list& gradients);
@@ -95,16 +95,16 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   Edge edge_of(const torch::autograd::Edge& edge);
   NodeNumber number_of(const torch::autograd::Node& node) const;
   NodeNumber made() const;
-  static std::string short_name(const torch::autograd::Node& node);  // without its namespace
+  static std::string short_name(const torch::autograd::Node& node);  // name without its namespace
 
-  // Where events go now; null: nowhere.
+  // Where events go at present; null: nowhere.
   std::vector<Event>* sink();
   bool in_backward() const { return open_task_.has_value(); }
-  void look_around();  // notices that a backward is over, and who has died
+  void look_around();  // notices that a backward is over, and which storages died
   Ref ref(const at::Tensor& tensor, Birth birth, const std::string& who);
   void take_times(std::vector<Event>& events) const;
   void fail_later(const std::string& message);
-  void check() const;  // throws what fail_later was told
+  void check() const;  // throws the error passed to fail_later
 
   std::recursive_mutex mutex_;
   Trace trace_;
@@ -116,17 +116,17 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   std::string failure_;
 
   std::unordered_map<const c10::TensorImpl*, std::uint32_t> leaves_;
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> leaf_addresses_;  // not to be given anew
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> leaf_addresses_;  // never reused
   std::map<CopyKey, std::weak_ptr<c10::Storage>> copies_;
   std::map<StorageNumber, std::uint64_t> counters_;  // version counters of saved storages
 
-  std::optional<int> open_task_;  // LibTorch's number of the backward under way
+  std::optional<int> open_task_;  // LibTorch's number of the present backward
   std::uint32_t backwards_ = 0;
   std::uint32_t segments_ = 0;
   const torch::autograd::Node* open_node_ = nullptr;
   NodeNumber open_number_ = 0;
-  Body* open_body_ = nullptr;  // none where the node's run is not recorded
-  Body ignored_;               // a node's further runs
+  Body* open_body_ = nullptr;  // none: the node's run is not recorded
+  Body ignored_;               // for further runs of a node
 };
 
 }  // namespace ferry::real::capture

@@ -1,5 +1,5 @@
-// The recorder's view of the graph: it takes down each node when an op has made it, and puts hooks
-// around it, between which a backward runs the node.
+// The recorder's view of the graph: it records each node once an op has made it, and puts hooks
+// before and after it, to see when a backward runs the node.
 //
 // A node's number is its sequence number, counted from the start of the capture. A backward has
 // begun where a node runs in another task of LibTorch's engine than the last one, or, of a backward
@@ -20,7 +20,7 @@ namespace ferry::real::capture {
 
 namespace autograd = torch::autograd;
 
-// Both stay on their node, which owns them; once the recording has ended they do nothing.
+// Their nodes own both; once the recording has ended they do nothing.
 class Recorder::Entering final : public autograd::FunctionPreHook {
  public:
   Entering(std::shared_ptr<Recorder> recorder, const autograd::Node& node)
@@ -61,7 +61,7 @@ void Recorder::results(const std::vector<c10::IValue>& outputs) {
   if (!recording_ || autograd::get_current_graph_task_id() != kNoTask) return;
   for (const c10::IValue& output : outputs) {
     each_tensor(output, [&](const at::Tensor& tensor) {
-      // Not tensor.grad_fn(): of a view that was written it makes a node, and in its own time.
+      // Avoids tensor.grad_fn(): for a written view it creates a node, at a time of its own.
       autograd::Node* const function = autograd::impl::grad_fn_unsafe(tensor);
       if (!function) return;
       note(function);
@@ -111,7 +111,7 @@ std::optional<Ref> Recorder::seen(const at::Tensor& gradient, const autograd::No
   return ref(gradient, Birth::kMet, short_name(node));
 }
 
-// Where a backward has several roots, this node runs first.
+// If a backward has several roots, this node runs first.
 void Recorder::running(const std::shared_ptr<autograd::Node>& node) {
   const std::lock_guard lock(mutex_);
   if (!recording_ || !node || dynamic_cast<const autograd::AccumulateGrad*>(node.get())) return;
@@ -132,7 +132,7 @@ void Recorder::running(const std::shared_ptr<autograd::Node>& node) {
 
 void Recorder::begin_backward(std::vector<Output> roots, const autograd::variable_list& gradients) {
   open_task_.reset();
-  look_around();  // what has died by now, died before it
+  look_around();  // storages that are dead by now died before it
   if (c10::GradMode::is_enabled()) {
     throw CaptureError("a backward that makes a graph (create_graph) cannot be captured");
   }
@@ -149,7 +149,7 @@ void Recorder::begin_backward(std::vector<Output> roots, const autograd::variabl
   ++backwards_;
 }
 
-// The gradient of the root is the engine's to make: the op that made it here is none of the step's.
+// The engine creates the root's gradient: the op that created it here is not part of the step.
 void Recorder::forget_maker(const at::Tensor& gradient) {
   if (!gradient.has_storage() || !storages_.knows(gradient.storage())) return;
   const StorageNumber made = ref(gradient, Birth::kMet, "a gradient").storage;
@@ -158,7 +158,7 @@ void Recorder::forget_maker(const at::Tensor& gradient) {
     const auto* const op = std::get_if<OpEvent>(&*event);
     if (!op) continue;
     for (const Ref& in : op->in) {
-      if (in.storage == made) return;  // it has another use
+      if (in.storage == made) return;  // the storage has another use
     }
     if (op->out.size() == 1 && op->out[0].storage == made) {
       events.erase(std::next(event).base());
@@ -167,7 +167,7 @@ void Recorder::forget_maker(const at::Tensor& gradient) {
   }
 }
 
-// Takes down the graph from here backward: every node once.
+// Records the graph from here backward, each node once.
 void Recorder::note(autograd::Node* function) {
   std::vector<autograd::Node*> open{function};
   while (!open.empty()) {
@@ -193,8 +193,8 @@ void Recorder::note(autograd::Node* function) {
   }
 }
 
-// A write to a view makes a node, one that wraps it, and one behind the view, in this order, and
-// saves for the first while the last is the youngest.
+// A write to a view creates a node, a wrapper of it, and one for the view, in this order; saves are
+// for the first while the last is the youngest.
 void Recorder::take_saves(NodeNumber wrapper) {
   for (auto pack = trace_.packs.rbegin(); pack != trace_.packs.rend(); ++pack) {
     if (pack->node < wrapper - 1) return;

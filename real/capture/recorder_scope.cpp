@@ -27,7 +27,7 @@ std::shared_ptr<Recorder> activate(std::shared_ptr<Recorder> recorder) {
 
 }  // namespace
 
-// What LibTorch calls. It swallows what these throw, so what they throw is kept for later.
+// The callbacks of LibTorch, which swallows exceptions: they are kept for later.
 struct Recorder::Observer {
   template <class Call>
   static void guarded(Call call) {
@@ -52,7 +52,7 @@ struct Recorder::Observer {
 
   static std::unique_ptr<at::ObserverContext> nothing(const at::RecordFunction&) { return nullptr; }
 
-  // Checkpoints just run.
+  // The context in which checkpoints run without recompute.
   static std::shared_ptr<const CheckpointContext> context() {
     auto context = std::make_shared<CheckpointContext>(checkpoint_context(TorchAutograd().hooks()));
     context->plan = std::make_shared<PlannedSegments>(

@@ -1,5 +1,5 @@
-// The scope in which a step is recorded: switches on what Recorder watches with, for this thread
-// and the engine's threads in a backward begun here.
+// The scope of a recording: installs Recorder's observers for this thread, and for the engine's
+// threads in a backward begun here.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -28,7 +28,7 @@ class Recorder::Pair final : public Hooks<at::Tensor> {
 
 class Recorder::Scope {
  public:
-  // Throws CaptureError where another one lives.
+  // Throws CaptureError if another scope lives.
   explicit Scope(std::shared_ptr<Recorder> recorder);
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -45,7 +45,7 @@ class Recorder::Scope {
   at::CallbackHandle nodes_ = 0;
 };
 
-// The storage of the tensor, copied, unseen by whatever records.
+// Copies the tensor's storage, unseen by any recorder.
 c10::Storage copied(const at::Tensor& tensor);
 
 }  // namespace ferry::real::capture

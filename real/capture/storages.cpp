@@ -10,7 +10,7 @@
 namespace ferry::real::capture {
 namespace {
 
-// Dtypes without a name in the file take one of their size.
+// A dtype without a name in the file becomes one of equal size.
 std::optional<DType> program_dtype(c10::ScalarType type) {
   switch (type) {
     case c10::ScalarType::ComplexFloat:

@@ -1,4 +1,4 @@
-// Numbers storages as they are met, and tells which have died.
+// Numbers storages in order of appearance, and reports which have died.
 //
 // A storage is known by the address of its StorageImpl, which a weak reference keeps from being
 // given to another; its bytes go when the program drops it. One whose size changed (an out= op
@@ -21,9 +21,9 @@ class Storages {
   explicit Storages(std::vector<StorageInfo>& infos) : infos_(infos) {}
 
   bool knows(const c10::Storage& storage) const;
-  // Its number: a new one, of this birth, where it is not known.
+  // Its number; an unknown storage gets a new one, of this birth.
   StorageNumber number(const c10::Storage& storage, Birth birth, bool in_backward);
-  // Those that have died since the last call, in order.
+  // The storages that have died since the last call, in order.
   std::vector<StorageNumber> died();
 
  private:
@@ -33,14 +33,14 @@ class Storages {
   };
 
   std::vector<StorageInfo>& infos_;
-  std::unordered_map<const c10::StorageImpl*, StorageNumber> numbers_;  // never walked
+  std::unordered_map<const c10::StorageImpl*, StorageNumber> numbers_;  // looked up, never iterated
   std::map<StorageNumber, Live> live_;
   std::vector<StorageNumber> resized_;
 };
 
-// Throws CaptureError, naming `who`, for what is no window on a storage or has no name in a file.
+// Throws CaptureError, naming `who`, for no window on a storage, or a dtype without a name.
 void require_plain(const at::Tensor& tensor, const std::string& who);
-// Of a plain tensor.
+// Takes a plain tensor.
 Layout layout_of(const at::Tensor& tensor);
 
 }  // namespace ferry::real::capture

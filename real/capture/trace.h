@@ -1,4 +1,4 @@
-// What happened in one step, as a list of events; lower.h makes a program of it.
+// The events of one step; lower.h turns them into a program.
 //
 // A tensor is seen as a Ref: a storage's number and a window on it. Storages are numbered as they
 // come, so nothing here depends on an address; no tensor is kept alive, so that a storage dies when
@@ -7,8 +7,8 @@
 // Two things tell which node an event belongs to. In forward LibTorch counts nodes (the sequence
 // number): the node under construction when something is packed is the last one counted, and a node
 // was made before an event if its number is below the event's count. In backward a node is open
-// from its entry until its post hook; what runs between nodes (sums of gradients, AccumulateGrad)
-// is not recorded: whoever interprets the program does it.
+// from its entry until its post hook; work between nodes (sums of gradients, AccumulateGrad) is not
+// recorded: the interpreter of the program does it.
 #pragma once
 
 #include <compare>
@@ -42,7 +42,7 @@ struct Ref {
   }
 };
 
-// Where a gradient flows: an output of a node, a leaf, or nowhere.
+// The target of a gradient: an output of a node, a leaf, or nothing.
 struct Output {
   NodeNumber node = 0;
   std::uint32_t number = 0;
@@ -54,16 +54,16 @@ struct Leaf {
 using Edge = std::variant<std::monostate, Leaf, Output>;
 
 struct OpEvent {
-  NodeNumber made = 0;  // nodes made before it
+  NodeNumber made = 0;  // number of nodes made before it
   std::string name;
   std::vector<Ref> in;
-  std::vector<Ref> out;  // storages that are new
+  std::vector<Ref> out;  // new storages
   std::vector<std::uint32_t> writes;
   std::int64_t flops = 0;
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
   std::int64_t measured_ns = 0;
-  std::optional<std::size_t> clocked;  // its number with the device's clock, which tells at the end
+  std::optional<std::size_t> clocked;  // its number on the device's clock, which is read at the end
 };
 struct PackEvent {
   NodeNumber made = 0;
@@ -84,25 +84,25 @@ struct SegmentEvent {  // a call of ferry::checkpoint begins or ends
   NodeNumber made = 0;
   std::string name;
   bool enter = true;
-  std::vector<Ref> arguments;  // it was handed
-  std::vector<Output> behind;  // where their gradients flow, if to a node
+  std::vector<Ref> arguments;  // its arguments
+  std::vector<Output> behind;  // targets of their gradients, if nodes
 };
 using Event = std::variant<OpEvent, PackEvent, DeathEvent, DropEvent, BackwardEvent, SegmentEvent>;
 
-// How a storage came to be known.
+// How a storage became known.
 enum class Birth : std::uint8_t {
   kGiven,  // a parameter, a buffer or an input
   kOp,     // an op made it
-  kMet,    // an op was handed it, and nobody made it
-  kCopy,   // it came out of unpack
+  kMet,    // an op read it, and nothing made it
+  kCopy,   // unpack returned it
 };
 
 struct StorageInfo {
   std::int64_t bytes = 0;
   Birth birth = Birth::kGiven;
-  bool in_backward = false;  // first seen there
+  bool in_backward = false;  // first seen in a backward
   bool died = false;
-  std::optional<std::uint32_t> died_in;  // the backward, where it was in one
+  std::optional<std::uint32_t> died_in;  // the backward in which it died, if one
 };
 
 struct NodeInfo {
@@ -118,7 +118,7 @@ struct PackInfo {
 // A node's first run in backward.
 struct Body {
   std::vector<std::optional<Ref>> arguments;
-  std::map<PackNumber, Ref> saved;  // what unpacking it gave
+  std::map<PackNumber, Ref> saved;  // the tensors that unpacking gave
   std::vector<std::optional<Ref>> results;
   std::vector<Event> events;  // ops and deaths
 };
@@ -137,11 +137,11 @@ struct LeafInfo {
 struct Trace {
   std::vector<Given> given;
   std::vector<StorageInfo> storages;
-  std::vector<Event> events;  // outside backwards
+  std::vector<Event> events;  // those outside backwards
   std::vector<PackInfo> packs;
   std::map<NodeNumber, NodeInfo> nodes;
   std::map<NodeNumber, Body> bodies;
-  std::map<Output, Ref> tensors;  // what a node's outputs were, where it was seen
+  std::map<Output, Ref> tensors;  // the tensors of node outputs, where seen
   std::vector<LeafInfo> leaves;
 };
 

@@ -12,8 +12,8 @@ namespace {
 constexpr std::int64_t kRound = 512;
 
 std::unique_ptr<void, c10::DeleterFnPtr>& context_of(c10::StorageImpl& storage) {
-  // The member itself: move_context() casts, and moves nothing. Its data stay where they are, for
-  // whoever reads them now.
+  // Accesses the member itself: move_context() casts, and moves nothing. The data stay in place for
+  // threads that read them now.
   auto&& context = storage._mutable_data_ptr_no_checks().move_context();
   return context;
 }
@@ -29,7 +29,7 @@ Blocks::Blocks(Workers& workers, CpuStream janitor, std::int64_t cache_bytes_max
 // --- Pools
 
 at::DataPtr Blocks::allocate(std::int64_t bytes, const CpuStream& stream, Keep device) {
-  collect();  // what is due has come back, whatever the workers' timing
+  collect();  // blocks that are due come back, whatever the workers' timing
   const std::int64_t size = (bytes + kRound - 1) / kRound * kRound;
   const Key key{stream.index, size};
   {
@@ -59,7 +59,7 @@ void Blocks::tell(const Block& block, bool out) const {
   observer_({out, address, block.size, block.stream});
 }
 
-// The last one of `from`.
+// Takes the last block of `from`.
 at::DataPtr Blocks::hand_out(Bucket& bucket, std::list<Block>& from) {
   Block& block = from.back();
   out_.splice(out_.end(), from, block.self);
@@ -72,7 +72,8 @@ at::DataPtr Blocks::hand_out(Bucket& bucket, std::list<Block>& from) {
 void Blocks::return_block(void* context) {
   Block& block = *static_cast<Block*>(context);
   Blocks& blocks = *block.blocks;
-  const Keep device = std::move(block.device);  // goes last: it may be all that holds `blocks`
+  const Keep device = std::move(block.device);  // destroyed last: it may be the last reference to
+                                                // the owner of `blocks`
   blocks.tell(block, false);
   {
     const std::lock_guard lock(blocks.mutex_);
@@ -87,7 +88,7 @@ void Blocks::return_block(void* context) {
   blocks.take_surplus(blocks.cache_bytes_max_);
 }
 
-// The blocks returned first among those that their stream is done with.
+// The blocks returned first, among those that their stream is done with.
 std::list<Blocks::Block> Blocks::take_surplus(std::int64_t bytes_max) noexcept {
   std::list<Block> surplus;
   const std::lock_guard lock(mutex_);
@@ -117,7 +118,7 @@ std::mutex& Blocks::deleters() {
   return *mutex;
 }
 
-// This device's entry on the storage. Another device's is wrapped like anybody's.
+// This device's entry on the storage. Another device's entry is wrapped like any deleter.
 Blocks::Use& Blocks::use_of(c10::StorageImpl& storage, const Keep& device) {
   auto& context = context_of(storage);
   if (context.get_deleter() == &Blocks::drop_used) {
@@ -134,7 +135,7 @@ Blocks::Use& Blocks::use_of(c10::StorageImpl& storage, const Keep& device) {
 }
 
 void Blocks::record_use(c10::StorageImpl& storage, const CpuStream& stream, Keep device) {
-  const CpuEvent user = workers_.latest(stream);  // throws where the stream is another device's
+  const CpuEvent user = workers_.latest(stream);  // throws if the stream belongs to another device
   const std::lock_guard deleters_lock(deleters());
   Use& use = use_of(storage, device);
   const auto same = [&](const CpuEvent& known) { return known.stream == stream; };
@@ -147,7 +148,7 @@ void Blocks::pin(const c10::Storage& storage, const CpuStream& stream, Keep devi
   const std::lock_guard deleters_lock(deleters());
   Use& use = use_of(*storage.unsafeGetStorageImpl(), device);
   const auto same = [&](const CpuStream& known) { return known == stream; };
-  use.users.reserve(use.users.size() + use.pins.size() + 1);  // the drop takes no memory
+  use.users.reserve(use.users.size() + use.pins.size() + 1);  // makes the drop need no memory
   if (std::none_of(use.pins.begin(), use.pins.end(), same)) use.pins.push_back(stream);
   use.pinned = storage.getWeakStorageImpl();
 }
@@ -155,7 +156,8 @@ void Blocks::pin(const c10::Storage& storage, const CpuStream& stream, Keep devi
 void Blocks::drop_used(void* context) {
   const std::unique_ptr<Used> used(static_cast<Used*>(context));
   Use& use = used->front();
-  // Goes last: it may be all that holds `blocks`. Where there is none, nothing runs any more.
+  // Destroyed last: it may be the last reference to the owner of `blocks`. Without one nothing runs
+  // any more.
   const Keep device = use.device.lock();
   use.kept_device.reset();
   if (!device) return;
@@ -169,9 +171,9 @@ void Blocks::drop_used(void* context) {
     for (const CpuStream& pin : use.pins) use.users.push_back(blocks.workers_.latest(pin));
   }
   for (const CpuEvent& user : use.users) done = done && blocks.workers_.done(user);
-  // Where nothing is left to wait for, the storage goes as it would have gone without us: here.
+  // If nothing is left to wait for, the storage is freed here, as it would be without us.
   if (done) return;
-  // What is deferred does not hold its own device: else neither would ever go.
+  // A deferred block does not keep its own device alive: otherwise neither would ever be freed.
   if (use.original.get_deleter() == &Blocks::return_block) {
     Block& block = *static_cast<Block*>(use.original.get());
     if (block.blocks == &blocks) of_block = std::move(block.device);
@@ -224,7 +226,7 @@ void Blocks::dispose(Used&& uses) noexcept {
       shared = std::make_shared<Original>(std::move(original));
       workers_.give(janitor_, {[shared] { shared->reset(); }});
     } catch (...) {
-      // No memory or no thread for it: it stays deferred, to be tried again.
+      // There was no memory or thread for it: it stays deferred, to be tried again.
       if (shared) original = std::move(*shared);
       const std::lock_guard lock(mutex_);
       deferred_.splice(deferred_.end(), one);
@@ -250,7 +252,7 @@ bool Blocks::relieve() {
     }
   }
   for (const CpuEvent& event : events) workers_.await(event);
-  const std::lock_guard collecting(collecting_);  // what another has begun to free is free now
+  const std::lock_guard collecting(collecting_);  // another thread's frees are complete now
   dispose(take_done());
   return !take_surplus(0).empty() || !events.empty();
 }

@@ -9,16 +9,16 @@
 // the stream has done what it had been given at the return, and only where the pool holds more
 // than its bound. Sizes are rounded up to 512 bytes and matched exactly.
 //
-// pin is for a copy that the storage's owner knows to outlive, but for a program that gives the
-// storage other memory under it (resize_, set_data_ptr): then the memory, which is of no storage
-// any more, is deferred like a block in use. A storage that is dropped goes as if it had no pin.
+// pin is for a copy whose end the storage's owner waits for. If the program gives the storage other
+// memory under the copy (resize_, set_data_ptr), the old memory, which no storage owns any more, is
+// deferred like a block in use. A storage that is dropped goes as if it had no pin.
 //
 // record_use and pin put a deleter of ours around a storage's own (never around its data, which
-// others may be reading): a storage of LibTorch's or of anybody's is deferred alike. A deleter that
-// we do not know may run any code, take any lock: it runs on a thread that nobody waits for while
-// holding one.
+// others may be reading): a storage of LibTorch's or of anybody's is deferred alike. An unknown
+// deleter may run any code and take any lock: it runs on a thread that nobody waits for while
+// holding a lock.
 //
-// What is out holds the device; what is pinned, deferred or pooled does not. Thread-safe.
+// Blocks in use keep the device alive; pinned, deferred and pooled blocks do not. Thread-safe.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -45,23 +45,23 @@ class Blocks {
 
   using Observer = std::function<void(const PoolBlock&)>;
 
-  // `janitor`: the stream that runs deleters that we do not know.
+  // `janitor`: the stream that runs unknown deleters.
   Blocks(Workers& workers, CpuStream janitor, std::int64_t cache_bytes_max, Observer observer);
 
-  // From the pool of a worker stream. Throws c10::Error where there is no memory.
+  // Allocates from the pool of a worker stream. Throws c10::Error if there is no memory.
   at::DataPtr allocate(std::int64_t bytes, const CpuStream& stream, Keep device);
   void record_use(c10::StorageImpl& storage, const CpuStream& stream, Keep device);
   void pin(const c10::Storage& storage, const CpuStream& stream, Keep device);
-  // None for what is not of a pool of this device.
+  // None if it is not from a pool of this device.
   std::optional<CpuStream> owner(const c10::StorageImpl& storage) const;
 
   // Guards every storage's deleter against record_use; taken before any other lock.
   static std::mutex& deleters();
 
-  // Frees what was deferred and is done, and what the pools hold beyond their bound. Runs no code
-  // that we do not know.
+  // Frees deferred blocks that are done, and what the pools hold beyond their bound. Runs no
+  // unknown code.
   void collect() noexcept;
-  // Memory is short: waits for all that is deferred or pooled, and frees it. False: there is none.
+  // When memory is short: waits for deferred and pooled blocks, and frees them. False: none.
   bool relieve();
 
   std::int64_t in_use_bytes() const;
@@ -71,7 +71,7 @@ class Blocks {
  private:
   using Original = std::unique_ptr<void, c10::DeleterFnPtr>;
 
-  // Memory of a pool.
+  // A piece of memory of a pool.
   struct Block {
     Blocks* blocks = nullptr;
     Keep device;
@@ -82,7 +82,7 @@ class Blocks {
     std::uint64_t returned_at = 0;  // in the order of returns
     std::list<Block>::iterator self;
   };
-  // Of one stream and size; the block returned last is at the back.
+  // The blocks of one stream and size; the block returned last is at the back.
   struct Bucket {
     std::list<Block> idle;
     std::int64_t out = 0;
@@ -90,15 +90,15 @@ class Blocks {
   using Key = std::pair<std::int32_t, std::int64_t>;
   // A storage's own deleter, and the streams that use the storage.
   struct Use {
-    Blocks* blocks = nullptr;  // while there is a device
+    Blocks* blocks = nullptr;  // set while the device lives
     std::weak_ptr<void> device;
-    Keep kept_device;  // the same, where there are users
+    Keep kept_device;  // the same, while there are users
     Original original{nullptr, nullptr};
-    std::vector<CpuEvent> users;  // their work at the drop, from then on
-    std::vector<CpuStream> pins;  // users, where this storage lives on
+    std::vector<CpuEvent> users;  // after the drop: their work until then
+    std::vector<CpuStream> pins;  // users that end while the storage lives on
     std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> pinned;
   };
-  // What a storage's data pointer owns: one entry, for the list of what is deferred.
+  // A storage's data pointer owns such a list of one entry, which moves to the deferred ones.
   using Used = std::list<Use>;
 
   void tell(const Block& block, bool out) const;
@@ -116,14 +116,14 @@ class Blocks {
   const std::int64_t cache_bytes_max_;
   const Observer observer_;
 
-  std::mutex collecting_;  // one collects at a time; taken before the next
+  std::mutex collecting_;  // one thread collects at a time; taken before mutex_
   mutable std::mutex mutex_;
   std::list<Block> out_;
   std::map<Key, Bucket> buckets_;
   std::int64_t in_use_bytes_ = 0;
   std::int64_t cached_bytes_ = 0;
   std::uint64_t returns_ = 0;
-  Used deferred_;  // dropped, and not yet freed
+  Used deferred_;  // dropped, but not freed yet
 };
 
 }  // namespace ferry::real

@@ -30,7 +30,7 @@ void check(const CpuDeviceOptions& options) {
   not_negative("pool_cache_bytes_max", options.pool_cache_bytes_max);
 }
 
-// A copy inside its storage; outside, it is the caller's error.
+// A copy must lie inside its storage; the caller is at fault otherwise.
 void check_range(std::int64_t begin, std::int64_t bytes, const c10::Storage& storage) {
   const std::int64_t size = TorchTensors::bytes(storage);
   TORCH_CHECK(begin >= 0 && bytes <= size - begin, "a copy of ", bytes, " bytes from ", begin,
@@ -39,7 +39,7 @@ void check_range(std::int64_t begin, std::int64_t bytes, const c10::Storage& sto
 
 }  // namespace
 
-// The parts, and what ends them: the workers drain before anything that their tasks use goes.
+// The parts, and their end: the workers drain before anything that their tasks use is destroyed.
 struct CpuDevice::State {
   explicit State(const CpuDeviceOptions& options)
       : workers(options.pace, [this] { collect(); }),
@@ -53,8 +53,8 @@ struct CpuDevice::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  // On whatever thread lets go last. A worker cannot wait for its own end, and a child of fork has
-  // no workers to wait for: what it has of them stays.
+  // Runs on whatever thread drops the last reference. A worker cannot wait for its own end, and a
+  // child of fork has no workers to wait for: it leaks its copy of them.
   static void destroy(State* state) {
     if (state->workers.forked()) return;
     if (!state->workers.mine()) {
@@ -78,7 +78,7 @@ struct CpuDevice::State {
     if (observer) observer(span);
   }
 
-  // Runs the task here, or has it run.
+  // Runs the task here, or gives it to a worker.
   void give(const CpuStream& stream, Workers::Task task) {
     if (stream.is_inline()) {
       task.run();
@@ -136,7 +136,7 @@ void CpuDevice::enqueue(const Stream& stream, std::function<void()> kernel) {
 void CpuDevice::finish() noexcept {
   state_->workers.finish();
   state_->collect();
-  state_->workers.finish();  // the janitor, with what was collected
+  state_->workers.finish();  // the janitor, too, with what was collected
 }
 
 CpuStreamGuard::CpuStreamGuard(const CpuStream& stream)
@@ -164,7 +164,7 @@ c10::Storage CpuDevice::allocate(Step, std::int64_t bytes, const Stream& stream)
 }
 
 void CpuDevice::record_use(Step, const Storage& storage, const Stream& stream) {
-  if (stream.is_inline()) return;  // what it was given is done
+  if (stream.is_inline()) return;  // its work is done
   state_->blocks.record_use(*storage.unsafeGetStorageImpl(), stream, state_);
 }
 
@@ -229,9 +229,9 @@ HostUsage CpuDevice::host_usage() const { return state_->host.usage(); }
 
 void CpuDevice::offload(Step step, const Storage& storage, std::int64_t begin,
                         const HostBuffer& host, const Stream& stream) {
-  // Until the workers are drained the state lives, and the storage is the caller's to keep: a task
-  // that held it would change its count. Its bytes are kept here: a program may resize the storage
-  // or give it another pointer under the copy.
+  // The state lives until the workers are drained, and the caller keeps the storage: a task that
+  // held it would change its use count. This keeps its bytes: a program may resize the storage or
+  // give it another pointer under the copy.
   State* const state = state_.get();
   HostBlock* const block = host.block_;
   check_range(begin, block->bytes, storage);

@@ -5,8 +5,8 @@
 // wait there blocks until the event is done. The lanes are worker threads, started by their first
 // task. (More workers can be made, and be made current: tests have streams that compute that way.)
 //
-// A handle is copied freely. The device ends with its last handle, storage and host buffer; what
-// its workers were given is done first.
+// A handle is copied freely. The device ends with its last handle, storage and host buffer; its
+// workers finish their tasks first.
 //
 // Errors. A copy that fails carries its cause in the event recorded after it, and every wait for
 // that event throws it; a reload of a buffer whose offload failed fails with the same cause. Each
@@ -38,7 +38,7 @@
 
 namespace ferry::real {
 
-// Bytes throughout.
+// Sizes are in bytes.
 struct CpuDeviceOptions {
   // The host tier is a file in this directory; none: it is memory.
   std::optional<DiskOptions> disk = {};
@@ -50,22 +50,23 @@ struct CpuDeviceOptions {
   std::int64_t host_cache_bytes_max = std::int64_t{1} << 30;
   // What the pools of worker streams keep for reuse.
   std::int64_t pool_cache_bytes_max = std::int64_t{64} << 20;
-  // For tests: how tasks are timed (null: as they come), and the disk's system calls.
+  // For tests: the timing of tasks (null: natural), and the disk's system calls.
   std::shared_ptr<Pace> pace = nullptr;
   std::shared_ptr<DiskIo> disk_io = nullptr;
-  // Told of each block of the pools of worker streams, when it is handed out and before it may be
-  // handed out again: for logs. On any thread; must not throw, and must not call the device.
+  // Called for each block of the pools of worker streams, when it is handed out and before it may
+  // be handed out again: for logs. It may run on any thread, must not throw, and must not call the
+  // device.
   std::function<void(const PoolBlock&)> pool_observer = nullptr;
 };
 
-// For tests and reports; in bytes but for the counts.
+// For tests and reports; sizes are in bytes.
 struct CpuDeviceUsage {
-  std::int64_t host_bytes = 0;         // of the host tier, in use or waiting for an event
+  std::int64_t host_bytes = 0;         // host-tier bytes in use or waiting for an event
   std::int64_t host_cached_bytes = 0;  // kept for reuse
-  std::int64_t pool_bytes = 0;         // storages of worker streams
+  std::int64_t pool_bytes = 0;         // bytes of storages from worker pools
   std::int64_t pool_cached_bytes = 0;  // kept for reuse
   std::int64_t deferred_blocks = 0;    // dropped storages that a stream may still use
-  std::int64_t tasks = 0;              // given to workers and not done
+  std::int64_t tasks = 0;              // tasks given to workers and not done
 };
 
 class CpuDevice : public TorchTensors {
@@ -76,54 +77,54 @@ class CpuDevice : public TorchTensors {
   class HostBuffer;
   class StreamScope;
 
-  // Throws DiskError where the disk's directory does not serve, std::invalid_argument for a
-  // negative limit.
+  // Throws DiskError if the disk's directory is unusable, std::invalid_argument for a negative
+  // limit.
   explicit CpuDevice(CpuDeviceOptions options = {});
 
-  // The Device concept (shared/seam/device.h).
+  // Implements the Device concept (shared/seam/device.h).
 
   Stream current_stream() const;
   Stream lane(Lane lane) const;
   static bool is_host(const Stream& stream) { return stream.is_inline(); }
 
   Event record(Step step, const Stream& stream);
-  // On the inline stream: blocks the calling thread, and throws the event's error. On a worker:
-  // does not block, and throws the error of an event that is known to have failed.
+  // On the inline stream it blocks the calling thread, and throws the event's error. On a worker it
+  // does not block, and throws the error of an event known to have failed.
   void wait(Step step, const Stream& stream, const Event& event);
 
-  // From LibTorch's CPU allocator, or for a worker from its pool. Throws c10::Error where there is
-  // no memory.
+  // Allocates from LibTorch's CPU allocator or, for a worker, from its pool. Throws c10::Error if
+  // there is no memory.
   Storage allocate(Step step, std::int64_t bytes, const Stream& stream);
   void record_use(Step step, const Storage& storage, const Stream& stream);
 
   HostBuffer allocate_host(Step step, std::int64_t bytes, HostMemory memory);
   void release_host(Step step, HostBuffer&& host, std::span<const Event> events) noexcept;
-  // Of the machine's memory, or of the disk's limit (without one: of the file system), what this
-  // device's host tier holds.
+  // The share of the machine's memory, or of the disk's limit (without one: of the file system),
+  // that this device's host tier holds.
   HostUsage host_usage() const;
 
-  // On the inline stream both copies are done when they return, and throw what goes wrong.
+  // On the inline stream both copies are done when they return, and throw their errors.
   void offload(Step step, const Storage& storage, std::int64_t begin, const HostBuffer& host,
                const Stream& stream);
   void reload(Step step, const HostBuffer& host, const Storage& storage, const Stream& stream);
 
-  // The stream of the pool for worker streams' storages; all others are the inline stream's.
+  // The stream of a storage from a worker's pool; all other storages belong to the inline stream.
   std::optional<Stream> owner(const Storage& storage) const;
   bool on_device(const Tensor& tensor) const;
 
-  // Beyond the concept.
+  // Calls beyond the concept.
 
-  // Is told of each copy when it is done, before any wait for it returns: on the worker, or on the
-  // thread that copies inline. Null: nobody. When this returns, the previous one is not being
-  // called and will not be.
+  // Called for each copy when it is done, before any wait for it returns: on the worker, or on the
+  // thread that copies inline. Null: none. When this returns, the previous one is not being called
+  // and will not be.
   void set_observer(SpanObserver observer);
 
-  // A worker stream that computes. `name`: of its thread, of which Linux shows 15 characters.
+  // A worker stream that computes. `name` names its thread; Linux shows 15 characters.
   Stream new_stream(const std::string& name);
   // Gives a kernel to a stream; on the inline stream it runs now.
   void enqueue(const Stream& stream, std::function<void()> kernel);
-  // Blocks until all that was given to workers is done, and what waited for it has gone back.
-  // Throws nothing: errors stay in their events.
+  // Blocks until all work given to workers is done, and blocks that waited for it are back. Throws
+  // nothing: errors stay in their events.
   void finish() noexcept;
 
   CpuDeviceUsage usage() const;
@@ -134,8 +135,8 @@ class CpuDevice : public TorchTensors {
   std::shared_ptr<State> state_;
 };
 
-// Bytes of the host tier. Where one dies without release_host, its bytes go back when everything
-// that the workers had been given by then is done.
+// Bytes of the host tier. If one dies without release_host, its bytes go back when all work that
+// the workers had been given by then is done.
 class CpuDevice::HostBuffer {
  public:
   HostBuffer() = default;
@@ -143,7 +144,7 @@ class CpuDevice::HostBuffer {
   HostBuffer& operator=(HostBuffer&& other) noexcept;
   ~HostBuffer();
 
-  // Where its bytes are: in memory or, from kFileAddresses on, in the file. 0 for none.
+  // The address of its bytes, in memory or, from kFileAddresses on, in the file. 0 without bytes.
   static constexpr std::uint64_t kFileAddresses = std::uint64_t{1} << 58;
   std::uint64_t address() const;
 
@@ -156,7 +157,7 @@ class CpuDevice::HostBuffer {
   HostBlock* block_ = nullptr;
 };
 
-// While it lives, the calling thread computes on `stream`: current_stream() of its device says so.
+// While it lives, the calling thread computes on `stream`, its device's current_stream().
 class CpuStreamGuard {
  public:
   explicit CpuStreamGuard(const CpuStream& stream);

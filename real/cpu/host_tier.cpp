@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kAlignment = 512;
-// What a release remembers without taking memory.
+// The number of events that a release remembers without allocating.
 constexpr std::size_t kGates = 4;
 
 std::int64_t rounded(std::int64_t bytes) {
@@ -103,11 +103,11 @@ void HostTier::spoil(HostBlock& block, const std::exception_ptr& error) noexcept
   block.error = error;
 }
 
-// --- Where blocks come from and go to
+// --- Taking and returning blocks
 
 std::optional<HostTier::Blocks> HostTier::find_cached(std::int64_t size) {
   const std::lock_guard lock(mutex_);
-  // The one returned last is the warmest.
+  // The block returned last is the warmest in cache.
   auto at = cached_.lower_bound({size + 1, 0});
   if (at == cached_.begin() || (--at)->first.first != size) return std::nullopt;
   Blocks found = std::move(at->second);
@@ -118,7 +118,7 @@ std::optional<HostTier::Blocks> HostTier::find_cached(std::int64_t size) {
   return found;
 }
 
-// The block is one of `adopted`, and counted.
+// Counts the block, the only one of `adopted`.
 HostBlock* HostTier::adopt(Blocks&& adopted) {
   HostBlock& block = adopted.front();
   block.self = adopted.begin();
@@ -174,7 +174,7 @@ HostTier::Blocks HostTier::fresh_slot(std::int64_t bytes) {
   }
 }
 
-// Whether `size` more is within the limit, once what is cached is given up: then it is counted.
+// True if `size` more fits the limit once cached blocks are freed; it is then counted.
 bool HostTier::make_room(std::int64_t size) {
   std::int64_t cached_bytes_max = 0;
   {
@@ -187,9 +187,9 @@ bool HostTier::make_room(std::int64_t size) {
   return true;
 }
 
-// The block returned first goes first.
+// Frees the blocks returned first.
 void HostTier::trim(std::int64_t cached_bytes_max) noexcept {
-  Blocks garbage;  // dropped outside the lock
+  Blocks garbage;  // destroyed outside the lock
   const std::lock_guard lock(mutex_);
   while (cached_bytes_ > cached_bytes_max) {
     const auto [at, size] = *cached_sizes_.begin();
@@ -201,7 +201,7 @@ void HostTier::trim(std::int64_t cached_bytes_max) noexcept {
   }
 }
 
-// For the one returned first. False: nothing has come back since `seen` blocks had.
+// Waits for the gated block returned first. False: no block has come back since `seen` had.
 bool HostTier::wait_for_gated(std::uint64_t seen) {
   std::vector<CpuEvent> gates;
   {
@@ -226,7 +226,7 @@ HostTier::Blocks HostTier::take_done() noexcept {
   return done;
 }
 
-// A slot is given back; memory is cached.
+// Returns a file's slot; caches memory.
 void HostTier::retire(Blocks&& returned) noexcept {
   HostBlock& block = returned.front();
   block.gates.clear();
@@ -245,7 +245,7 @@ void HostTier::retire(Blocks&& returned) noexcept {
       throw;
     }
     cached_bytes_ += block.size;
-  } catch (const std::bad_alloc&) {  // no memory for its entry: it goes back
+  } catch (const std::bad_alloc&) {  // no memory for its entry: it is freed
   }
 }
 

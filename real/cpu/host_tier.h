@@ -1,10 +1,10 @@
-// Where offloaded bytes lie: the host's memory, or slots of a file (real/disk/disk_store.h).
+// The place of offloaded bytes: the host's memory, or slots of a file (real/disk/disk_store.h).
 //
 // Memory comes in exact sizes, rounded up to 4096 bytes (to 512 below that), and is kept for the
-// next buffer of the size up to a bound: fresh pages cost more than the copy into them. What is
-// returned waits, gated, until its events are done. Where the limit would be passed, what is cached
-// goes back first, and then the caller waits for what is gated: else it would be a matter of timing
-// whether a buffer fits.
+// next buffer of the size up to a bound: fresh pages cost more than the copy into them. A
+// returned block is gated until its events are done. At the limit, cached blocks are freed
+// first, and then the caller waits for gated ones: otherwise timing would decide whether a
+// buffer fits.
 //
 // A buffer whose copy failed remembers why, and whoever reads it is told: whatever became of the
 // event, a failed copy is never read as bytes.
@@ -37,48 +37,48 @@ namespace ferry::real {
 class Workers;
 
 struct HostTierOptions {
-  std::int64_t bytes_max = kUnlimited;  // of memory, in use and cached
+  std::int64_t bytes_max = kUnlimited;  // memory in use and cached
   std::int64_t cache_bytes_max = 0;
   std::optional<DiskOptions> disk = {};
   std::shared_ptr<DiskIo> disk_io = nullptr;
 };
 
-// One buffer of the tier's.
+// A buffer of the tier.
 struct HostBlock {
   struct Free {
     void operator()(std::byte* memory) const noexcept { std::free(memory); }
   };
   using Memory = std::unique_ptr<std::byte, Free>;
 
-  std::int64_t bytes = 0;  // as asked
-  std::int64_t size = 0;   // of the memory
+  std::int64_t bytes = 0;  // the size that was requested
+  std::int64_t size = 0;   // the size of the memory
   Memory memory;
   DiskSlot slot;
-  std::exception_ptr error;     // of the copy that was to fill it
-  std::vector<CpuEvent> gates;  // given out again when these are done
+  std::exception_ptr error;     // the error of the copy that should have filled it
+  std::vector<CpuEvent> gates;  // reused only when these are done
   std::list<HostBlock>::iterator self;
 };
 
 class HostTier {
  public:
-  // Throws DiskError where the disk's directory does not serve.
+  // Throws DiskError if the disk's directory is unusable.
   HostTier(Workers& workers, HostTierOptions options);
 
-  // Throws OutOfHostMemory, or DiskFull where the tier is a file, and then changes nothing.
+  // Throws OutOfHostMemory, or DiskFull if the tier is a file, and then changes nothing.
   HostBlock* allocate(std::int64_t bytes);
-  // The block goes back when `gates` are done. Blocks the caller where there is no memory to
-  // remember them.
+  // The block goes back when `gates` are done. Blocks the caller if there is no memory to remember
+  // them.
   void release(HostBlock* block, std::span<const CpuEvent> gates) noexcept;
-  // Takes back what is gated and done.
+  // Takes back gated blocks whose events are done.
   void collect() noexcept;
 
-  // The copies; blocking. `read` throws what went wrong with the write.
+  // The copies; they block. `read` throws what went wrong with the write.
   void write(HostBlock& block, const void* from);
   void read(const HostBlock& block, void* to);
   void spoil(HostBlock& block, const std::exception_ptr& error) noexcept;
 
   HostUsage usage() const;
-  std::int64_t in_use_bytes() const;  // what is gated included
+  std::int64_t in_use_bytes() const;  // includes gated blocks
   std::int64_t cached_bytes() const;
   const DiskStore* disk() const { return disk_.get(); }
 
@@ -101,20 +101,20 @@ class HostTier {
 
   Workers& workers_;
   const HostTierOptions options_;
-  const std::int64_t memory_bytes_;  // of the machine
+  const std::int64_t memory_bytes_;  // the machine's memory
   std::unique_ptr<DiskStore> disk_;
 
-  // One collects at a time: who then finds nothing to collect knows that nothing is on its way.
+  // One thread collects at a time: one that then finds nothing knows that nothing is under way.
   std::mutex collecting_;
-  mutable std::mutex mutex_;  // taken after it
+  mutable std::mutex mutex_;  // taken after collecting_
   Blocks in_use_;
   Blocks gated_;
-  // One block each, by size and in the order of returns; and the sizes in that order.
+  // The cached blocks by size and order of return; and their sizes in that order.
   std::map<std::pair<std::int64_t, std::uint64_t>, Blocks> cached_;
   std::map<std::uint64_t, std::int64_t> cached_sizes_;
   std::int64_t in_use_bytes_ = 0;
   std::int64_t cached_bytes_ = 0;
-  std::uint64_t retired_ = 0;  // blocks that came back
+  std::uint64_t retired_ = 0;  // number of blocks that came back
 };
 
 }  // namespace ferry::real

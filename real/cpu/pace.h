@@ -1,4 +1,4 @@
-// How the tasks of worker streams are timed: an interface for tests.
+// Controls the timing of the tasks of worker streams: an interface for tests.
 //
 // Without a pace a worker runs what it is given as soon as it can. A pace bends that, within what
 // the contracts of streams and events allow: it may hold a task until somebody waits for it, or
@@ -15,33 +15,34 @@
 namespace ferry::real {
 
 enum class Timing : std::uint8_t {
-  kFree,      // when its worker gets to it
+  kFree,      // runs when its worker gets to it
   kOnDemand,  // not before somebody waits for it, or for a later one of its stream
-  kAtOnce,    // it and all before it have run when the giver goes on
+  kAtOnce,    // it and all tasks before it run before the giver goes on
 };
 
 class Pace {
  public:
   virtual ~Pace() = default;
-  // Asked once a task, when it is given. `stream`: workers by their making, 0 and 1 being the lanes
-  // to the host and back, and 3 the first of CpuDevice::new_stream; `ordinal`: from 1 on. Called
-  // under the device's lock: must not call it.
+  // Called once for each task, when it is given. `stream`: workers are numbered in order of
+  // creation, 0 and 1 being the lanes to the host and back, and 3 the first of
+  // CpuDevice::new_stream; `ordinal` counts from 1. It is called under the device's lock and must
+  // not call the device.
   virtual Timing timing(std::int32_t stream, std::uint64_t ordinal) noexcept = 0;
 };
 
-// Everything as late as can be.
+// Runs everything as late as possible.
 class LazyPace final : public Pace {
  public:
   Timing timing(std::int32_t, std::uint64_t) noexcept override { return Timing::kOnDemand; }
 };
 
-// Everything as early as can be.
+// Runs everything as early as possible.
 class EagerPace final : public Pace {
  public:
   Timing timing(std::int32_t, std::uint64_t) noexcept override { return Timing::kAtOnce; }
 };
 
-// Chosen streams as late as can be, the others as early. Bit i stands for stream i.
+// Runs chosen streams as late as possible, the others as early. Bit i stands for stream i.
 class ChosenPace final : public Pace {
  public:
   explicit ChosenPace(std::uint64_t late) : late_(late) {}
@@ -53,7 +54,7 @@ class ChosenPace final : public Pace {
   std::uint64_t late_;
 };
 
-// Each task late or early, as the seed says: equal seeds give equal schedules.
+// Runs each task late or early, as the seed decides: equal seeds give equal schedules.
 class RandomPace final : public Pace {
  public:
   explicit RandomPace(std::uint64_t seed) : seed_(seed) {}

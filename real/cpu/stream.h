@@ -14,14 +14,14 @@ namespace ferry::real {
 struct CpuStream {
   static constexpr std::int32_t kInline = -1;
 
-  std::uint64_t device = 0;  // whose worker it is; 0 for the inline stream, which is everybody's
+  std::uint64_t device = 0;  // the worker's owner; 0 for the inline stream, which all devices share
   std::int32_t index = kInline;
 
   bool is_inline() const { return index == kInline; }
   bool operator==(const CpuStream&) const = default;
 };
 
-// A block of a worker stream's pool that is handed out, or comes back.
+// A block of a worker stream's pool, when it is handed out or returned.
 struct PoolBlock {
   bool out = false;
   std::uint64_t address = 0;
@@ -29,18 +29,18 @@ struct PoolBlock {
   CpuStream stream;
 };
 
-// What fails together: the first error of these tasks, and where in the stream it was.
+// Tasks that fail together: the first error among them, and its place in the stream.
 struct Section {
   std::exception_ptr error;
   std::uint64_t failed_at = 0;
 };
 
-// The first `ordinal` tasks of a worker stream. Default, and of the inline stream: nothing is left
-// to wait for.
+// The first `ordinal` tasks of a worker stream. By default, and on the inline stream: no work to
+// wait for.
 struct CpuEvent {
   CpuStream stream;
   std::uint64_t ordinal = 0;
-  std::shared_ptr<const Section> section;  // whose error it carries; none: it carries none
+  std::shared_ptr<const Section> section;  // the section whose error it carries; none: no error
 };
 
 }  // namespace ferry::real

@@ -18,12 +18,12 @@ std::uint64_t next_id() {
   return ++ids;
 }
 
-// Whose worker the thread is.
+// The owner of this worker thread.
 thread_local const void* thread_owner = nullptr;
 thread_local const void* thread_stream = nullptr;
 
-// A thread inherits the mask of the one that starts it. What a thread's own instruction raises is
-// its own: blocked, it would end the process past any handler of the program's.
+// A thread inherits the mask of the one that starts it. Signals raised by a thread's own
+// instruction stay open: if blocked, they would end the process and pass by the program's handlers.
 class OthersSignalsBlocked {
  public:
   OthersSignalsBlocked() {
@@ -59,7 +59,7 @@ CpuStream Workers::add(std::string name, Failure failure, bool paced) {
   return {id_, static_cast<std::int32_t>(streams_.size()) - 1};
 }
 
-// --- What the host asks
+// --- Calls of the host
 
 void Workers::give(const CpuStream& stream, Task task) {
   Lock lock(mutex_);
@@ -119,7 +119,7 @@ void Workers::await(const CpuEvent& event) noexcept {
   block(lock, event);
 }
 
-// One stream after the other, and what they wait for: at a pace, this is part of the schedule.
+// Goes stream by stream, with what they wait for: at a pace, this is part of the schedule.
 void Workers::finish() noexcept {
   Lock lock(mutex_);
   const auto idle = [](const std::unique_ptr<Stream>& stream) {
@@ -178,7 +178,7 @@ const std::shared_ptr<Section>& Workers::section(Stream& stream) {
   return begun;
 }
 
-// Of an event that is done: what fails after it in its section is not its error.
+// The error of an event that is done: a later failure in its section is not its error.
 std::exception_ptr Workers::error(const CpuEvent& event) {
   const Section* section = event.section.get();
   return section && section->failed_at <= event.ordinal ? section->error : nullptr;
@@ -201,7 +201,7 @@ void Workers::block(Lock& lock, const CpuEvent& event) {
 void Workers::raise(const CpuEvent& event) {
   const std::exception_ptr cause = error(event);
   Stream& stream = of(event);
-  // What is given from now on knows.
+  // Work given from now on carries the error.
   if (stream.failure == Failure::kTogether) {
     std::erase_if(stream.sections,
                   [&](const auto& begun) { return begun.second == event.section; });
@@ -269,7 +269,7 @@ void Workers::run_next(Lock& lock, Stream& stream) {
   } else if (failed && item.task.skipped) {
     item.task.skipped(failed);
   }
-  item.task = {};  // what it holds goes before anybody learns that it is done
+  item.task = {};  // the task's captures die before anybody learns that it is done
   lock.lock();
   stream.done += 1;
   if (failed && !item.section->error) {

@@ -46,44 +46,44 @@ class Workers {
 
   struct Task {
     std::function<void()> run;
-    // In its place, where the section has failed; may be none, and must not throw.
+    // Runs in its place if the section has failed; may be empty, and must not throw.
     std::function<void(const std::exception_ptr&)> skipped = {};
   };
 
-  // `progress` is called by workers when a task is done, outside the lock; must not throw.
+  // Workers call `progress` when a task is done, outside the lock; it must not throw.
   Workers(std::shared_ptr<Pace> pace, std::function<void()> progress);
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // Not paced: its tasks run when they can, whatever the pace says of the others.
+  // `paced` false: its tasks run when they can, whatever the pace does to the others.
   CpuStream add(std::string name, Failure failure, bool paced = true);
 
-  // Throws std::system_error where no thread can be started, and then gives nothing.
+  // Throws std::system_error if no thread can be started; the task is then not given.
   void give(const CpuStream& stream, Task task);
   CpuEvent record(const CpuStream& stream);
-  // What `stream` is given from now on follows the event. Throws the error of one that is known to
-  // have failed.
+  // Work given to `stream` from now on follows the event. Throws the error of an event that is
+  // known to have failed.
   void wait(const CpuStream& stream, const CpuEvent& event);
   // Blocks until the event is done, and throws its error.
   void wait(const CpuEvent& event);
 
-  // Where the streams are now, as events that carry no error.
+  // The present ends of the streams, as events that carry no error.
   CpuEvent latest(const CpuStream& stream) const;
   std::vector<CpuEvent> latest() const;
   bool done(const CpuEvent& event) const;
   void await(const CpuEvent& event) noexcept;
 
-  // Blocks until nothing is left to do.
+  // Blocks until all tasks are done.
   void finish() noexcept;
-  // The same, and ends the threads.
+  // Does the same, and ends the threads.
   void stop() noexcept;
 
   std::uint64_t id() const { return id_; }
   std::int64_t tasks() const;
-  // Whether the calling thread is one of these workers.
+  // True if the calling thread is one of these workers.
   bool mine() const;
-  // Whether this is a child of the process that has the threads.
+  // True in a child of the process that has the threads.
   bool forked() const;
 
  private:
@@ -100,9 +100,9 @@ class Workers {
     std::deque<Item> queue;
     std::uint64_t given = 0;
     std::uint64_t done = 0;
-    std::uint64_t wanted = 0;  // somebody waits for the tasks up to here
+    std::uint64_t wanted = 0;  // somebody waits for the tasks up to this one
     bool busy = false;
-    std::map<std::thread::id, std::shared_ptr<Section>> sections;  // begun; kTogether: one
+    std::map<std::thread::id, std::shared_ptr<Section>> sections;  // open ones; kTogether: one
     std::condition_variable wake;
     std::thread thread;
   };
@@ -130,7 +130,7 @@ class Workers {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Stream>> streams_;
-  pid_t process_ = 0;  // that has the threads; 0: there are none yet
+  pid_t process_ = 0;  // the process that has the threads; 0: none started
   bool stopping_ = false;
 };
 

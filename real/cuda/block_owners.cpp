@@ -17,7 +17,7 @@ struct DeviceBlocks {
   std::unordered_map<std::uint64_t, void*> stream;  // by address
 };
 
-// Never destroyed: the allocator may tell of frees until the process is gone.
+// Never destroyed: the allocator may report frees until the process ends.
 std::vector<DeviceBlocks>& blocks() {
   static auto* const all =
       new std::vector<DeviceBlocks>(static_cast<std::size_t>(c10::cuda::device_count()));
@@ -44,7 +44,7 @@ void follow_block_owners() {
     try {
       allocator::attachAllocatorTraceTracker(note);
     } catch (const c10::Error&) {
-      return false;  // an allocator that tells nothing
+      return false;  // this allocator reports nothing
     }
     return true;
   }();

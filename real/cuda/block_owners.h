@@ -1,4 +1,4 @@
-// Which stream's pool a block of PyTorch's caching allocator returns to.
+// Finds the stream whose pool a block of PyTorch's caching allocator returns to.
 //
 // The allocator knows, and has no question for it (a snapshot walks every block). It tells every
 // allocation and every free to an AllocatorTraceTracker, so this file listens and keeps a table by
@@ -20,7 +20,7 @@
 
 namespace ferry::real {
 
-// Begins to listen, once. The devices are initialised already.
+// Begins to listen; once. The devices must be initialised already.
 void follow_block_owners();
 
 // The raw stream (cudaStream_t) of the pool of the block that begins at `address`.

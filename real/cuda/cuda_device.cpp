@@ -80,7 +80,7 @@ class CudaState {
     for (std::optional<c10::Stream>& lane : lanes_) {
       lane = c10::cuda::getStreamFromPool(/*isHighPriority=*/true, options.index).unwrap();
     }
-    // Another thread may have taken the 31 between.
+    // Another thread may have taken the other 31 in between.
     while (*lanes_[0] == *lanes_[1]) {
       lanes_[1] = c10::cuda::getStreamFromPool(true, options.index).unwrap();
     }
@@ -91,7 +91,7 @@ class CudaState {
   c10::Stream lane(Lane lane) const { return *lanes_[static_cast<std::size_t>(lane)]; }
   HostPool& pool(HostMemory kind) { return kind == HostMemory::kPinned ? pinned : pageable; }
 
-  // Remembers a stream by its raw handle, which is all that the allocator knows.
+  // Remembers a stream by its raw handle, since the allocator knows only that.
   const c10::Stream& meet(const c10::Stream& stream) {
     const std::lock_guard lock(mutex_);
     if (std::find(met_.begin(), met_.end(), stream) == met_.end()) met_.push_back(stream);
@@ -126,7 +126,7 @@ class CudaState {
     if (recorder) recorder->copied(step, direction, bytes, std::move(begin), stream);
   }
 
-  // Nobody knows which copies still use the block.
+  // It is unknown which copies still use the block.
   void abandon(HostMemory kind, HostPool::Block block) noexcept {
     try {
       const c10::cuda::CUDAGuard guard(options.index);
@@ -187,7 +187,7 @@ CudaDevice::Event CudaDevice::record(Step step, const Stream& stream) {
 
 void CudaDevice::wait(Step step, const Stream& stream, const Event& event) {
   const StepRange range(step);
-  if (!event) return;  // never recorded
+  if (!event) return;  // it was never recorded
   const c10::cuda::CUDAGuard guard(index());
   C10_CUDA_CHECK(cudaStreamWaitEvent(raw(stream), event->event(), cudaEventWaitDefault));
 }

@@ -13,13 +13,14 @@
 // them by itself.
 //
 // Storages come from PyTorch's caching allocator and stay ordinary ones: resizing, record_stream
-// and memory statistics see them as its own. What another allocator made, a blob or a tensor of
-// another process, is not `on_device`: nobody could keep its bytes under a copy, so it is kept.
+// and memory statistics see them as its own. Memory of another allocator, a blob or a tensor of
+// another process, is not `on_device`: nothing could keep its bytes alive under a copy, so it is
+// not offloaded.
 //
 // Errors carry CUDA's text (c10::Error), or LibTorch's for out of memory; a call that threw
 // enqueued nothing, and the current device and stream are as before. An asynchronous error of
 // CUDA's is final: every later call throws it. Then, and at the end of the process, when the
-// runtime may be gone, what cannot be given back is leaked.
+// runtime may be gone, memory that cannot be freed is leaked.
 //
 // Not modelled: CUDA graphs (a call under stream capture fails), a memory limit of a container
 // (host_usage is the machine's unless an option says otherwise).
@@ -49,9 +50,9 @@ class CudaSnapshot;
 
 struct CudaDeviceOptions {
   c10::DeviceIndex index = -1;  // -1: the calling thread's current device
-  // How much may be pinned at once.
+  // The limit on pinned memory.
   std::int64_t pinned_bytes_max = std::numeric_limits<std::int64_t>::max();
-  // How much freed memory stays pinned; -1: as much as was ever in use.
+  // The limit on freed memory that stays pinned; -1: the most that was ever in use.
   std::int64_t pinned_cache_bytes_max = -1;
   // None: the machine's memory (/proc/meminfo). May be called on any thread; must not throw.
   std::function<HostUsage()> host_usage = {};
@@ -59,14 +60,14 @@ struct CudaDeviceOptions {
 
 struct CudaStatistics {
   std::int64_t events_live = 0;
-  std::int64_t host_in_use_bytes = 0;  // pinned or pageable
-  std::int64_t pinned_bytes = 0;       // in use, or cached
-  std::int64_t lost_bytes = 0;         // leaked: CUDA could not say whether their copies are done
+  std::int64_t host_in_use_bytes = 0;  // bytes pinned or pageable
+  std::int64_t pinned_bytes = 0;       // bytes in use, or cached
+  std::int64_t lost_bytes = 0;         // leaked: CUDA could not tell if their copies are done
 };
 
 class CudaState;
 
-// Host bytes, given back by release_host. One that dies otherwise waits for the whole device first.
+// Host bytes, returned by release_host. One that dies otherwise waits for the whole device.
 class CudaHostBuffer {
  public:
   CudaHostBuffer() = default;
@@ -81,7 +82,7 @@ class CudaHostBuffer {
  private:
   friend class CudaDevice;
   void swap(CudaHostBuffer& other) noexcept;
-  std::shared_ptr<CudaState> state_;  // none: no bytes
+  std::shared_ptr<CudaState> state_;  // none: it has no bytes
   HostMemory kind_ = HostMemory::kPinned;
   void* data_ = nullptr;
   std::int64_t bytes_ = 0;
@@ -102,7 +103,7 @@ class CudaDevice : public TorchTensors {
     c10::StreamGuard guard_;
   };
 
-  // Throws c10::Error where the device is not there, std::invalid_argument for a wrong option.
+  // Throws c10::Error if the device does not exist, std::invalid_argument for a wrong option.
   explicit CudaDevice(const CudaDeviceOptions& options = {});
 
   c10::DeviceIndex index() const;
@@ -127,12 +128,12 @@ class CudaDevice : public TorchTensors {
   std::optional<Stream> owner(const Storage& storage);
   bool on_device(const Tensor& tensor);
 
-  // Tells when each copy ran; none: no longer. Waits for the current stream. A span is told by a
+  // Reports when each copy ran; null: stops. Waits for the current stream. A span is reported by a
   // later call into the device, once its copy is done, or by flush_spans, which waits.
   void set_observer(SpanObserver observer);
   void flush_spans();
 
-  // Gives the host memory that is cached and that no copy uses back to the system.
+  // Returns cached host memory that no copy uses to the system.
   void trim();
   CudaStatistics statistics();
 

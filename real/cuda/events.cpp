@@ -10,7 +10,7 @@ CudaSnapshot::~CudaSnapshot() { pool_->put(event_); }
 bool CudaSnapshot::done() const {
   const cudaError_t status = cudaEventQuery(event_);
   if (status == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());  // an answer, not an error for whoever asks next
+    static_cast<void>(cudaGetLastError());  // no later call may take it for an error
     return false;
   }
   C10_CUDA_CHECK(status);

@@ -24,7 +24,7 @@ namespace ferry::real {
 
 class CudaEvents;
 
-// A snapshot of a stream's work. The last holder gives the event back to its pool.
+// A snapshot of a stream's work. The last holder returns the event to its pool.
 class CudaSnapshot {
  public:
   CudaSnapshot(std::shared_ptr<CudaEvents> pool, cudaEvent_t event)
@@ -34,9 +34,9 @@ class CudaSnapshot {
   ~CudaSnapshot();
 
   cudaEvent_t event() const { return event_; }
-  // Whether the work is done. Does not block.
+  // True if the work is done. Does not block.
   bool done() const;
-  // Blocks until it is.
+  // Blocks until the work is done.
   void synchronize() const;
 
  private:
@@ -53,10 +53,10 @@ class CudaEvents : public std::enable_shared_from_this<CudaEvents> {
   CudaEvents& operator=(const CudaEvents&) = delete;
   ~CudaEvents();
 
-  // A snapshot of what `stream` was given so far.
+  // A snapshot of the work that `stream` was given so far.
   CudaSnapshotRef record(const c10::Stream& stream);
 
-  // Snapshots that somebody holds.
+  // The number of snapshots that somebody holds.
   std::int64_t live() const;
 
  private:

@@ -28,7 +28,7 @@ HostPool::~HostPool() {
         wait_for(*freed);
         to_system(size, freed);
       } catch (...) {
-        size->second.erase(freed);  // leaked: a copy may still run, or CUDA is gone
+        size->second.erase(freed);  // leaked: a copy may still run, or CUDA has ended
       }
     }
   }
@@ -63,14 +63,14 @@ void HostPool::free(Block block, std::span<const CudaSnapshotRef> until) noexcep
     }
     freed_[block.bytes].push_back(std::move(freed));
   } catch (...) {
-    statistics_.lost_bytes += block.bytes;  // no memory to remember it by
+    statistics_.lost_bytes += block.bytes;  // no memory to record it
     return;
   }
   statistics_.cached_bytes += block.bytes;
   try {
     shrink(cached_bytes_max());
   } catch (...) {
-    // It stays as it is: whoever allocates next is told.
+    // The block stays as it is: the next allocation reports the error.
   }
 }
 
@@ -111,7 +111,7 @@ void* HostPool::reuse(std::int64_t bytes) {
   return data;
 }
 
-// Where new memory would pass the limit: hands a block of this size over, or unpins others.
+// Called when new memory would pass the limit: returns a block of this size, or unpins others.
 void* HostPool::at_limit(std::int64_t bytes) {
   const auto fits = [&] { return bytes <= options_.bytes_max - statistics_.held_bytes(); };
   if (fits()) return nullptr;
@@ -125,7 +125,7 @@ void* HostPool::at_limit(std::int64_t bytes) {
   return nullptr;
 }
 
-// None where the system has no more; then `cause` is its word for it.
+// None if the system has no more; `cause` is then its error text.
 void* HostPool::from_system(std::int64_t bytes, std::string& cause) {
   ++statistics_.system_calls;
   if (options_.kind == HostMemory::kPageable) {
@@ -155,7 +155,7 @@ void HostPool::to_system(FreedBySize::iterator size, std::list<Freed>::iterator 
   size->second.erase(freed);
 }
 
-// Waits for the block that was freed longest ago, and unpins it. False: there is none.
+// Waits for the block freed longest ago, and unpins it. False: there is none.
 bool HostPool::unpin_oldest() {
   auto oldest = freed_.end();
   for (auto size = freed_.begin(); size != freed_.end(); ++size) {
@@ -175,7 +175,7 @@ void HostPool::unpin_all() {
   }
 }
 
-// Without waiting: what is pending stays.
+// Does not wait: pending blocks stay.
 void HostPool::shrink(std::int64_t cached_bytes) {
   if (statistics_.cached_bytes <= cached_bytes) return;
   std::vector<std::pair<std::uint64_t, FreedBySize::iterator>> oldest;

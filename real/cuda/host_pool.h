@@ -16,8 +16,8 @@
 // one of the size or gives others back to the system, and tries again; so whether memory suffices
 // does not depend on how fast the copies are. Then OutOfHostMemory says how much there is.
 //
-// What lies idle or pending is bounded: beyond `cached_bytes_max`, by default as much as was ever
-// in use at once, the blocks freed longest ago are unpinned. A bound of 0 is for pageable memory,
+// Idle and pending blocks are bounded: beyond `cached_bytes_max`, by default as much as was ever in
+// use at once, the blocks freed longest ago are unpinned. A bound of 0 is for pageable memory,
 // which is made by the same rules: a copy may use it after the call, too.
 //
 // Any thread may call. Where CUDA answers with an error, a block whose copy may still run is
@@ -42,7 +42,7 @@ namespace ferry::real {
 
 struct HostPoolOptions {
   HostMemory kind = HostMemory::kPinned;
-  c10::DeviceIndex device = 0;  // whose context pins
+  c10::DeviceIndex device = 0;  // the device whose context pins
   std::int64_t bytes_max = std::numeric_limits<std::int64_t>::max();
   std::int64_t cached_bytes_max = -1;  // -1: as much as was ever in use
 };
@@ -50,9 +50,9 @@ struct HostPoolOptions {
 struct HostPoolStatistics {
   std::int64_t in_use_bytes = 0;
   std::int64_t in_use_peak_bytes = 0;
-  std::int64_t cached_bytes = 0;  // idle or pending
-  std::int64_t lost_bytes = 0;    // leaked: CUDA could not say whether their copies are done
-  std::int64_t system_calls = 0;  // blocks that were asked of the system
+  std::int64_t cached_bytes = 0;  // bytes idle or pending
+  std::int64_t lost_bytes = 0;    // leaked: CUDA could not tell if their copies are done
+  std::int64_t system_calls = 0;  // blocks requested from the system
   std::int64_t held_bytes() const { return in_use_bytes + cached_bytes + lost_bytes; }
 };
 
@@ -60,21 +60,21 @@ class HostPool {
  public:
   struct Block {
     void* data = nullptr;
-    std::int64_t bytes = 0;  // rounded
+    std::int64_t bytes = 0;  // rounded up
   };
 
   explicit HostPool(const HostPoolOptions& options) : options_(options) {}
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
-  ~HostPool();  // waits for what is pending
+  ~HostPool();  // waits for pending blocks
 
-  // Of at least one byte. Throws OutOfHostMemory, or CUDA's error.
+  // A block of at least one byte. Throws OutOfHostMemory, or CUDA's error.
   Block allocate(std::int64_t bytes);
-  // Events that are none order nothing.
+  // Null events order nothing.
   void free(Block block, std::span<const CudaSnapshotRef> until) noexcept;
-  // Never given out again, and counted.
+  // Never reuses the block; counts it as lost.
   void lose(Block block) noexcept;
-  // Gives the blocks that are not pending back to the system, down to `cached_bytes`.
+  // Returns blocks that are not pending to the system, down to `cached_bytes`.
   void trim(std::int64_t cached_bytes = 0);
 
   HostPoolStatistics statistics() const;

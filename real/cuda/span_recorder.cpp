@@ -8,7 +8,7 @@
 namespace ferry::real {
 namespace {
 
-// From here on the base moves, so that a float holds the distance to a quarter of a microsecond.
+// Beyond this the base moves, so that a float gives distances to a quarter of a microsecond.
 constexpr std::int64_t kRebaseNs = 4'000'000'000;
 
 std::int64_t between_ns(const CudaSnapshot& begin, const CudaSnapshot& end) {
@@ -64,7 +64,7 @@ void SpanRecorder::tell_done() noexcept {
       tell(done);
     }
   } catch (...) {
-    pending_.clear();  // CUDA answers no more
+    pending_.clear();  // CUDA reports an error
   }
 }
 

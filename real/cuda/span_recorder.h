@@ -1,4 +1,4 @@
-// When the copies ran: two timing events around each, read when they are done.
+// Times the copies: two timing events around each, read when they are done.
 //
 //   stream   ── begin ● ── the copy ── end ● ──
 //
@@ -7,9 +7,9 @@
 // steady clock once, at the start, by an event that the host waited for; later spans are measured
 // from the end of one told before, as an event's distance is a float of milliseconds.
 //
-// A span is a courtesy: where one of its events fails, the copy goes on and is not told of.
-// Accuracy: half a microsecond for durations (CUDA's figure), and what the first wait took for the
-// place on the host's clock. Not modelled: a device whose clock drifts against the host's.
+// A span is optional: if one of its events fails, the copy goes on and no span is reported.
+// Accuracy: half a microsecond for durations (CUDA's figure); on the host's clock, the duration of
+// the first wait. Not modelled: a device whose clock drifts against the host's.
 #pragma once
 
 #include <c10/core/Stream.h>
@@ -27,17 +27,17 @@ namespace ferry::real {
 
 class SpanRecorder {
  public:
-  // `stream` is waited for. Throws CUDA's error.
+  // Waits for `stream`. Throws CUDA's error.
   SpanRecorder(c10::DeviceIndex device, const c10::Stream& stream, SpanObserver observer);
 
-  // None where it failed.
+  // None if it failed.
   CudaSnapshotRef mark(const c10::Stream& stream) noexcept;
   // A copy was enqueued since `begin`.
   void copied(Step step, Lane lane, std::int64_t bytes, CudaSnapshotRef begin,
               const c10::Stream& stream) noexcept;
 
   void tell_done() noexcept;
-  // Throws CUDA's error; the spans that are left are then dropped.
+  // Throws CUDA's error; the remaining spans are then dropped.
   void flush();
 
  private:

@@ -9,8 +9,8 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-// Called under the allocator's lock. The block is free to others when it is asked back, but for the
-// streams of record_stream.
+// Called under the allocator's lock. Others may use the block once its free is requested, except
+// that the streams of record_stream must finish first.
 void note(const allocator::TraceEntry& entry) {
   using Action = allocator::TraceEntry::Action;
   if (entry.action_ != Action::ALLOC && entry.action_ != Action::FREE_REQUESTED) return;

@@ -1,11 +1,11 @@
-// The blocks of PyTorch's caching allocator, in the stream log that is active when they are given
-// out or asked back.
+// Logs the blocks of PyTorch's caching allocator in the stream log that is active when they are
+// allocated or their free is requested.
 #pragma once
 
 namespace ferry::real {
 
-// From now on, and for ever: LibTorch cannot detach a listener. Where the allocator tells nothing
-// (cudaMallocAsync, a pluggable one), nothing is logged.
+// Begins for the rest of the process: LibTorch cannot detach a listener. If the allocator reports
+// nothing (cudaMallocAsync, a pluggable one), nothing is logged.
 void log_allocations();
 
 }  // namespace ferry::real

@@ -32,5 +32,5 @@ std::unique_ptr<Backend> make_cuda(c10::Device on, const OffloadOptions&, CoreOp
 }  // namespace
 }  // namespace ferry::real
 
-// What makes the linker take this file from its library (--undefined).
+// Makes the linker take this file from its library (--undefined).
 extern "C" void ferry_link_cuda_backend() {}

@@ -6,7 +6,7 @@
 
 namespace ferry::real {
 
-// On the current stream of the current device. Throws CUDA's error.
+// Runs on the current stream of the current device. Throws CUDA's error.
 void stall_current_stream();
 
 }  // namespace ferry::real

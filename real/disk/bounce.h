@@ -1,7 +1,7 @@
 // Aligned buffers for direct I/O on pointers that are not aligned.
 //
-// A pool of a store's own: a buffer is leased for one call and kept for the next, so there are as
-// many as there were calls at a time, and fresh pages are not faulted in by each. Thread-safe.
+// Each store has such a pool: a buffer is leased for one call and kept for the next, so there are
+// as many as there were calls at a time, and calls do not fault in fresh pages. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class BouncePool {
  public:
   static constexpr std::int64_t kBytes = std::int64_t{2} << 20;
 
-  // A buffer of kBytes, aligned to kBlockBytes, until the lease ends. bad_alloc where there is no
+  // A buffer of kBytes, aligned to kBlockBytes, until the lease ends. bad_alloc if there is no
   // memory for another.
   class Lease {
    public:
@@ -60,7 +60,7 @@ class BouncePool {
       const std::lock_guard lock(mutex_);
       idle_.push_back(std::move(buffer));
     } catch (const std::bad_alloc&) {
-      // No room to keep it: it is freed instead.
+      // There is no room to keep it: it is freed instead.
     }
   }
 

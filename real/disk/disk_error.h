@@ -1,8 +1,8 @@
-// What goes wrong with the disk tier, as exceptions that carry their cause.
+// The errors of the disk tier, as exceptions that carry their cause.
 //
 // Every message names the directory and, where the system refused, errno's text. A caller that can
-// do with less (keep a tensor where it is) catches DiskFull; anything else is a DiskError. Misuse,
-// such as reading a slot that was never written, is a std::logic_error and no DiskError.
+// do without (by keeping a tensor on its device) catches DiskFull; anything else is a DiskError.
+// Misuse, such as reading a slot that was never written, is a std::logic_error and no DiskError.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class DiskFull : public DiskError {
 
   std::int64_t asked_bytes() const noexcept { return asked_bytes_; }
   std::int64_t in_use_bytes() const noexcept { return in_use_bytes_; }
-  // What was left: of the store's limit, or of the file system (-1: it did not say).
+  // The bytes left under the store's limit, or in the file system (-1: unknown).
   std::int64_t free_bytes() const noexcept { return free_bytes_; }
 
  private:

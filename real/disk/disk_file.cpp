@@ -23,7 +23,7 @@ bool unsupported(int error) {
   return error == EOPNOTSUPP || error == ENOSYS || error == EINVAL || error == ENODEV;
 }
 
-// A call again, while a signal interrupts it.
+// Repeats a call that a signal interrupts.
 template <class Call>
 auto uninterrupted(const Call& call) {
   auto result = call();
@@ -48,7 +48,7 @@ void transfer_all(const char* verb, const char* stalled, std::int64_t offset, st
       const int error = errno;
       fail(place(verb, bytes, offset) + " failed after " + std::to_string(done), error);
     }
-    // Only the last piece may be less than a unit.
+    // Only the last piece may be less than a whole unit.
     const std::int64_t kept = done + moved < bytes ? moved / unit * unit : moved;
     stalls = kept == 0 ? stalls + 1 : 0;
     if (stalls == kStallsMax) {
@@ -84,7 +84,7 @@ DiskFile::~DiskFile() { io_->close(file_); }
 int DiskFile::open(const std::filesystem::path& directory) {
   int file = uninterrupted([&] { return io_->open_unnamed(directory.c_str()); });
   if (file >= 0) return file;
-  // EISDIR: a kernel before 3.11.
+  // Kernels before 3.11 return EISDIR.
   if (!unsupported(errno) && errno != EISDIR) fail("cannot create a file", errno);
   std::string name = directory / "ferry-XXXXXX";
   file = uninterrupted([&] { return io_->open_named(name.data()); });
@@ -179,7 +179,7 @@ void DiskFile::uncache_written(std::int64_t offset, std::int64_t bytes) {
 
 void DiskFile::uncache_read(std::int64_t offset, std::int64_t bytes) {
   if (direct_ || bytes == 0) return;
-  io_->drop_cache(file_, offset, bytes);  // advice: nothing depends on it
+  io_->drop_cache(file_, offset, bytes);  // only advice: nothing depends on it
 }
 
 }  // namespace ferry::real

@@ -1,7 +1,7 @@
 // The store's one file: opened without a name, probed for what its file system can do, and written
 // and read in full or not at all.
 //
-// What the file system can do is found by doing it once to the first block, before anybody depends
+// The file system's abilities are found by trying each on the first block, before anything depends
 // on it: some accept O_DIRECT and refuse the write, some have no fallocate, some no holes. From
 // then on nothing changes, so every thread sees the same file. Interrupted and short transfers are
 // continued, from the last whole block where I/O is direct; one that stays where it is, twice
@@ -25,7 +25,7 @@ class FileFailure : public std::runtime_error {
  public:
   FileFailure(const std::string& what, int error);
   int error() const noexcept { return error_; }
-  // Whether there is no space: on the disk, in the quota, or in what a file may be long.
+  // True if there is no space: on the disk, in the quota, or below the largest file size.
   bool full() const noexcept;
 
  private:
@@ -42,21 +42,21 @@ class DiskFile {
   bool direct() const noexcept { return direct_; }
   bool preallocates() const noexcept { return preallocates_; }
   bool punches_holes() const noexcept { return punches_holes_; }
-  // Of pointers given to write and read; 1 where I/O is not direct.
+  // The alignment of pointers given to write and read; 1 if I/O is not direct.
   std::int64_t memory_alignment() const noexcept { return memory_alignment_; }
   std::int64_t free_bytes() const { return io_->free_bytes(file_); }
 
-  // Blocks for these bytes, now; does nothing where the file system cannot.
+  // Claims blocks for these bytes now; does nothing if the file system cannot.
   void claim(std::int64_t offset, std::int64_t bytes);
-  // Each returns whether the file system did it.
+  // Each returns true if the file system did it.
   bool punch(std::int64_t offset, std::int64_t bytes) noexcept;
   bool truncate(std::int64_t bytes) noexcept;
 
-  // Where I/O is direct, offset and bytes are multiples of kBlockBytes and the pointer is aligned.
+  // With direct I/O, offset and bytes must be multiples of kBlockBytes and the pointer aligned.
   void write(std::int64_t offset, const void* from, std::int64_t bytes);
   void read(std::int64_t offset, void* to, std::int64_t bytes);
-  // Takes these bytes out of the page cache, after a write (which it completes) or a read; does
-  // nothing where I/O is direct.
+  // Drops these bytes from the page cache, after a write (which it completes) or a read; does
+  // nothing with direct I/O.
   void uncache_written(std::int64_t offset, std::int64_t bytes);
   void uncache_read(std::int64_t offset, std::int64_t bytes);
 

@@ -11,7 +11,7 @@
 
 namespace ferry::real {
 
-// What direct I/O on a file asks of memory addresses and of offsets; 0: there is none.
+// The alignments that direct I/O on a file needs, of addresses and of offsets; 0: it has none.
 struct DirectAlignment {
   std::int64_t memory = 0;
   std::int64_t offset = 0;
@@ -32,7 +32,7 @@ class DiskIo {
   virtual int close(int file);
   // fcntl: sets or clears O_DIRECT.
   virtual int set_direct(int file, bool direct);
-  // statx; where the kernel does not tell, a whole block for both.
+  // statx; if the kernel gives no answer, a whole block for both.
   virtual int direct_alignment(int file, DirectAlignment* alignment);
   virtual ssize_t write_at(int file, const void* from, std::int64_t bytes, std::int64_t offset);
   virtual ssize_t read_at(int file, void* to, std::int64_t bytes, std::int64_t offset);
@@ -43,7 +43,7 @@ class DiskIo {
   // sync_file_range, there and back; and POSIX_FADV_DONTNEED, which drops what is clean.
   virtual int write_back(int file, std::int64_t offset, std::int64_t bytes);
   virtual int drop_cache(int file, std::int64_t offset, std::int64_t bytes);
-  // What an unprivileged process may still claim of the file's file system, or -1.
+  // The bytes that an unprivileged process may still claim in the file's file system, or -1.
   virtual std::int64_t free_bytes(int file);
 };
 

@@ -46,7 +46,7 @@ class DiskStore::Impl {
   const std::optional<DiskFile>& file() const { return file_; }
 
  private:
-  // Freed space: holes; the file's end cut off; kept for slots to come.
+  // Handling of freed space: punch holes; cut off the file's end; keep it for later slots.
   enum class Return : std::uint8_t { kPunch, kTruncate, kKeep };
 
   std::int64_t reserve(std::int64_t bytes);
@@ -54,7 +54,7 @@ class DiskStore::Impl {
   void expect_slot(const DiskSlot& slot) const;
   std::uint64_t send(const DiskSlot& slot, const void* from);
   std::uint64_t fetch(const DiskSlot& slot, void* to);
-  // The leading bytes that go between memory and file without a buffer.
+  // The leading bytes that are transferred without a buffer.
   std::int64_t in_place(const DiskSlot& slot, const void* pointer) const;
   std::int64_t claimed() const;
   std::string name() const { return "disk store in " + options_.directory.string() + ": "; }
@@ -65,7 +65,7 @@ class DiskStore::Impl {
   Return return_ = Return::kPunch;
   BouncePool bounces_;
 
-  mutable std::mutex mutex_;  // guards what follows; never held over a transfer
+  mutable std::mutex mutex_;  // guards the members below; never held over a transfer
   Extents extents_;
   std::int64_t length_ = 0;  // the furthest end that was reserved and not cut off
   DiskUsage usage_;
@@ -115,7 +115,7 @@ std::int64_t DiskStore::Impl::reserve(std::int64_t bytes) {
                        std::to_string(in_use) + " in use, " + std::to_string(left) + " left",
                    bytes, in_use, left);
   };
-  // Ends that overflow are beyond any limit.
+  // Sizes whose end overflows are beyond any limit.
   if (bytes > kUnlimited - kBlockBytes - extents_.end()) full();
   const std::int64_t reserved = whole_blocks(bytes);
   const std::int64_t offset = extents_.allocate(reserved);
@@ -135,7 +135,7 @@ DiskSlot DiskStore::Impl::allocate(std::int64_t bytes) {
   try {
     file_->claim(offset, reserved);
   } catch (const FileFailure& failure) {
-    // Part of it may have been claimed, whatever is done with freed blocks otherwise.
+    // Part of it may have been claimed, so it is given back however freed blocks are handled.
     give_back(offset, reserved, file_->punches_holes(), true);
     fail(failure, bytes);
   }
@@ -158,8 +158,8 @@ void DiskStore::Impl::free(const DiskSlot& slot) {
             return_ == Return::kTruncate);
 }
 
-// The hole comes before the release: afterwards the place may be another slot's. The cut comes
-// under the lock: what is reserved next lies beyond it.
+// The hole comes before the release: afterwards the extent may be another slot's. The cut comes
+// under the lock: the next reservation lies beyond it.
 void DiskStore::Impl::give_back(std::int64_t offset, std::int64_t bytes, bool punch, bool cut) {
   const bool punched = !punch || file_->punch(offset, bytes);
   const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// Places in a file: which extents are taken, and where the next one goes.
+// Allocates places in a file: tracks which extents are taken, and where the next one goes.
 //
 // First fit: the lowest free extent that is large enough is cut at its start, and only where none
 // is does the end grow. A released extent joins its free neighbours; one that reaches the end is
@@ -29,7 +29,7 @@ class Extents {
   // The offset of a fresh extent of `bytes` > 0; end() + bytes must not overflow. Throws bad_alloc
   // and then changes nothing.
   std::int64_t allocate(std::int64_t bytes);
-  // Ends an extent as it was allocated. std::logic_error for any other offset or length.
+  // Ends an extent that was allocated so. std::logic_error for any other offset or length.
   void release(std::int64_t offset, std::int64_t bytes);
   bool holds(std::int64_t offset, std::int64_t bytes) const;
 

@@ -1,4 +1,4 @@
-// What each layer of a chain costs, measured; source: torchgpipe/balance/profile.py.
+// Measures the cost of each layer of a chain; source: torchgpipe/balance/profile.py.
 
 #include "shared/pipeline/balance.h"
 
@@ -28,7 +28,7 @@ using torch::Tensor;
 using Tensors = std::vector<Tensor>;
 using Clock = std::chrono::steady_clock;
 
-// What a layer is given has no graph, but requires grad where it did.
+// A layer's inputs have no graph, but require grad where they did.
 Tensors cut(const Tensors& values) {
   Tensors result;
   for (const Tensor& value : values) result.push_back(TorchAutograd().detach(value));
@@ -41,8 +41,8 @@ class CutSkips final : public PlainSkips<Tensor> {
   }
 };
 
-// What running the layers changes, as it was. They run in train mode, whatever their own: that is
-// what a pipeline is balanced for.
+// Restores what running the layers changes. They run in train mode, whatever their own mode:
+// pipelines are balanced for training.
 class Restored {
  public:
   explicit Restored(const torch::nn::Sequential& layers)
@@ -64,7 +64,7 @@ class Restored {
       parameters_[i].mutable_grad() = gradients_[i];
     }
     for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(values_[i]);
-    // Each before its children, since train() is for those as well.
+    // Sets each module before its children, since train() changes those as well.
     for (const auto& [module, training] : modes_) {
       if (module->is_training() != training) module->train(training);
     }
@@ -80,7 +80,7 @@ class Restored {
   const real::Ambient::Scope fork_{ambient_};
 };
 
-// Runs the layers once, each by itself: measure(layer, run) calls run and gives what it gave.
+// Runs the layers once, each by itself: measure(layer, run) calls run and returns its result.
 template <class Measure>
 void each_layer(const torch::nn::Sequential& layers, const Tensor& sample, Measure measure) {
   const Restored restored(layers);
@@ -111,7 +111,7 @@ void go_backward(const Tensors& outputs) {
   torch::autograd::backward(roots, gradients);
 }
 
-// Adds up the storages that are saved, once each.
+// Adds up the saved storages, each once.
 class SavedBytes final : public Hooks<Tensor> {
  public:
   explicit SavedBytes(const Tensors& parameters) {
@@ -120,7 +120,7 @@ class SavedBytes final : public Hooks<Tensor> {
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {
     if (tensor.has_storage() && seen_.insert(of(tensor)).second) {
       bytes += static_cast<std::int64_t>(tensor.storage().nbytes());
-      kept_.push_back(tensor.storage());  // so that its address is no other's
+      kept_.push_back(tensor.storage());  // kept so that its address is not reused
     }
     return std::make_unique<Kept>(tensor);
   }
@@ -151,7 +151,7 @@ std::vector<std::int64_t> balance_by_time(const torch::nn::Sequential& layers,
                                           std::int64_t partitions, const torch::Tensor& sample,
                                           std::chrono::duration<double> timeout) {
   std::vector<std::int64_t> fastest_ns(layers->size());
-  parts(fastest_ns, partitions);  // throws before anything is measured
+  parts(fastest_ns, partitions);  // throws before any measurement
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout);
   // The first round warms up.
   for (int round = 0; round < 2 || Clock::now() < end; ++round) {

@@ -23,7 +23,7 @@ using torch::nn::AnyValue;
   throw std::invalid_argument("ferry::Pipe: " + text);
 }
 
-// By layer.
+// The stage of each layer.
 std::vector<std::size_t> stage_of(const std::vector<std::int64_t>& balance) {
   std::vector<std::size_t> stages;
   for (std::size_t stage = 0; stage < balance.size(); ++stage) {
@@ -32,7 +32,7 @@ std::vector<std::size_t> stage_of(const std::vector<std::int64_t>& balance) {
   return stages;
 }
 
-// What one stage has, no other may have: their threads would use it at once.
+// No two stages may share anything: their threads would use it at the same time.
 void refuse_shared(const torch::nn::SequentialImpl& layers,
                    const std::vector<std::size_t>& stages) {
   struct Owner {
@@ -99,7 +99,7 @@ PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& sequ
   }
   options.devices().erase(options.devices().begin() + static_cast<std::ptrdiff_t>(count),
                           options.devices().end());
-  if (count > 0) {  // its conditions, before anything runs
+  if (count > 0) {  // checks its conditions before anything runs
     make_schedule(options.schedule(), count, static_cast<std::size_t>(each),
                   static_cast<std::size_t>(options.chunks()));
   }
@@ -125,7 +125,7 @@ void PipeLayers::move(std::size_t stage, const c10::Device& device) {
 
 namespace {
 
-// A stage that is to run again finds its inputs as they were, or says so at once.
+// A stage that will run again needs unchanged inputs; throws at once if they were written.
 class Unwritten {
  public:
   explicit Unwritten(const std::vector<at::Tensor>& values) {

@@ -21,29 +21,29 @@ class PipeLayers {
   using Tensors = std::vector<at::Tensor>;
   using Function = std::function<Tensors(Tensors)>;
 
-  // The balance adds up to the layers. Throws SkipError where their skip tensors do not fit.
+  // The balance must add up to the layers. Throws SkipError if their skip tensors do not fit.
   PipeLayers(const torch::nn::SequentialImpl& layers, const std::vector<std::int64_t>& balance);
 
   std::size_t stages() const { return first_.size() - 1; }
   void move(std::size_t stage, const c10::Device& device);
   const SkipLayout& layout() const { return layout_; }
 
-  // Runs stage `number`. `list`: what the first stage is given is a list of tensors, be it of one.
+  // Runs stage `number`. `list`: the first stage takes a list of tensors, even if only of one.
   static Function stage(std::shared_ptr<PipeLayers> layers, std::size_t number, bool list);
 
  private:
   Tensors run(std::size_t stage, Tensors values, bool list);
 
   std::vector<torch::nn::AnyModule> layers_;
-  std::vector<DeclaredSkips> skips_;  // by layer
-  std::vector<std::size_t> first_;    // layer, by stage; and the end
+  std::vector<DeclaredSkips> skips_;  // indexed by layer
+  std::vector<std::size_t> first_;    // each stage's first layer; then the end
   SkipLayout layout_;
-  // Whether a stage's last layer returns a list. A layer's type says so, and is known when it ran.
+  // True if a stage's last layer returns a list, which is known once it has run.
   std::vector<std::atomic<bool>> gives_list_;
 };
 
-// The options with what they leave open: as many devices as are used. Throws std::invalid_argument
-// where they contradict themselves, or the layers do not fit in such stages.
+// The options with defaults filled in: as many devices as are used. Throws std::invalid_argument if
+// they contradict each other, or the layers do not fit in such stages.
 PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& layers);
 
 }  // namespace ferry::real

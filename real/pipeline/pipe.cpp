@@ -30,7 +30,7 @@ namespace {
   throw std::invalid_argument("ferry::Pipe: " + text);
 }
 
-// By micro-batch. Undefined tensors are so in each.
+// Splits the tensors by micro-batch. Undefined tensors are undefined in each.
 std::vector<Tensors> scatter(const Tensors& tensors, std::int64_t chunks,
                              const torch::Device& device, const char* what) {
   std::int64_t rows = -1;
@@ -126,7 +126,7 @@ class Pipe::Impl {
   }
 
   const torch::nn::Sequential sequential;
-  std::vector<torch::Device> devices;  // by stage
+  std::vector<torch::Device> devices;  // indexed by stage
 
  private:
   std::size_t device_of(std::size_t stage) const { return stage % options_.devices().size(); }

@@ -25,7 +25,7 @@ c10::Stream cpu_stream() { return c10::Stream(c10::Stream::DEFAULT, c10::Device(
 
 }  // namespace
 
-// Of LibTorch's pool, which has 32 for a device: the handles of all pipelines share them.
+// Streams of LibTorch's pool, which has 32 for a device: all pipelines share them.
 struct TorchPipeDevice::Streams {
   explicit Streams(c10::Device device) : departures(from_pool(device)) {
     for (auto& stream : arrivals) stream = from_pool(device);
@@ -34,7 +34,7 @@ struct TorchPipeDevice::Streams {
     return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
   }
   Stream departures;
-  std::array<std::optional<Stream>, kArrivalStreams> arrivals;  // by micro-batch, in turn
+  std::array<std::optional<Stream>, kArrivalStreams> arrivals;  // one per micro-batch, in turn
 };
 
 TorchPipeDevice::TorchPipeDevice(c10::Device device) : device_(known(device)) {
@@ -74,7 +74,7 @@ at::Tensor TorchPipeDevice::transfer(Step, const Tensor& tensor, TorchPipeDevice
   if (other.streams_) target.emplace(stream);
   const c10::AutoGradMode no_grad(false);
   Tensor arrived = at::empty_like(tensor, tensor.options().device(other.device_));
-  // To the CPU the host waits: nobody else would.
+  // The host waits for a copy to the CPU: nothing else would.
   arrived.copy_(tensor, /*non_blocking=*/!other.device_.is_cpu());
   return arrived;
 }

@@ -26,7 +26,7 @@ namespace ferry::real {
 
 class TorchPipeDevice : public TorchCompute {
  public:
-  // An index that is not given is that of the accelerator's current device.
+  // A missing index means the accelerator's current device.
   explicit TorchPipeDevice(c10::Device device);
   c10::Device device() const { return device_; }
 
@@ -37,14 +37,14 @@ class TorchPipeDevice : public TorchCompute {
   bool on_device(const Tensor& tensor) const {
     return tensor.defined() && tensor.device() == device_;
   }
-  // Its strides stay where they cover the bytes once; else it arrives dense.
+  // Keeps the strides if they cover each byte once; otherwise the result is dense.
   Tensor transfer(Step step, const Tensor& tensor, TorchPipeDevice& other,
                   const Stream& stream) const;
 
  private:
   struct Streams;
   c10::Device device_;
-  std::shared_ptr<Streams> streams_;  // none: the CPU
+  std::shared_ptr<Streams> streams_;  // none for the CPU
 };
 
 static_assert(PipelineDevice<TorchPipeDevice>);

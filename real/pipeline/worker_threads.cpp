@@ -51,7 +51,7 @@ class WorkerThreads::Threads {
   void run(std::vector<WorkerTask> tasks) {
     const std::lock_guard one_at_a_time(running_);
     List list{std::move(tasks), {}, {}, false, threads_.size(), std::nullopt, false};
-    // Not drawn: a model without random numbers leaves the generator as it is.
+    // The caller's generator is copied: a model without random numbers must not move it.
     if (own_generators_) list.seed = draw(copy_of(cpu_generator()));
     list.done.resize(list.tasks.size());
     list.errors.resize(list.tasks.size());
@@ -68,14 +68,14 @@ class WorkerThreads::Threads {
   }
 
  private:
-  // What run() was given. Everything but the tasks is under the lock.
+  // The tasks given to run(). Everything but the tasks is under the lock.
   struct List {
     std::vector<WorkerTask> tasks;
     std::vector<char> done;
     std::vector<std::exception_ptr> errors;
     bool failed;
-    std::size_t busy;                   // workers that have not come to its end
-    std::optional<std::uint64_t> seed;  // of the workers' own generators
+    std::size_t busy;                   // workers that have not finished it
+    std::optional<std::uint64_t> seed;  // seed of the workers' own generators
     bool drawn;
   };
 

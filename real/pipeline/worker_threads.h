@@ -2,7 +2,7 @@
 //
 // They start with the first handle and are joined with the last. One run at a time: a second caller
 // waits. What a task throws is caught on its thread and thrown where run() was called; the threads
-// go on. A task must not call run() of its own workers.
+// go on. A task must not call run() of the workers that run it.
 //
 // Each thread computes with as many threads of LibTorch's as the program asked for
 // (at::set_num_threads), so that its bits are those of the calling thread. Where they are several
@@ -21,7 +21,7 @@ namespace ferry::real {
 class WorkerThreads {
  public:
   explicit WorkerThreads(std::size_t count, bool own_generators = false);
-  // Every task's worker is one of them, and comes after earlier tasks only.
+  // Every task names one of the workers, and waits for earlier tasks only.
   void run(std::vector<WorkerTask> tasks) const;
 
  private:

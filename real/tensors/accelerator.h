@@ -1,5 +1,5 @@
-// The machine's accelerator, where LibTorch knows one and there is one. A LibTorch that could serve
-// CUDA says that its accelerator is CUDA whether or not there is a device.
+// The machine's accelerator, if LibTorch supports it and it exists. A LibTorch built for CUDA names
+// CUDA as its accelerator even if there is no device.
 #pragma once
 
 #include <ATen/DeviceAccelerator.h>

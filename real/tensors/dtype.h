@@ -1,4 +1,4 @@
-// LibTorch's element types as a program's (formats/program.h), where it has one for them.
+// Converts LibTorch's element types to a program's (formats/program.h), where one exists.
 #pragma once
 
 #include <c10/core/ScalarType.h>

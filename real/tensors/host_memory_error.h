@@ -1,4 +1,4 @@
-// The host tier is full, or the machine gives no more.
+// The error of a full host tier, or of a machine without more memory.
 #pragma once
 
 #include <stdexcept>

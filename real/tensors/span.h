@@ -1,4 +1,4 @@
-// What a copy did, told by a real device when it is done: for traces.
+// The span of a copy, which a real device reports when the copy is done: for traces.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,14 @@
 
 namespace ferry::real {
 
-// Of the host's steady clock.
+// The time on the host's steady clock.
 inline std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
-// Times are now_ns's.
+// Times are those of now_ns.
 struct Span {
   Step step = Step::kUser;
   Lane lane = Lane::kDeviceToHost;

@@ -1,5 +1,5 @@
-// LibTorch's own streams as a ComputeDevice (shared/seam/device.h): what recomputing runs on,
-// whatever the accelerator, and without linking its library.
+// LibTorch's own streams as a ComputeDevice (shared/seam/device.h): recomputing runs on it, on any
+// accelerator, without linking that one's library.
 //
 // The current stream is that of the accelerator's current device. Without an accelerator there is
 // one stream, the CPU's, where everything is done when it returns: events are none and hold
@@ -59,9 +59,9 @@ class TorchCompute : public TorchTensors {
         .recordDataPtrOnStream(storage.data_ptr(), stream);
   }
 
-  // A tensor that has no graph is itself: whoever compares the objects (a saved tensor with what it
-  // is unpacked as) finds the one that was saved. What offloads cannot do so: the program may point
-  // that object at other bytes.
+  // A tensor without a graph is returned itself: code that compares the objects (a saved tensor
+  // with what it is unpacked as) finds the one that was saved. Offloading cannot do so: the program
+  // may point that object at other bytes.
   static Tensor detach(const Tensor& tensor) {
     return tensor.requires_grad() ? TorchTensors::detach(tensor) : tensor;
   }

@@ -14,7 +14,7 @@ bool TorchTensors::plain(const Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   constexpr c10::DispatchKeySet kLazy({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
                                        c10::DispatchKey::ZeroTensor, c10::DispatchKey::Python});
-  // A subclass holds more than its window says.
+  // A subclass holds more than its window expresses.
   return typeid(impl) == typeid(c10::TensorImpl) && !impl.key_set().has_any(kLazy) &&
          tensor.has_storage() && !impl.has_symbolic_sizes_strides() &&
          !c10::impl::cow::is_cow_data_ptr(impl.unsafe_storage().data_ptr());
@@ -51,7 +51,7 @@ std::uint64_t TorchTensors::identity(const Version& version) {
 }
 
 TorchTensors::Metadata TorchTensors::metadata(const Tensor& tensor) {
-  // A nested tensor has no shape of this kind.
+  // A nested tensor has no such shape.
   return {tensor.is_nested() ? c10::DimVector() : c10::DimVector(tensor.sizes()), tensor.dtype(),
           tensor.device()};
 }

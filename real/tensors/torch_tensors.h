@@ -3,9 +3,9 @@
 // A storage is a c10::Storage; its identity is the address of its StorageImpl, which a weak
 // reference keeps from being given to another. A version is autograd's own counter.
 //
-// What can travel is a plain strided tensor whose storage holds its bytes. Everything else
-// (sparse, nested, quantised, functorch's wrappers, lazy conjugates, copy-on-write storages) is not
-// `plain`: a device says that such a tensor is not its own, and the core keeps it as it is.
+// Only a plain strided tensor whose storage holds its bytes can be copied. Everything else (sparse,
+// nested, quantised, functorch's wrappers, lazy conjugates, copy-on-write storages) is not `plain`:
+// a device reports that such a tensor is not its own, and the core keeps it as it is.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@
 
 namespace ferry::real {
 
-// What it takes to make a tensor of the same window and kind.
+// Everything needed to make a tensor of the same window and kind.
 struct TorchLayout {
   c10::impl::SizesAndStrides window;  // in elements
   std::int64_t offset = 0;            // in elements, from the storage's start
@@ -39,7 +39,7 @@ class TorchTensors {
   using Layout = TorchLayout;
   using Version = c10::VariableVersion;
 
-  // None for a tensor that has none.
+  // None if the tensor has none.
   static Storage storage(const Tensor& tensor) {
     return tensor.has_storage() ? tensor.storage() : Storage();
   }

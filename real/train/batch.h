@@ -1,4 +1,4 @@
-// What a step learns: its input, and what the model is to say.
+// The batch of a step: its input, and the expected output.
 #pragma once
 
 #include <torch/types.h>

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kSchema = 1;
 
-// The default generators that a training draws from: the CPU's, and the device's where it has one.
+// The default generators that a training draws from: the CPU's, and the device's if it has one.
 std::vector<at::Generator> generators(torch::nn::Module& module) {
   std::vector<at::Generator> all = {
       at::globalContext().defaultGenerator(c10::Device(c10::DeviceType::CPU))};
@@ -60,7 +60,7 @@ Json header(const Workload& workload, std::int64_t step, std::string_view archiv
           {"step", step},        {"bytes", archive.size()}, {"digest", digest(archive)}};
 }
 
-// The header's step, where all of it holds.
+// Returns the header's step if all of it matches.
 std::int64_t check(const std::string& file, std::string_view line, std::string_view archive,
                    const Workload& workload) {
   const Json json = parse_json(line, file, 1);
@@ -93,7 +93,7 @@ std::int64_t check(const std::string& file, std::string_view line, std::string_v
   return step;
 }
 
-// Reads before it writes: what cannot be read changes nothing.
+// Reads everything before it writes: an unreadable archive changes nothing.
 void restore(torch::serialize::InputArchive& archive, Workload& workload,
              torch::optim::Optimizer& optimizer) {
   torch::serialize::InputArchive model;

@@ -1,4 +1,4 @@
-// The whole state of a training in a file: saved, and gone on from, bit for bit.
+// Saves the whole state of a training in a file, and resumes from it, bit for bit.
 //
 // N steps are K steps, a save, and in another process a resume and N - K steps: weights and
 // buffers, the optimiser's moments, LibTorch's generators and the step are all there is, for a
@@ -19,11 +19,11 @@
 
 namespace ferry::real::train {
 
-// `step`: how many are done. Throws std::system_error where the file cannot be written.
+// `step`: the number of steps done. Throws std::system_error if the file cannot be written.
 void save_state(const std::filesystem::path& file, Workload& workload,
                 torch::optim::Optimizer& optimizer, std::int64_t step);
 
-// The number of steps that were done. Throws InputError.
+// Returns the number of steps done. Throws InputError.
 std::int64_t resume_state(const std::filesystem::path& file, Workload& workload,
                           torch::optim::Optimizer& optimizer);
 

@@ -7,7 +7,7 @@
 namespace ferry::real::train {
 
 void be_deterministic() {
-  // cuBLAS asks for it; read when its first handle is made.
+  // cuBLAS needs it, and reads it when its first handle is made.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   at::globalContext().setBenchmarkCuDNN(false);

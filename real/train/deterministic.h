@@ -4,7 +4,7 @@
 
 namespace ferry::real::train {
 
-// For the process. Before the first handle of cuBLAS.
+// Applies to the process. Call it before cuBLAS makes its first handle.
 void be_deterministic();
 
 }  // namespace ferry::real::train

@@ -1,5 +1,5 @@
-// What the program's exit status says: the numbers of the `ferry` program, which cannot be included
-// from here (a test compares them), and those of a run that was asked to stop.
+// The exit status: the numbers of the `ferry` program, which cannot be included from here (a test
+// compares them), and those of a run that was asked to stop.
 //
 // After Ctrl-C (or SIGTERM) the step is finished and the state saved where that was asked for. The
 // status is then 128 + the signal's number (130, 143), as a shell reports a program that the signal

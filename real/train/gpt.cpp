@@ -34,7 +34,7 @@ torch::Tensor embed(nn::Embedding& words, nn::Embedding& positions, const torch:
   return words->forward(tokens) + positions->weight.slice(0, 0, tokens.size(1)).unsqueeze(0);
 }
 
-// The layers of the chain: each has what the model has.
+// The layers of the chain: each holds modules of the model.
 
 class EntryImpl : public nn::Module, public SkipLayer {
  public:

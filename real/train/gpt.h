@@ -22,13 +22,13 @@ struct GptOptions {
   std::int64_t heads = 4;
   std::int64_t context = 128;
   double dropout = 0;
-  Segments segments = Segments::kPlain;  // the blocks
+  Segments segments = Segments::kPlain;  // how its blocks run
 };
 
 class GptBlockImpl : public torch::nn::Module {
  public:
   explicit GptBlockImpl(const GptOptions& options);
-  torch::Tensor forward(torch::Tensor x);  // [batch, time, width], the same
+  torch::Tensor forward(torch::Tensor x);  // Takes [batch, time, width] and returns the same shape.
 
  private:
   torch::Tensor attend(const torch::Tensor& x);
@@ -49,7 +49,7 @@ class GptImpl : public torch::nn::Module {
   // Draws the weights from LibTorch's generator.
   explicit GptImpl(const GptOptions& options);
 
-  // int64 [batch, time <= context] to float32 [batch, time, vocabulary].
+  // Takes int64 [batch, time <= context], returns float32 [batch, time, vocabulary].
   torch::Tensor forward(const torch::Tensor& tokens);
 
   // The same as a chain, for a pipeline: the embeddings, the blocks, and the head, with these very

@@ -10,14 +10,14 @@ namespace ferry::real::train {
 
 namespace {
 
-// Where a figure lies and how large it is, in pixels.
+// The position and size of a figure, in pixels.
 struct Figure {
   std::int64_t x = 0;
   std::int64_t y = 0;
   std::int64_t size = 0;
 };
 
-// How much of the foreground's colour a pixel has, in 1/256. `dx`, `dy`: from the figure's middle.
+// The share of the foreground's colour in a pixel, in 1/256. `dx`, `dy`: from the figure's middle.
 using Shade = std::int64_t (*)(const Figure& at, std::int64_t dx, std::int64_t dy);
 
 constexpr std::int64_t kFull = 256;
@@ -70,7 +70,7 @@ void draw(Random& random, Shade shade, std::uint8_t* pixels) {
     back[colour] = random.between(20, 110);
     front[colour] = random.between(130, 235);
   }
-  // Light on dark as often as dark on light.
+  // Draws light on dark as often as dark on light.
   if (random.below(2) == 0) std::swap(back, front);
   for (std::size_t colour = 0; colour < 3; ++colour) {
     for (std::int64_t y = 0; y < kImageSide; ++y) {
@@ -105,7 +105,7 @@ Batch image_batch(const Images& images, std::int64_t batch, std::uint64_t seed, 
   torch::Tensor chosen = torch::empty({batch}, torch::kLong);
   auto* index = chosen.mutable_data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < batch; ++i) index[i] = random.below(images.labels.size(0));
-  // Both divisions are by powers of two: exact.
+  // Both divisions are by powers of two, so they are exact.
   return {images.pixels.index_select(0, chosen).to(torch::kFloat).div_(128).sub_(1),
           images.labels.index_select(0, chosen)};
 }

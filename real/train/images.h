@@ -22,7 +22,7 @@ struct Images {
   torch::Tensor labels;  // int64 [count]
 };
 
-// As many of each class, one class after the other.
+// Draws equally many of each class, one class after the other.
 Images draw_images(std::int64_t count, std::uint64_t seed);
 
 // `input` is float32 [batch, 3, 32, 32] in [-1, 1), `target` int64 [batch]; drawn from

@@ -13,7 +13,7 @@ constexpr double kDeviation = 0.02;
 constexpr double kEpsilon = 1e-5;    // of the norms
 constexpr double kRotaryBase = 5e5;  // Llama 3's
 
-// Drawn once. (A Linear draws its own first, which takes seconds of a billion weights.)
+// Draws the weight once. (A Linear draws its own first: seconds for a billion weights.)
 torch::Tensor weight(std::int64_t rows, std::int64_t columns) {
   return torch::empty({rows, columns}).normal_(0, kDeviation);
 }
@@ -29,7 +29,7 @@ torch::Tensor rotary_tables(std::int64_t context, std::int64_t head_width) {
   return torch::stack({angles.cos(), angles.sin()});
 }
 
-// Each head of keys or values as often as heads of queries share it.
+// Repeats each head of keys or values for each head of queries that shares it.
 torch::Tensor repeated(const torch::Tensor& x, std::int64_t times) {
   return x.unsqueeze(2).expand({-1, -1, times, -1, -1}).flatten(1, 2);
 }
@@ -68,8 +68,8 @@ torch::Tensor LlamaBlockImpl::attend(const torch::Tensor& x) const {
   const torch::Tensor queries = rotated(by_head(queries_, heads_));
   torch::Tensor keys = rotated(by_head(keys_, kv_heads_));
   torch::Tensor values = by_head(values_, kv_heads_);
-  // LibTorch's kernels take fewer heads of keys as they are, but for float32 on CUDA: there it
-  // would compute without one, and keep the whole matrix of every head.
+  // LibTorch's kernels accept fewer heads of keys as they are, except for float32 on CUDA: it would
+  // fall back and keep the whole matrix of every head.
   const bool repeat = kv_heads_ != heads_ && x.is_cuda() && x.scalar_type() == torch::kFloat;
   if (repeat) {
     keys = repeated(keys, heads_ / kv_heads_);

@@ -23,19 +23,19 @@ struct LlamaOptions {
   std::int64_t vocabulary = 256;
   std::int64_t layers = 4;
   std::int64_t width = 128;  // a multiple of twice the heads
-  std::int64_t heads = 4;    // of queries; a multiple of kv_heads
+  std::int64_t heads = 4;    // heads of queries; a multiple of kv_heads
   std::int64_t kv_heads = 2;
-  std::int64_t hidden = 384;  // of the MLP
+  std::int64_t hidden = 384;  // width of the MLP's hidden layer
   std::int64_t context = 128;
   bool untied = false;                   // the head has weights of its own, not the embedding's
-  Segments segments = Segments::kPlain;  // the blocks
+  Segments segments = Segments::kPlain;  // how its blocks run
 };
 
 class LlamaBlockImpl : public torch::nn::Module {
  public:
   // `rotary`: float [2, context, width / heads / 2], the cosines and the sines.
   LlamaBlockImpl(const LlamaOptions& options, torch::Tensor rotary);
-  torch::Tensor forward(torch::Tensor x);  // [batch, time, width], the same
+  torch::Tensor forward(torch::Tensor x);  // Takes [batch, time, width] and returns the same shape.
 
  private:
   torch::Tensor attend(const torch::Tensor& x) const;
@@ -61,7 +61,7 @@ class LlamaImpl : public torch::nn::Module {
   // Draws the weights from LibTorch's generator.
   explicit LlamaImpl(const LlamaOptions& options);
 
-  // int64 [batch, time <= context] to [batch, time, vocabulary], in the weights' dtype.
+  // Takes int64 [batch, time <= context], returns [batch, time, vocabulary] in the weights' dtype.
   torch::Tensor forward(const torch::Tensor& tokens);
 
  private:
@@ -69,7 +69,7 @@ class LlamaImpl : public torch::nn::Module {
   torch::Tensor tokens_;
   std::vector<LlamaBlock> blocks_;
   torch::Tensor norm_;
-  torch::Tensor head_;  // tied: the embedding
+  torch::Tensor head_;  // if tied, the embedding's
 };
 TORCH_MODULE(Llama);
 

@@ -1,4 +1,4 @@
-// A training's stream log: all who write into it, while this lives.
+// A training's stream log: while it lives, all sources write into it.
 //
 // The CPU allocator's blocks are of a caching pool of the computing stream: it gives them out again
 // at once. They are told by a training on the CPU; the CUDA allocator tells its own where a policy
@@ -17,15 +17,15 @@ namespace ferry::real::train {
 
 class LogStreams {
  public:
-  // Throws std::system_error where the file cannot be made, std::logic_error where there is a log.
+  // Throws std::system_error if the file cannot be made, std::logic_error if a log exists already.
   LogStreams(const std::filesystem::path& file, c10::Device device);
   LogStreams(const LogStreams&) = delete;
   LogStreams& operator=(const LogStreams&) = delete;
   ~LogStreams();
 
-  // Throws std::system_error where a line could not be written.
+  // Throws std::system_error if a line could not be written.
   void check() { log_->check(); }
-  // The file appears. Once, at the end. Throws likewise.
+  // Makes the file appear. Call it once, at the end. It throws likewise.
   void commit() { log_->commit(); }
 
  private:

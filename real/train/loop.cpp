@@ -64,7 +64,7 @@ class Training {
     clock.backward_issued();
     optimizer_.step();
     optimizer_.zero_grad();
-    report.loss = loss.item<float>();  // waits for the device
+    report.loss = loss.item<float>();  // this waits for the device
     report.seconds = clock.seconds();
     report.forward_backward_seconds = clock.forward_backward_seconds();
     report.peak_bytes = memory.peak_bytes();
@@ -95,7 +95,7 @@ class Training {
   }
 
   Options options_;
-  LogStreams* log_;  // null: none
+  LogStreams* log_;  // null: there is none
   std::unique_ptr<Workload> workload_;
   torch::optim::AdamW optimizer_;
   std::unique_ptr<Policy> policy_;

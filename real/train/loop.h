@@ -8,8 +8,8 @@
 
 namespace ferry::real::train {
 
-// The exit code: kOk, or kStopped plus the signal. Prints the reports. Throws InputError for bad
-// input, and what LibTorch and the machine throw.
+// Returns the exit code: kOk, or kStopped plus the signal. Prints the reports. Throws InputError
+// for bad input, and what LibTorch and the machine throw.
 int train(const Options& options);
 
 }  // namespace ferry::real::train

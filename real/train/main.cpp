@@ -1,6 +1,6 @@
-// ferry-train: what `ferry train` runs, for `ferry` itself never links LibTorch.
+// ferry-train: the program behind `ferry train`, since `ferry` itself never links LibTorch.
 //
-// Reads the command line, and trains; errors become exit codes (guarded.h).
+// It reads the command line and trains; errors become exit codes (guarded.h).
 #include <optional>
 
 #include "real/train/exit_code.h"

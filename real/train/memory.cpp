@@ -18,7 +18,7 @@ namespace ferry::real::train {
 
 namespace {
 
-// Sizes lie in a table, not in the blocks: those are to be where LibTorch's allocator puts them.
+// Sizes are in a table, not in the blocks, so that LibTorch's allocator places these as ever.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -92,7 +92,7 @@ class CountingAllocator final : public c10::Allocator {
   std::int64_t peak_bytes_ = 0;
 };
 
-// Of a device that has a caching allocator, since the last reset.
+// Statistics of a device that has a caching allocator, since the last reset.
 c10::CachingDeviceAllocator::DeviceStats device_stats(c10::Device device) {
   return at::getDeviceAllocator(device.type())->getDeviceStats(device.index());
 }

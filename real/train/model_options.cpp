@@ -46,7 +46,7 @@ void add_preset(CLI::App& command, TypedModel& typed, const std::vector<std::str
       ->check(CLI::IsMember(names).description(""));
 }
 
-// What a model of text has.
+// Adds the options of a model of text.
 void add_text(CLI::App& command, Options& options, TypedModel& typed) {
   command
       .add_option("--dtype", typed.dtype,
@@ -110,7 +110,7 @@ CLI::App* add_resnet(CLI::App& app, Options& options) {
   return command;
 }
 
-// The preset's, where nothing else was typed.
+// Takes the preset's shape where nothing else was typed.
 template <class Shape>
 void take_shape(const CLI::App& command, Shape& shape, const Shape& preset) {
   const auto take = [&](const char* option, auto member) {

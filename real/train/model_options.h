@@ -1,6 +1,6 @@
 // The commands of `ferry train`, a model each, with the options that are the model's own.
 //
-// A preset is a model's shapes under their published name. What is typed beside it wins.
+// A preset is a model's shapes under their published name. Options typed beside it win.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,7 +23,7 @@ struct TypedModel {
 };
 
 ModelCommands add_models(CLI::App& app, Options& options, TypedModel& typed);
-// When the command line is parsed. Throws InputError for shapes that make no sense.
+// Call it once the command line is parsed. Throws InputError for shapes that make no sense.
 void understand_model(const ModelCommands& commands, Options& options, const TypedModel& typed);
 
 }  // namespace ferry::real::train

@@ -7,7 +7,7 @@
 
 namespace ferry::real::train {
 
-// Throws where `given` was, but not what it needs.
+// Throws if `given` was typed without the option that it needs.
 inline void needs(const char* given, bool is_given, bool has, const char* what) {
   if (is_given && !has) throw InputError(given, 0, std::string("expected with ") + what);
 }

@@ -25,16 +25,16 @@ bool among(const std::array<std::string_view, N>& names, std::string_view name) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// In place, and no byte of it.
+// Ops in place that write no byte.
 constexpr std::array<std::string_view, 11> kMetadataOnly = {
     "aten.set_",      "aten.resize_",  "aten.resize_as_", "aten.as_strided_",
     "aten.t_",        "aten.squeeze_", "aten.unsqueeze_", "aten.transpose_",
     "aten.swapaxes_", "aten.detach_",  "aten.swapdims_"};
-// Results that are no tensors, and come from the bytes.
+// Results that are no tensors, but are computed from bytes.
 constexpr std::array<std::string_view, 3> kReadsBack = {"aten._local_scalar_dense", "aten.equal",
                                                         "aten.is_nonzero"};
 
-// One call.
+// One call of an op.
 class Call {
  public:
   Call(const Destination& to, const c10::OperatorHandle& op, const torch::jit::Stack& stack)
@@ -70,7 +70,7 @@ class Call {
 
  private:
   struct Argument {
-    at::Tensor tensor;  // held: it may have been the last reference
+    at::Tensor tensor;  // held: otherwise it may be the last reference
     c10::Storage storage;
     Range range;
     bool writes = false;
@@ -93,7 +93,7 @@ class Call {
       return argument.storage.unsafeGetStorageImpl() == tensor.storage().unsafeGetStorageImpl();
     });
   }
-  // The op gave its storage other bytes.
+  // True if the op gave the argument's storage other bytes.
   static bool moved(const Argument& argument) {
     const std::uint64_t begin = TorchTensors::address(argument.storage);
     const auto bytes = static_cast<std::uint64_t>(TorchTensors::bytes(argument.storage));

@@ -125,7 +125,7 @@ bool planned(const Options& options) {
   return options.policy == PolicyKind::kBudget || options.policy == PolicyKind::kMixed;
 }
 
-// A plan and a capture count every block.
+// A plan and a capture number every block as a checkpoint.
 Segments segments(const Options& options) {
   if (options.policy == PolicyKind::kMixed && options.plan.empty()) return Segments::kAlternate;
   const bool all =
@@ -140,7 +140,7 @@ void check(const Options& options) {
   needs("--disk", !options.disk.empty(), moves, moving);
   needs("--disk", !options.disk.empty(), !options.cuda, "--device cpu");
   needs("--disk-limit", options.disk_bytes_max.has_value(), !options.disk.empty(), "--disk");
-  // A plan has its own.
+  // A plan has its own choice.
   const bool free = moves && options.policy != PolicyKind::kBudget && options.plan.empty();
   const char* freely = "--policy offload, or mixed without a plan";
   needs("--window", options.window_bytes.has_value(), free, freely);
@@ -184,7 +184,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   add_pipeline_options(*models.gpt, options, staged);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // --help, --version
+  } catch (const CLI::Success& asked) {  // --help and --version
     app.exit(asked);
     return std::nullopt;
   }

@@ -1,7 +1,7 @@
-// What was asked for: the command line, understood and checked.
+// The command line, parsed and checked.
 //
-// `ferry train gpt`, `llama` and `resnet` have the same options but for the model's own. What
-// contradicts itself is refused here, before anything is read or made.
+// `ferry train gpt`, `llama` and `resnet` have the same options but for the model's own.
+// Contradictions are refused here, before anything is read or made.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace ferry::real::train {
 
 enum class Model : std::uint8_t { kGpt, kLlama, kResnet };
 
-// Keep: plain LibTorch. Offload: whatever is large enough moves. Checkpoint: every block is
-// recomputed. Budget and mixed: a plan of `ferry plan` says what moves and what is recomputed;
+// Keep: plain LibTorch. Offload: every large enough tensor moves. Checkpoint: every block is
+// recomputed. Budget and mixed: a plan of `ferry plan` decides what moves and what is recomputed;
 // mixed without a plan recomputes every second block, and moves the rest.
 enum class PolicyKind : std::uint8_t { kKeep, kOffload, kCheckpoint, kBudget, kMixed };
 
@@ -31,14 +31,14 @@ struct Options {
   std::int64_t batch = 8;
   std::int64_t images = 2000;
   std::filesystem::path data;               // empty: the default text
-  torch::ScalarType dtype = torch::kFloat;  // of weights, moments and activations
+  torch::ScalarType dtype = torch::kFloat;  // dtype of weights, moments and activations
 
-  std::int64_t steps = 50;  // the last one's number: a resumed training counts on
+  std::int64_t steps = 50;  // the last step's number: a resumed training counts on
   std::int64_t seed = 1;
   double learning_rate = 1e-3;
   std::int64_t threads = 0;  // 0: LibTorch's choice
-  std::int64_t chunks = 1;   // micro-batches
-  std::int64_t stages = 0;   // of a pipeline; 0: none
+  std::int64_t chunks = 1;   // number of micro-batches
+  std::int64_t stages = 0;   // number of pipeline stages; 0: no pipeline
   std::int64_t stages_per_device = 1;
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   CheckpointMode pipe_checkpoint = CheckpointMode::kNever;
@@ -54,17 +54,17 @@ struct Options {
 
   std::filesystem::path save;
   std::filesystem::path resume;
-  std::int64_t save_every = 0;  // steps; 0: at the end alone
+  std::int64_t save_every = 0;  // in steps; 0: at the end only
 
   bool json = false;
-  std::filesystem::path log;        // of the streams
+  std::filesystem::path log;        // the stream log
   std::filesystem::path decisions;  // the decision log
   std::filesystem::path trace;
-  std::filesystem::path capture;  // write the first step as a program, and train no further
+  std::filesystem::path capture;  // record the first step as a program, then stop
 };
 
-// None: help or the version was asked for, and printed. Throws CLI::ParseError for what is not
-// understood and InputError for what makes no sense.
+// None: help or the version was asked for, and printed. Throws CLI::ParseError for unknown
+// arguments and InputError for senseless ones.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
 const char* name(Model model);

@@ -17,7 +17,7 @@ struct TypedPipeline {
 };
 
 void add_pipeline_options(CLI::App& command, Options& options, TypedPipeline& typed);
-// When the others are understood. Throws InputError for what makes no sense.
+// Call it once the other options are understood. Throws InputError for senseless values.
 void understand_pipeline(Options& options, const TypedPipeline& typed);
 
 }  // namespace ferry::real::train

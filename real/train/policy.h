@@ -1,4 +1,4 @@
-// A policy: what happens to what autograd saves, a step at a time.
+// A policy: handles the tensors that autograd saves, a step at a time.
 //
 //   keep            nothing of Ferry's: plain LibTorch, the measure for the others
 //   checkpoint      none either: the model's blocks are checkpoints
@@ -23,16 +23,16 @@ namespace ferry::real::train {
 
 class Policy {
  public:
-  // Throws InputError for a plan that cannot be read, and what ferry::Offload throws.
+  // Throws InputError if the plan cannot be read, and what ferry::Offload throws.
   Policy(const Options& options, const torch::nn::Module& module);
 
-  // Lives around one forward and its backward; null where there is nothing to guard.
+  // Lives around one forward and its backward; null if there is nothing to guard.
   std::unique_ptr<OffloadGuard> guard();
 
-  // After a step: takes the decisions, and says how many bytes the step moved, in both directions.
+  // Call after a step: takes the decisions, and returns the bytes that it moved, both ways.
   std::int64_t end_step();
 
-  // Writes the decision log and the trace. Once.
+  // Writes the decision log and the trace. Call it once.
   void finish();
 
  private:

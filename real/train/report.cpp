@@ -44,7 +44,7 @@ void Reporter::step(const StepReport& report) {
   most_.moved_bytes = std::max(most_.moved_bytes, report.moved_bytes);
   if (options_.json) {
     fmt::print("{}\n", to_json(report));
-    std::fflush(stdout);  // whoever reads it reads it now
+    std::fflush(stdout);  // so that readers get each line at once
   }
   if (bar_) draw(report);
 }
@@ -83,7 +83,7 @@ void Reporter::summary(const std::string& ending) {
         format_bytes(most_.moved_bytes));
   }
   if (!ending.empty()) line += "; " + ending;
-  // Where stdout is for machines, people read stderr.
+  // If stdout is for machines, people read stderr.
   fmt::print(options_.json ? stderr : stdout, "{}\n", line);
 }
 

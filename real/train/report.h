@@ -1,4 +1,4 @@
-// What the user sees of a training: lines for machines, or a progress bar and a summary.
+// Reports a training to the user: lines for machines, or a progress bar and a summary.
 //
 // stdout is the result: with --json a line a step, else one line at the end. Anything else goes to
 // stderr; the progress bar only where that is a terminal, without colour under NO_COLOR. A loss is
@@ -18,14 +18,14 @@ struct StepReport {
   std::int64_t step = 0;  // 1 is the first
   float loss = 0;
   double seconds = 0;
-  double forward_backward_seconds = 0;  // of that, before the optimizer
-  std::int64_t peak_bytes = 0;          // of the device tier
-  std::int64_t reserved_bytes = 0;      // by its caching allocator; 0 on a CPU
-  std::int64_t rss_bytes = 0;           // the process, at its largest
-  std::int64_t moved_bytes = 0;         // to the host and back
+  double forward_backward_seconds = 0;  // the part before the optimizer
+  std::int64_t peak_bytes = 0;          // peak of the device tier
+  std::int64_t reserved_bytes = 0;      // held by its caching allocator; 0 on a CPU
+  std::int64_t rss_bytes = 0;           // peak resident size of the process
+  std::int64_t moved_bytes = 0;         // bytes to the host and back
 };
 
-// One line, without its end. A loss that is no number is null.
+// One line, without its end. A loss that is NaN or infinite is null.
 std::string to_json(const StepReport& report);
 
 class Reporter {
@@ -33,9 +33,9 @@ class Reporter {
   Reporter(const Options& options, const Workload& workload);
 
   void step(const StepReport& report);
-  // How it ended: "stopped by SIGINT", "saved to FILE", …; may be empty.
+  // How the training ended: "stopped by SIGINT", "saved to FILE", …; may be empty.
   void summary(const std::string& ending);
-  // Ends the progress bar's line, before something else is said on stderr.
+  // Ends the progress bar's line; call it before other output to stderr.
   void clear();
 
  private:
@@ -50,7 +50,7 @@ class Reporter {
   std::int64_t steps_ = 0;
   float first_loss_ = 0;
   StepReport last_;
-  StepReport most_;  // bytes: the largest of any step; seconds: of all steps together
+  StepReport most_;  // bytes: the largest of any step; seconds: the sum over all steps
 };
 
 }  // namespace ferry::real::train

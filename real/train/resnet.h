@@ -19,7 +19,7 @@ struct ResnetOptions {
   std::int64_t layers = 2;  // basic blocks a stage: 6 layers + 2 weighted layers in all
   std::int64_t width = 16;  // channels of the first stage
   std::int64_t classes = 10;
-  Segments segments = Segments::kPlain;  // the blocks
+  Segments segments = Segments::kPlain;  // how its blocks run
 };
 
 class BasicBlockImpl : public torch::nn::Module {
@@ -32,7 +32,7 @@ class BasicBlockImpl : public torch::nn::Module {
   torch::nn::BatchNorm2d norm1_{nullptr};
   torch::nn::Conv2d conv2_{nullptr};
   torch::nn::BatchNorm2d norm2_{nullptr};
-  torch::nn::Conv2d shortcut_{nullptr};  // none: the input itself
+  torch::nn::Conv2d shortcut_{nullptr};  // none: the input is added unchanged
   torch::nn::BatchNorm2d shortcut_norm_{nullptr};
 };
 TORCH_MODULE(BasicBlock);
@@ -42,7 +42,7 @@ class ResnetImpl : public torch::nn::Module {
   // Draws the weights from LibTorch's generator.
   explicit ResnetImpl(const ResnetOptions& options);
 
-  // float32 [batch, 3, side, side] to [batch, classes].
+  // Takes float32 [batch, 3, side, side], returns [batch, classes].
   torch::Tensor forward(const torch::Tensor& images);
 
  private:

@@ -10,8 +10,8 @@
 
 namespace ferry::real::train {
 
-// Plain: LibTorch's own. All: each is a checkpoint (under a plan: where it says so). Alternate:
-// every second one is.
+// Plain: LibTorch's own calls. All: each block is a checkpoint (under a plan: as it decides).
+// Alternate: every second one is.
 enum class Segments : std::uint8_t { kPlain, kAll, kAlternate };
 
 template <class Block>

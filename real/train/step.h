@@ -12,9 +12,9 @@ namespace ferry::real::train {
 class Policy;
 class Workload;
 
-// Leaves gradients, and returns the loss without its graph: of several micro-batches the mean. Each
-// has its own run of the policy's, but in stages, where the policy is around them all. `chunks`
-// divides the batch.
+// Accumulates gradients, and returns the loss without its graph: the mean over micro-batches. The
+// policy guards each micro-batch by itself, or in stages all of them together. `chunks` must divide
+// the batch.
 torch::Tensor forward_and_backward(Workload& workload, Policy& policy, const Batch& batch,
                                    std::int64_t chunks);
 

@@ -1,9 +1,9 @@
-// How long a step takes, and its forward and backward of that: what comes before the optimizer.
+// Measures a step, and its part before the optimizer: forward and backward.
 //
-// On the CPU what returned is done, and the host's clock tells. On an accelerator two events of
-// LibTorch's stand on the current stream, which was idle before the first; they are read when the
-// step is over, so nothing waits for the backward alone. Copies that nobody waits for are in
-// neither time.
+// On the CPU a call that returned is done, so the host's clock is used. On an accelerator two
+// events of LibTorch's stand on the current stream, which was idle before the first; they are read
+// when the step is over, so nothing waits for the backward alone. Copies that nobody waits for are
+// in neither time.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -16,11 +16,11 @@ namespace ferry::real::train {
 
 class StepClock {
  public:
-  // The step begins: nothing is to be done on the device.
+  // Begins a step: the device must be idle.
   explicit StepClock(c10::Device device);
   void backward_issued();
 
-  // When the step is over, on the device as well.
+  // Call it when the step is over, on the device as well.
   double seconds() const;
   double forward_backward_seconds() const;
 

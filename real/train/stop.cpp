@@ -15,7 +15,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM};
 volatile std::sig_atomic_t g_stop_signal = 0;
 bool g_listening[2] = {};
 
-// Calls nothing that a signal handler may not.
+// It calls only what a signal handler may call.
 extern "C" void ferry_train_stop(int signal) {
   const int saved_errno = errno;
   g_stop_signal = signal;

@@ -6,10 +6,10 @@
 
 namespace ferry::real::train {
 
-// From now on. Once in a process.
+// Begins to listen. Call it once in a process.
 void listen_for_stop();
 
-// The signal that asked to stop, 0 while none did.
+// The signal that asked to stop; 0 if none did.
 int stop_signal();
 
 }  // namespace ferry::real::train

@@ -22,11 +22,11 @@ struct Text {
   std::int64_t files = 0;
 };
 
-// The folder of the text to learn where none is named, a novel: ../share/ferry/text beside the
-// running program, or real/train/text of the tree it was built from. Empty where there is neither.
+// The folder of the default text, a novel: ../share/ferry/text beside the running program, or
+// real/train/text of the source tree. Empty if neither exists.
 std::filesystem::path default_text_folder();
 
-// Throws InputError where the folder is none, or has fewer than `bytes_min` bytes of text.
+// Throws InputError if the folder does not exist, or has fewer than `bytes_min` bytes of text.
 // Reads 64 MiB at most.
 Text read_text(const std::filesystem::path& folder, std::int64_t bytes_min);
 

@@ -26,7 +26,7 @@ void add_common(Workload::Identity& identity, const Options& options) {
   identity.emplace_back("--seed", fmt::format("{}", options.seed));
   identity.emplace_back("--lr", fmt::format("{}", options.learning_rate));
   identity.emplace_back("--device", options.cuda ? "cuda" : "cpu");
-  // Sums of the micro-batches' gradients. A pipeline has the same.
+  // Micro-batches add up their gradients in another order. A pipeline does the same.
   if (options.chunks > 1) identity.emplace_back("--chunks", fmt::format("{}", options.chunks));
 }
 
@@ -34,7 +34,7 @@ Batch on_device(const Batch& batch, const Options& options) {
   return {batch.input.to(device(options)), batch.target.to(device(options))};
 }
 
-// How many layers of the chain each stage gets: by their multiplications for a token.
+// The number of layers of each stage: balanced by their multiplications for a token.
 std::vector<std::int64_t> balanced(const GptOptions& gpt, std::int64_t stages) {
   const std::int64_t block = 12 * gpt.width * gpt.width + gpt.context * gpt.width;
   std::vector<std::int64_t> costs = {gpt.width};
@@ -48,14 +48,14 @@ Pipe make_pipe(const Options& options, const Gpt& model) {
   PipeOptions pipe;
   pipe.balance(balanced(options.gpt, options.stages)).chunks(options.chunks);
   pipe.schedule(options.schedule).stages_per_device(options.stages_per_device);
-  // Nothing random runs in it.
+  // Nothing random runs in the model.
   pipe.checkpoint(options.pipe_checkpoint).preserve_rng_state(false);
   const std::int64_t devices = options.stages / options.stages_per_device;
   pipe.devices(std::vector<torch::Device>(static_cast<std::size_t>(devices), device(options)));
   return Pipe(model->chain(), pipe);
 }
 
-// A language model: bytes to bytes.
+// A language model over bytes.
 class TextWorkload : public Workload {
  public:
   TextWorkload(const Options& options, Text text, std::int64_t context)
@@ -69,13 +69,13 @@ class TextWorkload : public Workload {
   std::int64_t items_per_step() const override { return options_.batch * context_; }
 
  protected:
-  // Of float32, whatever the model's dtype.
+  // Computed in float32, whatever the model's dtype.
   static torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target) {
     return F::cross_entropy(logits.flatten(0, 1).to(torch::kFloat), target.flatten());
   }
   void move(torch::nn::Module& model) const { model.to(device(options_), options_.dtype); }
-  // Beside the model's shape. What is as it was when there was no option is not in it, so that a
-  // state which was saved then still fits.
+  // Adds the options beside the model's shape. An option at the value that held before it existed
+  // is left out, so that states saved then still fit.
   void add_text(Identity& identity, std::int64_t vocabulary) const {
     identity.emplace_back("--context", fmt::format("{}", context_));
     if (vocabulary != 256) identity.emplace_back("--vocabulary", fmt::format("{}", vocabulary));

@@ -1,5 +1,5 @@
-// Writes down one step of a LibTorch program: a ferry::Program, as `ferry plan`, `ferry simulate`
-// and `ferry replay` read it (formats/PROGRAM.md).
+// Records one step of a LibTorch program as a ferry::Program, which `ferry plan`, `ferry simulate`
+// and `ferry replay` read (formats/PROGRAM.md).
 //
 //   ferry::Program program = ferry::capture(*model, {{"x", x}, {"y", y}}, [&] {
 //     torch::nn::functional::cross_entropy(model->forward(x), y).backward();
@@ -34,8 +34,8 @@
 // both are saved. Not seen: hooks on tensors; streams (all work is written as of one stream).
 //
 // A time is that of an op's kernels, without the host's work above them. On the CPU it is the
-// host's clock around them; on an accelerator it is that of two events on the stream, and the step
-// runs slower than it would: ops wait until the host has issued them.
+// host's clock around them; on an accelerator it lies between two events on the stream, and the
+// step runs slower than usual: ops wait until the host has issued them.
 #pragma once
 
 #include <torch/arg.h>
@@ -67,13 +67,13 @@ struct CaptureOptions {
   CaptureOptions() = default;
 
   TORCH_ARG(std::string, name) = "program";
-  // What people want to know of it: model, batch.
+  // Notes for people: model, batch.
   TORCH_ARG(CaptureAbout, about);
-  // Write the measured time of each op; without, two captures are the same bytes.
+  // Write the measured time of each op. Without times, two captures are the same bytes.
   TORCH_ARG(bool, times) = true;
 };
 
-// Forward and backward are the step's to run. One capture at a time in a process; throws
+// The step runs forward and backward itself. One capture at a time in a process; throws
 // CaptureError, and what the step throws.
 Program capture(const torch::nn::Module& module, const CaptureInputs& inputs,
                 const std::function<void()>& step, const CaptureOptions& options = {});

@@ -4,10 +4,10 @@
 //   auto y = ferry::checkpoint([&](const auto& x, const auto& w, int n) { ... }, x, w, 3);
 //   auto y = ferry::checkpoint(ferry::CheckpointOptions().early_stop(false), block, x);
 //
-// What the function saves for backward is dropped, and computed again, once for each backward, when
-// backward asks for it. Values and gradients are the same bits as without, and so are derivatives
-// of any order, several backwards through one graph, backwards inside the function, and checkpoints
-// inside checkpoints.
+// The tensors that the function saves for backward are dropped, and computed again, once for each
+// backward, when backward needs them. Values and gradients are the same bits as without, and so are
+// derivatives of any order, several backwards through one graph, backwards inside the function, and
+// checkpoints inside checkpoints.
 //
 // Functions and arguments. The function (anything that can be called, or a module: a holder, a
 // pointer, an AnyModule or an object with a forward) and its arguments are copied or moved into the
@@ -22,12 +22,12 @@
 // by the function are plain references: no hooks see them, nobody notices when they are written,
 // and an outer checkpoint does not recompute them. Whatever the function returns is returned.
 //
-// The function is to do the same again: same ops, same shapes. Random numbers and autocast are
+// The function must do the same again: same ops, same shapes. Random numbers and autocast are
 // replayed (CheckpointOptions); what else it depends on must not change. Side effects (a
 // BatchNorm's running statistics) happen once more in every recompute unless the function asks
 // is_recomputing(). Exceptions that are not the function's own must pass through it, or leave it as
-// others (as from TorchScript's interpreter): by one of them a recompute ends early. A script runs
-// as it is written, not as its optimiser would have it.
+// other exceptions (as from TorchScript's interpreter): a recompute ends early by such an
+// exception. A script runs as it is written, not as its optimiser would have it.
 //
 // The CPU's generator is the process's: where checkpoints of several threads draw from it at once,
 // one of them throws CheckpointError when its forward ends. (The stages of a ferry::Pipe have
@@ -82,7 +82,7 @@ struct CheckpointOptions {
   // Random numbers of a recompute are those of forward: of the CPU's default generator and those of
   // the devices where tensor arguments are. Afterwards the generators go on as if nothing had run.
   TORCH_ARG(bool, preserve_rng_state) = true;
-  // Shape, dtype and device of what a recompute saves are compared with forward's.
+  // Compare shape, dtype and device of the tensors that a recompute saves with forward's.
   TORCH_ARG(DeterminismCheck, determinism_check) = DeterminismCheck::kDefault;
   // Log every op in forward and in recomputes, so that an error names the first that differs.
   TORCH_ARG(bool, debug) = false;
@@ -95,8 +95,8 @@ struct CheckpointOptions {
   // Called once for each call of checkpoint, before the function: makes guards of the user's for
   // forward and for each recompute.
   TORCH_ARG(std::function<CheckpointContexts()>, context_fn);
-  // What becomes of the tensors that the function saves, in the order of saving: recomputed, kept,
-  // or given to the hooks around the checkpoint (an OffloadGuard's). Past the end: recomputed.
+  // The fate of the tensors that the function saves, in the order of saving: recomputed, kept, or
+  // given to the hooks around the checkpoint (an OffloadGuard's). Past the end: recomputed.
   TORCH_ARG(std::vector<SavedChoice>, choices);
 };
 
@@ -105,7 +105,7 @@ namespace checkpoint_impl {
 using Run = std::function<void(Tensors)>;
 using Map = std::function<Tensors(Tensors)>;
 
-// `forward` runs now, `again` for each recompute.
+// `forward` runs now, `again` in each recompute.
 void run(const CheckpointOptions& options, Tensors inputs, Run again, Run forward);
 Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, Map function);
 [[noreturn]] void refuse_output();
@@ -173,15 +173,15 @@ torch::Tensor checkpoint_sequential(
     std::vector<std::function<torch::Tensor(torch::Tensor)>> functions, std::int64_t segments,
     torch::Tensor input, const CheckpointOptions& options = {});
 
-// Whether the calling thread is within a checkpointed function that runs for the first time;
-// whether in one that runs again for backward, or in what that calls. Both are true in a checkpoint
-// within one that runs again: as in torchgpipe.
+// True within a checkpointed function that runs for the first time; true in one that runs again for
+// backward, or in what it calls. Both are true in a checkpoint within one that runs again, as in
+// torchgpipe.
 bool is_checkpointing();
 bool is_recomputing();
 
 namespace checkpoint_impl {
 
-// A change to what checkpoints on this thread find, for a scope.
+// Changes the context of this thread's checkpoints, for a scope.
 class Scope {
  public:
   Scope(const Scope&) = delete;
@@ -199,13 +199,13 @@ class Scope {
 }  // namespace checkpoint_impl
 
 // While it lives, overrides the early_stop of all checkpoints that run forward on this thread; the
-// innermost guard wins. What ran under it stays as it said, whenever backward comes.
+// innermost guard wins. It holds for their recomputes, too, whenever backward comes.
 class CheckpointEarlyStopGuard : public checkpoint_impl::Scope {
  public:
   explicit CheckpointEarlyStopGuard(bool early_stop);
 };
 
-// The same for debug.
+// Does the same for debug.
 class CheckpointDebugGuard : public checkpoint_impl::Scope {
  public:
   explicit CheckpointDebugGuard(bool debug);
@@ -228,7 +228,7 @@ class GraphExecGroup {
  public:
   GraphExecGroup();
 
-  // Of this thread, and of the backwards begun on it.
+  // Applies to this thread, and to backwards begun on it.
   class Guard : public checkpoint_impl::Scope {
    public:
     explicit Guard(const GraphExecGroup& group);
@@ -238,7 +238,7 @@ class GraphExecGroup {
   std::shared_ptr<ExecGroup> group_;
 };
 
-// Of all checkpoints of this process.
+// The counts of all checkpoints in this process.
 CheckpointStatistics checkpoint_statistics();
 
 }  // namespace ferry

@@ -1,4 +1,4 @@
-// What ferry::checkpoint can run: a function with its arguments, and what it returns.
+// The functions, arguments and results that ferry::checkpoint supports.
 #pragma once
 
 #include <torch/types.h>
@@ -25,16 +25,16 @@ using Tensors = std::vector<torch::Tensor>;
 template <class T>
 inline constexpr bool kTensor = std::is_same_v<T, torch::Tensor>;
 
-// Whether the graph can have one of its own.
+// True if the graph can own a copy.
 template <class... T>
 inline constexpr bool kKept = (std::is_constructible_v<std::decay_t<T>, T> && ...);
 
-// As an argument comes to the function.
+// An argument's type as the function receives it.
 template <class T>
 using Handed = std::conditional_t<kTensor<T>, T&, const T&>;
 
-// What is copied, is copied as const: a torch::nn::SequentialImpl takes another one, if it may
-// change, for its first module.
+// Copies are const: a torch::nn::SequentialImpl would take a mutable one for its first
+// module.
 template <class T>
 decltype(auto) to_keep(T&& function) {
   if constexpr (std::is_lvalue_reference_v<T> && std::copy_constructible<std::decay_t<T>>) {
@@ -61,7 +61,7 @@ template <class Function, class... Arguments>
 concept IsModule = requires(Function& function, Arguments&... arguments) {
   function.forward(arguments...);
 };
-// A torch::nn::ModuleHolder says of itself that it can be called, whatever it holds.
+// A torch::nn::ModuleHolder always claims to be callable, whatever it holds.
 template <class Function>
 concept ModuleHolder = requires {
   typename Function::ContainedType;
@@ -74,7 +74,7 @@ template <class Function, class... Arguments>
 concept Callable = HoldsModule<Function, Arguments...> || IsFunction<Function, Arguments...> ||
     IsModule<Function, Arguments...>;
 
-// A module is called as its `forward`.
+// Calls a module through its `forward`.
 template <class Function, class... Arguments>
 requires Callable<Function, Arguments...>
 decltype(auto) call_with(Function& function, Arguments&... arguments) {
@@ -92,7 +92,7 @@ concept CallableAsKept = requires(Function& function, Arguments... arguments) {
   call_with(referred(function), arguments...);
 };
 
-// A function and its arguments; in the place of tensors nothing, until it is called with them.
+// A function and its arguments; tensors are left empty until it is called with them.
 template <class Function, class... Arguments>
 class Call {
  public:
@@ -115,7 +115,7 @@ class Call {
     if constexpr (kTensor<Argument>) inputs.push_back(std::exchange(argument, {}));
   }
 
-  // Which of the tensors argument `I` is.
+  // The index among the tensors of argument `I`.
   template <std::size_t I>
   static constexpr std::size_t place() {
     constexpr std::array<bool, sizeof...(Arguments) + 1> tensors{kTensor<Arguments>..., false};
@@ -140,7 +140,7 @@ class Call {
   std::tuple<Arguments...> arguments_;
 };
 
-// What a reentrant function may return: a tensor, a vector, an array or a tuple of tensors.
+// Results that a reentrant function may have: a tensor, a vector, an array or a tuple of tensors.
 template <class Result>
 inline constexpr bool kTensors = kTensor<Result> || std::is_same_v<Result, Tensors>;
 template <class... Each>
@@ -150,7 +150,7 @@ inline constexpr bool kTensors<std::pair<First, Second>> = kTensor<First>&& kTen
 template <class Each, std::size_t N>
 inline constexpr bool kTensors<std::array<Each, N>> = kTensor<Each>;
 
-// As a vector and back.
+// Converts to a vector and back.
 template <class Result>
 requires kTensors<Result> Tensors to_tensors(Result result) {
   if constexpr (std::is_same_v<Result, Tensors>) {
@@ -177,8 +177,8 @@ Result from_tensors(Tensors tensors) {
 
 }  // namespace checkpoint_impl
 
-// Whether ferry::checkpoint(function, arguments...) can be: asks of types what the call asks of its
-// arguments.
+// True if ferry::checkpoint(function, arguments...) compiles: asks of types what the call asks of
+// its arguments.
 template <class Function, class... Arguments>
 concept Checkpointable = checkpoint_impl::kKept<Function, Arguments...> &&
     checkpoint_impl::CallableAsKept<std::decay_t<Function>,

@@ -41,7 +41,7 @@ namespace ferry {
 
 namespace hooks_impl {
 
-// What a pair is, without its packed type.
+// A pair of hooks without its packed type.
 class Packed {
  public:
   virtual ~Packed() = default;
@@ -61,7 +61,7 @@ class PackedAs final : public Packed {
   std::shared_ptr<const Unpack> unpack_;
 };
 
-// What a pack returns, where it can be kept.
+// The type that pack returns, if it can be kept.
 template <class PackFunction>
 requires std::copy_constructible<PackFunction> &&
     std::invocable<PackFunction&, const torch::Tensor&>
@@ -101,7 +101,7 @@ Pack erase(PackFunction pack, UnpackFunction unpack) {
 
 void register_hooks(torch::autograd::SavedVariable& variable, Pack pack);
 
-// The frame of a guard, of whichever kind.
+// The frame of a guard of any kind.
 class Frame {
  public:
   explicit Frame(Pack pack);            // a pair
@@ -118,7 +118,7 @@ class Frame {
 
 }  // namespace hooks_impl
 
-// Whether the two can be a pair of hooks.
+// True if the two can be a pair of hooks.
 template <class PackFunction, class UnpackFunction>
 concept SavedTensorsPair = hooks_impl::Packs<std::decay_t<PackFunction>> &&
     hooks_impl::Unpacks<std::decay_t<PackFunction>, std::decay_t<UnpackFunction>>;
@@ -141,7 +141,7 @@ void register_hooks(torch::autograd::SavedVariable& variable, PackFunction pack,
   hooks_impl::register_hooks(variable, hooks_impl::erase(std::move(pack), std::move(unpack)));
 }
 
-// While it lives, no pair sees a tensor: a region left alone, the output head, say.
+// While it lives, no pair sees a tensor: for regions to leave alone, such as the output head.
 class NoSavedTensorsHooks {
  public:
   NoSavedTensorsHooks() = default;
@@ -150,8 +150,8 @@ class NoSavedTensorsHooks {
   hooks_impl::Frame frame_;
 };
 
-// While it lives, pushing a pair throws ferry::HooksDisabled with this message. Throws it itself
-// where a guard is in force already (torch.autograd.graph.disable_saved_tensors_hooks).
+// While it lives, pushing a pair throws ferry::HooksDisabled with this message. The constructor
+// throws it if a guard is in force already (torch.autograd.graph.disable_saved_tensors_hooks).
 class DisableSavedTensorsHooks {
  public:
   explicit DisableSavedTensorsHooks(std::string message) : frame_(std::move(message)) {}

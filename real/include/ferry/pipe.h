@@ -67,20 +67,20 @@ namespace ferry {
 struct PipeOptions {
   PipeOptions() = default;
 
-  // How many layers each stage has. balance_by_time and balance_by_size propose some.
+  // The number of layers of each stage. balance_by_time and balance_by_size propose some.
   TORCH_ARG(std::vector<std::int64_t>, balance);
-  // Of the stages: stage s is on device s % n, where n of them are used; empty: all on the CPU, a
-  // thread each. An accelerator may be listed twice: two stages then share it.
+  // The devices of the stages: stage s is on device s % n, where n of them are used; empty: all on
+  // the CPU, a thread each. An accelerator may be listed twice: two stages then share it.
   TORCH_ARG(std::vector<torch::Device>, devices);
-  // Micro-batches.
+  // The number of micro-batches.
   TORCH_ARG(std::int64_t, chunks) = 1;
-  // Which micro-batches run again in backward.
+  // The micro-batches that run again in backward.
   TORCH_ARG(CheckpointMode, checkpoint) = CheckpointMode::kExceptLast;
-  // Of step(). Interleaved: as many stages on each device as stages_per_device, and micro-batches
-  // that divide by the devices.
+  // The schedule of step(). Interleaved: each device has stages_per_device stages, and the number
+  // of micro-batches must be a multiple of the devices.
   TORCH_ARG(ScheduleKind, schedule) = ScheduleKind::kOneForwardOneBackward;
   TORCH_ARG(std::int64_t, stages_per_device) = 1;
-  // Random numbers of a recompute are those of forward.
+  // Recomputes see the random numbers of forward.
   TORCH_ARG(bool, preserve_rng_state) = true;
 };
 
@@ -92,25 +92,25 @@ class Pipe {
       std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
   using LossOfMany = std::function<torch::Tensor(const Tensors& outputs, const Tensors& targets)>;
 
-  // Moves each layer to its stage's device; from then on they are to stay there. Starts the
+  // Moves each layer to its stage's device; the layers must stay there from then on. Starts the
   // threads.
   Pipe(const torch::nn::Sequential& layers, const PipeOptions& options);
 
-  // The batch's output, on the last stage's device. Of a list of tensors each is cut in lock-step.
+  // The batch's output, on the last stage's device. A list of tensors is cut in lock-step.
   torch::Tensor forward(const torch::Tensor& input);
   Tensors forward(const Tensors& inputs);
 
-  // Forward and backward. `loss` is called in the last stage's thread, for each micro-batch (and
-  // again where that stage runs again), and gives a scalar. Accumulates in the parameters'
+  // Runs forward and backward. `loss` is called in the last stage's thread for each micro-batch
+  // (and again if that stage runs again), and returns a scalar. Accumulates the parameters'
   // gradients, and returns the mean of the losses, without its graph. Throws std::invalid_argument
-  // where grad mode is off.
+  // if grad mode is off.
   torch::Tensor step(const torch::Tensor& input, const torch::Tensor& target, const Loss& loss);
   torch::Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss);
 
   // The layers, with their parameters, train() and eval().
   torch::nn::Sequential layers() const;
   std::vector<torch::Tensor> parameters() const;
-  // By stage.
+  // Indexed by stage.
   const std::vector<torch::Device>& devices() const;
 
  private:
@@ -118,10 +118,10 @@ class Pipe {
   std::shared_ptr<Impl> impl_;
 };
 
-// The layers of each of `partitions` stages, so that the slowest costs least
-// (shared/pipeline/balance.h). Each layer is measured where it is, on what the layers before it
-// make of `sample`: the time of forward and backward, measured again and again until `timeout` is
-// over, the fastest counts; or the bytes of its parameters, times parameter_scale (gradients and an
+// The number of layers of each of `partitions` stages, so that the slowest costs least
+// (shared/pipeline/balance.h). Each layer is measured where it is, on the previous layer's output
+// for `sample`: the time of forward and backward, measured again and again until `timeout` is over,
+// the fastest counts; or the bytes of its parameters, times parameter_scale (gradients and an
 // optimizer's state), and of the tensors that it saves for backward. Layers are measured in train
 // mode; afterwards their modes, gradients and buffers are as before. Throws std::invalid_argument
 // where there are fewer layers than partitions.

@@ -1,5 +1,5 @@
-// Selective activation checkpointing: inside a checkpointed function a policy says op by op what is
-// kept for backward, what goes to the host, and what is computed again.
+// Selective activation checkpointing: inside a checkpointed function a policy decides for each op
+// whether its outputs are kept for backward, go to the host, or are computed again.
 //
 //   options.context_fn(ferry::selective({"aten::mm", "aten::addmm"}));
 //
@@ -58,29 +58,29 @@ class OperatorHandle;
 
 namespace ferry {
 
-// What a policy is asked about. Lives as long as the question.
+// The question to a policy. It lives as long as the call.
 struct SelectiveCall {
   const std::string& op;              // "aten::mm", "aten::add.Tensor"
-  std::size_t index;                  // among the calls of this op in this checkpointed call
+  std::size_t index;                  // its number among this op's calls in this checkpointed call
   const c10::OperatorHandle& handle;  // with its schema
   c10::ArrayRef<c10::IValue> arguments;
 };
 
-// Asked on the thread that runs the op, before it runs; ops that it runs itself are not seen. What
-// it throws leaves the op.
+// Called on the thread that runs the op, before it runs; ops that it runs itself are not seen. An
+// exception from it leaves the op.
 using SelectivePolicy = std::function<CheckpointPolicy(const SelectiveCall&)>;
-// True: kMustSave; false: kPreferRecompute.
+// Returns true for kMustSave, false for kPreferRecompute.
 using SelectiveChoice = std::function<bool(const SelectiveCall&)>;
 
-// For the options' context_fn; serves any number of checkpointed calls. The scopes that it makes
-// end in the reverse order of their making, on their thread.
+// A value for the options' context_fn; serves any number of checkpointed calls. The scopes that it
+// makes end in the reverse order of their making, on their thread.
 std::function<CheckpointContexts()> selective(SelectivePolicy policy,
                                               bool allow_cache_entry_mutation = false);
 std::function<CheckpointContexts()> selective(SelectiveChoice choice,
                                               bool allow_cache_entry_mutation = false);
 // kMustSave for these ops, kPreferRecompute for all others. Names are the dispatcher's, with their
-// overload; where that is empty ("aten::mm"), ".default" may be added. Throws std::invalid_argument
-// for a name that a policy could not meet.
+// overload; if that is empty ("aten::mm"), ".default" may be added. Throws std::invalid_argument
+// for a name that no policy could ever see.
 std::function<CheckpointContexts()> selective(const std::vector<std::string>& ops,
                                               bool allow_cache_entry_mutation = false);
 

@@ -1,4 +1,4 @@
-// Skip tensors: what one layer of a chain makes for a later one, past the layers between.
+// Skip tensors: tensors that one layer of a chain makes for a later one, past the layers between.
 //
 //   struct DownImpl : torch::nn::Module, ferry::SkipLayer {
 //     DownImpl() : SkipLayer({"skip"}, {}) { ... }
@@ -46,10 +46,10 @@ class Module;
 
 namespace ferry {
 
-// Gives `tensor` to whoever pops that name. Stashing a name again replaces it.
+// Gives `tensor` to the layer that pops that name. Stashing a name again replaces it.
 void stash(const std::string& name, torch::Tensor tensor,
            const Namespace& space = Namespace::common());
-// What was stashed, with its graph. Once.
+// Returns what was stashed, with its graph. Call it once for each stash.
 torch::Tensor pop(const std::string& name, const Namespace& space = Namespace::common());
 
 // A base of layers that stash or pop, beside torch::nn::Module: declares which names.
@@ -57,8 +57,8 @@ class SkipLayer {
  public:
   virtual ~SkipLayer() = default;
 
-  // From now on these names, or all, are in that namespace: so that two layers of one class, which
-  // have the same names, do not meet.
+  // From now on these names, or all, are in that namespace, so that two layers of one class, which
+  // use the same names, do not meet.
   void isolate(const Namespace& space);
   void isolate(const Namespace& space, const std::vector<std::string>& names);
 
@@ -68,7 +68,7 @@ class SkipLayer {
  protected:
   SkipLayer(std::vector<std::string> stashes, std::vector<std::string> pops);
 
-  // For forward(): in the namespace of that name.
+  // For use in forward(), in the namespace of that name.
   void stash(const std::string& name, torch::Tensor tensor) const;
   torch::Tensor pop(const std::string& name) const;
 
@@ -81,8 +81,8 @@ class SkipLayer {
   std::map<std::string, Namespace> namespaces_;
 };
 
-// Throws SkipError, with all that is wrong, unless each name that a layer declares to stash is
-// popped by exactly one later layer. A Pipe asks for this.
+// Throws SkipError, listing everything wrong, unless each name that a layer declares to stash is
+// popped by exactly one later layer. A Pipe calls this.
 void verify_skippables(const torch::nn::Sequential& layers);
 
 }  // namespace ferry
