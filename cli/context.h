@@ -1,6 +1,6 @@
-// What subcommands share, and the list of them. A subcommand is one file with one function, which
-// adds it to the program and sets its callback; the callback prints the result on stdout, the rest
-// on stderr, and leaves the exit code in the context. It throws InputError for bad input.
+// The context that subcommands share, and their list. A subcommand is one file with one function,
+// which adds it to the program and sets its callback; the callback prints the result on stdout, the
+// rest on stderr, and leaves the exit code in the context. It throws InputError for bad input.
 #pragma once
 
 #include "cli/exit_codes.h"

@@ -1,6 +1,6 @@
 // Refuses a program that contradicts itself, with the line of the contradiction.
 //
-// What holds afterwards, so that an interpreter need not look again:
+// An interpreter need not check again what holds afterwards:
 //   * every type is a layout; every number names a global, code, node or type that is there;
 //   * there is one main, without arguments or results; segments are called and bodies belong to
 //     nodes, no call reaches itself, and codes are at most 200 deep in each other;

@@ -14,8 +14,8 @@ namespace ferry {
 
 std::filesystem::path scenarios_root();
 
-// What ships in a folder there ("hardware"), by name without the extension (".toml"), sorted.
-// InputError where the root is no folder; nothing where the folder is not in it.
+// The files that ship in a folder there ("hardware"), by name without the extension (".toml"),
+// sorted. InputError if the root is no folder; nothing if it lacks the folder.
 std::vector<std::string> list_shipped(std::string_view folder, std::string_view extension);
 
 // A shipped name, in any case, or a path: a name with a '/' or the extension is a path. An unknown

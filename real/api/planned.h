@@ -1,9 +1,9 @@
 // Executes a plan: compares each saved tensor of a forward with the plan's entry for it, before the
 // core acts on the plan's choice.
 //
-// What reaches the hooks are the packs of the forward, and those that recomputed segments pass on;
-// what a segment takes for itself it counts itself (SegmentPlan::packs). What a backward saves
-// (under create_graph) has no entry, and is kept.
+// The hooks see the packs of the forward, and those that recomputed segments pass on; a segment
+// counts its own packs itself (SegmentPlan::packs). Tensors that a backward saves (under
+// create_graph) have no entry, and are kept.
 #pragma once
 
 #include <atomic>

@@ -158,7 +158,7 @@ void Lowering::on(const BackwardEvent& event) {
     throw CaptureError("a backward inside a checkpoint cannot be captured");
   }
   if (frame_ == &forward_) end_forward();
-  // What dies in this backward belonged to the graph alone.
+  // Storages that die in this backward belonged to the graph alone.
   std::vector<StorageNumber> dying;
   for (const auto& [storage, first] : main_.bases()) {
     if (trace_.storages[storage].died_in == backwards_) dying.push_back(storage);

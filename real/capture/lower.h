@@ -5,8 +5,8 @@
 // between the events, each after those that its edges lead to. Edges have slots of their own, one
 // per output of a node.
 //
-// What outlives forward goes to main as results of the call: storages that the step itself holds
-// on to (those that die in a backward were the graph's), the roots of backwards, and nodes whose
+// Results of the call bring main everything that outlives forward: storages that the step itself
+// holds (those that die in a backward were the graph's), the roots of backwards, and nodes whose
 // saves die outside a backward, so that they die in the same order.
 #pragma once
 

@@ -97,7 +97,7 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   NodeNumber made() const;
   static std::string short_name(const torch::autograd::Node& node);  // name without its namespace
 
-  // Where events go at present; null: nowhere.
+  // The list that events go to at present; null: none.
   std::vector<Event>* sink();
   bool in_backward() const { return open_task_.has_value(); }
   void look_around();  // notices that a backward is over, and which storages died

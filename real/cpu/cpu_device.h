@@ -48,7 +48,7 @@ struct CpuDeviceOptions {
   // Bounds the host tier in memory, and what it keeps for reuse beyond what is in use.
   std::int64_t host_bytes_max = kUnlimited;
   std::int64_t host_cache_bytes_max = std::int64_t{1} << 30;
-  // What the pools of worker streams keep for reuse.
+  // Bounds the memory that pools of worker streams keep for reuse.
   std::int64_t pool_cache_bytes_max = std::int64_t{64} << 20;
   // For tests: the timing of tasks (null: natural), and the disk's system calls.
   std::shared_ptr<Pace> pace = nullptr;

@@ -12,7 +12,7 @@
 //                                    ▲      │
 //     target, arrivals     ── sent ──┘      └── received
 //
-// Where a device has none of LibTorch's streams beside its current one, all is that one.
+// If a device has no LibTorch stream beside its current one, that one serves for all.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -1,7 +1,7 @@
 // The named steps of the core: every ordering or lifetime call names the one it takes.
 //
 // The fault points, the reports, the drawing in ARCHITECTURE.md and the mutants all speak of these.
-// What keeps a storage alive is no call: those decisions are rules (shared/seam/rules.h). A step
+// Keeping a storage alive is no call: those decisions are rules (shared/seam/rules.h). A step
 // without a killed mutant fails the tests.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Advice on a hazard, in one phrase: the calls that would order two accesses, or mend a lifetime.
 //
-// Of the core's own accesses, the step that is missing; of other programs', the calls: an event
+// For the core's own accesses it names the missing step; for other programs' the calls: an event
 // recorded after the one and waited for before the other, a synchronisation, a token between host
 // threads, a record_use before the free.
 #pragma once

@@ -5,8 +5,8 @@
 // when it runs. Checkers consume the run's operations (formats/stream_op.h): the engine does the
 // timing; happens-before, lifetimes and values are consumers.
 //
-// Of a device, stream 0 computes; two lanes copy; a program that computes on more streams adds
-// them, and so does one that fetches from other devices. All are non-blocking streams, as PyTorch's
+// Each device computes on stream 0 and copies on two lanes; a program that computes on more streams
+// adds them, as does one that copies from other devices. All are non-blocking streams, as PyTorch's
 // pool streams are. A stream is of one device, so the current stream says the current device.
 //
 // Pageable memory: its copies block the host until they are done, which CUDA allows.

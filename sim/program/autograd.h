@@ -29,7 +29,7 @@ class AutogradState {
   virtual Tensor ones_like(const Tensor& tensor) = 0;  // made on the current stream
   virtual AmbientState& ambient() = 0;
   virtual bool& grad_mode() = 0;
-  // Where to append the names of ops that run; null: nowhere.
+  // The list to which names of ops that run are appended; null: none.
   virtual std::vector<std::string>*& op_log() = 0;
   // The node that is saving a tensor now; empty: none.
   virtual std::string_view saving_node() const = 0;

@@ -15,8 +15,8 @@
 
 namespace ferry {
 
-// Of a device D: what of the core is more than a few lines.
-// NOLINTBEGIN(bugprone-macro-parentheses): a template's arguments cannot stand in any.
+// The core's larger templates for a device
+// D.
 #define FERRY_CORE_ON(PREFIX, D)                              \
   PREFIX template class Outbound<D>;                          \
   PREFIX template class Inbound<D>;                           \

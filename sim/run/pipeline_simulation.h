@@ -6,8 +6,8 @@
 // whole, on the same inputs, and the gradients accumulate. Stage s is device s % n's. Equal options
 // give equal bytes.
 //
-// What a stage keeps for backward is the stage's policy: everything; nothing, and it runs again (in
-// which its inputs stay, or move to the host); or what it saves moves to the host, through an
+// The stage's policy decides what it keeps for backward: everything; nothing, and it runs again
+// (its inputs stay, or move to the host); or its saved tensors move to the host, through an
 // offloader for each device.
 //
 // Not modelled: the exchange of the gradients of a global that several stages have (tied weights:

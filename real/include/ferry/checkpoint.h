@@ -221,7 +221,7 @@ class CheckpointDebugGuard : public checkpoint_impl::Scope {
 //     torch::autograd::grad({loss}, {w});
 //   }
 //
-// What was recomputed and not used lives until the last copy of the group, and its guards, are
+// Recomputed tensors that nobody used live until the last copy of the group, and its guards, are
 // gone. A tensor that two of the backwards need is an error (CheckpointError). One group may be
 // entered again; guards within a guard throw std::runtime_error. A copy is the same group.
 class GraphExecGroup {
