@@ -43,9 +43,11 @@ int run(const PolicyArguments& arguments) {
   const plan::PolicyRow* best = asked ? plan::best_row(result) : nullptr;
   if (best) {
     write_plan(arguments.output, plan::to_plan(request.program, request.hardware, result, *best));
-    if (!best->fits) spdlog::warn("{}: this plan does not fit", arguments.output.string());
+    if (!best->fits) {
+      spdlog::warn("{}: written, but its plan does not fit", arguments.output.string());
+    }
   } else if (asked) {
-    spdlog::error("{}: not written, for the plan is not safe", arguments.output.string());
+    spdlog::error("{}: not written: no row has a plan that ran safely", arguments.output.string());
   }
   return report(arguments, request, result, best);
 }

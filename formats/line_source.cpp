@@ -47,7 +47,7 @@ bool LineSource::fill() {
   }
   if (buffer_.size() < end_ + kChunk) buffer_.resize(std::max(buffer_.size() * 2, end_ + kChunk));
   in_->read(buffer_.data() + end_, static_cast<std::streamsize>(buffer_.size() - end_));
-  if (in_->bad()) throw InputError(file_, number_ + 1, "cannot read on");
+  if (in_->bad()) throw InputError(file_, number_ + 1, "cannot read further");
   const std::streamsize read = in_->gcount();
   in_->clear();  // a short read is not the end: a pipe gives what it has
   end_ += static_cast<std::size_t>(read);

@@ -152,7 +152,7 @@ void TraceText::copy(const StreamOp& op) {
   const bool to_host = op.copy == CopyKind::kDeviceToHost;
   const bool staged = op.host_order == HostOrder::kStaged;
   if ((staged && !from_host) || (op.host_order != HostOrder::kNone && !from_host && !to_host)) {
-    throw std::invalid_argument("no copy of this kind makes the host wait like that");
+    throw std::invalid_argument("a stream log cannot express this wait of the host for this copy");
   }
   word("src_kind", kMemoryKinds[staged ? kPageable : from_host ? kPinned : kDevice]);
   word("dst_kind", kMemoryKinds[to_host ? kPinned : kDevice]);
@@ -187,7 +187,7 @@ void TraceText::stream(const StreamOp& op) {
 
 void TraceText::range(Range range) {
   if (range.address > kNamedBuffers || range.bytes > kNamedBuffers - range.address) {
-    throw std::invalid_argument("a stream log's addresses end at 2^59");
+    throw std::invalid_argument("a stream log cannot express addresses beyond 2^59");
   }
   number("address", range.address);
   number("bytes", range.bytes);

@@ -29,7 +29,8 @@ std::vector<std::string> list_shipped(std::string_view folder, std::string_view 
   std::error_code error;
   const fs::path root = scenarios_root();
   if (!fs::is_directory(root, error)) {
-    throw InputError(root.string(), 0, "expected the folder of what ships (FERRY_SCENARIOS)");
+    throw InputError(root.string(), 0,
+                     "expected the folder of Ferry's cards and programs (FERRY_SCENARIOS)");
   }
   fs::directory_iterator files(root / folder, error);
   if (error) return names;

@@ -79,7 +79,7 @@ std::int64_t check(const std::string& file, std::string_view line, std::string_v
                                  bytes, archive.size()));
   }
   if (sum != digest(archive)) {
-    throw InputError(file, 0, "damaged: its bytes do not have its digest");
+    throw InputError(file, 0, "damaged: its bytes have another digest than its header says");
   }
   Fields saved(training, file, 1);
   for (const auto& [key, value] : workload.identity()) {

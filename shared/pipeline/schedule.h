@@ -169,7 +169,7 @@ inline std::vector<PlacedAction> in_order(const Schedule& schedule) {
       order.push_back({device, actions[at[device]++]});
     }
     if (order.size() == before) {
-      throw std::invalid_argument("a schedule in which every device waits for another one");
+      throw std::invalid_argument("no device can go on: each waits for another one");
     }
     for (std::size_t i = before; i < order.size(); ++i) {
       const PipelineAction& action = order[i].action;

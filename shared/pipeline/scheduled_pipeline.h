@@ -53,7 +53,7 @@ class ScheduledPipeline {
         options_(options),
         rules_(rules) {
     if (devices_.empty() || stages_.empty() || stages_.size() % devices_.size() != 0) {
-      throw std::invalid_argument("expected as many stages on each device");
+      throw std::invalid_argument("expected the same number of stages on each device");
     }
     input_hooks_.resize(stages_.size());
   }

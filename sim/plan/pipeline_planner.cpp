@@ -151,7 +151,7 @@ PipelineCut cut(const Program& program, const std::vector<StageUnit>& units,
     cut.costs.push_back(0);
     for (std::size_t i = 0; i < size; ++i) cut.costs.back() += costs[unit++];
   }
-  if (unit != units.size()) throw std::invalid_argument("units without a stage");
+  if (unit != units.size()) throw std::invalid_argument("expected a stage for every unit");
   cut.staged = cut_into_stages(program, first);
   return cut;
 }

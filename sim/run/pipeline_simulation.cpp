@@ -239,7 +239,7 @@ PipelineSimulation simulate_pipeline(const StagedProgram& staged, const Hardware
                                      const PipelineOptions& options) {
   PipelineSimulation result;
   if (options.devices == 0 || staged.stages.size() % options.devices != 0) {
-    throw std::invalid_argument("expected as many stages on each device");
+    throw std::invalid_argument("expected the same number of stages on each device");
   }
   make_schedule(options.schedule, options.devices, staged.stages.size() / options.devices,
                 options.microbatches);  // otherwise it throws
