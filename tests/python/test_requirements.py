@@ -1,0 +1,43 @@
+"""What ./dev downloads for Python is pinned: each package by its version and by hashes."""
+
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def pinned():
+    """The requirements, a text each: name, version, marker, hashes."""
+    lines = [line for line in read("python/requirements.lock").splitlines()
+             if not line.startswith("#")]
+    return "\n".join(lines).replace("\\\n", " ").splitlines()
+
+
+class Requirements(unittest.TestCase):
+    def test_each_has_a_version_and_hashes(self):
+        self.assertGreater(len(pinned()), 10)
+        pin = re.compile(r"[\w.-]+==[^ ;]+( ; .*?)?( +--hash=sha256:[0-9a-f]{64})+")
+        for each in pinned():
+            self.assertTrue(pin.fullmatch(each), each)
+
+    def test_what_is_asked_for_is_among_them(self):
+        versions = {each.split()[0] for each in pinned()}
+        asked = [line for line in read("python/requirements.in").splitlines()
+                 if not line.startswith("#")]
+        self.assertIn("torch", {line.split("==")[0] for line in asked})
+        for line in asked:
+            self.assertIn(line, versions)
+
+    def test_torch_is_the_version_that_is_built_against(self):
+        version = re.search(r"^torch==(\S+)$", read("python/requirements.in"), re.M)[1]
+        self.assertIn(f"\ntorch_version={version}\n", read("dev"))
+        self.assertIn(f"set(FERRY_TORCH_VERSION {version})\n", read("cmake/FerryTorch.cmake"))
+
+
+if __name__ == "__main__":
+    unittest.main()
