@@ -5,56 +5,23 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
 #include <cstring>
 #include <system_error>
 
+#include "formats/stop_signal.h"
+
 namespace ferry::cli {
-namespace {
-
-constexpr int kSignals[] = {SIGINT, SIGTERM};
-
-std::atomic<int> g_signal = 0;
-static_assert(std::atomic<int>::is_always_lock_free);  // for a signal handler
-bool g_listening[2] = {};
-
-// It calls only what a signal handler may call.
-extern "C" void ferry_stop(int signal) {
-  const int saved_errno = errno;
-  g_signal = signal;
-  for (std::size_t i = 0; i < 2; ++i) {
-    if (g_listening[i]) std::signal(kSignals[i], SIG_DFL);
-  }
-  if (isatty(STDERR_FILENO) != 0) {
-    constexpr char kText[] = "\r\033[Kferry: stopping; once more to stop at once\n";
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, kText, sizeof kText - 1);
-  }
-  errno = saved_errno;
-}
-
-}  // namespace
 
 void listen_for_stop() {
-  for (std::size_t i = 0; i < 2; ++i) {
-    struct sigaction now {};
-    sigaction(kSignals[i], nullptr, &now);
-    if (now.sa_handler == SIG_IGN) continue;
-    g_listening[i] = true;
-    struct sigaction ours {};
-    ours.sa_handler = ferry_stop;
-    ours.sa_flags = SA_RESTART;
-    sigemptyset(&ours.sa_mask);
-    sigaction(kSignals[i], &ours, nullptr);
-  }
+  listen_for_stop_signal("\r\033[Kferry: stopping; once more to stop at once\n");
 }
 
-bool is_stopped() { return g_signal != 0; }
+bool is_stopped() { return stop_signal() != 0; }
 
 ExitCode told_stopped(std::string_view done) {
-  const int signal = g_signal;
+  const int signal = stop_signal();
   spdlog::error("stopped by {} after {}", signal == SIGTERM ? "SIGTERM" : "SIGINT", done);
   return static_cast<ExitCode>(kStoppedBase + signal);
 }
@@ -62,7 +29,7 @@ ExitCode told_stopped(std::string_view done) {
 StoppableInput::StoppableInput() : bytes_(std::size_t{1} << 18) {}
 
 StoppableInput::int_type StoppableInput::underflow() {
-  // A signal between the question and the wait is noticed after so long.
+  // A signal that comes between the question and the wait is noticed a moment later.
   constexpr int kWaitMs = 100;
   pollfd input{STDIN_FILENO, POLLIN, 0};
   for (;;) {

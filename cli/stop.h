@@ -1,8 +1,4 @@
-// Ctrl-C: the first one asks a command to end and report what is done so far, the second one ends
-// the program.
-//
-// SIGINT and SIGTERM alike. A signal that the program was started with ignoring (nohup, a shell's
-// `&`) stays ignored.
+// Ctrl-C (formats/stop_signal.h): a command ends, and tells what is done so far.
 #pragma once
 
 #include <streambuf>
@@ -13,18 +9,18 @@
 
 namespace ferry::cli {
 
-// Begins to listen. Call it once in a process.
+// From now on. Once in a process.
 void listen_for_stop();
 
-// May be called on any thread.
+// On any thread.
 bool is_stopped();
 
-// Call it once is_stopped(): reports the signal, and what was done by then ("3 of 9 policies").
-// Returns the exit code that shells expect.
+// Once is_stopped(): says by what, and what was done by then ("3 of 9 policies"). The exit code is
+// the one that shells expect.
 ExitCode told_stopped(std::string_view done);
 
-// Reads stdin as it comes (the reader of a pipe sees a line when it is written), and ends when the
-// user asks to stop, which a blocked read would not notice.
+// stdin, handed out as it comes (a pipe's reader sees a line when it is written) and at its end
+// where the user asked to stop, which a waiting read would not notice.
 class StoppableInput final : public std::streambuf {
  public:
   StoppableInput();

@@ -1,5 +1,6 @@
 #include "formats/atomic_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,12 @@
 
 namespace ferry {
 
+namespace {
+
+std::string by_descriptor(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
+
+}  // namespace
+
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
   namespace fs = std::filesystem;
   constexpr int kLinksMax = 40;  // as the system's own limit
@@ -20,10 +27,26 @@ AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)
     place_ = place_.parent_path() / fs::read_symlink(place_);
   }
   if (fs::is_other(place_)) {
+    replaces_ = false;
     file_ = std::fopen(place_.c_str(), "wb");
-    if (file_ == nullptr) fail("cannot write");
-    return;
+  } else {
+    open_unnamed();
+    if (file_ == nullptr) open_named();
   }
+  if (file_ == nullptr) fail("cannot write");
+}
+
+// A null file where the file system has no such files, and where /proc, by which they get a name,
+// is not mounted.
+void AtomicFile::open_unnamed() {
+  const std::filesystem::path folder = place_.has_parent_path() ? place_.parent_path() : ".";
+  const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor < 0) return;
+  if (::access(by_descriptor(descriptor).c_str(), F_OK) == 0) file_ = ::fdopen(descriptor, "wb");
+  if (file_ == nullptr) ::close(descriptor);
+}
+
+void AtomicFile::open_named() {
   std::string pattern = place_.string() + ".XXXXXX";
   const int descriptor = ::mkstemp(pattern.data());
   if (descriptor < 0) fail("cannot create a file beside");
@@ -37,7 +60,20 @@ AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)
     ::close(descriptor);
     ::unlink(temporary_.c_str());  // the destructor of a half-made object does not run
     errno = cause;
-    fail("cannot write");
+  }
+}
+
+// No name of a file can be given to another one: it gets a name of its own, for a moment.
+void AtomicFile::give_name() {
+  const std::string from = by_descriptor(::fileno(file_));
+  for (int i = 0; temporary_.empty(); ++i) {
+    const std::string name =
+        place_.string() + "." + std::to_string(::getpid()) + "-" + std::to_string(i);
+    if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      temporary_ = name;
+    } else if (errno != EEXIST) {
+      fail("cannot create a file beside");
+    }
   }
 }
 
@@ -56,9 +92,10 @@ void AtomicFile::write(std::string_view bytes) {
 
 void AtomicFile::commit() {
   if (std::fflush(file_) != 0) fail("cannot write");
-  if (!temporary_.empty() && ::fsync(::fileno(file_)) != 0) fail("cannot write");
+  if (replaces_ && ::fsync(::fileno(file_)) != 0) fail("cannot write");
+  if (replaces_) give_name();
   if (std::fclose(std::exchange(file_, nullptr)) != 0) fail("cannot write");
-  if (temporary_.empty()) return;
+  if (!replaces_) return;
   if (std::rename(temporary_.c_str(), place_.c_str()) != 0) fail("cannot rename a file to");
   temporary_.clear();
 }

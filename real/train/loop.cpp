@@ -9,6 +9,7 @@
 #include <string>
 
 #include "formats/atomic_file.h"
+#include "formats/stop_signal.h"
 #include "real/train/capture_step.h"
 #include "real/train/checkpoint.h"
 #include "real/train/deterministic.h"
@@ -19,7 +20,6 @@
 #include "real/train/report.h"
 #include "real/train/step.h"
 #include "real/train/step_clock.h"
-#include "real/train/stop.h"
 #include "real/train/workload.h"
 
 namespace ferry::real::train {
@@ -118,7 +118,7 @@ int train(const Options& options) {
     capture_step(options);
     return kOk;
   }
-  listen_for_stop();
+  listen_for_stop_signal("\nferry: stopping after this step; once more to stop at once\n");
   if (options.log.empty()) return Training(options, nullptr).run();
   LogStreams log(options.log, device(options));
   const int code = Training(options, &log).run();

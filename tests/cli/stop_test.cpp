@@ -78,7 +78,7 @@ TEST_F(StopTest, PlanTellsTheRowsThatAreReadyAndWritesNoPlan) {
 TEST_F(StopTest, SimulateLeavesNoHalfOfALog) {
   Terminal run(ferry(
       "simulate llama3-8b --hardware h100 --policy offload --microbatches 64 --log run.jsonl"));
-  while (is_empty()) std::this_thread::yield();  // until the log is begun
+  while (!run.has_open(folder_)) std::this_thread::yield();  // until the log is begun
   run.press_ctrl_c();
   EXPECT_EQ(run.end(), kInterrupted);
   EXPECT_NE(run.shown().find("stopped by SIGINT after 0 of 1 policies"), std::string::npos)

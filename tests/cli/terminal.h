@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace ferry::cli {
 
@@ -48,6 +50,17 @@ class Terminal {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
   const std::string& shown() const { return shown_; }
+  // Whether the program has a file of that folder open, with or without a name.
+  bool has_open(const std::filesystem::path& folder) const {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    fs::directory_iterator files("/proc/" + std::to_string(child_) + "/fd", error);
+    for (; !error && files != fs::directory_iterator(); files.increment(error)) {
+      const fs::path file = fs::read_symlink(files->path(), error);
+      if (!error && file.string().starts_with(folder.string() + "/")) return true;
+    }
+    return false;
+  }
 
  private:
   bool read_on() {

@@ -1,8 +1,10 @@
 #include "formats/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -45,10 +47,35 @@ TEST_F(AtomicFileTest, NothingIsLeftWithoutCommit) {
     AtomicFile file(folder_ / "a");
     file.write("new");
     EXPECT_EQ(read_file(folder_ / "a"), "old");
-    EXPECT_EQ(files(), 2);
   }
   EXPECT_EQ(read_file(folder_ / "a"), "old");
   EXPECT_EQ(files(), 1);
+}
+
+// A second Ctrl-C ends the program where it stands, and left "a.Xy12ab" behind.
+TEST_F(AtomicFileTest, AKilledProcessLeavesNothing) {
+  const int unnamed = ::open(folder_.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (unnamed < 0) GTEST_SKIP() << "no files without a name on this file system";
+  ::close(unnamed);
+  write_file(folder_ / "a", "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(folder_ / "a");
+    file.write("new");
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(read_file(folder_ / "a"), "old");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFileTest, AResultIsAsReadableAsOtherFiles) {
+  const mode_t mask = ::umask(0027);
+  write_file(folder_ / "a", "new");
+  ::umask(mask);
+  EXPECT_EQ(fs::status(folder_ / "a").permissions(), static_cast<fs::perms>(0640));
 }
 
 // As /dev/stdout is where a shell pipes it on: the link's text, "pipe:[123]", is no path.

@@ -1,50 +1,53 @@
-#include "real/train/stop.h"
+#include "formats/stop_signal.h"
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 
-namespace ferry::real::train {
-
+namespace ferry {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
 
-volatile std::sig_atomic_t g_stop_signal = 0;
+std::atomic<int> g_signal = 0;
+static_assert(std::atomic<int>::is_always_lock_free);  // for a signal handler
+const char* g_text = "";
 bool g_listening[2] = {};
 
-// It calls only what a signal handler may call.
-extern "C" void ferry_train_stop(int signal) {
+// Calls nothing that a signal handler may not.
+extern "C" void ferry_stop(int signal) {
   const int saved_errno = errno;
-  g_stop_signal = signal;
+  g_signal = signal;
   for (std::size_t i = 0; i < 2; ++i) {
     if (g_listening[i]) std::signal(kSignals[i], SIG_DFL);
   }
   if (isatty(STDERR_FILENO) != 0) {
-    constexpr char kText[] = "\nferry: stopping after this step; once more to stop at once\n";
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, kText, sizeof kText - 1);
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, g_text, std::strlen(g_text));
   }
   errno = saved_errno;
 }
 
 }  // namespace
 
-void listen_for_stop() {
+void listen_for_stop_signal(const char* text) {
+  g_text = text;
   for (std::size_t i = 0; i < 2; ++i) {
     struct sigaction now {};
     sigaction(kSignals[i], nullptr, &now);
     if (now.sa_handler == SIG_IGN) continue;
     g_listening[i] = true;
     struct sigaction ours {};
-    ours.sa_handler = ferry_train_stop;
+    ours.sa_handler = ferry_stop;
     ours.sa_flags = SA_RESTART;
     sigemptyset(&ours.sa_mask);
     sigaction(kSignals[i], &ours, nullptr);
   }
 }
 
-int stop_signal() { return g_stop_signal; }
+int stop_signal() { return g_signal; }
 
-}  // namespace ferry::real::train
+}  // namespace ferry
