@@ -20,8 +20,7 @@ namespace ferry::cli {
 namespace {
 
 void refuse_what_is_no_plan(const PolicyArguments& arguments, const PolicyRequest& request) {
-  if (arguments.output.empty() || request.plan.policies != std::vector<std::string>{"offload-all"})
-    return;
+  if (arguments.output.empty() || request.plan.policies != std::vector{Policy::kOffloadAll}) return;
   throw InputError("--output", 0,
                    "offload-all is TRL's scheduler, and a plan is one that Ferry's carries out: "
                    "expected another --policy");

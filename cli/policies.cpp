@@ -56,7 +56,9 @@ PolicyArguments with_scenario(PolicyArguments arguments) {
   if (arguments.budget.empty() && scenario.budget_bytes) {
     arguments.budget = std::to_string(*scenario.budget_bytes);
   }
-  if (arguments.policies.empty()) arguments.policies = scenario.policies;
+  if (arguments.policies.empty()) {
+    for (const Policy policy : scenario.policies) arguments.policies.emplace_back(name(policy));
+  }
   if (arguments.optimizer.empty()) arguments.optimizer = scenario.optimizer;
   if (arguments.microbatches == 0) arguments.microbatches = scenario.microbatches;
   return arguments;
@@ -74,9 +76,9 @@ std::int64_t parse_budget(const std::string& text) {
 
 bool any_fits(const plan::PlanResult& result) {
   // If a search was asked for, its row is the answer (the widest search's); else any row will do.
-  for (const std::string_view search : {"mixed", "budget"}) {
+  for (const Policy search : {Policy::kMixed, Policy::kBudget}) {
     for (const plan::PolicyRow& row : result.rows) {
-      if (row.policy == search) return row.is_answer();
+      if (row.policy == name(search)) return row.is_answer();
     }
   }
   return std::any_of(result.rows.begin(), result.rows.end(),
@@ -168,7 +170,7 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
 
 PolicyRequest understand(const PolicyArguments& typed) {
   PolicyArguments arguments = typed;
-  arguments.policies = chosen("--policy", typed.policies, names_of(kPolicies));
+  arguments.policies = chosen("--policy", typed.policies, policy_names());
   const MicrobatchOrder order = parse_order(arguments.order);
   PolicyRequest request = understand_subject(arguments);
   if (arguments.microbatches > 1) {
@@ -179,7 +181,9 @@ PolicyRequest understand(const PolicyArguments& typed) {
     }
   }
   request.microbatches = std::max<std::int64_t>(arguments.microbatches, 1);
-  request.plan.policies = arguments.policies;
+  for (const std::string& policy : arguments.policies) {
+    request.plan.policies.push_back(find_policy(policy).value());
+  }
   bool segments = false;
   try {
     segments = plan::has_segments(request.program);
@@ -188,14 +192,15 @@ PolicyRequest understand(const PolicyArguments& typed) {
   }
   request.every_policy = request.plan.policies.empty();
   if (request.every_policy) {
-    for (const std::string_view policy : kPolicies) {
-      if (segments || !is_for_segments(policy)) request.plan.policies.emplace_back(policy);
+    for (const PolicyEntry& each : kPolicies) {
+      if (segments || !each.for_segments) request.plan.policies.push_back(each.policy);
     }
   }
-  for (const std::string& policy : request.plan.policies) {
+  for (const Policy policy : request.plan.policies) {
     if (segments || !is_for_segments(policy)) continue;
-    throw InputError(arguments.subject, 0,
-                     "policy '" + policy + "' needs segments: " + plan::kNoSegments);
+    throw InputError(
+        arguments.subject, 0,
+        "policy '" + std::string(name(policy)) + "' needs segments: " + plan::kNoSegments);
   }
   return request;
 }

@@ -35,7 +35,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
     spdlog::warn("{}: made for {}, run on {}", file, plan.hardware, request.hardware.name);
   }
   plan::PlanRequest keep = request.plan;
-  keep.policies = {"keep"};
+  keep.policies = {Policy::kKeep};
   keep.consumers = {};
   plan::PlanResult result = plan::plan(request.program, request.hardware, keep);
   if (result.stopped) return result;

@@ -25,15 +25,6 @@ std::string resolve(const std::string& name_or_path, const std::filesystem::path
 
 }  // namespace
 
-std::string list_of_policies() {
-  std::string text;
-  for (const std::string_view policy : kPolicies) {
-    if (!text.empty()) text += policy == kPolicies.back() ? " or " : ", ";
-    text += policy;
-  }
-  return text;
-}
-
 Scenario parse_scenario(std::string_view text, const std::string& path) {
   TomlFields file(text, path);
   Scenario scenario;
@@ -48,13 +39,12 @@ Scenario parse_scenario(std::string_view text, const std::string& path) {
       file.expected("budget", "at most " + format_bytes(limits::kBytes));
     }
   }
-  scenario.policies = file.texts("policies");
-  const std::set<std::string> distinct(scenario.policies.begin(), scenario.policies.end());
-  if (distinct.size() != scenario.policies.size()) file.expected("policies", "each one once");
-  for (const std::string& policy : distinct) {
-    if (std::find(kPolicies.begin(), kPolicies.end(), policy) == kPolicies.end()) {
-      file.expected("policies", list_of_policies());
-    }
+  std::set<std::string> distinct;
+  for (const std::string& name : file.texts("policies")) {
+    if (!distinct.insert(name).second) file.expected("policies", "each one once");
+    const std::optional<Policy> policy = find_policy(name);
+    if (!policy) file.expected("policies", list_of_policies());
+    scenario.policies.push_back(*policy);
   }
   scenario.optimizer = file.text_or("optimizer", scenario.optimizer);
   if (std::find(kOptimizers.begin(), kOptimizers.end(), scenario.optimizer) == kOptimizers.end()) {

@@ -11,7 +11,6 @@
 // The reader checks the file alone: that a program exists is checked when it runs.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -19,18 +18,9 @@
 #include <string_view>
 #include <vector>
 
-namespace ferry {
+#include "scenarios/policy.h"
 
-// The policies of sim/plan/planner.h; the searches come last. Those for segments need a program
-// that has some.
-inline constexpr std::array<std::string_view, 9> kPolicies = {
-    "keep",           "offload-all",        "offload", "prefetch", "checkpoint",
-    "checkpoint-nth", "checkpoint-offload", "budget",  "mixed"};
-constexpr bool is_for_segments(std::string_view policy) {
-  return policy == "mixed" || policy.starts_with("checkpoint");
-}
-// "keep, offload-all, … or mixed".
-std::string list_of_policies();
+namespace ferry {
 
 struct Scenario {
   std::string name;  // the file's name
@@ -38,7 +28,7 @@ struct Scenario {
   std::string program;   // a shipped name, or a path
   std::string hardware;  // a shipped name, or a path
   std::optional<std::int64_t> budget_bytes;
-  std::vector<std::string> policies;
+  std::vector<Policy> policies;
   std::string optimizer = "none";
   std::int64_t microbatches = 1;
 };

@@ -17,6 +17,7 @@
 #include "formats/outline.h"
 #include "formats/program_file.h"
 #include "sim/field/stash.h"
+#include "sim/plan/policies.h"
 #include "sim/run/permille.h"
 
 namespace ferry::plan {
@@ -163,37 +164,33 @@ class Chooser {
 
   const Limits& limits() const { return limits_; }
 
-  Candidate choose(const std::string& policy) {
+  Candidate choose(Policy policy) {
     const Survey& found = problem_.survey;
+    const std::string_view what = name(policy);
     if (is_for_segments(policy) && found.segments.empty()) {
-      throw std::invalid_argument("policy '" + policy + "' needs segments: " + kNoSegments);
+      throw std::invalid_argument("policy '" + std::string(what) +
+                                  "' needs segments: " + kNoSegments);
     }
-    if (policy == "keep") return {std::nullopt, keep_all(found)};
-    if (policy == "offload-all") return offload_all(found);
-    if (policy == "offload") return offload(found);
-    if (policy == "prefetch") {
-      return at_full_speed(policy, offload_candidates(found), keep_.step_ns);
-    }
-    if (policy == "budget") return fastest(policy, offload_candidates(found));
-    if (policy == "checkpoint") return recompute_all(found);
-    if (policy == "checkpoint-nth") return fastest(policy, recompute_candidates(found));
-    if (policy == "checkpoint-offload") {
-      const sim::Time computes = costs_.of(policy, {recompute_all(found)}).front().step_ns;
-      return at_full_speed(policy, recompute_and_offload_candidates(found), computes);
-    }
-    if (policy == "mixed") return fastest(policy, mixed_candidates(found));
-    throw std::invalid_argument("no policy is called '" + policy + "': expected " +
-                                list_of_policies());
+    const Search& search = search_of(policy);
+    std::vector<Candidate> all = search.candidates(found);
+    return std::move(all[pick(search, all)]);
   }
 
  private:
-  Candidate fastest(const std::string& policy, std::vector<Candidate> candidates) {
-    return std::move(candidates[pick_fastest(costs_.of(policy, candidates), limits_)]);
-  }
-  Candidate at_full_speed(const std::string& policy, std::vector<Candidate> candidates,
-                          sim::Time compute_ns) {
-    return std::move(candidates[pick_full_speed(costs_.of(policy, candidates), limits_, compute_ns,
-                                                problem_.hardware.link)]);
+  std::size_t pick(const Search& search, const std::vector<Candidate>& all) {
+    const std::string_view what = name(search.policy);
+    switch (search.choice) {
+      case Choice::kOnly:
+        return 0;
+      case Choice::kFastest:
+        return pick_fastest(costs_.of(what, all), limits_);
+      case Choice::kFullSpeed:
+        break;
+    }
+    const sim::Time computes =
+        search.baseline ? costs_.of(what, {search.baseline(problem_.survey)}).front().step_ns
+                        : keep_.step_ns;
+    return pick_full_speed(costs_.of(what, all), limits_, computes, problem_.hardware.link);
   }
 
   const Problem& problem_;
@@ -237,11 +234,11 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
     Chooser chooser(problem, request, keep);
     result.keep_ns = keep.step_ns;
     result.keep_bytes = chooser.limits().keep_bytes;
-    for (const std::string& policy : request.policies) {
+    for (const Policy policy : request.policies) {
       Candidate candidate = chooser.choose(policy);
       sim::Simulation simulation = problem.run(candidate, request, request.check, consumers);
       const Cost cost = cost_of(simulation);
-      result.rows.push_back({policy, std::move(candidate), std::move(simulation),
+      result.rows.push_back({std::string(name(policy)), std::move(candidate), std::move(simulation),
                              fits(cost, chooser.limits()), is_useless(cost, chooser.limits())});
     }
   } catch (const Stopped&) {

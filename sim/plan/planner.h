@@ -6,24 +6,7 @@
 // The candidates of a search are a fixed list that does not depend on the budget; of those whose
 // simulated memory fits, the fastest is taken. So a lower budget never yields a higher peak: the
 // candidate taken under a lower budget either is the same, or needs less than the budget that the
-// first one did not fit.
-//
-//   keep         everything stays on the device
-//   offload-all  everything moves, by TRL's scheduler in the core's place (sim/field/stash.h)
-//   offload      everything moves, by the core with its defaults
-//   prefetch     as much moves as comes back in time, all of it: the least memory that costs at
-//                most 2 % over the longest of computing, copying out and copying back (picks.h)
-//   budget       the first saved storages move, as many as needed: they are needed back last, so
-//                their copies have the most time
-//
-// and where the program has segments (calls that are checkpoints, or modules that repeat):
-//
-//   checkpoint          every segment is recomputed
-//   checkpoint-nth      as few of them as needed, evenly spread
-//   checkpoint-offload  every segment is recomputed, and of their inputs the first ones move, as
-//                       many as prefetch would
-//   mixed               some segments are recomputed, wholly or up to some tensor; what they save
-//                       beyond that, their inputs, and what the others save moves or stays
+// first one did not fit. policies.h says which candidates each policy has.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +18,8 @@
 
 #include "formats/plan.h"
 #include "formats/plan_options.h"
-#include "scenarios/scenario.h"
+#include "scenarios/hardware.h"
+#include "scenarios/policy.h"
 #include "sim/plan/candidates.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/picks.h"
@@ -47,7 +31,7 @@ namespace ferry::plan {
 
 struct PlanRequest {
   std::int64_t budget_bytes = 0;  // of device memory, reserved
-  std::vector<std::string> policies;
+  std::vector<Policy> policies;
   sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
   bool check = true;
   // They see each policy's own run, not the runs that a search tries.
@@ -57,7 +41,7 @@ struct PlanRequest {
 };
 
 struct PolicyRow {
-  std::string policy;
+  std::string policy;  // its name
   Candidate candidate;
   sim::Simulation simulation;
   bool fits = false;     // it fits device and host

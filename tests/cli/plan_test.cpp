@@ -7,7 +7,7 @@
 
 #include "cli/exit_codes.h"
 #include "formats/program_file.h"
-#include "scenarios/scenario.h"
+#include "scenarios/policy.h"
 #include "tests/cli/plan_folder.h"
 #include "tests/sim/support/segmented.h"
 #include "tests/sim/support/tiny.h"
@@ -286,11 +286,12 @@ TEST_F(PlanTest, RowsForSegmentsAreThereWhereSegmentsAre) {
     for (const auto& row : json["rows"]) names.push_back(row["policy"]);
     return names;
   };
-  EXPECT_EQ(policies(kBlocks), std::vector<std::string>(kPolicies.begin(), kPolicies.end()));
+  EXPECT_EQ(policies(kBlocks), policy_names());
   EXPECT_EQ(policies(kChain),
             (std::vector<std::string>{"keep", "offload-all", "offload", "prefetch", "budget"}));
-  for (const std::string_view policy : kPolicies) {
-    if (!is_for_segments(policy)) continue;
+  for (const PolicyEntry& each : kPolicies) {
+    if (!each.for_segments) continue;
+    const std::string_view policy = each.name;
     const std::string name(policy);
     expect_refused("plan --policy " + name + kChain,
                    "chain.jsonl: policy '" + name +
@@ -314,7 +315,7 @@ TEST_F(PlanTest, RecomputesAreCounted) {
 }
 
 TEST_F(PlanTest, APlanOfSegmentsRunsWithTheSameNumbers) {
-  for (const std::string_view policy : kPolicies) {
+  for (const std::string& policy : policy_names()) {
     if (policy == "offload-all") continue;  // TRL's: no plan of Ferry's
     for (const char* more : {" --budget 24MiB ", " --microbatches 2 --optimizer adamw "}) {
       const Result made =

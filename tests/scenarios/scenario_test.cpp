@@ -34,7 +34,7 @@ TEST(ScenarioTest, EveryKeyIsRead) {
   EXPECT_EQ(scenario.program, "gpt2");
   EXPECT_EQ(scenario.hardware, "plans/mine/card.toml");  // a path is relative to the file
   EXPECT_EQ(scenario.budget_bytes, std::int64_t{12} << 30);
-  EXPECT_EQ(scenario.policies, (std::vector<std::string>{"keep", "offload-all"}));
+  EXPECT_EQ(scenario.policies, (std::vector{Policy::kKeep, Policy::kOffloadAll}));
   EXPECT_EQ(scenario.optimizer, "adamw");
   EXPECT_EQ(scenario.microbatches, 4);
 }
@@ -70,16 +70,6 @@ TEST(ScenarioTest, AKeyOfManyPartsIsRefused) {
             "plans/s.toml: expected at most 1000 dots: keys have one at most");
   EXPECT_EQ(error("budget", parts.substr(0, 1999)),
             "plans/s.toml:3: unknown key \"" + parts.substr(0, 1999) + "\"");
-}
-
-TEST(ScenarioTest, PoliciesAreListedForPeople) {
-  EXPECT_EQ(list_of_policies(),
-            "keep, offload-all, offload, prefetch, checkpoint, checkpoint-nth, checkpoint-offload, "
-            "budget or mixed");
-  for (const std::string_view policy : kPolicies) {
-    const bool checkpoints = policy.starts_with("checkpoint") || policy == "mixed";
-    EXPECT_EQ(is_for_segments(policy), checkpoints) << policy;
-  }
 }
 
 TEST(ScenarioTest, WhatShipsIsReadable) {

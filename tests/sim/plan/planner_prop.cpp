@@ -25,7 +25,7 @@ Hardware card() {
 
 PolicyRow row_under(const Program& program, const Hardware& hardware, std::int64_t budget_bytes) {
   PlanRequest request;
-  request.policies = {"budget"};
+  request.policies = {Policy::kBudget};
   request.budget_bytes = budget_bytes;
   request.check = false;
   return plan(program, hardware, request).rows.front();
@@ -79,10 +79,11 @@ TEST(PlannerProp, APlanRunsAsItsRow) {
     }
     const Program program = test::make_program(recipe);
     PlanRequest request;
-    request.policies = {"keep", "offload", "budget", "prefetch"};
+    request.policies = {Policy::kKeep, Policy::kOffload, Policy::kBudget, Policy::kPrefetch};
     if (has_segments(program)) {
-      for (const char* policy : {"checkpoint", "checkpoint-nth", "checkpoint-offload"}) {
-        request.policies.emplace_back(policy);
+      for (const Policy policy :
+           {Policy::kCheckpoint, Policy::kCheckpointNth, Policy::kCheckpointOffload}) {
+        request.policies.push_back(policy);
       }
     }
     request.budget_bytes = *test::in_range(1, 64) * kMiB;

@@ -21,7 +21,7 @@ class ShippedRows
       : program_(load_program(find_program(std::get<0>(GetParam())))),
         hardware_(find_hardware(std::get<1>(GetParam()))) {}
 
-  PlanResult rows(std::vector<std::string> policies) const {
+  PlanResult rows(std::vector<Policy> policies) const {
     PlanRequest request;
     request.policies = std::move(policies);
     request.budget_bytes = hardware_.memory_bytes;
@@ -42,7 +42,7 @@ class ShippedRows
 
 // The row went by time alone: of Llama's 56 GiB 5 came back, and it needed more memory than keep.
 TEST_P(ShippedRows, PrefetchBringsBackAllThatItMovesAtFullSpeed) {
-  const PlanResult result = rows({"keep", "prefetch"});
+  const PlanResult result = rows({Policy::kKeep, Policy::kPrefetch});
   const PolicyRow& keep = result.rows[0];
   const sim::Simulation& run = result.rows[1].simulation;
   EXPECT_TRUE(run.errors.empty());

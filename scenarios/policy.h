@@ -1,0 +1,81 @@
+// The policies of `ferry plan`: what each is called, and whether it needs a program with segments.
+// How each one runs the step is in sim/plan/policies.h.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry {
+
+enum class Policy : std::uint8_t {
+  kKeep,
+  kOffloadAll,
+  kOffload,
+  kPrefetch,
+  kCheckpoint,
+  kCheckpointNth,
+  kCheckpointOffload,
+  kBudget,
+  kMixed,
+};
+
+struct PolicyEntry {
+  Policy policy;
+  std::string_view name;
+  bool for_segments = false;
+};
+
+// In the order of the enum, and of the table that is printed: the searches come last.
+inline constexpr std::array kPolicies = {
+    PolicyEntry{Policy::kKeep, "keep"},
+    PolicyEntry{Policy::kOffloadAll, "offload-all"},
+    PolicyEntry{Policy::kOffload, "offload"},
+    PolicyEntry{Policy::kPrefetch, "prefetch"},
+    PolicyEntry{Policy::kCheckpoint, "checkpoint", /*for_segments=*/true},
+    PolicyEntry{Policy::kCheckpointNth, "checkpoint-nth", /*for_segments=*/true},
+    PolicyEntry{Policy::kCheckpointOffload, "checkpoint-offload", /*for_segments=*/true},
+    PolicyEntry{Policy::kBudget, "budget"},
+    PolicyEntry{Policy::kMixed, "mixed", /*for_segments=*/true},
+};
+static_assert([] {
+  for (std::size_t i = 0; i < kPolicies.size(); ++i) {
+    if (kPolicies[i].policy != static_cast<Policy>(i)) return false;
+  }
+  return kPolicies.back().policy == Policy::kMixed;
+}());
+
+constexpr const PolicyEntry& entry(Policy policy) {
+  return kPolicies[static_cast<std::size_t>(policy)];
+}
+constexpr std::string_view name(Policy policy) { return entry(policy).name; }
+constexpr bool is_for_segments(Policy policy) { return entry(policy).for_segments; }
+
+constexpr std::optional<Policy> find_policy(std::string_view name) {
+  const auto found = std::find_if(kPolicies.begin(), kPolicies.end(),
+                                  [name](const PolicyEntry& each) { return each.name == name; });
+  return found == kPolicies.end() ? std::nullopt : std::optional(found->policy);
+}
+
+inline std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const PolicyEntry& each : kPolicies) names.emplace_back(each.name);
+  return names;
+}
+
+// "keep, offload-all, … or mixed".
+inline std::string list_of_policies() {
+  std::string text;
+  for (const PolicyEntry& each : kPolicies) {
+    if (!text.empty()) text += &each == &kPolicies.back() ? " or " : ", ";
+    text += each.name;
+  }
+  return text;
+}
+
+}  // namespace ferry
