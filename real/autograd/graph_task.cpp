@@ -5,8 +5,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "real/autograd/slots.h"
-
 namespace ferry::real {
 namespace {
 
@@ -34,13 +32,5 @@ void GraphTask::end() noexcept {
   }
   for (const auto& callback : callbacks) callback();
 }
-
-GraphTask* GraphTask::current() {
-  auto* task = static_cast<GraphTask*>(c10::ThreadLocalDebugInfo::get(kGraphTaskSlot));
-  return task && !task->ended() ? task : nullptr;
-}
-
-GraphTask::Scope::Scope(std::shared_ptr<GraphTask> task)
-    : guard_(kGraphTaskSlot, std::move(task)) {}
 
 }  // namespace ferry::real

@@ -1,17 +1,13 @@
 // One call of LibTorch's backward, as the core knows it: an integer that is never reused, and what
 // is to be called at its end.
 //
-// Ferry's engine (engine.h) makes one for each Engine::execute and puts it into the slot that the
-// engine carries to its threads. Its end comes when execute returns *or throws*: LibTorch's own
-// final callbacks do not run after a failure. Nodes of a failed task may still run on other threads
-// then; to them there is no task any more.
+// The engine that is linked (engine.h) makes one for each backward. Its end comes when that returns
+// *or throws*: LibTorch's own final callbacks do not run after a failure. Nodes of a failed task
+// may still run on other threads then; to them there is no task any more.
 #pragma once
-
-#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -19,7 +15,7 @@
 
 namespace ferry::real {
 
-class GraphTask final : public c10::DebugInfoBase {
+class GraphTask final {
  public:
   GraphTask();
   GraphTaskId id() const { return id_; }
@@ -30,17 +26,9 @@ class GraphTask final : public c10::DebugInfoBase {
   // Calls what asked for it, in that order, and nothing more from then on.
   void end() noexcept;
 
-  // Of the calling thread; none outside a backward, and in what is left of a failed one.
+  // Of the calling thread; none outside a backward, and in what is left of a failed one. Lives as
+  // long as the node that asks runs.
   static GraphTask* current();
-
-  // While it lives, backwards of this thread are this task's.
-  class Scope {
-   public:
-    explicit Scope(std::shared_ptr<GraphTask> task);
-
-   private:
-    c10::DebugInfoGuard guard_;
-  };
 
  private:
   const GraphTaskId id_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <utility>
@@ -26,6 +27,7 @@ namespace autograd = torch::autograd;
 struct HooksSlot final : c10::DebugInfoBase {
   explicit HooksSlot(HookStack<at::Tensor> hooks) : stack(std::move(hooks)) {}
   const HookStack<at::Tensor> stack;
+  const std::size_t others = other_hooks_depth();  // around it
 };
 
 const HooksSlot* slot() {
@@ -138,9 +140,17 @@ void TorchAutograd::after_task(std::function<void()> callback) const {
   task->after(std::move(callback));
 }
 
-HookStack<at::Tensor> TorchAutograd::hooks() const {
+const HookStack<at::Tensor>* innermost_of_ours(std::size_t others) {
   const HooksSlot* const now = slot();
-  return now ? now->stack : HookStack<at::Tensor>{};
+  return now && now->others >= others ? &now->stack : nullptr;
+}
+
+HookStack<at::Tensor> TorchAutograd::hooks() const {
+  const std::size_t others = other_hooks_depth();
+  if (const auto* const ours = innermost_of_ours(others)) return *ours;
+  if (others == 0) return {};
+  const HooksSlot* const around = slot();
+  return with_other_hooks(around ? around->stack : HookStack<at::Tensor>{});
 }
 
 TorchAutograd::HooksScope::HooksScope(TorchAutograd, HookStack<Tensor> hooks)
@@ -151,10 +161,10 @@ TorchAutograd::HooksScope::HooksScope(TorchAutograd, HookStack<Tensor> hooks)
 }
 
 std::shared_ptr<Hooks<at::Tensor>> innermost_pair() {
-  const HooksSlot* const now = slot();
-  if (!now || now->stack.disabled || !now->stack.top) return nullptr;
+  const HookStack<at::Tensor>* const ours = innermost_of_ours(0);
+  if (!ours || ours->disabled || !ours->top) return nullptr;
   if (at::SavedTensorDefaultHooks::get_tls_state().is_tracing) return nullptr;
-  return now->stack.top->pair;
+  return ours->top->pair;
 }
 
 }  // namespace ferry::real

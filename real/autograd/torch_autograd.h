@@ -14,7 +14,7 @@
 //
 // Limits: where two threads run the same node at once (a retained graph, two backwards), LibTorch's
 // list of post hooks is not safe against after_node, which the core uses with
-// ReloadPool::kCopyStream alone. A program that loads libtorch_python has another engine.
+// ReloadPool::kCopyStream alone.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,6 +23,7 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -137,8 +138,13 @@ class TorchAutograd {
 
 static_assert(PipelineAutograd<TorchAutograd>);
 
-// The pair that sees what the calling thread saves now; none where no pair applies, and while
-// compiled autograd traces a graph: what is saved then stands for a tensor, and has no bytes.
+// The hooks on the calling thread's stack, where no more than so many pairs are on the other one
+// (engine.h): else that one's are innermost. None as well where nothing was ever pushed.
+const HookStack<at::Tensor>* innermost_of_ours(std::size_t others);
+
+// In a C++ program, the pair that sees what the calling thread saves now; none where no pair
+// applies, and while compiled autograd traces a graph: what is saved then stands for a tensor, and
+// has no bytes.
 std::shared_ptr<Hooks<at::Tensor>> innermost_pair();
 
 }  // namespace ferry::real

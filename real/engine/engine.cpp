@@ -1,3 +1,13 @@
+// The engine of a C++ program: LibTorch's own, with default saved-tensor hooks and an end for every
+// graph task.
+//
+// The base engine has no hooks; this one looks at our stack (torch_autograd.h). And it brackets
+// execute, so that a task's end is known whether it succeeds or fails.
+//
+// Installed when the library is loaded, before any backward can run: LibTorch starts its threads
+// for the engine that runs first, and no other. Never destroyed: graphs in statics outlive it
+// otherwise.
+
 #include "real/autograd/engine.h"
 
 #include <torch/csrc/autograd/engine.h>
@@ -15,6 +25,11 @@ namespace {
 
 namespace autograd = torch::autograd;
 
+// The task that the engine's threads are told of.
+struct TaskSlot final : c10::DebugInfoBase {
+  GraphTask task;
+};
+
 class FerryEngine final : public autograd::Engine {
  public:
   autograd::variable_list execute(const autograd::edge_list& roots,
@@ -22,12 +37,12 @@ class FerryEngine final : public autograd::Engine {
                                   bool create_graph, bool accumulate_grad,
                                   const autograd::edge_list& outputs) override {
     const bool outermost = c10::ThreadLocalDebugInfo::get(kGraphTaskSlot) == nullptr;
-    const auto task = std::make_shared<GraphTask>();
-    const GraphTask::Scope scope(task);
+    const auto slot = std::make_shared<TaskSlot>();
+    const c10::DebugInfoGuard scope(kGraphTaskSlot, slot);
     struct End {
       GraphTask& task;
       ~End() { task.end(); }
-    } end{*task};
+    } end{slot->task};
     try {
       return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
     } catch (...) {
@@ -59,5 +74,14 @@ void install_engine() {
 namespace {
 [[maybe_unused]] const bool at_load = (install_engine(), true);
 }  // namespace
+
+GraphTask* GraphTask::current() {
+  auto* const slot = static_cast<TaskSlot*>(c10::ThreadLocalDebugInfo::get(kGraphTaskSlot));
+  return slot && !slot->task.ended() ? &slot->task : nullptr;
+}
+
+std::size_t other_hooks_depth() { return 0; }
+
+HookStack<at::Tensor> with_other_hooks(HookStack<at::Tensor> around) { return around; }
 
 }  // namespace ferry::real

@@ -1,0 +1,66 @@
+// What an Offload is a handle of: its offloaders, its plan, its log and its trace, and what a guard
+// of it does when it begins and ends. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ferry/offload.h"
+#include "real/api/backends.h"
+#include "real/api/planned.h"
+#include "real/api/trace.h"
+#include "shared/seam/checkpoint_context.h"
+
+namespace ferry::real {
+
+class OffloadState {
+ public:
+  // Throws as Offload's constructors do.
+  explicit OffloadState(const OffloadOptions& options);
+  OffloadState(const Plan& plan, const OffloadOptions& options);
+
+  const CoreOptions& core() const { return core_; }
+  Backends& backends() { return *backends_; }
+  const std::shared_ptr<Hooks<at::Tensor>>& hooks() const { return hooks_; }
+  const std::shared_ptr<Trace>& trace() const { return trace_; }
+
+  // A guard's forward begins, throws PlanMismatch where the last one saved too little; then ends,
+  // or was left by an exception.
+  void begin_run();
+  void end_run();
+  void abandon_run();
+  // Of the checkpoints of a new forward, within those that are in force.
+  std::shared_ptr<const CheckpointContext> context(CheckpointContext around);
+
+  OffloadStatistics step_statistics() const;
+  OffloadLog take_log();
+  void write_trace(const std::filesystem::path& path) const;
+
+ private:
+  struct Log {
+    std::mutex mutex;
+    std::vector<Decision> decisions;
+  };
+  OffloadState(const OffloadOptions& options, CoreOptions core, const Plan* plan);
+
+  const CoreOptions core_;  // as asked for; the core's own also has the log
+  const std::function<void(const std::string&)> info_;
+  std::atomic<bool> has_told_ = false;
+  mutable std::mutex step_mutex_;
+  OffloadStatistics at_begin_;
+  // Shared with callbacks that may outlive this.
+  std::shared_ptr<Log> log_ = std::make_shared<Log>();
+  std::function<void(const Decision&)> told_;
+  std::shared_ptr<const SegmentPlan> segments_;  // of a plan
+  std::atomic<std::uint64_t> runs_ = 0;
+  std::shared_ptr<Trace> trace_;
+  std::shared_ptr<Backends> backends_;
+  std::shared_ptr<PlannedHooks> planned_;
+  std::shared_ptr<Hooks<at::Tensor>> hooks_;
+};
+
+}  // namespace ferry::real
