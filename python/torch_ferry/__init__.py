@@ -17,3 +17,6 @@ if _built is not None:
 
     _versions.require(_built)
     __version__ = _built.VERSION
+    from ._C import CheckpointError, DiskError, DiskFull, PlanMismatch, SegmentMismatch
+    from .checkpoint import checkpoint, checkpoint_statistics
+    from .offload import Offload, no_offload, offload, run

@@ -1,9 +1,13 @@
 """Runs Python's tests, and writes how many there were and which were skipped, with the reason.
 
     run.py OUT.json
+
+FERRY_PYTHON_PACKAGE: the folder that has the package as it was built, its module included; without
+it the sources are tested alone.
 """
 
 import json
+import os
 import pathlib
 import sys
 import unittest
@@ -12,7 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def main(out):
-    sys.path.insert(0, str(HERE.parents[1] / "python"))
+    sys.path.insert(0, os.environ.get("FERRY_PYTHON_PACKAGE") or str(HERE.parents[1] / "python"))
     suite = unittest.defaultTestLoader.discover(str(HERE), pattern="*test*.py")
     result = unittest.TextTestRunner(verbosity=0, buffer=True).run(suite)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)

@@ -1,0 +1,90 @@
+// The engine of a Python process: Python's, with ours before it.
+//
+// Python's backward goes to PythonEngine whatever engine is installed, and so does what others ask
+// of this one. What comes here is what LibTorch asks of its engine for every tensor that a node
+// saves: whose hooks see it.
+
+#include <ATen/SavedTensorHooks.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include <memory>
+#include <utility>
+
+#include "real/autograd/engine.h"
+#include "real/autograd/torch_autograd.h"
+#include "real/python/graph_tasks.h"
+#include "real/python/pair.h"
+#include "real/python/saved.h"
+
+namespace ferry::real {
+namespace {
+
+namespace autograd = torch::autograd;
+
+class EngineBeforePython final : public autograd::Engine {
+ public:
+  explicit EngineBeforePython(autograd::Engine& python) : python_(python) {}
+
+  autograd::variable_list execute(const autograd::edge_list& roots,
+                                  const autograd::variable_list& inputs, bool keep_graph,
+                                  bool create_graph, bool accumulate_grad,
+                                  const autograd::edge_list& outputs) override {
+    return python_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+  }
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      const std::shared_ptr<autograd::GraphTask>& task, std::shared_ptr<autograd::Node> root,
+      autograd::InputBuffer&& inputs) override {
+    return python_.execute_with_graph_task(task, std::move(root), std::move(inputs));
+  }
+  std::unique_ptr<autograd::AnomalyMetadata> make_anomaly_metadata() override {
+    return python_.make_anomaly_metadata();
+  }
+  void thread_on_exception(const std::shared_ptr<autograd::GraphTask>& task,
+                           const std::shared_ptr<autograd::Node>& node,
+                           std::exception& error) override {
+    python_.thread_on_exception(task, node, error);
+  }
+  void thread_init(int device, const std::shared_ptr<autograd::ReadyQueue>& queue,
+                   bool should_increment) override {
+    python_.thread_init(device, queue, should_increment);
+  }
+
+  std::unique_ptr<autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    const auto& state = at::SavedTensorDefaultHooks::get_tls_state();
+    if (state.is_tracing) return python_.get_default_saved_variable_hooks();
+    const HookStack<at::Tensor>* hooks = innermost_of_ours(state.stack.size());
+    if (!hooks && !state.stack.empty()) {
+      hooks = python::top_pair();
+      if (!hooks) return python_.get_default_saved_variable_hooks();
+    }
+    if (!hooks || hooks->disabled || !hooks->top || !hooks->top->pair) return nullptr;
+    return std::make_unique<python::SavedInPython>(hooks->top->pair);
+  }
+
+  // Of the calling thread, which runs no task: what a failed one left there.
+  void drop_what_is_ready() { init_local_ready_queue(std::make_shared<autograd::ReadyQueue>()); }
+
+ private:
+  autograd::Engine& python_;
+};
+
+// Never destroyed: graphs outlive the interpreter.
+EngineBeforePython& the_engine() {
+  static auto* const engine = new EngineBeforePython(autograd::Engine::get_default_engine());
+  return *engine;
+}
+
+autograd::Engine& engine() { return the_engine(); }
+
+}  // namespace
+
+// When the module is imported: `import torch` came before, and with it Python's engine.
+void install_engine() {
+  static const bool installed =
+      (static_cast<void>(the_engine()), autograd::set_default_engine_stub(&engine), true);
+  static_cast<void>(installed);
+}
+
+void python::drop_what_is_ready() { the_engine().drop_what_is_ready(); }
+
+}  // namespace ferry::real

@@ -1,0 +1,48 @@
+#include "real/python/fork.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+namespace ferry::real::python {
+namespace {
+
+std::atomic<std::uint64_t> generation{0};
+
+// Never destroyed: a fork may come at any time.
+struct Known {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<void>> states;
+  std::vector<std::shared_ptr<void>> kept;
+};
+Known& known() {
+  static auto* const known = new Known;
+  return *known;
+}
+
+void before_fork() { known().mutex.lock(); }
+void in_parent() { known().mutex.unlock(); }
+void in_child() {
+  generation.fetch_add(1, std::memory_order_relaxed);
+  for (const auto& state : known().states) {
+    if (auto alive = state.lock()) known().kept.push_back(std::move(alive));
+  }
+  known().states.clear();
+  known().mutex.unlock();
+}
+
+}  // namespace
+
+std::uint64_t process_generation() noexcept { return generation.load(std::memory_order_relaxed); }
+
+void keep_over_fork(const std::shared_ptr<void>& state) {
+  static const int watched = pthread_atfork(&before_fork, &in_parent, &in_child);
+  static_cast<void>(watched);
+  const std::lock_guard lock(known().mutex);
+  std::erase_if(known().states, [](const auto& other) { return other.expired(); });
+  known().states.push_back(state);
+}
+
+}  // namespace ferry::real::python

@@ -1,0 +1,21 @@
+// The module torch_ferry._C: Ferry's core in a Python process. `import torch` comes before it.
+
+#include <torch/csrc/utils/pybind.h>
+
+#include "real/autograd/engine.h"
+#include "real/python/checkpoint.h"
+#include "real/python/errors.h"
+#include "real/python/offload.h"
+#include "real/python/pair.h"
+#include "real/python/parameters.h"
+
+PYBIND11_MODULE(_C, module) {
+  pybind11::module_::import("torch");  // and with it Python's engine
+  using namespace ferry::real;
+  python::add_errors(module);
+  python::prepare_pairs();
+  python::prepare_parameters();
+  python::add_offload(module);
+  python::add_checkpoint(module);
+  install_engine();
+}

@@ -1,0 +1,170 @@
+#include "real/python/offload.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "formats/plan_file.h"
+#include "real/autograd/late_writes.h"
+#include "real/autograd/torch_autograd.h"
+#include "real/python/fork.h"
+#include "real/python/gil.h"
+#include "real/python/pair.h"
+#include "real/python/parameters.h"
+
+namespace ferry::real::python {
+namespace {
+
+// A guard that is open on this thread.
+struct Open {
+  const void* owner;
+  PyObject* pair;
+  OpTraceScope* ops;
+};
+
+// Those of the calling thread, in the order of their making. What a thread leaves open at its end
+// is left as it is.
+struct OpenHere {
+  std::vector<Open> guards;
+  bool late_writes = false;  // that we see them is our doing
+
+  static OpenHere& now() {
+    thread_local OpenHere here;
+    return here;
+  }
+  void add(Open guard) {
+    guards.push_back(guard);
+    if (guards.size() > 1 || c10::impl::tls_is_dispatch_key_included(kLateWrites)) return;
+    c10::impl::tls_set_dispatch_key_included(kLateWrites, true);
+    late_writes = true;
+  }
+  Open take(const void* owner) {
+    const auto last = std::find_if(guards.rbegin(), guards.rend(),
+                                   [owner](const Open& guard) { return guard.owner == owner; });
+    if (last == guards.rend()) {
+      throw std::runtime_error(
+          "torch_ferry: this guard is not open on the thread that closes it; close it once, where "
+          "it was opened");
+    }
+    const Open guard = *last;
+    guards.erase(std::next(last).base());
+    if (guards.empty() && std::exchange(late_writes, false)) {
+      c10::impl::tls_set_dispatch_key_included(kLateWrites, false);
+    }
+    return guard;
+  }
+};
+
+void open_guard(const void* owner, std::shared_ptr<Hooks<at::Tensor>> hooks,
+                std::shared_ptr<const CheckpointContext> context, std::shared_ptr<Trace> trace) {
+  install_late_writes();
+  HookStack<at::Tensor> stack = TorchAutograd().hooks();
+  if (context) stack.checkpoint = std::move(context);
+  stack.top = std::make_shared<const HookFrame<at::Tensor>>(
+      HookFrame<at::Tensor>{std::move(hooks), std::move(stack.top)});
+  PyObject* const pair = push_pair(std::move(stack));
+  OpenHere::now().add({owner, pair, trace ? new OpTraceScope(std::move(trace)) : nullptr});
+}
+
+// What was wrong, if anything was.
+const char* close_guard(const void* owner) {
+  const Open guard = OpenHere::now().take(owner);
+  delete guard.ops;
+  switch (remove_pair(guard.pair)) {
+    case Removed::kFromTop:
+      return nullptr;
+    case Removed::kFromBelow:
+      return "torch_ferry: a guard is closed while saved-tensor hooks that were opened after it "
+             "are "
+             "open still; close guards in the reverse order of their opening";
+    case Removed::kWasGone:
+      break;
+  }
+  return "torch_ferry: the hooks of a guard were closed by somebody else before it; close guards "
+         "in the reverse order of their opening";
+}
+
+void throw_if(const char* wrong) {
+  if (wrong) throw std::runtime_error(wrong);
+}
+
+struct Known {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<OffloadState>> states;
+};
+Known& known() {
+  static auto* const known = new Known;
+  return *known;
+}
+
+}  // namespace
+
+PythonOffload::PythonOffload(const OffloadOptions& options,
+                             const std::optional<std::filesystem::path>& plan, bool parameters)
+    : state_(plan ? std::make_shared<OffloadState>(read_plan(*plan), options)
+                  : std::make_shared<OffloadState>(options)),
+      hooks_(parameters ? std::make_shared<ExemptParameters>(state_) : state_->hooks()),
+      generation_(process_generation()) {
+  keep_over_fork(state_);
+  const std::lock_guard lock(known().mutex);
+  std::erase_if(known().states, [](const auto& other) { return other.expired(); });
+  known().states.push_back(state_);
+}
+
+PythonOffload::~PythonOffload() {
+  const GilReleased released;  // the workers end with the last of it
+  hooks_.reset();
+  state_.reset();
+}
+
+OffloadState& PythonOffload::state() const {
+  if (generation_ != process_generation()) {
+    throw std::runtime_error(
+        "torch_ferry: this Offload was made before a fork, by the parent process; make another");
+  }
+  return *state_;
+}
+
+void PythonOffload::open() {
+  OffloadState& mine = state();
+  CheckpointContext around = checkpoint_context(TorchAutograd().hooks());
+  std::shared_ptr<const CheckpointContext> context;
+  {
+    const GilReleased released;
+    mine.begin_run();
+    context = mine.context(std::move(around));
+  }
+  open_guard(this, hooks_, std::move(context), mine.trace());
+}
+
+void PythonOffload::close(bool failed) {
+  const char* const wrong = close_guard(this);
+  {
+    const GilReleased released;
+    OffloadState& mine = state();
+    failed ? mine.abandon_run() : mine.end_run();
+  }
+  throw_if(wrong);
+}
+
+void PythonNoOffload::open() { open_guard(this, nullptr, nullptr, nullptr); }
+void PythonNoOffload::close() { throw_if(close_guard(this)); }
+
+void finish_offloads() noexcept {
+  const GilReleased released;
+  std::vector<std::weak_ptr<OffloadState>> states;
+  {
+    const std::lock_guard lock(known().mutex);
+    states = known().states;
+  }
+  for (const auto& weak : states) {
+    const auto state = weak.lock();
+    if (state) state->backends().flush();
+  }
+}
+
+}  // namespace ferry::real::python

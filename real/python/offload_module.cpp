@@ -1,0 +1,141 @@
+// What of offloading the module has; its users are in python/torch_ferry/offload.py.
+
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "formats/decision_log.h"
+#include "real/python/gil.h"
+#include "real/python/offload.h"
+
+namespace ferry::real::python {
+namespace {
+
+void add_statistics(py::module_& module) {
+  using S = OffloadStatistics;
+  py::class_<S> counts(module, "OffloadStatistics", "What an Offload counted; bytes throughout.");
+  const auto add = [&](const char* name, std::int64_t S::*count) {
+    counts.def_readonly(name, count);
+  };
+  add("packs", &S::packs);
+  add("kept", &S::kept);
+  add("shared", &S::shared);
+  add("offloaded_count", &S::offloaded_count);
+  add("offloaded_bytes", &S::offloaded_bytes);
+  add("reloaded_count", &S::reloaded_count);
+  add("reloaded_bytes", &S::reloaded_bytes);
+  add("prefetched_count", &S::prefetched_count);
+  add("stash_hits", &S::stash_hits);
+  add("target_hits", &S::target_hits);
+  add("vain_count", &S::vain_count);
+  add("vain_bytes", &S::vain_bytes);
+  add("compute_waits", &S::compute_waits);
+  add("stalled_ns", &S::stalled_ns);
+  add("forward_stash_peak_bytes", &S::forward_stash_peak_bytes);
+  add("backward_stash_peak_bytes", &S::backward_stash_peak_bytes);
+  counts.def("__str__", [](const S& self) { return to_string(self); });
+  counts.def("__repr__", [](const S& self) { return to_string(self); });
+}
+
+using Set = void (*)(OffloadOptions& options, const py::handle& value);
+template <auto option>
+void set_bytes(OffloadOptions& options, const py::handle& value) {
+  (options.*option)(py::cast<std::int64_t>(value));
+}
+template <auto option>
+void set_flag(OffloadOptions& options, const py::handle& value) {
+  (options.*option)(py::cast<bool>(value));
+}
+template <class Value>
+using Setter = OffloadOptions& (OffloadOptions::*)(const Value&);
+
+const std::map<std::string_view, Set>& setters() {
+  using O = OffloadOptions;
+  using Bytes = Setter<std::int64_t>;
+  using Flag = Setter<bool>;
+  static const std::map<std::string_view, Set> all{
+      {"min_bytes", &set_bytes<static_cast<Bytes>(&O::min_bytes)>},
+      {"window", &set_bytes<static_cast<Bytes>(&O::window)>},
+      {"window_tensors", &set_bytes<static_cast<Bytes>(&O::window_tensors)>},
+      {"prefetch", &set_bytes<static_cast<Bytes>(&O::prefetch)>},
+      {"hold", &set_bytes<static_cast<Bytes>(&O::hold)>},
+      {"disk_bytes_max", &set_bytes<static_cast<Bytes>(&O::disk_bytes_max)>},
+      {"fix_malloc", &set_flag<static_cast<Flag>(&O::fix_malloc)>},
+      {"pinned", &set_flag<static_cast<Flag>(&O::pinned)>},
+      {"log", &set_flag<static_cast<Flag>(&O::log)>},
+      {"trace", &set_flag<static_cast<Flag>(&O::trace)>},
+      {"device",
+       [](O& options, const py::handle& value) { options.device(py::cast<at::Device>(value)); }},
+      {"disk",
+       [](O& options, const py::handle& value) {
+         options.disk(py::cast<std::filesystem::path>(value));
+       }},
+  };
+  return all;
+}
+
+OffloadOptions options_of(const py::dict& given) {
+  OffloadOptions options;
+  for (const auto& [key, value] : given) {
+    const auto name = py::cast<std::string>(key);
+    const auto found = setters().find(name);
+    if (found == setters().end()) throw py::type_error("torch_ferry.offload: no option " + name);
+    found->second(options, value);
+  }
+  return options;
+}
+
+// The log's text (formats/decision_log.h), its first line included.
+std::string decision_log(PythonOffload& self) {
+  const GilReleased released;
+  std::string lines = decision_header(self.state().core());
+  for (const Decision& decision : self.state().take_log().decisions) {
+    lines += decision_line(decision);
+  }
+  return lines;
+}
+
+}  // namespace
+
+void add_offload(py::module_& module) {
+  add_statistics(module);
+  py::class_<PythonOffload>(module, "Offload")
+      .def(py::init(
+          [](const py::dict& options, std::optional<std::filesystem::path> plan, bool parameters) {
+            return std::make_unique<PythonOffload>(options_of(options), plan, parameters);
+          }))
+      .def("open", &PythonOffload::open)
+      .def("close", &PythonOffload::close)
+      .def("exempt", [](PythonOffload& self,
+                        const at::Tensor& tensor) { self.state().backends().exempt(tensor); })
+      .def("statistics",
+           [](PythonOffload& self) {
+             const GilReleased released;
+             return self.state().backends().statistics();
+           })
+      .def("step_statistics",
+           [](PythonOffload& self) {
+             const GilReleased released;
+             return self.state().step_statistics();
+           })
+      .def("empty",
+           [](PythonOffload& self) {
+             const GilReleased released;
+             return self.state().backends().empty();
+           })
+      .def("take_log", &decision_log)
+      .def("write_trace", [](PythonOffload& self, const std::filesystem::path& path) {
+        const GilReleased released;
+        self.state().write_trace(path);
+      });
+  py::class_<PythonNoOffload>(module, "NoOffload")
+      .def(py::init<>())
+      .def("open", &PythonNoOffload::open)
+      .def("close", &PythonNoOffload::close);
+  module.def("finish_offloads", &finish_offloads);
+}
+
+}  // namespace ferry::real::python
