@@ -10,6 +10,7 @@
 
 #include "cli/context.h"
 #include "cli/output.h"
+#include "cli/shipped.h"
 #include "formats/printable.h"
 #include "scenarios/units.h"
 
@@ -73,7 +74,7 @@ void print_table(const std::vector<Hardware>& all) {
 
 void run(const Options& options) {
   std::vector<Hardware> all;
-  if (options.names.empty()) all = list_hardware();
+  if (options.names.empty()) all = list_hardware(warn_of_unreadable);
   for (const std::string& name : options.names) all.push_back(find_hardware(name));
   if (!options.json && !options.csv) return print_table(all);
   nlohmann::ordered_json json = {

@@ -8,13 +8,14 @@
 
 #include "cli/context.h"
 #include "cli/output.h"
+#include "cli/shipped.h"
 #include "formats/printable.h"
 
 namespace ferry::cli {
 namespace {
 
 void run(bool as_json) {
-  const std::vector<ShippedProgram> all = list_programs();
+  const std::vector<ShippedProgram> all = list_programs(warn_of_unreadable);
   if (!as_json) {
     for (const ShippedProgram& each : all) {
       std::printf("%-20s %s\n", printable(each.name).c_str(), printable(each.description).c_str());

@@ -116,10 +116,14 @@ Hardware find_hardware(const std::string& name_or_path) {
   return read_hardware(find_shipped("hardware", "hardware", ".toml", name_or_path));
 }
 
-std::vector<Hardware> list_hardware() {
+std::vector<Hardware> list_hardware(const Unreadable& unreadable) {
   std::vector<Hardware> all;
   for (const std::string& name : list_shipped("hardware", ".toml")) {
-    all.push_back(find_hardware(name));
+    try {
+      all.push_back(find_hardware(name));
+    } catch (const InputError& error) {
+      unreadable(error);
+    }
   }
   return all;
 }

@@ -6,11 +6,17 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "formats/error.h"
+
 namespace ferry {
+
+// Told of a shipped file that cannot be read.
+using Unreadable = std::function<void(const InputError& error)>;
 
 std::filesystem::path scenarios_root();
 

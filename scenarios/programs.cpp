@@ -24,12 +24,16 @@ std::filesystem::path find_program(const std::string& name_or_path) {
   return find_shipped("program", "programs", kExtension, name_or_path);
 }
 
-std::vector<ShippedProgram> list_programs() {
+std::vector<ShippedProgram> list_programs(const Unreadable& unreadable) {
   std::vector<ShippedProgram> all;
   for (const std::string& name : list_shipped("programs", kExtension)) {
     std::filesystem::path path = find_program(name);
-    std::string description = describe(read_program_header(path));
-    all.push_back({.name = name, .path = std::move(path), .description = std::move(description)});
+    try {
+      std::string description = describe(read_program_header(path));
+      all.push_back({.name = name, .path = std::move(path), .description = std::move(description)});
+    } catch (const InputError& error) {
+      unreadable(error);
+    }
   }
   return all;
 }

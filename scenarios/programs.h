@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/paths.h"
+
 namespace ferry {
 
 struct ShippedProgram {
@@ -14,6 +16,8 @@ struct ShippedProgram {
 };
 
 std::filesystem::path find_program(const std::string& name_or_path);
-std::vector<ShippedProgram> list_programs();  // by name; InputError where a header is broken
+// By name. A header that cannot be read does not hide the others: `unreadable` is called with the
+// error, and the list goes on.
+std::vector<ShippedProgram> list_programs(const Unreadable& unreadable);
 
 }  // namespace ferry

@@ -3,8 +3,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -114,6 +116,30 @@ TEST(CliTest, HardwareIsAlsoCsv) {
   EXPECT_EQ(csv.rfind("name,description,memory_bytes,", 0), 0u) << csv;
   EXPECT_NE(csv.find(",link.h2d_bytes_per_us,"), std::string::npos) << csv;
   EXPECT_NE(csv.find("\nh100,\"NVIDIA H100"), std::string::npos) << csv;  // with a comma in it
+}
+
+// One broken card hid all the others.
+TEST(CliTest, ABrokenCardIsNamedAndTheOthersServe) {
+  namespace fs = std::filesystem;
+  const fs::path root =
+      fs::path(::testing::TempDir()) / ("ferry_scenarios_" + std::to_string(::getpid()));
+  fs::create_directories(root / "hardware");
+  fs::copy_file(fs::path(FERRY_SOURCE_DIR) / "scenarios/hardware/h100.toml",
+                root / "hardware/h100.toml");
+  std::ofstream(root / "hardware/broken.toml") << "memory = 3\n";
+  ASSERT_EQ(::setenv("FERRY_SCENARIOS", root.c_str(), 1), 0);
+  const Result list = ferry("hardware");
+  EXPECT_EQ(list.code, kOk);
+  EXPECT_NE(list.out.find("\nh100 "), std::string::npos) << list.out;
+  EXPECT_EQ(list.err, "ferry: " + (root / "hardware/broken.toml").string() +
+                          ": expected a key \"description\"\n");
+  const Result plan = ferry("plan " FERRY_SOURCE_DIR
+                            "/scenarios/programs/gpt2.jsonl --hardware h100 --policy keep");
+  EXPECT_EQ(plan.code, kOk);
+  EXPECT_EQ(plan.err, "");
+  EXPECT_EQ(ferry("hardware broken").code, kUsage);  // where it is asked for, it is an error
+  ::unsetenv("FERRY_SCENARIOS");
+  fs::remove_all(root);
 }
 
 TEST(CliTest, ProgramsAreListed) {

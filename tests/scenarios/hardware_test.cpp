@@ -1,11 +1,15 @@
 #include "scenarios/hardware.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
+#include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "scenarios/programs.h"
+#include "tests/scenarios/unreadable.h"
 
 namespace ferry {
 namespace {
@@ -122,7 +126,7 @@ TEST(HardwareTest, NoQuantityIsBeyondWhatTheSimulatorCounts) {
 }
 
 TEST(HardwareTest, WhatShipsIsReadable) {
-  const std::vector<Hardware> all = list_hardware();
+  const std::vector<Hardware> all = list_hardware(none_is_unreadable);
   ASSERT_GE(all.size(), 4u);
   EXPECT_EQ(find_hardware("h100").link.h2d_alone, 55'600);
   EXPECT_EQ(find_hardware("a100").link.h2d_both, 12'000);
@@ -142,7 +146,7 @@ TEST(HardwareTest, AnUnknownNameIsToldWhatThereIs) {
     find_hardware("h1000");
     FAIL() << "expected an error";
   } catch (const InputError& error) {
-    for (const Hardware& each : list_hardware()) {
+    for (const Hardware& each : list_hardware(none_is_unreadable)) {
       EXPECT_NE(std::string(error.what()).find(each.name), std::string::npos) << each.name;
     }
   }
@@ -150,11 +154,32 @@ TEST(HardwareTest, AnUnknownNameIsToldWhatThereIs) {
 
 TEST(HardwareTest, TheEnvironmentSaysWhereToLook) {
   ASSERT_EQ(::setenv("FERRY_SCENARIOS", "/nowhere", 1), 0);
-  EXPECT_THROW(list_hardware(), InputError);
-  EXPECT_THROW(list_programs(), InputError);
+  EXPECT_THROW(list_hardware(none_is_unreadable), InputError);
+  EXPECT_THROW(list_programs(none_is_unreadable), InputError);
   EXPECT_THROW(find_hardware("h100"), InputError);
   ::unsetenv("FERRY_SCENARIOS");
-  EXPECT_FALSE(list_hardware().empty());
+  EXPECT_FALSE(list_hardware(none_is_unreadable).empty());
+}
+
+// One broken card hid all the others.
+TEST(HardwareTest, ACardThatCannotBeReadIsToldAndTheOthersAreListed) {
+  namespace fs = std::filesystem;
+  const fs::path root =
+      fs::path(::testing::TempDir()) / ("ferry_cards_" + std::to_string(::getpid()));
+  fs::create_directories(root / "hardware" / "folder.toml");
+  write_file(root / "hardware" / "broken.toml", "memory = 3\n");
+  write_file(root / "hardware" / "good.toml", kText);
+  ASSERT_EQ(::setenv("FERRY_SCENARIOS", root.c_str(), 1), 0);
+  std::vector<std::string> told;
+  const std::vector<Hardware> all =
+      list_hardware([&](const InputError& error) { told.emplace_back(error.what()); });
+  ::unsetenv("FERRY_SCENARIOS");
+  fs::remove_all(root);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].name, "good");
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_NE(told[0].find("hardware/broken.toml: expected a key"), std::string::npos) << told[0];
+  EXPECT_NE(told[1].find("folder.toml: cannot read: Is a directory"), std::string::npos) << told[1];
 }
 
 }  // namespace

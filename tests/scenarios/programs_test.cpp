@@ -11,6 +11,7 @@
 #include "formats/error.h"
 #include "formats/program_file.h"
 #include "formats/stages.h"
+#include "tests/scenarios/unreadable.h"
 
 namespace ferry {
 namespace {
@@ -41,13 +42,25 @@ TEST_F(ProgramsTest, EachIsListedWithALine) {
   add("a", R"("model":"GPT-2","description":"a small one")");
   add("c", "");
   write_file(root_ / "programs" / "README", "no program");
-  const auto all = list_programs();
+  const auto all = list_programs(none_is_unreadable);
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].name, "a");
   EXPECT_EQ(all[0].description, "a small one");
   EXPECT_EQ(all[1].description, "model GPT-2, batch 8");
   EXPECT_EQ(all[2].description, "n");
   EXPECT_EQ(all[2].path, root_ / "programs" / "c.jsonl");
+}
+
+TEST_F(ProgramsTest, OneThatCannotBeReadIsToldAndTheOthersAreListed) {
+  add("a", "");
+  write_file(root_ / "programs" / "b.jsonl", "no program\n");
+  add("c", "");
+  std::vector<std::string> told;
+  const auto all = list_programs([&](const InputError& error) { told.emplace_back(error.what()); });
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].name, "c");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("programs/b.jsonl:1: "), std::string::npos) << told[0];
 }
 
 TEST_F(ProgramsTest, ANameIsAShippedOnesOrAPath) {
@@ -76,7 +89,7 @@ TEST(ShippedProgramsTest, TheUNetIsCutAtItsLevels) {
 }
 
 TEST(ShippedProgramsTest, EachIsSound) {
-  for (const ShippedProgram& each : list_programs()) {
+  for (const ShippedProgram& each : list_programs(none_is_unreadable)) {
     EXPECT_NO_THROW(load_program(each.path)) << each.name;
     EXPECT_FALSE(each.description.empty()) << each.name;
   }
