@@ -28,6 +28,7 @@ struct Arguments {
   std::string trace;
   bool leaks = false;
   bool json = false;
+  bool csv = false;
 };
 
 check::TraceReport judge(LineSource lines, bool leaks) {
@@ -78,6 +79,23 @@ nlohmann::ordered_json to_json(const check::TraceViolation& v) {
       {"message", v.message},
       {"fix", v.fix},
   };
+}
+
+// A buffer is a name or a range: in a row each has cells of its own.
+nlohmann::ordered_json to_row(const check::TraceViolation& v) {
+  using Json = nlohmann::ordered_json;
+  Json row = to_json(v);
+  const bool range = v.buffer.empty() && v.range.bytes != 0;
+  if (range) row["buffer"] = Json();
+  row["address"] = range ? Json(v.range.address) : Json();
+  row["bytes"] = range ? Json(v.range.bytes) : Json();
+  return row;
+}
+
+void print_rows(const check::TraceReport& report) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const check::TraceViolation& v : report.violations) rows.push_back(to_row(v));
+  print_csv(rows);
 }
 
 nlohmann::ordered_json to_json(const check::TracePin& pin) {
@@ -151,6 +169,8 @@ int run(const Arguments& arguments) {
   const check::TraceReport report = read(arguments);
   if (arguments.json) {
     print_report(report);
+  } else if (arguments.csv) {
+    print_rows(report);
   } else {
     print(arguments, report);
   }
@@ -176,6 +196,8 @@ Examples:
       ->required();
   command->add_flag("--leaks", arguments->leaks, "Report what is allocated at the end");
   command->add_flag("--json", arguments->json, "For machines");
+  command->add_flag("--csv", arguments->csv, "The violations as comma-separated values")
+      ->excludes("--json");
   command->callback([arguments, &context] {
     listen_for_stop();
     context.exit_code = static_cast<ExitCode>(run(*arguments));

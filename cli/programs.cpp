@@ -1,4 +1,4 @@
-// `ferry programs [--json]`: lists the training steps that ship.
+// `ferry programs [--json | --csv]`: lists the training steps that ship.
 #include "scenarios/programs.h"
 
 #include <CLI/CLI.hpp>
@@ -14,9 +14,14 @@
 namespace ferry::cli {
 namespace {
 
-void run(bool as_json) {
+struct Options {
+  bool json = false;
+  bool csv = false;
+};
+
+void run(const Options& options) {
   const std::vector<ShippedProgram> all = list_programs(warn_of_unreadable);
-  if (!as_json) {
+  if (!options.json && !options.csv) {
     for (const ShippedProgram& each : all) {
       std::printf("%-20s %s\n", printable(each.name).c_str(), printable(each.description).c_str());
     }
@@ -28,21 +33,23 @@ void run(bool as_json) {
     json["programs"].push_back(
         {{"name", each.name}, {"path", each.path.string()}, {"description", each.description}});
   }
-  print_json(json);
+  options.csv ? print_csv(json["programs"]) : print_json(json);
 }
 
 }  // namespace
 
 void add_programs(CLI::App& app, Context&) {
-  const auto as_json = std::make_shared<bool>(false);
+  const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("programs", "List the training steps that ship");
   command->group("What ships");
   command->footer(R"(
 Examples:
   ferry programs          what ships to plan and simulate
   ferry programs --json   with paths, for machines)");
-  command->add_flag("--json", *as_json, "For machines; with paths");
-  command->callback([as_json] { run(*as_json); });
+  command->add_flag("--json", options->json, "For machines; with paths");
+  command->add_flag("--csv", options->csv, "The same as comma-separated values")
+      ->excludes("--json");
+  command->callback([options] { run(*options); });
 }
 
 }  // namespace ferry::cli

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/exit_codes.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "cli/verify/verify.h"
@@ -37,7 +38,7 @@ std::int64_t median(std::vector<std::int64_t> values) {
   return values[values.size() / 2];
 }
 
-void print_json(const std::vector<verify::MatrixRow>& rows) {
+void print_for_machines(const std::vector<verify::MatrixRow>& rows, bool csv) {
   using Json = nlohmann::ordered_json;
   Json json = {{"schema", kSchema}, {"mutants", Json::array()}};
   const auto text = [](std::string_view value) { return value.empty() ? Json() : Json(value); };
@@ -52,7 +53,7 @@ void print_json(const std::vector<verify::MatrixRow>& rows) {
          {"replay", text(row.replay)},
          {"wrong", row.wrong()}});
   }
-  fmt::print("{}\n", json.dump(2));
+  csv ? print_csv(json["mutants"]) : print_json(json);
 }
 
 void print_table(const std::vector<verify::MatrixRow>& rows) {
@@ -116,18 +117,19 @@ int print_mutants(const VerifyArguments& arguments) {
   };
   const auto rows = verify::mutation_matrix(mutants, options);
   progress.clear();
-  if (arguments.json) {
-    print_json(rows);
+  if (arguments.json || arguments.csv) {
+    print_for_machines(rows, arguments.csv);
   } else {
     fmt::print("seed {}\n", arguments.seed);
     print_table(rows);
   }
-  if (rows.size() < mutants.size()) {
-    return told_stopped(
-        fmt::format("{} of {} mutants of seed {}", rows.size(), mutants.size(), arguments.seed));
-  }
   const bool wrong =
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.wrong(); });
+  if (rows.size() < mutants.size()) {
+    const ExitCode stopped = told_stopped(
+        fmt::format("{} of {} mutants of seed {}", rows.size(), mutants.size(), arguments.seed));
+    return wrong ? kViolated : stopped;
+  }
   return wrong ? kViolated : kOk;
 }
 
@@ -139,8 +141,8 @@ int hunt_mutant(const VerifyArguments& arguments) {
         fmt::format("programs of seed {}, none of which killed {}", arguments.seed, mutant.name));
   }
   const verify::MatrixRow& row = rows.front();
-  if (arguments.json) {
-    print_json(rows);
+  if (arguments.json || arguments.csv) {
+    print_for_machines(rows, arguments.csv);
   } else if (!row.replay.empty()) {
     fmt::print("{}: killed by program {} of seed {}\n\n{}", mutant.name, row.tests, arguments.seed,
                verify::explain(verify::parse_line(row.replay)).text);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/exit_codes.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "cli/verify/verify.h"
@@ -38,13 +39,13 @@ std::vector<verify::SchedulerRow> rows_of(
   return verify::scheduler_table(entries, options);
 }
 
-int exit_code(const std::vector<verify::SchedulerRow>& rows) {
+ExitCode exit_code(const std::vector<verify::SchedulerRow>& rows) {
   const bool wrong =
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.wrong(); });
   return wrong ? kViolated : kOk;
 }
 
-void print_json(const std::vector<verify::SchedulerRow>& rows) {
+void print_for_machines(const std::vector<verify::SchedulerRow>& rows, bool csv) {
   using Json = nlohmann::ordered_json;
   Json json = {{"schema", kSchema}, {"schedulers", Json::array()}};
   const auto text = [](std::string_view value) { return value.empty() ? Json() : Json(value); };
@@ -65,7 +66,7 @@ void print_json(const std::vector<verify::SchedulerRow>& rows) {
          {"counterexample_ops", row.counterexample_ops ? Json(*row.counterexample_ops) : Json()},
          {"replay", text(row.replay)}});
   }
-  fmt::print("{}\n", json.dump(2));
+  csv ? print_csv(json["schedulers"]) : print_json(json);
 }
 
 void print_table(const std::vector<verify::SchedulerRow>& rows) {
@@ -105,15 +106,16 @@ int print_schedulers(const VerifyArguments& arguments) {
   for (const verify::schedulers::SchedulerEntry& entry : verify::schedulers::schedulers())
     entries.push_back(&entry);
   const auto rows = rows_of(entries, arguments);
-  if (arguments.json) {
-    print_json(rows);
+  if (arguments.json || arguments.csv) {
+    print_for_machines(rows, arguments.csv);
   } else {
     fmt::print("seed {}\n", arguments.seed);
     print_table(rows);
   }
   if (rows.size() < entries.size()) {
-    return told_stopped(
+    const ExitCode stopped = told_stopped(
         fmt::format("{} of {} schedulers of seed {}", rows.size(), entries.size(), arguments.seed));
+    return exit_code(rows) == kOk ? stopped : kViolated;
   }
   return exit_code(rows);
 }
@@ -126,8 +128,8 @@ int try_scheduler(const VerifyArguments& arguments) {
         fmt::format("programs of seed {}, to none of which an oracle objected", arguments.seed));
   }
   const verify::SchedulerRow& row = rows.front();
-  if (arguments.json) {
-    print_json(rows);
+  if (arguments.json || arguments.csv) {
+    print_for_machines(rows, arguments.csv);
   } else if (row.replay.empty()) {
     fmt::print("{}: {}\n{} programs of seed {}: no oracle objects\n", entry->name, entry->what,
                row.programs, arguments.seed);

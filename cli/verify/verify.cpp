@@ -15,6 +15,7 @@
 
 #include "cli/context.h"
 #include "cli/numbers.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "formats/error.h"
@@ -47,6 +48,16 @@ nlohmann::ordered_json to_json(const verify::Report& report) {
           {"confirmed", report.confirmed},
           {"replay", verify::to_line(report.spec)},
           {"report", report.text}};
+}
+
+nlohmann::ordered_json counts_of(const verify::Campaign& campaign,
+                                 const VerifyArguments& arguments) {
+  return {{"seed", arguments.seed},
+          {"programs", campaign.coverage.programs},
+          {"runs", campaign.coverage.runs},
+          {"cut_off", campaign.coverage.cut_off},
+          {"operations", campaign.coverage.operations},
+          {"seconds", campaign.seconds}};
 }
 
 void print_coverage(const verify::Coverage& coverage) {
@@ -97,6 +108,17 @@ void print(const verify::Campaign& campaign, const VerifyArguments& arguments) {
   }
 }
 
+// One row, whatever happened.
+void print_row(const verify::Campaign& campaign, const verify::Report* report,
+               const VerifyArguments& arguments) {
+  using Json = nlohmann::ordered_json;
+  Json row = counts_of(campaign, arguments);
+  row["oracle"] = report ? Json(report->verdict.oracle) : Json();
+  row["words"] = report ? Json(report->verdict.words) : Json();
+  row["replay"] = report ? Json(verify::to_line(report->attempt)) : Json();
+  print_csv(Json::array({row}));
+}
+
 int run_campaign(const VerifyArguments& arguments) {
   verify::CampaignOptions options;
   options.seed = arguments.seed;
@@ -113,7 +135,8 @@ int run_campaign(const VerifyArguments& arguments) {
                   fmt::format("programs, {:.0f} s", seconds));
   };
   options.stop = is_stopped;
-  if (!arguments.json) fmt::print("seed {}\n", arguments.seed);
+  const bool for_people = !arguments.json && !arguments.csv;
+  if (for_people) fmt::print("seed {}\n", arguments.seed);
   std::fflush(stdout);  // it comes first, whatever happens then
   const verify::Campaign campaign = verify::run_campaign(options);
   progress.clear();
@@ -128,16 +151,13 @@ int run_campaign(const VerifyArguments& arguments) {
     report = verify::explain(spec);
   }
   if (arguments.json) {
-    nlohmann::ordered_json json = {{"schema", kSchema},
-                                   {"seed", arguments.seed},
-                                   {"programs", campaign.coverage.programs},
-                                   {"runs", campaign.coverage.runs},
-                                   {"cut_off", campaign.coverage.cut_off},
-                                   {"operations", campaign.coverage.operations},
-                                   {"seconds", campaign.seconds},
-                                   {"features", campaign.coverage.features}};
+    nlohmann::ordered_json json = {{"schema", kSchema}};
+    json.update(counts_of(campaign, arguments));
+    json["features"] = campaign.coverage.features;
     json["failure"] = report ? to_json(*report) : nlohmann::ordered_json();
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
+  } else if (arguments.csv) {
+    print_row(campaign, report ? &*report : nullptr, arguments);
   } else {
     print(campaign, arguments);
     if (report)
@@ -153,7 +173,7 @@ int run_campaign(const VerifyArguments& arguments) {
 int replay(const VerifyArguments& arguments) {
   const verify::Report report = verify::explain(verify::parse_line(arguments.replay));
   if (arguments.json) {
-    fmt::print("{}\n", to_json(report).dump(2));
+    print_json(to_json(report));
   } else {
     fmt::print("{}", report.text);
   }
@@ -205,6 +225,9 @@ void add_verify(CLI::App& app, Context& context) {
       command->add_option("--replay", arguments->replay, "What a report's last line says")
           ->check(some_text());
   command->add_flag("--json", arguments->json, "For machines");
+  CLI::Option* csv =
+      command->add_flag("--csv", arguments->csv, "The table, or one row, as comma-separated values")
+          ->excludes("--json");
   CLI::Option* schedulers =
       command->add_flag("--schedulers", arguments->schedulers,
                         "The table: the schedulers of the field, with their faults and without");
@@ -219,7 +242,7 @@ void add_verify(CLI::App& app, Context& context) {
       if (mode != other) mode->excludes(other);
     }
   }
-  for (CLI::Option* drawn : {programs, seed}) line->excludes(drawn);
+  for (CLI::Option* other : {programs, seed, csv}) line->excludes(other);
   command->callback([arguments, seed, &context] {
     listen_for_stop();
     if (seed->count() == 0) {

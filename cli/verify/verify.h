@@ -22,6 +22,7 @@ struct VerifyArguments {
   std::string scheduler;
   std::string replay;
   bool json = false;
+  bool csv = false;
 };
 
 // Each prints, and returns the exit code.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,29 @@ TEST_F(CheckTest, PrintsARaceWithItsFix) {
             "\"side\" before line 3\n"
             "3 lines: 3 operations on 2 streams, 1 host thread and 2 buffers: 1 violation\n");
   EXPECT_EQ(race.err, "");
+}
+
+TEST_F(CheckTest, EachViolationIsARowOfCsv) {
+  write(kRace + R"({"op":"kernel","stream":"main","reads":[],"writes":[{"address":4096,"bytes":64}]}
+{"op":"kernel","stream":"other","reads":[{"address":4100,"bytes":4}],"writes":[]}
+)");
+  const Result rows = check("--csv");
+  EXPECT_EQ(rows.code, kViolated);
+  std::istringstream lines(rows.out);
+  std::string header, named, range, end;
+  std::getline(lines, header);
+  std::getline(lines, named);
+  std::getline(lines, range);
+  EXPECT_EQ(
+      header,
+      "kind,buffer,line,previous_line,count,stream,previous_stream,message,fix,address,bytes");
+  EXPECT_TRUE(named.starts_with("read after write,x,3,1,1,side,main,\"read after write of \"\"x"))
+      << named;
+  EXPECT_TRUE(named.ends_with(",,")) << named;
+  EXPECT_TRUE(range.starts_with("read after write,,5,4,1,other,main,")) << range;
+  EXPECT_TRUE(range.ends_with(",4100,4") || range.ends_with(",4096,64")) << range;
+  EXPECT_FALSE(std::getline(lines, end)) << end;
+  EXPECT_EQ(check("--csv --json").code, kUsage);
 }
 
 TEST_F(CheckTest, ACleanLog) {

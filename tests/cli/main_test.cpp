@@ -146,6 +146,11 @@ TEST(CliTest, ProgramsAreListed) {
   const auto json = nlohmann::json::parse(ferry("programs --json").out);
   EXPECT_EQ(json["ferry"], "programs");
   EXPECT_TRUE(json["programs"].is_array());
+  const std::string csv = ferry("programs --csv").out;
+  EXPECT_EQ(csv.rfind("name,path,description\n", 0), 0u) << csv;
+  EXPECT_EQ(static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')),
+            json["programs"].size() + 1);
+  EXPECT_EQ(ferry("programs --json --csv").code, kUsage);
 }
 
 TEST(CliTest, AResultThatCannotBeWrittenIsNone) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cli/exit_codes.h"
 #include "tests/cli/terminal.h"
 
 namespace ferry::cli {
@@ -30,6 +31,15 @@ TEST(VerifyStopTest, ACampaignTellsHowManyProgramsItRanAndItsSeed) {
 TEST(VerifyStopTest, TablesShowTheRowsThatAreReady) {
   expect_told("--mutants --programs 100000000", "  ", " mutants of seed 5");
   expect_told("--schedulers --programs 100000000", "  ", " schedulers of seed 5");
+}
+
+// Ctrl-C made an exit code of 130 of what had been found by then. With this seed and one program a
+// mutant the first row survives, which is wrong.
+TEST(VerifyStopTest, WhatWasWrongBeforeCtrlCIsTheExitCode) {
+  Terminal verify("exec '" FERRY_PROGRAM "' verify --mutants --programs 1 --jobs 1 --seed 5");
+  ASSERT_TRUE(verify.shows("  ")) << verify.shown();
+  verify.press_ctrl_c();
+  EXPECT_EQ(verify.end(), kViolated) << verify.shown();
 }
 
 }  // namespace

@@ -107,6 +107,23 @@ TEST_F(VerifyTest, TheSchedulersOfTheField) {
   EXPECT_EQ(verify("--scheduler torchtune-1860-fixed --programs 50").code, kOk);
 }
 
+TEST_F(VerifyTest, TablesAreCsvAsWell) {
+  const std::string one = verify("--mutant consume.drop --seed 0 --csv").out;
+  EXPECT_TRUE(one.starts_with("name,world,killed_by,tests,counterexample_ops,")) << one;
+  EXPECT_NE(one.find("\nconsume: drop,"), std::string::npos) << one;
+  const std::string all = verify("--schedulers --csv --seed 0 --programs 1").out;
+  EXPECT_TRUE(all.starts_with("name,system,faulty,what,source,expected,caught_by,programs,"))
+      << all;
+  EXPECT_NE(all.find("\ntorchtune-1860-fixed,torchtune,false,"), std::string::npos) << all;
+  const Result campaign = verify("--programs 20 --seed 5 --csv");
+  EXPECT_EQ(campaign.code, kOk);
+  EXPECT_TRUE(campaign.out.starts_with(
+      "seed,programs,runs,cut_off,operations,seconds,oracle,words,replay\n5,20,20,0,"))
+      << campaign.out;
+  EXPECT_TRUE(campaign.out.ends_with(",,,\n")) << campaign.out;
+  EXPECT_EQ(verify("--programs 1 --csv --json").code, kUsage);
+}
+
 TEST_F(VerifyTest, WhatIsWrongIsSaid) {
   const auto refused = [this](const std::string& arguments, const std::string& words) {
     const Result result = verify(arguments);
