@@ -191,9 +191,11 @@ Examples:
   ferry check run.jsonl            its races, each with the line that would mend it
   ferry check run.jsonl --leaks    and what is allocated at the end
   ferry check - < run.jsonl        of a pipe, as its lines come)");
-  command->add_option("trace", arguments->trace, "Its log, JSON lines; -: stdin")
-      ->type_name("TRACE")
-      ->required();
+  CLI::Option* trace =
+      command->add_option("trace", arguments->trace, "Its log, JSON lines; -: stdin")
+          ->type_name("TRACE")
+          ->required();
+  context.values[trace] = [] { return Values{.names = {}, .or_file = true}; };
   command->add_flag("--leaks", arguments->leaks, "Report what is allocated at the end");
   command->add_flag("--json", arguments->json, "For machines");
   command->add_flag("--csv", arguments->csv, "The violations as comma-separated values")

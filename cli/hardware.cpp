@@ -85,7 +85,7 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_hardware(CLI::App& app, Context&) {
+void add_hardware(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("hardware", "List GPUs: memory, rates, link");
   command->group("What ships");
@@ -94,7 +94,9 @@ Examples:
   ferry hardware h100          one GPU: memory, rates, link
   ferry hardware ./mine.toml   a card of your own
   ferry hardware --json        all of them, every figure)");
-  command->add_option("NAME", options->names, "Shipped names or paths of .toml files; none: all");
+  CLI::Option* names = command->add_option("NAME", options->names,
+                                           "Shipped names or paths of .toml files; none: all");
+  context.values[names] = shipped_cards;
   command->add_flag("--json", options->json, "For machines; every figure, bytes and ns");
   command->add_flag("--csv", options->csv, "The same as comma-separated values")
       ->excludes("--json");

@@ -11,11 +11,12 @@
 #include <string_view>
 
 #include "cli/choices.h"
-#include "cli/exit_codes.h"
+#include "cli/context.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "formats/error.h"
+#include "scenarios/policy.h"
 #include "scenarios/units.h"
 #include "sim/plan/pipeline_planner.h"
 
@@ -236,7 +237,7 @@ int complain(const plan::PipelinePlan& plan) {
 
 std::string list_of_pipeline_policies() { return listed(names_of(plan::kPipelinePolicies)); }
 
-void add_pipeline_options(CLI::App& command, PipelineArguments& arguments) {
+void add_pipeline_options(CLI::App& command, PipelineArguments& arguments, Context& context) {
   CLI::Option* stages =
       command
           .add_option("--stages", arguments.stages,
@@ -250,20 +251,31 @@ void add_pipeline_options(CLI::App& command, PipelineArguments& arguments) {
   add("--chunks", arguments.chunks, "Micro-batches in a step (default: 1)")
       ->type_name("M")
       ->check(CLI::Range(1, 4096));
-  add("--schedule", arguments.schedules, "gpipe, 1f1b, interleaved (default: all that may be)")
-      ->type_name("NAME")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  CLI::Option* schedule =
+      add("--schedule", arguments.schedules, "gpipe, 1f1b, interleaved (default: all that may be)")
+          ->type_name("NAME")
+          ->delimiter(',')
+          ->allow_extra_args(false);
   add("--stages-per-device", arguments.stages_per_device, "Of interleaved (default: 2)")
       ->type_name("V")
       ->check(CLI::Range(2, 64));
-  add("--balance", arguments.balance, "Stages by time or by memory (default: time)")
-      ->type_name("WHAT");
+  CLI::Option* balance =
+      add("--balance", arguments.balance, "Stages by time or by memory (default: time)")
+          ->type_name("WHAT");
   command
       .add_flag("--relay-skips", arguments.relay_skips,
                 "Hand skip tensors on from stage to stage, for comparison")
       ->needs(stages)
       ->group("Pipelines");
+  context.values[command.get_option("--policy")] = [] {
+    Values values{policy_names()};
+    for (const std::string_view each : plan::kPipelinePolicies) {
+      if (!find_policy(each)) values.names.emplace_back(each);
+    }
+    return values;
+  };
+  context.values[schedule] = [] { return Values{names_of(kScheduleNames)}; };
+  context.values[balance] = [] { return Values{names_of(plan::kStageBalanceNames)}; };
 }
 
 int plan_pipeline(PolicyArguments arguments, const PipelineArguments& pipeline) {

@@ -24,7 +24,7 @@ struct PipelineArguments {
   bool relay_skips = false;
 };
 
-void add_pipeline_options(CLI::App& command, PipelineArguments& arguments);
+void add_pipeline_options(CLI::App& command, PipelineArguments& arguments, Context& context);
 std::string list_of_pipeline_policies();
 
 // Prints the table or the JSON on stdout and errors on stderr; returns the exit code. Throws

@@ -66,12 +66,12 @@ Examples:
   ferry plan gpt2 --hardware a100 --policy keep,offload --json   two of them, for machines
   ferry plan gpt2 --hardware a100 --stages 4 --chunks 8   a pipeline over four GPUs
   ferry plan gpt.jsonl --hardware mine.toml --times mine.times.jsonl   by what was measured)");
-  add_policy_options(*command, *arguments);
+  add_policy_options(*command, *arguments, context);
   command
       ->add_option("-o,--output", arguments->output,
                    "Write the plan of the best row that fits here")
       ->type_name("FILE");
-  add_pipeline_options(*command, *pipeline);
+  add_pipeline_options(*command, *pipeline, context);
   command->get_option("--policy")
       ->description(list_of_policies() + "; with --stages: " + list_of_pipeline_policies());
   command->callback([arguments, pipeline, &context] {

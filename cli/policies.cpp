@@ -9,8 +9,9 @@
 #include <stdexcept>
 
 #include "cli/choices.h"
-#include "cli/exit_codes.h"
+#include "cli/context.h"
 #include "cli/output.h"
+#include "cli/shipped.h"
 #include "cli/stop.h"
 #include "formats/error.h"
 #include "formats/microbatches.h"
@@ -29,22 +30,23 @@ std::string decimal(std::int64_t thousandths) {
   return fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
 }
 
+const std::vector<std::string> kOptimizerNames = {"none", "sgd", "momentum", "adam", "adamw"};
+const std::vector<std::string> kOrderNames = {"fbfb", "ffbb", "1f1b"};
+
 // Sets both in lower case, whatever was typed.
 void set_optimizer(const std::string& typed, PolicyRequest& request) {
-  static const std::vector<std::string> kNames = {"none", "sgd", "momentum", "adam", "adamw"};
   constexpr sim::Optimizer kOptimizers[] = {sim::Optimizer::kNoOptimizer, sim::Optimizer::kSgd,
                                             sim::Optimizer::kMomentum, sim::Optimizer::kAdamW,
                                             sim::Optimizer::kAdamW};
-  const std::size_t at = choice("--optimizer", typed.empty() ? "none" : typed, kNames);
-  request.optimizer = kNames[at];
+  const std::size_t at = choice("--optimizer", typed.empty() ? "none" : typed, kOptimizerNames);
+  request.optimizer = kOptimizerNames[at];
   request.plan.optimizer = kOptimizers[at];
 }
 
 MicrobatchOrder parse_order(const std::string& name) {
-  static const std::vector<std::string> kNames = {"fbfb", "ffbb", "1f1b"};
   constexpr MicrobatchOrder kOrders[] = {MicrobatchOrder::kFbfb, MicrobatchOrder::kFfbb,
                                          MicrobatchOrder::kOneForwardOneBackward};
-  return kOrders[choice("--order", name, kNames)];
+  return kOrders[choice("--order", name, kOrderNames)];
 }
 
 // A scenario's values apply where the command line has none.
@@ -112,28 +114,31 @@ std::string moves_line(const plan::PolicyRow& row) {
 
 }  // namespace
 
-void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
-  command
-      .add_option("program", arguments.subject,
-                  "A shipped program, a program file, or a scenario (.toml)")
-      ->required();
-  command.add_option("--hardware", arguments.hardware, "A shipped card, or a file")
-      ->type_name("NAME");
+void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& context) {
+  CLI::Option* program = command
+                             .add_option("program", arguments.subject,
+                                         "A shipped program, a program file, or a scenario (.toml)")
+                             ->required();
+  CLI::Option* hardware =
+      command.add_option("--hardware", arguments.hardware, "A shipped card, or a file")
+          ->type_name("NAME");
   command.add_option("--budget", arguments.budget, "Device memory to fit in (default: the card's)")
       ->type_name("24GiB");
-  command.add_option("--policy", arguments.policies, list_of_policies())
-      ->type_name("NAME")
-      ->delimiter(',')
-      ->allow_extra_args(false);  // the next argument is the program
-  command
-      .add_option("--optimizer", arguments.optimizer,
-                  "none, sgd, momentum, adamw: its state counts (default: none)")
-      ->type_name("NAME");
+  CLI::Option* policy = command.add_option("--policy", arguments.policies, list_of_policies())
+                            ->type_name("NAME")
+                            ->delimiter(',')
+                            ->allow_extra_args(false);  // the next argument is the program
+  CLI::Option* optimizer =
+      command
+          .add_option("--optimizer", arguments.optimizer,
+                      "none, sgd, momentum, adamw: its state counts (default: none)")
+          ->type_name("NAME");
   command.add_option("--microbatches", arguments.microbatches, "Forwards and backwards in a step")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
-  command.add_option("--order", arguments.order, "Of micro-batches: fbfb, ffbb, 1f1b")
-      ->capture_default_str();
+  CLI::Option* order =
+      command.add_option("--order", arguments.order, "Of micro-batches: fbfb, ffbb, 1f1b")
+          ->capture_default_str();
   command
       .add_option("--times", arguments.times,
                   "Measured kernel times (`ferry calibrate`); may be given again, the first counts")
@@ -143,6 +148,11 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments) {
   command.add_flag("--json", arguments.json, "For machines");
   command.add_flag("--csv", arguments.csv, "The rows as comma-separated values")
       ->excludes("--json");
+  context.values[program] = shipped_programs;
+  context.values[hardware] = shipped_cards;
+  context.values[policy] = [] { return Values{policy_names()}; };
+  context.values[optimizer] = [] { return Values{kOptimizerNames}; };
+  context.values[order] = [] { return Values{kOrderNames}; };
 }
 
 PolicyRequest understand_subject(PolicyArguments& arguments) {

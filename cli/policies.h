@@ -18,6 +18,8 @@ class App;
 
 namespace ferry::cli {
 
+struct Context;
+
 // As typed.
 struct PolicyArguments {
   std::string subject;  // a program's name or path, or a scenario file
@@ -49,7 +51,7 @@ struct PolicyRequest {
   TimesUsed times_used;
 };
 
-void add_policy_options(CLI::App& command, PolicyArguments& arguments);
+void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& context);
 
 // Understands part of a request: the program, the card, the budget, the optimizer and whether to
 // check. A scenario's values apply where `arguments` has none, and are stored there. Throws

@@ -15,6 +15,7 @@
 
 #include "cli/context.h"
 #include "cli/output.h"
+#include "cli/shipped.h"
 #include "formats/decision_log.h"
 #include "formats/error.h"
 #include "formats/layout.h"
@@ -266,17 +267,22 @@ void add_replay(CLI::App& app, Context& context) {
 Examples:
   ferry replay step.jsonl --decisions run.jsonl   a real run against the simulated one
   ferry replay step.jsonl --decisions run.jsonl --plan step.plan   of a run that had a plan)");
-  command->add_option("program", arguments->program, "The step: a captured program's file")
-      ->required();
+  CLI::Option* program =
+      command->add_option("program", arguments->program, "The step: a captured program's file")
+          ->required();
   command->add_option("--decisions", arguments->log, "The real run's decision log")
       ->required()
       ->type_name("FILE");
   command->add_option("--plan", arguments->plan, "Simulate this plan, not the log's own options")
       ->type_name("FILE");
-  command->add_option("--hardware", arguments->hardware, "A card: decisions do not depend on it")
-      ->type_name("NAME")
-      ->capture_default_str();
+  CLI::Option* hardware =
+      command
+          ->add_option("--hardware", arguments->hardware, "A card: decisions do not depend on it")
+          ->type_name("NAME")
+          ->capture_default_str();
   command->add_flag("--json", arguments->json, "For machines");
+  context.values[program] = shipped_programs;
+  context.values[hardware] = shipped_cards;
   command->callback([arguments, &context] { context.exit_code = run(*arguments); });
 }
 

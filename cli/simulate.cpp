@@ -116,7 +116,7 @@ Examples:
   ferry simulate gpt2 --hardware rtx4090 --policy offload   one policy, checked
   ferry simulate gpt2 --hardware rtx4090 --plan gpt2.plan   a plan that `ferry plan` wrote
   ferry simulate gpt2 --hardware rtx4090 --policy offload --log run.jsonl   and its streams)");
-  add_policy_options(*command, *arguments);
+  add_policy_options(*command, *arguments, context);
   command->add_option("--plan", arguments->plan, "Run this plan instead of a policy")
       ->type_name("FILE")
       ->excludes("--policy");

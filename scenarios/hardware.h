@@ -70,8 +70,8 @@ struct Hardware {
 Hardware parse_hardware(std::string_view text, const std::string& file);
 Hardware read_hardware(const std::filesystem::path& path);
 Hardware find_hardware(const std::string& name_or_path);
-// Hardware that ships, by name. A file that cannot be read does not hide the others: `unreadable` is
-// called with the error, and the list goes on.
+// Hardware that ships, by name. A file that cannot be read does not hide the others: `unreadable`
+// is called with the error, and the list goes on.
 std::vector<Hardware> list_hardware(const Unreadable& unreadable);
 
 }  // namespace ferry

@@ -107,6 +107,13 @@ verify::Mutant find(const std::string& name) {
 
 }  // namespace
 
+std::vector<std::string> mutant_words() {
+  std::vector<std::string> words;
+  for (const verify::Mutant& mutant : verify::all_mutants())
+    words.push_back(verify::word_of(mutant));
+  return words;
+}
+
 int print_mutants(const VerifyArguments& arguments) {
   verify::MatrixOptions options = options_of(arguments);
   const std::vector<verify::Mutant> mutants = verify::all_mutants();

@@ -90,9 +90,7 @@ void print_table(const std::vector<verify::SchedulerRow>& rows) {
 }
 
 const verify::schedulers::SchedulerEntry* find(const std::string& name) {
-  std::vector<std::string> names;
-  for (const verify::schedulers::SchedulerEntry& entry : verify::schedulers::schedulers())
-    names.emplace_back(entry.name);
+  const std::vector<std::string> names = scheduler_names();
   if (const auto at = find_name(name, names)) return verify::schedulers::find_scheduler(names[*at]);
   throw InputError("--scheduler", 0,
                    "there is no '" + name + "', expected a name of `ferry verify --schedulers`" +
@@ -100,6 +98,13 @@ const verify::schedulers::SchedulerEntry* find(const std::string& name) {
 }
 
 }  // namespace
+
+std::vector<std::string> scheduler_names() {
+  std::vector<std::string> names;
+  for (const verify::schedulers::SchedulerEntry& entry : verify::schedulers::schedulers())
+    names.emplace_back(entry.name);
+  return names;
+}
 
 int print_schedulers(const VerifyArguments& arguments) {
   std::vector<const verify::schedulers::SchedulerEntry*> entries;

@@ -243,6 +243,8 @@ void add_verify(CLI::App& app, Context& context) {
     }
   }
   for (CLI::Option* other : {programs, seed, csv}) line->excludes(other);
+  context.values[mutant] = [] { return Values{mutant_words()}; };
+  context.values[scheduler] = [] { return Values{scheduler_names()}; };
   command->callback([arguments, seed, &context] {
     listen_for_stop();
     if (seed->count() == 0) {

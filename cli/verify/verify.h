@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace ferry::cli {
 
@@ -24,6 +25,9 @@ struct VerifyArguments {
   bool json = false;
   bool csv = false;
 };
+
+std::vector<std::string> mutant_words();  // without spaces
+std::vector<std::string> scheduler_names();
 
 // Each prints, and returns the exit code.
 int hunt_mutant(const VerifyArguments& arguments);
