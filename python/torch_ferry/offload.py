@@ -8,10 +8,13 @@
 The scheduling is the C++ core's, and so are the hooks: packing and unpacking run no Python.
 """
 
+import atexit
 import os
 import re
 
 from . import _C
+
+atexit.register(_C.finish_offloads)
 
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZES = ("window", "prefetch", "hold", "min_bytes", "disk_bytes_max")

@@ -154,7 +154,7 @@ void PythonOffload::close(bool failed) {
 void PythonNoOffload::open() { open_guard(this, nullptr, nullptr, nullptr); }
 void PythonNoOffload::close() { throw_if(close_guard(this)); }
 
-void finish_offloads() noexcept {
+void finish_offloads() {
   const GilReleased released;
   std::vector<std::weak_ptr<OffloadState>> states;
   {

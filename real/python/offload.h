@@ -45,8 +45,9 @@ class PythonNoOffload {
   void close();
 };
 
-// Waits for the copies of every Offload that there is: the interpreter is about to go.
-void finish_offloads() noexcept;
+// Waits for the copies of every Offload that there is. The interpreter is about to go, and a worker
+// that then gives back a tensor of Python's would go down with it.
+void finish_offloads();
 
 void add_offload(py::module_& module);
 

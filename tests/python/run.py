@@ -2,8 +2,8 @@
 
     run.py OUT.json
 
-FERRY_PYTHON_PACKAGE: the folder that has the package as it was built, its module included; without
-it the sources are tested alone.
+FERRY_PYTHON_PACKAGE: the folder that has the package as it was built, its module included; where
+there is none the sources are tested alone.
 """
 
 import json
@@ -16,7 +16,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def main(out):
-    sys.path.insert(0, os.environ.get("FERRY_PYTHON_PACKAGE") or str(HERE.parents[1] / "python"))
+    built = os.environ.get("FERRY_PYTHON_PACKAGE", "")
+    sys.path.insert(0, built if os.path.isdir(built) else str(HERE.parents[1] / "python"))
     suite = unittest.defaultTestLoader.discover(str(HERE), pattern="*test*.py")
     result = unittest.TextTestRunner(verbosity=0, buffer=True).run(suite)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)

@@ -20,12 +20,13 @@ class Plans(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         program, cls.plan = (pathlib.Path(cls.folder.name, name) for name in ("p.jsonl", "p.json"))
-        cls.model, cls.x = mlp(width=64, layers=4)
+        cls.model, _ = mlp(width=256, layers=4)
+        cls.x = torch.randn(1024, 256)
         cls.model[2] = cls.model[5] = cls.model[8] = cls.model[11] = torch.nn.Identity()
         captured = capture.capture(cls.model, (cls.x,), lambda y: y.pow(2).mean(), name="mlp")
         captured.write(program)
         done = subprocess.run([PROGRAM, "plan", program, "--hardware", "rtx4090", "--policy",
-                               "prefetch", "-o", cls.plan], capture_output=True, text=True)
+                               "offload", "-o", cls.plan], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
     def test_it_is_executed_and_says_so_in_the_log(self):
