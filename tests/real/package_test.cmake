@@ -30,12 +30,44 @@ if(NOT EXISTS ${WORK}/prefix/share/ferry/text/northanger_abbey.txt)
   message(FATAL_ERROR "no text was installed")
 endif()
 
-# Where no LibTorch is named it says what to name: it was a list, with its `;` in the sentence.
-execute_process(
-  COMMAND ${CMAKE_COMMAND} -S ${WORK}/offload -B ${WORK}/build/no_torch -G Ninja
-          -DCMAKE_PREFIX_PATH=${WORK}/prefix
-  RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-string(REGEX REPLACE "[ \n]+" " " output "${output}")
+# Nobody need name a LibTorch: it is the one that Ferry was built with or, where that is gone, the
+# one that python3 imports.
+function(configure name)
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env ${ARGN} ${CMAKE_COMMAND} -S ${WORK}/offload
+            -B ${WORK}/build/${name} -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix
+    RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  string(REGEX REPLACE "[ \n]+" " " output "${output}")
+  set(status "${status}" PARENT_SCOPE)
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+function(expect_found name)
+  file(STRINGS ${WORK}/build/${name}/CMakeCache.txt found REGEX "^FERRY_TORCH:")
+  if(NOT status EQUAL 0 OR NOT found STREQUAL "FERRY_TORCH:STRING=${TORCH}")
+    message(FATAL_ERROR "${name}: expected ${TORCH}, found ${found}\n${output}")
+  endif()
+endfunction()
+configure(of_build)
+expect_found(of_build)
+file(GLOB_RECURSE config ${WORK}/prefix/ferry-config.cmake)
+file(READ ${config} text)
+string(REPLACE "${TORCH}" "/nonexistent" text "${text}")
+file(WRITE ${config} "${text}")
+cmake_path(GET TORCH PARENT_PATH site)
+configure(of_python PYTHONPATH=${site})
+expect_found(of_python)
+# Another version is not taken, and is named.
+file(WRITE ${WORK}/other/torch/__init__.py "")
+file(WRITE ${WORK}/other/torch/version.py "__version__ = '2.3.1'\n")
+file(WRITE ${WORK}/other/torch/lib/libtorch_cpu.so "")
+configure(of_other PYTHONPATH=${WORK}/other)
+if(status EQUAL 0 OR NOT output MATCHES "torch has __version__ = '2.3.1'. expected 2.11.0")
+  message(FATAL_ERROR "with torch 2.3.1, status ${status}:\n${output}")
+endif()
+
+# Where there is none it says what to name: it was a list, with its `;` in the sentence.
+file(WRITE ${WORK}/none/torch.py "")
+configure(no_torch PYTHONPATH=${WORK}/none)
 if(status EQUAL 0
    OR NOT output MATCHES "set FERRY_TORCH to the `torch` folder of an installed PyTorch wheel")
   message(FATAL_ERROR "without LibTorch, status ${status}:\n${output}")
