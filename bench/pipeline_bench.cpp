@@ -59,7 +59,7 @@ void BM_Pipeline(benchmark::State& state) {
   options.microbatches = static_cast<std::size_t>(state.range(0));
   if (state.range(1) == 0) options.schedule = ScheduleKind::kGpipe;
   options.check = state.range(1) == 2;
-  if (state.range(1) == 3) options.policies.assign(kStages, sim::StagePolicy::kCheckpoint);
+  if (state.range(1) == 3) options.policies.assign(kStages, StagePolicy::kCheckpoint);
   for (auto _ : state) {
     const sim::PipelineSimulation run = sim::simulate_pipeline(staged, hardware, options);
     if (!run.is_safe()) state.SkipWithError("not safe");

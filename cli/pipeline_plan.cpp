@@ -15,7 +15,9 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
+#include "formats/atomic_file.h"
 #include "formats/error.h"
+#include "formats/staged_plan.h"
 #include "scenarios/policy.h"
 #include "scenarios/units.h"
 #include "sim/plan/pipeline_planner.h"
@@ -27,9 +29,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 void refuse_what_is_for_one_gpu(const PolicyArguments& arguments) {
-  if (!arguments.output.empty()) {
-    throw InputError("--output", 0, "a plan file is for one GPU: not with --stages");
-  }
   if (arguments.microbatches > 0) {
     throw InputError("--microbatches", 0, "with --stages, expected --chunks");
   }
@@ -46,6 +45,11 @@ struct Request {
 
 Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments& pipeline) {
   refuse_what_is_for_one_gpu(arguments);
+  if (!arguments.output.empty() && pipeline.relay_skips) {
+    throw InputError("--output", 0,
+                     "a plan is one that Ferry's pipelines carry out, and these hand skip tensors "
+                     "on directly: expected no --relay-skips");
+  }
   Request request;
   plan::PipelinePlanRequest& plan = request.plan;
   plan.policies = chosen("--policy", arguments.policies, names_of(plan::kPipelinePolicies));
@@ -135,8 +139,8 @@ std::string to_table(const Request& request, const plan::PipelinePlan& plan) {
   for (const plan::PipelineRow& row : plan.rows) {
     if (row.policy != plan::kPipelinePolicies[3]) continue;
     text += fmt::format("{}, {}:", name(row.schedule), row.policy);
-    for (const sim::StagePolicy policy : row.stage_policies) {
-      text += " " + std::string(sim::name(policy));
+    for (const StagePolicy policy : row.stage_policies) {
+      text += " " + std::string(name(policy));
     }
     text += "\n";
   }
@@ -161,8 +165,8 @@ Json row_json(const Request& request, const plan::PipelineRow& row) {
                {"stage_policies", Json::array()},
                {"devices", Json::array()}};
   if (request.plan.check) json["hazards"] = run.hazards.size();
-  for (const sim::StagePolicy policy : row.stage_policies) {
-    json["stage_policies"].push_back(sim::name(policy));
+  for (const StagePolicy policy : row.stage_policies) {
+    json["stage_policies"].push_back(name(policy));
   }
   for (std::size_t d = 0; d < run.devices.size(); ++d) {
     const sim::DeviceRun& device = run.devices[d];
@@ -208,6 +212,21 @@ Json to_json(const Request& request, const plan::PipelinePlan& plan) {
   for (const plan::PipelineRow& row : plan.rows) json["rows"].push_back(row_json(request, row));
   if (plan.stopped) json["stopped"] = true;
   return json;
+}
+
+// Nobody is to carry out what is not safe, nor the best of some rows for the best of all.
+const plan::PipelineRow* write(const std::filesystem::path& output, const Request& request,
+                               const plan::PipelinePlan& plan) {
+  if (output.empty() || plan.stopped) return nullptr;
+  const plan::PipelineRow* best = plan::best_row(plan);
+  if (!best) {
+    spdlog::error("{}: not written, for no plan is safe", output.string());
+    return nullptr;
+  }
+  const PolicyRequest& subject = request.subject;
+  write_plan(output, plan::to_plan(subject.program, subject.hardware, request.plan, plan, *best));
+  if (!best->fits) spdlog::warn("{}: this plan does not fit", output.string());
+  return best;
 }
 
 int complain(const plan::PipelinePlan& plan) {
@@ -280,6 +299,7 @@ void add_pipeline_options(CLI::App& command, PipelineArguments& arguments, Conte
 
 int plan_pipeline(PolicyArguments arguments, const PipelineArguments& pipeline) {
   Request request = understand_pipeline(arguments, pipeline);
+  require_folder_of(arguments.output);
   ProgressLine progress;
   request.plan.progress = [&](std::string_view schedule, std::size_t done, std::size_t most) {
     progress.show(done, most, schedule);
@@ -292,12 +312,24 @@ int plan_pipeline(PolicyArguments arguments, const PipelineArguments& pipeline) 
     throw InputError(arguments.subject, 0, error.what());
   }
   progress.clear();
+  const plan::PipelineRow* written = write(arguments.output, request, plan);
   if (arguments.json) {
-    print_json(to_json(request, plan));
+    Json json = to_json(request, plan);
+    if (!arguments.output.empty()) json["written"] = nullptr;
+    if (written) {
+      json["written"] = {{"file", arguments.output.string()},
+                         {"schedule", name(written->schedule)},
+                         {"policy", written->policy}};
+    }
+    print_json(json);
   } else if (arguments.csv) {
     print_csv(to_json(request, plan)["rows"]);
   } else {
     print_text(to_table(request, plan));
+    if (written) {
+      print_text(fmt::format("written: {}, the plan of {}, {}\n", arguments.output.string(),
+                             name(written->schedule), written->policy));
+    }
   }
   if (plan.stopped) return told_stopped(fmt::format("{} rows", plan.rows.size()));
   return complain(plan);

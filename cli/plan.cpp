@@ -65,6 +65,7 @@ Examples:
   ferry plan gpt2 --hardware rtx4090 --budget 7GiB -o gpt2.plan   the best plan of them, written
   ferry plan gpt2 --hardware a100 --policy keep,offload --json   two of them, for machines
   ferry plan gpt2 --hardware a100 --stages 4 --chunks 8   a pipeline over four GPUs
+  ferry plan gpt.jsonl --hardware a100 --stages 2 --chunks 4 -o pipe.plan   its plan, written
   ferry plan gpt.jsonl --hardware mine.toml --times mine.times.jsonl   by what was measured)");
   add_policy_options(*command, *arguments, context);
   command

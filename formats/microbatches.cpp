@@ -46,9 +46,55 @@ std::optional<MainStep> main_step(const Program& program) {
   return MainStep{*call, *backward, statements[0].line, statements[1].line};
 }
 
-Program with_microbatches(const Program& program, std::int64_t count, MicrobatchOrder order) {
+namespace {
+
+std::size_t callers_of(const Program& program, CodeId id) {
+  std::size_t callers = 0;
+  for (const Code& code : program.codes) {
+    for (const Statement& statement : code.statements) {
+      const auto* call = std::get_if<Call>(&statement.action);
+      callers += call && call->code == id ? 1 : 0;
+    }
+  }
+  return callers;
+}
+
+}  // namespace
+
+Program with_main_step(const Program& program) {
+  if (main_step(program)) return program;
+  const std::vector<Statement>& main = program.codes[program.main].statements;
+  const Call* call = main.empty() ? nullptr : std::get_if<Call>(&main.front().action);
+  if (!call || callers_of(program, call->code) != 1) return program;
+  const Statement* backward = nullptr;
+  for (std::size_t i = 1; i < main.size(); ++i) {
+    const Action& action = main[i].action;
+    if (!backward && std::holds_alternative<Backward>(action)) {
+      backward = &main[i];
+    } else if (!std::holds_alternative<Free>(action) && !std::holds_alternative<View>(action)) {
+      return program;
+    }
+  }
+  if (!backward) return program;
+  const std::vector<Slot>& roots = std::get<Backward>(backward->action).roots;
+  Program result = program;
+  Call kept = *call;
+  kept.out.clear();
+  std::vector<Slot>& results = result.codes[call->code].results;
+  results.clear();
+  for (std::size_t i = 0; i < call->out.size(); ++i) {
+    if (std::find(roots.begin(), roots.end(), call->out[i]) == roots.end()) continue;
+    kept.out.push_back(call->out[i]);
+    results.push_back(program.codes[call->code].results[i]);
+  }
+  result.codes[result.main].statements = {{std::move(kept), main.front().line}, *backward};
+  return result;
+}
+
+Program with_microbatches(const Program& given, std::int64_t count, MicrobatchOrder order) {
   if (count < 1) throw std::invalid_argument("a step has at least one micro-batch");
-  if (count == 1) return program;
+  if (count == 1) return given;
+  const Program program = with_main_step(given);
   const std::optional<MainStep> step = main_step(program);
   if (!step) {
     throw std::invalid_argument(

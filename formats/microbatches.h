@@ -25,7 +25,13 @@ std::optional<MainStep> main_step(const Program& program);  // none: it is not s
 // 1F1B: two forwards ahead, then a backward and a forward in turn, the oldest backward first.
 enum class MicrobatchOrder : std::uint8_t { kFbfb, kFfbb, kOneForwardOneBackward };
 
-// Throws std::invalid_argument unless the main code is one Call followed by one Backward.
+// LibTorch's captures also hand the loss to the caller, who looks at its bytes: the call has a
+// result more, and a View and a Free stand around the backward. Such a program without that, so
+// that its main code is a step; every other program as it was.
+Program with_main_step(const Program& program);
+
+// Throws std::invalid_argument where the main code, without what the caller does with the loss, is
+// not one Call followed by one Backward.
 Program with_microbatches(const Program& program, std::int64_t count, MicrobatchOrder order);
 
 }  // namespace ferry

@@ -113,9 +113,9 @@ void print_row(const verify::Campaign& campaign, const verify::Report* report,
                const VerifyArguments& arguments) {
   using Json = nlohmann::ordered_json;
   Json row = counts_of(campaign, arguments);
-  row["oracle"] = report ? Json(report->verdict.oracle) : Json();
-  row["words"] = report ? Json(report->verdict.words) : Json();
-  row["replay"] = report ? Json(verify::to_line(report->attempt)) : Json();
+  row["oracle"] = report && report->verdict ? Json(name(report->verdict->oracle)) : Json();
+  row["words"] = report && report->verdict ? Json(report->verdict->words) : Json();
+  row["replay"] = report ? Json(verify::to_line(report->spec)) : Json();
   print_csv(Json::array({row}));
 }
 

@@ -82,8 +82,8 @@ inline PipelineAction nth(std::size_t k, bool forward, std::size_t device, std::
 // Throws std::invalid_argument if a count is zero, if GPipe or 1F1B get several stages on a
 // device, or if the interleaved schedule gets micro-batches that are no multiple of its
 // devices.
-inline Schedule make_schedule(ScheduleKind kind, std::size_t devices, std::size_t stages_each,
-                              std::size_t microbatches) {
+inline void check_schedule(ScheduleKind kind, std::size_t devices, std::size_t stages_each,
+                           std::size_t microbatches) {
   const auto refuse = [kind](const std::string& text) {
     throw std::invalid_argument(std::string(name(kind)) + ": " + text);
   };
@@ -96,6 +96,13 @@ inline Schedule make_schedule(ScheduleKind kind, std::size_t devices, std::size_
     refuse("expected micro-batches that divide by the devices, found " +
            std::to_string(microbatches) + " for " + std::to_string(devices));
   }
+}
+
+// Throws what check_schedule throws.
+inline Schedule make_schedule(ScheduleKind kind, std::size_t devices, std::size_t stages_each,
+                              std::size_t microbatches) {
+  check_schedule(kind, devices, stages_each, microbatches);
+  const bool interleaved = kind == ScheduleKind::kInterleaved;
   Schedule schedule{devices * stages_each, microbatches, {}};
   const std::size_t all = microbatches * stages_each;
   for (std::size_t device = 0; device < devices; ++device) {

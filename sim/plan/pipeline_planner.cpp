@@ -5,15 +5,19 @@
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
+#include "formats/microbatches.h"
+#include "formats/plan_options.h"
+#include "formats/program_file.h"
 #include "sim/plan/stage_costs.h"
 
 namespace ferry::plan {
 
 namespace {
 
-using Policies = std::vector<sim::StagePolicy>;
+using Policies = std::vector<StagePolicy>;
 
 // The costs that a search compares.
 struct Cost {
@@ -41,9 +45,7 @@ class Scheduled {
             const PipelinePlanRequest& request)
       : staged_(cut.staged), schedule_(schedule), hardware_(hardware), request_(request) {}
 
-  Policies everywhere(sim::StagePolicy policy) const {
-    return Policies(staged_.stages.size(), policy);
-  }
+  Policies everywhere(StagePolicy policy) const { return Policies(staged_.stages.size(), policy); }
   sim::PipelineSimulation run(const Policies& policies, bool check) const {
     sim::PipelineOptions options;
     options.schedule = schedule_;
@@ -63,7 +65,7 @@ class Scheduled {
   // The first that fits on the way from keep to the least memory; if none does, the first of those
   // that need least.
   Policies search() {
-    const std::vector<sim::StagePolicy> order = by_cost();
+    const std::vector<StagePolicy> order = by_cost();
     std::vector<std::size_t> at(staged_.stages.size(), 0);  // by stage, an index into the order
     std::optional<std::pair<std::int64_t, Policies>> least;
     for (;;) {
@@ -91,15 +93,13 @@ class Scheduled {
     return known->second;
   }
 
-  std::vector<sim::StagePolicy> by_cost() {
-    std::vector<sim::StagePolicy> order = {sim::StagePolicy::kKeep, sim::StagePolicy::kOffload,
-                                           sim::StagePolicy::kCheckpoint,
-                                           sim::StagePolicy::kCheckpointOffload};
-    if (fits(of(everywhere(sim::StagePolicy::kKeep)))) return order;
-    std::stable_sort(order.begin() + 1, order.end(),
-                     [this](sim::StagePolicy a, sim::StagePolicy b) {
-                       return of(everywhere(a)).step_ns < of(everywhere(b)).step_ns;
-                     });
+  std::vector<StagePolicy> by_cost() {
+    std::vector<StagePolicy> order = {StagePolicy::kKeep, StagePolicy::kOffload,
+                                      StagePolicy::kCheckpoint, StagePolicy::kCheckpointOffload};
+    if (fits(of(everywhere(StagePolicy::kKeep)))) return order;
+    std::stable_sort(order.begin() + 1, order.end(), [this](StagePolicy a, StagePolicy b) {
+      return of(everywhere(a)).step_ns < of(everywhere(b)).step_ns;
+    });
     return order;
   }
 
@@ -148,6 +148,7 @@ PipelineCut cut(const Program& program, const std::vector<StageUnit>& units,
   std::size_t unit = 0;
   for (const std::size_t size : even_stages(costs, devices * each)) {
     first.push_back(unit);
+    cut.units.push_back(size);
     cut.costs.push_back(0);
     for (std::size_t i = 0; i < size; ++i) cut.costs.back() += costs[unit++];
   }
@@ -164,8 +165,8 @@ std::vector<std::int64_t> unit_costs(const Program& program, const std::vector<S
 }
 
 Policies policies_of(const std::string& policy, Scheduled& scheduled) {
-  for (std::size_t i = 0; i < std::size(sim::kStagePolicyNames); ++i) {
-    const auto each = static_cast<sim::StagePolicy>(i);
+  for (std::size_t i = 0; i < std::size(kStagePolicyNames); ++i) {
+    const auto each = static_cast<StagePolicy>(i);
     if (policy == name(each)) return scheduled.everywhere(each);
   }
   if (policy == kPipelinePolicies[3]) return scheduled.search();
@@ -191,9 +192,10 @@ PipelineRow row_of(const std::string& policy, std::size_t cut, std::size_t each,
 
 }  // namespace
 
-PipelinePlan plan_pipeline(const Program& program, const Hardware& hardware,
+PipelinePlan plan_pipeline(const Program& given, const Hardware& hardware,
                            const PipelinePlanRequest& request) {
   PipelinePlan plan;
+  const Program program = with_main_step(given);
   const std::vector<StageUnit> units = stage_units(program);
   const std::vector<std::int64_t> costs = unit_costs(program, units, hardware, request);
   std::vector<ScheduleKind> schedules = request.schedules;
@@ -229,6 +231,42 @@ PipelinePlan plan_pipeline(const Program& program, const Hardware& hardware,
     }
   }
   return plan;
+}
+
+const PipelineRow* best_row(const PipelinePlan& plan) {
+  const auto key = [](const PipelineRow& row) {
+    const sim::Time time = row.simulation.step_ns;
+    const std::int64_t bytes = row.simulation.reserved_bytes();
+    return std::tuple(!row.fits, row.fits ? time : bytes, row.fits ? bytes : time);
+  };
+  const PipelineRow* best = nullptr;
+  for (const PipelineRow& row : plan.rows) {
+    if (row.simulation.is_safe() && (!best || key(row) < key(*best))) best = &row;
+  }
+  return best;
+}
+
+StagedPlan to_plan(const Program& program, const Hardware& hardware,
+                   const PipelinePlanRequest& request, const PipelinePlan& plan,
+                   const PipelineRow& row) {
+  StagedPlan result;
+  result.program = program.name;
+  result.program_digest = digest(program);
+  result.hardware = hardware.name;
+  result.policy = row.policy;
+  result.schedule = row.schedule;
+  result.devices = request.devices;
+  result.chunks = static_cast<std::int64_t>(request.microbatches);
+  result.options = plan_options(sim::pipeline_offload_options());
+  result.predicted = {row.simulation.peak_bytes(), row.simulation.reserved_bytes(),
+                      row.simulation.host_peak_bytes, row.simulation.step_ns};
+  const PipelineCut& cut = plan.cuts[row.cut];
+  for (std::size_t s = 0; s < cut.staged.stages.size(); ++s) {
+    const Stage& stage = cut.staged.stages[s];
+    result.stages.push_back({static_cast<std::int64_t>(cut.units[s]), stage.first_unit,
+                             stage.last_unit, row.stage_policies[s]});
+  }
+  return result;
 }
 
 }  // namespace ferry::plan

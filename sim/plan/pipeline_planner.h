@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/staged_plan.h"
 #include "sim/plan/stop.h"
 #include "sim/run/pipeline_simulation.h"
 
@@ -45,13 +46,14 @@ struct PipelinePlanRequest {
 struct PipelineCut {
   std::size_t stages_each = 1;
   StagedProgram staged;
+  std::vector<std::size_t> units;   // by stage, how many it has
   std::vector<std::int64_t> costs;  // by stage, in the unit of the balance
 };
 
 struct PipelineRow {
   ScheduleKind schedule = ScheduleKind::kGpipe;
   std::string policy;
-  std::vector<sim::StagePolicy> stage_policies;
+  std::vector<StagePolicy> stage_policies;
   std::size_t cut = 0;               // an index into the cuts
   std::int64_t closed_permille = 0;  // the bubble, if all stages took equally long
   std::vector<std::size_t> alive;    // the most micro-batches that a device holds at once
@@ -70,5 +72,14 @@ struct PipelinePlan {
 // impossible.
 PipelinePlan plan_pipeline(const Program& program, const Hardware& hardware,
                            const PipelinePlanRequest& request);
+
+// The row whose plan is the one to carry out: the fastest of those that fit and, of these, the one
+// that needs the least memory; where none fits, the one that needs the least memory. Null: there is
+// none that is safe.
+const PipelineRow* best_row(const PipelinePlan& plan);
+
+StagedPlan to_plan(const Program& program, const Hardware& hardware,
+                   const PipelinePlanRequest& request, const PipelinePlan& plan,
+                   const PipelineRow& row);
 
 }  // namespace ferry::plan

@@ -24,13 +24,6 @@ namespace {
 using ValueList = std::vector<Value>;
 using StageFunction = PipelineStage<SimAutograd>::Function;
 
-bool runs_again(StagePolicy policy) {
-  return policy == StagePolicy::kCheckpoint || policy == StagePolicy::kCheckpointOffload;
-}
-bool offloads(StagePolicy policy) {
-  return policy == StagePolicy::kOffload || policy == StagePolicy::kCheckpointOffload;
-}
-
 std::vector<std::uint32_t> device_of_global(const StagedProgram& staged, std::uint32_t devices) {
   std::vector<std::uint32_t> device(staged.stage_of_global);
   for (std::uint32_t& stage : device) stage %= devices;

@@ -16,26 +16,19 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "formats/stages.h"
 #include "scenarios/hardware.h"
 #include "shared/pipeline/schedule.h"
 #include "shared/pipeline/stage.h"
+#include "shared/pipeline/stage_policy.h"
 #include "shared/seam/options.h"
 #include "sim/run/simulation.h"
 
 namespace ferry::sim {
 
-enum class StagePolicy : std::uint8_t { kKeep, kOffload, kCheckpoint, kCheckpointOffload };
-inline constexpr std::string_view kStagePolicyNames[] = {"keep", "offload", "checkpoint",
-                                                         "checkpoint+offload"};
-constexpr std::string_view name(StagePolicy policy) {
-  return kStagePolicyNames[static_cast<std::size_t>(policy)];
-}
-
-// Sources leave the device soon: the micro-batch's backward is a whole schedule away.
+// Sources leave the device soon: the backward of the micro-batch is a whole schedule away.
 inline CoreOptions pipeline_offload_options() {
   CoreOptions options;
   options.window_bytes = std::int64_t{64} << 20;

@@ -1,11 +1,14 @@
 // `ferry plan --stages` as its users meet it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "formats/staged_plan.h"
 #include "tests/cli/plan_folder.h"
 #include "tests/sim/support/staged_layers.h"
 
@@ -116,6 +119,44 @@ TEST_F(PipelinePlanTest, JsonForMachines) {
   EXPECT_EQ(json["rows"][3]["stage_policies"], Names(4, "keep"));
 }
 
+// What the table finds best is what a training is to carry out.
+TEST_F(PipelinePlanTest, ThePlanOfTheFastestRowThatFitsIsWritten) {
+  const std::string asked = std::string("plan --stages 2 --chunks 4 -o p.json") + kLayers;
+  const Result wide = ferry(asked);
+  EXPECT_EQ(wide.code, kOk) << wide.err;
+  EXPECT_NE(wide.out.find("\nwritten: p.json, the plan of interleaved, keep\n"), std::string::npos)
+      << wide.out;
+  const StagedPlan plan = parse_staged_plan(read("p.json"), "p.json");
+  EXPECT_EQ(plan.program, "layers");
+  EXPECT_EQ(plan.schedule, ScheduleKind::kInterleaved);
+  EXPECT_EQ(plan.devices, 2);
+  EXPECT_EQ(plan.chunks, 4);
+  ASSERT_EQ(plan.stages.size(), 4u);
+  EXPECT_EQ(plan.stages[2], (PlannedStage{1, "m.2", "m.2", StagePolicy::kKeep}));
+  EXPECT_GT(plan.predicted.step_ns, 0);
+
+  const Result tight = ferry("plan --json --stages 2 --chunks 4 --schedule 1f1b,gpipe -o p.json" +
+                             std::string(kLayers) + "--budget 1MiB");
+  EXPECT_EQ(tight.code, kDoesNotFit);
+  EXPECT_NE(tight.err.find("p.json: this plan does not fit"), std::string::npos) << tight.err;
+  const auto json = nlohmann::json::parse(tight.out);
+  const StagedPlan least = parse_staged_plan(read("p.json"), "p.json");
+  EXPECT_EQ(json["written"]["policy"], least.policy);
+  EXPECT_EQ(json["written"]["schedule"], std::string(name(least.schedule)));
+  std::int64_t smallest = least.predicted.reserved_bytes;
+  for (const auto& row : json["rows"]) {
+    std::int64_t most = 0;
+    for (const auto& device : row["devices"]) {
+      most = std::max(most, device["reserved_bytes"].get<std::int64_t>());
+    }
+    smallest = std::min(smallest, most);
+  }
+  EXPECT_EQ(least.predicted.reserved_bytes, smallest);
+  EXPECT_EQ(least.stages[0].units, 2);
+  EXPECT_EQ(least.stages[0].first_unit, "m.0");
+  EXPECT_EQ(least.stages[0].last_unit, "m.1");
+}
+
 TEST_F(PipelinePlanTest, WhatDoesNotFitIsPrintedAllTheSame) {
   const Result result = ferry(std::string("plan --stages 2 --chunks 4 --budget 1MiB") + kLayers);
   EXPECT_EQ(result.code, kDoesNotFit) << result.err;
@@ -172,7 +213,9 @@ TEST_F(PipelinePlanTest, WrongUsageIsTwo) {
       {"--stages 2 --schedule zigzag",
        "--schedule: expected gpipe, 1f1b or interleaved, got 'zigzag'"},
       {"--stages 2 --balance luck", "--balance: expected time or memory, got 'luck'"},
-      {"--stages 2 -o p.json", "--output: a plan file is for one GPU: not with --stages"},
+      {"--stages 2 -o p.json --relay-skips",
+       "--output: a plan is one that Ferry's pipelines carry out, and these hand skip tensors on "
+       "directly: expected no --relay-skips"},
       {"--stages 2 --microbatches 2", "--microbatches: with --stages, expected --chunks"},
       {"--stages 2 --order 1f1b", "--order: with --stages, expected --schedule"},
       {"--stages 5 --chunks 2",

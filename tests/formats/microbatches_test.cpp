@@ -102,6 +102,34 @@ TEST(MicrobatchesTest, GradientsThatBackwardHandsOutHaveSlotsOfTheirOwn) {
   EXPECT_EQ(outs.size(), 3u);
 }
 
+// A capture of LibTorch's was refused: its caller also looks at the loss, and frees both.
+TEST(MicrobatchesTest, WhatTheCallerDoesWithTheLossIsNoPartOfTheStep) {
+  Step step({1, 2});
+  step.backward().roots = {3};
+  auto& main = step.b.program.codes[0].statements;
+  std::get<Call>(main[0].action).out = {2, 3};
+  main.insert(main.begin() + 1, {View{1, 2, 0}, 5});
+  main.push_back({Free{{2, 3}}, 6});
+  const Slot root = step.b.program.codes[1].results[1];
+  const Program plain = with_main_step(step.b.program);
+  check_program(plain, "p");
+  const auto found = main_step(plain);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->call.out, std::vector<Slot>{3});
+  EXPECT_EQ(plain.codes[1].results, std::vector<Slot>{root});
+  EXPECT_EQ(found->call_line, 3u);
+  EXPECT_EQ(found->backward_line, 4u);
+  check_program(with_microbatches(step.b.program, 2, MicrobatchOrder::kFbfb), "p");
+
+  // An op of the caller's is part of the step; and what somebody else calls has its results.
+  Program more = step.b.program;
+  more.codes[0].statements.insert(more.codes[0].statements.begin() + 1, {Op{}, 5});
+  EXPECT_EQ(with_main_step(more).codes[0].statements.size(), 5u);
+  more = step.b.program;
+  more.codes[1].statements.push_back({Call{.code = 1, .in = {}, .out = {}}, 9});
+  EXPECT_EQ(with_main_step(more).codes[0].statements.size(), 4u);
+}
+
 TEST(MicrobatchesTest, OtherProgramsAreRefused) {
   const auto refuses = [](const Program& program, std::int64_t count) {
     try {
@@ -114,7 +142,7 @@ TEST(MicrobatchesTest, OtherProgramsAreRefused) {
   Step step({1});
   EXPECT_EQ(refuses(step.b.program, 0), "a step has at least one micro-batch");
   EXPECT_EQ(refuses(step.b.program, -1), "a step has at least one micro-batch");
-  step.b.add(0, Free{{1}});
+  step.b.add(0, SetStream{1});
   const std::string other =
       "micro-batches need a program whose main code is one call and one backward";
   EXPECT_EQ(refuses(step.b.program, 2), other);

@@ -59,7 +59,7 @@ TEST(PipelinePlannerTest, ARowForEachScheduleAndPolicy) {
   EXPECT_EQ(row(plan, ScheduleKind::kInterleaved, "keep").simulation.bubble_permille(), 158);
   // All fits, so nothing is done about it.
   EXPECT_EQ(row(plan, k1F1B, "per-stage").stage_policies,
-            std::vector<sim::StagePolicy>(4, sim::StagePolicy::kKeep));
+            std::vector<StagePolicy>(4, StagePolicy::kKeep));
 }
 
 TEST(PipelinePlannerTest, StagesThatFitAreLeftAlone) {
@@ -75,8 +75,8 @@ TEST(PipelinePlannerTest, StagesThatFitAreLeftAlone) {
   EXPECT_FALSE(row(tight, k1F1B, "keep").fits);
   const PipelineRow found = row(tight, k1F1B, "per-stage");
   EXPECT_TRUE(found.fits);
-  EXPECT_NE(found.stage_policies[0], sim::StagePolicy::kKeep);
-  EXPECT_EQ(found.stage_policies[3], sim::StagePolicy::kKeep);
+  EXPECT_NE(found.stage_policies[0], StagePolicy::kKeep);
+  EXPECT_EQ(found.stage_policies[3], StagePolicy::kKeep);
   EXPECT_LE(found.simulation.step_ns, row(tight, k1F1B, "checkpoint").simulation.step_ns);
 }
 

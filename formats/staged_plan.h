@@ -1,0 +1,70 @@
+// The plan of a pipeline: which of a program's units each stage has, what each stage keeps for
+// backward, and the schedule. `ferry plan --stages` writes it, and `ferry train --stages` executes
+// it. One JSON object, schema 1, a stage a line:
+//
+//   {
+//     "ferry": "pipeline plan",
+//     "schema": 1,
+//     "program": {"name":"gpt","digest":"0123456789abcdef"},
+//     "hardware": "h100",
+//     "policy": "per-stage",
+//     "schedule": "1f1b",
+//     "devices": 2,
+//     "chunks": 4,
+//     "options": {"bytes_min":1048576},
+//     "predicted": {"peak":1,"reserved":2,"host":3,"step_ns":4},
+//     "stages": [
+//       {"units":2,"first_unit":"begin","last_unit":"h.0","policy":"checkpoint"},
+//       {"units":1,"first_unit":"h.1","last_unit":"h.1","policy":"keep"}
+//     ]
+//   }
+//
+// Stage s is on device s % devices. `options` are the offloader's, of each device that has a stage
+// which offloads. `predicted` is of the whole step; its bytes are those of the device that needs
+// most. The reader refuses, with file and line, what plan_file.h refuses, and a schedule that is
+// not for so many stages, devices and chunks.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/plan.h"
+#include "shared/pipeline/schedule.h"
+#include "shared/pipeline/stage_policy.h"
+
+namespace ferry {
+
+struct PlannedStage {
+  std::int64_t units = 1;
+  std::string first_unit;  // names, one and the same where it is a single unit
+  std::string last_unit;
+  StagePolicy policy = StagePolicy::kKeep;
+  bool operator==(const PlannedStage&) const = default;
+};
+
+struct StagedPlan {
+  std::string program;
+  std::string program_digest;
+  std::string hardware;
+  std::string policy;
+  ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
+  std::int64_t devices = 1;
+  std::int64_t chunks = 1;
+  std::vector<std::pair<std::string, std::int64_t>> options;  // of the offloader, in their order
+  Prediction predicted;
+  std::vector<PlannedStage> stages;
+  bool operator==(const StagedPlan&) const = default;
+};
+
+std::string to_text(const StagedPlan& plan);
+// Whole or not at all.
+void write_plan(const std::filesystem::path& path, const StagedPlan& plan);
+
+StagedPlan parse_staged_plan(std::string_view text, const std::string& file);
+StagedPlan read_staged_plan(const std::filesystem::path& path);
+
+}  // namespace ferry
