@@ -11,10 +11,9 @@ def read(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def pinned():
+def pinned(name="python/requirements.lock"):
     """The requirements, a text each: name, version, marker, hashes."""
-    lines = [line for line in read("python/requirements.lock").splitlines()
-             if not line.startswith("#")]
+    lines = [line for line in read(name).splitlines() if not line.startswith("#")]
     return "\n".join(lines).replace("\\\n", " ").splitlines()
 
 
@@ -22,7 +21,7 @@ class Requirements(unittest.TestCase):
     def test_each_has_a_version_and_hashes(self):
         self.assertGreater(len(pinned()), 10)
         pin = re.compile(r"[\w.-]+==[^ ;]+( ; .*?)?( +--hash=sha256:[0-9a-f]{64})+")
-        for each in pinned():
+        for each in pinned() + pinned("python/without_dependencies.lock"):
             self.assertTrue(pin.fullmatch(each), each)
 
     def test_what_is_asked_for_is_among_them(self):
@@ -36,7 +35,11 @@ class Requirements(unittest.TestCase):
     def test_torch_is_the_version_that_is_built_against(self):
         version = re.search(r"^torch==(\S+)$", read("python/requirements.in"), re.M)[1]
         self.assertIn(f"\ntorch_version={version}\n", read("dev"))
-        self.assertIn(f"set(FERRY_TORCH_VERSION {version})\n", read("cmake/FerryTorch.cmake"))
+        cmake = read("cmake/FerryTorch.cmake")
+        oldest, newest = (tuple(map(int, re.search(rf"set\(FERRY_TORCH_{end} (\d+)\.(\d+)\)", cmake)
+                                    .groups())) for end in ("OLDEST", "NEWEST"))
+        minor = tuple(map(int, version.split(".")[:2]))
+        self.assertTrue(oldest <= minor <= newest, f"{oldest} <= {minor} <= {newest}")
 
 
 if __name__ == "__main__":
