@@ -20,3 +20,6 @@ if _built is not None:
     from ._C import CheckpointError, DiskError, DiskFull, PlanMismatch, SegmentMismatch
     from .checkpoint import checkpoint, checkpoint_statistics
     from .offload import Offload, no_offload, offload, run
+
+    from . import _cuda
+    _cuda.load()
