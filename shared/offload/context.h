@@ -30,7 +30,7 @@ struct HostWait {
   typename D::Event event;
   typename D::Stream copies;           // the stream of the copy
   std::shared_ptr<Parcel<D>> evicted;  // the source's parcel; stays set if the wait fails
-  typename D::Storage storage = {};    // freed after the wait
+  typename D::Storage storage = {};    // kept until the wait is over; protected where it failed
   bool failed = false;
 };
 

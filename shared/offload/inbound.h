@@ -262,9 +262,11 @@ class Inbound {
 
   void consume(Target<D>& target, const Stream& consumer, Bin<D>& bin) {
     const bool host = context_.device.is_host(consumer);
-    // Another thread may be the one that has waited already.
+    // Another thread may be the one that has waited already. If this thread's wait fails, the copy
+    // may still be writing when the tensor is dropped.
     if (host && !(target.copies == consumer)) {
-      bin.waits.push_back({Step::kConsume, consumer, target.reloaded, target.copies, nullptr});
+      bin.waits.push_back(
+          {Step::kConsume, consumer, target.reloaded, target.copies, nullptr, target.storage});
     }
     if (target.reader(consumer)) return;  // this reader has waited already
     if (!(target.copies == consumer)) {
@@ -360,9 +362,8 @@ class Inbound {
     if (!(target.copies == target.owner)) {
       try {
         if (context_.device.is_host(target.owner)) {
-          bin.waits.push_back(
-              {Step::kDiscard, target.owner, target.reloaded, target.copies, nullptr});
-          bin.waits.back().storage = target.storage;
+          bin.waits.push_back({Step::kDiscard, target.owner, target.reloaded, target.copies,
+                               nullptr, target.storage});
         } else {
           context_.device.wait(Step::kDiscard, target.owner, target.reloaded);
         }
