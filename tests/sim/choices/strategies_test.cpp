@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "sim/verify/campaign/replay_line.h"
 #include "sim/verify/campaign/run_spec.h"
 #include "sim/verify/report/matrix.h"
 #include "sim/verify/trials/try_core.h"
