@@ -17,7 +17,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def main(out):
     built = os.environ.get("FERRY_PYTHON_PACKAGE", "")
-    sys.path.insert(0, built if os.path.isdir(built) else str(HERE.parents[1] / "python"))
+    package = built if os.path.isdir(built) else str(HERE.parents[1] / "python")
+    sys.path.insert(0, package)
+    os.environ["PYTHONPATH"] = package  # for the processes that tests start
     suite = unittest.defaultTestLoader.discover(str(HERE), pattern="*test*.py")
     result = unittest.TextTestRunner(verbosity=0, buffer=True).run(suite)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)

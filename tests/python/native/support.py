@@ -5,11 +5,11 @@ import unittest
 try:
     import torch
 except ImportError as error:
-    raise unittest.SkipTest(f"torch: {error}")
+    raise unittest.SkipTest(f"no torch: {error}")
 import torch_ferry as ferry
 
 if not hasattr(ferry, "offload"):
-    raise unittest.SkipTest("torch_ferry._C: it was not built")
+    raise unittest.SkipTest("no module: torch_ferry._C was not built")
 
 from torch import nn
 
