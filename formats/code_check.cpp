@@ -40,7 +40,8 @@ class Frame {
     for (const Slot slot : op.in) need_tensor(slot);
     for (const std::uint32_t position : op.writes) {
       if (position >= op.in.size()) {
-        fail("expected \"writes\": positions in \"in\", which has " + std::to_string(op.in.size()));
+        fail("expected \"writes\" to be positions in \"in\", whose length is " +
+             std::to_string(op.in.size()));
       }
     }
     if (op.types.size() != op.out.size()) fail("expected a type for each output");
@@ -193,11 +194,12 @@ class Frame {
 
   void close(const std::string& what) {
     if (when_ && open_.size() == when_->open) {
-      fail("expected the end of " + what + " outside of a when that has no begin of it");
+      fail(what +
+           " began before the \"when\" that it ends in: expected both inside it, or neither");
     }
     if (open_.empty() || open_.back() != what) {
-      fail("expected the end of " + (open_.empty() ? "nothing" : open_.back()) + ", not of " +
-           what);
+      fail(open_.empty() ? what + " ends here, but it did not begin"
+                         : "expected the end of " + open_.back() + ", not of " + what);
     }
     open_.pop_back();
   }
@@ -231,9 +233,9 @@ void Frame::take_signature() {
   const bool is_main = code_.kind == CodeKind::kMain;
   const bool is_body = code_.kind == CodeKind::kBody;
   if (is_main && !(code_.arguments.empty() && code_.results.empty())) {
-    fail("expected a main without arguments and results");
+    fail("expected a main code that takes and returns nothing");
   }
-  if (!is_body && !code_.saved.empty()) fail("expected \"saved\" of a body alone");
+  if (!is_body && !code_.saved.empty()) fail("expected \"saved\" only in a body");
   summary_.needs_tensor.resize(code_.arguments.size());
   summary_.needs_bytes.resize(code_.arguments.size());
   for (std::size_t i = 0; i < code_.arguments.size(); ++i) {
@@ -260,7 +262,7 @@ void Frame::operator()(const Call& call) {
          " of \"in\" to be captured, not " + std::to_string(call.captured));
   }
   if (call.captured > 0 && call.recompute != Recompute::kCheckpoint) {
-    fail("expected \"captured\" with \"recompute\":\"checkpoint\" alone");
+    fail("expected \"captured\" only with \"recompute\":\"checkpoint\"");
   }
   for (std::size_t i = 0; i < call.in.size(); ++i) {
     need_live(call.in[i]);
@@ -280,7 +282,7 @@ void Frame::operator()(const Call& call) {
 }
 
 void Frame::operator()(const When& when) {
-  if (when_) fail("expected no when under another");
+  if (when_) fail("expected no \"when\" inside another");
   const std::size_t left = code_.statements.size() - index_ - 1;
   if (when.count > left) {
     fail("expected \"count\": at most the " + std::to_string(left) + " statements after it, not " +

@@ -25,7 +25,10 @@ const Code& ProgramLookup::code(CodeId id, CodeKind kind, std::uint32_t line) co
 }
 
 Hull ProgramLookup::type_hull(TypeId type, std::uint32_t line) const {
-  if (type >= program_.types.size()) fail(line, "there is no type " + std::to_string(type));
+  if (type >= program_.types.size()) {
+    fail(line,
+         "expected a type that the program lists, but there is no type " + std::to_string(type));
+  }
   return hull(program_.types[type]);
 }
 

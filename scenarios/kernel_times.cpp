@@ -61,7 +61,7 @@ void add_time(KernelTime time, const std::string& file, std::uint64_t number, Ti
     time.op = canonical(std::move(time.op));
     std::string signature = signature_text(time.op);
     if (!table.times.try_emplace(std::move(signature), std::move(time)).second) {
-      throw InputError(file, number, "expected each signature once: this one was there before");
+      throw InputError(file, number, "expected each signature once, but a line above has this one");
     }
   } catch (const LayoutError& error) {  // an empty tensor whose sizes no stride can count
     throw InputError(file, number, "expected layouts of tensors: " + std::string(error.what()));

@@ -22,6 +22,9 @@ class OffloadStatistics:
     def forward_stash_peak_bytes(self) -> int:
         ...
     @property
+    def full(self) -> int:
+        ...
+    @property
     def kept(self) -> int:
         ...
     @property

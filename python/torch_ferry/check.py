@@ -87,7 +87,7 @@ class _Frame:
                 continue
             after = at + 1 + line["count"]
             if when:
-                self.fail("is a when under another")
+                self.fail("is a when inside another")
             if not at < after <= len(statements):
                 self.fail(f"there are no {line['count']} statements after it")
             if (line["when"] == "recomputing") == self.again:

@@ -99,9 +99,9 @@ def check_code(code, where):
     if code.kind not in ("main", "segment", "body"):
         raise ProgramError(f"{where}: expected main, segment or body")
     if code.kind == "main" and code.slots("arguments") + code.slots("results"):
-        raise ProgramError(f"{where}: expected a main without arguments and results")
+        raise ProgramError(f"{where}: expected a main code that takes and returns nothing")
     if code.kind != "body" and code.slots("saved"):
-        raise ProgramError(f'{where}: expected "saved" of a body alone')
+        raise ProgramError(f'{where}: expected "saved" only in a body')
     for number, line in enumerate(code.statements):
         at = f"{where}, statement {number}"
         kind = kind_of(line)

@@ -55,6 +55,9 @@ class Offload:
     disk         a folder: the host's side is a file there, which no crash leaves behind. CPU only
     disk_bytes_max
                  its limit
+    keep_when_full
+                 a tensor for which there is no room on the host or in the file is kept (False:
+                 the error is raised)
     fix_malloc   with a disk: fixes glibc's malloc thresholds for the process, so that memory
                  which is freed leaves it (True)
     device       where the tensors live that move; by default wherever they live

@@ -19,12 +19,14 @@ CoreOptions to_core(const OffloadOptions& options) {
   core.window_bytes = options.window();
   core.prefetch_bytes = options.prefetch();
   core.hold_bytes = options.hold();
+  core.keep_when_full = options.keep_when_full();
   core.warn = options.warn();
   return core;
 }
 
 CoreOptions to_core(const Plan& plan, const OffloadOptions& options) {
   CoreOptions core = planned_options(plan);
+  core.keep_when_full = options.keep_when_full();
   core.warn = options.warn();
   return core;
 }

@@ -28,6 +28,7 @@ void check(const CpuDeviceOptions& options) {
   not_negative("host_bytes_max", options.host_bytes_max);
   not_negative("host_cache_bytes_max", options.host_cache_bytes_max);
   not_negative("pool_cache_bytes_max", options.pool_cache_bytes_max);
+  not_negative("brief_bytes_max", options.brief_bytes_max);
 }
 
 // A copy must lie inside its storage; the caller is at fault otherwise.
@@ -47,8 +48,9 @@ struct CpuDevice::State {
         back(workers.add("ferry-h2d", Workers::Failure::kAlone)),
         janitor(workers.add("ferry-janitor", Workers::Failure::kAlone, /*paced=*/false)),
         blocks(workers, janitor, options.pool_cache_bytes_max, options.pool_observer),
-        host(workers, {options.host_bytes_max, options.host_cache_bytes_max, options.disk,
-                       options.disk_io}) {}
+        host(workers,
+             {options.host_bytes_max, options.host_cache_bytes_max, options.disk, options.disk_io}),
+        brief_bytes_max(options.brief_bytes_max) {}
   ~State() { workers.stop(); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -78,6 +80,8 @@ struct CpuDevice::State {
     if (observer) observer(span);
   }
 
+  bool is_brief(std::int64_t bytes) const { return !host.disk() && bytes <= brief_bytes_max; }
+
   // Runs the task here, or gives it to a worker.
   void give(const CpuStream& stream, Workers::Task task) {
     if (stream.is_inline()) {
@@ -93,6 +97,7 @@ struct CpuDevice::State {
   const CpuStream janitor;
   Blocks blocks;
   HostTier host;
+  const std::int64_t brief_bytes_max;
   std::mutex observer_mutex;
   SpanObserver observer;
 };
@@ -243,7 +248,7 @@ void CpuDevice::offload(Step step, const Storage& storage, std::int64_t begin,
     state->timed(step, Lane::kDeviceToHost, block->bytes, [=] { state->host.write(*block, from); });
   };
   const auto skipped = [=](const std::exception_ptr& error) { state->host.spoil(*block, error); };
-  state->give(stream, {copy, skipped});
+  state->give(stream, {copy, skipped, state->is_brief(block->bytes)});
 }
 
 void CpuDevice::reload(Step step, const HostBuffer& host, const Storage& storage,
@@ -252,10 +257,10 @@ void CpuDevice::reload(Step step, const HostBuffer& host, const Storage& storage
   const HostBlock* const block = host.block_;
   check_range(0, block->bytes, storage);
   void* const to = storage.mutable_data();
-  state->give(stream, {[=] {
-                state->timed(step, Lane::kHostToDevice, block->bytes,
-                             [=] { state->host.read(*block, to); });
-              }});
+  const auto copy = [=] {
+    state->timed(step, Lane::kHostToDevice, block->bytes, [=] { state->host.read(*block, to); });
+  };
+  state->give(stream, {copy, /*skipped=*/{}, state->is_brief(block->bytes)});
 }
 
 // --- Reports

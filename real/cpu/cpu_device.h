@@ -50,6 +50,9 @@ struct CpuDeviceOptions {
   std::int64_t host_cache_bytes_max = std::int64_t{1} << 30;
   // Bounds the memory that pools of worker streams keep for reuse.
   std::int64_t pool_cache_bytes_max = std::int64_t{64} << 20;
+  // Without a disk, a copy of at most so many bytes is made by the thread that asks for it, where
+  // the lane is idle: to wake a worker costs more.
+  std::int64_t brief_bytes_max = std::int64_t{32} << 10;
   // For tests: the timing of tasks (null: natural), and the disk's system calls.
   std::shared_ptr<Pace> pace = nullptr;
   std::shared_ptr<DiskIo> disk_io = nullptr;

@@ -63,7 +63,8 @@ CpuStream Workers::add(std::string name, Failure failure, bool paced) {
 
 void Workers::give(const CpuStream& stream, Task task) {
   Lock lock(mutex_);
-  push(lock, stream, {std::move(task), {}, section(of(stream))});
+  Item item{std::move(task), {}, section(of(stream))};
+  if (!run_here(lock, stream, item)) push(lock, stream, std::move(item));
 }
 
 CpuEvent Workers::record(const CpuStream& stream) {
@@ -209,6 +210,20 @@ void Workers::raise(const CpuEvent& event) {
   std::rethrow_exception(cause);
 }
 
+// True if the calling thread has run the item.
+bool Workers::run_here(Lock& lock, const CpuStream& stream, Item& item) {
+  Stream& on = of(stream);
+  if (!item.task.brief || pace_ || on.busy || !on.queue.empty()) return false;
+  check_process();
+  on.given += 1;
+  on.busy = true;
+  run(lock, on, std::move(item));
+  on.busy = false;
+  changed_.notify_all();
+  if (!on.queue.empty()) on.wake.notify_one();  // given meanwhile, by another thread
+  return true;
+}
+
 void Workers::push(Lock& lock, const CpuStream& stream, Item&& item) {
   Stream& to = of(stream);
   start(to);
@@ -221,10 +236,14 @@ void Workers::push(Lock& lock, const CpuStream& stream, Item&& item) {
   if (timing == Timing::kAtOnce && thread_stream != &to) block(lock, {stream, ordinal, nullptr});
 }
 
-void Workers::start(Stream& stream) {
+void Workers::check_process() const {
   if (process_ != 0 && process_ != getpid()) {
     throw std::runtime_error("a CPU device's workers stayed with the process that was forked");
   }
+}
+
+void Workers::start(Stream& stream) {
+  check_process();
   if (stream.thread.joinable()) return;
   const OthersSignalsBlocked blocked;
   stream.thread = std::thread([this, &stream] { work(stream); });
@@ -246,7 +265,7 @@ void Workers::work(Stream& stream) {
 }
 
 bool Workers::runnable(const Stream& stream) const {
-  if (stream.queue.empty()) return false;
+  if (stream.queue.empty() || stream.busy) return false;
   return !stream.queue.front().on_demand || stream.wanted > stream.done || stopping_;
 }
 
@@ -254,6 +273,17 @@ void Workers::run_next(Lock& lock, Stream& stream) {
   Item item = std::move(stream.queue.front());
   stream.queue.pop_front();
   stream.busy = true;
+  run(lock, stream, std::move(item));
+  changed_.notify_all();
+  lock.unlock();
+  progress_();
+  lock.lock();
+  stream.busy = false;
+  changed_.notify_all();
+}
+
+// Runs the next item of the stream, on the calling thread. The stream is busy.
+void Workers::run(Lock& lock, Stream& stream, Item&& item) {
   std::exception_ptr failed = item.section->error;
   if (!failed && !item.awaited.stream.is_inline()) {
     block(lock, item.awaited);
@@ -277,12 +307,6 @@ void Workers::run_next(Lock& lock, Stream& stream) {
     item.section->failed_at = stream.done;
   }
   item.section.reset();
-  changed_.notify_all();
-  lock.unlock();
-  progress_();
-  lock.lock();
-  stream.busy = false;
-  changed_.notify_all();
 }
 
 }  // namespace ferry::real

@@ -14,7 +14,8 @@
 //
 // Waiting for an event that failed fails the section of the waiting stream.
 //
-// A thread starts with its stream's first task and ends with the Workers, which drain the queues.
+// A thread starts with its stream's first task that is handed over, and ends with the Workers,
+// which drain the queues. Brief tasks are not handed over, unless a pace bends the timing.
 // It blocks all signals but those that its own instructions raise (SIGSEGV …). After a fork the
 // child has no workers: giving a task throws there.
 //
@@ -48,6 +49,9 @@ class Workers {
     std::function<void()> run;
     // Runs in its place if the section has failed; may be empty, and must not throw.
     std::function<void(const std::exception_ptr&)> skipped = {};
+    // Handing it over would cost more than running it: if its stream has nothing else to do, the
+    // thread that gives it runs it.
+    bool brief = false;
   };
 
   // Workers call `progress` when a task is done, outside the lock; it must not throw.
@@ -118,10 +122,13 @@ class Workers {
   void block(Lock& lock, const CpuEvent& event);
   [[noreturn]] void raise(const CpuEvent& event);
   void push(Lock& lock, const CpuStream& stream, Item&& item);
+  void check_process() const;
   void start(Stream& stream);
   void work(Stream& stream);
   bool runnable(const Stream& stream) const;
+  bool run_here(Lock& lock, const CpuStream& stream, Item& item);
   void run_next(Lock& lock, Stream& stream);
+  void run(Lock& lock, Stream& stream, Item&& item);
 
   const std::uint64_t id_;
   const std::shared_ptr<Pace> pace_;

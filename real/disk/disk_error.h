@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "shared/seam/host_full.h"
+
 namespace ferry::real {
 
 class DiskError : public std::runtime_error {
@@ -17,7 +19,7 @@ class DiskError : public std::runtime_error {
 };
 
 // The store's own limit is reached, or the file system is full.
-class DiskFull : public DiskError {
+class DiskFull : public DiskError, public HostFull {
  public:
   DiskFull(const std::string& what, std::int64_t asked_bytes, std::int64_t in_use_bytes,
            std::int64_t free_bytes)

@@ -22,6 +22,7 @@ void add_statistics(py::module_& module) {
   };
   add("packs", &S::packs);
   add("kept", &S::kept);
+  add("full", &S::full);
   add("shared", &S::shared);
   add("offloaded_count", &S::offloaded_count);
   add("offloaded_bytes", &S::offloaded_bytes);
@@ -64,6 +65,7 @@ const std::map<std::string_view, Set>& setters() {
       {"hold", &set_bytes<static_cast<Bytes>(&O::hold)>},
       {"disk_bytes_max", &set_bytes<static_cast<Bytes>(&O::disk_bytes_max)>},
       {"fix_malloc", &set_flag<static_cast<Flag>(&O::fix_malloc)>},
+      {"keep_when_full", &set_flag<static_cast<Flag>(&O::keep_when_full)>},
       {"pinned", &set_flag<static_cast<Flag>(&O::pinned)>},
       {"log", &set_flag<static_cast<Flag>(&O::log)>},
       {"trace", &set_flag<static_cast<Flag>(&O::trace)>},

@@ -3,9 +3,11 @@
 
 #include <stdexcept>
 
+#include "shared/seam/host_full.h"
+
 namespace ferry::real {
 
-class OutOfHostMemory : public std::runtime_error {
+class OutOfHostMemory : public std::runtime_error, public HostFull {
  public:
   using std::runtime_error::runtime_error;
 };

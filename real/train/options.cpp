@@ -93,6 +93,8 @@ void add_policy(CLI::App& command, Options& options, Typed& typed) {
       ->type_name("DIR");
   command.add_option("--disk-limit", typed.disk_limit, "The file's size at most")
       ->type_name("SIZE");
+  command.add_flag("--keep-when-full", options.keep_when_full,
+                   "What the file or the host has no room for stays; else that is an error");
   command.add_option("--window", typed.window, "On its way out and still on the device, at most")
       ->type_name("SIZE");
   command.add_option("--prefetch", typed.prefetch, "Brought back ahead of its use, at most")
@@ -140,6 +142,7 @@ void check(const Options& options) {
   needs("--disk", !options.disk.empty(), moves, moving);
   needs("--disk", !options.disk.empty(), !options.cuda, "--device cpu");
   needs("--disk-limit", options.disk_bytes_max.has_value(), !options.disk.empty(), "--disk");
+  needs("--keep-when-full", options.keep_when_full, moves, moving);
   // A plan has its own choice.
   const bool free = moves && options.policy != PolicyKind::kBudget && options.plan.empty();
   const char* freely = "--policy offload, or mixed without a plan";

@@ -16,6 +16,7 @@ namespace {
 OffloadOptions offload_options(const Options& options) {
   OffloadOptions result;
   result.device(device(options)).disk(options.disk);
+  result.keep_when_full(options.keep_when_full);
   result.log(!options.decisions.empty()).trace(!options.trace.empty());
   result.warn([](const std::string& text) { fmt::print(stderr, "ferry: {}\n", text); });
   if (options.disk_bytes_max) result.disk_bytes_max(*options.disk_bytes_max);

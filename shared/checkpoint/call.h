@@ -44,11 +44,11 @@ class CheckpointCall {
         recomputing_(checkpoint_context(state_->autograd.hooks()).recomputing),
         stream_(state_->device.current_stream()),
         ambient_(state_->autograd.ambient(
-            inputs, options_.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
+            inputs, options_.preserve_rng_state && state_->rules.replays_random())),
         life_(*state_),
         numbered_(checkpoint_context(state_->autograd.hooks()).run) {
     std::optional<NoHooksGuard<A>> unseen;
-    if (!state_->rules.holds(Rule::kOuterInputs)) unseen.emplace(state_->autograd);
+    if (!state_->rules.saves_inputs_outside()) unseen.emplace(state_->autograd);
     for (const Value& input : inputs) inputs_.push_back(state_->autograd.save(input));
   }
   CheckpointCall(const CheckpointCall&) = delete;
@@ -85,9 +85,9 @@ class CheckpointCall {
     const HooksGuard<A> guard(autograd, std::move(hooks),
                               inside_again(checkpoint_context(autograd.hooks())));
     const typename A::GradModeScope grad(
-        autograd, state_->rules.holds(Rule::kRecomputeGrad) || autograd.grad_mode());
+        autograd, state_->rules.recomputes_with_grad() || autograd.grad_mode());
     std::optional<typename A::AmbientScope> ambient;
-    if (state_->rules.holds(Rule::kReplayAmbient)) ambient.emplace(autograd, ambient_);
+    if (state_->rules.replays_ambient()) ambient.emplace(autograd, ambient_);
     CheckpointScope scope;
     if (contexts_.recompute) scope = contexts_.recompute();
     if (options_.debug) log.emplace(autograd);

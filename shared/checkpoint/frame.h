@@ -130,10 +130,10 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     RunRef run_;
   };
 
-  const Rules& rules() const { return state_->rules; }
+  const CheckpointRules& rules() const { return state_->rules; }
 
   SavedChoice choice(std::size_t ordinal) const {
-    if (call_.recomputing() && rules().holds(Rule::kFirstChoice)) return SavedChoice::kRecompute;
+    if (call_.recomputing() && rules().chooses_once()) return SavedChoice::kRecompute;
     const std::vector<SavedChoice>& choices = call_.options().choices;
     return ordinal < choices.size() ? choices[ordinal] : SavedChoice::kRecompute;
   }
@@ -182,19 +182,19 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       const std::size_t ordinal = run.packed++;
       if (ordinal < run.results.size()) {
         const Slot& slot = slots_[ordinal];
-        if (slot.metadata && (slot.packed == Packed::kHeld || !rules().holds(Rule::kSkipDead))) {
+        if (slot.metadata && (slot.packed == Packed::kHeld || !rules().skips_dead())) {
           compare(run, ordinal, *slot.metadata, device.metadata(tensor));
         }
-        if (slot.packed == Packed::kHeld || !rules().holds(Rule::kKeepChosen)) {
+        if (slot.packed == Packed::kHeld || !rules().keeps_chosen()) {
           run.results[ordinal].emplace(Result{KeptTensor<D>(device, detached), stream});
         }
-      } else if (complete_ || !rules().holds(Rule::kUnfinished)) {
+      } else if (complete_ || !rules().serves_unfinished()) {
         throw CheckpointError(checkpoint_text::more());
       }
       run.note(stream);
       std::size_t needed = std::min(needed_, run.results.size());
-      if (!rules().holds(Rule::kStopAtLast)) --needed;
-      all = call_.options().early_stop && rules().holds(Rule::kStopEarly) && run.packed >= needed;
+      if (!rules().stops_at_last()) --needed;
+      all = call_.options().early_stop && rules().stops_early() && run.packed >= needed;
       run.stopped = all;
     }
     if (all) {
@@ -225,18 +225,17 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
 
   Tensor unpack(std::size_t ordinal) {
     const std::shared_ptr<ExecGroup> group =
-        rules().holds(Rule::kGroupKey) ? checkpoint_context(state_->autograd.hooks()).group
-                                       : nullptr;
+        rules().keys_by_group() ? checkpoint_context(state_->autograd.hooks()).group : nullptr;
     const Key key = this_key(group.get());
     RunRef run = find(key);
     if (!run || ordinal >= run->results.size()) {
       run = recompute();
-      if (key.kind != Key::Kind::kOutside || !rules().holds(Rule::kFreshOutside)) {
+      if (key.kind != Key::Kind::kOutside || !rules().repeats_outside()) {
         publish(key, run, group.get());
       }
     }
     std::optional<Result> result = take(*run, ordinal);
-    if (!result && !rules().holds(Rule::kRefuseTwice)) {
+    if (!result && !rules().refuses_twice()) {
       run = recompute();
       result = take(*run, ordinal);
     }
@@ -249,11 +248,10 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   Key this_key(const ExecGroup* group) const {
     using Kind = typename Key::Kind;
     const GraphTaskId task = state_->autograd.graph_task();
-    const ThreadId thread =
-        rules().holds(Rule::kThreadKey) ? state_->autograd.thread() : ThreadId{};
+    const ThreadId thread = rules().keys_by_thread() ? state_->autograd.thread() : ThreadId{};
     if (group) return {Kind::kGroup, group->id(), thread};
     if (task == GraphTaskId::kNone) return {Kind::kOutside, 0, thread};
-    const bool by_task = rules().holds(Rule::kTaskKey);
+    const bool by_task = rules().keys_by_task();
     return {Kind::kTask, by_task ? static_cast<std::int64_t>(task) : 0, thread};
   }
 
@@ -266,7 +264,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   // after a backward inside it. Results already unpacked from the old run do not exist again.
   void publish(const Key& key, const RunRef& run, ExecGroup* group) {
     if (replace(key, run)) return;
-    if (rules().holds(Rule::kFreeAtEnd)) {
+    if (rules().frees_at_end()) {
       const auto drop = [weak = this->weak_from_this(), key] {
         if (const auto frame = weak.lock()) frame->drop(key);
       };
@@ -298,12 +296,12 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     typename Runs::Dropped dropped;
     const std::lock_guard lock(mutex_);
     slots_[ordinal].packed = Packed::kDropped;
-    if (rules().holds(Rule::kFreeUnneeded)) runs_.forget(ordinal, dropped);
+    if (rules().frees_unneeded()) runs_.forget(ordinal, dropped);
   }
 
   std::optional<Result> take(Run& run, std::size_t ordinal) {
     const std::lock_guard lock(mutex_);
-    if (!rules().holds(Rule::kFreeUnpacked)) return run.results[ordinal];
+    if (!rules().frees_unpacked()) return run.results[ordinal];
     return std::exchange(run.results[ordinal], std::nullopt);
   }
 
@@ -327,11 +325,11 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     call_.log_recompute();
     std::optional<typename A::OpLog> log;
     try {
-      const typename D::StreamScope on(state_->device, rules().holds(Rule::kForwardStream)
+      const typename D::StreamScope on(state_->device, rules().returns_to_stream()
                                                            ? call_.stream()
                                                            : state_->device.current_stream());
       run_again(run, log);
-      if (rules().holds(Rule::kCheckRecompute)) check(*run);
+      if (rules().checks_recompute()) check(*run);
     } catch (const CheckpointError& error) {
       if (!log) throw;
       throw CheckpointError(checkpoint_text::debug(error.what(), forward_ops_, log->names()));

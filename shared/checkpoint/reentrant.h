@@ -35,7 +35,7 @@ class ReentrantRegion {
         function_(std::move(function)),
         plan_(std::move(plan)),
         ambient_(state_->autograd.ambient(
-            inputs, options.preserve_rng_state && state_->rules.holds(Rule::kReplayRandom))),
+            inputs, options.preserve_rng_state && state_->rules.replays_random())),
         life_(*state_),
         numbered_(checkpoint_context(state_->autograd.hooks()).run) {}
 
@@ -62,12 +62,12 @@ class ReentrantRegion {
   };
   Recomputed recompute(std::vector<Value> inputs) {
     A& autograd = state_->autograd;
-    if (state_->rules.holds(Rule::kRefuseReentrant) && !autograd.checkpoint_valid()) {
+    if (state_->rules.refuses_reentrant() && !autograd.checkpoint_valid()) {
       throw std::runtime_error(checkpoint_text::kReentrantInvalid);
     }
     state_->count(&CheckpointStatistics::recomputes);
     numbered_.recomputes();
-    if (state_->rules.holds(Rule::kDetachReentrant)) {
+    if (state_->rules.detaches_reentrant()) {
       for (Value& input : inputs) input = autograd.detach(input);
     }
     std::vector<Value> outputs = again(inputs);

@@ -5,10 +5,10 @@
 #include <mutex>
 #include <utility>
 
+#include "shared/checkpoint/checkpoint_rules.h"
 #include "shared/seam/autograd.h"
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/device.h"
-#include "shared/seam/rules.h"
 
 namespace ferry {
 
@@ -20,7 +20,7 @@ class CheckpointState {
 
   D device;
   A autograd;
-  const Rules rules;
+  const CheckpointRules rules;
 
   // Counts a segment as alive while it exists.
   struct Life {

@@ -40,21 +40,18 @@ class Choice {
     if (!options.offload.empty() && (pack >= options.offload.size() || !options.offload[pack])) {
       return false;
     }
-    if (context_.rules.holds(Rule::kKeepKept) &&
-        tracker_.keeps(context_.device.identity(storage))) {
+    if (context_.rules.keeps_what_is_kept() && tracker_.keeps(context_.device.identity(storage))) {
       return false;
     }
-    return !context_.rules.holds(Rule::kExempt) || !exempt_.has(tensor, storage, bin);
+    return !context_.rules.exempts_parameters() || !exempt_.has(tensor, storage, bin);
   }
 
   // The key of the parcel: saves of the same bytes have equal keys.
   ParcelKey key(const Tensor& tensor, const Storage& storage) {
     D& device = context_.device;
     const typename D::Version version = device.version(tensor);
-    return {
-        context_.rules.holds(Rule::kIdentity) ? device.identity(storage) : device.address(storage),
-        device.identity(version),
-        context_.rules.holds(Rule::kVersioned) ? device.read(version) : 0};
+    return {context_.rules.knows_by_identity() ? device.identity(storage) : device.address(storage),
+            device.identity(version), context_.rules.tells_versions() ? device.read(version) : 0};
   }
 
  private:

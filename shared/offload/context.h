@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "shared/offload/bounds.h"
+#include "shared/offload/offload_rules.h"
 #include "shared/offload/parcel.h"
 #include "shared/seam/autograd.h"
 #include "shared/seam/device.h"
 #include "shared/seam/options.h"
-#include "shared/seam/rules.h"
 
 namespace ferry {
 
@@ -56,12 +56,12 @@ class Context {
   D device;
   const CoreOptions options;
   Bounds bounds{options};
-  Rules rules;
+  const OffloadRules rules;
   OffloadStatistics statistics;
 
   Stream current() {
     const Stream now = device.current_stream();
-    if (rules.holds(Rule::kLiveStream)) return now;
+    if (rules.asks_for_stream()) return now;
     if (!first_stream_) first_stream_ = now;
     return *first_stream_;
   }

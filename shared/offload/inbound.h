@@ -70,7 +70,7 @@ class Inbound {
 
   // After the tensor was handed out: keeps the target for the parcel's other saves, or drops it.
   void settle(const ParcelRef& parcel, GraphTaskId task, Bin<D>& bin) {
-    const bool hold = context_.rules.holds(Rule::kShareTarget) && task != GraphTaskId::kNone &&
+    const bool hold = context_.rules.shares_targets() && task != GraphTaskId::kNone &&
                       context_.bounds.hold() > 0 && parcel->pending() > 0;
     if (!hold) {
       let_go(*parcel, task, bin);
@@ -81,7 +81,7 @@ class Inbound {
     set_role(*parcel->target, Role::kHeld);
     holding(*parcel->target).emplace(parcel->sequence, parcel);
     tasks_[task].left.push_back(parcel);
-    if (!context_.rules.holds(Rule::kBoundReloads)) return;
+    if (!context_.rules.bounds_reloads()) return;
     // Backward unpacks in reverse order of packing, so the last packed was held longest.
     const auto let_longest_go = [&](Held& held) {
       const ParcelRef longest = std::prev(held.end())->second.lock();
@@ -103,7 +103,7 @@ class Inbound {
       if (wants_prefetch(*parcel, task, bin)) {
         const std::int64_t bytes = prefetched_bytes_ + parcel->extent.bytes();
         const bool fits = bytes <= context_.bounds.prefetch();
-        if (!fits && context_.rules.holds(Rule::kBoundReloads)) return;
+        if (!fits && context_.rules.bounds_reloads()) return;
         if (!start_prefetch(parcel, consumer, bin)) return;
         state.left.push_back(parcel);
       }
@@ -112,7 +112,7 @@ class Inbound {
   }
 
   // True if the end of a node must release targets (else their pool takes them back by itself).
-  bool needs_release() const { return copy_pool() && context_.rules.holds(Rule::kHoldTarget); }
+  bool needs_release() const { return copy_pool() && context_.rules.holds_target(); }
 
   // Records that a node of the task was handed a target. True for the node's first: the caller must
   // then have after_node called at its end.
@@ -130,8 +130,7 @@ class Inbound {
     if (uses == state->second.open.end()) return;
     record_done(uses->second);
     std::vector<TargetRef> due = std::exchange(state->second.due, {});
-    close(std::move(uses->second),
-          context_.rules.holds(Rule::kReleaseLate) ? state->second.due : due, bin);
+    close(std::move(uses->second), context_.rules.releases_late() ? state->second.due : due, bin);
     state->second.open.erase(node);
     for (const TargetRef& target : due) release(*target, bin);
   }
@@ -139,7 +138,7 @@ class Inbound {
   // Releases all targets of the task. If its last node threw, that node's uses end here.
   void after_task(GraphTaskId task, Bin<D>& bin) noexcept {
     const auto found = tasks_.find(task);
-    if (found == tasks_.end() || !context_.rules.holds(Rule::kEndOfTask)) return;
+    if (found == tasks_.end() || !context_.rules.lets_go_at_end()) return;
     Task& state = found->second;
     for (auto& [node, uses] : state.open) {
       try {
@@ -344,7 +343,7 @@ class Inbound {
       discard(*target, bin);
     } else if (!needs_release()) {
       drop(*target, bin);
-    } else if (context_.rules.holds(Rule::kCountEscapes) &&
+    } else if (context_.rules.counts_escapes() &&
                (target->escaped || context_.device.use_count(target->storage) > 1)) {
       for (Reader& reader : target->readers) reader.done.reset();
       release(*target, bin);

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -28,7 +27,9 @@
 #include "shared/offload/context.h"
 #include "shared/offload/inbound.h"
 #include "shared/offload/outbound.h"
+#include "shared/offload/section.h"
 #include "shared/offload/tracker.h"
+#include "shared/seam/host_full.h"
 
 namespace ferry {
 
@@ -48,60 +49,6 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   using Stream = typename D::Stream;
   using Storage = typename D::Storage;
   using ParcelRef = std::shared_ptr<Parcel<D>>;
-
-  // A call under the lock. After the lock is released, it drops the storages that were released,
-  // waits for the copies, and logs the decisions.
-  class Section {
-   public:
-    explicit Section(OffloadCore& core) : core_(core), lock_(core.mutex_) {}
-    Section(const Section&) = delete;
-    Section& operator=(const Section&) = delete;
-    ~Section() {
-      catch_up();
-      const std::vector<Decision> decisions = std::exchange(core_.context_.decisions, {});
-      lock_.unlock();
-      for (const Decision& decision : decisions) core_.context_.options.log(decision);
-    }
-    Bin<D> bin;
-
-    // The calling thread does its pending waits, without the lock. Returns the first error (except
-    // of a copy that nobody needs); the source to be evicted then stays.
-    std::exception_ptr catch_up() noexcept {
-      if (bin.waits.empty()) return nullptr;
-      std::exception_ptr error;
-      std::vector<HostWait<D>> waits = std::exchange(bin.waits, {});
-      lock_.unlock();
-      const auto began = std::chrono::steady_clock::now();
-      for (HostWait<D>& wait : waits) {
-        try {
-          core_.context_.device.wait(wait.step, wait.stream, wait.event);
-        } catch (...) {
-          wait.failed = true;
-          if (!error && wait.step != Step::kDiscard) error = std::current_exception();
-        }
-      }
-      const std::chrono::nanoseconds stalled = std::chrono::steady_clock::now() - began;
-      lock_.lock();
-      core_.context_.statistics.stalled_ns += stalled.count();
-      for (HostWait<D>& wait : waits) core_.waited(std::move(wait), bin);
-      return error;
-    }
-
-    // Other threads may meanwhile change anything that was decided.
-    template <class Call>
-    auto unlocked(Call call) {
-      struct Relock {
-        std::unique_lock<typename D::Mutex>& lock;
-        ~Relock() { lock.lock(); }
-      } const relock{lock_};
-      lock_.unlock();
-      return call();
-    }
-
-   private:
-    OffloadCore& core_;
-    std::unique_lock<typename D::Mutex> lock_;
-  };
 
   // The position of a save in the order of packing.
   struct Place {
@@ -172,7 +119,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
 
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) {
     std::unique_ptr<Saved<Tensor>> saved;  // after a failed wait, it is dropped outside the lock
-    Section section(*this);
+    Section<D> section(mutex_, context_, outbound_);
     saved = pack_under_lock(tensor, section);
     if (const std::exception_ptr error = section.catch_up()) std::rethrow_exception(error);
     return saved;
@@ -186,7 +133,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     std::optional<Tensor> tensor;
     std::exception_ptr error;
     {
-      Section section(*this);
+      Section<D> section(mutex_, context_, outbound_);
       Bin<D>& bin = section.bin;
       Parcel<D>& parcel = *save.parcel_;
       check_version(parcel.version, parcel.version_at_pack);
@@ -221,12 +168,12 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     const GraphTaskId task = autograd_.graph_task();
     if (!looks_ahead(task)) return;
     begin_task(task);
-    Section section(*this);
+    Section<D> section(mutex_, context_, outbound_);
     inbound_.prefetch(place.run, place.sequence, context_.current(), task, section.bin);
   }
 
   void forget(Save& save) noexcept {
-    Section section(*this);
+    Section<D> section(mutex_, context_, outbound_);
     Bin<D>& bin = section.bin;
     Parcel<D>& parcel = *save.parcel_;
     --parcel.saves;
@@ -240,7 +187,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     outbound_.return_host(parcel);
     context_.bounds.returned(parcel.extent.bytes());
     context_.log(DecisionKind::kReturn, parcel);
-    if (context_.rules.holds(Rule::kForget)) tracker_.erase(parcel);
+    if (context_.rules.forgets_parcels()) tracker_.erase(parcel);
     if (!parcel.ever_reloaded) {
       context_.statistics.vain_count += 1;
       context_.statistics.vain_bytes += parcel.extent.bytes();
@@ -254,14 +201,14 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
 
   void check_version(const typename D::Version& version, std::uint64_t at_save) {
     const std::uint64_t now = context_.device.read(version);
-    if (now == at_save || !context_.rules.holds(Rule::kCheckVersion)) return;
+    if (now == at_save || !context_.rules.checks_versions()) return;
     throw ModifiedInPlace(now, at_save);
   }
 
   // Throws unless the storage of a saved tensor has its old memory; a storage that is gone had it
   // until the end of its copy.
   void check_place(const Parcel<D>& parcel, const Storage& source) {
-    if (!context_.rules.holds(Rule::kCheckVersion)) return;
+    if (!context_.rules.checks_versions()) return;
     const bool moved =
         context_.device.exists(source) && (context_.device.address(source) != parcel.address ||
                                            context_.device.bytes(source) < parcel.extent.end);
@@ -269,7 +216,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   }
 
   void exempt(const Tensor& tensor) {
-    Section section(*this);
+    Section<D> section(mutex_, context_, outbound_);
     choice_.exempt(tensor, section.bin);
   }
 
@@ -299,33 +246,45 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   }
 
  private:
-  std::unique_ptr<Saved<Tensor>> pack_under_lock(const Tensor& tensor, Section& section) {
+  std::unique_ptr<Saved<Tensor>> pack_under_lock(const Tensor& tensor, Section<D>& section) {
     D& device = context_.device;
     Bin<D>& bin = section.bin;
     const Storage storage = device.storage(tensor);
     const Place place{run_, pack_++, sequence_++};
     ++context_.statistics.packs;
     outbound_.evict_old(place.sequence, bin);
-    const bool here = device.on_device(tensor) || !context_.rules.holds(Rule::kOtherDevice);
+    const bool here = device.on_device(tensor) || !context_.rules.keeps_other_devices();
     // A storage this small is never offloaded: there is nothing to decide or to remember.
     const bool small = here && device.bytes(storage) < context_.options.bytes_min;
     const Extent extent = here && !small ? choice_.travelling(tensor, storage) : Extent{};
     if (!choice_.wants(tensor, storage, extent, place.pack, bin))
       return keep(tensor, storage, place, small);
     if (auto save = share(tensor, storage, extent, place)) return save;
-    HostRoom<D> room = section.unlocked(
-        [&] { return HostRoom<D>(device, extent.bytes(), context_.options.host_memory); });
+    std::optional<HostRoom<D>> room;
+    section.unlocked([&] { make_room(room, extent.bytes()); });
     // another thread may have sent it meanwhile
     if (auto save = share(tensor, storage, extent, place)) return save;
-    return send(tensor, storage, extent, room, place, bin);
+    if (room) return send(tensor, storage, extent, *room, place, bin);
+    ++context_.statistics.full;
+    return keep(tensor, storage, place, small);
+  }
+
+  // Leaves `room` empty if the host is full and tensors are to be kept then.
+  void make_room(std::optional<HostRoom<D>>& room, std::int64_t bytes) {
+    const CoreOptions& options = context_.options;
+    try {
+      room.emplace(context_.device, bytes, options.host_memory);
+    } catch (const HostFull&) {
+      if (!options.keep_when_full) throw;
+    }
   }
 
   // A save of the parcel that already holds these bytes; null if none does.
   std::unique_ptr<Saved<Tensor>> share(const Tensor& tensor, const Storage& storage,
                                        const Extent& extent, const Place& place) {
-    if (!context_.rules.holds(Rule::kShare)) return nullptr;
+    if (!context_.rules.shares_parcels()) return nullptr;
     const ParcelRef parcel =
-        tracker_.find(choice_.key(tensor, storage), extent, context_.rules.holds(Rule::kCovers));
+        tracker_.find(choice_.key(tensor, storage), extent, context_.rules.asks_for_cover());
     if (!parcel) return nullptr;
     auto save = std::make_unique<Save>(this->shared_from_this(), parcel,
                                        context_.device.layout(tensor), place);
@@ -408,16 +367,6 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     return context_.options.prefetch_bytes != 0 && task != GraphTaskId::kNone;
   }
 
-  // Called after a host thread has waited for a copy.
-  void waited(HostWait<D>&& wait, Bin<D>& bin) noexcept {
-    if (wait.evicted) {
-      outbound_.waited(std::move(wait), bin);
-    } else if (context_.device.exists(wait.storage)) {
-      if (wait.failed) context_.protect(wait.storage, wait.copies);
-      bin.drop(std::move(wait.storage));
-    }
-  }
-
   // Registers the callback for the task's end before anything else is done for the task. Call it
   // outside the lock: the callback takes the lock.
   void begin_task(GraphTaskId task) {
@@ -428,7 +377,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     }
     try {
       autograd_.after_task([self = this->shared_from_this(), task] {
-        Section section(*self);
+        Section<D> section(self->mutex_, self->context_, self->outbound_);
         self->inbound_.after_task(task, section.bin);
       });
     } catch (...) {
@@ -440,7 +389,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
 
   std::function<void()> at_end_of(GraphTaskId task, NodeId node) {
     return [self = this->shared_from_this(), task, node] {
-      Section section(*self);
+      Section<D> section(self->mutex_, self->context_, self->outbound_);
       self->inbound_.after_node(task, node, section.bin);
     };
   }

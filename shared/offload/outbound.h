@@ -94,14 +94,14 @@ class Outbound {
 
   // Evicts the sources that are outside the window at the pack of `sequence`.
   void evict_old(std::uint64_t sequence, Bin<D>& bin) {
-    if (!context_.rules.holds(Rule::kBoundStash)) return;
+    if (!context_.rules.bounds_stash()) return;
     const auto packs = static_cast<std::uint64_t>(context_.options.window_packs);
     while (!window_.empty() && sequence - window_.begin()->first >= packs) evict_first(bin);
   }
 
   // Makes room for a source of `bytes`; one larger than the window is alone in it.
   void evict_for(std::int64_t bytes, Bin<D>& bin) {
-    if (!context_.rules.holds(Rule::kBoundStash)) return;
+    if (!context_.rules.bounds_stash()) return;
     while (!window_.empty() && context_.statistics.forward_stash_bytes >
                                    std::max<std::int64_t>(context_.bounds.window() - bytes, 0)) {
       evict_first(bin);
@@ -124,7 +124,7 @@ class Outbound {
   void return_host(Parcel<D>& parcel) noexcept {
     std::vector<typename D::Event> events;
     try {
-      if (context_.rules.holds(Rule::kHostEvents)) {
+      if (context_.rules.gates_host_bytes()) {
         events.push_back(parcel.offloaded);
         for (const auto& [stream, event] : parcel.reloads) {
           events.push_back(event ? *event : context_.device.record(Step::kAbandon, stream));
@@ -161,7 +161,7 @@ class Outbound {
   }
 
   void keep(const ParcelRef& parcel, const Storage& source) {
-    if (!context_.rules.holds(Rule::kKeepSource)) return;
+    if (!context_.rules.keeps_source()) return;
     parcel->kept_bytes = context_.device.bytes(source);
     stash(parcel, source);
   }
@@ -181,9 +181,9 @@ class Outbound {
     D& device = context_.device;
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, parcel->packed_on);
     if (device.address(parcel->kept) != parcel->address) parcel->replaced = true;
-    if (at_home(parcel->kept, parcel->packed_on) || !context_.rules.holds(Rule::kOwnerPool)) {
+    if (at_home(parcel->kept, parcel->packed_on) || !context_.rules.waits_on_owner()) {
       const Stream waiting =
-          context_.rules.holds(Rule::kOwnerPool) ? parcel->packed_on : context_.current();
+          context_.rules.waits_on_owner() ? parcel->packed_on : context_.current();
       if (device.is_host(waiting)) {
         bin.waits.push_back({Step::kEvict, waiting, parcel->offloaded, copies, parcel});
       } else {

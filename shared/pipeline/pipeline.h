@@ -29,6 +29,7 @@
 
 #include "shared/checkpoint/state.h"
 #include "shared/pipeline/lane_nodes.h"
+#include "shared/pipeline/pipeline_rules.h"
 #include "shared/pipeline/schedule.h"
 #include "shared/pipeline/stage.h"
 #include "shared/pipeline/stage_run.h"
@@ -90,11 +91,11 @@ class Pipeline {
         microbatches.push_back({std::move(values), std::move(portals)});
       }
       checkpointed = checkpoint_stop(pipeline.options_.checkpoint, microbatches.size());
-      if (!rules().holds(Rule::kCheckpointSome)) checkpointed = microbatches.size() - checkpointed;
+      if (!rules().checkpoints_some()) checkpointed = microbatches.size() - checkpointed;
       if (!autograd.grad_mode()) checkpointed = 0;
     }
 
-    const Rules& rules() const { return owner.state_->rules; }
+    PipelineRules rules() const { return owner.state_->rules; }
     bool runs_again(std::size_t i, std::size_t j) const {
       return i < checkpointed && owner.options_.checkpoints(j);
     }
@@ -103,7 +104,7 @@ class Pipeline {
     void fence(std::size_t i, std::size_t j) {
       Microbatch& microbatch = microbatches[i];
       if (j == 0) return;
-      if (i > 0 && rules().holds(Rule::kOrderMicrobatches)) order(i, j);
+      if (i > 0 && rules().orders_microbatches()) order(i, j);
       for (const std::size_t route : owner.layout_->into(j)) {
         const Transfer<D> transfer(place(i, owner.layout_->routes()[route].from), place(i, j));
         microbatch.portals->at(route)->copy(transfer, lane(autograd, microbatch.values));

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "shared/pipeline/cut_stage.h"
+#include "shared/pipeline/pipeline_rules.h"
 #include "shared/pipeline/schedule.h"
 #include "shared/pipeline/stage.h"
 #include "shared/pipeline/workers.h"
@@ -81,7 +82,7 @@ class ScheduledPipeline {
   const std::shared_ptr<const SkipLayout> layout_;
   const ScheduleKind kind_;
   const CorePipelineOptions options_;
-  const Rules rules_;
+  const PipelineRules rules_;
   std::vector<std::shared_ptr<Hooks<typename A::Tensor>>> input_hooks_;  // by stage
 };
 
@@ -104,7 +105,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     returning.resize(runs.size());
     for (std::size_t i = 0; i < count; ++i) arriving[i].values = std::move(given[i]);
     checkpointed = checkpoint_stop(pipeline.options_.checkpoint, count);
-    if (!owner.rules_.holds(Rule::kCheckpointSome)) checkpointed = count - checkpointed;
+    if (!owner.rules_.checkpoints_some()) checkpointed = count - checkpointed;
     if (!callers.grad_mode()) checkpointed = 0;
   }
 
@@ -135,7 +136,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
         forwards[here] = add(device, after, [this, s, i] { forward(s, i); });
         continue;
       }
-      if (runs_again(s, i) && owner.rules_.holds(Rule::kRecomputeEarly)) {
+      if (runs_again(s, i) && owner.rules_.recomputes_early()) {
         add(device, {}, [this, s, i] { recompute(s, i); });
       }
       std::vector<std::size_t> after;
@@ -182,7 +183,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     const typename CallersState<A>::Scope scope(callers);
     auto& run = runs[index(s, i)];
     Crossings<Value> arrived = take(returning, s, i, after(s), &SkipRoute::to);
-    if (runs_again(s, i) && !owner.rules_.holds(Rule::kRecomputeEarly)) run->recompute();
+    if (runs_again(s, i) && !owner.rules_.recomputes_early()) run->recompute();
     run->backward(std::move(arrived));
     Crossings<Value> gradients = run->gradients();
     run.reset();

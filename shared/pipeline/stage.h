@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "shared/pipeline/pipeline_rules.h"
 #include "shared/seam/autograd.h"
 #include "shared/seam/device.h"
-#include "shared/seam/rules.h"
 #include "shared/transfer/transfer.h"
 
 namespace ferry {
@@ -54,9 +54,9 @@ struct PipelineStage {
 template <PipelineAutograd A>
 class CallersState {
  public:
-  CallersState(A autograd, const Rules& rules)
+  CallersState(A autograd, const PipelineRules& rules)
       : autograd_(autograd),
-        grad_mode_(rules.holds(Rule::kCallersMode) ? autograd.grad_mode() : true),
+        grad_mode_(rules.takes_callers_mode() ? autograd.grad_mode() : true),
         hooks_(autograd.hooks()),
         ambient_(autograd.ambient({}, /*random=*/false)) {}
 

@@ -9,6 +9,7 @@
 
 #include "shared/checkpoint/state.h"
 #include "shared/pipeline/early_checkpoint.h"
+#include "shared/pipeline/pipeline_rules.h"
 #include "shared/pipeline/stage.h"
 #include "shared/skip/stage_skips.h"
 
@@ -57,7 +58,7 @@ class StageRun {
   }
   // Runs on the thread that began the step.
   void finish(Values& values) {
-    if (!checkpoint_ || !state_->rules.holds(Rule::kRecomputeEarly)) return;
+    if (!checkpoint_ || !PipelineRules(state_->rules).recomputes_early()) return;
     const typename D::StreamScope on(place_.device, place_.compute);
     checkpoint_->recompute(inputs_, values);
   }

@@ -119,7 +119,8 @@ concept Device = ComputeDevice<D> &&
   // Dropping the last reference gives it back to that pool at once, whatever still runs.
   { device.allocate(step, bytes, stream) } -> std::same_as<typename D::Storage>;
 
-  // Host bytes, used by the copies only.
+  // Host bytes, used by the copies only. What it throws where there is no room is a HostFull too
+  // (shared/seam/host_full.h).
   { device.allocate_host(step, bytes, HostMemory{}) } -> std::same_as<typename D::HostBuffer>;
   // Gives them back; they are not rewritten or freed before all `events` are done. Never throws.
   { device.release_host(step, std::move(host), events) }

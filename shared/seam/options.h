@@ -65,6 +65,8 @@ struct CoreOptions {
   // Bound on reloaded storages kept for further saves of the same storage; one storage larger than
   // this is kept beside them. 0: each save reloads.
   std::int64_t hold_bytes = std::int64_t{512} << 20;
+  // A tensor that the host side has no room for is kept. False: the error is thrown.
+  bool keep_when_full = false;
   // Which packs of a run may move, by ordinal; empty: all. Past the end: kept.
   std::vector<bool> offload;
   // Warns once per offloader, at its first unpack, if it uses pinned memory and more than this

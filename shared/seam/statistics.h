@@ -10,6 +10,7 @@ namespace ferry {
 struct OffloadStatistics {
   std::int64_t packs = 0;
   std::int64_t kept = 0;    // packs that left the tensor where it is
+  std::int64_t full = 0;    // those of them that the host side had no room for
   std::int64_t shared = 0;  // packs served by a copy already on its way
   std::int64_t offloaded_count = 0;
   std::int64_t offloaded_bytes = 0;
@@ -32,13 +33,14 @@ struct OffloadStatistics {
   // Calls `add` with each count and its factor: the counts that add up over offloaders and time.
   void add(const OffloadStatistics& other, std::int64_t factor) {
     for (const auto count :
-         {&OffloadStatistics::packs, &OffloadStatistics::kept, &OffloadStatistics::shared,
-          &OffloadStatistics::offloaded_count, &OffloadStatistics::offloaded_bytes,
-          &OffloadStatistics::reloaded_count, &OffloadStatistics::reloaded_bytes,
-          &OffloadStatistics::prefetched_count, &OffloadStatistics::stash_hits,
-          &OffloadStatistics::target_hits, &OffloadStatistics::vain_count,
-          &OffloadStatistics::vain_bytes, &OffloadStatistics::compute_waits,
-          &OffloadStatistics::stalled_ns, &OffloadStatistics::quarantined}) {
+         {&OffloadStatistics::packs, &OffloadStatistics::kept, &OffloadStatistics::full,
+          &OffloadStatistics::shared, &OffloadStatistics::offloaded_count,
+          &OffloadStatistics::offloaded_bytes, &OffloadStatistics::reloaded_count,
+          &OffloadStatistics::reloaded_bytes, &OffloadStatistics::prefetched_count,
+          &OffloadStatistics::stash_hits, &OffloadStatistics::target_hits,
+          &OffloadStatistics::vain_count, &OffloadStatistics::vain_bytes,
+          &OffloadStatistics::compute_waits, &OffloadStatistics::stalled_ns,
+          &OffloadStatistics::quarantined}) {
       this->*count += factor * other.*count;
     }
   }
@@ -71,13 +73,14 @@ inline std::string to_string(const OffloadStatistics& counts) {
   const auto number = [](std::int64_t value) { return std::to_string(value); };
   std::string text = number(counts.packs) + " tensors saved: " + number(counts.offloaded_count) +
                      " copied to the host (" + in_mebibytes(counts.offloaded_bytes) + "), " +
-                     number(counts.shared) + " shared a copy, " + number(counts.kept) + " kept; " +
-                     number(counts.reloaded_count) + " copied back (" +
-                     in_mebibytes(counts.reloaded_bytes) + ", " + number(counts.prefetched_count) +
-                     " of them ahead of their use), " + number(counts.stash_hits) +
-                     " found still on the device; " + number(counts.vain_count) +
-                     " copies that nobody read (" + in_mebibytes(counts.vain_bytes) + "); " +
-                     number(counts.compute_waits) + " waits for copies";
+                     number(counts.shared) + " shared a copy, " + number(counts.kept) + " kept";
+  if (counts.full > 0) text += " (" + number(counts.full) + " for want of room on the host)";
+  text += "; " + number(counts.reloaded_count) + " copied back (" +
+          in_mebibytes(counts.reloaded_bytes) + ", " + number(counts.prefetched_count) +
+          " of them ahead of their use), " + number(counts.stash_hits) +
+          " found still on the device; " + number(counts.vain_count) +
+          " copies that nobody read (" + in_mebibytes(counts.vain_bytes) + "); " +
+          number(counts.compute_waits) + " waits for copies";
   if (counts.stalled_ns > 0) {
     text += ", " + number(counts.stalled_ns / 1'000'000) + "." +
             number(counts.stalled_ns / 100'000 % 10) + " ms stalled";

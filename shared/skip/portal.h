@@ -28,7 +28,7 @@
 
 #include "shared/seam/autograd.h"
 #include "shared/seam/device.h"
-#include "shared/seam/rules.h"
+#include "shared/skip/skip_rules.h"
 #include "shared/skip/skippable.h"
 #include "shared/transfer/dependency.h"
 #include "shared/transfer/transfer.h"
@@ -42,11 +42,11 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
   using Values = std::vector<Value>;
   using Tensor = typename D::Tensor;
 
-  Portal(A autograd, const Rules& rules) : autograd_(std::move(autograd)), rules_(rules) {}
+  Portal(A autograd, const SkipRules& rules) : autograd_(std::move(autograd)), rules_(rules) {}
 
   // Stashes. Returns a phony, to be joined with the micro-batch before that leaves the stage.
   Value blue(const Value& stashed, bool again) {
-    if (!again || !rules_.holds(Rule::kForgetRestash)) put(stashed);
+    if (!again || !rules_.forgets_restash()) put(stashed);
     if (!autograd_.grad_mode() || !autograd_.requires_grad(stashed)) return {};
     return autograd_
         .node(std::array{stashed}, Values{autograd_.phony(stashed)},
@@ -73,15 +73,15 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
                         return gradients;
                       })
                 .front();
-    if (rules_.holds(Rule::kOrderPortals)) join(autograd_, value, phony);
+    if (rules_.orders_portals()) join(autograd_, value, phony);
   }
 
   // Pops: the portal gives up what was stashed.
   std::optional<Tensor> take() {
     require();
-    stashed_ = !rules_.holds(Rule::kGiveUpPopped);
+    stashed_ = !rules_.gives_up_popped();
     if (!full()) return std::nullopt;
-    return rules_.holds(Rule::kGiveUpPopped) ? std::exchange(tensor_, std::nullopt) : tensor_;
+    return rules_.gives_up_popped() ? std::exchange(tensor_, std::nullopt) : tensor_;
   }
   // The popped tensor, in the graph of the stage that pops it. `phony` is forked from that stage's
   // micro-batch; none: no gradient comes back.
@@ -122,7 +122,7 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
   }
 
   A autograd_;
-  const Rules rules_;
+  const SkipRules rules_;
   bool stashed_ = false;  // stashed (perhaps none) and not popped since
   bool wants_gradient_ = false;
   std::optional<Tensor> tensor_;

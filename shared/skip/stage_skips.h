@@ -16,6 +16,7 @@
 
 #include "shared/skip/layout.h"
 #include "shared/skip/portal.h"
+#include "shared/skip/skip_rules.h"
 #include "shared/skip/tracker.h"
 
 namespace ferry {
@@ -41,7 +42,7 @@ class StageSkips final : public SkipTracker<typename A::Value> {
     std::size_t stage = 0;
     // Set if the stage may run again.
     std::shared_ptr<PoppedTensors<D>> popped;
-    Rules rules;
+    SkipRules rules;
   };
   StageSkips(Of of, bool again) : of_(std::move(of)), again_(again) {}
 
@@ -51,11 +52,11 @@ class StageSkips final : public SkipTracker<typename A::Value> {
     if (of_.layout->into(of_.stage).empty()) return;
     Value& value = lane(of_.autograd, values);
     Value phony = fork(of_.autograd, value);
-    if (of_.rules.holds(Rule::kOrderPops)) popping_ = std::move(phony);
+    if (of_.rules.orders_pops()) popping_ = std::move(phony);
   }
   // Call after the stage, with its outputs: gradients of stashed tensors join its backward.
   void close(Values& values) {
-    if (stashed_.empty() || !of_.rules.holds(Rule::kJoinStashed)) return;
+    if (stashed_.empty() || !of_.rules.joins_stashed()) return;
     Value& value = lane(of_.autograd, values);
     for (const Value& phony : stashed_) join(of_.autograd, value, phony);
   }
@@ -70,7 +71,7 @@ class StageSkips final : public SkipTracker<typename A::Value> {
     const std::size_t route = of_.layout->find_crossing(name);
     if (route == SkipLayout::kNone) return inside_.load(name);
     Portal<D, A>& portal = *of_.portals->at(route);
-    const bool owned = of_.popped && of_.rules.holds(Rule::kOwnPopped);
+    const bool owned = of_.popped && of_.rules.owns_popped();
     const auto taken = again_ && owned ? of_.popped->at(route) : portal.take();
     if (!again_ && owned) of_.popped->insert_or_assign(route, taken);
     return taken ? portal.orange(*taken, popping_) : Value();

@@ -25,11 +25,12 @@
 #include <vector>
 
 #include "formats/stream_op.h"
+#include "shared/seam/host_full.h"
 #include "sim/gpu/pool_events.h"
 
 namespace ferry::sim {
 
-struct OutOfHostMemory : std::runtime_error {
+struct OutOfHostMemory : std::runtime_error, HostFull {
   OutOfHostMemory(std::int64_t requested, std::int64_t limit, std::int64_t in_use,
                   std::int64_t pinned);
   std::int64_t requested_bytes;

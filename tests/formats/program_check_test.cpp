@@ -122,9 +122,9 @@ TEST(ProgramCheckTest, CallsMatchTheirSegments) {
   EXPECT_EQ(error({kMain, R"({"code":1,"kind":"segment","arguments":[5,5]})"}),
             "p.jsonl:5: slot 5 is assigned twice");
   EXPECT_EQ(error({kMain, R"({"code":1,"kind":"segment","saved":[5]})"}),
-            "p.jsonl:5: expected \"saved\" of a body alone");
+            "p.jsonl:5: expected \"saved\" only in a body");
   EXPECT_EQ(error({R"({"code":0,"kind":"main","arguments":[5]})"}),
-            "p.jsonl:4: expected a main without arguments and results");
+            "p.jsonl:4: expected a main code that takes and returns nothing");
 }
 
 TEST(ProgramCheckTest, NoCallReachesItself) {
@@ -197,7 +197,7 @@ TEST(ProgramCheckTest, ViewsLieWithinTheirStorage) {
 TEST(ProgramCheckTest, WritesArePositionsOfInputs) {
   EXPECT_EQ(error({kMain, R"({"op":"a_","in":[1],"out":[],"writes":[0]})"}), "");
   EXPECT_EQ(error({kMain, R"({"op":"a_","in":[1],"out":[],"writes":[1]})"}),
-            "p.jsonl:5: expected \"writes\": positions in \"in\", which has 1");
+            "p.jsonl:5: expected \"writes\" to be positions in \"in\", whose length is 1");
 }
 
 TEST(ProgramCheckTest, AliasesFitTheirGlobal) {
@@ -222,8 +222,8 @@ TEST(ProgramCheckTest, RegionsNest) {
   const char* begin = R"({"exclude":"begin"})";
   const char* end = R"({"exclude":"end"})";
   EXPECT_EQ(error({kMain, enter, begin, end, leave}), "");
-  EXPECT_EQ(error({kMain, leave}), "p.jsonl:5: expected the end of nothing, not of module m");
-  EXPECT_EQ(error({kMain, end}), "p.jsonl:5: expected the end of nothing, not of exclude");
+  EXPECT_EQ(error({kMain, leave}), "p.jsonl:5: module m ends here, but it did not begin");
+  EXPECT_EQ(error({kMain, end}), "p.jsonl:5: exclude ends here, but it did not begin");
   EXPECT_EQ(error({kMain, enter, R"({"leave":"n"})"}),
             "p.jsonl:6: expected the end of module m, not of module n");
   EXPECT_EQ(error({kMain, enter, begin, leave}),
@@ -242,7 +242,7 @@ TEST(ProgramCheckTest, AWhenHoldsStatementsThatAreThere) {
   EXPECT_EQ(error({kMain, kOp7, R"({"when":"first","count":2})", kUse7}),
             "p.jsonl:6: expected \"count\": at most the 1 statements after it, not 2");
   EXPECT_EQ(error({kMain, kOp7, R"({"when":"first","count":2})", one, kUse7}),
-            "p.jsonl:7: expected no when under another");
+            "p.jsonl:7: expected no \"when\" inside another");
 }
 
 TEST(ProgramCheckTest, AWhenCutsNoRegion) {
@@ -255,7 +255,8 @@ TEST(ProgramCheckTest, AWhenCutsNoRegion) {
   EXPECT_EQ(error({kMain, first, enter, first, leave}),
             "p.jsonl:6: expected the end of module m before the end of its when");
   EXPECT_EQ(error({kMain, R"({"exclude":"begin"})", first, R"({"exclude":"end"})"}),
-            "p.jsonl:7: expected the end of exclude outside of a when that has no begin of it");
+            "p.jsonl:7: exclude began before the \"when\" that it ends in: expected both inside "
+            "it, or neither");
   EXPECT_EQ(error({kMain, R"({"when":"recomputing","count":1})", enter}),
             "p.jsonl:6: expected the end of module m before the end of its when, when this runs "
             "again");
@@ -309,7 +310,7 @@ TEST(ProgramCheckTest, ACheckpointCapturesSomeOfWhatItIsHanded) {
   EXPECT_EQ(call(R"(,"recompute":"checkpoint","captured":3)"),
             "p.jsonl:5: expected at most the 2 of \"in\" to be captured, not 3");
   EXPECT_EQ(call(R"(,"recompute":"reentrant","captured":1)"),
-            "p.jsonl:5: expected \"captured\" with \"recompute\":\"checkpoint\" alone");
+            "p.jsonl:5: expected \"captured\" only with \"recompute\":\"checkpoint\"");
 }
 
 TEST(ProgramCheckTest, AMarkedCallWasHandedTensors) {
@@ -329,7 +330,8 @@ TEST(ProgramCheckTest, AProgramMadeInMemoryNeedsAMainAndTypes) {
   EXPECT_EQ(error_of([&] { check_program(program, "p"); }), "");
   program.codes[0].statements.push_back({.action = View{.out = 1, .of = 0, .type = 3}, .line = 0});
   program.globals.resize(1);
-  EXPECT_EQ(error_of([&] { check_program(program, "p"); }), "p: there is no type 0");
+  EXPECT_EQ(error_of([&] { check_program(program, "p"); }),
+            "p: expected a type that the program lists, but there is no type 0");
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class Check(unittest.TestCase):
     def test_signatures(self):
         segment = '{"code":1,"kind":"segment",%s}'
         self.refused("without arguments", MAIN.replace("}", ',"arguments":[5]}'))
-        self.refused("of a body alone", MAIN, segment % '"saved":[5]')
+        self.refused("only in a body", MAIN, segment % '"saved":[5]')
         self.refused("slot for each result", MAIN, segment % '"results":[null]')
         self.refused("unknown key 'inputs'", MAIN, segment % '"inputs":[5]')
 
@@ -150,7 +150,7 @@ class Check(unittest.TestCase):
         self.refused("no 2 statements", MAIN, OP7, '{"when":"first","count":2}', USE7)
         self.refused("no -1 statements", MAIN, '{"when":"first","count":-1}', OP7)
         for outer in ("first", "recomputing"):
-            self.refused("statement 2: is a when under another", MAIN, OP7,
+            self.refused("statement 2: is a when inside another", MAIN, OP7,
                          '{"when":"%s","count":2}' % outer, AGAIN, USE7)
 
     def test_a_when_cuts_no_region(self):

@@ -79,7 +79,7 @@ TEST(KernelTimesTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("not json").rfind("t.jsonl:1: ", 0), 0u);
   const std::string twice = std::string(kLine) + "\n";
   EXPECT_EQ(error(std::string(kHeader) + "\n" + twice + twice),
-            "t.jsonl:3: expected each signature once: this one was there before");
+            "t.jsonl:3: expected each signature once, but a line above has this one");
   EXPECT_EQ(changed("\"op\":\"f\",", "").rfind("t.jsonl:2: ", 0), 0u);
   EXPECT_EQ(changed("\"ns\":7", "\"ns\":0").rfind("t.jsonl:2: ", 0), 0u);
   EXPECT_EQ(changed("\"least_ns\":5", "\"least_ns\":8").rfind("t.jsonl:2: ", 0), 0u);

@@ -66,6 +66,9 @@ struct OffloadOptions {
   TORCH_ARG(std::filesystem::path, disk);
   // The limit of the file.
   TORCH_ARG(std::int64_t, disk_bytes_max) = kUnlimited;
+  // A tensor for which the host side has no room (the file's limit, a full disk, no memory) is
+  // kept. False: the error is thrown.
+  TORCH_ARG(bool, keep_when_full) = false;
   // With a disk: fixes glibc's malloc thresholds for the whole process, so that freed memory leaves
   // it. False: leaves malloc as it is.
   TORCH_ARG(bool, fix_malloc) = true;

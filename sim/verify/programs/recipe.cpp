@@ -31,6 +31,7 @@ std::string_view name(LayerKind kind) {
       "linear",   "saves its output", "saves a view",    "saves twice",
       "in place", "dead branch",      "escaping view",   "small view",
       "excluded", "side stream",      "nested backward", "written between"};
+  static_assert(!kNames.back().empty());
   return at(kNames, kind);
 }
 std::string_view name(Extra extra) {
@@ -41,11 +42,13 @@ std::string_view name(Extra extra) {
       "backward in forward",
       "retained in forward",
       "graph of a gradient in forward"};
+  static_assert(!kNames.back().empty());
   return at(kNames, extra);
 }
 std::string_view name(MicrobatchOrder order) {
   static constexpr std::array<std::string_view, kMicrobatchOrders> kNames = {"FBFB", "FFBB",
                                                                              "1F1B"};
+  static_assert(!kNames.back().empty());
   return at(kNames, order);
 }
 std::string_view name(StepFailure failure) {

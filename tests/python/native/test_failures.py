@@ -1,5 +1,6 @@
 """What goes wrong reaches the user as it is, leaves nothing behind, and the next step works."""
 
+import contextlib
 import gc
 import subprocess
 import sys
@@ -82,6 +83,23 @@ class Errors(unittest.TestCase):
                 y.mul_(2)
             z.sum().backward()
         self.check(offload, run, RuntimeError, "modified by an inplace operation")
+
+    def test_what_a_full_disk_has_no_room_for_is_kept(self):
+        def gradient(hooks):
+            x = leaf()
+            with hooks:
+                y = x.exp().sin().cos().sum()
+            y.backward()
+            return x.grad
+        with tempfile.TemporaryDirectory() as folder:
+            offload = ferry.offload(disk=folder, disk_bytes_max="16KiB", window=0,
+                                    keep_when_full=True)
+            self.assertTrue(torch.equal(gradient(offload), gradient(contextlib.nullcontext())))
+            statistics = offload.statistics()
+            self.assertGreater(statistics.offloaded_count, 0)
+            self.assertGreater(statistics.full, 0)
+            self.assertIn("for want of room on the host", str(statistics))
+            self.assertTrue(offload.empty())
 
     def test_a_full_disk(self):
         with tempfile.TemporaryDirectory() as folder:

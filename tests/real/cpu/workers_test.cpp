@@ -10,10 +10,12 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/real/cpu/cpu_world.h"
@@ -37,6 +39,9 @@ class CpuWorkers : public ::testing::Test {
     b = workers->add("b", Failure::kAlone);
     together = workers->add("together", Failure::kTogether);
   }
+  void give_brief(const CpuStream& stream, std::function<void()> run) {
+    workers->give(stream, {std::move(run), {}, /*brief=*/true});
+  }
   std::string error_of(const CpuEvent& event) {
     try {
       workers->wait(event);
@@ -58,6 +63,66 @@ TEST_F(CpuWorkers, TasksOfAStreamRunInOrder) {
   workers->wait(workers->record(a));
   ASSERT_EQ(ran.size(), 100U);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(ran[static_cast<std::size_t>(i)], i);
+}
+
+TEST_F(CpuWorkers, ABriefTaskOfAnIdleStreamRunsWhereItIsGiven) {
+  use(nullptr);
+  std::thread::id ran_on;
+  give_brief(a, [&] { ran_on = std::this_thread::get_id(); });
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+  EXPECT_TRUE(workers->done(workers->record(a)));
+}
+
+TEST_F(CpuWorkers, ABriefTaskWaitsItsTurn) {
+  use(nullptr);
+  Gate gate;
+  workers->give(a, {[&] {
+                  gate.pass();
+                  ran.push_back(1);
+                }});
+  give_brief(a, [&] { ran.push_back(2); });
+  // So does one behind a wait for another stream.
+  workers->wait(b, workers->record(a));
+  give_brief(b, [&] { ran.push_back(3); });
+  EXPECT_FALSE(workers->done(workers->record(a)));
+  gate.open();
+  workers->wait(workers->record(b));
+  EXPECT_EQ(ran, std::vector<int>({1, 2, 3}));
+}
+
+TEST_F(CpuWorkers, ABriefTaskThatFailsTellsItsEventAlone) {
+  use(nullptr);
+  EXPECT_NO_THROW(give_brief(a, [] { throw std::runtime_error("brief"); }));
+  const CpuEvent failed = workers->record(a);
+  give_brief(a, [&] { ran.push_back(1); });
+  EXPECT_EQ(error_of(failed), "brief");
+  EXPECT_EQ(error_of(workers->record(a)), "");
+  EXPECT_EQ(ran, std::vector<int>({1}));
+}
+
+// Or a pace could not bend the timing of small copies.
+TEST_F(CpuWorkers, AtAPaceBriefTasksAreHandedOver) {
+  give_brief(a, [&] { ran.push_back(1); });
+  EXPECT_TRUE(ran.empty());
+  workers->finish();
+  EXPECT_EQ(ran, std::vector<int>({1}));
+}
+
+// What several threads give one stream runs one after the other.
+TEST_F(CpuWorkers, BriefTasksOfSeveralThreadsDoNotMeet) {
+  use(nullptr);
+  constexpr int kEach = 2000;
+  int count = 0;  // guarded by the stream's order alone
+  const auto give_many = [&](bool brief) {
+    for (int i = 0; i < kEach; ++i) workers->give(a, {[&] { ++count; }, {}, brief});
+  };
+  std::thread other([&] { give_many(true); });
+  std::thread third([&] { give_many(false); });
+  give_many(true);
+  other.join();
+  third.join();
+  workers->finish();
+  EXPECT_EQ(count, 3 * kEach);
 }
 
 TEST_F(CpuWorkers, ALazyTaskRunsWhenSomebodyWaits) {

@@ -176,6 +176,7 @@ TEST_F(ProgramTest, OptionsThatContradictEachOtherAreTwo) {
                  "--disk: expected with --policy offload, budget or mixed");
   expect_refused("gpt --policy offload --disk-limit 1GiB", kUsage,
                  "--disk-limit: expected with --disk");
+  expect_refused("gpt --keep-when-full", kUsage, "--keep-when-full: expected with --policy");
   expect_refused("gpt --policy offload --window 1Gb", kUsage, "--window: expected a size");
   expect_refused("gpt --decisions /tmp/log", kUsage, "--decisions: expected with --policy");
   expect_refused("gpt --save-every 2", kUsage, "--save-every: expected with --save");
@@ -205,6 +206,14 @@ TEST_F(ProgramTest, MissingResourcesAreSeven) {
   expect_refused(gpt() + "--policy offload --window 0 --min-bytes 0 --disk-limit 64KiB --disk " +
                      folder_.path(""),
                  kResourceMissing, "");
+}
+
+// It ended the one above.
+TEST_F(ProgramTest, AFullFileNeedNotEndATraining) {
+  const Result full =
+      test::ferry_train(gpt() + "--steps 2 --policy offload --window 0 --min-bytes 0 " +
+                        "--keep-when-full --disk-limit 64KiB --disk " + folder_.path(""));
+  EXPECT_EQ(full.code, 0) << full.err;
 }
 
 TEST_F(ProgramTest, NoGpuIsSeven) {

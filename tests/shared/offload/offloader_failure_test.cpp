@@ -234,5 +234,33 @@ TEST(OffloaderMemory, OutOfHostMemoryInAPackReachesTheCaller) {
   EXPECT_EQ(rig.offloader.statistics().offloaded_count, 2);
 }
 
+// A full host need not end a training: what has no room there stays where it is.
+TEST(OffloaderMemory, WhatTheHostHasNoRoomForIsKept) {
+  sim::MachineOptions machine;
+  machine.host_bytes = test::kMiB;
+  CoreOptions options = test::eager_options();
+  options.keep_when_full = true;
+  test::Rig rig(options, machine);
+  std::vector<std::uint64_t> contents;
+  std::vector<test::SaveRef> saves;
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = rig.world.make(test::kMiB);
+    contents.push_back(rig.world.contents(x));
+    saves.push_back(rig.pack(x));
+  }
+  EXPECT_EQ(rig.offloader.statistics().offloaded_count, 1);
+  EXPECT_EQ(rig.offloader.statistics().kept, 2);
+  EXPECT_EQ(rig.offloader.statistics().full, 2);
+  rig.evict();
+  EXPECT_EQ(rig.backward(saves), contents);
+  saves.clear();
+  // With the room back, tensors move again.
+  test::SaveRef later = rig.pack(rig.world.make(test::kMiB));
+  EXPECT_EQ(rig.offloader.statistics().offloaded_count, 2);
+  EXPECT_EQ(rig.offloader.statistics().full, 2);
+  later.reset();
+  rig.expect_clean();
+}
+
 }  // namespace
 }  // namespace ferry

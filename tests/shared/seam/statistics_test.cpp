@@ -9,6 +9,7 @@ OffloadStatistics some() {
   OffloadStatistics counts;
   counts.packs = 10;
   counts.kept = 3;
+  counts.full = 2;
   counts.shared = 1;
   counts.offloaded_count = 6;
   counts.offloaded_bytes = 5 << 20;
@@ -28,12 +29,15 @@ OffloadStatistics some() {
 
 TEST(OffloadStatistics, ReadAsALine) {
   EXPECT_EQ(to_string(some()),
-            "10 tensors saved: 6 copied to the host (5.0 MiB), 1 shared a copy, 3 kept; 5 copied "
-            "back (4.0 MiB, 4 of them ahead of their use), 2 found still on the device; 1 copies "
-            "that nobody read (0.5 MiB); 7 waits for copies, 1.2 ms stalled");
+            "10 tensors saved: 6 copied to the host (5.0 MiB), 1 shared a copy, 3 kept (2 for "
+            "want of room on the host); 5 copied back (4.0 MiB, 4 of them ahead of their use), 2 "
+            "found still on the device; 1 copies that nobody read (0.5 MiB); 7 waits for copies, "
+            "1.2 ms stalled");
   OffloadStatistics none = some();
   none.stalled_ns = 0;
+  none.full = 0;
   EXPECT_EQ(to_string(none).find("stalled"), std::string::npos);
+  EXPECT_EQ(to_string(none).find("room"), std::string::npos);
 }
 
 // Every count, so that one that is added to the struct and forgotten here shows.

@@ -1,0 +1,82 @@
+// A call of the offloader under its lock.
+//
+// What a call releases, waits for and tells goes into its bin: when the section ends, the calling
+// thread does the waits, drops the storages and logs the decisions, without the lock.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "shared/offload/context.h"
+#include "shared/offload/outbound.h"
+
+namespace ferry {
+
+template <Device D>
+class Section {
+ public:
+  Section(typename D::Mutex& mutex, Context<D>& context, Outbound<D>& outbound)
+      : context_(context), outbound_(outbound), lock_(mutex) {}
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+  ~Section() {
+    catch_up();
+    const std::vector<Decision> decisions = std::exchange(context_.decisions, {});
+    lock_.unlock();
+    for (const Decision& decision : decisions) context_.options.log(decision);
+  }
+  Bin<D> bin;
+
+  // The calling thread does its pending waits, without the lock. Returns the first error (except
+  // of a copy that nobody needs); the source to be evicted then stays.
+  std::exception_ptr catch_up() noexcept {
+    if (bin.waits.empty()) return nullptr;
+    std::exception_ptr error;
+    std::vector<HostWait<D>> waits = std::exchange(bin.waits, {});
+    lock_.unlock();
+    const auto began = std::chrono::steady_clock::now();
+    for (HostWait<D>& wait : waits) {
+      try {
+        context_.device.wait(wait.step, wait.stream, wait.event);
+      } catch (...) {
+        wait.failed = true;
+        if (!error && wait.step != Step::kDiscard) error = std::current_exception();
+      }
+    }
+    const std::chrono::nanoseconds stalled = std::chrono::steady_clock::now() - began;
+    lock_.lock();
+    context_.statistics.stalled_ns += stalled.count();
+    for (HostWait<D>& wait : waits) waited(std::move(wait));
+    return error;
+  }
+
+  // Other threads may meanwhile change anything that was decided.
+  template <class Call>
+  auto unlocked(Call call) {
+    struct Relock {
+      std::unique_lock<typename D::Mutex>& lock;
+      ~Relock() { lock.lock(); }
+    } const relock{lock_};
+    lock_.unlock();
+    return call();
+  }
+
+ private:
+  void waited(HostWait<D>&& wait) noexcept {
+    if (wait.evicted) {
+      outbound_.waited(std::move(wait), bin);
+    } else if (context_.device.exists(wait.storage)) {
+      if (wait.failed) context_.protect(wait.storage, wait.copies);
+      bin.drop(std::move(wait.storage));
+    }
+  }
+
+  Context<D>& context_;
+  Outbound<D>& outbound_;
+  std::unique_lock<typename D::Mutex> lock_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,19 @@
+// The rules of pipelines, as questions that their code asks (shared/seam/rules.h says what each
+// rule means). All are true, except in a mutant.
+#pragma once
+
+#include "shared/seam/rules.h"
+
+namespace ferry {
+
+class PipelineRules : public Rules {
+ public:
+  PipelineRules(const Rules& rules) : Rules(rules) {}  // NOLINT(google-explicit-constructor)
+
+  bool orders_microbatches() const { return holds(Rule::kOrderMicrobatches); }
+  bool recomputes_early() const { return holds(Rule::kRecomputeEarly); }
+  bool takes_callers_mode() const { return holds(Rule::kCallersMode); }
+  bool checkpoints_some() const { return holds(Rule::kCheckpointSome); }
+};
+
+}  // namespace ferry
