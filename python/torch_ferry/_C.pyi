@@ -3,7 +3,7 @@ import collections.abc
 import os
 import torch
 import typing
-__all__: list[str] = ['CheckpointError', 'CheckpointStatistics', 'DiskError', 'DiskFull', 'NoOffload', 'Offload', 'OffloadStatistics', 'PlanMismatch', 'SegmentMismatch', 'checkpoint', 'checkpoint_reentrant', 'checkpoint_statistics', 'finish_offloads']
+__all__: list[str] = ['CheckpointError', 'CheckpointStatistics', 'DiskError', 'DiskFull', 'NoOffload', 'Offload', 'OffloadStatistics', 'PlanMismatch', 'SegmentMismatch', 'checkpoint', 'checkpoint_reentrant', 'checkpoint_statistics', 'finish_offloads', 'is_checkpointing', 'is_recomputing']
 class OffloadStatistics:
     """
     What an Offload counted; bytes throughout.
@@ -123,6 +123,10 @@ def checkpoint_reentrant(arg0: typing.Any, arg1: tuple, arg2: dict, arg3: bool) 
 def checkpoint_statistics() -> CheckpointStatistics:
     ...
 def finish_offloads() -> None:
+    ...
+def is_checkpointing() -> bool:
+    ...
+def is_recomputing() -> bool:
     ...
 class CheckpointError(CheckpointError):
     ...

@@ -18,7 +18,8 @@ if _built is not None:
     _versions.require(_built)
     __version__ = _built.VERSION
     from ._C import CheckpointError, DiskError, DiskFull, PlanMismatch, SegmentMismatch
-    from .checkpoint import checkpoint, checkpoint_statistics
+    from .checkpoint import (checkpoint, checkpoint_statistics, is_checkpointing,
+                             is_recomputing)
     from .offload import Offload, no_offload, offload, run
 
     from . import _cuda

@@ -1,5 +1,7 @@
 """Activation checkpointing by the C++ core, with the meaning of torch.utils.checkpoint."""
 
+from torch.utils import checkpoint as _pytorch
+
 from . import _C
 
 
@@ -16,9 +18,14 @@ def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, co
              the op's name and its number among the calls of that op, which returns "save",
              "offload" or "recompute". "offload" gives it to the hooks around the call.
 
+    Around the call, `set_checkpoint_early_stop` and `set_checkpoint_debug_enabled` of
+    torch.utils.checkpoint override the arguments, as they do PyTorch's.
+
     Raises `CheckpointError` where a recompute saves other tensors than forward did, ValueError for
     options that contradict each other, and what `function` raises.
     """
+    early_stop = _overridden("_enable_checkpoint_early_stop", early_stop)
+    debug = _overridden("_checkpoint_debug_enabled", debug)
     if use_reentrant:
         if debug or context_fn is not None or policy is not None:
             raise ValueError("Passing `context_fn`, `policy` or `debug` is only supported when "
@@ -30,6 +37,22 @@ def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, co
         policy = {_name(op): choice for op, choice in policy.items()}
     return _C.checkpoint(function, args, kwargs, preserve_rng_state, determinism_check, debug,
                          early_stop, context_fn, policy)
+
+
+def _overridden(name, argument):
+    override = getattr(_pytorch, name, None)
+    return argument if override is None else override
+
+
+def is_checkpointing():
+    """Whether the calling thread is in a checkpointed function that runs for the first time."""
+    return _C.is_checkpointing()
+
+
+def is_recomputing():
+    """Whether the calling thread is in a checkpointed function that runs again, for backward, or in
+    what that calls. Both are true in a checkpoint within one that runs again."""
+    return _C.is_recomputing()
 
 
 def _name(op):

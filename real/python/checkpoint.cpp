@@ -222,6 +222,8 @@ void add_checkpoint(py::module_& module) {
         {preserve_rng_state, determinism_check, debug, early_stop, context_fn, policy});
   });
   module.def("checkpoint_reentrant", &checkpoint_reentrant);
+  module.def("is_checkpointing", &is_checkpointing);
+  module.def("is_recomputing", &is_recomputing);
 }
 
 }  // namespace ferry::real::python

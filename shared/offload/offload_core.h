@@ -253,10 +253,10 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     const Place place{run_, pack_++, sequence_++};
     ++context_.statistics.packs;
     outbound_.evict_old(place.sequence, bin);
-    const bool here = device.on_device(tensor) || !context_.rules.keeps_other_devices();
     // A storage this small is never offloaded: there is nothing to decide or to remember.
-    const bool small = here && device.bytes(storage) < context_.options.bytes_min;
-    const Extent extent = here && !small ? choice_.travelling(tensor, storage) : Extent{};
+    const bool small = device.bytes(storage) < context_.options.bytes_min;
+    const bool here = !small && (device.on_device(tensor) || !context_.rules.keeps_other_devices());
+    const Extent extent = here ? choice_.travelling(tensor, storage) : Extent{};
     if (!choice_.wants(tensor, storage, extent, place.pack, bin))
       return keep(tensor, storage, place, small);
     if (auto save = share(tensor, storage, extent, place)) return save;

@@ -37,6 +37,39 @@ class DropIn(unittest.TestCase):
                     got = step(in_segments(model, ferry.checkpoint, **options), x, none)
                     self.assertTrue(same(want, got))
 
+    def test_pytorchs_guards_override_the_arguments(self):
+        def ends(guard):
+            ended = []
+
+            def function(x):
+                y = x.exp()
+                ended.append(True)
+                return y
+            with guard:
+                loss = ferry.checkpoint(function, leaf()).sum()
+            loss.backward()
+            return len(ended)
+        self.assertEqual(ends(contextlib.nullcontext()), 1)
+        self.assertEqual(ends(pytorch.set_checkpoint_early_stop(False)), 2)
+
+        def shrinking(x):
+            return (x if ferry.is_checkpointing() else x[:10]).sin().sum()
+        with pytorch.set_checkpoint_debug_enabled(True):
+            loss = ferry.checkpoint(shrinking, leaf())
+        with self.assertRaisesRegex(ferry.CheckpointError, "aten::sin"):
+            loss.backward()
+
+    def test_a_function_may_ask_which_run_it_is(self):
+        told = []
+
+        def function(x):
+            told.append((ferry.is_checkpointing(), ferry.is_recomputing()))
+            return x.sin()
+        for use_reentrant in (False, True):
+            ferry.checkpoint(function, leaf(), use_reentrant=use_reentrant).sum().backward()
+        self.assertEqual(told, [(True, False), (False, True)] * 2)
+        self.assertFalse(ferry.is_checkpointing() or ferry.is_recomputing())
+
     def test_it_recomputes_once_and_stops_early(self):
         runs, before = [], ferry.checkpoint_statistics()
 
