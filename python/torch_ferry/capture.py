@@ -11,7 +11,8 @@ a tuple of arguments or a dict of keywords, the loss function makes a scalar of 
 From Python: `capture(module, inputs, loss_fn, name="mine").write("mine.jsonl")`. The module
 may be a real one: it is copied to fake tensors and stays as it is.
 
-Not captured: optimizer steps; models that checkpoint by themselves; backward formulas that keep
+Not captured: optimizer steps; models that checkpoint by themselves, but for calls of
+`torch_ferry.checkpoint`, which are segments of the program; backward formulas that keep
 tensors outside save_for_backward. Values are never known, so a model that branches on them fails.
 """
 
@@ -31,8 +32,10 @@ class CaptureError(Exception):
     """The step cannot be captured; the message says why."""
 
 
-def capture(module, inputs, loss_fn, name="program", about=None):
-    """One forward and backward of loss_fn(module(*inputs)) as a torch_ferry.program.Program."""
+def capture(module, inputs, loss_fn, name="program", about=None, device="cuda"):
+    """One forward and backward of loss_fn(module(*inputs)) as a torch_ferry.program.Program.
+
+    device: "cuda" or "cpu", whose kernels save what a program is to be of."""
     import torch
     from .check import check
     from .lower import lower
@@ -43,7 +46,7 @@ def capture(module, inputs, loss_fn, name="program", about=None):
     gc.collect()
     gc.disable()  # or a cycle's tensors would die whenever the collector happens to run
     try:
-        trace, table, kept = _run(mode, module, inputs, loss_fn)
+        trace, table, kept = _run(mode, module, inputs, loss_fn, device)
     finally:
         if collecting:
             gc.enable()
@@ -75,8 +78,9 @@ def _to_fakes(mode, module, inputs):
     return module, tree_map_only(torch.Tensor, fake, inputs)
 
 
-def _run(mode, module, inputs, loss_fn):
+def _run(mode, module, inputs, loss_fn, device):
     import torch
+    from ._recording import recording
     from .kernels import GpuKernels
     from .trace import Results, Trace
 
@@ -85,8 +89,9 @@ def _run(mode, module, inputs, loss_fn):
     for _, _, tensor in fixed:
         trace.ref(tensor)
     with contextlib.ExitStack() as stack:
-        for scope in (mode, trace, torch.enable_grad(), Results(trace), GpuKernels(),
-                      _module_boundaries(trace, module),
+        kernels = contextlib.nullcontext() if device == "cpu" else GpuKernels()
+        for scope in (mode, trace, torch.enable_grad(), Results(trace), kernels,
+                      recording(trace), _module_boundaries(trace, module),
                       torch.autograd.graph.saved_tensors_hooks(trace.pack, trace.unpack)):
             stack.enter_context(scope)
         loss = _loss(module, inputs, loss_fn)

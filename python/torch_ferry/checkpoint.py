@@ -2,7 +2,7 @@
 
 from torch.utils import checkpoint as _pytorch
 
-from . import _C
+from . import _C, _recording
 
 
 def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, context_fn=None,
@@ -21,9 +21,14 @@ def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, co
     Around the call, `set_checkpoint_early_stop` and `set_checkpoint_debug_enabled` of
     torch.utils.checkpoint override the arguments, as they do PyTorch's.
 
+    In a capture (`torch_ferry.capture`, `torch_ferry.plan`) it runs the function as it is, and is
+    one of the segments that a plan recomputes or does not.
+
     Raises `CheckpointError` where a recompute saves other tensors than forward did, ValueError for
     options that contradict each other, and what `function` raises.
     """
+    if capture := _recording.trace():
+        return capture.segment(function, args, kwargs, use_reentrant)
     early_stop = _overridden("_enable_checkpoint_early_stop", early_stop)
     debug = _overridden("_checkpoint_debug_enabled", debug)
     if use_reentrant:

@@ -9,7 +9,7 @@ globals upward (arguments, saved, the rest in order), so that equal nodes share 
 import torch
 
 from .program import Code, Program, ProgramError, end_bytes, json_line, type_fields
-from .trace import DeathEvent, DropEvent, ModuleEvent, OpEvent, PackEvent, Ref
+from .trace import DeathEvent, DropEvent, ModuleEvent, OpEvent, PackEvent, Ref, SegmentEvent
 
 # Dtypes without a name in the file take one of their size.
 DTYPES = {
@@ -201,6 +201,11 @@ class _Forward:
             elif isinstance(event, ModuleEvent):
                 self._place_before(event.made)
                 self.frame.emit({event.key: event.name})
+            elif isinstance(event, SegmentEvent):
+                self._place_before(event.made)
+                slots = [self.frame.slot(ref, event.name) for ref in event.arguments]
+                slots += [self.edges[edge] for edge in event.behind if edge in self.edges]
+                self.frame.emit({"enter": event.name, "arguments": slots})
             elif isinstance(event, DeathEvent):
                 self.frame.death(event)
             elif isinstance(event, DropEvent):

@@ -54,6 +54,14 @@ class ModuleEvent(NamedTuple):
     name: str
 
 
+class SegmentEvent(NamedTuple):
+    """A call of torch_ferry.checkpoint begins."""
+    made: int
+    name: str
+    arguments: list  # of Refs
+    behind: list  # (node, output number): the edges of these
+
+
 class DeathEvent(NamedTuple):
     storage: int
 
@@ -102,6 +110,7 @@ class Trace(TorchDispatchMode):
         self.packs = []  # [node, Ref]
         self.constants = []  # Refs of what was there before, but is no parameter, buffer or input
         self.root = None  # the loss's (node, output number)
+        self.segments = 0  # calls of torch_ferry.checkpoint
         self._alive = {}  # address of a living storage → (number, weak reference)
         self._watches = {}
 
@@ -209,6 +218,26 @@ class Trace(TorchDispatchMode):
             tensor = flat.as_strided(ref.shape, ref.strides, ref.offset)
         self.sink = sink
         return tensor
+
+    # Calls of torch_ferry.checkpoint, which run without a recompute while they are recorded.
+
+    def segment(self, function, args, kwargs, reentrant):
+        if not torch.is_grad_enabled():
+            return function(*args, **kwargs)
+        if reentrant:
+            raise ProgramError("a reentrant checkpoint cannot be captured")
+        name = f"checkpoint.{self.segments}"
+        self.segments += 1
+        tensors = [each for each in [*args, *kwargs.values()] if isinstance(each, torch.Tensor)]
+        behind = [tensor for tensor in tensors if tensor.grad_fn is not None]
+        for tensor in behind:
+            self.note(tensor.grad_fn)
+        self.events.append(SegmentEvent(
+            self.count(), name, [self.known(tensor) for tensor in tensors],
+            [(self.number_of(tensor.grad_fn), tensor.output_nr) for tensor in behind]))
+        result = function(*args, **kwargs)
+        self.events.append(ModuleEvent(self.count(), "leave", name))
+        return result
 
     # The graph.
 
