@@ -3,7 +3,7 @@ import collections.abc
 import os
 import torch
 import typing
-__all__: list[str] = ['CheckpointError', 'CheckpointStatistics', 'DiskError', 'DiskFull', 'NoOffload', 'Offload', 'OffloadStatistics', 'PlanMismatch', 'SegmentMismatch', 'checkpoint', 'checkpoint_reentrant', 'checkpoint_statistics', 'finish_offloads', 'is_checkpointing', 'is_recomputing']
+__all__: list[str] = ['CheckpointError', 'CheckpointStatistics', 'DiskError', 'DiskFull', 'NoOffload', 'Offload', 'OffloadStatistics', 'Plan', 'PlanMismatch', 'SegmentMismatch', 'checkpoint', 'checkpoint_reentrant', 'checkpoint_statistics', 'finish_offloads', 'is_checkpointing', 'is_recomputing']
 class OffloadStatistics:
     """
     What an Offload counted; bytes throughout.
@@ -63,8 +63,22 @@ class OffloadStatistics:
     @property
     def vain_count(self) -> int:
         ...
+class Plan:
+    """
+    What `ferry plan -o` writes, understood.
+    """
+    @staticmethod
+    def parse(arg0: str, arg1: str) -> Plan:
+        """
+        Of a file's text; errors name the file.
+        """
+    @staticmethod
+    def read(arg0: os.PathLike | str | bytes) -> Plan:
+        """
+        Of a file.
+        """
 class Offload:
-    def __init__(self, arg0: dict, arg1: os.PathLike | str | bytes | None, arg2: bool) -> None:
+    def __init__(self, arg0: dict, arg1: Plan, arg2: bool) -> None:
         ...
     def close(self, arg0: bool) -> None:
         ...

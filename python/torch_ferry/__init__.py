@@ -1,5 +1,6 @@
 """Ferry for PyTorch users.
 
+* `offload`, `checkpoint`, `plan` and `run`, in C++   (need the module, which is built)
 * `torch_ferry.capture`   a training step, run on fake tensors, as a program file (needs torch)
 * `torch_ferry.program`   the program file in Python: read, write, check (standard library only)
 * `torch_ferry.summary`   what a program saves and costs (standard library only)
@@ -21,6 +22,7 @@ if _built is not None:
     from .checkpoint import (checkpoint, checkpoint_statistics, is_checkpointing,
                              is_recomputing)
     from .offload import Offload, no_offload, offload, run
+    from .plan import DoesNotFit, Plan, plan
 
     from . import _cuda
     _cuda.load()

@@ -13,6 +13,7 @@ import os
 import re
 
 from . import _C
+from .plan import Plan
 
 atexit.register(_C.finish_offloads)
 
@@ -65,7 +66,8 @@ class Offload:
     exempt       a module: its parameters and buffers are kept
     parameters   False: torch.nn.Parameters are not kept by themselves
     log, trace   keep what `take_log` and `write_trace` need
-    plan         a plan file of `ferry plan`, executed in place of window, prefetch, hold, min_bytes
+    plan         a plan, executed in place of window, prefetch, hold, min_bytes: what
+                 `torch_ferry.plan` returns, or the path of a file that `ferry plan -o` wrote
 
     Raises ValueError where an option makes no sense, and RuntimeError where the device is not
     there. Under a plan a saved tensor that is not the plan's raises `PlanMismatch`.
@@ -81,7 +83,11 @@ class Offload:
         if isinstance(options.get("device"), (str, int)):
             import torch
             options["device"] = torch.device(options["device"])
-        self._core = _C.Offload(options, None if plan is None else os.fspath(plan), parameters)
+        if isinstance(plan, Plan):
+            plan = plan.understood()
+        elif plan is not None:
+            plan = _C.Plan.read(os.fspath(plan))
+        self._core = _C.Offload(options, plan, parameters)
         if exempt is not None:
             self.exempt(exempt)
 
@@ -131,11 +137,14 @@ def offload(**options):
 
 
 def run(plan, **options):
-    """An `Offload` that executes a plan: a file that `ferry plan -o` wrote, or what has its path as
-    `path`. One guard is one forward: under gradient accumulation open it for each.
+    """An `Offload` that executes a plan: what `torch_ferry.plan` returned, or the path of a file
+    that `ferry plan -o` wrote. One guard is one forward: under gradient accumulation open it for
+    each.
 
-    Calls of `torch_ferry.checkpoint` under it are recomputed, or not, as the plan says."""
-    return Offload(plan=getattr(plan, "path", plan), **options)
+    Calls of `torch_ferry.checkpoint` under it are recomputed, or not, as the plan says.
+
+    Raises ValueError for a file that is no plan, with file and line."""
+    return Offload(plan=plan, **options)
 
 
 class no_offload:

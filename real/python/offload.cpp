@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "formats/plan_file.h"
 #include "real/autograd/late_writes.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/python/fork.h"
@@ -103,9 +102,8 @@ Known& known() {
 
 }  // namespace
 
-PythonOffload::PythonOffload(const OffloadOptions& options,
-                             const std::optional<std::filesystem::path>& plan, bool parameters)
-    : state_(plan ? std::make_shared<OffloadState>(read_plan(*plan), options)
+PythonOffload::PythonOffload(const OffloadOptions& options, const Plan* plan, bool parameters)
+    : state_(plan ? std::make_shared<OffloadState>(*plan, options)
                   : std::make_shared<OffloadState>(options)),
       hooks_(parameters ? std::make_shared<ExemptParameters>(state_) : state_->hooks()),
       generation_(process_generation()) {

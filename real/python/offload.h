@@ -7,9 +7,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "real/api/offload_state.h"
 
@@ -17,9 +15,8 @@ namespace ferry::real::python {
 
 class PythonOffload {
  public:
-  // `plan`: a file. `parameters`: they are exempt, whosever they are.
-  PythonOffload(const OffloadOptions& options, const std::optional<std::filesystem::path>& plan,
-                bool parameters);
+  // `plan`: executed; none where it is null. `parameters`: they are exempt, whosever they are.
+  PythonOffload(const OffloadOptions& options, const Plan* plan, bool parameters);
   PythonOffload(const PythonOffload&) = delete;
   PythonOffload& operator=(const PythonOffload&) = delete;
   ~PythonOffload();

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "formats/decision_log.h"
+#include "formats/plan_file.h"
 #include "real/python/gil.h"
 #include "real/python/offload.h"
 
@@ -90,6 +91,15 @@ OffloadOptions options_of(const py::dict& given) {
   return options;
 }
 
+void add_plan(py::module_& module) {
+  py::class_<Plan>(module, "Plan", "What `ferry plan -o` writes, understood.")
+      .def_static("read", &read_plan, "Of a file.")
+      .def_static(
+          "parse",
+          [](const std::string& text, const std::string& file) { return parse_plan(text, file); },
+          "Of a file's text; errors name the file.");
+}
+
 // The log's text (formats/decision_log.h), its first line included.
 std::string decision_log(PythonOffload& self) {
   const GilReleased released;
@@ -104,11 +114,11 @@ std::string decision_log(PythonOffload& self) {
 
 void add_offload(py::module_& module) {
   add_statistics(module);
+  add_plan(module);
   py::class_<PythonOffload>(module, "Offload")
-      .def(py::init(
-          [](const py::dict& options, std::optional<std::filesystem::path> plan, bool parameters) {
-            return std::make_unique<PythonOffload>(options_of(options), plan, parameters);
-          }))
+      .def(py::init([](const py::dict& options, const Plan* plan, bool parameters) {
+        return std::make_unique<PythonOffload>(options_of(options), plan, parameters);
+      }))
       .def("open", &PythonOffload::open)
       .def("close", &PythonOffload::close)
       .def("exempt", [](PythonOffload& self,

@@ -1,0 +1,252 @@
+"""Planning a training step: what each way of saving memory needs and costs, and the fastest that
+fits.
+
+    plan = ferry.plan(model, inputs, loss_fn, card="rtx4090", budget="20GiB")
+    print(plan)
+    with ferry.run(plan):
+        loss = loss_fn(model(*inputs))
+    loss.backward()
+
+The step is captured here, on fake tensors, and planned by the command `ferry` of this package.
+"""
+
+import collections.abc
+import html
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from . import _C, _built
+
+_PROGRAM = pathlib.Path(_built.__file__).with_name("bin") / "ferry"
+
+# What is compared: for every model, and for one that calls `torch_ferry.checkpoint` as well.
+POLICIES = ("keep", "offload", "prefetch", "budget")
+RECOMPUTING = ("checkpoint", "checkpoint-nth", "checkpoint-offload", "mixed")
+
+# Of the exit codes of the command, those that are not our own fault.
+_USAGE, _DOES_NOT_FIT, _RESOURCE_MISSING = 2, 3, 7
+
+
+class DoesNotFit(ValueError):
+    """No policy fits in the budget.
+
+    `plan` is the Plan that needs least, with the table of all; it can be run all the same. None
+    where the step was beyond the simulator's own limits.
+    """
+
+    def __init__(self, message, plan=None):
+        super().__init__(message)
+        self.plan = plan
+
+
+class Plan:
+    """What each policy needs and costs on a card, and the plan of the fastest that fits.
+
+    `torch_ferry.run` executes it, `print` shows the table, and a notebook does so by itself.
+
+    rows     a dict for each policy, in the order of `policies`. Bytes: "device_peak_bytes"
+             (allocated), "device_reserved_bytes" (with fragmentation: what must fit),
+             "host_peak_bytes", "offloaded_bytes", "reloaded_bytes". Nanoseconds: "step_ns",
+             "compute_ns". "slowdown" is relative to keeping everything in unlimited memory,
+             "overlap" the share of copying that computing hides (None: no copies), "fits" whether
+             it fits, "hazards" the number of accesses that nothing puts in order
+    policy   the policy whose plan this is
+    row      its row
+    program, card
+             their names
+    budget   device memory that it was planned for, in bytes
+    text     the plan, as a file has it
+    """
+
+    def __init__(self, table, text):
+        self.rows = table["rows"]
+        self.policy = table["written"]["policy"]
+        self.program, self.card = table["program"], table["hardware"]
+        self.budget = table["budget_bytes"]
+        self.text = text
+
+    @property
+    def row(self):
+        return next(row for row in self.rows if row["policy"] == self.policy)
+
+    def save(self, path):
+        """Writes the plan to a file, for `torch_ferry.run`, `ferry train` and `ferry simulate`."""
+        pathlib.Path(path).write_text(self.text, encoding="utf-8")
+
+    def understood(self):
+        """As the core has it."""
+        return _C.Plan.parse(self.text, f"the plan of {self.program}")
+
+    def __str__(self):
+        cells = [_HEAD, *map(_cells, self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells)]
+        lines = ["  ".join([line[0].ljust(widths[0]),
+                            *(text.rjust(width) for text, width in zip(line[1:], widths[1:]))])
+                 for line in cells]
+        return "\n".join([self._title(), "", *lines, "", f"planned: {self.policy}"])
+
+    def __repr__(self):
+        return f"<torch_ferry.Plan: {self._title()}: {self.policy}>"
+
+    def _repr_html_(self):
+        lines = [_line("th", _HEAD)]
+        for row in self.rows:
+            lines.append(_line("td", _cells(row), bold=row["policy"] == self.policy))
+        return (f"<table><caption>{html.escape(self._title())}</caption>\n"
+                + "\n".join(lines) + "\n</table>")
+
+    def _title(self):
+        return f"{self.program} on {self.card}, budget {_bytes(self.budget)}"
+
+
+def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=None, device=None,
+         name=None):
+    """Plans one training step of `model` for a card: a `Plan`, for `torch_ferry.run`.
+
+    The step is `loss_fn(model(*inputs)).backward()`, captured on fake tensors of the same shapes
+    and dtypes: nothing is computed or allocated, and the model, its gradients and buffers, and the
+    random generators stay as they are. Capture under what training runs under (`torch.autocast`,
+    say), in the same mode (`model.train()`), and with inputs of the same shapes: a plan names each
+    saved tensor, and `run` raises `PlanMismatch` at the first that is another.
+
+    model      a torch.nn.Module
+    inputs     its arguments: a tensor, a tuple of arguments, or a mapping of keywords
+    loss_fn    what makes a scalar of the module's output. It is part of the step: call it under
+               the guard as well
+    card       a shipped card ("rtx4090", "a100", "h100", "h200"), or the path of a hardware file
+    budget     device memory that parameters, gradients and activations (and what `optimizer`
+               holds) are to fit in: bytes, or text such as "20GiB". The card's by default
+    policies   names of those that are compared; with one alone, its plan. By default "keep",
+               "offload", "prefetch" and "budget", and of a model that calls
+               `torch_ferry.checkpoint` also "checkpoint", "checkpoint-nth", "checkpoint-offload"
+               and "mixed", which recompute some of these calls
+    optimizer  None, "sgd", "momentum" or "adamw": its state counts
+    device     where the step will run, for kernels save different tensors on a CPU and on a GPU:
+               "cpu" or "cuda"; where the model is by default
+    name       of the program, in the table; the class of the model by default
+
+    Raises ValueError for a card, a budget or a policy that is none, `DoesNotFit` (a ValueError)
+    where no policy fits in the budget, `torch_ferry.capture.CaptureError` for a step that cannot be
+    captured, and RuntimeError where the command was not built with the package.
+    """
+    from . import capture
+
+    _ferry("hardware", "--", os.fspath(card))  # before the step is captured, which takes longer
+    if isinstance(inputs, collections.abc.Mapping):
+        inputs = dict(inputs)
+    elif not isinstance(inputs, (tuple, list)):
+        inputs = (inputs,)
+    program = capture.capture(model, inputs, loss_fn, name=name or type(model).__name__,
+                              device=_device_of(model, device))
+    policies = _policies(policies, program)
+    options = [f"--hardware={os.fspath(card)}", "--policy=" + ",".join(policies)]
+    options += [] if budget is None else [f"--budget={budget}"]
+    options += [] if optimizer is None else [f"--optimizer={optimizer}"]
+    with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
+        step, out = pathlib.Path(folder, "step.jsonl"), pathlib.Path(folder, "plan.json")
+        program.write(step)
+        code, table, said = _ferry("plan", step, *options, "--json", "-o", out)
+        made = Plan(table, out.read_text(encoding="utf-8")) if out.exists() else None
+    if code == _DOES_NOT_FIT:
+        raise DoesNotFit(_too_much(made) if made else said, made)
+    return made
+
+
+def _policies(asked, program):
+    calls = any(line.get("enter", "").startswith("checkpoint.") and "arguments" in line
+                for line in program.codes[1].statements)
+    if asked is None:
+        return POLICIES + RECOMPUTING if calls else POLICIES
+    vain = [] if calls else [policy for policy in asked if policy in RECOMPUTING]
+    if vain:
+        raise ValueError(f"policy {vain[0]!r} recomputes calls of torch_ferry.checkpoint, and the "
+                         "model makes none")
+    return asked
+
+
+def _device_of(model, given):
+    import torch
+    if given is not None:
+        return torch.device(given).type
+    tensors = [*model.parameters(), *model.buffers()]
+    return tensors[0].device.type if tensors else "cpu"
+
+
+def _too_much(made):
+    return (f"{made.program} on {made.card}: no policy fits in {_bytes(made.budget)}; "
+            f"{made.policy} needs least, {_bytes(made.row['device_reserved_bytes'])} and "
+            f"{_bytes(made.row['host_peak_bytes'])} on the host")
+
+
+def _ferry(*arguments):
+    """The exit code of the command, 0 or that nothing fits; what it printed, of JSON; and what it
+    said. Raises what it says for the other codes."""
+    if not _PROGRAM.exists():
+        raise RuntimeError(
+            f"there is no command `ferry` in this torch_ferry ({_PROGRAM}): what it needs was not "
+            "there when the package was built. In its source tree, `pip install -v "
+            "--no-build-isolation .` names the packages")
+    with subprocess.Popen([_PROGRAM, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, encoding="utf-8", errors="replace") as program:
+        try:
+            printed, complained = program.communicate()
+        except BaseException:  # Ctrl-C: subprocess.run would not wait for the end of what it kills
+            program.kill()
+            program.wait()
+            raise
+    said = "\n".join(line.removeprefix("ferry: ") for line in complained.splitlines())
+    code = program.returncode
+    if code in (0, _DOES_NOT_FIT):
+        is_json = "--json" in arguments and printed
+        return code, json.loads(printed) if is_json else None, said
+    if code == _USAGE:
+        raise ValueError(said)
+    if code == _RESOURCE_MISSING:
+        raise OSError(said)
+    raise RuntimeError(said or f"the command `ferry` ended with {code}")
+
+
+_HEAD = ("policy", "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
+         "hazards")
+
+
+def _cells(row):
+    """Of a row, as `ferry plan` prints them."""
+    def number(value):
+        return "-" if value is None else f"{value:.3f}"
+    fits = "yes" if row["fits"] else "no"
+    if row["errors"] or row["useless"]:
+        fits = "error" if row["errors"] else "useless"
+    return (row["policy"], _bytes(row["device_peak_bytes"]), _bytes(row["device_reserved_bytes"]),
+            _bytes(row["host_peak_bytes"]), _time(row["step_ns"]), number(row["slowdown"]),
+            number(row["overlap"]), fits, str(row["hazards"]))
+
+
+def _line(tag, cells, bold=False):
+    open_, close = (f"<{tag}><b>", f"</b></{tag}>") if bold else (f"<{tag}>", f"</{tag}>")
+    return "<tr>" + "".join(open_ + html.escape(cell) + close for cell in cells) + "</tr>"
+
+
+def _bytes(count):
+    return _scaled(count, 1024, ("B", "KiB", "MiB", "GiB"))
+
+
+def _time(ns):
+    return _scaled(ns, 1000, ("ns", "us", "ms", "s"))
+
+
+def _scaled(value, step, units):
+    """Three digits, in the largest unit that it reaches."""
+    reached = 0
+    while reached + 1 < len(units) and value >= step ** (reached + 1):
+        reached += 1
+    factor = step ** reached
+    whole = value // factor
+    scale = 100 if whole < 10 else 10 if whole < 100 else 1
+    if factor == 1 or scale == 1:
+        return f"{(value + factor // 2) // factor} {units[reached]}"
+    scaled = (value * scale + factor // 2) // factor
+    return f"{scaled // scale}.{scaled % scale:0{len(str(scale)) - 1}} {units[reached]}"
