@@ -16,9 +16,9 @@ endif()
 # tree beside the executable says otherwise (scenarios/paths.h).
 set(ferry_scenarios_folder ${PROJECT_SOURCE_DIR}/scenarios)
 include(GNUInstallDirs)
-if(SKBUILD) # a wheel's places: bin and share of whatever environment it is installed in
-  set(CMAKE_INSTALL_BINDIR ${SKBUILD_SCRIPTS_DIR})
-  set(CMAKE_INSTALL_DATADIR ${SKBUILD_DATA_DIR}/share)
+if(SKBUILD) # all of it in the package, which uses it by itself; python/command.py is what one types
+  set(CMAKE_INSTALL_BINDIR torch_ferry/bin)
+  set(CMAKE_INSTALL_DATADIR torch_ferry/share)
   set(ferry_scenarios_folder /usr/share/ferry/scenarios)
 endif()
 target_compile_definitions(ferry_scenarios

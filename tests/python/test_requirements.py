@@ -21,16 +21,18 @@ class Requirements(unittest.TestCase):
     def test_each_has_a_version_and_hashes(self):
         self.assertGreater(len(pinned()), 10)
         pin = re.compile(r"[\w.-]+==[^ ;]+( ; .*?)?( +--hash=sha256:[0-9a-f]{64})+")
-        for each in pinned() + pinned("python/without_dependencies.lock"):
-            self.assertTrue(pin.fullmatch(each), each)
+        for name in ("requirements", "without_dependencies", "wheel"):
+            for each in pinned(f"python/{name}.lock"):
+                self.assertTrue(pin.fullmatch(each), each)
 
     def test_what_is_asked_for_is_among_them(self):
-        versions = {each.split()[0] for each in pinned()}
-        asked = [line for line in read("python/requirements.in").splitlines()
-                 if not line.startswith("#")]
-        self.assertIn("torch", {line.split("==")[0] for line in asked})
-        for line in asked:
-            self.assertIn(line, versions)
+        for name, one in (("requirements", "torch"), ("wheel", "auditwheel")):
+            versions = {each.split()[0] for each in pinned(f"python/{name}.lock")}
+            asked = [line for line in read(f"python/{name}.in").splitlines()
+                     if not line.startswith("#")]
+            self.assertIn(one, {line.split("==")[0] for line in asked})
+            for line in asked:
+                self.assertIn(line, versions)
 
     def test_torch_is_the_version_that_is_built_against(self):
         version = re.search(r"^torch==(\S+)$", read("python/requirements.in"), re.M)[1]
