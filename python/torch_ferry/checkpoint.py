@@ -29,8 +29,6 @@ def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, co
     """
     if capture := _recording.trace():
         return capture.segment(function, args, kwargs, use_reentrant)
-    early_stop = _overridden("_enable_checkpoint_early_stop", early_stop)
-    debug = _overridden("_checkpoint_debug_enabled", debug)
     if use_reentrant:
         if debug or context_fn is not None or policy is not None:
             raise ValueError("Passing `context_fn`, `policy` or `debug` is only supported when "
@@ -40,8 +38,10 @@ def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, co
         policy = {_name(op): "save" for op in policy}
     elif isinstance(policy, dict):
         policy = {_name(op): choice for op, choice in policy.items()}
-    return _C.checkpoint(function, args, kwargs, preserve_rng_state, determinism_check, debug,
-                         early_stop, context_fn, policy)
+    return _C.checkpoint(function, args, kwargs, preserve_rng_state, determinism_check,
+                         _overridden("_checkpoint_debug_enabled", debug),
+                         _overridden("_enable_checkpoint_early_stop", early_stop),
+                         context_fn, policy)
 
 
 def _overridden(name, argument):

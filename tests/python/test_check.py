@@ -61,7 +61,7 @@ class Check(unittest.TestCase):
 
     def test_signatures(self):
         segment = '{"code":1,"kind":"segment",%s}'
-        self.refused("without arguments", MAIN.replace("}", ',"arguments":[5]}'))
+        self.refused("takes and returns nothing", MAIN.replace("}", ',"arguments":[5]}'))
         self.refused("only in a body", MAIN, segment % '"saved":[5]')
         self.refused("slot for each result", MAIN, segment % '"results":[null]')
         self.refused("unknown key 'inputs'", MAIN, segment % '"inputs":[5]')
