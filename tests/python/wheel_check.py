@@ -14,6 +14,7 @@ import sys
 import tempfile
 import textwrap
 import time
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -23,6 +24,21 @@ begin = time.perf_counter()
 import torch_ferry
 print(f"import torch_ferry: {1e3 * (time.perf_counter() - begin):.1f} ms over torch's")
 assert "site-packages" in torch_ferry.__file__, torch_ferry.__file__
+"""
+
+# It is of one minor version of torch, and says so before any of it is loaded.
+OTHER = """
+import importlib.metadata, sys, torch
+minor = ".".join(torch.__version__.split(".")[:2])
+required = importlib.metadata.requires("torch-ferry")
+assert [each for each in required if "extra" not in each] == [f"torch=={minor}.*"], required
+torch.__version__ = "2.99.0"
+try:
+    import torch_ferry
+except ImportError as error:
+    assert "was built for torch" in str(error) and "torch_ferry._C" not in sys.modules, error
+else:
+    raise SystemExit("torch_ferry was imported beside another torch")
 """
 
 # What the package is to do with torch alone: nothing else can be imported.
@@ -96,6 +112,11 @@ print(plan)
 
 
 def main(wheel, torch_site):
+    with zipfile.ZipFile(wheel) as names:
+        # auditwheel puts copies there of the libraries that are neither the system's nor torch's.
+        brought = [name for name in names.namelist() if ".libs/" in name]
+    if brought:
+        sys.exit(f"{wheel}: expected to need the system's libraries and torch alone: {brought}")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         run(folder, sys.executable, "-m", "venv", "env")
@@ -106,6 +127,7 @@ def main(wheel, torch_site):
             str(pathlib.Path(wheel).resolve()))
         print(f"installed in {time.perf_counter() - begin:.1f} s")
         print(run(folder, "env/bin/python", "-c", TIMES), end="")
+        run(folder, "env/bin/python", "-c", OTHER)
         print(run(folder, "env/bin/python", "-c", ALONE), end="")
         # The command, with the programs and the cards that it ships with.
         begin = time.perf_counter()
