@@ -99,6 +99,11 @@ PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& sequ
   }
   options.devices().erase(options.devices().begin() + static_cast<std::ptrdiff_t>(count),
                           options.devices().end());
+  const std::size_t policies = options.stage_policies().size();
+  if (policies > 0 && policies != balance.size()) {
+    refuse("expected stage_policies for each of " + std::to_string(stages) + " stages, found " +
+           std::to_string(policies));
+  }
   if (count > 0) {  // checks its conditions before anything runs
     make_schedule(options.schedule(), count, static_cast<std::size_t>(each),
                   static_cast<std::size_t>(options.chunks()));

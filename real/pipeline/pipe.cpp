@@ -4,12 +4,15 @@
 #include <torch/nn/modules/container/sequential.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "real/autograd/torch_autograd.h"
 #include "real/pipeline/layers.h"
+#include "real/pipeline/stage_mover.h"
 #include "real/pipeline/torch_pipe_device.h"
 #include "real/pipeline/worker_threads.h"
 #include "shared/pipeline/pipeline.h"
@@ -18,11 +21,12 @@
 namespace ferry {
 
 using real::PipeLayers;
+using real::StageMover;
 using real::TorchAutograd;
 using real::TorchPipeDevice;
 using real::WorkerThreads;
 using torch::Tensor;
-using Tensors = Pipe::Tensors;
+using Tensors = PipeImpl::Tensors;
 
 namespace {
 
@@ -73,49 +77,61 @@ bool several_on_the_cpu(const std::vector<torch::Device>& devices) {
 
 }  // namespace
 
-class Pipe::Impl {
+class PipeImpl::Runner {
  public:
-  Impl(const torch::nn::Sequential& layers, const PipeOptions& options)
+  Runner(const torch::nn::Sequential& layers, const PipeOptions& given)
       : sequential(layers),
-        options_(real::completed(options, *layers)),
-        layers_(std::make_shared<PipeLayers>(*layers, options_.balance())),
-        workers_(options_.devices().size(), several_on_the_cpu(options_.devices())) {
-    for (const torch::Device& device : options_.devices()) devices_.emplace_back(device);
+        options(real::completed(given, *layers)),
+        layers_(std::make_shared<PipeLayers>(*layers, options.balance())),
+        workers_(options.devices().size(), several_on_the_cpu(options.devices())) {
+    for (const torch::Device& device : options.devices()) devices_.emplace_back(device);
     for (std::size_t stage = 0; stage < layers_->stages(); ++stage) {
       devices.push_back(devices_[device_of(stage)].device());
       layers_->move(stage, devices.back());
     }
+    make_movers();
   }
 
   Tensors forward(const Tensors& inputs, bool list) {
     if (layers_->stages() == 0) return inputs;
     std::vector<PipelineStage<TorchAutograd>> stages;
     for (std::size_t s = 0; s < layers_->stages(); ++s) {
-      stages.push_back({device_of(s), PipeLayers::stage(layers_, s, list)});
+      stages.push_back({device_of(s), stage(s, list)});
     }
     Pipeline pipeline(devices_, TorchAutograd(), workers_, std::move(stages), layers_->layout(),
                       core_options());
-    return gather(pipeline.forward(scatter(inputs, options_.chunks(), devices.front(), "inputs")));
+    return gather(pipeline.forward(scatter(inputs, options.chunks(), devices.front(), "inputs")));
   }
 
   Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss, bool list) {
     if (layers_->stages() == 0) refuse("a step needs layers");
     if (!torch::GradMode::is_enabled()) refuse("a step needs grad mode");
-    auto microbatches = scatter(inputs, options_.chunks(), devices.front(), "inputs");
-    const auto aims = scatter(targets, options_.chunks(), devices.back(), "targets");
+    auto microbatches = scatter(inputs, options.chunks(), devices.front(), "inputs");
+    const auto aims = scatter(targets, options.chunks(), devices.back(), "targets");
     if (aims.size() != microbatches.size()) {
       refuse("expected targets for the inputs: these are " + std::to_string(microbatches.size()) +
              " micro-batches, those " + std::to_string(aims.size()));
     }
     std::vector<PipeLayers::Function> stages;
     for (std::size_t s = 0; s < layers_->stages(); ++s) {
-      stages.push_back(PipeLayers::stage(layers_, s, list));
+      stages.push_back(stage(s, list));
     }
     ScheduledPipeline pipeline(devices_, TorchAutograd(), workers_, std::move(stages),
-                               layers_->layout(), options_.schedule(), core_options());
+                               layers_->layout(), options.schedule(), core_options());
+    for (std::size_t s = 0; s < layers_->stages(); ++s) {
+      if (policy(s) == StagePolicy::kCheckpointOffload) {
+        pipeline.save_inputs(s, movers_[device_of(s)]->hooks());
+      }
+    }
+    // Behind a stage that offloads, the loss does.
+    const std::size_t last = layers_->stages() - 1;
+    std::shared_ptr<Hooks<Tensor>> hooks;
+    if (policy(last) == StagePolicy::kOffload) hooks = movers_[device_of(last)]->hooks();
     const auto count = static_cast<std::int64_t>(aims.size());
     const Tensors losses =
         pipeline.step(std::move(microbatches), [&](const Tensors& outputs, std::size_t i) {
+          std::optional<HooksGuard<TorchAutograd>> moved;
+          if (hooks) moved.emplace(TorchAutograd(), hooks);
           Tensor value = loss(outputs, aims[i]);
           if (!value.defined() || value.numel() != 1) refuse("expected a loss that is a scalar");
           return value / count;
@@ -125,38 +141,72 @@ class Pipe::Impl {
     return sum;
   }
 
+  std::map<std::size_t, Offload> offloads() const {
+    std::map<std::size_t, Offload> all;
+    for (std::size_t device = 0; device < movers_.size(); ++device) {
+      if (movers_[device]) all.emplace(device, movers_[device]->offload());
+    }
+    return all;
+  }
+
   const torch::nn::Sequential sequential;
+  const PipeOptions options;
   std::vector<torch::Device> devices;  // indexed by stage
 
  private:
-  std::size_t device_of(std::size_t stage) const { return stage % options_.devices().size(); }
+  std::size_t device_of(std::size_t stage) const { return stage % options.devices().size(); }
   CorePipelineOptions core_options() const {
     CorePipelineOptions core;
-    core.checkpoint = sequential->is_training() ? options_.checkpoint() : CheckpointMode::kNever;
-    core.preserve_rng_state = options_.preserve_rng_state();
+    core.checkpoint = sequential->is_training() ? options.checkpoint() : CheckpointMode::kNever;
+    core.preserve_rng_state = options.preserve_rng_state();
+    for (const StagePolicy policy : options.stage_policies()) {
+      core.checkpointed_stages.push_back(runs_again(policy));
+    }
     return core;
   }
+  StagePolicy policy(std::size_t stage) const {
+    const auto& policies = options.stage_policies();
+    return policies.empty() ? StagePolicy::kKeep : policies[stage];
+  }
+  void make_movers() {
+    movers_.resize(devices_.size());
+    for (std::size_t s = 0; s < layers_->stages(); ++s) {
+      auto& mover = movers_[device_of(s)];
+      if (!ferry::offloads(policy(s)) || mover) continue;
+      OffloadOptions offload = options.offload();
+      mover = std::make_shared<StageMover>(offload.device(devices[s]), *sequential);
+    }
+  }
+  PipeLayers::Function stage(std::size_t number, bool list) const {
+    auto function = PipeLayers::stage(layers_, number, list);
+    const auto& mover = movers_[device_of(number)];
+    return mover ? mover->stage(std::move(function), policy(number)) : function;
+  }
 
-  const PipeOptions options_;
   const std::shared_ptr<PipeLayers> layers_;
   std::vector<TorchPipeDevice> devices_;
+  std::vector<std::shared_ptr<StageMover>> movers_;  // by device; none: it moves nothing
   const WorkerThreads workers_;
 };
 
-Pipe::Pipe(const torch::nn::Sequential& layers, const PipeOptions& options)
-    : impl_(std::make_shared<Impl>(layers, options)) {}
+PipeImpl::PipeImpl(const torch::nn::Sequential& layers, const PipeOptions& options)
+    : torch::nn::Module("ferry::Pipe"), runner_(std::make_unique<Runner>(layers, options)) {
+  for (const auto& layer : layers->named_children()) register_module(layer.key(), layer.value());
+  Module::train(layers->is_training());
+}
+PipeImpl::~PipeImpl() = default;
 
-Tensor Pipe::forward(const Tensor& input) {
-  Tensors outputs = impl_->forward({input}, /*list=*/false);
+Tensor PipeImpl::forward(const Tensor& input) {
+  Tensors outputs = runner_->forward({input}, /*list=*/false);
   if (outputs.size() != 1) {
     refuse("the last layer gives " + std::to_string(outputs.size()) +
            " tensors: call forward with a vector");
   }
   return std::move(outputs.front());
 }
-Tensors Pipe::forward(const Tensors& inputs) { return impl_->forward(inputs, /*list=*/true); }
+Tensors PipeImpl::forward(const Tensors& inputs) { return runner_->forward(inputs, /*list=*/true); }
 
-Tensor Pipe::step(const Tensor& input, const Tensor& target, const Loss& loss) {
+Tensor PipeImpl::step(const Tensor& input, const Tensor& target, const Loss& loss) {
   const auto of_one = [&loss](const Tensors& outputs, const Tensors& targets) {
     if (outputs.size() != 1) {
       refuse("the last layer gives " + std::to_string(outputs.size()) +
@@ -164,14 +214,28 @@ Tensor Pipe::step(const Tensor& input, const Tensor& target, const Loss& loss) {
     }
     return loss(outputs.front(), targets.front());
   };
-  return impl_->step({input}, {target}, of_one, /*list=*/false);
+  return runner_->step({input}, {target}, of_one, /*list=*/false);
 }
-Tensor Pipe::step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss) {
-  return impl_->step(inputs, targets, loss, /*list=*/true);
+Tensor PipeImpl::step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss) {
+  return runner_->step(inputs, targets, loss, /*list=*/true);
 }
 
-torch::nn::Sequential Pipe::layers() const { return impl_->sequential; }
-std::vector<Tensor> Pipe::parameters() const { return impl_->sequential->parameters(); }
-const std::vector<torch::Device>& Pipe::devices() const { return impl_->devices; }
+const PipeOptions& PipeImpl::options() const { return runner_->options; }
+torch::nn::Sequential PipeImpl::layers() const { return runner_->sequential; }
+const std::vector<torch::Device>& PipeImpl::devices() const { return runner_->devices; }
+std::map<std::size_t, Offload> PipeImpl::offloads() const { return runner_->offloads(); }
+
+void PipeImpl::train(bool on) {
+  Module::train(on);
+  runner_->sequential.ptr()->train(on);
+}
+void PipeImpl::to(torch::Dtype dtype, bool non_blocking) { Module::to(dtype, non_blocking); }
+void PipeImpl::to(torch::Device, bool) {
+  refuse("expected the layers to stay on their stages' devices (PipeOptions::devices)");
+}
+void PipeImpl::to(torch::Device device, torch::Dtype, bool) { to(device, false); }
+void PipeImpl::pretty_print(std::ostream& stream) const {
+  stream << "ferry::Pipe(stages=" << stages() << ", chunks=" << options().chunks() << ")";
+}
 
 }  // namespace ferry

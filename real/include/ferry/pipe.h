@@ -11,6 +11,8 @@
 //   auto y = pipe.forward(input);                 // or GPipe, and a backward of your own
 //   torch::mse_loss(y, target).backward();
 //
+//   torch::save(pipe, "pipe.pt");                 // it is a module
+//
 // A batch is cut along dimension 0 into `chunks` micro-batches of equal size, as Tensor::chunk does
 // (the last may be smaller, and there may be fewer). While one stage works on a micro-batch the
 // others work on others. On the CPU several stages are several threads; nothing is copied. On
@@ -47,20 +49,24 @@
 #pragma once
 
 #include <torch/arg.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <ostream>
 #include <vector>
 
+#include "ferry/offload.h"
 #include "shared/pipeline/schedule.h"
 #include "shared/pipeline/stage.h"
-
-namespace torch::nn {
-class Sequential;
-}
+#include "shared/pipeline/stage_policy.h"
 
 namespace ferry {
 
@@ -76,6 +82,12 @@ struct PipeOptions {
   TORCH_ARG(std::int64_t, chunks) = 1;
   // The micro-batches that run again in backward.
   TORCH_ARG(CheckpointMode, checkpoint) = CheckpointMode::kExceptLast;
+  // What each stage keeps for backward. Empty: `checkpoint` is for every stage, and nothing moves.
+  // Else `checkpoint` is for the stages that are to run again. In forward() the inputs of such a
+  // stage do not move.
+  TORCH_ARG(std::vector<StagePolicy>, stage_policies);
+  // The options of the stages that offload; each device has an Offload of its own.
+  TORCH_ARG(OffloadOptions, offload);
   // The schedule of step(). Interleaved: each device has stages_per_device stages, and the number
   // of micro-batches must be a multiple of the devices.
   TORCH_ARG(ScheduleKind, schedule) = ScheduleKind::kOneForwardOneBackward;
@@ -84,8 +96,9 @@ struct PipeOptions {
   TORCH_ARG(bool, preserve_rng_state) = true;
 };
 
-// A copy is the same pipe. Calls from several threads take turns.
-class Pipe {
+// The module. Its children are the layers, by their names in the Sequential: parameters, buffers,
+// and a state that torch::save writes, are called as there, and load there.
+class PipeImpl : public torch::nn::Module {
  public:
   using Tensors = std::vector<torch::Tensor>;
   using Loss =
@@ -94,7 +107,8 @@ class Pipe {
 
   // Moves each layer to its stage's device; the layers must stay there from then on. Starts the
   // threads.
-  Pipe(const torch::nn::Sequential& layers, const PipeOptions& options);
+  PipeImpl(const torch::nn::Sequential& layers, const PipeOptions& options);
+  ~PipeImpl() override;
 
   // The batch's output, on the last stage's device. A list of tensors is cut in lock-step.
   torch::Tensor forward(const torch::Tensor& input);
@@ -107,15 +121,51 @@ class Pipe {
   torch::Tensor step(const torch::Tensor& input, const torch::Tensor& target, const Loss& loss);
   torch::Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss);
 
-  // The layers, with their parameters, train() and eval().
+  // As they were given, but for devices, which are those in use.
+  const PipeOptions& options() const;
   torch::nn::Sequential layers() const;
-  std::vector<torch::Tensor> parameters() const;
+  std::size_t stages() const { return devices().size(); }
   // Indexed by stage.
   const std::vector<torch::Device>& devices() const;
+  // By the device's number, of each that has stages which offload: for statistics and decisions.
+  std::map<std::size_t, Offload> offloads() const;
+
+  // Of the layers() as well.
+  void train(bool on = true) override;
+  // To another dtype. Throws std::invalid_argument for another device: a stage stays on its own.
+  void to(torch::Dtype dtype, bool non_blocking = false) override;
+  void to(torch::Device device, bool non_blocking = false) override;
+  void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
+  void pretty_print(std::ostream& stream) const override;
 
  private:
-  class Impl;
-  std::shared_ptr<Impl> impl_;
+  class Runner;
+  std::unique_ptr<Runner> runner_;
+};
+
+// A holder, as all of LibTorch's modules have one: a copy is the same pipe. Calls from several
+// threads take turns.
+class Pipe : public torch::nn::ModuleHolder<PipeImpl> {
+ public:
+  using Tensors = PipeImpl::Tensors;
+  using Loss = PipeImpl::Loss;
+  using LossOfMany = PipeImpl::LossOfMany;
+
+  using torch::nn::ModuleHolder<PipeImpl>::ModuleHolder;  // of layers and options
+
+  // The module's own, which `->` calls too.
+  torch::Tensor forward(const torch::Tensor& input) { return get()->forward(input); }
+  Tensors forward(const Tensors& inputs) { return get()->forward(inputs); }
+  torch::Tensor step(const torch::Tensor& input, const torch::Tensor& target, const Loss& loss) {
+    return get()->step(input, target, loss);
+  }
+  torch::Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss) {
+    return get()->step(inputs, targets, loss);
+  }
+  torch::nn::Sequential layers() const { return get()->layers(); }
+  std::vector<torch::Tensor> parameters() const { return get()->parameters(); }
+  const std::vector<torch::Device>& devices() const { return get()->devices(); }
+  std::map<std::size_t, Offload> offloads() const { return get()->offloads(); }
 };
 
 // The number of layers of each of `partitions` stages, so that the slowest costs least
