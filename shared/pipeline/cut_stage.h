@@ -64,14 +64,20 @@ class CutStage {
     leaves_ = {};
     const auto save = [&](Value& value) {
       if (!autograd_.exists(value)) return;
-      away_.emplace_back(&value, autograd_.save(value));
+      const bool requires_grad = autograd_.requires_grad(value);
+      // Saved as a value without grad: autograd accumulates into the leaf itself, so that a saved
+      // leaf which requires grad would keep its bytes on the device.
+      value = autograd_.leaf(autograd_.tensor(value), false);
+      away_.push_back({&value, requires_grad, autograd_.save(value)});
       value = Value();
     };
     for (Value& value : arrived_.values) save(value);
     for (auto& [route, value] : arrived_.skips) save(value);
   }
   void recompute() {
-    for (auto& [value, saved] : away_) *value = saved.unpack();
+    for (PutAway& away : away_) {
+      *away.value = autograd_.leaf(autograd_.tensor(away.saved.unpack()), away.requires_grad);
+    }
     away_.clear();
     const CheckpointContextGuard<A> inside(autograd_, checkpointing(true));
     const typename A::AmbientScope ambient(autograd_, *ambient_);
@@ -102,6 +108,12 @@ class CutStage {
   void ends_in_loss() { is_loss_ = true; }
 
  private:
+  struct PutAway {
+    Value* value;  // where it stood in arrived_
+    bool requires_grad;
+    typename A::SavedValue saved;
+  };
+
   CheckpointContext checkpointing(bool again) const {
     CheckpointContext context = checkpoint_context(autograd_.hooks());
     context.checkpointing = !again;
@@ -170,7 +182,7 @@ class CutStage {
   const Function function_;
   const std::shared_ptr<const SkipLayout> layout_;
   Crossings<Value> arrived_;
-  std::vector<std::pair<Value*, typename A::SavedValue>> away_;  // the inputs in arrived_
+  std::vector<PutAway> away_;
   bool is_loss_ = false;
   std::optional<typename A::Ambient> ambient_;
   Crossings<Value> leaves_;
