@@ -90,7 +90,7 @@ void each_layer(const torch::nn::Sequential& layers, const Tensor& sample, Measu
   const SkipTrackerGuard<TorchAutograd> guard(TorchAutograd(), std::make_shared<CutSkips>());
   Tensors values = {sample};
   for (std::size_t i = 0; i < layers->size(); ++i) {
-    const auto run = PipeLayers::stage(chain, i, /*list=*/false);
+    const auto run = PipeLayers::stage(chain, i, pipe_impl::kForm<Tensor>);
     values = measure(i, [&] { return run(cut(values)); });
   }
 }

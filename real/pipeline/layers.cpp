@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "real/tensors/torch_tensors.h"
@@ -16,8 +17,30 @@ namespace ferry::real {
 
 namespace {
 
+using pipe_impl::Form;
+using pipe_impl::kForm;
 using torch::nn::AnyModule;
 using torch::nn::AnyValue;
+
+template <std::size_t... I>
+std::tuple<std::tuple_element_t<I * 0, std::tuple<at::Tensor>>...> tuple_of(
+    std::index_sequence<I...>);
+template <std::size_t N>
+using TupleOf = decltype(tuple_of(std::make_index_sequence<N>()));
+
+// A layer's type is not known here, so what it may return is tried in turn.
+constexpr const Form* kForms[] = {&kForm<at::Tensor>,
+                                  &kForm<std::vector<at::Tensor>>,
+                                  &kForm<TupleOf<1>>,
+                                  &kForm<TupleOf<2>>,
+                                  &kForm<TupleOf<3>>,
+                                  &kForm<TupleOf<4>>,
+                                  &kForm<TupleOf<5>>,
+                                  &kForm<TupleOf<6>>,
+                                  &kForm<TupleOf<7>>,
+                                  &kForm<TupleOf<8>>,
+                                  &kForm<std::pair<at::Tensor, at::Tensor>>,
+                                  &kForm<std::tuple<at::Tensor, TupleOf<2>>>};
 
 [[noreturn]] void refuse(const std::string& text) {
   throw std::invalid_argument("ferry::Pipe: " + text);
@@ -116,7 +139,7 @@ PipeLayers::PipeLayers(const torch::nn::SequentialImpl& layers,
                        const std::vector<std::int64_t>& balance)
     : layers_(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(layers.size())),
       skips_(declared_skips(layers)),
-      gives_list_(balance.size()) {
+      gives_(balance.size()) {
   first_.push_back(0);
   for (const std::int64_t each : balance) {
     first_.push_back(first_.back() + static_cast<std::size_t>(each));
@@ -157,9 +180,9 @@ class Unwritten {
 }  // namespace
 
 PipeLayers::Function PipeLayers::stage(std::shared_ptr<PipeLayers> layers, std::size_t number,
-                                       bool list) {
-  return [layers = std::move(layers), number, list](Tensors values) {
-    const bool given = number == 0 ? list : layers->gives_list_[number - 1].load();
+                                       const Form& form) {
+  return [layers = std::move(layers), number, &form](Tensors values) {
+    const Form& given = number == 0 ? form : *layers->gives_[number - 1].load();
     const Unwritten inputs(values);
     Tensors outputs = layers->run(number, std::move(values), given);
     inputs.check(number);
@@ -167,23 +190,23 @@ PipeLayers::Function PipeLayers::stage(std::shared_ptr<PipeLayers> layers, std::
   };
 }
 
-PipeLayers::Tensors PipeLayers::run(std::size_t stage, Tensors values, bool list) {
+PipeLayers::Tensors PipeLayers::run(std::size_t stage, Tensors values, const Form& form) {
   const TorchAutograd autograd;
-  AnyValue value = list ? AnyValue(std::move(values)) : AnyValue(std::move(values.at(0)));
+  AnyValue value = form.give(std::move(values));
   for (std::size_t i = first_[stage]; i < first_[stage + 1]; ++i) {
     const auto skips = std::make_shared<LayerSkips>(current_skip_tracker(autograd), skips_[i]);
     const SkipTrackerGuard<TorchAutograd> guard(autograd, skips);
     value = layers_[i].any_forward(std::move(value));
     skips->finish();
   }
-  at::Tensor* const one = value.try_get<at::Tensor>();
-  Tensors* const many = value.try_get<Tensors>();
-  if (!one && !many) {
-    refuse("expected layers that return a tensor or a vector of tensors, found " +
-           c10::demangle(value.type_info().name()));
+  Tensors result;
+  for (const Form* const each : kForms) {
+    if (!each->take(value, result)) continue;
+    gives_[stage].store(each);
+    return result;
   }
-  gives_list_[stage].store(many != nullptr);
-  return one ? Tensors{std::move(*one)} : std::move(*many);
+  refuse("expected layers that return a tensor, a vector, a pair or a tuple of tensors, found " +
+         c10::demangle(value.type_info().name()));
 }
 
 }  // namespace ferry::real

@@ -28,18 +28,19 @@ class PipeLayers {
   void move(std::size_t stage, const c10::Device& device);
   const SkipLayout& layout() const { return layout_; }
 
-  // Runs stage `number`. `list`: the first stage takes a list of tensors, even if only of one.
-  static Function stage(std::shared_ptr<PipeLayers> layers, std::size_t number, bool list);
+  // Runs stage `number`. The first stage's first layer takes its tensors in that form.
+  static Function stage(std::shared_ptr<PipeLayers> layers, std::size_t number,
+                        const pipe_impl::Form& form);
 
  private:
-  Tensors run(std::size_t stage, Tensors values, bool list);
+  Tensors run(std::size_t stage, Tensors values, const pipe_impl::Form& form);
 
   std::vector<torch::nn::AnyModule> layers_;
   std::vector<DeclaredSkips> skips_;  // indexed by layer
   std::vector<std::size_t> first_;    // each stage's first layer; then the end
   SkipLayout layout_;
-  // True if a stage's last layer returns a list, which is known once it has run.
-  std::vector<std::atomic<bool>> gives_list_;
+  // The form in which a stage's last layer returns its tensors, which is known once it has run.
+  std::vector<std::atomic<const pipe_impl::Form*>> gives_;
 };
 
 // The options with defaults filled in: as many devices as are used. Throws std::invalid_argument if

@@ -20,6 +20,8 @@
 
 namespace ferry {
 
+using pipe_impl::Form;
+using pipe_impl::kForm;
 using real::PipeLayers;
 using real::StageMover;
 using real::TorchAutograd;
@@ -92,18 +94,19 @@ class PipeImpl::Runner {
     make_movers();
   }
 
-  Tensors forward(const Tensors& inputs, bool list) {
+  Tensors forward(const Tensors& inputs, const Form& form) {
     if (layers_->stages() == 0) return inputs;
     std::vector<PipelineStage<TorchAutograd>> stages;
     for (std::size_t s = 0; s < layers_->stages(); ++s) {
-      stages.push_back({device_of(s), stage(s, list)});
+      stages.push_back({device_of(s), stage(s, form)});
     }
     Pipeline pipeline(devices_, TorchAutograd(), workers_, std::move(stages), layers_->layout(),
                       core_options());
     return gather(pipeline.forward(scatter(inputs, options.chunks(), devices.front(), "inputs")));
   }
 
-  Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss, bool list) {
+  Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss,
+              const Form& form) {
     if (layers_->stages() == 0) refuse("a step needs layers");
     if (!torch::GradMode::is_enabled()) refuse("a step needs grad mode");
     auto microbatches = scatter(inputs, options.chunks(), devices.front(), "inputs");
@@ -114,7 +117,7 @@ class PipeImpl::Runner {
     }
     std::vector<PipeLayers::Function> stages;
     for (std::size_t s = 0; s < layers_->stages(); ++s) {
-      stages.push_back(stage(s, list));
+      stages.push_back(stage(s, form));
     }
     ScheduledPipeline pipeline(devices_, TorchAutograd(), workers_, std::move(stages),
                                layers_->layout(), options.schedule(), core_options());
@@ -177,8 +180,8 @@ class PipeImpl::Runner {
       mover = std::make_shared<StageMover>(offload.device(devices[s]), *sequential);
     }
   }
-  PipeLayers::Function stage(std::size_t number, bool list) const {
-    auto function = PipeLayers::stage(layers_, number, list);
+  PipeLayers::Function stage(std::size_t number, const Form& form) const {
+    auto function = PipeLayers::stage(layers_, number, form);
     const auto& mover = movers_[device_of(number)];
     return mover ? mover->stage(std::move(function), policy(number)) : function;
   }
@@ -197,14 +200,17 @@ PipeImpl::PipeImpl(const torch::nn::Sequential& layers, const PipeOptions& optio
 PipeImpl::~PipeImpl() = default;
 
 Tensor PipeImpl::forward(const Tensor& input) {
-  Tensors outputs = runner_->forward({input}, /*list=*/false);
+  Tensors outputs = run_forward({input}, kForm<Tensor>);
   if (outputs.size() != 1) {
     refuse("the last layer gives " + std::to_string(outputs.size()) +
            " tensors: call forward with a vector");
   }
   return std::move(outputs.front());
 }
-Tensors PipeImpl::forward(const Tensors& inputs) { return runner_->forward(inputs, /*list=*/true); }
+Tensors PipeImpl::forward(const Tensors& inputs) { return run_forward(inputs, kForm<Tensors>); }
+Tensors PipeImpl::run_forward(const Tensors& inputs, const Form& form) {
+  return runner_->forward(inputs, form);
+}
 
 Tensor PipeImpl::step(const Tensor& input, const Tensor& target, const Loss& loss) {
   const auto of_one = [&loss](const Tensors& outputs, const Tensors& targets) {
@@ -214,10 +220,14 @@ Tensor PipeImpl::step(const Tensor& input, const Tensor& target, const Loss& los
     }
     return loss(outputs.front(), targets.front());
   };
-  return runner_->step({input}, {target}, of_one, /*list=*/false);
+  return run_step({input}, {target}, of_one, kForm<Tensor>);
 }
 Tensor PipeImpl::step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss) {
-  return runner_->step(inputs, targets, loss, /*list=*/true);
+  return run_step(inputs, targets, loss, kForm<Tensors>);
+}
+Tensor PipeImpl::run_step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss,
+                          const Form& form) {
+  return runner_->step(inputs, targets, loss, form);
 }
 
 const PipeOptions& PipeImpl::options() const { return runner_->options; }

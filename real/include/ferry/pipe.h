@@ -18,9 +18,10 @@
 // others work on others. On the CPU several stages are several threads; nothing is copied. On
 // accelerators, what crosses travels on streams of its own.
 //
-// Layers take and return a tensor, or a std::vector of tensors. They run in the stage's thread,
-// with the caller's grad mode, autocast, saved-tensor hooks (an OffloadGuard's, say) and checkpoint
-// guards. Tensors go from layer to layer; what else one is to have of another is a skip tensor
+// Layers take and return a tensor, or several: a std::vector of tensors, a pair, a tuple of up to
+// eight, or what an LSTM returns (ferry/pipe_tuple.h). They run in the stage's thread, with the
+// caller's grad mode, autocast, saved-tensor hooks (an OffloadGuard's, say) and checkpoint guards.
+// Tensors go from layer to layer; what else one is to have of another is a skip tensor
 // (ferry/skip.h), so that it crosses devices as well. A parameter belongs to one stage: two stages
 // that share a weight stash it in the one and pop it in the other.
 //
@@ -61,9 +62,11 @@
 #include <map>
 #include <memory>
 #include <ostream>
+#include <utility>
 #include <vector>
 
 #include "ferry/offload.h"
+#include "ferry/pipe_tuple.h"
 #include "shared/pipeline/schedule.h"
 #include "shared/pipeline/stage.h"
 #include "shared/pipeline/stage_policy.h"
@@ -110,9 +113,14 @@ class PipeImpl : public torch::nn::Module {
   PipeImpl(const torch::nn::Sequential& layers, const PipeOptions& options);
   ~PipeImpl() override;
 
-  // The batch's output, on the last stage's device. A list of tensors is cut in lock-step.
+  // The batch's output, on the last stage's device. Several tensors are cut in lock-step; the first
+  // layer takes a vector of them, or a tuple where that is what was given.
   torch::Tensor forward(const torch::Tensor& input);
   Tensors forward(const Tensors& inputs);
+  template <TensorTuple Inputs>
+  Tensors forward(Inputs inputs) {
+    return run_forward(pipe_impl::to_list(std::move(inputs)), pipe_impl::kForm<Inputs>);
+  }
 
   // Runs forward and backward. `loss` is called in the last stage's thread for each micro-batch
   // (and again if that stage runs again), and returns a scalar. Accumulates the parameters'
@@ -120,6 +128,10 @@ class PipeImpl : public torch::nn::Module {
   // if grad mode is off.
   torch::Tensor step(const torch::Tensor& input, const torch::Tensor& target, const Loss& loss);
   torch::Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss);
+  template <TensorTuple Inputs>
+  torch::Tensor step(Inputs inputs, const Tensors& targets, const LossOfMany& loss) {
+    return run_step(pipe_impl::to_list(std::move(inputs)), targets, loss, pipe_impl::kForm<Inputs>);
+  }
 
   // As they were given, but for devices, which are those in use.
   const PipeOptions& options() const;
@@ -139,6 +151,10 @@ class PipeImpl : public torch::nn::Module {
   void pretty_print(std::ostream& stream) const override;
 
  private:
+  Tensors run_forward(const Tensors& inputs, const pipe_impl::Form& form);
+  torch::Tensor run_step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss,
+                         const pipe_impl::Form& form);
+
   class Runner;
   std::unique_ptr<Runner> runner_;
 };
@@ -156,11 +172,19 @@ class Pipe : public torch::nn::ModuleHolder<PipeImpl> {
   // The module's own, which `->` calls too.
   torch::Tensor forward(const torch::Tensor& input) { return get()->forward(input); }
   Tensors forward(const Tensors& inputs) { return get()->forward(inputs); }
+  template <TensorTuple Inputs>
+  Tensors forward(Inputs inputs) {
+    return get()->forward(std::move(inputs));
+  }
   torch::Tensor step(const torch::Tensor& input, const torch::Tensor& target, const Loss& loss) {
     return get()->step(input, target, loss);
   }
   torch::Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss) {
     return get()->step(inputs, targets, loss);
+  }
+  template <TensorTuple Inputs>
+  torch::Tensor step(Inputs inputs, const Tensors& targets, const LossOfMany& loss) {
+    return get()->step(std::move(inputs), targets, loss);
   }
   torch::nn::Sequential layers() const { return get()->layers(); }
   std::vector<torch::Tensor> parameters() const { return get()->parameters(); }
