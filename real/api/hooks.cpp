@@ -2,10 +2,13 @@
 
 #include <optional>
 
+#include "real/api/backends.h"
+#include "real/api/planned.h"
 #include "real/autograd/saved_by_pair.h"
 #include "real/autograd/thread_end.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/torch_tensors.h"
+#include "shared/checkpoint/hooks.h"
 #include "shared/seam/hooks.h"
 
 namespace ferry::hooks_impl {
@@ -89,3 +92,26 @@ Frame::Frame(std::string message) : state_(std::make_unique<State>()) {
 Frame::~Frame() { real::leave_at_thread_end(state_); }
 
 }  // namespace ferry::hooks_impl
+
+namespace ferry {
+namespace {
+
+template <class Kind>
+bool is(const Hooks<at::Tensor>* pair) {
+  return dynamic_cast<const Kind*>(pair) != nullptr;
+}
+
+}  // namespace
+
+HooksInForce saved_tensor_hooks_in_force() {
+  const HookStack<at::Tensor> stack = real::TorchAutograd().hooks();
+  const Hooks<at::Tensor>* const pair =
+      stack.top && !stack.disabled ? stack.top->pair.get() : nullptr;
+  if (!pair) return HooksInForce::kNone;
+  if (is<hooks_impl::UserPair>(pair)) return HooksInForce::kPair;
+  if (is<real::Backends>(pair) || is<real::PlannedHooks>(pair)) return HooksInForce::kOffload;
+  if (is<CheckpointPair<at::Tensor>>(pair)) return HooksInForce::kCheckpoint;
+  return HooksInForce::kOther;
+}
+
+}  // namespace ferry

@@ -150,6 +150,18 @@ class NoSavedTensorsHooks {
   hooks_impl::Frame frame_;
 };
 
+// Whose pair sees what is saved.
+enum class HooksInForce {
+  kNone,        // nobody's: autograd saves the tensor itself
+  kPair,        // a SavedTensorsHooks
+  kOffload,     // an OffloadGuard
+  kCheckpoint,  // a checkpoint's function is running, and what it saves is not kept
+  kOther,       // another's: a capture's, or one of Python's own
+};
+// On the calling thread, now. NoSavedTensorsHooks, NoOffloadGuard and DisableSavedTensorsHooks make
+// it kNone for their scope.
+HooksInForce saved_tensor_hooks_in_force();
+
 // While it lives, pushing a pair throws ferry::HooksDisabled with this message. The constructor
 // throws it if a guard is in force already (torch.autograd.graph.disable_saved_tensors_hooks).
 class DisableSavedTensorsHooks {

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "ferry/checkpoint.h"
+#include "ferry/offload.h"
 #include "tests/real/api/message.h"
 
 // The semantics of torch.autograd.graph.saved_tensors_hooks, one behaviour a test.
@@ -315,6 +317,34 @@ static_assert(!pair(kIdentity, kMutable), "unpack runs on several");
 static_assert(!pair(kCount, kIdentity), "unpack takes what pack returns");
 static_assert(!pair(kIdentity, kCount), "unpack returns a tensor");
 static_assert(!pair(kNothing, kIdentity), "pack returns something");
+
+TEST(SavedTensorsHooks, WhoseHooksAreInForceCanBeAsked) {
+  using enum HooksInForce;
+  EXPECT_EQ(saved_tensor_hooks_in_force(), kNone);
+  const SavedTensorsHooks hooks(kIdentity, kIdentity);
+  EXPECT_EQ(saved_tensor_hooks_in_force(), kPair);
+  {
+    const OffloadGuard guard;
+    EXPECT_EQ(saved_tensor_hooks_in_force(), kOffload);
+    checkpoint(
+        [](const torch::Tensor& x) {
+          EXPECT_EQ(saved_tensor_hooks_in_force(), kCheckpoint);
+          const NoOffloadGuard none;
+          EXPECT_EQ(saved_tensor_hooks_in_force(), kNone);
+          return x * 2;
+        },
+        leaf());
+    std::thread([] { EXPECT_EQ(saved_tensor_hooks_in_force(), kNone); }).join();
+  }
+  EXPECT_EQ(saved_tensor_hooks_in_force(), kPair);
+  const NoSavedTensorsHooks none;
+  EXPECT_EQ(saved_tensor_hooks_in_force(), kNone);
+}
+
+TEST(SavedTensorsHooks, NoHooksAreInForceWhileTheyAreDisabled) {
+  const DisableSavedTensorsHooks disabled("off");
+  EXPECT_EQ(saved_tensor_hooks_in_force(), HooksInForce::kNone);
+}
 
 }  // namespace
 }  // namespace ferry
