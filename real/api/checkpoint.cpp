@@ -1,11 +1,15 @@
 #include "ferry/checkpoint.h"
 
+#include <c10/util/Exception.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/nn/modules/container/sequential.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
+#include <typeindex>
 #include <utility>
 
 #include "real/api/segments.h"
@@ -50,6 +54,15 @@ checkpoint_impl::Run as_written(checkpoint_impl::Run function) {
   };
 }
 
+// True once for each function that is checkpointed, as Python warns once for each line: lambdas
+// have a type each, and modules that of their class. Always true under WarnAlways.
+bool is_new_place(std::type_index function) {
+  static std::mutex mutex;
+  static std::set<std::type_index>* const warned = new std::set<std::type_index>;
+  const std::lock_guard lock(mutex);
+  return warned->insert(function).second || c10::WarningUtils::get_warnAlways();
+}
+
 }  // namespace
 
 namespace checkpoint_impl {
@@ -67,7 +80,7 @@ Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, M
   }
   if (std::ranges::none_of(inputs,
                            [](const auto& x) { return x.defined() && x.requires_grad(); })) {
-    TORCH_WARN_ONCE(checkpoint_text::kNoInputRequiresGrad);
+    if (is_new_place(function.target_type())) TORCH_WARN(checkpoint_text::kNoInputRequiresGrad);
   }
   const CheckpointScope observed = real::begin_segment(inputs, true);
   return checkpointer().run_reentrant(inputs, to_core(options), std::move(function));

@@ -130,6 +130,21 @@ TEST(Reentrant, WarnsWhereNoInputRequiresGrad) {
                              "None of the inputs have requires_grad=True. Gradients will be None"});
 }
 
+// A program that warned at one checkpoint was silent about all others.
+TEST(Reentrant, WarnsOnceForEachFunction) {
+  Heard heard;
+  {
+    const c10::WarningUtils::WarningHandlerGuard guard(&heard);
+    for (int step = 0; step < 3; ++step) {
+      checkpoint(
+          reentrant(), [](const Tensor& in) { return in.cos(); }, torch::ones({3}));
+      checkpoint(
+          reentrant(), [](const Tensor& in) { return in.tan(); }, torch::ones({3}));
+    }
+  }
+  EXPECT_EQ(heard.texts.size(), 2u);
+}
+
 // Those inside others have no grad mode in forward, and warned in every one of their forwards.
 TEST(Reentrant, NestedInEachOtherTheyWarnOnce) {
   Heard heard;
