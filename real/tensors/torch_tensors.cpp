@@ -66,8 +66,6 @@ std::string TorchTensors::describe(const Metadata& metadata) {
 
 at::Tensor TorchTensors::detach(const Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  // What autograd hands over has no graph and belongs to nobody else.
-  if (tensor.use_count() == 1 && !impl.autograd_meta()) return tensor;
   return Tensor(impl.shallow_copy_and_detach(impl.version_counter(),
                                              /*allow_tensor_metadata_change=*/false));
 }
