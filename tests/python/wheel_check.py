@@ -114,7 +114,7 @@ print(plan)
 def main(wheel, torch_site):
     with zipfile.ZipFile(wheel) as names:
         # auditwheel puts copies there of the libraries that are neither the system's nor torch's.
-        brought = [name for name in names.namelist() if ".libs/" in name]
+        brought = [name for name in names.namelist() if ".libs/" in name and not name.endswith("/")]
     if brought:
         sys.exit(f"{wheel}: expected to need the system's libraries and torch alone: {brought}")
     with tempfile.TemporaryDirectory() as name:
