@@ -36,7 +36,7 @@ class Training {
                    torch::optim::AdamWOptions(options.learning_rate)) {
     workload_->module().train();
     if (!options.resume.empty()) done_ = resume_state(options.resume, *workload_, optimizer_);
-    policy_ = std::make_unique<Policy>(options, *workload_);
+    policy_ = std::make_unique<Policy>(options, workload_->module());
     reporter_ = std::make_unique<Reporter>(options, *workload_);
   }
 

@@ -5,18 +5,15 @@
 //   offload         ferry::OffloadGuard: whatever is large enough moves
 //   budget, mixed   the same, by a plan, which also says which blocks are recomputed
 //
-// The stages of a pipeline that is trained by a plan of its own have each their policy, and what
-// moves there is moved by the pipeline: then this reports it, and guards nothing.
-//
 // The decision log is written as it comes, a line a decision, and both it and the trace appear when
-// the training ends, whole or not at all. Of a pipeline's plan each device that moves something
-// has a log, FILE.0 that of device 0.
+// the training ends, whole or not at all.
 #pragma once
 
+#include <torch/nn/module.h>
+
 #include <cstdint>
-#include <filesystem>
 #include <memory>
-#include <vector>
+#include <optional>
 
 #include "ferry/offload.h"
 #include "formats/atomic_file.h"
@@ -24,15 +21,10 @@
 
 namespace ferry::real::train {
 
-class Workload;
-
-// Of all that the options say; a plan's are its own.
-OffloadOptions offload_options(const Options& options);
-
 class Policy {
  public:
   // Throws InputError if the plan cannot be read, and what ferry::Offload throws.
-  Policy(const Options& options, Workload& workload);
+  Policy(const Options& options, const torch::nn::Module& module);
 
   // Lives around one forward and its backward; null if there is nothing to guard.
   std::unique_ptr<OffloadGuard> guard();
@@ -44,15 +36,10 @@ class Policy {
   void finish();
 
  private:
-  struct Moving {
-    Offload offload;
-    std::unique_ptr<AtomicFile> decisions;  // none: they are not asked for
-  };
-  void add(Offload offload, const std::filesystem::path& decisions);
-  static void write_decisions(Moving& moving);
+  void write_decisions();
 
-  std::vector<Moving> moving_;
-  bool guards_ = false;  // the only one
+  std::optional<Offload> offload_;
+  std::optional<AtomicFile> decisions_;
   std::filesystem::path trace_;
   std::int64_t moved_bytes_ = 0;
 };

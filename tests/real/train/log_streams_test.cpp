@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "cli/exit_codes.h"
-#include "formats/staged_plan.h"
 #include "formats/text_file.h"
 #include "real/api/stream_logged.h"
 #include "real/autograd/torch_autograd.h"
@@ -108,69 +107,6 @@ TEST_F(StreamLogTest, EveryPolicyIsClean) {
   }
 }
 
-// A pipeline's threads are streams of their own: what one takes of another's is ordered, or found.
-class PipelineLogTest : public StreamLogTest {
- protected:
-  std::string staged() const {
-    return "gpt --layers 2 --width 32 --heads 2 --context 32 --batch 4 --chunks 4 --threads 1 "
-           "--steps 2 --data " +
-           folder_.text() + " --stages ";
-  }
-};
-
-TEST_F(PipelineLogTest, EveryScheduleAndPolicyIsClean) {
-  const std::string tight = " --window 0 --min-bytes 0";
-  for (const std::string& stages :
-       {std::string("1"), std::string("2"), std::string("3 --schedule gpipe"),
-        std::string("4 --schedule interleaved"), std::string("2 --pipe-checkpoint always"),
-        "2 --policy offload" + tight, "2 --policy mixed" + tight,
-        "4 --schedule interleaved --pipe-checkpoint always --policy offload --prefetch 0" + tight,
-        "2 --policy offload" + tight + " --disk " + folder_.path("")}) {
-    const std::string log = train(staged() + stages);
-    expect_clean(stages);
-    const bool several = !stages.starts_with("1");
-    EXPECT_EQ(log.find("\"stream\":\"compute 1\"") != std::string::npos, several) << stages;
-    EXPECT_NE(log.find("aten.native_layer_norm_backward"), std::string::npos) << stages;
-  }
-}
-
-// There each device moves what its own stages save, and the inputs of those that run again.
-TEST_F(PipelineLogTest, APipelinesPlanIsClean) {
-  const std::string file = folder_.path("plan");
-  StagedPlan plan;
-  plan.program = "gpt";
-  plan.schedule = ScheduleKind::kInterleaved;
-  plan.devices = 2;
-  plan.chunks = 4;
-  plan.options = {{"bytes_min", 64}, {"window_bytes", 0}, {"prefetch_bytes", 4096}};
-  plan.stages = {{1, "begin", "begin", StagePolicy::kKeep},
-                 {1, "checkpoint.0", "checkpoint.0", StagePolicy::kOffload},
-                 {1, "checkpoint.1", "checkpoint.1", StagePolicy::kCheckpointOffload},
-                 {1, "end", "end", StagePolicy::kOffload}};
-  write_plan(file, plan);
-  const std::string log = train(staged() + "4 --plan " + file);
-  expect_clean("by a plan");
-  EXPECT_NE(log.find("worker 0 of CPU device"), std::string::npos) << "something moved";
-}
-
-// No other order makes up for what a stage did not wait for of the one before or after it.
-TEST_F(PipelineLogTest, AHandOverLeftOutIsFound) {
-  const std::string log = train(staged() + "2");
-  int found = 0, all = 0;
-  for (std::size_t at = log.find("\"take over\""); at != std::string::npos;
-       at = log.find("\"take over\"", at + 1)) {
-    ++all;
-  }
-  EXPECT_EQ(all, 2 * (4 + 4)) << "each step: four micro-batches forward, four backward";
-  for (int i = 0; i < 8; ++i) {
-    found += check_without(log, "\"name\":\"take over\"", i) == cli::kViolated ? 1 : 0;
-  }
-  EXPECT_EQ(found, 8);
-  EXPECT_EQ(check_without(log, "\"name\":\"end\""), cli::kViolated) << "the optimizer reads them";
-  EXPECT_EQ(check_without(log, "\"name\":\"begin\""), cli::kViolated)
-      << "the batch comes from there";
-}
-
 // Plans bring what no option asks for: TRL's pool and its single copy stream.
 TEST_F(StreamLogTest, EveryPlanIsClean) {
   const std::string program = folder_.path("program"), plan = folder_.path("plan");
@@ -252,11 +188,7 @@ TEST_F(StreamLogTest, ALineLeftOutIsFound) {
 class BentTest : public StreamLogTest {
  protected:
   Result check_bent(const CoreOptions& options, std::optional<Mutation> mutation) const {
-    return check_bent(gpt(), options, mutation);
-  }
-  Result check_bent(const std::string& arguments, const CoreOptions& options,
-                    std::optional<Mutation> mutation) const {
-    const Options training = parse(arguments);
+    const Options training = parse(gpt());
     const auto workload = make_workload(training);
     LogStreams streams(log_, c10::Device(c10::kCPU));
     const auto log = StreamLog::active();
@@ -272,11 +204,7 @@ class BentTest : public StreamLogTest {
     for (int step = 0; step < 2; ++step) {
       offloader.begin_run();
       const HooksGuard<TorchAutograd> guard(TorchAutograd(), offloader.hooks());
-      if (workload->is_pipelined()) {
-        workload->pipelined_step(workload->batch(step));
-      } else {
-        workload->loss(workload->batch(step)).backward();
-      }
+      workload->loss(workload->batch(step)).backward();
     }
     streams.commit();
     return check();
@@ -323,22 +251,6 @@ TEST_F(BentTest, AWaitThatWasNotMadeIsFound) {
   if (kSanitized) return;  // a sanitizer gives no block out again soon
   for (const Step step : {Step::kOffloaded, Step::kEvict}) {
     EXPECT_TRUE(found(tight(), step)) << name(step);
-  }
-}
-
-// The threads of a pipeline share the offloader, and each waits for itself.
-TEST_F(BentTest, AWaitThatAPipelinesThreadsDoNotMakeIsFound) {
-  const std::string staged =
-      "gpt --layers 2 --width 32 --heads 2 --context 32 --batch 4 --chunks 4 --threads 1 --stages "
-      "2 "
-      "--data " +
-      folder_.text();
-  const Result clean = check_bent(staged, tight(), std::nullopt);
-  EXPECT_EQ(clean.code, cli::kOk) << clean.out.substr(0, 2000);
-  for (const Step step :
-       {Step::kProduced, Step::kOffloadAfterProducer, Step::kReloaded, Step::kConsume}) {
-    EXPECT_EQ(check_bent(staged, tight(), Mutation{step, Bend::kDrop}).code, cli::kViolated)
-        << name(step);
   }
 }
 
