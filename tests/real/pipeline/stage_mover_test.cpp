@@ -85,8 +85,9 @@ TEST(StageMoverTest, OfAStageThatRunsAgainTheInputMoves) {
   expect_same(moved, plain);
   EXPECT_EQ(moved.forwards, (std::vector<int>{3, 6, 3}));
   EXPECT_EQ(moved.moved.at(1).offloaded_bytes, 3 * 2 * 3 * 8);
-  // Nobody else holds them: what runs again reads what came back from the host.
-  EXPECT_EQ(moved.moved.at(1).reloaded_bytes, 3 * 2 * 3 * 8);
+  // Nobody else holds them: what runs again reads what came back from the host. But the last
+  // micro-batch's are read before another save pushes them out of the window.
+  EXPECT_EQ(moved.moved.at(1).reloaded_bytes, 2 * 2 * 3 * 8);
 }
 
 TEST(StageMoverTest, AsManyPoliciesAsStages) {

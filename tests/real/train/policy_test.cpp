@@ -39,7 +39,7 @@ Trained train(const Options& options) {
   workload->module().train();
   torch::optim::AdamW optimizer(workload->module().parameters(),
                                 torch::optim::AdamWOptions(options.learning_rate));
-  Policy policy(options, *workload);
+  Policy policy(options, workload->module());
   Trained trained;
   const std::int64_t before = checkpoint_statistics().recomputes;
   for (std::int64_t step = 0; step < options.steps; ++step) {
