@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "cli/certificate.h"
 #include "cli/choices.h"
 #include "cli/context.h"
 #include "cli/output.h"
@@ -276,7 +277,7 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
     }
     text += moves_line(row);
   }
-  return text;
+  return text + certificate_text(result);
 }
 
 nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanResult& result) {
@@ -288,6 +289,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
                                  {"microbatches", request.microbatches},
                                  {"times", times_json(request)},
                                  {"rows", nlohmann::ordered_json::array()}};
+  add_certificate(json, result);
   for (const plan::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
     const auto overlap = run.overlap_permille();
@@ -321,6 +323,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
     entry["backward_stash_peak_bytes"] = run.statistics.backward_stash_peak_bytes;
     entry["d2h_ns"] = run.d2h_ns;
     entry["h2d_ns"] = run.h2d_ns;
+    add_gap(entry, result, row);
     json["rows"].push_back(std::move(entry));
   }
   return json;

@@ -234,6 +234,8 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
     Chooser chooser(problem, request, keep);
     result.keep_ns = keep.step_ns;
     result.keep_bytes = chooser.limits().keep_bytes;
+    result.certificate =
+        certify(problem.program, hardware, request.optimizer, request.budget_bytes);
     for (const Policy policy : request.policies) {
       Candidate candidate = chooser.choose(policy);
       sim::Simulation simulation = problem.run(candidate, request, request.check, consumers);

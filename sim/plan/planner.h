@@ -21,6 +21,7 @@
 #include "scenarios/hardware.h"
 #include "scenarios/policy.h"
 #include "sim/plan/candidates.h"
+#include "sim/plan/lower_bound.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/picks.h"
 #include "sim/plan/stop.h"
@@ -64,6 +65,8 @@ struct PlanResult {
   // slowdowns.
   sim::Time keep_ns = 0;
   std::int64_t keep_bytes = 0;  // reserved when everything is kept
+  // Of all that the core can carry out within the budget; none: keeping everything fails.
+  std::optional<Certificate> certificate;
   Survey survey;
   std::vector<std::string> segments;  // the segments' names
 };

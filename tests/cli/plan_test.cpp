@@ -44,6 +44,8 @@ budget                15.0 KiB    2.00 MiB         0 B     524 ns     1.000     
 
 offload-all: TRL's OffloadActivations, re-enacted: 6.00 KiB to the host, 4.00 KiB back
 offload: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 512 MiB
+no bound for: offload-all (another scheduler)
+keep: 1.000 of keep; no plan is below 1.000: gap 0.0 %
 )");
   EXPECT_EQ(ferry(std::string("plan") + kChain).out, result.out);
 }
@@ -60,7 +62,7 @@ TEST_F(PlanTest, JsonForMachines) {
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(keys(json), (Names{"schema", "program", "hardware", "budget_bytes", "optimizer",
-                               "microbatches", "times", "rows"}));
+                               "microbatches", "times", "rows", "lower_bound_ns", "least_bytes"}));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["program"], "chain");
   EXPECT_EQ(json["optimizer"], "adamw");
@@ -86,7 +88,9 @@ TEST_F(PlanTest, JsonForMachines) {
                                           "forward_stash_peak_bytes",
                                           "backward_stash_peak_bytes",
                                           "d2h_ns",
-                                          "h2d_ns"}));
+                                          "h2d_ns",
+                                          "lower_bound_ns",
+                                          "gap"}));
   EXPECT_EQ(json["rows"][0]["policy"], "keep");
   EXPECT_EQ(json["rows"][0]["device_peak_bytes"], 15 * 1024 + 2 * 2 * 2048);
   EXPECT_EQ(json["rows"][0]["step_ns"], 524);
@@ -96,6 +100,18 @@ TEST_F(PlanTest, JsonForMachines) {
   EXPECT_TRUE(json["rows"][1]["useless"]);  // 4 MiB reserved, and keep 2
   EXPECT_GT(json["rows"][1]["device_reserved_bytes"], json["rows"][0]["device_reserved_bytes"]);
   EXPECT_EQ(json["rows"][0]["hazards"], 0);
+  EXPECT_EQ(json["lower_bound_ns"], 524);
+  EXPECT_EQ(json["rows"][0]["gap"], 0.0);
+  EXPECT_TRUE(json["rows"][1]["gap"].is_null());  // another scheduler's
+  EXPECT_GT(json["rows"][2]["gap"], 10.0);
+}
+
+// The bound says what no search can.
+TEST_F(PlanTest, WhereNoPlanFitsTheTableSaysWhatEachNeeds) {
+  const Result result = ferry(std::string("plan --budget 4KiB") + kChain);
+  EXPECT_EQ(result.code, kDoesNotFit);
+  EXPECT_NE(result.out.find("no plan fits: each needs at least 1"), std::string::npos)
+      << result.out;
 }
 
 TEST_F(PlanTest, CsvHasTheRowsOfTheJson) {

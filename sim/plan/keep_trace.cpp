@@ -1,0 +1,147 @@
+#include "sim/plan/keep_trace.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "sim/check/values.h"
+#include "sim/run/hardware_model.h"
+#include "sim/run/run_parts.h"
+
+namespace ferry::plan {
+namespace {
+
+// As the allocator rounds. A block may be larger, for a rest that is too small to split off; how
+// much depends on the block that it was cut from.
+std::int64_t rounded(std::int64_t bytes) { return (bytes + 511) / 512 * 512; }
+
+// The program with its ops numbered in place of their names, so that a kernel's name says which op
+// it is of. Kernels that autograd itself launches have names.
+struct Numbered {
+  Program program;
+  std::vector<sim::Time> ns;  // by op
+
+  Numbered(const Program& of, const sim::KernelTimes& times) : program(of) {
+    for (Code& code : program.codes) {
+      for (Statement& statement : code.statements) {
+        auto* op = std::get_if<Op>(&statement.action);
+        if (!op) continue;
+        const DType computes = op->types.empty() ? DType::kF32 : of.types[op->types.front()].dtype;
+        op->name = std::to_string(ns.size());
+        ns.push_back(std::max<sim::Time>(times.op_ns(*op, computes), 1));
+      }
+    }
+  }
+};
+
+class Tracer final : public StreamOpConsumer {
+ public:
+  Tracer(const std::vector<sim::Time>& op_ns, const sim::KernelTimes& times)
+      : op_ns_(op_ns), times_(times) {}
+
+  void begin_step(const sim::SimAutograd& autograd) { autograd_ = autograd; }
+  void operator()(const StreamOp& op) override {
+    if (op.kind == StreamOpKind::kAlloc && op.stream != sim::kNoStream) {
+      live_[op.range.address] = {trace.storages.size(), op.range.end()};
+      trace.storages.emplace_back();
+    } else if (op.kind == StreamOpKind::kFree) {
+      live_.erase(op.range.address);
+    } else if (op.kind == StreamOpKind::kKernel) {
+      ran(op);
+    }
+  }
+  void keep_gradient(const sim::Tensor& tensor) {
+    if (TracedStorage* storage = find(sim::range_of(tensor).address).first) {
+      storage->gradient = true;
+    }
+  }
+  void end_step() {
+    for (TracedStorage& storage : trace.storages) {
+      std::int64_t bytes = 0;
+      for (const StorageUse& use : storage.uses) bytes = std::max(bytes, use.end);
+      storage.block_bytes = rounded(bytes);
+    }
+  }
+
+  KeepTrace trace;
+
+ private:
+  struct Live {
+    std::size_t storage = 0;
+    std::uint64_t end = 0;
+  };
+
+  // The storage at an address, and the byte of it; null: it was there before the step.
+  std::pair<TracedStorage*, std::int64_t> find(std::uint64_t address) {
+    auto at = live_.upper_bound(address);
+    if (at == live_.begin()) return {nullptr, 0};
+    --at;
+    if (address >= at->second.end) return {nullptr, 0};
+    return {&trace.storages[at->second.storage], static_cast<std::int64_t>(address - at->first)};
+  }
+
+  // Autograd's own kernels read and write as many bytes as the graph engine charges them for.
+  sim::Time ns_of(const StreamOp& op) const {
+    std::size_t number = 0;
+    const auto end = op.name.data() + op.name.size();
+    if (std::from_chars(op.name.data(), end, number).ptr == end) return op_ns_[number];
+    const bool sum = op.tag == check::kSumTag;
+    Op own;
+    own.read_bytes = sum ? 3 * static_cast<std::int64_t>(op.reads.front().bytes)
+                         : static_cast<std::int64_t>(op.writes.front().bytes);
+    return std::max<sim::Time>(times_.op_ns(own, DType::kF32), 1);
+  }
+  void ran(const StreamOp& op) {
+    const auto kernel = static_cast<std::uint32_t>(trace.kernels.size());
+    const bool forward = !autograd_ || autograd_->graph_task() == GraphTaskId::kNone;
+    trace.kernels.push_back({ns_of(op), forward, op.tag == check::kSumTag});
+    for (const Range& range : op.writes) {
+      TracedStorage* storage = find(range.address).first;
+      if (storage && storage->maker == TracedStorage::kNobody) storage->maker = kernel;
+    }
+    for (const auto& ranges : {op.reads, op.writes}) {
+      for (const Range& range : ranges) {
+        const auto [storage, byte] = find(range.address);
+        if (!storage || range.bytes == 0) continue;
+        storage->uses.push_back({kernel, byte, byte + static_cast<std::int64_t>(range.bytes)});
+      }
+    }
+  }
+
+  const std::vector<sim::Time>& op_ns_;
+  const sim::KernelTimes& times_;
+  std::optional<sim::SimAutograd> autograd_;
+  std::map<std::uint64_t, Live> live_;  // by address
+};
+
+}  // namespace
+
+KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Optimizer optimizer) {
+  const sim::Roofline times(hardware);
+  const Numbered numbered(program, times);
+  Tracer tracer(numbered.ns, times);
+  sim::Machine machine(sim::machine_options(hardware));
+  sim::Tape tape(numbered.program, machine, times, nullptr);
+  const std::vector<sim::Storage> state = sim::optimizer_state(program, optimizer, machine, tape);
+  for (std::size_t i = 0; i < program.globals.size(); ++i) {
+    if (program.globals[i].alias != kNoSlot) continue;
+    tracer.trace.held_bytes += rounded(tape.globals()[i].tensor->storage->bytes);
+  }
+  for (const sim::Storage& each : state) tracer.trace.held_bytes += rounded(each->bytes);
+  machine.add_consumer(&tracer);
+  tracer.begin_step(tape.autograd());
+  tape.run();  // calls of checkpoints run as others do where nobody runs segments
+  tape.drop_frames();
+  for (const sim::Value& gradient : tape.gradients()) {
+    if (gradient.tensor) tracer.keep_gradient(gradient.tensor);
+  }
+  tracer.trace.fails = !tape.errors().empty();
+  tracer.end_step();
+  return std::move(tracer.trace);
+}
+
+}  // namespace ferry::plan

@@ -1,0 +1,49 @@
+// What a step computes where everything is kept: its kernels in order, and which bytes of which
+// storage each of them reads. It says what any plan must compute and, kernel by kernel, what must
+// be in memory then (lower_bound.h). When a storage is freed is not in it, for that depends on the
+// plan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "formats/program.h"
+#include "scenarios/hardware.h"
+#include "sim/run/simulation.h"
+
+namespace ferry::plan {
+
+// The half-open bytes [begin, end) of a storage, which a kernel reads or writes.
+struct StorageUse {
+  std::uint32_t kernel = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+struct TracedKernel {
+  sim::Time ns = 0;
+  bool forward = false;  // no backward ran it
+  bool sum = false;      // autograd adds gradients that meet
+};
+
+struct TracedStorage {
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+  std::int64_t block_bytes = 0;   // of memory, at least
+  std::uint32_t maker = kNobody;  // the first kernel that wrote to it
+  bool gradient = false;          // a global's gradient when the step ends
+  std::vector<StorageUse> uses;   // in order
+};
+
+struct KeepTrace {
+  // Kernels that every plan runs. (A gradient may or may not be cloned: clones are not among them.)
+  std::vector<TracedKernel> kernels;
+  std::vector<TracedStorage> storages;  // those made in the step
+  std::int64_t held_bytes = 0;          // globals and the optimizer's state, throughout
+  bool fails = false;                   // the step ends in an error
+};
+
+KeepTrace trace_keep(const Program& program, const Hardware& hardware,
+                     sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer);
+
+}  // namespace ferry::plan

@@ -1,0 +1,262 @@
+#include "sim/plan/lower_bound.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace ferry::plan {
+namespace {
+
+__extension__ typedef __int128 Wide;
+
+// Disjoint, in order.
+using Extents = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+std::int64_t bytes_of(const Extents& extents) {
+  std::int64_t bytes = 0;
+  for (const auto& [begin, end] : extents) bytes += end - begin;
+  return bytes;
+}
+
+void unite(Extents& extents, std::int64_t begin, std::int64_t end) {
+  Extents united;
+  for (const auto& each : extents) {
+    if (each.second < begin || each.first > end) {
+      united.push_back(each);
+    } else {
+      begin = std::min(begin, each.first);
+      end = std::max(end, each.second);
+    }
+  }
+  united.insert(std::lower_bound(united.begin(), united.end(), std::pair(begin, end)),
+                {begin, end});
+  extents = std::move(united);
+}
+
+// Why the proof does not speak of the statement; empty: it does.
+std::string_view outside_proof(const Action& action, CodeKind kind) {
+  const bool in_backward = kind == CodeKind::kBody;
+  if (const auto* stream = std::get_if<SetStream>(&action)) {
+    return stream->stream == 0 ? "" : "it computes on several streams";
+  }
+  if (const auto* backward = std::get_if<Backward>(&action)) {
+    if (kind != CodeKind::kMain) return "it goes backward within a code";
+    if (backward->create_graph) return "its backward makes a graph";
+    return backward->inputs.empty() ? "" : "it asks for gradients of its own";
+  }
+  if (const auto* call = std::get_if<Call>(&action)) {
+    if (call->recompute == Recompute::kReentrant) return "it has reentrant checkpoints";
+    return in_backward ? "its backward calls code" : "";
+  }
+  if (std::holds_alternative<MakeNode>(action) || std::holds_alternative<Save>(action)) {
+    return in_backward ? "its backward makes a graph" : "";
+  }
+  if (std::holds_alternative<When>(action)) return "what runs again differs";
+  if (std::holds_alternative<Move>(action)) return "it moves a global";
+  return std::holds_alternative<Raise>(action) ? "it raises errors" : "";
+}
+
+}  // namespace
+
+std::string outside_proof(const Program& program) {
+  for (const Code& code : program.codes) {
+    for (const Statement& statement : code.statements) {
+      const std::string_view why = outside_proof(statement.action, code.kind);
+      if (!why.empty()) return std::string(why);
+    }
+  }
+  return "";
+}
+
+std::optional<Certificate> certify(const Program& program, const Hardware& hardware,
+                                   sim::Optimizer optimizer, std::int64_t budget_bytes) {
+  const KeepTrace trace = trace_keep(program, hardware, optimizer);
+  if (trace.fails) return std::nullopt;
+  Certificate certificate;
+  certificate.outside_proof = outside_proof(program);
+  const LowerBound bound(trace, hardware, certificate.outside_proof.empty());
+  certificate.step_ns = bound.step_ns(budget_bytes);
+  certificate.least_bytes = bound.least_bytes();
+  return certificate;
+}
+
+// The bytes that may be absent, by maker in their order: sums over the cheapest so many (a Fenwick
+// tree), of bytes and of the time to recompute them.
+class LowerBound::Stock {
+ public:
+  explicit Stock(const LowerBound& bound) : bound_(bound), sums_(bound.cheap_ + 1) {
+    held_.resize(bound.makers_.size());
+    for (top_ = 1; top_ * 2 <= bound.cheap_; top_ *= 2) {
+    }
+  }
+
+  void add(const Change& change) {
+    const Maker& maker = bound_.makers_[change.maker];
+    std::int64_t& held = held_[change.maker];
+    const sim::Time before = ns(maker, held);
+    held += change.bytes;
+    bytes_ += change.bytes;
+    if (change.maker >= bound_.cheap_) return;
+    for (std::size_t i = change.maker + 1; i < sums_.size(); i += i & (~i + 1)) {
+      sums_[i].bytes += change.bytes;
+      sums_[i].ns += ns(maker, held) - before;
+    }
+  }
+  std::int64_t bytes() const { return bytes_; }
+
+  // The least time to have so many of them absent, by recomputes and by more bytes on the link.
+  sim::Time least_ns(std::int64_t absent) const {
+    Maker sum;
+    std::size_t at = 0;
+    for (std::size_t step = top_; step > 0 && bound_.cheap_ > 0; step /= 2) {
+      if (at + step >= sums_.size() || sum.bytes + sums_[at + step].bytes > absent) continue;
+      at += step;
+      sum.bytes += sums_[at].bytes;
+      sum.ns += sums_[at].ns;
+    }
+    const std::int64_t rest = absent - sum.bytes;
+    if (at < bound_.cheap_) return sum.ns + ns(bound_.makers_[at], rest);
+    return sum.ns + static_cast<sim::Time>(Wide{rest} * 1000 / bound_.link_bytes_per_us_);
+  }
+
+ private:
+  static sim::Time ns(const Maker& maker, std::int64_t bytes) {
+    return maker.bytes == 0 ? 0 : static_cast<sim::Time>(Wide{maker.ns} * bytes / maker.bytes);
+  }
+
+  const LowerBound& bound_;
+  std::vector<Maker> sums_;
+  std::vector<std::int64_t> held_;  // by maker
+  std::int64_t bytes_ = 0;
+  std::size_t top_ = 1;
+};
+
+LowerBound::LowerBound(const KeepTrace& trace, const Hardware& hardware, bool memory)
+    : link_bytes_per_us_(std::max(hardware.link.d2h_alone, hardware.link.d2h_both)),
+      launch_ns_(hardware.launch_ns) {
+  if (!memory) {
+    // The order of the kernels may differ, and what backward adds may be added elsewhere.
+    sim::Time launches = 0;
+    for (const TracedKernel& kernel : trace.kernels) {
+      if (kernel.sum) continue;
+      compute_ns_ += kernel.ns;
+      launches += launch_ns_;
+    }
+    compute_ns_ = std::max(compute_ns_, launches - launch_ns_);
+    least_bytes_ = trace.held_bytes;
+    return;
+  }
+  schedule(trace);
+  needed_.assign(trace.kernels.size() + 1, 0);
+  makers_.resize(trace.kernels.size());
+  for (std::size_t i = 0; i < makers_.size(); ++i) makers_[i].ns = trace.kernels[i].ns;
+  for (const TracedStorage& storage : trace.storages) add(trace, storage);
+  std::partial_sum(needed_.begin(), needed_.end(), needed_.begin());
+  for (std::int64_t& bytes : needed_) bytes += trace.held_bytes;
+  least_bytes_ = *std::max_element(needed_.begin(), needed_.end());
+  order_makers(trace);
+}
+
+// One engine runs the kernels, in order, each after its launch.
+void LowerBound::schedule(const KeepTrace& trace) {
+  sim::Time launched = 0;
+  for (const TracedKernel& kernel : trace.kernels) {
+    begins_.push_back(std::max(compute_ns_, launched));
+    compute_ns_ = begins_.back() + kernel.ns;
+    launched += launch_ns_;
+  }
+  rest_.assign(trace.kernels.size(), 0);
+  sim::Time rest = 0;
+  for (std::size_t i = trace.kernels.size(); i-- > 0;) rest_[i] = rest += trace.kernels[i].ns;
+}
+
+// A storage is needed from its making to the last kernel that reads it through a name in the code;
+// what only saved tensors lead to may be absent between its readers. What backward makes is never
+// saved.
+void LowerBound::add(const KeepTrace& trace, const TracedStorage& storage) {
+  if (storage.maker == TracedStorage::kNobody) return;
+  const bool saves = trace.kernels[storage.maker].forward;
+  std::uint32_t last = storage.maker;
+  for (const StorageUse& use : storage.uses) {
+    if (!saves || trace.kernels[use.kernel].forward) last = std::max(last, use.kernel);
+  }
+  if (!saves && storage.gradient) last = static_cast<std::uint32_t>(trace.kernels.size()) - 1;
+  needed_[storage.maker] += storage.block_bytes;
+  needed_[last + 1] -= storage.block_bytes;
+  if (saves) add_saved(storage, last + 1, storage.maker);
+}
+
+// From the last reader to the first: between two, what is read later may be absent; at a reader,
+// what it does not read.
+void LowerBound::add_saved(const TracedStorage& storage, std::uint32_t from, std::uint32_t maker) {
+  Extents later;
+  std::uint32_t until = 0;  // up to this kernel, `later` may be absent
+  std::int64_t most = 0;
+  const auto absent = [&](std::uint32_t begin, std::uint32_t end, std::int64_t bytes) {
+    if (begin >= end || bytes == 0) return;
+    changes_.push_back({begin, maker, bytes});
+    changes_.push_back({end, maker, -bytes});
+    most = std::max(most, bytes);
+  };
+  for (auto use = storage.uses.rbegin(); use != storage.uses.rend();) {
+    const std::uint32_t kernel = use->kernel;
+    if (kernel < from) break;
+    absent(kernel + 1, until, bytes_of(later));
+    Extents here;
+    for (; use != storage.uses.rend() && use->kernel == kernel; ++use) {
+      unite(here, use->begin, use->end);
+      unite(later, use->begin, use->end);
+    }
+    needed_[kernel] += bytes_of(here);
+    needed_[kernel + 1] -= bytes_of(here);
+    absent(kernel, kernel + 1, bytes_of(later) - bytes_of(here));
+    until = kernel;
+  }
+  absent(from, until, bytes_of(later));
+  makers_[maker].bytes += most;
+}
+
+bool LowerBound::cheaper_than_link(const Maker& maker) const {
+  return Wide{maker.ns} * link_bytes_per_us_ < Wide{maker.bytes} * 1000;
+}
+
+void LowerBound::order_makers(const KeepTrace& trace) {
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < trace.kernels.size(); ++i) {
+    if (makers_[i].bytes > 0) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return Wide{makers_[a].ns} * makers_[b].bytes < Wide{makers_[b].ns} * makers_[a].bytes;
+  });
+  std::vector<std::uint32_t> place(makers_.size());
+  std::vector<Maker> ordered;
+  for (const std::uint32_t maker : order) {
+    place[maker] = static_cast<std::uint32_t>(ordered.size());
+    ordered.push_back(makers_[maker]);
+    if (cheaper_than_link(makers_[maker])) cheap_ = ordered.size();
+  }
+  makers_ = std::move(ordered);
+  for (Change& change : changes_) change.maker = place[change.maker];
+  std::stable_sort(changes_.begin(), changes_.end(),
+                   [](const Change& a, const Change& b) { return a.turn < b.turn; });
+}
+
+std::optional<sim::Time> LowerBound::step_ns(std::int64_t budget_bytes) const {
+  if (budget_bytes < least_bytes_) return std::nullopt;
+  sim::Time bound = compute_ns_;
+  Stock stock(*this);
+  auto change = changes_.begin();
+  for (std::size_t turn = 0; turn < begins_.size(); ++turn) {
+    for (; change != changes_.end() && change->turn <= turn; ++change) stock.add(*change);
+    const std::int64_t absent = needed_[turn] + stock.bytes() - budget_bytes;
+    const Wide copied = Wide{begins_[turn]} * link_bytes_per_us_ / 1000 + 1;
+    if (absent <= copied) continue;
+    const sim::Time cost = stock.least_ns(absent - static_cast<std::int64_t>(copied));
+    bound = std::max(bound, begins_[turn] + rest_[turn] + cost);
+  }
+  return bound;
+}
+
+}  // namespace ferry::plan

@@ -1,0 +1,253 @@
+// No run beats the bound: all plans of a thousand small programs, and some plans of programs with
+// all that a program can have. A bound that is a little too high is beaten by the same plans.
+#include "sim/plan/lower_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "sim/plan/planner.h"
+#include "sim/verify/programs/random_program.h"
+#include "tests/sim/support/segmented.h"
+#include "tests/sim/support/tiny.h"
+
+namespace ferry::plan {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+struct Ran {
+  std::int64_t bytes = 0;  // in use, at the peak
+  sim::Time ns = 0;
+};
+
+struct Subject {
+  Program program;
+  Hardware hardware;
+  Survey surveyed;
+
+  Subject(Program of, const Hardware& on)
+      : program(std::move(of)), hardware(on), surveyed(survey(program, hardware)) {}
+
+  // None: the plan fails.
+  std::optional<Ran> run(Mix mix, CoreOptions offload) const {
+    settle(mix, surveyed, offload.bytes_min);
+    offload.offload = offload_choices(surveyed, mix);
+    sim::SimulationOptions options;
+    options.offload = std::move(offload);
+    options.segments = segment_plan(surveyed, mix);
+    options.check = false;
+    const sim::Simulation run = sim::simulate(program, hardware, options);
+    EXPECT_LE(run.device_peak_bytes, run.device_reserved_bytes);
+    if (!run.errors.empty()) return std::nullopt;
+    return Ran{run.device_peak_bytes, run.step_ns};
+  }
+};
+
+// Waits for each copy and brings back early; or leaves copies the time of two storages, and brings
+// back late.
+std::vector<CoreOptions> windows(const Survey& found) {
+  std::int64_t bytes = 0;
+  for (const PackedTensor& pack : found.packs) {
+    if (!pack.exempt) bytes = std::max(bytes, 2 * pack.storage_bytes);
+  }
+  CoreOptions early, late;
+  early.window_bytes = late.prefetch_bytes = 0;
+  early.prefetch_bytes = late.window_bytes = bytes;
+  early.hold_bytes = late.hold_bytes = bytes;
+  return {early, late};
+}
+
+// Counts through all choices, the last one fastest; false: it was the last.
+bool next(std::vector<int>& digits, const std::vector<int>& ways) {
+  for (std::size_t i = digits.size(); i-- > 0;) {
+    if (++digits[i] < ways[i]) return true;
+    digits[i] = 0;
+  }
+  return false;
+}
+
+// Recompute is a choice inside recomputed segments only.
+bool recomputes_in_segments_alone(const Survey& found, const Mix& mix) {
+  std::vector<bool> may(found.packs.size(), false);
+  for (std::size_t s = 0; s < found.segments.size(); ++s) {
+    for (std::size_t p = found.segments[s].first; p < found.segments[s].end; ++p) {
+      may[p] = mix.recompute[s];
+    }
+  }
+  for (std::size_t p = 0; p < may.size(); ++p) {
+    if (mix.packs[p] == PlanChoice::kRecompute && !may[p]) return false;
+  }
+  return true;
+}
+
+// Every choice for every pack that may move, every segment, and the segments' inputs.
+std::vector<Ran> every_run(const Subject& subject) {
+  const Survey& found = subject.surveyed;
+  std::vector<std::function<void(Mix&, int)>> choices;
+  std::vector<int> ways;
+  for (std::size_t s = 0; s < found.segments.size(); ++s) {
+    ways.push_back(3);  // no, yes, and yes with its inputs moved
+    choices.push_back([s, &found](Mix& mix, int way) {
+      mix.recompute[s] = way > 0;
+      mix.input_moves[s].assign(found.segments[s].inputs.size(), way == 2);
+    });
+  }
+  for (std::size_t p = 0; p < found.packs.size(); ++p) {
+    if (found.packs[p].exempt) continue;
+    ways.push_back(3);
+    choices.push_back([p](Mix& mix, int way) { mix.packs[p] = static_cast<PlanChoice>(way); });
+  }
+  std::vector<Ran> runs;
+  std::vector<int> digits(ways.size(), 0);
+  do {
+    Mix mix = keep_all(found);
+    for (std::size_t i = 0; i < digits.size(); ++i) choices[i](mix, digits[i]);
+    if (!recomputes_in_segments_alone(found, mix)) continue;
+    for (const CoreOptions& options : windows(found)) {
+      if (const auto run = subject.run(mix, options)) runs.push_back(*run);
+    }
+  } while (next(digits, ways));
+  return runs;
+}
+
+// One or two layers, in segments or not.
+Program few_layers(choices::Draws& draws) {
+  test::SegmentedShape shape;
+  shape.elements = draws.in(1, 9) * kMiB / 4;
+  shape.inner_elements = draws.in(1, 17) * kMiB / 4;
+  shape.weight_elements = 64;
+  std::vector<test::Part> parts;
+  for (int layers = draws.one_in(4) ? 2 : 1; layers > 0; --layers) {
+    const test::PartKind kind = draws.one_in(4) ? test::PartKind::kPlain : test::PartKind::kSegment;
+    parts.push_back({.kind = kind, .layers = 1});
+  }
+  if (draws.one_in(6)) parts.push_back({.kind = test::PartKind::kSegment, .layers = 0});
+  return test::segmented(parts, shape);
+}
+
+// A few MiB each. The times of ops and of the link are of the same order, so that each of the three
+// choices is the best somewhere.
+Subject small_subject(choices::Draws& draws) {
+  Program program = draws.one_in(2) ? few_layers(draws)
+                                    : test::chain({.layers = draws.in(3, 8),
+                                                   .elements = draws.in(1, 9) * kMiB / 4,
+                                                   .weight_elements = 64});
+  for (Code& code : program.codes) {
+    for (Statement& statement : code.statements) {
+      if (auto* op = std::get_if<Op>(&statement.action)) {
+        op->measured_ns = draws.in(1, 40) * std::int64_t{100'000};
+      }
+    }
+  }
+  Hardware hardware = test::tiny_hardware();
+  hardware.memory_bytes_per_us = 1'000'000;
+  hardware.link.d2h_alone = hardware.link.d2h_both = draws.in(200, 8'000);
+  // The bound does not charge for the way back: where that takes no time, plans come near it.
+  hardware.link.h2d_alone = hardware.link.h2d_both =
+      draws.one_in(2) ? draws.in(200, 16'000) : 1'000'000;
+  hardware.launch_ns = draws.in(0, 3) * 50'000;
+  return Subject(std::move(program), hardware);
+}
+
+// How many of the runs are faster than the bound for what they need.
+std::size_t beaten(const LowerBound& bound, const std::vector<Ran>& runs,
+                   std::int64_t bytes_too_few = 0) {
+  return static_cast<std::size_t>(std::count_if(runs.begin(), runs.end(), [&](const Ran& run) {
+    const auto least = bound.step_ns(run.bytes - bytes_too_few);
+    return !least || run.ns < *least;
+  }));
+}
+
+Hardware with_slower_link(Hardware hardware) {
+  hardware.link.d2h_alone = hardware.link.d2h_both = hardware.link.d2h_alone / 2;
+  return hardware;
+}
+
+// As if no activation could leave while something reads it later.
+KeepTrace with_all_held(KeepTrace trace) {
+  for (TracedKernel& kernel : trace.kernels) kernel.forward = true;
+  return trace;
+}
+
+TEST(LowerBoundProp, NoPlanOfASmallProgramBeatsIt) {
+  std::size_t runs = 0;
+  std::size_t beat_slower_link = 0, beat_fewer_bytes = 0, beat_all_held = 0;
+  constexpr int kPrograms = 1000;
+  for (int number = 0; number < kPrograms; ++number) {
+    choices::Draws draws(20, static_cast<std::uint64_t>(number));
+    const Subject subject = small_subject(draws);
+    ASSERT_EQ(outside_proof(subject.program), "");
+    const KeepTrace trace = trace_keep(subject.program, subject.hardware);
+    const LowerBound bound(trace, subject.hardware, true);
+    const std::vector<Ran> all = every_run(subject);
+    ASSERT_EQ(beaten(bound, all), 0u) << "program " << number;
+    runs += all.size();
+    beat_fewer_bytes += beaten(bound, all, kMiB / 4) > 0;
+    beat_slower_link +=
+        beaten(LowerBound(trace, with_slower_link(subject.hardware), true), all) > 0;
+    beat_all_held += beaten(LowerBound(with_all_held(trace), subject.hardware, true), all) > 0;
+  }
+  RecordProperty("runs", std::to_string(runs));
+  // The plans would tell a wrong bound, and often.
+  EXPECT_GT(beat_fewer_bytes, kPrograms / 10);
+  EXPECT_GT(beat_slower_link, kPrograms / 100);
+  EXPECT_GT(beat_all_held, kPrograms / 10);
+}
+
+Mix draw_mix(choices::Draws& draws, const Survey& found) {
+  Mix mix = keep_all(found);
+  const int keeps = draws.in(1, 5);
+  for (PlanChoice& choice : mix.packs) {
+    if (!draws.one_in(keeps)) choice = PlanChoice::kOffload;
+  }
+  for (std::size_t s = 0; s < found.segments.size(); ++s) {
+    const SurveyedSegment& here = found.segments[s];
+    mix.recompute[s] = draws.one_in(2);
+    for (std::size_t i = 0; i < here.inputs.size(); ++i) mix.input_moves[s][i] = draws.one_in(2);
+    for (std::size_t p = here.first; mix.recompute[s] && p < here.end; ++p) {
+      if (here.whole || !draws.one_in(4)) mix.packs[p] = PlanChoice::kRecompute;
+    }
+  }
+  return mix;
+}
+
+// Views, in-place writes, streams, nested graphs, reentrant checkpoints, derivatives,
+// micro-batches. What the proof does not speak of has the bound of its computing.
+TEST(LowerBoundProp, NoPlanOfAnyProgramBeatsIt) {
+  Hardware hardware = test::tiny_hardware();
+  hardware.memory_bytes_per_us = 10'000;
+  int within = 0;
+  for (int number = 0; number < 1500; ++number) {
+    choices::Draws draws(21, static_cast<std::uint64_t>(number));
+    const Subject subject(verify::make_program(verify::draw_recipe(draws, verify::Sizes::kSmall)),
+                          hardware);
+    const KeepTrace trace = trace_keep(subject.program, hardware);
+    if (trace.fails) continue;
+    const bool memory = outside_proof(subject.program).empty();
+    within += memory;
+    const LowerBound bound(trace, hardware, memory);
+    std::vector<Ran> runs;
+    for (int i = 0; i < 6; ++i) {
+      CoreOptions options;
+      options.window_bytes = options.hold_bytes = draws.in(0, 3) * kMiB;
+      options.prefetch_bytes = draws.in(0, 3) * kMiB;
+      if (const auto run = subject.run(draw_mix(draws, subject.surveyed), options)) {
+        runs.push_back(*run);
+      }
+    }
+    ASSERT_EQ(beaten(bound, runs), 0u) << "program " << number << (memory ? "" : ", by computing");
+  }
+  EXPECT_GT(within, 100);
+}
+
+}  // namespace
+}  // namespace ferry::plan
