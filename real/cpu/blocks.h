@@ -22,6 +22,7 @@
 #pragma once
 
 #include <c10/core/Allocator.h>
+#include <c10/core/Storage.h>
 #include <c10/core/StorageImpl.h>
 
 #include <cstdint>
