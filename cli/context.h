@@ -38,6 +38,7 @@ void add_verify(CLI::App& app, Context& context);     // where Ferry was built w
 void add_no_verify(CLI::App& app, Context& context);  // stands in its place otherwise
 void add_check(CLI::App& app, Context& context);
 void add_train(CLI::App& app, Context& context);
+void add_run(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 

@@ -21,6 +21,7 @@
 #include "scenarios/programs.h"
 #include "scenarios/scenario.h"
 #include "scenarios/units.h"
+#include "sim/plan/words.h"
 
 namespace ferry::cli {
 
@@ -79,7 +80,7 @@ std::int64_t parse_budget(const std::string& text) {
 
 bool any_fits(const plan::PlanResult& result) {
   // If a search was asked for, its row is the answer (the widest search's); else any row will do.
-  for (const Policy search : {Policy::kMixed, Policy::kBudget}) {
+  for (const Policy search : {Policy::kBest, Policy::kMixed, Policy::kBudget}) {
     for (const plan::PolicyRow& row : result.rows) {
       if (row.policy == name(search)) return row.is_answer();
     }
@@ -111,6 +112,18 @@ std::string moves_line(const plan::PolicyRow& row) {
                      options->window_bytes == kUnlimited
                          ? fmt::format("{} packs", options->window_packs)
                          : format_bytes(options->window_bytes));
+}
+
+// What the plan of the best row does.
+std::string words_line(const plan::PlanResult& result) {
+  const plan::PolicyRow* row = plan::best_row(result);
+  if (!row) return "";
+  const plan::Outlined* own = row->candidate.outlined.get();
+  const std::vector<std::string>& names = own ? own->modules : result.segments;
+  const plan::Mix& mix = row->candidate.mix;
+  if (mix.recompute.size() != names.size()) return "";  // it ran from a file
+  const std::string words = plan::in_words(mix, names, own ? own->survey : result.survey);
+  return words.empty() ? "" : fmt::format("{}: {}\n", row->policy, words);
 }
 
 }  // namespace
@@ -271,13 +284,15 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
   for (const plan::PolicyRow& row : result.rows) {
     const CheckpointStatistics& segments = row.simulation.checkpoints;
     if (segments.segments != 0) {
-      const auto called = static_cast<std::int64_t>(result.segments.size()) * request.microbatches;
+      const auto& own = row.candidate.outlined;
+      const std::size_t each = own ? own->modules.size() : result.segments.size();
+      const auto called = static_cast<std::int64_t>(each) * request.microbatches;
       text += fmt::format("{}: {} of {} segments recomputed, {} recomputes\n", row.policy,
                           segments.segments, called, segments.recomputes);
     }
     text += moves_line(row);
   }
-  return text + certificate_text(result);
+  return text + words_line(result) + certificate_text(result);
 }
 
 nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanResult& result) {

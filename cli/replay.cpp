@@ -84,10 +84,10 @@ void set_options(const Arguments& arguments, const DecisionLog& log,
   }
 }
 
-Program load(const std::string& name) {
+Program load(const std::string& name, const std::optional<Plan>& plan) {
   const Program program = load_program(find_program(name));
   try {
-    return plan::with_segments(program);
+    return plan ? plan::with_segments(program, *plan) : plan::with_segments(program);
   } catch (const std::invalid_argument& error) {
     throw InputError(name, 0, error.what());
   }
@@ -217,15 +217,15 @@ nlohmann::ordered_json to_json(const Program& program, const Replay& replay) {
 }
 
 ExitCode run(const Arguments& arguments) {
-  const Program program = load(arguments.program);
+  std::optional<Plan> plan;
+  if (!arguments.plan.empty()) plan = read_plan(arguments.plan);
+  const Program program = load(arguments.program, plan);
   const Hardware hardware = find_hardware(arguments.hardware);
   const plan::Survey survey = plan::survey(program, hardware);
   const DecisionLog log = read_decision_log(arguments.log);
   Replay replay;
   sim::SimulationOptions options;
-  std::optional<Plan> plan;
-  if (!arguments.plan.empty()) {
-    plan = read_plan(arguments.plan);
+  if (plan) {
     const std::string mismatch = plan::plan_mismatch(survey, *plan);
     if (!mismatch.empty()) throw InputError(arguments.plan.string(), 0, mismatch);
   }

@@ -25,9 +25,7 @@ ExitCode run(const std::string& name, std::vector<std::string> arguments) {
   if (errno != ENOENT) {
     throw std::system_error(errno, std::generic_category(), "cannot run " + program.string());
   }
-  spdlog::error(
-      "{} needs LibTorch, and this Ferry was built without it: run ./dev torch, and build again",
-      name);
+  spdlog::error("{} " FERRY_WITHOUT_SIBLINGS, name);  // why it is not there, and what to do
   return kResourceMissing;
 }
 

@@ -39,14 +39,17 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   keep.consumers = {};
   plan::PlanResult result = plan::plan(request.program, request.hardware, keep);
   if (result.stopped) return result;
-  const std::string mismatch = plan::plan_mismatch(result.survey, plan);
-  if (!mismatch.empty()) throw InputError(file, 0, mismatch);
+  Program program;
   sim::SimulationOptions options;
   try {
+    program = plan::with_segments(request.program, plan);
     options.offload = to_options(plan);
   } catch (const std::invalid_argument& error) {
     throw InputError(file, 0, error.what());
   }
+  const std::string mismatch = plan::plan_mismatch(plan::survey(program, request.hardware), plan);
+  if (!mismatch.empty()) throw InputError(file, 0, mismatch);
+  if (!plan.segments.empty()) result.segments.assign(plan.segments.size(), "");
   options.optimizer = request.plan.optimizer;
   options.check = request.plan.check;
   options.segments = planned_segments(plan);
@@ -57,7 +60,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   row.policy = plan.policy;
   row.candidate.options = options.offload;
   try {
-    row.simulation = sim::simulate(plan::with_segments(request.program), request.hardware, options);
+    row.simulation = sim::simulate(program, request.hardware, options);
   } catch (const plan::Stopped&) {
     result.rows.clear();
     result.stopped = true;

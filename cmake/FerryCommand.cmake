@@ -15,11 +15,15 @@ endif()
 # Where programs, hardware and plans are looked for when neither FERRY_SCENARIOS nor an installed
 # tree beside the executable says otherwise (scenarios/paths.h).
 set(ferry_scenarios_folder ${PROJECT_SOURCE_DIR}/scenarios)
+set(ferry_without_siblings # what `ferry train` says where there is no ferry-train beside it
+    "needs LibTorch, and this Ferry was built without it: run ./dev torch, and build again")
 include(GNUInstallDirs)
 if(SKBUILD) # all of it in the package, which uses it by itself; python/command.py is what one types
   set(CMAKE_INSTALL_BINDIR torch_ferry/bin)
   set(CMAKE_INSTALL_DATADIR torch_ferry/share)
   set(ferry_scenarios_folder /usr/share/ferry/scenarios)
+  set(ferry_without_siblings
+      "is not in the Python package: a build of Ferry's tree brings it (./dev demo there)")
 endif()
 target_compile_definitions(ferry_scenarios
                            PRIVATE FERRY_SOURCE_SCENARIOS="${ferry_scenarios_folder}")
@@ -30,6 +34,9 @@ set(ferry_cli_uses CLI11::CLI11 ferry_text nlohmann_json::nlohmann_json)
 ferry_room(cli PRIVATE ${ferry_cli_uses})
 target_precompile_headers(ferry_cli PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp>)
 target_compile_options(ferry_cli PRIVATE -O0)
+set_source_files_properties(
+  ${PROJECT_SOURCE_DIR}/cli/sibling.cpp
+  PROPERTIES COMPILE_DEFINITIONS FERRY_WITHOUT_SIBLINGS="${ferry_without_siblings}")
 if(rapidcheck_FOUND)
   ferry_room(cli/verify PRIVATE ${ferry_cli_uses})
   target_precompile_headers(ferry_cli_verify REUSE_FROM ferry_cli)

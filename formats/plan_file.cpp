@@ -53,8 +53,12 @@ class PlanReader {
 
   Plan read() {
     Fields top(json_, file_, 1);
-    if (!top.has("ferry") || top.text("ferry") != "plan") {
-      top.fail("expected a plan: {\"ferry\":\"plan\",\"schema\":1,…}");
+    const std::string kind = top.has("ferry") ? top.text("ferry") : "";
+    if (kind != "plan") {
+      const std::string expected = "expected a plan: {\"ferry\":\"plan\",\"schema\":1,…}";
+      top.fail(kind == "pipeline plan"
+                   ? expected + "; this is a pipeline's, for `ferry train --stages`"
+                   : expected);
     }
     if (top.integer("schema") != 1) fields(top, "").expected("schema", "1");
     Plan plan;

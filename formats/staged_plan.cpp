@@ -31,9 +31,11 @@ class Reader {
 
   StagedPlan read() {
     Fields top(json_, file_, 1);
-    if (!top.has("ferry") || top.text("ferry") != "pipeline plan") {
-      top.fail(
-          "expected a plan of `ferry plan --stages`: {\"ferry\":\"pipeline plan\",\"schema\":1,…}");
+    const std::string kind = top.has("ferry") ? top.text("ferry") : "";
+    if (kind != "pipeline plan") {
+      const std::string expected =
+          "expected a plan of `ferry plan --stages`: {\"ferry\":\"pipeline plan\",\"schema\":1,…}";
+      top.fail(kind == "plan" ? expected + "; this one has no stages" : expected);
     }
     if (top.integer("schema") != 1) at("schema").expected("schema", "1");
     StagedPlan plan;

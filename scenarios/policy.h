@@ -23,6 +23,7 @@ enum class Policy : std::uint8_t {
   kCheckpointOffload,
   kBudget,
   kMixed,
+  kBest,
 };
 
 struct PolicyEntry {
@@ -42,12 +43,13 @@ inline constexpr std::array kPolicies = {
     PolicyEntry{Policy::kCheckpointOffload, "checkpoint-offload", /*for_segments=*/true},
     PolicyEntry{Policy::kBudget, "budget"},
     PolicyEntry{Policy::kMixed, "mixed", /*for_segments=*/true},
+    PolicyEntry{Policy::kBest, "best"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < kPolicies.size(); ++i) {
     if (kPolicies[i].policy != static_cast<Policy>(i)) return false;
   }
-  return kPolicies.back().policy == Policy::kMixed;
+  return kPolicies.back().policy == Policy::kBest;
 }());
 
 constexpr const PolicyEntry& entry(Policy policy) {

@@ -3,7 +3,7 @@ import collections.abc
 import os
 import torch
 import typing
-__all__: list[str] = ['CheckpointError', 'CheckpointStatistics', 'DiskError', 'DiskFull', 'NoOffload', 'Offload', 'OffloadStatistics', 'Plan', 'PlanMismatch', 'SegmentMismatch', 'checkpoint', 'checkpoint_reentrant', 'checkpoint_statistics', 'finish_offloads', 'is_checkpointing', 'is_recomputing']
+__all__: list[str] = ['CheckpointError', 'CheckpointStatistics', 'DiskError', 'DiskFull', 'NoOffload', 'Offload', 'OffloadStatistics', 'Plan', 'PlanMismatch', 'SegmentMismatch', 'StreamLog', 'checkpoint', 'checkpoint_reentrant', 'checkpoint_statistics', 'finish_offloads', 'is_checkpointing', 'is_recomputing']
 class OffloadStatistics:
     """
     What an Offload counted; bytes throughout.
@@ -78,7 +78,7 @@ class Plan:
         Of a file.
         """
 class Offload:
-    def __init__(self, arg0: dict, arg1: Plan, arg2: bool) -> None:
+    def __init__(self, arg0: dict, arg1: Plan | None, arg2: bool) -> None:
         ...
     def close(self, arg0: bool) -> None:
         ...
@@ -129,6 +129,11 @@ class CheckpointStatistics:
         ...
     @property
     def stopped_early(self) -> int:
+        ...
+class StreamLog:
+    def __init__(self, arg0: os.PathLike | str | bytes, arg1: torch.device) -> None:
+        ...
+    def close(self) -> None:
         ...
 def checkpoint(arg0: typing.Any, arg1: tuple, arg2: dict, arg3: bool, arg4: str, arg5: bool, arg6: bool, arg7: typing.Any, arg8: collections.abc.Mapping[str, str] | collections.abc.Callable | None) -> typing.Any:
     ...

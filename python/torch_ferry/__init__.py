@@ -3,6 +3,7 @@
 * `offload`, `checkpoint`, `plan` and `run`, in C++   (need the module, which is built)
 * `torch_ferry.capture`   a training step, run on fake tensors, as a program file (needs torch)
 * `torch_ferry.program`   the program file in Python: read, write, check (standard library only)
+* `torch_ferry.dtr`       an operator log of DTR's as a program file (standard library only)
 * `torch_ferry.summary`   what a program saves and costs (standard library only)
 
 formats/PROGRAM.md describes the file.
@@ -23,6 +24,7 @@ if _built is not None:
                              is_recomputing)
     from .offload import Offload, no_offload, offload, run
     from .plan import DoesNotFit, Plan, plan
+    from .stream_log import stream_log
 
     from . import _cuda
     _cuda.load()

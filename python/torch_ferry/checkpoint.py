@@ -19,7 +19,8 @@ def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, co
              "offload" or "recompute". "offload" gives it to the hooks around the call.
 
     Around the call, `set_checkpoint_early_stop` and `set_checkpoint_debug_enabled` of
-    torch.utils.checkpoint override the arguments, as they do PyTorch's.
+    torch.utils.checkpoint override the arguments, as they do PyTorch's; backwards within its
+    `GraphExecGroup` share a recompute.
 
     In a capture (`torch_ferry.capture`, `torch_ferry.plan`) it runs the function as it is, and is
     one of the segments that a plan recomputes or does not.

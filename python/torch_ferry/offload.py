@@ -115,7 +115,8 @@ class Offload:
         return self._core.step_statistics()
 
     def empty(self):
-        """Whether nothing is left: no copy, no reference, no event."""
+        """Whether nothing is left: no copy, no reference, no event. After a backward on a GPU that
+        is so a moment later, when the engine's thread of that device is done."""
         return self._core.empty()
 
     def take_log(self):

@@ -15,16 +15,18 @@ import html
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 
 from . import _C, _built
 
 _PROGRAM = pathlib.Path(_built.__file__).with_name("bin") / "ferry"
+_OPTION = re.compile("^--(budget|policy|optimizer|hardware):")
 
 # What is compared: for every model, and for one that calls `torch_ferry.checkpoint` as well.
 POLICIES = ("keep", "offload", "prefetch", "budget")
-RECOMPUTING = ("checkpoint", "checkpoint-nth", "checkpoint-offload", "mixed")
+RECOMPUTING = ("checkpoint", "checkpoint-nth", "checkpoint-offload", "mixed", "best")
 
 # Of the exit codes of the command, those that are not our own fault.
 _USAGE, _DOES_NOT_FIT, _RESOURCE_MISSING = 2, 3, 7
@@ -121,8 +123,8 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
                holds) are to fit in: bytes, or text such as "20GiB". The card's by default
     policies   names of those that are compared; with one alone, its plan. By default "keep",
                "offload", "prefetch" and "budget", and of a model that calls
-               `torch_ferry.checkpoint` also "checkpoint", "checkpoint-nth", "checkpoint-offload"
-               and "mixed", which recompute some of these calls
+               `torch_ferry.checkpoint` also "checkpoint", "checkpoint-nth",
+               "checkpoint-offload", "mixed" and "best", which recompute some of these calls
     optimizer  None, "sgd", "momentum" or "adamw": its state counts
     device     where the step will run, for kernels save different tensors on a CPU and on a GPU:
                "cpu" or "cuda"; where the model is by default
@@ -203,7 +205,7 @@ def _ferry(*arguments):
         is_json = "--json" in arguments and printed
         return code, json.loads(printed) if is_json else None, said
     if code == _USAGE:
-        raise ValueError(said)
+        raise ValueError(_OPTION.sub(r"\1:", said))  # options are arguments here, named alike
     if code == _RESOURCE_MISSING:
         raise OSError(said)
     raise RuntimeError(said or f"the command `ferry` ended with {code}")

@@ -29,7 +29,8 @@ class OffloadState {
   const std::shared_ptr<Trace>& trace() const { return trace_; }
 
   // A guard's forward begins, throws PlanMismatch where the last one saved too little; then ends,
-  // or was left by an exception.
+  // or was left by an exception. Throws std::logic_error while a stream log is written that this is
+  // older than: its copies would not be there, and what reads them would look clean.
   void begin_run();
   void end_run();
   void abandon_run();
@@ -49,6 +50,7 @@ class OffloadState {
 
   const CoreOptions core_;  // as asked for; the core's own also has the log
   const std::function<void(const std::string&)> info_;
+  const std::weak_ptr<StreamLog> stream_log_ = StreamLog::active();
   std::atomic<bool> has_told_ = false;
   mutable std::mutex step_mutex_;
   OffloadStatistics at_begin_;

@@ -1,7 +1,9 @@
 #include "real/api/stream_log.h"
 
+#include <c10/util/Exception.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -19,6 +21,17 @@ std::shared_ptr<StreamLog>& active_log() {
 
 thread_local Step allocating_step = Step::kUser;
 thread_local std::optional<StreamId> allocating_pool;
+thread_local std::optional<std::size_t> compute_thread;
+
+// LibTorch's own name for it; 2.8 has none for streams of any device.
+template <class Stream>
+void* handle_of(const Stream& stream) {
+  if constexpr (requires { stream.native_handle(); }) {
+    return stream.native_handle();
+  } else {
+    TORCH_CHECK(false, "ferry: a stream log of ", stream.device(), " needs a later LibTorch");
+  }
+}
 
 std::string thread_name() {
   char name[16] = {};
@@ -29,13 +42,15 @@ std::string thread_name() {
 }  // namespace
 
 StreamKey stream_key(const CpuStream& stream) {
-  if (stream.is_inline()) return {"compute"};
+  if (stream.is_inline()) {
+    return {compute_thread ? "compute " + std::to_string(*compute_thread) : "compute"};
+  }
   return {"worker " + std::to_string(stream.index) + " of CPU device " +
           std::to_string(stream.device)};
 }
 
 StreamKey stream_key(const c10::Stream& stream) {
-  return stream.device().is_cpu() ? StreamKey{"compute"} : cuda_stream_key(stream.native_handle());
+  return stream.device().is_cpu() ? stream_key(CpuStream()) : cuda_stream_key(handle_of(stream));
 }
 
 StreamKey cuda_stream_key(const void* handle) {
@@ -66,6 +81,16 @@ StreamLog::Allocating::~Allocating() {
   allocating_step = step_;
   allocating_pool = pool_;
 }
+
+StreamLog::ComputeThread::ComputeThread(StreamLog& log, std::size_t number) {
+  compute_thread = number;
+  const StreamId own = log.stream(stream_key(CpuStream()));
+  const std::lock_guard lock(log.mutex_);
+  auto& all = log.compute_threads_;
+  if (std::find(all.begin(), all.end(), own) == all.end()) all.push_back(own);
+}
+
+StreamLog::ComputeThread::~ComputeThread() { compute_thread.reset(); }
 
 void StreamLog::call(const StreamKey& stream, const std::string& name) {
   const std::lock_guard lock(mutex_);
@@ -106,6 +131,7 @@ void StreamLog::allocated(std::uint64_t address, std::int64_t bytes, StreamId st
   op.step = allocating_step;
   op.range = {address, static_cast<std::uint64_t>(bytes)};
   op.stream = stream;
+  if (compute_thread) op.pool = PoolKind::kAsync;
   if (allocating_pool) {
     hand_over(op, *allocating_pool);
     op.pool = PoolKind::kMalloc;
@@ -143,6 +169,20 @@ void StreamLog::freed(std::uint64_t address) noexcept {
   op.stream = block->second.stream;
   op.pool = block->second.pool;
   blocks_.erase(block);
+  use_everywhere(op);
+  write_locked(op);
+}
+
+void StreamLog::use_everywhere(StreamOp op) {
+  if (compute_threads_.empty()) return;
+  op.kind = StreamOpKind::kRecordUse;
+  for (const StreamId stream : compute_threads_) {
+    op.stream = stream;
+    write_locked(op);
+  }
+  const auto others = streams_.find("compute");
+  if (others == streams_.end()) return;
+  op.stream = others->second;
   write_locked(op);
 }
 

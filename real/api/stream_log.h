@@ -2,19 +2,25 @@
 //
 // Each source asks for the active log when it is constructed, and installs nothing if there is
 // none: the offloader's device (real/api/stream_logged.h), LibTorch's ops and the CPU allocator
-// (real/train/op_log.h, real/train/memory.h), the CUDA allocator (real/cuda_backend).
+// (real/log/op_log.h, real/train/memory.h), the CUDA allocator (real/cuda_backend).
 //
 // The lines are in the order in which the calls come here, under one lock. Each is written by the
 // thread that made the call, when it has been made (bytes that go back: before they do), so that
 // the order is the host's on every thread, and between threads that of whatever handed over.
 //
 // The CPU's computing threads are one stream, "compute", as the seam has it: what they did is
-// recorded, and a wait there is one of the stream's. The lanes are "d2h" and "h2d". A CUDA stream
-// has its handle for a name, and the default one is legacy.
+// recorded, and a wait there is one of the stream's. But a pipeline's threads are a stream each,
+// "compute 0" and so on, which its hand-overs order (real/pipeline/task_log.h). The lanes are "d2h"
+// and "h2d". A CUDA stream has its handle for a name, and the default one is legacy.
+//
+// malloc gives what one thread freed to another. Blocks of a pipeline's threads are therefore of
+// pool `async`, and each block's free waits for all computing threads: whoever drops the last
+// reference comes after everybody who had one, and what these computed is done.
 #pragma once
 
 #include <c10/core/Stream.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
@@ -26,6 +32,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "formats/trace_write.h"
 #include "real/cpu/stream.h"
@@ -78,6 +85,8 @@ class StreamLog {
   // While it lives, the calling thread's allocations are logged as this step's, and as memory for
   // that stream's own pool if it has one.
   class Allocating;
+  // The calling thread is computing thread `number` of a pipeline, while it lives.
+  class ComputeThread;
 
   // Throws std::system_error if a line could not be written.
   void check();
@@ -86,6 +95,7 @@ class StreamLog {
  private:
   void write_locked(StreamOp op);
   void hand_over(StreamOp op, StreamId pool);
+  void use_everywhere(StreamOp op);
   HostThread thread();
   std::string unused(std::set<std::string>& names, const std::string& name);
 
@@ -104,6 +114,7 @@ class StreamLog {
     PoolKind pool;
   };
   std::map<std::uint64_t, Block> blocks_;
+  std::vector<StreamId> compute_threads_;  // that are streams of their own
 };
 
 class StreamLog::Scope {
@@ -124,6 +135,14 @@ class StreamLog::Allocating {
  private:
   Step step_;
   std::optional<StreamId> pool_;
+};
+
+class StreamLog::ComputeThread {
+ public:
+  ComputeThread(StreamLog& log, std::size_t number);
+  ComputeThread(const ComputeThread&) = delete;
+  ComputeThread& operator=(const ComputeThread&) = delete;
+  ~ComputeThread();
 };
 
 }  // namespace ferry::real

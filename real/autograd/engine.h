@@ -26,4 +26,9 @@ std::size_t other_hooks_depth();
 // below it.
 HookStack<at::Tensor> with_other_hooks(HookStack<at::Tensor> around);
 
+// Where the process has groups of backwards of its own (torch.utils.checkpoint's GraphExecGroup),
+// the one that the calling thread is in becomes that of `stack`. A C++ program's are put there when
+// they are entered.
+void put_exec_group(HookStack<at::Tensor>& stack);
+
 }  // namespace ferry::real

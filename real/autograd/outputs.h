@@ -9,6 +9,8 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <type_traits>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -34,12 +36,21 @@ inline Outputs wrap_outputs(const std::vector<at::Tensor>& inputs, std::vector<a
   variable_list defined;
   std::ranges::copy_if(inputs, std::back_inserter(defined),
                        [](const at::Tensor& x) { return x.defined(); });
-  return torch::autograd::_wrap_outputs(
-      defined, {}, {}, raw, node,
-      [](const variable_list&, const variable_list&) -> variable_list {
-        TORCH_CHECK(false, "ferry: a reentrant checkpoint or a pipeline has no forward derivative");
-      },
-      {}, [](const at::Tensor& x) { return x.view_as(x); }, /*pure_view=*/false);
+  const auto jvp = [](const variable_list&, const variable_list&) -> variable_list {
+    TORCH_CHECK(false, "ferry: a reentrant checkpoint or a pipeline has no forward derivative");
+  };
+  const auto view_as_self = [](const at::Tensor& x) { return x.view_as(x); };
+  const auto wrap = [&](auto call) {
+    using None = std::unordered_set<at::TensorImpl*>;
+    if constexpr (std::is_invocable_v<decltype(call), variable_list&, None, None, Outputs&,
+                                      decltype(node), decltype(jvp), None, decltype(view_as_self),
+                                      bool>) {
+      return call(defined, {}, {}, raw, node, jvp, {}, view_as_self, /*pure_view=*/false);
+    } else {  // older than that argument
+      return call(defined, {}, {}, raw, node, jvp, {}, view_as_self);
+    }
+  };
+  return wrap(&torch::autograd::_wrap_outputs);
 }
 
 inline std::vector<at::Tensor> unwrapped(const Outputs& outputs) {

@@ -146,11 +146,16 @@ const HookStack<at::Tensor>* innermost_of_ours(std::size_t others) {
 }
 
 HookStack<at::Tensor> TorchAutograd::hooks() const {
+  HookStack<at::Tensor> stack;
   const std::size_t others = other_hooks_depth();
-  if (const auto* const ours = innermost_of_ours(others)) return *ours;
-  if (others == 0) return {};
-  const HooksSlot* const around = slot();
-  return with_other_hooks(around ? around->stack : HookStack<at::Tensor>{});
+  if (const auto* const ours = innermost_of_ours(others)) {
+    stack = *ours;
+  } else if (others > 0) {
+    const HooksSlot* const around = slot();
+    stack = with_other_hooks(around ? around->stack : HookStack<at::Tensor>{});
+  }
+  put_exec_group(stack);
+  return stack;
 }
 
 TorchAutograd::HooksScope::HooksScope(TorchAutograd, HookStack<Tensor> hooks)

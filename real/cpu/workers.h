@@ -14,10 +14,12 @@
 //
 // Waiting for an event that failed fails the section of the waiting stream.
 //
+// A brief task whose stream is idle is run by the thread that gives it, unless a pace bends the
+// timing; all others are handed over.
+//
 // A thread starts with its stream's first task that is handed over, and ends with the Workers,
-// which drain the queues. Brief tasks are not handed over, unless a pace bends the timing.
-// It blocks all signals but those that its own instructions raise (SIGSEGV …). After a fork the
-// child has no workers: giving a task throws there.
+// which drain the queues. It blocks all signals but those that its own instructions raise
+// (SIGSEGV …). After a fork the child has no workers: giving a task throws there.
 //
 // Thread-safe. A task must not throw away the Workers it runs on (mine() tells).
 #pragma once
@@ -54,7 +56,8 @@ class Workers {
     bool brief = false;
   };
 
-  // Workers call `progress` when a task is done, outside the lock; it must not throw.
+  // Workers call `progress` when a task is done, outside the lock; it must not throw. A task that
+  // its giver runs is over before anything can wait for it, so it calls nobody.
   Workers(std::shared_ptr<Pace> pace, std::function<void()> progress);
   ~Workers();
   Workers(const Workers&) = delete;

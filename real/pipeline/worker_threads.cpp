@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -12,7 +13,9 @@
 #include <thread>
 #include <utility>
 
+#include "real/autograd/below_autograd.h"
 #include "real/autograd/cpu_generator.h"
+#include "real/pipeline/task_log.h"
 
 namespace ferry::real {
 
@@ -50,17 +53,22 @@ class WorkerThreads::Threads {
 
   void run(std::vector<WorkerTask> tasks) {
     const std::lock_guard one_at_a_time(running_);
-    List list{std::move(tasks), {}, {}, false, threads_.size(), std::nullopt, false};
+    List list{std::move(tasks), {}, {}, false, threads_.size(), std::nullopt, false, {}, false};
     // The caller's generator is copied: a model without random numbers must not move it.
     if (own_generators_) list.seed = draw(copy_of(cpu_generator()));
     list.done.resize(list.tasks.size());
     list.errors.resize(list.tasks.size());
+    list.seen = c10::impl::tls_is_dispatch_key_included(kBelowAutograd);
+    if (own_generators_) {
+      if (auto log = StreamLog::active()) list.log.emplace(std::move(log), list.tasks.size());
+    }
     std::unique_lock lock(mutex_);
     list_ = &list;
     ++lists_;
     changed_.notify_all();
     changed_.wait(lock, [&] { return list.busy == 0; });
     list_ = nullptr;
+    if (list.log) list.log->end();
     if (list.drawn) draw(cpu_generator());
     for (const std::exception_ptr& error : list.errors) {
       if (error) std::rethrow_exception(error);
@@ -77,6 +85,8 @@ class WorkerThreads::Threads {
     std::size_t busy;                   // workers that have not finished it
     std::optional<std::uint64_t> seed;  // seed of the workers' own generators
     bool drawn;
+    std::optional<TaskLog> log;  // of threads that are streams of their own
+    bool seen;                   // the caller's ops below autograd are, and so the tasks'
   };
 
   void work(std::size_t worker) {
@@ -97,6 +107,13 @@ class WorkerThreads::Threads {
   }
 
   void work_on(List& list, std::size_t worker, std::unique_lock<std::mutex>& lock) {
+    std::optional<c10::impl::IncludeDispatchKeyGuard> seen;
+    if (list.seen) seen.emplace(kBelowAutograd);
+    std::optional<StreamLog::ComputeThread> named;
+    if (list.log) {
+      named.emplace(list.log->log(), worker);
+      list.log->begin();
+    }
     for (std::size_t i = 0; i < list.tasks.size(); ++i) {
       const WorkerTask& task = list.tasks[i];
       if (task.worker != worker) continue;
@@ -109,7 +126,9 @@ class WorkerThreads::Threads {
       lock.unlock();
       std::exception_ptr error;
       try {
+        if (list.log) list.log->before(task);
         task.run();
+        if (list.log) list.log->after(i);
       } catch (...) {
         error = std::current_exception();
       }

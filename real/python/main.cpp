@@ -8,6 +8,7 @@
 #include "real/python/offload.h"
 #include "real/python/pair.h"
 #include "real/python/parameters.h"
+#include "real/python/stream_log.h"
 
 PYBIND11_MODULE(_C, module) {
   pybind11::module_::import("torch");  // and with it Python's engine
@@ -17,5 +18,6 @@ PYBIND11_MODULE(_C, module) {
   python::prepare_parameters();
   python::add_offload(module);
   python::add_checkpoint(module);
+  python::add_stream_log(module);
   install_engine();
 }

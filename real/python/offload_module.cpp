@@ -4,6 +4,7 @@
 #include <pybind11/stl/filesystem.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -116,8 +117,9 @@ void add_offload(py::module_& module) {
   add_statistics(module);
   add_plan(module);
   py::class_<PythonOffload>(module, "Offload")
-      .def(py::init([](const py::dict& options, const Plan* plan, bool parameters) {
-        return std::make_unique<PythonOffload>(options_of(options), plan, parameters);
+      .def(py::init([](const py::dict& options, const std::optional<Plan>& plan, bool parameters) {
+        return std::make_unique<PythonOffload>(options_of(options), plan ? &*plan : nullptr,
+                                               parameters);
       }))
       .def("open", &PythonOffload::open)
       .def("close", &PythonOffload::close)

@@ -7,10 +7,19 @@ namespace {
 
 PyTypeObject* parameter_class = nullptr;
 
+template <class Slot>
+const PyObject* object_in(const Slot& slot) {
+  if constexpr (requires { slot.load_pyobj(); }) {
+    return slot.load_pyobj();
+  } else {  // in older versions
+    return slot._unchecked_untagged_pyobj();
+  }
+}
+
 // Without the interpreter's lock: the object is there as long as the tensor, and its class has the
 // bases that it always had.
 bool is_parameter(const at::Tensor& tensor) {
-  const PyObject* const object = tensor.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj();
+  const PyObject* const object = object_in(*tensor.unsafeGetTensorImpl()->pyobj_slot());
   return object && PyType_IsSubtype(Py_TYPE(object), parameter_class);
 }
 

@@ -10,11 +10,11 @@
 
 #include "formats/atomic_file.h"
 #include "formats/stop_signal.h"
+#include "real/log/log_streams.h"
 #include "real/train/capture_step.h"
 #include "real/train/checkpoint.h"
 #include "real/train/deterministic.h"
 #include "real/train/exit_code.h"
-#include "real/train/log_streams.h"
 #include "real/train/memory.h"
 #include "real/train/policy.h"
 #include "real/train/report.h"
@@ -36,7 +36,7 @@ class Training {
                    torch::optim::AdamWOptions(options.learning_rate)) {
     workload_->module().train();
     if (!options.resume.empty()) done_ = resume_state(options.resume, *workload_, optimizer_);
-    policy_ = std::make_unique<Policy>(options, workload_->module());
+    policy_ = std::make_unique<Policy>(options, *workload_);
     reporter_ = std::make_unique<Reporter>(options, *workload_);
   }
 

@@ -1,8 +1,8 @@
 // Measures a step's memory: the peaks of the device tier's live bytes and of the resident size.
 //
 // On a CPU the device tier is what LibTorch's CPU allocator has handed out: count_memory() puts a
-// counting one in its place, which allocates as LibTorch's does and keeps exact sizes. On CUDA the
-// caching allocator counts by itself.
+// counting one in its place (real/cpu/counting_allocator.h). On CUDA the caching allocator counts
+// by itself.
 //
 // The resident size is the kernel's. Writing 5 to /proc/self/clear_refs makes its peak that of a
 // step; where that is refused the size at the step's end is reported. glibc keeps freed blocks and
@@ -18,17 +18,6 @@ namespace ferry::real::train {
 
 // Call it once in a process, before the first tensor.
 void count_memory();
-
-// Hears of each block that the CPU allocator hands out, once it exists, and of each that comes
-// back, before it is freed. May run on any thread; must not allocate tensors.
-class MemoryObserver {
- public:
-  virtual ~MemoryObserver() = default;
-  virtual void allocated(const void* block, std::int64_t bytes) noexcept = 0;
-  virtual void freed(const void* block) noexcept = 0;
-};
-// Null: none. A thread may still be telling the previous one: observers are never destroyed.
-void observe_memory(MemoryObserver* observer);
 
 // Live bytes that the CPU allocator handed out since count_memory(); 0 before.
 std::int64_t live_bytes();

@@ -35,6 +35,7 @@ Examples:
   ferry train gpt --policy checkpoint                the same losses, in less memory and more time
   ferry train gpt --chunks 4                         four micro-batches, one after the other, and
   ferry train gpt --chunks 4 --stages 2              the same losses from a pipeline of two threads
+  ferry train gpt --chunks 4 --stages 2 --plan pipe.plan       by a plan of `ferry plan --stages`
   ferry train gpt --steps 500 --save gpt.state       Ctrl-C ends the step and saves;
   ferry train gpt --steps 500 --save gpt.state --resume gpt.state      goes on, bit for bit
 
@@ -87,7 +88,10 @@ void add_policy(CLI::App& command, Options& options, Typed& typed) {
       ->type_name("NAME")
       ->check(CLI::IsMember({"keep", "offload", "checkpoint", "budget", "mixed"}).description(""))
       ->capture_default_str();
-  command.add_option("--plan", options.plan, "Of `ferry plan`, for --policy budget or mixed")
+  command
+      .add_option("--plan", options.plan,
+                  "Of `ferry plan`, for --policy budget or mixed; with --stages, of `ferry plan "
+                  "--stages`")
       ->type_name("FILE");
   command.add_option("--disk", options.disk, "Offload to a file in this folder, not to memory")
       ->type_name("DIR");
@@ -136,8 +140,9 @@ Segments segments(const Options& options) {
 }
 
 void check(const Options& options) {
+  const bool staged = options.stages > 0 && !options.plan.empty();
   const bool moves =
-      options.policy != PolicyKind::kKeep && options.policy != PolicyKind::kCheckpoint;
+      staged || (options.policy != PolicyKind::kKeep && options.policy != PolicyKind::kCheckpoint);
   const char* moving = "--policy offload, budget or mixed";
   needs("--disk", !options.disk.empty(), moves, moving);
   needs("--disk", !options.disk.empty(), !options.cuda, "--device cpu");
@@ -151,7 +156,10 @@ void check(const Options& options) {
   needs("--min-bytes", options.bytes_min.has_value(), free, freely);
   needs("--decisions", !options.decisions.empty(), moves, moving);
   needs("--trace", !options.trace.empty(), moves, moving);
-  needs("--plan", !options.plan.empty(), planned(options), "--policy budget or mixed");
+  needs("--plan", !options.plan.empty(), planned(options) || staged,
+        "--policy budget or mixed, or --stages N");
+  needs("--policy", options.policy != PolicyKind::kKeep, !staged,
+        "no plan for --stages, which has one for each stage");
   const bool trains =
       !options.save.empty() || !options.resume.empty() || !options.log.empty() || options.json;
   needs("--capture", !options.capture.empty(), options.policy == PolicyKind::kKeep && !trains,

@@ -17,22 +17,12 @@ Kind named(const std::string_view (&names)[N], const std::string& text) {
   return static_cast<Kind>(std::find(names, names + N, text) - names);
 }
 
-void check(const Options& options) {
-  const auto refuse = [](const char* option, const std::string& text) {
-    throw InputError(option, 0, text);
-  };
-  if (options.batch % options.chunks != 0) {
-    refuse("--chunks", fmt::format("expected a divisor of --batch {}, found {}", options.batch,
-                                   options.chunks));
-  }
-  needs("--capture", !options.capture.empty(), options.chunks == 1,
-        "--chunks 1: a program is one micro-batch's (make --batch smaller)");
-  if (options.stages == 0) return;
-  const std::int64_t layers = options.gpt.layers + 2;
-  if (options.stages > layers) {
-    refuse("--stages", fmt::format("expected no more than {}: the embedding, {} blocks, the head",
-                                   layers, options.gpt.layers));
-  }
+[[noreturn]] void refuse(const char* option, const std::string& text) {
+  throw InputError(option, 0, text);
+}
+
+// A plan has its own.
+void check_schedule(const Options& options) {
   const std::int64_t each = options.stages_per_device;
   if (options.stages % each != 0) {
     refuse("--stages", fmt::format("expected a multiple of --stages-per-device {}", each));
@@ -46,17 +36,30 @@ void check(const Options& options) {
   if (options.cuda && devices > 1) {
     refuse("--stages", "expected on one GPU to be as many as --stages-per-device");
   }
+}
+
+void check(const Options& options) {
+  if (options.batch % options.chunks != 0) {
+    refuse("--chunks", fmt::format("expected a divisor of --batch {}, found {}", options.batch,
+                                   options.chunks));
+  }
+  needs("--capture", !options.capture.empty(), options.chunks == 1,
+        "--chunks 1: a program is one micro-batch's (make --batch smaller)");
+  if (options.stages == 0) return;
+  const std::int64_t layers = options.gpt.layers + 2;
+  if (options.stages > layers) {
+    refuse("--stages", fmt::format("expected no more than {}: the embedding, {} blocks, the head",
+                                   layers, options.gpt.layers));
+  }
   if (options.gpt.dropout > 0) {
     refuse("--dropout",
            "expected none with --stages: their threads would draw random numbers "
            "from one generator in no order");
   }
   const char* single = "no --stages: it is one thread's";
-  needs("--plan", !options.plan.empty(), false, single);
   needs("--capture", !options.capture.empty(), false, single);
   needs("--trace", !options.trace.empty(), false, single);
-  needs("--log", !options.log.empty(), false, single);
-  needs("--decisions", !options.decisions.empty(), false, single);
+  if (options.plan.empty()) check_schedule(options);
 }
 
 }  // namespace
@@ -87,6 +90,10 @@ void understand_pipeline(Options& options, const TypedPipeline& typed) {
   const bool stages = options.stages > 0;
   needs("--schedule", !typed.schedule.empty(), stages, with);
   needs("--pipe-checkpoint", !typed.checkpoint.empty(), stages, with);
+  const bool planned = stages && !options.plan.empty();
+  const char* without = "no --plan, which has its own";
+  needs("--schedule", !typed.schedule.empty(), !planned, without);
+  needs("--pipe-checkpoint", !typed.checkpoint.empty(), !planned, without);
   needs("--stages-per-device", typed.stages_per_device > 0, typed.schedule == "interleaved",
         "--schedule interleaved");
   if (!typed.schedule.empty()) {

@@ -3,15 +3,15 @@
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "formats/decision_log.h"
 #include "formats/plan_file.h"
 #include "real/train/workload.h"
 
 namespace ferry::real::train {
-
-namespace {
 
 OffloadOptions offload_options(const Options& options) {
   OffloadOptions result;
@@ -26,42 +26,58 @@ OffloadOptions offload_options(const Options& options) {
   return result;
 }
 
-}  // namespace
-
-Policy::Policy(const Options& options, const torch::nn::Module& module) : trace_(options.trace) {
+Policy::Policy(const Options& options, Workload& workload) : trace_(options.trace) {
+  for (const auto& [device, offload] : workload.stage_offloads()) {
+    std::filesystem::path decisions = options.decisions;
+    if (!decisions.empty()) decisions += "." + std::to_string(device);
+    add(offload, decisions);
+  }
   if (options.policy == PolicyKind::kKeep || options.policy == PolicyKind::kCheckpoint) return;
   const OffloadOptions offload = offload_options(options);
   std::optional<Plan> plan;
   if (!options.plan.empty()) plan = read_plan(options.plan);
-  offload_.emplace(plan ? Offload(*plan, offload) : Offload(offload));
-  offload_->exempt(module);
-  if (options.decisions.empty()) return;
-  decisions_.emplace(options.decisions);
-  decisions_->write(decision_header(offload_->core_options()));
+  guards_ = true;
+  add(plan ? Offload(*plan, offload) : Offload(offload), options.decisions);
+  moving_.front().offload.exempt(workload.module());
+}
+
+void Policy::add(Offload offload, const std::filesystem::path& decisions) {
+  Moving moving{std::move(offload), nullptr};
+  if (!decisions.empty()) {
+    moving.decisions = std::make_unique<AtomicFile>(decisions);
+    moving.decisions->write(decision_header(moving.offload.core_options()));
+  }
+  moving_.push_back(std::move(moving));
 }
 
 std::unique_ptr<OffloadGuard> Policy::guard() {
-  return offload_ ? std::make_unique<OffloadGuard>(*offload_) : nullptr;
+  return guards_ ? std::make_unique<OffloadGuard>(moving_.front().offload) : nullptr;
 }
 
 std::int64_t Policy::end_step() {
-  if (!offload_) return 0;
-  write_decisions();
-  const OffloadStatistics now = offload_->statistics();
-  const std::int64_t before = std::exchange(moved_bytes_, now.offloaded_bytes + now.reloaded_bytes);
-  return moved_bytes_ - before;
+  std::int64_t bytes = 0;
+  for (Moving& moving : moving_) {
+    write_decisions(moving);
+    const OffloadStatistics now = moving.offload.statistics();
+    bytes += now.offloaded_bytes + now.reloaded_bytes;
+  }
+  return bytes - std::exchange(moved_bytes_, bytes);
 }
 
-void Policy::write_decisions() {
-  if (!decisions_) return;
+void Policy::write_decisions(Moving& moving) {
+  if (!moving.decisions) return;
   std::string lines;
-  for (const Decision& decision : offload_->take_log().decisions) lines += decision_line(decision);
-  decisions_->write(lines);
+  for (const Decision& decision : moving.offload.take_log().decisions) {
+    lines += decision_line(decision);
+  }
+  moving.decisions->write(lines);
 }
 
 void Policy::finish() {
-  if (decisions_) decisions_->commit();
-  if (offload_ && !trace_.empty()) offload_->write_trace(trace_);
+  for (Moving& moving : moving_) {
+    if (moving.decisions) moving.decisions->commit();
+  }
+  if (guards_ && !trace_.empty()) moving_.front().offload.write_trace(trace_);
 }
 
 }  // namespace ferry::real::train

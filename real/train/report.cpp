@@ -70,8 +70,9 @@ void Reporter::clear() {
 
 void Reporter::summary(const std::string& ending) {
   clear();
-  std::string line =
-      fmt::format("{} {}: ", train::name(options_.model), train::name(options_.policy));
+  const bool by_stage = options_.stages > 0 && !options_.plan.empty();  // each has its own policy
+  std::string line = fmt::format("{} {}: ", train::name(options_.model),
+                                 by_stage ? "by stages" : train::name(options_.policy));
   if (steps_ == 0) {
     line += "no step was left to do";
   } else {

@@ -11,9 +11,9 @@
 #include "ferry/pipe.h"
 #include "formats/error.h"
 #include "real/train/digest.h"
+#include "real/train/gpt_pipe.h"
 #include "real/train/images.h"
 #include "real/train/text.h"
-#include "shared/pipeline/balance.h"
 
 namespace ferry::real::train {
 
@@ -32,27 +32,6 @@ void add_common(Workload::Identity& identity, const Options& options) {
 
 Batch on_device(const Batch& batch, const Options& options) {
   return {batch.input.to(device(options)), batch.target.to(device(options))};
-}
-
-// The number of layers of each stage: balanced by their multiplications for a token.
-std::vector<std::int64_t> balanced(const GptOptions& gpt, std::int64_t stages) {
-  const std::int64_t block = 12 * gpt.width * gpt.width + gpt.context * gpt.width;
-  std::vector<std::int64_t> costs = {gpt.width};
-  costs.resize(static_cast<std::size_t>(gpt.layers) + 1, block);
-  costs.push_back(gpt.vocabulary * gpt.width);
-  const auto sizes = balance(costs, static_cast<std::size_t>(stages));
-  return {sizes.begin(), sizes.end()};
-}
-
-Pipe make_pipe(const Options& options, const Gpt& model) {
-  PipeOptions pipe;
-  pipe.balance(balanced(options.gpt, options.stages)).chunks(options.chunks);
-  pipe.schedule(options.schedule).stages_per_device(options.stages_per_device);
-  // Nothing random runs in the model.
-  pipe.checkpoint(options.pipe_checkpoint).preserve_rng_state(false);
-  const std::int64_t devices = options.stages / options.stages_per_device;
-  pipe.devices(std::vector<torch::Device>(static_cast<std::size_t>(devices), device(options)));
-  return Pipe(model->chain(), pipe);
 }
 
 // A language model over bytes.
@@ -105,6 +84,9 @@ class GptWorkload final : public TextWorkload {
   bool is_pipelined() const override { return pipe_.has_value(); }
   torch::Tensor pipelined_step(const Batch& batch) override {
     return pipe_.value().step(batch.input, batch.target, loss_of);
+  }
+  std::map<std::size_t, Offload> stage_offloads() const override {
+    return pipe_ ? pipe_->offloads() : std::map<std::size_t, Offload>();
   }
   Identity identity() const override {
     const GptOptions& gpt = options().gpt;

@@ -6,12 +6,15 @@
 
 #include <torch/nn.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ferry/offload.h"
 #include "real/train/batch.h"
 #include "real/train/options.h"
 
@@ -29,6 +32,8 @@ class Workload {
   // without its graph. Only if the options ask for a pipeline.
   virtual bool is_pipelined() const { return false; }
   virtual torch::Tensor pipelined_step(const Batch& batch);
+  // By device, what the stages of a plan that offload move with.
+  virtual std::map<std::size_t, Offload> stage_offloads() const { return {}; }
 
   // The unit of progress, such as "tokens", and the number in a step.
   virtual const char* items() const = 0;

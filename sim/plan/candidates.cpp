@@ -139,17 +139,6 @@ void move_inputs(Mix& mix, const Survey& survey, std::size_t segments) {
   }
 }
 
-// Has no offloader if nothing moves.
-Candidate settled(CoreOptions options, Mix mix, const Survey& survey) {
-  settle(mix, survey, options.bytes_min);
-  options.offload = offload_choices(survey, mix);
-  const auto& moves = options.offload;
-  if (std::find(moves.begin(), moves.end(), true) == moves.end()) {
-    return {std::nullopt, std::move(mix)};
-  }
-  return {std::move(options), std::move(mix)};
-}
-
 void append(std::vector<Candidate>& candidates, std::vector<Candidate> more) {
   std::move(more.begin(), more.end(), std::back_inserter(candidates));
 }
@@ -166,6 +155,16 @@ std::vector<std::size_t> counts(const Survey& survey) {
 }
 
 }  // namespace
+
+Candidate settled(CoreOptions options, Mix mix, const Survey& survey) {
+  settle(mix, survey, options.bytes_min);
+  options.offload = offload_choices(survey, mix);
+  const auto& moves = options.offload;
+  if (std::find(moves.begin(), moves.end(), true) == moves.end()) {
+    return {std::nullopt, std::move(mix)};
+  }
+  return {std::move(options), std::move(mix)};
+}
 
 Candidate offload_all(const Survey& survey) {
   return {std::nullopt, offload(survey).mix, /*trl=*/true};

@@ -1,21 +1,36 @@
 // The candidates of each search: fixed lists that do not depend on the budget.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "formats/program.h"
 #include "shared/seam/options.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/survey.h"
 
 namespace ferry::plan {
 
+// A program whose segments are calls of these modules, in order.
+struct Outlined {
+  std::vector<std::string> modules;
+  Program program;
+  Survey survey;
+};
+
 // A way to run the step.
 struct Candidate {
   std::optional<CoreOptions> options;  // none: nothing is offloaded
   Mix mix;
   bool trl = false;  // runs TRL's scheduler in the core's place (sim/field/stash.h)
+  // The segments that the mix is of; null: the planner's.
+  std::shared_ptr<const Outlined> outlined = nullptr;
 };
+
+// The mix as the core runs it, without an offloader if nothing moves.
+Candidate settled(CoreOptions options, Mix mix, const Survey& survey);
 
 // Offloads everything, with TRL's scheduler.
 Candidate offload_all(const Survey& survey);

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -14,9 +17,11 @@
 #include <utility>
 
 #include "formats/decision_log.h"
+#include "formats/modules.h"
 #include "formats/outline.h"
 #include "formats/program_file.h"
 #include "sim/field/stash.h"
+#include "sim/plan/best.h"
 #include "sim/plan/policies.h"
 #include "sim/run/permille.h"
 
@@ -25,6 +30,7 @@ namespace {
 
 // The problem to plan: the program, cut at its segments.
 struct Problem {
+  const Program& whole;
   Program program;
   const Hardware& hardware;
   Survey survey;
@@ -38,11 +44,12 @@ struct Problem {
         return field::make_stash(device, autograd, field::trl());
       };
     }
-    options.segments = segment_plan(survey, candidate.mix);
+    const Outlined* own = candidate.outlined.get();
+    options.segments = segment_plan(own ? own->survey : survey, candidate.mix);
     options.optimizer = request.optimizer;
     options.check = check;
     options.consumers = std::move(consumers);
-    return sim::simulate(program, hardware, options);
+    return sim::simulate(own ? own->program : program, hardware, options);
   }
 };
 
@@ -91,7 +98,11 @@ class Costs {
       if (candidate.options->offload.empty()) key += "all";
     }
     if (candidate.trl) key += "TRL";
-    const auto segments = segment_plan(problem_.survey, candidate.mix);
+    const Outlined* own = candidate.outlined.get();
+    for (const std::string& module : own ? own->modules : std::vector<std::string>()) {
+      key += module + "\n";
+    }
+    const auto segments = segment_plan(own ? own->survey : problem_.survey, candidate.mix);
     for (const SegmentPlan& segment : segments->segments) {
       key += segment.checkpoint ? 'r' : '-';
       for (const SavedChoice choice : segment.choices) {
@@ -173,16 +184,30 @@ class Chooser {
     }
     const Search& search = search_of(policy);
     std::vector<Candidate> all = search.candidates(found);
-    return std::move(all[pick(search, all)]);
+    std::size_t picked = pick(search, all);
+    if (search.choice == Choice::kBest && !is_as_fast_as_keep(what, all[picked])) {
+      BestSearch best(problem_.whole, problem_.hardware);
+      std::vector<Candidate> tried = best.search(
+          limits_, [&](const std::vector<Candidate>& some) { return costs_.of(what, some); });
+      std::move(tried.begin(), tried.end(), std::back_inserter(all));
+      picked = pick(search, all);
+    }
+    return std::move(all[picked]);
   }
 
  private:
+  // True if it fits and nothing can be faster.
+  bool is_as_fast_as_keep(std::string_view what, const Candidate& candidate) {
+    const Cost cost = costs_.of(what, {candidate}).front();
+    return !cost.fails && fits(cost, limits_) && cost.step_ns <= keep_.step_ns;
+  }
   std::size_t pick(const Search& search, const std::vector<Candidate>& all) {
     const std::string_view what = name(search.policy);
     switch (search.choice) {
       case Choice::kOnly:
         return 0;
       case Choice::kFastest:
+      case Choice::kBest:
         return pick_fastest(costs_.of(what, all), limits_);
       case Choice::kFullSpeed:
         break;
@@ -219,8 +244,24 @@ Program with_segments(const Program& program) {
   return modules.empty() ? program : outline(program, modules);
 }
 
+Program with_segments(const Program& program, const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlanSegment& segment : plan.segments) names.push_back(segment.name);
+  const std::optional<CodeId> forward = forward_code(program);
+  if (names.empty() || !forward || has_checkpoints(program) || marks_calls(program)) {
+    return with_segments(program);
+  }
+  std::set<std::string> modules;
+  for (const ModuleRun& run : module_runs(program.codes[*forward].statements)) {
+    modules.insert(run.module);
+  }
+  const bool own = std::all_of(names.begin(), names.end(),
+                               [&](const std::string& name) { return modules.contains(name); });
+  return own ? outline(program, names) : with_segments(program);
+}
+
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request) {
-  Problem problem{with_segments(program), hardware, {}};
+  Problem problem{program, with_segments(program), hardware, {}};
   problem.survey = survey(problem.program, hardware);
   PlanResult result;
   StopsRun stops(request.stop);
@@ -287,8 +328,9 @@ Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult&
   if (row.candidate.options) plan.options = plan_options(*row.candidate.options);
   const bool some =
       std::find(mix.recompute.begin(), mix.recompute.end(), true) != mix.recompute.end();
-  if (some) plan.segments = plan_segments(mix, result.segments);
-  plan.entries = plan_entries(result.survey, mix);
+  const Outlined* own = row.candidate.outlined.get();
+  if (some) plan.segments = plan_segments(mix, own ? own->modules : result.segments);
+  plan.entries = plan_entries(own ? own->survey : result.survey, mix);
   return plan;
 }
 

@@ -3,10 +3,10 @@
 // The simulator is the judge: every row was simulated, and checked unless that was switched off. A
 // run with errors, and one that needs more memory than keeping everything does, is no candidate of
 // a search, and a row of that kind no answer.
-// The candidates of a search are a fixed list that does not depend on the budget; of those whose
-// simulated memory fits, the fastest is taken. So a lower budget never yields a higher peak: the
-// candidate taken under a lower budget either is the same, or needs less than the budget that the
-// first one did not fit. policies.h says which candidates each policy has.
+// The candidates of a search, other than best's, are a fixed list that does not depend on the
+// budget; of those whose simulated memory fits, the fastest is taken. So a lower budget never
+// yields a higher peak: the candidate taken under a lower budget either is the same, or needs less
+// than the budget that the first one did not fit. policies.h says which candidates each policy has.
 #pragma once
 
 #include <cstdint>
@@ -75,6 +75,8 @@ struct PlanResult {
 // checkpoints, except those that cannot be outlined. Other programs stay as they were.
 Program with_segments(const Program& program);
 bool has_segments(const Program& program);
+// The segments that the plan is of: its own, if they are modules of the program; else those above.
+Program with_segments(const Program& program, const Plan& plan);
 // The error for a program without segments.
 inline constexpr const char* kNoSegments =
     "the program has neither checkpoints nor modules that repeat";

@@ -14,6 +14,10 @@ std::vector<Candidate> only(const Survey& survey) {
   return {way(survey)};
 }
 
+std::vector<Candidate> known_candidates(const Survey& survey) {
+  return survey.segments.empty() ? offload_candidates(survey) : mixed_candidates(survey);
+}
+
 constexpr std::array kSearches = {
     Search{Policy::kKeep, only<keep>},
     Search{Policy::kOffloadAll, only<offload_all>},
@@ -25,6 +29,7 @@ constexpr std::array kSearches = {
            recompute_all},
     Search{Policy::kBudget, offload_candidates, Choice::kFastest},
     Search{Policy::kMixed, mixed_candidates, Choice::kFastest},
+    Search{Policy::kBest, known_candidates, Choice::kBest},
 };
 static_assert([] {
   for (std::size_t i = 0; i < kSearches.size(); ++i) {

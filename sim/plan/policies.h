@@ -6,6 +6,8 @@
 //   offload      everything moves, by the core with its defaults
 //   prefetch     as much moves as comes back in time, all of it: the least memory that costs at
 //                most 2 % over the longest of computing, copying out and copying back (picks.h)
+//   best         the fastest that fits of mixed's (or budget's) candidates and of what a search
+//                over the program's modules tries for this budget (best.h)
 //   budget       the first saved storages move, as many as needed: they are needed back last, so
 //                their copies have the most time
 //
@@ -30,6 +32,7 @@ namespace ferry::plan {
 enum class Choice : std::uint8_t {
   kOnly,       // there is one candidate
   kFastest,    // of those that fit
+  kBest,       // of those that fit, and of what a search for the budget tries
   kFullSpeed,  // the least memory of those that take hardly longer than `baseline` computes
 };
 

@@ -119,6 +119,14 @@ TEST_F(PipelinePlanTest, JsonForMachines) {
   EXPECT_EQ(json["rows"][3]["stage_policies"], Names(4, "keep"));
 }
 
+// Each reader says what it was given, where it is the other kind of plan.
+TEST_F(PipelinePlanTest, ASimulationOfOneGpuNamesAPipelinesPlan) {
+  ASSERT_EQ(ferry("plan --stages 2 --chunks 4 -o p.json" + std::string(kLayers)).code, kOk);
+  expect_refused("simulate --plan p.json" + std::string(kLayers),
+                 "p.json:1: expected a plan: {\"ferry\":\"plan\",\"schema\":1,…}; this is a "
+                 "pipeline's, for `ferry train --stages`");
+}
+
 // What the table finds best is what a training is to carry out.
 TEST_F(PipelinePlanTest, ThePlanOfTheFastestRowThatFitsIsWritten) {
   const std::string asked = std::string("plan --stages 2 --chunks 4 -o p.json") + kLayers;

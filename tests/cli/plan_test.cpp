@@ -41,6 +41,7 @@ offload-all           17.0 KiB    4.00 MiB    12.0 KiB    10.3 us    19.733    0
 offload               15.0 KiB    2.00 MiB    12.0 KiB    6.14 us    11.726    0.085     yes        0
 prefetch              15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -     yes        0
 budget                15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -     yes        0
+best                  15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -     yes        0
 
 offload-all: TRL's OffloadActivations, re-enacted: 6.00 KiB to the host, 4.00 KiB back
 offload: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 512 MiB
@@ -66,7 +67,7 @@ TEST_F(PlanTest, JsonForMachines) {
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["program"], "chain");
   EXPECT_EQ(json["optimizer"], "adamw");
-  ASSERT_EQ(json["rows"].size(), 5u);
+  ASSERT_EQ(json["rows"].size(), 6u);
   EXPECT_EQ(keys(json["rows"][0]), (Names{"policy",
                                           "device_peak_bytes",
                                           "device_reserved_bytes",
@@ -303,8 +304,8 @@ TEST_F(PlanTest, RowsForSegmentsAreThereWhereSegmentsAre) {
     return names;
   };
   EXPECT_EQ(policies(kBlocks), policy_names());
-  EXPECT_EQ(policies(kChain),
-            (std::vector<std::string>{"keep", "offload-all", "offload", "prefetch", "budget"}));
+  EXPECT_EQ(policies(kChain), (std::vector<std::string>{"keep", "offload-all", "offload",
+                                                        "prefetch", "budget", "best"}));
   for (const PolicyEntry& each : kPolicies) {
     if (!each.for_segments) continue;
     const std::string_view policy = each.name;

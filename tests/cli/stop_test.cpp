@@ -71,7 +71,7 @@ TEST_F(StopTest, PlanTellsTheRowsThatAreReadyAndWritesNoPlan) {
   plan.press_ctrl_c();
   EXPECT_EQ(plan.end(), kInterrupted);
   EXPECT_NE(plan.shown().find("\noffload-all "), std::string::npos) << plan.shown();
-  EXPECT_NE(plan.shown().find(" of 9 policies"), std::string::npos) << plan.shown();
+  EXPECT_NE(plan.shown().find(" of 10 policies"), std::string::npos) << plan.shown();
   EXPECT_TRUE(is_empty());
 }
 

@@ -58,6 +58,9 @@ TEST(PlanFileTest, TheFileIsForPeopleToo) {
 TEST(PlanFileTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("\"plan\"", "\"program\""),
             "plan.json:1: expected a plan: {\"ferry\":\"plan\",\"schema\":1,…}");
+  EXPECT_EQ(error("\"plan\"", "\"pipeline plan\""),
+            "plan.json:1: expected a plan: {\"ferry\":\"plan\",\"schema\":1,…}; this is a "
+            "pipeline's, for `ferry train --stages`");
   EXPECT_EQ(error("\"schema\": 1", "\"schema\": 2"), "plan.json:3: expected \"schema\": 1");
   EXPECT_EQ(error("\"digest\"", "\"digests\""), "plan.json:4: expected a key \"digest\"");
   EXPECT_EQ(error("\"rtx4090\"", "4090"), "plan.json:5: expected \"hardware\": a string");

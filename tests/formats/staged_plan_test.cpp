@@ -66,7 +66,8 @@ TEST(StagedPlanTest, TheFileIsForPeopleToo) {
 TEST(StagedPlanTest, BadInputIsRefusedWithItsLine) {
   const std::string expected =
       "p:1: expected a plan of `ferry plan --stages`: {\"ferry\":\"pipeline plan\",\"schema\":1,…}";
-  EXPECT_EQ(error("\"pipeline plan\"", "\"plan\""), expected) << "a plan of one GPU";
+  EXPECT_EQ(error("\"pipeline plan\"", "\"plan\""), expected + "; this one has no stages");
+  EXPECT_EQ(error("\"pipeline plan\"", "\"program\""), expected);
   EXPECT_EQ(error("\"schema\": 1", "\"schema\": 2"), "p:3: expected \"schema\": 1");
   EXPECT_EQ(error("\"h100\"", "7"), "p:5: expected \"hardware\": a string");
   EXPECT_EQ(error("\"1f1b\"", "\"zigzag\""),

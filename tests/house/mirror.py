@@ -13,7 +13,7 @@ TEST = re.compile(r"(\w+)_(test|prop)\.cpp")
 NOT_MIRRORED = ("tests/fibers", "tests/fuzz", "tests/house", "tests/python", "tests/support")
 STANDS_FOR = {"real/gpu": "real/cuda"}  # the same device, on a real one
 # Helpers that have tests of their own.
-DOUBLES = ("tests/support", "tests/real/fake_cuda", "tests/real/fake_kernels")
+DOUBLES = ("tests/support", "vgpu/runtime", "vgpu/operators")
 
 # The parts of the offload core, and what they are part of: each has a test by its own name.
 MUST_HAVE = {"shared/offload": ("core", "inbound", "offload_core", "outbound", "parcel")}

@@ -21,12 +21,15 @@ class Requirements(unittest.TestCase):
     def test_each_has_a_version_and_hashes(self):
         self.assertGreater(len(pinned()), 10)
         pin = re.compile(r"[\w.-]+==[^ ;]+( ; .*?)?( +--hash=sha256:[0-9a-f]{64})+")
-        for name in ("requirements", "without_dependencies", "wheel"):
+        others = sorted(f"versions/{path.stem}" for path in ROOT.glob("python/versions/*.lock"))
+        self.assertGreater(len(others), 2)
+        for name in ("requirements", "without_dependencies", "wheel", "campaign", *others):
             for each in pinned(f"python/{name}.lock"):
                 self.assertTrue(pin.fullmatch(each), each)
 
     def test_what_is_asked_for_is_among_them(self):
-        for name, one in (("requirements", "torch"), ("wheel", "auditwheel")):
+        for name, one in (("requirements", "torch"), ("wheel", "auditwheel"),
+                          ("campaign", "diffusers")):
             versions = {each.split()[0] for each in pinned(f"python/{name}.lock")}
             asked = [line for line in read(f"python/{name}.in").splitlines()
                      if not line.startswith("#")]
@@ -42,6 +45,10 @@ class Requirements(unittest.TestCase):
                                     .groups())) for end in ("OLDEST", "NEWEST"))
         minor = tuple(map(int, version.split(".")[:2]))
         self.assertTrue(oldest <= minor <= newest, f"{oldest} <= {minor} <= {newest}")
+        # Each minor version that Ferry says it is written for can be tried.
+        tried = {tuple(map(int, re.match(r"torch-(\d+)\.(\d+)\.", path.name).groups()))
+                 for path in ROOT.glob("python/versions/*.lock")}
+        self.assertEqual({(2, other) for other in range(oldest[1], newest[1] + 1)}, tried | {minor})
 
 
 if __name__ == "__main__":

@@ -135,6 +135,10 @@ def main(wheel, torch_site):
         print(f"{version} (in {time.perf_counter() - begin:.2f} s)")
         print(run(folder, "env/bin/ferry", "plan", "gpt2", "--hardware", "h100",
                   "--policy", "keep,budget"), end="")
+        refused = subprocess.run([folder / "env/bin/ferry", "train", "gpt"], capture_output=True,
+                                 text=True, check=False)
+        if "is not in the Python package" not in refused.stderr:
+            sys.exit(f"ferry train: expected to say where it is; got {refused}")
         run(folder, "env/bin/python", "-m", "torch_ferry.capture", "gpt2", "-o", "gpt2.jsonl")
         print(run(folder, "env/bin/python", "-m", "torch_ferry.summary", "gpt2.jsonl"
                   ).splitlines()[0])

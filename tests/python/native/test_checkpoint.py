@@ -1,7 +1,9 @@
 """ferry.checkpoint in the place of torch.utils.checkpoint.checkpoint."""
 
 import contextlib
+import gc
 import unittest
+import weakref
 
 from native.support import convnet, ferry, mlp, same, step, torch
 
@@ -58,6 +60,58 @@ class DropIn(unittest.TestCase):
             loss = ferry.checkpoint(shrinking, leaf())
         with self.assertRaisesRegex(ferry.CheckpointError, "aten::sin"):
             loss.backward()
+
+    def test_backwards_of_one_group_recompute_once(self):
+        def recomputes(checkpoint, group):
+            """Of two calls, each of two results whose backwards are apart."""
+            ran = []
+
+            def two(x):
+                ran.append(1)
+                return x.exp().sin(), x.cos().sin()
+            x = leaf()
+            one, other = checkpoint(two, x, use_reentrant=False)
+            gradients = []
+            for y in (one, other):
+                with group():
+                    gradients += torch.autograd.grad(y.sum(), x)
+            return len(ran) - 1, gradients
+        alone, together = [], []
+        for checkpoint in (pytorch.checkpoint, ferry.checkpoint):
+            group = pytorch.GraphExecGroup()
+            alone.append(recomputes(checkpoint, contextlib.nullcontext))
+            together.append(recomputes(checkpoint, lambda: group))
+        self.assertEqual([2, 2], [count for count, _ in alone])
+        self.assertEqual([1, 1], [count for count, _ in together])
+        for _, gradients in alone + together:
+            self.assertTrue(same(alone[0][1], gradients))
+
+    def test_what_a_group_recomputed_goes_with_it(self):
+        import numpy
+        group = pytorch.GraphExecGroup()
+        made = []
+
+        def scaled(x):
+            scale = numpy.full(4096, 2, numpy.float32)  # it lives as long as what is saved of it
+            made.append(weakref.ref(scale))
+            return x * torch.from_numpy(scale)
+        one, other = ferry.checkpoint(lambda x: (scaled(x), scaled(x)), leaf())
+
+        def alive():
+            gc.collect()
+            return [ref() is not None for ref in made]
+        self.assertEqual([False, False], alive())
+        with group:
+            one.sum().backward(retain_graph=True)
+        self.assertEqual([False, False, False, True], alive())
+        with self.assertRaisesRegex(ferry.CheckpointError, "GraphExecGroup"), group:
+            one.sum().backward()
+        with group, self.assertRaisesRegex(RuntimeError, "cannot be nested"):
+            with pytorch.GraphExecGroup():
+                pass
+        del group
+        self.assertEqual([False] * 4, alive())
+        other.sum().backward()
 
     def test_a_function_may_ask_which_run_it_is(self):
         told = []

@@ -206,7 +206,7 @@ class Refused(unittest.TestCase):
 
     def test_a_budget_or_a_policy_that_is_none(self):
         for wrong in ("20 apples", "-1", 0):
-            with self.assertRaisesRegex(ValueError, "^--budget: expected"):
+            with self.assertRaisesRegex(ValueError, "^budget: expected"):
                 planned(self.model, self.x, budget=wrong)
         with self.assertRaisesRegex(ValueError, "offlaod.*did you mean 'offload'"):
             planned(self.model, self.x, policies=["offlaod"])

@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <future>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -106,6 +108,27 @@ TEST_F(CpuWorkers, AtAPaceBriefTasksAreHandedOver) {
   EXPECT_TRUE(ran.empty());
   workers->finish();
   EXPECT_EQ(ran, std::vector<int>({1}));
+}
+
+// The stream's worker may have found it busy, and sleeps.
+TEST_F(CpuWorkers, WhatIsGivenBehindABriefTaskRunsUnasked) {
+  use(nullptr);
+  give(a, 1);  // starts the worker
+  workers->finish();
+  Gate begun, gate;
+  std::promise<void> reached;
+  std::thread other([&] {
+    give_brief(a, [&] {
+      begun.open();
+      gate.pass();
+    });
+  });
+  begun.pass();
+  workers->give(a, {[&] { reached.set_value(); }});
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // long enough for it to look
+  gate.open();
+  other.join();
+  EXPECT_EQ(reached.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
 }
 
 // What several threads give one stream runs one after the other.

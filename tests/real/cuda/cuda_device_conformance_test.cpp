@@ -10,8 +10,8 @@
 namespace ferry {
 namespace {
 
-using fake_cuda::Tempo;
 using real::CudaDevice;
+using vgpu::Tempo;
 
 template <Tempo tempo, std::uint64_t seed, c10::DeviceIndex index>
 struct CudaWorld {

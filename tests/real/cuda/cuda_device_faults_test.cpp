@@ -11,7 +11,7 @@
 namespace ferry::real {
 namespace {
 
-using fake_cuda::Tempo;
+using vgpu::Tempo;
 using Plain = Labelled<CudaDevice>;
 
 Rounds<Plain> make_rounds(std::uint64_t trial) {
@@ -27,9 +27,9 @@ TEST_P(CudaFault, IsToldAndTheNextRoundWorks) {
     rounds.forgive();
     if (trial % 2 == 0) rounds.round();  // pools that are warm, or not
     const auto nth = static_cast<std::int64_t>(trial % 16);
-    fake_cuda::fail(GetParam(), nth, cudaErrorIllegalAddress, fake_cuda::Where::kInAStep);
+    vgpu::fail(GetParam(), nth, cudaErrorIllegalAddress, vgpu::Where::kInAStep);
     for (int i = 0; i < 4; ++i) rounds.round();
-    if (!fake_cuda::failed(GetParam())) continue;  // not so many calls
+    if (!vgpu::failed(GetParam())) continue;  // not so many calls
     for (const std::string& error : rounds.errors()) {
       EXPECT_NE(error.find("an illegal memory access was encountered"), std::string::npos);
     }
@@ -57,15 +57,15 @@ TEST_P(CudaShortage, IsToldAndTheNextRoundWorks) {
     rounds.round();
     const bool pinned = GetParam();
     if (pinned) {
-      fake_cuda::set_pinned_bytes(static_cast<std::int64_t>(trial % 8) * 4096);
+      vgpu::set_pinned_bytes(static_cast<std::int64_t>(trial % 8) * 4096);
     } else {
       // LibTorch takes 2 MiB at a time, for each stream that allocates.
       c10::cuda::CUDACachingAllocator::emptyCache();
-      fake_cuda::set_device_bytes((std::int64_t{2} << 20) * static_cast<std::int64_t>(trial % 3));
+      vgpu::set_device_bytes((std::int64_t{2} << 20) * static_cast<std::int64_t>(trial % 3));
     }
     for (int i = 0; i < 3; ++i) rounds.round();
-    fake_cuda::set_pinned_bytes(std::int64_t{256} << 20);
-    fake_cuda::set_device_bytes(std::int64_t{256} << 20);
+    vgpu::set_pinned_bytes(std::int64_t{256} << 20);
+    vgpu::set_device_bytes(std::int64_t{256} << 20);
     const char* const words = pinned ? "out of pinned host memory" : "CUDA out of memory";
     for (const std::string& error : rounds.errors()) {
       EXPECT_NE(error.find(words), std::string::npos) << error;

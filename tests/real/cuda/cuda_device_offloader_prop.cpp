@@ -13,7 +13,7 @@
 namespace ferry::real {
 namespace {
 
-using fake_cuda::Tempo;
+using vgpu::Tempo;
 using Plain = Labelled<CudaDevice>;
 using Mutated = Bent<Labelled<CudaDevice>>;
 

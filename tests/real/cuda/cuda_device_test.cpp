@@ -16,7 +16,7 @@
 namespace ferry::real {
 namespace {
 
-using fake_cuda::Tempo;
+using vgpu::Tempo;
 
 constexpr std::int64_t kBytes = 4096;
 
@@ -95,13 +95,13 @@ TEST_F(CudaDevices, AStorageIsAnOrdinaryOne) {
 // --- Errors
 
 TEST_F(CudaDevices, OutOfMemoryIsLibTorchsErrorAndRestoresStreamAndDevice) {
-  fake_cuda::set_device_bytes(fake_cuda::counts().device_bytes + (1 << 20));
+  vgpu::set_device_bytes(vgpu::counts().device_bytes + (1 << 20));
   const std::string text =
       error_of([&] { device.allocate(Step::kUser, std::int64_t{64} << 20, world.stream(1)); });
   EXPECT_TRUE(has(text, "CUDA out of memory. Tried to allocate 64.00 MiB")) << text;
   EXPECT_EQ(device.current_stream(), world.stream(0));
   EXPECT_EQ(c10::cuda::current_device(), 0);
-  fake_cuda::set_device_bytes(std::int64_t{256} << 20);
+  vgpu::set_device_bytes(std::int64_t{256} << 20);
   EXPECT_NO_THROW(device.allocate(Step::kUser, std::int64_t{64} << 20, world.stream(1)));
 }
 
@@ -129,10 +129,10 @@ TEST_F(CudaDevices, EachCallTellsCudasErrorAndWorksAgain) {
   };
   for (const Call& call : calls) {
     device.trim();
-    fake_cuda::fail(call.entry, 0, cudaErrorIllegalAddress);
+    vgpu::fail(call.entry, 0, cudaErrorIllegalAddress);
     const std::string text = error_of(call.make);
     EXPECT_TRUE(has(text, "an illegal memory access was encountered")) << call.entry << text;
-    EXPECT_TRUE(fake_cuda::failed(call.entry)) << call.entry;
+    EXPECT_TRUE(vgpu::failed(call.entry)) << call.entry;
     EXPECT_EQ(error_of(call.make), "") << call.entry;
     EXPECT_EQ(c10::cuda::current_device(), 0);
   }
@@ -154,7 +154,7 @@ TEST_F(CudaDevices, ACopyBeyondAStorageIsRefused) {
 TEST_F(CudaDevices, AnAsynchronousErrorIsToldByEveryCallAndTheEndIsQuiet) {
   auto host = device.allocate_host(Step::kUser, kBytes, HostMemory::kPinned);
   const auto event = device.record(Step::kUser, world.stream(1));
-  fake_cuda::break_device(cudaErrorIllegalAddress);
+  vgpu::break_device(cudaErrorIllegalAddress);
   EXPECT_TRUE(has(error_of([&] { device.wait(Step::kUser, world.stream(0), event); }),
                   "illegal memory access"));
   EXPECT_TRUE(
@@ -162,7 +162,7 @@ TEST_F(CudaDevices, AnAsynchronousErrorIsToldByEveryCallAndTheEndIsQuiet) {
   device.release_host(Step::kUser, std::move(host), {&event, 1});
   { CudaHostBuffer dropped = std::move(host); }
   EXPECT_EQ(device.statistics().host_in_use_bytes, 0);
-  fake_cuda::break_device(cudaSuccess);
+  vgpu::break_device(cudaSuccess);
 }
 
 // --- Host bytes
@@ -174,9 +174,9 @@ TEST_F(CudaDevices, ABufferThatIsDroppedWaitsForTheDevice) {
   {
     const auto host = device.allocate_host(Step::kUser, kBytes, HostMemory::kPinned);
     device.offload(Step::kUser, tensor.storage(), 0, host, world.stream(0));
-    EXPECT_GT(fake_cuda::counts().queued, 0);
+    EXPECT_GT(vgpu::counts().queued, 0);
   }
-  EXPECT_EQ(fake_cuda::counts().queued, 0);
+  EXPECT_EQ(vgpu::counts().queued, 0);
   EXPECT_EQ(device.statistics().host_in_use_bytes, 0);
   EXPECT_EQ(world.hazards(), std::vector<std::string>{});
 }
@@ -184,10 +184,10 @@ TEST_F(CudaDevices, ABufferThatIsDroppedWaitsForTheDevice) {
 TEST_F(CudaDevices, ABufferThatIsDroppedWhereCudaIsBrokenIsLost) {
   {
     const auto host = device.allocate_host(Step::kUser, kBytes, HostMemory::kPinned);
-    fake_cuda::break_device(cudaErrorIllegalAddress);
+    vgpu::break_device(cudaErrorIllegalAddress);
   }
   EXPECT_EQ(device.statistics().lost_bytes, kBytes);
-  fake_cuda::break_device(cudaSuccess);
+  vgpu::break_device(cudaSuccess);
   auto next = device.allocate_host(Step::kUser, kBytes, HostMemory::kPinned);
   EXPECT_EQ(device.statistics().host_in_use_bytes, kBytes);
   device.release_host(Step::kUser, std::move(next), {});
@@ -247,9 +247,9 @@ TEST_F(TwoDevices, AnEventOfOneIsAwaitedByTheOther) {
   const at::Tensor tensor = world.make({1024});
   const c10::Stream here = first.current_stream();
   first.wait(Step::kUser, here, second.record(Step::kUser, world.stream(0)));
-  EXPECT_GT(fake_cuda::counts().queued, 0);
+  EXPECT_GT(vgpu::counts().queued, 0);
   { const auto host = first.allocate_host(Step::kUser, 1, HostMemory::kPinned); }
-  EXPECT_EQ(fake_cuda::counts().queued, 0) << "the wait for one device ran the other's work";
+  EXPECT_EQ(vgpu::counts().queued, 0) << "the wait for one device ran the other's work";
 }
 
 // --- Spans
@@ -288,7 +288,7 @@ TEST_F(CudaDevices, ASpanThatCannotBeMeasuredDoesNotHarmTheCopy) {
   const at::Tensor tensor = world.make({1024});
   auto host = device.allocate_host(Step::kUser, kBytes, HostMemory::kPinned);
   for (std::int64_t nth = 0; nth < 2; ++nth) {
-    fake_cuda::fail("cudaEventRecord", nth, cudaErrorLaunchFailure);
+    vgpu::fail("cudaEventRecord", nth, cudaErrorLaunchFailure);
     EXPECT_NO_THROW(device.offload(Step::kOffload, tensor.storage(), 0, host, world.stream(0)));
   }
   device.flush_spans();
@@ -335,13 +335,13 @@ TEST(CudaDeviceDeathTest, TheEndOfTheProcessLeaksAndDoesNotCrash) {
           CudaDevice::Event event;
         };
         static Left left;
-        fake_cuda::set_tempo(Tempo::kLazy, 0);
+        vgpu::set_tempo(Tempo::kLazy, 0);
         left.device.offload(Step::kUser, left.storage, 0, left.host,
                             left.device.lane(Lane::kDeviceToHost));
         left.event = left.device.record(Step::kUser, left.device.lane(Lane::kDeviceToHost));
         auto freed = left.device.allocate_host(Step::kUser, kBytes, HostMemory::kPinned);
         left.device.release_host(Step::kUser, std::move(freed), {&left.event, 1});
-        fake_cuda::break_device(cudaErrorCudartUnloading);
+        vgpu::break_device(cudaErrorCudartUnloading);
         std::exit(0);
       },
       testing::ExitedWithCode(0), "");

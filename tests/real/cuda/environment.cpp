@@ -1,8 +1,8 @@
 // The process runs LibTorch on the fake runtime: before the first test this is made certain of.
 #include <gtest/gtest.h>
 
-#include "tests/real/fake_cuda/fake_cuda.h"
-#include "tests/real/fake_kernels/libtorch.h"
+#include "vgpu/operators/libtorch.h"
+#include "vgpu/runtime/control.h"
 
 namespace ferry::real {
 namespace {
@@ -10,8 +10,8 @@ namespace {
 class OnTheFake final : public testing::Environment {
  public:
   void SetUp() override {
-    fake_kernels::start_libtorch();
-    fake_cuda::reset();
+    vgpu::start_libtorch();
+    vgpu::reset();
   }
 };
 

@@ -65,7 +65,7 @@ class Player {
     const HostPoolStatistics statistics = pool_.statistics();
     RC_ASSERT(statistics.in_use_bytes == in_use());
     RC_ASSERT(statistics.held_bytes() <= limit_);
-    RC_ASSERT(statistics.held_bytes() == fake_cuda::counts().pinned_bytes - before_);
+    RC_ASSERT(statistics.held_bytes() == vgpu::counts().pinned_bytes - before_);
   }
   void end() {
     while (!used_.empty()) free(0, {});
@@ -82,8 +82,8 @@ class Player {
     return bytes;
   }
 
-  FakeWorld world_{fake_cuda::Tempo::kLazy};
-  const std::int64_t before_ = fake_cuda::counts().pinned_bytes;
+  FakeWorld world_{vgpu::Tempo::kLazy};
+  const std::int64_t before_ = vgpu::counts().pinned_bytes;
   std::shared_ptr<CudaEvents> events_ = std::make_shared<CudaEvents>(0, /*timed=*/false);
   HostPool pool_;
   const std::int64_t limit_;

@@ -11,7 +11,7 @@
 namespace ferry::real {
 namespace {
 
-using fake_cuda::Tempo;
+using vgpu::Tempo;
 
 constexpr std::int64_t kPage = 4096;
 
@@ -120,7 +120,7 @@ TEST_F(HostPools, TheErrorSaysHowMuchThereIs) {
 }
 
 TEST_F(HostPools, WhereTheSystemRefusesTheCacheGoesBackFirst) {
-  fake_cuda::set_pinned_bytes(fake_cuda::counts().pinned_bytes + 4 * kPage);
+  vgpu::set_pinned_bytes(vgpu::counts().pinned_bytes + 4 * kPage);
   HostPool pool({.cached_bytes_max = 16 * kPage});
   const HostPool::Block first = pool.allocate(3 * kPage);
   const CudaSnapshotRef event = pending(1);
@@ -140,7 +140,7 @@ TEST_F(HostPools, WhereTheSystemRefusesTheCacheGoesBackFirst) {
 
 TEST_F(HostPools, AnotherErrorOfTheSystemsIsThrownAsItIs) {
   HostPool pool({});
-  fake_cuda::fail("cudaHostAlloc", 0, cudaErrorLaunchFailure);
+  vgpu::fail("cudaHostAlloc", 0, cudaErrorLaunchFailure);
   EXPECT_THROW(pool.allocate(kPage), c10::Error);
   EXPECT_EQ(pool.statistics().held_bytes(), 0);
   EXPECT_NO_THROW(pool.allocate(kPage));
@@ -180,10 +180,10 @@ TEST_F(HostPools, TrimLeavesWhatIsPending) {
 }
 
 TEST_F(HostPools, PageableMemoryGoesBackWhenItsCopiesAreDone) {
-  const std::int64_t pinned = fake_cuda::calls("cudaHostAlloc");
+  const std::int64_t pinned = vgpu::calls("cudaHostAlloc");
   HostPool pool({.kind = HostMemory::kPageable, .cached_bytes_max = 0});
   const HostPool::Block block = pool.allocate(kPage);
-  EXPECT_EQ(fake_cuda::calls("cudaHostAlloc"), pinned);
+  EXPECT_EQ(vgpu::calls("cudaHostAlloc"), pinned);
   const CudaSnapshotRef event = pending(1);
   pool.free(block, {&event, 1});
   EXPECT_EQ(pool.statistics().cached_bytes, kPage);
@@ -193,7 +193,7 @@ TEST_F(HostPools, PageableMemoryGoesBackWhenItsCopiesAreDone) {
 }
 
 TEST_F(HostPools, TheEndWaitsForWhatIsPending) {
-  const std::int64_t before = fake_cuda::counts().pinned_bytes;
+  const std::int64_t before = vgpu::counts().pinned_bytes;
   CudaSnapshotRef event;
   {
     HostPool pool({});
@@ -201,23 +201,23 @@ TEST_F(HostPools, TheEndWaitsForWhatIsPending) {
     pool.free(pool.allocate(kPage), {&event, 1});
   }
   EXPECT_TRUE(event->done());
-  EXPECT_EQ(fake_cuda::counts().pinned_bytes, before);
+  EXPECT_EQ(vgpu::counts().pinned_bytes, before);
   EXPECT_EQ(world.hazards(), std::vector<std::string>{});
 }
 
 TEST_F(HostPools, WhereCudaIsGoneItLeaksAndDoesNotCrash) {
-  const std::int64_t before = fake_cuda::counts().pinned_bytes;
+  const std::int64_t before = vgpu::counts().pinned_bytes;
   {
     HostPool pool({});
     const HostPool::Block block = pool.allocate(kPage);
     const CudaSnapshotRef event = pending(1);
-    fake_cuda::break_device(cudaErrorCudartUnloading);
+    vgpu::break_device(cudaErrorCudartUnloading);
     pool.free(block, {&event, 1});
     EXPECT_THROW(pool.allocate(kPage), c10::Error) << "whoever asks is told";
     EXPECT_EQ(pool.statistics().cached_bytes, kPage) << "and the block waits";
   }
-  fake_cuda::break_device(cudaSuccess);
-  EXPECT_EQ(fake_cuda::counts().pinned_bytes, before + kPage);
+  vgpu::break_device(cudaSuccess);
+  EXPECT_EQ(vgpu::counts().pinned_bytes, before + kPage);
 }
 
 }  // namespace

@@ -11,11 +11,11 @@
 
 #include "sim/check/happens_before.h"
 #include "sim/check/lifetime.h"
-#include "tests/real/fake_cuda/fake_cuda.h"
+#include "vgpu/runtime/control.h"
 
 namespace ferry::real {
 
-class Judge final : public fake_cuda::Listener {
+class Judge final : public vgpu::Listener {
  public:
   void on(const StreamOp& op) override {
     lifetime_(op);

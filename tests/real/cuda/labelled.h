@@ -6,16 +6,16 @@
 #include <utility>
 
 #include "shared/adaptors/forward.h"
-#include "tests/real/fake_cuda/fake_cuda.h"
+#include "vgpu/runtime/control.h"
 
 namespace ferry::real {
 
 class StepLabel {
  public:
-  explicit StepLabel(Step step) { fake_cuda::set_step(step); }
+  explicit StepLabel(Step step) { vgpu::set_step(step); }
   StepLabel(const StepLabel&) = delete;
   StepLabel& operator=(const StepLabel&) = delete;
-  ~StepLabel() { fake_cuda::set_step(Step::kUser); }
+  ~StepLabel() { vgpu::set_step(Step::kUser); }
 };
 
 template <Device D>

@@ -51,7 +51,7 @@ class Rounds {
   using Values = FakeWorld::Values;
 
   template <class Adapt>
-  Rounds(std::uint64_t trial, fake_cuda::Tempo tempo, Rules rules, Adapt adapt)
+  Rounds(std::uint64_t trial, vgpu::Tempo tempo, Rules rules, Adapt adapt)
       : draw_(trial * 2 + 1),
         world_(tempo, trial),
         device_({.index = 0}),

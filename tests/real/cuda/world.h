@@ -21,7 +21,7 @@
 
 #include "real/cuda/cuda_device.h"
 #include "tests/real/cuda/judge.h"
-#include "tests/real/fake_cuda/fake_cuda.h"
+#include "vgpu/runtime/control.h"
 
 namespace ferry::real {
 
@@ -42,19 +42,19 @@ class FakeWorld {
  public:
   using Values = std::vector<std::int32_t>;
 
-  explicit FakeWorld(fake_cuda::Tempo tempo = fake_cuda::Tempo::kEager, std::uint64_t seed = 0,
+  explicit FakeWorld(vgpu::Tempo tempo = vgpu::Tempo::kEager, std::uint64_t seed = 0,
                      c10::DeviceIndex index = 0)
       : index_(index), guard_(index), streams_{default_stream(), pool_stream()} {
-    fake_cuda::reset();
+    vgpu::reset();
     c10::cuda::CUDACachingAllocator::emptyCache();  // every run sees the same addresses afresh
-    fake_cuda::set_tempo(tempo, seed);
-    fake_cuda::set_listener(&judge_);
+    vgpu::set_tempo(tempo, seed);
+    vgpu::set_listener(&judge_);
   }
   FakeWorld(const FakeWorld&) = delete;
   FakeWorld& operator=(const FakeWorld&) = delete;
   ~FakeWorld() {
     set_current(default_stream());
-    fake_cuda::reset();
+    vgpu::reset();
   }
 
   c10::DeviceIndex index() const { return index_; }
@@ -99,7 +99,7 @@ class FakeWorld {
   // Keeps the current stream busy until somebody waits for it.
   void work() {
     const c10::cuda::CUDAStream on(current());
-    fake_cuda::set_tempo(on.stream(), fake_cuda::Tempo::kLazy);
+    vgpu::set_tempo(on.stream(), vgpu::Tempo::kLazy);
     kernel("work", {}, {}, [] {});
   }
   void finish() {
@@ -108,7 +108,7 @@ class FakeWorld {
   }
   // Of the bytes as they will be; the host learns nothing by asking.
   Values contents(const at::Tensor& tensor) {
-    fake_cuda::run_everything();
+    vgpu::run_everything();
     auto* const data = static_cast<const std::int32_t*>(tensor.const_data_ptr());
     Values values;
     for (const std::int64_t offset : element_offsets(tensor.sizes(), tensor.strides())) {
@@ -136,8 +136,8 @@ class FakeWorld {
   }
   void kernel(const char* name, std::vector<Range> reads, std::vector<Range> writes,
               std::function<void()> body) {
-    fake_cuda::launch(c10::cuda::CUDAStream(current()).stream(), name, std::move(reads),
-                      std::move(writes), std::move(body));
+    vgpu::launch(c10::cuda::CUDAStream(current()).stream(), name, std::move(reads),
+                 std::move(writes), std::move(body));
   }
   void fill(const at::Tensor& tensor) {
     auto* const data = static_cast<std::int32_t*>(tensor.mutable_data_ptr());

@@ -21,7 +21,7 @@
 namespace ferry::real {
 namespace {
 
-using fake_cuda::Tempo;
+using vgpu::Tempo;
 using Mutated = Bent<Labelled<CudaDevice>>;
 using Recompute = Checkpointer<Mutated, TorchAutograd>;
 

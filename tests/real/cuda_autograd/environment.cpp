@@ -2,9 +2,9 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "tests/real/fake_cuda/fake_cuda.h"
-#include "tests/real/fake_kernels/kernels.h"
-#include "tests/real/fake_kernels/libtorch.h"
+#include "vgpu/operators/kernels.h"
+#include "vgpu/operators/libtorch.h"
+#include "vgpu/runtime/control.h"
 
 namespace ferry::real {
 namespace {
@@ -13,9 +13,9 @@ class OnTheFakeGpu final : public testing::Environment {
  public:
   void SetUp() override {
     at::set_num_threads(1);
-    fake_kernels::start_libtorch();
-    fake_kernels::install_kernels();
-    fake_cuda::reset();
+    vgpu::start_libtorch();
+    vgpu::install_kernels();
+    vgpu::reset();
   }
 };
 

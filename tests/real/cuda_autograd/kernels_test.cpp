@@ -1,6 +1,6 @@
 // The fake's kernels: what a CUDA program computes is what the CPU computes, when its stream comes
 // to it.
-#include "tests/real/fake_kernels/kernels.h"
+#include "vgpu/operators/kernels.h"
 
 #include <ATen/cuda/Sleep.h>
 #include <c10/cuda/CUDAException.h>
@@ -15,7 +15,7 @@
 namespace ferry::real {
 namespace {
 
-using fake_cuda::Tempo;
+using vgpu::Tempo;
 
 const c10::Device kOther(c10::DeviceType::CUDA, 1);
 
@@ -141,7 +141,7 @@ TEST(KernelsTest, WorkIsQueuedAndReadsWhatIsThereThen) {
   FakeWorld world(Tempo::kLazy, 0);
   const torch::Tensor x = torch::ones({16}, torch::device(kGpu));
   const torch::Tensor y = x + 1;
-  EXPECT_GT(fake_cuda::counts().queued, 1);
+  EXPECT_GT(vgpu::counts().queued, 1);
   static_cast<float*>(y.data_ptr())[0] = 7;  // overwritten when its time comes
   EXPECT_EQ(y.sum().item<float>(), 32);
   EXPECT_EQ(hazard(world), "");
@@ -149,7 +149,7 @@ TEST(KernelsTest, WorkIsQueuedAndReadsWhatIsThereThen) {
 
 TEST(KernelsTest, AWaitThatIsMissingShows) {
   FakeWorld world(Tempo::kEager, 0);
-  fake_cuda::set_tempo(c10::cuda::CUDAStream(world.stream(0)).stream(), Tempo::kLazy);
+  vgpu::set_tempo(c10::cuda::CUDAStream(world.stream(0)).stream(), Tempo::kLazy);
   torch::Tensor x = torch::zeros({16}, torch::device(kGpu));
   x.fill_(5);
   FakeWorld::set_current(world.stream(1));
@@ -162,10 +162,10 @@ TEST(KernelsTest, ASleepKeepsItsStreamBusy) {
   FakeWorld world(Tempo::kEager, 0);
   at::cuda::sleep(1'500'000);  // a millisecond
   const torch::Tensor x = torch::ones({16}, torch::device(kGpu));
-  EXPECT_GT(fake_cuda::counts().queued, 1);
+  EXPECT_GT(vgpu::counts().queued, 1);
   int device = 0;
   for (int call = 0; call < 1100; ++call) C10_CUDA_CHECK(cudaGetDevice(&device));
-  EXPECT_EQ(fake_cuda::counts().queued, 0);
+  EXPECT_EQ(vgpu::counts().queued, 0);
   EXPECT_EQ(x.sum().item<float>(), 16);
 }
 
@@ -189,14 +189,14 @@ TEST(KernelsTest, AnOperatorThatFailsInItsTurnBreaksTheDevice) {
   const torch::Tensor x = input(kGpu);
   const torch::Tensor index = torch::full({1}, 99, x.options().dtype(at::kLong));
   const torch::Tensor picked = x.index_select(0, index);
-  fake_cuda::run_everything();
+  vgpu::run_everything();
   const cudaError_t broken = cudaDeviceSynchronize();
-  fake_cuda::break_device(cudaSuccess);  // LibTorch's destructors end a process that has none left
+  vgpu::break_device(cudaSuccess);  // LibTorch's destructors end a process that has none left
   EXPECT_EQ(broken, cudaErrorAssert);
 }
 
 TEST(KernelsTest, MostOperatorsHaveAKernel) {
-  const fake_kernels::Installed& installed = fake_kernels::install_kernels();
+  const vgpu::Installed& installed = vgpu::install_kernels();
   EXPECT_GT(installed.computed, 1000U);
   EXPECT_LT(installed.refused, 200U);
   std::cout << "computed " << installed.computed << ", refused " << installed.refused

@@ -26,7 +26,7 @@
 namespace ferry::real {
 namespace {
 
-using fake_cuda::Tempo;
+using vgpu::Tempo;
 using Mutated = Bent<Labelled<CudaDevice>>;
 
 constexpr int kRounds = 3;

@@ -20,7 +20,7 @@
 namespace ferry::real {
 namespace {
 
-using fake_cuda::Tempo;
+using vgpu::Tempo;
 
 constexpr std::int64_t kElements = 1024;
 const c10::Device kOther(c10::DeviceType::CUDA, 1);

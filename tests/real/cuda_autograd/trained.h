@@ -105,12 +105,12 @@ inline std::string difference(const Tensors& a, const Tensors& b) {
 }
 
 struct Schedule {
-  fake_cuda::Tempo tempo;
+  vgpu::Tempo tempo;
   std::uint64_t seed;
 };
 
 inline std::vector<Schedule> schedules() {
-  using fake_cuda::Tempo;
+  using vgpu::Tempo;
   std::vector<Schedule> all = {{Tempo::kEager, 0}, {Tempo::kLazy, 0}};
   for (std::uint64_t seed = 1; seed <= 6; ++seed) all.push_back({Tempo::kMixed, seed});
   all.push_back({Tempo::kRandom, 7});

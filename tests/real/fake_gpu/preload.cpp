@@ -20,9 +20,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "tests/real/fake_cuda/fake_cuda.h"
-#include "tests/real/fake_kernels/kernels.h"
-#include "tests/real/fake_kernels/libtorch.h"
+#include "vgpu/operators/kernels.h"
+#include "vgpu/operators/libtorch.h"
+#include "vgpu/runtime/control.h"
 
 namespace ferry::fake_gpu {
 namespace {
@@ -45,13 +45,13 @@ std::int64_t number(const char* variable, std::int64_t otherwise, std::int64_t l
   return read;
 }
 
-fake_cuda::Tempo tempo() {
+vgpu::Tempo tempo() {
   constexpr std::array<std::string_view, 4> kNames = {"eager", "lazy", "random", "mixed"};
   const char* const variable = "FERRY_FAKE_GPU_TEMPO";
   const char* const value = std::getenv(variable);
-  if (value == nullptr) return fake_cuda::Tempo::kRandom;
+  if (value == nullptr) return vgpu::Tempo::kRandom;
   for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == value) return static_cast<fake_cuda::Tempo>(i);
+    if (kNames[i] == value) return static_cast<vgpu::Tempo>(i);
   }
   refuse(variable, value, "eager, lazy, random or mixed");
 }
@@ -59,16 +59,16 @@ fake_cuda::Tempo tempo() {
 // LibTorch's libraries are initialised by now: this one needs them.
 __attribute__((constructor)) void start() {
   const char* const wanted = std::getenv("FERRY_FAKE_GPU");
-  if (wanted == nullptr || std::string_view(wanted) != "1") return fake_cuda::set_devices(0);
+  if (wanted == nullptr || std::string_view(wanted) != "1") return vgpu::set_devices(0);
   const std::int64_t gib = number("FERRY_FAKE_GPU_GIB", 16, 1, 1 << 20, "GiB, at least 1");
   const std::int64_t most = INT64_MAX;
-  fake_cuda::set_devices(static_cast<int>(number("FERRY_FAKE_GPU_DEVICES", 1, 1, 8, "1 to 8")));
-  fake_cuda::set_device_bytes(gib << 30);
-  fake_cuda::set_pinned_bytes(gib << 30);
-  fake_kernels::start_libtorch();
-  fake_kernels::install_kernels();
-  fake_cuda::set_tempo(tempo(), static_cast<std::uint64_t>(number("FERRY_FAKE_GPU_SEED", 0, 0, most,
-                                                                  "a number, at least 0")));
+  vgpu::set_devices(static_cast<int>(number("FERRY_FAKE_GPU_DEVICES", 1, 1, 8, "1 to 8")));
+  vgpu::set_device_bytes(gib << 30);
+  vgpu::set_pinned_bytes(gib << 30);
+  vgpu::start_libtorch();
+  vgpu::install_kernels();
+  vgpu::set_tempo(tempo(), static_cast<std::uint64_t>(
+                               number("FERRY_FAKE_GPU_SEED", 0, 0, most, "a number, at least 0")));
   std::fputs("fake GPU: no GPU; operators run on the CPU\n", stderr);
 }
 

@@ -21,7 +21,7 @@
 #include "real/autograd/torch_autograd.h"
 #include "real/cuda/cuda_device.h"
 #include "real/cuda_backend/allocations.h"
-#include "real/train/log_streams.h"
+#include "real/log/log_streams.h"
 #include "shared/adaptors/bent.h"
 #include "shared/offload/offloader.h"
 #include "shared/seam/hooks.h"
@@ -125,7 +125,7 @@ std::optional<Verdict> judge(std::optional<Mutation> mutation, const CoreOptions
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / ("ferry_gpu_" + std::to_string(::getpid()));
   {
-    train::LogStreams log(file, at::Device(at::kCUDA, 0));
+    LogStreams log(file, at::Device(at::kCUDA, 0));
     log_allocations();
     const auto verdict = hunt(Bent<Logged>(Logged(gpu(), StreamLog::active()), mutation), options,
                               program, Late::kNobody);

@@ -44,6 +44,63 @@ TEST_F(ProgramTest, APlanFromItsOwnCaptureIsExecutedAndReplayed) {
   EXPECT_NE(other.err.find("does not match the plan at saved tensor "), std::string::npos);
 }
 
+// Captures of LibTorch's could not be cut into stages, and nobody executed a pipeline's plan.
+class PipelinesPlanTest : public ProgramTest {
+ protected:
+  PipelinesPlanTest() {
+    EXPECT_EQ(test::ferry_train(staged_gpt(2) + "--capture " + program_).code, kOk);
+  }
+  std::string staged_gpt(int batch) const {
+    return "gpt --layers 3 --width 32 --heads 2 --context 32 --threads 1 --data " + folder_.text() +
+           " --batch " + std::to_string(batch) + " ";
+  }
+  // For two devices and four micro-batches.
+  void plan(const std::string& schedule, const std::string& policy) const {
+    const Result planned =
+        test::run({FERRY_PROGRAM, "plan", program_, "--hardware", "rtx4090", "--stages", "2",
+                   "--chunks", "4", "--schedule", schedule, "--policy", policy, "-o", plan_});
+    ASSERT_EQ(planned.code, kOk) << planned.err;
+  }
+  Result train(const std::string& arguments) const {
+    return test::ferry_train(staged_gpt(8) + "--steps 2 --json --chunks 4 " + arguments);
+  }
+  Result train_by_plan(int stages) const {
+    return train("--stages " + std::to_string(stages) + " --plan " + plan_);
+  }
+
+  const std::string program_ = folder_.path("gpt.jsonl"), plan_ = folder_.path("gpt.plan");
+};
+
+TEST_F(PipelinesPlanTest, OfItsOwnCaptureItIsExecuted) {
+  const std::vector<std::string> plain = losses(train(""));
+  plan("1f1b", "checkpoint");
+  EXPECT_EQ(losses(train_by_plan(2)), plain);
+  plan("interleaved", "per-stage");
+  EXPECT_EQ(losses(train_by_plan(4)), plain);
+  plan("interleaved", "offload");
+  const Result moved = train_by_plan(4);
+  EXPECT_EQ(losses(moved), plain);
+  const auto steps = lines(moved.out);
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_GT(steps[1]["moved_bytes"], 1000);
+}
+
+TEST_F(PipelinesPlanTest, EachKindOfPlanIsRefusedWhereTheOtherIsExpected) {
+  const auto expect_refused = [&](const Result& result, const std::string& text) {
+    EXPECT_EQ(result.code, kUsage);
+    EXPECT_NE(result.err.find(plan_ + text), std::string::npos) << result.err;
+  };
+  plan("1f1b", "offload");
+  expect_refused(train_by_plan(3), ": the plan is for 2 stages, and --stages says 3");
+  expect_refused(train("--policy budget --plan " + plan_),
+                 ":1: expected a plan: {\"ferry\":\"plan\",\"schema\":1,…}; this is a pipeline's");
+  ASSERT_EQ(test::run({FERRY_PROGRAM, "plan", program_, "--hardware", "rtx4090", "--policy",
+                       "offload", "-o", plan_})
+                .code,
+            kOk);
+  expect_refused(train_by_plan(2), ":1: expected a plan of `ferry plan --stages`: ");
+}
+
 // The same with recomputed blocks. Nothing fits without them: the card's link is slow, and its
 // memory small.
 class RecomputingPlanTest : public ProgramTest {

@@ -34,7 +34,7 @@ std::int64_t peak_above_own(const Options& options) {
   const auto workload = make_workload(options);
   workload->module().train();
   torch::optim::AdamW optimizer(workload->module().parameters());
-  Policy policy(options, workload->module());
+  Policy policy(options, *workload);
   std::int64_t above = 0;
   for (std::int64_t step = 0; step < 2; ++step) {
     const StepMemory memory{c10::Device(c10::kCPU)};

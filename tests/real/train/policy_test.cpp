@@ -39,7 +39,7 @@ Trained train(const Options& options) {
   workload->module().train();
   torch::optim::AdamW optimizer(workload->module().parameters(),
                                 torch::optim::AdamWOptions(options.learning_rate));
-  Policy policy(options, workload->module());
+  Policy policy(options, *workload);
   Trained trained;
   const std::int64_t before = checkpoint_statistics().recomputes;
   for (std::int64_t step = 0; step < options.steps; ++step) {
@@ -151,7 +151,7 @@ TEST_F(PoliciesTest, SegmentsAreThePolicys) {
 TEST_F(PoliciesTest, OptionsThatContradictThePolicyAreRefused) {
   const char* const moving = ": expected with --policy offload, budget or mixed";
   const char* const freely = ": expected with --policy offload, or mixed without a plan";
-  const char* const planned = ": expected with --policy budget or mixed";
+  const char* const planned = ": expected with --policy budget or mixed, or --stages N";
   const struct {
     const char* arguments;
     std::string message;

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "formats/decision_log.h"
 #include "formats/error.h"
+#include "formats/staged_plan.h"
+#include "formats/text_file.h"
 #include "real/train/options.h"
 #include "real/train/policy.h"
 #include "real/train/step.h"
@@ -42,7 +46,7 @@ class PipelineTest : public ::testing::Test {
     workload->module().train();
     torch::optim::AdamW optimizer(workload->module().parameters(),
                                   torch::optim::AdamWOptions(options.learning_rate));
-    Policy policy(options, workload->module());
+    Policy policy(options, *workload);
     Trained trained;
     for (std::int64_t step = 0; step < 3; ++step) {
       const torch::Tensor loss =
@@ -101,6 +105,101 @@ TEST_F(PipelineTest, PoliciesInsideTheStages) {
   }
 }
 
+// Each stage of a plan keeps, moves or runs again, and the bits are the same. The loss behind a
+// last stage that offloads moves as well.
+TEST_F(PipelineTest, APlanSaysWhatEachStageKeeps) {
+  const Trained plain = train("--chunks 4");
+  const std::string file = folder_.path("pipeline.plan"), log = folder_.path("decisions");
+  StagedPlan plan;
+  plan.program = "gpt";
+  plan.schedule = ScheduleKind::kInterleaved;
+  plan.devices = 2;
+  plan.chunks = 4;
+  plan.options = {{"bytes_min", 64}, {"window_bytes", 4096}, {"prefetch_bytes", 4096}};
+  plan.stages = {{2, "begin", "h.0", StagePolicy::kKeep},
+                 {1, "h.1", "h.1", StagePolicy::kOffload},
+                 {1, "h.2", "h.2", StagePolicy::kCheckpoint},
+                 {1, "end", "end", StagePolicy::kCheckpointOffload}};
+  write_plan(file, plan);
+  const std::string planned = "--chunks 4 --stages 4 --plan " + file + " --decisions " + log;
+  expect_same(plain, planned);
+  const std::int64_t moved = train(planned).moved_bytes;
+  EXPECT_GT(moved, 0);
+
+  plan.stages[3].policy = StagePolicy::kOffload;
+  write_plan(file, plan);
+  expect_same(plain, planned);
+  EXPECT_GT(train(planned).moved_bytes, moved) << "the loss's, not the input alone";
+
+  plan.stages[1].policy = plan.stages[3].policy = StagePolicy::kCheckpoint;
+  write_plan(file, plan);
+  expect_same(plain, planned);
+  EXPECT_EQ(train(planned).moved_bytes, 0);
+}
+
+// One thread decides for a device: its log is the same bytes each time.
+TEST_F(PipelineTest, EachDeviceOfAPlanHasItsDecisions) {
+  const std::string file = folder_.path("pipeline.plan"), log = folder_.path("decisions");
+  StagedPlan plan;
+  plan.program = "gpt";
+  plan.devices = 2;
+  plan.chunks = 2;
+  plan.options = {{"bytes_min", 64}};
+  plan.stages = {{3, "begin", "h.1", StagePolicy::kKeep}, {2, "h.2", "end", StagePolicy::kOffload}};
+  write_plan(file, plan);
+  const std::string run =
+      "gpt --layers 3 --width 16 --heads 2 --context 16 --batch 12 --steps 2 "
+      "--chunks 2 --stages 2 --data " +
+      folder_.text() + " --plan " + file + " --decisions " + log;
+  const test::Result first = test::ferry_train(run);
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_FALSE(std::filesystem::exists(log + ".0")) << "device 0 moves nothing";
+  const std::string text = read_file(log + ".1");
+  const DecisionLog decisions = parse_decision_log(text, log);
+  EXPECT_EQ(decisions.options.bytes_min, 64);
+  ASSERT_FALSE(decisions.decisions.empty());
+  EXPECT_EQ(decisions.decisions.back().run, 4u) << "two micro-batches a step";
+  EXPECT_EQ(test::ferry_train(run).code, 0);
+  EXPECT_EQ(read_file(log + ".1"), text);
+}
+
+TEST_F(PipelineTest, APlanThatIsForAnotherTrainingIsRefused) {
+  const std::string file = folder_.path("pipeline.plan");
+  StagedPlan plan;
+  plan.program = "gpt";
+  plan.devices = 2;
+  plan.chunks = 4;
+  plan.stages = {{2, "begin", "h.0", StagePolicy::kKeep}, {3, "h.1", "end", StagePolicy::kKeep}};
+  const auto refused = [&](const std::string& arguments) {
+    write_plan(file, plan);
+    const std::string planned = arguments + " --plan " + file;
+    return message([&] { make_workload(parse(planned)); });
+  };
+  EXPECT_EQ(refused("--chunks 4 --stages 2"), "none");
+  EXPECT_EQ(refused("--chunks 4 --stages 3"),
+            file + ": the plan is for 2 stages, and --stages says 3");
+  EXPECT_EQ(refused("--chunks 2 --stages 2"),
+            file + ": the plan is for 4 micro-batches, and --chunks says 2");
+  EXPECT_EQ(refused("--chunks 4 --stages 2 --schedule 1f1b"),
+            "--schedule: expected with no --plan, which has its own");
+  EXPECT_EQ(refused("--chunks 4 --stages 2 --policy mixed"),
+            "--policy: expected with no plan for --stages, which has one for each stage");
+  plan.program = "llama";
+  EXPECT_EQ(refused("--chunks 4 --stages 2"),
+            file +
+                ": the plan is for a program called 'llama': expected one of a capture of "
+                "`ferry train gpt`");
+  plan.program = "gpt";
+  plan.options = {{"luck", 1}};
+  EXPECT_EQ(refused("--chunks 4 --stages 2"),
+            file + ": no option of the offloader is called 'luck'");
+  plan.stages[1].units = 4;
+  EXPECT_EQ(refused("--chunks 4 --stages 2"),
+            file +
+                ": the plan's program has 6 units, and this model 5 layers: the embedding, 3 "
+                "blocks, the head");
+}
+
 TEST_F(PipelineTest, AStateFitsBoth) {
   const std::string gpt =
       "gpt --layers 2 --width 16 --heads 2 --context 16 --batch 4 --chunks 2 --json --data " +
@@ -148,10 +247,6 @@ TEST_F(PipelineTest, WhatMakesNoSense) {
             "--capture: expected with no --stages: it is one thread's");
   EXPECT_EQ(refused("--stages 2 --policy offload --trace out.json"),
             "--trace: expected with no --stages: it is one thread's");
-  EXPECT_EQ(refused("--stages 2 --log out.jsonl"),
-            "--log: expected with no --stages: it is one thread's");
-  EXPECT_EQ(refused("--stages 2 --policy offload --decisions out.jsonl"),
-            "--decisions: expected with no --stages: it is one thread's");
   EXPECT_NE(refused("--chunks 2 --capture out.jsonl").find("--chunks 1"), std::string::npos);
   EXPECT_EQ(test::ferry_train("resnet --stages 2").code, 2) << "a ResNet has none";
 }

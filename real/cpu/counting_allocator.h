@@ -1,0 +1,61 @@
+// LibTorch's CPU allocator, with a count of the bytes that it has handed out, and somebody who
+// hears of each block.
+//
+// It allocates as LibTorch's own does. Sizes are in a table, not in the blocks, so that these are
+// placed as ever. Each block is given back here, whoever is the CPU allocator by then.
+#pragma once
+
+#include <c10/core/Allocator.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+namespace ferry::real {
+
+// Hears of each block that the allocator hands out, once it exists, and of each that comes back,
+// before it is freed. May run on any thread; must not allocate tensors.
+class MemoryObserver {
+ public:
+  virtual ~MemoryObserver() = default;
+  virtual void allocated(const void* block, std::int64_t bytes) noexcept = 0;
+  virtual void freed(const void* block) noexcept = 0;
+};
+
+// Thread-safe.
+class CountingAllocator final : public c10::Allocator {
+ public:
+  static CountingAllocator& instance();
+
+  // Makes it the CPU allocator, and returns what was that before (restore() takes it).
+  c10::Allocator* install();
+  static void restore(c10::Allocator* previous);
+
+  // Null: none. A thread may still be telling the previous one: observers are never destroyed.
+  void observe(MemoryObserver* observer) { observer_ = observer; }
+
+  // Of what this handed out.
+  std::int64_t live_bytes();
+  std::int64_t peak_bytes();
+  void reset_peak();
+
+  // Throws c10::OutOfMemoryError.
+  c10::DataPtr allocate(std::size_t bytes) override;
+  c10::DeleterFnPtr raw_deleter() const override;
+  void copy_data(void* to, const void* from, std::size_t bytes) const override;
+
+ private:
+  CountingAllocator() = default;
+  void count(void* block, std::int64_t bytes);
+  void forget(void* block);
+  static void give_back(void* block);
+
+  std::atomic<MemoryObserver*> observer_ = nullptr;
+  std::mutex mutex_;
+  std::unordered_map<void*, std::int64_t> sizes_;
+  std::int64_t live_bytes_ = 0;
+  std::int64_t peak_bytes_ = 0;
+};
+
+}  // namespace ferry::real

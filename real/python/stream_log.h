@@ -1,0 +1,36 @@
+// The stream log of a `with` block, as Python has it (python/torch_ferry/stream_log.py).
+#pragma once
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "real/log/log_streams.h"
+
+namespace ferry::real::python {
+
+class PythonStreamLog {
+ public:
+  // Throws as LogStreams does.
+  PythonStreamLog(const std::filesystem::path& file, c10::Device device);
+  PythonStreamLog(const PythonStreamLog&) = delete;
+  PythonStreamLog& operator=(const PythonStreamLog&) = delete;
+  ~PythonStreamLog();
+
+  // Ends the log, and makes the file appear. Throws std::system_error if it could not be written,
+  // and std::runtime_error on another thread than the one that made this, in a child of its process
+  // or for the second time.
+  void close();
+
+ private:
+  std::unique_ptr<LogStreams> streams_;
+  const std::thread::id thread_ = std::this_thread::get_id();
+  const std::uint64_t generation_;
+};
+
+void add_stream_log(py::module_& module);
+
+}  // namespace ferry::real::python

@@ -1,0 +1,1 @@
+"""What others wrote, under Ferry and without: run.py of this folder runs it all."""

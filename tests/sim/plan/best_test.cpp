@@ -1,0 +1,105 @@
+// What the row `best` finds beyond `mixed`, and that its plans run as promised.
+#include "sim/plan/best.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "formats/modules.h"
+#include "formats/plan_file.h"
+#include "formats/program_file.h"
+#include "scenarios/programs.h"
+#include "sim/plan/planner.h"
+
+namespace ferry::plan {
+namespace {
+
+PlanResult plan_on(const Program& program, const Hardware& card, std::int64_t budget_bytes,
+                   std::vector<Policy> policies) {
+  PlanRequest request;
+  request.policies = std::move(policies);
+  request.budget_bytes = budget_bytes;
+  return plan(program, card, request);
+}
+
+// The budget that is so many hundredths of what keeping everything reserves.
+std::int64_t part_of_keep(const Program& program, const Hardware& card, std::int64_t percent) {
+  const PlanResult keep = plan_on(program, card, std::int64_t{1} << 40, {Policy::kKeep});
+  return keep.rows[0].simulation.device_reserved_bytes / 100 * percent;
+}
+
+Plan through_file(const Program& program, const Hardware& card, const PlanResult& result,
+                  const PolicyRow& row) {
+  return parse_plan(to_text(to_plan(program, card, result, row)), "plan.json");
+}
+
+void expect_runs_as_planned(const Plan& plan, const Program& cut, const Hardware& card,
+                            const PolicyRow& row) {
+  sim::SimulationOptions options;
+  options.offload = to_options(plan);
+  options.segments = planned_segments(plan);
+  const sim::Simulation again = sim::simulate(cut, card, options);
+  EXPECT_EQ(again.digest, row.simulation.digest);
+  EXPECT_EQ(again.gradients, sim::simulate(cut, card, {}).gradients);
+  EXPECT_EQ(again.step_ns, plan.predicted.step_ns);
+  EXPECT_EQ(again.device_reserved_bytes, plan.predicted.reserved_bytes);
+}
+
+class BestTest : public ::testing::Test {
+ protected:
+  const Hardware card_ = find_hardware("h100");
+  const Program unet_ = load_program(find_program("unet"));
+};
+
+// The blocks of a U-Net differ in bytes and times, and so do the ops in each. Mixed recomputes
+// whole blocks evenly spread, or quarters of their bytes, and its step was half as long again.
+TEST_F(BestTest, BlocksThatDifferAreWeighed) {
+  const PlanResult result =
+      plan_on(unet_, card_, part_of_keep(unet_, card_, 80), {Policy::kMixed, Policy::kBest});
+  const PolicyRow& mixed = result.rows[0];
+  const PolicyRow& best = result.rows[1];
+  EXPECT_TRUE(best.is_answer());
+  EXPECT_GT(mixed.simulation.step_ns, result.keep_ns / 100 * 150);
+  EXPECT_LT(best.simulation.step_ns, result.keep_ns / 100 * 107);
+  const Plan plan = through_file(unet_, card_, result, best);
+  expect_runs_as_planned(plan, with_segments(unet_, plan), card_, best);
+}
+
+TEST_F(BestTest, TheSameIsFoundAgain) {
+  const std::int64_t budget = part_of_keep(unet_, card_, 70);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 2; ++i) {
+    const PlanResult result = plan_on(unet_, card_, budget, {Policy::kBest});
+    texts.push_back(to_text(to_plan(unet_, card_, result, result.rows[0])));
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
+// A program that calls checkpoint numbers its calls, and a plan that left one out would number the
+// others differently.
+TEST_F(BestTest, WhereTheModelCallsCheckpointThePlanIsOfItsCalls) {
+  Program program = unet_;
+  const CodeId forward = forward_code(program).value();
+  for (const std::string& name : segment_modules(unet_)) {
+    for (Statement& statement : program.codes[forward].statements) {
+      auto* marker = std::get_if<Module>(&statement.action);
+      if (marker && marker->enter && marker->name == name) marker->arguments.emplace();
+    }
+  }
+  ASSERT_TRUE(marks_calls(program));
+  const PlanResult result =
+      plan_on(program, card_, part_of_keep(program, card_, 90), {Policy::kMixed, Policy::kBest});
+  const PolicyRow& best = result.rows[1];
+  EXPECT_TRUE(best.is_answer());
+  EXPECT_LT(best.simulation.step_ns, result.rows[0].simulation.step_ns);
+  const Plan plan = through_file(program, card_, result, best);
+  ASSERT_EQ(plan.segments.size(), result.segments.size());
+  std::size_t recomputed = 0;
+  for (const PlanSegment& segment : plan.segments) recomputed += segment.recompute ? 1 : 0;
+  EXPECT_GT(recomputed, 0u);
+  expect_runs_as_planned(plan, with_segments(program), card_, best);
+}
+
+}  // namespace
+}  // namespace ferry::plan

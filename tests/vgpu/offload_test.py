@@ -1,0 +1,52 @@
+"""Activation offloading on the virtual GPU: Ferry's own in Python, and TRL's as others wrote it.
+
+    offload_test.py FERRY PYTHON PACKAGE
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+FERRY, PYTHON, PACKAGE = sys.argv[1:4]
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+# Of the lines of TRL 1.16 that wait: what is kept of forward, the copy out, the copy back, what is
+# kept of backward. The other two order what these order already, here.
+NEEDED = (0, 1, 3, 5)
+
+
+def run(*words):
+    environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=PACKAGE)
+    command = [FERRY, "run", "--python", PYTHON, "--hide-gpu", *map(str, words)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+class Offloading(unittest.TestCase):
+    def test_ferrys_own_gives_the_cpus_gradients_and_is_clean(self):
+        for schedule in ("--side-first", "--main-first"):
+            done = run(schedule, PROGRAMS / "offload.py")
+            self.assertEqual((done.returncode, done.stdout), (0, "True " * 6), done.stderr)
+            self.assertIn("0 violations", done.stderr)
+
+
+class Trl(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if subprocess.run([PYTHON, "-c", "import trl"], capture_output=True).returncode:
+            raise unittest.SkipTest("no trl")
+
+    def test_as_it_is(self):
+        for schedule in ("--side-first", "--main-first"):
+            done = run(schedule, PROGRAMS / "trl_offload.py")
+            self.assertEqual((done.returncode, done.stdout), (0, "True\n"), done.stderr)
+
+    def test_each_wait_that_it_needs_is_missed(self):
+        for line in NEEDED:
+            done = run("--eager", PROGRAMS / "trl_offload.py", "--without", line)
+            self.assertEqual((done.returncode, done.stdout), (1, "True\n"), done.stderr)
+            self.assertIn("activation_offloading.py:", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,145 @@
+"""`ferry run`: unmodified CUDA programs where there is no GPU.
+
+    run_test.py FERRY PYTHON
+"""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FERRY, PYTHON = sys.argv[1:3]
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+SCHEDULES = ((), ("--seed", "7"), ("--eager",), ("--side-first",), ("--main-first",))
+
+
+def command(*words):
+    return [FERRY, "run", "--python", PYTHON, "--hide-gpu", *map(str, words)]
+
+
+def run(*words):
+    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    return subprocess.run(command(*words), env=environment, capture_output=True, text=True,
+                          timeout=300)
+
+
+def run_code(code, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder) / "script.py"
+        script.write_text(code)
+        return run(*options, script)
+
+
+def line_of(program, mark):
+    lines = (PROGRAMS / program).read_text().splitlines()
+    return next(i for i, line in enumerate(lines, 1) if line.endswith(f"# {mark}"))
+
+
+class Values(unittest.TestCase):
+    def test_a_training_gives_the_cpus_losses_and_gradients_under_every_schedule(self):
+        for schedule in SCHEDULES:
+            done = run(*schedule, PROGRAMS / "training.py")
+            self.assertEqual((done.returncode, done.stdout), (0, "True True\n"), done.stderr)
+            self.assertIn("no GPU", done.stderr)
+            self.assertIn("0 violations", done.stderr)
+
+    def test_memory_ends_where_the_cards_does_in_pytorchs_words(self):
+        code = ("import torch\n"
+                "kept = torch.empty(20 << 30, dtype=torch.uint8, device='cuda')\n"
+                "torch.empty(5 << 30, dtype=torch.uint8, device='cuda')\n")
+        done = run_code(code, "--card", "rtx4090")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"OutOfMemoryError: CUDA out of memory\. Tried to allocate "
+                                      r"5\.00 GiB\. GPU 0 has a total capacity of 24\.00 GiB")
+        self.assertEqual(run_code(code, "--card", "h100").returncode, 0)
+
+
+class Refused(unittest.TestCase):
+    def test_what_is_not_there_fails_by_its_name(self):
+        for code, name in (("torch.cuda.CUDAGraph().capture_begin()", "cudaStreamBeginCapture"),
+                           ("torch.cuda.cudart().cudaHostRegister(64, 64, 0)\n"
+                            "torch.cuda.check_error(801)", "cudaHostRegister")):
+            done = run_code(f"import torch\ntorch.ones(1, device='cuda')\n{code}\n")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(name, done.stderr)
+
+    def test_bad_input_is_refused_before_python_starts(self):
+        for words, why in ((("nowhere.py",), "nowhere.py: expected a Python script"),
+                           ((), "expected a script"),
+                           (("--crad", "h100", "x.py"), "did you mean '--card'"),
+                           (("--card", "h10", PROGRAMS / "training.py"), "h100"),
+                           (("--side-first", "--main-first", "x.py"), "--main-first")):
+            done = run(*words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(why, done.stderr)
+
+    def test_the_scripts_status_and_arguments_are_its_own(self):
+        done = run_code("import sys\nprint(sys.argv[1:], __name__)\nsys.exit(5)\n")
+        self.assertEqual((done.returncode, done.stdout), (5, "[] __main__\n"), done.stderr)
+
+    def test_ctrl_c_ends_the_script_and_the_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "script.py"
+            script.write_text("import time\nprint('begun', flush=True)\ntime.sleep(300)\n")
+            with subprocess.Popen(command(script), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True, start_new_session=True) as process:
+                self.assertEqual(process.stdout.readline(), "begun\n")
+                os.killpg(process.pid, signal.SIGINT)
+                process.communicate(timeout=100)
+            self.assertEqual(process.returncode, 130)
+
+
+class Judge(unittest.TestCase):
+    """Nothing but the log shows a missing wait where all work runs at once."""
+
+    def found(self, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "run.jsonl"
+            done = run("--log", log, *options)
+            checked = subprocess.run([FERRY, "check", log], capture_output=True, text=True)
+            self.assertEqual(done.returncode, checked.returncode, checked.stdout)
+        places = re.findall(r"(\S+) at \S+/double_buffer\.py:(\d+) in (\w+)", done.stderr)
+        return done, [(what, int(line), function) for what, line, function in places]
+
+    def test_a_right_double_buffer_is_clean_and_right_under_every_schedule(self):
+        for schedule in SCHEDULES:
+            done, places = self.found(*schedule, PROGRAMS / "double_buffer.py")
+            self.assertEqual((done.returncode, done.stdout, places), (0, "True\n", []), done.stderr)
+
+    def test_a_use_that_does_not_wait_for_the_load_is_reported_at_both_lines(self):
+        done, places = self.found("--eager", PROGRAMS / "double_buffer.py", "--no-load")
+        self.assertEqual((done.returncode, done.stdout), (1, "True\n"), done.stderr)
+        self.assertEqual(places, [("aten::mul.Tensor", line_of("double_buffer.py", "the use"),
+                                   "use"),
+                                  ("copy", line_of("double_buffer.py", "the fill"), "fill")])
+
+    def test_a_refill_that_does_not_wait_for_the_use_is_reported_at_both_lines(self):
+        done, places = self.found("--eager", PROGRAMS / "double_buffer.py", "--no-use")
+        self.assertEqual((done.returncode, done.stdout), (1, "True\n"), done.stderr)
+        self.assertEqual(places, [("copy", line_of("double_buffer.py", "the fill"), "fill"),
+                                  ("aten::mul.Tensor", line_of("double_buffer.py", "the use"),
+                                   "use")])
+
+    def test_streams_far_apart_give_wrong_values_where_a_wait_is_missing(self):
+        for schedule, missing in (("--main-first", "--no-load"), ("--side-first", "--no-use")):
+            done, _ = self.found(schedule, PROGRAMS / "double_buffer.py", missing)
+            self.assertEqual((done.returncode, done.stdout), (1, "False\n"), done.stderr)
+
+    def test_an_operator_of_backward_is_named_by_the_line_of_its_forward(self):
+        done = run_code("import torch\n"
+                        "x = torch.ones(64, device='cuda', requires_grad=True)\n"
+                        "y = torch.sin(x)\n"
+                        "y.sum().backward()\n"
+                        "with torch.cuda.stream(torch.cuda.Stream()):\n"
+                        "    x.grad.mul_(2)\n", "--eager")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"aten::mul_\.Tensor at \S+script\.py:6 in <module>")
+        self.assertRegex(done.stderr, r"at the backward of \S+script\.py:3 in <module>")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,18 @@
+// Fused attention as a GPU computes it in fp32, of CPU tensors.
+//
+// Without dropout it is the CPU's fused kernel. With dropout, for which the CPU has none, it is the
+// formula; as on a GPU the mask is not saved, but drawn again in backward from the seed that
+// forward returns. The gradient of the bias is refused.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/stack.h>
+
+namespace ferry::vgpu {
+
+// Of _scaled_dot_product_efficient_attention and its backward: arguments from the stack, results
+// to it.
+void efficient_attention(torch::jit::Stack& stack, const at::Generator& generator);
+void efficient_attention_backward(torch::jit::Stack& stack, const at::Generator& generator);
+
+}  // namespace ferry::vgpu

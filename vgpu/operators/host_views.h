@@ -1,0 +1,67 @@
+// CUDA tensors as CPU tensors on the same bytes, and values with tensors in them.
+//
+// A view owns nothing: no reference to the device's storage is held, so the allocator reuses a
+// block exactly when it would on a GPU, and whoever reads a view too late reads what is there then.
+// Tensors that share a storage have views that share one.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <c10/core/Storage.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "formats/stream_op.h"
+
+namespace ferry::vgpu {
+
+// The value with each defined tensor in it replaced.
+template <class Map>
+c10::IValue map_tensors(const c10::IValue& value, Map&& map) {
+  const auto mapped = [&](const at::Tensor& tensor) {
+    return tensor.defined() ? map(tensor) : tensor;
+  };
+  if (value.isTensor()) return mapped(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(mapped(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
+      list.push_back(tensor ? std::optional(mapped(*tensor)) : std::nullopt);
+    }
+    return list;
+  }
+  return value;
+}
+
+template <class Visit>
+void each_tensor(const c10::IValue& value, Visit&& visit) {
+  map_tensors(value, [&](const at::Tensor& tensor) {
+    visit(tensor);
+    return tensor;
+  });
+}
+
+// A tensor of another kind with the same shape, strides, type and bits (conjugate, negative, a
+// wrapped number), and bytes of its own: none on Meta, zeros on the CPU.
+at::Tensor stand_in(const at::Tensor& tensor, c10::DeviceType type);
+
+class HostViews {
+ public:
+  // A CPU tensor is copied.
+  at::Tensor of(const at::Tensor& tensor);
+
+ private:
+  std::map<const c10::StorageImpl*, c10::Storage> storages_;
+  std::map<const c10::TensorImpl*, at::Tensor> views_;
+};
+
+// The bytes that a strided CUDA tensor lies in, with what is between its elements.
+Range bytes_of(const at::Tensor& tensor);
+
+}  // namespace ferry::vgpu

@@ -1,0 +1,117 @@
+#include "vgpu/operators/kernels.h"
+
+#include <ATen/ops/copy_native.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "vgpu/operators/operator.h"
+#include "vgpu/runtime/control.h"
+
+namespace ferry::vgpu {
+namespace {
+
+// What computes nothing, or copies by the runtime: LibTorch's own CUDA code runs on the fake.
+constexpr std::array<std::string_view, 13> kKept = {
+    "aten::empty.memory_format", "aten::empty_strided",
+    "aten::_local_scalar_dense", "aten::set_",
+    "aten::set_.source_Storage", "aten::set_.source_Storage_storage_offset",
+    "aten::set_.source_Tensor",  "aten::resize_",
+    "aten::record_stream",       "aten::is_set_to",
+    "aten::_fused_sdp_choice",   "aten::is_pinned",
+    "aten::_pin_memory"};
+
+// Composed of other operators that would reach cuDNN, or a kernel: taken whole.
+constexpr std::array<std::string_view, 2> kWhole = {"aten::convolution", "aten::copy_"};
+
+bool is_view(const c10::FunctionSchema& schema) {
+  return std::any_of(schema.returns().begin(), schema.returns().end(), [](const auto& result) {
+    return result.alias_info() != nullptr && !result.alias_info()->isWrite();
+  });
+}
+
+bool contains(const auto& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// What a GPU needs no kernel for: equal bytes in a row, or another device on one side.
+bool is_plain_copy(const at::Tensor& to, const at::Tensor& from) {
+  if (!to.is_cuda() || !from.is_cuda()) return true;
+  const bool rows = to.is_contiguous() && from.is_contiguous() && to.sizes() == from.sizes();
+  return rows && to.dtype() == from.dtype() && to.is_conj() == from.is_conj() &&
+         to.is_neg() == from.is_neg();
+}
+
+// Whether LibTorch's own copied. Between devices the bytes of a row alone can cross.
+bool copied(torch::jit::Stack* stack) {
+  at::Tensor to = torch::jit::peek(*stack, 0, 3).toTensor();
+  const at::Tensor from = torch::jit::peek(*stack, 1, 3).toTensor();
+  const bool non_blocking = torch::jit::peek(*stack, 2, 3).toBool();
+  if (is_plain_copy(to, from)) {
+    at::native::copy_(to, from, non_blocking);
+  } else if (to.device() != from.device()) {
+    const at::Tensor row = from.to(to.scalar_type()).expand(to.sizes()).contiguous();
+    at::Tensor arrived = at::empty_like(row, row.options().device(to.device()));
+    at::native::copy_(arrived, row.resolve_conj().resolve_neg(), non_blocking);
+    to.copy_(arrived);
+  } else {
+    return false;
+  }
+  torch::jit::drop(*stack, 3);
+  stack->emplace_back(to);
+  return true;
+}
+
+void install(torch::Library& library, Installed& installed) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& full : dispatcher.getAllOpNames()) {
+    if (!full.name.starts_with("aten::")) continue;
+    const auto op = dispatcher.findSchema(full);
+    const std::string name = toString(full);
+    if (!op) continue;
+    if (!op->hasKernelForDispatchKey(c10::DispatchKey::CUDA) && !contains(kWhole, name)) continue;
+    if (contains(kKept, name) || is_view(op->schema())) {
+      ++installed.kept;
+      continue;
+    }
+    Operator(*op).can_compute() ? ++installed.computed : ++installed.refused;
+    library.impl(name.c_str(),
+                 torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(*op)));
+  }
+}
+
+class Quiet final : public c10::WarningHandler {
+  void process(const c10::Warning&) override {}  // that kernels are replaced
+};
+
+}  // namespace
+
+void Kernel::operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const AtPlace at_place;
+  TORCH_CHECK_NOT_IMPLEMENTED(operator_.can_compute(), "the fake GPU does not compute ",
+                              operator_.name);
+  if (operator_.name == "aten::copy_" && copied(stack)) return;
+  run_queued(operator_, stack);
+}
+
+const Installed& install_kernels() {
+  static const Installed installed = [] {
+    Quiet quiet;
+    const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
+    Installed counts;
+    // Never destroyed: operators run until the process ends.
+    static auto* const library = new torch::Library(torch::Library::IMPL, "aten",
+                                                    c10::DispatchKey::CUDA, __FILE__, __LINE__);
+    install(*library, counts);
+    return counts;
+  }();
+  return installed;
+}
+
+}  // namespace ferry::vgpu

@@ -1,0 +1,40 @@
+#include "vgpu/operators/libtorch.h"
+
+#include <ATen/Context.h>
+#include <c10/core/Device.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "vgpu/runtime/control.h"
+
+namespace ferry::vgpu {
+namespace {
+
+constexpr int kNoPciDomain = 0xfe66;  // as in vgpu/runtime/devices.cpp
+
+void note(const c10::cuda::CUDACachingAllocator::TraceEntry& entry) {
+  using Action = c10::cuda::CUDACachingAllocator::TraceEntry::Action;
+  if (entry.action_ != Action::ALLOC && entry.action_ != Action::FREE_COMPLETED) return;
+  vgpu::note_block(entry.action_ == Action::ALLOC, entry.device_,
+                   reinterpret_cast<const void*>(entry.addr_), entry.size_,
+                   static_cast<cudaStream_t>(entry.stream_));
+}
+
+}  // namespace
+
+void start_libtorch() {
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess ||
+      properties.pciDomainID != kNoPciDomain) {
+    std::fprintf(stderr, "this runs on the fake CUDA runtime, and another one was loaded\n");
+    std::exit(1);
+  }
+  at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+  c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(note);
+}
+
+}  // namespace ferry::vgpu

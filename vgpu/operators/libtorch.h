@@ -1,0 +1,10 @@
+// LibTorch's CUDA on the fake runtime, begun: what its caching allocator gives out and takes back
+// goes to the fake's listener.
+#pragma once
+
+namespace ferry::vgpu {
+
+// Initialises CUDA. Ends the process with a message where LibTorch runs on another runtime.
+void start_libtorch();
+
+}  // namespace ferry::vgpu

@@ -1,0 +1,47 @@
+// One operator of LibTorch's on the fake GPU: what its schema says, and the boxed kernel.
+#pragma once
+
+#include <ATen/core/boxing/OperatorKernel.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vgpu/operators/ways.h"
+
+namespace ferry::vgpu {
+
+struct Operator {
+  explicit Operator(const c10::OperatorHandle& handle);
+
+  c10::OperatorHandle op;
+  std::string name;
+  std::size_t arguments = 0;
+  std::vector<bool> writes;                             // by argument
+  std::vector<bool> outs;                               // by argument: may be resized
+  std::vector<std::optional<std::size_t>> returned_as;  // by result: the argument that it is
+  bool makes_tensors = false;                           // a result is a new tensor
+  bool by_data = false;                                 // shapes or results depend on values
+  bool draws = false;
+  bool has_meta = false;
+  Way way = nullptr;
+
+  bool can_compute() const;
+};
+
+class Kernel final : public c10::OperatorKernel {
+ public:
+  explicit Kernel(const c10::OperatorHandle& handle) : operator_(handle) {}
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack);
+
+ private:
+  const Operator operator_;
+};
+
+// Queues the operator's CPU kernel on the current stream of the device where its tensors are.
+void run_queued(const Operator& op, torch::jit::Stack* stack);
+
+}  // namespace ferry::vgpu

@@ -1,0 +1,297 @@
+// How an operator is run: shapes, results, and the closure that computes.
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "vgpu/operators/host_views.h"
+#include "vgpu/operators/operator.h"
+#include "vgpu/operators/random.h"
+#include "vgpu/runtime/control.h"
+
+namespace ferry::vgpu {
+namespace {
+
+using c10::IValue;
+using Values = std::vector<IValue>;
+
+// As inside a kernel, whichever thread it runs on: no autograd, no autocast, nobody who listens.
+struct InKernel {
+  c10::impl::ForceDispatchKeyGuard keys{
+      c10::default_included_set - c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView),
+      c10::default_excluded_set | c10::autograd_dispatch_keyset_with_ADInplaceOrView};
+  at::DisableRecordFunctionGuard unrecorded;
+};
+
+void check_strided(const at::Tensor& tensor) {
+  TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == at::kStrided,
+                              "the fake GPU does not compute with a tensor of layout ",
+                              tensor.layout());
+}
+
+std::optional<c10::Device> device_of(const Values& arguments) {
+  std::optional<c10::Device> device;
+  for (const IValue& value : arguments) {
+    each_tensor(value, [&](const at::Tensor& tensor) {
+      check_strided(tensor);
+      if (!device && tensor.is_cuda()) device = tensor.device();
+    });
+  }
+  for (const IValue& value : arguments) {
+    if (!device && value.isDevice() && value.toDevice().is_cuda()) device = value.toDevice();
+  }
+  return device;
+}
+
+// With the arguments that name a device naming that one, and none that draws or pins.
+Values on_device(const Operator& op, Values arguments, c10::DeviceType type) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    IValue& value = arguments[i];
+    if (value.isDevice()) value = c10::Device(type);
+    if (value.isGenerator()) value = IValue();
+    if (op.op.schema().arguments()[i].name() == "pin_memory") value = IValue();
+  }
+  return arguments;
+}
+
+Values mapped(const Values& arguments, const std::function<at::Tensor(const at::Tensor&)>& map) {
+  Values values;
+  for (const IValue& value : arguments) values.push_back(map_tensors(value, map));
+  return values;
+}
+
+// Results of the operator for arguments of the CPU, or of Meta.
+Values call(const Operator& op, Values arguments, c10::DispatchKey key,
+            const at::Generator& generator) {
+  torch::jit::Stack stack = std::move(arguments);
+  if (op.way != nullptr) {
+    op.way(stack, generator);
+  } else {
+    for (std::size_t i = 0; i < stack.size() && generator.defined(); ++i) {
+      const std::string type = op.op.schema().arguments()[i].type()->str();
+      if (type.starts_with("Generator")) stack[i] = generator;
+    }
+    op.op.redispatchBoxed(c10::DispatchKeySet(key), &stack);
+  }
+  return stack;
+}
+
+// The operator's arguments and results, as they are in shape.
+struct Shapes {
+  Values arguments;
+  Values results;
+};
+
+std::optional<Shapes> shapes_by(c10::DeviceType type, const Operator& op, const Values& arguments) {
+  std::map<const c10::TensorImpl*, at::Tensor> made;
+  const auto stand = [&](const at::Tensor& tensor) {
+    at::Tensor& one = made[tensor.unsafeGetTensorImpl()];
+    if (!one.defined()) one = stand_in(tensor, type);
+    return one;
+  };
+  Shapes shapes;
+  shapes.arguments = on_device(op, mapped(arguments, stand), type);
+  const bool meta = type == c10::kMeta;
+  try {
+    const at::Generator any = meta ? at::Generator() : at::detail::createCPUGenerator(0);
+    shapes.results =
+        call(op, shapes.arguments, meta ? c10::DispatchKey::Meta : c10::DispatchKey::CPU, any);
+  } catch (const c10::NotImplementedError&) {
+    if (!meta) throw;
+    return std::nullopt;
+  }
+  return shapes;
+}
+
+// None: they depend on data, or nobody needs them.
+std::optional<Shapes> find_shapes(const Operator& op, const Values& arguments) {
+  if (op.by_data) return std::nullopt;
+  if (op.has_meta) {
+    if (auto shapes = shapes_by(c10::kMeta, op, arguments)) return shapes;
+    if (op.op.hasTag(at::Tag::dynamic_output_shape)) return std::nullopt;
+  } else if (op.op.hasTag(at::Tag::dynamic_output_shape)) {
+    return std::nullopt;
+  }
+  bool outs = false;
+  for (const bool out : op.outs) outs = outs || out;
+  if (!op.makes_tensors && !outs) return std::nullopt;
+  return shapes_by(c10::kCPU, op, arguments);
+}
+
+// What is queued: owns CPU tensors alone, most of them views of the device's bytes.
+struct Body {
+  const Operator* op;
+  Values arguments;
+  std::vector<at::Tensor> into;  // for each new tensor of the results
+  at::Generator generator;
+
+  void operator()() const {
+    const InKernel in_kernel;
+    try {
+      fill(call(*op, arguments, c10::DispatchKey::CPU, generator));
+    } catch (const c10::Error& error) {
+      throw std::runtime_error(op->name + ": " + error.what_without_backtrace());
+    }
+  }
+  void fill(const Values& results) const {
+    std::size_t filled = 0;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (op->returned_as[i]) continue;
+      each_tensor(results[i], [&](const at::Tensor& result) {
+        const at::Tensor& target = into[filled++];
+        TORCH_CHECK(target.sizes() == result.sizes(), op->name, " gives another shape, ",
+                    result.sizes(), ", than was foreseen, ", target.sizes());
+        target.copy_(result);
+      });
+    }
+  }
+};
+
+class Call {
+ public:
+  Call(const Operator& op, Values arguments)
+      : op_(op),
+        arguments_(std::move(arguments)),
+        device_(*device_of(arguments_)),
+        guard_(device_),
+        stream_(c10::cuda::getCurrentCUDAStream(device_.index())) {}
+
+  Values run() {
+    if (op_.draws) generator_ = draw(given_generator(), device_.index());
+    const std::optional<Shapes> shapes = find_shapes(op_, arguments_);
+    bool resizes = false;
+    for (const bool out : op_.outs) resizes = resizes || out;
+    if (!shapes && (op_.by_data || op_.makes_tensors || resizes)) return at_once();
+    if (shapes) resize_outs(shapes->arguments);
+    Body body = bound();
+    Values results;
+    for (std::size_t i = 0; i < op_.returned_as.size(); ++i) {
+      const auto same = op_.returned_as[i];
+      results.push_back(same ? arguments_[*same] : allocate(shapes->results[i], body.into));
+    }
+    launch(std::move(body));
+    return results;
+  }
+
+ private:
+  std::optional<at::Generator> given_generator() const {
+    for (const IValue& value : arguments_) {
+      if (value.isGenerator()) return value.toGenerator();
+    }
+    return std::nullopt;
+  }
+
+  void resize_outs(const Values& like) {
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      if (!op_.outs[i]) continue;
+      std::vector<at::Tensor> wanted;
+      each_tensor(like[i], [&](const at::Tensor& tensor) { wanted.push_back(tensor); });
+      std::size_t next = 0;
+      each_tensor(arguments_[i], [&](const at::Tensor& out) { resize(out, wanted[next++]); });
+    }
+  }
+  static void resize(const at::Tensor& out, const at::Tensor& like) {
+    if (out.sizes() == like.sizes()) return;
+    out.resize_(like.sizes());
+    if (out.strides() != like.strides()) out.as_strided_(like.sizes(), like.strides());
+  }
+
+  Body bound() {
+    Values host;
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      host.push_back(map_tensors(arguments_[i], [&](const at::Tensor& tensor) {
+        if (tensor.is_cuda() && !op_.outs[i]) reads_.push_back(bytes_of(tensor));
+        if (tensor.is_cuda() && op_.writes[i]) writes_.push_back(bytes_of(tensor));
+        return views_.of(tensor);
+      }));
+    }
+    return {&op_, on_device(op_, std::move(host), c10::kCPU), {}, generator_};
+  }
+
+  // A new tensor for each that the result is to have.
+  IValue allocate(const IValue& result, std::vector<at::Tensor>& into) {
+    return map_tensors(result, [&](const at::Tensor& like) {
+      check_strided(like);
+      at::Tensor made =
+          at::empty_strided(like.sizes(), like.strides(), at::device(device_).dtype(like.dtype()));
+      into.push_back(views_.of(made));
+      writes_.push_back(bytes_of(made));
+      return made;
+    });
+  }
+
+  void launch(std::function<void()> body) {
+    std::erase_if(reads_, [](Range range) { return range.bytes == 0; });
+    std::erase_if(writes_, [](Range range) { return range.bytes == 0; });
+    vgpu::launch(stream_.stream(), op_.name.c_str(), reads_, writes_, std::move(body));
+  }
+
+  // What comes out depends on values: the host waits for them, as it does for a GPU.
+  Values at_once() {
+    stream_.synchronize();
+    vgpu::run_everything();
+    Body body = bound();
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      if (!op_.outs[i]) continue;
+      body.arguments[i] = map_tensors(
+          body.arguments[i], [](const at::Tensor& out) { return at::empty({0}, out.options()); });
+    }
+    const Values made = call(op_, body.arguments, c10::DispatchKey::CPU, generator_);
+    if (!made.empty()) resize_outs(body.arguments);
+    Values results;
+    for (std::size_t i = 0; i < op_.returned_as.size(); ++i) {
+      const auto same = op_.returned_as[i];
+      results.push_back(same ? arguments_[*same] : allocate(made[i], body.into));
+    }
+    launch([this_body = std::move(body), made, outs = outs_of()] {
+      const InKernel in_kernel;
+      this_body.fill(made);
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < this_body.arguments.size(); ++i) {
+        if (!this_body.op->outs[i]) continue;
+        each_tensor(this_body.arguments[i],
+                    [&](const at::Tensor& value) { outs[next++].copy_(value); });
+      }
+    });
+    return results;
+  }
+  // Views of what is written, after it was resized.
+  std::vector<at::Tensor> outs_of() {
+    std::vector<at::Tensor> outs;
+    HostViews resized;
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      if (!op_.outs[i]) continue;
+      each_tensor(arguments_[i], [&](const at::Tensor& out) { outs.push_back(resized.of(out)); });
+    }
+    return outs;
+  }
+
+  const Operator& op_;
+  const Values arguments_;
+  const c10::Device device_;
+  const c10::cuda::CUDAGuard guard_;
+  const c10::cuda::CUDAStream stream_;
+  at::Generator generator_;
+  HostViews views_;
+  std::vector<Range> reads_;
+  std::vector<Range> writes_;
+};
+
+}  // namespace
+
+void run_queued(const Operator& op, torch::jit::Stack* stack) {
+  const InKernel in_kernel;
+  Values arguments = torch::jit::last(*stack, op.arguments).vec();
+  torch::jit::drop(*stack, op.arguments);
+  Values results = Call(op, std::move(arguments)).run();
+  for (IValue& result : results) stack->push_back(std::move(result));
+}
+
+}  // namespace ferry::vgpu

@@ -1,0 +1,114 @@
+#include "vgpu/operators/ways.h"
+
+#include <ATen/Functions.h>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "vgpu/operators/attention.h"
+
+namespace ferry::vgpu {
+namespace {
+
+using at::Tensor;
+using torch::jit::Stack;
+
+// The scale is 0 where everything is dropped, as LibTorch has it.
+void native_dropout(Stack& stack, const at::Generator& generator) {
+  const Tensor input = stack[0].toTensor();
+  const double p = stack[1].toDouble();
+  const bool train = !stack[2].isBool() || stack[2].toBool();
+  Tensor mask = at::ones(input.sizes(), at::kBool);
+  Tensor output = input.clone();
+  if (train) {
+    mask.bernoulli_(1 - p, generator);
+    output = input.mul(mask).mul_(p < 1 ? 1 / (1 - p) : 0.0);
+  }
+  stack = {output, mask};
+}
+
+// cuDNN's batch normalisation keeps a reserve beside the two statistics.
+void cudnn_batch_norm(Stack& stack, const at::Generator&) {
+  auto [output, mean, deviation] =
+      at::native_batch_norm(stack[0].toTensor(), stack[1].toTensor(), stack[2].toOptional<Tensor>(),
+                            stack[3].toOptional<Tensor>(), stack[4].toOptional<Tensor>(),
+                            stack[5].toBool(), stack[6].toDouble(), stack[7].toDouble());
+  stack = {output, mean, deviation, at::empty({0}, at::kByte)};
+}
+
+void cudnn_batch_norm_backward(Stack& stack, const at::Generator&) {
+  // input, grad_output, weight, running mean and var, saved mean and var, epsilon, reserve
+  auto [input, weight, bias] = at::native_batch_norm_backward(
+      stack[1].toTensor(), stack[0].toTensor(), stack[2].toTensor(), stack[3].toOptional<Tensor>(),
+      stack[4].toOptional<Tensor>(), stack[5].toOptional<Tensor>(), stack[6].toOptional<Tensor>(),
+      /*train=*/true, stack[7].toDouble(), {true, true, true});
+  stack = {input, weight, bias};
+}
+
+// dx = r (g w - n mean(g w n)) with n = x r, over the dimensions that are normalised.
+void fused_rms_norm_backward(Stack& stack, const at::Generator&) {
+  const Tensor gradient = stack[0].toTensor();
+  const Tensor input = stack[1].toTensor();
+  const auto normalised = static_cast<std::int64_t>(stack[2].toIntVector().size());
+  const Tensor deviation = stack[3].toTensor();  // its inverse
+  const auto weight = stack[4].toOptional<Tensor>();
+  const std::vector<bool> wanted = stack[5].toBoolList().vec();
+  std::vector<std::int64_t> inner;
+  std::vector<std::int64_t> outer;
+  for (std::int64_t i = 0; i < input.dim(); ++i) {
+    (i < input.dim() - normalised ? outer : inner).push_back(i);
+  }
+  const Tensor unit = input.mul(deviation);
+  const Tensor scaled = weight && weight->defined() ? gradient.mul(*weight) : gradient;
+  Tensor of_input;
+  Tensor of_weight;
+  if (wanted[0]) {
+    const Tensor mean = scaled.mul(unit).mean(inner, /*keepdim=*/true);
+    of_input = scaled.sub(unit.mul(mean)).mul(deviation).to(input.scalar_type());
+  }
+  if (wanted[1] && weight && weight->defined()) {
+    of_weight = gradient.mul(unit);
+    if (!outer.empty()) of_weight = of_weight.sum(outer);
+    of_weight = of_weight.to(weight->scalar_type());
+  }
+  stack = {of_input, of_weight};
+}
+
+struct Known {
+  std::string_view name;
+  Way way;
+  bool draws;
+};
+constexpr std::array kWays = {
+    Known{"aten::native_dropout", native_dropout, true},
+    Known{"aten::cudnn_batch_norm", cudnn_batch_norm, false},
+    Known{"aten::cudnn_batch_norm_backward", cudnn_batch_norm_backward, false},
+    Known{"aten::_fused_rms_norm_backward", fused_rms_norm_backward, false},
+    Known{"aten::_scaled_dot_product_efficient_attention", efficient_attention, true},
+    Known{"aten::_scaled_dot_product_efficient_attention_backward", efficient_attention_backward,
+          false},
+};
+
+const Known* known(const std::string& name) {
+  for (const Known& each : kWays) {
+    if (each.name == name) return &each;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Way find_way(const std::string& name) {
+  const Known* const found = known(name);
+  return found != nullptr ? found->way : nullptr;
+}
+
+bool way_draws(const std::string& name) {
+  const Known* const found = known(name);
+  return found != nullptr && found->draws;
+}
+
+}  // namespace ferry::vgpu

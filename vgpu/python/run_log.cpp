@@ -1,0 +1,97 @@
+#include "vgpu/python/run_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <iterator>
+#include <span>
+#include <system_error>
+
+namespace ferry::vgpu {
+namespace {
+
+constexpr std::uint64_t kHostBase = std::uint64_t{1} << 60;    // as the runtime has it
+constexpr std::uint64_t kLoggedHost = std::uint64_t{1} << 57;  // page-locked memory
+constexpr std::uint64_t kPageable = std::uint64_t{1} << 58;    // all else
+constexpr std::size_t kWaitingMost = std::size_t{1} << 16;
+constexpr std::uint32_t kLegacyStreams = 8;  // the first ids, one for each device
+
+}  // namespace
+
+RunLog::RunLog(const std::string& path)
+    : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
+      pageable_(kPageable) {
+  if (file_ < 0) throw std::system_error(errno, std::generic_category(), "cannot write " + path);
+}
+
+void RunLog::on(const StreamOp& op) {
+  // A device's synchronisation names each of its streams: those that had no work say nothing.
+  if (op.kind == StreamOpKind::kStreamSync && !declared_.contains(op.stream)) return;
+  declare(op.stream);
+  StreamOp line = op;
+  const bool host = op.range.address >= kHostBase;
+  if (host && op.kind == StreamOpKind::kAlloc) pinned_[op.range.address] = op.range.end();
+  line.range = moved(op.range);
+  if (host && op.kind == StreamOpKind::kFree) pinned_.erase(op.range.address);
+  if (host) line.pool = PoolKind::kHost;
+  reads_.clear();
+  writes_.clear();
+  for (const Range range : op.reads) reads_.push_back(moved(range));
+  for (const Range range : op.writes) writes_.push_back(moved(range));
+  line.reads = reads_;
+  line.writes = writes_;
+  std::string name(op.name);
+  if (place() != nullptr) name.append(name.empty() ? "at " : " at ").append(place());
+  line.name = name;
+  write(line);
+}
+
+void RunLog::destroy_event(EventId event) {
+  StreamOp op;
+  op.kind = StreamOpKind::kEventDestroy;
+  op.event = event;
+  write(op);
+}
+
+void RunLog::declare(StreamId stream) {
+  if (!declared_.insert(stream).second) return;
+  const auto number = static_cast<std::uint32_t>(stream);
+  StreamOp op;
+  op.kind = StreamOpKind::kStream;
+  op.stream = stream;
+  if (number < kLegacyStreams) {
+    op.stream_kind = StreamKind::kLegacy;
+    op.device = number;
+    text_.call(stream, number == 0 ? "default" : "default of device " + std::to_string(number));
+  } else {
+    text_.call(stream, "stream " + std::to_string(number - kLegacyStreams + 1));
+  }
+  write(op);
+}
+
+Range RunLog::moved(Range range) {
+  if (range.address < kHostBase) return range;
+  const auto after = pinned_.upper_bound(range.address);
+  const bool pinned = after != pinned_.begin() && range.end() <= std::prev(after)->second;
+  if (pinned) return {range.address - kHostBase + kLoggedHost, range.bytes};
+  pageable_ += range.bytes;
+  return {pageable_ - range.bytes, range.bytes};
+}
+
+void RunLog::write(const StreamOp& op) {
+  waiting_.append(text_.line(op));
+  if (waiting_.size() >= kWaitingMost) flush();
+}
+
+void RunLog::flush() {
+  for (std::string_view rest = waiting_; !rest.empty();) {
+    const ssize_t written = ::write(file_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw std::system_error(errno, std::generic_category(), "the stream log");
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  waiting_.clear();
+}
+
+}  // namespace ferry::vgpu

@@ -1,0 +1,45 @@
+// What the virtual GPU was asked for, as a stream log (formats/TRACE.md), for `ferry check`.
+//
+// Lines are written whole, so a process that dies leaves a log that ends between two of them. An
+// operation is named by its operator and by its place in the program. Memory that is not
+// page-locked is PyTorch's or the user's: its copies are written with addresses of their own, for
+// nobody says what else is done with it. So no race on it is found, and none is made up.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "formats/trace_write.h"
+#include "vgpu/runtime/control.h"
+
+namespace ferry::vgpu {
+
+class RunLog final : public Listener {
+ public:
+  // Throws std::system_error if the file cannot be written.
+  explicit RunLog(const std::string& path);
+
+  void on(const StreamOp& op) override;
+  void forget(Range) override {}  // addresses of device memory are not used twice
+  void destroy_event(EventId event) override;
+  // Throws std::system_error.
+  void flush();
+
+ private:
+  void declare(StreamId stream);
+  void write(const StreamOp& op);
+  Range moved(Range range);
+
+  int file_;
+  TraceText text_;
+  std::string waiting_;
+  std::set<StreamId> declared_;
+  std::map<std::uint64_t, std::uint64_t> pinned_;  // begin and end of each block
+  std::uint64_t pageable_;                         // the next address
+  std::vector<Range> reads_, writes_;
+};
+
+}  // namespace ferry::vgpu

@@ -1,0 +1,80 @@
+// ferry-run: the program behind `ferry run`, for `ferry` itself never sees the virtual GPU.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "formats/error.h"
+#include "formats/printable.h"
+#include "vgpu/run/child.h"
+#include "vgpu/run/options.h"
+#include "vgpu/run/verdict.h"
+
+namespace {
+
+using namespace ferry::vgpu;
+
+// The log's file: the user's, or one that goes with this object.
+class LogFile {
+ public:
+  explicit LogFile(const std::string& kept) : path_(kept), is_kept_(!kept.empty()) {
+    if (is_kept_) return;
+    std::string name = (std::filesystem::temp_directory_path() / "ferry-run-XXXXXX").string();
+    const int file = ::mkstemp(name.data());
+    if (file < 0) throw std::system_error(errno, std::generic_category(), "cannot write " + name);
+    ::close(file);
+    path_ = name;
+  }
+  ~LogFile() {
+    std::error_code ignored;
+    if (!is_kept_) std::filesystem::remove(path_, ignored);
+  }
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  // The script may change folders.
+  std::filesystem::path path() const { return std::filesystem::absolute(path_); }
+
+ private:
+  std::filesystem::path path_;
+  bool is_kept_;
+};
+
+int complain(const std::string& what, int code) {
+  std::fprintf(stderr, "ferry run: %s\n", ferry::printable(what).c_str());
+  return code;
+}
+
+int run(const Options& options) {
+  const std::filesystem::path libraries =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "vgpu";
+  const std::string why = why_not(options, libraries);
+  if (!why.empty()) return complain(why, kResourceMissing);
+  const LogFile log(options.log);
+  const int status = run_script(options, libraries, log.path());
+  if (!std::filesystem::exists(log.path()) || std::filesystem::file_size(log.path()) == 0) {
+    return status;  // it ended before it used the GPU
+  }
+  const bool clean = judge(log.path(), options.log);
+  return status != kOk ? status : clean ? kOk : kViolated;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::optional<Options> options = parse_options(argc, argv);
+    return options ? run(*options) : kOk;
+  } catch (const ferry::InputError& error) {
+    return complain(error.what(), kUsage);
+  } catch (const std::system_error& error) {
+    return complain(error.what(), kResourceMissing);
+  } catch (const std::exception& error) {
+    return complain(error.what(), kInternal);
+  }
+}

@@ -1,0 +1,86 @@
+#include "vgpu/run/options.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <stdexcept>
+
+#include "formats/error.h"
+#include "formats/nearest.h"
+
+namespace ferry::vgpu {
+namespace {
+
+constexpr const char* kFooter = R"(
+SCRIPT is a Python program that uses PyTorch's CUDA. It runs on this machine's CPU, on a GPU that is
+none: values are the CPU's, memory is as much as the card has, and no time is simulated. At its end
+the log of its streams is judged, as by `ferry check`.
+
+Examples:
+  ferry run train.py --steps 3            on an h100
+  ferry run --card rtx4090 train.py       out of memory where that card is
+  ferry run --side-first train.py         side streams run ahead of the default one
+  ferry run --log run.jsonl train.py      keep the log of its streams
+
+Exit codes: the script's own, if it is not 0; 1 a race was found; 2 usage; 7 no PyTorch, or a real
+GPU is there.)";
+
+// Everything from the script on is the script's, so the options end where it stands.
+std::vector<std::string> script_of(const std::vector<std::string>& rest, const CLI::App& app) {
+  if (rest.empty()) throw InputError("ferry run", 0, "expected a script (ferry run --help)");
+  const std::string& path = rest.front();
+  if (path.starts_with("-")) {
+    std::vector<std::string> known;
+    for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
+    throw InputError("ferry run", 0,
+                     "there is no option '" + path + "'" + did_you_mean(path, known) +
+                         "; the script's own come behind it (ferry run --help)");
+  }
+  if (!std::filesystem::is_regular_file(path)) {
+    throw InputError(path, 0, "expected a Python script: there is no such file");
+  }
+  return rest;
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv) {
+  Options options;
+  std::string card = "h100";
+  bool eager = false;
+  bool side_first = false;
+  bool main_first = false;
+  CLI::App app("Runs a PyTorch CUDA program without a GPU, and judges its streams.", "ferry run");
+  app.footer(kFooter);
+  app.set_version_flag("--version", "ferry-run " FERRY_VERSION);
+  app.prefix_command();
+  app.add_option("--card", card, "The card: a shipped name, or a .toml file")->type_name("NAME");
+  app.add_option("--seed", options.seed, "Draws when streams' work runs")->type_name("N");
+  CLI::Option* side =
+      app.add_flag("--side-first", side_first, "Side streams run ahead, the default one late");
+  CLI::Option* main =
+      app.add_flag("--main-first", main_first, "The default stream runs ahead, the others late");
+  CLI::Option* at_once = app.add_flag("--eager", eager, "All work runs at once");
+  side->excludes(main)->excludes(at_once);
+  main->excludes(at_once);
+  app.add_option("--log", options.log, "Keep the log of its streams here")->type_name("FILE");
+  options.python = "python3";
+  app.add_option("--python", options.python, "The interpreter")->type_name("PATH");
+  app.add_flag("--hide-gpu", options.hide_gpu, "Run so even where there is a real GPU");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    app.exit(success);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    throw InputError("ferry run", 0, std::string(error.what()) + " (ferry run --help)");
+  }
+  options.script = script_of(app.remaining(), app);
+  options.card = find_hardware(card);
+  if (eager) options.schedule = Schedule::kEager;
+  if (side_first) options.schedule = Schedule::kSideFirst;
+  if (main_first) options.schedule = Schedule::kMainFirst;
+  return options;
+}
+
+}  // namespace ferry::vgpu

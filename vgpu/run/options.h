@@ -1,0 +1,37 @@
+// The command line of `ferry run [OPTIONS] SCRIPT [ARGS…]`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/hardware.h"
+
+namespace ferry::vgpu {
+
+// As cli/exit_codes.h has them.
+inline constexpr int kOk = 0;
+inline constexpr int kViolated = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kResourceMissing = 7;
+inline constexpr int kInternal = 70;
+inline constexpr int kStoppedBase = 128;
+
+// When streams' work runs (vgpu/runtime/control.h, whose Tempo these are).
+enum class Schedule : int { kEager = 0, kDrawn = 2, kSideFirst = 4, kMainFirst = 5 };
+
+struct Options {
+  Hardware card;
+  Schedule schedule = Schedule::kDrawn;
+  std::uint64_t seed = 0;
+  std::string log;  // "": none is kept
+  std::string python;
+  bool hide_gpu = false;
+  std::vector<std::string> script;  // its path, and its arguments
+};
+
+// None: help or the version was asked for, and printed. Throws InputError for bad input.
+std::optional<Options> parse_options(int argc, char** argv);
+
+}  // namespace ferry::vgpu

@@ -1,0 +1,156 @@
+// What tests tell the fake, and ask of it.
+#include "vgpu/runtime/control.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "vgpu/runtime/runtime.h"
+
+namespace ferry::vgpu {
+namespace {
+
+std::atomic<FindPlace> place_finder = nullptr;
+
+}  // namespace
+
+void reset() {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.broken = cudaSuccess;
+  runtime.failures.clear();
+  runtime.listener = nullptr;
+  runtime.run_everything();
+  runtime.set_tempo(Tempo::kEager, 0);
+  runtime.device_bytes_max = runtime.pinned_bytes_max = std::int64_t{256} << 20;
+  runtime.wrong_frees = 0;
+  thread() = Thread{thread().device, cudaSuccess, Step::kUser, {}, nullptr};
+}
+
+void run_everything() {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.run_everything();
+}
+
+void set_tempo(Tempo tempo, std::uint64_t seed) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.set_tempo(tempo, seed);
+}
+
+void set_tempo(cudaStream_t stream, Tempo tempo) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.set_tempo(runtime.stream(stream), tempo);
+}
+
+void set_listener(Listener* listener) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.listener = listener;
+}
+
+void set_step(Step step) { thread().step = step; }
+
+void note_block(bool given_out, int device, const void* block, std::size_t bytes,
+                cudaStream_t stream) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  StreamOp op;
+  op.kind = given_out ? StreamOpKind::kAlloc : StreamOpKind::kFree;
+  op.stream = runtime.stream(stream, device).id;
+  op.range = runtime.range(block, bytes);
+  runtime.tell(op);
+}
+
+void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
+            std::vector<Range> writes, std::function<void()> body) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  Stream& on = runtime.stream(stream);
+  StreamOp op;
+  op.kind = StreamOpKind::kKernel;
+  op.stream = on.id;
+  op.name = name;
+  op.reads = reads;
+  op.writes = writes;
+  runtime.tell(op);
+  runtime.enqueue(on, {.body = std::move(body)});
+}
+
+void set_devices(int count) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.devices = std::clamp(count, 0, kDevices);
+}
+
+void set_device_name(std::string name) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.device_name = std::move(name);
+}
+
+void set_device_bytes(std::int64_t bytes) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.device_bytes_max = bytes;
+}
+
+void keep_addresses(bool kept) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.keeps_addresses = kept;
+}
+
+void set_pinned_bytes(std::int64_t bytes) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.pinned_bytes_max = bytes;
+}
+
+void set_place_finder(FindPlace find) { place_finder.store(find); }
+
+AtPlace::AtPlace() : outermost_(thread().place == nullptr) {
+  const FindPlace find = place_finder.load();
+  if (outermost_ && find != nullptr) thread().place = find();
+}
+
+AtPlace::~AtPlace() {
+  if (outermost_) thread().place = nullptr;
+}
+
+const char* place() { return thread().place; }
+
+void fail(const std::string& name, std::int64_t nth, cudaError_t error, Where where) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.failures[name] = {nth, error, where};
+}
+
+bool failed(const std::string& name) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  return !runtime.failures.contains(name);
+}
+
+void break_device(cudaError_t error) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.broken = error;
+}
+
+std::int64_t calls(const std::string& name) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  return runtime.calls[name];
+}
+
+Counts counts() {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  return runtime.counts();
+}
+
+}  // namespace ferry::vgpu

@@ -1,0 +1,158 @@
+// Entry points: devices, errors, versions, and all that the fake does not have.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "vgpu/runtime/runtime.h"
+
+namespace ferry::vgpu {
+namespace {
+
+constexpr int kVersion = 13000;
+constexpr int kUnsupported = 801;  // CUDA_ERROR_NOT_SUPPORTED, of the driver
+
+// Stands for each entry point of the driver that LibTorch looks up: none is called in tests.
+int unsupported() { return kUnsupported; }
+
+}  // namespace
+
+// Of an entry point that is not there (refused.cpp).
+int refuse(const char* name) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  thread().refused = std::string("the virtual GPU does not have ") + name;
+  return runtime.fail_with(cudaErrorNotSupported);
+}
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  VGPU_ENTER();
+  *count = runtime.devices;
+  return *count > 0 ? cudaSuccess : runtime.fail_with(cudaErrorNoDevice);
+}
+cudaError_t cudaGetDevice(int* device) {
+  VGPU_ENTER();
+  *device = thread().device;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  VGPU_ENTER();
+  if (device < 0 || device >= runtime.devices) return runtime.fail_with(cudaErrorInvalidDevice);
+  thread().device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  VGPU_ENTER();
+  const int device = thread().device;
+  runtime.synchronize_device(device);
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  VGPU_ENTER();
+  if (device < 0 || device >= runtime.devices) return runtime.fail_with(cudaErrorInvalidDevice);
+  *properties = {};
+  std::snprintf(properties->name, sizeof properties->name, "%s %d", runtime.device_name.c_str(),
+                device);
+  properties->totalGlobalMem = static_cast<std::size_t>(runtime.device_bytes_max);
+  properties->sharedMemPerBlock = 48 << 10;
+  properties->regsPerBlock = 64 << 10;
+  properties->warpSize = 32;
+  properties->maxThreadsPerBlock = 1024;
+  properties->maxThreadsPerMultiProcessor = 2048;
+  properties->major = 8;
+  properties->minor = 0;
+  properties->multiProcessorCount = 4;
+  properties->asyncEngineCount = 2;
+  properties->unifiedAddressing = 1;
+  properties->concurrentKernels = 1;
+  properties->pciBusID = device;
+  properties->pciDomainID = 0xfe66;  // by which libtorch.cpp knows this runtime
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  VGPU_ENTER();
+  *value = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device) {
+  VGPU_ENTER();
+  std::snprintf(id, static_cast<std::size_t>(bytes), "0000:%02x:00.0", device);
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
+  VGPU_ENTER();
+  *can = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
+  VGPU_ENTER();
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = kVersion;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = kVersion;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() { return std::exchange(thread().last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return thread().last_error; }
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorCudartUnloading:
+      return "cudaErrorCudartUnloading";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
+    case cudaErrorNotSupported:
+      return "cudaErrorNotSupported";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorAssert:
+      return "cudaErrorAssert";
+    default:
+      return "cudaErrorUnknown";
+  }
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    case cudaErrorNotSupported:
+      if (!thread().refused.empty()) return thread().refused.c_str();
+      return "operation not supported";
+    default:
+      return cudaGetErrorName(error);
+  }
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  if (result != nullptr) *result = cudaDriverEntryPointSuccess;
+  *function = reinterpret_cast<void*>(unsupported);
+  return cudaSuccess;
+}
+
+}  // extern "C"
+
+}  // namespace ferry::vgpu

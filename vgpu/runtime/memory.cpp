@@ -1,0 +1,201 @@
+// Entry points: memory and copies.
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "vgpu/runtime/runtime.h"
+
+namespace ferry::vgpu {
+namespace {
+
+enum class Place { kDevice, kPinned, kPageable };
+
+Place place(const void* address, std::size_t bytes) {
+  const Runtime& runtime = Runtime::get();
+  if (Runtime::find(runtime.device_memory, address, bytes) != nullptr) return Place::kDevice;
+  if (Runtime::find(runtime.pinned_memory, address, bytes) != nullptr) return Place::kPinned;
+  return Place::kPageable;
+}
+
+bool fits(cudaMemcpyKind kind, Place to, Place from) {
+  switch (kind) {
+    case cudaMemcpyHostToHost:
+      return to != Place::kDevice && from != Place::kDevice;
+    case cudaMemcpyHostToDevice:
+      return to == Place::kDevice && from != Place::kDevice;
+    case cudaMemcpyDeviceToHost:
+      return to != Place::kDevice && from == Place::kDevice;
+    case cudaMemcpyDeviceToDevice:
+      return to == Place::kDevice && from == Place::kDevice;
+    case cudaMemcpyDefault:
+      return true;
+  }
+  return false;
+}
+
+void tell(StreamOpKind kind, CopyKind copy, const Stream& stream, const Range* read,
+          const Range* write) {
+  StreamOp op;
+  op.kind = kind;
+  op.copy = copy;
+  op.stream = stream.id;
+  op.name = kind == StreamOpKind::kCopy ? "copy" : "set";
+  if (read != nullptr) op.reads = {read, 1};
+  op.writes = {write, 1};
+  Runtime::get().tell(op);
+}
+
+void tell_sync(const Stream& stream) {
+  StreamOp op;
+  op.kind = StreamOpKind::kStreamSync;
+  op.stream = stream.id;
+  Runtime::get().tell(op);
+}
+
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                 Stream& stream) {
+  Runtime& runtime = Runtime::get();
+  if (bytes == 0) return cudaSuccess;
+  const Place target = place(to, bytes);
+  const Place source = place(from, bytes);
+  if (!fits(kind, target, source)) return runtime.fail_with(cudaErrorInvalidValue);
+  const Range read = runtime.range(from, bytes);
+  const Range write = runtime.range(to, bytes);
+  const CopyKind way = target != Place::kDevice   ? CopyKind::kDeviceToHost
+                       : source != Place::kDevice ? CopyKind::kHostToDevice
+                                                  : CopyKind::kDeviceToDevice;
+  tell(StreamOpKind::kCopy, way, stream, &read, &write);
+  const bool staged = runtime.stages_pageable();
+  // The driver waits for the stream, then reads.
+  if (staged && source == Place::kPageable) runtime.finish(stream);
+  std::vector<char> bytes_staged;
+  if (staged && source == Place::kPageable) {
+    const auto* const begin = static_cast<const char*>(from);
+    bytes_staged.assign(begin, begin + bytes);
+  }
+  auto body = [=, held = std::move(bytes_staged)] {
+    std::memmove(to, held.empty() ? from : held.data(), bytes);
+  };
+  runtime.enqueue(stream, {.body = std::move(body)});
+  // Done by now, and nobody may rely on it: no edge in the log.
+  if (staged && target == Place::kPageable) runtime.finish(stream);
+  return cudaSuccess;
+}
+
+cudaError_t set(void* address, int value, std::size_t bytes, Stream& stream) {
+  Runtime& runtime = Runtime::get();
+  if (bytes == 0) return cudaSuccess;
+  if (place(address, bytes) != Place::kDevice) return runtime.fail_with(cudaErrorInvalidValue);
+  const Range write = runtime.range(address, bytes);
+  tell(StreamOpKind::kKernel, CopyKind::kDeviceToDevice, stream, nullptr, &write);
+  runtime.enqueue(stream, {.body = [=] { std::memset(address, value, bytes); }});
+  return cudaSuccess;
+}
+
+// A host block of the runtime's own begins or ends its life.
+void tell_block(StreamOpKind kind, Range range) {
+  StreamOp op;
+  op.kind = kind;
+  op.range = range;
+  op.name = "pinned memory";
+  Runtime::get().tell(op);
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaMalloc(void** address, std::size_t bytes) {
+  VGPU_ENTER();
+  const int device = thread().device;
+  const std::int64_t free = runtime.device_bytes_max - runtime.device_bytes(device);
+  if (free < 0 || bytes > static_cast<std::size_t>(free)) {
+    return runtime.fail_with(cudaErrorMemoryAllocation);
+  }
+  *address = runtime.allocate(runtime.device_memory, bytes, device);
+  return *address != nullptr ? cudaSuccess : runtime.fail_with(cudaErrorMemoryAllocation);
+}
+cudaError_t cudaFree(void* address) {
+  VGPU_ENTER();
+  if (address == nullptr) return cudaSuccess;
+  if (const Memory* memory = Runtime::find(runtime.device_memory, address, 1)) {
+    runtime.finish_device(memory->device);
+  }
+  return runtime.free(runtime.device_memory, address) ? cudaSuccess
+                                                      : runtime.fail_with(cudaErrorInvalidValue);
+}
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  VGPU_ENTER();
+  const std::int64_t left = runtime.device_bytes_max - runtime.device_bytes(thread().device);
+  *free = left > 0 ? static_cast<std::size_t>(left) : 0;
+  *total = static_cast<std::size_t>(runtime.device_bytes_max);
+  return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned /*flags*/) {
+  VGPU_ENTER();
+  const std::int64_t free = runtime.pinned_bytes_max - runtime.pinned_bytes();
+  if (free < 0 || bytes > static_cast<std::size_t>(free)) {
+    return runtime.fail_with(cudaErrorMemoryAllocation);
+  }
+  *address = runtime.allocate(runtime.pinned_memory, bytes, thread().device);
+  if (*address == nullptr) return runtime.fail_with(cudaErrorMemoryAllocation);
+  tell_block(StreamOpKind::kAlloc, runtime.range(*address, bytes));
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* address) {
+  VGPU_ENTER();
+  if (address == nullptr) return cudaSuccess;
+  const auto found = runtime.pinned_memory.find(reinterpret_cast<std::uintptr_t>(address));
+  if (found != runtime.pinned_memory.end()) {
+    tell_block(StreamOpKind::kFree, runtime.range(address, found->second.bytes));
+  }
+  return runtime.free(runtime.pinned_memory, address) ? cudaSuccess
+                                                      : runtime.fail_with(cudaErrorInvalidValue);
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
+  VGPU_ENTER();
+  *attributes = {};
+  attributes->hostPointer = const_cast<void*>(address);
+  attributes->type = cudaMemoryTypeUnregistered;
+  if (const Memory* memory = Runtime::find(runtime.device_memory, address, 1)) {
+    attributes->type = cudaMemoryTypeDevice;
+    attributes->device = memory->device;
+    attributes->devicePointer = const_cast<void*>(address);
+    attributes->hostPointer = nullptr;
+  } else if (Runtime::find(runtime.pinned_memory, address, 1) != nullptr) {
+    attributes->type = cudaMemoryTypeHost;
+    attributes->devicePointer = const_cast<void*>(address);
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  VGPU_ENTER();
+  return copy(to, from, bytes, kind, runtime.stream(stream));
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                cudaStream_t stream) {
+  VGPU_ENTER();
+  return copy(to, from, bytes, cudaMemcpyDeviceToDevice, runtime.stream(stream));
+}
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  VGPU_ENTER();
+  Stream& legacy = runtime.stream(nullptr);
+  const cudaError_t error = copy(to, from, bytes, kind, legacy);
+  if (error != cudaSuccess || kind == cudaMemcpyDeviceToDevice) return error;
+  runtime.finish(legacy);
+  tell_sync(legacy);
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {
+  VGPU_ENTER();
+  return set(address, value, bytes, runtime.stream(stream));
+}
+cudaError_t cudaMemset(void* address, int value, std::size_t bytes) {
+  VGPU_ENTER();
+  return set(address, value, bytes, runtime.stream(nullptr));
+}
+
+}  // extern "C"
+
+}  // namespace ferry::vgpu

@@ -1,0 +1,50 @@
+// Entry points that LibTorch's CUDA code may call and that this runtime does not have. Each fails
+// with cudaErrorNotSupported, whose text is then its name. Without these definitions the real
+// libcudart would answer, and blame a driver that is too old.
+//
+// This file cannot include CUDA's header, which declares them with their arguments.
+namespace ferry::vgpu {
+
+int refuse(const char* name);  // devices.cpp
+
+}  // namespace ferry::vgpu
+
+#define REFUSED(name) \
+  int name() { return ::ferry::vgpu::refuse(#name); }
+
+extern "C" {
+
+REFUSED(cudaDeviceGetDefaultMemPool)
+REFUSED(cudaFreeAsync)
+REFUSED(cudaFuncGetAttributes)
+REFUSED(cudaFuncSetAttribute)
+REFUSED(cudaGetSymbolAddress)
+REFUSED(cudaGraphDebugDotPrint)
+REFUSED(cudaGraphDestroy)
+REFUSED(cudaGraphExecDestroy)
+REFUSED(cudaGraphGetNodes)
+REFUSED(cudaGraphInstantiateWithFlags)
+REFUSED(cudaGraphLaunch)
+REFUSED(cudaGraphNodeGetDependencies)
+REFUSED(cudaHostRegister)
+REFUSED(cudaHostUnregister)
+REFUSED(cudaIpcCloseMemHandle)
+REFUSED(cudaIpcGetEventHandle)
+REFUSED(cudaIpcGetMemHandle)
+REFUSED(cudaIpcOpenEventHandle)
+REFUSED(cudaIpcOpenMemHandle)
+REFUSED(cudaMallocAsync)
+REFUSED(cudaMemPoolGetAttribute)
+REFUSED(cudaMemPoolSetAccess)
+REFUSED(cudaMemPoolSetAttribute)
+REFUSED(cudaMemPoolTrimTo)
+REFUSED(cudaMemcpy2DAsync)
+REFUSED(cudaMemcpyToSymbol)
+REFUSED(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)
+REFUSED(cudaProfilerStart)
+REFUSED(cudaProfilerStop)
+REFUSED(cudaStreamAddCallback)
+REFUSED(cudaStreamBeginCapture)
+REFUSED(cudaStreamEndCapture)
+
+}  // extern "C"

@@ -1,0 +1,183 @@
+// The inside of the fake: devices, queues, and when their work runs.
+//
+// One lock guards it all. Work runs on whatever thread calls: there are no threads of its own.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "vgpu/runtime/control.h"
+
+namespace ferry::vgpu {
+
+struct Stream;
+
+// What a record holds.
+struct Snapshot {
+  Stream* stream = nullptr;
+  bool done = false;
+  std::int64_t done_ns = 0;
+};
+using SnapshotRef = std::shared_ptr<Snapshot>;
+
+// One of: a body to run, a record to fulfil, a record to wait for, a while to do nothing.
+struct Work {
+  std::function<void()> body = nullptr;
+  SnapshotRef fulfil = nullptr;
+  SnapshotRef wait_for = nullptr;
+  std::int64_t sleep_us = 0;
+  std::int64_t wakes_at = -1;  // in calls into the runtime; -1: its turn has not come
+};
+
+struct Stream {
+  StreamId id{};
+  int device = 0;
+  bool blocking = true;
+  int priority = 0;
+  Tempo tempo = Tempo::kEager;
+  std::uint64_t tempo_of = 0;  // which set_tempo it follows
+  std::deque<Work> queue;
+};
+
+struct Event {
+  EventId id{};
+  int device = 0;
+  bool timed = true;
+  SnapshotRef latest;  // none: never recorded
+};
+
+struct Memory {
+  std::size_t bytes = 0;
+  int device = 0;
+};
+
+inline constexpr int kDevices = 8;  // at most
+
+// Of the calling thread.
+struct Thread {
+  int device = 0;
+  cudaError_t last_error = cudaSuccess;
+  Step step = Step::kUser;
+  std::string refused = {};     // what the last launch that failed was
+  const char* place = nullptr;  // in the program (control.h)
+};
+Thread& thread();
+
+class Runtime {
+ public:
+  static Runtime& get();
+
+  // An entry point begins: whether it fails, and perhaps some work runs. Called under the lock.
+  cudaError_t enter(const char* name);
+  cudaError_t fail_with(cudaError_t error);  // remembers it as the thread's last error
+
+  std::mutex mutex;
+
+  // Streams.
+  Stream& stream(cudaStream_t handle) { return stream(handle, thread().device); }
+  Stream& stream(cudaStream_t handle, int device);  // of which device the default stream is
+  Stream* create_stream(bool blocking, int priority);
+  void destroy_stream(cudaStream_t handle);
+  void enqueue(Stream& stream, Work work);
+  void sleep(Stream& stream, std::int64_t microseconds);
+  void finish(Stream& stream);
+  void finish(SnapshotRef snapshot);  // by value: what is queued goes as it runs
+  void finish_device(int device);
+  void synchronize_device(int device);  // and the host knows
+  SnapshotRef record(Stream& stream);
+
+  // Events.
+  Event* create_event(bool timed);
+  bool known(const Event* event) const { return events_.contains(event); }
+  void destroy_event(Event* event);
+
+  // Memory. What is freed is unmapped once all queues are empty; its addresses are kept, so that
+  // an address in a log means one block, and a use after the free ends the process.
+  void* allocate(std::map<std::uintptr_t, Memory>& from, std::size_t bytes, int device);
+  bool free(std::map<std::uintptr_t, Memory>& from, void* address);
+  static const Memory* find(const std::map<std::uintptr_t, Memory>& in, const void* address,
+                            std::size_t bytes);
+  std::int64_t device_bytes(int device) const;
+  std::int64_t pinned_bytes() const;
+
+  // The log.
+  void tell(StreamOp op);
+  Range range(const void* address, std::size_t bytes) const;
+
+  std::uint64_t draw(std::uint64_t below);
+  bool stages_pageable() const { return tempo_ != Tempo::kLazy && seed_ % 4 < 2; }
+  void set_tempo(Tempo tempo, std::uint64_t seed);
+  void set_tempo(Stream& stream, Tempo tempo);
+  // The host asked, and was told that it is not done.
+  bool asked_in_vain();
+  void run_everything();
+  Counts counts() const;
+
+  Listener* listener = nullptr;
+  int devices = 2;
+  std::string device_name = "fake GPU";
+  std::int64_t device_bytes_max = std::int64_t{256} << 20;
+  std::int64_t pinned_bytes_max = std::int64_t{256} << 20;
+  bool keeps_addresses = false;
+  struct Failure {
+    std::int64_t left = 0;
+    cudaError_t error = cudaSuccess;
+    Where where = Where::kAnywhere;
+  };
+  std::map<std::string, Failure> failures;  // to come
+  cudaError_t broken = cudaSuccess;
+  std::map<std::string, std::int64_t> calls;
+  std::map<std::uintptr_t, Memory> device_memory;
+  std::map<std::uintptr_t, Memory> pinned_memory;
+  std::int64_t wrong_frees = 0;
+
+ private:
+  Runtime();
+  // Whether something of it ran: in an order of its own, or because the host waits for it.
+  bool run_one(Stream& stream, bool awaited);
+  bool sleeps(Work& work, bool awaited);
+  void run_body(const Work& work);
+  void run_eager();
+  void run_random();
+  bool is_apart() const { return tempo_ == Tempo::kSideFirst || tempo_ == Tempo::kMainFirst; }
+  void choose_tempo(Stream& stream);
+  void join_legacy(Stream& stream, bool before);
+  void order(Stream& earlier, Stream& later);
+  void unmap_freed();
+
+  std::array<Stream, kDevices> legacy_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<Stream>> gone_;  // snapshots may still name them
+  std::set<const Event*> events_;
+  std::vector<std::pair<void*, std::size_t>> freed_;
+  std::uint32_t stream_ids_ = kDevices;
+  std::uint32_t event_ids_ = 0;
+  Tempo tempo_ = Tempo::kEager;
+  std::uint64_t tempos_ = 0;  // calls of set_tempo
+  std::uint64_t seed_ = 0;
+  std::uint64_t draws_ = 0;
+  std::int64_t now_ns_ = 0;
+  std::int64_t entries_ = 0;   // calls into the runtime: a microsecond of the host's each
+  std::int64_t sleepers_ = 0;  // queued
+  std::int64_t asked_ = 0;     // in vain
+};
+
+}  // namespace ferry::vgpu
+
+// How an entry point begins: it takes the lock, is counted, and may be told to fail.
+#define VGPU_ENTER()                                                             \
+  [[maybe_unused]] auto& runtime = ::ferry::vgpu::Runtime::get();                \
+  const std::lock_guard lock(runtime.mutex);                                     \
+  if (const cudaError_t error = runtime.enter(__func__); error != cudaSuccess) { \
+    return error;                                                                \
+  }

@@ -1,0 +1,109 @@
+// The runtime's memory, which is the host's, and what it tells of its operations.
+#include <sys/mman.h>
+
+#include <cstring>
+#include <iterator>
+
+#include "vgpu/runtime/runtime.h"
+
+namespace ferry::vgpu {
+namespace {
+
+constexpr std::uint64_t kHostBase = std::uint64_t{1} << 60;  // as in sim/check/hazard.h
+
+std::size_t pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+}  // namespace
+
+void* Runtime::allocate(std::map<std::uintptr_t, Memory>& from, std::size_t bytes, int device) {
+  void* const address = mmap(nullptr, pages(bytes), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) return nullptr;
+  from.emplace(reinterpret_cast<std::uintptr_t>(address), Memory{bytes, device});
+  return address;
+}
+
+bool Runtime::free(std::map<std::uintptr_t, Memory>& from, void* address) {
+  const auto found = from.find(reinterpret_cast<std::uintptr_t>(address));
+  if (found == from.end()) {
+    ++wrong_frees;
+    return false;
+  }
+  if (&from == &pinned_memory) {
+    std::memset(address, 0xdd, found->second.bytes);  // somebody else's now
+  } else if (listener != nullptr) {
+    listener->forget(range(address, found->second.bytes));
+  }
+  freed_.emplace_back(address, pages(found->second.bytes));
+  from.erase(found);
+  if (counts().queued == 0) unmap_freed();
+  return true;
+}
+
+void Runtime::unmap_freed() {
+  for (const auto& [address, bytes] : freed_) {
+    if (keeps_addresses) {
+      mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+           0);
+    } else {
+      munmap(address, bytes);
+    }
+  }
+  freed_.clear();
+}
+
+const Memory* Runtime::find(const std::map<std::uintptr_t, Memory>& in, const void* address,
+                            std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  auto after = in.upper_bound(begin);
+  if (after == in.begin()) return nullptr;
+  const auto& [start, memory] = *std::prev(after);
+  return begin + bytes <= start + memory.bytes ? &memory : nullptr;
+}
+
+std::int64_t Runtime::device_bytes(int device) const {
+  std::int64_t bytes = 0;
+  for (const auto& [address, memory] : device_memory) {
+    if (memory.device == device) bytes += static_cast<std::int64_t>(memory.bytes);
+  }
+  return bytes;
+}
+
+std::int64_t Runtime::pinned_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& [address, memory] : pinned_memory) {
+    bytes += static_cast<std::int64_t>(memory.bytes);
+  }
+  return bytes;
+}
+
+Counts Runtime::counts() const {
+  Counts counts;
+  for (int device = 0; device < kDevices; ++device) counts.device_bytes += device_bytes(device);
+  counts.pinned_bytes = pinned_bytes();
+  counts.events = static_cast<std::int64_t>(events_.size());
+  for (const Stream& stream : legacy_) {
+    counts.queued += static_cast<std::int64_t>(stream.queue.size());
+  }
+  for (const auto& stream : streams_) {
+    counts.queued += static_cast<std::int64_t>(stream->queue.size());
+  }
+  counts.wrong_frees = wrong_frees;
+  return counts;
+}
+
+// --- The log
+
+void Runtime::tell(StreamOp op) {
+  if (listener == nullptr) return;
+  if (op.step == Step::kUser) op.step = thread().step;
+  listener->on(op);
+}
+
+Range Runtime::range(const void* address, std::size_t bytes) const {
+  const auto number = reinterpret_cast<std::uint64_t>(address);
+  const bool device = find(device_memory, address, 1) != nullptr;
+  return {device ? number : number + kHostBase, bytes};
+}
+
+}  // namespace ferry::vgpu
