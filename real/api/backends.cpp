@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "real/tensors/torch_error.h"
+
 namespace ferry::real {
 
 Backends::Backends(OffloadOptions options, CoreOptions core, SpanObserver observer)
     : options_(std::move(options)), core_(std::move(core)), observer_(std::move(observer)) {
-  check_options(core_);
+  with_torch_errors([&] { check_options(core_); });
   if (options_.device()) {
     make(*options_.device());
   } else if (!options_.disk().empty()) {

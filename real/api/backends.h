@@ -20,7 +20,7 @@ namespace ferry::real {
 
 class Backends final : public Hooks<at::Tensor> {
  public:
-  // Throws std::invalid_argument if an option makes no sense, and c10::Error if the device does not
+  // Throws ValueError if an option makes no sense, and c10::Error if the device does not
   // exist.
   Backends(OffloadOptions options, CoreOptions core, SpanObserver observer);
 

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <typeindex>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "real/autograd/thread_end.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/torch_compute.h"
+#include "real/tensors/torch_error.h"
 #include "shared/checkpoint/checkpointer.h"
 #include "shared/checkpoint/sequential.h"
 
@@ -75,8 +75,8 @@ void run(const CheckpointOptions& options, Tensors inputs, Run again, Run forwar
 
 Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, Map function) {
   if (options.debug() || options.context_fn() || !options.choices().empty()) {
-    throw std::invalid_argument(
-        "Passing `context_fn`, `choices` or `debug` is only supported when reentrant is off.");
+    throw real::torch_error(ValueError(
+        "Passing `context_fn`, `choices` or `debug` is only supported when reentrant is off."));
   }
   if (std::ranges::none_of(inputs,
                            [](const auto& x) { return x.defined() && x.requires_grad(); })) {
@@ -87,9 +87,9 @@ Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, M
 }
 
 void refuse_output() {
-  throw std::invalid_argument(
+  throw real::torch_error(ValueError(
       "ferry::checkpoint: with reentrant on, the function has to return a tensor, or a vector, an "
-      "array or a tuple of tensors");
+      "array or a tuple of tensors"));
 }
 
 struct Scope::State {
@@ -145,7 +145,8 @@ torch::Tensor checkpoint_sequential(
     torch::Tensor input, const CheckpointOptions& options) {
   const auto length = static_cast<std::int64_t>(functions.size());
   torch::Tensor x = std::move(input);
-  for (const SequentialSegment& segment : sequential_segments(length, segments)) {
+  const auto cut = real::with_torch_errors([&] { return sequential_segments(length, segments); });
+  for (const SequentialSegment& segment : cut) {
     const auto run = [chain =
                           std::vector(std::make_move_iterator(functions.begin() + segment.begin),
                                       std::make_move_iterator(functions.begin() + segment.end))](

@@ -7,6 +7,7 @@
 #include "real/autograd/saved_by_pair.h"
 #include "real/autograd/thread_end.h"
 #include "real/autograd/torch_autograd.h"
+#include "real/tensors/torch_error.h"
 #include "real/tensors/torch_tensors.h"
 #include "shared/checkpoint/hooks.h"
 #include "shared/seam/hooks.h"
@@ -26,7 +27,7 @@ class CheckedSave final : public Saved<at::Tensor> {
         at_pack_(TorchTensors::read(version_)) {}
   at::Tensor unpack() override {
     const std::uint64_t now = TorchTensors::read(version_);
-    if (now != at_pack_) throw ModifiedInPlace(now, at_pack_);
+    if (now != at_pack_) throw real::torch_error(ModifiedInPlace(now, at_pack_));
     return packed_->unpack();
   }
 

@@ -9,6 +9,7 @@
 #include "formats/plan_file.h"
 #include "real/api/offload_state.h"
 #include "real/autograd/thread_end.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry {
 
@@ -84,7 +85,13 @@ NoOffloadGuard::NoOffloadGuard() : frame_(std::make_unique<offload_impl::Frame>(
 NoOffloadGuard::~NoOffloadGuard() { real::leave_at_thread_end(frame_); }
 
 Offload offload_by_plan(const std::filesystem::path& path, OffloadOptions options) {
-  return Offload(read_plan(path), std::move(options));
+  Plan plan;
+  try {
+    plan = read_plan(path);
+  } catch (const InputError& error) {
+    throw real::torch_error(ValueError(error.what()));
+  }
+  return Offload(std::move(plan), std::move(options));
 }
 
 }  // namespace ferry

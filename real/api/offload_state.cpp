@@ -2,10 +2,10 @@
 
 #include <c10/util/Logging.h>
 
-#include <stdexcept>
 #include <utility>
 
 #include "formats/plan_options.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry::real {
 namespace {
@@ -63,9 +63,9 @@ OffloadState::OffloadState(const OffloadOptions& options, CoreOptions core, cons
 void OffloadState::begin_run() {
   const std::shared_ptr<StreamLog> log = StreamLog::active();
   if (log && log != stream_log_.lock()) {
-    throw std::logic_error(
+    throw torch_error(Error(
         "this Offload was made before the stream log that is being written, which would lack its "
-        "copies; make it after the log was opened");
+        "copies; make it after the log was opened"));
   }
   if (planned_) planned_->begin_run();
   backends_->begin_run();

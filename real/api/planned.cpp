@@ -5,6 +5,7 @@
 #include "ferry/offload.h"
 #include "formats/layout.h"
 #include "real/tensors/dtype.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry::real {
 namespace {
@@ -49,9 +50,10 @@ void check(const PlanEntry& entry, const at::Tensor& tensor) {
       same_strides(tensor.sizes(), strides, entry.layout.strides)) {
     return;
   }
-  throw PlanMismatch("the model does not match the plan at " + key_of(entry) + ": the plan has " +
-                     describe(name(entry.layout.dtype), entry.layout.shape, entry.layout.strides) +
-                     ", the model saves " + describe(dtype_name(tensor), tensor.sizes(), strides));
+  throw torch_error(
+      PlanMismatch("the model does not match the plan at " + key_of(entry) + ": the plan has " +
+                   describe(name(entry.layout.dtype), entry.layout.shape, entry.layout.strides) +
+                   ", the model saves " + describe(dtype_name(tensor), tensor.sizes(), strides)));
 }
 
 }  // namespace
@@ -69,9 +71,10 @@ std::unique_ptr<Saved<at::Tensor>> PlannedHooks::pack(const at::Tensor& tensor) 
     if (pack < entries_.size()) {
       check(entries_[pack], tensor);
     } else if (TorchAutograd().graph_task() == GraphTaskId::kNone) {
-      throw PlanMismatch("the model does not match the plan at saved tensor " +
-                         std::to_string(pack) + ": the plan ends before it, the model saves " +
-                         dtype_name(tensor) + " " + numbers(tensor.sizes()));
+      throw torch_error(PlanMismatch("the model does not match the plan at saved tensor " +
+                                     std::to_string(pack) +
+                                     ": the plan ends before it, the model saves " +
+                                     dtype_name(tensor) + " " + numbers(tensor.sizes())));
     }
     return hooks_->pack(tensor);
   } catch (...) {
@@ -84,9 +87,9 @@ void PlannedHooks::begin_run() {
   const std::uint64_t packs = packs_.exchange(0);
   if (failed_.exchange(false) || packs == 0 || packs >= entries_.size()) return;
   const PlanEntry& missing = entries_[packs];
-  throw PlanMismatch("the model does not match the plan at " + key_of(missing) +
-                     ": the last forward saved " + std::to_string(packs) +
-                     " tensors, the plan has " + std::to_string(entries_.size()));
+  throw torch_error(PlanMismatch("the model does not match the plan at " + key_of(missing) +
+                                 ": the last forward saved " + std::to_string(packs) +
+                                 " tensors, the plan has " + std::to_string(entries_.size())));
 }
 
 }  // namespace ferry::real

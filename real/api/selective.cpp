@@ -12,13 +12,13 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
 #include "real/autograd/below_autograd.h"
 #include "real/autograd/cpu_generator.h"
 #include "real/autograd/torch_autograd.h"
+#include "real/tensors/torch_error.h"
 #include "real/tensors/torch_tensors.h"
 
 namespace ferry {
@@ -225,9 +225,9 @@ class Again final : public OpScope {
 namespace {
 
 [[noreturn]] void refuse(const std::string& op, const std::string& why) {
-  throw std::invalid_argument(
+  throw real::torch_error(ValueError(
       "Expected op in `op_list` to be the name of an operator with its overload but got: " + op +
-      ". " + why);
+      ". " + why));
 }
 
 [[noreturn]] void refuse_unknown(const std::string& op) {
@@ -267,7 +267,8 @@ std::string known_op(const std::string& op) {
 std::function<CheckpointContexts()> selective(SelectivePolicy policy,
                                               bool allow_cache_entry_mutation) {
   if (!policy) {
-    throw std::invalid_argument("policy_fn_or_list must be either a function or a list of ops.");
+    throw real::torch_error(
+        ValueError("policy_fn_or_list must be either a function or a list of ops."));
   }
   real::install_below_autograd();
   return [policy = std::make_shared<const SelectivePolicy>(std::move(policy)),

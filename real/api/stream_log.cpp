@@ -4,8 +4,9 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
+
+#include "real/tensors/torch_error.h"
 
 namespace ferry::real {
 namespace {
@@ -65,7 +66,7 @@ std::shared_ptr<StreamLog> StreamLog::active() {
 
 StreamLog::Scope::Scope(const std::shared_ptr<StreamLog>& log) {
   const std::lock_guard lock(active_mutex());
-  if (active_log()) throw std::logic_error("another stream log is being written in this process");
+  if (active_log()) throw torch_error(Error("another stream log is being written in this process"));
   active_log() = log;
 }
 

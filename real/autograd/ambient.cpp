@@ -8,11 +8,11 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
-#include <stdexcept>
 #include <utility>
 
 #include "real/autograd/shared_draws.h"
 #include "real/tensors/accelerator.h"
+#include "real/tensors/torch_error.h"
 #include "shared/checkpoint/errors.h"
 
 namespace ferry::real {
@@ -105,9 +105,9 @@ Ambient::Ambient(std::span<const at::Tensor> values, bool random) : autocast_(Au
 }
 
 void Ambient::check() const {
-  if (unused_ && used(*unused_)) throw std::runtime_error(checkpoint_text::kLateDevice);
+  if (unused_ && used(*unused_)) throw torch_error(Error(checkpoint_text::kLateDevice));
   if (turn_ && mark_shared_draws() != *turn_ && generators_.front().has_drawn()) {
-    throw CheckpointError(checkpoint_text::kSharedDraws);
+    throw torch_error(CheckpointError(checkpoint_text::kSharedDraws));
   }
 }
 

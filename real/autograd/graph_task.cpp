@@ -2,8 +2,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <stdexcept>
 #include <utility>
+
+#include "real/tensors/torch_error.h"
 
 namespace ferry::real {
 namespace {
@@ -19,7 +20,7 @@ GraphTask::GraphTask() : id_(next_id()) {}
 
 void GraphTask::after(std::function<void()> callback) {
   const std::lock_guard lock(mutex_);
-  if (ended_) throw std::logic_error("the graph task has ended: it failed on another thread");
+  if (ended_) throw torch_error(Error("the graph task has ended: it failed on another thread"));
   after_.push_back(std::move(callback));
 }
 

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "real/autograd/ambient.h"
+#include "real/tensors/torch_error.h"
 #include "shared/seam/autograd.h"
 
 namespace ferry::real {

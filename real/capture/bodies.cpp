@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ferry/capture.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry::real::capture {
 namespace {
@@ -89,9 +90,9 @@ void Bodies::need(const Ref& ref, NodeNumber node, Frame& frame, Code& code,
   } else if (info.birth == Birth::kMet) {
     frame.meet(ref);
   } else {
-    throw CaptureError(graph_.name(node) +
-                       " uses what another node made in backward: it cannot "
-                       "be captured");
+    throw torch_error(CaptureError(graph_.name(node) +
+                                   " uses what another node made in backward: it cannot "
+                                   "be captured"));
   }
 }
 

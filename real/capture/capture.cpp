@@ -7,6 +7,7 @@
 #include "real/capture/lower.h"
 #include "real/capture/recorder.h"
 #include "real/capture/recorder_scope.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry {
 namespace {
@@ -44,7 +45,8 @@ Program capture(const torch::nn::Module& module, const CaptureInputs& inputs,
   try {
     check_program(program, options.name());
   } catch (const InputError& error) {
-    throw CaptureError(std::string("the captured program contradicts itself: ") + error.what());
+    throw real::torch_error(
+        CaptureError(std::string("the captured program contradicts itself: ") + error.what()));
   }
   return program;
 }

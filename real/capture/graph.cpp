@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ferry/capture.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry::real::capture {
 
@@ -34,8 +35,9 @@ Graph::Graph(const Trace& trace) : trace_(trace) {
     open.pop_back();
     if (!nodes_.insert(node).second) continue;
     if (!trace.nodes.contains(node)) {
-      throw CaptureError("saved tensor " + std::to_string(packs_.at(node).front()) +
-                         " belongs to a node of which no result was seen: it cannot be captured");
+      throw torch_error(
+          CaptureError("saved tensor " + std::to_string(packs_.at(node).front()) +
+                       " belongs to a node of which no result was seen: it cannot be captured"));
     }
     for (const Edge& edge : edges(node)) {
       const auto* const output = std::get_if<Output>(&edge);

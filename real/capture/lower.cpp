@@ -9,6 +9,7 @@
 #include "real/capture/bodies.h"
 #include "real/capture/frame.h"
 #include "real/capture/graph.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry::real::capture {
 namespace {
@@ -98,9 +99,10 @@ Program Lowering::run() {
   save_unhooked();
   if (frame_ == &forward_) end_forward();
   if (!unhooked_.empty()) {
-    throw CaptureError(graph_.name(unhooked_.begin()->first) +
-                       " uses a tensor in backward that was not there when it was made: it cannot "
-                       "be captured");
+    throw torch_error(
+        CaptureError(graph_.name(unhooked_.begin()->first) +
+                     " uses a tensor in backward that was not there when it was made: it cannot "
+                     "be captured"));
   }
   main_.flush();
   Code main;
@@ -155,7 +157,7 @@ void Lowering::on(const BackwardEvent& event) {
   place_before(event.made);
   save_unhooked();
   if (frame_->in_call()) {
-    throw CaptureError("a backward inside a checkpoint cannot be captured");
+    throw torch_error(CaptureError("a backward inside a checkpoint cannot be captured"));
   }
   if (frame_ == &forward_) end_forward();
   // Storages that die in this backward belonged to the graph alone.
@@ -287,9 +289,10 @@ Slot Lowering::edge(const Output& output) {
   if (const auto known = edges_.find(output); known != edges_.end()) return known->second;
   const auto before = forward_edges_.find(output);
   if (before == forward_edges_.end()) {
-    throw CaptureError(graph_.name(output.node) +
-                       " of the graph is used before it was made, or after it died: it cannot be "
-                       "captured");
+    throw torch_error(
+        CaptureError(graph_.name(output.node) +
+                     " of the graph is used before it was made, or after it died: it cannot be "
+                     "captured"));
   }
   return edges_[output] = pass(before->second);
 }
@@ -303,9 +306,9 @@ Slot Lowering::slot(const Ref& ref) {
     } else if (info.birth == Birth::kMet && !info.in_backward) {
       frame_->meet(ref);
     } else {
-      throw CaptureError(
+      throw torch_error(CaptureError(
           "the step uses a gradient after its backward (an optimiser?): capture the forward and "
-          "the backward alone");
+          "the backward alone"));
     }
   }
   return frame_->slot(ref);

@@ -9,6 +9,7 @@
 #include "ferry/capture.h"
 #include "real/capture/op_call.h"
 #include "real/capture/recorder_scope.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry::real::capture {
 
@@ -157,22 +158,24 @@ void Recorder::after_op(OpEvent event, const c10::OperatorHandle& op,
 std::unique_ptr<Saved<at::Tensor>> Recorder::pack(const at::Tensor& tensor) {
   const std::lock_guard lock(mutex_);
   if (!recording_) {
-    throw CaptureError("a tensor is saved under the hooks of a capture that has ended");
+    throw torch_error(
+        CaptureError("a tensor is saved under the hooks of a capture that has ended"));
   }
   check();
   look_around();
   if (in_backward()) {
-    throw CaptureError(short_name(*autograd::get_current_node()) +
-                       " saves tensors in backward (create_graph, or a recomputation of its own): "
-                       "such a step cannot be captured");
+    throw torch_error(
+        CaptureError(short_name(*autograd::get_current_node()) +
+                     " saves tensors in backward (create_graph, or a recomputation of its own): "
+                     "such a step cannot be captured"));
   }
   const Ref saved = ref(tensor, Birth::kMet, "a save");
   const TorchTensors::Version version = TorchTensors::version(tensor);
   const std::uint64_t counter = TorchTensors::identity(version);
   if (counters_.try_emplace(saved.storage, counter).first->second != counter) {
-    throw CaptureError(
-        "two tensors are saved that share a storage and not a version counter "
-        "(Tensor::variable_data, unsafe_split): a program cannot say so");
+    throw torch_error(
+        CaptureError("two tensors are saved that share a storage and not a version counter "
+                     "(Tensor::variable_data, unsafe_split): a program cannot say so"));
   }
   const auto number = static_cast<PackNumber>(trace_.packs.size());
   trace_.packs.push_back({made() - 1, saved});
@@ -192,7 +195,8 @@ std::unique_ptr<Saved<at::Tensor>> Recorder::pack(const at::Tensor& tensor) {
 at::Tensor Recorder::unpack(const Packed& packed) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t version = TorchTensors::read(packed.version);
-  if (version != packed.version_at_pack) throw ModifiedInPlace(version, packed.version_at_pack);
+  if (version != packed.version_at_pack)
+    throw torch_error(ModifiedInPlace(version, packed.version_at_pack));
   at::Tensor tensor = TorchTensors::restore(*packed.storage, packed.layout, 0, packed.version);
   if (!recording_ || !open_body_) return tensor;
   check();
@@ -201,9 +205,10 @@ at::Tensor Recorder::unpack(const Packed& packed) {
   // that one; any other later node reuses what was saved for another.
   NodeNumber& owner = trace_.packs[packed.number].node;
   if (open_number_ > owner && trace_.nodes[open_number_].name != "CopySlices") {
-    throw CaptureError(trace_.nodes[open_number_].name +
-                       " unpacks what another node saved: a model that checkpoints by itself "
-                       "cannot be captured");
+    throw torch_error(
+        CaptureError(trace_.nodes[open_number_].name +
+                     " unpacks what another node saved: a model that checkpoints by itself "
+                     "cannot be captured"));
   }
   owner = open_number_;
   return tensor;
@@ -220,10 +225,11 @@ void Recorder::dropped(PackNumber pack) {
 
 CheckpointScope Recorder::segment(const std::vector<at::Tensor>& arguments, bool reentrant) {
   if (!c10::GradMode::is_enabled()) return nullptr;  // without grad mode it is no segment
-  if (reentrant) throw CaptureError("a reentrant checkpoint cannot be captured");
+  if (reentrant) throw torch_error(CaptureError("a reentrant checkpoint cannot be captured"));
   const auto stack = TorchAutograd().hooks();
   if (stack.disabled || !stack.top || !stack.top->pair) {
-    throw CaptureError("a checkpoint where no hooks see what is saved cannot be captured");
+    throw torch_error(
+        CaptureError("a checkpoint where no hooks see what is saved cannot be captured"));
   }
   std::string name;
   {
@@ -283,7 +289,7 @@ void Recorder::fail_later(const std::string& message) {
 }
 
 void Recorder::check() const {
-  if (!failure_.empty()) throw CaptureError(failure_);
+  if (!failure_.empty()) throw torch_error(CaptureError(failure_));
 }
 
 }  // namespace ferry::real::capture

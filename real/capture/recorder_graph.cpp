@@ -15,6 +15,7 @@
 #include "ferry/capture.h"
 #include "real/capture/op_call.h"
 #include "real/capture/recorder.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry::real::capture {
 
@@ -79,8 +80,8 @@ void Recorder::entering(const autograd::Node& node, const autograd::variable_lis
   check();
   const int task = autograd::get_current_graph_task_id();
   if (open_node_) {
-    throw CaptureError(short_name(node) + " runs inside " + short_name(*open_node_) +
-                       ": a backward inside a backward cannot be captured");
+    throw torch_error(CaptureError(short_name(node) + " runs inside " + short_name(*open_node_) +
+                                   ": a backward inside a backward cannot be captured"));
   }
   if (open_task_ != task) {
     std::vector<Output> roots;
@@ -134,11 +135,13 @@ void Recorder::begin_backward(std::vector<Output> roots, const autograd::variabl
   open_task_.reset();
   look_around();  // storages that are dead by now died before it
   if (c10::GradMode::is_enabled()) {
-    throw CaptureError("a backward that makes a graph (create_graph) cannot be captured");
+    throw torch_error(
+        CaptureError("a backward that makes a graph (create_graph) cannot be captured"));
   }
   const auto* const wanted = autograd::get_current_graph_task_exec_info();
   if (wanted && !wanted->empty()) {
-    throw CaptureError("a backward for given inputs (torch::autograd::grad) cannot be captured");
+    throw torch_error(
+        CaptureError("a backward for given inputs (torch::autograd::grad) cannot be captured"));
   }
   for (const at::Tensor& gradient : gradients) {
     if (gradient.defined()) forget_maker(gradient);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ferry/capture.h"
+#include "real/tensors/torch_error.h"
 #include "shared/seam/checkpoint_context.h"
 
 namespace ferry::real::capture {
@@ -20,7 +21,7 @@ std::atomic<Recorder*>& active_recorder() {
 std::shared_ptr<Recorder> activate(std::shared_ptr<Recorder> recorder) {
   Recorder* none = nullptr;
   if (!active_recorder().compare_exchange_strong(none, recorder.get())) {
-    throw CaptureError("another capture is under way in this process");
+    throw torch_error(CaptureError("another capture is under way in this process"));
   }
   return recorder;
 }

@@ -5,6 +5,7 @@
 
 #include "ferry/capture.h"
 #include "real/tensors/dtype.h"
+#include "real/tensors/torch_error.h"
 #include "real/tensors/torch_tensors.h"
 
 namespace ferry::real::capture {
@@ -73,12 +74,14 @@ std::vector<StorageNumber> Storages::died() {
 
 void require_plain(const at::Tensor& tensor, const std::string& who) {
   if (!TorchTensors::plain(tensor)) {
-    throw CaptureError(who + " works on a tensor that is no plain window on a storage (" +
-                       tensor.toString() + "): it cannot be captured");
+    throw torch_error(CaptureError(who +
+                                   " works on a tensor that is no plain window on a storage (" +
+                                   tensor.toString() + "): it cannot be captured"));
   }
   if (!program_dtype(tensor.scalar_type())) {
-    throw CaptureError(who + " works on a tensor of dtype " + c10::toString(tensor.scalar_type()) +
-                       ", which has no name in a program");
+    throw torch_error(CaptureError(who + " works on a tensor of dtype " +
+                                   c10::toString(tensor.scalar_type()) +
+                                   ", which has no name in a program"));
   }
 }
 

@@ -3,7 +3,6 @@
 #include <c10/core/CPUAllocator.h>
 
 #include <new>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "real/cpu/blocks.h"
 #include "real/cpu/malloc_thresholds.h"
 #include "real/cpu/workers.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry::real {
 
@@ -21,8 +21,8 @@ thread_local CpuStream thread_stream;
 void check(const CpuDeviceOptions& options) {
   const auto not_negative = [](const char* name, std::int64_t value) {
     if (value < 0) {
-      throw std::invalid_argument(std::string(name) + " should be at least 0 but is " +
-                                  std::to_string(value));
+      throw torch_error(
+          ValueError(std::string(name) + " should be at least 0 but is " + std::to_string(value)));
     }
   };
   not_negative("host_bytes_max", options.host_bytes_max);
@@ -36,6 +36,12 @@ void check_range(std::int64_t begin, std::int64_t bytes, const c10::Storage& sto
   const std::int64_t size = TorchTensors::bytes(storage);
   TORCH_CHECK(begin >= 0 && bytes <= size - begin, "a copy of ", bytes, " bytes from ", begin,
               " on leaves a storage of ", size, " bytes");
+}
+
+// The host tier knows no LibTorch; its errors reach the caller as LibTorch's.
+template <class Call>
+decltype(auto) with_errors(Call&& call) {
+  return with_torch_errors<DiskFull, DiskError, OutOfHostMemory>(std::forward<Call>(call));
 }
 
 }  // namespace
@@ -74,7 +80,7 @@ struct CpuDevice::State {
   template <class Copy>
   void timed(Step step, Lane lane, std::int64_t bytes, Copy copy) {
     const std::int64_t begin_ns = now_ns();
-    copy();
+    with_errors(copy);
     const Span span{step, lane, bytes, begin_ns, now_ns()};
     const std::lock_guard lock(observer_mutex);
     if (observer) observer(span);
@@ -105,7 +111,8 @@ struct CpuDevice::State {
 CpuDevice::CpuDevice(CpuDeviceOptions options) {
   check(options);
   if (options.disk && options.fix_malloc) fix_malloc_thresholds();
-  state_ = std::shared_ptr<State>(new State(options), &State::destroy);
+  State* const state = with_errors([&] { return new State(options); });
+  state_ = std::shared_ptr<State>(state, &State::destroy);
 }
 
 // --- Streams
@@ -221,7 +228,7 @@ void CpuDevice::HostBuffer::give_back() noexcept {
 }
 
 CpuDevice::HostBuffer CpuDevice::allocate_host(Step, std::int64_t bytes, HostMemory) {
-  return {state_, state_->host.allocate(bytes)};
+  return {state_, with_errors([&] { return state_->host.allocate(bytes); })};
 }
 
 void CpuDevice::release_host(Step, HostBuffer&& host, std::span<const Event> events) noexcept {

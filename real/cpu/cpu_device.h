@@ -80,7 +80,7 @@ class CpuDevice : public TorchTensors {
   class HostBuffer;
   class StreamScope;
 
-  // Throws DiskError if the disk's directory is unusable, std::invalid_argument for a negative
+  // Throws DiskError if the disk's directory is unusable, ValueError for a negative
   // limit.
   explicit CpuDevice(CpuDeviceOptions options = {});
 

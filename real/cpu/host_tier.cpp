@@ -141,9 +141,10 @@ HostTier::Blocks HostTier::fresh_memory(std::int64_t bytes, std::int64_t size) {
     if (block.memory) return fresh;
     count_in_use(-size);
   } while (wait_for_gated(seen));
-  throw OutOfHostMemory("the host tier cannot have " + std::to_string(bytes) +
-                        " bytes: " + std::to_string(in_use_bytes()) + " are in use of a limit of " +
-                        std::to_string(memory_limit()));
+  throw make_error<void>(OutOfHostMemory("the host tier cannot have " + std::to_string(bytes) +
+                                         " bytes: " + std::to_string(in_use_bytes()) +
+                                         " are in use of a limit of " +
+                                         std::to_string(memory_limit())));
 }
 
 HostBlock::Memory HostTier::memory(std::int64_t size) {

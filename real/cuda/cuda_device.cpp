@@ -17,6 +17,7 @@
 #include "real/cuda/host_pool.h"
 #include "real/cuda/span_recorder.h"
 #include "real/cuda/step_range.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry::real {
 namespace {
@@ -36,8 +37,8 @@ c10::DeviceIndex checked_index(c10::DeviceIndex wanted) {
 
 CudaDeviceOptions checked(CudaDeviceOptions options) {
   if (options.pinned_bytes_max < 0) {
-    throw std::invalid_argument("pinned_bytes_max should be at least 0 but is " +
-                                std::to_string(options.pinned_bytes_max));
+    throw torch_error(ValueError("pinned_bytes_max should be at least 0 but is " +
+                                 std::to_string(options.pinned_bytes_max)));
   }
   options.index = checked_index(options.index);
   return options;

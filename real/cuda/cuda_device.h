@@ -103,7 +103,7 @@ class CudaDevice : public TorchTensors {
     c10::StreamGuard guard_;
   };
 
-  // Throws c10::Error if the device does not exist, std::invalid_argument for a wrong option.
+  // Throws c10::Error if the device does not exist, ValueError for a wrong option.
   explicit CudaDevice(const CudaDeviceOptions& options = {});
 
   c10::DeviceIndex index() const;

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "real/tensors/torch_error.h"
+
 namespace ferry::real {
 namespace {
 
@@ -45,7 +47,7 @@ HostPool::Block HostPool::allocate(std::int64_t bytes) {
     unpin_all();
     data = from_system(rounded, cause);
   }
-  if (data == nullptr) throw out_of_memory(rounded, cause);
+  if (data == nullptr) throw torch_error(out_of_memory(rounded, cause));
   statistics_.in_use_bytes += rounded;
   statistics_.in_use_peak_bytes = std::max(statistics_.in_use_peak_bytes, statistics_.in_use_bytes);
   shrink(cached_bytes_max());
@@ -120,7 +122,7 @@ void* HostPool::at_limit(std::int64_t bytes) {
     return reuse(bytes);
   }
   while (!fits()) {
-    if (!unpin_oldest()) throw out_of_memory(bytes, "the limit is reached");
+    if (!unpin_oldest()) throw torch_error(out_of_memory(bytes, "the limit is reached"));
   }
   return nullptr;
 }

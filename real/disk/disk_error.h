@@ -6,16 +6,16 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 
+#include "shared/seam/error.h"
 #include "shared/seam/host_full.h"
 
 namespace ferry::real {
 
-class DiskError : public std::runtime_error {
+class DiskError : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
 
 // The store's own limit is reached, or the file system is full.

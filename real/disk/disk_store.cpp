@@ -91,13 +91,14 @@ DiskStore::Impl::Impl(DiskOptions options, std::shared_ptr<DiskIo> io)
 
 void DiskStore::Impl::fail(const FileFailure& failure, std::int64_t bytes) const {
   const std::string what = name() + failure.what();
-  if (!failure.full()) throw DiskError(what);
+  if (!failure.full()) throw make_error<void>(DiskError(what));
   const std::int64_t in_use = usage().in_use_bytes;
   const std::int64_t left = file_ ? file_->free_bytes() : 0;
-  throw DiskFull(what + "; " + std::to_string(bytes) + " bytes asked, " + std::to_string(in_use) +
-                     " in use, " + (left < 0 ? "an unknown number" : std::to_string(left)) +
-                     " free on the file system",
-                 bytes, in_use, left);
+  throw make_error<void>(DiskFull(what + "; " + std::to_string(bytes) + " bytes asked, " +
+                                      std::to_string(in_use) + " in use, " +
+                                      (left < 0 ? "an unknown number" : std::to_string(left)) +
+                                      " free on the file system",
+                                  bytes, in_use, left));
 }
 
 std::int64_t DiskStore::Impl::claimed() const {
@@ -110,10 +111,11 @@ std::int64_t DiskStore::Impl::reserve(std::int64_t bytes) {
   const auto full = [&] {
     const std::int64_t in_use = extents_.taken_bytes();
     const std::int64_t left = std::max<std::int64_t>(0, options_.bytes_max - before);
-    throw DiskFull(name() + "the limit of " + std::to_string(options_.bytes_max) +
-                       " bytes is reached: " + std::to_string(bytes) + " bytes asked, " +
-                       std::to_string(in_use) + " in use, " + std::to_string(left) + " left",
-                   bytes, in_use, left);
+    throw make_error<void>(DiskFull(name() + "the limit of " + std::to_string(options_.bytes_max) +
+                                        " bytes is reached: " + std::to_string(bytes) +
+                                        " bytes asked, " + std::to_string(in_use) + " in use, " +
+                                        std::to_string(left) + " left",
+                                    bytes, in_use, left));
   };
   // Sizes whose end overflows are beyond any limit.
   if (bytes > kUnlimited - kBlockBytes - extents_.end()) full();
@@ -248,9 +250,10 @@ void DiskStore::Impl::read(const DiskSlot& slot, void* to) {
   const std::lock_guard lock(mutex_);
   if (sum != *slot.checksum) {
     ++usage_.corrupt_reads;
-    throw DiskError(name() + "corrupt data: " + std::to_string(slot.bytes) + " bytes at offset " +
-                    std::to_string(slot.offset) + " were written with checksum " +
-                    hexadecimal(*slot.checksum) + " and read with " + hexadecimal(sum));
+    throw make_error<void>(DiskError(name() + "corrupt data: " + std::to_string(slot.bytes) +
+                                     " bytes at offset " + std::to_string(slot.offset) +
+                                     " were written with checksum " + hexadecimal(*slot.checksum) +
+                                     " and read with " + hexadecimal(sum)));
   }
   ++usage_.reads;
   usage_.read_bytes += slot.bytes;

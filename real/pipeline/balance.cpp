@@ -1,6 +1,6 @@
 // Measures the cost of each layer of a chain; source: torchgpipe/balance/profile.py.
 
-#include "shared/pipeline/balance.h"
+#include "real/pipeline/balance.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -11,12 +11,13 @@
 #include <cstdint>
 #include <memory>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
 #include "ferry/pipe.h"
 #include "real/autograd/ambient.h"
 #include "real/pipeline/layers.h"
+#include "real/tensors/torch_error.h"
+#include "shared/pipeline/balance.h"
 #include "shared/seam/hooks.h"
 
 namespace ferry {
@@ -26,7 +27,6 @@ using real::PipeLayers;
 using real::TorchAutograd;
 using torch::Tensor;
 using Tensors = std::vector<Tensor>;
-using Clock = std::chrono::steady_clock;
 
 // A layer's inputs have no graph, but require grad where they did.
 Tensors cut(const Tensors& values) {
@@ -140,33 +140,43 @@ class SavedBytes final : public Hooks<Tensor> {
 };
 
 std::vector<std::int64_t> parts(const std::vector<std::int64_t>& costs, std::int64_t partitions) {
-  const auto sizes =
-      balance(costs, static_cast<std::size_t>(std::max<std::int64_t>(partitions, 0)));
+  const auto sizes = real::with_torch_errors([&] {
+    return balance(costs, static_cast<std::size_t>(std::max<std::int64_t>(partitions, 0)));
+  });
   return {sizes.begin(), sizes.end()};
 }
 
 }  // namespace
 
-std::vector<std::int64_t> balance_by_time(const torch::nn::Sequential& layers,
-                                          std::int64_t partitions, const torch::Tensor& sample,
-                                          std::chrono::duration<double> timeout) {
+std::vector<std::int64_t> real::balance_by_clock(const torch::nn::Sequential& layers,
+                                                 std::int64_t partitions, const Tensor& sample,
+                                                 std::chrono::duration<double> timeout,
+                                                 const ClockNow& now) {
   std::vector<std::int64_t> fastest_ns(layers->size());
   parts(fastest_ns, partitions);  // throws before any measurement
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout);
+  const auto end = now() + std::chrono::duration_cast<std::chrono::nanoseconds>(timeout);
   // The first round warms up.
-  for (int round = 0; round < 2 || Clock::now() < end; ++round) {
+  for (int round = 0; round < 2 || now() < end; ++round) {
     each_layer(layers, sample, [&](std::size_t i, const auto& run) {
       synchronize(sample);
-      const auto begin = Clock::now();
+      const auto begin = now();
       Tensors outputs = run();
       go_backward(outputs);
       synchronize(sample);
-      const std::int64_t took = std::chrono::nanoseconds(Clock::now() - begin).count();
+      const std::int64_t took = (now() - begin).count();
       fastest_ns[i] = round < 2 ? took : std::min(fastest_ns[i], took);
       return outputs;
     });
   }
   return parts(fastest_ns, partitions);
+}
+
+std::vector<std::int64_t> balance_by_time(const torch::nn::Sequential& layers,
+                                          std::int64_t partitions, const Tensor& sample,
+                                          std::chrono::duration<double> timeout) {
+  return real::balance_by_clock(layers, partitions, sample, timeout, [] {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch());
+  });
 }
 
 std::vector<std::int64_t> balance_by_size(const torch::nn::Sequential& layers,

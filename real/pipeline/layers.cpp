@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "real/tensors/torch_error.h"
 #include "real/tensors/torch_tensors.h"
 #include "shared/seam/checkpoint_context.h"
 
@@ -43,7 +43,7 @@ constexpr const Form* kForms[] = {&kForm<at::Tensor>,
                                   &kForm<std::tuple<at::Tensor, TupleOf<2>>>};
 
 [[noreturn]] void refuse(const std::string& text) {
-  throw std::invalid_argument("ferry::Pipe: " + text);
+  throw torch_error(ValueError("ferry::Pipe: " + text));
 }
 
 // The stage of each layer.
@@ -128,8 +128,10 @@ PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& sequ
            std::to_string(policies));
   }
   if (count > 0) {  // checks its conditions before anything runs
-    make_schedule(options.schedule(), count, static_cast<std::size_t>(each),
-                  static_cast<std::size_t>(options.chunks()));
+    with_torch_errors([&] {
+      make_schedule(options.schedule(), count, static_cast<std::size_t>(each),
+                    static_cast<std::size_t>(options.chunks()));
+    });
   }
   refuse_shared(sequential, stage_of(balance));
   return options;
@@ -144,7 +146,8 @@ PipeLayers::PipeLayers(const torch::nn::SequentialImpl& layers,
   for (const std::int64_t each : balance) {
     first_.push_back(first_.back() + static_cast<std::size_t>(each));
   }
-  layout_ = skip_layout(outside(skips_), stage_of(balance));
+  layout_ =
+      with_torch_errors<SkipError>([&] { return skip_layout(outside(skips_), stage_of(balance)); });
 }
 
 void PipeLayers::move(std::size_t stage, const c10::Device& device) {

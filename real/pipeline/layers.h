@@ -43,7 +43,7 @@ class PipeLayers {
   std::vector<std::atomic<const pipe_impl::Form*>> gives_;
 };
 
-// The options with defaults filled in: as many devices as are used. Throws std::invalid_argument if
+// The options with defaults filled in: as many devices as are used. Throws ValueError if
 // they contradict each other, or the layers do not fit in such stages.
 PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& layers);
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "real/pipeline/stage_mover.h"
 #include "real/pipeline/torch_pipe_device.h"
 #include "real/pipeline/worker_threads.h"
+#include "real/tensors/torch_error.h"
 #include "shared/pipeline/pipeline.h"
 #include "shared/pipeline/scheduled_pipeline.h"
 
@@ -33,7 +33,7 @@ using Tensors = PipeImpl::Tensors;
 namespace {
 
 [[noreturn]] void refuse(const std::string& text) {
-  throw std::invalid_argument("ferry::Pipe: " + text);
+  throw real::torch_error(ValueError("ferry::Pipe: " + text));
 }
 
 // Splits the tensors by micro-batch. Undefined tensors are undefined in each.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "real/pipeline/layer_skips.h"
+#include "real/tensors/torch_error.h"
 
 namespace ferry {
 
@@ -41,12 +42,14 @@ void SkipLayer::isolate(const Namespace& space, const std::vector<std::string>& 
 }
 
 void SkipLayer::stash(const std::string& name, torch::Tensor tensor) const {
-  if (std::ranges::find(stashes_, name) == stashes_.end()) throw not_declared(name, "stashable");
+  if (std::ranges::find(stashes_, name) == stashes_.end())
+    throw real::torch_error(not_declared(name, "stashable"));
   ferry::stash(name, std::move(tensor), in_namespace(name).in);
 }
 
 torch::Tensor SkipLayer::pop(const std::string& name) const {
-  if (std::ranges::find(pops_, name) == pops_.end()) throw not_declared(name, "poppable");
+  if (std::ranges::find(pops_, name) == pops_.end())
+    throw real::torch_error(not_declared(name, "poppable"));
   return ferry::pop(name, in_namespace(name).in);
 }
 
@@ -62,7 +65,8 @@ std::vector<SkipName> SkipLayer::in_namespaces(const std::vector<std::string>& n
 }
 
 void verify_skippables(const torch::nn::Sequential& layers) {
-  verify_skippables(real::outside(real::declared_skips(*layers)));
+  real::with_torch_errors<SkipError>(
+      [&] { verify_skippables(real::outside(real::declared_skips(*layers))); });
 }
 
 namespace real {
@@ -106,13 +110,13 @@ std::vector<Skippable> outside(const std::vector<DeclaredSkips>& layers) {
 }
 
 void LayerSkips::save(const SkipName& name, at::Tensor value) {
-  if (!stashes_.contains(name)) throw not_declared(name.name, "stashable");
+  if (!stashes_.contains(name)) throw torch_error(not_declared(name.name, "stashable"));
   did_stash_.insert(name);
   around_->save(name, std::move(value));
 }
 
 at::Tensor LayerSkips::load(const SkipName& name) {
-  if (!pops_.contains(name)) throw not_declared(name.name, "poppable");
+  if (!pops_.contains(name)) throw torch_error(not_declared(name.name, "poppable"));
   did_pop_.insert(name);
   return around_->load(name);
 }
@@ -124,7 +128,8 @@ void LayerSkips::finish() const {
     for (const SkipName& name : declared) {
       if (!did.contains(name)) missing += (missing.empty() ? "" : ", ") + quoted(name.name);
     }
-    if (!missing.empty()) throw SkipError(missing + " must be " + what + " but have not");
+    if (!missing.empty())
+      throw torch_error(SkipError(missing + " must be " + what + " but have not"));
   };
   require(stashes_, did_stash_, "stashed");
   require(pops_, did_pop_, "popped");

@@ -12,6 +12,7 @@
 #include "real/disk/disk_error.h"
 #include "real/tensors/host_memory_error.h"
 #include "shared/checkpoint/errors.h"
+#include "shared/seam/error.h"
 
 namespace ferry::real::python {
 namespace {
@@ -61,6 +62,10 @@ InPython in_python(const std::exception_ptr& error) {
     return {classes.disk, disk.what()};
   } catch (const OutOfHostMemory& memory) {
     return {PyExc_MemoryError, memory.what()};
+  } catch (const ValueError& value) {
+    return {PyExc_ValueError, value.what()};
+  } catch (const Error& other) {
+    return {PyExc_RuntimeError, other.what()};
   } catch (const std::bad_alloc& memory) {
     return {PyExc_MemoryError, memory.what()};
   } catch (const std::system_error& system) {

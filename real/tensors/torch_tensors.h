@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <string>
 
+#include "real/tensors/torch_error.h"
 #include "shared/seam/device.h"
 
 namespace ferry::real {

@@ -43,6 +43,8 @@ int caught(const char* command, const std::function<int()>& run) {
     return complain(error.what(), kUsage);
   } catch (const ferry::SegmentMismatch& error) {
     return complain(error.what(), kUsage);
+  } catch (const ferry::ValueError& error) {
+    return complain(error.what(), kUsage);
   } catch (const std::invalid_argument& error) {
     return complain(error.what(), kUsage);
   } catch (const c10::OutOfMemoryError& error) {

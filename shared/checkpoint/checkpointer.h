@@ -24,7 +24,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +33,7 @@
 #include "shared/checkpoint/state.h"
 #include "shared/seam/checkpoint_context.h"
 #include "shared/seam/checkpoint_options.h"
+#include "shared/seam/error.h"
 
 namespace ferry {
 
@@ -63,7 +63,8 @@ class Checkpointer {
     options.debug = around.debug.value_or(options.debug);
     if (plan) options.choices = plan->choices;
     if (options.debug && options.context_fn) {
-      throw std::invalid_argument("debug=True is incompatible with non-default context_fn");
+      throw make_error<typename A::Tensor>(
+          ValueError("debug=True is incompatible with non-default context_fn"));
     }
     CheckpointContexts contexts;
     if (options.context_fn) contexts = options.context_fn();

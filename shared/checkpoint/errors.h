@@ -3,25 +3,25 @@
 
 #include <cstddef>
 #include <exception>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "shared/seam/error.h"
+
 namespace ferry {
 
-class CheckpointError : public std::runtime_error {
+class CheckpointError : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
 
 // A segment saved another number of tensors than its plan states.
-class SegmentMismatch : public std::runtime_error {
+class SegmentMismatch : public Error {
  public:
   SegmentMismatch(std::size_t saved, std::size_t planned)
-      : std::runtime_error("ferry::checkpoint: the segment saved " + std::to_string(saved) +
-                           " tensors, and the plan in force has " + std::to_string(planned) +
-                           " for it") {}
+      : Error("ferry::checkpoint: the segment saved " + std::to_string(saved) +
+              " tensors, and the plan in force has " + std::to_string(planned) + " for it") {}
 };
 
 // Leaves the recomputed function once every needed tensor exists. Derives from std::exception:

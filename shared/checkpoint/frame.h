@@ -32,6 +32,7 @@
 #include "shared/seam/checkpoint_context.h"
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/device.h"
+#include "shared/seam/error.h"
 #include "shared/seam/hooks.h"
 
 namespace ferry {
@@ -72,7 +73,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     const SegmentPlan* const plan = call_.plan();
     const std::lock_guard lock(mutex_);
     if (plan && plan->packs && *plan->packs != slots_.size()) {
-      throw SegmentMismatch(slots_.size(), *plan->packs);
+      throw make_error<Tensor>(SegmentMismatch(slots_.size(), *plan->packs));
     }
     forward_ops_ = std::move(ops);
     complete_ = true;
@@ -178,7 +179,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     bool all = false;
     {
       const std::lock_guard lock(mutex_);
-      if (run.stopped) throw CheckpointError(checkpoint_text::kSwallowed);
+      if (run.stopped) throw make_error<Tensor>(CheckpointError(checkpoint_text::kSwallowed));
       const std::size_t ordinal = run.packed++;
       if (ordinal < run.results.size()) {
         const Slot& slot = slots_[ordinal];
@@ -189,7 +190,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
           run.results[ordinal].emplace(Result{KeptTensor<D>(device, detached), stream});
         }
       } else if (complete_ || !rules().serves_unfinished()) {
-        throw CheckpointError(checkpoint_text::more());
+        throw make_error<Tensor>(CheckpointError(checkpoint_text::more()));
       }
       run.note(stream);
       std::size_t needed = std::min(needed_, run.results.size());
@@ -239,7 +240,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       run = recompute();
       result = take(*run, ordinal);
     }
-    if (!result) throw CheckpointError(checkpoint_text::twice(group != nullptr));
+    if (!result)
+      throw make_error<Tensor>(CheckpointError(checkpoint_text::twice(group != nullptr)));
     Tensor tensor = result->tensor.unpack();
     hand_over(tensor, result->stream);
     return tensor;
@@ -332,7 +334,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       if (rules().checks_recompute()) check(*run);
     } catch (const CheckpointError& error) {
       if (!log) throw;
-      throw CheckpointError(checkpoint_text::debug(error.what(), forward_ops_, log->names()));
+      throw make_error<Tensor>(
+          CheckpointError(checkpoint_text::debug(error.what(), forward_ops_, log->names())));
     }
     return run;
   }
@@ -355,7 +358,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
         state_->count(&CheckpointStatistics::stopped_early);
         return;
       }
-      if (run->stopped) throw CheckpointError(checkpoint_text::kSwallowed);
+      if (run->stopped) throw make_error<Tensor>(CheckpointError(checkpoint_text::kSwallowed));
     });
   }
 
@@ -367,10 +370,10 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       saved = slots_.size();
     }
     if (!run.stopped && run.packed != saved) {
-      throw CheckpointError(checkpoint_text::fewer(saved, run.packed));
+      throw make_error<Tensor>(CheckpointError(checkpoint_text::fewer(saved, run.packed)));
     }
     if (!run.differences.empty()) {
-      throw CheckpointError(checkpoint_text::different(run.differences));
+      throw make_error<Tensor>(CheckpointError(checkpoint_text::different(run.differences)));
     }
   }
 

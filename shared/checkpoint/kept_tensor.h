@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shared/seam/device.h"
+#include "shared/seam/error.h"
 #include "shared/seam/hooks.h"
 
 namespace ferry {
@@ -24,7 +25,7 @@ class KeptTensor final : public Saved<typename D::Tensor> {
 
   Tensor unpack() override {
     const std::uint64_t now = device_.read(version_);
-    if (now != version_at_save_) throw ModifiedInPlace(now, version_at_save_);
+    if (now != version_at_save_) throw make_error<Tensor>(ModifiedInPlace(now, version_at_save_));
     return tensor_;
   }
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "shared/seam/checkpoint_context.h"
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/device.h"
+#include "shared/seam/error.h"
 #include "shared/skip/tracker.h"
 
 namespace ferry {
@@ -63,7 +63,7 @@ class ReentrantRegion {
   Recomputed recompute(std::vector<Value> inputs) {
     A& autograd = state_->autograd;
     if (state_->rules.refuses_reentrant() && !autograd.checkpoint_valid()) {
-      throw std::runtime_error(checkpoint_text::kReentrantInvalid);
+      throw make_error<typename A::Tensor>(Error(checkpoint_text::kReentrantInvalid));
     }
     state_->count(&CheckpointStatistics::recomputes);
     numbered_.recomputes();
@@ -77,7 +77,8 @@ class ReentrantRegion {
     A& autograd = state_->autograd;
     const std::vector<Value>& outputs = recomputed.outputs;
     if (outputs.size() != gradients.size()) {
-      throw CheckpointError(checkpoint_text::outputs(gradients.size(), outputs.size()));
+      throw make_error<typename A::Tensor>(
+          CheckpointError(checkpoint_text::outputs(gradients.size(), outputs.size())));
     }
     std::vector<Value> roots;
     std::vector<Value> from;
@@ -86,7 +87,8 @@ class ReentrantRegion {
       roots.push_back(outputs[i]);
       from.push_back(std::move(gradients[i]));
     }
-    if (roots.empty()) throw std::runtime_error(checkpoint_text::kNothingRequiresGrad);
+    if (roots.empty())
+      throw make_error<typename A::Tensor>(Error(checkpoint_text::kNothingRequiresGrad));
     autograd.backward(roots, from);
     std::vector<Value> result;
     for (const Value& input : recomputed.inputs) result.push_back(autograd.gradient(input));

@@ -29,7 +29,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,6 +37,7 @@
 
 #include "shared/checkpoint/hooks.h"
 #include "shared/seam/checkpoint_context.h"
+#include "shared/seam/error.h"
 #include "shared/seam/hooks.h"
 
 namespace ferry {
@@ -139,7 +139,8 @@ class SelectiveCache {
       const std::lock_guard lock(mutex_);
       Entry& entry = find(op, index);
       if (entry.state == Entry::State::kRuns) return std::nullopt;
-      if (entry.state == Entry::State::kTaken) throw std::runtime_error(selective_text::kTwice);
+      if (entry.state == Entry::State::kTaken)
+        throw make_error<Tensor>(Error(selective_text::kTwice));
       check(entry);
       entry.state = Entry::State::kTaken;
       kept = std::exchange(entry.outputs, {});
@@ -182,9 +183,10 @@ class SelectiveCache {
 
   Entry& find(std::string_view op, std::size_t index) {
     const auto calls = calls_.find(op);
-    if (calls == calls_.end()) throw std::runtime_error(selective_text::unknown(op, std::nullopt));
+    if (calls == calls_.end())
+      throw make_error<Tensor>(Error(selective_text::unknown(op, std::nullopt)));
     if (index >= calls->second.size()) {
-      throw std::runtime_error(selective_text::unknown(op, index));
+      throw make_error<Tensor>(Error(selective_text::unknown(op, index)));
     }
     return calls->second[index];
   }
@@ -194,7 +196,7 @@ class SelectiveCache {
     for (const Kept& output : entry.outputs) {
       const auto* const kept = std::get_if<KeptTensor>(&output);
       if (kept && device_.read(kept->version) != kept->version_at_save) {
-        throw std::runtime_error(selective_text::kMutated);
+        throw make_error<Tensor>(Error(selective_text::kMutated));
       }
     }
   }

@@ -29,6 +29,7 @@
 #include "shared/offload/outbound.h"
 #include "shared/offload/section.h"
 #include "shared/offload/tracker.h"
+#include "shared/seam/error.h"
 #include "shared/seam/host_full.h"
 
 namespace ferry {
@@ -202,7 +203,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   void check_version(const typename D::Version& version, std::uint64_t at_save) {
     const std::uint64_t now = context_.device.read(version);
     if (now == at_save || !context_.rules.checks_versions()) return;
-    throw ModifiedInPlace(now, at_save);
+    throw make_error<Tensor>(ModifiedInPlace(now, at_save));
   }
 
   // Throws unless the storage of a saved tensor has its old memory; a storage that is gone had it
@@ -212,7 +213,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     const bool moved =
         context_.device.exists(source) && (context_.device.address(source) != parcel.address ||
                                            context_.device.bytes(source) < parcel.extent.end);
-    if (moved || parcel.replaced) throw StorageReplaced();
+    if (moved || parcel.replaced) throw make_error<Tensor>(StorageReplaced());
   }
 
   void exempt(const Tensor& tensor) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "shared/seam/error.h"
 #include "shared/skip/layout.h"
 #include "shared/skip/tracker.h"
 
@@ -30,7 +31,7 @@ class CutSkips final : public SkipTracker<Value> {
     const std::size_t route = layout_->find_crossing(name);
     if (route == SkipLayout::kNone) return inside_.load(name);
     const auto found = arrived_.find(route);
-    if (found == arrived_.end()) throw nothing_stashed(name);
+    if (found == arrived_.end()) throw make_error<Value>(nothing_stashed(name));
     Value value = std::move(found->second);
     arrived_.erase(found);
     return value;

@@ -20,7 +20,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -29,6 +28,7 @@
 #include "shared/pipeline/schedule.h"
 #include "shared/pipeline/stage.h"
 #include "shared/pipeline/workers.h"
+#include "shared/seam/error.h"
 
 namespace ferry {
 
@@ -54,7 +54,8 @@ class ScheduledPipeline {
         options_(options),
         rules_(rules) {
     if (devices_.empty() || stages_.empty() || stages_.size() % devices_.size() != 0) {
-      throw std::invalid_argument("expected the same number of stages on each device");
+      throw make_error<typename A::Tensor>(
+          ValueError("expected the same number of stages on each device"));
     }
     input_hooks_.resize(stages_.size());
   }
@@ -126,8 +127,9 @@ struct ScheduledPipeline<D, A, W>::OneStep {
       list.push_back({device, std::move(after), std::move(run)});
       return list.size() - 1;
     };
-    for (const auto& [device, action] :
-         in_order(make_schedule(owner.kind_, n, owner.stages_.size() / n, count))) {
+    const auto actions = with_errors<typename A::Tensor>(
+        [&] { return in_order(make_schedule(owner.kind_, n, owner.stages_.size() / n, count)); });
+    for (const auto& [device, action] : actions) {
       const std::size_t s = action.stage, i = action.microbatch;
       const std::size_t here = index(s, i);
       if (action.forward) {

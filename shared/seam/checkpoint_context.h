@@ -11,12 +11,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "shared/seam/checkpoint_options.h"
+#include "shared/seam/error.h"
 #include "shared/seam/hooks.h"
 
 namespace ferry {
@@ -143,8 +143,9 @@ class ExecGroupGuard {
   ExecGroupGuard(A autograd, std::shared_ptr<ExecGroup> group) {
     CheckpointContext context = checkpoint_context(autograd.hooks());
     if (context.group) {
-      throw std::runtime_error("GraphExecGroup contexts cannot be nested. Already inside group " +
-                               std::to_string(context.group->id()));
+      throw make_error<typename A::Tensor>(
+          Error("GraphExecGroup contexts cannot be nested. Already inside group " +
+                std::to_string(context.group->id())));
     }
     context.group = std::move(group);
     guard_.emplace(std::move(autograd), std::move(context));

@@ -15,9 +15,10 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "shared/seam/error.h"
 
 namespace ferry {
 
@@ -37,24 +38,24 @@ class Hooks {
   virtual std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) = 0;
 };
 
-class HooksDisabled : public std::runtime_error {
+class HooksDisabled : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
 
 // A tensor is unpacked that was written in place after it was saved: autograd's own error, which
 // hooks normally lose.
-class ModifiedInPlace : public std::runtime_error {
+class ModifiedInPlace : public Error {
  public:
   ModifiedInPlace(std::uint64_t version, std::uint64_t expected)
-      : std::runtime_error(
-            "one of the variables needed for gradient computation has been modified by an inplace "
-            "operation: it is at version " +
+      : Error(
+            "one of the variables needed for gradient computation has been modified by an "
+            "inplace operation: it is at version " +
             std::to_string(version) + "; expected version " + std::to_string(expected) +
             " instead") {}
 
  protected:
-  explicit ModifiedInPlace(const std::string& what) : std::runtime_error(what) {}
+  explicit ModifiedInPlace(const std::string& what) : Error(what) {}
 };
 
 // The storage of a saved tensor has got other memory: it was resized, or given another pointer. No
@@ -117,7 +118,7 @@ class Frame {
         std::shared_ptr<const CheckpointContext> context = nullptr)
       : autograd_(std::move(autograd)) {
     HookStack<Tensor> stack = autograd_.hooks();
-    if (pair && stack.disabled) throw HooksDisabled(*stack.disabled);
+    if (pair && stack.disabled) throw make_error<Tensor>(HooksDisabled(*stack.disabled));
     if (context) stack.checkpoint = std::move(context);
     frame_ = std::make_shared<const HookFrame<Tensor>>(
         HookFrame<Tensor>{std::move(pair), std::move(stack.top)});
@@ -168,7 +169,7 @@ class DisableHooksGuard {
  public:
   DisableHooksGuard(A autograd, std::string message) {
     auto stack = autograd.hooks();
-    if (stack.top) throw HooksDisabled(message);
+    if (stack.top) throw make_error<typename A::Tensor>(HooksDisabled(message));
     stack.disabled = std::make_shared<const std::string>(std::move(message));
     scope_.emplace(std::move(autograd), std::move(stack));
   }

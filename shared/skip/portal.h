@@ -28,6 +28,7 @@
 
 #include "shared/seam/autograd.h"
 #include "shared/seam/device.h"
+#include "shared/seam/error.h"
 #include "shared/skip/skip_rules.h"
 #include "shared/skip/skippable.h"
 #include "shared/transfer/dependency.h"
@@ -111,7 +112,7 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
                                             : autograd_.differentiable(stashed);
   }
   void require() const {
-    if (!stashed_) throw SkipError("tensor in portal has been removed");
+    if (!stashed_) throw make_error<Tensor>(SkipError("tensor in portal has been removed"));
   }
   void copy_back(Transfer<D> back) {
     if (!autograd_.exists(gradient_)) return;

@@ -6,18 +6,18 @@
 #include <algorithm>
 #include <set>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "shared/seam/error.h"
 #include "shared/skip/namespace.h"
 
 namespace ferry {
 
 // The declarations clash, or a layer did not do what it declared.
-class SkipError : public std::runtime_error {
+class SkipError : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
 
 // The declarations of one layer.
@@ -66,7 +66,7 @@ inline void verify_skippables(std::span<const Skippable> layers) {
   if (faults.empty()) return;
   std::string text = "one or more pairs of stash and pop do not match:\n";
   for (const std::string& fault : faults) text += "\n* " + fault;
-  throw SkipError(text);
+  throw make_error<void>(SkipError(text));
 }
 
 }  // namespace ferry

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "shared/seam/checkpoint_context.h"
+#include "shared/seam/error.h"
 #include "shared/seam/hooks.h"
 #include "shared/skip/namespace.h"
 #include "shared/skip/skippable.h"
@@ -67,7 +68,7 @@ class PlainSkips : public SkipTracker<Value> {
   }
   Value load(const SkipName& name) override {
     const auto found = values_.find(name);
-    if (found == values_.end()) throw nothing_stashed(name);
+    if (found == values_.end()) throw make_error<Value>(nothing_stashed(name));
     Value value = std::move(found->second);
     values_.erase(found);
     return value;
@@ -117,7 +118,7 @@ class Again final : public SkipTracker<Value> {
   Value load(const SkipName& name) override {
     if (inside_.has(name)) return inside_.load(name);
     const auto found = popped_->find(name);
-    if (found == popped_->end()) throw nothing_stashed(name);
+    if (found == popped_->end()) throw make_error<Value>(nothing_stashed(name));
     return found->second;
   }
 

@@ -9,11 +9,11 @@
 
 #include <array>
 #include <span>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "shared/seam/autograd.h"
+#include "shared/seam/error.h"
 
 namespace ferry {
 
@@ -43,13 +43,14 @@ void join(A autograd, typename A::Value& value, const typename A::Value& phony) 
 }
 
 // The value of a micro-batch that carries its order: the first that can have a gradient. Throws
-// std::invalid_argument if none can.
+// ValueError if none can.
 template <PipelineAutograd A>
 typename A::Value& lane(const A& autograd, std::vector<typename A::Value>& values) {
   for (typename A::Value& value : values) {
     if (autograd.exists(value) && autograd.differentiable(value)) return value;
   }
-  throw std::invalid_argument("No tensor found! A micro-batch needs one that can have a gradient.");
+  throw make_error<typename A::Tensor>(
+      ValueError("No tensor found! A micro-batch needs one that can have a gradient."));
 }
 
 }  // namespace ferry

@@ -13,6 +13,7 @@
 #include "formats/program.h"
 #include "formats/stream_op.h"
 #include "shared/seam/device.h"
+#include "shared/seam/error.h"
 #include "sim/gpu/device_pool.h"
 
 namespace ferry::sim {
@@ -81,3 +82,6 @@ inline Range range_of(const Storage& storage) {
 }
 
 }  // namespace ferry::sim
+
+template <>
+struct ferry::Exceptions<ferry::sim::Tensor> : ferry::Exceptions<void> {};

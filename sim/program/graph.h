@@ -71,3 +71,6 @@ struct Node {
 };
 
 }  // namespace ferry::sim
+
+template <>
+struct ferry::Exceptions<ferry::sim::Value> : ferry::Exceptions<void> {};

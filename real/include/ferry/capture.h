@@ -42,12 +42,12 @@
 #include <torch/types.h>
 
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "formats/program.h"
+#include "shared/seam/error.h"
 
 namespace torch::nn {
 class Module;
@@ -55,9 +55,9 @@ class Module;
 
 namespace ferry {
 
-class CaptureError : public std::runtime_error {
+class CaptureError : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
 
 using CaptureAbout = std::vector<std::pair<std::string, std::string>>;

@@ -38,7 +38,7 @@
 //
 // Errors: CheckpointError where a recompute saves other tensors than forward did, or a recomputed
 // tensor is asked for twice in one backward (a custom function that unpacks its saved variables
-// twice); std::invalid_argument for options that contradict each other; std::runtime_error where an
+// twice); ValueError for options that contradict each other; Error where an
 // accelerator was first used within a checkpoint. What the function throws leaves backward with its
 // type; the next backward tries again.
 //
@@ -165,7 +165,7 @@ requires(!std::is_same_v<std::remove_cvref_t<Function>, CheckpointOptions>) auto
 }
 
 // Runs a chain in `segments` parts of equal length, each a checkpoint but the last, which takes the
-// remainder: its backward comes at once. One tensor in, one out. Throws std::invalid_argument
+// remainder: its backward comes at once. One tensor in, one out. Throws ValueError
 // unless 1 <= segments <= length. The options are each segment's.
 torch::Tensor checkpoint_sequential(const torch::nn::Sequential& functions, std::int64_t segments,
                                     torch::Tensor input, const CheckpointOptions& options = {});
@@ -223,7 +223,7 @@ class CheckpointDebugGuard : public checkpoint_impl::Scope {
 //
 // Recomputed tensors that nobody used live until the last copy of the group, and its guards, are
 // gone. A tensor that two of the backwards need is an error (CheckpointError). One group may be
-// entered again; guards within a guard throw std::runtime_error. A copy is the same group.
+// entered again; guards within a guard throw Error. A copy is the same group.
 class GraphExecGroup {
  public:
   GraphExecGroup();

@@ -30,10 +30,10 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "shared/seam/error.h"
 #include "shared/seam/options.h"
 
 namespace torch::nn {
@@ -94,9 +94,9 @@ struct OffloadLog {
 struct Plan;  // formats/plan.h
 
 // The model saves other tensors than its plan lists.
-class PlanMismatch : public std::runtime_error {
+class PlanMismatch : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
 
 namespace offload_impl {
@@ -106,7 +106,7 @@ class Frame;
 
 class Offload {
  public:
-  // Throws std::invalid_argument if an option makes no sense, and c10::Error if the device does not
+  // Throws ValueError if an option makes no sense, and c10::Error if the device does not
   // exist.
   explicit Offload(OffloadOptions options = {});
   // Executes a plan: its choices, which of the calls of ferry::checkpoint recompute (by the order
@@ -173,7 +173,7 @@ class NoOffloadGuard {
   std::unique_ptr<offload_impl::Frame> frame_;
 };
 
-// Reads a plan file. Throws ferry::InputError with file and line.
+// Reads a plan file. Throws ValueError with file and line.
 Offload offload_by_plan(const std::filesystem::path& path, OffloadOptions options = {});
 
 }  // namespace ferry

@@ -33,7 +33,7 @@
 //
 // step() and forward(). step() runs backward in the stages' threads by a schedule, so that few
 // micro-batches are alive at once; what enters a stage is a leaf there, which the stage must not
-// write in place (nor may one that is to run again: std::invalid_argument). forward() takes GPipe's
+// write in place (nor may one that is to run again: ValueError). forward() takes GPipe's
 // order and gives outputs with a graph, from which any backward that accumulates in leaves may go,
 // several times with retain_graph, but not with create_graph; where stages are checkpointed,
 // neither autograd::grad nor `inputs`. On the CPU such a backward runs on the calling thread alone.
@@ -42,7 +42,7 @@
 // their number, and backward called one by one, in their order (forward()'s backward takes them
 // from the last to the first).
 //
-// Errors: std::invalid_argument for options and layers that do not fit, SkipError for skip tensors
+// Errors: ValueError for options and layers that do not fit, SkipError for skip tensors
 // that do not. What a stage throws is thrown here, the first failed stage's, when the other threads
 // are done; the next step works.
 //
@@ -124,7 +124,7 @@ class PipeImpl : public torch::nn::Module {
 
   // Runs forward and backward. `loss` is called in the last stage's thread for each micro-batch
   // (and again if that stage runs again), and returns a scalar. Accumulates the parameters'
-  // gradients, and returns the mean of the losses, without its graph. Throws std::invalid_argument
+  // gradients, and returns the mean of the losses, without its graph. Throws ValueError
   // if grad mode is off.
   torch::Tensor step(const torch::Tensor& input, const torch::Tensor& target, const Loss& loss);
   torch::Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss);
@@ -144,7 +144,7 @@ class PipeImpl : public torch::nn::Module {
 
   // Of the layers() as well.
   void train(bool on = true) override;
-  // To another dtype. Throws std::invalid_argument for another device: a stage stays on its own.
+  // To another dtype. Throws ValueError for another device: a stage stays on its own.
   void to(torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Device device, bool non_blocking = false) override;
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
@@ -197,7 +197,7 @@ class Pipe : public torch::nn::ModuleHolder<PipeImpl> {
 // for `sample`: the time of forward and backward, measured again and again until `timeout` is over,
 // the fastest counts; or the bytes of its parameters, times parameter_scale (gradients and an
 // optimizer's state), and of the tensors that it saves for backward. Layers are measured in train
-// mode; afterwards their modes, gradients and buffers are as before. Throws std::invalid_argument
+// mode; afterwards their modes, gradients and buffers are as before. Throws ValueError
 // where there are fewer layers than partitions.
 std::vector<std::int64_t> balance_by_time(
     const torch::nn::Sequential& layers, std::int64_t partitions, const torch::Tensor& sample,

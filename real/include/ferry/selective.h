@@ -12,7 +12,7 @@
 // 2.11:
 //
 //  * The policy is asked in forward only, and a recompute follows: there is no is_recompute.
-//  * A call of an op is known by the op's name and its number. std::runtime_error where a recompute
+//  * A call of an op is known by the op's name and its number. Error where a recompute
 //    runs an op that forward did not run, needs what an earlier recompute used up (a second
 //    backward through the region), or finds a kept tensor written in place since; the last is let
 //    pass with allow_cache_entry_mutation, unless the tensor is with hooks: those check by
@@ -79,7 +79,7 @@ std::function<CheckpointContexts()> selective(SelectivePolicy policy,
 std::function<CheckpointContexts()> selective(SelectiveChoice choice,
                                               bool allow_cache_entry_mutation = false);
 // kMustSave for these ops, kPreferRecompute for all others. Names are the dispatcher's, with their
-// overload; if that is empty ("aten::mm"), ".default" may be added. Throws std::invalid_argument
+// overload; if that is empty ("aten::mm"), ".default" may be added. Throws ValueError
 // for a name that no policy could ever see.
 std::function<CheckpointContexts()> selective(const std::vector<std::string>& ops,
                                               bool allow_cache_entry_mutation = false);

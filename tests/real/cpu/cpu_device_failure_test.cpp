@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -228,9 +227,9 @@ TEST_P(CpuFailure, NoDeviceMemoryForAReload) {
 }
 
 TEST(CpuDeviceOptions, WhatMakesNoSenseIsRefused) {
-  EXPECT_THROW(CpuDevice({.host_bytes_max = -1}), std::invalid_argument);
-  EXPECT_THROW(CpuDevice({.host_cache_bytes_max = -1}), std::invalid_argument);
-  EXPECT_THROW(CpuDevice({.pool_cache_bytes_max = -1}), std::invalid_argument);
+  EXPECT_THROW(CpuDevice({.host_bytes_max = -1}), ValueError);
+  EXPECT_THROW(CpuDevice({.host_cache_bytes_max = -1}), ValueError);
+  EXPECT_THROW(CpuDevice({.pool_cache_bytes_max = -1}), ValueError);
   EXPECT_THROW(CpuDevice({.disk = DiskOptions{"/nowhere/at/all"}}), DiskError);
 }
 

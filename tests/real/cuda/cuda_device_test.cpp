@@ -42,7 +42,7 @@ class CudaDevices : public testing::Test {
 
 TEST_F(CudaDevices, OptionsAreChecked) {
   EXPECT_TRUE(has(error_of([] { CudaDevice({.index = 7}); }), "no CUDA device 7: there are 2"));
-  EXPECT_THROW(CudaDevice({.index = 0, .pinned_bytes_max = -1}), std::invalid_argument);
+  EXPECT_THROW(CudaDevice({.index = 0, .pinned_bytes_max = -1}), ValueError);
   EXPECT_EQ(CudaDevice().index(), 0) << "the current one";
 }
 

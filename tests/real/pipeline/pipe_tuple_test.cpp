@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -150,7 +149,7 @@ TEST(PipeTupleTest, WhatIsNoTensorDoesNotCross) {
       weigh<Tensor, Mixed>([](const Tensor& w, const Tensor& x) { return Mixed(x * w, 1); }),
       weigh<Mixed, Tensor>([](const Tensor&, const Mixed& values) { return std::get<0>(values); }));
   Pipe apart(layers, PipeOptions().balance({1, 1}));
-  EXPECT_THROW(apart.forward(batch(2)), std::invalid_argument);
+  EXPECT_THROW(apart.forward(batch(2)), ValueError);
   EXPECT_NE(message([&] { apart.forward(batch(2)); })
                 .find("expected layers that return a tensor, a vector, a pair or a tuple of "
                       "tensors, found std::tuple<at::Tensor, long>"),

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -91,7 +90,7 @@ TEST(StageMoverTest, OfAStageThatRunsAgainTheInputMoves) {
 }
 
 TEST(StageMoverTest, AsManyPoliciesAsStages) {
-  EXPECT_THROW(stepped({kKeep}), std::invalid_argument);
+  EXPECT_THROW(stepped({kKeep}), ValueError);
   EXPECT_EQ(message([] { stepped({kKeep}); }),
             "ferry::Pipe: expected stage_policies for each of 3 stages, found 1");
 }

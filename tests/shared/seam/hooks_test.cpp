@@ -10,6 +10,10 @@
 #include <vector>
 
 namespace ferry {
+
+template <>
+struct Exceptions<std::string> : Exceptions<void> {};
+
 namespace {
 
 // A tensor is its name; an autograd is the slot alone.

@@ -8,6 +8,10 @@
 #include <string>
 
 namespace ferry {
+
+template <>
+struct Exceptions<std::shared_ptr<std::string>> : Exceptions<void> {};
+
 namespace {
 
 // A slot with a hook stack is all that the guards ask for.

@@ -90,12 +90,12 @@ TEST(CheckpointErrors, DebugNamesTheFirstOpThatDiffers) {
 TEST(CheckpointErrors, OptionsThatContradictEachOther) {
   const auto with_context = CheckpointOptions().context_fn([] { return CheckpointContexts{}; });
   const Tensor x = leaf({3});
-  EXPECT_TRUE(throws<std::invalid_argument>(
-      "debug=True is incompatible with non-default context_fn",
-      [&] { checkpoint(CheckpointOptions(with_context).debug(true), two, x); }));
+  EXPECT_TRUE(throws<ValueError>("debug=True is incompatible with non-default context_fn", [&] {
+    checkpoint(CheckpointOptions(with_context).debug(true), two, x);
+  }));
   for (const auto& options : {with_context, CheckpointOptions().debug(true),
                               CheckpointOptions().choices({SavedChoice::kKeep})}) {
-    EXPECT_TRUE(throws<std::invalid_argument>("is only supported when", [&] {
+    EXPECT_TRUE(throws<ValueError>("is only supported when", [&] {
       checkpoint(CheckpointOptions(options).reentrant(true), two, x);
     }));
   }

@@ -45,7 +45,7 @@ std::string message_of(const std::function<void()>& call) {
     call();
   } catch (const std::runtime_error& error) {
     return error.what();
-  } catch (const std::invalid_argument& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return "none";

@@ -1,0 +1,23 @@
+// Balancing by time, by whichever clock.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "ferry/pipe.h"
+
+namespace ferry::real {
+
+using ClockNow = std::function<std::chrono::nanoseconds()>;
+
+// ferry::balance_by_time, with this clock in place of the steady one.
+std::vector<std::int64_t> balance_by_clock(const torch::nn::Sequential& layers,
+                                           std::int64_t partitions, const at::Tensor& sample,
+                                           std::chrono::duration<double> timeout,
+                                           const ClockNow& now);
+
+}  // namespace ferry::real
