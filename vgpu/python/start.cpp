@@ -1,5 +1,9 @@
 // What launch.py calls: the virtual GPU begins, and its log ends.
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
 #include <pthread.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <cstdint>
 #include <exception>
@@ -33,6 +37,17 @@ void start(const char* card, std::int64_t device_bytes, std::int64_t pinned_byte
   ::pthread_atfork(nullptr, nullptr, [] { set_listener(nullptr); });
 }
 
+// Waits until autograd's thread of the device has dropped what its last backward left: for a Python
+// object it needs the interpreter, and where that is gone by then the process aborts.
+void settle_autograd() {
+  const c10::AutoGradMode grad(true);
+  try {
+    const at::Tensor leaf = at::zeros({}, at::device(at::kCUDA)).requires_grad_();
+    torch::autograd::backward({leaf}, {});
+  } catch (const c10::Error&) {  // no memory is left, or the device has failed
+  }
+}
+
 // Null, or what went wrong; valid until the next call.
 template <class Call>
 const char* guarded(Call&& call) {
@@ -59,6 +74,7 @@ const char* ferry_vgpu_finish() {
   return guarded([] {
     set_listener(nullptr);
     run_log->flush();
+    settle_autograd();
   });
 }
 
