@@ -16,12 +16,12 @@
 #include "formats/line_source.h"
 #include "formats/printable.h"
 #include "formats/text_file.h"
+#include "sim/check/report_json.h"
 #include "sim/check/trace_check.h"
 
 namespace ferry::cli {
 namespace {
 
-constexpr int kSchema = 1;
 constexpr const char* kStdin = "stdin";
 
 struct Arguments {
@@ -29,6 +29,7 @@ struct Arguments {
   bool leaks = false;
   bool json = false;
   bool csv = false;
+  bool sarif = false;
 };
 
 check::TraceReport judge(LineSource lines, bool leaks) {
@@ -59,32 +60,13 @@ check::TraceReport read(const Arguments& arguments) {
   return judge(LineSource(in, arguments.trace), arguments.leaks);
 }
 
-nlohmann::ordered_json to_json(const check::TraceViolation& v) {
-  using Json = nlohmann::ordered_json;
-  Json buffer;
-  if (!v.buffer.empty()) {
-    buffer = v.buffer;
-  } else if (v.range.bytes != 0) {
-    buffer = {{"address", v.range.address}, {"bytes", v.range.bytes}};
-  }
-  const bool alone = v.previous_line == 0;
-  return {
-      {"kind", check::name(v.kind)},
-      {"buffer", buffer},
-      {"line", v.line},
-      {"previous_line", alone ? Json() : Json(v.previous_line)},
-      {"count", v.count},
-      {"stream", v.by_host ? Json() : Json(v.stream)},
-      {"previous_stream", alone || v.previous_by_host ? Json() : Json(v.previous_stream)},
-      {"message", v.message},
-      {"fix", v.fix},
-  };
-}
-
 // A buffer is a name or a range: in a row each has cells of its own.
 nlohmann::ordered_json to_row(const check::TraceViolation& v) {
   using Json = nlohmann::ordered_json;
-  Json row = to_json(v);
+  Json row = check::to_json(v);
+  // The message has them.
+  row.erase("operation");
+  row.erase("previous_operation");
   const bool range = v.buffer.empty() && v.range.bytes != 0;
   if (range) row["buffer"] = Json();
   row["address"] = range ? Json(v.range.address) : Json();
@@ -96,31 +78,6 @@ void print_rows(const check::TraceReport& report) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const check::TraceViolation& v : report.violations) rows.push_back(to_row(v));
   print_csv(rows);
-}
-
-nlohmann::ordered_json to_json(const check::TracePin& pin) {
-  return {{"thread", pin.thread},
-          {"accesses", pin.accesses},
-          {"stream", pin.stream},
-          {"on_stream", pin.on_stream}};
-}
-
-void print_report(const check::TraceReport& report) {
-  const check::TraceScope& scope = report.scope;
-  nlohmann::ordered_json json = {{"schema", kSchema},
-                                 {"lines", report.lines},
-                                 {"operations", scope.operations},
-                                 {"streams", scope.streams.count},
-                                 {"threads", scope.threads.count},
-                                 {"buffers", scope.buffers.count},
-                                 {"remembered", report.remembered}};
-  if (report.stopped) json["stopped"] = true;
-  json["pinned"] = nlohmann::ordered_json::array();
-  for (const check::TracePin& pin : report.pins) json["pinned"].push_back(to_json(pin));
-  json["left_out"] = report.left_out;
-  json["violations"] = nlohmann::ordered_json::array();
-  for (const check::TraceViolation& v : report.violations) json["violations"].push_back(to_json(v));
-  print_json(json);
 }
 
 std::string plural(std::uint64_t n, const char* what) {
@@ -168,7 +125,9 @@ void print(const Arguments& arguments, const check::TraceReport& report) {
 int run(const Arguments& arguments) {
   const check::TraceReport report = read(arguments);
   if (arguments.json) {
-    print_report(report);
+    print_json(check::to_json(report));
+  } else if (arguments.sarif) {
+    print_json(check::to_sarif(report, arguments.trace == "-" ? "" : arguments.trace));
   } else if (arguments.csv) {
     print_rows(report);
   } else {
@@ -200,6 +159,9 @@ Examples:
   command->add_flag("--json", arguments->json, "For machines");
   command->add_flag("--csv", arguments->csv, "The violations as comma-separated values")
       ->excludes("--json");
+  command->add_flag("--sarif", arguments->sarif, "The violations as SARIF 2.1.0")
+      ->excludes("--json")
+      ->excludes("--csv");
   command->callback([arguments, &context] {
     listen_for_stop();
     context.exit_code = static_cast<ExitCode>(run(*arguments));

@@ -1,6 +1,7 @@
 # The command `ferry`: what it plans and simulates with, and what is typed and printed.
 ferry_room(scenarios PRIVATE ferry_toml)
-foreach(room choices check explore gpu program run field)
+ferry_room(sim/check PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+foreach(room choices explore gpu program run field)
   ferry_room(sim/${room})
 endforeach()
 ferry_room(sim/plan PRIVATE Threads::Threads)

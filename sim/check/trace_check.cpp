@@ -101,6 +101,10 @@ TraceViolation describe(const TraceReader& names, const Hazard& hazard) {
   v.previous_by_host = earlier.by_host;
   v.stream = stream(later);
   v.previous_stream = stream(earlier);
+  v.operation = later.name.empty() ? std::string(name(later.kind)) : later.name;
+  if (!alone) {
+    v.previous_operation = earlier.name.empty() ? std::string(name(earlier.kind)) : earlier.name;
+  }
   v.message = words.message();
   v.fix = words.fix();
   return v;

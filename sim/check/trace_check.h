@@ -34,8 +34,9 @@ struct TraceViolation {
   // A host access has a thread instead of a stream.
   bool by_host = false, previous_by_host = false;
   std::string stream, previous_stream;
-  std::string message;  // names both accesses and the missing edge
-  std::string fix;      // the calls that would add it
+  std::string operation, previous_operation;  // as the log names them, with their places
+  std::string message;                        // names both accesses and the missing edge
+  std::string fix;                            // the calls that would add it
 };
 
 // The size of the log that a verdict covers. A count that is not exact is a lower bound.
