@@ -3,6 +3,7 @@
     run_test.py FERRY PYTHON
 """
 
+import json
 import os
 import pathlib
 import re
@@ -21,10 +22,10 @@ def command(*words):
     return [FERRY, "run", "--python", PYTHON, "--hide-gpu", *map(str, words)]
 
 
-def run(*words):
+def run(*words, cwd=None):
     environment = dict(os.environ, OMP_NUM_THREADS="1")
     return subprocess.run(command(*words), env=environment, capture_output=True, text=True,
-                          timeout=300)
+                          timeout=300, cwd=cwd)
 
 
 def run_code(code, *options):
@@ -69,17 +70,36 @@ class Refused(unittest.TestCase):
 
     def test_bad_input_is_refused_before_python_starts(self):
         for words, why in ((("nowhere.py",), "nowhere.py: expected a Python script"),
-                           ((), "expected a script"),
+                           ((), "expected a script"), (("-m",), "expected a module"),
                            (("--crad", "h100", "x.py"), "did you mean '--card'"),
                            (("--card", "h10", PROGRAMS / "training.py"), "h100"),
                            (("--side-first", "--main-first", "x.py"), "--main-first")):
             done = run(*words)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(why, done.stderr)
+        done = run("--json", "/nowhere/x.json", PROGRAMS / "training.py")
+        self.assertEqual((done.returncode, done.stdout), (7, ""), done.stderr)
+        self.assertIn("/nowhere/x.json", done.stderr)
 
     def test_the_scripts_status_and_arguments_are_its_own(self):
         done = run_code("import sys\nprint(sys.argv[1:], __name__)\nsys.exit(5)\n")
         self.assertEqual((done.returncode, done.stdout), (5, "[] __main__\n"), done.stderr)
+
+    def test_a_module_and_code_run_as_python_runs_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            package = pathlib.Path(folder) / "package"
+            package.mkdir()
+            (package / "__main__.py").write_text(
+                "import sys\nfrom package import other\n"
+                "print(sys.argv[1:], __name__, other.NAME, sys.argv[0].endswith('__main__.py'))\n")
+            (package / "other.py").write_text("NAME = __name__\n")
+            done = run("-m", "package", "--side-first", "x", cwd=folder)
+            self.assertEqual((done.returncode, done.stdout), (
+                0, "['--side-first', 'x'] __main__ package.other True\n"), done.stderr)
+        code = "import sys\nclass A: pass\nprint(sys.argv, A.__module__)\nsys.exit(4)"
+        done = run("-c", code, "-m")
+        self.assertEqual((done.returncode, done.stdout), (4, "['-c', '-m'] __main__\n"),
+                         done.stderr)
 
     def test_ctrl_c_ends_the_script_and_the_command(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -116,6 +136,36 @@ class Judge(unittest.TestCase):
         self.assertEqual(places, [("aten::mul.Tensor", line_of("double_buffer.py", "the use"),
                                    "use"),
                                   ("copy", line_of("double_buffer.py", "the fill"), "fill")])
+
+    def test_a_race_is_written_for_other_programs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = [pathlib.Path(folder) / name for name in ("v.json", "v.sarif", "run.jsonl")]
+            done = run("--json", files[0], "--sarif", files[1], "--log", files[2], "--eager",
+                       PROGRAMS / "double_buffer.py", "--no-load")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            verdict, sarif = (json.loads(file.read_text()) for file in files[:2])
+            for file, option in zip(files, ("--json", "--sarif")):
+                checked = subprocess.run([FERRY, "check", option, files[2]], capture_output=True)
+                self.assertEqual(checked.stdout, file.read_bytes())
+        race = verdict["violations"][0]
+        found = [(race[which]["name"], race[which]["line"], race[which]["function"])
+                 for which in ("operation", "previous_operation")]
+        self.assertEqual(found, [
+            ("aten::mul.Tensor", line_of("double_buffer.py", "the use"), "use"),
+            ("copy", line_of("double_buffer.py", "the fill"), "fill")])
+        self.assertEqual(race["operation"]["file"], str(PROGRAMS / "double_buffer.py"))
+        result = sarif["runs"][0]["results"][0]
+        lines = [result[which][0]["physicalLocation"]["region"]["startLine"]
+                 for which in ("locations", "relatedLocations")]
+        self.assertEqual(lines, [line for _, line, _ in found])
+        self.assertIn(race["fix"], result["message"]["text"])
+
+    def test_a_script_without_a_gpu_has_a_verdict_without_violations(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "v.json"
+            done = run("--json", file, "-c", "pass")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(file.read_text())["violations"], [])
 
     def test_a_refill_that_does_not_wait_for_the_use_is_reported_at_both_lines(self):
         done, places = self.found("--eager", PROGRAMS / "double_buffer.py", "--no-use")

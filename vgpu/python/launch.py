@@ -1,7 +1,10 @@
 """Runs a script on the virtual GPU. `ferry run` starts Python with it, and with the CUDA runtime of
 Ferry preloaded: here the operators take their places once PyTorch is imported.
 
-    launch.py SCRIPT ARGS…     with FERRY_VIRTUAL_GPU, which `ferry run` sets (JSON)
+    launch.py SCRIPT|-m MODULE|-c CODE ARGS…     with $FERRY_VIRTUAL_GPU, JSON of `ferry run`'s
+
+Meanwhile a module `ferry_virtual_gpu` can be imported, whose `parts` cut the run in parts that are
+judged each by itself (pytest_ferry).
 """
 
 import ctypes
@@ -9,6 +12,7 @@ import json
 import os
 import runpy
 import sys
+import types
 
 RESOURCE_MISSING = 7
 
@@ -55,12 +59,54 @@ def start(settings):
     return library
 
 
+class Parts:
+    """A run whose log is begun anew, time and again."""
+
+    def __init__(self, library):
+        library.ferry_vgpu_begin.restype = library.ferry_vgpu_judge.restype = ctypes.c_char_p
+        library.ferry_vgpu_begin.argtypes = [ctypes.c_char_p]
+        self._library = library
+
+    def begin(self, log):
+        """Waits for all work, so that the host knows of it; what follows goes to this file."""
+        error = self._library.ferry_vgpu_begin(os.fsencode(log))
+        if error:
+            raise RuntimeError(error.decode())
+
+    def judge(self):
+        """The verdict on this part so far, as `ferry check --json` has it."""
+        verdict = json.loads(self._library.ferry_vgpu_judge().decode())
+        if "error" in verdict:
+            raise RuntimeError(verdict["error"])
+        return verdict
+
+
+def run():
+    """What the command line names, as Python itself would run it."""
+    first = sys.argv[1]
+    if first == "-m":
+        sys.argv[:] = sys.argv[2:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        code = compile(sys.argv[2], "<string>", "exec")
+        sys.argv[:] = ["-c", *sys.argv[3:]]
+        sys.path[0] = ""
+        module = types.ModuleType("__main__")
+        sys.modules["__main__"] = module
+        exec(code, module.__dict__)
+    else:
+        del sys.argv[0]
+        sys.path[0] = os.path.dirname(os.path.abspath(first))
+        runpy.run_path(first, run_name="__main__")
+
+
 def main():
     library = start(json.loads(os.environ["FERRY_VIRTUAL_GPU"]))
-    del sys.argv[0]
-    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+    sys.modules["ferry_virtual_gpu"] = types.ModuleType("ferry_virtual_gpu")
+    sys.modules["ferry_virtual_gpu"].parts = Parts(library)
     try:
-        runpy.run_path(sys.argv[0], run_name="__main__")
+        run()
     finally:
         error = library.ferry_vgpu_finish()
         if error:

@@ -20,14 +20,48 @@ constexpr std::uint32_t kLegacyStreams = 8;  // the first ids, one for each devi
 }  // namespace
 
 RunLog::RunLog(const std::string& path)
-    : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
+    : path_(path),
+      file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
       pageable_(kPageable) {
   if (file_ < 0) throw std::system_error(errno, std::generic_category(), "cannot write " + path);
+}
+
+RunLog::RunLog(const std::string& path, const RunLog& earlier) : RunLog(path) {
+  begin_with(earlier);
+}
+
+RunLog::~RunLog() { ::close(file_); }
+
+// Nobody has to wait for what was allocated before the log began.
+void RunLog::begin_with(const RunLog& earlier) {
+  for (const auto& [address, block] : earlier.allocated_) {
+    StreamOp op;
+    op.kind = StreamOpKind::kAlloc;
+    op.range = {address, block.bytes};
+    op.stream = block.stream;
+    op.pool = block.pool;
+    on(op);
+  }
+  StreamOp synchronised;
+  synchronised.kind = StreamOpKind::kDeviceSync;
+  for (synchronised.device = 0; synchronised.device < kLegacyStreams; ++synchronised.device) {
+    write(synchronised);
+  }
+  used_ = false;
+}
+
+void RunLog::remember(const StreamOp& op) {
+  used_ = true;
+  if (op.kind == StreamOpKind::kAlloc) {
+    allocated_[op.range.address] = {op.range.bytes, op.stream, op.pool};
+  }
+  if (op.kind == StreamOpKind::kFree) allocated_.erase(op.range.address);
 }
 
 void RunLog::on(const StreamOp& op) {
   // A device's synchronisation names each of its streams: those that had no work say nothing.
   if (op.kind == StreamOpKind::kStreamSync && !declared_.contains(op.stream)) return;
+  remember(op);
   declare(op.stream);
   StreamOp line = op;
   const bool host = op.range.address >= kHostBase;

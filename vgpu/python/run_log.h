@@ -21,23 +21,43 @@ class RunLog final : public Listener {
  public:
   // Throws std::system_error if the file cannot be written.
   explicit RunLog(const std::string& path);
+  // What follows `earlier`, all of whose work is done and known to be: begins with the memory that
+  // is allocated.
+  RunLog(const std::string& path, const RunLog& earlier);
+  ~RunLog() override;
+  RunLog(const RunLog&) = delete;
+  RunLog& operator=(const RunLog&) = delete;
 
   void on(const StreamOp& op) override;
   void forget(Range) override {}  // addresses of device memory are not used twice
   void destroy_event(EventId event) override;
   // Throws std::system_error.
   void flush();
+  const std::string& path() const { return path_; }
+  // Whether there was an operation, after what it began with.
+  bool is_used() const { return used_; }
 
  private:
+  struct Block {
+    std::uint64_t bytes = 0;
+    StreamId stream{};
+    PoolKind pool = PoolKind::kCaching;
+  };
+
+  void begin_with(const RunLog& earlier);
+  void remember(const StreamOp& op);
   void declare(StreamId stream);
   void write(const StreamOp& op);
   Range moved(Range range);
 
+  std::string path_;
   int file_;
+  bool used_ = false;
   TraceText text_;
   std::string waiting_;
   std::set<StreamId> declared_;
   std::map<std::uint64_t, std::uint64_t> pinned_;  // begin and end of each block
+  std::map<std::uint64_t, Block> allocated_;       // by its address
   std::uint64_t pageable_;                         // the next address
   std::vector<Range> reads_, writes_;
 };

@@ -2,13 +2,20 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
+#include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cstdint>
 #include <exception>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "formats/line_source.h"
+#include "formats/text_file.h"
+#include "sim/check/report_json.h"
+#include "sim/check/trace_check.h"
 #include "vgpu/operators/kernels.h"
 #include "vgpu/operators/libtorch.h"
 #include "vgpu/python/places.h"
@@ -18,7 +25,7 @@
 namespace ferry::vgpu {
 namespace {
 
-RunLog* run_log = nullptr;  // never destroyed: operators run until the process ends
+RunLog* run_log = nullptr;  // the latest is never destroyed: operators run to the end
 
 void start(const char* card, std::int64_t device_bytes, std::int64_t pinned_bytes, int tempo,
            std::uint64_t seed, const char* log) {
@@ -46,6 +53,24 @@ void settle_autograd() {
     torch::autograd::backward({leaf}, {});
   } catch (const c10::Error&) {  // no memory is left, or the device has failed
   }
+}
+
+void begin_log(const std::string& path) {
+  // What fails here is the error of work that was given before; whoever gave it is told.
+  cudaDeviceSynchronize();
+  set_listener(nullptr);
+  run_log->flush();
+  const std::unique_ptr<RunLog> earlier(run_log);
+  run_log = new RunLog(path, *earlier);
+  set_listener(run_log);
+}
+
+nlohmann::ordered_json judge_log() {
+  if (!run_log->is_used()) return check::to_json(check::TraceReport());
+  run_log->flush();
+  std::ifstream in = open_file(run_log->path());
+  LineSource lines(in, run_log->path());
+  return check::to_json(check::check_trace(lines));
 }
 
 // Null, or what went wrong; valid until the next call.
@@ -76,6 +101,19 @@ const char* ferry_vgpu_finish() {
     run_log->flush();
     settle_autograd();
   });
+}
+
+// Waits for all work; from now on the log is this file. Not while other threads use the GPU.
+const char* ferry_vgpu_begin(const char* log) {
+  return guarded([&] { begin_log(log); });
+}
+
+// JSON: the verdict on the log since the latest begin, or {"error": …}; valid until the next call.
+const char* ferry_vgpu_judge() {
+  static std::string verdict;
+  const char* const error = guarded([] { verdict = judge_log().dump(-1, ' ', true); });
+  if (error != nullptr) verdict = nlohmann::ordered_json{{"error", error}}.dump(-1, ' ', true);
+  return verdict.c_str();
 }
 
 }  // extern "C"

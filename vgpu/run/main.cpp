@@ -6,11 +6,16 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <system_error>
 
+#include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/printable.h"
+#include "sim/check/report_json.h"
+#include "sim/check/trace_check.h"
 #include "vgpu/run/child.h"
 #include "vgpu/run/options.h"
 #include "vgpu/run/verdict.h"
@@ -18,6 +23,7 @@
 namespace {
 
 using namespace ferry::vgpu;
+namespace check = ferry::check;
 
 // The log's file: the user's, or one that goes with this object.
 class LogFile {
@@ -50,18 +56,30 @@ int complain(const std::string& what, int code) {
   return code;
 }
 
+// Of a script that ended before it used the GPU as well.
+void write_verdict(const check::TraceReport& report, const Options& options) {
+  const auto write = [](const std::string& file, const nlohmann::ordered_json& json) {
+    if (!file.empty()) ferry::write_file(file, json.dump(2, ' ', /*ensure_ascii=*/true) + "\n");
+  };
+  write(options.json, check::to_json(report));
+  write(options.sarif, check::to_sarif(report, options.log));
+}
+
 int run(const Options& options) {
   const std::filesystem::path libraries =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "vgpu";
   const std::string why = why_not(options, libraries);
   if (!why.empty()) return complain(why, kResourceMissing);
+  for (const std::string& file : {options.json, options.sarif}) {
+    if (!file.empty()) ferry::require_folder_of(file);
+  }
   const LogFile log(options.log);
   const int status = run_script(options, libraries, log.path());
-  if (!std::filesystem::exists(log.path()) || std::filesystem::file_size(log.path()) == 0) {
-    return status;  // it ended before it used the GPU
-  }
-  const bool clean = judge(log.path(), options.log);
-  return status != kOk ? status : clean ? kOk : kViolated;
+  check::TraceReport report;
+  const bool used = std::filesystem::exists(log.path()) && !std::filesystem::is_empty(log.path());
+  if (used) report = judge(log.path(), options.log);
+  write_verdict(report, options);
+  return status != kOk ? status : report.violations.empty() ? kOk : kViolated;
 }
 
 }  // namespace

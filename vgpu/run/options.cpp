@@ -12,15 +12,17 @@ namespace ferry::vgpu {
 namespace {
 
 constexpr const char* kFooter = R"(
-SCRIPT is a Python program that uses PyTorch's CUDA. It runs on this machine's CPU, on a GPU that is
-none: values are the CPU's, memory is as much as the card has, and no time is simulated. At its end
-the log of its streams is judged, as by `ferry check`.
+SCRIPT is a Python program that uses PyTorch's CUDA (or -m MODULE, or -c CODE). It runs on this
+machine's CPU, on a GPU that is none: values are the CPU's, memory is as much as the card has, and
+no time is simulated. At its end the log of its streams is judged, as by `ferry check`.
 
 Examples:
   ferry run train.py --steps 3            on an h100
   ferry run --card rtx4090 train.py       out of memory where that card is
   ferry run --side-first train.py         side streams run ahead of the default one
   ferry run --log run.jsonl train.py      keep the log of its streams
+  ferry run --sarif run.sarif train.py    the races, for what shows them in the source
+  ferry run -m package.train              a module, as `python -m` runs it
 
 Exit codes: the script's own, if it is not 0; 1 a race was found; 2 usage; 7 no PyTorch, or a real
 GPU is there.)";
@@ -29,6 +31,12 @@ GPU is there.)";
 std::vector<std::string> script_of(const std::vector<std::string>& rest, const CLI::App& app) {
   if (rest.empty()) throw InputError("ferry run", 0, "expected a script (ferry run --help)");
   const std::string& path = rest.front();
+  if (path == "-m" || path == "-c") {
+    if (rest.size() > 1) return rest;
+    throw InputError(
+        "ferry run", 0,
+        "expected " + std::string(path == "-m" ? "a module" : "code") + " behind '" + path + "'");
+  }
   if (path.starts_with("-")) {
     std::vector<std::string> known;
     for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
@@ -64,6 +72,9 @@ std::optional<Options> parse_options(int argc, char** argv) {
   side->excludes(main)->excludes(at_once);
   main->excludes(at_once);
   app.add_option("--log", options.log, "Keep the log of its streams here")->type_name("FILE");
+  app.add_option("--json", options.json, "The verdict here, as `ferry check --json` has it")
+      ->type_name("FILE");
+  app.add_option("--sarif", options.sarif, "The verdict here, as SARIF 2.1.0")->type_name("FILE");
   options.python = "python3";
   app.add_option("--python", options.python, "The interpreter")->type_name("PATH");
   app.add_flag("--hide-gpu", options.hide_gpu, "Run so even where there is a real GPU");

@@ -1,4 +1,4 @@
-// The command line of `ferry run [OPTIONS] SCRIPT [ARGS…]`.
+// The command line of `ferry run [OPTIONS] SCRIPT|-m MODULE|-c CODE [ARGS…]`.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,12 @@ struct Options {
   Hardware card;
   Schedule schedule = Schedule::kDrawn;
   std::uint64_t seed = 0;
-  std::string log;  // "": none is kept
+  std::string log;          // "": none is kept
+  std::string json, sarif;  // files for the verdict; "": none
   std::string python;
   bool hide_gpu = false;
-  std::vector<std::string> script;  // its path, and its arguments
+  // Its path, or -m and a module, or -c and code; and its arguments.
+  std::vector<std::string> script;
 };
 
 // None: help or the version was asked for, and printed. Throws InputError for bad input.

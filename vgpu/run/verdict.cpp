@@ -5,14 +5,13 @@
 #include "formats/line_source.h"
 #include "formats/printable.h"
 #include "formats/text_file.h"
-#include "sim/check/trace_check.h"
 
 namespace ferry::vgpu {
 
-bool judge(const std::filesystem::path& log, const std::string& name) {
+check::TraceReport judge(const std::filesystem::path& log, const std::string& name) {
   std::ifstream in = open_file(log.string());
   LineSource lines(in, name.empty() ? "the log" : name);
-  const check::TraceReport report = check::check_trace(lines);
+  check::TraceReport report = check::check_trace(lines);
   if (!report.violations.empty() && name.empty()) {
     std::fprintf(stderr, "ferry run: (line N) is a line of the log, which --log FILE keeps\n");
   }
@@ -29,7 +28,7 @@ bool judge(const std::filesystem::path& log, const std::string& name) {
                static_cast<unsigned long long>(report.scope.operations),
                static_cast<unsigned long long>(report.scope.streams.count),
                report.violations.size(), name.empty() ? "" : ", in ", printable(name).c_str());
-  return report.violations.empty();
+  return report;
 }
 
 }  // namespace ferry::vgpu

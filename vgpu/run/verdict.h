@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <string>
 
+#include "sim/check/trace_check.h"
+
 namespace ferry::vgpu {
 
-// Whether the log has no violation. `name` is what the log is called in the report, "" if it is not
-// kept. Throws InputError if it is no log.
-bool judge(const std::filesystem::path& log, const std::string& name);
+// `name` is what the log is called in the report, "" if it is not kept. Throws InputError if it is
+// no log.
+check::TraceReport judge(const std::filesystem::path& log, const std::string& name);
 
 }  // namespace ferry::vgpu
