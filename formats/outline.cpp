@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -28,67 +30,147 @@ struct Use {
   bool handed_out() const { return assigned_inside() && needed_after; }
 };
 
-// Turns one run into a code, and puts a call in its place.
-class Cut {
+// Turns runs of one code into codes of their own, from the last to the first, and puts calls in
+// their places. Statements are taken from the end of the code, so what comes after a run is known
+// when it is its turn, and each statement is looked at once.
+class Cuts {
  public:
-  Cut(std::size_t globals, Code& code, const ModuleRun& run)
-      : globals_(static_cast<Slot>(globals)), code_(code), run_(run) {
-    take_uses();
-    check_nodes();
-  }
-
-  Code make(CodeId id);
+  Cuts(std::size_t globals, Code& code);
+  // The run lies before all that were cut. Throws if it cannot be a segment; then nothing of the
+  // code is of use.
+  Code cut(const ModuleRun& run, CodeId id);
+  void finish();
 
  private:
+  static constexpr std::size_t kNever = ~std::size_t{0};
+
   [[noreturn]] void refuse(const std::string& why) const {
-    throw std::invalid_argument("module " + run_.module + " of line " + std::to_string(line()) +
+    throw std::invalid_argument("module " + run_->module + " of line " + std::to_string(line()) +
                                 " cannot be a segment: " + why);
   }
-  std::uint32_t line() const { return code_.statements[run_.begin].line; }
+  std::uint32_t line() const { return code_.statements[run_->begin].line; }
 
+  bool is_in_frame(Slot slot) const { return slot != kNoSlot && slot >= globals_; }
+  void take_after(std::size_t begin);
+  void put_after(Statement statement);
   void take_uses();
   void check_nodes() const;
   void hand_in(Code& segment, Call& call);
   void take_out(Code& segment);
   void rename_after(const std::map<Slot, Slot>& names);
+  void adjust(When& when, std::size_t at) const;
+
+  struct Done {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::size_t with = 0;  // statements in its place
+  };
+  struct SavedAfter {
+    std::size_t at = 0;  // in after_
+    std::uint32_t line = 0;
+  };
 
   const Slot globals_;
   Code& code_;
-  const ModuleRun& run_;
+  std::vector<std::size_t> assigned_at_;  // by slot, first
+  std::vector<Slot> fresh_before_;        // by statement: above every slot before it
+  std::size_t left_;                      // statements that were not taken
+  Statements after_;                      // those that were, as they come out, from the last on
+  std::vector<bool> needed_after_;        // by slot
+  Slot fresh_after_;                      // above every slot of those
+  std::map<std::uint32_t, SavedAfter> saves_after_;  // by node: its first Save
+  std::vector<Done> done_;
+  // Of the run that is cut now.
+  const ModuleRun* run_ = nullptr;
   std::map<Slot, Use> uses_;
   Slot fresh_ = 0;  // above every slot of the code
 };
 
-void Cut::take_uses() {
-  fresh_ = globals_;
-  const auto frame_slot = [this](Slot slot) -> Use* {
-    if (slot == kNoSlot || slot < globals_) return nullptr;
-    fresh_ = std::max(fresh_, slot + 1);
-    return &uses_[slot];
+Cuts::Cuts(std::size_t globals, Code& code)
+    : globals_(static_cast<Slot>(globals)),
+      code_(code),
+      left_(code.statements.size()),
+      fresh_after_(globals_) {
+  Slot above = globals_;
+  const auto see = [&](Slot slot, std::size_t at, bool assigns) {
+    if (!is_in_frame(slot)) return;
+    above = std::max(above, slot + 1);
+    if (assigned_at_.size() < above) assigned_at_.resize(above, kNever);
+    if (assigns) assigned_at_[slot] = std::min(assigned_at_[slot], at);
   };
-  for (const Slot slot : code_.arguments) {
-    if (Use* use = frame_slot(slot)) use->assigned_before = true;
-  }
-  for (const Slot slot : code_.results) {
-    if (Use* use = frame_slot(slot)) use->needed_after = true;
-  }
-  for (std::size_t i = 0; i < code_.statements.size(); ++i) {
-    for_each_slot(std::as_const(code_.statements[i].action), [&](Slot slot, Role role) {
-      Use* use = frame_slot(slot);
-      if (!use) return;
-      if (i < run_.begin) {
-        use->assigned_before |= role == Role::kTensor || role == Role::kEdge;
-      } else if (i < run_.end) {
-        use->read_inside |= role == Role::kRead;
-        use->tensor_inside |= role == Role::kTensor;
-        use->edge_inside |= role == Role::kEdge;
-        use->freed_inside |= role == Role::kFree;
-      } else {
-        use->needed_after = true;
-      }
+  for (const Slot slot : code.arguments) see(slot, 0, true);
+  // An argument is assigned before the first statement.
+  for (std::size_t i = 0; i < code.statements.size(); ++i) {
+    fresh_before_.push_back(above);
+    for_each_slot(std::as_const(code.statements[i].action), [&](Slot slot, Role role) {
+      see(slot, i + 1, role == Role::kTensor || role == Role::kEdge);
     });
   }
-  for (const auto& [slot, use] : uses_) {
+  fresh_before_.push_back(above);
+  for (const Slot slot : code.results) see(slot, kNever, false);
+  needed_after_.resize(assigned_at_.size(), false);
+  for (const Slot slot : code.results) {
+    if (!is_in_frame(slot)) continue;
+    needed_after_[slot] = true;
+    fresh_after_ = std::max(fresh_after_, slot + 1);
+  }
+}
+
+void Cuts::put_after(Statement statement) {
+  for_each_slot(std::as_const(statement.action), [&](Slot slot, Role) {
+    if (!is_in_frame(slot)) return;
+    if (needed_after_.size() <= slot) needed_after_.resize(slot + std::size_t{1}, false);
+    needed_after_[slot] = true;
+    fresh_after_ = std::max(fresh_after_, slot + 1);
+  });
+  if (const auto* save = std::get_if<Save>(&statement.action)) {
+    saves_after_[save->node] = {after_.size(), statement.line};
+  }
+  after_.push_back(std::move(statement));
+}
+
+// Takes the statements from `begin` on that are left.
+void Cuts::take_after(std::size_t begin) {
+  for (; left_ > begin; --left_) {
+    Statement& statement = code_.statements[left_ - 1];
+    if (auto* when = std::get_if<When>(&statement.action)) adjust(*when, left_ - 1);
+    put_after(std::move(statement));
+  }
+}
+
+// A When holds the replacements of the runs in it.
+void Cuts::adjust(When& when, std::size_t at) const {
+  const std::size_t last = at + when.count;
+  for (const Done& cut : done_) {
+    if (cut.begin <= at || last + 1 < cut.end) continue;
+    when.count += static_cast<std::uint32_t>(cut.with);
+    when.count -= static_cast<std::uint32_t>(cut.end - cut.begin);
+  }
+}
+
+void Cuts::finish() {
+  take_after(0);
+  code_.statements.assign(std::make_move_iterator(after_.rbegin()),
+                          std::make_move_iterator(after_.rend()));
+}
+
+void Cuts::take_uses() {
+  uses_.clear();
+  fresh_ = std::max(fresh_after_, fresh_before_[run_->begin]);
+  for (std::size_t i = run_->begin; i < run_->end; ++i) {
+    for_each_slot(std::as_const(code_.statements[i].action), [&](Slot slot, Role role) {
+      if (!is_in_frame(slot)) return;
+      fresh_ = std::max(fresh_, slot + 1);
+      Use& use = uses_[slot];
+      use.read_inside |= role == Role::kRead;
+      use.tensor_inside |= role == Role::kTensor;
+      use.edge_inside |= role == Role::kEdge;
+      use.freed_inside |= role == Role::kFree;
+    });
+  }
+  for (auto& [slot, use] : uses_) {
+    use.assigned_before = assigned_at_[slot] <= run_->begin;
+    use.needed_after = needed_after_[slot];
     if (use.assigned_before && use.tensor_inside) {
       refuse("slot " + std::to_string(slot) + " has its edge from outside and its tensor inside");
     }
@@ -96,23 +178,37 @@ void Cut::take_uses() {
 }
 
 // A node's number belongs to its frame, so a cut must not part its uses.
-void Cut::check_nodes() const {
+void Cuts::check_nodes() const {
   std::set<std::uint32_t> inside;
-  for (std::size_t i = run_.begin; i < run_.end; ++i) {
+  const auto part = [this](std::uint32_t line, std::uint32_t node, const char* where) {
+    refuse("line " + std::to_string(line) + " saves for node " + std::to_string(node) + where);
+  };
+  for (std::size_t i = run_->begin; i < run_->end; ++i) {
     const auto* make = std::get_if<MakeNode>(&code_.statements[i].action);
     if (make) inside.insert(make->id);
   }
-  for (std::size_t i = run_.begin; i < code_.statements.size(); ++i) {
+  for (std::size_t i = run_->begin; i < run_->end; ++i) {
     const auto* save = std::get_if<Save>(&code_.statements[i].action);
-    if (!save || inside.contains(save->node) == (i < run_.end)) continue;
-    refuse("line " + std::to_string(code_.statements[i].line) + " saves for node " +
-           std::to_string(save->node) + (i < run_.end ? ", made outside" : ", made inside"));
+    if (save && !inside.contains(save->node)) {
+      part(code_.statements[i].line, save->node, ", made outside");
+    }
   }
+  std::optional<std::uint32_t> first;  // after_ begins with the last statement
+  for (const std::uint32_t node : inside) {
+    const auto save = saves_after_.find(node);
+    if (save == saves_after_.end()) continue;
+    if (!first || saves_after_.at(*first).at < save->second.at) first = node;
+  }
+  if (first) part(saves_after_.at(*first).line, *first, ", made inside");
 }
 
-Code Cut::make(CodeId id) {
+Code Cuts::cut(const ModuleRun& run, CodeId id) {
+  take_after(run.end);
+  run_ = &run;
+  take_uses();
+  check_nodes();
   const std::uint32_t at = line();
-  Code segment{CodeKind::kSegment, run_.module, {}, {}, {}, {}, at};
+  Code segment{CodeKind::kSegment, run.module, {}, {}, {}, {}, at};
   Call call{.code = id, .in = {}, .out = {}, .recompute = Recompute::kCheckpoint};
   Free free;
   std::map<Slot, Slot> names;  // new names of slots that the segment hands back
@@ -129,17 +225,18 @@ Code Cut::make(CodeId id) {
   }
   take_out(segment);
   rename_after(names);
-  Statements with{{std::move(call), at}};
-  if (!free.slots.empty()) with.push_back({std::move(free), at});
-  splice(code_.statements, run_.begin, run_.end, std::move(with));
+  left_ = run.begin;
+  done_.push_back({run.begin, run.end, free.slots.empty() ? std::size_t{1} : std::size_t{2}});
+  if (!free.slots.empty()) put_after({std::move(free), at});
+  put_after({std::move(call), at});
   return segment;
 }
 
 // Arguments that the marker names come first; all others are captured. A global is read
 // as itself inside, and so is a repeated argument: these have slots there that nobody
 // reads.
-void Cut::hand_in(Code& segment, Call& call) {
-  const auto& arguments = module_marker(code_.statements[run_.begin])->arguments;
+void Cuts::hand_in(Code& segment, Call& call) {
+  const auto& arguments = module_marker(code_.statements[run_->begin])->arguments;
   std::set<Slot> named;
   for (const Slot slot : arguments.value_or(std::vector<Slot>())) {
     const bool reads_it = slot >= globals_ && named.insert(slot).second;
@@ -156,11 +253,13 @@ void Cut::hand_in(Code& segment, Call& call) {
 
 // The run's statements, with slots of their own frame: the arguments first. The caller frees what
 // the run freed without having been handed it.
-void Cut::take_out(Code& segment) {
+void Cuts::take_out(Code& segment) {
   FrameSlots rename(globals_);
   for (Slot& slot : segment.arguments) rename(slot);
-  segment.statements.assign(code_.statements.begin() + static_cast<std::ptrdiff_t>(run_.begin),
-                            code_.statements.begin() + static_cast<std::ptrdiff_t>(run_.end));
+  const auto first = code_.statements.begin();
+  segment.statements.assign(
+      std::make_move_iterator(first + static_cast<std::ptrdiff_t>(run_->begin)),
+      std::make_move_iterator(first + static_cast<std::ptrdiff_t>(run_->end)));
   erase_frees(segment.statements, 0, [this](Slot slot) {
     const Use& use = uses_.at(slot);
     return use.assigned_before && !use.handed_in();
@@ -172,14 +271,20 @@ void Cut::take_out(Code& segment) {
 }
 
 // After the run: renames the slots that came back.
-void Cut::rename_after(const std::map<Slot, Slot>& names) {
+void Cuts::rename_after(const std::map<Slot, Slot>& names) {
+  if (names.empty()) return;
   const auto rename = [&](Slot& slot) {
     const auto name = names.find(slot);
     if (name != names.end()) slot = name->second;
   };
   for (Slot& slot : code_.results) rename(slot);
-  for (std::size_t i = run_.end; i < code_.statements.size(); ++i) {
-    for_each_slot(code_.statements[i].action, [&](Slot& slot, Role) { rename(slot); });
+  for (Statement& statement : after_) {
+    for_each_slot(statement.action, [&](Slot& slot, Role) { rename(slot); });
+  }
+  needed_after_.resize(std::max<std::size_t>(needed_after_.size(), fresh_), false);
+  for (const auto& [slot, name] : names) {
+    needed_after_[slot] = false;
+    needed_after_[name] = true;
   }
 }
 
@@ -213,11 +318,13 @@ Program outline(const Program& program, std::span<const std::string> modules) {
   Program result = program;
   const auto first = static_cast<CodeId>(program.codes.size());
   result.codes.resize(first + chosen.size());
-  // Goes from last to first: a cut moves only the statements after it.
+  if (chosen.empty()) return result;
+  Cuts cuts(program.globals.size(), result.codes[*forward]);
   for (std::size_t i = chosen.size(); i-- > 0;) {
     const CodeId id = first + static_cast<CodeId>(i);
-    result.codes[id] = Cut(program.globals.size(), result.codes[*forward], chosen[i]).make(id);
+    result.codes[id] = cuts.cut(chosen[i], id);
   }
+  cuts.finish();
   return result;
 }
 

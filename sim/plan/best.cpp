@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <random>
@@ -11,7 +10,6 @@
 
 #include "formats/modules.h"
 #include "formats/outline.h"
-#include "sim/plan/keep_trace.h"
 
 namespace ferry::plan {
 namespace {
@@ -23,6 +21,8 @@ constexpr std::array<std::int64_t, 2> kWindows = {4, 10};       // of the larges
 constexpr std::size_t kLadders = 8;
 constexpr std::uint64_t kNoise = 15;  // in hundredths of a span's time, either way
 constexpr std::int64_t kSpread = 85;  // in hundredths of the bytes that stay
+constexpr std::size_t kMoreShares = 16;
+constexpr std::array<std::int64_t, 3> kParts = {2, 4, 8};  // of the largest span
 
 // The packs of each segment that a recompute makes again, if it is recomputed: its first ones.
 using Cuts = std::vector<std::optional<std::size_t>>;
@@ -109,20 +109,50 @@ std::vector<Span> noisy(std::vector<Span> spans, std::uint64_t seed) {
   return spans;
 }
 
+// Those that free at most that part of what the largest frees. A recompute needs memory for what it
+// makes, which a ladder does not weigh: where that is what does not fit, short spans do.
+std::vector<Span> up_to(std::vector<Span> spans, std::int64_t part) {
+  std::int64_t most = 0;
+  for (const Span& span : spans) most = std::max(most, span.bytes);
+  std::erase_if(spans, [&](const Span& span) { return span.bytes > most / part; });
+  return spans;
+}
+
+// The fastest so far; null: none fits.
+const Tried* fitting(const Trials& trials, const Limits& limits) {
+  const Tried* best = trials.best(limits);
+  return best && !best->cost.fails && fits(best->cost, limits) ? best : nullptr;
+}
+
 }  // namespace
 
-BestSearch::BestSearch(const Program& program, const Hardware& hardware)
-    : program_(program), hardware_(hardware) {
-  const std::vector<Span> spans = module_spans(program, hardware);
+BestSearch::BestSearch(const Problem& problem, const KeepTrace& keep) : problem_(problem) {
+  const std::vector<Span> spans = module_spans(problem.whole, problem.hardware);
   if (spans.empty()) return;
-  for (std::size_t i = 0; i < kLadders; ++i) ladders_.emplace_back(noisy(spans, i));
-  if (marks_calls(program)) calls_ = segment_modules(program);
+  if (marks_calls(problem.whole)) calls_ = segment_modules(problem.whole);
   Wide forward_ns = 0;
-  for (const TracedKernel& kernel : trace_keep(program, hardware).kernels) {
+  for (const TracedKernel& kernel : keep.kernels) {
     if (kernel.forward) forward_ns += kernel.ns;
   }
-  link_bytes_ = static_cast<std::int64_t>(std::min<Wide>(
-      forward_ns * hardware.link.d2h_alone / 1000, std::numeric_limits<std::int64_t>::max() / 100));
+  link_bytes_ =
+      static_cast<std::int64_t>(std::min<Wide>(forward_ns * problem.hardware.link.d2h_alone / 1000,
+                                               std::numeric_limits<std::int64_t>::max() / 100));
+  const std::int64_t least_moved = CoreOptions().bytes_min;
+  for (const auto& [group, here] : staying(problem.survey, keep_all(problem.survey), least_moved)) {
+    saved_bytes_ += here.bytes;
+  }
+  for (std::size_t i = 0; i < kLadders; ++i) ladders_.emplace_back(noisy(spans, i));
+  for (const std::int64_t share : kShares) {
+    for (const std::int64_t window : kWindows) ways_.push_back({0, share, window});
+  }
+  for (std::size_t i = 0; i < kLadders; ++i) ways_.push_back({.ladder = i});
+  for (const std::int64_t part : kParts) {
+    std::vector<Span> small = up_to(spans, part);
+    if (small.empty()) continue;
+    ladders_.emplace_back(std::move(small));
+    ways_.push_back({.ladder = ladders_.size() - 1});
+    for (const std::int64_t window : kWindows) ways_.push_back({ladders_.size() - 1, 100, window});
+  }
 }
 
 std::shared_ptr<const Outlined> BestSearch::outlined(const std::vector<Span>& spans) {
@@ -132,18 +162,18 @@ std::shared_ptr<const Outlined> BestSearch::outlined(const std::vector<Span>& sp
   }
   std::shared_ptr<const Outlined>& known = outlined_[names];
   if (known) return known;
-  Program cut = names.empty() ? program_ : outline(program_, names);
-  Survey surveyed = survey(cut, hardware_);
+  Program cut = names.empty() ? problem_.whole : outline(problem_.whole, names);
+  Survey surveyed = survey(cut, problem_.hardware);
   known = std::make_shared<const Outlined>(
       Outlined{std::move(names), std::move(cut), std::move(surveyed)});
   return known;
 }
 
 // An even load keeps the link busy without a queue.
-void BestSearch::move_some(Mix& mix, const Survey& survey, const Way& way,
+void BestSearch::move_some(Mix& mix, const Survey& survey, std::int64_t share, std::int64_t window,
                            CoreOptions& options) const {
   const std::map<std::uint64_t, Staying> all = staying(survey, mix, options.bytes_min);
-  const std::int64_t most = link_bytes_ * way.share / 100;
+  const auto most = static_cast<std::int64_t>(Wide{link_bytes_} * share / 100);
   std::vector<std::pair<std::size_t, std::uint64_t>> order;
   std::int64_t total = 0;
   for (const auto& [group, here] : all) {
@@ -176,49 +206,132 @@ void BestSearch::move_some(Mix& mix, const Survey& survey, const Way& way,
       mix.input_moves[s][i] = moves.contains(survey.segments[s].inputs[i].group);
     }
   }
-  options.window_bytes = options.prefetch_bytes = options.hold_bytes = largest * way.window;
+  options.window_bytes = options.prefetch_bytes = options.hold_bytes = largest * window;
+}
+
+// Above the last rung of the ladder, so many more move more and more.
+std::size_t BestSearch::rungs(const Way& way) const {
+  return ladders_[way.ladder].rungs() + (way.share > 0 ? kMoreShares : 0);
+}
+
+std::int64_t BestSearch::share_at(std::size_t rung, const Way& way) const {
+  const std::size_t ladder = ladders_[way.ladder].rungs();
+  if (way.share == 0 || rung < ladder) return way.share;
+  // The share that is all that is saved.
+  const auto all = static_cast<std::int64_t>(
+      std::min<Wide>(Wide{saved_bytes_} * 100 / std::max<std::int64_t>(link_bytes_, 1) + 1,
+                     std::numeric_limits<std::int32_t>::max()));
+  const auto more = static_cast<std::int64_t>(rung - ladder) + 1;
+  const std::int64_t rest = std::max<std::int64_t>(all - way.share, 0);
+  return way.share + rest * more / static_cast<std::int64_t>(kMoreShares);
+}
+
+std::int64_t BestSearch::freed_bytes(std::size_t rung, const Way& way) const {
+  const Ladder& ladder = ladders_[way.ladder];
+  const std::int64_t recomputed = ladder.bytes(std::min(rung, ladder.rungs() - 1));
+  const Wide moved = Wide{link_bytes_} * share_at(rung, way) / 100;
+  return recomputed + static_cast<std::int64_t>(std::min<Wide>(moved, saved_bytes_));
 }
 
 Candidate BestSearch::candidate(std::size_t rung, const Way& way) {
-  const std::vector<Span> spans = ladders_[way.ladder].spans(rung);
+  const Ladder& ladder = ladders_[way.ladder];
+  const std::vector<Span> spans = ladder.spans(std::min(rung, ladder.rungs() - 1));
   const std::shared_ptr<const Outlined> cut = outlined(spans);
   Mix mix = recompute_segments(cut->survey, cuts_of(spans, *cut));
   CoreOptions options;
-  if (way.share > 0) move_some(mix, cut->survey, way, options);
+  if (way.share > 0) move_some(mix, cut->survey, share_at(rung, way), way.window, options);
   Candidate made = settled(std::move(options), std::move(mix), cut->survey);
   made.outlined = cut;
   return made;
 }
 
-std::vector<Candidate> BestSearch::search(const Limits& limits, const CostsOf& costs_of) {
+// What was seen for other budgets narrows it down.
+BestSearch::Bisection BestSearch::begin(Way& way, const Limits& limits) const {
+  Bisection each{.way = &way, .least = 1, .fits = rungs(way), .near_bytes = limits.keep_bytes};
+  for (const auto& [rung, cost] : way.seen) {
+    if (!cost.fails && fits(cost, limits)) {
+      each.fits = std::min(each.fits, rung);
+      break;
+    }
+    each.least = rung + 1;
+    each.near = rung;
+    each.near_bytes = cost.device_reserved_bytes;
+  }
+  return each;
+}
+
+// The lowest rung that frees enough, if what the ladder says of the difference to a known rung
+// holds; every third time the middle, so that a wrong guess costs little.
+std::size_t BestSearch::guess(const Bisection& each, const Limits& limits) const {
+  if (each.probes % 3 == 2) return (each.least + each.fits) / 2;
+  const std::int64_t wanted =
+      freed_bytes(each.near, *each.way) + each.near_bytes - limits.budget_bytes;
+  std::size_t low = each.least, high = each.fits - 1;
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (freed_bytes(middle, *each.way) < wanted) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+std::optional<Candidate> BestSearch::next(Bisection& each, const Limits& limits,
+                                          const Trials& trials) {
+  const Tried* best = fitting(trials, limits);
+  while (each.open()) {
+    const std::size_t rung = guess(each, limits);
+    Candidate made = candidate(rung, *each.way);
+    const Floor floor = trials.floor(made, limits);
+    ++each.probes;
+    if (floor.bytes > limits.budget_bytes) {
+      each.least = rung + 1;
+      each.near = rung;
+      each.near_bytes = floor.bytes;
+    } else if (best && floor.step_ns > best->cost.step_ns) {
+      each.fits = rung;
+    } else {
+      each.near = rung;
+      return made;
+    }
+  }
+  return std::nullopt;
+}
+
+void BestSearch::search(std::string_view what, const Limits& limits, Trials& trials) {
   std::vector<Bisection> open;
-  for (std::size_t i = 0; i < ladders_.size(); ++i) {
-    const std::size_t rungs = ladders_[i].rungs();
-    open.push_back({{.ladder = i}, 1, rungs});
-    if (i > 0) continue;
-    for (const std::int64_t share : kShares) {
-      for (const std::int64_t window : kWindows) {
-        open.push_back({{.ladder = i, .share = share, .window = window}, 1, rungs});
-      }
-    }
-  }
-  std::erase_if(open, [](const Bisection& each) { return each.least >= each.fits; });
-  std::vector<Candidate> tried;
-  while (!open.empty()) {
+  for (Way& way : ways_) open.push_back(begin(way, limits));
+  for (;;) {
     std::vector<Candidate> round;
-    for (const Bisection& each : open) {
-      round.push_back(candidate((each.least + each.fits) / 2, each.way));
+    std::vector<Bisection*> asked;
+    for (Bisection& each : open) {
+      std::optional<Candidate> made = next(each, limits, trials);
+      if (!made) continue;
+      round.push_back(*std::move(made));
+      asked.push_back(&each);
     }
-    const std::vector<Cost> costs = costs_of(round);
-    for (std::size_t i = 0; i < open.size(); ++i) {
-      const std::size_t middle = (open[i].least + open[i].fits) / 2;
+    if (round.empty()) break;
+    const std::vector<Cost> costs = trials.of(what, round);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      Bisection& each = *asked[i];
+      each.way->seen[each.near] = costs[i];
+      each.near_bytes = costs[i].device_reserved_bytes;
       const bool in = !costs[i].fails && fits(costs[i], limits);
-      (in ? open[i].fits : open[i].least) = in ? middle : middle + 1;
+      (in ? each.fits : each.least) = in ? each.near : each.near + 1;
     }
-    std::move(round.begin(), round.end(), std::back_inserter(tried));
-    std::erase_if(open, [&](const Bisection& each) { return each.least >= each.fits; });
   }
-  return tried;
+  if (!fitting(trials, limits)) try_least(what, trials);
+}
+
+// What needs the least memory, whatever it takes.
+void BestSearch::try_least(std::string_view what, Trials& trials) {
+  std::vector<Candidate> last;
+  for (const Way& way : ways_) {
+    if (way.ladder == 0) last.push_back(candidate(rungs(way) - 1, way));
+  }
+  trials.of(what, last);
 }
 
 }  // namespace ferry::plan

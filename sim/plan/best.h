@@ -1,11 +1,15 @@
 // The search of `best`: how high to climb the ladder of what to recompute (ladder.h), and how many
 // bytes of what is kept to move, for one budget.
 //
-// What can leave by the turn is what the link carries in the time of the forward. For each of a few
-// shares of that, and each of a few windows, the lowest rung whose simulated step fits is found by
-// bisection; the simulator judges each step of it. (Where nothing is recomputed it is `budget`.) Of
-// the storages that stay, those move that are needed back last, evenly over the first 85 % of their
-// bytes, so that the link has time.
+// What can leave by the turn is what the link carries in the time of the forward. A *way* is one
+// share of that, with one window; its rungs are the ladder's, and above the last of them more and
+// more bytes move, until all do: then compute waits for the link. So each rung needs less memory
+// than the one below it, and the lowest whose simulated step fits is found by bisection. Where to
+// look is guessed from what the ladder says of the rungs that were simulated. Floors rule out rungs
+// that cannot fit, and those that cannot be faster than what was found (floors.h).
+//
+// Of the storages that stay, those move that are needed back last, evenly over the first 85 % of
+// their bytes, so that the link has time.
 //
 // Plans that are equal in allocated bytes differ in fragmentation, which only the simulator knows.
 // So several ladders are climbed: one of the spans' times as they are, others of times with noise.
@@ -13,28 +17,28 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "formats/program.h"
-#include "scenarios/hardware.h"
 #include "sim/plan/candidates.h"
+#include "sim/plan/keep_trace.h"
 #include "sim/plan/ladder.h"
 #include "sim/plan/picks.h"
+#include "sim/plan/trials.h"
 
 namespace ferry::plan {
 
 class BestSearch {
  public:
-  // Both must outlive it.
-  BestSearch(const Program& program, const Hardware& hardware);
+  // The problem must outlive it; of the trace nothing need live on.
+  BestSearch(const Problem& problem, const KeepTrace& keep);
 
-  // Tries candidates by their costs, and returns all that it tried.
-  using CostsOf = std::function<std::vector<Cost>(const std::vector<Candidate>&)>;
-  std::vector<Candidate> search(const Limits& limits, const CostsOf& costs_of);
+  // Tries candidates for the budget. What was found is in trials.all().
+  void search(std::string_view what, const Limits& limits, Trials& trials);
 
  private:
   // A ladder, a share of what the link can carry, and a window, both in parts that the source says.
@@ -42,23 +46,41 @@ class BestSearch {
     std::size_t ladder = 0;
     std::int64_t share = 0;
     std::int64_t window = 0;
+    std::map<std::size_t, Cost> seen = {};  // by rung, for whatever budget
   };
-  // Rungs below `least` do not fit, and `fits` does; at first that is one past the last.
+  // Rungs below `least` are not the answer, and `fits` is known to be no worse than those above it;
+  // at first that is one past the last.
   struct Bisection {
-    Way way;
-    std::size_t least = 1;
+    Way* way;
+    std::size_t least = 0;
     std::size_t fits = 0;
+    int probes = 0;
+    // The memory of a rung: seen, or at least that.
+    std::size_t near = 0;
+    std::int64_t near_bytes = 0;
+    bool open() const { return least < fits; }
   };
 
+  std::size_t rungs(const Way& way) const;
+  // What the ladder says that a rung frees, and what moves.
+  std::int64_t freed_bytes(std::size_t rung, const Way& way) const;
   Candidate candidate(std::size_t rung, const Way& way);
   std::shared_ptr<const Outlined> outlined(const std::vector<Span>& spans);
-  void move_some(Mix& mix, const Survey& survey, const Way& way, CoreOptions& options) const;
+  void move_some(Mix& mix, const Survey& survey, std::int64_t share, std::int64_t window,
+                 CoreOptions& options) const;
+  std::int64_t share_at(std::size_t rung, const Way& way) const;
+  Bisection begin(Way& way, const Limits& limits) const;
+  std::size_t guess(const Bisection& each, const Limits& limits) const;
+  // The candidate to simulate next; none: the bisection has ended.
+  std::optional<Candidate> next(Bisection& each, const Limits& limits, const Trials& trials);
+  void try_least(std::string_view what, Trials& trials);
 
-  const Program& program_;
-  const Hardware& hardware_;
+  const Problem& problem_;
   std::vector<Ladder> ladders_;
   std::vector<std::string> calls_;  // if markers are calls of checkpoint: these
   std::int64_t link_bytes_ = 0;     // that can leave by the turn
+  std::int64_t saved_bytes_ = 0;    // of all that could move
+  std::vector<Way> ways_;
   std::map<std::vector<std::string>, std::shared_ptr<const Outlined>> outlined_;  // by modules
 };
 

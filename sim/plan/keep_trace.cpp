@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "shared/seam/hooks.h"
 #include "sim/check/values.h"
 #include "sim/run/hardware_model.h"
 #include "sim/run/run_parts.h"
@@ -58,6 +60,17 @@ class Tracer final : public StreamOpConsumer {
     if (TracedStorage* storage = find(sim::range_of(tensor).address).first) {
       storage->gradient = true;
     }
+  }
+  void packed(const sim::Tensor& tensor) {
+    const TracedStorage* storage = find(sim::range_of(tensor->storage).address).first;
+    TracedPack pack;
+    if (storage) pack.storage = static_cast<std::uint32_t>(storage - trace.storages.data());
+    pack.kernels = static_cast<std::uint32_t>(trace.kernels.size());
+    trace.packs.push_back(pack);
+  }
+  void unpacked(std::size_t number) {
+    std::uint32_t& first = trace.packs[number].unpacked;
+    first = std::min(first, static_cast<std::uint32_t>(trace.kernels.size()));
   }
   void end_step() {
     for (TracedStorage& storage : trace.storages) {
@@ -118,6 +131,45 @@ class Tracer final : public StreamOpConsumer {
   std::map<std::uint64_t, Live> live_;  // by address
 };
 
+// Leaves what is saved where it is, as a node without hooks does, and tells the tracer.
+class Watched final : public Saved<sim::Tensor> {
+ public:
+  Watched(Tracer& tracer, const sim::Tensor& tensor, std::optional<std::size_t> number)
+      : tracer_(tracer),
+        tensor_(std::make_shared<sim::TensorImpl>(*tensor)),
+        version_(tensor->version->value),
+        number_(number) {}
+  sim::Tensor unpack() override {
+    const std::uint64_t now = tensor_->version->value;
+    if (now != version_) throw ModifiedInPlace(now, version_);
+    if (number_) tracer_.unpacked(*number_);
+    return tensor_;
+  }
+
+ private:
+  Tracer& tracer_;
+  const sim::Tensor tensor_;
+  const std::uint64_t version_;
+  const std::optional<std::size_t> number_;
+};
+
+class Watch final : public Hooks<sim::Tensor> {
+ public:
+  explicit Watch(Tracer& tracer) : tracer_(tracer) {}
+  std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) override {
+    std::optional<std::size_t> number;
+    if (forwards == 1) {
+      number = tracer_.trace.packs.size();
+      tracer_.packed(tensor);
+    }
+    return std::make_unique<Watched>(tracer_, tensor, number);
+  }
+  int forwards = 0;
+
+ private:
+  Tracer& tracer_;
+};
+
 }  // namespace
 
 KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Optimizer optimizer) {
@@ -134,7 +186,13 @@ KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Opti
   for (const sim::Storage& each : state) tracer.trace.held_bytes += rounded(each->bytes);
   machine.add_consumer(&tracer);
   tracer.begin_step(tape.autograd());
-  tape.run();  // calls of checkpoints run as others do where nobody runs segments
+  const auto watch = std::make_shared<Watch>(tracer);
+  tape.before_call([&watch] { ++watch->forwards; });
+  {
+    const HooksGuard<sim::SimAutograd> guard(tape.autograd(), watch);
+    tape.run();  // calls of checkpoints run as others do where nobody runs segments
+  }
+  tape.before_call(nullptr);
   tape.drop_frames();
   for (const sim::Value& gradient : tape.gradients()) {
     if (gradient.tensor) tracer.keep_gradient(gradient.tensor);

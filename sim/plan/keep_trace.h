@@ -35,12 +35,21 @@ struct TracedStorage {
   std::vector<StorageUse> uses;   // in order
 };
 
+// A tensor that hooks see in the first forward, in order: as a survey has them.
+struct TracedPack {
+  static constexpr std::uint32_t kNever = ~std::uint32_t{0};
+  std::uint32_t storage = TracedStorage::kNobody;  // that it is of; nobody: there before the step
+  std::uint32_t kernels = 0;                       // of the step, before it was saved
+  std::uint32_t unpacked = kNever;                 // kernels before it was unpacked first
+};
+
 struct KeepTrace {
   // Kernels that every plan runs. (A gradient may or may not be cloned: clones are not among them.)
   std::vector<TracedKernel> kernels;
   std::vector<TracedStorage> storages;  // those made in the step
-  std::int64_t held_bytes = 0;          // globals and the optimizer's state, throughout
-  bool fails = false;                   // the step ends in an error
+  std::vector<TracedPack> packs;
+  std::int64_t held_bytes = 0;  // globals and the optimizer's state, throughout
+  bool fails = false;           // the step ends in an error
 };
 
 KeepTrace trace_keep(const Program& program, const Hardware& hardware,

@@ -1,7 +1,6 @@
 #include "sim/plan/lower_bound.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -10,30 +9,6 @@ namespace ferry::plan {
 namespace {
 
 __extension__ typedef __int128 Wide;
-
-// Disjoint, in order.
-using Extents = std::vector<std::pair<std::int64_t, std::int64_t>>;
-
-std::int64_t bytes_of(const Extents& extents) {
-  std::int64_t bytes = 0;
-  for (const auto& [begin, end] : extents) bytes += end - begin;
-  return bytes;
-}
-
-void unite(Extents& extents, std::int64_t begin, std::int64_t end) {
-  Extents united;
-  for (const auto& each : extents) {
-    if (each.second < begin || each.first > end) {
-      united.push_back(each);
-    } else {
-      begin = std::min(begin, each.first);
-      end = std::max(end, each.second);
-    }
-  }
-  united.insert(std::lower_bound(united.begin(), united.end(), std::pair(begin, end)),
-                {begin, end});
-  extents = std::move(united);
-}
 
 // Why the proof does not speak of the statement; empty: it does.
 std::string_view outside_proof(const Action& action, CodeKind kind) {
@@ -71,8 +46,7 @@ std::string outside_proof(const Program& program) {
 }
 
 std::optional<Certificate> certify(const Program& program, const Hardware& hardware,
-                                   sim::Optimizer optimizer, std::int64_t budget_bytes) {
-  const KeepTrace trace = trace_keep(program, hardware, optimizer);
+                                   const KeepTrace& trace, std::int64_t budget_bytes) {
   if (trace.fails) return std::nullopt;
   Certificate certificate;
   certificate.outside_proof = outside_proof(program);
@@ -134,87 +108,40 @@ class LowerBound::Stock {
 };
 
 LowerBound::LowerBound(const KeepTrace& trace, const Hardware& hardware, bool memory)
-    : link_bytes_per_us_(std::max(hardware.link.d2h_alone, hardware.link.d2h_both)),
-      launch_ns_(hardware.launch_ns) {
+    : link_bytes_per_us_(std::max(hardware.link.d2h_alone, hardware.link.d2h_both)) {
   if (!memory) {
     // The order of the kernels may differ, and what backward adds may be added elsewhere.
     sim::Time launches = 0;
     for (const TracedKernel& kernel : trace.kernels) {
       if (kernel.sum) continue;
       compute_ns_ += kernel.ns;
-      launches += launch_ns_;
+      launches += hardware.launch_ns;
     }
-    compute_ns_ = std::max(compute_ns_, launches - launch_ns_);
+    compute_ns_ = std::max(compute_ns_, launches - hardware.launch_ns);
     least_bytes_ = trace.held_bytes;
     return;
   }
-  schedule(trace);
-  needed_.assign(trace.kernels.size() + 1, 0);
+  const Turns turns(trace, hardware);
+  compute_ns_ = turns.compute_ns;
+  begins_ = turns.begins;
+  rest_ = turns.rest;
+  needed_ = turns.needed;
+  least_bytes_ = *std::max_element(needed_.begin(), needed_.end());
   makers_.resize(trace.kernels.size());
   for (std::size_t i = 0; i < makers_.size(); ++i) makers_[i].ns = trace.kernels[i].ns;
-  for (const TracedStorage& storage : trace.storages) add(trace, storage);
-  std::partial_sum(needed_.begin(), needed_.end(), needed_.begin());
-  for (std::int64_t& bytes : needed_) bytes += trace.held_bytes;
-  least_bytes_ = *std::max_element(needed_.begin(), needed_.end());
+  for (std::size_t i = 0; i < trace.storages.size(); ++i) {
+    if (!turns.absences[i].empty()) add(trace.storages[i].maker, turns.absences[i]);
+  }
   order_makers(trace);
 }
 
-// One engine runs the kernels, in order, each after its launch.
-void LowerBound::schedule(const KeepTrace& trace) {
-  sim::Time launched = 0;
-  for (const TracedKernel& kernel : trace.kernels) {
-    begins_.push_back(std::max(compute_ns_, launched));
-    compute_ns_ = begins_.back() + kernel.ns;
-    launched += launch_ns_;
-  }
-  rest_.assign(trace.kernels.size(), 0);
-  sim::Time rest = 0;
-  for (std::size_t i = trace.kernels.size(); i-- > 0;) rest_[i] = rest += trace.kernels[i].ns;
-}
-
-// A storage is needed from its making to the last kernel that reads it through a name in the code;
-// what only saved tensors lead to may be absent between its readers. What backward makes is never
-// saved.
-void LowerBound::add(const KeepTrace& trace, const TracedStorage& storage) {
-  if (storage.maker == TracedStorage::kNobody) return;
-  const bool saves = trace.kernels[storage.maker].forward;
-  std::uint32_t last = storage.maker;
-  for (const StorageUse& use : storage.uses) {
-    if (!saves || trace.kernels[use.kernel].forward) last = std::max(last, use.kernel);
-  }
-  if (!saves && storage.gradient) last = static_cast<std::uint32_t>(trace.kernels.size()) - 1;
-  needed_[storage.maker] += storage.block_bytes;
-  needed_[last + 1] -= storage.block_bytes;
-  if (saves) add_saved(storage, last + 1, storage.maker);
-}
-
-// From the last reader to the first: between two, what is read later may be absent; at a reader,
-// what it does not read.
-void LowerBound::add_saved(const TracedStorage& storage, std::uint32_t from, std::uint32_t maker) {
-  Extents later;
-  std::uint32_t until = 0;  // up to this kernel, `later` may be absent
+void LowerBound::add(std::uint32_t maker, const std::vector<Absence>& absences) {
   std::int64_t most = 0;
-  const auto absent = [&](std::uint32_t begin, std::uint32_t end, std::int64_t bytes) {
-    if (begin >= end || bytes == 0) return;
-    changes_.push_back({begin, maker, bytes});
-    changes_.push_back({end, maker, -bytes});
-    most = std::max(most, bytes);
-  };
-  for (auto use = storage.uses.rbegin(); use != storage.uses.rend();) {
-    const std::uint32_t kernel = use->kernel;
-    if (kernel < from) break;
-    absent(kernel + 1, until, bytes_of(later));
-    Extents here;
-    for (; use != storage.uses.rend() && use->kernel == kernel; ++use) {
-      unite(here, use->begin, use->end);
-      unite(later, use->begin, use->end);
-    }
-    needed_[kernel] += bytes_of(here);
-    needed_[kernel + 1] -= bytes_of(here);
-    absent(kernel, kernel + 1, bytes_of(later) - bytes_of(here));
-    until = kernel;
+  for (const Absence& absence : absences) {
+    changes_.push_back({absence.begin, maker, absence.bytes});
+    changes_.push_back({absence.end, maker, -absence.bytes});
+    most = std::max(most, absence.bytes);
   }
-  absent(from, until, bytes_of(later));
   makers_[maker].bytes += most;
 }
 

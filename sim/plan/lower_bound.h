@@ -22,6 +22,7 @@
 #include "formats/program.h"
 #include "scenarios/hardware.h"
 #include "sim/plan/keep_trace.h"
+#include "sim/plan/turns.h"
 
 namespace ferry::plan {
 
@@ -36,9 +37,9 @@ struct Certificate {
   std::int64_t least_bytes = 0;      // none reserves less
   std::string outside_proof;         // why memory is left out; empty: it is not
 };
-// No value: the step fails where everything is kept.
+// `trace` is the program's. No value: the step fails where everything is kept.
 std::optional<Certificate> certify(const Program& program, const Hardware& hardware,
-                                   sim::Optimizer optimizer, std::int64_t budget_bytes);
+                                   const KeepTrace& trace, std::int64_t budget_bytes);
 
 class LowerBound {
  public:
@@ -66,15 +67,12 @@ class LowerBound {
     std::int64_t bytes = 0;
   };
 
-  void schedule(const KeepTrace& trace);
-  void add(const KeepTrace& trace, const TracedStorage& storage);
-  void add_saved(const TracedStorage& storage, std::uint32_t from, std::uint32_t maker);
+  void add(std::uint32_t maker, const std::vector<Absence>& absences);
   void order_makers(const KeepTrace& trace);
   bool cheaper_than_link(const Maker& maker) const;
   class Stock;
 
   std::int64_t link_bytes_per_us_ = 1;
-  sim::Time launch_ns_ = 0;
   sim::Time compute_ns_ = 0;
   std::int64_t least_bytes_ = 0;
   std::vector<sim::Time> begins_;     // by kernel: no plan begins it earlier

@@ -15,7 +15,10 @@ std::vector<Candidate> only(const Survey& survey) {
 }
 
 std::vector<Candidate> known_candidates(const Survey& survey) {
-  return survey.segments.empty() ? offload_candidates(survey) : mixed_candidates(survey);
+  if (!survey.segments.empty()) return mixed_candidates(survey);
+  std::vector<Candidate> all = offload_candidates(survey);
+  all.push_back(offload(survey));
+  return all;
 }
 
 constexpr std::array kSearches = {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "sim/run/hardware_model.h"
 
@@ -42,6 +43,7 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
   }
 
   int forwards = 0;
+  std::uint32_t kernels = 0;  // so far
   Survey found;
 
  private:
@@ -65,6 +67,7 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
     SurveyedSegment segment;
     segment.whole = whole;
     segment.first = found.packs.size();
+    segment.kernels = kernels;
     // Saved as a checkpoint would save it: hooks do not see it if an exclusion hides them.
     inputs_ = &segment.inputs;
     for (const sim::Value& input : inputs) tape_.autograd().save(input);
@@ -85,6 +88,35 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
   bool inside_ = false;                          // within a segment
 };
 
+struct Surveyed {};
+
+// Counts kernels, and ends the run where the first forward has ended, if only main goes backward.
+class Counter final : public StreamOpConsumer {
+ public:
+  Counter(Surveyor& surveyor, sim::SimAutograd autograd, bool stops)
+      : surveyor_(surveyor), autograd_(std::move(autograd)), stops_(stops) {}
+  void operator()(const StreamOp& op) override {
+    if (op.kind != StreamOpKind::kKernel) return;
+    ++surveyor_.kernels;
+    if (stops_ && autograd_.graph_task() != GraphTaskId::kNone) throw Surveyed();
+  }
+
+ private:
+  Surveyor& surveyor_;
+  sim::SimAutograd autograd_;
+  const bool stops_;
+};
+
+bool goes_backward_in_main_alone(const Program& program) {
+  for (CodeId id = 0; id < program.codes.size(); ++id) {
+    if (id == program.main) continue;
+    for (const Statement& statement : program.codes[id].statements) {
+      if (std::holds_alternative<Backward>(statement.action)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Survey survey(const Program& program, const Hardware& hardware) {
@@ -94,8 +126,14 @@ Survey survey(const Program& program, const Hardware& hardware) {
   const auto surveyor = std::make_shared<Surveyor>(program, tape);
   tape.before_call([&surveyor] { ++surveyor->forwards; });
   tape.set_segments(surveyor.get());
-  const HooksGuard<sim::SimAutograd> guard(tape.autograd(), surveyor);
-  tape.run();
+  Counter counter(*surveyor, tape.autograd(), goes_backward_in_main_alone(program));
+  machine.add_consumer(&counter);
+  try {
+    const HooksGuard<sim::SimAutograd> guard(tape.autograd(), surveyor);
+    tape.run();
+  } catch (const Surveyed&) {
+    // What is left of the step packs nothing that is surveyed.
+  }
   tape.drop_frames();
   return std::move(surveyor->found);
 }

@@ -26,6 +26,7 @@ struct SurveyedSegment {
   bool whole = false;                // reentrant: it recomputes all that it saves, or nothing
   std::size_t first = 0;             // its first pack, in the survey
   std::size_t end = 0;
+  std::uint32_t kernels = 0;  // of the step, before it
 };
 
 struct Survey {

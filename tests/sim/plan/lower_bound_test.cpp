@@ -113,8 +113,8 @@ TEST(LowerBoundTest, AStepThatFailsHasNone) {
   Program program = layers();
   auto& statements = program.codes[program.main].statements;
   statements.insert(statements.begin(), Statement{Raise{"boom"}});
-  EXPECT_FALSE(certify(program, card(1000), sim::Optimizer::kNoOptimizer, kMiB).has_value());
-  EXPECT_TRUE(certify(layers(), card(1000), sim::Optimizer::kNoOptimizer, kMiB).has_value());
+  EXPECT_FALSE(certify(program, card(1000), trace_keep(program, card(1000)), kMiB).has_value());
+  EXPECT_TRUE(certify(layers(), card(1000), trace_keep(layers(), card(1000)), kMiB).has_value());
 }
 
 }  // namespace

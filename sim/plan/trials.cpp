@@ -1,0 +1,185 @@
+#include "sim/plan/trials.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "formats/decision_log.h"
+#include "sim/field/stash.h"
+
+namespace ferry::plan {
+namespace {
+
+// Simulated together before the next ones are judged by what they took.
+constexpr std::size_t kBatch = 8;
+
+}  // namespace
+
+sim::Simulation Problem::run(const Candidate& candidate, bool check,
+                             std::vector<StreamOpConsumer*> consumers) const {
+  sim::SimulationOptions options;
+  options.offload = candidate.options;
+  if (candidate.trl) {
+    options.scheduler = [](sim::SimDevice device, sim::SimAutograd autograd) {
+      return field::make_stash(device, autograd, field::trl());
+    };
+  }
+  options.segments = segment_plan(survey_of(candidate), candidate.mix);
+  options.optimizer = optimizer;
+  options.check = check;
+  options.consumers = std::move(consumers);
+  return sim::simulate(candidate.outlined ? candidate.outlined->program : program, hardware,
+                       options);
+}
+
+// Equal for equal candidates.
+std::string Trials::key(const Candidate& candidate) const {
+  std::string key;
+  if (candidate.options) {
+    key = decision_header(*candidate.options);
+    if (candidate.options->offload.empty()) key += "all";
+  }
+  if (candidate.trl) key += "TRL";
+  const Outlined* own = candidate.outlined.get();
+  for (const std::string& module : own ? own->modules : std::vector<std::string>()) {
+    key += module + "\n";
+  }
+  const auto segments = segment_plan(problem_.survey_of(candidate), candidate.mix);
+  for (const SegmentPlan& segment : segments->segments) {
+    key += segment.checkpoint ? 'r' : '-';
+    for (const SavedChoice choice : segment.choices) {
+      key += static_cast<char>('0' + static_cast<int>(choice));
+    }
+  }
+  return key;
+}
+
+std::vector<Cost> Trials::of(std::string_view what, const std::vector<Candidate>& candidates) {
+  return some_of(what, candidates, 0, candidates.size());
+}
+
+std::vector<Cost> Trials::some_of(std::string_view what, const std::vector<Candidate>& candidates,
+                                  std::size_t before, std::size_t whole) {
+  std::vector<Tried*> all, fresh;
+  for (const Candidate& candidate : candidates) {
+    Tried*& known = known_[key(candidate)];
+    if (!known) known = &tried_.emplace_back(Tried{candidate, {}});
+    all.push_back(known);
+    const bool asked = std::find(fresh.begin(), fresh.end(), known) != fresh.end();
+    if (!known->done && !asked) fresh.push_back(known);
+  }
+  simulate(what, fresh, before + candidates.size() - fresh.size(), whole);
+  std::vector<Cost> costs;
+  for (const Tried* each : all) costs.push_back(each->cost);
+  return costs;
+}
+
+// Uses all processors. The results do not depend on their number.
+void Trials::simulate(std::string_view what, const std::vector<Tried*>& trials, std::size_t before,
+                      std::size_t whole) const {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<std::size_t> done = before;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto work = [&](bool reports) {
+    try {
+      for (std::size_t i = next++; i < trials.size(); i = next++) {
+        throw_if(stop_);
+        trials[i]->cost = cost_of(problem_.run(trials[i]->candidate, false));
+        trials[i]->done = true;
+        ++done;
+        if (reports && progress_) progress_(what, done, whole);
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+      next = trials.size();
+    }
+  };
+  std::vector<std::jthread> helpers;
+  const std::size_t most = std::max(std::thread::hardware_concurrency(), 1u);
+  for (std::size_t i = 1; i < std::min(most, trials.size()); ++i) helpers.emplace_back(work, false);
+  work(true);
+  helpers.clear();  // joins them before the results are destroyed
+  if (failure) std::rethrow_exception(failure);
+  if (progress_) progress_(what, before + trials.size(), whole);
+}
+
+std::map<std::size_t, Cost> Trials::sieve(std::string_view what,
+                                          const std::vector<Candidate>& candidates,
+                                          const Limits& limits, const Cost* known) {
+  std::vector<Floor> floors;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    floors.push_back(floor(candidates[i], limits));
+    order.push_back(i);
+  }
+  const auto cannot_fit = [&](std::size_t i) { return floors[i].bytes > limits.budget_bytes; };
+  // Those that may fit by time, then the others by memory.
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const auto rank = [&](std::size_t i) {
+      return std::pair(cannot_fit(i), cannot_fit(i) ? floors[i].bytes : floors[i].step_ns);
+    };
+    return rank(a) < rank(b);
+  });
+  std::map<std::size_t, Cost> seen;
+  std::optional<Cost> best;
+  if (known) best = *known;
+  // True if no cost that its floor allows could be picked.
+  const auto is_ruled_out = [&](std::size_t i) {
+    if (!best || best->fails || is_useless(*best, limits)) return false;
+    if (fits(*best, limits)) return cannot_fit(i) || floors[i].step_ns > best->step_ns;
+    return cannot_fit(i) && floors[i].bytes > best->device_reserved_bytes;
+  };
+  for (std::size_t at = 0; at < order.size();) {
+    std::vector<Candidate> batch;
+    std::vector<std::size_t> numbers;
+    for (; at < order.size() && batch.size() < kBatch; ++at) {
+      if (is_ruled_out(order[at])) continue;
+      numbers.push_back(order[at]);
+      batch.push_back(candidates[order[at]]);
+    }
+    if (batch.empty()) break;
+    const std::vector<Cost> costs = some_of(what, batch, at - batch.size(), order.size());
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      seen[numbers[i]] = costs[i];
+      if (!best || pick_fastest({*best, costs[i]}, limits) == 1) best = costs[i];
+    }
+  }
+  return seen;
+}
+
+std::size_t Trials::fastest(std::string_view what, const std::vector<Candidate>& candidates,
+                            const Limits& limits) {
+  std::vector<std::size_t> numbers;
+  std::vector<Cost> costs;
+  for (const auto& [number, cost] : sieve(what, candidates, limits, nullptr)) {
+    numbers.push_back(number);
+    costs.push_back(cost);
+  }
+  return numbers[pick_fastest(costs, limits)];
+}
+
+void Trials::try_better(std::string_view what, const std::vector<Candidate>& candidates,
+                        const Limits& limits) {
+  const Tried* known = best(limits);
+  sieve(what, candidates, limits, known ? &known->cost : nullptr);
+}
+
+const Tried* Trials::best(const Limits& limits) const {
+  std::vector<const Tried*> done;
+  std::vector<Cost> costs;
+  for (const Tried& each : tried_) {
+    if (!each.done || each.candidate.trl) continue;
+    done.push_back(&each);
+    costs.push_back(each.cost);
+  }
+  return done.empty() ? nullptr : done[pick_fastest(costs, limits)];
+}
+
+}  // namespace ferry::plan

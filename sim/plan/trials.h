@@ -1,0 +1,99 @@
+// The problem of a plan, and all candidates that were simulated for it, with their costs: whatever
+// search asks, and for whatever budget, each is simulated once. What was tried for one budget is
+// known for every other.
+//
+// A search that wants the fastest of many has most of them ruled out by their floors (floors.h).
+// Which ones are simulated does not depend on the number of processors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/program.h"
+#include "scenarios/hardware.h"
+#include "sim/plan/candidates.h"
+#include "sim/plan/floors.h"
+#include "sim/plan/picks.h"
+#include "sim/plan/stop.h"
+#include "sim/plan/survey.h"
+#include "sim/run/simulation.h"
+
+namespace ferry::plan {
+
+// The problem to plan: the program, cut at its segments.
+struct Problem {
+  const Program& whole;
+  Program program;
+  const Hardware& hardware;
+  sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
+  Survey survey;
+
+  const Survey& survey_of(const Candidate& candidate) const {
+    return candidate.outlined ? candidate.outlined->survey : survey;
+  }
+  sim::Simulation run(const Candidate& candidate, bool check,
+                      std::vector<StreamOpConsumer*> consumers = {}) const;
+};
+
+struct Tried {
+  Candidate candidate;
+  Cost cost;
+  bool done = false;  // not while it runs, nor if it was stopped
+};
+
+class Trials {
+ public:
+  using Progress = std::function<void(std::string_view what, std::size_t done, std::size_t all)>;
+
+  // The problem and the floors must outlive it.
+  Trials(const Problem& problem, const Floors& floors, Progress progress, Stop stop)
+      : problem_(problem),
+        floors_(floors),
+        progress_(std::move(progress)),
+        stop_(std::move(stop)) {}
+
+  // Throws Stopped, as does the next one; what was done by then is in all().
+  std::vector<Cost> of(std::string_view what, const std::vector<Candidate>& candidates);
+  // The candidate that pick_fastest would pick of the costs of all.
+  std::size_t fastest(std::string_view what, const std::vector<Candidate>& candidates,
+                      const Limits& limits);
+  // Tries those that could be picked before what all() has.
+  void try_better(std::string_view what, const std::vector<Candidate>& candidates,
+                  const Limits& limits);
+
+  Floor floor(const Candidate& candidate, const Limits& limits) const {
+    return floors_.of(candidate, problem_.survey_of(candidate), limits.budget_bytes);
+  }
+  // In the order in which they were first asked for.
+  const std::deque<Tried>& all() const { return tried_; }
+  // The one of them that pick_fastest would pick of those whose plan the core can carry out; null:
+  // there is none.
+  const Tried* best(const Limits& limits) const;
+
+ private:
+  // Those of the candidates that were simulated, by number. `best`: known before; null: nothing.
+  std::map<std::size_t, Cost> sieve(std::string_view what, const std::vector<Candidate>& candidates,
+                                    const Limits& limits, const Cost* best);
+  std::string key(const Candidate& candidate) const;
+  // The costs of some candidates of `whole`, of which so many came `before`.
+  std::vector<Cost> some_of(std::string_view what, const std::vector<Candidate>& candidates,
+                            std::size_t before, std::size_t whole);
+  void simulate(std::string_view what, const std::vector<Tried*>& trials, std::size_t before,
+                std::size_t whole) const;
+
+  const Problem& problem_;
+  const Floors& floors_;
+  const Progress progress_;
+  const Stop stop_;
+  std::deque<Tried> tried_;
+  std::map<std::string, Tried*> known_;  // by key
+};
+
+}  // namespace ferry::plan

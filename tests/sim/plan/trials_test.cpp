@@ -1,0 +1,112 @@
+// Floors rule candidates out, and what is found is the same.
+#include "sim/plan/trials.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "formats/program_file.h"
+#include "scenarios/programs.h"
+#include "sim/plan/planner.h"
+#include "tests/sim/support/planned.h"
+
+namespace ferry::plan {
+namespace {
+
+struct Subject {
+  const Program whole;
+  const Hardware hardware;
+  Problem problem{whole, with_segments(whole), hardware, sim::Optimizer::kNoOptimizer, {}};
+  Floors floors;
+
+  Subject(Program program, const Hardware& on)
+      : whole(std::move(program)),
+        hardware(on),
+        floors(problem.program, hardware, trace_keep(problem.program, hardware)) {
+    problem.survey = survey(problem.program, hardware);
+  }
+  Trials trials() const { return Trials(problem, floors, nullptr, nullptr); }
+  std::vector<Candidate> candidates() const {
+    const Survey& found = problem.survey;
+    return found.segments.empty() ? offload_candidates(found) : mixed_candidates(found);
+  }
+};
+
+std::size_t simulated(const Trials& trials) {
+  return static_cast<std::size_t>(std::count_if(trials.all().begin(), trials.all().end(),
+                                                [](const Tried& each) { return each.done; }));
+}
+
+// For each part of the memory that keeping needs, and for none.
+void expect_the_same_pick(const Subject& subject, std::size_t& all, std::size_t& tried) {
+  const std::vector<Candidate> candidates = subject.candidates();
+  Trials whole = subject.trials();
+  const std::vector<Cost> costs = whole.of("all", candidates);
+  const std::int64_t keep = costs.front().device_reserved_bytes;
+  for (const int percent : {0, 40, 55, 70, 85, 100}) {
+    const Limits limits{keep / 100 * percent, subject.hardware.host_memory_bytes, keep};
+    Trials some = subject.trials();
+    const std::size_t picked = some.fastest("some", candidates, limits);
+    const Cost& found = costs[picked];
+    const Cost& best = costs[pick_fastest(costs, limits)];
+    EXPECT_EQ(found.step_ns, best.step_ns) << percent;
+    EXPECT_EQ(found.device_reserved_bytes, best.device_reserved_bytes) << percent;
+    all += simulated(whole);
+    tried += simulated(some);
+  }
+}
+
+TEST(TrialsTest, WhatFloorsRuleOutIsNotWhatIsPicked) {
+  std::size_t all = 0, tried = 0;
+  for (int number = 0; number < 40; ++number) {
+    choices::Draws draws(24, static_cast<std::uint64_t>(number));
+    const test::Subject small = test::small_subject(draws);
+    const Subject subject(small.program, small.hardware);
+    expect_the_same_pick(subject, all, tried);
+  }
+  EXPECT_LT(tried, all);
+}
+
+TEST(TrialsTest, OfAShippedProgramsCandidatesFewAreSimulated) {
+  std::size_t all = 0, tried = 0;
+  const Subject subject(load_program(find_program("unet")), find_hardware("h100"));
+  expect_the_same_pick(subject, all, tried);
+  EXPECT_LT(tried, all / 2);
+}
+
+TEST(TrialsTest, ACandidateIsSimulatedOnce) {
+  const Subject subject(load_program(find_program("unet")), find_hardware("h100"));
+  std::atomic<int> runs = 0;
+  Trials counted(subject.problem, subject.floors, nullptr, [&runs] {
+    ++runs;
+    return false;
+  });
+  const std::vector<Candidate> all = recompute_candidates(subject.problem.survey);
+  const std::vector<Cost> first = counted.of("first", all);
+  EXPECT_EQ(runs, static_cast<int>(all.size()));
+  counted.of("again", all);
+  EXPECT_EQ(runs, static_cast<int>(all.size()));
+  EXPECT_EQ(counted.all().size(), all.size());
+}
+
+// What was stopped is no answer; what was done before is.
+TEST(TrialsTest, WhatWasDoneBeforeAStopIsKnown) {
+  const Subject subject(load_program(find_program("unet")), find_hardware("h100"));
+  std::atomic<int> asked = 0;
+  Trials trials(subject.problem, subject.floors, nullptr, [&asked] { return ++asked > 3; });
+  const std::vector<Candidate> all = recompute_candidates(subject.problem.survey);
+  ASSERT_GT(all.size(), 3u);
+  EXPECT_THROW(trials.of("all", all), Stopped);
+  EXPECT_EQ(simulated(trials), 3u);
+  const Tried* best = trials.best({kUnlimited, kUnlimited, kUnlimited});
+  ASSERT_TRUE(best);
+  EXPECT_TRUE(best->done);
+  EXPECT_GT(best->cost.step_ns, 0);
+}
+
+}  // namespace
+}  // namespace ferry::plan
