@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "formats/error.h"
 #include "formats/plan_file.h"
 #include "real/api/offload_state.h"
 #include "real/autograd/thread_end.h"
