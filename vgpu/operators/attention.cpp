@@ -49,54 +49,141 @@ std::int64_t drawn_seed(const at::Generator& generator) {
       .item<std::int64_t>();
 }
 
+struct Made {
+  Tensor output;
+  Tensor logsumexp;
+  std::int64_t seed = 0;  // of the dropout
+};
+
+Made forward(const Attention& call, const at::Generator& generator) {
+  Made made;
+  if (call.dropout > 0) {
+    made.seed = drawn_seed(generator);
+    const Tensor scores = call.scores();
+    const Tensor weights = at::softmax(scores, -1);
+    made.output = at::matmul(weights * call.mask(weights, made.seed), call.value);
+    made.logsumexp = at::logsumexp(scores, -1).to(at::kFloat);
+  } else {
+    std::tie(made.output, made.logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(
+        call.query, call.key, call.value, 0, call.causal, call.bias, call.scale);
+  }
+  return made;
+}
+
+struct Gradients {
+  Tensor query, key, value, bias;  // no bias where none is wanted
+};
+
+Gradients backward(const Attention& call, const Tensor& gradient, const Made& made,
+                   bool wants_bias = false) {
+  Gradients of;
+  if (call.dropout == 0) {
+    std::tie(of.query, of.key, of.value) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        gradient, call.query, call.key, call.value, made.output, made.logsumexp, 0, call.causal,
+        call.bias, call.scale);
+    if (!wants_bias) return of;
+  }
+  const Tensor weights = at::softmax(call.scores(), -1);
+  const Tensor mask = call.dropout > 0 ? call.mask(weights, made.seed) : at::ones_like(weights);
+  const Tensor of_weights = at::matmul(gradient, call.value.transpose(-2, -1)) * mask;
+  const Tensor of_scores = (of_weights - (of_weights * weights).sum({-1}, true)) * weights;
+  if (wants_bias) of.bias = of_scores.sum_to_size(call.bias->sizes());
+  if (call.dropout == 0) return of;
+  const Tensor scaled = of_scores * call.factor();
+  of.query = at::matmul(scaled, call.key);
+  of.key = at::matmul(scaled.transpose(-2, -1), call.query);
+  of.value = at::matmul((weights * mask).transpose(-2, -1), gradient);
+  return of;
+}
+
+std::optional<Tensor> given(const c10::IValue& tensor) {
+  const auto value = tensor.toOptional<Tensor>();
+  return value && value->defined() ? value : std::nullopt;
+}
+
 }  // namespace
 
 void efficient_attention(Stack& stack, const at::Generator& generator) {
   // query, key, value, bias, wants logsumexp, dropout, causal, scale
-  const Attention call{stack[0].toTensor(),           stack[1].toTensor(), stack[2].toTensor(),
-                       stack[3].toOptional<Tensor>(), stack[5].toDouble(), stack[6].toBool(),
-                       stack[7].toOptional<double>()};
-  const std::int64_t seed = call.dropout > 0 ? drawn_seed(generator) : 0;
-  Tensor output;
-  Tensor logsumexp;
-  if (call.dropout > 0) {
-    const Tensor scores = call.scores();
-    const Tensor weights = at::softmax(scores, -1);
-    output = at::matmul(weights * call.mask(weights, seed), call.value);
-    logsumexp = at::logsumexp(scores, -1);
-  } else {
-    std::tie(output, logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(
-        call.query, call.key, call.value, 0, call.causal, call.bias, call.scale);
-  }
-  stack = {output, logsumexp, at::scalar_tensor(seed, at::kLong), at::zeros({}, at::kLong)};
+  const Attention call{
+      stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(),          given(stack[3]),
+      stack[5].toDouble(), stack[6].toBool(),   stack[7].toOptional<double>()};
+  const Made made = forward(call, generator);
+  stack = {made.output, made.logsumexp, at::scalar_tensor(made.seed, at::kLong),
+           at::zeros({}, at::kLong)};
 }
 
 void efficient_attention_backward(Stack& stack, const at::Generator&) {
   // grad, query, key, value, bias, out, logsumexp, seed, offset, dropout, wanted, causal, scale
-  const Tensor grad = stack[0].toTensor();
-  const Tensor bias = stack[4].toTensor();
-  TORCH_CHECK_NOT_IMPLEMENTED(!bias.defined() || !stack[10].toBoolList()[3],
-                              "the fake GPU does not compute the gradient of an attention's bias");
+  const std::optional<Tensor> bias = given(stack[4]);
+  const bool wants_bias = bias && stack[10].toBoolList()[3];
   const Attention call{
-      stack[1].toTensor(),           stack[2].toTensor(),
-      stack[3].toTensor(),           bias.defined() ? std::optional(bias) : std::nullopt,
-      stack[9].toDouble(),           stack[11].toBool(),
-      stack[12].toOptional<double>()};
-  if (call.dropout == 0) {
-    auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        grad, call.query, call.key, call.value, stack[5].toTensor(), stack[6].toTensor(), 0,
-        call.causal, call.bias, call.scale);
-    stack = {query, key, value, Tensor()};
-    return;
-  }
-  const Tensor weights = at::softmax(call.scores(), -1);
-  const Tensor mask = call.mask(weights, stack[7].toTensor().item<std::int64_t>());
-  const Tensor value = at::matmul((weights * mask).transpose(-2, -1), grad);
-  const Tensor of_weights = at::matmul(grad, call.value.transpose(-2, -1)) * mask;
-  const Tensor of_scores =
-      (of_weights - (of_weights * weights).sum({-1}, true)) * weights * call.factor();
-  stack = {at::matmul(of_scores, call.key), at::matmul(of_scores.transpose(-2, -1), call.query),
-           value, Tensor()};
+      stack[1].toTensor(), stack[2].toTensor(), stack[3].toTensor(),           bias,
+      stack[9].toDouble(), stack[11].toBool(),  stack[12].toOptional<double>()};
+  const Made made{stack[5].toTensor(), stack[6].toTensor(),
+                  stack[7].toTensor().item<std::int64_t>()};
+  const Gradients of = backward(call, stack[0].toTensor(), made, wants_bias);
+  stack = {of.query, of.key, of.value, of.bias};
+}
+
+void flash_attention(Stack& stack, const at::Generator& generator) {
+  // query, key, value, dropout, causal, wants the mask, scale
+  const Attention call{
+      stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(),          std::nullopt,
+      stack[3].toDouble(), stack[4].toBool(),   stack[6].toOptional<double>()};
+  const Made made = forward(call, generator);
+  // The seed and the offset in one, and a tensor that nobody uses.
+  const Tensor state = at::zeros({2}, at::kLong).fill_(made.seed).view(at::kUInt64);
+  stack = {made.output,
+           made.logsumexp,
+           Tensor(),
+           Tensor(),
+           call.query.size(-2),
+           call.key.size(-2),
+           state,
+           at::zeros({}, at::kLong).view(at::kUInt64),
+           at::empty({0}, call.query.options())};
+}
+
+void flash_attention_backward(Stack& stack, const at::Generator&) {
+  // grad, query, key, value, out, logsumexp, four of sequences, dropout, causal, state, unused,
+  // scale
+  const Attention call{
+      stack[1].toTensor(),  stack[2].toTensor(), stack[3].toTensor(),           std::nullopt,
+      stack[10].toDouble(), stack[11].toBool(),  stack[14].toOptional<double>()};
+  const Made made{stack[4].toTensor(), stack[5].toTensor(),
+                  stack[12].toTensor().view(at::kLong)[0].item<std::int64_t>()};
+  const Gradients of = backward(call, stack[0].toTensor(), made);
+  stack = {of.query, of.key, of.value};
+}
+
+void cudnn_attention(Stack& stack, const at::Generator& generator) {
+  // query, key, value, bias, wants logsumexp, dropout, causal, wants the mask, scale
+  const Attention call{
+      stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(),          given(stack[3]),
+      stack[5].toDouble(), stack[6].toBool(),   stack[8].toOptional<double>()};
+  const Made made = forward(call, generator);
+  stack = {made.output,
+           made.logsumexp,
+           Tensor(),
+           Tensor(),
+           call.query.size(-2),
+           call.key.size(-2),
+           at::scalar_tensor(made.seed, at::kLong),
+           at::zeros({}, at::kLong),
+           at::empty({0}, call.query.options())};
+}
+
+void cudnn_attention_backward(Stack& stack, const at::Generator&) {
+  // grad, query, key, value, out, logsumexp, seed, offset, bias, four of sequences, dropout,
+  // causal, scale
+  const Attention call{
+      stack[1].toTensor(),  stack[2].toTensor(), stack[3].toTensor(),           given(stack[8]),
+      stack[13].toDouble(), stack[14].toBool(),  stack[15].toOptional<double>()};
+  const Made made{stack[4].toTensor(), stack[5].toTensor(),
+                  stack[6].toTensor().item<std::int64_t>()};
+  const Gradients of = backward(call, stack[0].toTensor(), made);
+  stack = {of.query, of.key, of.value};
 }
 
 }  // namespace ferry::vgpu

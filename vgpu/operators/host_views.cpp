@@ -16,7 +16,13 @@ void copy_bits(const at::Tensor& from, const at::Tensor& to) {
   }
 }
 
-// From its first element to its last.
+c10::Storage same_bytes(const c10::Storage& device) {
+  void* const data = const_cast<void*>(device.data());
+  return {c10::Storage::use_byte_size_t(), device.nbytes(), c10::DataPtr(data, c10::kCPU)};
+}
+
+}  // namespace
+
 std::int64_t elements_spanned(const at::Tensor& tensor) {
   if (tensor.numel() == 0) return 0;
   std::int64_t last = 0;
@@ -25,13 +31,6 @@ std::int64_t elements_spanned(const at::Tensor& tensor) {
   }
   return last + 1;
 }
-
-c10::Storage same_bytes(const c10::Storage& device) {
-  void* const data = const_cast<void*>(device.data());
-  return {c10::Storage::use_byte_size_t(), device.nbytes(), c10::DataPtr(data, c10::kCPU)};
-}
-
-}  // namespace
 
 at::Tensor stand_in(const at::Tensor& tensor, c10::DeviceType type) {
   // A Meta kernel in Python takes a wrapped number from the CPU alone.

@@ -9,6 +9,7 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/Storage.h>
 
+#include <cstdint>
 #include <map>
 #include <utility>
 #include <vector>
@@ -60,6 +61,9 @@ class HostViews {
   std::map<const c10::StorageImpl*, c10::Storage> storages_;
   std::map<const c10::TensorImpl*, at::Tensor> views_;
 };
+
+// From a strided tensor's first element to its last.
+std::int64_t elements_spanned(const at::Tensor& tensor);
 
 // The bytes that a strided CUDA tensor lies in, with what is between its elements.
 Range bytes_of(const at::Tensor& tensor);

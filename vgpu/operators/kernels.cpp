@@ -28,7 +28,8 @@ constexpr std::array<std::string_view, 13> kKept = {
     "aten::_pin_memory"};
 
 // Composed of other operators that would reach cuDNN, or a kernel: taken whole.
-constexpr std::array<std::string_view, 2> kWhole = {"aten::convolution", "aten::copy_"};
+constexpr std::array<std::string_view, 3> kWhole = {"aten::convolution", "aten::copy_",
+                                                    "aten::cudnn_is_acceptable"};
 
 bool is_view(const c10::FunctionSchema& schema) {
   return std::any_of(schema.returns().begin(), schema.returns().end(), [](const auto& result) {

@@ -2,8 +2,18 @@
 
 #include <ATen/core/enum_tag.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 namespace ferry::vgpu {
 namespace {
+
+// PyTorch does not tag it so.
+constexpr std::string_view kByData = "aten::_unique";
+// The CPU's kernels return other shapes than Meta says, and read them again in backward.
+constexpr std::array<std::string_view, 2> kShapesOfCpu = {"aten::_embedding_bag",
+                                                          "aten::_embedding_bag_forward_only"};
 
 bool has_tensors(const c10::TypePtr& type) {
   return type->isSubtypeOf(*c10::TensorType::get()) ||
@@ -31,11 +41,17 @@ Operator::Operator(const c10::OperatorHandle& handle) : op(handle) {
       if (alias != nullptr && *alias == *result.alias_info()) same = i;
     }
     returned_as.push_back(same);
-    makes_tensors = makes_tensors || (!same && has_tensors(result.type()));
-    by_data = by_data || (!same && !has_tensors(result.type()));  // a number, for the host
+    // A number is for the host; that of a way is of the arguments' shapes.
+    const bool tensors = has_tensors(result.type());
+    makes_tensors = makes_tensors || (!same && (tensors || way != nullptr));
+    by_data = by_data || (!same && !tensors && way == nullptr);
   }
-  by_data = by_data || op.hasTag(at::Tag::data_dependent_output);
-  has_meta = way == nullptr && op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta);
+  by_data = by_data || op.hasTag(at::Tag::data_dependent_output) || name == kByData;
+  may_be_by_data = op.hasTag(at::Tag::dynamic_output_shape);
+  const bool as_cpu =
+      std::find(kShapesOfCpu.begin(), kShapesOfCpu.end(), name) != kShapesOfCpu.end();
+  has_meta = (way == nullptr || way_has_metas_shapes(name)) && !as_cpu &&
+             op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta);
 }
 
 bool Operator::can_compute() const {

@@ -23,8 +23,9 @@ struct Operator {
   std::vector<bool> writes;                             // by argument
   std::vector<bool> outs;                               // by argument: may be resized
   std::vector<std::optional<std::size_t>> returned_as;  // by result: the argument that it is
-  bool makes_tensors = false;                           // a result is a new tensor
+  bool makes_tensors = false;                           // a result is new: a tensor, a way's number
   bool by_data = false;                                 // shapes or results depend on values
+  bool may_be_by_data = false;                          // shapes do, for some arguments
   bool draws = false;
   bool has_meta = false;
   Way way = nullptr;

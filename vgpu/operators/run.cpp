@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include <functional>
@@ -47,6 +47,7 @@ std::optional<c10::Device> device_of(const Values& arguments) {
   for (const IValue& value : arguments) {
     if (!device && value.isDevice() && value.toDevice().is_cuda()) device = value.toDevice();
   }
+  if (device && !device->has_index()) device->set_index(c10::cuda::current_device());
   return device;
 }
 
@@ -71,7 +72,7 @@ Values mapped(const Values& arguments, const std::function<at::Tensor(const at::
 Values call(const Operator& op, Values arguments, c10::DispatchKey key,
             const at::Generator& generator) {
   torch::jit::Stack stack = std::move(arguments);
-  if (op.way != nullptr) {
+  if (op.way != nullptr && key != c10::DispatchKey::Meta) {
     op.way(stack, generator);
   } else {
     for (std::size_t i = 0; i < stack.size() && generator.defined(); ++i) {
@@ -106,6 +107,10 @@ std::optional<Shapes> shapes_by(c10::DeviceType type, const Operator& op, const 
   } catch (const c10::NotImplementedError&) {
     if (!meta) throw;
     return std::nullopt;
+  } catch (const std::exception&) {
+    // Of a Meta kernel in Python, which is an error of its own kind.
+    if (!meta || !op.may_be_by_data) throw;
+    return std::nullopt;
   }
   return shapes;
 }
@@ -115,10 +120,8 @@ std::optional<Shapes> find_shapes(const Operator& op, const Values& arguments) {
   if (op.by_data) return std::nullopt;
   if (op.has_meta) {
     if (auto shapes = shapes_by(c10::kMeta, op, arguments)) return shapes;
-    if (op.op.hasTag(at::Tag::dynamic_output_shape)) return std::nullopt;
-  } else if (op.op.hasTag(at::Tag::dynamic_output_shape)) {
-    return std::nullopt;
   }
+  if (op.may_be_by_data) return std::nullopt;
   bool outs = false;
   for (const bool out : op.outs) outs = outs || out;
   if (!op.makes_tensors && !outs) return std::nullopt;
@@ -152,6 +155,25 @@ struct Body {
       });
     }
   }
+};
+
+// To its end. An error of earlier work is not told there, but by the next call.
+class OnDevice {
+ public:
+  explicit OnDevice(c10::Device device) : before_(c10::cuda::current_device()) {
+    c10::cuda::set_device(device.index());
+  }
+  ~OnDevice() {
+    try {
+      c10::cuda::set_device(before_);
+    } catch (const c10::Error&) {
+    }
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  c10::DeviceIndex before_;
 };
 
 class Call {
@@ -199,8 +221,8 @@ class Call {
   }
   static void resize(const at::Tensor& out, const at::Tensor& like) {
     if (out.sizes() == like.sizes()) return;
-    out.resize_(like.sizes());
-    if (out.strides() != like.strides()) out.as_strided_(like.sizes(), like.strides());
+    out.resize_({elements_spanned(like)});
+    out.as_strided_(like.sizes(), like.strides());
   }
 
   Body bound() {
@@ -276,7 +298,7 @@ class Call {
   const Operator& op_;
   const Values arguments_;
   const c10::Device device_;
-  const c10::cuda::CUDAGuard guard_;
+  const OnDevice guard_;
   const c10::cuda::CUDAStream stream_;
   at::Generator generator_;
   HostViews views_;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "vgpu/operators/attention.h"
+#include "vgpu/operators/others.h"
+#include "vgpu/operators/recurrent.h"
 
 namespace ferry::vgpu {
 namespace {
@@ -77,19 +79,45 @@ void fused_rms_norm_backward(Stack& stack, const at::Generator&) {
   stack = {of_input, of_weight};
 }
 
+// Where its shapes are found.
+enum class Shapes : std::uint8_t { kByRunning, kByMeta };
+
 struct Known {
   std::string_view name;
   Way way;
-  bool draws;
+  bool draws = false;
+  Shapes shapes = Shapes::kByRunning;
 };
 constexpr std::array kWays = {
     Known{"aten::native_dropout", native_dropout, true},
-    Known{"aten::cudnn_batch_norm", cudnn_batch_norm, false},
-    Known{"aten::cudnn_batch_norm_backward", cudnn_batch_norm_backward, false},
-    Known{"aten::_fused_rms_norm_backward", fused_rms_norm_backward, false},
+    Known{"aten::cudnn_batch_norm", cudnn_batch_norm},
+    Known{"aten::cudnn_batch_norm_backward", cudnn_batch_norm_backward},
+    Known{"aten::native_batch_norm", batch_norm, false, Shapes::kByMeta},
+    Known{"aten::_native_batch_norm_legit", batch_norm_legit, false, Shapes::kByMeta},
+    Known{"aten::_fused_rms_norm_backward", fused_rms_norm_backward},
     Known{"aten::_scaled_dot_product_efficient_attention", efficient_attention, true},
-    Known{"aten::_scaled_dot_product_efficient_attention_backward", efficient_attention_backward,
-          false},
+    Known{"aten::_scaled_dot_product_efficient_attention_backward", efficient_attention_backward},
+    Known{"aten::_scaled_dot_product_flash_attention", flash_attention, true},
+    Known{"aten::_scaled_dot_product_flash_attention_backward", flash_attention_backward},
+    Known{"aten::_scaled_dot_product_cudnn_attention", cudnn_attention, true},
+    Known{"aten::_scaled_dot_product_cudnn_attention_backward", cudnn_attention_backward},
+    Known{"aten::_thnn_fused_lstm_cell", lstm_cell},
+    Known{"aten::_thnn_fused_lstm_cell_backward_impl", lstm_cell_backward},
+    Known{"aten::_thnn_fused_gru_cell", gru_cell},
+    Known{"aten::_thnn_fused_gru_cell_backward", gru_cell_backward},
+    Known{"aten::_softmax", softmax, false, Shapes::kByMeta},
+    Known{"aten::_log_softmax", log_softmax, false, Shapes::kByMeta},
+    Known{"aten::_softmax_backward_data", softmax_backward, false, Shapes::kByMeta},
+    Known{"aten::_log_softmax_backward_data", log_softmax_backward, false, Shapes::kByMeta},
+    Known{"aten::linalg_lu_factor_ex", lu_factor, false, Shapes::kByMeta},
+    Known{"aten::linalg_lu", lu, false, Shapes::kByMeta},
+    Known{"aten::cudnn_grid_sampler", grid_sampler},
+    Known{"aten::cudnn_grid_sampler_backward", grid_sampler_backward},
+    Known{"aten::cudnn_is_acceptable", not_by_cudnn},
+    Known{"aten::_use_cudnn_ctc_loss", not_by_cudnn},
+    Known{"aten::_use_cudnn_ctc_loss.Tensor", not_by_cudnn},
+    Known{"aten::_use_miopen_ctc_loss", not_by_cudnn},
+    Known{"aten::_use_miopen_ctc_loss.Tensor", not_by_cudnn},
 };
 
 const Known* known(const std::string& name) {
@@ -104,6 +132,11 @@ const Known* known(const std::string& name) {
 Way find_way(const std::string& name) {
   const Known* const found = known(name);
   return found != nullptr ? found->way : nullptr;
+}
+
+bool way_has_metas_shapes(const std::string& name) {
+  const Known* const found = known(name);
+  return found != nullptr && found->shapes == Shapes::kByMeta;
 }
 
 bool way_draws(const std::string& name) {

@@ -56,6 +56,8 @@ def start(settings):
     if error:
         refuse(error.decode())
     torch.cuda.CUDAGraph.capture_begin = no_capture
+    # The weights of recurrent networks stay apart: cuDNN does not compute them.
+    torch._use_cudnn_rnn_flatten_weight = lambda: False
     return library
 
 
