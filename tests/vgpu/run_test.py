@@ -179,6 +179,28 @@ class Judge(unittest.TestCase):
             done, _ = self.found(schedule, PROGRAMS / "double_buffer.py", missing)
             self.assertEqual((done.returncode, done.stdout), (1, "False\n"), done.stderr)
 
+    def test_the_cpus_own_use_of_pinned_memory_is_clean_where_it_waits(self):
+        for schedule in SCHEDULES:
+            done = run(*schedule, PROGRAMS / "pinned.py")
+            self.assertEqual((done.returncode, done.stdout), (0, "128.0 64.0 12.0\n"), done.stderr)
+
+    def test_the_cpus_own_use_of_pinned_memory_is_reported_where_it_does_not_wait(self):
+        for missing, access, mark in (("--no-read-wait", "aten::sum.dim_IntList", "the read"),
+                                      ("--no-write-wait", "aten::add_.Tensor", "the write"),
+                                      ("--no-scalar-wait", "aten::mul.Tensor", "the number")):
+            done = run("--eager", PROGRAMS / "pinned.py", missing)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("1 violations", done.stderr)
+            line = line_of("pinned.py", mark)
+            self.assertRegex(done.stderr, rf"{access} at \S+pinned\.py:{line} in \w+ on the host")
+            self.assertIn("synchronise the host with stream \"default\"", done.stderr)
+
+    def test_a_result_that_is_read_too_early_is_wrong(self):
+        done = run("--main-first", PROGRAMS / "pinned.py", "--no-read-wait")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        late = run("--side-first", PROGRAMS / "pinned.py", "--no-read-wait")
+        self.assertNotEqual(late.stdout.split()[0], "128.0", late.stderr)
+
     def test_an_operator_of_backward_is_named_by_the_line_of_its_forward(self):
         done = run_code("import torch\n"
                         "x = torch.ones(64, device='cuda', requires_grad=True)\n"

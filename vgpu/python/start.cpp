@@ -16,6 +16,7 @@
 #include "formats/text_file.h"
 #include "sim/check/report_json.h"
 #include "sim/check/trace_check.h"
+#include "vgpu/operators/host_accesses.h"
 #include "vgpu/operators/kernels.h"
 #include "vgpu/operators/libtorch.h"
 #include "vgpu/python/places.h"
@@ -39,6 +40,7 @@ void start(const char* card, std::int64_t device_bytes, std::int64_t pinned_byte
   install_kernels();
   find_places();
   set_tempo(static_cast<Tempo>(tempo), seed);
+  watch_host_accesses();
   set_listener(run_log);
   // The log is this process's; what a forked child does is not in it.
   ::pthread_atfork(nullptr, nullptr, [] { set_listener(nullptr); });

@@ -65,6 +65,22 @@ void note_block(bool given_out, int device, const void* block, std::size_t bytes
   runtime.tell(op);
 }
 
+bool is_pinned(const void* bytes, std::size_t count) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  return Runtime::find(runtime.pinned_memory, bytes, count) != nullptr;
+}
+
+void note_host_access(bool writes, Range range, const char* name) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  StreamOp op;
+  op.kind = writes ? StreamOpKind::kHostWrite : StreamOpKind::kHostRead;
+  op.range = runtime.range(reinterpret_cast<const void*>(range.address), range.bytes);
+  op.name = name;
+  runtime.tell(op);
+}
+
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
             std::vector<Range> writes, std::function<void()> body) {
   Runtime& runtime = Runtime::get();

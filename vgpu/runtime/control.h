@@ -79,6 +79,11 @@ void set_step(Step step);
 void note_block(bool given_out, int device, const void* block, std::size_t bytes,
                 cudaStream_t stream);
 
+// Whether the bytes are in one piece of page-locked memory.
+bool is_pinned(const void* bytes, std::size_t count);
+// The calling thread itself reads or writes page-locked memory, now.
+void note_host_access(bool writes, Range range, const char* name);
+
 // `body` runs on `stream` like a kernel. It must not call the runtime. If it throws, what it says
 // goes to stderr and every later call fails with cudaErrorAssert.
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
