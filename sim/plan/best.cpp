@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "formats/modules.h"
-#include "formats/outline.h"
 
 namespace ferry::plan {
 namespace {
@@ -18,11 +17,10 @@ __extension__ typedef __int128 Wide;
 
 constexpr std::array<std::int64_t, 3> kShares = {45, 80, 100};  // in hundredths
 constexpr std::array<std::int64_t, 2> kWindows = {4, 10};       // of the largest that moves
-constexpr std::size_t kLadders = 8;
+constexpr std::size_t kStairs = 64;
 constexpr std::uint64_t kNoise = 15;  // in hundredths of a span's time, either way
 constexpr std::int64_t kSpread = 85;  // in hundredths of the bytes that stay
 constexpr std::size_t kMoreShares = 16;
-constexpr std::array<std::int64_t, 3> kParts = {2, 4, 8};  // of the largest span
 
 // The packs of each segment that a recompute makes again, if it is recomputed: its first ones.
 using Cuts = std::vector<std::optional<std::size_t>>;
@@ -109,15 +107,6 @@ std::vector<Span> noisy(std::vector<Span> spans, std::uint64_t seed) {
   return spans;
 }
 
-// Those that free at most that part of what the largest frees. A recompute needs memory for what it
-// makes, which a ladder does not weigh: where that is what does not fit, short spans do.
-std::vector<Span> up_to(std::vector<Span> spans, std::int64_t part) {
-  std::int64_t most = 0;
-  for (const Span& span : spans) most = std::max(most, span.bytes);
-  std::erase_if(spans, [&](const Span& span) { return span.bytes > most / part; });
-  return spans;
-}
-
 // The fastest so far; null: none fits.
 const Tried* fitting(const Trials& trials, const Limits& limits) {
   const Tried* best = trials.best(limits);
@@ -129,7 +118,15 @@ const Tried* fitting(const Trials& trials, const Limits& limits) {
 BestSearch::BestSearch(const Problem& problem, const KeepTrace& keep) : problem_(problem) {
   const std::vector<Span> spans = module_spans(problem.whole, problem.hardware);
   if (spans.empty()) return;
-  if (marks_calls(problem.whole)) calls_ = segment_modules(problem.whole);
+  if (marks_calls(problem.whole)) {
+    calls_ = segment_modules(problem.whole);
+  } else {
+    std::vector<std::string> modules;
+    for (const Span& span : spans) {
+      if (modules.empty() || modules.back() != span.module) modules.push_back(span.module);
+    }
+    segments_.emplace(problem.whole, problem.hardware, modules);
+  }
   Wide forward_ns = 0;
   for (const TracedKernel& kernel : keep.kernels) {
     if (kernel.forward) forward_ns += kernel.ns;
@@ -141,18 +138,12 @@ BestSearch::BestSearch(const Problem& problem, const KeepTrace& keep) : problem_
   for (const auto& [group, here] : staying(problem.survey, keep_all(problem.survey), least_moved)) {
     saved_bytes_ += here.bytes;
   }
-  for (std::size_t i = 0; i < kLadders; ++i) ladders_.emplace_back(noisy(spans, i));
+  const std::int64_t saved = saved_bytes(problem.whole, problem.hardware);
+  for (std::size_t i = 0; i < kStairs; ++i) stairs_.emplace_back(noisy(spans, i), saved);
   for (const std::int64_t share : kShares) {
     for (const std::int64_t window : kWindows) ways_.push_back({0, share, window});
   }
-  for (std::size_t i = 0; i < kLadders; ++i) ways_.push_back({.ladder = i});
-  for (const std::int64_t part : kParts) {
-    std::vector<Span> small = up_to(spans, part);
-    if (small.empty()) continue;
-    ladders_.emplace_back(std::move(small));
-    ways_.push_back({.ladder = ladders_.size() - 1});
-    for (const std::int64_t window : kWindows) ways_.push_back({ladders_.size() - 1, 100, window});
-  }
+  for (std::size_t i = 0; i < kStairs; ++i) ways_.push_back({.stairs = i});
 }
 
 std::shared_ptr<const Outlined> BestSearch::outlined(const std::vector<Span>& spans) {
@@ -162,10 +153,8 @@ std::shared_ptr<const Outlined> BestSearch::outlined(const std::vector<Span>& sp
   }
   std::shared_ptr<const Outlined>& known = outlined_[names];
   if (known) return known;
-  Program cut = names.empty() ? problem_.whole : outline(problem_.whole, names);
-  Survey surveyed = survey(cut, problem_.hardware);
-  known = std::make_shared<const Outlined>(
-      Outlined{std::move(names), std::move(cut), std::move(surveyed)});
+  Survey surveyed = calls_.empty() ? segments_->survey_of(names) : problem_.survey;
+  known = std::make_shared<const Outlined>(Outlined{std::move(names), std::move(surveyed)});
   return known;
 }
 
@@ -209,33 +198,33 @@ void BestSearch::move_some(Mix& mix, const Survey& survey, std::int64_t share, s
   options.window_bytes = options.prefetch_bytes = options.hold_bytes = largest * window;
 }
 
-// Above the last rung of the ladder, so many more move more and more.
+// Below the last step of the stairs, so many more move more and more.
 std::size_t BestSearch::rungs(const Way& way) const {
-  return ladders_[way.ladder].rungs() + (way.share > 0 ? kMoreShares : 0);
+  return stairs_[way.stairs].steps() + (way.share > 0 ? kMoreShares : 0);
 }
 
 std::int64_t BestSearch::share_at(std::size_t rung, const Way& way) const {
-  const std::size_t ladder = ladders_[way.ladder].rungs();
-  if (way.share == 0 || rung < ladder) return way.share;
+  const std::size_t steps = stairs_[way.stairs].steps();
+  if (way.share == 0 || rung < steps) return way.share;
   // The share that is all that is saved.
   const auto all = static_cast<std::int64_t>(
       std::min<Wide>(Wide{saved_bytes_} * 100 / std::max<std::int64_t>(link_bytes_, 1) + 1,
                      std::numeric_limits<std::int32_t>::max()));
-  const auto more = static_cast<std::int64_t>(rung - ladder) + 1;
+  const auto more = static_cast<std::int64_t>(rung - steps) + 1;
   const std::int64_t rest = std::max<std::int64_t>(all - way.share, 0);
   return way.share + rest * more / static_cast<std::int64_t>(kMoreShares);
 }
 
 std::int64_t BestSearch::freed_bytes(std::size_t rung, const Way& way) const {
-  const Ladder& ladder = ladders_[way.ladder];
-  const std::int64_t recomputed = ladder.bytes(std::min(rung, ladder.rungs() - 1));
+  const Stairs& stairs = stairs_[way.stairs];
+  const std::int64_t saved = stairs.bytes(std::min(rung, stairs.steps() - 1));
   const Wide moved = Wide{link_bytes_} * share_at(rung, way) / 100;
-  return recomputed + static_cast<std::int64_t>(std::min<Wide>(moved, saved_bytes_));
+  return static_cast<std::int64_t>(std::min<Wide>(moved, saved_bytes_)) - saved;
 }
 
 Candidate BestSearch::candidate(std::size_t rung, const Way& way) {
-  const Ladder& ladder = ladders_[way.ladder];
-  const std::vector<Span> spans = ladder.spans(std::min(rung, ladder.rungs() - 1));
+  const Stairs& stairs = stairs_[way.stairs];
+  const std::vector<Span> spans = stairs.spans(std::min(rung, stairs.steps() - 1));
   const std::shared_ptr<const Outlined> cut = outlined(spans);
   Mix mix = recompute_segments(cut->survey, cuts_of(spans, *cut));
   CoreOptions options;
@@ -300,9 +289,12 @@ std::optional<Candidate> BestSearch::next(Bisection& each, const Limits& limits,
   return std::nullopt;
 }
 
-void BestSearch::search(std::string_view what, const Limits& limits, Trials& trials) {
+void BestSearch::search(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
   std::vector<Bisection> open;
-  for (Way& way : ways_) open.push_back(begin(way, limits));
+  const std::size_t turn = searches_++ % every;
+  for (Way& way : ways_) {
+    if (way.stairs == 0 || way.stairs % every == turn) open.push_back(begin(way, limits));
+  }
   for (;;) {
     std::vector<Candidate> round;
     std::vector<Bisection*> asked;
@@ -313,7 +305,7 @@ void BestSearch::search(std::string_view what, const Limits& limits, Trials& tri
       asked.push_back(&each);
     }
     if (round.empty()) break;
-    const std::vector<Cost> costs = trials.of(what, round);
+    const std::vector<Cost> costs = trials.of(what(), round);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       Bisection& each = *asked[i];
       each.way->seen[each.near] = costs[i];
@@ -326,12 +318,12 @@ void BestSearch::search(std::string_view what, const Limits& limits, Trials& tri
 }
 
 // What needs the least memory, whatever it takes.
-void BestSearch::try_least(std::string_view what, Trials& trials) {
+void BestSearch::try_least(const What& what, Trials& trials) {
   std::vector<Candidate> last;
   for (const Way& way : ways_) {
-    if (way.ladder == 0) last.push_back(candidate(rungs(way) - 1, way));
+    if (way.stairs == 0) last.push_back(candidate(rungs(way) - 1, way));
   }
-  trials.of(what, last);
+  trials.of(what(), last);
 }
 
 }  // namespace ferry::plan

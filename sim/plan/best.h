@@ -1,33 +1,34 @@
-// The search of `best`: how high to climb the ladder of what to recompute (ladder.h), and how many
-// bytes of what is kept to move, for one budget.
+// The search of `best`: how far down the stairs of what to recompute (stairs.h), and how many bytes
+// of what is kept to move, for one budget.
 //
 // What can leave by the turn is what the link carries in the time of the forward. A *way* is one
-// share of that, with one window; its rungs are the ladder's, and above the last of them more and
-// more bytes move, until all do: then compute waits for the link. So each rung needs less memory
-// than the one below it, and the lowest whose simulated step fits is found by bisection. Where to
-// look is guessed from what the ladder says of the rungs that were simulated. Floors rule out rungs
-// that cannot fit, and those that cannot be faster than what was found (floors.h).
+// share of that, with one window; its rungs are the steps of its stairs, and below the last of them
+// more and more bytes move, until all do: then compute waits for the link. So each rung needs less
+// memory than the one before it, and the first whose simulated step fits is found by bisection.
+// Where to look is guessed from what the stairs say of the rungs that were simulated. Floors rule
+// out rungs that cannot fit, and those that cannot be faster than what was found (floors.h).
 //
 // Of the storages that stay, those move that are needed back last, evenly over the first 85 % of
 // their bytes, so that the link has time.
 //
 // Plans that are equal in allocated bytes differ in fragmentation, which only the simulator knows.
-// So several ladders are climbed: one of the spans' times as they are, others of times with noise.
+// So there are several stairs: one of the spans' times as they are, others of times with noise.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/plan/candidates.h"
 #include "sim/plan/keep_trace.h"
-#include "sim/plan/ladder.h"
+#include "sim/plan/module_segments.h"
 #include "sim/plan/picks.h"
+#include "sim/plan/stairs.h"
 #include "sim/plan/trials.h"
 
 namespace ferry::plan {
@@ -37,13 +38,16 @@ class BestSearch {
   // The problem must outlive it; of the trace nothing need live on.
   BestSearch(const Problem& problem, const KeepTrace& keep);
 
-  // Tries candidates for the budget. What was found is in trials.all().
-  void search(std::string_view what, const Limits& limits, Trials& trials);
+  // Tries candidates for the budget. What was found is in trials.all(). Of the stairs with noise
+  // every n-th is tried, in each call others: for budgets that are close to each other.
+  // `what`: what progress says, asked again and again.
+  using What = std::function<std::string()>;
+  void search(const What& what, const Limits& limits, Trials& trials, std::size_t every = 1);
 
  private:
-  // A ladder, a share of what the link can carry, and a window, both in parts that the source says.
+  // Stairs, a share of what the link can carry, and a window, both in parts that the source says.
   struct Way {
-    std::size_t ladder = 0;
+    std::size_t stairs = 0;
     std::int64_t share = 0;
     std::int64_t window = 0;
     std::map<std::size_t, Cost> seen = {};  // by rung, for whatever budget
@@ -62,7 +66,7 @@ class BestSearch {
   };
 
   std::size_t rungs(const Way& way) const;
-  // What the ladder says that a rung frees, and what moves.
+  // What moves at a rung, less what the stairs say is saved at a time.
   std::int64_t freed_bytes(std::size_t rung, const Way& way) const;
   Candidate candidate(std::size_t rung, const Way& way);
   std::shared_ptr<const Outlined> outlined(const std::vector<Span>& spans);
@@ -73,14 +77,16 @@ class BestSearch {
   std::size_t guess(const Bisection& each, const Limits& limits) const;
   // The candidate to simulate next; none: the bisection has ended.
   std::optional<Candidate> next(Bisection& each, const Limits& limits, const Trials& trials);
-  void try_least(std::string_view what, Trials& trials);
+  void try_least(const What& what, Trials& trials);
 
   const Problem& problem_;
-  std::vector<Ladder> ladders_;
-  std::vector<std::string> calls_;  // if markers are calls of checkpoint: these
-  std::int64_t link_bytes_ = 0;     // that can leave by the turn
-  std::int64_t saved_bytes_ = 0;    // of all that could move
+  std::vector<Stairs> stairs_;
+  std::vector<std::string> calls_;  // if markers are calls of checkpoint: these; else none, and
+  std::optional<ModuleSegments> segments_;
+  std::int64_t link_bytes_ = 0;   // that can leave by the turn
+  std::int64_t saved_bytes_ = 0;  // of all that could move
   std::vector<Way> ways_;
+  std::size_t searches_ = 0;
   std::map<std::vector<std::string>, std::shared_ptr<const Outlined>> outlined_;  // by modules
 };
 

@@ -6,17 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "formats/program.h"
 #include "shared/seam/options.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/survey.h"
 
 namespace ferry::plan {
 
-// A program whose segments are calls of these modules, in order.
+// The planned program with other segments: calls of these modules, in order.
 struct Outlined {
   std::vector<std::string> modules;
-  Program program;
   Survey survey;
 };
 

@@ -16,23 +16,35 @@ Candidate Chooser::choose(Policy policy, const Limits& limits) {
                                 "' needs segments: " + kNoSegments);
   }
   const Search& search = search_of(policy);
+  if (search.choice == Choice::kBest) return choose_best(limits);
   std::vector<Candidate> all = search.candidates(found);
-  if (search.choice == Choice::kBest) return choose_best(what, all, limits);
   return std::move(all[pick(search, all, limits)]);
 }
 
 // What the search finds rules out most of the others.
-Candidate Chooser::choose_best(std::string_view what, const std::vector<Candidate>& known,
-                               const Limits& limits) {
-  const Candidate& keep = known.front();
-  const bool keeps = !keep_.fails && fits(keep_, limits);
-  trials_.of(what, {keep});
-  if (!keeps) {
-    if (!best_) best_.emplace(problem_, trace_);
-    best_->search(what, limits, trials_);
+Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
+  const std::string_view what = name(Policy::kBest);
+  if (known_.empty()) {
+    known_ = search_of(Policy::kBest).candidates(problem_.survey);
+    known_floors_ = trials_.floors_for_any_budget(known_);
   }
-  trials_.try_better(what, known, limits);
+  trials_.of(what, {known_.front()});  // keeps everything
+  if (keep_.fails || !fits(keep_, limits)) {
+    if (!best_) best_.emplace(problem_, trace_);
+    best_->search([&] { return so_far(limits); }, limits, trials_, every);
+  }
+  trials_.try_better(so_far(limits), known_, known_floors_, limits);
   return trials_.best(limits)->candidate;
+}
+
+// "best", and what it comes to: "best, 1.094 of keep so far".
+std::string Chooser::so_far(const Limits& limits) const {
+  std::string text(name(Policy::kBest));
+  const Tried* best = trials_.best(limits);
+  if (!best || best->cost.fails || !fits(best->cost, limits)) return text;
+  const std::int64_t slowdown = slowdown_permille(best->cost.step_ns, keep_.step_ns);
+  const std::string thousandths = std::to_string(slowdown % 1000 + 1000).substr(1);
+  return text + ", " + std::to_string(slowdown / 1000) + "." + thousandths + " of keep so far";
 }
 
 std::size_t Chooser::pick(const Search& search, const std::vector<Candidate>& all,

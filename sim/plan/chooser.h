@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "scenarios/policy.h"
@@ -24,17 +24,21 @@ class Chooser {
   // Throws std::invalid_argument for a policy that needs segments where there are none, and
   // Stopped.
   Candidate choose(Policy policy, const Limits& limits);
+  // For one of many budgets that share the trials.
+  Candidate choose_best(const Limits& limits, std::size_t every = 1);
 
  private:
-  Candidate choose_best(std::string_view what, const std::vector<Candidate>& known,
-                        const Limits& limits);
+  std::string so_far(const Limits& limits) const;
   std::size_t pick(const Search& search, const std::vector<Candidate>& all, const Limits& limits);
 
   const Problem& problem_;
   const Cost& keep_;
   const KeepTrace& trace_;
   Trials& trials_;
-  std::optional<BestSearch> best_;  // made when it is asked for
+  // Made when they are asked for.
+  std::optional<BestSearch> best_;
+  std::vector<Candidate> known_;  // best's, for any budget
+  std::vector<Floor> known_floors_;
 };
 
 }  // namespace ferry::plan

@@ -13,8 +13,7 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-// What the plan does with a storage.
-enum class Fate : std::uint8_t { kUnsaved, kKept, kMoved, kAgain, kSeveral };
+using Fate = Floors::Fate;
 
 Fate fate_of(PlanChoice choice) {
   switch (choice) {
@@ -41,7 +40,8 @@ Floors::Floors(const Program& program, const Hardware& hardware, KeepTrace trace
 }
 
 void Floors::add_storages(const Mix& mix, const Survey& survey, Sums& sums) const {
-  std::vector<Fate> fates(trace_.storages.size(), Fate::kUnsaved);
+  std::vector<Fate>& fates = sums.fates;
+  fates.assign(trace_.storages.size(), Fate::kUnsaved);
   std::map<std::uint64_t, std::uint32_t> storages;  // by group
   for (std::size_t p = 0; p < trace_.packs.size(); ++p) {
     const std::uint32_t storage = trace_.packs[p].storage;
@@ -67,16 +67,22 @@ void Floors::add_storages(const Mix& mix, const Survey& survey, Sums& sums) cons
   }
 }
 
+// What a recompute makes again is in memory until it is unpacked.
 void Floors::add_recomputes(const Mix& mix, const Survey& survey, Sums& sums) const {
+  std::vector<bool> made(trace_.storages.size(), false);
   for (std::size_t s = 0; s < survey.segments.size(); ++s) {
     if (!mix.recompute[s]) continue;
     const SurveyedSegment& segment = survey.segments[s];
     std::uint32_t first = TracedPack::kNever, last = segment.kernels;
+    std::map<std::uint32_t, std::uint32_t> again;  // storages, and when each is unpacked last
     for (std::size_t p = segment.first; p < segment.end; ++p) {
       const TracedPack& pack = trace_.packs[p];
       if (mix.packs[p] != PlanChoice::kRecompute || pack.unpacked == TracedPack::kNever) continue;
       first = std::min(first, pack.unpacked);
       last = std::max(last, pack.kernels);
+      if (pack.storage == TracedStorage::kNobody) continue;
+      std::uint32_t& until = again[pack.storage];
+      until = std::max(until, pack.unpacked);
     }
     if (first >= trace_.kernels.size()) continue;
     // It runs before the kernel `first`: after every turn before that one.
@@ -84,6 +90,24 @@ void Floors::add_recomputes(const Mix& mix, const Survey& survey, Sums& sums) co
     const sim::Time ns = turns_->rest[segment.kernels] - rest;
     sums.again[0] += ns;
     sums.again[first] -= ns;
+    for (const auto& [storage, until] : again) {
+      if (sums.fates[storage] == Fate::kAgain && !made[storage]) {
+        add_held(turns_->absences[storage], first, until + 1, sums);
+      }
+      made[storage] = true;
+    }
+  }
+}
+
+// Within [begin, end).
+void Floors::add_held(const std::vector<Absence>& absences, std::uint32_t begin, std::uint32_t end,
+                      Sums& sums) {
+  for (const Absence& absence : absences) {
+    const std::uint32_t from = std::max(absence.begin, begin);
+    const std::uint32_t until = std::min(absence.end, end);
+    if (from >= until) continue;
+    sums.held[from] += absence.bytes;
+    sums.held[until] -= absence.bytes;
   }
 }
 

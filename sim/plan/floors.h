@@ -8,7 +8,8 @@
 //     offloaded   what of it must be absent at a turn was copied out before the turn began; and
 //                 where it is packed, what was sent before was copied but for a window of it, for
 //                 compute waits for that
-//     recomputed  the segment runs again up to its last such tensor, before the first is unpacked
+//     recomputed  the segment runs again up to its last such tensor, before the first is unpacked;
+//                 what it makes is in memory from then until it is unpacked
 //
 // A storage of which some tensors have another choice than others is left out, and so is memory
 // altogether where the program is outside the proof: then a floor is zero.
@@ -33,6 +34,9 @@ struct Floor {
 
 class Floors {
  public:
+  // What the plan does with a storage.
+  enum class Fate : std::uint8_t { kUnsaved, kKept, kMoved, kAgain, kSeveral };
+
   // The trace is of the program, with whatever segments. None of it need live on.
   Floors(const Program& program, const Hardware& hardware, KeepTrace trace);
 
@@ -42,7 +46,8 @@ class Floors {
  private:
   // Kernel by kernel, summed from changes at the turns where they begin and end.
   struct Sums {
-    std::vector<std::int64_t> held;   // bytes of what is kept
+    std::vector<Fate> fates;          // by storage
+    std::vector<std::int64_t> held;   // bytes of what is kept, or made again
     std::vector<std::int64_t> moved;  // bytes of what is offloaded, absent or not
     std::vector<sim::Time> again;     // of recomputes that come later
     std::vector<sim::Time> begins;    // not summed: no earlier than that
@@ -50,6 +55,8 @@ class Floors {
 
   void add_storages(const Mix& mix, const Survey& survey, Sums& sums) const;
   void add_recomputes(const Mix& mix, const Survey& survey, Sums& sums) const;
+  static void add_held(const std::vector<Absence>& absences, std::uint32_t begin, std::uint32_t end,
+                       Sums& sums);
   void add_waits(const Candidate& candidate, const Survey& survey, Sums& sums) const;
   sim::Time out_ns(std::int64_t bytes) const;
 

@@ -45,11 +45,21 @@ class Forward {
     }
   }
 
+  // Bytes of what is made before a statement, and saved.
+  std::int64_t saved_before(std::size_t at) const {
+    std::int64_t bytes = 0;
+    for (const Made& made : made_) {
+      if (!made.before && made.at < at && !made.saves.empty()) bytes += made.bytes;
+    }
+    return bytes;
+  }
+
   // The spans of a module, each up to the last save of one more storage.
   std::vector<Span> spans_of(const ModuleRun& run) const {
     const auto inside = [&run](std::size_t at) { return at >= run.begin && at < run.end; };
     Span span{.module = run.module, .begin = run.begin, .end = run.end};
     span.all_saves = saves_[run.end] - saves_[run.begin];
+    span.before_bytes = saved_before(run.begin);
     std::map<std::size_t, std::int64_t> freed;  // by last save
     for (const Made& made : made_) {
       if (made.before || made.at >= run.end || made.bytes == 0) continue;
@@ -202,6 +212,13 @@ std::vector<Span> module_spans(const Program& program, const Hardware& hardware)
     found.insert(found.end(), spans.begin(), spans.end());
   }
   return found;
+}
+
+std::int64_t saved_bytes(const Program& program, const Hardware& hardware) {
+  const std::optional<CodeId> forward = forward_code(program);
+  if (!forward) return 0;
+  const Code& code = program.codes[*forward];
+  return Forward(program, code, hardware).saved_before(code.statements.size());
 }
 
 Ladder::Ladder(std::vector<Span> spans) : all_(std::move(spans)) {

@@ -34,12 +34,16 @@ struct Span {
   std::size_t all_saves = 0;  // of the module
   std::int64_t bytes = 0;     // freed, beyond those that it keeps
   std::int64_t ns = 0;
+  std::int64_t before_bytes = 0;  // saved of what was made before the module
 };
 
 // Of all modules of the forward that may be segments, outer before inner, and of each module its
 // spans from short to long. If markers are of calls of checkpoint, only of these; none if the
 // program has checkpoints itself.
 std::vector<Span> module_spans(const Program& program, const Hardware& hardware);
+
+// Bytes of all that the forward makes and saves; 0 where there are no spans.
+std::int64_t saved_bytes(const Program& program, const Hardware& hardware);
 
 class Ladder {
  public:

@@ -15,6 +15,7 @@ struct PackedTensor {
   std::string node;
   Layout layout;
   std::uint64_t group = 0;         // the storage, numbered in order of first packs
+  std::uint64_t storage = 0;       // the same, as the machine numbers it in any run of the program
   std::int64_t storage_bytes = 0;  // bytes of the whole storage
   bool global = false;             // true for parameters, buffers and inputs
   bool exempt = false;             // true for parameters and buffers: the offloader leaves them

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "formats/decision_log.h"
+#include "formats/outline.h"
 #include "sim/field/stash.h"
 
 namespace ferry::plan {
@@ -17,6 +18,14 @@ namespace {
 
 // Simulated together before the next ones are judged by what they took.
 constexpr std::size_t kBatch = 8;
+
+// True if no cost that the floor allows could be picked before the best.
+bool rules_out(const Cost& best, const Floor& floor, const Limits& limits) {
+  if (best.fails || is_useless(best, limits)) return false;
+  const bool cannot_fit = floor.bytes > limits.budget_bytes;
+  if (fits(best, limits)) return cannot_fit || floor.step_ns > best.step_ns;
+  return cannot_fit && floor.bytes > best.device_reserved_bytes;
+}
 
 }  // namespace
 
@@ -33,8 +42,8 @@ sim::Simulation Problem::run(const Candidate& candidate, bool check,
   options.optimizer = optimizer;
   options.check = check;
   options.consumers = std::move(consumers);
-  return sim::simulate(candidate.outlined ? candidate.outlined->program : program, hardware,
-                       options);
+  if (!candidate.outlined) return sim::simulate(program, hardware, options);
+  return sim::simulate(outline(whole, candidate.outlined->modules), hardware, options);
 }
 
 // Equal for equal candidates.
@@ -130,17 +139,11 @@ std::map<std::size_t, Cost> Trials::sieve(std::string_view what,
   std::map<std::size_t, Cost> seen;
   std::optional<Cost> best;
   if (known) best = *known;
-  // True if no cost that its floor allows could be picked.
-  const auto is_ruled_out = [&](std::size_t i) {
-    if (!best || best->fails || is_useless(*best, limits)) return false;
-    if (fits(*best, limits)) return cannot_fit(i) || floors[i].step_ns > best->step_ns;
-    return cannot_fit(i) && floors[i].bytes > best->device_reserved_bytes;
-  };
   for (std::size_t at = 0; at < order.size();) {
     std::vector<Candidate> batch;
     std::vector<std::size_t> numbers;
     for (; at < order.size() && batch.size() < kBatch; ++at) {
-      if (is_ruled_out(order[at])) continue;
+      if (best && rules_out(*best, floors[order[at]], limits)) continue;
       numbers.push_back(order[at]);
       batch.push_back(candidates[order[at]]);
     }
@@ -165,10 +168,20 @@ std::size_t Trials::fastest(std::string_view what, const std::vector<Candidate>&
   return numbers[pick_fastest(costs, limits)];
 }
 
+std::vector<Floor> Trials::floors_for_any_budget(const std::vector<Candidate>& candidates) const {
+  std::vector<Floor> floors;
+  for (const Candidate& each : candidates) floors.push_back(floor(each, {kUnlimited, 0, 0}));
+  return floors;
+}
+
 void Trials::try_better(std::string_view what, const std::vector<Candidate>& candidates,
-                        const Limits& limits) {
+                        const std::vector<Floor>& floors, const Limits& limits) {
   const Tried* known = best(limits);
-  sieve(what, candidates, limits, known ? &known->cost : nullptr);
+  std::vector<Candidate> open;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!known || !rules_out(known->cost, floors[i], limits)) open.push_back(candidates[i]);
+  }
+  sieve(what, open, limits, known ? &known->cost : nullptr);
 }
 
 const Tried* Trials::best(const Limits& limits) const {

@@ -64,13 +64,14 @@ class Trials {
   // The candidate that pick_fastest would pick of the costs of all.
   std::size_t fastest(std::string_view what, const std::vector<Candidate>& candidates,
                       const Limits& limits);
-  // Tries those that could be picked before what all() has.
+  // Tries those that could be picked before what all() has. `floors`: theirs for any budget.
   void try_better(std::string_view what, const std::vector<Candidate>& candidates,
-                  const Limits& limits);
+                  const std::vector<Floor>& floors, const Limits& limits);
 
   Floor floor(const Candidate& candidate, const Limits& limits) const {
     return floors_.of(candidate, problem_.survey_of(candidate), limits.budget_bytes);
   }
+  std::vector<Floor> floors_for_any_budget(const std::vector<Candidate>& candidates) const;
   // In the order in which they were first asked for.
   const std::deque<Tried>& all() const { return tried_; }
   // The one of them that pick_fastest would pick of those whose plan the core can carry out; null:
