@@ -74,14 +74,21 @@ void add_certificate(nlohmann::ordered_json& json, const plan::PlanResult& resul
   if (const auto bound = bound_of(result)) json["lower_bound_ns"] = *bound;
 }
 
+std::optional<std::int64_t> gap_permille(const plan::PlanResult& result,
+                                         const plan::PolicyRow& row) {
+  const auto bound = bound_of(result);
+  if (!bound || !row.is_answer() || !row.has_plan()) return std::nullopt;
+  return gap_permille(row.simulation.step_ns, *bound);
+}
+
 void add_gap(nlohmann::ordered_json& entry, const plan::PlanResult& result,
              const plan::PolicyRow& row) {
   entry["lower_bound_ns"] = nullptr;
   entry["gap"] = nullptr;
-  const auto bound = bound_of(result);
-  if (!bound || !row.is_answer() || !row.has_plan()) return;
-  entry["lower_bound_ns"] = *bound;
-  entry["gap"] = static_cast<double>(gap_permille(row.simulation.step_ns, *bound)) / 1000;
+  const auto gap = gap_permille(result, row);
+  if (!gap) return;
+  entry["lower_bound_ns"] = *bound_of(result);
+  entry["gap"] = static_cast<double>(*gap) / 1000;
 }
 
 }  // namespace ferry::cli

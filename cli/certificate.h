@@ -1,7 +1,9 @@
 // The lower bound on the step time of every plan, beside the best plan found: how good that is.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "sim/plan/planner.h"
@@ -13,7 +15,11 @@ std::string certificate_text(const plan::PlanResult& result);
 
 // `lower_bound_ns` and `least_bytes`; null: nothing is known.
 void add_certificate(nlohmann::ordered_json& json, const plan::PlanResult& result);
-// A row's `lower_bound_ns` and `gap`; null where it does not fit, or another scheduler ran it.
+// How much longer the row's step takes than the bound, in thousandths of that, rounded up. None
+// where it does not fit, or another scheduler ran it.
+std::optional<std::int64_t> gap_permille(const plan::PlanResult& result,
+                                         const plan::PolicyRow& row);
+// A row's `lower_bound_ns` and `gap`; null where there is none.
 void add_gap(nlohmann::ordered_json& entry, const plan::PlanResult& result,
              const plan::PolicyRow& row);
 

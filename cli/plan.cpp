@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include "cli/context.h"
+#include "cli/pareto_plan.h"
 #include "cli/pipeline_plan.h"
 #include "cli/policies.h"
 #include "cli/progress.h"
@@ -56,6 +57,7 @@ int run(const PolicyArguments& arguments) {
 void add_plan(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<PolicyArguments>();
   const auto pipeline = std::make_shared<PipelineArguments>();
+  const auto pareto = std::make_shared<bool>(false);
   CLI::App* command =
       app.add_subcommand("plan", "What each policy needs and costs; the cheapest that fits");
   command->group("Plan and simulate");
@@ -64,6 +66,7 @@ Examples:
   ferry plan llama3-8b --hardware h100   the table of policies, each simulated and checked
   ferry plan gpt2 --hardware rtx4090 --budget 7GiB -o gpt2.plan   the best plan of them, written
   ferry plan gpt2 --hardware a100 --policy keep,offload --json   two of them, for machines
+  ferry plan gpt2 --hardware rtx4090 --pareto   the least time for each of 20 budgets
   ferry plan gpt2 --hardware a100 --stages 4 --chunks 8   a pipeline over four GPUs
   ferry plan gpt.jsonl --hardware a100 --stages 2 --chunks 4 -o pipe.plan   its plan, written
   ferry plan gpt.jsonl --hardware mine.toml --times mine.times.jsonl   by what was measured)");
@@ -73,13 +76,15 @@ Examples:
                    "Write the plan of the best row that fits here")
       ->type_name("FILE");
   add_pipeline_options(*command, *pipeline, context);
+  add_pareto_option(*command, *pareto);
   command->get_option("--policy")
       ->description(list_of_policies() + "; with --stages: " + list_of_pipeline_policies());
-  command->callback([arguments, pipeline, &context] {
+  command->callback([arguments, pipeline, pareto, &context] {
     listen_for_stop();
     const bool several = pipeline->stages > 0;
-    context.exit_code =
-        static_cast<ExitCode>(several ? plan_pipeline(*arguments, *pipeline) : run(*arguments));
+    context.exit_code = static_cast<ExitCode>(several   ? plan_pipeline(*arguments, *pipeline)
+                                              : *pareto ? plan_pareto(*arguments)
+                                                        : run(*arguments));
   });
 }
 

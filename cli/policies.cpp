@@ -236,6 +236,11 @@ std::string included(const PolicyRequest& request) {
               : ", the state of " + request.optimizer);
 }
 
+std::string step_of(const PolicyRequest& request) {
+  return request.microbatches == 1 ? std::string("one forward and backward")
+                                   : fmt::format("{} micro-batches", request.microbatches);
+}
+
 std::string times_line(const PolicyRequest& request) {
   if (request.times.empty()) return "";
   const TimesUsed& used = request.times_used;
@@ -259,13 +264,10 @@ nlohmann::ordered_json times_json(const PolicyRequest& request) {
 }
 
 std::string to_table(const PolicyRequest& request, const plan::PlanResult& result) {
-  std::string text =
-      fmt::format("{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n{}\n",
-                  request.program_name, request.hardware.name, request.hardware.description,
-                  format_bytes(request.plan.budget_bytes), included(request),
-                  request.microbatches == 1 ? std::string("one forward and backward")
-                                            : fmt::format("{} micro-batches", request.microbatches),
-                  times_line(request));
+  std::string text = fmt::format(
+      "{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n{}\n", request.program_name,
+      request.hardware.name, request.hardware.description, format_bytes(request.plan.budget_bytes),
+      included(request), step_of(request), times_line(request));
   text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n", "policy",
                       "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
                       "hazards");
@@ -404,8 +406,11 @@ int report(const PolicyArguments& arguments, const PolicyRequest& request,
     return told_stopped(fmt::format("{} of {} {}", result.rows.size(), asked,
                                     arguments.plan.empty() ? "policies" : "plans"));
   }
-  int code = any_fits(result) ? kOk : kDoesNotFit;
-  for (const plan::PolicyRow& row : result.rows) {
+  return told_faults(request, result.rows, any_fits(result) ? kOk : kDoesNotFit);
+}
+
+int told_faults(const PolicyRequest& request, const std::vector<plan::PolicyRow>& rows, int code) {
+  for (const plan::PolicyRow& row : rows) {
     // Faults of another scheduler are reported; they set the exit code only if it was asked for.
     const bool told = row.candidate.trl && request.every_policy;
     if (is_beyond_limits(row) && code == kOk) code = kDoesNotFit;

@@ -62,6 +62,8 @@ PolicyRequest understand(const PolicyArguments& arguments);
 
 // "parameters, gradients, activations", and the optimizer's state, or that there is none.
 std::string included(const PolicyRequest& request);
+// "one forward and backward", or how many micro-batches.
+std::string step_of(const PolicyRequest& request);
 // "times: 812 of 830 ops measured (mine.times.jsonl)\n"; empty without a table.
 std::string times_line(const PolicyRequest& request);
 // The same for machines; null without a table.
@@ -73,5 +75,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
 // the row whose plan is in the output file; null: none is.
 int report(const PolicyArguments& arguments, const PolicyRequest& request,
            const plan::PlanResult& result, const plan::PolicyRow* written = nullptr);
+// Prints what went wrong in rows on stderr; returns the exit code, which is `code` if nothing did.
+int told_faults(const PolicyRequest& request, const std::vector<plan::PolicyRow>& rows, int code);
 
 }  // namespace ferry::cli

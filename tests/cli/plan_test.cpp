@@ -1,6 +1,8 @@
 // `ferry plan` and `ferry simulate` as their users meet them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -132,6 +134,35 @@ TEST_F(PlanTest, CsvHasTheRowsOfTheJson) {
   }
   EXPECT_EQ(csv.out, keys + "\n" + cells);
   expect_refused("plan --csv --json" + asked, "--json excludes --csv");
+}
+
+// One row for each budget, from the least that any plan fits to what keeping everything needs.
+TEST_F(PlanTest, TheCurveOfTimeAgainstMemory) {
+  const std::string asked = "plan --pareto blocks.jsonl --hardware tiny.toml";
+  const Result result = ferry(asked + " --json");
+  ASSERT_EQ(result.code, kOk) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  ASSERT_EQ(json["rows"].size(), 20u);
+  EXPECT_EQ(json["rows"].front()["budget_bytes"], json["floor_bytes"]);
+  EXPECT_EQ(json["rows"].back()["budget_bytes"], json["keep_bytes"]);
+  EXPECT_EQ(json["rows"].back()["step_ns"], json["keep_ns"]);
+  EXPECT_LT(json["floor_bytes"], json["keep_bytes"]);
+  EXPECT_LE(json["least_bytes"], json["floor_bytes"]);
+  for (std::size_t i = 1; i < 20; ++i) {
+    EXPECT_LE(json["rows"][i]["step_ns"], json["rows"][i - 1]["step_ns"]);
+  }
+  const Result table = ferry(asked);
+  EXPECT_NE(table.out.find("The least budget that a plan was found for: "), std::string::npos);
+  EXPECT_NE(table.out.find("      budget   allocated    reserved"), std::string::npos) << table.out;
+  const Result csv = ferry(asked + " --csv");
+  EXPECT_EQ(csv.out.rfind("budget_bytes,policy,device_peak_bytes", 0), 0u) << csv.out;
+  EXPECT_EQ(std::count(csv.out.begin(), csv.out.end(), '\n'), 21);
+}
+
+TEST_F(PlanTest, TheCurveIsOfAllBudgetsAndOfBest) {
+  expect_refused(std::string("plan --pareto --budget 1GiB") + kChain, "--budget excludes --pareto");
+  expect_refused(std::string("plan --pareto --policy keep") + kChain, "--policy excludes --pareto");
+  expect_refused(std::string("plan --pareto -o p.json") + kChain, "--output excludes --pareto");
 }
 
 TEST_F(PlanTest, UncheckedRunsSaySo) {

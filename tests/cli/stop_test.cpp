@@ -75,6 +75,25 @@ TEST_F(StopTest, PlanTellsTheRowsThatAreReadyAndWritesNoPlan) {
   EXPECT_TRUE(is_empty());
 }
 
+// The search for `best` has found something when it has tried a few.
+TEST_F(StopTest, PlanTellsTheBestByThenAndItsGap) {
+  Terminal plan(ferry("plan llama3-8b --hardware h100 --budget 50GiB --policy best"));
+  ASSERT_TRUE(plan.shows(" of keep so far")) << plan.shown();
+  plan.press_ctrl_c();
+  EXPECT_EQ(plan.end(), kInterrupted);
+  EXPECT_NE(plan.shown().find("\nbest  "), std::string::npos) << plan.shown();
+  EXPECT_NE(plan.shown().find(" of keep; no plan is below "), std::string::npos) << plan.shown();
+  EXPECT_NE(plan.shown().find("stopped by SIGINT"), std::string::npos) << plan.shown();
+}
+
+TEST_F(StopTest, TheCurveIsTheBestByThen) {
+  Terminal plan(ferry("plan llama3-8b --hardware h100 --pareto"));
+  ASSERT_TRUE(plan.shows(" best")) << plan.shown();
+  plan.press_ctrl_c();
+  EXPECT_EQ(plan.end(), kInterrupted);
+  EXPECT_NE(plan.shown().find("stopped by SIGINT after "), std::string::npos) << plan.shown();
+}
+
 TEST_F(StopTest, SimulateLeavesNoHalfOfALog) {
   Terminal run(ferry(
       "simulate llama3-8b --hardware h100 --policy offload --microbatches 64 --log run.jsonl"));
