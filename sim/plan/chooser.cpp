@@ -5,8 +5,15 @@
 #include <utility>
 
 #include "sim/plan/planner.h"
+#include "sim/plan/polish.h"
 
 namespace ferry::plan {
+
+namespace {
+
+constexpr std::size_t kPolish = 6;  // rounds
+
+}  // namespace
 
 Candidate Chooser::choose(Policy policy, const Limits& limits) {
   const Survey& found = problem_.survey;
@@ -34,6 +41,7 @@ Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
     best_->search([&] { return so_far(limits); }, limits, trials_, every);
   }
   trials_.try_better(so_far(limits), known_, known_floors_, limits);
+  polish(so_far(limits), problem_, limits, every == 1 ? kPolish : 1, trials_);
   return trials_.best(limits)->candidate;
 }
 

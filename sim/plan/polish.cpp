@@ -1,0 +1,93 @@
+#include "sim/plan/polish.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+
+namespace ferry::plan {
+namespace {
+
+constexpr std::size_t kTries = 8;  // in a round
+
+Candidate remade(const Candidate& of, Mix mix, const Survey& survey) {
+  Candidate made = settled(of.options.value_or(CoreOptions()), std::move(mix), survey);
+  made.outlined = of.outlined;
+  return made;
+}
+
+std::set<std::uint64_t> moved_groups(const Mix& mix, const Survey& survey) {
+  std::set<std::uint64_t> groups;
+  for (std::size_t p = 0; p < survey.packs.size(); ++p) {
+    if (mix.packs[p] == PlanChoice::kOffload) groups.insert(survey.packs[p].group);
+  }
+  for (std::size_t s = 0; s < survey.segments.size(); ++s) {
+    for (std::size_t i = 0; mix.recompute[s] && i < mix.input_moves[s].size(); ++i) {
+      if (mix.input_moves[s][i]) groups.insert(survey.segments[s].inputs[i].group);
+    }
+  }
+  return groups;
+}
+
+Mix without_recompute(Mix mix, const Survey& survey, std::size_t segment) {
+  mix.recompute[segment] = false;
+  for (std::size_t p = survey.segments[segment].first; p < survey.segments[segment].end; ++p) {
+    if (mix.packs[p] == PlanChoice::kRecompute) mix.packs[p] = PlanChoice::kKeep;
+  }
+  return mix;
+}
+
+Mix without_move(Mix mix, const Survey& survey, std::uint64_t group) {
+  for (std::size_t p = 0; p < survey.packs.size(); ++p) {
+    const bool of_it = survey.packs[p].group == group;
+    if (of_it && mix.packs[p] == PlanChoice::kOffload) mix.packs[p] = PlanChoice::kKeep;
+  }
+  for (std::size_t s = 0; s < survey.segments.size(); ++s) {
+    for (std::size_t i = 0; i < mix.input_moves[s].size(); ++i) {
+      if (survey.segments[s].inputs[i].group == group) mix.input_moves[s][i] = false;
+    }
+  }
+  return mix;
+}
+
+}  // namespace
+
+std::vector<Candidate> with_less(const Candidate& candidate, const Survey& survey) {
+  const Mix& mix = candidate.mix;
+  std::vector<Candidate> found;
+  for (std::size_t s = 0; s < mix.recompute.size(); ++s) {
+    if (mix.recompute[s]) {
+      found.push_back(remade(candidate, without_recompute(mix, survey, s), survey));
+    }
+  }
+  for (const std::uint64_t group : moved_groups(mix, survey)) {
+    found.push_back(remade(candidate, without_move(mix, survey, group), survey));
+  }
+  return found;
+}
+
+void polish(std::string_view what, const Problem& problem, const Limits& limits, std::size_t rounds,
+            Trials& trials) {
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const Tried* best = trials.best(limits);
+    if (!best || best->cost.fails || !fits(best->cost, limits)) return;
+    const sim::Time step_ns = best->cost.step_ns;
+    std::vector<Candidate> less = with_less(best->candidate, problem.survey_of(best->candidate));
+    std::vector<std::pair<sim::Time, std::size_t>> order;
+    for (std::size_t i = 0; i < less.size(); ++i) {
+      const Floor floor = trials.floor(less[i], limits);
+      if (floor.bytes > limits.budget_bytes || floor.step_ns >= step_ns) continue;
+      order.emplace_back(floor.step_ns, i);
+    }
+    std::sort(order.begin(), order.end());
+    std::vector<Candidate> tries;
+    for (std::size_t i = 0; i < std::min(order.size(), kTries); ++i) {
+      tries.push_back(std::move(less[order[i].second]));
+    }
+    if (tries.empty()) return;
+    trials.of(what, tries);
+    if (trials.best(limits)->cost.step_ns >= step_ns) return;
+  }
+}
+
+}  // namespace ferry::plan

@@ -1,0 +1,24 @@
+// Makes a plan that fits do less: keeps what it recomputes or moves, one segment or one storage at
+// a time, as long as the step still fits and gets faster. A search by rungs leaves memory over that
+// no rung of its ways uses.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "sim/plan/candidates.h"
+#include "sim/plan/picks.h"
+#include "sim/plan/trials.h"
+
+namespace ferry::plan {
+
+// The plans that do one thing less.
+std::vector<Candidate> with_less(const Candidate& candidate, const Survey& survey);
+
+// From the best of the trials, at most so many times. Of the plans that do one thing less it tries
+// those that may fit and have the lowest floors.
+void polish(std::string_view what, const Problem& problem, const Limits& limits, std::size_t rounds,
+            Trials& trials);
+
+}  // namespace ferry::plan
