@@ -21,6 +21,7 @@ constexpr std::size_t kStairs = 64;
 constexpr std::uint64_t kNoise = 15;  // in hundredths of a span's time, either way
 constexpr std::int64_t kSpread = 85;  // in hundredths of the bytes that stay
 constexpr std::size_t kMoreShares = 16;
+constexpr std::size_t kLastSteps = 8;  // of the stairs, where nothing fits
 
 // The packs of each segment that a recompute makes again, if it is recomputed: its first ones.
 using Cuts = std::vector<std::optional<std::size_t>>;
@@ -317,13 +318,33 @@ void BestSearch::search(const What& what, const Limits& limits, Trials& trials, 
   if (!fitting(trials, limits)) try_least(what, trials);
 }
 
-// What needs the least memory, whatever it takes.
+// What needs the least memory, whatever it takes: where all moves, with a window that has room for
+// nothing as well, for then each copy is waited for.
 void BestSearch::try_least(const What& what, Trials& trials) {
   std::vector<Candidate> last;
   for (const Way& way : ways_) {
     if (way.stairs == 0) last.push_back(candidate(rungs(way) - 1, way));
   }
+  const std::size_t steps = stairs_.empty() ? 0 : stairs_.front().steps();
+  for (std::size_t step = steps - std::min(steps, kLastSteps); step < steps; ++step) {
+    for (const std::int64_t window : {0, 1}) {
+      last.push_back(moving_all(stairs_.front().spans(step), window));
+    }
+  }
   trials.of(what(), last);
+}
+
+Candidate BestSearch::moving_all(const std::vector<Span>& spans, std::int64_t window) {
+  const std::shared_ptr<const Outlined> cut = outlined(spans);
+  Mix mix = recompute_segments(cut->survey, cuts_of(spans, *cut));
+  CoreOptions options;
+  const auto share = static_cast<std::int64_t>(
+      std::min<Wide>(Wide{saved_bytes_} * 200 / std::max<std::int64_t>(link_bytes_, 1) + 1,
+                     std::numeric_limits<std::int32_t>::max()));
+  move_some(mix, cut->survey, share, window, options);
+  Candidate made = settled(std::move(options), std::move(mix), cut->survey);
+  made.outlined = cut;
+  return made;
 }
 
 }  // namespace ferry::plan

@@ -78,6 +78,7 @@ class BestSearch {
   // The candidate to simulate next; none: the bisection has ended.
   std::optional<Candidate> next(Bisection& each, const Limits& limits, const Trials& trials);
   void try_least(const What& what, Trials& trials);
+  Candidate moving_all(const std::vector<Span>& spans, std::int64_t window);
 
   const Problem& problem_;
   std::vector<Stairs> stairs_;
