@@ -141,7 +141,7 @@ class Watched final : public Saved<sim::Tensor> {
         number_(number) {}
   sim::Tensor unpack() override {
     const std::uint64_t now = tensor_->version->value;
-    if (now != version_) throw ModifiedInPlace(now, version_);
+    if (now != version_) throw make_error<sim::Tensor>(ModifiedInPlace(now, version_));
     if (number_) tracer_.unpacked(*number_);
     return tensor_;
   }

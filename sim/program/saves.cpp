@@ -35,7 +35,7 @@ Value Saves::unpack(std::string_view name, const SavedTensor& saved) {
     value.tensor = saved.packed->unpack();
   } else if (saved.plain) {
     if (saved.plain->version->value != saved.version_at_save) {
-      throw ModifiedInPlace(saved.plain->version->value, saved.version_at_save);
+      throw make_error<Tensor>(ModifiedInPlace(saved.plain->version->value, saved.version_at_save));
     }
     value.tensor = saved.plain;
   } else {

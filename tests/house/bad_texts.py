@@ -1,4 +1,4 @@
-"""Bad trees: sizes, drawings, documents, pages, mirror, formatting."""
+"""Bad trees: sizes, drawings, documents, pages, mirror, throws, formatting."""
 
 from bad_case import B, Case, alone, fault, header, rooms
 
@@ -126,6 +126,15 @@ MIRROR = [
     ),
 ]
 
+KIND = "class Odd : public ferry::Error {};"
+
+THROWS = [
+    fault("a kind of error alone", header(KIND, "void f() {", "  throw Odd(1);", "}"), 3),
+    fault("one of that kind", header(KIND, "struct B final : Odd {};", "[] { throw B{}; };"), 3),
+    fault("another's error", header(KIND, "struct A : std::exception {};", "[] { throw A(); };")),
+    fault("a world's", header(KIND, "[] { throw make_error<T>(Odd(1)); };")),
+]
+
 UNFORMATTED = fault("formatting", header("int  x;", "int y;"), 1)._replace(formatted=True)
 
-CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *PAGES, *MIRROR]
+CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *PAGES, *MIRROR, *THROWS]

@@ -5,9 +5,9 @@
 
 Includes go by the table of rooms (arrows.py, rooms.py, namespaces.py), files and functions stay
 small (sizes.py), drawings whole (drawings.py), references true (documents.py), pages short and
-their links whole (pages.py), tests where their units are (mirror.py), and the code as the formatter
-writes it (formatting.py). Before the tree is judged, bad trees are, each with a fault of its own:
-what is missed there fails, too.
+their links whole (pages.py), tests where their units are (mirror.py), errors are thrown as a
+world's (throws.py), and the code is as the formatter writes it (formatting.py). Before the tree is
+judged, bad trees are, each with a fault of its own: what is missed there fails, too.
 """
 
 import concurrent.futures
@@ -25,6 +25,7 @@ import namespaces
 import pages
 import rooms
 import sizes
+import throws
 from tree import Tree
 
 
@@ -49,6 +50,7 @@ def read(tree):
     found += documents.check(tree)
     found += pages.check(tree)
     found += mirror.check(tree)
+    found += throws.check(tree)
     return table, found
 
 
