@@ -10,8 +10,6 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "real/capture/trace.h"
 
@@ -28,16 +26,7 @@ void each_argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack
 // Formats aten::mm.out as "aten.mm".
 std::string label(const c10::OperatorHandle& op);
 
-// Takes a label(): true if the op reads no bytes of its arguments, only shapes at most, and leaves
-// its results' bytes as they are.
-bool reads_shapes_only(std::string_view label);
-bool writes_nothing(std::string_view label);
-
-// FLOPs and bytes of an event whose refs are known.
-//
-// FLOPs are counted for matmuls, convolutions and attention (causal attention in full, as PyTorch's
-// flop counter does). Everything else is bound by bandwidth: bytes of the distinct elements of its
-// tensor arguments and results.
+// FLOPs and bytes of an event whose refs are known (formats/op_costs.h).
 void set_costs(OpEvent& event);
 
 }  // namespace ferry::real::capture

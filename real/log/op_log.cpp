@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/op_costs.h"
 #include "real/autograd/below_autograd.h"
 #include "real/capture/op_call.h"
 #include "real/tensors/torch_tensors.h"
@@ -54,13 +55,13 @@ class Call {
         tensors = true;
         if (!seen(tensor)) return;
         on_device = true;
-        if (is_new(tensor) && !capture::writes_nothing(name_)) add(writes_, range(tensor));
+        if (is_new(tensor) && !writes_nothing(name_)) add(writes_, range(tensor));
       });
     }
     for (const Argument& argument : arguments_) {
       if (argument.writes) {
         add(writes_, range(argument.tensor));
-      } else if (!capture::reads_shapes_only(name_) && !moved(argument)) {
+      } else if (!reads_shapes_only(name_) && !moved(argument)) {
         add(reads_, argument.range);
       }
     }

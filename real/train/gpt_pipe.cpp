@@ -30,7 +30,7 @@ std::vector<std::int64_t> balanced(const GptOptions& gpt, std::int64_t stages) {
 }
 
 // Throws where the plan is not for this training.
-void check(const StagedPlan& plan, const Options& options) {
+void require_its_own(const StagedPlan& plan, const Options& options) {
   const auto refuse = [&](const std::string& text) {
     throw InputError(options.plan.string(), 0, text);
   };
@@ -84,7 +84,7 @@ void place(PipeOptions& pipe, std::int64_t devices, const Options& options) {
 
 PipeOptions planned(const Options& options) {
   const StagedPlan plan = read_staged_plan(options.plan);
-  check(plan, options);
+  require_its_own(plan, options);
   std::vector<std::int64_t> layers;
   std::vector<StagePolicy> policies;
   for (const PlannedStage& stage : plan.stages) {

@@ -139,7 +139,7 @@ Segments segments(const Options& options) {
   return all ? Segments::kAll : Segments::kPlain;
 }
 
-void check(const Options& options) {
+void require_consistent(const Options& options) {
   const bool staged = options.stages > 0 && !options.plan.empty();
   const bool moves =
       staged || (options.policy != PolicyKind::kKeep && options.policy != PolicyKind::kCheckpoint);
@@ -208,7 +208,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.window_bytes = size("--window", typed.window);
   options.prefetch_bytes = size("--prefetch", typed.prefetch);
   options.bytes_min = size("--min-bytes", typed.min_bytes);
-  check(options);
+  require_consistent(options);
   understand_pipeline(options, staged);
   options.gpt.segments = options.llama.segments = options.resnet.segments = segments(options);
   return options;

@@ -59,6 +59,70 @@ class Values(unittest.TestCase):
         self.assertEqual(run_code(code, "--card", "h100").returncode, 0)
 
 
+# Three steps of one matmul of 2 * 4096³ FLOPs each, forward alone.
+STEPS = """
+import torch
+a = torch.zeros(4096, 4096, device="cuda", dtype=torch.bfloat16)
+parameter = torch.nn.Parameter(torch.zeros(1, device="cuda"))
+optimizer = torch.optim.SGD([parameter])
+for _ in range(4):
+    b = a @ a
+    parameter.grad = torch.zeros(1, device="cuda")
+    optimizer.step()
+"""
+
+
+class Time(unittest.TestCase):
+    def test_an_events_time_is_the_cards_and_not_this_machines(self):
+        code = ("import torch\n"
+                "def timed(call):\n"
+                "    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))\n"
+                "    first.record(); call(); last.record(); last.synchronize()\n"
+                "    return first.elapsed_time(last)\n"
+                "print(timed(lambda: torch.cuda._sleep(3_000_000)))\n"
+                "a = torch.zeros(1 << 28, device='cuda', dtype=torch.uint8)\n"
+                "print(timed(lambda: a.copy_(a.clone())))\n")
+        for schedule in SCHEDULES:
+            slept, h100 = map(float, run_code(code, *schedule).stdout.split())
+            self.assertTrue(2.0 <= slept < 2.01, slept)  # at 1.5 GHz
+            _, rtx4090 = map(float, run_code(code, "--card", "rtx4090", *schedule).stdout.split())
+            # A GiB in all: 256 MiB are read and written, twice.
+            self.assertTrue(2 < rtx4090 / h100 < 5, (h100, rtx4090))
+            self.assertTrue(0.3 < h100 < 0.6, h100)
+
+    def test_a_question_is_answered_by_the_time_of_the_card(self):
+        code = ("import torch\n"
+                "event = torch.cuda.Event()\n"
+                "torch.cuda._sleep(15_000_000)\n"
+                "event.record()\n"
+                "asked = 0\n"
+                "while not event.query():\n"
+                "    asked += 1\n"
+                "print(asked, event.query())\n")
+        # Each question costs the host more time: 1 + 2 + 4 … to 1,000 µs of the 10,000.
+        self.assertEqual(run_code(code).stdout, "18 True\n")
+
+    def test_the_end_tells_the_time_of_a_step_and_the_same_one_each_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            verdicts = []
+            for name in ("first", "second"):
+                file = pathlib.Path(folder) / name
+                done = run_code(STEPS, "--json", file)
+                self.assertRegex(done.stderr, r"simulated time on h100: a step [\d.]+ us \(kernels "
+                                              r"\d+ %, waits for other streams 0 %, ")
+                verdicts.append(json.loads(file.read_text())["simulated"])
+        self.assertEqual(verdicts[0], verdicts[1])
+        self.assertEqual(verdicts[0]["card"], "h100")
+        self.assertEqual(len(verdicts[0]["steps"]), 3)
+        for step in verdicts[0]["steps"]:
+            least = 2 * 4096**3 / 989e12 * 1e9  # at the peak that its data sheet says
+            self.assertTrue(least < step["kernels_ns"] < 2 * least, step)
+            self.assertLessEqual(step["kernels_ns"], step["step_ns"])
+
+    def test_a_run_that_did_not_use_the_device_tells_no_time(self):
+        self.assertNotIn("simulated time", run_code("import torch\n").stderr)
+
+
 class Refused(unittest.TestCase):
     def test_what_is_not_there_fails_by_its_name(self):
         for code, name in (("torch.cuda.CUDAGraph().capture_begin()", "cudaStreamBeginCapture"),

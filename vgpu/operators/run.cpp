@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "vgpu/operators/costs.h"
 #include "vgpu/operators/host_views.h"
 #include "vgpu/operators/operator.h"
 #include "vgpu/operators/random.h"
@@ -198,7 +199,7 @@ class Call {
       const auto same = op_.returned_as[i];
       results.push_back(same ? arguments_[*same] : allocate(shapes->results[i], body.into));
     }
-    launch(std::move(body));
+    launch(std::move(body), results);
     return results;
   }
 
@@ -249,10 +250,11 @@ class Call {
     });
   }
 
-  void launch(std::function<void()> body) {
+  void launch(std::function<void()> body, const Values& results) {
     std::erase_if(reads_, [](Range range) { return range.bytes == 0; });
     std::erase_if(writes_, [](Range range) { return range.bytes == 0; });
-    vgpu::launch(stream_.stream(), op_.name.c_str(), reads_, writes_, std::move(body));
+    vgpu::launch(stream_.stream(), op_.name.c_str(), reads_, writes_, std::move(body),
+                 cost_of(op_, arguments_, results));
   }
 
   // What comes out depends on values: the host waits for them, as it does for a GPU.
@@ -272,7 +274,7 @@ class Call {
       const auto same = op_.returned_as[i];
       results.push_back(same ? arguments_[*same] : allocate(made[i], body.into));
     }
-    launch([this_body = std::move(body), made, outs = outs_of()] {
+    const auto compute = [this_body = std::move(body), made, outs = outs_of()] {
       const InKernel in_kernel;
       this_body.fill(made);
       std::size_t next = 0;
@@ -281,7 +283,8 @@ class Call {
         each_tensor(this_body.arguments[i],
                     [&](const at::Tensor& value) { outs[next++].copy_(value); });
       }
-    });
+    };
+    launch(compute, results);
     return results;
   }
   // Views of what is written, after it was resized.

@@ -47,17 +47,16 @@ def start(settings):
     library = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "libferry_vgpu_python.so"))
     for function in (library.ferry_vgpu_start, library.ferry_vgpu_finish):
         function.restype = ctypes.c_char_p
-    library.ferry_vgpu_start.argtypes = [
-        ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int, ctypes.c_uint64,
-        ctypes.c_char_p]
-    error = library.ferry_vgpu_start(
-        settings["card"].encode(), settings["device_bytes"], settings["pinned_bytes"],
-        settings["tempo"], settings["seed"], os.fsencode(settings["log"]))
+        function.argtypes = [ctypes.c_char_p]
+    library.ferry_vgpu_end_step.restype = None
+    error = library.ferry_vgpu_start(json.dumps(settings).encode())
     if error:
         refuse(error.decode())
     torch.cuda.CUDAGraph.capture_begin = no_capture
     # The weights of recurrent networks stay apart: cuDNN does not compute them.
     torch._use_cudnn_rnn_flatten_weight = lambda: False
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+    register_optimizer_step_post_hook(lambda *_: library.ferry_vgpu_end_step())
     return library
 
 
@@ -104,13 +103,14 @@ def run():
 
 
 def main():
-    library = start(json.loads(os.environ["FERRY_VIRTUAL_GPU"]))
+    settings = json.loads(os.environ["FERRY_VIRTUAL_GPU"])
+    library = start(settings)
     sys.modules["ferry_virtual_gpu"] = types.ModuleType("ferry_virtual_gpu")
     sys.modules["ferry_virtual_gpu"].parts = Parts(library)
     try:
         run()
     finally:
-        error = library.ferry_vgpu_finish()
+        error = library.ferry_vgpu_finish(settings["summary"].encode())
         if error:
             print(f"ferry run: {error.decode()}", file=sys.stderr)
 

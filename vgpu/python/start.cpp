@@ -12,8 +12,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "formats/atomic_file.h"
 #include "formats/line_source.h"
 #include "formats/text_file.h"
+#include "scenarios/hardware.h"
 #include "sim/check/report_json.h"
 #include "sim/check/trace_check.h"
 #include "vgpu/operators/host_accesses.h"
@@ -22,24 +24,31 @@
 #include "vgpu/python/places.h"
 #include "vgpu/python/run_log.h"
 #include "vgpu/runtime/control.h"
+#include "vgpu/time/timeline.h"
 
 namespace ferry::vgpu {
 namespace {
 
-RunLog* run_log = nullptr;  // the latest is never destroyed: operators run to the end
+// The latest are never destroyed: operators run to the end.
+RunLog* run_log = nullptr;
+Timeline* timeline = nullptr;
 
-void start(const char* card, std::int64_t device_bytes, std::int64_t pinned_bytes, int tempo,
-           std::uint64_t seed, const char* log) {
-  set_device_name(card);
-  set_device_bytes(device_bytes);
-  set_pinned_bytes(pinned_bytes);
+// As vgpu/run/child.cpp writes them.
+void start(const nlohmann::json& settings) {
+  const Hardware card = read_hardware(settings.at("card").get<std::string>());
+  set_device_name(card.name + " (no GPU: Ferry's virtual one)");
+  set_device_bytes(card.memory_bytes);
+  set_pinned_bytes(card.host_memory_bytes);
   set_devices(1);
   keep_addresses(true);
-  run_log = new RunLog(log);
+  run_log = new RunLog(settings.at("log").get<std::string>());
+  timeline = new Timeline(card);
+  set_clock(timeline, settings.at("timed").get<bool>());
   start_libtorch();
   install_kernels();
   find_places();
-  set_tempo(static_cast<Tempo>(tempo), seed);
+  set_tempo(static_cast<Tempo>(settings.at("tempo").get<int>()),
+            settings.at("seed").get<std::uint64_t>());
   watch_host_accesses();
   set_listener(run_log);
   // The log is this process's; what a forked child does is not in it.
@@ -67,6 +76,20 @@ void begin_log(const std::string& path) {
   set_listener(run_log);
 }
 
+nlohmann::json summarise() {
+  nlohmann::json json{{"used", run_log->is_used()}, {"steps", nlohmann::json::array()}};
+  with_clock([&] {
+    const TimeSummary summary = timeline->summary();
+    json["total_ns"] = summary.total_ns;
+    for (const StreamTime& step : summary.steps) {
+      json["steps"].push_back({{"total_ns", step.total_ns},
+                               {"kernels_ns", step.kernels_ns},
+                               {"waits_ns", step.waits_ns}});
+    }
+  });
+  return json;
+}
+
 nlohmann::ordered_json judge_log() {
   if (!run_log->is_used()) return check::to_json(check::TraceReport());
   run_log->flush();
@@ -92,15 +115,21 @@ const char* guarded(Call&& call) {
 
 extern "C" {
 
-const char* ferry_vgpu_start(const char* card, std::int64_t device_bytes, std::int64_t pinned_bytes,
-                             int tempo, std::uint64_t seed, const char* log) {
-  return guarded([&] { start(card, device_bytes, pinned_bytes, tempo, seed, log); });
+const char* ferry_vgpu_start(const char* settings) {
+  return guarded([&] { start(nlohmann::json::parse(settings)); });
 }
 
-const char* ferry_vgpu_finish() {
-  return guarded([] {
+// The script's step, forward, backward and update, has been asked for.
+void ferry_vgpu_end_step() {
+  with_clock([] { timeline->end_step(); });
+}
+
+// Writes what the run took, by the card's time, to this file; "" writes nothing.
+const char* ferry_vgpu_finish(const char* summary) {
+  return guarded([&] {
     set_listener(nullptr);
     run_log->flush();
+    if (*summary != '\0') write_file(summary, summarise().dump());
     settle_autograd();
   });
 }

@@ -23,14 +23,14 @@ std::string preload(const std::filesystem::path& libraries) {
   return others != nullptr ? list + others : list;
 }
 
-std::string settings(const Options& options, const std::filesystem::path& log) {
+std::string settings(const Options& options, const Files& files) {
   return nlohmann::json{
-      {"card", options.card.name + " (no GPU: Ferry's virtual one)"},
-      {"device_bytes", options.card.memory_bytes},
-      {"pinned_bytes", options.card.host_memory_bytes},
+      {"card", options.card_file},
+      {"timed", options.timed},
       {"tempo", static_cast<int>(options.schedule)},
       {"seed", options.seed},
-      {"log", log.string()},
+      {"log", files.log.string()},
+      {"summary", files.summary.string()},
       {"torch", FERRY_TORCH_MINOR},
   }
       .dump();
@@ -65,9 +65,8 @@ std::string why_not(const Options& options, const std::filesystem::path& librari
   return "";
 }
 
-int run_script(const Options& options, const std::filesystem::path& libraries,
-               const std::filesystem::path& log) {
-  ::setenv("FERRY_VIRTUAL_GPU", settings(options, log).c_str(), 1);
+int run_script(const Options& options, const std::filesystem::path& libraries, const Files& files) {
+  ::setenv("FERRY_VIRTUAL_GPU", settings(options, files).c_str(), 1);
   const std::string preloaded = preload(libraries);
   // The terminal sends Ctrl-C to both; the script says what becomes of it.
   std::signal(SIGINT, SIG_IGN);

@@ -10,10 +10,14 @@ namespace ferry::vgpu {
 // Why it cannot be started here, "" if it can: a real GPU, a missing file of ours.
 std::string why_not(const Options& options, const std::filesystem::path& libraries);
 
-// Runs the script to its end, with its log in that file. Returns its exit status; ended by a
+struct Files {
+  std::filesystem::path log;
+  std::filesystem::path summary;  // how long it took, on the card (summary.h)
+};
+
+// Runs the script to its end, and leaves these files. Returns its exit status; ended by a
 // signal, kStoppedBase and the signal. Ctrl-C reaches it, and it is waited for. Throws
 // std::system_error if there is no such interpreter.
-int run_script(const Options& options, const std::filesystem::path& libraries,
-               const std::filesystem::path& log);
+int run_script(const Options& options, const std::filesystem::path& libraries, const Files& files);
 
 }  // namespace ferry::vgpu

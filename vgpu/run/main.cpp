@@ -18,6 +18,7 @@
 #include "sim/check/trace_check.h"
 #include "vgpu/run/child.h"
 #include "vgpu/run/options.h"
+#include "vgpu/run/summary.h"
 #include "vgpu/run/verdict.h"
 
 namespace {
@@ -25,10 +26,10 @@ namespace {
 using namespace ferry::vgpu;
 namespace check = ferry::check;
 
-// The log's file: the user's, or one that goes with this object.
-class LogFile {
+// The user's file, or one that goes with this object.
+class RunFile {
  public:
-  explicit LogFile(const std::string& kept) : path_(kept), is_kept_(!kept.empty()) {
+  explicit RunFile(const std::string& kept) : path_(kept), is_kept_(!kept.empty()) {
     if (is_kept_) return;
     std::string name = (std::filesystem::temp_directory_path() / "ferry-run-XXXXXX").string();
     const int file = ::mkstemp(name.data());
@@ -36,12 +37,12 @@ class LogFile {
     ::close(file);
     path_ = name;
   }
-  ~LogFile() {
+  ~RunFile() {
     std::error_code ignored;
     if (!is_kept_) std::filesystem::remove(path_, ignored);
   }
-  LogFile(const LogFile&) = delete;
-  LogFile& operator=(const LogFile&) = delete;
+  RunFile(const RunFile&) = delete;
+  RunFile& operator=(const RunFile&) = delete;
 
   // The script may change folders.
   std::filesystem::path path() const { return std::filesystem::absolute(path_); }
@@ -57,11 +58,14 @@ int complain(const std::string& what, int code) {
 }
 
 // Of a script that ended before it used the GPU as well.
-void write_verdict(const check::TraceReport& report, const Options& options) {
+void write_verdict(const check::TraceReport& report, const std::optional<Summary>& summary,
+                   const Options& options) {
   const auto write = [](const std::string& file, const nlohmann::ordered_json& json) {
     if (!file.empty()) ferry::write_file(file, json.dump(2, ' ', /*ensure_ascii=*/true) + "\n");
   };
-  write(options.json, check::to_json(report));
+  nlohmann::ordered_json json = check::to_json(report);
+  if (summary) json["simulated"] = to_json(*summary);
+  write(options.json, json);
   write(options.sarif, check::to_sarif(report, options.log));
 }
 
@@ -73,12 +77,15 @@ int run(const Options& options) {
   for (const std::string& file : {options.json, options.sarif}) {
     if (!file.empty()) ferry::require_folder_of(file);
   }
-  const LogFile log(options.log);
-  const int status = run_script(options, libraries, log.path());
+  const RunFile log(options.log);
+  const RunFile times("");
+  const int status = run_script(options, libraries, {log.path(), times.path()});
   check::TraceReport report;
   const bool used = std::filesystem::exists(log.path()) && !std::filesystem::is_empty(log.path());
   if (used) report = judge(log.path(), options.log);
-  write_verdict(report, options);
+  const std::optional<Summary> summary = read_summary(times.path(), options.card.name);
+  if (summary) std::fprintf(stderr, "ferry run: %s\n", to_string(*summary).c_str());
+  write_verdict(report, summary, options);
   return status != kOk ? status : report.violations.empty() ? kOk : kViolated;
 }
 

@@ -7,6 +7,7 @@
 
 #include "formats/error.h"
 #include "formats/nearest.h"
+#include "scenarios/paths.h"
 
 namespace ferry::vgpu {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 constexpr const char* kFooter = R"(
 SCRIPT is a Python program that uses PyTorch's CUDA (or -m MODULE, or -c CODE). It runs on this
 machine's CPU, on a GPU that is none: values are the CPU's, memory is as much as the card has, and
-no time is simulated. At its end the log of its streams is judged, as by `ferry check`.
+time is simulated. At its end the log of its streams is judged, as by `ferry check`.
 
 Examples:
   ferry run train.py --steps 3            on an h100
@@ -63,7 +64,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.set_version_flag("--version", "ferry-run " FERRY_VERSION);
   app.prefix_command();
   app.add_option("--card", card, "The card: a shipped name, or a .toml file")->type_name("NAME");
-  app.add_option("--seed", options.seed, "Draws when streams' work runs")->type_name("N");
+  CLI::Option* seed =
+      app.add_option("--seed", options.seed, "Draws when streams' work runs")->type_name("N");
   CLI::Option* side =
       app.add_flag("--side-first", side_first, "Side streams run ahead, the default one late");
   CLI::Option* main =
@@ -87,7 +89,10 @@ std::optional<Options> parse_options(int argc, char** argv) {
     throw InputError("ferry run", 0, std::string(error.what()) + " (ferry run --help)");
   }
   options.script = script_of(app.remaining(), app);
-  options.card = find_hardware(card);
+  options.card_file =
+      std::filesystem::absolute(find_shipped("hardware", "hardware", ".toml", card)).string();
+  options.card = read_hardware(options.card_file);
+  options.timed = !eager && !side_first && !main_first && seed->count() == 0;
   if (eager) options.schedule = Schedule::kEager;
   if (side_first) options.schedule = Schedule::kSideFirst;
   if (main_first) options.schedule = Schedule::kMainFirst;

@@ -23,7 +23,9 @@ enum class Schedule : int { kEager = 0, kDrawn = 2, kSideFirst = 4, kMainFirst =
 
 struct Options {
   Hardware card;
+  std::string card_file;
   Schedule schedule = Schedule::kDrawn;
+  bool timed = true;  // what the script asks is done when it would be on the card
   std::uint64_t seed = 0;
   std::string log;          // "": none is kept
   std::string json, sarif;  // files for the verdict; "": none

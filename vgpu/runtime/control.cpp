@@ -52,6 +52,18 @@ void set_listener(Listener* listener) {
   runtime.listener = listener;
 }
 
+void set_clock(Clock* clock, bool answers) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.clock = clock;
+  runtime.clock_answers = clock != nullptr && answers;
+}
+
+void with_clock(const std::function<void()>& call) {
+  const std::lock_guard lock(Runtime::get().mutex);
+  call();
+}
+
 void set_step(Step step) { thread().step = step; }
 
 void note_block(bool given_out, int device, const void* block, std::size_t bytes,
@@ -82,7 +94,7 @@ void note_host_access(bool writes, Range range, const char* name) {
 }
 
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
-            std::vector<Range> writes, std::function<void()> body) {
+            std::vector<Range> writes, std::function<void()> body, const KernelCost& cost) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex);
   Stream& on = runtime.stream(stream);
@@ -93,7 +105,7 @@ void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
   op.reads = reads;
   op.writes = writes;
   runtime.tell(op);
-  runtime.enqueue(on, {.body = std::move(body)});
+  runtime.enqueue(on, {.body = std::move(body), .cost = cost});
 }
 
 void set_devices(int count) {

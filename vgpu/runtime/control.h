@@ -32,7 +32,7 @@
 //
 // Every operation goes to a Listener, as the simulator's do to the checkers, in the order of the
 // calls. Host addresses are moved above sim's kHostBase. A query that succeeded is an event sync.
-// Not modelled: kernels, timing (a clock of one microsecond for each operation), stream capture,
+// Without a clock an operation takes a microsecond. Not modelled: kernels, stream capture,
 // cudaMallocAsync, managed memory, peer access other than by plain copies, several processes.
 #pragma once
 
@@ -44,6 +44,7 @@
 #include <vector>
 
 #include "formats/stream_op.h"
+#include "vgpu/runtime/clock.h"
 
 namespace ferry::vgpu {
 
@@ -71,6 +72,11 @@ void set_tempo(Tempo tempo, std::uint64_t seed);
 void set_tempo(cudaStream_t stream, Tempo tempo);
 // Called under the runtime's lock; must not call it. None: nobody.
 void set_listener(Listener* listener);
+// None: the runtime knows no time. `answers`: what the host asks is done when it would be by the
+// clock, and not by the streams' tempo. Must outlive every event and stream. Before they are used.
+void set_clock(Clock* clock, bool answers);
+// While nobody else uses the clock.
+void with_clock(const std::function<void()>& call);
 // What the calling thread issues from now on is the core's step.
 void set_step(Step step);
 
@@ -87,7 +93,7 @@ void note_host_access(bool writes, Range range, const char* name);
 // `body` runs on `stream` like a kernel. It must not call the runtime. If it throws, what it says
 // goes to stderr and every later call fails with cudaErrorAssert.
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
-            std::vector<Range> writes, std::function<void()> body);
+            std::vector<Range> writes, std::function<void()> body, const KernelCost& cost = {});
 
 // How many there are: 2 unless said otherwise, at most 8. Before LibTorch asks.
 void set_devices(int count);

@@ -67,7 +67,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   tell(StreamOpKind::kCopy, way, stream, &read, &write);
   const bool staged = runtime.stages_pageable();
   // The driver waits for the stream, then reads.
-  if (staged && source == Place::kPageable) runtime.finish(stream);
+  if (staged && source == Place::kPageable) runtime.await(stream);
   std::vector<char> bytes_staged;
   if (staged && source == Place::kPageable) {
     const auto* const begin = static_cast<const char*>(from);
@@ -76,9 +76,10 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   auto body = [=, held = std::move(bytes_staged)] {
     std::memmove(to, held.empty() ? from : held.data(), bytes);
   };
-  runtime.enqueue(stream, {.body = std::move(body)});
+  const CopyCost cost{way, static_cast<std::int64_t>(bytes)};
+  runtime.enqueue(stream, {.body = std::move(body), .cost = cost});
   // Done by now, and nobody may rely on it: no edge in the log.
-  if (staged && target == Place::kPageable) runtime.finish(stream);
+  if (staged && target == Place::kPageable) runtime.await(stream);
   return cudaSuccess;
 }
 
@@ -88,7 +89,8 @@ cudaError_t set(void* address, int value, std::size_t bytes, Stream& stream) {
   if (place(address, bytes) != Place::kDevice) return runtime.fail_with(cudaErrorInvalidValue);
   const Range write = runtime.range(address, bytes);
   tell(StreamOpKind::kKernel, CopyKind::kDeviceToDevice, stream, nullptr, &write);
-  runtime.enqueue(stream, {.body = [=] { std::memset(address, value, bytes); }});
+  const KernelCost cost{.bytes = static_cast<std::int64_t>(bytes)};
+  runtime.enqueue(stream, {.body = [=] { std::memset(address, value, bytes); }, .cost = cost});
   return cudaSuccess;
 }
 
@@ -183,7 +185,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   Stream& legacy = runtime.stream(nullptr);
   const cudaError_t error = copy(to, from, bytes, kind, legacy);
   if (error != cudaSuccess || kind == cudaMemcpyDeviceToDevice) return error;
-  runtime.finish(legacy);
+  runtime.await(legacy);
   tell_sync(legacy);
   return cudaSuccess;
 }

@@ -61,6 +61,14 @@ cudaError_t Runtime::fail_with(cudaError_t error) {
 
 // --- Streams and when their work runs
 
+Snapshot::Snapshot(Stream& of) : stream(&of), clock(Runtime::get().clock) {
+  if (clock != nullptr) mark = clock->record(of.id, of.device);
+}
+
+Snapshot::~Snapshot() {
+  if (clock != nullptr) clock->release(mark);
+}
+
 Stream& Runtime::stream(cudaStream_t handle, int device) {
   if (handle == nullptr || handle == cudaStreamLegacy) {
     return legacy_[static_cast<std::size_t>(device)];
@@ -102,8 +110,8 @@ void Runtime::order(Stream& earlier, Stream& later) {
   op.kind = StreamOpKind::kWait;
   op.stream = later.id;
   tell(op);
-  const auto snapshot = std::make_shared<Snapshot>();
-  snapshot->stream = &earlier;
+  const auto snapshot = std::make_shared<Snapshot>(earlier);
+  if (snapshot->clock != nullptr) clock->wait(later.id, later.device, snapshot->mark);
   earlier.queue.push_back({.fulfil = snapshot});
   later.queue.push_back({.wait_for = snapshot});
 }
@@ -126,6 +134,7 @@ void Runtime::enqueue(Stream& stream, Work work) {
   choose_tempo(stream);
   const bool joins = static_cast<bool>(work.body);
   if (joins) join_legacy(stream, true);
+  if (joins && clock != nullptr) clock->issue(stream.id, stream.device, work.cost);
   if (work.sleep_us > 0) ++sleepers_;
   stream.queue.push_back(std::move(work));
   if (joins) join_legacy(stream, false);
@@ -133,7 +142,12 @@ void Runtime::enqueue(Stream& stream, Work work) {
 }
 
 void Runtime::sleep(Stream& stream, std::int64_t microseconds) {
-  enqueue(stream, {.body = [] {}, .sleep_us = microseconds});
+  enqueue(stream, {.body = [] {}, .cost = Sleep{1000 * microseconds}, .sleep_us = microseconds});
+}
+
+void Runtime::wait(Stream& stream, const SnapshotRef& snapshot) {
+  if (snapshot->clock != nullptr) clock->wait(stream.id, stream.device, snapshot->mark);
+  enqueue(stream, {.wait_for = snapshot});
 }
 
 // Until the host waits for it, or has called long enough.
@@ -194,8 +208,37 @@ void Runtime::finish_device(int device) {
   }
 }
 
+void Runtime::await(Stream& stream) {
+  finish(stream);
+  if (clock != nullptr) clock->host_waits(Snapshot(stream).mark);
+}
+
+void Runtime::await(const SnapshotRef& snapshot) {
+  finish(snapshot);
+  if (snapshot->clock != nullptr) clock->host_waits(snapshot->mark);
+}
+
+bool Runtime::is_done(Stream& stream) {
+  if (clock_answers && !clock->done(Snapshot(stream).mark)) return false;
+  if (clock_answers || asked_in_vain()) finish(stream);
+  if (!stream.queue.empty()) return false;
+  await(stream);
+  return true;
+}
+
+bool Runtime::is_done(const SnapshotRef& snapshot) {
+  if (clock_answers && !clock->done(snapshot->mark)) return false;
+  if (clock_answers || asked_in_vain()) finish(snapshot);
+  if (!snapshot->done) return false;
+  await(snapshot);
+  return true;
+}
+
 void Runtime::synchronize_device(int device) {
-  finish_device(device);
+  await(legacy_[static_cast<std::size_t>(device)]);
+  for (const auto& stream : streams_) {
+    if (stream->device == device) await(*stream);
+  }
   StreamOp op;
   op.kind = StreamOpKind::kStreamSync;
   op.stream = legacy_[static_cast<std::size_t>(device)].id;
@@ -276,8 +319,7 @@ std::uint64_t Runtime::draw(std::uint64_t below) { return mix(seed_ ^ mix(++draw
 // --- Events
 
 SnapshotRef Runtime::record(Stream& stream) {
-  const auto snapshot = std::make_shared<Snapshot>();
-  snapshot->stream = &stream;
+  const auto snapshot = std::make_shared<Snapshot>(stream);
   enqueue(stream, {.fulfil = snapshot});
   return snapshot;
 }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "vgpu/runtime/clock.h"
 #include "vgpu/runtime/control.h"
 
 namespace ferry::vgpu {
@@ -24,15 +25,22 @@ struct Stream;
 
 // What a record holds.
 struct Snapshot {
-  Stream* stream = nullptr;
+  explicit Snapshot(Stream& of);
+  ~Snapshot();
+  Snapshot(const Snapshot&) = delete;
+  Snapshot& operator=(const Snapshot&) = delete;
+  Stream* stream;
   bool done = false;
-  std::int64_t done_ns = 0;
+  std::int64_t done_ns = 0;  // without a clock: operations, as microseconds
+  Clock* clock;              // or none
+  Clock::Mark mark{};
 };
 using SnapshotRef = std::shared_ptr<Snapshot>;
 
 // One of: a body to run, a record to fulfil, a record to wait for, a while to do nothing.
 struct Work {
   std::function<void()> body = nullptr;
+  Cost cost = {};
   SnapshotRef fulfil = nullptr;
   SnapshotRef wait_for = nullptr;
   std::int64_t sleep_us = 0;
@@ -90,10 +98,16 @@ class Runtime {
   void destroy_stream(cudaStream_t handle);
   void enqueue(Stream& stream, Work work);
   void sleep(Stream& stream, std::int64_t microseconds);
+  void wait(Stream& stream, const SnapshotRef& snapshot);
   void finish(Stream& stream);
   void finish(SnapshotRef snapshot);  // by value: what is queued goes as it runs
+  // The host waits until it is done, or asks whether it is: then it has run.
+  void await(Stream& stream);
+  void await(const SnapshotRef& snapshot);
+  bool is_done(Stream& stream);
+  bool is_done(const SnapshotRef& snapshot);
   void finish_device(int device);
-  void synchronize_device(int device);  // and the host knows
+  void synchronize_device(int device);  // the host waits, and knows
   SnapshotRef record(Stream& stream);
 
   // Events.
@@ -118,12 +132,12 @@ class Runtime {
   bool stages_pageable() const { return tempo_ != Tempo::kLazy && seed_ % 4 < 2; }
   void set_tempo(Tempo tempo, std::uint64_t seed);
   void set_tempo(Stream& stream, Tempo tempo);
-  // The host asked, and was told that it is not done.
-  bool asked_in_vain();
   void run_everything();
   Counts counts() const;
 
   Listener* listener = nullptr;
+  Clock* clock = nullptr;
+  bool clock_answers = false;  // what the host asks; otherwise the tempo does
   int devices = 2;
   std::string device_name = "fake GPU";
   std::int64_t device_bytes_max = std::int64_t{256} << 20;
@@ -150,6 +164,8 @@ class Runtime {
   void run_eager();
   void run_random();
   bool is_apart() const { return tempo_ == Tempo::kSideFirst || tempo_ == Tempo::kMainFirst; }
+  // The host asked, and was told that it is not done.
+  bool asked_in_vain();
   void choose_tempo(Stream& stream);
   void join_legacy(Stream& stream, bool before);
   void order(Stream& earlier, Stream& later);

@@ -21,6 +21,10 @@ void tell(StreamOpKind kind, const Stream* stream, const Event* event) {
   Runtime::get().tell(op);
 }
 
+std::int64_t end_ns(const Snapshot& done) {
+  return done.clock != nullptr ? done.clock->end_ns(done.mark) : done.done_ns;
+}
+
 }  // namespace
 
 extern "C" {
@@ -59,15 +63,14 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   VGPU_ENTER();
   Stream& queried = runtime.stream(stream);
-  if (runtime.asked_in_vain()) runtime.finish(queried);
-  if (!queried.queue.empty()) return runtime.fail_with(cudaErrorNotReady);
+  if (!runtime.is_done(queried)) return runtime.fail_with(cudaErrorNotReady);
   tell(StreamOpKind::kStreamSync, &queried, nullptr);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   VGPU_ENTER();
   Stream& waited = runtime.stream(stream);
-  runtime.finish(waited);
+  runtime.await(waited);
   tell(StreamOpKind::kStreamSync, &waited, nullptr);
   return cudaSuccess;
 }
@@ -77,7 +80,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (awaited == nullptr) return runtime.fail_with(cudaErrorInvalidResourceHandle);
   Stream& waits = runtime.stream(stream);
   tell(StreamOpKind::kWait, &waits, awaited);
-  if (awaited->latest) runtime.enqueue(waits, {.wait_for = awaited->latest});
+  if (awaited->latest) runtime.wait(waits, awaited->latest);
   return cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
@@ -144,8 +147,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   VGPU_ENTER();
   Event* const queried = find(event);
   if (queried == nullptr) return runtime.fail_with(cudaErrorInvalidResourceHandle);
-  if (queried->latest && runtime.asked_in_vain()) runtime.finish(queried->latest);
-  if (queried->latest && !queried->latest->done) return runtime.fail_with(cudaErrorNotReady);
+  if (queried->latest && !runtime.is_done(queried->latest))
+    return runtime.fail_with(cudaErrorNotReady);
   tell(StreamOpKind::kEventSync, nullptr, queried);
   return cudaSuccess;
 }
@@ -153,7 +156,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   VGPU_ENTER();
   Event* const awaited = find(event);
   if (awaited == nullptr) return runtime.fail_with(cudaErrorInvalidResourceHandle);
-  if (awaited->latest) runtime.finish(awaited->latest);
+  if (awaited->latest) runtime.await(awaited->latest);
   tell(StreamOpKind::kEventSync, nullptr, awaited);
   return cudaSuccess;
 }
@@ -166,7 +169,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
     return runtime.fail_with(cudaErrorInvalidResourceHandle);
   }
   if (!first->latest->done || !last->latest->done) return runtime.fail_with(cudaErrorNotReady);
-  *milliseconds = static_cast<float>(last->latest->done_ns - first->latest->done_ns) / 1e6f;
+  *milliseconds = static_cast<float>(end_ns(*last->latest) - end_ns(*first->latest)) / 1e6f;
   return cudaSuccess;
 }
 

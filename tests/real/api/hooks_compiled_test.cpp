@@ -23,7 +23,7 @@ namespace {
 
 namespace compiled = torch::dynamo::autograd;
 
-torch::Tensor leaf() { return torch::arange(1, 5, torch::kFloat64).set_requires_grad(true); }
+torch::Tensor count_to_4() { return torch::arange(1, 5, torch::kFloat64).set_requires_grad(true); }
 
 // The tensors that it reads of a node.
 std::vector<torch::Tensor> read(const std::shared_ptr<torch::autograd::Node>& node) {
@@ -41,7 +41,7 @@ void expect_its_inputs(const torch::Tensor& y, const torch::Tensor& x) {
 }
 
 TEST(CompiledAutograd, ReadsWhatHooksUnpack) {
-  const auto x = leaf();
+  const auto x = count_to_4();
   int unpacked = 0;
   const SavedTensorsHooks hooks([](const torch::Tensor& saved) { return saved.clone(); },
                                 [&](const torch::Tensor& packed) { return ++unpacked, packed; });
@@ -50,13 +50,13 @@ TEST(CompiledAutograd, ReadsWhatHooksUnpack) {
 }
 
 TEST(CompiledAutograd, ReadsWhatWasOffloaded) {
-  const auto x = leaf() + 1;
+  const auto x = count_to_4() + 1;
   const OffloadGuard guard(OffloadOptions().window(0).min_bytes(0));
   expect_its_inputs(x * x, x);
 }
 
 TEST(CompiledAutograd, ReadsWhatACheckpointRecomputes) {
-  const auto x = leaf();
+  const auto x = count_to_4();
   const auto y = checkpoint([](const torch::Tensor& in) { return in * in; }, x);
   expect_its_inputs(y, x);
 }
@@ -67,7 +67,7 @@ TEST(CompiledAutograd, NothingIsPackedWhileItTraces) {
   const SavedTensorsHooks hooks([&](const torch::Tensor& x) { return ++packed, x; },
                                 [](const torch::Tensor& x) { return x; });
   const bool before = at::SavedTensorDefaultHooks::set_tracing(true);
-  leaf().exp();
+  count_to_4().exp();
   at::SavedTensorDefaultHooks::set_tracing(before);
   EXPECT_EQ(packed, 0);
 }
@@ -75,7 +75,8 @@ TEST(CompiledAutograd, NothingIsPackedWhileItTraces) {
 // A node of Ferry's own is nothing that it could write into what it compiles.
 TEST(CompiledAutograd, AReentrantCheckpointIsRefusedByName) {
   const auto y = checkpoint(
-      CheckpointOptions().reentrant(true), [](const torch::Tensor& x) { return x.exp(); }, leaf());
+      CheckpointOptions().reentrant(true), [](const torch::Tensor& x) { return x.exp(); },
+      count_to_4());
   EXPECT_NE(message([&] {
               read(y.grad_fn());
             }).find("ferry::checkpoint with reentrant on: compiled autograd cannot trace"),

@@ -45,7 +45,7 @@ void expect_caught(const std::string& what, const std::function<void()>& call) {
   }
 }
 
-Tensor leaf() { return torch::ones({8}, torch::requires_grad()); }
+Tensor ones_leaf() { return torch::ones({8}, torch::requires_grad()); }
 
 OffloadOptions eager() {
   return OffloadOptions().min_bytes(1).window_tensors(1).prefetch(0).hold(0);
@@ -55,7 +55,7 @@ TEST(OffloadErrors, OptionsThatMakeNoSense) {
   expect_caught<ValueError, c10::ValueError>("bytes_min should be",
                                              [] { Offload(OffloadOptions().min_bytes(-1)); });
   expect_caught<ValueError, c10::ValueError>("checkpoint_sequential: segments", [] {
-    checkpoint_sequential({[](Tensor x) { return x; }}, 2, leaf());
+    checkpoint_sequential({[](Tensor x) { return x; }}, 2, ones_leaf());
   });
   expect_caught<ValueError, c10::ValueError>("policy_fn_or_list",
                                              [] { selective(SelectivePolicy()); });
@@ -67,7 +67,7 @@ TEST(OffloadErrors, ATensorThatIsWrittenInPlace) {
   expect_caught<ModifiedInPlace>("one of the variables needed", [] {
     const Offload offload(eager());
     const OffloadGuard guard(offload);
-    const Tensor y = leaf() + 1;
+    const Tensor y = ones_leaf() + 1;
     const Tensor z = (y * y).sum();
     y.mul_(2);
     z.backward();
@@ -80,7 +80,7 @@ TEST(OffloadErrors, ARecomputeThatDoesSomethingElse) {
     const auto changes = [&calls](const Tensor& x) {
       return ++calls == 1 ? x.exp().sin() : x.exp();
     };
-    checkpoint(CheckpointOptions().early_stop(false), changes, leaf()).sum().backward();
+    checkpoint(CheckpointOptions().early_stop(false), changes, ones_leaf()).sum().backward();
   });
 }
 

@@ -63,7 +63,7 @@ bool same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>&
   return true;
 }
 
-CoreOptions draw_options() {
+CoreOptions draw_core_options() {
   const auto pick = [](std::int64_t a, std::int64_t b) {
     return *rc::gen::arbitrary<bool>() ? a : b;
   };
@@ -89,7 +89,8 @@ RC_GTEST_PROP(OffloadFailure, AFailedStepOfTheCore, ()) {
   const auto fault = std::make_shared<FaultPoint>(at, nth);
   CpuDevice cpu;
   using Device = Faulty<CpuDevice>;
-  Offloader<Device, TorchAutograd> offloader(Device(cpu, fault), TorchAutograd(), draw_options());
+  Offloader<Device, TorchAutograd> offloader(Device(cpu, fault), TorchAutograd(),
+                                             draw_core_options());
   const HooksGuard<TorchAutograd> guard(TorchAutograd(), offloader.hooks());
   bool threw = false;
   for (int i = 0; i < 3 && !fault->fired(); ++i) {
@@ -115,7 +116,7 @@ RC_GTEST_PROP(OffloadFailure, TheUsersOwn, ()) {
   bool armed = false;
   const auto plain = step(model, &armed);
   CpuDevice cpu;
-  Offloader<CpuDevice, TorchAutograd> offloader(cpu, TorchAutograd(), draw_options());
+  Offloader<CpuDevice, TorchAutograd> offloader(cpu, TorchAutograd(), draw_core_options());
   {
     const HooksGuard<TorchAutograd> guard(TorchAutograd(), offloader.hooks());
     armed = true;

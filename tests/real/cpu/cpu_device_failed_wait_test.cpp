@@ -12,7 +12,7 @@
 namespace ferry::real {
 namespace {
 
-constexpr std::int64_t kElements = 4096;
+constexpr std::int64_t kInts = 4096;
 
 // The reload was enqueued, and the wait for it failed: the tensor was dropped, its block freed, and
 // then the copy wrote to it.
@@ -26,7 +26,7 @@ TEST(CpuFailedWait, TheBlockOfAReloadOutlivesItsCopy) {
   Script script;
   Offloader<Faulty<CpuDevice>, ScriptAutograd> offloader(Faulty<CpuDevice>(cpu, fault),
                                                          ScriptAutograd(script), options);
-  auto save = offloader.hooks()->pack(at::full({kElements}, 1, at::kInt));
+  auto save = offloader.hooks()->pack(at::full({kInts}, 1, at::kInt));
   offloader.hooks()->pack(at::empty({1}, at::kInt));  // the source leaves
   const auto unpack = [&] {
     at::Tensor x;
@@ -36,7 +36,7 @@ TEST(CpuFailedWait, TheBlockOfAReloadOutlivesItsCopy) {
   EXPECT_THROW(unpack(), InjectedFault);
   EXPECT_EQ(cpu.usage().deferred_blocks, 1);
 
-  EXPECT_TRUE(at::equal(unpack(), at::full({kElements}, 1, at::kInt)));
+  EXPECT_TRUE(at::equal(unpack(), at::full({kInts}, 1, at::kInt)));
   save.reset();
   EXPECT_TRUE(offloader.empty());
   cpu.finish();

@@ -12,7 +12,7 @@
 namespace ferry::real {
 namespace {
 
-constexpr std::int64_t kPage = 4096;
+constexpr std::int64_t kPageBytes = 4096;
 
 class Player {
  public:
@@ -24,11 +24,12 @@ class Player {
     try {
       block = pool_.allocate(bytes);
     } catch (const OutOfHostMemory&) {
-      const std::int64_t rounded = (bytes + kPage - 1) / kPage * kPage;
+      const std::int64_t rounded = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
       RC_ASSERT(in_use() + rounded > limit_);
       return;
     }
-    RC_ASSERT(block.bytes >= bytes && block.bytes < bytes + kPage && block.bytes % kPage == 0);
+    RC_ASSERT(block.bytes >= bytes && block.bytes < bytes + kPageBytes &&
+              block.bytes % kPageBytes == 0);
     const auto begin = reinterpret_cast<std::uintptr_t>(block.data);
     const auto end = begin + static_cast<std::uintptr_t>(block.bytes);
     for (const HostPool::Block& other : used_) {
@@ -95,14 +96,14 @@ class Player {
 int below(int bound) { return *rc::gen::resize(100, rc::gen::inRange(0, bound)); }
 
 RC_GTEST_PROP(HostPoolProperty, NothingIsGivenOutUnderACopy, ()) {
-  Player player(kPage * (4 + below(60)), below(3) == 0 ? -1 : kPage * below(20));
+  Player player(kPageBytes * (4 + below(60)), below(3) == 0 ? -1 : kPageBytes * below(20));
   const int calls = 1 + below(120);
   for (int i = 0; i < calls; ++i) {
     switch (below(8)) {
       case 0:
       case 1:
       case 2:
-        player.allocate(1 + below(3) * kPage + below(2) * (kPage - 1));
+        player.allocate(1 + below(3) * kPageBytes + below(2) * (kPageBytes - 1));
         break;
       case 3:
       case 4:

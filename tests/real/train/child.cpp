@@ -89,6 +89,13 @@ std::vector<std::string> ferry_train_argv(const std::string& arguments) {
   return argv;
 }
 
+Options parse(const std::string& arguments) {
+  const std::vector<std::string> words = ferry_train_argv(arguments);
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  return parse_options(static_cast<int>(argv.size()), argv.data()).value();
+}
+
 Result ferry_train(const std::string& arguments) { return run(ferry_train_argv(arguments)); }
 
 Folder::Folder() : folder_(::testing::TempDir() + "/ferry_train_folder_XXXXXX") {

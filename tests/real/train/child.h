@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "real/train/options.h"
+
 namespace ferry::real::train::test {
 
 struct Result {
@@ -38,6 +40,8 @@ Result run(std::vector<std::string> argv);
 // `ferry-train` with these arguments, one thread, small.
 Result ferry_train(const std::string& arguments);
 std::vector<std::string> ferry_train_argv(const std::string& arguments);
+// What it reads of them.
+Options parse(const std::string& arguments);
 
 // A folder of the test's own, with a text to learn in text/; gone at the end.
 class Folder {

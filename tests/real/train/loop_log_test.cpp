@@ -260,7 +260,7 @@ class BentTest : public StreamLogTest {
   }
   Result check_bent(const std::string& arguments, const CoreOptions& options,
                     std::optional<Mutation> mutation) const {
-    const Options training = parse(arguments);
+    const Options training = test::parse(arguments);
     const auto workload = make_workload(training);
     LogStreams streams(log_, c10::Device(c10::kCPU));
     const auto log = StreamLog::active();
@@ -284,12 +284,6 @@ class BentTest : public StreamLogTest {
     }
     streams.commit();
     return check();
-  }
-  static Options parse(const std::string& arguments) {
-    const std::vector<std::string> words = test::ferry_train_argv(arguments);
-    std::vector<const char*> argv;
-    for (const std::string& word : words) argv.push_back(word.c_str());
-    return parse_options(static_cast<int>(argv.size()), argv.data()).value();
   }
   static CoreOptions tight() {
     CoreOptions options;

@@ -10,13 +10,6 @@
 namespace ferry::real::train {
 namespace {
 
-Options parse(const std::string& arguments) {
-  const std::vector<std::string> words = test::ferry_train_argv(arguments);
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  return parse_options(static_cast<int>(argv.size()), argv.data()).value();
-}
-
 // Embeddings; 12 w^2 of weights, 9 w of biases and 4 w of norms in a block; the last norm.
 std::int64_t count(const GptOptions& gpt) {
   const std::int64_t w = gpt.width;
@@ -32,31 +25,32 @@ std::int64_t count(const LlamaOptions& llama) {
 
 // As their publishers count them.
 TEST(ModelOptionsTest, PresetsHaveThePublishedSizes) {
-  EXPECT_EQ(count(parse("gpt --preset gpt2").gpt), 124'439'808);
-  EXPECT_EQ(count(parse("gpt --preset gpt2-medium").gpt), 354'823'168);
-  EXPECT_EQ(count(parse("llama --preset llama-1b").llama), 1'235'814'400);
+  EXPECT_EQ(count(test::parse("gpt --preset gpt2").gpt), 124'439'808);
+  EXPECT_EQ(count(test::parse("gpt --preset gpt2-medium").gpt), 354'823'168);
+  EXPECT_EQ(count(test::parse("llama --preset llama-1b").llama), 1'235'814'400);
 }
 
 TEST(ModelOptionsTest, WhatIsTypedBesideAPresetWins) {
-  const Options gpt = parse("gpt --layers 2 --preset gpt2 --context 64");
+  const Options gpt = test::parse("gpt --layers 2 --preset gpt2 --context 64");
   EXPECT_EQ(gpt.gpt.layers, 2);
   EXPECT_EQ(gpt.gpt.context, 64);
   EXPECT_EQ(gpt.gpt.width, 768);
   EXPECT_EQ(gpt.gpt.vocabulary, 50257);
-  const Options llama = parse("llama --preset llama-1b --kv-heads 4 --untied --vocabulary 1000");
+  const Options llama =
+      test::parse("llama --preset llama-1b --kv-heads 4 --untied --vocabulary 1000");
   EXPECT_EQ(llama.llama.kv_heads, 4);
   EXPECT_TRUE(llama.llama.untied);
   EXPECT_EQ(llama.llama.vocabulary, 1000);
   EXPECT_EQ(llama.llama.hidden, 8192);
   // Even where it is the default's value.
-  EXPECT_EQ(parse("llama --preset llama-1b --layers 4").llama.layers, 4);
+  EXPECT_EQ(test::parse("llama --preset llama-1b --layers 4").llama.layers, 4);
 }
 
 TEST(ModelOptionsTest, WithoutAPresetTheModelIsSmall) {
-  EXPECT_EQ(parse("gpt").gpt.vocabulary, 256);
-  EXPECT_EQ(parse("gpt").dtype, torch::kFloat);
-  EXPECT_EQ(parse("llama --dtype bf16").dtype, torch::kBFloat16);
-  EXPECT_FALSE(parse("llama").llama.untied);
+  EXPECT_EQ(test::parse("gpt").gpt.vocabulary, 256);
+  EXPECT_EQ(test::parse("gpt").dtype, torch::kFloat);
+  EXPECT_EQ(test::parse("llama --dtype bf16").dtype, torch::kBFloat16);
+  EXPECT_FALSE(test::parse("llama").llama.untied);
 }
 
 }  // namespace

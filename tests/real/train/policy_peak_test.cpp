@@ -22,13 +22,6 @@
 namespace ferry::real::train {
 namespace {
 
-Options parse(const std::string& arguments) {
-  const std::vector<std::string> words = test::ferry_train_argv(arguments);
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  return parse_options(static_cast<int>(argv.size()), argv.data()).value();
-}
-
 // Of the second step: the first one makes the optimizer's moments.
 std::int64_t peak_above_own(const Options& options) {
   const auto workload = make_workload(options);
@@ -51,8 +44,8 @@ std::int64_t peak_above_own(const Options& options) {
 }
 
 double lowered_to(const std::string& model) {
-  const auto keep = static_cast<double>(peak_above_own(parse(model)));
-  return static_cast<double>(peak_above_own(parse(model + " --policy offload"))) / keep;
+  const auto keep = static_cast<double>(peak_above_own(test::parse(model)));
+  return static_cast<double>(peak_above_own(test::parse(model + " --policy offload"))) / keep;
 }
 
 TEST(PolicyPeak, OffloadLowersItForEveryModelAsItIsByDefault) {
@@ -112,7 +105,7 @@ TEST(PolicyPeak, OffloadLowersItForDrawnModels) {
     const std::string model = drawn % 3 == 0   ? "gpt" + text
                               : drawn % 3 == 1 ? "llama --kv-heads 1" + text
                                                : pictures;
-    const Saved sum = saved(parse(model));
+    const Saved sum = saved(test::parse(model));
     if (sum.bytes <= 8 * sum.largest) continue;
     ++judged;
     const double ratio = lowered_to(model);

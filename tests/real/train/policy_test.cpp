@@ -19,13 +19,6 @@
 namespace ferry::real::train {
 namespace {
 
-Options parse(const std::string& arguments) {
-  const std::vector<std::string> words = test::ferry_train_argv(arguments);
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  return parse_options(static_cast<int>(argv.size()), argv.data()).value();
-}
-
 struct Trained {
   std::vector<float> losses;
   std::vector<torch::Tensor> parameters;
@@ -94,25 +87,25 @@ class PoliciesTest : public ::testing::Test {
 TEST_F(PoliciesTest, TrainTheSameBits) {
   const std::string tight = " --window 0 --min-bytes 0 ";
   for (const std::string& model : {gpt(), resnet()}) {
-    const Trained keep = train(parse(model));
+    const Trained keep = train(test::parse(model));
     EXPECT_EQ(keep.recomputes, 0);
-    expect_same(keep, train(parse(model + "--policy offload" + tight)));
-    const Trained checkpoint = train(parse(model + "--policy checkpoint"));
+    expect_same(keep, train(test::parse(model + "--policy offload" + tight)));
+    const Trained checkpoint = train(test::parse(model + "--policy checkpoint"));
     expect_same(keep, checkpoint);
     EXPECT_EQ(checkpoint.recomputes, 3 * 3);
     // The first and the third.
-    const Trained mixed = train(parse(model + "--policy mixed" + tight));
+    const Trained mixed = train(test::parse(model + "--policy mixed" + tight));
     expect_same(keep, mixed);
     EXPECT_EQ(mixed.recomputes, 3 * 2);
-    expect_same(keep,
-                train(parse(model + "--policy mixed" + tight + "--disk " + folder_.path(""))));
+    expect_same(
+        keep, train(test::parse(model + "--policy mixed" + tight + "--disk " + folder_.path(""))));
   }
 }
 
 // A recompute that updated them again would count each batch twice.
 TEST_F(PoliciesTest, RunningStatisticsAreOfEachBatchOnce) {
   for (const char* policy : {"keep", "checkpoint", "mixed"}) {
-    const Trained trained = train(parse(resnet() + "--policy " + policy));
+    const Trained trained = train(test::parse(resnet() + "--policy " + policy));
     for (const torch::Tensor& buffer : trained.buffers) {
       if (buffer.dim() > 0) continue;
       EXPECT_EQ(buffer.item<std::int64_t>(), 3) << policy;
@@ -124,17 +117,17 @@ TEST_F(PoliciesTest, RecomputingLowersThePeak) {
   const std::string model =
       "gpt --layers 6 --width 32 --heads 2 --context 64 --batch 8 --steps 2 --data " +
       folder_.text() + " ";
-  const std::int64_t keep = train(parse(model)).peak_bytes;
-  const std::int64_t checkpoint = train(parse(model + "--policy checkpoint")).peak_bytes;
+  const std::int64_t keep = train(test::parse(model)).peak_bytes;
+  const std::int64_t checkpoint = train(test::parse(model + "--policy checkpoint")).peak_bytes;
   EXPECT_LT(checkpoint, keep / 2);
-  EXPECT_LT(train(parse(model + "--policy mixed --window 64KiB --prefetch 64KiB")).peak_bytes,
+  EXPECT_LT(train(test::parse(model + "--policy mixed --window 64KiB --prefetch 64KiB")).peak_bytes,
             keep * 6 / 10);
 }
 
 // What is asked for, and what the models make of it.
 TEST_F(PoliciesTest, SegmentsAreThePolicys) {
   const auto segments = [&](const std::string& policy) {
-    const Options options = parse(gpt() + policy);
+    const Options options = test::parse(gpt() + policy);
     EXPECT_EQ(options.resnet.segments, options.gpt.segments) << policy;
     return options.gpt.segments;
   };
@@ -172,21 +165,21 @@ TEST_F(PoliciesTest, OptionsThatContradictThePolicyAreRefused) {
   };
   for (const auto& [arguments, message] : cases) {
     try {
-      parse(gpt() + arguments);
+      test::parse(gpt() + arguments);
       ADD_FAILURE() << arguments << " is taken";
     } catch (const InputError& error) {
       EXPECT_EQ(error.what(), message) << arguments;
     }
   }
   for (const char* policy : {"checkpoint", "mixed", "offload"}) {
-    EXPECT_THROW(parse(gpt() + "--capture a --policy " + policy), InputError) << policy;
+    EXPECT_THROW(test::parse(gpt() + "--capture a --policy " + policy), InputError) << policy;
   }
   EXPECT_NO_THROW(
-      parse(gpt() + "--policy mixed --plan a --log b --decisions d --trace c --disk /tmp"));
-  EXPECT_NO_THROW(parse(gpt() + "--log a"));
-  EXPECT_THROW(parse(gpt() + "--capture a --log b"), InputError);
-  EXPECT_NO_THROW(parse(gpt() + "--policy mixed --window 0 --prefetch 0 --min-bytes 0"));
-  EXPECT_NO_THROW(parse(gpt() + "--policy checkpoint --save a --save-every 2 --json"));
+      test::parse(gpt() + "--policy mixed --plan a --log b --decisions d --trace c --disk /tmp"));
+  EXPECT_NO_THROW(test::parse(gpt() + "--log a"));
+  EXPECT_THROW(test::parse(gpt() + "--capture a --log b"), InputError);
+  EXPECT_NO_THROW(test::parse(gpt() + "--policy mixed --window 0 --prefetch 0 --min-bytes 0"));
+  EXPECT_NO_THROW(test::parse(gpt() + "--policy checkpoint --save a --save-every 2 --json"));
 }
 
 }  // namespace

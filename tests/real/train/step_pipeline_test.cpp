@@ -32,12 +32,8 @@ class PipelineTest : public ::testing::Test {
   };
 
   Options parse(const std::string& arguments) const {
-    const std::vector<std::string> words = test::ferry_train_argv(
-        "gpt --layers 3 --width 16 --heads 2 --context 16 --batch 12 --data " + folder_.text() +
-        " " + arguments);
-    std::vector<const char*> argv;
-    for (const std::string& word : words) argv.push_back(word.c_str());
-    return parse_options(static_cast<int>(argv.size()), argv.data()).value();
+    return test::parse("gpt --layers 3 --width 16 --heads 2 --context 16 --batch 12 --data " +
+                       folder_.text() + " " + arguments);
   }
 
   Trained train(const std::string& arguments) const {

@@ -62,8 +62,8 @@ CoreCheckpointOptions whole() {
   return options;
 }
 
-Tensor two(const Tensor& x) { return x.exp().sin(); }
-Tensor three(const Tensor& x) { return x.sin().cos().exp(); }
+Tensor two_ops(const Tensor& x) { return x.exp().sin(); }
+Tensor three_ops(const Tensor& x) { return x.sin().cos().exp(); }
 
 Tensor gradient(const Tensor& y, const Tensor& x, bool retain = false) {
   return grad({y.sum()}, {x}, {}, retain)[0];
@@ -85,14 +85,14 @@ bool inputs_reach_the_hooks_around(Rules rules) {
   int packed = 0;
   const SavedTensorsHooks hooks([&](const Tensor& tensor) { return ++packed, tensor; },
                                 [](const Tensor& tensor) { return tensor; });
-  mutant.run(two, x);
+  mutant.run(two_ops, x);
   return packed == 1;
 }
 
 bool the_last_one_is_there(Rules rules) {
   Mutant mutant(rules);
   const Tensor x = leaf({3});
-  return gradient(mutant.run(three, x), x).equal(gradient(three(x), x));
+  return gradient(mutant.run(three_ops, x), x).equal(gradient(three_ops(x), x));
 }
 
 bool a_recompute_ends_early(Rules rules) {
@@ -101,7 +101,7 @@ bool a_recompute_ends_early(Rules rules) {
   int ends = 0;
   const Tensor y = mutant.run(
       [&ends](const Tensor& in) {
-        const Tensor result = two(in) + 1;
+        const Tensor result = two_ops(in) + 1;
         ++ends;
         return result;
       },
@@ -125,7 +125,7 @@ bool a_nested_backward_recomputes_for_itself(Rules rules) {
         return middle.exp();
       },
       x);
-  const Tensor expected = gradient(three(x), x);
+  const Tensor expected = gradient(three_ops(x), x);
   Tensor inner;
   const Tensor root = y.sum();  // a backward runs without grad mode
   nested = [&] { inner = grad({root}, {x}, {}, true)[0]; };
@@ -136,7 +136,7 @@ bool a_nested_backward_recomputes_for_itself(Rules rules) {
 bool threads_of_a_group_recompute_for_themselves(Rules rules) {
   Mutant mutant(rules);
   const Tensor x = leaf({3});
-  const Tensor y = mutant.run(three, x);
+  const Tensor y = mutant.run(three_ops, x);
   const auto group = std::make_shared<ExecGroup>();
   const auto backward = [&] {
     const ExecGroupGuard<TorchAutograd> guard(TorchAutograd(), group);
@@ -152,13 +152,13 @@ bool threads_of_a_group_recompute_for_themselves(Rules rules) {
 bool accesses_outside_a_backward_recompute(Rules rules) {
   Mutant mutant(rules);
   const Tensor x = leaf({3});
-  const Tensor y = mutant.run(two, x);
+  const Tensor y = mutant.run(two_ops, x);
   auto& node = dynamic_cast<torch::autograd::generated::SinBackward0&>(*y.grad_fn());
   const Tensor first = node.self_.unpack().detach();
   return first.equal(node.self_.unpack().detach()) && mutant.statistics().recomputes == 2;
 }
 
-Tensors two_heads(const Tensors& in) { return {two(in[0]), in[0].cos().exp()}; }
+Tensors two_heads(const Tensors& in) { return {two_ops(in[0]), in[0].cos().exp()}; }
 
 bool a_group_recomputes_once(Rules rules) {
   Mutant mutant(rules);
@@ -228,7 +228,7 @@ bool what_a_backward_does_not_unpack_goes_with_it(Rules rules) {
 bool overlapping_backwards_are_refused(Rules rules) {
   Mutant mutant(rules);
   const Tensor x = leaf({3});
-  const Tensor y = mutant.run(two, x);
+  const Tensor y = mutant.run(two_ops, x);
   const ExecGroupGuard<TorchAutograd> guard(TorchAutograd(), std::make_shared<ExecGroup>());
   gradient(y, x, true);
   return throws_an<CheckpointError>([&] { gradient(y, x, true); });
@@ -250,7 +250,7 @@ bool autocast_comes_again(Rules rules) {
   const Tensor y = mutant.run(
       [&enabled](const Tensor& in) {
         enabled.push_back(at::autocast::is_autocast_enabled(at::kCPU));
-        return two(in);
+        return two_ops(in);
       },
       x);
   at::autocast::set_autocast_enabled(at::kCPU, false);
@@ -261,7 +261,7 @@ bool autocast_comes_again(Rules rules) {
 bool a_recompute_makes_a_graph(Rules rules) {
   Mutant mutant(rules);
   const Tensor x = leaf({3});
-  return gradient(mutant.run(two, x), x).equal(gradient(two(x), x));
+  return gradient(mutant.run(two_ops, x), x).equal(gradient(two_ops(x), x));
 }
 
 bool another_recompute_is_refused(Rules rules) {
@@ -281,10 +281,10 @@ bool what_is_dropped_may_be_another(Rules rules) {
   const Tensor y = mutant.run(
       [](const Tensor& in) {
         { const Tensor dead = (is_recomputing() ? torch::cat({in, in}) : in + 1).sin(); }
-        return two(in);
+        return two_ops(in);
       },
       x);
-  return gradient(y, x).equal(gradient(two(x), x));
+  return gradient(y, x).equal(gradient(two_ops(x), x));
 }
 
 bool what_is_kept_is_not_held_twice(Rules rules) {
@@ -316,7 +316,7 @@ bool choices_are_forwards(Rules rules) {
   CoreCheckpointOptions inner = whole();
   inner.choices = {SavedChoice::kKeep, SavedChoice::kKeep};
   const Tensor y = mutant.run(
-      [&](const Tensor& in) { return mutant.run(two, in.cos(), inner).exp(); }, x, whole());
+      [&](const Tensor& in) { return mutant.run(two_ops, in.cos(), inner).exp(); }, x, whole());
   gradient(y, x);
   return mutant.statistics().kept == 2;
 }
@@ -326,7 +326,7 @@ bool a_backward_inside_may_recompute(Rules rules) {
   Mutant mutant(rules);
   const Tensor x = leaf({3});
   const auto block = [](const Tensor& in) {
-    const Tensor y = two(in);
+    const Tensor y = two_ops(in);
     return (grad({y.sum()}, {in}, {}, true, /*create_graph=*/true)[0] * y).cos().exp();
   };
   return gradient(mutant.run(block, x, whole()), x).equal(gradient(block(x), x));
@@ -335,14 +335,14 @@ bool a_backward_inside_may_recompute(Rules rules) {
 bool reentrant_inputs_are_leaves(Rules rules) {
   Mutant mutant(rules);
   const Tensor x = leaf({3});
-  mutant.run_reentrant(two, x.cos()).sum().backward();
-  return x.grad().equal(gradient(two(x.cos()), x));
+  mutant.run_reentrant(two_ops, x.cos()).sum().backward();
+  return x.grad().equal(gradient(two_ops(x.cos()), x));
 }
 
 bool reentrant_refuses_grad(Rules rules) {
   Mutant mutant(rules);
   const Tensor x = leaf({3});
-  const Tensor y = mutant.run_reentrant(two, x);
+  const Tensor y = mutant.run_reentrant(two_ops, x);
   return message([&] { gradient(y, x); }).find(checkpoint_text::kReentrantInvalid) !=
          std::string::npos;
 }

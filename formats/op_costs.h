@@ -1,0 +1,36 @@
+// What a call of one of PyTorch's operators costs, by its name and the layouts of its tensors.
+//
+// A name is "aten.mm", without an overload. FLOPs are counted for matmuls, convolutions and
+// attention (causal attention in full, as PyTorch's flop counter does). Everything else is bound by
+// bandwidth: bytes of the distinct elements of its tensor arguments and results.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "formats/program.h"
+
+namespace ferry {
+
+struct OpCall {
+  std::string_view name;
+  std::vector<const Layout*> in;      // none of them null; not owned
+  std::vector<const Layout*> out;     // of results with storages of their own
+  std::vector<std::uint32_t> writes;  // positions in `in`
+};
+
+struct OpCosts {
+  std::int64_t flops = 0;
+  std::int64_t read_bytes = 0;
+  std::int64_t written_bytes = 0;
+  bool operator==(const OpCosts&) const = default;
+};
+OpCosts op_costs(const OpCall& call);
+
+// True if it reads no bytes of its arguments, only shapes at most, and leaves its results' bytes as
+// they are.
+bool reads_shapes_only(std::string_view name);
+bool writes_nothing(std::string_view name);
+
+}  // namespace ferry

@@ -1,0 +1,129 @@
+#include "vgpu/time/timeline.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace ferry::vgpu {
+namespace {
+
+constexpr StreamId kMain{0};
+constexpr StreamId kSide{8};
+
+// A byte of memory or of the link takes a nanosecond, as does a FLOP, and a launch 10.
+Hardware simple_card() {
+  Hardware card;
+  card.name = "simple";
+  card.flops_per_us = {1000, 1000, 1000, 1000};
+  card.memory_bytes_per_us = 1000;
+  card.kernel_min_ns = 1;
+  card.launch_ns = 10;
+  card.link = {1000, 1000, 1000, 1000, 0};
+  return card;
+}
+
+class TimelineTest : public testing::Test {
+ protected:
+  void kernel(std::int64_t ns, StreamId stream = kMain) {
+    timeline_.issue(stream, 0, KernelCost{.bytes = ns});
+  }
+  std::int64_t end_of(StreamId stream) {
+    const Clock::Mark mark = timeline_.record(stream, 0);
+    const std::int64_t end = timeline_.end_ns(mark);
+    timeline_.release(mark);
+    return end;
+  }
+
+  Timeline timeline_{simple_card()};
+};
+
+TEST_F(TimelineTest, AKernelTakesTheLongerOfComputingAndOfMovingBytes) {
+  timeline_.issue(kMain, 0, KernelCost{.flops = 700, .bytes = 300});
+  EXPECT_EQ(end_of(kMain), 700);
+  timeline_.issue(kMain, 0, KernelCost{.flops = 1, .bytes = 300});
+  EXPECT_EQ(end_of(kMain), 1000);
+}
+
+TEST_F(TimelineTest, WorkBeginsNoEarlierThanTheHostLaunchesIt) {
+  kernel(1);
+  kernel(100);
+  EXPECT_EQ(end_of(kMain), 110);
+}
+
+TEST_F(TimelineTest, ACopyRunsBesideKernelsAndOneOnTheDeviceIsAKernel) {
+  kernel(1000);
+  timeline_.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 500});
+  EXPECT_EQ(end_of(kSide), 510);
+  timeline_.issue(kSide, 0, CopyCost{CopyKind::kDeviceToDevice, 100});
+  EXPECT_EQ(end_of(kSide), 1200);  // it reads and writes
+}
+
+TEST_F(TimelineTest, AStreamWaitsForWhatAnotherWasGivenBefore) {
+  timeline_.issue(kSide, 0, CopyCost{CopyKind::kDeviceToHost, 500});
+  const Clock::Mark copied = timeline_.record(kSide, 0);
+  timeline_.issue(kSide, 0, CopyCost{CopyKind::kDeviceToHost, 5000});
+  timeline_.wait(kMain, 0, copied);
+  timeline_.release(copied);
+  kernel(100);
+  EXPECT_EQ(end_of(kMain), 600);
+}
+
+TEST_F(TimelineTest, WhatTheHostWaitsForItsNextLaunchFollows) {
+  kernel(1000, kSide);
+  const Clock::Mark mark = timeline_.record(kSide, 0);
+  timeline_.host_waits(mark);
+  timeline_.release(mark);
+  kernel(100);
+  EXPECT_EQ(end_of(kMain), 1100);
+}
+
+TEST_F(TimelineTest, AHostThatAsksIsToldByTheTimeAndEndsUpThere) {
+  kernel(1'000'000);
+  const Clock::Mark mark = timeline_.record(kMain, 0);
+  int asked = 1;
+  for (; !timeline_.done(mark); ++asked) ASSERT_LT(asked, 100);
+  EXPECT_EQ(asked, 10);  // 1 + 2 + 4 + … µs
+  timeline_.release(mark);
+  kernel(100, kSide);
+  EXPECT_GT(end_of(kSide), 1'000'000);
+}
+
+TEST_F(TimelineTest, ASleepTakesItsTimeAndAHostFunctionNone) {
+  timeline_.issue(kMain, 0, Sleep{300});
+  timeline_.issue(kMain, 0, Cost());
+  EXPECT_EQ(end_of(kMain), 300);
+}
+
+TEST_F(TimelineTest, AStepIsFromOneEndToTheNextAndSaysWhatTheDefaultStreamDid) {
+  for (int step = 0; step < 4; ++step) {
+    timeline_.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 400});
+    const Clock::Mark arrived = timeline_.record(kSide, 0);
+    timeline_.wait(kMain, 0, arrived);
+    timeline_.release(arrived);
+    kernel(100);
+    timeline_.end_step();
+  }
+  const TimeSummary summary = timeline_.summary();
+  EXPECT_EQ(summary.total_ns, 1700);  // the copies one after another
+  ASSERT_EQ(summary.steps.size(), 3u);
+  for (const StreamTime& step : summary.steps) {
+    EXPECT_EQ(step.total_ns, 400);
+    EXPECT_EQ(step.kernels_ns, 100);
+    EXPECT_EQ(step.waits_ns, 300);
+  }
+}
+
+TEST_F(TimelineTest, TheHostIsAThousandLaunchesAheadAtMost) {
+  for (int i = 0; i < 4000; ++i) kernel(1'000'000);
+  timeline_.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 1});
+  EXPECT_GT(end_of(kSide), 2'500'000'000);
+}
+
+TEST_F(TimelineTest, DevicesComputeBesideEachOther) {
+  kernel(1000);
+  timeline_.issue(StreamId{1}, 1, KernelCost{.bytes = 1000});
+  EXPECT_EQ(timeline_.summary().total_ns, 1010);
+}
+
+}  // namespace
+}  // namespace ferry::vgpu

@@ -1,0 +1,53 @@
+#include "vgpu/operators/costs.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "formats/op_costs.h"
+#include "real/tensors/dtype.h"
+#include "vgpu/operators/host_views.h"
+
+namespace ferry::vgpu {
+namespace {
+
+Layout layout_of(const at::Tensor& tensor) {
+  return {real::to_dtype(tensor.scalar_type()).value_or(DType::kF64), tensor.sizes().vec(),
+          tensor.strides().vec(), tensor.storage_offset()};
+}
+
+bool counts(const at::Tensor& tensor) {
+  return tensor.defined() && !tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
+}  // namespace
+
+KernelCost cost_of(const Operator& op, const std::vector<c10::IValue>& arguments,
+                   const std::vector<c10::IValue>& results) {
+  const std::string name = "aten." + op.op.schema().name().substr(std::string("aten::").size());
+  std::deque<Layout> layouts;  // stay where they are
+  std::optional<DType> computes_in;
+  OpCall call{.name = name, .in = {}, .out = {}, .writes = {}};
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    each_tensor(arguments[i], [&](const at::Tensor& tensor) {
+      if (!counts(tensor)) return;
+      if (op.writes[i]) call.writes.push_back(static_cast<std::uint32_t>(call.in.size()));
+      call.in.push_back(&layouts.emplace_back(layout_of(tensor)));
+      if (!computes_in && tensor.is_floating_point()) computes_in = layouts.back().dtype;
+    });
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (op.returned_as[i]) continue;
+    each_tensor(results[i], [&](const at::Tensor& tensor) {
+      if (counts(tensor)) call.out.push_back(&layouts.emplace_back(layout_of(tensor)));
+    });
+  }
+  const OpCosts costs = op_costs(call);
+  return {costs.flops, costs.read_bytes + costs.written_bytes, computes_in.value_or(DType::kF32)};
+}
+
+}  // namespace ferry::vgpu

@@ -1,0 +1,37 @@
+// How long a run would have taken on the card: what the script's process leaves in a file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ferry::vgpu {
+
+// In nanoseconds. What is neither a kernel's nor a wait's the default stream had no work.
+struct StepTime {
+  std::int64_t total_ns = 0;
+  std::int64_t kernels_ns = 0;
+  std::int64_t waits_ns = 0;
+};
+
+struct Summary {
+  std::string card;
+  std::int64_t total_ns = 0;
+  std::vector<StepTime> steps;  // between the ends of the optimizer's steps
+
+  // The step of median length.
+  std::optional<StepTime> step() const;
+};
+
+// None: the script ended before it began, or was ended. Throws nlohmann::json::exception if it is
+// no summary.
+std::optional<Summary> read_summary(const std::filesystem::path& file, const std::string& card);
+
+// "simulated time on h100: a step 27.9 ms (kernels 92 %, …), the run 1.50 s"
+std::string to_string(const Summary& summary);
+nlohmann::ordered_json to_json(const Summary& summary);
+
+}  // namespace ferry::vgpu

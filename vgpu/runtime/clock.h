@@ -1,0 +1,48 @@
+// How long the work takes that the runtime is given, in the simulated time of a card.
+//
+// The runtime itself decides when work runs and computes; a clock says when it would be done on the
+// card, and how far the program's host would be by then. Without one the runtime knows no time.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "formats/program.h"
+#include "formats/stream_op.h"
+
+namespace ferry::vgpu {
+
+struct KernelCost {
+  std::int64_t flops = 0;
+  std::int64_t bytes = 0;  // read and written
+  DType computes_in = DType::kF32;
+};
+struct CopyCost {
+  CopyKind kind = CopyKind::kDeviceToDevice;
+  std::int64_t bytes = 0;
+};
+struct Sleep {
+  std::int64_t ns = 0;
+};
+// The first: no time at all, as a host function.
+using Cost = std::variant<std::monostate, KernelCost, CopyCost, Sleep>;
+
+// Called under the runtime's lock, and must not call the runtime. The streams' numbers are the
+// runtime's, and a stream is always named with the same device.
+class Clock {
+ public:
+  enum class Mark : std::uint32_t {};  // the work that a stream was given so far
+
+  virtual ~Clock() = default;
+  virtual void issue(StreamId stream, int device, const Cost& cost) = 0;
+  virtual Mark record(StreamId stream, int device) = 0;
+  virtual void release(Mark mark) = 0;  // each once
+  virtual void wait(StreamId stream, int device, Mark mark) = 0;
+
+  // The host asks whether it is done by now, which takes it some time.
+  virtual bool done(Mark mark) = 0;
+  virtual void host_waits(Mark mark) = 0;
+  virtual std::int64_t end_ns(Mark mark) = 0;
+};
+
+}  // namespace ferry::vgpu

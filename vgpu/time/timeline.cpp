@@ -1,0 +1,138 @@
+#include "vgpu/time/timeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scenarios/roofline.h"
+#include "sim/run/hardware_model.h"
+
+namespace ferry::vgpu {
+namespace {
+
+constexpr sim::Time kAskNs = 1000;
+constexpr sim::Time kAskMostNs = 1'000'000;
+constexpr std::int64_t kMarkEvery = 256;
+constexpr std::size_t kMarksAhead = 4;
+constexpr StreamId kDefaultStream{0};  // the first device's, as the runtime numbers them
+
+}  // namespace
+
+StreamTime StreamTime::operator-(const StreamTime& earlier) const {
+  return {total_ns - earlier.total_ns, kernels_ns - earlier.kernels_ns,
+          waits_ns - earlier.waits_ns};
+}
+
+void Timeline::Watch::completed(const sim::CompletedOp& op) {
+  if (op.stream != main) return;
+  so_far.total_ns = op.end;
+  switch (op.kind) {
+    case sim::OpKind::kWait:
+      so_far.waits_ns += op.end - op.start;
+      break;
+    case sim::OpKind::kRecord:
+      if (std::binary_search(step_ends.begin(), step_ends.end(), op.op)) ends.push_back(so_far);
+      break;
+    default:
+      so_far.kernels_ns += op.end - op.start;
+  }
+}
+
+Timeline::Timeline(Hardware hardware) : hardware_(std::move(hardware)) {
+  engine_.trace_to(&watch_);
+  watch_.main = on(kDefaultStream, 0);
+}
+
+StreamId Timeline::on(StreamId stream, int device) {
+  while (devices_.size() <= static_cast<std::size_t>(device)) {
+    const sim::MachineOptions machine = sim::machine_options(hardware_);
+    devices_.push_back(engine_.add_device(machine.links, sim::kNoPort, machine.peer));
+  }
+  const auto [found, added] = streams_.try_emplace(stream);
+  if (added) found->second = engine_.add_stream(devices_[static_cast<std::size_t>(device)]);
+  return found->second;
+}
+
+// The engine does not go back: after a question or a wait it may be ahead of the host.
+sim::Time Timeline::issue_time() const { return std::max(host_ns_, engine_.now()); }
+
+sim::Time Timeline::duration(const KernelCost& cost) const {
+  Op op;
+  op.flops = cost.flops;
+  op.read_bytes = cost.bytes;
+  return kernel_ns(op, cost.computes_in, hardware_);
+}
+
+// The host is never more than about a thousand launches ahead of the devices, as with CUDA.
+void Timeline::launched(StreamId own) {
+  host_ns_ = issue_time() + hardware_.launch_ns;
+  ask_ns_ = 0;
+  if (++launches_ % kMarkEvery != 0) return;
+  marks_.push_back(engine_.record(own, issue_time()));
+  if (marks_.size() <= kMarksAhead) return;
+  host_ns_ = std::max(host_ns_, engine_.run_until(marks_.front()));
+  engine_.release(marks_.front());
+  marks_.pop_front();
+}
+
+void Timeline::issue(StreamId stream, int device, const Cost& cost) {
+  const StreamId own = on(stream, device);
+  if (const auto* kernel = std::get_if<KernelCost>(&cost)) {
+    engine_.kernel(own, duration(*kernel), issue_time());
+  } else if (const auto* sleep = std::get_if<Sleep>(&cost)) {
+    engine_.kernel(own, std::max<sim::Time>(sleep->ns, 1), issue_time());
+  } else if (const auto* copy = std::get_if<CopyCost>(&cost)) {
+    const bool crosses =
+        copy->kind == CopyKind::kDeviceToHost || copy->kind == CopyKind::kHostToDevice;
+    if (crosses) {
+      engine_.copy(own, copy->kind, copy->bytes, issue_time());
+    } else {
+      engine_.kernel(own, duration({.bytes = 2 * copy->bytes}), issue_time());
+    }
+  } else {
+    return;
+  }
+  launched(own);
+}
+
+Clock::Mark Timeline::record(StreamId stream, int device) {
+  return static_cast<Mark>(engine_.record(on(stream, device), issue_time()));
+}
+
+void Timeline::release(Mark mark) { engine_.release(static_cast<sim::Signal>(mark)); }
+
+void Timeline::wait(StreamId stream, int device, Mark mark) {
+  engine_.wait(on(stream, device), static_cast<sim::Signal>(mark), issue_time());
+}
+
+bool Timeline::done(Mark mark) {
+  ask_ns_ = std::clamp(2 * ask_ns_, kAskNs, kAskMostNs);
+  host_ns_ = issue_time() + ask_ns_;
+  const bool is_done = engine_.done(static_cast<sim::Signal>(mark), host_ns_);
+  if (is_done) ask_ns_ = 0;
+  return is_done;
+}
+
+void Timeline::host_waits(Mark mark) {
+  host_ns_ = std::max(issue_time(), engine_.run_until(static_cast<sim::Signal>(mark)));
+}
+
+std::int64_t Timeline::end_ns(Mark mark) {
+  return engine_.run_until(static_cast<sim::Signal>(mark));
+}
+
+void Timeline::end_step() {
+  watch_.step_ends.push_back(engine_.submitted());
+  engine_.release(engine_.record(watch_.main, issue_time()));
+}
+
+TimeSummary Timeline::summary() {
+  TimeSummary summary;
+  engine_.drain();
+  summary.total_ns = std::max(host_ns_, engine_.makespan());
+  for (std::size_t i = 1; i < watch_.ends.size(); ++i) {
+    summary.steps.push_back(watch_.ends[i] - watch_.ends[i - 1]);
+  }
+  return summary;
+}
+
+}  // namespace ferry::vgpu

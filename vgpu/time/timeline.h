@@ -1,0 +1,82 @@
+// The simulated time of a run on the virtual GPU: the simulator's engine (sim/gpu/engine.h) is
+// given what the program gives to its streams.
+//
+// A kernel takes what the roofline says (scenarios/roofline.h), a copy what the link leaves it. The
+// host is one clock for all threads, which a launch moves on by the card's launch time, a wait to
+// the end of what is waited for, and a question by a microsecond (more where it is asked again and
+// again, so that a loop that sleeps in between ends). What Python itself takes is not in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "scenarios/hardware.h"
+#include "sim/gpu/engine.h"
+#include "vgpu/runtime/clock.h"
+
+namespace ferry::vgpu {
+
+// What the default stream of the first device did in some time, in nanoseconds; the rest of it, the
+// stream had no work.
+struct StreamTime {
+  std::int64_t total_ns = 0;
+  std::int64_t kernels_ns = 0;  // and the copies in that stream
+  std::int64_t waits_ns = 0;    // for other streams
+  StreamTime operator-(const StreamTime& earlier) const;
+};
+
+struct TimeSummary {
+  std::int64_t total_ns = 0;      // until the host and all work are done
+  std::vector<StreamTime> steps;  // from each end of a step to the next
+};
+
+class Timeline final : public Clock {
+ public:
+  explicit Timeline(Hardware hardware);
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  void issue(StreamId stream, int device, const Cost& cost) override;
+  Mark record(StreamId stream, int device) override;
+  void release(Mark mark) override;
+  void wait(StreamId stream, int device, Mark mark) override;
+  bool done(Mark mark) override;
+  void host_waits(Mark mark) override;
+  std::int64_t end_ns(Mark mark) override;
+
+  // The program's step ends with what the default stream was given so far.
+  void end_step();
+  // All that was given so far, to its end. The program may go on.
+  TimeSummary summary();
+
+ private:
+  // Adds up what the default stream does.
+  class Watch final : public sim::TraceSink {
+   public:
+    void completed(const sim::CompletedOp& op) override;
+    StreamId main{};
+    std::vector<sim::OpIndex> step_ends;  // of the records that end steps
+    std::vector<StreamTime> ends;
+    StreamTime so_far;
+  };
+
+  StreamId on(StreamId stream, int device);
+  sim::Time issue_time() const;
+  sim::Time duration(const KernelCost& cost) const;
+  void launched(StreamId own);
+
+  Hardware hardware_;
+  sim::Engine engine_;
+  Watch watch_;
+  std::vector<sim::DeviceId> devices_;
+  std::map<StreamId, StreamId> streams_;  // the engine's, by the runtime's
+  sim::Time host_ns_ = 0;
+  sim::Time ask_ns_ = 0;
+  std::int64_t launches_ = 0;
+  std::deque<sim::Signal> marks_;  // of the latest launches, so that the host is not far ahead
+};
+
+}  // namespace ferry::vgpu
