@@ -87,7 +87,7 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
 
 struct Surveyed {};
 
-// Counts kernels, and ends the run where the first forward has ended, if only main goes backward.
+// Counts kernels, and may end the run where its first backward begins.
 class Counter final : public StreamOpConsumer {
  public:
   Counter(Surveyor& surveyor, sim::SimAutograd autograd, bool stops)
@@ -104,11 +104,25 @@ class Counter final : public StreamOpConsumer {
   const bool stops_;
 };
 
-bool goes_backward_in_main_alone(const Program& program) {
+// Nothing of the first forward is packed once a backward has begun: only main goes backward, and up
+// to its next call it makes no further node, and backward makes none.
+bool ends_at_first_backward(const Program& program) {
   for (CodeId id = 0; id < program.codes.size(); ++id) {
     if (id == program.main) continue;
     for (const Statement& statement : program.codes[id].statements) {
       if (std::holds_alternative<Backward>(statement.action)) return false;
+    }
+  }
+  bool in_backward = false;
+  for (const Statement& statement : program.codes[program.main].statements) {
+    const auto* const backward = std::get_if<Backward>(&statement.action);
+    if (backward && backward->create_graph) return false;
+    in_backward = in_backward || backward;
+    if (!in_backward) continue;
+    if (std::holds_alternative<Call>(statement.action)) return true;
+    if (std::holds_alternative<MakeNode>(statement.action) ||
+        std::holds_alternative<Save>(statement.action)) {
+      return false;
     }
   }
   return true;
@@ -123,7 +137,7 @@ Survey survey(const Program& program, const Hardware& hardware) {
   const auto surveyor = std::make_shared<Surveyor>(program, tape);
   tape.before_call([&surveyor] { ++surveyor->forwards; });
   tape.set_segments(surveyor.get());
-  Counter counter(*surveyor, tape.autograd(), goes_backward_in_main_alone(program));
+  Counter counter(*surveyor, tape.autograd(), ends_at_first_backward(program));
   machine.add_consumer(&counter);
   try {
     const HooksGuard<sim::SimAutograd> guard(tape.autograd(), surveyor);
