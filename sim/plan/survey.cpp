@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -90,18 +91,21 @@ struct Surveyed {};
 // Counts kernels, and may end the run where its first backward begins.
 class Counter final : public StreamOpConsumer {
  public:
-  Counter(Surveyor& surveyor, sim::SimAutograd autograd, bool stops)
-      : surveyor_(surveyor), autograd_(std::move(autograd)), stops_(stops) {}
+  explicit Counter(bool stops) : stops_(stops) {}
+  void watch(Surveyor& surveyor, const sim::SimAutograd& autograd) {
+    surveyor_ = &surveyor;
+    autograd_ = autograd;
+  }
   void operator()(const StreamOp& op) override {
     if (op.kind != StreamOpKind::kKernel) return;
-    ++surveyor_.kernels;
-    if (stops_ && autograd_.graph_task() != GraphTaskId::kNone) throw Surveyed();
+    ++surveyor_->kernels;
+    if (stops_ && autograd_->graph_task() != GraphTaskId::kNone) throw Surveyed();
   }
 
  private:
-  Surveyor& surveyor_;
-  sim::SimAutograd autograd_;
   const bool stops_;
+  Surveyor* surveyor_ = nullptr;
+  std::optional<sim::SimAutograd> autograd_;
 };
 
 // Nothing of the first forward is packed once a backward has begun: only main goes backward, and up
@@ -132,13 +136,14 @@ bool ends_at_first_backward(const Program& program) {
 
 Survey survey(const Program& program, const Hardware& hardware) {
   const sim::Roofline times(hardware);
+  Counter counter(ends_at_first_backward(program));  // outlives the tape, which frees at its end
   sim::Machine machine(sim::machine_options(hardware));
+  machine.add_consumer(&counter);
   sim::Tape tape(program, machine, times, nullptr);
   const auto surveyor = std::make_shared<Surveyor>(program, tape);
   tape.before_call([&surveyor] { ++surveyor->forwards; });
   tape.set_segments(surveyor.get());
-  Counter counter(*surveyor, tape.autograd(), ends_at_first_backward(program));
-  machine.add_consumer(&counter);
+  counter.watch(*surveyor, tape.autograd());
   try {
     const HooksGuard<sim::SimAutograd> guard(tape.autograd(), surveyor);
     tape.run();

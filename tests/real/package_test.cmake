@@ -61,7 +61,7 @@ file(WRITE ${WORK}/other/torch/__init__.py "")
 file(WRITE ${WORK}/other/torch/version.py "__version__ = '2.3.1'\n")
 file(WRITE ${WORK}/other/torch/lib/libtorch_cpu.so "")
 configure(of_other PYTHONPATH=${WORK}/other)
-if(status EQUAL 0 OR NOT output MATCHES "torch has __version__ = '2.3.1'. expected 2.11.0")
+if(status EQUAL 0 OR NOT output MATCHES "torch has __version__ = '2.3.1'. expected ${MINOR}\\)")
   message(FATAL_ERROR "with torch 2.3.1, status ${status}:\n${output}")
 endif()
 
