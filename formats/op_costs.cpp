@@ -92,7 +92,7 @@ std::int64_t bytes_read(const OpCall& call) {
   std::int64_t bytes = 0;
   for (std::uint32_t i = 0; i < call.in.size(); ++i) {
     const bool written = std::find(call.writes.begin(), call.writes.end(), i) != call.writes.end();
-    if (written && among(kOverwrites, call.name)) continue;
+    if (written && overwrites(call.name)) continue;
     std::int64_t part = distinct_bytes(*call.in[i]);
     // A gather reads as much of its table as it returns.
     if (i == 0 && among(kGathers, call.name) && !call.out.empty()) {
@@ -115,6 +115,7 @@ std::int64_t bytes_written(const OpCall& call) {
 
 bool reads_shapes_only(std::string_view label) { return among(kShapeOnly, label); }
 bool writes_nothing(std::string_view label) { return among(kWritesNothing, label); }
+bool overwrites(std::string_view label) { return among(kOverwrites, label); }
 
 OpCosts op_costs(const OpCall& call) {
   return {flops(call), bytes_read(call), bytes_written(call)};

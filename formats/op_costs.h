@@ -32,5 +32,7 @@ OpCosts op_costs(const OpCall& call);
 // they are.
 bool reads_shapes_only(std::string_view name);
 bool writes_nothing(std::string_view name);
+// True if it does not read what it writes in place.
+bool overwrites(std::string_view name);
 
 }  // namespace ferry

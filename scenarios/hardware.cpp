@@ -55,6 +55,18 @@ PeerLink read_peer(TomlFields& file) {
   return {.bytes_per_us = rate(file, "peer.rate"), .latency_ns = time(file, "peer.latency")};
 }
 
+// "8.9", as CUDA writes it.
+std::int64_t read_compute_capability(TomlFields& file) {
+  const std::string key = "compute_capability";
+  const std::string text = file.text_or(key, "8.0");
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const std::size_t point = text.find('.');
+  const bool right = (point == 1 || point == 2) && text.size() == point + 2 && digit(text[0]) &&
+                     digit(text[point - 1]) && digit(text.back());
+  if (!right) file.expected(key, "a compute capability of CUDA's, as \"9.0\"");
+  return 10 * std::stoll(text.substr(0, point)) + (text.back() - '0');
+}
+
 RootPort read_port(TomlFields& file) {
   const bool any = file.has("port.devices") || file.has("port.up") || file.has("port.down");
   if (!any) return {};
@@ -85,6 +97,7 @@ Hardware parse_hardware(std::string_view text, const std::string& path) {
   TomlFields file(text, path);
   Hardware hardware{.name = std::filesystem::path(path).stem().string(),
                     .description = file.text("description"),
+                    .compute_capability = read_compute_capability(file),
                     .memory_bytes = positive(size(file, "memory"), file, "memory"),
                     .host_memory_bytes = size(file, "host_memory"),
                     .flops_per_us = {},

@@ -50,8 +50,9 @@ struct RootPort {
 struct Hardware {
   std::string name;  // the file's name
   std::string description;
-  std::int64_t memory_bytes = 0;       // memory of the device
-  std::int64_t host_memory_bytes = 0;  // host memory that may be pinned
+  std::int64_t compute_capability = 80;  // CUDA's, times ten: which libraries choose kernels by
+  std::int64_t memory_bytes = 0;         // memory of the device
+  std::int64_t host_memory_bytes = 0;    // host memory that may be pinned
   std::array<std::int64_t, kComputeClasses> flops_per_us{};
   std::int64_t memory_bytes_per_us = 0;
   std::int64_t matmul_percent = 100;

@@ -38,15 +38,21 @@ struct Attention {
   }
   // What is kept, times what makes up for the rest.
   Tensor mask(const Tensor& like, std::int64_t seed) const {
+    if (like.is_meta()) return at::empty_like(like);
     const auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(seed));
     return at::empty_like(like).bernoulli_(1 - dropout, generator).div_(1 - dropout);
   }
 };
 
-// Of the call, and a seed of its own.
-std::int64_t drawn_seed(const at::Generator& generator) {
+// Of the call, and a seed of its own. Of shapes alone there is none.
+std::int64_t drawn_seed(const Tensor& query, const at::Generator& generator) {
+  if (query.is_meta()) return 0;
   return at::randint(std::numeric_limits<std::int64_t>::max(), {}, generator, at::kLong)
       .item<std::int64_t>();
+}
+
+std::int64_t seed_of(const Tensor& saved) {
+  return saved.is_meta() ? 0 : saved.item<std::int64_t>();
 }
 
 struct Made {
@@ -58,7 +64,7 @@ struct Made {
 Made forward(const Attention& call, const at::Generator& generator) {
   Made made;
   if (call.dropout > 0) {
-    made.seed = drawn_seed(generator);
+    made.seed = drawn_seed(call.query, generator);
     const Tensor scores = call.scores();
     const Tensor weights = at::softmax(scores, -1);
     made.output = at::matmul(weights * call.mask(weights, made.seed), call.value);
@@ -120,8 +126,7 @@ void efficient_attention_backward(Stack& stack, const at::Generator&) {
   const Attention call{
       stack[1].toTensor(), stack[2].toTensor(), stack[3].toTensor(),           bias,
       stack[9].toDouble(), stack[11].toBool(),  stack[12].toOptional<double>()};
-  const Made made{stack[5].toTensor(), stack[6].toTensor(),
-                  stack[7].toTensor().item<std::int64_t>()};
+  const Made made{stack[5].toTensor(), stack[6].toTensor(), seed_of(stack[7].toTensor())};
   const Gradients of = backward(call, stack[0].toTensor(), made, wants_bias);
   stack = {of.query, of.key, of.value, of.bias};
 }
@@ -152,7 +157,7 @@ void flash_attention_backward(Stack& stack, const at::Generator&) {
       stack[1].toTensor(),  stack[2].toTensor(), stack[3].toTensor(),           std::nullopt,
       stack[10].toDouble(), stack[11].toBool(),  stack[14].toOptional<double>()};
   const Made made{stack[4].toTensor(), stack[5].toTensor(),
-                  stack[12].toTensor().view(at::kLong)[0].item<std::int64_t>()};
+                  seed_of(stack[12].toTensor().view(at::kLong)[0])};
   const Gradients of = backward(call, stack[0].toTensor(), made);
   stack = {of.query, of.key, of.value};
 }
@@ -180,8 +185,7 @@ void cudnn_attention_backward(Stack& stack, const at::Generator&) {
   const Attention call{
       stack[1].toTensor(),  stack[2].toTensor(), stack[3].toTensor(),           given(stack[8]),
       stack[13].toDouble(), stack[14].toBool(),  stack[15].toOptional<double>()};
-  const Made made{stack[4].toTensor(), stack[5].toTensor(),
-                  stack[6].toTensor().item<std::int64_t>()};
+  const Made made{stack[4].toTensor(), stack[5].toTensor(), seed_of(stack[6].toTensor())};
   const Gradients of = backward(call, stack[0].toTensor(), made);
   stack = {of.query, of.key, of.value};
 }

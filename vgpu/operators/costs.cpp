@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <string>
 
 #include "formats/op_costs.h"
 #include "real/tensors/dtype.h"
@@ -28,10 +27,9 @@ bool counts(const at::Tensor& tensor) {
 
 KernelCost cost_of(const Operator& op, const std::vector<c10::IValue>& arguments,
                    const std::vector<c10::IValue>& results) {
-  const std::string name = "aten." + op.op.schema().name().substr(std::string("aten::").size());
   std::deque<Layout> layouts;  // stay where they are
   std::optional<DType> computes_in;
-  OpCall call{.name = name, .in = {}, .out = {}, .writes = {}};
+  OpCall call{.name = op.label, .in = {}, .out = {}, .writes = {}};
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     each_tensor(arguments[i], [&](const at::Tensor& tensor) {
       if (!counts(tensor)) return;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "vgpu/operators/operator.h"
+#include "vgpu/operators/values.h"
 #include "vgpu/runtime/control.h"
 
 namespace ferry::vgpu {
@@ -54,6 +55,7 @@ bool copied(torch::jit::Stack* stack) {
   at::Tensor to = torch::jit::peek(*stack, 0, 3).toTensor();
   const at::Tensor from = torch::jit::peek(*stack, 1, 3).toTensor();
   const bool non_blocking = torch::jit::peek(*stack, 2, 3).toBool();
+  require_known_to_copy(to, from);
   if (is_plain_copy(to, from)) {
     at::native::copy_(to, from, non_blocking);
   } else if (to.device() != from.device()) {
@@ -110,6 +112,7 @@ const Installed& install_kernels() {
     static auto* const library = new torch::Library(torch::Library::IMPL, "aten",
                                                     c10::DispatchKey::CUDA, __FILE__, __LINE__);
     install(*library, counts);
+    if (values() != KernelValues::kComputed) watch_numbers();
     return counts;
   }();
   return installed;

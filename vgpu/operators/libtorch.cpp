@@ -37,4 +37,10 @@ void start_libtorch() {
   c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(note);
 }
 
+std::int64_t allocated_bytes_peak() {
+  using c10::CachingAllocator::StatType;
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
+  return stats.allocated_bytes[static_cast<std::size_t>(StatType::AGGREGATE)].peak;
+}
+
 }  // namespace ferry::vgpu

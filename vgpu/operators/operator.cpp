@@ -6,6 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "formats/op_costs.h"
+
 namespace ferry::vgpu {
 namespace {
 
@@ -34,6 +36,8 @@ Operator::Operator(const c10::OperatorHandle& handle) : op(handle) {
     draws = draws || type.starts_with("Generator");
   }
   draws = draws || way_draws(name);
+  label = "aten." + schema.name().substr(std::string_view("aten::").size());
+  overwrites = ferry::overwrites(label);
   for (const c10::Argument& result : schema.returns()) {
     std::optional<std::size_t> same;
     for (std::size_t i = 0; i < arguments && result.alias_info() != nullptr; ++i) {

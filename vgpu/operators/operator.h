@@ -18,7 +18,8 @@ struct Operator {
   explicit Operator(const c10::OperatorHandle& handle);
 
   c10::OperatorHandle op;
-  std::string name;
+  std::string name;   // "aten::mm.out"
+  std::string label;  // "aten.mm"
   std::size_t arguments = 0;
   std::vector<bool> writes;                             // by argument
   std::vector<bool> outs;                               // by argument: may be resized
@@ -27,6 +28,7 @@ struct Operator {
   bool by_data = false;                                 // shapes or results depend on values
   bool may_be_by_data = false;                          // shapes do, for some arguments
   bool draws = false;
+  bool overwrites = false;  // does not read what it writes in place
   bool has_meta = false;
   Way way = nullptr;
 

@@ -15,6 +15,8 @@
 #include "vgpu/operators/host_views.h"
 #include "vgpu/operators/operator.h"
 #include "vgpu/operators/random.h"
+#include "vgpu/operators/values.h"
+#include "vgpu/operators/workspaces.h"
 #include "vgpu/runtime/control.h"
 
 namespace ferry::vgpu {
@@ -73,7 +75,7 @@ Values mapped(const Values& arguments, const std::function<at::Tensor(const at::
 Values call(const Operator& op, Values arguments, c10::DispatchKey key,
             const at::Generator& generator) {
   torch::jit::Stack stack = std::move(arguments);
-  if (op.way != nullptr && key != c10::DispatchKey::Meta) {
+  if (op.way != nullptr && (key != c10::DispatchKey::Meta || !op.has_meta)) {
     op.way(stack, generator);
   } else {
     for (std::size_t i = 0; i < stack.size() && generator.defined(); ++i) {
@@ -109,8 +111,8 @@ std::optional<Shapes> shapes_by(c10::DeviceType type, const Operator& op, const 
     if (!meta) throw;
     return std::nullopt;
   } catch (const std::exception&) {
-    // Of a Meta kernel in Python, which is an error of its own kind.
-    if (!meta || !op.may_be_by_data) throw;
+    // Of a Meta kernel in Python, an error of its own kind; or of a way that reads a value.
+    if (!meta || !(op.may_be_by_data || op.way != nullptr)) throw;
     return std::nullopt;
   }
   return shapes;
@@ -119,7 +121,8 @@ std::optional<Shapes> shapes_by(c10::DeviceType type, const Operator& op, const 
 // None: they depend on data, or nobody needs them.
 std::optional<Shapes> find_shapes(const Operator& op, const Values& arguments) {
   if (op.by_data) return std::nullopt;
-  if (op.has_meta) {
+  const bool by_way = op.way != nullptr && values() != KernelValues::kComputed;
+  if (op.has_meta || by_way) {
     if (auto shapes = shapes_by(c10::kMeta, op, arguments)) return shapes;
   }
   if (op.may_be_by_data) return std::nullopt;
@@ -191,7 +194,9 @@ class Call {
     const std::optional<Shapes> shapes = find_shapes(op_, arguments_);
     bool resizes = false;
     for (const bool out : op_.outs) resizes = resizes || out;
-    if (!shapes && (op_.by_data || op_.makes_tensors || resizes)) return at_once();
+    if (!shapes && (op_.by_data || op_.makes_tensors || resizes)) {
+      return at_once();
+    }
     if (shapes) resize_outs(shapes->arguments);
     Body body = bound();
     Values results;
@@ -199,6 +204,7 @@ class Call {
       const auto same = op_.returned_as[i];
       results.push_back(same ? arguments_[*same] : allocate(shapes->results[i], body.into));
     }
+    make_workspaces(op_.label, arguments_, stream_);
     launch(std::move(body), results);
     return results;
   }
@@ -254,7 +260,7 @@ class Call {
     std::erase_if(reads_, [](Range range) { return range.bytes == 0; });
     std::erase_if(writes_, [](Range range) { return range.bytes == 0; });
     vgpu::launch(stream_.stream(), op_.name.c_str(), reads_, writes_, std::move(body),
-                 cost_of(op_, arguments_, results));
+                 cost_of(op_, arguments_, results), op_.overwrites);
   }
 
   // What comes out depends on values: the host waits for them, as it does for a GPU.
@@ -262,6 +268,7 @@ class Call {
     stream_.synchronize();
     vgpu::run_everything();
     Body body = bound();
+    require_known(op_.name, reads_);
     for (std::size_t i = 0; i < arguments_.size(); ++i) {
       if (!op_.outs[i]) continue;
       body.arguments[i] = map_tensors(

@@ -21,6 +21,7 @@
 #include "vgpu/operators/host_accesses.h"
 #include "vgpu/operators/kernels.h"
 #include "vgpu/operators/libtorch.h"
+#include "vgpu/operators/workspaces.h"
 #include "vgpu/python/places.h"
 #include "vgpu/python/run_log.h"
 #include "vgpu/runtime/control.h"
@@ -37,6 +38,7 @@ Timeline* timeline = nullptr;
 void start(const nlohmann::json& settings) {
   const Hardware card = read_hardware(settings.at("card").get<std::string>());
   set_device_name(card.name + " (no GPU: Ferry's virtual one)");
+  set_compute_capability(static_cast<int>(card.compute_capability));
   set_device_bytes(card.memory_bytes);
   set_pinned_bytes(card.host_memory_bytes);
   set_devices(1);
@@ -44,8 +46,10 @@ void start(const nlohmann::json& settings) {
   run_log = new RunLog(settings.at("log").get<std::string>());
   timeline = new Timeline(card);
   set_clock(timeline, settings.at("timed").get<bool>());
+  set_values(settings.at("values").get<KernelValues>());
   start_libtorch();
   install_kernels();
+  keep_workspaces();
   find_places();
   set_tempo(static_cast<Tempo>(settings.at("tempo").get<int>()),
             settings.at("seed").get<std::uint64_t>());
@@ -77,12 +81,17 @@ void begin_log(const std::string& path) {
 }
 
 nlohmann::json summarise() {
-  nlohmann::json json{{"used", run_log->is_used()}, {"steps", nlohmann::json::array()}};
+  const Counts counts = vgpu::counts();
+  nlohmann::json json{{"used", run_log->is_used()},
+                      {"steps", nlohmann::json::array()},
+                      {"allocated_bytes", allocated_bytes_peak()},
+                      {"reserved_bytes", counts.device_bytes_peak},
+                      {"pinned_bytes", counts.pinned_bytes_peak}};
   with_clock([&] {
     const TimeSummary summary = timeline->summary();
-    json["total_ns"] = summary.total_ns;
+    json["run_ns"] = summary.total_ns;
     for (const StreamTime& step : summary.steps) {
-      json["steps"].push_back({{"total_ns", step.total_ns},
+      json["steps"].push_back({{"step_ns", step.total_ns},
                                {"kernels_ns", step.kernels_ns},
                                {"waits_ns", step.waits_ns}});
     }

@@ -29,6 +29,7 @@ std::string settings(const Options& options, const Files& files) {
       {"timed", options.timed},
       {"tempo", static_cast<int>(options.schedule)},
       {"seed", options.seed},
+      {"values", static_cast<int>(options.values)},
       {"log", files.log.string()},
       {"summary", files.summary.string()},
       {"torch", FERRY_TORCH_MINOR},

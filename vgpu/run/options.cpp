@@ -20,6 +20,7 @@ time is simulated. At its end the log of its streams is judged, as by `ferry che
 Examples:
   ferry run train.py --steps 3            on an h100
   ferry run --card rtx4090 train.py       out of memory where that card is
+  ferry run --no-values train.py          memory and time of a large model, in seconds
   ferry run --side-first train.py         side streams run ahead of the default one
   ferry run --log run.jsonl train.py      keep the log of its streams
   ferry run --sarif run.sarif train.py    the races, for what shows them in the source
@@ -59,6 +60,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   bool eager = false;
   bool side_first = false;
   bool main_first = false;
+  bool without_values = false;
+  bool zeros = false;
   CLI::App app("Runs a PyTorch CUDA program without a GPU, and judges its streams.", "ferry run");
   app.footer(kFooter);
   app.set_version_flag("--version", "ferry-run " FERRY_VERSION);
@@ -73,6 +76,10 @@ std::optional<Options> parse_options(int argc, char** argv) {
   CLI::Option* at_once = app.add_flag("--eager", eager, "All work runs at once");
   side->excludes(main)->excludes(at_once);
   main->excludes(at_once);
+  CLI::Option* no_values = app.add_flag(
+      "--no-values", without_values, "Compute nothing: memory, streams and time of large models");
+  app.add_flag("--zeros", zeros, "What the script reads back is 0, and is not refused")
+      ->needs(no_values);
   app.add_option("--log", options.log, "Keep the log of its streams here")->type_name("FILE");
   app.add_option("--json", options.json, "The verdict here, as `ferry check --json` has it")
       ->type_name("FILE");
@@ -93,6 +100,9 @@ std::optional<Options> parse_options(int argc, char** argv) {
       std::filesystem::absolute(find_shipped("hardware", "hardware", ".toml", card)).string();
   options.card = read_hardware(options.card_file);
   options.timed = !eager && !side_first && !main_first && seed->count() == 0;
+  if (without_values) {
+    options.values = zeros ? ComputedValues::kZeros : ComputedValues::kRefused;
+  }
   if (eager) options.schedule = Schedule::kEager;
   if (side_first) options.schedule = Schedule::kSideFirst;
   if (main_first) options.schedule = Schedule::kMainFirst;

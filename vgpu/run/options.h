@@ -18,6 +18,9 @@ inline constexpr int kResourceMissing = 7;
 inline constexpr int kInternal = 70;
 inline constexpr int kStoppedBase = 128;
 
+// What kernels compute (vgpu/runtime/control.h, whose KernelValues these are).
+enum class ComputedValues : int { kComputed = 0, kRefused = 1, kZeros = 2 };
+
 // When streams' work runs (vgpu/runtime/control.h, whose Tempo these are).
 enum class Schedule : int { kEager = 0, kDrawn = 2, kSideFirst = 4, kMainFirst = 5 };
 
@@ -27,6 +30,7 @@ struct Options {
   Schedule schedule = Schedule::kDrawn;
   bool timed = true;  // what the script asks is done when it would be on the card
   std::uint64_t seed = 0;
+  ComputedValues values = ComputedValues::kComputed;
   std::string log;          // "": none is kept
   std::string json, sarif;  // files for the verdict; "": none
   std::string python;

@@ -18,7 +18,7 @@ std::optional<StepTime> Summary::step() const {
   if (steps.empty()) return std::nullopt;
   std::vector<StepTime> sorted = steps;
   std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const StepTime& a, const StepTime& b) { return a.total_ns < b.total_ns; });
+                   [](const StepTime& a, const StepTime& b) { return a.step_ns < b.step_ns; });
   return sorted[sorted.size() / 2];
 }
 
@@ -27,33 +27,47 @@ std::optional<Summary> read_summary(const std::filesystem::path& file, const std
   if (!in || in.peek() == std::ifstream::traits_type::eof()) return std::nullopt;
   const nlohmann::json json = nlohmann::json::parse(in);
   if (!json.at("used").get<bool>()) return std::nullopt;
-  Summary summary{card, json.at("total_ns").get<std::int64_t>(), {}};
+  const auto number = [](const nlohmann::json& of, const char* name) {
+    return of.at(name).get<std::int64_t>();
+  };
+  Summary summary{.card = card,
+                  .allocated_bytes = number(json, "allocated_bytes"),
+                  .reserved_bytes = number(json, "reserved_bytes"),
+                  .pinned_bytes = number(json, "pinned_bytes"),
+                  .run_ns = number(json, "run_ns"),
+                  .steps = {}};
   for (const nlohmann::json& step : json.at("steps")) {
-    summary.steps.push_back({step.at("total_ns").get<std::int64_t>(),
-                             step.at("kernels_ns").get<std::int64_t>(),
-                             step.at("waits_ns").get<std::int64_t>()});
+    summary.steps.push_back(
+        {number(step, "step_ns"), number(step, "kernels_ns"), number(step, "waits_ns")});
   }
   return summary;
 }
 
 std::string to_string(const Summary& summary) {
-  std::string text = "simulated time on " + summary.card + ": ";
-  if (const auto step = summary.step(); step && step->total_ns > 0) {
-    const std::int64_t idle = step->total_ns - step->kernels_ns - step->waits_ns;
-    text += "a step " + format_time(step->total_ns) + " (kernels " +
-            percent(step->kernels_ns, step->total_ns) + ", waits for other streams " +
-            percent(step->waits_ns, step->total_ns) + ", without work " +
-            percent(idle, step->total_ns) + "), ";
+  std::string text = "simulated " + summary.card + ": at most " +
+                     format_bytes(summary.allocated_bytes) + " allocated, " +
+                     format_bytes(summary.reserved_bytes) + " reserved, " +
+                     format_bytes(summary.pinned_bytes) + " page-locked; ";
+  if (const auto step = summary.step(); step && step->step_ns > 0) {
+    const std::int64_t idle = step->step_ns - step->kernels_ns - step->waits_ns;
+    text += "a step " + format_time(step->step_ns) + " (kernels " +
+            percent(step->kernels_ns, step->step_ns) + ", waits for other streams " +
+            percent(step->waits_ns, step->step_ns) + ", without work " +
+            percent(idle, step->step_ns) + "), ";
   }
-  return text + "the run " + format_time(summary.total_ns);
+  return text + "the run " + format_time(summary.run_ns);
 }
 
 nlohmann::ordered_json to_json(const Summary& summary) {
-  nlohmann::ordered_json json{{"card", summary.card}, {"run_ns", summary.total_ns}};
+  nlohmann::ordered_json json{{"card", summary.card},
+                              {"allocated_bytes", summary.allocated_bytes},
+                              {"reserved_bytes", summary.reserved_bytes},
+                              {"pinned_bytes", summary.pinned_bytes},
+                              {"run_ns", summary.run_ns}};
   nlohmann::ordered_json& steps = json["steps"] = nlohmann::ordered_json::array();
   for (const StepTime& step : summary.steps) {
     steps.push_back(
-        {{"step_ns", step.total_ns}, {"kernels_ns", step.kernels_ns}, {"waits_ns", step.waits_ns}});
+        {{"step_ns", step.step_ns}, {"kernels_ns", step.kernels_ns}, {"waits_ns", step.waits_ns}});
   }
   return json;
 }

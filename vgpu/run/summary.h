@@ -1,4 +1,5 @@
-// How long a run would have taken on the card: what the script's process leaves in a file.
+// How long a run would have taken on the card, and its peaks of memory: what the script's process
+// leaves in a file.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,17 @@ namespace ferry::vgpu {
 
 // In nanoseconds. What is neither a kernel's nor a wait's the default stream had no work.
 struct StepTime {
-  std::int64_t total_ns = 0;
+  std::int64_t step_ns = 0;
   std::int64_t kernels_ns = 0;
   std::int64_t waits_ns = 0;
 };
 
 struct Summary {
   std::string card;
-  std::int64_t total_ns = 0;
+  std::int64_t allocated_bytes = 0;  // by PyTorch's allocator, since the script last reset its peak
+  std::int64_t reserved_bytes = 0;   // of the device, by the runtime
+  std::int64_t pinned_bytes = 0;
+  std::int64_t run_ns = 0;
   std::vector<StepTime> steps;  // between the ends of the optimizer's steps
 
   // The step of median length.
@@ -30,7 +34,7 @@ struct Summary {
 // no summary.
 std::optional<Summary> read_summary(const std::filesystem::path& file, const std::string& card);
 
-// "simulated time on h100: a step 27.9 ms (kernels 92 %, …), the run 1.50 s"
+// "simulated h100: at most 8.81 GiB allocated, …; a step 27.9 ms (kernels 92 %, …), the run 1.5 s"
 std::string to_string(const Summary& summary);
 nlohmann::ordered_json to_json(const Summary& summary);
 

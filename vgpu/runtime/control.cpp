@@ -52,6 +52,24 @@ void set_listener(Listener* listener) {
   runtime.listener = listener;
 }
 
+void set_values(KernelValues values) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.values = values;
+}
+
+KernelValues values() {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  return runtime.values;
+}
+
+bool is_known(Range range) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  return runtime.values == KernelValues::kComputed || runtime.known_bytes.contains(range);
+}
+
 void set_clock(Clock* clock, bool answers) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex);
@@ -94,7 +112,8 @@ void note_host_access(bool writes, Range range, const char* name) {
 }
 
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
-            std::vector<Range> writes, std::function<void()> body, const KernelCost& cost) {
+            std::vector<Range> writes, std::function<void()> body, const KernelCost& cost,
+            bool overwrites) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex);
   Stream& on = runtime.stream(stream);
@@ -105,6 +124,12 @@ void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
   op.reads = reads;
   op.writes = writes;
   runtime.tell(op);
+  if (overwrites) {
+    std::erase_if(reads, [&](Range range) {
+      return std::find(writes.begin(), writes.end(), range) != writes.end();
+    });
+  }
+  if (!runtime.computes(reads, writes)) body = [] {};
   runtime.enqueue(on, {.body = std::move(body), .cost = cost});
 }
 
@@ -118,6 +143,12 @@ void set_device_name(std::string name) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex);
   runtime.device_name = std::move(name);
+}
+
+void set_compute_capability(int times_ten) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.compute_capability = times_ten;
 }
 
 void set_device_bytes(std::int64_t bytes) {

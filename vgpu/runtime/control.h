@@ -50,6 +50,13 @@ namespace ferry::vgpu {
 
 enum class Tempo : std::uint8_t { kEager, kLazy, kRandom, kMixed, kSideFirst, kMainFirst };
 
+// What kernels compute: all, or only what they make of few known bytes (kFewBytes), as positions
+// and masks are; so that the memory of a device need not exist. What is not known is 0 where the
+// host gets it, but in large copies to page-locked memory, which leave it as it was. kRefused: the
+// program is refused what it reads back and nobody knows (vgpu/operators).
+enum class KernelValues : std::uint8_t { kComputed, kRefused, kZeros };
+inline constexpr std::uint64_t kFewBytes = std::uint64_t{1} << 20;  // read and written, in all
+
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -72,6 +79,11 @@ void set_tempo(Tempo tempo, std::uint64_t seed);
 void set_tempo(cudaStream_t stream, Tempo tempo);
 // Called under the runtime's lock; must not call it. None: nobody.
 void set_listener(Listener* listener);
+// Before there is work.
+void set_values(KernelValues values);
+KernelValues values();
+// Whether the bytes, of a device or of page-locked memory, have the values that they would have.
+bool is_known(Range range);
 // None: the runtime knows no time. `answers`: what the host asks is done when it would be by the
 // clock, and not by the streams' tempo. Must outlive every event and stream. Before they are used.
 void set_clock(Clock* clock, bool answers);
@@ -91,14 +103,18 @@ bool is_pinned(const void* bytes, std::size_t count);
 void note_host_access(bool writes, Range range, const char* name);
 
 // `body` runs on `stream` like a kernel. It must not call the runtime. If it throws, what it says
-// goes to stderr and every later call fails with cudaErrorAssert.
+// goes to stderr and every later call fails with cudaErrorAssert. `overwrites`: what it both reads
+// and writes it does not really read.
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
-            std::vector<Range> writes, std::function<void()> body, const KernelCost& cost = {});
+            std::vector<Range> writes, std::function<void()> body, const KernelCost& cost = {},
+            bool overwrites = false);
 
 // How many there are: 2 unless said otherwise, at most 8. Before LibTorch asks.
 void set_devices(int count);
 // What the devices are called; a number follows where there are several.
 void set_device_name(std::string name);
+// Of all devices, times ten: 90 is 9.0. At first 80.
+void set_compute_capability(int times_ten);
 // The total of each device; a cudaMalloc beyond it fails. And of what may be pinned.
 void set_device_bytes(std::int64_t bytes);
 void set_pinned_bytes(std::int64_t bytes);
@@ -138,6 +154,8 @@ const char* place();
 struct Counts {
   std::int64_t device_bytes = 0;
   std::int64_t pinned_bytes = 0;
+  std::int64_t device_bytes_peak = 0;  // of all devices together
+  std::int64_t pinned_bytes_peak = 0;
   std::int64_t events = 0;
   std::int64_t queued = 0;       // operations that have not run
   std::int64_t wrong_frees = 0;  // of what is none of the runtime's

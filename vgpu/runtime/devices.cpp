@@ -61,8 +61,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->warpSize = 32;
   properties->maxThreadsPerBlock = 1024;
   properties->maxThreadsPerMultiProcessor = 2048;
-  properties->major = 8;
-  properties->minor = 0;
+  properties->major = runtime.compute_capability / 10;
+  properties->minor = runtime.compute_capability % 10;
   properties->multiProcessorCount = 4;
   properties->asyncEngineCount = 2;
   properties->unifiedAddressing = 1;

@@ -1,5 +1,7 @@
 // Entry points: memory and copies.
 #include <cstring>
+#include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -52,6 +54,24 @@ void tell_sync(const Stream& stream) {
   Runtime::get().tell(op);
 }
 
+// Where not all is computed: a copy of few known bytes is made. Host memory is known, but for what
+// was copied there and is not.
+bool is_moved(void* to, const void* from, std::size_t bytes, Place target, Place source) {
+  const Range read{reinterpret_cast<std::uint64_t>(from), bytes};
+  const Range write{reinterpret_cast<std::uint64_t>(to), bytes};
+  return Runtime::get().computes({&read, source == Place::kPageable ? 0u : 1u},
+                                 {&write, target == Place::kPageable ? 0u : 1u});
+}
+
+// Of others the host gets zeros, but in much of page-locked memory, which is not touched, so that
+// it need not exist.
+std::function<void()> clearing(void* to, std::size_t bytes, Place target) {
+  const bool clears =
+      target == Place::kPageable || (target == Place::kPinned && bytes <= kFewBytes);
+  if (!clears) return [] {};
+  return [=] { std::memset(to, 0, bytes); };
+}
+
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                  Stream& stream) {
   Runtime& runtime = Runtime::get();
@@ -68,14 +88,16 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   const bool staged = runtime.stages_pageable();
   // The driver waits for the stream, then reads.
   if (staged && source == Place::kPageable) runtime.await(stream);
+  const bool moved = is_moved(to, from, bytes, target, source);
   std::vector<char> bytes_staged;
-  if (staged && source == Place::kPageable) {
+  if (staged && source == Place::kPageable && moved) {
     const auto* const begin = static_cast<const char*>(from);
     bytes_staged.assign(begin, begin + bytes);
   }
-  auto body = [=, held = std::move(bytes_staged)] {
+  std::function<void()> body = [=, held = std::move(bytes_staged)] {
     std::memmove(to, held.empty() ? from : held.data(), bytes);
   };
+  if (!moved) body = clearing(to, bytes, target);
   const CopyCost cost{way, static_cast<std::int64_t>(bytes)};
   runtime.enqueue(stream, {.body = std::move(body), .cost = cost});
   // Done by now, and nobody may rely on it: no edge in the log.
@@ -90,7 +112,10 @@ cudaError_t set(void* address, int value, std::size_t bytes, Stream& stream) {
   const Range write = runtime.range(address, bytes);
   tell(StreamOpKind::kKernel, CopyKind::kDeviceToDevice, stream, nullptr, &write);
   const KernelCost cost{.bytes = static_cast<std::int64_t>(bytes)};
-  runtime.enqueue(stream, {.body = [=] { std::memset(address, value, bytes); }, .cost = cost});
+  std::function<void()> body = [=] { std::memset(address, value, bytes); };
+  const Range written{reinterpret_cast<std::uint64_t>(address), bytes};
+  if (!runtime.computes({}, {&written, 1})) body = [] {};
+  runtime.enqueue(stream, {.body = std::move(body), .cost = cost});
   return cudaSuccess;
 }
 

@@ -13,11 +13,13 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "vgpu/runtime/clock.h"
 #include "vgpu/runtime/control.h"
+#include "vgpu/runtime/known_bytes.h"
 
 namespace ferry::vgpu {
 
@@ -124,6 +126,9 @@ class Runtime {
   std::int64_t device_bytes(int device) const;
   std::int64_t pinned_bytes() const;
 
+  // Whether a kernel is to compute, by addresses; from now on what it writes is known, or is not.
+  bool computes(std::span<const Range> reads, std::span<const Range> writes);
+
   // The log.
   void tell(StreamOp op);
   Range range(const void* address, std::size_t bytes) const;
@@ -138,8 +143,11 @@ class Runtime {
   Listener* listener = nullptr;
   Clock* clock = nullptr;
   bool clock_answers = false;  // what the host asks; otherwise the tempo does
+  KernelValues values = KernelValues::kComputed;
+  KnownBytes known_bytes;  // where not all are computed
   int devices = 2;
   std::string device_name = "fake GPU";
+  int compute_capability = 80;
   std::int64_t device_bytes_max = std::int64_t{256} << 20;
   std::int64_t pinned_bytes_max = std::int64_t{256} << 20;
   bool keeps_addresses = false;
@@ -154,6 +162,8 @@ class Runtime {
   std::map<std::uintptr_t, Memory> device_memory;
   std::map<std::uintptr_t, Memory> pinned_memory;
   std::int64_t wrong_frees = 0;
+  std::int64_t device_bytes_peak = 0;
+  std::int64_t pinned_bytes_peak = 0;
 
  private:
   Runtime();

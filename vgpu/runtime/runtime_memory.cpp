@@ -1,6 +1,7 @@
 // The runtime's memory, which is the host's, and what it tells of its operations.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 
@@ -20,6 +21,10 @@ void* Runtime::allocate(std::map<std::uintptr_t, Memory>& from, std::size_t byte
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) return nullptr;
   from.emplace(reinterpret_cast<std::uintptr_t>(address), Memory{bytes, device});
+  if (&from == &pinned_memory) known_bytes.add({reinterpret_cast<std::uint64_t>(address), bytes});
+  const Counts now = counts();
+  device_bytes_peak = std::max(device_bytes_peak, now.device_bytes);
+  pinned_bytes_peak = std::max(pinned_bytes_peak, now.pinned_bytes);
   return address;
 }
 
@@ -29,11 +34,12 @@ bool Runtime::free(std::map<std::uintptr_t, Memory>& from, void* address) {
     ++wrong_frees;
     return false;
   }
-  if (&from == &pinned_memory) {
+  if (&from == &pinned_memory && values == KernelValues::kComputed) {
     std::memset(address, 0xdd, found->second.bytes);  // somebody else's now
-  } else if (listener != nullptr) {
+  } else if (&from != &pinned_memory && listener != nullptr) {
     listener->forget(range(address, found->second.bytes));
   }
+  known_bytes.remove({reinterpret_cast<std::uint64_t>(address), found->second.bytes});
   freed_.emplace_back(address, pages(found->second.bytes));
   from.erase(found);
   if (counts().queued == 0) unmap_freed();
@@ -89,7 +95,23 @@ Counts Runtime::counts() const {
     counts.queued += static_cast<std::int64_t>(stream->queue.size());
   }
   counts.wrong_frees = wrong_frees;
+  counts.device_bytes_peak = device_bytes_peak;
+  counts.pinned_bytes_peak = pinned_bytes_peak;
   return counts;
+}
+
+bool Runtime::computes(std::span<const Range> reads, std::span<const Range> writes) {
+  if (values == KernelValues::kComputed) return true;
+  std::uint64_t bytes = 0;
+  bool all_known = true;
+  for (const Range range : reads) {
+    bytes += range.bytes;
+    all_known = all_known && known_bytes.contains(range);
+  }
+  for (const Range range : writes) bytes += range.bytes;
+  const bool computed = all_known && bytes <= kFewBytes;
+  for (const Range range : writes) computed ? known_bytes.add(range) : known_bytes.remove(range);
+  return computed;
 }
 
 // --- The log

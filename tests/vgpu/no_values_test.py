@@ -1,0 +1,106 @@
+"""`ferry run --no-values`: memory, streams and time of programs whose arithmetic nobody waits for.
+
+    no_values_test.py FERRY PYTHON
+"""
+
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FERRY, PYTHON = sys.argv[1:3]
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+
+# Bytes after forward, their peak, the reserved peak; of the first step and the second. Measured by
+# PyTorch 2.11's own host code for an H100, over a CUDA runtime whose launches did nothing.
+LLAMA = {
+    "keep": "73218599424 81623918592 84259373056\n73252153856 81657473024 84259373056\n",
+    "checkpoint": "22717114880 33072286720 34598813696\n22750669312 33072286720 34598813696\n",
+}
+
+
+def run(*words):
+    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    command = [FERRY, "run", "--python", PYTHON, "--hide-gpu", "--no-values", *map(str, words)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def run_code(code, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder) / "script.py"
+        script.write_text("import torch\n" + code)
+        return run(*options, script)
+
+
+class NoValues(unittest.TestCase):
+    def test_llama_3_8b_takes_the_memory_that_pytorch_takes_to_the_byte(self):
+        for mode, expected in LLAMA.items():
+            done = run(PROGRAMS / "llama.py", mode)
+            self.assertEqual(done.stdout, expected, done.stderr)
+            self.assertIn("0 violations", done.stderr)
+        # Of all children so far: the device's memory was never there.
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 3 << 20)
+
+    def test_another_card_has_workspaces_of_another_size(self):
+        code = ("a = torch.empty(1024, 1024, device='cuda')\n"
+                "b = torch.empty(1024, 1024, device='cuda')\n"
+                "before = torch.cuda.memory_allocated()\n"
+                "torch.mm(a, a, out=b)\n"
+                "print(torch.cuda.memory_allocated() - before)\n"
+                "torch.addmm(b[0], a, a, out=b)\n"
+                "print(torch.cuda.memory_allocated() - before)\n")
+        self.assertEqual(run_code(code).stdout.split(), [f"{32 << 20}", f"{33 << 20}"])
+        self.assertEqual(run_code(code, "--card", "a100").stdout.split(),
+                         [f"{8519680}", f"{8519680 + (1 << 20)}"])
+
+    def test_what_few_known_bytes_give_is_computed(self):
+        code = ("positions = torch.arange(1000, device='cuda')\n"
+                "given = torch.tensor([3, 0, 4]).cuda()\n"
+                "print(positions.diff().sum().item(), given.nonzero().tolist())\n"
+                "print(bool((given < 5).all()))\n"
+                "given.mul_(2)\n"
+                "print(given.cpu().numpy(), torch.zeros(4, device='cuda').tolist())\n")
+        done = run_code(code)
+        self.assertEqual(done.stdout, "999 [[0], [2]]\nTrue\n[6 0 8] [0.0, 0.0, 0.0, 0.0]\n",
+                         done.stderr)
+
+    def test_what_is_not_computed_is_refused_where_it_is_read(self):
+        loss = "loss = torch.empty(5, device='cuda').exp().sum()\n"
+        for read, named in (("loss.item()", "item"), ("loss.cpu()", "page-locked"),
+                            ("float(loss) > 1", "item"), ("loss.reshape(1).nonzero()", "nonzero")):
+            done = run_code(loss + read + "\n")
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, rf"(?s)line 3, in <module>.*NotImplemented.*{named}")
+            self.assertIn("--no-values", done.stderr)
+
+    def test_or_is_zero_where_that_is_asked_for(self):
+        code = ("loss = torch.empty(5, device='cuda').exp().sum()\n"
+                "print(loss.item(), loss.cpu(), torch.empty(7, device='cuda').tolist())\n")
+        self.assertEqual(run_code(code, "--zeros").stdout,
+                         "0.0 tensor(0.) [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]\n")
+        self.assertEqual(run_code(code).returncode, 1)
+
+    def test_what_went_to_the_host_and_back_stays_unknown(self):
+        code = ("x = torch.empty(5, device='cuda').exp()\n"
+                "host = torch.empty(5, pin_memory=True)\n"
+                "host.copy_(x, non_blocking=True)\n"
+                "back = host.cuda(non_blocking=True)\n"
+                "back.sum().item()\n")
+        self.assertEqual(run_code(code).returncode, 1)
+
+    def test_a_race_is_found_as_it_is_with_values(self):
+        done = run("--zeros", PROGRAMS / "double_buffer.py", "--no-load")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("double_buffer.py", done.stderr)
+
+    def test_zeros_alone_make_no_sense(self):
+        done = subprocess.run([FERRY, "run", "--zeros", __file__], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--no-values", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,101 @@
+#include "vgpu/operators/workspaces.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/cuda/CUDAContextLight.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+namespace ferry::vgpu {
+namespace {
+
+std::atomic<bool> kept = false;
+
+constexpr std::array<std::string_view, 12> kMatmuls = {
+    "aten.mm",     "aten.bmm",       "aten.addmm", "aten.baddbmm", "aten._addmm_activation",
+    "aten.addmv",  "aten.mv",        "aten.dot",   "aten.vdot",    "aten._int_mm",
+    "aten.addbmm", "aten._scaled_mm"};
+
+enum class Library { kCublas, kCublasLt };
+using Key = std::tuple<int, cudaStream_t, c10::DeviceIndex, Library>;  // of which handle
+
+// Of all threads.
+struct Handles {
+  std::mutex mutex;
+  std::set<int> free;
+  int made = 0;
+  std::set<Key> with_workspace;
+};
+Handles& handles() {  // never destroyed: threads end after main
+  static auto* const all = new Handles;
+  return *all;
+}
+
+// The calling thread's, until it ends.
+class Handle {
+ public:
+  Handle() {
+    Handles& all = handles();
+    const std::lock_guard lock(all.mutex);
+    if (all.free.empty()) {
+      number_ = all.made++;
+    } else {
+      number_ = all.free.extract(all.free.begin()).value();
+    }
+  }
+  ~Handle() {
+    Handles& all = handles();
+    const std::lock_guard lock(all.mutex);
+    all.free.insert(number_);
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  int number() const { return number_; }
+
+ private:
+  int number_ = 0;
+};
+
+void make(const c10::cuda::CUDAStream& stream, Library library, std::size_t bytes) {
+  thread_local const Handle handle;
+  const Key key{handle.number(), stream.stream(), stream.device_index(), library};
+  {
+    Handles& all = handles();
+    const std::lock_guard lock(all.mutex);
+    if (all.with_workspace.contains(key)) return;
+  }
+  c10::cuda::CUDACachingAllocator::raw_alloc_with_stream(bytes, stream.stream());
+  const std::lock_guard lock(handles().mutex);
+  handles().with_workspace.insert(key);
+}
+
+// A bias of one dimension goes to cuBLASLt, as LibTorch has it.
+bool adds_a_row(const std::string& name, const std::vector<c10::IValue>& arguments) {
+  const bool adds = name == "aten.addmm" || name == "aten._addmm_activation";
+  return adds && arguments.front().isTensor() && arguments.front().toTensor().dim() == 1;
+}
+
+}  // namespace
+
+void keep_workspaces() { kept = true; }
+
+void make_workspaces(const std::string& name, const std::vector<c10::IValue>& arguments,
+                     const c10::cuda::CUDAStream& stream) {
+  if (!kept || std::find(kMatmuls.begin(), kMatmuls.end(), name) == kMatmuls.end()) return;
+  make(stream, Library::kCublas, at::cuda::getChosenWorkspaceSize());
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
+  if (adds_a_row(name, arguments)) {
+    make(stream, Library::kCublasLt, at::cuda::getCUDABlasLtWorkspaceSize());
+  }
+#endif
+}
+
+}  // namespace ferry::vgpu
