@@ -2,11 +2,14 @@
 formula. Run by `ferry run`, whose verdict is to be clean.
 """
 
+import contextlib
 import copy
+import itertools
 import unittest
 
 import torch
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 FUSED = {torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW}
 OPTIMIZERS = [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad,
@@ -28,16 +31,21 @@ class Close(unittest.TestCase):
 
 
 class Attention(Close):
-    NODES = {torch.float32: "Efficient", torch.float16: "Flash", torch.bfloat16: "Flash"}
+    HALVES = (torch.float16, torch.bfloat16)
+    KERNELS = ((SDPBackend.EFFICIENT_ATTENTION, (torch.float32,), "Efficient"),
+               (SDPBackend.FLASH_ATTENTION, HALVES, "Flash"),
+               (SDPBackend.CUDNN_ATTENTION, HALVES, "Cudnn"))
 
-    def test_it_is_the_cpus(self):
-        for dtype, node in self.NODES.items():
-            for causal in (False, True):
+    def test_each_kernel_is_the_cpus(self):
+        for kernel, dtypes, node in self.KERNELS:
+            for dtype, causal in itertools.product(dtypes, (False, True)):
                 torch.manual_seed(1)
                 made = []
                 inputs = [twice(torch.randn(2, 4, 16, 32, dtype=dtype)) for _ in range(3)]
                 for q, k, v in zip(*inputs):
-                    made.append(functional.scaled_dot_product_attention(q, k, v, is_causal=causal))
+                    with sdpa_kernel(kernel) if q.is_cuda else contextlib.nullcontext():
+                        attention = functional.scaled_dot_product_attention
+                        made.append(attention(q, k, v, is_causal=causal))
                     made[-1].float().square().sum().backward()
                 self.assertIn(node, type(made[1].grad_fn).__name__)
                 self.equal(made[1], made[0])
