@@ -101,11 +101,13 @@ struct Exclude {
 };
 
 // How what a call saves is kept: as hooks say, or not at all and recomputed in backward, as
-// torch.utils.checkpoint does with use_reentrant=False (kCheckpoint) or True (kReentrant).
-enum class Recompute : std::uint8_t { kNone, kCheckpoint, kReentrant };
+// torch.utils.checkpoint does with use_reentrant=False (kCheckpoint) or True (kReentrant), or by
+// running those of its ops again that made it (kReplay: the call is a span).
+enum class Recompute : std::uint8_t { kNone, kCheckpoint, kReentrant, kReplay };
 
 // Runs another code in a frame of its own: `in` to its arguments, its results to `out`. Grad mode
 // is on in it, in a body as well (as under torch.enable_grad: a reentrant checkpoint's recompute).
+// A span has none of the options.
 struct Call {
   CodeId code = 0;
   std::vector<Slot> in;
@@ -121,6 +123,11 @@ struct Call {
   std::uint32_t captured = 0;
   bool operator==(const Call&) const = default;
 };
+
+// True if the call is a segment: its function runs again.
+inline bool is_segment(const Call& call) {
+  return call.recompute == Recompute::kCheckpoint || call.recompute == Recompute::kReentrant;
+}
 
 // One graph task from `roots`. Inside a body it is a nested backward. Without `inputs` gradients
 // accumulate in the globals, as Tensor.backward does; with them they go to `out`, one for each, and

@@ -97,8 +97,12 @@ Action read_call(Fields& line, Types&) {
   Call call{.code = line.number("call"), .in = line.slots("in"), .out = line.slots("out")};
   if (!line.has("recompute")) return call;  // its options are then unknown keys
   const std::string how = line.text("recompute");
+  if (how == "replay") {
+    call.recompute = Recompute::kReplay;
+    return call;
+  }
   if (how != "checkpoint" && how != "reentrant") {
-    line.expected("recompute", "\"checkpoint\" or \"reentrant\"");
+    line.expected("recompute", "\"checkpoint\", \"reentrant\" or \"replay\"");
   }
   call.recompute = how == "checkpoint" ? Recompute::kCheckpoint : Recompute::kReentrant;
   call.early_stop = line.flag("early_stop", true);

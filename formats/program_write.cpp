@@ -78,7 +78,8 @@ struct Line {
   std::string operator()(const Call& call) const {
     std::string text = "{\"call\":" + std::to_string(call.code) + ",\"in\":" + list(call.in) +
                        ",\"out\":" + list(call.out);
-    if (call.recompute != Recompute::kNone) {  // otherwise the options mean nothing
+    if (call.recompute == Recompute::kReplay) text += ",\"recompute\":\"replay\"";
+    if (is_segment(call)) {  // otherwise the options mean nothing
       const bool reentrant = call.recompute == Recompute::kReentrant;
       text += std::string(",\"recompute\":\"") + (reentrant ? "reentrant" : "checkpoint") + "\"";
       if (!call.early_stop) text += ",\"early_stop\":false";

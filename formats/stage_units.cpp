@@ -61,7 +61,7 @@ std::vector<ModuleRun> Units::segments() const {
   std::vector<ModuleRun> found;
   for (std::size_t i = 0; i < forward_.statements.size(); ++i) {
     const auto* call = std::get_if<Call>(&forward_.statements[i].action);
-    if (!call || call->recompute == Recompute::kNone) continue;
+    if (!call || !is_segment(*call)) continue;
     found.push_back({program_.codes[call->code].name, i, i + 1});
   }
   return found;

@@ -35,7 +35,7 @@ STATEMENTS = {
 }
 WORDS = {
     "exclude": ("begin", "end"),
-    "recompute": ("checkpoint", "reentrant"),
+    "recompute": ("checkpoint", "reentrant", "replay"),
     "when": ("first", "recomputing"),
 }
 FLAGS = {"grad", "random", "retain_graph", "create_graph"} | OPTIONS - {"captured"}

@@ -71,6 +71,10 @@ class Forward {
     return upstream_.transfer(step, tensor, to.upstream_, stream);
   }
 
+  // Exists only where the device can replay (shared/replay/recording.h).
+  bool plain(const Tensor& tensor) requires requires(D device) { device.plain(tensor); }
+  { return upstream_.plain(tensor); }
+
   Storage storage(const Tensor& tensor) { return upstream_.storage(tensor); }
   std::int64_t bytes(const Storage& storage) { return upstream_.bytes(storage); }
   std::int64_t use_count(const Storage& storage) { return upstream_.use_count(storage); }

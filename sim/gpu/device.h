@@ -172,6 +172,8 @@ class SimDevice {
   bool on_device(const Tensor& tensor) {
     return tensor->storage->machine == machine_ && tensor->storage->device == device_;
   }
+  // Replaying asks for it (shared/replay/recording.h).
+  static bool plain(const Tensor&) { return true; }
   Layout layout(const Tensor& tensor) { return tensor->layout; }
   Extent extent(const Layout& layout) { return layout.extent(); }
   Version version(const Tensor& tensor) { return tensor->version; }

@@ -152,7 +152,7 @@ class Outlinable {
 
 bool recomputes(const Statement& statement) {
   const auto* call = std::get_if<Call>(&statement.action);
-  return call && call->recompute != Recompute::kNone;
+  return call && is_segment(*call);
 }
 
 bool has_checkpoints(const Program& program) {

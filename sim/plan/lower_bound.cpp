@@ -23,6 +23,7 @@ std::string_view outside_proof(const Action& action, CodeKind kind) {
   }
   if (const auto* call = std::get_if<Call>(&action)) {
     if (call->recompute == Recompute::kReentrant) return "it has reentrant checkpoints";
+    if (call->recompute == Recompute::kReplay) return "it has spans of operators";
     return in_backward ? "its backward calls code" : "";
   }
   if (std::holds_alternative<MakeNode>(action) || std::holds_alternative<Save>(action)) {

@@ -22,7 +22,7 @@ namespace {
 bool recomputes(const Code& code) {
   return std::any_of(code.statements.begin(), code.statements.end(), [](const Statement& each) {
     const auto* call = std::get_if<Call>(&each.action);
-    return call && call->recompute != Recompute::kNone;
+    return call && is_segment(*call);
   });
 }
 

@@ -56,7 +56,7 @@ std::vector<std::string> Session::segments() const {
   for (const Code& code : problem_.program.codes) {
     for (const Statement& statement : code.statements) {
       const auto* call = std::get_if<Call>(&statement.action);
-      if (!call || call->recompute == Recompute::kNone) continue;
+      if (!call || !is_segment(*call)) continue;
       names.push_back(problem_.program.codes[call->code].name);
     }
   }

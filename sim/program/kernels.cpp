@@ -8,31 +8,52 @@
 
 namespace ferry::sim {
 
-void Kernels::run_op(CodeFrame& frame, std::size_t index, const Op& op) {
-  const StreamId stream = machine_.current_stream();
-  for (std::size_t i = 0; i < op.out.size(); ++i) {
-    const auto& window = prepared_.windows[op.types[i]];
-    frame.at(op.out[i]).tensor = make_tensor(machine_.allocate(window->extent.end, stream),
-                                             {window, 0}, machine_.new_version());
-  }
+std::uint64_t Kernels::run_op(CodeFrame& frame, std::size_t index, const Op& op) {
+  for (std::size_t i = 0; i < op.out.size(); ++i) frame.at(op.out[i]).tensor = make_output(op, i);
+  std::uint64_t tag = prepared_.codes[frame.code].tags[index];
+  if (ambient.ambient != 0) tag ^= choices::mix_bits(ambient.ambient);
+  if (op.random) tag ^= choices::mix_bits(~ambient.random++);
+  if (op_log) log_op(op);
+  const auto at = [&frame](const std::vector<Slot>& slots) {
+    return [&frame, &slots](std::size_t i) -> const Tensor& { return frame.at(slots[i]).tensor; };
+  };
+  launch(frame.code, index, op, tag, at(op.in), at(op.out));
+  return tag;
+}
+
+std::vector<Tensor> Kernels::run_again(CodeId code, std::size_t index, const Op& op,
+                                       std::uint64_t tag, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> outputs;
+  for (std::size_t i = 0; i < op.out.size(); ++i) outputs.push_back(make_output(op, i));
+  const auto at = [](const std::vector<Tensor>& tensors) {
+    return [&tensors](std::size_t i) -> const Tensor& { return tensors[i]; };
+  };
+  launch(code, index, op, tag, at(inputs), at(outputs));
+  return outputs;
+}
+
+Tensor Kernels::make_output(const Op& op, std::size_t number) {
+  const auto& window = prepared_.windows[op.types[number]];
+  return make_tensor(machine_.allocate(window->extent.end, machine_.current_stream()), {window, 0},
+                     machine_.new_version());
+}
+
+template <class Input, class Output>
+void Kernels::launch(CodeId code, std::size_t index, const Op& op, std::uint64_t tag,
+                     const Input& input, const Output& output) {
   reads_.clear();
   writes_.clear();
-  for (const Slot slot : op.in) {
-    if (const Tensor& tensor = frame.at(slot).tensor) reads_.push_back(range_of(tensor));
+  for (std::size_t i = 0; i < op.in.size(); ++i) {
+    if (const Tensor& tensor = input(i)) reads_.push_back(range_of(tensor));
   }
-  for (const Slot slot : op.out) writes_.push_back(range_of(frame.at(slot).tensor));
+  for (std::size_t i = 0; i < op.out.size(); ++i) writes_.push_back(range_of(output(i)));
   for (const std::uint32_t position : op.writes) {
-    const Tensor& tensor = frame.at(op.in[position]).tensor;
+    const Tensor& tensor = input(position);
     if (!tensor) continue;
     writes_.push_back(range_of(tensor));
     ++tensor->version->value;
   }
-  const PreparedCode& prepared = prepared_.codes[frame.code];
-  std::uint64_t tag = prepared.tags[index];
-  if (ambient.ambient != 0) tag ^= choices::mix_bits(ambient.ambient);
-  if (op.random) tag ^= choices::mix_bits(~ambient.random++);
-  if (op_log) log_op(op);
-  machine_.kernel(op.name, tag, reads_, writes_, prepared.durations[index]);
+  machine_.kernel(op.name, tag, reads_, writes_, prepared_.codes[code].durations[index]);
 }
 
 void Kernels::log_op(const Op& op) {

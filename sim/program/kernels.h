@@ -29,8 +29,11 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // The op is statement number `index` of the frame's code.
-  void run_op(CodeFrame& frame, std::size_t index, const Op& op);
+  // The op is statement number `index` of the frame's code. Returns the tag of what it computed.
+  std::uint64_t run_op(CodeFrame& frame, std::size_t index, const Op& op);
+  // Runs it again on these inputs (null: none), with that tag, and returns its outputs.
+  std::vector<Tensor> run_again(CodeId code, std::size_t index, const Op& op, std::uint64_t tag,
+                                const std::vector<Tensor>& inputs);
   void run_view(CodeFrame& frame, const View& view);
   // A tensor of this layout, alone on a new storage of its size.
   Tensor filled(std::string_view op, TensorLayout layout, StreamId stream);
@@ -43,6 +46,11 @@ class Kernels {
   std::vector<std::string>* op_log = nullptr;  // where to append the names of ops; null: nowhere
 
  private:
+  Tensor make_output(const Op& op, std::size_t number);
+  // `input(i)` and `output(i)` are its tensors by number.
+  template <class Input, class Output>
+  void launch(CodeId code, std::size_t index, const Op& op, std::uint64_t tag, const Input& input,
+              const Output& output);
   void log_op(const Op& op);
 
   const Program& program_;

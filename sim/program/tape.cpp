@@ -101,7 +101,7 @@ void Tape::run_statement(CodeFrame& frame, std::size_t index) {
   const Action& action = program_.codes[frame.code].statements[index].action;
   if (const auto* op = std::get_if<Op>(&action)) {
     op_line_ = program_.codes[frame.code].statements[index].line;
-    return kernels_.run_op(frame, index, *op);
+    return run_op(frame, index, *op);
   }
   if (const auto* view = std::get_if<View>(&action)) return kernels_.run_view(frame, *view);
   if (const auto* free = std::get_if<Free>(&action)) {
@@ -140,6 +140,39 @@ void Tape::run_statement(CodeFrame& frame, std::size_t index) {
   } else if (const auto* ambient = std::get_if<Ambient>(&action)) {
     kernels_.ambient.ambient = ambient->state;
   }
+}
+
+void Tape::run_op(CodeFrame& frame, std::size_t index, const Op& op) {
+  if (listeners_.empty()) {
+    kernels_.run_op(frame, index, op);
+    return;
+  }
+  RanOp ran;
+  std::vector<bool> present;
+  for (std::size_t i = 0; i < op.in.size(); ++i) {
+    const Tensor& tensor = frame.at(op.in[i]).tensor;
+    present.push_back(tensor != nullptr);
+    const bool written = std::find(op.writes.begin(), op.writes.end(), i) != op.writes.end();
+    if (tensor) ran.inputs.push_back({tensor, written});
+  }
+  const std::uint64_t tag = kernels_.run_op(frame, index, op);
+  for (const Slot slot : op.out) ran.outputs.push_back(frame.at(slot).tensor);
+  ran.run = [this, code = frame.code, index, tag,
+             present = std::move(present)](const std::vector<Tensor>& tensors) {
+    std::vector<Tensor> inputs(present.size());
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < present.size(); ++i) {
+      if (present[i]) inputs[i] = tensors[next++];
+    }
+    const Op& again = std::get<Op>(program_.codes[code].statements[index].action);
+    if (static_cast<std::int64_t>(again.in.size() + again.out.size()) >
+        machine_.options().work_most - work_) {
+      throw LimitReached("the ops of a step's spans run again too often");
+    }
+    work_ += static_cast<std::int64_t>(again.in.size() + again.out.size());
+    return kernels_.run_again(code, index, again, tag, inputs);
+  };
+  for (const OpListener& listener : listeners_) listener(ran);
 }
 
 void Tape::make_node(CodeFrame& frame, const MakeNode& make) {
@@ -286,9 +319,15 @@ void Tape::run_call(CodeFrame& frame, const Call& call) {
   for (const Slot slot : call.in) arguments.push_back(frame.at(slot));
   const bool body = program_.codes[frame.code].kind == CodeKind::kBody;
   const SimAutograd::GradModeScope mode(autograd(), grad_mode_ || body);
-  std::vector<Value> results = segments_ && call.recompute != Recompute::kNone
-                                   ? run_segment(call, std::move(arguments))
-                                   : run_code(call.code, std::move(arguments), {});
+  std::vector<Value> results;
+  if (segments_ && call.recompute == Recompute::kReplay) {
+    segments_->run_span(listeners_,
+                        [&] { results = run_code(call.code, std::move(arguments), {}); });
+  } else if (segments_ && is_segment(call)) {
+    results = run_segment(call, std::move(arguments));
+  } else {
+    results = run_code(call.code, std::move(arguments), {});
+  }
   for (std::size_t i = 0; i < call.out.size(); ++i) frame.at(call.out[i]) = std::move(results[i]);
 }
 

@@ -34,7 +34,21 @@
 
 namespace ferry::sim {
 
-// Runs the calls that are checkpoints (shared/checkpoint/checkpointer.h).
+// An op as it ran, with what runs it again: on other tensors in the same order, with the same
+// random numbers. Returns its outputs.
+struct RanOp {
+  struct Input {
+    Tensor tensor;
+    bool written = false;
+  };
+  std::vector<Input> inputs;
+  std::vector<Tensor> outputs;
+  std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)> run;
+};
+using OpListener = std::function<void(const RanOp&)>;
+
+// Runs the calls that are checkpoints (shared/checkpoint/checkpointer.h) or spans
+// (shared/replay/replayer.h).
 class SegmentRunner {
  public:
   using Function = std::function<void(std::vector<Value>)>;
@@ -44,6 +58,11 @@ class SegmentRunner {
   virtual std::vector<Value> run_reentrant(
       const std::vector<Value>& inputs, const CoreCheckpointOptions& options,
       std::function<std::vector<Value>(std::vector<Value>)> function) = 0;
+  // While the function runs, `listeners` may have one more, that is told of each op.
+  virtual void run_span(std::vector<OpListener>& /*listeners*/,
+                        const std::function<void()>& function) {
+    function();
+  }
 };
 
 struct ProgramError {
@@ -95,6 +114,7 @@ class Tape final : private NodeRunner, private AutogradState {
   // Runs the frame's statements, except those that a When hides.
   void run_statements(CodeFrame& frame);
   void run_statement(CodeFrame& frame, std::size_t index);
+  void run_op(CodeFrame& frame, std::size_t index, const Op& op);
   void make_node(CodeFrame& frame, const MakeNode& make);
   void save(CodeFrame& frame, Node& node, Slot slot);
   std::vector<Value> run_segment(const Call& call, std::vector<Value> inputs);
@@ -148,6 +168,7 @@ class Tape final : private NodeRunner, private AutogradState {
   std::map<std::pair<MadeBy, std::uint32_t>, std::uint64_t> sequences_;
   bool grad_mode_ = true;
   SegmentRunner* segments_ = nullptr;
+  std::vector<OpListener> listeners_;  // of the spans that the running code is in
   std::function<void()> before_call_;
   std::vector<ProgramError> errors_;
   Time backward_began_ = -1;

@@ -9,6 +9,7 @@
 #include "shared/adaptors/observed.h"
 #include "shared/checkpoint/checkpointer.h"
 #include "shared/offload/offloader.h"
+#include "shared/replay/replayer.h"
 #include "sim/gpu/device.h"
 #include "sim/program/autograd.h"
 #include "sim/run/segments.h"
@@ -23,7 +24,9 @@ namespace ferry {
   PREFIX template class OffloadCore<D, sim::SimAutograd>;     \
   PREFIX template class Offloader<D, sim::SimAutograd>;       \
   PREFIX template class CheckpointFrame<D, sim::SimAutograd>; \
-  PREFIX template class Checkpointer<D, sim::SimAutograd>;
+  PREFIX template class Checkpointer<D, sim::SimAutograd>;    \
+  PREFIX template class ReplaySpan<D, sim::SimAutograd>;      \
+  PREFIX template class Replayer<D, sim::SimAutograd>;
 // NOLINTEND(bugprone-macro-parentheses)
 
 FERRY_CORE_ON(extern, sim::SimDevice)

@@ -89,7 +89,8 @@ void run_on(D device, Tape& tape, const Machine& machine, const Program& program
   tape.set_segments(nullptr);
   tape.set_checkpoint_context(nullptr);
   result.checkpoints = segments.statistics();
-  result.leftovers.core |= result.checkpoints.alive != 0;
+  result.replays = segments.replays();
+  result.leftovers.core |= !segments.empty();
 }
 
 void run_program(Tape& tape, Machine& machine, const Program& program,

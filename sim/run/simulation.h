@@ -18,6 +18,7 @@
 #include "scenarios/hardware.h"
 #include "shared/adaptors/bent.h"
 #include "shared/adaptors/observed.h"
+#include "shared/replay/replay_state.h"
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/options.h"
 #include "shared/seam/rules.h"
@@ -58,7 +59,7 @@ struct Leftovers {
   std::int64_t storages = 0;  // beyond those of globals, gradients and the optimiser
   std::int64_t events = 0;
   std::int64_t host_bytes = 0;  // bytes in use
-  bool core = false;            // the offloader or a checkpoint holds something
+  bool core = false;            // the offloader, a checkpoint or a span holds something
   bool any() const { return storages != 0 || events != 0 || host_bytes != 0 || core; }
 };
 
@@ -79,6 +80,7 @@ struct Simulation {
   std::uint64_t digest = 0;     // of all operations' times
   OffloadStatistics statistics;
   CheckpointStatistics checkpoints;
+  ReplayStatistics replays;
   std::vector<check::Hazard> hazards;
   std::vector<std::uint64_t> gradients;  // contents by global, if checked; 0: none
   std::vector<ProgramError> errors;

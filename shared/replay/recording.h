@@ -1,0 +1,184 @@
+// What a span recorded: the operator calls that made its storages, so that they can be made again
+// without any function of the user's.
+//
+//   forward                            a replay, for `c` alone
+//
+//   call 0:  a = f(x)                  a' = f(x)
+//   call 1:  b = g(a)                  (nobody needs b)
+//   call 2:  c = h(a, w)               c' = h(a', w);  a' goes: no later call needs it
+//
+// A *made* storage is one that a recorded call made. A call's argument is a window on a made
+// storage, or a tensor that is held (from outside the span). Views are no calls: they are windows.
+// A call that writes a made storage in place is replayed in its place, so a storage has the values
+// that it had at each *position*, the number of calls before it. Storages that a call made with
+// undefined contents are made only once a call has overwritten the whole.
+//
+// Which calls are recorded is `span.h`'s to say. There is no lock here.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "shared/checkpoint/kept_tensor.h"
+#include "shared/replay/replay_rules.h"
+#include "shared/seam/device.h"
+#include "shared/seam/error.h"
+#include "shared/seam/hooks.h"
+
+namespace ferry {
+
+// The part of Device (shared/seam/device.h) that replaying needs, and `plain`.
+template <class D>
+concept ReplayDevice = ComputeDevice<D> &&
+    requires(D device, const typename D::Storage storage, const typename D::Tensor tensor,
+             const typename D::Layout layout, const typename D::Version version,
+             std::int64_t bytes) {
+  requires std::copyable<typename D::WeakStorage>;
+  requires std::copyable<typename D::Layout>;
+  { device.bytes(storage) } -> std::same_as<std::int64_t>;
+  { device.exists(storage) } -> std::same_as<bool>;
+  { device.identity(storage) } -> std::same_as<std::uint64_t>;
+  { device.weak(storage) } -> std::same_as<typename D::WeakStorage>;
+  { device.layout(tensor) } -> std::same_as<typename D::Layout>;
+  { device.extent(layout) } -> std::same_as<Extent>;
+  { device.restore(storage, layout, bytes, version) } -> std::same_as<typename D::Tensor>;
+  // True if the tensor is nothing but a window on its storage: `restore` makes an equal one.
+  { device.plain(tensor) } -> std::same_as<bool>;
+};
+
+// A replay made something else than forward did.
+class ReplayError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A tensor from outside the span that calls of it read. It stays where it is until the span ends,
+// and then goes through the hooks around the span.
+template <ReplayDevice D>
+class HeldArgument {
+ public:
+  using Tensor = typename D::Tensor;
+
+  // `tensor` must have no graph.
+  HeldArgument(D device, Tensor tensor, bool passes)
+      : tensor_(passes ? std::optional<Tensor>(tensor) : std::nullopt),
+        saved_(std::make_shared<KeptTensor<D>>(std::move(device), std::move(tensor))) {}
+
+  // What unpacks it now. A hold on it lives as long as the caller's.
+  std::shared_ptr<Saved<Tensor>> saved() const { return saved_; }
+  // What is to be passed to the hooks around; none: it stays.
+  const std::optional<Tensor>& passing() const { return tensor_; }
+  // From now on the hooks around have it; null: they leave it where it is. The former holds are
+  // the caller's to drop.
+  std::pair<std::optional<Tensor>, std::shared_ptr<Saved<Tensor>>> pass(
+      std::shared_ptr<Saved<Tensor>> packed) {
+    std::pair dropped{std::exchange(tensor_, std::nullopt), std::shared_ptr<Saved<Tensor>>()};
+    if (packed) dropped.second = std::exchange(saved_, std::move(packed));
+    return dropped;
+  }
+
+ private:
+  std::optional<Tensor> tensor_;
+  std::shared_ptr<Saved<Tensor>> saved_;
+};
+
+// One recorded call.
+template <ReplayDevice D>
+struct ReplayCall {
+  using Tensor = typename D::Tensor;
+  // Runs the operator again on these tensors: no graph, no hooks, and with the random numbers and
+  // the ambient state of the first time. Returns the outputs in the same order.
+  using Run = std::function<std::vector<Tensor>(const std::vector<Tensor>& arguments)>;
+
+  struct Window {
+    std::size_t storage;  // number of the made storage
+    typename D::Layout layout;
+  };
+  using Held = std::shared_ptr<HeldArgument<D>>;
+  struct Output {
+    std::size_t storage;
+    std::size_t output;  // the first of the call's outputs that is on it
+  };
+
+  Run run;
+  std::vector<std::variant<Window, Held>> arguments;
+  std::vector<std::size_t> writes;  // storages that it writes in place
+  std::vector<Output> makes;
+};
+
+// A storage as it was when so many calls had run.
+struct ReplayTarget {
+  std::size_t storage = 0;
+  std::size_t position = 0;
+};
+
+template <ReplayDevice D>
+class ReplayRecording {
+ public:
+  using Tensor = typename D::Tensor;
+  using Call = ReplayCall<D>;
+  using CallRef = std::shared_ptr<const Call>;
+
+  std::size_t position() const { return calls_.size(); }
+  std::size_t storages() const { return bytes_.size(); }
+
+  // The number of a storage that the next call makes.
+  std::size_t add_storage(std::int64_t bytes) {
+    bytes_.push_back(bytes);
+    return bytes_.size() - 1;
+  }
+  void add(Call call) { calls_.push_back(std::make_shared<const Call>(std::move(call))); }
+
+  // The numbers of the calls that these targets need, in order.
+  std::vector<std::size_t> needed(const std::vector<ReplayTarget>& targets,
+                                  const ReplayRules& rules) const {
+    std::vector<std::size_t> until(storages(), 0);  // the last position at which it is read
+    const auto need = [&until](std::size_t storage, std::size_t position) {
+      until[storage] = std::max(until[storage], position);
+    };
+    for (const ReplayTarget& target : targets) need(target.storage, target.position);
+    std::vector<std::size_t> needed;
+    for (std::size_t i = calls_.size(); i-- > 0;) {
+      if (!calls_[i]) continue;
+      const Call& call = *calls_[i];
+      const auto is_read_later = [&](std::size_t storage) { return until[storage] > i; };
+      const bool makes = std::any_of(call.makes.begin(), call.makes.end(),
+                                     [&](const auto& made) { return is_read_later(made.storage); });
+      const bool writes = std::any_of(call.writes.begin(), call.writes.end(), is_read_later);
+      if (!makes && !writes && rules.stops_early()) continue;
+      needed.push_back(i);
+      for (const auto& argument : call.arguments) {
+        if (const auto* window = std::get_if<typename Call::Window>(&argument)) {
+          need(window->storage, i);
+        }
+      }
+    }
+    std::reverse(needed.begin(), needed.end());
+    return needed;
+  }
+
+  // Forgets all calls but these; what they held is the caller's to drop.
+  std::vector<CallRef> keep_only(const std::vector<std::size_t>& numbers) {
+    std::vector<CallRef> kept(calls_.size());
+    for (const std::size_t number : numbers) kept[number] = calls_[number];
+    return std::exchange(calls_, std::move(kept));
+  }
+
+  const CallRef& call(std::size_t number) const { return calls_[number]; }
+  std::int64_t bytes(std::size_t storage) const { return bytes_[storage]; }
+
+ private:
+  std::vector<CallRef> calls_;
+  std::vector<std::int64_t> bytes_;  // by made storage
+};
+
+}  // namespace ferry
