@@ -7,14 +7,14 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <string_view>
+#include <string>
 #include <utility>
 
+#include "real/api/known_op.h"
 #include "real/autograd/below_autograd.h"
 #include "real/autograd/cpu_generator.h"
 #include "real/autograd/torch_autograd.h"
@@ -38,34 +38,6 @@ class Aside {
   const c10::impl::ExcludeDispatchKeyGuard key_;
   const c10::AutoGradMode no_grad_{false};
 };
-
-bool is_tensor(const c10::Type& type) { return type.kind() == c10::TypeKind::TensorType; }
-
-bool holds_tensors(const c10::Type& type) {
-  if (type.kind() != c10::TypeKind::ListType && type.kind() != c10::TypeKind::OptionalType) {
-    return is_tensor(type);
-  }
-  return std::ranges::any_of(type.containedTypes(),
-                             [](const auto& inner) { return holds_tensors(*inner); });
-}
-
-// True for memory that is allocated to be written in place: if kept, that write would be refused.
-bool is_empty(std::string_view op) {
-  return op.starts_with("aten::empty") || op.starts_with("aten::new_empty");
-}
-
-// True if the op computes a tensor of its own and does nothing else: other ops always run again.
-bool can_keep(const OperatorHandle& op) {
-  if (!op.hasSchema()) return false;
-  const c10::FunctionSchema& schema = op.schema();
-  const auto& returns = schema.returns();
-  return std::ranges::any_of(returns, [](const auto& r) { return holds_tensors(*r.type()); }) &&
-         std::ranges::none_of(returns, [](const auto& r) { return r.alias_info() != nullptr; }) &&
-         std::ranges::none_of(
-             schema.arguments(),
-             [](const auto& a) { return a.alias_info() && a.alias_info()->isWrite(); }) &&
-         !is_empty(schema.name()) && !schema.name().starts_with("profiler::");
-}
 
 // The random numbers that an op drew from a default generator, kept by their effect: if the
 // generator is again in the state before the op, it is set to the state after it. (Otherwise it is
@@ -222,48 +194,6 @@ class Again final : public OpScope {
 }  // namespace
 }  // namespace real
 
-namespace {
-
-[[noreturn]] void refuse(const std::string& op, const std::string& why) {
-  throw real::torch_error(ValueError(
-      "Expected op in `op_list` to be the name of an operator with its overload but got: " + op +
-      ". " + why));
-}
-
-[[noreturn]] void refuse_unknown(const std::string& op) {
-  std::string overloads;
-  for (const c10::OperatorName& other : c10::Dispatcher::singleton().getAllOpNames()) {
-    if (other.name == op) overloads += (overloads.empty() ? "`" : ", `") + toString(other) + "`";
-  }
-  if (overloads.empty()) refuse(op, "There is no such operator.");
-  refuse(op, "Please name a specific overload of it: " + overloads + ".");
-}
-
-// Spells the name as the dispatcher does.
-std::string known_op(const std::string& op) {
-  const std::size_t dot = op.find('.');
-  std::string overload = dot == std::string::npos ? "" : op.substr(dot + 1);
-  if (overload == "default") overload.clear();
-  const auto handle =
-      c10::Dispatcher::singleton().findSchema({op.substr(0, dot), std::move(overload)});
-  if (!handle) refuse_unknown(op);
-  if (!real::can_keep(*handle)) {
-    refuse(op, "It writes an argument or computes no tensor of its own, and always runs again.");
-  }
-  // If a backend has no kernel of its own, autograd takes the composite one.
-  using c10::DispatchKey;
-  const auto has = [&](DispatchKey key) { return handle->hasKernelForDispatchKey(key); };
-  if (has(DispatchKey::CompositeImplicitAutograd) &&
-      std::ranges::none_of(std::array{DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::AutogradCPU,
-                                      DispatchKey::AutogradCUDA},
-                           has)) {
-    refuse(op, "It is made of other operators: name those (of `aten::linear`, `aten::addmm`).");
-  }
-  return toString(handle->operator_name());
-}
-
-}  // namespace
-
 std::function<CheckpointContexts()> selective(SelectivePolicy policy,
                                               bool allow_cache_entry_mutation) {
   if (!policy) {
@@ -294,7 +224,7 @@ std::function<CheckpointContexts()> selective(SelectiveChoice choice,
 std::function<CheckpointContexts()> selective(const std::vector<std::string>& ops,
                                               bool allow_cache_entry_mutation) {
   std::set<std::string> names;
-  for (const std::string& op : ops) names.insert(known_op(op));
+  for (const std::string& op : ops) names.insert(real::known_op(op));
   return selective([names = std::move(names)](
                        const SelectiveCall& call) { return to_policy(names.contains(call.op)); },
                    allow_cache_entry_mutation);

@@ -19,12 +19,6 @@ namespace {
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-// What an op does with random numbers.
-struct Draw {
-  bool draws = false;
-  std::optional<std::size_t> argument;  // the generator that it may be given
-};
-
 Draw draw_of_new(const OperatorHandle& op) {
   const auto& schema = op.schema();
   const std::string_view name = schema.name();
@@ -37,13 +31,6 @@ Draw draw_of_new(const OperatorHandle& op) {
   return draw;
 }
 
-const Draw& draw_of(const OperatorHandle& op) {
-  thread_local std::unordered_map<const c10::FunctionSchema*, Draw> known;
-  const auto [found, added] = known.try_emplace(&op.schema());
-  if (added) found->second = draw_of_new(op);
-  return found->second;
-}
-
 at::Tensor state_of(at::Generator& generator) {
   const std::lock_guard lock(generator.mutex());
   return generator.get_state();
@@ -53,27 +40,10 @@ void set_state(at::Generator& generator, const at::Tensor& state) {
   generator.set_state(state);
 }
 
-// While it lives, the default generator stands where `own` does; then as before.
-class Lent {
- public:
-  explicit Lent(at::Generator own) : own_(std::move(own)) { set_state(default_, state_of(own_)); }
-  Lent(const Lent&) = delete;
-  Lent& operator=(const Lent&) = delete;
-  ~Lent() {
-    set_state(own_, state_of(default_));
-    set_state(default_, before_);
-  }
-
- private:
-  static std::mutex& one_at_a_time() {
-    static std::mutex mutex;
-    return mutex;
-  }
-  const std::lock_guard<std::mutex> lock_{one_at_a_time()};
-  at::Generator own_;
-  at::Generator default_ = at::detail::getDefaultCPUGenerator();
-  const at::Tensor before_ = state_of(default_);
-};
+std::mutex& one_at_a_time() {
+  static std::mutex mutex;
+  return mutex;
+}
 
 struct Slot : c10::DebugInfoBase {
   explicit Slot(at::Generator of) : generator(std::move(of)) {}
@@ -85,6 +55,25 @@ const Slot* slot() {
 }
 
 }  // namespace
+
+const Draw& draw_of(const OperatorHandle& op) {
+  thread_local std::unordered_map<const c10::FunctionSchema*, Draw> known;
+  const auto [found, added] = known.try_emplace(&op.schema());
+  if (added) found->second = draw_of_new(op);
+  return found->second;
+}
+
+LentCpuGenerator::LentCpuGenerator(at::Generator own)
+    : turn_(one_at_a_time()),
+      own_(std::move(own)),
+      default_(at::detail::getDefaultCPUGenerator()),
+      before_(state_of(default_)) {
+  set_state(default_, state_of(own_));
+}
+LentCpuGenerator::~LentCpuGenerator() {
+  set_state(own_, state_of(default_));
+  set_state(default_, before_);
+}
 
 class OwnCpuGenerator::Drawing final : public OpScope {
  public:
@@ -102,7 +91,7 @@ class OwnCpuGenerator::Drawing final : public OpScope {
       if (given.isNone()) given = slot_->generator;
       return run_outside(op, keys, stack);
     }
-    const Lent lent(slot_->generator);
+    const LentCpuGenerator lent(slot_->generator);
     run_outside(op, keys, stack);
   }
 

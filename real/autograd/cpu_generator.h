@@ -14,7 +14,10 @@
 #include <c10/core/Device.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include <cstddef>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include "shared/seam/checkpoint_options.h"
 
@@ -23,6 +26,13 @@ namespace ferry::real {
 // Of the calling thread: the default one, where it has none of its own.
 at::Generator cpu_generator();
 bool has_own_cpu_generator();
+
+// What an op does with random numbers.
+struct Draw {
+  bool draws = false;
+  std::optional<std::size_t> argument;  // the generator that it may be given
+};
+const Draw& draw_of(const c10::OperatorHandle& op);
 
 // Where an op draws that draws.
 c10::Device drawing_device(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
@@ -44,6 +54,22 @@ class OwnCpuGenerator {
   std::shared_ptr<Drawing> drawing_;
   CheckpointScope ops_;
   c10::DebugInfoGuard slot_;
+};
+
+// While it lives, the process's default generator stands where `own` does, which goes on with it;
+// then as before. Those of several threads take turns.
+class LentCpuGenerator {
+ public:
+  explicit LentCpuGenerator(at::Generator own);
+  LentCpuGenerator(const LentCpuGenerator&) = delete;
+  LentCpuGenerator& operator=(const LentCpuGenerator&) = delete;
+  ~LentCpuGenerator();
+
+ private:
+  const std::lock_guard<std::mutex> turn_;
+  at::Generator own_;
+  at::Generator default_;
+  const at::Tensor before_;
 };
 
 }  // namespace ferry::real
