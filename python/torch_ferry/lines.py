@@ -110,6 +110,8 @@ def check_code(code, where):
         must, may = STATEMENTS[kind]
         if kind == "call" and "recompute" not in line:
             may = set()  # options of nothing mean nothing
+        elif kind == "call" and line["recompute"] == "replay":
+            may = {"recompute"}
         _check_keys(line, (must | {kind}, may), at)
         if kind == "sync" and len(line["sync"]) != 2:
             raise ProgramError(f'{at}: expected "sync": [from, to]')

@@ -45,6 +45,10 @@ TypeId type(Program& program) {
 Call call(bool plain) {
   Call call{.code = number(), .in = numbers(), .out = numbers()};
   if (plain) return call;
+  if (*rc::gen::arbitrary<bool>()) {
+    call.recompute = Recompute::kReplay;  // it has no options
+    return call;
+  }
   call.recompute = *rc::gen::arbitrary<bool>() ? Recompute::kCheckpoint : Recompute::kReentrant;
   call.early_stop = *rc::gen::arbitrary<bool>();
   call.preserve_rng = *rc::gen::arbitrary<bool>();

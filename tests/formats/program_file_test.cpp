@@ -121,7 +121,8 @@ TEST(ProgramFileTest, ACheckpointsOptionsAreWrittenWhereTheyAreNotTheDefaults) {
     return to_text(parse(kMain + call + options + "}\n" + segment));
   };
   for (const char* options :
-       {"", R"(,"recompute":"checkpoint")", R"(,"recompute":"reentrant","preserve_rng":false)",
+       {"", R"(,"recompute":"checkpoint")", R"(,"recompute":"replay")",
+        R"(,"recompute":"reentrant","preserve_rng":false)",
         R"(,"recompute":"checkpoint","early_stop":false,"determinism_check":false)"}) {
     EXPECT_EQ(round_trip(options), kMain + call + options + "}\n" + segment);
   }
@@ -136,7 +137,9 @@ TEST(ProgramFileTest, ACheckpointsOptionsAreWrittenWhereTheyAreNotTheDefaults) {
 TEST(ProgramFileTest, BadWordsAreRefusedWithThoseThatWereExpected) {
   const std::string call = kMain + R"({"call":1,"in":[],"out":[])";
   EXPECT_EQ(error(call + R"(,"recompute":"sometimes"})"),
-            "p.jsonl:3: expected \"recompute\": \"checkpoint\" or \"reentrant\"");
+            "p.jsonl:3: expected \"recompute\": \"checkpoint\", \"reentrant\" or \"replay\"");
+  EXPECT_EQ(error(call + R"(,"recompute":"replay","early_stop":true})"),
+            "p.jsonl:3: unknown key \"early_stop\"");
   EXPECT_EQ(error(call + R"(,"recompute":true})"), "p.jsonl:3: expected \"recompute\": a string");
   EXPECT_EQ(error(call + R"(,"recompute":"checkpoint","early_stop":0})"),
             "p.jsonl:3: expected \"early_stop\": true or false");

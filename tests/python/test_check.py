@@ -83,6 +83,8 @@ class Check(unittest.TestCase):
         self.taken(*call(',"recompute":"reentrant","preserve_rng":false,"captured":0'))
         self.taken(*call(',"recompute":"checkpoint","early_stop":false,'
                          '"determinism_check":false,"captured":2'))
+        self.taken(*call(',"recompute":"replay"'))
+        self.refused("unknown key 'captured'", *call(',"recompute":"replay","captured":0'))
         for option in ("early_stop", "preserve_rng", "determinism_check"):
             self.refused(f"unknown key '{option}'", *call(f',"{option}":true'))
             self.refused("to be true or false", *call(f',"recompute":"checkpoint","{option}":0'))

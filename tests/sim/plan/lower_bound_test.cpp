@@ -101,6 +101,14 @@ TEST(LowerBoundTest, WhatTheProofDoesNotSpeakOfIsNamed) {
   EXPECT_EQ(outside_proof(layers()), "");
   EXPECT_EQ(outside_proof(test::segmented({{.kind = test::PartKind::kReentrant}})),
             "it has reentrant checkpoints");
+  Program spans = test::segmented({{.kind = test::PartKind::kReentrant}});
+  for (Code& code : spans.codes) {
+    for (Statement& statement : code.statements) {
+      auto* const call = std::get_if<Call>(&statement.action);
+      if (call && is_segment(*call)) call->recompute = Recompute::kReplay;
+    }
+  }
+  EXPECT_EQ(outside_proof(spans), "it has spans of operators");
   Program streams = layers();
   streams.codes[1].statements.push_back({SetStream{1}});
   Program again = layers();
