@@ -238,6 +238,67 @@ TEST(ReplayerTest, AWriteFromOutsideIsNotReplayed) {
   EXPECT_EQ(ours.result.gradients, run(program(Recompute::kNone)).result.gradients);
 }
 
+// An op that makes something as well must not write the program's tensor once more.
+TEST(ReplayerTest, AnOpThatWritesFromOutsideAndMakesIsKept) {
+  const auto program = [](Recompute recompute) {
+    Layers p;
+    const CodeId id = p.segment();
+    const Slot x = p.b.argument(id);
+    const Slot y = p.b.slot(id);
+    p.b.add(id, Op{"write and make", {x}, {y}, {p.big}, {0}, 0, 0, 0, 0});
+    p.b.result(id, p.layer(id, "saves y", y));
+    p.backward(p.call(0, id, {p.op(0, "outside", p.input)}, recompute)[0]);
+    return p;
+  };
+  const Ran ours = run(program(Recompute::kReplay));
+  EXPECT_EQ(ours.of("write and make"), 1);
+  EXPECT_EQ(ours.result.gradients, run(program(Recompute::kNone)).result.gradients);
+}
+
+// What another stream wrote is kept, though this one made it: that op does not run again.
+TEST(ReplayerTest, AWriteOnAnotherStreamMakesItATensorFromOutside) {
+  const auto program = [](Recompute recompute) {
+    Layers p;
+    const CodeId id = p.segment();
+    const Slot y = p.op(id, "made", p.b.argument(id));
+    p.b.add(id, Sync{0, 1});
+    p.b.add(id, SetStream{1});
+    p.b.add(id, Op{"side write", {y}, {}, {}, {0}, 0, 0, 0, 0});
+    p.b.add(id, SetStream{0});
+    p.b.add(id, Sync{1, 0});
+    p.b.result(id, p.layer(id, "saves y", y));
+    p.backward(p.call(0, id, {p.begin()}, recompute)[0]);
+    return p;
+  };
+  const Ran ours = run(program(Recompute::kReplay));
+  EXPECT_EQ(ours.of("side write"), 1);
+  EXPECT_EQ(ours.of("made"), 1);
+  EXPECT_EQ(ours.result.gradients, run(program(Recompute::kNone)).result.gradients);
+}
+
+// One layer's node runs on the side stream. Where it is the first to unpack, the other one's result
+// was computed by its replay, and that node knows nothing of the side stream.
+TEST(ReplayerTest, AReplayRunsOnTheStreamOfForward) {
+  for (const int side : {0, 1}) {
+    Layers p;
+    const CodeId id = p.segment();
+    Slot y = p.op(id, "made", p.b.argument(id));
+    for (int i = 0; i < 2; ++i) {
+      y = p.op(id, "made too", y);
+      if (i == side) p.b.add(id, Sync{0, 1});
+      if (i == side) p.b.add(id, SetStream{1});
+      p.b.result(id, p.layer(id, "saves y", y));
+      if (i == side) p.b.add(id, SetStream{0});
+      if (i == side) p.b.add(id, Sync{1, 0});
+    }
+    const auto heads = p.call(0, id, {p.begin()}, Recompute::kReplay);
+    p.b.add(0, Backward{{heads[0], heads[1]}, {}, {}, false, false});
+    const Ran ours = run(std::move(p));  // without a hazard
+    EXPECT_EQ(ours.result.replays.replays, 1);
+    EXPECT_TRUE(ours.result.errors.empty());
+  }
+}
+
 TEST(ReplayerTest, SpansNest) {
   const auto program = [](Recompute recompute) {
     Layers p;
@@ -254,17 +315,23 @@ TEST(ReplayerTest, SpansNest) {
   EXPECT_EQ(ours.result.gradients, run(program(Recompute::kNone)).result.gradients);
 }
 
-// It has its span of another span's replay: nothing of forward is left in between.
-TEST(ReplayerTest, InACheckpointItIsASpanOfEachRecompute) {
-  Layers p;
-  const CodeId inner = p.segment_of({"a", "b"});
-  const CodeId outer = p.segment();
-  const Slot y = p.layer(outer, "before", p.b.argument(outer));
-  p.b.result(outer, p.layer(outer, "after", p.call(outer, inner, {y}, Recompute::kReplay)[0]));
-  p.backward(p.call(0, outer, {p.begin()}, Recompute::kCheckpoint)[0]);
-  const Ran ours = run(std::move(p));
-  EXPECT_EQ(ours.result.checkpoints.recomputes, 1);
-  EXPECT_TRUE(ours.result.errors.empty());
+// What the span needs from outside goes with the rest of what the checkpoint saves.
+TEST(ReplayerTest, InACheckpointItsInputsAreTheCheckpoints) {
+  const auto alive = [](Recompute recompute) {
+    Layers p;
+    const CodeId inner = p.segment_of({"a", "b"});
+    const CodeId outer = p.segment();
+    const Slot y = p.layer(outer, "before", p.b.argument(outer));
+    p.b.result(outer, p.layer(outer, "end", p.call(outer, inner, {y}, recompute)[0]));
+    const Slot z = p.call(0, outer, {p.begin()}, Recompute::kCheckpoint)[0];
+    p.op(0, "after", z);
+    p.backward(z);
+    const Ran ours = run(std::move(p));
+    EXPECT_EQ(ours.result.checkpoints.recomputes, 1);
+    EXPECT_TRUE(ours.result.errors.empty());
+    return ours.census.alive_at.at("after");
+  };
+  EXPECT_EQ(alive(Recompute::kReplay), alive(Recompute::kNone));
 }
 
 }  // namespace
