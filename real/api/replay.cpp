@@ -66,6 +66,7 @@ class Recording final : public OpScope {
     const OpTraits& traits = traits_of(op);
     if (!traits.is_seen) return run_outside(op, keys, stack);
     Seen seen;
+    const bool grad_mode = c10::GradMode::is_enabled();
     {
       const Aside aside;
       for (OpTensor& each : tensors_of(op, *stack)) {
@@ -73,7 +74,7 @@ class Recording final : public OpScope {
         seen.arguments.push_back({std::move(each.tensor), each.written, passes});
       }
       if (traits.can_run_again && !keeps(op)) {
-        auto call = std::make_shared<const ReplayedOp>(op, keys, *stack, autocast());
+        auto call = std::make_shared<const ReplayedOp>(op, keys, *stack, autocast(), grad_mode);
         seen.run = [call = std::move(call)](const std::vector<at::Tensor>& tensors) {
           return call->run(tensors);
         };

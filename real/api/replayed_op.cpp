@@ -155,8 +155,12 @@ std::shared_ptr<const Ambient> AutocastNow::get() {
 }
 
 ReplayedOp::ReplayedOp(const OperatorHandle& op, c10::DispatchKeySet keys, const Stack& stack,
-                       std::shared_ptr<const Ambient> ambient)
-    : op_(op), keys_(keys), ambient_(std::move(ambient)), drawn_(drawn(op, stack)) {
+                       std::shared_ptr<const Ambient> ambient, bool grad_mode)
+    : op_(op),
+      keys_(keys),
+      ambient_(std::move(ambient)),
+      grad_mode_(grad_mode),
+      drawn_(drawn(op, stack)) {
   for (const c10::IValue& value : torch::jit::last(stack, op.schema().arguments().size())) {
     arguments_.push_back(apart(value));
   }
@@ -246,9 +250,9 @@ void ReplayedOp::run_with_numbers(Stack* stack) const {
 }
 
 std::vector<at::Tensor> ReplayedOp::run(const std::vector<at::Tensor>& tensors) const {
-  const c10::AutoGradMode no_grad(false);
+  const c10::AutoGradMode grad_mode(grad_mode_);
   const Ambient::Scope ambient(*ambient_);
-  // What runs inside the op sees no autograd, as in forward.
+  // What runs inside the op sees no autograd, as in forward: there is no graph.
   const c10::impl::ExcludeDispatchKeyGuard below(
       c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::DispatchKeySet(kBelowAutograd));
   Stack stack = this->stack(tensors);

@@ -1,5 +1,6 @@
 // One call of an operator, below autograd, with everything needed to run it again: its arguments,
-// its kernel's dispatch keys, autocast, and where it draws random numbers the generator's state.
+// its kernel's dispatch keys, autocast, grad mode (kernels may ask for it), and where it draws
+// random numbers the generator's state.
 //
 // It holds no tensor: those are handed over in the order in which `tensors` lists them.
 #pragma once
@@ -52,7 +53,8 @@ class ReplayedOp {
  public:
   // Before the op runs.
   ReplayedOp(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
-             const torch::jit::Stack& stack, std::shared_ptr<const Ambient> ambient);
+             const torch::jit::Stack& stack, std::shared_ptr<const Ambient> ambient,
+             bool grad_mode);
 
   // Runs the op on these in place of its tensors; the random generators are then as before.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& tensors) const;
@@ -79,6 +81,7 @@ class ReplayedOp {
   const c10::DispatchKeySet keys_;
   std::vector<Argument> arguments_;
   const std::shared_ptr<const Ambient> ambient_;
+  const bool grad_mode_;
   const std::optional<Drawn> drawn_;
 };
 

@@ -258,9 +258,30 @@ TEST_F(ReplayTest, WhatWritesFromOutsideIsKeptAndNotRunAgain) {
     return (in.matmul(w) * count.div(count).add(1)).sin();
   });
   EXPECT_EQ(count.item<double>(), 2);
-  torch::nn::BatchNorm1d norm(8);
-  expect_as_plain([&](const Tensor& in) { return norm(in.matmul(w)).sin(); });
-  EXPECT_EQ(norm->num_batches_tracked.item<std::int64_t>(), 2);
+  torch::nn::BatchNorm1d plain(8), ours(8);
+  const auto norm = [this](torch::nn::BatchNorm1d& by) {
+    return [&by, this](const Tensor& in) { return by(in.matmul(w)).sin(); };
+  };
+  expect_same(run(norm(plain), {x, w}),
+              run([&](const Tensor& in) { return replay(norm(ours), in); }, {x, w}));
+  EXPECT_TRUE(plain->running_mean.equal(ours->running_mean));
+  EXPECT_EQ(ours->num_batches_tracked.item<std::int64_t>(), 1);
+}
+
+// This one writes its statistics and does not say so.
+TEST_F(ReplayTest, ABatchNormOfTheOlderKindIsNotRunAgain) {
+  const Tensor mean = torch::zeros({8}), variance = torch::ones({8});
+  const Function function = [&](const Tensor& in) {
+    const Tensor y = std::get<0>(torch::native_batch_norm(in.matmul(w), {}, {}, mean, variance,
+                                                          /*training=*/true, 0.5, 1e-5));
+    return y.sin();
+  };
+  const Tensors plain = run(function, {x, w});
+  const Tensor after = mean.clone();
+  mean.zero_();
+  variance.fill_(1);
+  expect_same(plain, run([&](const Tensor& in) { return replay(function, in); }, {x, w}));
+  EXPECT_TRUE(mean.equal(after));
 }
 
 TEST_F(ReplayTest, MemoryFilledByHandIsKept) {
@@ -269,7 +290,10 @@ TEST_F(ReplayTest, MemoryFilledByHandIsKept) {
     for (std::int64_t i = 0; i < mask.numel(); ++i) {
       mask.data_ptr<float>()[i] = static_cast<float>(i) / 7;
     }
-    return (in.matmul(w) * mask.mul(2)).sin();
+    const Tensor scale = torch::empty({Block::kWidth});
+    scale.data_ptr<float>()[0] = 3;
+    for (std::int64_t i = 1; i < scale.numel(); ++i) scale.data_ptr<float>()[i] = 5;
+    return (in.matmul(w) * mask.mul(2) * scale.mul_(2)).sin();
   });
 }
 
@@ -293,6 +317,22 @@ TEST_F(ReplayTest, AutocastIsThatOfForward) {
     return y.to(torch::kFloat).sin();
   };
   expect_as_plain(function);
+}
+
+// Within cdist there is a matmul, which autocast would see.
+TEST_F(ReplayTest, AutocastAroundBackwardDoesNotReachIt) {
+  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+  const Function function = [this](const Tensor& in) {
+    return torch::cdist(in.matmul(w), in, 2, /*compute_mode=*/1).sin();
+  };
+  const auto gradients = [&](const Tensor& root) {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    const Tensors found = torch::autograd::grad({root}, {x, w});
+    at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    return found;
+  };
+  expect_same(gradients(function(x).sum()), gradients(replay(function, x).sum()));
 }
 
 TEST_F(ReplayTest, WhatAnOperatorThrowsLeavesItAndNothingIsLeft) {
