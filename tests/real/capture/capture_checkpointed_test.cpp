@@ -161,16 +161,16 @@ TEST_P(FlatCheckpointedTest, BothWorldsDecideTheSameWhereAllAreRecomputed) {
 
 // Any mix.
 
-class Draw {
+class Dice {
  public:
-  explicit Draw(std::uint32_t seed) : random_(seed) {}
+  explicit Dice(std::uint32_t seed) : random_(seed) {}
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_() % bound); }
 
  private:
   std::mt19937 random_;
 };
 
-plan::Mix any_mix(const plan::Survey& survey, std::int64_t bytes_min, Draw& draw) {
+plan::Mix any_mix(const plan::Survey& survey, std::int64_t bytes_min, Dice& draw) {
   plan::Mix mix = plan::keep_all(survey);
   for (PlanChoice& pack : mix.packs) pack = static_cast<PlanChoice>(draw.below(2));
   for (std::size_t s = 0; s < survey.segments.size(); ++s) {
@@ -187,7 +187,7 @@ plan::Mix any_mix(const plan::Survey& survey, std::int64_t bytes_min, Draw& draw
   return mix;
 }
 
-CoreOptions any_options(Draw& draw) {
+CoreOptions any_options(Dice& draw) {
   CoreOptions options;
   options.bytes_min = draw.below(2) == 0 ? 0 : 1024;
   options.window_packs = 1 + draw.below(6);
@@ -248,7 +248,7 @@ TEST_P(CheckpointedTest, BothWorldsDecideTheSameUnderAnyMix) {
   const auto expected = gradients(step_);
   std::map<DecisionKind, int> decisions;
   for (std::uint32_t seed = 0; seed < 16 && !HasFailure(); ++seed) {
-    Draw draw(seed);
+    Dice draw(seed);
     const CoreOptions options = any_options(draw);
     const Plan plan = plan_of(found, any_mix(found, options.bytes_min, draw), options);
     const CheckpointStatistics before = checkpoint_statistics();

@@ -6,18 +6,18 @@
 
 #include "real/cpu/pace.h"
 #include "shared/seam/options.h"
-#include "tests/real/draw.h"
+#include "tests/real/dice.h"
 
 namespace ferry::real {
 
-inline std::shared_ptr<Pace> drawn_pace(Draw& draw) {
+inline std::shared_ptr<Pace> drawn_pace(Dice& draw) {
   const auto seed = static_cast<std::uint64_t>(draw.below(std::int64_t{1} << 40));
   // The lanes and the streams that compute are bits 0, 1, 3 and 4.
   if (draw.one_in(3)) return std::make_shared<RandomPace>(seed);
   return std::make_shared<ChosenPace>(seed & 0b11011U);
 }
 
-inline CoreOptions drawn_options(Draw& draw) {
+inline CoreOptions drawn_options(Dice& draw) {
   CoreOptions options;
   options.copy_streams = draw.one_in(6)   ? CopyStreams::kNone
                          : draw.one_in(5) ? CopyStreams::kOne

@@ -25,7 +25,7 @@ class RandomForward {
   static constexpr std::int64_t kMost = 1024;      // that travel at once
   static constexpr std::int64_t kLarge = 1 << 18;  // a storage of which parts travel
 
-  RandomForward(Draw& draw, StripWorld& world, Judged& judged)
+  RandomForward(Dice& draw, StripWorld& world, Judged& judged)
       : draw_(draw), world_(world), judged_(judged), parameter_(world.make(kUsual)) {
     parameter_source_.stays = true;
     parameter_strip_ = world_.write(parameter_);
@@ -189,7 +189,7 @@ class RandomForward {
     return fresh;
   }
 
-  Draw& draw_;
+  Dice& draw_;
   StripWorld& world_;
   Judged& judged_;
   at::Tensor parameter_;

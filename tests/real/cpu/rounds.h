@@ -176,7 +176,7 @@ class Rounds {
     for (const auto& [tensor, strip] : tensors) world_.read(tensor, strip);
   }
 
-  Draw draw_;
+  Dice draw_;
   const CoreOptions options_;
   StripWorld world_;
   Judged judged_;

@@ -26,13 +26,13 @@
 #include "shared/offload/offloader.h"
 #include "tests/real/cuda/labelled.h"
 #include "tests/real/cuda/world.h"
-#include "tests/real/draw.h"
+#include "tests/real/dice.h"
 #include "tests/real/script.h"
 #include "tests/real/verdict.h"
 
 namespace ferry::real {
 
-inline CoreOptions drawn_options(Draw& draw) {
+inline CoreOptions drawn_options(Dice& draw) {
   CoreOptions options;
   options.host_memory = draw.one_in(8) ? HostMemory::kPageable : HostMemory::kPinned;
   options.copy_streams = draw.one_in(6) ? CopyStreams::kOne : CopyStreams::kTwo;
@@ -190,7 +190,7 @@ class Rounds {
   // A short-lived neighbour of the same size, on the same stream.
   void scribble(std::int64_t elements) { world_.make({elements}); }
 
-  Draw draw_;
+  Dice draw_;
   FakeWorld world_;
   CudaDevice device_;
   Script script_;

@@ -66,7 +66,7 @@ Trial attempt(std::uint64_t trial, Tempo tempo, std::optional<Mutation> mutation
   const Tensors& plain = expected(trial);
   FakeWorld world(tempo, trial);
   CudaDevice device({.index = 0});
-  Draw draw(trial * 2 + 1);
+  Dice draw(trial * 2 + 1);
   CoreOptions options = drawn_options(draw);
   options.bytes_min = 1;
   Offloader<Mutated, TorchAutograd> offloader(Mutated(Labelled<CudaDevice>(device), mutation),

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "tests/real/cuda_autograd/trained.h"
-#include "tests/real/draw.h"
+#include "tests/real/dice.h"
 
 namespace ferry::real {
 
@@ -178,7 +178,7 @@ class RandomGraph {
     });
   }
 
-  Draw draw_;
+  Dice draw_;
   FakeWorld& world_;
   std::vector<Chain> chains_;
   std::shared_ptr<Late> late_ = std::make_shared<Late>();

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "tests/real/api/message.h"
-#include "tests/real/draw.h"
+#include "tests/real/dice.h"
 
 namespace ferry::real {
 namespace {
 
 TEST(WorkersTest, ATaskFollowsItsOwnWorkersAndThoseItNames) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Draw draw(seed);
+    Dice draw(seed);
     const auto count = static_cast<std::size_t>(1 + draw.below(4));
     const WorkerThreads workers(count);
     std::vector<std::atomic<bool>> done(static_cast<std::size_t>(draw.below(30)));

@@ -8,9 +8,9 @@
 
 namespace ferry::real {
 
-class Draw {
+class Dice {
  public:
-  explicit Draw(std::uint64_t seed) : bits_(seed) {}
+  explicit Dice(std::uint64_t seed) : bits_(seed) {}
   std::int64_t below(std::int64_t bound) {
     return static_cast<std::int64_t>(bits_() % static_cast<std::uint64_t>(bound));
   }
