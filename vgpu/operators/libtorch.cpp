@@ -37,9 +37,10 @@ void start_libtorch() {
   c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(note);
 }
 
-std::int64_t allocated_bytes_peak() {
+std::int64_t allocated_bytes_peak(int device) {
   using c10::CachingAllocator::StatType;
-  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
+  const auto stats =
+      c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
   return stats.allocated_bytes[static_cast<std::size_t>(StatType::AGGREGATE)].peak;
 }
 

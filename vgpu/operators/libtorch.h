@@ -7,8 +7,8 @@ namespace ferry::vgpu {
 // Initialises CUDA. Ends the process with a message where LibTorch runs on another runtime.
 void start_libtorch();
 
-// The peak of what LibTorch's caching allocator gave out of the first device's memory; since the
-// program last reset it.
-std::int64_t allocated_bytes_peak();
+// The peak of what LibTorch's caching allocator gave out of this device's memory; since the program
+// last reset it.
+std::int64_t allocated_bytes_peak(int device);
 
 }  // namespace ferry::vgpu

@@ -41,7 +41,7 @@ void start(const nlohmann::json& settings) {
   set_compute_capability(static_cast<int>(card.compute_capability));
   set_device_bytes(card.memory_bytes);
   set_pinned_bytes(card.host_memory_bytes);
-  set_devices(1);
+  set_devices(settings.at("cards").get<int>());
   keep_addresses(true);
   run_log = new RunLog(settings.at("log").get<std::string>());
   timeline = new Timeline(card);
@@ -84,9 +84,12 @@ nlohmann::json summarise() {
   const Counts counts = vgpu::counts();
   nlohmann::json json{{"used", run_log->is_used()},
                       {"steps", nlohmann::json::array()},
-                      {"allocated_bytes", allocated_bytes_peak()},
-                      {"reserved_bytes", counts.device_bytes_peak},
+                      {"devices", nlohmann::json::array()},
                       {"pinned_bytes", counts.pinned_bytes_peak}};
+  for (std::size_t device = 0; device < counts.device_bytes_peaks.size(); ++device) {
+    json["devices"].push_back({{"allocated_bytes", allocated_bytes_peak(static_cast<int>(device))},
+                               {"reserved_bytes", counts.device_bytes_peaks[device]}});
+  }
   with_clock([&] {
     const TimeSummary summary = timeline->summary();
     json["run_ns"] = summary.total_ns;

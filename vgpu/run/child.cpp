@@ -25,13 +25,10 @@ std::string preload(const std::filesystem::path& libraries) {
 
 std::string settings(const Options& options, const Files& files) {
   return nlohmann::json{
-      {"card", options.card_file},
-      {"timed", options.timed},
-      {"tempo", static_cast<int>(options.schedule)},
-      {"seed", options.seed},
-      {"values", static_cast<int>(options.values)},
-      {"log", files.log.string()},
-      {"summary", files.summary.string()},
+      {"card", options.card_file},  {"cards", options.cards},
+      {"timed", options.timed},     {"tempo", static_cast<int>(options.schedule)},
+      {"seed", options.seed},       {"values", static_cast<int>(options.values)},
+      {"log", files.log.string()},  {"summary", files.summary.string()},
       {"torch", FERRY_TORCH_MINOR},
   }
       .dump();

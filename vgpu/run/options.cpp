@@ -20,6 +20,7 @@ time is simulated. At its end the log of its streams is judged, as by `ferry che
 Examples:
   ferry run train.py --steps 3            on an h100
   ferry run --card rtx4090 train.py       out of memory where that card is
+  ferry run --cards 4 pipeline.py         four of them
   ferry run --no-values train.py          memory and time of a large model, in seconds
   ferry run --side-first train.py         side streams run ahead of the default one
   ferry run --log run.jsonl train.py      keep the log of its streams
@@ -28,6 +29,8 @@ Examples:
 
 Exit codes: the script's own, if it is not 0; 1 a race was found; 2 usage; 7 no PyTorch, or a real
 GPU is there.)";
+
+constexpr int kMostCards = 8;  // of the runtime (vgpu/runtime/runtime.h)
 
 // Everything from the script on is the script's, so the options end where it stands.
 std::vector<std::string> script_of(const std::vector<std::string>& rest, const CLI::App& app) {
@@ -67,6 +70,9 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.set_version_flag("--version", "ferry-run " FERRY_VERSION);
   app.prefix_command();
   app.add_option("--card", card, "The card: a shipped name, or a .toml file")->type_name("NAME");
+  app.add_option("--cards", options.cards, "So many of them, cuda:0 and on")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMostCards));
   CLI::Option* seed =
       app.add_option("--seed", options.seed, "Draws when streams' work runs")->type_name("N");
   CLI::Option* side =

@@ -27,6 +27,7 @@ enum class Schedule : int { kEager = 0, kDrawn = 2, kSideFirst = 4, kMainFirst =
 struct Options {
   Hardware card;
   std::string card_file;
+  int cards = 1;  // so many of it
   Schedule schedule = Schedule::kDrawn;
   bool timed = true;  // what the script asks is done when it would be on the card
   std::uint64_t seed = 0;

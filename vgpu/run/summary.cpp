@@ -31,11 +31,14 @@ std::optional<Summary> read_summary(const std::filesystem::path& file, const std
     return of.at(name).get<std::int64_t>();
   };
   Summary summary{.card = card,
-                  .allocated_bytes = number(json, "allocated_bytes"),
-                  .reserved_bytes = number(json, "reserved_bytes"),
+                  .devices = {},
                   .pinned_bytes = number(json, "pinned_bytes"),
                   .run_ns = number(json, "run_ns"),
                   .steps = {}};
+  for (const nlohmann::json& device : json.at("devices")) {
+    summary.devices.push_back(
+        {number(device, "allocated_bytes"), number(device, "reserved_bytes")});
+  }
   for (const nlohmann::json& step : json.at("steps")) {
     summary.steps.push_back(
         {number(step, "step_ns"), number(step, "kernels_ns"), number(step, "waits_ns")});
@@ -43,10 +46,25 @@ std::optional<Summary> read_summary(const std::filesystem::path& file, const std
   return summary;
 }
 
+std::size_t Summary::fullest() const {
+  const auto found = std::max_element(devices.begin(), devices.end(),
+                                      [](const DeviceMemory& a, const DeviceMemory& b) {
+                                        return a.reserved_bytes < b.reserved_bytes;
+                                      });
+  return static_cast<std::size_t>(found - devices.begin());
+}
+
 std::string to_string(const Summary& summary) {
+  const std::size_t fullest = summary.fullest();
+  const DeviceMemory& memory = summary.devices.at(fullest);
+  std::string where;
+  if (summary.devices.size() > 1) {
+    where = " on cuda:" + std::to_string(fullest) + ", the fullest of " +
+            std::to_string(summary.devices.size());
+  }
   std::string text = "simulated " + summary.card + ": at most " +
-                     format_bytes(summary.allocated_bytes) + " allocated, " +
-                     format_bytes(summary.reserved_bytes) + " reserved, " +
+                     format_bytes(memory.allocated_bytes) + " allocated, " +
+                     format_bytes(memory.reserved_bytes) + " reserved" + where + ", " +
                      format_bytes(summary.pinned_bytes) + " page-locked; ";
   if (const auto step = summary.step(); step && step->step_ns > 0) {
     const std::int64_t idle = step->step_ns - step->kernels_ns - step->waits_ns;
@@ -59,9 +77,16 @@ std::string to_string(const Summary& summary) {
 }
 
 nlohmann::ordered_json to_json(const Summary& summary) {
+  nlohmann::ordered_json devices = nlohmann::ordered_json::array();
+  for (const DeviceMemory& device : summary.devices) {
+    devices.push_back(
+        {{"allocated_bytes", device.allocated_bytes}, {"reserved_bytes", device.reserved_bytes}});
+  }
+  const DeviceMemory& fullest = summary.devices.at(summary.fullest());
   nlohmann::ordered_json json{{"card", summary.card},
-                              {"allocated_bytes", summary.allocated_bytes},
-                              {"reserved_bytes", summary.reserved_bytes},
+                              {"allocated_bytes", fullest.allocated_bytes},
+                              {"reserved_bytes", fullest.reserved_bytes},
+                              {"devices", std::move(devices)},
                               {"pinned_bytes", summary.pinned_bytes},
                               {"run_ns", summary.run_ns}};
   nlohmann::ordered_json& steps = json["steps"] = nlohmann::ordered_json::array();

@@ -18,16 +18,23 @@ struct StepTime {
   std::int64_t waits_ns = 0;
 };
 
-struct Summary {
-  std::string card;
+// Peaks.
+struct DeviceMemory {
   std::int64_t allocated_bytes = 0;  // by PyTorch's allocator, since the script last reset its peak
   std::int64_t reserved_bytes = 0;   // of the device, by the runtime
+};
+
+struct Summary {
+  std::string card;
+  std::vector<DeviceMemory> devices;  // at least one
   std::int64_t pinned_bytes = 0;
   std::int64_t run_ns = 0;
   std::vector<StepTime> steps;  // between the ends of the optimizer's steps
 
   // The step of median length.
   std::optional<StepTime> step() const;
+  // The device of which most was reserved; of equals, the first.
+  std::size_t fullest() const;
 };
 
 // None: the script ended before it began, or was ended. Throws nlohmann::json::exception if it is

@@ -20,6 +20,7 @@ struct KernelCost {
 struct CopyCost {
   CopyKind kind = CopyKind::kDeviceToDevice;
   std::int64_t bytes = 0;
+  int peer = 0;  // of kPeer: the other device than the stream's
 };
 struct Sleep {
   std::int64_t ns = 0;

@@ -154,7 +154,7 @@ const char* place();
 struct Counts {
   std::int64_t device_bytes = 0;
   std::int64_t pinned_bytes = 0;
-  std::int64_t device_bytes_peak = 0;  // of all devices together
+  std::vector<std::int64_t> device_bytes_peaks;  // of each device
   std::int64_t pinned_bytes_peak = 0;
   std::int64_t events = 0;
   std::int64_t queued = 0;       // operations that have not run

@@ -54,6 +54,16 @@ void tell_sync(const Stream& stream) {
   Runtime::get().tell(op);
 }
 
+// Of a copy that is not of the host's: within the stream's device, or with another one.
+CopyCost device_copy(const void* to, const void* from, std::size_t bytes, const Stream& stream) {
+  const Runtime& runtime = Runtime::get();
+  const int target = Runtime::find(runtime.device_memory, to, bytes)->device;
+  const int source = Runtime::find(runtime.device_memory, from, bytes)->device;
+  const auto size = static_cast<std::int64_t>(bytes);
+  if (source == target) return {CopyKind::kDeviceToDevice, size};
+  return {CopyKind::kPeer, size, source == stream.device ? target : source};
+}
+
 // Where not all is computed: a copy of few known bytes is made. Host memory is known, but for what
 // was copied there and is not.
 bool is_moved(void* to, const void* from, std::size_t bytes, Place target, Place source) {
@@ -98,7 +108,9 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
     std::memmove(to, held.empty() ? from : held.data(), bytes);
   };
   if (!moved) body = clearing(to, bytes, target);
-  const CopyCost cost{way, static_cast<std::int64_t>(bytes)};
+  const CopyCost cost = way == CopyKind::kDeviceToDevice
+                            ? device_copy(to, from, bytes, stream)
+                            : CopyCost{way, static_cast<std::int64_t>(bytes)};
   runtime.enqueue(stream, {.body = std::move(body), .cost = cost});
   // Done by now, and nobody may rely on it: no edge in the log.
   if (staged && target == Place::kPageable) runtime.await(stream);

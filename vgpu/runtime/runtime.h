@@ -162,7 +162,7 @@ class Runtime {
   std::map<std::uintptr_t, Memory> device_memory;
   std::map<std::uintptr_t, Memory> pinned_memory;
   std::int64_t wrong_frees = 0;
-  std::int64_t device_bytes_peak = 0;
+  std::array<std::int64_t, kDevices> device_bytes_peaks{};
   std::int64_t pinned_bytes_peak = 0;
 
  private:

@@ -22,9 +22,11 @@ void* Runtime::allocate(std::map<std::uintptr_t, Memory>& from, std::size_t byte
   if (address == MAP_FAILED) return nullptr;
   from.emplace(reinterpret_cast<std::uintptr_t>(address), Memory{bytes, device});
   if (&from == &pinned_memory) known_bytes.add({reinterpret_cast<std::uint64_t>(address), bytes});
-  const Counts now = counts();
-  device_bytes_peak = std::max(device_bytes_peak, now.device_bytes);
-  pinned_bytes_peak = std::max(pinned_bytes_peak, now.pinned_bytes);
+  if (&from == &device_memory) {
+    std::int64_t& peak = device_bytes_peaks[static_cast<std::size_t>(device)];
+    peak = std::max(peak, device_bytes(device));
+  }
+  pinned_bytes_peak = std::max(pinned_bytes_peak, pinned_bytes());
   return address;
 }
 
@@ -95,7 +97,8 @@ Counts Runtime::counts() const {
     counts.queued += static_cast<std::int64_t>(stream->queue.size());
   }
   counts.wrong_frees = wrong_frees;
-  counts.device_bytes_peak = device_bytes_peak;
+  counts.device_bytes_peaks.assign(device_bytes_peaks.begin(),
+                                   device_bytes_peaks.begin() + devices);
   counts.pinned_bytes_peak = pinned_bytes_peak;
   return counts;
 }

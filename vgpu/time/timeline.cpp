@@ -42,13 +42,17 @@ Timeline::Timeline(Hardware hardware) : hardware_(std::move(hardware)) {
   watch_.main = on(kDefaultStream, 0);
 }
 
-StreamId Timeline::on(StreamId stream, int device) {
-  while (devices_.size() <= static_cast<std::size_t>(device)) {
+sim::DeviceId Timeline::device(int number) {
+  while (devices_.size() <= static_cast<std::size_t>(number)) {
     const sim::MachineOptions machine = sim::machine_options(hardware_);
     devices_.push_back(engine_.add_device(machine.links, sim::kNoPort, machine.peer));
   }
+  return devices_[static_cast<std::size_t>(number)];
+}
+
+StreamId Timeline::on(StreamId stream, int device) {
   const auto [found, added] = streams_.try_emplace(stream);
-  if (added) found->second = engine_.add_stream(devices_[static_cast<std::size_t>(device)]);
+  if (added) found->second = engine_.add_stream(this->device(device));
   return found->second;
 }
 
@@ -81,17 +85,27 @@ void Timeline::issue(StreamId stream, int device, const Cost& cost) {
   } else if (const auto* sleep = std::get_if<Sleep>(&cost)) {
     engine_.kernel(own, std::max<sim::Time>(sleep->ns, 1), issue_time());
   } else if (const auto* copy = std::get_if<CopyCost>(&cost)) {
-    const bool crosses =
-        copy->kind == CopyKind::kDeviceToHost || copy->kind == CopyKind::kHostToDevice;
-    if (crosses) {
-      engine_.copy(own, copy->kind, copy->bytes, issue_time());
-    } else {
-      engine_.kernel(own, duration({.bytes = 2 * copy->bytes}), issue_time());
-    }
+    issue_copy(own, *copy);
   } else {
     return;
   }
   launched(own);
+}
+
+void Timeline::issue_copy(StreamId own, const CopyCost& copy) {
+  switch (copy.kind) {
+    case CopyKind::kDeviceToHost:
+    case CopyKind::kHostToDevice:
+      engine_.copy(own, copy.kind, copy.bytes, issue_time());
+      return;
+    case CopyKind::kPeer:
+      // The engine's copies are fetched; those that a stream pushes take as long.
+      engine_.peer_copy(own, device(copy.peer), copy.bytes, issue_time());
+      return;
+    case CopyKind::kDeviceToDevice:
+      engine_.kernel(own, duration({.bytes = 2 * copy.bytes}), issue_time());
+      return;
+  }
 }
 
 Clock::Mark Timeline::record(StreamId stream, int device) {

@@ -63,9 +63,11 @@ class Timeline final : public Clock {
     StreamTime so_far;
   };
 
+  sim::DeviceId device(int number);
   StreamId on(StreamId stream, int device);
   sim::Time issue_time() const;
   sim::Time duration(const KernelCost& cost) const;
+  void issue_copy(StreamId own, const CopyCost& copy);
   void launched(StreamId own);
 
   Hardware hardware_;

@@ -125,5 +125,16 @@ TEST_F(TimelineTest, DevicesComputeBesideEachOther) {
   EXPECT_EQ(timeline_.summary().total_ns, 1010);
 }
 
+TEST_F(TimelineTest, ACopyBetweenDevicesTakesTheirLinkWhicheverOfThemAsksForIt) {
+  Hardware card = simple_card();
+  card.peer = {500, 0};
+  for (const int asks : {0, 1}) {
+    Timeline timeline(card);
+    timeline.issue(StreamId{static_cast<std::uint32_t>(asks)}, asks,
+                   CopyCost{CopyKind::kPeer, 300, 1 - asks});
+    EXPECT_EQ(timeline.summary().total_ns, 600);
+  }
+}
+
 }  // namespace
 }  // namespace ferry::vgpu
