@@ -45,9 +45,9 @@ def no_capture(*_, **__):
 def start(settings):
     torch = checked_torch(settings["torch"])
     library = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "libferry_vgpu_python.so"))
-    for function in (library.ferry_vgpu_start, library.ferry_vgpu_finish):
-        function.restype = ctypes.c_char_p
-        function.argtypes = [ctypes.c_char_p]
+    library.ferry_vgpu_start.restype = library.ferry_vgpu_finish.restype = ctypes.c_char_p
+    library.ferry_vgpu_start.argtypes = [ctypes.c_char_p]
+    library.ferry_vgpu_finish.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
     library.ferry_vgpu_end_step.restype = None
     error = library.ferry_vgpu_start(json.dumps(settings).encode())
     if error:
@@ -57,6 +57,11 @@ def start(settings):
     torch._use_cudnn_rnn_flatten_weight = lambda: False
     from torch.optim.optimizer import register_optimizer_step_post_hook
     register_optimizer_step_post_hook(lambda *_: library.ferry_vgpu_end_step())
+    import ferry_policies  # of this file's folder, which the script's takes the place of
+    try:
+        ferry_policies.apply(settings["policy"], settings["packages"])
+    except (ImportError, ValueError, OSError) as error:
+        refuse(f"--policy {settings['policy']}: {error}")
     return library
 
 
@@ -107,10 +112,14 @@ def main():
     library = start(settings)
     sys.modules["ferry_virtual_gpu"] = types.ModuleType("ferry_virtual_gpu")
     sys.modules["ferry_virtual_gpu"].parts = Parts(library)
+    out_of_memory = ""
     try:
         run()
+    except sys.modules["torch"].OutOfMemoryError as error:
+        out_of_memory = str(error)
+        raise
     finally:
-        error = library.ferry_vgpu_finish(settings["summary"].encode())
+        error = library.ferry_vgpu_finish(settings["summary"].encode(), out_of_memory.encode())
         if error:
             print(f"ferry run: {error.decode()}", file=sys.stderr)
 

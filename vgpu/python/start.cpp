@@ -80,9 +80,10 @@ void begin_log(const std::string& path) {
   set_listener(run_log);
 }
 
-nlohmann::json summarise() {
+nlohmann::json summarise(const char* out_of_memory) {
   const Counts counts = vgpu::counts();
   nlohmann::json json{{"used", run_log->is_used()},
+                      {"out_of_memory", out_of_memory},
                       {"steps", nlohmann::json::array()},
                       {"devices", nlohmann::json::array()},
                       {"pinned_bytes", counts.pinned_bytes_peak}};
@@ -136,12 +137,13 @@ void ferry_vgpu_end_step() {
   with_clock([] { timeline->end_step(); });
 }
 
-// Writes what the run took, by the card's time, to this file; "" writes nothing.
-const char* ferry_vgpu_finish(const char* summary) {
+// Writes what the run took, by the card's time, to this file; "" writes nothing. `out_of_memory` is
+// PyTorch's error if that ended the script, and "" otherwise.
+const char* ferry_vgpu_finish(const char* summary, const char* out_of_memory) {
   return guarded([&] {
     set_listener(nullptr);
     run_log->flush();
-    if (*summary != '\0') write_file(summary, summarise().dump());
+    if (*summary != '\0') write_file(summary, summarise(out_of_memory).dump(-1, ' ', true));
     settle_autograd();
   });
 }

@@ -1,5 +1,6 @@
 #include "vgpu/run/child.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,15 +24,19 @@ std::string preload(const std::filesystem::path& libraries) {
   return others != nullptr ? list + others : list;
 }
 
-std::string settings(const Options& options, const Files& files) {
-  return nlohmann::json{
-      {"card", options.card_file},  {"cards", options.cards},
-      {"timed", options.timed},     {"tempo", static_cast<int>(options.schedule)},
-      {"seed", options.seed},       {"values", static_cast<int>(options.values)},
-      {"log", files.log.string()},  {"summary", files.summary.string()},
-      {"torch", FERRY_TORCH_MINOR},
-  }
-      .dump();
+std::string settings(const Options& options, const Setting& setting,
+                     const std::filesystem::path& libraries, const Files& files) {
+  nlohmann::json json{{"card", setting.card->file}, {"cards", options.card_count}};
+  json["policy"] = setting.policy;
+  json["packages"] = (libraries.parent_path() / "python").string();
+  json["timed"] = options.timed;
+  json["tempo"] = static_cast<int>(options.schedule);
+  json["seed"] = options.seed;
+  json["values"] = static_cast<int>(options.values);
+  json["log"] = files.log.string();
+  json["summary"] = files.summary.string();
+  json["torch"] = FERRY_TORCH_MINOR;
+  return json.dump();
 }
 
 // After fork. Returns only if there is no such program.
@@ -42,6 +47,15 @@ void become(const Options& options, const std::filesystem::path& launcher) {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   ::execvp(argv.front(), argv.data());
+}
+
+// After fork.
+void print_to(const std::filesystem::path& file) {
+  const int output = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (output < 0 || ::dup2(output, STDOUT_FILENO) < 0 || ::dup2(output, STDERR_FILENO) < 0) {
+    ::_exit(kResourceMissing);
+  }
+  ::close(output);
 }
 
 [[noreturn]] void fail(const std::string& what) {
@@ -55,7 +69,8 @@ std::string why_not(const Options& options, const std::filesystem::path& librari
   if (!options.hide_gpu && std::filesystem::exists("/dev/nvidiactl", unread)) {
     return "there is a real GPU on this machine: run the script on it, or hide it by --hide-gpu";
   }
-  for (const char* file : {kPreloaded[0], kPreloaded[1], "libferry_vgpu_python.so", "launch.py"}) {
+  for (const char* file : {kPreloaded[0], kPreloaded[1], "libferry_vgpu_python.so", "launch.py",
+                           "ferry_policies.py"}) {
     if (!std::filesystem::exists(libraries / file, unread)) {
       return "there is no " + (libraries / file).string() + ": build Ferry with LibTorch";
     }
@@ -63,8 +78,9 @@ std::string why_not(const Options& options, const std::filesystem::path& librari
   return "";
 }
 
-int run_script(const Options& options, const std::filesystem::path& libraries, const Files& files) {
-  ::setenv("FERRY_VIRTUAL_GPU", settings(options, files).c_str(), 1);
+int run_script(const Options& options, const Setting& setting,
+               const std::filesystem::path& libraries, const Files& files) {
+  ::setenv("FERRY_VIRTUAL_GPU", settings(options, setting, libraries, files).c_str(), 1);
   const std::string preloaded = preload(libraries);
   // The terminal sends Ctrl-C to both; the script says what becomes of it.
   std::signal(SIGINT, SIG_IGN);
@@ -73,6 +89,11 @@ int run_script(const Options& options, const std::filesystem::path& libraries, c
   if (child == 0) {
     std::signal(SIGINT, SIG_DFL);
     ::setenv("LD_PRELOAD", preloaded.c_str(), 1);
+    if (!setting.allocator.empty()) {
+      ::setenv("PYTORCH_CUDA_ALLOC_CONF", setting.allocator.c_str(), 1);
+      ::unsetenv("PYTORCH_ALLOC_CONF");  // which goes first
+    }
+    if (!files.output.empty()) print_to(files.output);
     become(options, libraries / "launch.py");
     std::perror(("ferry run: cannot run " + options.python).c_str());
     ::_exit(kResourceMissing);

@@ -1,9 +1,11 @@
 #include "vgpu/run/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <stdexcept>
+#include <utility>
 
 #include "formats/error.h"
 #include "formats/nearest.h"
@@ -21,6 +23,8 @@ Examples:
   ferry run train.py --steps 3            on an h100
   ferry run --card rtx4090 train.py       out of memory where that card is
   ferry run --cards 4 pipeline.py         four of them
+  ferry run --card h100,rtx4090 --policy keep,offload,checkpoint --no-values train.py
+                                          one table of six runs: memory, time, what fits
   ferry run --no-values train.py          memory and time of a large model, in seconds
   ferry run --side-first train.py         side streams run ahead of the default one
   ferry run --log run.jsonl train.py      keep the log of its streams
@@ -55,11 +59,51 @@ std::vector<std::string> script_of(const std::vector<std::string>& rest, const C
   return rest;
 }
 
+// "keep", or the path of a plan's file, which the script's process finds from wherever it is.
+std::string policy_of(const std::string& word) {
+  if (std::ranges::find(kPolicies, word) != std::end(kPolicies)) return word;
+  if (std::filesystem::is_regular_file(word)) return std::filesystem::absolute(word).string();
+  throw InputError("--policy", 0,
+                   "expected keep, offload, checkpoint, checkpoint-offload or the file of a plan; "
+                   "got '" +
+                       word + "'" +
+                       did_you_mean(word, {std::begin(kPolicies), std::end(kPolicies)}));
+}
+
+Card card_of(const std::string& word) {
+  const std::string file =
+      std::filesystem::absolute(find_shipped("hardware", "hardware", ".toml", word)).string();
+  return {read_hardware(file), file};
+}
+
+// Of several runs: what one file can hold.
+void check_comparison(const Options& options) {
+  if (options.settings().size() == 1) return;
+  for (const auto& [option, file] :
+       {std::pair("--log", &options.log), {"--sarif", &options.sarif}}) {
+    if (file->empty()) continue;
+    throw InputError(option, 0,
+                     "expected with one card, policy and allocator's setting: it is of one run, "
+                     "and here are " +
+                         std::to_string(options.settings().size()));
+  }
+}
+
 }  // namespace
+
+std::vector<Setting> Options::settings() const {
+  std::vector<Setting> all;
+  for (const Card& card : cards) {
+    for (const std::string& allocator : allocators) {
+      for (const std::string& policy : policies) all.push_back({&card, policy, allocator});
+    }
+  }
+  return all;
+}
 
 std::optional<Options> parse_options(int argc, char** argv) {
   Options options;
-  std::string card = "h100";
+  std::vector<std::string> cards = {"h100"};
   bool eager = false;
   bool side_first = false;
   bool main_first = false;
@@ -69,10 +113,23 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.footer(kFooter);
   app.set_version_flag("--version", "ferry-run " FERRY_VERSION);
   app.prefix_command();
-  app.add_option("--card", card, "The card: a shipped name, or a .toml file")->type_name("NAME");
-  app.add_option("--cards", options.cards, "So many of them, cuda:0 and on")
+  app.add_option("--card", cards, "The card: a shipped name, or a .toml file")
+      ->type_name("NAME,…")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--cards", options.card_count, "So many of them, cuda:0 and on")
       ->type_name("N")
       ->check(CLI::Range(1, kMostCards));
+  app.add_option("--policy", options.policies,
+                 "Around the script's models: keep, offload, checkpoint, checkpoint-offload, or "
+                 "the file of a plan")
+      ->type_name("NAME,…")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--alloc-conf", options.allocators,
+                 "As PYTORCH_CUDA_ALLOC_CONF; again for another run")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
   CLI::Option* seed =
       app.add_option("--seed", options.seed, "Draws when streams' work runs")->type_name("N");
   CLI::Option* side =
@@ -102,9 +159,9 @@ std::optional<Options> parse_options(int argc, char** argv) {
     throw InputError("ferry run", 0, std::string(error.what()) + " (ferry run --help)");
   }
   options.script = script_of(app.remaining(), app);
-  options.card_file =
-      std::filesystem::absolute(find_shipped("hardware", "hardware", ".toml", card)).string();
-  options.card = read_hardware(options.card_file);
+  for (const std::string& card : cards) options.cards.push_back(card_of(card));
+  for (std::string& policy : options.policies) policy = policy_of(policy);
+  check_comparison(options);
   options.timed = !eager && !side_first && !main_first && seed->count() == 0;
   if (without_values) {
     options.values = zeros ? ComputedValues::kZeros : ComputedValues::kRefused;

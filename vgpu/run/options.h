@@ -24,10 +24,26 @@ enum class ComputedValues : int { kComputed = 0, kRefused = 1, kZeros = 2 };
 // When streams' work runs (vgpu/runtime/control.h, whose Tempo these are).
 enum class Schedule : int { kEager = 0, kDrawn = 2, kSideFirst = 4, kMainFirst = 5 };
 
+struct Card {
+  Hardware hardware;
+  std::string file;
+};
+
+// What is put around the script's models (vgpu/python/ferry_policies.py), if it is no plan's file.
+inline constexpr const char* kPolicies[] = {"keep", "offload", "checkpoint", "checkpoint-offload"};
+
+// Each run is of one of each: there is at least one of each.
+struct Setting {
+  const Card* card;
+  std::string policy;
+  std::string allocator;  // as PYTORCH_CUDA_ALLOC_CONF has it; "": as the environment says
+};
+
 struct Options {
-  Hardware card;
-  std::string card_file;
-  int cards = 1;  // so many of it
+  std::vector<Card> cards;
+  std::vector<std::string> policies = {"keep"};
+  std::vector<std::string> allocators = {""};
+  int card_count = 1;  // so many of it
   Schedule schedule = Schedule::kDrawn;
   bool timed = true;  // what the script asks is done when it would be on the card
   std::uint64_t seed = 0;
@@ -38,6 +54,9 @@ struct Options {
   bool hide_gpu = false;
   // Its path, or -m and a module, or -c and code; and its arguments.
   std::vector<std::string> script;
+
+  // Card by card, and within one policy by policy.
+  std::vector<Setting> settings() const;
 };
 
 // None: help or the version was asked for, and printed. Throws InputError for bad input.

@@ -31,6 +31,7 @@ std::optional<Summary> read_summary(const std::filesystem::path& file, const std
     return of.at(name).get<std::int64_t>();
   };
   Summary summary{.card = card,
+                  .out_of_memory = json.at("out_of_memory").get<std::string>(),
                   .devices = {},
                   .pinned_bytes = number(json, "pinned_bytes"),
                   .run_ns = number(json, "run_ns"),
@@ -84,6 +85,7 @@ nlohmann::ordered_json to_json(const Summary& summary) {
   }
   const DeviceMemory& fullest = summary.devices.at(summary.fullest());
   nlohmann::ordered_json json{{"card", summary.card},
+                              {"out_of_memory", summary.out_of_memory},
                               {"allocated_bytes", fullest.allocated_bytes},
                               {"reserved_bytes", fullest.reserved_bytes},
                               {"devices", std::move(devices)},

@@ -26,6 +26,7 @@ struct DeviceMemory {
 
 struct Summary {
   std::string card;
+  std::string out_of_memory;          // PyTorch's error, if that ended the script
   std::vector<DeviceMemory> devices;  // at least one
   std::int64_t pinned_bytes = 0;
   std::int64_t run_ns = 0;

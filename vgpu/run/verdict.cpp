@@ -11,7 +11,10 @@ namespace ferry::vgpu {
 check::TraceReport judge(const std::filesystem::path& log, const std::string& name) {
   std::ifstream in = open_file(log.string());
   LineSource lines(in, name.empty() ? "the log" : name);
-  check::TraceReport report = check::check_trace(lines);
+  return check::check_trace(lines);
+}
+
+void print(const check::TraceReport& report, const std::string& name) {
   if (!report.violations.empty() && name.empty()) {
     std::fprintf(stderr, "ferry run: (line N) is a line of the log, which --log FILE keeps\n");
   }
@@ -28,7 +31,6 @@ check::TraceReport judge(const std::filesystem::path& log, const std::string& na
                static_cast<unsigned long long>(report.scope.operations),
                static_cast<unsigned long long>(report.scope.streams.count),
                report.violations.size(), name.empty() ? "" : ", in ", printable(name).c_str());
-  return report;
 }
 
 }  // namespace ferry::vgpu

@@ -1,4 +1,4 @@
-// What the checkers say of a run's log, on stderr: stdout is the script's.
+// What the checkers say of a run's log.
 #pragma once
 
 #include <filesystem>
@@ -11,5 +11,8 @@ namespace ferry::vgpu {
 // `name` is what the log is called in the report, "" if it is not kept. Throws InputError if it is
 // no log.
 check::TraceReport judge(const std::filesystem::path& log, const std::string& name);
+
+// On stderr: stdout is the script's.
+void print(const check::TraceReport& report, const std::string& name);
 
 }  // namespace ferry::vgpu

@@ -1,0 +1,124 @@
+"""What `ferry run --policy` puts around the models of a script, which stays as it is.
+
+A *forward* is a call of a module in grad mode that no other module's call contains. Its *blocks*
+are the children of a ModuleList or a Sequential that are alike: at least two of one class, with
+parameters, and in no other block.
+
+    keep                 nothing
+    offload              what a forward saves goes to the host
+    checkpoint           each block is computed again in backward, as by torch.utils.checkpoint; of
+                         a model with Hugging Face's gradient_checkpointing_enable, what that says
+    checkpoint-offload   the same, and the blocks' inputs go to the host
+    FILE                 a plan of `ferry plan -o`: what a forward saves is moved as it says
+
+What the script does with the output, its loss say, is in no forward.
+"""
+
+import collections
+import contextlib
+import functools
+import sys
+import threading
+import weakref
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+def _torch_ferry(packages):
+    try:
+        import torch_ferry
+    except ImportError:
+        sys.path.append(packages)
+        import torch_ferry
+    return torch_ferry
+
+
+def _blocks(root):
+    """The outermost, found once for a model."""
+    found, inner = weakref.WeakSet(), set()
+    for module in root.modules():  # parents first
+        if id(module) in inner or not isinstance(
+                module, (torch.nn.ModuleList, torch.nn.Sequential)):
+            continue
+        numbers = collections.Counter(type(child) for child in module)
+        for child in module:
+            if numbers[type(child)] > 1 and next(child.parameters(), None) is not None:
+                found.add(child)
+                inner.update(map(id, child.modules()))
+    return found
+
+
+class _Around:
+    """In the place of Module.__call__."""
+
+    def __init__(self, offload, checkpoint):
+        self._call = torch.nn.Module.__call__
+        self._offload = offload        # None: nothing is offloaded
+        self._checkpoint = checkpoint  # called as PyTorch's; None: nothing is
+        self._thread = threading.local()
+        self._roots = weakref.WeakKeyDictionary()  # their blocks
+
+    def install(self):
+        def call(module, *args, **kwargs):
+            return self(module, args, kwargs)
+        torch.nn.Module.__call__ = call
+
+    def __call__(self, module, args, kwargs):
+        blocks = getattr(self._thread, "blocks", None)
+        if blocks is None:
+            # Within backward a function is computed again, and that is no forward.
+            if not torch.is_grad_enabled() or torch._C._current_graph_task_id() != -1:
+                return self._call(module, *args, **kwargs)
+            return self._forward(module, args, kwargs)
+        if module not in blocks or not torch.is_grad_enabled():
+            return self._call(module, *args, **kwargs)
+        return self._checkpoint(functools.partial(self._block, module), *args, **kwargs)
+
+    def _forward(self, root, args, kwargs):
+        if root not in self._roots:
+            self._roots[root] = self._prepared(root)
+        with self._offload or contextlib.nullcontext(), self._within(self._roots[root]):
+            return self._call(root, *args, **kwargs)
+
+    def _prepared(self, root):
+        if self._offload is not None:
+            self._offload.exempt(root)
+        if self._checkpoint is None:
+            return ()
+        if not hasattr(root, "gradient_checkpointing_enable"):
+            return _blocks(root)
+        root.gradient_checkpointing_enable()
+        for module in root.modules():
+            if hasattr(module, "_gradient_checkpointing_func"):
+                module._gradient_checkpointing_func = self._checkpoint
+        return ()
+
+    def _block(self, block, *args, **kwargs):
+        with self._within(()):
+            return self._call(block, *args, **kwargs)
+
+    @contextlib.contextmanager
+    def _within(self, blocks):
+        before = getattr(self._thread, "blocks", None)
+        self._thread.blocks = blocks
+        try:
+            yield
+        finally:
+            self._thread.blocks = before
+
+
+def apply(policy, packages):
+    """`packages` is where torch_ferry is, if it is not installed."""
+    if policy == "keep":
+        return
+    if policy == "checkpoint":
+        _Around(None, functools.partial(checkpoint, use_reentrant=False)).install()
+        return
+    ferry = _torch_ferry(packages)
+    if policy == "offload":
+        _Around(ferry.offload(device="cuda"), None).install()
+    elif policy == "checkpoint-offload":
+        _Around(ferry.offload(device="cuda"), ferry.checkpoint).install()
+    else:
+        _Around(ferry.run(policy), None).install()
