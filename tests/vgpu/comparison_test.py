@@ -109,7 +109,7 @@ class Table(unittest.TestCase):
                          ["0 B"] * 4)
 
     def test_settings_of_the_allocator_are_compared(self):
-        setting = "max_split_size_mb:21,roundup_power2_divisions:1"
+        setting = "expandable_segments:True,max_split_size_mb:21"
         done = run("--alloc-conf", "", "--alloc-conf", setting, BLOCKS,
                    environment={"PYTORCH_ALLOC_CONF": "nonsense:1"})
         # The first row has what the environment says.

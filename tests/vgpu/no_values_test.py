@@ -22,8 +22,12 @@ LLAMA = {
 }
 
 
-def run(*words):
-    environment = dict(os.environ, OMP_NUM_THREADS="1")
+# With expandable segments: the peak, and the peak that is reserved.
+EXPANDABLE = {"keep": (81657473024, 84049657856), "checkpoint": (33072286720, 33852227584)}
+
+
+def run(*words, allocator=""):
+    environment = dict(os.environ, OMP_NUM_THREADS="1", PYTORCH_CUDA_ALLOC_CONF=allocator)
     command = [FERRY, "run", "--python", PYTHON, "--hide-gpu", "--no-values", *map(str, words)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
@@ -43,6 +47,14 @@ class NoValues(unittest.TestCase):
             self.assertIn("0 violations", done.stderr)
         # Of all children so far: the device's memory was never there.
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 3 << 20)
+
+    def test_and_with_expandable_segments(self):
+        for mode, expected in EXPANDABLE.items():
+            done = run(PROGRAMS / "llama.py", mode, allocator="expandable_segments:True")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            steps = [list(map(int, line.split())) for line in done.stdout.splitlines()]
+            self.assertEqual((steps[1][1], steps[1][2]), expected)
+            self.assertIn("0 violations", done.stderr)
 
     def test_another_card_has_workspaces_of_another_size(self):
         code = ("a = torch.empty(1024, 1024, device='cuda')\n"

@@ -10,10 +10,6 @@ namespace ferry::vgpu {
 namespace {
 
 constexpr int kVersion = 13000;
-constexpr int kUnsupported = 801;  // CUDA_ERROR_NOT_SUPPORTED, of the driver
-
-// Stands for each entry point of the driver that LibTorch looks up: none is called in tests.
-int unsupported() { return kUnsupported; }
 
 }  // namespace
 
@@ -143,14 +139,6 @@ const char* cudaGetErrorString(cudaError_t error) {
     default:
       return cudaGetErrorName(error);
   }
-}
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned,
-                                             unsigned long long,
-                                             cudaDriverEntryPointQueryResult* result) {
-  if (result != nullptr) *result = cudaDriverEntryPointSuccess;
-  *function = reinterpret_cast<void*>(unsupported);
-  return cudaSuccess;
 }
 
 }  // extern "C"

@@ -147,8 +147,7 @@ extern "C" {
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   VGPU_ENTER();
   const int device = thread().device;
-  const std::int64_t free = runtime.device_bytes_max - runtime.device_bytes(device);
-  if (free < 0 || bytes > static_cast<std::size_t>(free)) {
+  if (bytes > static_cast<std::size_t>(runtime.free_device_bytes(device))) {
     return runtime.fail_with(cudaErrorMemoryAllocation);
   }
   *address = runtime.allocate(runtime.device_memory, bytes, device);
@@ -165,8 +164,7 @@ cudaError_t cudaFree(void* address) {
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   VGPU_ENTER();
-  const std::int64_t left = runtime.device_bytes_max - runtime.device_bytes(thread().device);
-  *free = left > 0 ? static_cast<std::size_t>(left) : 0;
+  *free = static_cast<std::size_t>(runtime.free_device_bytes(thread().device));
   *total = static_cast<std::size_t>(runtime.device_bytes_max);
   return cudaSuccess;
 }

@@ -20,6 +20,7 @@
 #include "vgpu/runtime/clock.h"
 #include "vgpu/runtime/control.h"
 #include "vgpu/runtime/known_bytes.h"
+#include "vgpu/runtime/virtual_memory.h"
 
 namespace ferry::vgpu {
 
@@ -69,6 +70,7 @@ struct Event {
 struct Memory {
   std::size_t bytes = 0;
   int device = 0;
+  bool mapped = false;  // addresses that pieces are mapped to, one behind the other
 };
 
 inline constexpr int kDevices = 8;  // at most
@@ -123,8 +125,13 @@ class Runtime {
   bool free(std::map<std::uintptr_t, Memory>& from, void* address);
   static const Memory* find(const std::map<std::uintptr_t, Memory>& in, const void* address,
                             std::size_t bytes);
+  // Pieces of virtual memory; of one device, what they are mapped to is one Memory.
+  bool map(void* address, std::size_t bytes, std::uint64_t piece);
+  bool unmap(void* address, std::size_t bytes);
   std::int64_t device_bytes(int device) const;
+  std::int64_t free_device_bytes(int device) const;
   std::int64_t pinned_bytes() const;
+  void note_peaks();
 
   // Whether a kernel is to compute, by addresses; from now on what it writes is known, or is not.
   bool computes(std::span<const Range> reads, std::span<const Range> writes);
@@ -161,6 +168,7 @@ class Runtime {
   std::map<std::string, std::int64_t> calls;
   std::map<std::uintptr_t, Memory> device_memory;
   std::map<std::uintptr_t, Memory> pinned_memory;
+  VirtualMemory virtual_memory;
   std::int64_t wrong_frees = 0;
   std::array<std::int64_t, kDevices> device_bytes_peaks{};
   std::int64_t pinned_bytes_peak = 0;

@@ -22,17 +22,64 @@ void* Runtime::allocate(std::map<std::uintptr_t, Memory>& from, std::size_t byte
   if (address == MAP_FAILED) return nullptr;
   from.emplace(reinterpret_cast<std::uintptr_t>(address), Memory{bytes, device});
   if (&from == &pinned_memory) known_bytes.add({reinterpret_cast<std::uint64_t>(address), bytes});
-  if (&from == &device_memory) {
+  note_peaks();
+  return address;
+}
+
+void Runtime::note_peaks() {
+  for (int device = 0; device < devices; ++device) {
     std::int64_t& peak = device_bytes_peaks[static_cast<std::size_t>(device)];
     peak = std::max(peak, device_bytes(device));
   }
   pinned_bytes_peak = std::max(pinned_bytes_peak, pinned_bytes());
-  return address;
+}
+
+bool Runtime::map(void* address, std::size_t bytes, std::uint64_t piece) {
+  const int device = virtual_memory.map(address, bytes, piece);
+  if (device < 0) return false;
+  const auto joins = [device](const Memory& memory) {
+    return memory.mapped && memory.device == device;
+  };
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  auto at = device_memory.emplace(number, Memory{bytes, device, /*mapped=*/true}).first;
+  if (at != device_memory.begin()) {
+    const auto before = std::prev(at);
+    if (before->first + before->second.bytes == number && joins(before->second)) {
+      before->second.bytes += bytes;
+      device_memory.erase(at);
+      at = before;
+    }
+  }
+  const auto after = std::next(at);
+  if (after != device_memory.end() && at->first + at->second.bytes == after->first &&
+      joins(after->second)) {
+    at->second.bytes += after->second.bytes;
+    device_memory.erase(after);
+  }
+  return true;
+}
+
+bool Runtime::unmap(void* address, std::size_t bytes) {
+  if (!virtual_memory.is_mapped(address, bytes)) return false;
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const auto at = std::prev(device_memory.upper_bound(number));
+  const auto [begin, memory] = *at;
+  finish_device(memory.device);
+  if (listener != nullptr) listener->forget({number, bytes});
+  known_bytes.remove({number, bytes});
+  virtual_memory.unmap(address, bytes);
+  device_memory.erase(at);
+  const std::size_t before = number - begin;
+  if (before > 0) device_memory.emplace(begin, Memory{before, memory.device, true});
+  if (const std::size_t rest = memory.bytes - before - bytes; rest > 0) {
+    device_memory.emplace(number + bytes, Memory{rest, memory.device, true});
+  }
+  return true;
 }
 
 bool Runtime::free(std::map<std::uintptr_t, Memory>& from, void* address) {
   const auto found = from.find(reinterpret_cast<std::uintptr_t>(address));
-  if (found == from.end()) {
+  if (found == from.end() || found->second.mapped) {
     ++wrong_frees;
     return false;
   }
@@ -72,9 +119,13 @@ const Memory* Runtime::find(const std::map<std::uintptr_t, Memory>& in, const vo
 std::int64_t Runtime::device_bytes(int device) const {
   std::int64_t bytes = 0;
   for (const auto& [address, memory] : device_memory) {
-    if (memory.device == device) bytes += static_cast<std::int64_t>(memory.bytes);
+    if (memory.device == device && !memory.mapped) bytes += static_cast<std::int64_t>(memory.bytes);
   }
-  return bytes;
+  return bytes + virtual_memory.bytes(device);
+}
+
+std::int64_t Runtime::free_device_bytes(int device) const {
+  return std::max(device_bytes_max - device_bytes(device), std::int64_t{0});
 }
 
 std::int64_t Runtime::pinned_bytes() const {
