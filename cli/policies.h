@@ -36,6 +36,7 @@ struct PolicyArguments {
   std::filesystem::path plan;    // a plan to run
   std::filesystem::path output;  // the plan to write
   std::filesystem::path log;     // the stream log to write
+  std::filesystem::path trace;   // the trace to write
 };
 
 // As understood.

@@ -2,8 +2,10 @@
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "cli/context.h"
 #include "cli/policies.h"
@@ -14,6 +16,7 @@
 #include "formats/plan_file.h"
 #include "formats/program_file.h"
 #include "formats/trace_write.h"
+#include "sim/gpu/step_trace.h"
 #include "sim/gpu/stream_log.h"
 #include "sim/plan/planner.h"
 #include "sim/run/simulation.h"
@@ -37,6 +40,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   plan::PlanRequest keep = request.plan;
   keep.policies = {Policy::kKeep};
   keep.consumers = {};
+  keep.trace = nullptr;
   plan::PlanResult result = plan::plan(request.program, request.hardware, keep);
   if (result.stopped) return result;
   Program program;
@@ -54,6 +58,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   options.check = request.plan.check;
   options.segments = planned_segments(plan);
   options.consumers = request.plan.consumers;
+  options.trace = request.plan.trace;
   plan::StopsRun stops(is_stopped);
   options.consumers.push_back(&stops);
   plan::PolicyRow row;
@@ -78,20 +83,30 @@ plan::PlanResult simulate(const PolicyArguments& arguments, const PolicyRequest&
                                 : run_plan(arguments, request);
 }
 
-// Logs one run's streams: two runs would use the same streams, at the same addresses.
-plan::PlanResult simulate_and_log(const PolicyArguments& arguments, PolicyRequest request) {
-  if (arguments.plan.empty() && request.plan.policies.size() != 1) {
-    throw InputError(
-        "--log", 0,
-        "expected with --plan or one --policy: it is the log of one run, and here are " +
-            std::to_string(request.plan.policies.size()));
+// Writes of one run what there is a file for: two runs would use the same streams, at the same
+// addresses.
+plan::PlanResult simulate_and_write(const PolicyArguments& arguments, PolicyRequest request) {
+  for (const auto& [option, path] :
+       {std::pair("--log", &arguments.log), {"--trace", &arguments.trace}}) {
+    if (path->empty()) continue;
+    if (arguments.plan.empty() && request.plan.policies.size() != 1) {
+      throw InputError(option, 0,
+                       "expected with --plan or one --policy: it is of one run, and here are " +
+                           std::to_string(request.plan.policies.size()));
+    }
+    require_folder_of(*path);
   }
-  require_folder_of(arguments.log);
-  TraceFile file(arguments.log);
-  sim::StreamLog log(file);
-  request.plan.consumers = {&log};
+  std::optional<TraceFile> file;
+  std::optional<sim::StreamLog> log;
+  std::optional<sim::StepTrace> trace;
+  if (!arguments.log.empty()) {
+    request.plan.consumers = {&log.emplace(file.emplace(arguments.log))};
+  }
+  if (!arguments.trace.empty()) request.plan.trace = &trace.emplace(arguments.trace);
   plan::PlanResult result = simulate(arguments, request);
-  if (!result.stopped) file.commit();  // half a log is not written
+  if (result.stopped) return result;  // half a file is not written
+  if (file) file->commit();
+  if (trace) trace->commit();
   return result;
 }
 
@@ -102,8 +117,7 @@ int run(const PolicyArguments& arguments) {
     progress.show(done, all, policy);
   };
   request.plan.stop = is_stopped;
-  const plan::PlanResult result =
-      arguments.log.empty() ? simulate(arguments, request) : simulate_and_log(arguments, request);
+  const plan::PlanResult result = simulate_and_write(arguments, request);
   progress.clear();
   return report(arguments, request, result);
 }
@@ -124,6 +138,10 @@ Examples:
       ->type_name("FILE")
       ->excludes("--policy");
   command->add_option("--log", arguments->log, "Write the run's streams here, for `ferry check`")
+      ->type_name("FILE");
+  command
+      ->add_option("--trace", arguments->trace,
+                   "Write what the run's streams did and when here, for ui.perfetto.dev")
       ->type_name("FILE");
   command->callback([arguments, &context] {
     listen_for_stop();

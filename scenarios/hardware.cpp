@@ -98,6 +98,7 @@ Hardware parse_hardware(std::string_view text, const std::string& path) {
   Hardware hardware{.name = std::filesystem::path(path).stem().string(),
                     .description = file.text("description"),
                     .compute_capability = read_compute_capability(file),
+                    .multiprocessors = file.integer_or("multiprocessors", 0, 1, 1024),
                     .memory_bytes = positive(size(file, "memory"), file, "memory"),
                     .host_memory_bytes = size(file, "host_memory"),
                     .flops_per_us = {},

@@ -51,6 +51,7 @@ struct Hardware {
   std::string name;  // the file's name
   std::string description;
   std::int64_t compute_capability = 80;  // CUDA's, times ten: which libraries choose kernels by
+  std::int64_t multiprocessors = 0;      // 0: not known
   std::int64_t memory_bytes = 0;         // memory of the device
   std::int64_t host_memory_bytes = 0;    // host memory that may be pinned
   std::array<std::int64_t, kComputeClasses> flops_per_us{};

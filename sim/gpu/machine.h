@@ -79,6 +79,7 @@ class Machine {
   ~Machine() { ending_ = true; }
 
   void add_consumer(StreamOpConsumer* consumer) { consumers_.push_back(consumer); }
+  void trace_to(TraceSink* sink) { engine_.trace_to(sink); }  // not owned
 
   // Streams. A device's compute stream 0 exists; others are made on first use, as are those for
   // copies from other devices.

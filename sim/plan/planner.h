@@ -37,6 +37,7 @@ struct PlanRequest {
   bool check = true;
   // They see each policy's own run, not the runs that a search tries.
   std::vector<StreamOpConsumer*> consumers;
+  sim::StepTrace* trace = nullptr;  // of the one policy; null: none
   std::function<void(std::string_view what, std::size_t done, std::size_t all)> progress;
   Stop stop;
 };

@@ -30,7 +30,8 @@ bool rules_out(const Cost& best, const Floor& floor, const Limits& limits) {
 }  // namespace
 
 sim::Simulation Problem::run(const Candidate& candidate, bool check,
-                             std::vector<StreamOpConsumer*> consumers) const {
+                             std::vector<StreamOpConsumer*> consumers,
+                             sim::StepTrace* trace) const {
   sim::SimulationOptions options;
   options.offload = candidate.options;
   if (candidate.trl) {
@@ -42,6 +43,7 @@ sim::Simulation Problem::run(const Candidate& candidate, bool check,
   options.optimizer = optimizer;
   options.check = check;
   options.consumers = std::move(consumers);
+  options.trace = trace;
   if (!candidate.outlined) return sim::simulate(program, hardware, options);
   return sim::simulate(outline(whole, candidate.outlined->modules), hardware, options);
 }

@@ -39,7 +39,8 @@ struct Problem {
     return candidate.outlined ? candidate.outlined->survey : survey;
   }
   sim::Simulation run(const Candidate& candidate, bool check,
-                      std::vector<StreamOpConsumer*> consumers = {}) const;
+                      std::vector<StreamOpConsumer*> consumers = {},
+                      sim::StepTrace* trace = nullptr) const;
 };
 
 struct Tried {

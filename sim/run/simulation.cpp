@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "shared/offload/offloader.h"
 #include "sim/gpu/device.h"
+#include "sim/gpu/machine_trace.h"
 #include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
 #include "sim/run/permille.h"
@@ -152,6 +154,8 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   Machine machine(limits);
   if (options.check) machine.add_consumer(&checkers);
   for (StreamOpConsumer* consumer : options.consumers) machine.add_consumer(consumer);
+  std::optional<MachineTrace> trace;
+  if (options.trace != nullptr) machine.add_consumer(&trace.emplace(machine, *options.trace));
   {
     Tape tape(program, machine, times, options.check ? &checkers.values() : nullptr);
     const std::vector<Storage> state = optimizer_state(program, options.optimizer, machine, tape);

@@ -25,6 +25,7 @@
 #include "sim/check/hazard.h"
 #include "sim/gpu/device.h"
 #include "sim/gpu/machine.h"
+#include "sim/gpu/step_trace.h"
 #include "sim/program/tape.h"
 #include "sim/run/scheduler.h"
 
@@ -53,6 +54,7 @@ struct SimulationOptions {
       nullptr;  // decides open choices, and calls that fail; null: the usual ways
   WorldFault world = WorldFault::kNoFault;
   std::vector<StreamOpConsumer*> consumers;
+  StepTrace* trace = nullptr;  // is given what the streams do; not owned, null: nobody
 };
 
 struct Leftovers {

@@ -123,6 +123,26 @@ class Time(unittest.TestCase):
         self.assertNotIn("simulated", run_code("import torch\n").stderr)
 
 
+class Trace(unittest.TestCase):
+    def test_it_has_each_streams_work_in_the_cards_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace, verdict = (pathlib.Path(folder) / name for name in ("trace.json", "v.json"))
+            done = run("--trace", trace, "--json", verdict, PROGRAMS / "double_buffer.py")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            events = json.loads(trace.read_text())["traceEvents"]
+            simulated = json.loads(verdict.read_text())["simulated"]
+        spans = [event for event in events if event["ph"] == "X"]
+        self.assertEqual(round(1000 * max(span["ts"] + span["dur"] for span in spans)),
+                         simulated["run_ns"])
+        self.assertEqual(len({span["tid"] for span in spans}), 2)
+        self.assertIn("aten::mul.Tensor", {span["name"] for span in spans})
+        self.assertEqual({span["cat"] for span in spans}, {"kernel", "gpu_memcpy"})
+        self.assertIn("h100", [event["args"].get("name") for event in events
+                               if event["ph"] == "M"])
+        allocated = [event["args"]["bytes"] for event in events if event["ph"] == "C"]
+        self.assertEqual(max(allocated), simulated["allocated_bytes"])
+
+
 class Refused(unittest.TestCase):
     def test_what_is_not_there_fails_by_its_name(self):
         for code, name in (("torch.cuda.CUDAGraph().capture_begin()", "cudaStreamBeginCapture"),

@@ -55,6 +55,9 @@ std::int64_t seed_of(const Tensor& saved) {
   return saved.is_meta() ? 0 : saved.item<std::int64_t>();
 }
 
+// In the order of strides of what it belongs to, as the fused kernels have it.
+Tensor laid_out(const Tensor& made, const Tensor& like) { return at::empty_like(like).copy_(made); }
+
 struct Made {
   Tensor output;
   Tensor logsumexp;
@@ -67,7 +70,8 @@ Made forward(const Attention& call, const at::Generator& generator) {
     made.seed = drawn_seed(call.query, generator);
     const Tensor scores = call.scores();
     const Tensor weights = at::softmax(scores, -1);
-    made.output = at::matmul(weights * call.mask(weights, made.seed), call.value);
+    made.output =
+        laid_out(at::matmul(weights * call.mask(weights, made.seed), call.value), call.query);
     made.logsumexp = at::logsumexp(scores, -1).to(at::kFloat);
   } else {
     std::tie(made.output, made.logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(
@@ -96,9 +100,9 @@ Gradients backward(const Attention& call, const Tensor& gradient, const Made& ma
   if (wants_bias) of.bias = of_scores.sum_to_size(call.bias->sizes());
   if (call.dropout == 0) return of;
   const Tensor scaled = of_scores * call.factor();
-  of.query = at::matmul(scaled, call.key);
-  of.key = at::matmul(scaled.transpose(-2, -1), call.query);
-  of.value = at::matmul((weights * mask).transpose(-2, -1), gradient);
+  of.query = laid_out(at::matmul(scaled, call.key), call.query);
+  of.key = laid_out(at::matmul(scaled.transpose(-2, -1), call.query), call.key);
+  of.value = laid_out(at::matmul((weights * mask).transpose(-2, -1), gradient), call.value);
   return of;
 }
 

@@ -15,6 +15,7 @@
 #include "vgpu/operators/host_views.h"
 #include "vgpu/operators/operator.h"
 #include "vgpu/operators/random.h"
+#include "vgpu/operators/temporaries.h"
 #include "vgpu/operators/values.h"
 #include "vgpu/operators/workspaces.h"
 #include "vgpu/runtime/control.h"
@@ -205,6 +206,7 @@ class Call {
       results.push_back(same ? arguments_[*same] : allocate(shapes->results[i], body.into));
     }
     make_workspaces(op_.label, arguments_, stream_);
+    const Temporaries taken(temporaries(op_.label, arguments_, results), stream_);
     launch(std::move(body), results);
     return results;
   }

@@ -86,6 +86,7 @@ bool adds_a_row(const std::string& name, const std::vector<c10::IValue>& argumen
 }  // namespace
 
 void keep_workspaces() { kept = true; }
+bool keeps_workspaces() { return kept; }
 
 void make_workspaces(const std::string& name, const std::vector<c10::IValue>& arguments,
                      const c10::cuda::CUDAStream& stream) {

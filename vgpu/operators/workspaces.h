@@ -14,8 +14,9 @@
 
 namespace ferry::vgpu {
 
-// From now on they are allocated, by LibTorch's caching allocator. At first they are not.
+// From now on they are allocated, by LibTorch's caching allocator; at first they are not.
 void keep_workspaces();
+bool keeps_workspaces();
 
 // Before the operator `name` ("aten.mm") is queued on the stream. Throws LibTorch's own error where
 // there is no memory left.

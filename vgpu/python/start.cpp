@@ -39,12 +39,16 @@ void start(const nlohmann::json& settings) {
   const Hardware card = read_hardware(settings.at("card").get<std::string>());
   set_device_name(card.name + " (no GPU: Ferry's virtual one)");
   set_compute_capability(static_cast<int>(card.compute_capability));
+  if (card.multiprocessors > 0) set_multiprocessors(static_cast<int>(card.multiprocessors));
   set_device_bytes(card.memory_bytes);
   set_pinned_bytes(card.host_memory_bytes);
   set_devices(settings.at("cards").get<int>());
   keep_addresses(true);
   run_log = new RunLog(settings.at("log").get<std::string>());
   timeline = new Timeline(card);
+  if (const auto trace = settings.at("trace").get<std::string>(); !trace.empty()) {
+    timeline->trace_to(trace);
+  }
   set_clock(timeline, settings.at("timed").get<bool>());
   set_values(settings.at("values").get<KernelValues>());
   start_libtorch();
@@ -99,6 +103,7 @@ nlohmann::json summarise(const char* out_of_memory) {
                                {"kernels_ns", step.kernels_ns},
                                {"waits_ns", step.waits_ns}});
     }
+    timeline->write_trace();
   });
   return json;
 }

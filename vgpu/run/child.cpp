@@ -34,6 +34,7 @@ std::string settings(const Options& options, const Setting& setting,
   json["seed"] = options.seed;
   json["values"] = static_cast<int>(options.values);
   json["log"] = files.log.string();
+  json["trace"] = options.trace.empty() ? "" : std::filesystem::absolute(options.trace).string();
   json["summary"] = files.summary.string();
   json["torch"] = FERRY_TORCH_MINOR;
   return json.dump();

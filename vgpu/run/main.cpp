@@ -54,7 +54,7 @@ int run(const Options& options) {
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "vgpu";
   const std::string why = why_not(options, libraries);
   if (!why.empty()) return complain(why, kResourceMissing);
-  for (const std::string& file : {options.json, options.sarif}) {
+  for (const std::string& file : {options.json, options.sarif, options.trace}) {
     if (!file.empty()) ferry::require_folder_of(file);
   }
   const bool one = options.settings().size() == 1;

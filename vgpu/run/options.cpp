@@ -79,8 +79,9 @@ Card card_of(const std::string& word) {
 // Of several runs: what one file can hold.
 void check_comparison(const Options& options) {
   if (options.settings().size() == 1) return;
-  for (const auto& [option, file] :
-       {std::pair("--log", &options.log), {"--sarif", &options.sarif}}) {
+  for (const auto& [option, file] : {std::pair("--log", &options.log),
+                                     {"--trace", &options.trace},
+                                     {"--sarif", &options.sarif}}) {
     if (file->empty()) continue;
     throw InputError(option, 0,
                      "expected with one card, policy and allocator's setting: it is of one run, "
@@ -144,6 +145,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.add_flag("--zeros", zeros, "What the script reads back is 0, and is not refused")
       ->needs(no_values);
   app.add_option("--log", options.log, "Keep the log of its streams here")->type_name("FILE");
+  app.add_option("--trace", options.trace, "What its streams did and when, for ui.perfetto.dev")
+      ->type_name("FILE");
   app.add_option("--json", options.json, "The verdict here, as `ferry check --json` has it")
       ->type_name("FILE");
   app.add_option("--sarif", options.sarif, "The verdict here, as SARIF 2.1.0")->type_name("FILE");

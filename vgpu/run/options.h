@@ -49,6 +49,7 @@ struct Options {
   std::uint64_t seed = 0;
   ComputedValues values = ComputedValues::kComputed;
   std::string log;          // "": none is kept
+  std::string trace;        // "": none
   std::string json, sarif;  // files for the verdict; "": none
   std::string python;
   bool hide_gpu = false;

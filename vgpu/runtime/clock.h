@@ -20,7 +20,8 @@ struct KernelCost {
 struct CopyCost {
   CopyKind kind = CopyKind::kDeviceToDevice;
   std::int64_t bytes = 0;
-  int peer = 0;  // of kPeer: the other device than the stream's
+  int peer = 0;            // of kPeer: the other device than the stream's
+  std::uint64_t host = 0;  // of a copy from or to the host: where there
 };
 struct Sleep {
   std::int64_t ns = 0;
@@ -35,7 +36,10 @@ class Clock {
   enum class Mark : std::uint32_t {};  // the work that a stream was given so far
 
   virtual ~Clock() = default;
-  virtual void issue(StreamId stream, int device, const Cost& cost) = 0;
+  // `name`: what it is called in a trace.
+  virtual void issue(StreamId stream, int device, const Cost& cost, const char* name) = 0;
+  // The program's allocator gave out bytes of the device, or took them back.
+  virtual void allocated(int device, std::int64_t change) = 0;
   virtual Mark record(StreamId stream, int device) = 0;
   virtual void release(Mark mark) = 0;  // each once
   virtual void wait(StreamId stream, int device, Mark mark) = 0;

@@ -93,6 +93,8 @@ void note_block(bool given_out, int device, const void* block, std::size_t bytes
   op.stream = runtime.stream(stream, device).id;
   op.range = runtime.range(block, bytes);
   runtime.tell(op);
+  const auto change = static_cast<std::int64_t>(bytes);
+  if (runtime.clock != nullptr) runtime.clock->allocated(device, given_out ? change : -change);
 }
 
 bool is_pinned(const void* bytes, std::size_t count) {
@@ -130,7 +132,7 @@ void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
     });
   }
   if (!runtime.computes(reads, writes)) body = [] {};
-  runtime.enqueue(on, {.body = std::move(body), .cost = cost});
+  runtime.enqueue(on, {.body = std::move(body), .cost = cost, .name = name});
 }
 
 void set_devices(int count) {
@@ -149,6 +151,12 @@ void set_compute_capability(int times_ten) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex);
   runtime.compute_capability = times_ten;
+}
+
+void set_multiprocessors(int count) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.multiprocessors = count;
 }
 
 void set_device_bytes(std::int64_t bytes) {

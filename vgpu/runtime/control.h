@@ -102,7 +102,7 @@ bool is_pinned(const void* bytes, std::size_t count);
 // The calling thread itself reads or writes page-locked memory, now.
 void note_host_access(bool writes, Range range, const char* name);
 
-// `body` runs on `stream` like a kernel. It must not call the runtime. If it throws, what it says
+// `body` runs on `stream` like a kernel. `name` lives as long as the process. It must not call the runtime. If it throws, what it says
 // goes to stderr and every later call fails with cudaErrorAssert. `overwrites`: what it both reads
 // and writes it does not really read.
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
@@ -115,6 +115,8 @@ void set_devices(int count);
 void set_device_name(std::string name);
 // Of all devices, times ten: 90 is 9.0. At first 80.
 void set_compute_capability(int times_ten);
+// Of each device. At first 4.
+void set_multiprocessors(int count);
 // The total of each device; a cudaMalloc beyond it fails. And of what may be pinned.
 void set_device_bytes(std::int64_t bytes);
 void set_pinned_bytes(std::int64_t bytes);

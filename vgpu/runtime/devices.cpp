@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "vgpu/runtime/runtime.h"
@@ -56,10 +57,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->regsPerBlock = 64 << 10;
   properties->warpSize = 32;
   properties->maxThreadsPerBlock = 1024;
-  properties->maxThreadsPerMultiProcessor = 2048;
+  const int of_data_centres[] = {80, 90, 100};  // others have 48 warps
+  const bool large =
+      std::ranges::find(of_data_centres, runtime.compute_capability) != std::end(of_data_centres);
+  properties->maxThreadsPerMultiProcessor = large ? 2048 : 1536;
   properties->major = runtime.compute_capability / 10;
   properties->minor = runtime.compute_capability % 10;
-  properties->multiProcessorCount = 4;
+  properties->multiProcessorCount = runtime.multiprocessors;
   properties->asyncEngineCount = 2;
   properties->unifiedAddressing = 1;
   properties->concurrentKernels = 1;

@@ -60,8 +60,8 @@ CopyCost device_copy(const void* to, const void* from, std::size_t bytes, const 
   const int target = Runtime::find(runtime.device_memory, to, bytes)->device;
   const int source = Runtime::find(runtime.device_memory, from, bytes)->device;
   const auto size = static_cast<std::int64_t>(bytes);
-  if (source == target) return {CopyKind::kDeviceToDevice, size};
-  return {CopyKind::kPeer, size, source == stream.device ? target : source};
+  if (source == target) return {CopyKind::kDeviceToDevice, size, 0, 0};
+  return {CopyKind::kPeer, size, source == stream.device ? target : source, 0};
 }
 
 // Where not all is computed: a copy of few known bytes is made. Host memory is known, but for what
@@ -110,8 +110,9 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   if (!moved) body = clearing(to, bytes, target);
   const CopyCost cost = way == CopyKind::kDeviceToDevice
                             ? device_copy(to, from, bytes, stream)
-                            : CopyCost{way, static_cast<std::int64_t>(bytes)};
-  runtime.enqueue(stream, {.body = std::move(body), .cost = cost});
+                            : CopyCost{way, static_cast<std::int64_t>(bytes), 0,
+                                       (way == CopyKind::kDeviceToHost ? write : read).address};
+  runtime.enqueue(stream, {.body = std::move(body), .cost = cost, .name = "copy"});
   // Done by now, and nobody may rely on it: no edge in the log.
   if (staged && target == Place::kPageable) runtime.await(stream);
   return cudaSuccess;
@@ -127,7 +128,7 @@ cudaError_t set(void* address, int value, std::size_t bytes, Stream& stream) {
   std::function<void()> body = [=] { std::memset(address, value, bytes); };
   const Range written{reinterpret_cast<std::uint64_t>(address), bytes};
   if (!runtime.computes({}, {&written, 1})) body = [] {};
-  runtime.enqueue(stream, {.body = std::move(body), .cost = cost});
+  runtime.enqueue(stream, {.body = std::move(body), .cost = cost, .name = "set"});
   return cudaSuccess;
 }
 

@@ -134,7 +134,7 @@ void Runtime::enqueue(Stream& stream, Work work) {
   choose_tempo(stream);
   const bool joins = static_cast<bool>(work.body);
   if (joins) join_legacy(stream, true);
-  if (joins && clock != nullptr) clock->issue(stream.id, stream.device, work.cost);
+  if (joins && clock != nullptr) clock->issue(stream.id, stream.device, work.cost, work.name);
   if (work.sleep_us > 0) ++sleepers_;
   stream.queue.push_back(std::move(work));
   if (joins) join_legacy(stream, false);
@@ -142,7 +142,10 @@ void Runtime::enqueue(Stream& stream, Work work) {
 }
 
 void Runtime::sleep(Stream& stream, std::int64_t microseconds) {
-  enqueue(stream, {.body = [] {}, .cost = Sleep{1000 * microseconds}, .sleep_us = microseconds});
+  enqueue(stream, {.body = [] {},
+                   .cost = Sleep{1000 * microseconds},
+                   .name = "sleep",
+                   .sleep_us = microseconds});
 }
 
 void Runtime::wait(Stream& stream, const SnapshotRef& snapshot) {

@@ -44,6 +44,7 @@ using SnapshotRef = std::shared_ptr<Snapshot>;
 struct Work {
   std::function<void()> body = nullptr;
   Cost cost = {};
+  const char* name = "";  // of what lives as long as the process
   SnapshotRef fulfil = nullptr;
   SnapshotRef wait_for = nullptr;
   std::int64_t sleep_us = 0;
@@ -155,6 +156,7 @@ class Runtime {
   int devices = 2;
   std::string device_name = "fake GPU";
   int compute_capability = 80;
+  int multiprocessors = 4;
   std::int64_t device_bytes_max = std::int64_t{256} << 20;
   std::int64_t pinned_bytes_max = std::int64_t{256} << 20;
   bool keeps_addresses = false;

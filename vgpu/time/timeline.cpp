@@ -1,6 +1,7 @@
 #include "vgpu/time/timeline.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "scenarios/roofline.h"
@@ -23,6 +24,7 @@ StreamTime StreamTime::operator-(const StreamTime& earlier) const {
 }
 
 void Timeline::Watch::completed(const sim::CompletedOp& op) {
+  if (trace) trace->completed(op);
   if (op.stream != main) return;
   so_far.total_ns = op.end;
   switch (op.kind) {
@@ -46,14 +48,45 @@ sim::DeviceId Timeline::device(int number) {
   while (devices_.size() <= static_cast<std::size_t>(number)) {
     const sim::MachineOptions machine = sim::machine_options(hardware_);
     devices_.push_back(engine_.add_device(machine.links, sim::kNoPort, machine.peer));
+    name_device(static_cast<std::uint32_t>(devices_.size() - 1));
   }
   return devices_[static_cast<std::size_t>(number)];
 }
 
 StreamId Timeline::on(StreamId stream, int device) {
   const auto [found, added] = streams_.try_emplace(stream);
-  if (added) found->second = engine_.add_stream(this->device(device));
+  if (added) {
+    found->second = engine_.add_stream(this->device(device));
+    name_stream(stream, found->second, device);
+  }
   return found->second;
+}
+
+void Timeline::name_stream(StreamId stream, StreamId own, int device) {
+  if (!watch_.trace) return;
+  const auto number = static_cast<std::uint32_t>(stream);
+  const bool is_default = stream == kDefaultStream || static_cast<int>(number) == device;
+  watch_.trace->add_stream(own, static_cast<std::uint32_t>(device),
+                           is_default ? "default stream" : "stream " + std::to_string(number));
+}
+
+void Timeline::trace_to(const std::filesystem::path& file) {
+  watch_.trace.emplace(file);
+  for (std::uint32_t number = 0; number < devices_.size(); ++number) name_device(number);
+  for (const auto& [stream, own] : streams_) name_stream(stream, own, 0);
+}
+
+void Timeline::write_trace() {
+  if (watch_.trace) watch_.trace->commit();
+}
+
+void Timeline::name_device(std::uint32_t number) {
+  if (watch_.trace) watch_.trace->name_device(number, hardware_.name);
+}
+
+void Timeline::allocated(int device, std::int64_t change) {
+  if (!watch_.trace) return;
+  watch_.trace->allocated(static_cast<std::uint32_t>(device), issue_time(), change);
 }
 
 // The engine does not go back: after a question or a wait it may be ahead of the host.
@@ -78,8 +111,13 @@ void Timeline::launched(StreamId own) {
   marks_.pop_front();
 }
 
-void Timeline::issue(StreamId stream, int device, const Cost& cost) {
+void Timeline::issue(StreamId stream, int device, const Cost& cost, const char* name) {
   const StreamId own = on(stream, device);
+  if (watch_.trace && !std::holds_alternative<std::monostate>(cost)) {
+    const auto* const copy = std::get_if<CopyCost>(&cost);
+    watch_.trace->given(own, name, copy != nullptr ? copy->bytes : -1,
+                        copy != nullptr ? copy->host : 0);
+  }
   if (const auto* kernel = std::get_if<KernelCost>(&cost)) {
     engine_.kernel(own, duration(*kernel), issue_time());
   } else if (const auto* sleep = std::get_if<Sleep>(&cost)) {

@@ -10,11 +10,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "scenarios/hardware.h"
 #include "sim/gpu/engine.h"
+#include "sim/gpu/step_trace.h"
 #include "vgpu/runtime/clock.h"
 
 namespace ferry::vgpu {
@@ -39,7 +42,8 @@ class Timeline final : public Clock {
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  void issue(StreamId stream, int device, const Cost& cost) override;
+  void issue(StreamId stream, int device, const Cost& cost, const char* name) override;
+  void allocated(int device, std::int64_t change) override;
   Mark record(StreamId stream, int device) override;
   void release(Mark mark) override;
   void wait(StreamId stream, int device, Mark mark) override;
@@ -47,6 +51,10 @@ class Timeline final : public Clock {
   void host_waits(Mark mark) override;
   std::int64_t end_ns(Mark mark) override;
 
+  // What is done from now on goes to this trace file as well, once it is written. Before there is
+  // work. They throw std::system_error.
+  void trace_to(const std::filesystem::path& file);
+  void write_trace();  // if there is one, after summary()
   // The program's step ends with what the default stream was given so far.
   void end_step();
   // All that was given so far, to its end. The program may go on.
@@ -61,6 +69,7 @@ class Timeline final : public Clock {
     std::vector<sim::OpIndex> step_ends;  // of the records that end steps
     std::vector<StreamTime> ends;
     StreamTime so_far;
+    std::optional<sim::StepTrace> trace;
   };
 
   sim::DeviceId device(int number);
@@ -68,6 +77,8 @@ class Timeline final : public Clock {
   sim::Time issue_time() const;
   sim::Time duration(const KernelCost& cost) const;
   void issue_copy(StreamId own, const CopyCost& copy);
+  void name_device(std::uint32_t number);
+  void name_stream(StreamId stream, StreamId own, int device);
   void launched(StreamId own);
 
   Hardware hardware_;

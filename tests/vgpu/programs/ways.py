@@ -52,6 +52,17 @@ class Attention(Close):
                 for cpu, cuda in inputs:
                     self.equal(cuda.grad, cpu.grad)
 
+    def test_the_output_is_laid_out_as_the_query_with_dropout_as_without(self):
+        by_heads = torch.randn(2, 3, 8, 8, dtype=torch.float16).cuda().requires_grad_()
+        by_positions = torch.randn(2, 8, 3, 8, dtype=torch.float16).cuda().transpose(1, 2)
+        for query in (by_heads, by_positions.requires_grad_()):
+            for dropout in (0.0, 0.5):
+                made = torch.ops.aten._scaled_dot_product_flash_attention(
+                    query, query, query, dropout)[0]
+                made.float().sum().backward()
+                self.assertEqual(made.stride(), query.stride())
+                self.assertEqual(query.grad.stride(), query.stride())
+
     def test_dropout_is_drawn_again_in_backward(self):
         for dtype, tolerance in ((torch.float32, 1e-5), (torch.float16, 2e-2)):
             torch.manual_seed(2)

@@ -103,6 +103,7 @@ def step(row, model, inputs, optimizer, around):
 
 
 def main():
+    torch.backends.cuda.enable_cudnn_sdp(False)  # the table has flash attention, or efficient
     row, steps = json.loads(sys.argv[1]), int(sys.argv[2])
     model = make_model(row)
     inputs = make_inputs(row)

@@ -25,7 +25,7 @@ Hardware simple_card() {
 class TimelineTest : public testing::Test {
  protected:
   void kernel(std::int64_t ns, StreamId stream = kMain) {
-    timeline_.issue(stream, 0, KernelCost{.bytes = ns});
+    timeline_.issue(stream, 0, KernelCost{.bytes = ns}, "work");
   }
   std::int64_t end_of(StreamId stream) {
     const Clock::Mark mark = timeline_.record(stream, 0);
@@ -38,9 +38,9 @@ class TimelineTest : public testing::Test {
 };
 
 TEST_F(TimelineTest, AKernelTakesTheLongerOfComputingAndOfMovingBytes) {
-  timeline_.issue(kMain, 0, KernelCost{.flops = 700, .bytes = 300});
+  timeline_.issue(kMain, 0, KernelCost{.flops = 700, .bytes = 300}, "work");
   EXPECT_EQ(end_of(kMain), 700);
-  timeline_.issue(kMain, 0, KernelCost{.flops = 1, .bytes = 300});
+  timeline_.issue(kMain, 0, KernelCost{.flops = 1, .bytes = 300}, "work");
   EXPECT_EQ(end_of(kMain), 1000);
 }
 
@@ -52,16 +52,16 @@ TEST_F(TimelineTest, WorkBeginsNoEarlierThanTheHostLaunchesIt) {
 
 TEST_F(TimelineTest, ACopyRunsBesideKernelsAndOneOnTheDeviceIsAKernel) {
   kernel(1000);
-  timeline_.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 500});
+  timeline_.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 500}, "work");
   EXPECT_EQ(end_of(kSide), 510);
-  timeline_.issue(kSide, 0, CopyCost{CopyKind::kDeviceToDevice, 100});
+  timeline_.issue(kSide, 0, CopyCost{CopyKind::kDeviceToDevice, 100}, "work");
   EXPECT_EQ(end_of(kSide), 1200);  // it reads and writes
 }
 
 TEST_F(TimelineTest, AStreamWaitsForWhatAnotherWasGivenBefore) {
-  timeline_.issue(kSide, 0, CopyCost{CopyKind::kDeviceToHost, 500});
+  timeline_.issue(kSide, 0, CopyCost{CopyKind::kDeviceToHost, 500}, "work");
   const Clock::Mark copied = timeline_.record(kSide, 0);
-  timeline_.issue(kSide, 0, CopyCost{CopyKind::kDeviceToHost, 5000});
+  timeline_.issue(kSide, 0, CopyCost{CopyKind::kDeviceToHost, 5000}, "work");
   timeline_.wait(kMain, 0, copied);
   timeline_.release(copied);
   kernel(100);
@@ -89,14 +89,14 @@ TEST_F(TimelineTest, AHostThatAsksIsToldByTheTimeAndEndsUpThere) {
 }
 
 TEST_F(TimelineTest, ASleepTakesItsTimeAndAHostFunctionNone) {
-  timeline_.issue(kMain, 0, Sleep{300});
-  timeline_.issue(kMain, 0, Cost());
+  timeline_.issue(kMain, 0, Sleep{300}, "work");
+  timeline_.issue(kMain, 0, Cost(), "work");
   EXPECT_EQ(end_of(kMain), 300);
 }
 
 TEST_F(TimelineTest, AStepIsFromOneEndToTheNextAndSaysWhatTheDefaultStreamDid) {
   for (int step = 0; step < 4; ++step) {
-    timeline_.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 400});
+    timeline_.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 400}, "work");
     const Clock::Mark arrived = timeline_.record(kSide, 0);
     timeline_.wait(kMain, 0, arrived);
     timeline_.release(arrived);
@@ -115,13 +115,13 @@ TEST_F(TimelineTest, AStepIsFromOneEndToTheNextAndSaysWhatTheDefaultStreamDid) {
 
 TEST_F(TimelineTest, TheHostIsAThousandLaunchesAheadAtMost) {
   for (int i = 0; i < 4000; ++i) kernel(1'000'000);
-  timeline_.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 1});
+  timeline_.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 1}, "work");
   EXPECT_GT(end_of(kSide), 2'500'000'000);
 }
 
 TEST_F(TimelineTest, DevicesComputeBesideEachOther) {
   kernel(1000);
-  timeline_.issue(StreamId{1}, 1, KernelCost{.bytes = 1000});
+  timeline_.issue(StreamId{1}, 1, KernelCost{.bytes = 1000}, "work");
   EXPECT_EQ(timeline_.summary().total_ns, 1010);
 }
 
@@ -131,7 +131,7 @@ TEST_F(TimelineTest, ACopyBetweenDevicesTakesTheirLinkWhicheverOfThemAsksForIt) 
   for (const int asks : {0, 1}) {
     Timeline timeline(card);
     timeline.issue(StreamId{static_cast<std::uint32_t>(asks)}, asks,
-                   CopyCost{CopyKind::kPeer, 300, 1 - asks});
+                   CopyCost{CopyKind::kPeer, 300, 1 - asks}, "work");
     EXPECT_EQ(timeline.summary().total_ns, 600);
   }
 }
