@@ -23,7 +23,8 @@ class Requirements(unittest.TestCase):
         pin = re.compile(r"[\w.-]+==[^ ;]+( ; .*?)?( +--hash=sha256:[0-9a-f]{64})+")
         others = sorted(f"versions/{path.stem}" for path in ROOT.glob("python/versions/*.lock"))
         self.assertGreater(len(others), 2)
-        for name in ("requirements", "without_dependencies", "wheel", "campaign", *others):
+        for name in ("requirements", "without_dependencies", "wheel", "campaign", "published",
+                     *others):
             for each in pinned(f"python/{name}.lock"):
                 self.assertTrue(pin.fullmatch(each), each)
 
