@@ -52,7 +52,8 @@ def start(settings):
     error = library.ferry_vgpu_start(json.dumps(settings).encode())
     if error:
         refuse(error.decode())
-    torch.cuda.CUDAGraph.capture_begin = no_capture
+    # The context as well, before it makes another stream the current one.
+    torch.cuda.CUDAGraph.capture_begin = torch.cuda.graph.__enter__ = no_capture
     # The weights of recurrent networks stay apart: cuDNN does not compute them.
     torch._use_cudnn_rnn_flatten_weight = lambda: False
     from torch.optim.optimizer import register_optimizer_step_post_hook

@@ -140,6 +140,22 @@ const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorNotSupported:
       if (!thread().refused.empty()) return thread().refused.c_str();
       return "operation not supported";
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle:
+      return "invalid resource handle";
+    case cudaErrorNotReady:
+      return "device not ready";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure";
+    case cudaErrorAssert:
+      return "device-side assert triggered";
     default:
       return cudaGetErrorName(error);
   }

@@ -30,6 +30,7 @@ class Judged:
 class Tools:
     ferry: str
     python: str
+    plugin: pathlib.Path    # the folder of pytest_ferry
     packages: pathlib.Path  # a folder for each published version
 
     def run(self, schedule, *words, path=()):

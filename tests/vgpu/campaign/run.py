@@ -1,10 +1,11 @@
 """The virtual GPU on what others wrote.
 
-    run.py FERRY PYTHON PACKAGES [--part PART] [--only NAME...]
+    run.py FERRY PYTHON [PACKAGES] [--part PART] [--only NAME...]
 
 FERRY is a build's program; PYTHON has PyTorch and what `./dev campaign` installs beside it;
-PACKAGES has a folder for each version of python/published.lock. Prints a table for each
-part. Exit codes: 0 all is as it should be, 1 it is not.
+PACKAGES has a folder for each version of python/published.lock. A part's names are its schedules
+(side-first) or programs. Prints a table for each part. Exit codes: 0 all is as it should be, 1 it
+is not.
 """
 
 import argparse
@@ -17,8 +18,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from judged import Tools  # noqa: E402
 from published import try_cases  # noqa: E402
+from pytorchs import try_tests  # noqa: E402
 
-PARTS = {"published": try_cases}
+PARTS = {"pytorchs": try_tests, "published": try_cases}
+
 
 
 def try_part(name, tools, only, pool):
@@ -35,13 +38,14 @@ def try_part(name, tools, only, pool):
 
 def main(arguments):
     parser = argparse.ArgumentParser()
-    parser.add_argument("ferry", type=lambda path: str(pathlib.Path(path).resolve()))
+    parser.add_argument("ferry", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("python")
-    parser.add_argument("packages", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("packages", nargs="?", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--part", choices=list(PARTS), action="append")
     parser.add_argument("--only", nargs="*", default=())
     options = parser.parse_args(arguments)
-    tools = Tools(options.ferry, options.python, options.packages)
+    tools = Tools(str(options.ferry), options.python, options.ferry.parent / "python",
+                  options.packages)
     faults = []
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for name in options.part or PARTS:

@@ -1,0 +1,49 @@
+"""What PyTorch tests and the virtual GPU has not: each is refused, by name."""
+
+import pytest
+import torch
+
+
+# PyTorch: test_graph_capture_simple
+def test_graphs_are_refused_before_capture_begins():
+    graph = torch.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="no CUDA graphs"):
+        with torch.cuda.graph(graph):
+            torch.ones(1, device="cuda")
+    with pytest.raises(RuntimeError, match="no CUDA graphs"):
+        graph.capture_begin()
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    assert torch.ones(4, device="cuda").sum().item() == 4
+
+
+# PyTorch: test_cudart_register
+def test_registering_memory_of_the_hosts_fails_by_its_code():
+    tensor = torch.zeros(20)
+    failed = torch.cuda.cudart().cudaHostRegister(tensor.data_ptr(), tensor.numel() * 4, 0)
+    assert int(failed) == 801  # cudaErrorNotSupported
+    assert not tensor.is_pinned()
+
+
+def test_a_kernel_that_is_compiled_is_refused():
+    code = "template <typename T> T plus(T x) { return x + 1; }"
+    with pytest.raises(RuntimeError):
+        torch.cuda.jiterator._create_jit_fn(code)(torch.ones(4, device="cuda"))
+
+
+# PyTorch: test_cuda_simple
+def test_memory_is_not_shared_with_other_processes():
+    with pytest.raises(RuntimeError, match="cudaIpcGetMemHandle|not supported"):
+        torch.ones(4, device="cuda").untyped_storage()._share_cuda_()
+
+
+# PyTorch: test_event_handle_importer
+def test_an_event_is_not_shared_with_other_processes():
+    event = torch.cuda.Event(interprocess=True)
+    with pytest.raises(RuntimeError, match="cudaIpcGetEventHandle|not supported"):
+        event.ipc_handle()
+
+
+def test_there_is_one_device():
+    assert torch.cuda.device_count() == 1
+    with pytest.raises((RuntimeError, AssertionError), match="[Ii]nvalid device"):
+        torch.ones(1, device="cuda:1")
