@@ -17,11 +17,11 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from judged import Tools  # noqa: E402
+from libraries import try_programs  # noqa: E402
 from published import try_cases  # noqa: E402
 from pytorchs import try_tests  # noqa: E402
 
-PARTS = {"pytorchs": try_tests, "published": try_cases}
-
+PARTS = {"pytorchs": try_tests, "libraries": try_programs, "published": try_cases}
 
 
 def try_part(name, tools, only, pool):
