@@ -29,6 +29,7 @@ PROGRAMS = (
     Program("trainer.py", "transformers' Trainer"),
     Program("ddp.py", "DistributedDataParallel on Gloo, one rank", ranks=1),
     Program("ddp.py", "DistributedDataParallel on Gloo, two ranks", ranks=2),
+    Program("fsdp.py", "FSDP2 on Gloo, two ranks", ranks=2),
 )
 
 
