@@ -47,3 +47,24 @@ def test_there_is_one_device():
     assert torch.cuda.device_count() == 1
     with pytest.raises((RuntimeError, AssertionError), match="[Ii]nvalid device"):
         torch.ones(1, device="cuda:1")
+
+
+try:
+    import triton
+    from triton import language
+except ImportError:
+    triton = None
+else:
+    @triton.jit
+    def plus_one(x, size: language.constexpr):
+        at = x + language.arange(0, size)
+        language.store(at, language.load(at) + 1)
+
+
+# Triton compiles for a driver that it finds by itself, and here there is none
+@pytest.mark.skipif(triton is None, reason="there is no Triton")
+def test_a_kernel_of_tritons_fails_for_want_of_a_driver():
+    x = torch.ones(16, device="cuda")
+    with pytest.raises((AssertionError, RuntimeError), match="libcuda|driver"):
+        plus_one[(1,)](x, 16)
+    assert x.sum().item() == 16
