@@ -8,6 +8,8 @@ judged each by itself (pytest_ferry).
 """
 
 import ctypes
+import importlib.abc
+import importlib.machinery
 import json
 import os
 import runpy
@@ -42,6 +44,40 @@ def no_capture(*_, **__):
                        "(cudaStreamBeginCapture)")
 
 
+class NoTriton:
+    """Triton's kernels are refused by name, and not for want of the driver that it looks for. It is
+    imported late, if at all, for it takes long.
+    """
+
+    LAUNCHERS = {"triton.runtime.jit": "JITFunction", "triton.runtime.autotuner": "Autotuner"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.LAUNCHERS:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None:
+            spec.loader = NoLaunch(spec.loader, self.LAUNCHERS[name])
+        return spec
+
+
+class NoLaunch(importlib.abc.Loader):
+    def __init__(self, loader, launcher):
+        self._loader, self._launcher = loader, launcher
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        self._loader.exec_module(module)
+        getattr(module, self._launcher).run = self.refuse
+
+    @staticmethod
+    def refuse(kernel, *_, **__):
+        function = getattr(kernel, "base_fn", kernel.fn)
+        raise NotImplementedError("CUDA error: operation not supported: the virtual GPU does not run "
+                                  f"compiled kernels ({function.__name__}, of Triton)")
+
+
 def start(settings):
     torch = checked_torch(settings["torch"])
     library = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "libferry_vgpu_python.so"))
@@ -54,6 +90,7 @@ def start(settings):
         refuse(error.decode())
     # The context as well, before it makes another stream the current one.
     torch.cuda.CUDAGraph.capture_begin = torch.cuda.graph.__enter__ = no_capture
+    sys.meta_path.insert(0, NoTriton())
     # The weights of recurrent networks stay apart: cuDNN does not compute them.
     torch._use_cudnn_rnn_flatten_weight = lambda: False
     from torch.optim.optimizer import register_optimizer_step_post_hook
