@@ -79,6 +79,7 @@ void set_options(const Arguments& arguments, const DecisionLog& log,
   try {
     options.offload = planned_options(*plan);
     options.segments = planned_segments(*plan);
+    options.spans = plan->spans;
   } catch (const std::invalid_argument& error) {
     throw InputError(arguments.plan.string(), 0, error.what());
   }
@@ -91,6 +92,21 @@ Program load(const std::string& name, const std::optional<Plan>& plan) {
   } catch (const std::invalid_argument& error) {
     throw InputError(name, 0, error.what());
   }
+}
+
+plan::Survey survey_of(const Arguments& arguments, const Program& program, const Hardware& hardware,
+                       const std::optional<Plan>& plan) {
+  if (!plan) return plan::survey(program, hardware);
+  std::string mismatch;
+  plan::Survey found;
+  try {
+    found = plan::survey(program, hardware, *plan);
+    mismatch = plan::plan_mismatch(found, *plan);
+  } catch (const std::invalid_argument& error) {
+    mismatch = error.what();
+  }
+  if (!mismatch.empty()) throw InputError(arguments.plan.string(), 0, mismatch);
+  return found;
 }
 
 std::vector<PlanEntry> packs_of(const std::optional<Plan>& plan, const plan::Survey& survey) {
@@ -221,14 +237,10 @@ ExitCode run(const Arguments& arguments) {
   if (!arguments.plan.empty()) plan = read_plan(arguments.plan);
   const Program program = load(arguments.program, plan);
   const Hardware hardware = find_hardware(arguments.hardware);
-  const plan::Survey survey = plan::survey(program, hardware);
+  const plan::Survey survey = survey_of(arguments, program, hardware, plan);
   const DecisionLog log = read_decision_log(arguments.log);
   Replay replay;
   sim::SimulationOptions options;
-  if (plan) {
-    const std::string mismatch = plan::plan_mismatch(survey, *plan);
-    if (!mismatch.empty()) throw InputError(arguments.plan.string(), 0, mismatch);
-  }
   set_options(arguments, log, plan, options);
   options.offload->log = [&](const Decision& decision) { replay.simulated.push_back(decision); };
   const sim::Simulation simulation = sim::simulate(program, hardware, options);

@@ -44,19 +44,21 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   plan::PlanResult result = plan::plan(request.program, request.hardware, keep);
   if (result.stopped) return result;
   Program program;
+  std::string mismatch;
   sim::SimulationOptions options;
   try {
     program = plan::with_segments(request.program, plan);
     options.offload = to_options(plan);
+    mismatch = plan::plan_mismatch(plan::survey(program, request.hardware, plan), plan);
   } catch (const std::invalid_argument& error) {
     throw InputError(file, 0, error.what());
   }
-  const std::string mismatch = plan::plan_mismatch(plan::survey(program, request.hardware), plan);
   if (!mismatch.empty()) throw InputError(file, 0, mismatch);
   if (!plan.segments.empty()) result.segments.assign(plan.segments.size(), "");
   options.optimizer = request.plan.optimizer;
   options.check = request.plan.check;
   options.segments = planned_segments(plan);
+  options.spans = plan.spans;
   options.consumers = request.plan.consumers;
   options.trace = request.plan.trace;
   plan::StopsRun stops(is_stopped);

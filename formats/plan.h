@@ -7,6 +7,7 @@
 // packs of the forward. Entries of one `group` share a storage, which is kept or offloaded as one.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,6 +37,18 @@ struct PlanSegment {
   bool operator==(const PlanSegment&) const = default;
 };
 
+// Operators of the forward, from `first` to `last`, which run again in backward but for those in
+// `keep` (formats/spans.h). They are known by their place among the operators of the forward, and
+// the names are there to compare.
+struct PlanSpan {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::string first_op = {};
+  std::string last_op = {};
+  std::vector<std::uint64_t> keep = {};  // in order, each from `first` to `last`
+  auto operator<=>(const PlanSpan&) const = default;
+};
+
 struct Prediction {
   std::int64_t peak_bytes = 0;      // bytes allocated
   std::int64_t reserved_bytes = 0;  // with fragmentation: must fit the device
@@ -53,6 +66,9 @@ struct Plan {
   Prediction predicted;
   // In calling order; calls inside a segment run without a checkpoint.
   std::vector<PlanSegment> segments = {};
+  // In order of the forward; a plan has no segments beside them. Then entries are of the packs that
+  // hooks around the spans see.
+  std::vector<PlanSpan> spans = {};
   std::vector<PlanEntry> entries;
   bool operator==(const Plan&) const = default;
 };

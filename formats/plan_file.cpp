@@ -35,6 +35,13 @@ std::string segment_text(const PlanSegment& segment) {
          ",\"recompute\":" + (segment.recompute ? "true" : "false") + "}";
 }
 
+std::string span_text(const PlanSpan& span) {
+  const std::vector<std::int64_t> keep(span.keep.begin(), span.keep.end());
+  return "{\"first\":" + std::to_string(span.first) + ",\"first_op\":" + json_text(span.first_op) +
+         ",\"last\":" + std::to_string(span.last) + ",\"last_op\":" + json_text(span.last_op) +
+         ",\"keep\":" + json_list(keep) + "}";
+}
+
 // Writes one item to a line.
 template <class T>
 std::string list_text(const std::vector<T>& items, std::string (*text_of)(const T&)) {
@@ -68,6 +75,7 @@ class PlanReader {
     read_options(top, plan);
     read_prediction(fields(top, "predicted"), plan.predicted);
     if (top.has("segments")) read_segments(top, plan);
+    if (top.has("spans")) read_spans(top, plan);
     read_entries(top, plan);
     top.finish();
     return plan;
@@ -125,6 +133,33 @@ class PlanReader {
     read_list(top, "segments", [&plan](Fields& line) {
       line.at("recompute");  // always written
       plan.segments.push_back({line.text("name"), line.flag("recompute", false)});
+    });
+  }
+
+  void read_spans(Fields& top, Plan& plan) {
+    read_list(top, "spans", [&plan](Fields& line) {
+      if (!plan.segments.empty()) line.fail("a plan has spans or segments, not both");
+      PlanSpan span;
+      const auto place = [&line](const char* key) {
+        return static_cast<std::uint64_t>(line.integer(key));
+      };
+      span.first = place("first");
+      span.first_op = line.text("first_op");
+      span.last = place("last");
+      span.last_op = line.text("last_op");
+      if (!plan.spans.empty() && span.first <= plan.spans.back().last) {
+        line.expected("first", "an operator after the span before it");
+      }
+      if (span.last < span.first) line.expected("last", "no operator before \"first\"");
+      for (const std::int64_t kept : line.integers("keep")) {
+        const auto op = static_cast<std::uint64_t>(kept);
+        const bool follows = span.keep.empty() || op > span.keep.back();
+        if (kept < 0 || op < span.first || op > span.last || !follows) {
+          line.expected("keep", "operators of the span, in order");
+        }
+        span.keep.push_back(op);
+      }
+      plan.spans.push_back(std::move(span));
     });
   }
 
@@ -197,6 +232,7 @@ std::string to_text(const Plan& plan) {
   if (!plan.segments.empty()) {
     text += "  \"segments\": " + list_text(plan.segments, segment_text) + ",\n";
   }
+  if (!plan.spans.empty()) text += "  \"spans\": " + list_text(plan.spans, span_text) + ",\n";
   return text + "  \"entries\": " + list_text(plan.entries, entry_text) + "\n}\n";
 }
 

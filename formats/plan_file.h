@@ -17,11 +17,19 @@
 //     ]
 //   }
 //
+// A plan that recomputes spans of operators has these in place of segments, and its entries are the
+// saved tensors that the spans do not make again, with the tensors that their replays begin from:
+//
+//     "spans": [
+//       {"first":3,"first_op":"aten.gelu","last":5,"last_op":"aten.mm","keep":[5]}
+//     ],
+//
 // Bytes and nanoseconds are integers. A plan that recomputes nothing has no "segments"; an entry
 // with a "segment" is a pack of that one, and it alone may be recomputed. The reader refuses, with
 // file and line: malformed JSON, an unknown, missing or duplicate key, a wrong type, packs of the
 // forward or of a segment that do not count up from 0, a segment that is not recomputed, two
-// decisions for one group (recomputed entries excepted). Written whole or not at all.
+// decisions for one group (recomputed entries excepted), spans that overlap or are out of order,
+// and spans beside segments. Written whole or not at all.
 #pragma once
 
 #include <filesystem>

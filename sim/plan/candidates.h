@@ -6,16 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "formats/plan.h"
 #include "shared/seam/options.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/survey.h"
 
 namespace ferry::plan {
 
-// The planned program with other segments: calls of these modules, in order.
+// The planned program with other segments: calls of these modules, in order. Or without segments
+// and with spans of operators; then the survey is of what hooks around the spans see.
 struct Outlined {
   std::vector<std::string> modules;
   Survey survey;
+  std::vector<PlanSpan> spans = {};
 };
 
 // A way to run the step.

@@ -149,6 +149,8 @@ Floor Floors::of(const Candidate& candidate, const Survey& survey,
                  std::int64_t budget_bytes) const {
   Floor floor;
   if (!turns_ || candidate.trl || survey.packs.size() != trace_.packs.size()) return floor;
+  // With spans the survey is of what hooks around them see: other tensors, though perhaps as many.
+  if (candidate.outlined && !candidate.outlined->spans.empty()) return floor;
   const std::size_t turns = trace_.kernels.size();
   if (turns == 0) return floor;
   Sums sums;

@@ -12,7 +12,8 @@
 //                 what it makes is in memory from then until it is unpacked
 //
 // A storage of which some tensors have another choice than others is left out, and so is memory
-// altogether where the program is outside the proof: then a floor is zero.
+// altogether where the program is outside the proof: then a floor is zero. So it is for a plan with
+// spans of operators.
 #pragma once
 
 #include <cstdint>

@@ -57,6 +57,7 @@ Program with_segments(const Program& program) {
 }
 
 Program with_segments(const Program& program, const Plan& plan) {
+  if (!plan.spans.empty()) return program;
   std::vector<std::string> names;
   for (const PlanSegment& segment : plan.segments) names.push_back(segment.name);
   const std::optional<CodeId> forward = forward_code(program);
@@ -70,6 +71,10 @@ Program with_segments(const Program& program, const Plan& plan) {
   const bool own = std::all_of(names.begin(), names.end(),
                                [&](const std::string& name) { return modules.contains(name); });
   return own ? outline(program, names) : with_segments(program);
+}
+
+Survey survey(const Program& program, const Hardware& hardware, const Plan& plan) {
+  return plan.spans.empty() ? survey(program, hardware) : survey(program, hardware, plan.spans);
 }
 
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request) {
@@ -142,6 +147,7 @@ Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult&
       std::find(mix.recompute.begin(), mix.recompute.end(), true) != mix.recompute.end();
   const Outlined* own = row.candidate.outlined.get();
   if (some) plan.segments = plan_segments(mix, own ? own->modules : result.segments);
+  if (own) plan.spans = own->spans;
   plan.entries = plan_entries(own ? own->survey : result.survey, mix);
   return plan;
 }

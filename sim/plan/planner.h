@@ -35,6 +35,7 @@ struct PlanRequest {
   std::vector<Policy> policies;
   sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
   bool check = true;
+  bool spans = true;  // false: for a device that cannot run spans of operators again
   // They see each policy's own run, not the runs that a search tries.
   std::vector<StreamOpConsumer*> consumers;
   sim::StepTrace* trace = nullptr;  // of the one policy; null: none
@@ -78,6 +79,9 @@ Program with_segments(const Program& program);
 bool has_segments(const Program& program);
 // The segments that the plan is of: its own, if they are modules of the program; else those above.
 Program with_segments(const Program& program, const Plan& plan);
+// What the plan's entries are of; `program` has the segments that the plan is of. Throws
+// std::invalid_argument if it has other operators than the plan's spans.
+Survey survey(const Program& program, const Hardware& hardware, const Plan& plan);
 // The error for a program without segments.
 inline constexpr const char* kNoSegments =
     "the program has neither checkpoints nor modules that repeat";

@@ -9,7 +9,7 @@ namespace ferry::plan {
 namespace {
 
 Problem problem_of(const Program& program, const Hardware& hardware, const PlanRequest& request) {
-  Problem problem{program, with_segments(program), hardware, request.optimizer, {}};
+  Problem problem{program, with_segments(program), hardware, request.optimizer, {}, request.spans};
   problem.survey = survey(problem.program, hardware);
   return problem;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
 
 namespace ferry::plan {
@@ -25,7 +26,9 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
 
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) override {
     if (forwards != 1) return nullptr;
-    (inputs_ ? *inputs_ : found.packs).push_back(describe(tape_.saving_node(), tensor));
+    // What a replay begins from is saved by no node.
+    const std::string_view node = tape_.saving_node();
+    (inputs_ ? *inputs_ : found.packs).push_back(describe(node.empty() ? "replay" : node, tensor));
     return nullptr;
   }
 
@@ -132,17 +135,24 @@ bool ends_at_first_backward(const Program& program) {
   return true;
 }
 
-}  // namespace
-
-Survey survey(const Program& program, const Hardware& hardware) {
+// Runs the program up to where nothing more is packed. `spans`: null, and segments are surveyed; or
+// they run as a step runs them.
+Survey surveyed(const Program& program, const Hardware& hardware,
+                const std::vector<PlanSpan>* spans) {
   const sim::Roofline times(hardware);
   Counter counter(ends_at_first_backward(program));  // outlives the tape, which frees at its end
   sim::Machine machine(sim::machine_options(hardware));
   machine.add_consumer(&counter);
   sim::Tape tape(program, machine, times, nullptr);
   const auto surveyor = std::make_shared<Surveyor>(program, tape);
+  sim::Segments<sim::SimDevice> runner(machine, {sim::SimDevice(machine)}, tape.autograd(), {});
   tape.before_call([&surveyor] { ++surveyor->forwards; });
-  tape.set_segments(surveyor.get());
+  if (spans) {
+    tape.set_spans(std::make_shared<const std::vector<SpanRange>>(span_ranges(program, *spans)));
+    tape.set_segments(&runner);
+  } else {
+    tape.set_segments(surveyor.get());
+  }
   counter.watch(*surveyor, tape.autograd());
   try {
     const HooksGuard<sim::SimAutograd> guard(tape.autograd(), surveyor);
@@ -152,6 +162,17 @@ Survey survey(const Program& program, const Hardware& hardware) {
   }
   tape.drop_frames();
   return std::move(surveyor->found);
+}
+
+}  // namespace
+
+Survey survey(const Program& program, const Hardware& hardware) {
+  return surveyed(program, hardware, nullptr);
+}
+
+Survey survey(const Program& program, const Hardware& hardware,
+              const std::vector<PlanSpan>& spans) {
+  return surveyed(program, hardware, &spans);
 }
 
 }  // namespace ferry::plan

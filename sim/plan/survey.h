@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/plan.h"
 #include "formats/program.h"
 #include "scenarios/hardware.h"
 
@@ -37,5 +38,8 @@ struct Survey {
 };
 
 Survey survey(const Program& program, const Hardware& hardware);
+// Of a program without segments, with spans of operators: what its spans do not make again, and
+// what their replays begin from, as hooks around the spans see it.
+Survey survey(const Program& program, const Hardware& hardware, const std::vector<PlanSpan>& spans);
 
 }  // namespace ferry::plan

@@ -45,6 +45,8 @@ sim::Simulation Problem::run(const Candidate& candidate, bool check,
   options.consumers = std::move(consumers);
   options.trace = trace;
   if (!candidate.outlined) return sim::simulate(program, hardware, options);
+  options.spans = candidate.outlined->spans;
+  if (candidate.outlined->modules.empty()) return sim::simulate(whole, hardware, options);
   return sim::simulate(outline(whole, candidate.outlined->modules), hardware, options);
 }
 
@@ -59,6 +61,11 @@ std::string Trials::key(const Candidate& candidate) const {
   const Outlined* own = candidate.outlined.get();
   for (const std::string& module : own ? own->modules : std::vector<std::string>()) {
     key += module + "\n";
+  }
+  for (const PlanSpan& span : own ? own->spans : std::vector<PlanSpan>()) {
+    key += "span " + std::to_string(span.first) + "-" + std::to_string(span.last);
+    for (const std::uint64_t kept : span.keep) key += " " + std::to_string(kept);
+    key += "\n";
   }
   const auto segments = segment_plan(problem_.survey_of(candidate), candidate.mix);
   for (const SegmentPlan& segment : segments->segments) {

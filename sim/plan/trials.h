@@ -34,6 +34,7 @@ struct Problem {
   const Hardware& hardware;
   sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
   Survey survey;
+  bool spans = true;  // plans may have spans of operators
 
   const Survey& survey_of(const Candidate& candidate) const {
     return candidate.outlined ? candidate.outlined->survey : survey;

@@ -15,6 +15,18 @@ namespace {
 
 constexpr std::size_t kSpareSlots = 1u << 16;  // larger frames are freed
 
+// While it lives, this is the span that runs.
+class ReplacedSpan {
+ public:
+  ReplacedSpan(const SpanRange*& now, const SpanRange* span) : now_(now) { now_ = span; }
+  ReplacedSpan(const ReplacedSpan&) = delete;
+  ReplacedSpan& operator=(const ReplacedSpan&) = delete;
+  ~ReplacedSpan() { now_ = nullptr; }
+
+ private:
+  const SpanRange*& now_;
+};
+
 class RaisedByProgram : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -157,22 +169,29 @@ void Tape::run_op(CodeFrame& frame, std::size_t index, const Op& op) {
   }
   const std::uint64_t tag = kernels_.run_op(frame, index, op);
   for (const Slot slot : op.out) ran.outputs.push_back(frame.at(slot).tensor);
-  ran.run = [this, code = frame.code, index, tag,
-             present = std::move(present)](const std::vector<Tensor>& tensors) {
-    std::vector<Tensor> inputs(present.size());
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < present.size(); ++i) {
-      if (present[i]) inputs[i] = tensors[next++];
-    }
-    const Op& again = std::get<Op>(program_.codes[code].statements[index].action);
-    if (static_cast<std::int64_t>(again.in.size() + again.out.size()) >
-        machine_.options().work_most - work_) {
-      throw LimitReached("the ops of a step's spans run again too often");
-    }
-    work_ += static_cast<std::int64_t>(again.in.size() + again.out.size());
-    return kernels_.run_again(code, index, again, tag, inputs);
-  };
+  const bool kept = span_ && std::binary_search(span_->keep.begin(), span_->keep.end(), index);
+  if (!kept) ran.run = run_again(frame.code, index, tag, std::move(present));
   for (const OpListener& listener : listeners_) listener(ran);
+}
+
+// What runs the op again that ran with `tag`. `present`: which of its inputs are tensors.
+std::function<std::vector<Tensor>(const std::vector<Tensor>&)> Tape::run_again(
+    CodeId code, std::size_t index, std::uint64_t tag, std::vector<bool> present) {
+  return
+      [this, code, index, tag, present = std::move(present)](const std::vector<Tensor>& tensors) {
+        std::vector<Tensor> inputs(present.size());
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < present.size(); ++i) {
+          if (present[i]) inputs[i] = tensors[next++];
+        }
+        const Op& again = std::get<Op>(program_.codes[code].statements[index].action);
+        if (static_cast<std::int64_t>(again.in.size() + again.out.size()) >
+            machine_.options().work_most - work_) {
+          throw LimitReached("the ops of a step's spans run again too often");
+        }
+        work_ += static_cast<std::int64_t>(again.in.size() + again.out.size());
+        return kernels_.run_again(code, index, again, tag, inputs);
+      };
 }
 
 void Tape::make_node(CodeFrame& frame, const MakeNode& make) {
@@ -217,7 +236,14 @@ void Tape::save(CodeFrame& frame, Node& node, Slot slot) {
 
 void Tape::run_statements(CodeFrame& frame) {
   const Code& code = program_.codes[frame.code];
+  const bool forward = spans_ && depth_ == 1 && spanned_code(program_) == frame.code;
+  std::size_t span = 0;
   for (std::size_t i = 0; i < code.statements.size(); ++i) {
+    if (forward && span < spans_->size() && (*spans_)[span].begin == i) {
+      run_span(frame, (*spans_)[span]);
+      i = (*spans_)[span++].end - 1;
+      continue;
+    }
     const auto* when = std::get_if<When>(&code.statements[i].action);
     if (!when) {
       run_statement(frame, i);
@@ -225,6 +251,16 @@ void Tape::run_statements(CodeFrame& frame) {
       i += when->count;
     }
   }
+}
+
+void Tape::run_span(CodeFrame& frame, const SpanRange& span) {
+  const auto run = [&] {
+    // No statement of a span runs another code, so what runs now is of this span.
+    const ReplacedSpan now(span_, &span);
+    for (std::size_t i = span.begin; i < span.end; ++i) run_statement(frame, i);
+  };
+  if (segments_) return segments_->run_span(listeners_, run);
+  run();
 }
 
 // A running code. A body may go backward through its own node, and a graph may be gone through

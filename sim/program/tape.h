@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "formats/program.h"
+#include "formats/spans.h"
 #include "shared/seam/checkpoint_options.h"
 #include "sim/check/hazard.h"
 #include "sim/check/values.h"
@@ -90,6 +91,9 @@ class Tape final : private NodeRunner, private AutogradState {
   void set_checkpoint_context(std::shared_ptr<const CheckpointContext> context) {
     engine_.hooks.checkpoint = std::move(context);
   }
+  // Each forward that the main code calls has these spans, of its operators; null: none. Without a
+  // runner they run as other statements do.
+  void set_spans(std::shared_ptr<const std::vector<SpanRange>> spans) { spans_ = std::move(spans); }
   // The runner of checkpoints; null: they run as other calls do. It must outlive the tape.
   void set_segments(SegmentRunner* segments) { segments_ = segments; }
 
@@ -114,7 +118,10 @@ class Tape final : private NodeRunner, private AutogradState {
   // Runs the frame's statements, except those that a When hides.
   void run_statements(CodeFrame& frame);
   void run_statement(CodeFrame& frame, std::size_t index);
+  void run_span(CodeFrame& frame, const SpanRange& span);
   void run_op(CodeFrame& frame, std::size_t index, const Op& op);
+  std::function<std::vector<Tensor>(const std::vector<Tensor>&)> run_again(
+      CodeId code, std::size_t index, std::uint64_t tag, std::vector<bool> present);
   void make_node(CodeFrame& frame, const MakeNode& make);
   void save(CodeFrame& frame, Node& node, Slot slot);
   std::vector<Value> run_segment(const Call& call, std::vector<Value> inputs);
@@ -169,6 +176,8 @@ class Tape final : private NodeRunner, private AutogradState {
   bool grad_mode_ = true;
   SegmentRunner* segments_ = nullptr;
   std::vector<OpListener> listeners_;  // of the spans that the running code is in
+  std::shared_ptr<const std::vector<SpanRange>> spans_;
+  const SpanRange* span_ = nullptr;  // that runs now
   std::function<void()> before_call_;
   std::vector<ProgramError> errors_;
   Time backward_began_ = -1;

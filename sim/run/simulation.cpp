@@ -160,6 +160,10 @@ Simulation simulate(const Program& program, const Hardware& hardware,
     Tape tape(program, machine, times, options.check ? &checkers.values() : nullptr);
     const std::vector<Storage> state = optimizer_state(program, options.optimizer, machine, tape);
     machine.set_choices(options.choices);
+    if (!options.spans.empty()) {
+      tape.set_spans(
+          std::make_shared<const std::vector<SpanRange>>(span_ranges(program, options.spans)));
+    }
     // It lives until the leftovers were counted.
     const std::unique_ptr<Scheduler> scheduler =
         options.scheduler ? options.scheduler(SimDevice(machine), tape.autograd()) : nullptr;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "formats/limits.h"
+#include "formats/plan.h"
 #include "formats/program.h"
 #include "scenarios/hardware.h"
 #include "shared/adaptors/bent.h"
@@ -41,6 +42,9 @@ struct SimulationOptions {
   std::function<std::unique_ptr<Scheduler>(SimDevice, SimAutograd)> scheduler;
   // The plan of each call of the main code; none: checkpoints run as the program states.
   std::shared_ptr<const SegmentPlan> segments;
+  // Spans of operators in each forward (formats/spans.h). A simulation throws
+  // std::invalid_argument where the program has no such spans.
+  std::vector<PlanSpan> spans;
   Optimizer optimizer = Optimizer::kNoOptimizer;
   bool check = true;
   std::int64_t device_bytes = 0;           // capacity; 0: unlimited, so that the true peak shows

@@ -174,6 +174,59 @@ TEST(PlanFileTest, BadEntriesOfSegmentsAreRefusedWithTheirLine) {
             "plan.json:17: expected \"decision\": one decision for all of group 1");
 }
 
+// Two spans; what the first replay begins from moves.
+Plan spanned() {
+  const Layout layout{DType::kBF16, {2, 3}, {3, 1}, 0};
+  Plan plan = sample();
+  plan.options = plan_options(CoreOptions());
+  plan.spans = {{.first = 1, .last = 3, .first_op = "norm", .last_op = "mm", .keep = {2, 3}},
+                {.first = 4, .last = 4, .first_op = "gelu", .last_op = "gelu"}};
+  plan.entries = {{0, "Mm", layout, 0, PlanChoice::kKeep},
+                  {1, "replay", layout, 1, PlanChoice::kOffload}};
+  return plan;
+}
+
+TEST(PlanFileTest, SpansRoundTrip) {
+  const std::string text = to_text(spanned());
+  EXPECT_EQ(parse_plan(text, "plan.json"), spanned());
+  EXPECT_NE(text.find(R"(  "spans": [
+    {"first":1,"first_op":"norm","last":3,"last_op":"mm","keep":[2,3]},
+    {"first":4,"first_op":"gelu","last":4,"last_op":"gelu","keep":[]}
+  ],
+  "entries": [
+)"),
+            std::string::npos)
+      << text;
+}
+
+TEST(PlanFileTest, BadSpansAreRefusedWithTheirLine) {
+  const auto error = [](const std::string& piece, const std::string& instead) {
+    std::string text = to_text(spanned());
+    const std::size_t at = text.find(piece);
+    EXPECT_NE(at, std::string::npos) << piece;
+    text.replace(at, piece.size(), instead);
+    return error_of([&] { parse_plan(text, "plan.json"); });
+  };
+  EXPECT_EQ(error("\"first\":1,", ""), "plan.json:10: expected a key \"first\"");
+  EXPECT_EQ(error(",\"keep\":[]", ""), "plan.json:11: expected a key \"keep\"");
+  EXPECT_EQ(error("\"first\":1,", "\"first\":1,\"size\":1,"), "plan.json:10: unknown key \"size\"");
+  const std::string after =
+      "plan.json:11: expected \"first\": an operator after the span before it";
+  EXPECT_EQ(error("\"first\":4", "\"first\":3"), after);
+  EXPECT_EQ(error("\"first\":4", "\"first\":0"), after);
+  EXPECT_EQ(error("\"last\":3", "\"last\":0"),
+            "plan.json:10: expected \"last\": no operator before \"first\"");
+  const std::string keep = "plan.json:10: expected \"keep\": operators of the span, in order";
+  for (const char* bad : {"[3,2]", "[2,2]", "[0]", "[2,4]"}) EXPECT_EQ(error("[2,3]", bad), keep);
+}
+
+TEST(PlanFileTest, SpansBesideSegmentsAreRefused) {
+  Plan plan = spanned();
+  plan.segments = {{"h.0", false}};
+  EXPECT_EQ(error_of([&] { parse_plan(to_text(plan), "plan.json"); }),
+            "plan.json:13: a plan has spans or segments, not both");
+}
+
 TEST(PlanOptionsTest, TheOffloadersChoicesAreTheForwardsAndWhatSegmentsPassOn) {
   const CoreOptions options = planned_options(segmented());
   EXPECT_EQ(options.offload, (std::vector<bool>{false, true, true, true, false}));

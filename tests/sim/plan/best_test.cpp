@@ -39,6 +39,7 @@ void expect_runs_as_planned(const Plan& plan, const Program& cut, const Hardware
   sim::SimulationOptions options;
   options.offload = to_options(plan);
   options.segments = planned_segments(plan);
+  options.spans = plan.spans;
   const sim::Simulation again = sim::simulate(cut, card, options);
   EXPECT_EQ(again.digest, row.simulation.digest);
   EXPECT_EQ(again.gradients, sim::simulate(cut, card, {}).gradients);

@@ -1,0 +1,102 @@
+// Where a plan's spans lie in a program's statements.
+#include "formats/spans.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/formats/forward.h"
+
+namespace ferry {
+namespace {
+
+using testing::Lines;
+using testing::node;
+using testing::op;
+using testing::program;
+
+std::string save(int id, const std::string& slots) {
+  return "{\"save\":" + std::to_string(id) + ",\"slots\":[" + slots + "]}";
+}
+
+// Slots 0 and 1 are globals. Operator 1 is between its node and what that saves.
+const Lines kThree = {op("0,1", "2"),      // 0
+                      R"({"free":[]})",    // 1
+                      node("0", "3", ""),  // 2
+                      op("2", "4"),        // 3
+                      save(0, "4"),        // 4
+                      R"({"free":[2]})",   // 5
+                      op("4", "5")};       // 6
+
+std::string refusal(const Lines& forward, const std::vector<PlanSpan>& spans) {
+  try {
+    span_ranges(program(forward, "[5]"), spans);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SpansTest, AnOperatorBeginsWithItsNodeAndEndsWithWhatThatSaves) {
+  const auto found = operator_ranges(program(kThree, "[5]"));
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].begin, 0u);
+  EXPECT_EQ(found[0].end, 1u);
+  EXPECT_EQ(found[1].op, 3u);
+  EXPECT_EQ(found[1].begin, 2u);
+  EXPECT_EQ(found[1].end, 5u) << "a free is in no span";
+  EXPECT_EQ(found[2].begin, 6u);
+}
+
+TEST(SpansTest, ASpanGoesFromItsFirstOperatorToItsLast) {
+  const auto found =
+      span_ranges(program(kThree, "[5]"), {{.first = 0, .last = 1, .keep = {1}}, {2, 2}});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].begin, 0u);
+  EXPECT_EQ(found[0].end, 5u);
+  EXPECT_EQ(found[0].keep, std::vector<std::size_t>{3}) << "its statement";
+  EXPECT_EQ(found[1].begin, 6u);
+}
+
+// Random programs make a node when its operator has run.
+TEST(SpansTest, ANodeMadeAfterItsOperatorIsThatOnes) {
+  const Lines after = {op("0,1", "2"), node("0", "2", "1"), op("2", "5")};
+  const auto found = operator_ranges(program(after, "[5]"));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].end, 2u);
+  EXPECT_EQ(found[1].begin, 2u);
+}
+
+TEST(SpansTest, AnExclusionPartsTwoOperators) {
+  Lines parted = kThree;
+  parted[1] = R"({"exclude":"begin"})";
+  parted.push_back(R"({"exclude":"end"})");
+  const auto found = operator_ranges(program(parted, "[5]"));
+  EXPECT_FALSE(found[0].joins_next);
+  EXPECT_TRUE(found[1].joins_next);
+  EXPECT_EQ(refusal(parted, {{0, 1}}),
+            "the span of operators 0 to 1 has a call, a backward or an exclusion in it");
+  EXPECT_EQ(refusal(parted, {{1, 2}}), "") << "it lies within the exclusion";
+}
+
+TEST(SpansTest, SpansThatTheForwardDoesNotHaveAreRefused) {
+  const std::string order = ": the forward has 3 operators, and spans are in order";
+  EXPECT_EQ(refusal(kThree, {{1, 3}}), "the span of operators 1 to 3" + order);
+  EXPECT_EQ(refusal(kThree, {{1, 1}, {1, 2}}), "the span of operators 1 to 2" + order);
+  EXPECT_EQ(refusal(kThree, {{2, 1}}), "the span of operators 2 to 1" + order);
+  EXPECT_EQ(refusal(kThree, {{.first = 1, .last = 1, .keep = {2}}}),
+            "the span of operators 1 to 1 has no operator 2 to keep");
+  EXPECT_EQ(refusal(kThree, {{1, 1, "b", "a"}}),
+            "the span of operators 1 to 1: operator 1 is a in the program, not b");
+}
+
+TEST(SpansTest, AForwardThatDiffersWhenItRunsAgainHasNone) {
+  Lines hidden = kThree;
+  hidden.insert(hidden.begin() + 1, R"({"when":"recomputing","count":1})");
+  EXPECT_EQ(refusal(hidden, {{1, 1}}), "the program's forward has no spans of operators");
+}
+
+}  // namespace
+}  // namespace ferry
