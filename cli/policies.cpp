@@ -115,14 +115,17 @@ std::string moves_line(const plan::PolicyRow& row) {
 }
 
 // What the plan of the best row does.
-std::string words_line(const plan::PlanResult& result) {
+std::string words_line(const PolicyRequest& request, const plan::PlanResult& result) {
   const plan::PolicyRow* row = plan::best_row(result);
   if (!row) return "";
   const plan::Outlined* own = row->candidate.outlined.get();
   const std::vector<std::string>& names = own ? own->modules : result.segments;
   const plan::Mix& mix = row->candidate.mix;
   if (mix.recompute.size() != names.size()) return "";  // it ran from a file
-  const std::string words = plan::in_words(mix, names, own ? own->survey : result.survey);
+  const std::string words =
+      own && !own->spans.empty()
+          ? plan::in_words(plan::described(request.program, own->spans), mix, own->survey)
+          : plan::in_words(mix, names, own ? own->survey : result.survey);
   return words.empty() ? "" : fmt::format("{}: {}\n", row->policy, words);
 }
 
@@ -159,6 +162,8 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
       ->type_name("FILE")
       ->allow_extra_args(false);
   command.add_flag("--unchecked", arguments.unchecked, "Do not check the stream order: faster");
+  command.add_flag("--no-spans", arguments.no_spans,
+                   "No spans of operators in `best`: a plan that every device can execute");
   command.add_flag("--json", arguments.json, "For machines");
   command.add_flag("--csv", arguments.csv, "The rows as comma-separated values")
       ->excludes("--json");
@@ -189,6 +194,7 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   request.times_used = use_times(tables, request.hardware, request.program);
   request.plan.budget_bytes = arguments.budget.empty() ? request.hardware.memory_bytes : budget;
   request.plan.check = !arguments.unchecked;
+  request.plan.spans = !arguments.no_spans;
   return request;
 }
 
@@ -294,7 +300,7 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
     }
     text += moves_line(row);
   }
-  return text + words_line(result) + certificate_text(result);
+  return text + words_line(request, result) + certificate_text(result);
 }
 
 nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanResult& result) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "formats/modules.h"
+#include "sim/plan/moves.h"
 
 namespace ferry::plan {
 namespace {
@@ -19,7 +20,6 @@ constexpr std::array<std::int64_t, 3> kShares = {45, 80, 100};  // in hundredths
 constexpr std::array<std::int64_t, 2> kWindows = {4, 10};       // of the largest that moves
 constexpr std::size_t kStairs = 64;
 constexpr std::uint64_t kNoise = 15;  // in hundredths of a span's time, either way
-constexpr std::int64_t kSpread = 85;  // in hundredths of the bytes that stay
 constexpr std::size_t kMoreShares = 16;
 constexpr std::size_t kLastSteps = 8;  // of the stairs, where nothing fits
 
@@ -74,30 +74,6 @@ Cuts cuts_of(const std::vector<Span>& spans, const Outlined& cut) {
   return cuts;
 }
 
-struct Staying {
-  std::size_t last = 0;  // its last pack; the higher, the sooner it is needed back
-  std::int64_t bytes = 0;
-};
-
-// What stays and may move, by storage.
-std::map<std::uint64_t, Staying> staying(const Survey& survey, const Mix& mix,
-                                         std::int64_t bytes_min) {
-  std::map<std::uint64_t, Staying> all;
-  const auto see = [&](const PackedTensor& tensor, std::size_t at) {
-    if (tensor.global || tensor.storage_bytes < bytes_min) return;
-    Staying& here = all[tensor.group];
-    here.last = std::max(here.last, at);
-    here.bytes = tensor.storage_bytes;
-  };
-  for (std::size_t p = 0; p < survey.packs.size(); ++p) {
-    if (mix.packs[p] != PlanChoice::kRecompute) see(survey.packs[p], p);
-  }
-  for (const SurveyedSegment& segment : survey.segments) {
-    for (const PackedTensor& input : segment.inputs) see(input, segment.first);
-  }
-  return all;
-}
-
 // The same for the same seed; 0: no noise.
 std::vector<Span> noisy(std::vector<Span> spans, std::uint64_t seed) {
   std::mt19937_64 draws(seed);
@@ -128,13 +104,7 @@ BestSearch::BestSearch(const Problem& problem, const KeepTrace& keep) : problem_
     }
     segments_.emplace(problem.whole, problem.hardware, modules);
   }
-  Wide forward_ns = 0;
-  for (const TracedKernel& kernel : keep.kernels) {
-    if (kernel.forward) forward_ns += kernel.ns;
-  }
-  link_bytes_ =
-      static_cast<std::int64_t>(std::min<Wide>(forward_ns * problem.hardware.link.d2h_alone / 1000,
-                                               std::numeric_limits<std::int64_t>::max() / 100));
+  link_bytes_ = link_bytes(keep, problem.hardware);
   const std::int64_t least_moved = CoreOptions().bytes_min;
   for (const auto& [group, here] : staying(problem.survey, keep_all(problem.survey), least_moved)) {
     saved_bytes_ += here.bytes;
@@ -159,44 +129,8 @@ std::shared_ptr<const Outlined> BestSearch::outlined(const std::vector<Span>& sp
   return known;
 }
 
-// An even load keeps the link busy without a queue.
-void BestSearch::move_some(Mix& mix, const Survey& survey, std::int64_t share, std::int64_t window,
-                           CoreOptions& options) const {
-  const std::map<std::uint64_t, Staying> all = staying(survey, mix, options.bytes_min);
-  const auto most = static_cast<std::int64_t>(Wide{link_bytes_} * share / 100);
-  std::vector<std::pair<std::size_t, std::uint64_t>> order;
-  std::int64_t total = 0;
-  for (const auto& [group, here] : all) {
-    if (here.bytes > most) continue;
-    order.emplace_back(here.last, group);
-    total += here.bytes;
-  }
-  std::sort(order.begin(), order.end());
-  const std::int64_t wanted = std::min(most, total);
-  const std::int64_t spread =
-      std::max(static_cast<std::int64_t>(Wide{total} * kSpread / 100), wanted);
-  std::set<std::uint64_t> moves;
-  std::int64_t seen = 0, moved = 0, largest = 0;
-  for (const auto& [last, group] : order) {
-    const std::int64_t bytes = all.at(group).bytes;
-    if (seen >= spread) break;
-    seen += bytes;
-    if (Wide{moved} * spread >= Wide{seen} * wanted || moved + bytes > wanted) continue;
-    moves.insert(group);
-    moved += bytes;
-    largest = std::max(largest, bytes);
-  }
-  for (std::size_t p = 0; p < survey.packs.size(); ++p) {
-    if (mix.packs[p] == PlanChoice::kKeep && moves.contains(survey.packs[p].group)) {
-      mix.packs[p] = PlanChoice::kOffload;
-    }
-  }
-  for (std::size_t s = 0; s < survey.segments.size(); ++s) {
-    for (std::size_t i = 0; i < survey.segments[s].inputs.size(); ++i) {
-      mix.input_moves[s][i] = moves.contains(survey.segments[s].inputs[i].group);
-    }
-  }
-  options.window_bytes = options.prefetch_bytes = options.hold_bytes = largest * window;
+std::int64_t BestSearch::bytes_of(std::int64_t share) const {
+  return static_cast<std::int64_t>(Wide{link_bytes_} * share / 100);
 }
 
 // Below the last step of the stairs, so many more move more and more.
@@ -229,7 +163,9 @@ Candidate BestSearch::candidate(std::size_t rung, const Way& way) {
   const std::shared_ptr<const Outlined> cut = outlined(spans);
   Mix mix = recompute_segments(cut->survey, cuts_of(spans, *cut));
   CoreOptions options;
-  if (way.share > 0) move_some(mix, cut->survey, share_at(rung, way), way.window, options);
+  if (way.share > 0) {
+    move_evenly(mix, cut->survey, bytes_of(share_at(rung, way)), way.window, options);
+  }
   Candidate made = settled(std::move(options), std::move(mix), cut->survey);
   made.outlined = cut;
   return made;
@@ -341,7 +277,7 @@ Candidate BestSearch::moving_all(const std::vector<Span>& spans, std::int64_t wi
   const auto share = static_cast<std::int64_t>(
       std::min<Wide>(Wide{saved_bytes_} * 200 / std::max<std::int64_t>(link_bytes_, 1) + 1,
                      std::numeric_limits<std::int32_t>::max()));
-  move_some(mix, cut->survey, share, window, options);
+  move_evenly(mix, cut->survey, bytes_of(share), window, options);
   Candidate made = settled(std::move(options), std::move(mix), cut->survey);
   made.outlined = cut;
   return made;

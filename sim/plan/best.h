@@ -8,9 +8,6 @@
 // Where to look is guessed from what the stairs say of the rungs that were simulated. Floors rule
 // out rungs that cannot fit, and those that cannot be faster than what was found (floors.h).
 //
-// Of the storages that stay, those move that are needed back last, evenly over the first 85 % of
-// their bytes, so that the link has time.
-//
 // Plans that are equal in allocated bytes differ in fragmentation, which only the simulator knows.
 // So there are several stairs: one of the spans' times as they are, others of times with noise.
 #pragma once
@@ -70,8 +67,7 @@ class BestSearch {
   std::int64_t freed_bytes(std::size_t rung, const Way& way) const;
   Candidate candidate(std::size_t rung, const Way& way);
   std::shared_ptr<const Outlined> outlined(const std::vector<Span>& spans);
-  void move_some(Mix& mix, const Survey& survey, std::int64_t share, std::int64_t window,
-                 CoreOptions& options) const;
+  std::int64_t bytes_of(std::int64_t share) const;
   std::int64_t share_at(std::size_t rung, const Way& way) const;
   Bisection begin(Way& way, const Limits& limits) const;
   std::size_t guess(const Bisection& each, const Limits& limits) const;

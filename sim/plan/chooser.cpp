@@ -37,6 +37,10 @@ Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
   }
   trials_.of(what, {known_.front()});  // keeps everything
   if (keep_.fails || !fits(keep_, limits)) {
+    if (problem_.spans) {
+      if (!spans_) spans_.emplace(problem_, trace_, keep_);
+      spans_->search([&] { return so_far(limits); }, limits, trials_, every);
+    }
     if (!best_) best_.emplace(problem_, trace_);
     best_->search([&] { return so_far(limits); }, limits, trials_, every);
   }

@@ -11,6 +11,7 @@
 #include "sim/plan/keep_trace.h"
 #include "sim/plan/picks.h"
 #include "sim/plan/policies.h"
+#include "sim/plan/span_search.h"
 #include "sim/plan/trials.h"
 
 namespace ferry::plan {
@@ -36,6 +37,7 @@ class Chooser {
   const KeepTrace& trace_;
   Trials& trials_;
   // Made when they are asked for.
+  std::optional<SpanSearch> spans_;
   std::optional<BestSearch> best_;
   std::vector<Candidate> known_;  // best's, for any budget
   std::vector<Floor> known_floors_;

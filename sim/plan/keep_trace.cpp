@@ -51,7 +51,11 @@ class Tracer final : public StreamOpConsumer {
       live_[op.range.address] = {trace.storages.size(), op.range.end()};
       trace.storages.emplace_back();
     } else if (op.kind == StreamOpKind::kFree) {
-      live_.erase(op.range.address);
+      const auto freed = live_.find(op.range.address);
+      if (freed == live_.end() || ended_) return;
+      trace.storages[freed->second.storage].freed =
+          static_cast<std::uint32_t>(trace.kernels.size());
+      live_.erase(freed);
     } else if (op.kind == StreamOpKind::kKernel) {
       ran(op);
     }
@@ -73,6 +77,7 @@ class Tracer final : public StreamOpConsumer {
     first = std::min(first, static_cast<std::uint32_t>(trace.kernels.size()));
   }
   void end_step() {
+    ended_ = true;  // what is freed from now on is the tape's
     for (TracedStorage& storage : trace.storages) {
       std::int64_t bytes = 0;
       for (const StorageUse& use : storage.uses) bytes = std::max(bytes, use.end);
@@ -129,6 +134,7 @@ class Tracer final : public StreamOpConsumer {
   const sim::KernelTimes& times_;
   std::optional<sim::SimAutograd> autograd_;
   std::map<std::uint64_t, Live> live_;  // by address
+  bool ended_ = false;
 };
 
 // Leaves what is saved where it is, as a node without hooks does, and tells the tracer.

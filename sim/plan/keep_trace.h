@@ -1,7 +1,7 @@
 // What a step computes where everything is kept: its kernels in order, and which bytes of which
 // storage each of them reads. It says what any plan must compute and, kernel by kernel, what must
-// be in memory then (lower_bound.h). When a storage is freed is not in it, for that depends on the
-// plan.
+// be in memory then (lower_bound.h). When a storage is freed depends on the plan: `freed` is when
+// keep does.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +32,7 @@ struct TracedStorage {
   std::int64_t block_bytes = 0;   // of memory, at least
   std::uint32_t maker = kNobody;  // the first kernel that wrote to it
   bool gradient = false;          // a global's gradient when the step ends
+  std::uint32_t freed = kNobody;  // kernels before it was given back
   std::vector<StorageUse> uses;   // in order
 };
 

@@ -1,9 +1,15 @@
 #include "sim/plan/words.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <utility>
+#include <variant>
+
+#include "formats/spans.h"
+#include "formats/statements.h"
 
 namespace ferry::plan {
 namespace {
@@ -76,6 +82,39 @@ std::string recomputed(const Mix& mix, const std::vector<std::string>& names,
   return text;
 }
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// h.3 of h.3.mlp, enc0 of enc0.norm1, head of head.norm.
+std::string block_of(const std::string& module) {
+  const Numbered numbered(module);
+  if (!numbered.number.empty()) return numbered.before + numbered.number;
+  return module.substr(0, module.find('.'));
+}
+
+// The innermost module that each statement is in.
+std::vector<std::string> modules_of(const Statements& statements) {
+  std::vector<std::string> found, open;
+  for (const Statement& statement : statements) {
+    if (const auto* module = std::get_if<Module>(&statement.action)) {
+      if (module->enter) {
+        open.push_back(module->name);
+      } else if (!open.empty()) {
+        open.pop_back();
+      }
+    }
+    found.push_back(open.empty() ? "" : open.back());
+  }
+  return found;
+}
+
+std::string without_namespace(const std::string& name) {
+  return name.substr(name.starts_with("aten.") ? 5 : 0);
+}
+
 std::size_t moved_storages(const Mix& mix, const Survey& survey) {
   std::set<std::uint64_t> groups;
   for (std::size_t p = 0; p < survey.packs.size(); ++p) {
@@ -89,16 +128,61 @@ std::size_t moved_storages(const Mix& mix, const Survey& survey) {
   return groups.size();
 }
 
-}  // namespace
-
-std::string in_words(const Mix& mix, const std::vector<std::string>& names, const Survey& survey) {
-  std::string text = recomputed(mix, names, survey);
+std::string and_moves(std::string text, const Mix& mix, const Survey& survey) {
   const std::size_t moved = moved_storages(mix, survey);
   if (moved > 0) {
     text += (text.empty() ? "offload " : "; offload ") + std::to_string(moved) +
             (moved == 1 ? " storage" : " storages");
   }
   return text.empty() ? text : text + "; keep the rest";
+}
+
+}  // namespace
+
+std::string in_words(const Mix& mix, const std::vector<std::string>& names, const Survey& survey) {
+  return and_moves(recomputed(mix, names, survey), mix, survey);
+}
+
+std::vector<BlockWords> described(const Program& program, const std::vector<PlanSpan>& spans) {
+  std::vector<BlockWords> blocks;
+  const std::optional<CodeId> forward = spanned_code(program);
+  if (!forward) return blocks;
+  const Statements& statements = program.codes[*forward].statements;
+  const std::vector<std::string> modules = modules_of(statements);
+  const std::vector<OperatorRange> ranges = operator_ranges(program);
+  for (const PlanSpan& span : spans) {
+    for (std::uint64_t i = span.first; i <= span.last && i < ranges.size(); ++i) {
+      if (std::binary_search(span.keep.begin(), span.keep.end(), i)) continue;
+      const std::string block = block_of(modules[ranges[i].op]);
+      const Op& op = std::get<Op>(statements[ranges[i].op].action);
+      auto here = std::find_if(blocks.begin(), blocks.end(),
+                               [&](const BlockWords& each) { return each.block == block; });
+      if (here == blocks.end()) here = blocks.insert(here, BlockWords{block, {}});
+      std::vector<std::string>& names = here->operators;
+      const std::string name = without_namespace(op.name);
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return blocks;
+}
+
+std::string in_words(const std::vector<BlockWords>& blocks, const Mix& mix, const Survey& survey) {
+  std::vector<std::pair<std::string, std::vector<Range>>> families;  // by what runs again
+  for (const BlockWords& each : blocks) {
+    const std::string operators = joined(each.operators);
+    auto family = std::find_if(families.begin(), families.end(),
+                               [&](const auto& known) { return known.first == operators; });
+    if (family == families.end()) family = families.insert(family, {operators, {}});
+    add(family->second, each.block.empty() ? "the forward" : each.block, "");
+  }
+  std::string text;
+  for (const auto& [operators, ranges] : families) {
+    std::vector<std::string> where;
+    for (const Range& range : ranges) where.push_back(to_text(range));
+    text += (text.empty() ? "recompute the operators " : "; the operators ") + operators + " of " +
+            joined(where);
+  }
+  return and_moves(std::move(text), mix, survey);
 }
 
 }  // namespace ferry::plan

@@ -1,0 +1,200 @@
+#include "sim/plan/span_search.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <variant>
+
+#include "formats/spans.h"
+#include "sim/plan/mix.h"
+#include "sim/plan/moves.h"
+#include "sim/plan/span_model.h"
+
+namespace ferry::plan {
+namespace {
+
+__extension__ typedef __int128 Wide;
+
+constexpr std::array<std::int64_t, 3> kShares = {45, 80, 100};  // in hundredths
+constexpr std::array<std::int64_t, 2> kWindows = {4, 10};       // of the largest that moves
+constexpr std::int64_t kNoisyShare = 80;
+constexpr std::int32_t kMoreShares = 12;  // below the lowest level
+constexpr int kProbes = 12;               // of one way
+constexpr std::int32_t kScanned = 12;     // levels, of each table
+constexpr std::int64_t kScannedWindow = 1;
+constexpr std::array<std::int64_t, 2> kScannedShares = {100, 200};
+// Tables with noise: fewer of a program with more operators, whose steps take longer to simulate.
+constexpr std::size_t kOperators = 4'000;
+constexpr std::size_t kTablesMost = 24;
+constexpr std::size_t kTablesLeast = 3;
+
+bool is_answer(const Cost& cost, const Limits& limits) {
+  return !cost.fails && fits(cost, limits) && !is_useless(cost, limits);
+}
+
+const Cost* best_of(const Trials& trials, const Limits& limits) {
+  const Tried* best = trials.best(limits);
+  return best && is_answer(best->cost, limits) ? &best->cost : nullptr;
+}
+
+}  // namespace
+
+SpanSearch::SpanSearch(const Problem& problem, const KeepTrace& keep, const Cost& kept)
+    : problem_(problem), choices_(span_model(problem.whole, keep)), kept_(kept) {
+  const std::size_t all = choices_.operators();
+  if (all == 0) return;
+  const std::vector<Statement>& forward =
+      problem.whole.codes[*spanned_code(problem.whole)].statements;
+  for (const OperatorRange& range : operator_ranges(problem.whole)) {
+    names_.push_back(std::get<Op>(forward[range.op].action).name);
+  }
+  link_bytes_ = link_bytes(keep, problem.hardware);
+  for (const auto& [group, here] :
+       staying(problem.survey, keep_all(problem.survey), CoreOptions().bytes_min)) {
+    saved_bytes_ += here.bytes;
+  }
+  least_slots_ = table(0).least_slots();
+  for (const std::int64_t share : kShares) {
+    for (const std::int64_t window : kWindows) ways_.push_back({0, share, window});
+  }
+  ways_.push_back({});
+  const std::size_t tables = std::clamp(kOperators / all, kTablesLeast, kTablesMost);
+  for (std::size_t i = 1; i <= tables; ++i) {
+    ways_.push_back({.table = i});
+    ways_.push_back({i, kNoisyShare, kWindows.front()});
+  }
+}
+
+const SpanTable& SpanSearch::table(std::size_t number) {
+  while (tables_.size() <= number) tables_.emplace_back(choices_, tables_.size());
+  return tables_[number];
+}
+
+std::int32_t SpanSearch::lowest() const { return least_slots_ - kMoreShares; }
+
+std::int64_t SpanSearch::moved_bytes(std::int32_t level, const Way& way) const {
+  const auto moved = static_cast<std::int64_t>(Wide{link_bytes_} * way.share / 100);
+  if (way.share == 0 || level >= least_slots_) return moved;
+  const std::int64_t more = least_slots_ - level;
+  const std::int64_t rest = std::max<std::int64_t>(saved_bytes_ - moved, 0);
+  return moved + rest * more / kMoreShares;
+}
+
+std::shared_ptr<const Outlined> SpanSearch::spanned(std::vector<PlanSpan> spans) {
+  for (PlanSpan& span : spans) {
+    span.first_op = names_[span.first];
+    span.last_op = names_[span.last];
+  }
+  std::shared_ptr<const Outlined>& known = known_[spans];
+  if (known) return known;
+  Survey found = survey(problem_.whole, problem_.hardware, spans);
+  known = std::make_shared<const Outlined>(Outlined{{}, std::move(found), std::move(spans)});
+  return known;
+}
+
+Candidate SpanSearch::candidate(std::int32_t level, const Way& way) {
+  const std::shared_ptr<const Outlined> cut =
+      spanned(table(way.table).spans(std::max(level, least_slots_)));
+  Mix mix = keep_all(cut->survey);
+  CoreOptions options;
+  if (way.share > 0) {
+    move_evenly(mix, cut->survey, moved_bytes(level, way), way.window, options);
+  }
+  Candidate made = settled(std::move(options), std::move(mix), cut->survey);
+  made.outlined = cut;
+  return made;
+}
+
+// What was seen for other budgets narrows it down.
+SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits) const {
+  Bisection each{.way = &way,
+                 .fits = (way.share > 0 ? lowest() : least_slots_) - 1,
+                 .fails = choices_.slots() + 1,
+                 .near = choices_.slots(),
+                 .near_bytes = limits.keep_bytes - moved_bytes(choices_.slots(), way)};
+  for (const auto& [level, cost] : way.seen) {
+    if (is_answer(cost, limits)) {
+      each.fits = std::max(each.fits, level);
+    } else {
+      each.fails = std::min(each.fails, level);
+      each.near = level;
+      each.near_bytes = cost.device_reserved_bytes;
+      break;
+    }
+  }
+  return each;
+}
+
+// As many slots fewer as bytes are too many; every third time the middle, so that a wrong guess
+// costs little.
+std::int32_t SpanSearch::guess(const Bisection& each, const Limits& limits) const {
+  if (each.probes % 3 == 2) return (each.fits + each.fails) / 2;
+  const std::int64_t slots = (limits.budget_bytes - each.near_bytes) / choices_.slot_bytes();
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(each.near + slots, each.fits + 1, each.fails - 1));
+}
+
+std::optional<Candidate> SpanSearch::next(Bisection& each, const Limits& limits,
+                                          const Trials& trials) {
+  if (each.fails - each.fits <= 1 || each.probes >= kProbes) return std::nullopt;
+  const std::int32_t most = std::max(each.fails - 1, least_slots_);
+  if (!tables_.front().fits(most)) return std::nullopt;
+  const Cost* best = best_of(trials, limits);
+  if (best && kept_.step_ns + tables_.front().ns(most) >= best->step_ns) return std::nullopt;
+  each.near = guess(each, limits);
+  ++each.probes;
+  return candidate(each.near, *each.way);
+}
+
+void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
+  std::vector<Bisection> open;
+  const std::size_t turn = searches_++ % every;
+  for (Way& way : ways_) {
+    if (way.table == 0 || way.table % every == turn) open.push_back(begin(way, limits));
+  }
+  for (;;) {
+    std::vector<Candidate> round;
+    std::vector<Bisection*> asked;
+    for (Bisection& each : open) {
+      std::optional<Candidate> made = next(each, limits, trials);
+      if (!made) continue;
+      round.push_back(*std::move(made));
+      asked.push_back(&each);
+    }
+    if (round.empty()) break;
+    const std::vector<Cost> costs = trials.of(what(), round);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      Bisection& each = *asked[i];
+      each.way->seen[each.near] = costs[i];
+      each.near_bytes = costs[i].device_reserved_bytes;
+      (is_answer(costs[i], limits) ? each.fits : each.fails) = each.near;
+    }
+  }
+  if (is_far(limits, trials)) scan(what, limits, trials);
+}
+
+// True if what was found takes twice as much more time as the table has for the budget, or fails.
+bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
+  if (choices_.operators() == 0) return false;
+  const std::int32_t slots = std::max(choices_.slots_of(limits.budget_bytes), least_slots_);
+  if (!tables_.front().fits(slots)) return false;
+  const Cost* best = best_of(trials, limits);
+  return !best || best->step_ns - kept_.step_ns > 2 * tables_.front().ns(slots);
+}
+
+// Near the least memory fragments decide, and a lower level may need more.
+void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials) {
+  const std::int32_t most = std::max(choices_.slots_of(limits.budget_bytes), least_slots_);
+  const std::int32_t step = (most - least_slots_) / kScanned + 1;
+  std::vector<Candidate> tries;
+  for (std::size_t number = 0; number < tables_.size(); ++number) {
+    for (std::int32_t level = least_slots_; level <= most; level += step) {
+      for (const std::int64_t share : kScannedShares) {
+        tries.push_back(candidate(level, {number, share, kScannedWindow}));
+      }
+    }
+  }
+  trials.of(what(), tries);
+}
+
+}  // namespace ferry::plan

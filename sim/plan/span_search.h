@@ -1,0 +1,85 @@
+// The search of spans of operators for one budget: how much memory the table of spans
+// (span_table.h) is asked to fit in, and how many bytes of what it keeps move.
+//
+// The table says the time and the memory of its spans closely, but not what the allocator makes of
+// them. So the largest memory whose simulated step fits is found by bisection: a *level*, in slots
+// of the table. A *way* is a table, a share of what the link can carry by the turn, and a window,
+// and each has a bisection of its own. Where a share moves, the table is asked for as much more.
+// Tables of times with noise give other spans, of about the same time, and other fragments.
+//
+// Below the lowest level that the table has, more and more bytes move, until all do. Where the
+// answer is far from what the table says, for near the least memory fragments decide, levels of
+// every table are tried in a row.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/plan/candidates.h"
+#include "sim/plan/keep_trace.h"
+#include "sim/plan/picks.h"
+#include "sim/plan/span_table.h"
+#include "sim/plan/trials.h"
+
+namespace ferry::plan {
+
+class SpanSearch {
+ public:
+  // The problem must outlive it; of the trace nothing need live on.
+  SpanSearch(const Problem& problem, const KeepTrace& keep, const Cost& kept);
+
+  // Tries candidates for the budget. What was found is in trials.all(). Of the tables with noise
+  // every n-th is tried, in each call others.
+  using What = std::function<std::string()>;
+  void search(const What& what, const Limits& limits, Trials& trials, std::size_t every = 1);
+
+ private:
+  struct Way {
+    std::size_t table = 0;
+    std::int64_t share = 0;                  // in hundredths of what the link can carry
+    std::int64_t window = 0;                 // of the largest that moves
+    std::map<std::int32_t, Cost> seen = {};  // by level, for whatever budget
+  };
+  // Levels from `fails` on do not fit, and `fits` is known to fit; at first it is below the lowest.
+  struct Bisection {
+    Way* way;
+    std::int32_t fits = 0;
+    std::int32_t fails = 0;
+    std::int32_t near = 0;  // what was asked for last, and its bytes
+    std::int64_t near_bytes = 0;
+    int probes = 0;
+  };
+
+  const SpanTable& table(std::size_t number);
+  std::int32_t lowest() const;
+  std::int64_t moved_bytes(std::int32_t level, const Way& way) const;
+  std::shared_ptr<const Outlined> spanned(std::vector<PlanSpan> spans);
+  Candidate candidate(std::int32_t level, const Way& way);
+  Bisection begin(Way& way, const Limits& limits) const;
+  std::int32_t guess(const Bisection& each, const Limits& limits) const;
+  std::optional<Candidate> next(Bisection& each, const Limits& limits, const Trials& trials);
+
+  bool is_far(const Limits& limits, const Trials& trials) const;
+  void scan(const What& what, const Limits& limits, Trials& trials);
+
+  const Problem& problem_;
+  const SpanChoices choices_;
+  const Cost kept_;
+  std::vector<std::string> names_;  // of the operators
+  std::int64_t link_bytes_ = 0;     // that can leave by the turn
+  std::int64_t saved_bytes_ = 0;    // of all that could move
+  std::int32_t least_slots_ = 0;
+  std::deque<SpanTable> tables_;  // those that were asked for
+  std::vector<Way> ways_;
+  std::size_t searches_ = 0;
+  std::map<std::vector<PlanSpan>, std::shared_ptr<const Outlined>> known_;
+};
+
+}  // namespace ferry::plan

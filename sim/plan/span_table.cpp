@@ -1,0 +1,209 @@
+#include "sim/plan/span_table.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace ferry::plan {
+namespace {
+
+constexpr std::int32_t kSlots = 2000;
+constexpr std::size_t kLongest = 160;      // of a span, in operators …
+constexpr std::size_t kChoices = 120'000;  // … or longer, while there are no more spans than so
+constexpr std::int32_t kNoise = 15;        // in hundredths of a span's time, either way
+constexpr sim::Time kUnits = 200'000'000;  // that all operators take, at most
+
+}  // namespace
+
+SpanChoices::SpanChoices(SpanModel model) : model_(std::move(model)) {
+  const std::vector<ModelOperator>& all = model_.operators;
+  slots_ = all.empty() ? 0 : kSlots;
+  slot_bytes_ = std::max<std::int64_t>((model_.peak_bytes - model_.least_bytes) / kSlots + 1, 1);
+  longest_ = std::max(kLongest, kChoices / std::max<std::size_t>(all.size(), 1));
+  sim::Time ns = 0;
+  std::int64_t saved = 0;
+  for (const ModelOperator& op : all) {
+    ns += op.ns;
+    const std::int64_t before = (saved + slot_bytes_ / 2) / slot_bytes_;
+    saved += op.saved_bytes;
+    const std::int64_t after = (saved + slot_bytes_ / 2) / slot_bytes_;
+    saved_slots_.push_back(static_cast<std::int32_t>(after - before));
+    const std::int32_t needed =
+        slots_above(op.saved_bytes + std::max<std::int64_t>(op.beside - model_.least_bytes, 0));
+    needed_slots_.push_back(std::max(needed, saved_slots_.back()));
+    std::size_t until = op.again ? 0 : all.size();
+    for (const std::uint32_t s : op.makes) {
+      const ModelStorage& storage = model_.storages[s];
+      if (storage.written) until = all.size();
+      if (storage.saved) until = std::max<std::size_t>(until, storage.last);
+    }
+    kept_until_.push_back(until);
+  }
+  unit_ns_ = ns / kUnits + 1;
+  from_.resize(all.size());
+  Marks marks = no_marks();
+  for (std::size_t begin = 0; begin < all.size(); ++begin) add_from(begin, marks);
+}
+
+SpanChoices::Marks SpanChoices::no_marks() const {
+  Marks marks;
+  marks.needed.assign(model_.storages.size(), 0);
+  marks.held.assign(model_.storages.size(), 0);
+  marks.runs.assign(model_.operators.size(), 0);
+  return marks;
+}
+
+std::int32_t SpanChoices::slots_above(std::int64_t bytes) const {
+  const std::int64_t slots = (bytes + slot_bytes_ - 1) / slot_bytes_;
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(slots, 0, slots_ + 1));
+}
+
+std::int32_t SpanChoices::slots_of(std::int64_t bytes) const {
+  const std::int64_t slots = (bytes - model_.least_bytes) / slot_bytes_;
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(slots, 0, slots_));
+}
+
+// What the span's nodes save of what it makes and does not keep has to be made again, and that
+// needs the operators which make it, from the last one on.
+SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, Marks& marks) const {
+  const std::uint32_t now = ++marks.now;
+  Weighed found;
+  bool first_runs = false, last_matters = false;
+  const auto hold = [&](std::uint32_t s) {
+    if (model_.storages[s].saved || marks.held[s] == now) return;
+    marks.held[s] = now;
+    found.held += model_.storages[s].bytes;
+  };
+  for (std::size_t i = begin; i < end; ++i) {
+    for (const std::uint32_t s : model_.operators[i].saves) {
+      const std::uint32_t maker = model_.storages[s].maker;
+      if (maker < begin || maker >= end || is_kept(maker, end)) continue;
+      marks.needed[s] = now;
+      last_matters |= i + 1 == end;
+    }
+  }
+  // A span that ended before the last reader would keep what that reads.
+  const std::vector<std::uint32_t>& read_last = model_.operators[end - 1].reads;
+  last_matters |= std::any_of(read_last.begin(), read_last.end(),
+                              [&](std::uint32_t s) { return marks.needed[s] == now; });
+  for (std::size_t i = end; i-- > begin;) {
+    const ModelOperator& op = model_.operators[i];
+    if (is_kept(i, end)) {
+      found.retained += saved_slots_[i];
+      continue;
+    }
+    const bool runs = std::any_of(op.makes.begin(), op.makes.end(),
+                                  [&](std::uint32_t s) { return marks.needed[s] == now; });
+    if (!runs) continue;
+    marks.runs[i] = now;
+    found.ns += op.ns;
+    first_runs |= i == begin;
+    last_matters |= i + 1 == end;
+    for (const std::uint32_t s : op.reads) {
+      const std::uint32_t maker = model_.storages[s].maker;
+      if (maker < begin || is_kept(maker, end)) {
+        hold(s);
+      } else {
+        marks.needed[s] = now;
+      }
+    }
+  }
+  found.useful = first_runs && last_matters;
+  return found;
+}
+
+void SpanChoices::add_from(std::size_t begin, Marks& marks) {
+  const std::vector<ModelOperator>& all = model_.operators;
+  if (!all[begin].again) return;
+  std::int64_t made = 0, most = 0;
+  std::int32_t kept = 0;  // slots, if nothing ran again
+  for (std::size_t end = begin + 1; end <= std::min(all.size(), begin + longest_); ++end) {
+    const ModelOperator& last = all[end - 1];
+    made += last.saved_bytes;
+    most = std::max(most, made + std::max<std::int64_t>(last.beside - model_.least_bytes, 0));
+    if (slots_above(most) > slots_) return;
+    kept += saved_slots_[end - 1];
+    const Weighed found = weigh(begin, end, marks);
+    const std::int32_t held = static_cast<std::int32_t>(
+        std::min<std::int64_t>((found.held + slot_bytes_ / 2) / slot_bytes_, slots_ + 1));
+    const Choice choice{
+        .begin = static_cast<std::uint32_t>(begin),
+        .end = static_cast<std::uint32_t>(end),
+        .ns = static_cast<std::int32_t>(found.ns / unit_ns_),
+        .needed_slots = std::max(slots_above(most + found.held), found.retained + held),
+        .retained_slots = found.retained + held};
+    const bool frees = choice.retained_slots < kept && choice.needed_slots <= slots_;
+    if (found.useful && frees) from_[begin].push_back(choice);
+    if (!last.joins_next) return;
+  }
+}
+
+PlanSpan SpanChoices::span(const Choice& choice) const {
+  PlanSpan span{.first = choice.begin, .last = choice.end - std::uint64_t{1}};
+  Marks marks = no_marks();
+  weigh(choice.begin, choice.end, marks);
+  for (std::uint64_t i = choice.begin; i < choice.end; ++i) {
+    if (marks.runs[i] != marks.now) span.keep.push_back(i);
+  }
+  return span;
+}
+
+std::int32_t SpanTable::ns(const SpanChoices::Choice& choice) const {
+  return static_cast<std::int32_t>(std::int64_t{choice.ns} * percent_[choice.begin] / 100);
+}
+
+SpanTable::SpanTable(const SpanChoices& choices, std::uint64_t seed)
+    : choices_(choices), width_(static_cast<std::size_t>(choices.slots()) + 1) {
+  std::mt19937_64 draws(seed);
+  const std::size_t all = choices.operators();
+  for (std::size_t i = 0; i < all; ++i) {
+    const auto noise = static_cast<std::int32_t>(draws() % (2 * kNoise + 1)) - kNoise;
+    percent_.push_back(seed == 0 ? 100 : 100 + noise);
+  }
+  least_.assign((all + 1) * width_, kNever);
+  std::fill(least_.begin() + static_cast<std::ptrdiff_t>(all * width_), least_.end(), 0);
+  const auto width = static_cast<std::int32_t>(width_);
+  for (std::size_t i = all; i-- > 0;) {
+    std::int32_t* const here = &least_[i * width_];
+    const auto take = [&](std::size_t end, std::int32_t ns, std::int32_t needed,
+                          std::int32_t retained) {
+      const std::int32_t* const rest = at(end) - retained;
+      for (std::int32_t m = needed; m < width; ++m) here[m] = std::min(here[m], rest[m] + ns);
+    };
+    take(i + 1, 0, choices.needed_slots(i), choices.kept_slots(i));
+    for (const SpanChoices::Choice& choice : choices.from(i)) {
+      take(choice.end, ns(choice), choice.needed_slots, choice.retained_slots);
+    }
+  }
+}
+
+std::int32_t SpanTable::least_slots() const {
+  std::int32_t slots = 0;
+  while (slots < choices_.slots() && !fits(slots)) ++slots;
+  return slots;
+}
+
+std::vector<PlanSpan> SpanTable::spans(std::int32_t slots) const {
+  std::vector<PlanSpan> found;
+  if (!fits(slots)) return found;
+  for (std::size_t i = 0; i < choices_.operators();) {
+    const std::int32_t least = at(i)[slots];
+    const std::int32_t kept = choices_.kept_slots(i);
+    if (slots >= choices_.needed_slots(i) && at(i + 1)[slots - kept] == least) {
+      slots -= kept;
+      ++i;
+      continue;
+    }
+    for (const SpanChoices::Choice& choice : choices_.from(i)) {
+      if (slots < choice.needed_slots) continue;
+      if (at(choice.end)[slots - choice.retained_slots] + ns(choice) != least) continue;
+      found.push_back(choices_.span(choice));
+      slots -= choice.retained_slots;
+      i = choice.end;
+      break;
+    }
+  }
+  return found;
+}
+
+}  // namespace ferry::plan
