@@ -1,8 +1,8 @@
 // A trace of what streams did and when, which ui.perfetto.dev and chrome://tracing open.
 //
-// It is Chrome's JSON in the dialect of PyTorch's profiler (Kineto): a device is a process, a stream
-// a thread of it, a kernel or copy a complete event ("X") of category "kernel", "gpu_memcpy" or
-// "gpu_memset", whose arguments have its device, stream and bytes. Beside them are flows ("s", "f")
+// It is Chrome's JSON in the dialect of PyTorch's profiler (Kineto): a device is a process, a
+// stream a thread of it, a kernel or copy a complete event ("X") of category "kernel" or
+// "gpu_memcpy", whose arguments have its device, stream and bytes. Beside them are flows ("s", "f")
 // from a copy to the host to the one that brings the same bytes back, and counters ("C") of bytes
 // allocated. Times are given in nanoseconds, and written in microseconds.
 #pragma once

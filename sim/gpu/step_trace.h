@@ -1,8 +1,8 @@
 // What the streams of an engine did, as a trace file (formats/kineto_file.h).
 //
-// The engine tells when work ends, and not what it is: whoever gives it a kernel or a copy says that
-// here, before or after, in each stream's order. Bytes that go to the host and come back are known
-// by the host's address.
+// The engine tells when work ends, and not what it is: whoever gives it a kernel or a copy says
+// that here, before or after, in each stream's order. Bytes that go to the host and come back are
+// known by the host's address.
 #pragma once
 
 #include <cstdint>

@@ -90,6 +90,27 @@ void check_comparison(const Options& options) {
   }
 }
 
+// What may be several, each with a run.
+void add_settings(CLI::App& app, Options& options, std::vector<std::string>& cards) {
+  app.add_option("--card", cards, "The card: a shipped name, or a .toml file")
+      ->type_name("NAME,…")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--cards", options.card_count, "So many of them, cuda:0 and on")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMostCards));
+  app.add_option("--policy", options.policies,
+                 "Around the script's models: keep, offload, checkpoint, checkpoint-offload, or "
+                 "the file of a plan")
+      ->type_name("NAME,…")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--alloc-conf", options.allocators,
+                 "As PYTORCH_CUDA_ALLOC_CONF; again for another run")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+}
+
 }  // namespace
 
 std::vector<Setting> Options::settings() const {
@@ -114,23 +135,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.footer(kFooter);
   app.set_version_flag("--version", "ferry-run " FERRY_VERSION);
   app.prefix_command();
-  app.add_option("--card", cards, "The card: a shipped name, or a .toml file")
-      ->type_name("NAME,…")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--cards", options.card_count, "So many of them, cuda:0 and on")
-      ->type_name("N")
-      ->check(CLI::Range(1, kMostCards));
-  app.add_option("--policy", options.policies,
-                 "Around the script's models: keep, offload, checkpoint, checkpoint-offload, or "
-                 "the file of a plan")
-      ->type_name("NAME,…")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--alloc-conf", options.allocators,
-                 "As PYTORCH_CUDA_ALLOC_CONF; again for another run")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
+  add_settings(app, options, cards);
   CLI::Option* seed =
       app.add_option("--seed", options.seed, "Draws when streams' work runs")->type_name("N");
   CLI::Option* side =

@@ -102,9 +102,9 @@ bool is_pinned(const void* bytes, std::size_t count);
 // The calling thread itself reads or writes page-locked memory, now.
 void note_host_access(bool writes, Range range, const char* name);
 
-// `body` runs on `stream` like a kernel. `name` lives as long as the process. It must not call the runtime. If it throws, what it says
-// goes to stderr and every later call fails with cudaErrorAssert. `overwrites`: what it both reads
-// and writes it does not really read.
+// `body` runs on `stream` like a kernel. It must not call the runtime. If it throws, what it says
+// goes to stderr and every later call fails with cudaErrorAssert. `name` lives as long as the
+// process. `overwrites`: what it both reads and writes it does not really read.
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
             std::vector<Range> writes, std::function<void()> body, const KernelCost& cost = {},
             bool overwrites = false);
