@@ -40,6 +40,8 @@ CASES = (
     case("compute on another stream than the default one (TRL #7195)",
          "side_stream.py trl", "trl==1.13.0", "trl==1.14.0", {READ, REUSE}, {SIDE, MAIN}),
     case("two branches on two streams", "two_streams.py", "trl==1.14.0", "", {REUSE}, {SIDE, MAIN}),
+    case("the host reads weights that have not arrived", "diffusers_host.py",
+         "diffusers==0.33.1", "diffusers==0.35.2", {READ}, {SIDE}),
     case("record_stream with the stream of the copies (diffusers #12721)",
          "diffusers_groups.py --record", "diffusers==0.35.2", "diffusers==0.36.0", {REUSE}, {SIDE}),
     case("weights leave for a file while they are read",

@@ -65,7 +65,7 @@ def test_saves_on_the_host_and_checkpoints_within_each_other():
     assert torch.equal(torch.autograd.grad(second.sum(), x)[0], wanted)
 
 
-# PyTorch: test_default_saved_tensors_hooks
+# PyTorch: test_saved_variable_packing_unpacking_did_not_save_original_with_default_hooks
 def test_a_pair_of_hooks_sees_each_saved_tensor_once():
     packed, unpacked = [], []
     x = torch.randn(5, device="cuda", requires_grad=True)
