@@ -170,24 +170,27 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
       (is_answer(costs[i], limits) ? each.fits : each.fails) = each.near;
     }
   }
-  if (is_far(limits, trials)) scan(what, limits, trials);
+  if (is_far(limits, trials)) scan(what, limits, trials, every);
 }
 
-// True if what was found takes twice as much more time as the table has for the budget, or fails.
+// True if nothing was found, or what takes a twentieth longer than twice the table's time for the
+// budget.
 bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
   if (choices_.operators() == 0) return false;
   const std::int32_t slots = std::max(choices_.slots_of(limits.budget_bytes), least_slots_);
   if (!tables_.front().fits(slots)) return false;
   const Cost* best = best_of(trials, limits);
-  return !best || best->step_ns - kept_.step_ns > 2 * tables_.front().ns(slots);
+  const sim::Time near = 2 * tables_.front().ns(slots) + kept_.step_ns / 20;
+  return !best || best->step_ns - kept_.step_ns > near;
 }
 
 // Near the least memory fragments decide, and a lower level may need more.
-void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials) {
+void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
   const std::int32_t most = std::max(choices_.slots_of(limits.budget_bytes), least_slots_);
   const std::int32_t step = (most - least_slots_) / kScanned + 1;
   std::vector<Candidate> tries;
   for (std::size_t number = 0; number < tables_.size(); ++number) {
+    if (number % every != searches_ % every) continue;
     for (std::int32_t level = least_slots_; level <= most; level += step) {
       for (const std::int64_t share : kScannedShares) {
         tries.push_back(candidate(level, {number, share, kScannedWindow}));

@@ -67,7 +67,7 @@ class SpanSearch {
   std::optional<Candidate> next(Bisection& each, const Limits& limits, const Trials& trials);
 
   bool is_far(const Limits& limits, const Trials& trials) const;
-  void scan(const What& what, const Limits& limits, Trials& trials);
+  void scan(const What& what, const Limits& limits, Trials& trials, std::size_t every);
 
   const Problem& problem_;
   const SpanChoices choices_;
