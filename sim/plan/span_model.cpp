@@ -6,6 +6,7 @@
 #include <set>
 #include <variant>
 
+#include "formats/modules.h"
 #include "formats/spans.h"
 
 namespace ferry::plan {
@@ -182,7 +183,7 @@ class Modelling {
 }  // namespace
 
 SpanModel span_model(const Program& program, const KeepTrace& trace) {
-  if (trace.fails || !begins_with_operators(program)) return {};
+  if (trace.fails || marks_calls(program) || !begins_with_operators(program)) return {};
   const std::vector<OperatorRange> ranges = operator_ranges(program);
   if (ranges.empty() || ranges.size() > trace.kernels.size()) return {};
   return Modelling(program, trace, ranges).model();

@@ -42,8 +42,8 @@ struct SpanModel {
   std::int64_t least_bytes = 0;  // beside any place, at least
 };
 
-// Without operators, if the program's forward may have no spans, if it calls other code, or if it
-// is not the first that the step runs.
+// Without operators, if the program's forward may have no spans, if it calls other code, if its
+// model calls checkpoint, or if it is not the first that the step runs.
 SpanModel span_model(const Program& program, const KeepTrace& trace);
 
 }  // namespace ferry::plan
