@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "formats/builder.h"
+
 namespace ferry::plan {
 namespace {
 
@@ -66,6 +71,37 @@ TEST(WordsTest, StoragesThatMoveAreCountedOnce) {
   recompute(mix, 0, 1);
   EXPECT_EQ(in_words(mix, {"a", ""}, survey),
             "recompute a (1 of 2 saves); offload 2 storages; keep the rest");
+}
+
+// enter h.0; a, b; leave; enter h.1; a, b; leave; c
+Program blocks() {
+  Builder b;
+  const TypeId type = b.type({4});
+  const CodeId forward = b.code(CodeKind::kSegment, "forward");
+  Slot x = b.op(forward, "begin", {}, type);
+  for (const char* block : {"h.0", "h.1"}) {
+    b.add(forward, Module{block, true});
+    b.add(forward, Module{std::string(block) + ".mlp", true});
+    x = b.op(forward, "aten.a", {x}, type);
+    b.add(forward, Module{std::string(block) + ".mlp", false});
+    x = b.op(forward, "aten.b", {x}, type);
+    b.add(forward, Module{block, false});
+  }
+  b.result(forward, b.op(forward, "aten.c", {x}, type));
+  b.add(0, Call{forward, {}, {b.slot(0)}});
+  return b.program;
+}
+
+TEST(WordsTest, SpansAreToldByBlock) {
+  const Survey survey;
+  const auto words = [&](const std::vector<PlanSpan>& spans) {
+    return in_words(described(blocks(), spans), keep_all(survey), survey);
+  };
+  EXPECT_EQ(words({{1, 2}, {3, 4}}), "recompute the operators a, b of h.{0-1}; keep the rest");
+  EXPECT_EQ(words({{1, 4}}), words({{1, 2}, {3, 4}})) << "a span may go over blocks";
+  EXPECT_EQ(words({{.first = 1, .last = 2, .keep = {2}}, {3, 5}}),
+            "recompute the operators a of h.0; the operators a, b of h.1; the operators c of the "
+            "forward; keep the rest");
 }
 
 }  // namespace
