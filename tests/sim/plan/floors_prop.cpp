@@ -6,11 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "sim/plan/lower_bound.h"
 #include "tests/sim/support/planned.h"
+#include "tests/sim/support/spanned.h"
 
 namespace ferry::plan {
 namespace {
@@ -105,6 +107,34 @@ TEST(FloorsProp, NoPlanOfAnyProgramIsBelowItsFloor) {
   }
   EXPECT_GT(counts.ran, 1000);
   EXPECT_GT(counts.fewer_bytes, 100);
+}
+
+// A floor knows nothing of spans, also where as many tensors are saved as without.
+TEST(FloorsProp, NoPlanWithSpansIsBelowItsFloor) {
+  int ran = 0, as_many = 0;
+  for (int number = 0; number < 400; ++number) {
+    choices::Draws draws(24, static_cast<std::uint64_t>(number));
+    const Subject subject = small_subject(draws);
+    const Floors floors(subject.program, subject.hardware,
+                        trace_keep(subject.program, subject.hardware));
+    for (int i = 0; i < 4; ++i) {
+      const std::vector<PlanSpan> spans = test::draw_spans(draws, subject.program);
+      Survey found = survey(subject.program, subject.hardware, spans);
+      Candidate candidate{std::nullopt, keep_all(found)};
+      candidate.outlined = std::make_shared<const Outlined>(Outlined{{}, found, spans});
+      sim::SimulationOptions options;
+      options.segments = segment_plan(found, candidate.mix);
+      options.spans = spans;
+      const sim::Simulation run = sim::simulate(subject.program, subject.hardware, options);
+      const Floor floor = floors.of(candidate, found, run.device_peak_bytes);
+      ASSERT_LE(floor.bytes, run.device_peak_bytes) << number;
+      ASSERT_LE(floor.step_ns, run.step_ns) << number;
+      ++ran;
+      as_many += !spans.empty() && found.packs.size() == subject.surveyed.packs.size();
+    }
+  }
+  EXPECT_EQ(ran, 1600);
+  EXPECT_GT(as_many, 50);
 }
 
 }  // namespace

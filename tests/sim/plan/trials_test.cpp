@@ -7,12 +7,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "formats/program_file.h"
 #include "scenarios/programs.h"
 #include "sim/plan/planner.h"
 #include "tests/sim/support/planned.h"
+#include "tests/sim/support/tiny.h"
 
 namespace ferry::plan {
 namespace {
@@ -106,6 +109,25 @@ TEST(TrialsTest, WhatWasDoneBeforeAStopIsKnown) {
   ASSERT_TRUE(best);
   EXPECT_TRUE(best->done);
   EXPECT_GT(best->cost.step_ns, 0);
+}
+
+TEST(TrialsTest, OtherSpansAreAnotherCandidate) {
+  const Subject subject(test::chain({.layers = 5, .weight_elements = 64}), test::tiny_hardware());
+  std::vector<Candidate> candidates;
+  const std::vector<std::vector<PlanSpan>> all = {
+      {{1, 2}}, {{1, 3}}, {{.first = 1, .last = 3, .keep = {1}}}, {{1, 2}}};
+  for (const std::vector<PlanSpan>& spans : all) {
+    Survey found = survey(subject.whole, subject.hardware, spans);
+    Candidate candidate{std::nullopt, keep_all(found)};
+    candidate.outlined = std::make_shared<const Outlined>(Outlined{{}, std::move(found), spans});
+    candidates.push_back(std::move(candidate));
+  }
+  Trials trials = subject.trials();
+  const std::vector<Cost> costs = trials.of("spans", candidates);
+  EXPECT_EQ(trials.all().size(), 3u) << "the last is the first";
+  EXPECT_EQ(costs[0].step_ns, costs[3].step_ns);
+  EXPECT_GT(costs[1].step_ns, costs[0].step_ns);
+  EXPECT_LT(costs[2].step_ns, costs[1].step_ns) << "one runs again";
 }
 
 }  // namespace

@@ -75,6 +75,23 @@ TEST(SimulationSpansTest, EachForwardHasTheSpans) {
   EXPECT_EQ(run(twice, {{.first = 1, .last = 3}}).simulation.replays.replays, 2);
 }
 
+// Another code may call the one that is the forward.
+TEST(SimulationSpansTest, OnlyWhatMainCallsIsAForward) {
+  Program program = five();
+  const Call direct = std::get<Call>(program.codes[program.main].statements.front().action);
+  const auto globals = static_cast<Slot>(program.globals.size());
+  Code around{CodeKind::kSegment, "around", {}, {}, {globals}, {}, 0};
+  around.statements.push_back({Call{direct.code, {}, {globals}}, 0});
+  const auto id = static_cast<CodeId>(program.codes.size());
+  program.codes.push_back(around);
+  const Slot loss = direct.out.front() + 1;
+  std::vector<Statement>& main = program.codes[program.main].statements;
+  main.push_back({Call{id, {}, {loss}}, 0});
+  main.push_back({Backward{{loss}, {}, {}, false, false}, 0});
+  const Outcome ours = run(program, {{.first = 1, .last = 3}});
+  EXPECT_EQ(ours.simulation.replays.replays, 1);
+}
+
 TEST(SimulationSpansTest, ASpanThatTheProgramLacksIsRefused) {
   SimulationOptions options;
   options.spans = {{.first = 1, .last = 99}};
