@@ -30,7 +30,7 @@ struct PolicyArguments {
   std::int64_t microbatches = 0;
   std::string order = "fbfb";
   bool unchecked = false;
-  bool no_spans = false;
+  bool spans = false;
   bool json = false;
   bool csv = false;
   std::vector<std::filesystem::path> times;

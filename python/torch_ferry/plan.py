@@ -144,7 +144,7 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     program = capture.capture(model, inputs, loss_fn, name=name or type(model).__name__,
                               device=_device_of(model, device))
     policies = _policies(policies, program)
-    options = [f"--hardware={os.fspath(card)}", "--policy=" + ",".join(policies), "--no-spans"]
+    options = [f"--hardware={os.fspath(card)}", "--policy=" + ",".join(policies)]
     options += [] if budget is None else [f"--budget={budget}"]
     options += [] if optimizer is None else [f"--optimizer={optimizer}"]
     with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:

@@ -28,7 +28,7 @@ CoreOptions to_core(const OffloadOptions& options) {
 CoreOptions to_core(const Plan& plan, const OffloadOptions& options) {
   TORCH_CHECK_VALUE(plan.spans.empty(),
                     "this plan recomputes spans of operators, which no real device executes yet: "
-                    "make one with `ferry plan --no-spans`");
+                    "make one without `ferry plan --spans`");
   CoreOptions core = planned_options(plan);
   core.keep_when_full = options.keep_when_full();
   core.warn = options.warn();

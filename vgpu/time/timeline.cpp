@@ -77,7 +77,9 @@ void Timeline::trace_to(const std::filesystem::path& file) {
 }
 
 void Timeline::write_trace() {
-  if (watch_.trace) watch_.trace->commit();
+  if (!watch_.trace) return;
+  watch_.trace->commit();
+  watch_.trace.reset();  // the program may go on
 }
 
 void Timeline::name_device(std::uint32_t number) {

@@ -29,8 +29,9 @@ class StepTraceTest : public ::testing::Test {
 
   std::vector<Json> events(const std::string& phase) const {
     std::ifstream in(path_);
+    const Json trace = Json::parse(in);
     std::vector<Json> found;
-    for (const Json& event : Json::parse(in).at("traceEvents")) {
+    for (const Json& event : trace.at("traceEvents")) {
       if (event.at("ph") == phase) found.push_back(event);
     }
     return found;
