@@ -93,7 +93,7 @@ void check_comparison(const Options& options) {
 // What may be several, each with a run.
 void add_settings(CLI::App& app, Options& options, std::vector<std::string>& cards) {
   app.add_option("--card", cards, "The card: a shipped name, or a .toml file")
-      ->type_name("NAME,…")
+      ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--cards", options.card_count, "So many of them, cuda:0 and on")
@@ -102,7 +102,7 @@ void add_settings(CLI::App& app, Options& options, std::vector<std::string>& car
   app.add_option("--policy", options.policies,
                  "Around the script's models: keep, offload, checkpoint, checkpoint-offload, or "
                  "the file of a plan")
-      ->type_name("NAME,…")
+      ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--alloc-conf", options.allocators,

@@ -47,8 +47,9 @@ class StepTraceTest : public ::testing::Test {
 TEST_F(StepTraceTest, AStepsTraceHasItsTimesItsCopiesAndItsMemory) {
   StepTrace trace(path_);
   SimulationOptions options;
-  options.offload = CoreOptions{};
-  options.offload->bytes_min = 1;
+  options.offload.emplace();
+  options.offload->window_packs = 1;
+  options.offload->prefetch_bytes = 4096;
   options.trace = &trace;
   const Simulation run = simulate(test::chain({.layers = 6}), test::tiny_hardware(), options);
   EXPECT_FALSE(fs::exists(path_));
@@ -81,6 +82,7 @@ TEST_F(StepTraceTest, AStepsTraceHasItsTimesItsCopiesAndItsMemory) {
     peak = std::max(peak, counter.at("args").at("bytes").get<std::int64_t>());
   }
   EXPECT_EQ(peak, run.device_peak_bytes);
+  EXPECT_GT(run.statistics.reloaded_count, 0);
   EXPECT_EQ(events("s").size(), static_cast<std::size_t>(run.statistics.reloaded_count));
   EXPECT_EQ(events("f").size(), events("s").size());
 }
