@@ -1,6 +1,8 @@
 #include "real/train/memory.h"
 
 #include <ATen/DeviceAccelerator.h>
+#include <c10/util/Exception.h>
+#include <torch/version.h>
 
 #include <fstream>
 #include <string>
@@ -12,12 +14,28 @@ namespace ferry::real::train {
 
 namespace {
 
-// Statistics of a device that has a caching allocator, since the last reset.
-c10::CachingDeviceAllocator::DeviceStats device_stats(c10::Device device) {
-  return at::getDeviceAllocator(device.type())->getDeviceStats(device.index());
-}
+// Peaks of a device that has a caching allocator, since the last reset.
+struct DevicePeaks {
+  std::int64_t allocated_bytes = 0;
+  std::int64_t reserved_bytes = 0;
+};
 
-constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
+DevicePeaks device_peaks(c10::Device device) {
+  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto stats = at::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return {stats.allocated_bytes[kAll].peak, stats.reserved_bytes[kAll].peak};
+}
+void reset_peaks(c10::Device device) {
+  at::getDeviceAllocator(device.type())->resetPeakStats(device.index());
+}
+#else  // it tells those alone that are linked with its CUDA libraries
+DevicePeaks device_peaks(c10::Device /*device*/) { return {}; }
+void reset_peaks(c10::Device device) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "the memory of ", device,
+                              " is not known by LibTorch 2.8: build Ferry with 2.9 or later");
+}
+#endif
 
 }  // namespace
 
@@ -49,17 +67,17 @@ StepMemory::StepMemory(c10::Device device) : device_(device) {
   if (device_.is_cpu()) {
     CountingAllocator::instance().reset_peak();
   } else {
-    at::getDeviceAllocator(device_.type())->resetPeakStats(device_.index());
+    reset_peaks(device_);
   }
 }
 
 std::int64_t StepMemory::peak_bytes() const {
   if (device_.is_cpu()) return CountingAllocator::instance().peak_bytes();
-  return device_stats(device_).allocated_bytes[kAll].peak;
+  return device_peaks(device_).allocated_bytes;
 }
 
 std::int64_t StepMemory::reserved_bytes() const {
-  return device_.is_cpu() ? 0 : device_stats(device_).reserved_bytes[kAll].peak;
+  return device_.is_cpu() ? 0 : device_peaks(device_).reserved_bytes;
 }
 
 std::int64_t StepMemory::rss_bytes() const {
