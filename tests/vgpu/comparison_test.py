@@ -117,6 +117,23 @@ class Table(unittest.TestCase):
         self.assertEqual((first["fits"], second["fits"]), ("error", "yes"), done.stderr)
         self.assertEqual(second["allocator"], setting)
 
+    def test_each_seed_draws_a_schedule_and_the_values_show_a_race_under_some(self):
+        buffer = BLOCKS.with_name("double_buffer.py")
+        with tempfile.TemporaryDirectory() as folder:
+            verdict = pathlib.Path(folder) / "rows.json"
+            done = run("--seed", "3", "--seeds", "4", "--json", verdict, buffer)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual([row["seed"] for row in table(done.stdout)], list("3456"))
+            script = pathlib.Path(folder) / "script.py"
+            # Wrong values end it.
+            script.write_text(buffer.read_text().replace("print(", "assert ("))
+            done = run("--seeds", "6", "--json", verdict, script, "--no-load")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            rows = json.loads(verdict.read_text())["rows"]
+        self.assertEqual([row["seed"] for row in rows], list(range(6)))
+        self.assertEqual({row["exit_code"] for row in rows}, {0, 1})
+        self.assertTrue(all(row["violations"] for row in rows))
+
     def test_a_script_that_fails_shows_the_end_of_what_it_printed(self):
         done = run("--policy", "keep,offload", BLOCKS, "--fails")
         self.assertEqual(done.returncode, 1)
@@ -131,6 +148,8 @@ class Table(unittest.TestCase):
 
     def test_what_cannot_be_compared_is_refused(self):
         for words, why in ((("--log", "x", "--policy", "keep,offload"), "--log: expected with one"),
+                           (("--seeds", "2", "--side-first"), "--side-first"),
+                           (("--seeds", "0"), "--seeds"),
                            (("--sarif", "x", "--card", "h100,a100"), "--sarif: expected with one"),
                            (("--policy", "offlaod"), "did you mean 'offload'?"),
                            (("--policy", "/nowhere.plan"), "or the file of a plan; got")):

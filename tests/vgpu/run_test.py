@@ -48,6 +48,34 @@ class Values(unittest.TestCase):
             self.assertIn("no GPU", done.stderr)
             self.assertIn("0 violations", done.stderr)
 
+    def test_the_stream_ordered_allocator_gives_the_same_and_its_races_are_seen(self):
+        with tempfile.TemporaryDirectory() as folder:
+            verdict = pathlib.Path(folder) / "v.json"
+            peaks = []
+            for backend in ("native", "cudaMallocAsync"):
+                for schedule in SCHEDULES:
+                    done = run(*schedule, "--alloc-conf", f"backend:{backend}", "--json", verdict,
+                               PROGRAMS / "training.py")
+                    self.assertEqual((done.returncode, done.stdout), (0, "True True\n"),
+                                     done.stderr)
+                    simulated = json.loads(verdict.read_text())["simulated"]
+                    peaks.append((simulated["allocated_bytes"], simulated["run_ns"]))
+        self.assertEqual(len(set(peaks)), 1)
+        code = ("import torch\n"
+                "side = torch.cuda.Stream()\n"
+                "a = torch.ones(1 << 10, device='cuda')\n"
+                "side.wait_stream(torch.cuda.current_stream())\n"
+                "with torch.cuda.stream(side):\n"
+                "    b = a * 2\n"
+                "    if len(sys.argv) > 1: a.record_stream(side)\n"
+                "del a\n"
+                "c = torch.zeros(1 << 10, device='cuda')\n")
+        for words, status in (((), 1), (("recorded",), 0)):
+            done = run("--alloc-conf", "backend:cudaMallocAsync", "-c", "import sys\n" + code,
+                       *words)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertEqual("reuse of 4096 bytes" in done.stderr, status == 1)
+
     def test_memory_ends_where_the_cards_does_in_pytorchs_words(self):
         code = ("import torch\n"
                 "kept = torch.empty(20 << 30, dtype=torch.uint8, device='cuda')\n"
@@ -154,6 +182,33 @@ class Refused(unittest.TestCase):
             done = run_code(f"import torch\ntorch.ones(1, device='cuda')\n{code}\n")
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(name, done.stderr)
+
+    def test_what_failed_so_is_told_even_if_the_script_went_on(self):
+        code = ("import torch\n"
+                "torch.ones(1, device='cuda')\n"
+                "for _ in range(2):\n"
+                "    torch.cuda.cudart().cudaHostUnregister(64)\n")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "v.json"
+            done = run_code(code, "--json", file)
+            self.assertEqual(json.loads(file.read_text())["simulated"]["refused"],
+                             {"cudaHostUnregister": 2})
+        self.assertIn("not there, and so it failed: cudaHostUnregister (2 times)\n", done.stderr)
+
+    def test_a_real_gpu_is_not_hidden_unless_it_is_asked_for(self):
+        # A machine whose /dev has the node of NVIDIA's driver.
+        made = ("mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && "
+                "mknod -m 666 /dev/urandom c 1 9 && touch /dev/nvidiactl && exec \"$@\"")
+        unshared = ["unshare", "-m", "sh", "-c", made, "sh"]
+        if subprocess.run([*unshared, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no right to make such a /dev")
+        with_gpu = [*unshared, *command("-c", "print('ran')")]
+        done = subprocess.run(with_gpu, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
+        with_gpu.remove("--hide-gpu")
+        done = subprocess.run(with_gpu, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (7, ""))
+        self.assertIn("there is a real GPU", done.stderr)
 
     def test_bad_input_is_refused_before_python_starts(self):
         for words, why in ((("nowhere.py",), "nowhere.py: expected a Python script"),

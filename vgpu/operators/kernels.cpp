@@ -18,7 +18,7 @@
 namespace ferry::vgpu {
 namespace {
 
-// What computes nothing, or copies by the runtime: LibTorch's own CUDA code runs on the fake.
+// What computes nothing, or copies by the runtime: LibTorch's own CUDA code runs.
 constexpr std::array<std::string_view, 13> kKept = {
     "aten::empty.memory_format", "aten::empty_strided",
     "aten::_local_scalar_dense", "aten::set_",
@@ -97,7 +97,7 @@ class Quiet final : public c10::WarningHandler {
 
 void Kernel::operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const AtPlace at_place;
-  TORCH_CHECK_NOT_IMPLEMENTED(operator_.can_compute(), "the fake GPU does not compute ",
+  TORCH_CHECK_NOT_IMPLEMENTED(operator_.can_compute(), "the virtual GPU does not compute ",
                               operator_.name);
   if (operator_.name == "aten::copy_" && copied(stack)) return;
   run_queued(operator_, stack);

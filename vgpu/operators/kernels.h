@@ -1,7 +1,7 @@
-// LibTorch's CUDA operators on the fake CUDA runtime: they compute on the CPU, over the same bytes.
+// LibTorch's CUDA operators on the virtual GPU: they compute on the CPU, over the same bytes.
 //
-// The fake's device memory is the host's, so a CUDA tensor can be read as a CPU tensor that begins
-// at the same address. `install_kernels` puts one boxed kernel in the place of each operator's CUDA
+// Device memory is the host's, so a CUDA tensor can be read as a CPU tensor that begins at the same
+// address. `install_kernels` puts one boxed kernel in the place of each operator's CUDA
 // kernel. It finds the shapes of the results, allocates them with LibTorch's own caching allocator,
 // and queues the operator's CPU kernel on the current stream (vgpu::launch), where it runs as
 // late as the stream's tempo says. So LibTorch's autograd, allocator, streams and copies are its
@@ -16,7 +16,7 @@
 //    advances by four with each draw: consistent, replayable, and not a GPU's numbers.
 //  * A CPU argument (a scalar, an index) is copied at the call, as CUDA reads it.
 //  * What has no CPU kernel, and no way in ways.h, throws
-//    `the fake GPU does not compute aten::X`. So do sparse tensors.
+//    `the virtual GPU does not compute aten::X`. So do sparse tensors.
 //  * An operator that fails when its turn comes (an index out of range) is an asynchronous error.
 //
 // Values are the CPU's to the bit; they say nothing about a GPU's arithmetic or its time.
@@ -31,7 +31,7 @@ struct Installed {
   std::size_t refused = 0;
   std::size_t kept = 0;  // LibTorch's own
 };
-// Once a process; after it the CUDA key is the fake's for good. Not while other threads run ops.
+// Once a process, for good. Not while other threads run ops.
 const Installed& install_kernels();
 
 }  // namespace ferry::vgpu

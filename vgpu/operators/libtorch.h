@@ -1,5 +1,5 @@
-// LibTorch's CUDA on the fake runtime, begun: what its caching allocator gives out and takes back
-// goes to the fake's listener.
+// LibTorch's CUDA on the virtual GPU, begun: what its caching allocator gives out and takes back
+// goes to the runtime's listener.
 #pragma once
 
 namespace ferry::vgpu {

@@ -1,4 +1,4 @@
-// One operator of LibTorch's on the fake GPU: what its schema says, and the boxed kernel.
+// One operator of LibTorch's on the virtual GPU: what its schema says, and the boxed kernel.
 #pragma once
 
 #include <ATen/core/boxing/OperatorKernel.h>

@@ -36,7 +36,7 @@ struct InKernel {
 
 void check_strided(const at::Tensor& tensor) {
   TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == at::kStrided,
-                              "the fake GPU does not compute with a tensor of layout ",
+                              "the virtual GPU does not compute with a tensor of layout ",
                               tensor.layout());
 }
 

@@ -90,7 +90,8 @@ nlohmann::json summarise(const char* out_of_memory) {
                       {"out_of_memory", out_of_memory},
                       {"steps", nlohmann::json::array()},
                       {"devices", nlohmann::json::array()},
-                      {"pinned_bytes", counts.pinned_bytes_peak}};
+                      {"pinned_bytes", counts.pinned_bytes_peak},
+                      {"refused", counts.refusals}};
   for (std::size_t device = 0; device < counts.device_bytes_peaks.size(); ++device) {
     json["devices"].push_back({{"allocated_bytes", allocated_bytes_peak(static_cast<int>(device))},
                                {"reserved_bytes", counts.device_bytes_peaks[device]}});

@@ -31,7 +31,7 @@ std::string settings(const Options& options, const Setting& setting,
   json["packages"] = (libraries.parent_path() / "python").string();
   json["timed"] = options.timed;
   json["tempo"] = static_cast<int>(options.schedule);
-  json["seed"] = options.seed;
+  json["seed"] = setting.seed;
   json["values"] = static_cast<int>(options.values);
   json["log"] = files.log.string();
   json["trace"] = options.trace.empty() ? "" : std::filesystem::absolute(options.trace).string();

@@ -17,14 +17,15 @@ namespace {
 
 constexpr std::size_t kTailLines = 12;
 
-using Columns = std::array<std::string, 10>;
+using Columns = std::array<std::string, 11>;
 constexpr std::size_t kFirstNumber = 3;  // the columns before it are text
-const Columns kTitles = {"card", "policy", "allocator", "allocated", "reserved",
-                         "host", "step",   "slowdown",  "fits",      "races"};
+const Columns kTitles = {"card", "policy", "allocator", "seed", "allocated", "reserved",
+                         "host", "step",   "slowdown",  "fits", "races"};
 
 std::string name(const Setting& setting) {
   std::string text = setting.card->hardware.name + ", " + setting.policy;
   if (!setting.allocator.empty()) text += ", " + setting.allocator;
+  if (setting.seed > 0) text += ", seed " + std::to_string(setting.seed);
   return printable(text);
 }
 
@@ -53,6 +54,7 @@ void tell(const Row& row, const std::filesystem::path& output) {
 std::optional<std::int64_t> keep_ns(const std::vector<Row>& rows, const Setting& setting) {
   for (const Row& row : rows) {
     if (row.setting.card != setting.card || row.setting.allocator != setting.allocator) continue;
+    if (row.setting.seed != setting.seed) continue;
     if (row.setting.policy != "keep" || row.run.status != kOk || !row.run.summary) continue;
     if (const auto step = row.run.summary->step()) return step->step_ns;
   }
@@ -72,19 +74,20 @@ Columns columns_of(const Row& row, const std::vector<Row>& rows) {
   columns[0] = printable(row.setting.card->hardware.name);
   columns[1] = printable(row.setting.policy);
   if (!row.setting.allocator.empty()) columns[2] = printable(row.setting.allocator);
-  columns[8] = row.out_of_memory() ? "no" : row.failed() ? "error" : "yes";
+  columns[3] = std::to_string(row.setting.seed);
+  columns[9] = row.out_of_memory() ? "no" : row.failed() ? "error" : "yes";
   if (!row.run.summary) return columns;
   const Summary& summary = *row.run.summary;
   const DeviceMemory& memory = summary.devices.at(summary.fullest());
-  columns[3] = format_bytes(memory.allocated_bytes);
-  columns[4] = format_bytes(memory.reserved_bytes);
-  columns[5] = format_bytes(summary.pinned_bytes);
-  columns[9] = std::to_string(row.run.report.violations.size());
+  columns[4] = format_bytes(memory.allocated_bytes);
+  columns[5] = format_bytes(memory.reserved_bytes);
+  columns[6] = format_bytes(summary.pinned_bytes);
+  columns[10] = std::to_string(row.run.report.violations.size());
   const auto step = summary.step();
   if (!step || step->step_ns <= 0 || row.run.status != kOk) return columns;
-  columns[6] = format_time(step->step_ns);
+  columns[7] = format_time(step->step_ns);
   const auto keep = keep_ns(rows, row.setting);
-  if (keep && *keep > 0) columns[7] = permille(step->step_ns, *keep);
+  if (keep && *keep > 0) columns[8] = permille(step->step_ns, *keep);
   return columns;
 }
 
@@ -121,10 +124,13 @@ std::string to_table(const std::vector<Row>& rows) {
   }
   const bool has_allocators =
       std::ranges::any_of(rows, [](const Row& row) { return !row.setting.allocator.empty(); });
+  const bool has_seeds =
+      std::ranges::any_of(rows, [](const Row& row) { return row.setting.seed > 0; });
   for (const Columns& line : lines) {
     std::string shown;
     for (std::size_t column = 0; column < line.size(); ++column) {
       if (column == 2 && !has_allocators) continue;
+      if (column == 3 && !has_seeds) continue;
       const std::string blanks(widths[column] - line[column].size(), ' ');
       if (!shown.empty()) shown += "  ";
       shown += column < kFirstNumber ? line[column] + blanks : blanks + line[column];
@@ -140,6 +146,7 @@ nlohmann::ordered_json to_json(const std::vector<Row>& rows) {
     nlohmann::ordered_json each{{"card", row.setting.card->hardware.name},
                                 {"policy", row.setting.policy},
                                 {"allocator", row.setting.allocator},
+                                {"seed", row.setting.seed},
                                 {"exit_code", row.run.status},
                                 {"fits", row.run.status == kOk}};
     each.update(to_json(row.run));

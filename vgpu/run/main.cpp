@@ -35,7 +35,13 @@ void write(const std::string& file, const nlohmann::ordered_json& json) {
 int run_alone(const Options& options, const std::filesystem::path& libraries) {
   const Run run = run_once(options, options.settings().front(), libraries, {});
   if (run.used) print(run.report, options.log);
-  if (run.summary) std::fprintf(stderr, "ferry run: %s\n", to_string(*run.summary).c_str());
+  if (run.summary) {
+    std::fprintf(stderr, "ferry run: %s\n", to_string(*run.summary).c_str());
+    if (const std::string refused = refused_text(*run.summary); !refused.empty()) {
+      std::fprintf(stderr, "ferry run: not there, and so it failed: %s\n",
+                   ferry::printable(refused).c_str());
+    }
+  }
   // Of a script that ended before it used the GPU as well.
   write(options.json, to_json(run));
   write(options.sarif, ferry::check::to_sarif(run.report, options.log));

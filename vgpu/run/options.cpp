@@ -27,6 +27,7 @@ Examples:
                                           one table of six runs: memory, time, what fits
   ferry run --no-values train.py          memory and time of a large model, in seconds
   ferry run --side-first train.py         side streams run ahead of the default one
+  ferry run --seeds 20 train.py           twenty runs, whose schedules are drawn
   ferry run --log run.jsonl train.py      keep the log of its streams
   ferry run --sarif run.sarif train.py    the races, for what shows them in the source
   ferry run -m package.train              a module, as `python -m` runs it
@@ -35,6 +36,7 @@ Exit codes: the script's own, if it is not 0; 1 a race was found; 2 usage; 7 no 
 GPU is there.)";
 
 constexpr int kMostCards = 8;  // of the runtime (vgpu/runtime/runtime.h)
+constexpr int kMostSeeds = 100'000;
 
 // Everything from the script on is the script's, so the options end where it stands.
 std::vector<std::string> script_of(const std::vector<std::string>& rest, const CLI::App& app) {
@@ -84,8 +86,8 @@ void check_comparison(const Options& options) {
                                      {"--sarif", &options.sarif}}) {
     if (file->empty()) continue;
     throw InputError(option, 0,
-                     "expected with one card, policy and allocator's setting: it is of one run, "
-                     "and here are " +
+                     "expected with one card, policy, allocator's setting and seed: it is of one "
+                     "run, and here are " +
                          std::to_string(options.settings().size()));
   }
 }
@@ -117,7 +119,10 @@ std::vector<Setting> Options::settings() const {
   std::vector<Setting> all;
   for (const Card& card : cards) {
     for (const std::string& allocator : allocators) {
-      for (const std::string& policy : policies) all.push_back({&card, policy, allocator});
+      for (const std::string& policy : policies) {
+        for (std::uint64_t i = 0; i < seeds; ++i)
+          all.push_back({&card, policy, allocator, seed + i});
+      }
     }
   }
   return all;
@@ -138,6 +143,10 @@ std::optional<Options> parse_options(int argc, char** argv) {
   add_settings(app, options, cards);
   CLI::Option* seed =
       app.add_option("--seed", options.seed, "Draws when streams' work runs")->type_name("N");
+  CLI::Option* seeds =
+      app.add_option("--seeds", options.seeds, "So many runs, of the seeds from --seed (or 0) on")
+          ->type_name("N")
+          ->check(CLI::Range(1, kMostSeeds));
   CLI::Option* side =
       app.add_flag("--side-first", side_first, "Side streams run ahead, the default one late");
   CLI::Option* main =
@@ -145,6 +154,10 @@ std::optional<Options> parse_options(int argc, char** argv) {
   CLI::Option* at_once = app.add_flag("--eager", eager, "All work runs at once");
   side->excludes(main)->excludes(at_once);
   main->excludes(at_once);
+  for (CLI::Option* schedule : {side, main, at_once}) {
+    seed->excludes(schedule);
+    seeds->excludes(schedule);
+  }
   CLI::Option* no_values = app.add_flag(
       "--no-values", without_values, "Compute nothing: memory, streams and time of large models");
   app.add_flag("--zeros", zeros, "What the script reads back is 0, and is not refused")
@@ -170,13 +183,15 @@ std::optional<Options> parse_options(int argc, char** argv) {
   for (const std::string& card : cards) options.cards.push_back(card_of(card));
   for (std::string& policy : options.policies) policy = policy_of(policy);
   check_comparison(options);
-  options.timed = !eager && !side_first && !main_first && seed->count() == 0;
+  // Streams far apart: where each is drawn anew at every call, they seldom are.
+  if (seed->count() + seeds->count() > 0) options.schedule = Schedule::kMixed;
   if (without_values) {
     options.values = zeros ? ComputedValues::kZeros : ComputedValues::kRefused;
   }
   if (eager) options.schedule = Schedule::kEager;
   if (side_first) options.schedule = Schedule::kSideFirst;
   if (main_first) options.schedule = Schedule::kMainFirst;
+  options.timed = options.schedule == Schedule::kRandom;
   return options;
 }
 

@@ -22,7 +22,7 @@ inline constexpr int kStoppedBase = 128;
 enum class ComputedValues : int { kComputed = 0, kRefused = 1, kZeros = 2 };
 
 // When streams' work runs (vgpu/runtime/control.h, whose Tempo these are).
-enum class Schedule : int { kEager = 0, kDrawn = 2, kSideFirst = 4, kMainFirst = 5 };
+enum class Schedule : int { kEager = 0, kRandom = 2, kMixed = 3, kSideFirst = 4, kMainFirst = 5 };
 
 struct Card {
   Hardware hardware;
@@ -37,6 +37,7 @@ struct Setting {
   const Card* card;
   std::string policy;
   std::string allocator;  // as PYTORCH_CUDA_ALLOC_CONF has it; "": as the environment says
+  std::uint64_t seed = 0;
 };
 
 struct Options {
@@ -44,9 +45,10 @@ struct Options {
   std::vector<std::string> policies = {"keep"};
   std::vector<std::string> allocators = {""};
   int card_count = 1;  // so many of it
-  Schedule schedule = Schedule::kDrawn;
-  bool timed = true;  // what the script asks is done when it would be on the card
-  std::uint64_t seed = 0;
+  Schedule schedule = Schedule::kRandom;
+  bool timed = true;       // what the script asks is done when it would be on the card
+  std::uint64_t seed = 0;  // the first of them
+  std::uint64_t seeds = 1;
   ComputedValues values = ComputedValues::kComputed;
   std::string log;          // "": none is kept
   std::string trace;        // "": none
@@ -56,7 +58,7 @@ struct Options {
   // Its path, or -m and a module, or -c and code; and its arguments.
   std::vector<std::string> script;
 
-  // Card by card, and within one policy by policy.
+  // Card by card, and within one policy by policy, and within that seed by seed.
   std::vector<Setting> settings() const;
 };
 

@@ -35,7 +35,8 @@ std::optional<Summary> read_summary(const std::filesystem::path& file, const std
                   .devices = {},
                   .pinned_bytes = number(json, "pinned_bytes"),
                   .run_ns = number(json, "run_ns"),
-                  .steps = {}};
+                  .steps = {},
+                  .refused = json.at("refused").get<std::map<std::string, std::int64_t>>()};
   for (const nlohmann::json& device : json.at("devices")) {
     summary.devices.push_back(
         {number(device, "allocated_bytes"), number(device, "reserved_bytes")});
@@ -77,6 +78,20 @@ std::string to_string(const Summary& summary) {
   return text + "the run " + format_time(summary.run_ns);
 }
 
+std::string refused_text(const Summary& summary) {
+  constexpr std::size_t kMost = 3;  // the names of kernels are long
+  std::string text;
+  std::size_t named = 0;
+  for (const auto& [name, count] : summary.refused) {
+    if (named++ == kMost) {
+      return text + " and " + std::to_string(summary.refused.size() - kMost) + " more";
+    }
+    text += (text.empty() ? "" : ", ") + name;
+    if (count > 1) text += " (" + std::to_string(count) + " times)";
+  }
+  return text;
+}
+
 nlohmann::ordered_json to_json(const Summary& summary) {
   nlohmann::ordered_json devices = nlohmann::ordered_json::array();
   for (const DeviceMemory& device : summary.devices) {
@@ -90,7 +105,8 @@ nlohmann::ordered_json to_json(const Summary& summary) {
                               {"reserved_bytes", fullest.reserved_bytes},
                               {"devices", std::move(devices)},
                               {"pinned_bytes", summary.pinned_bytes},
-                              {"run_ns", summary.run_ns}};
+                              {"run_ns", summary.run_ns},
+                              {"refused", summary.refused}};
   nlohmann::ordered_json& steps = json["steps"] = nlohmann::ordered_json::array();
   for (const StepTime& step : summary.steps) {
     steps.push_back(

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ struct Summary {
   std::int64_t pinned_bytes = 0;
   std::int64_t run_ns = 0;
   std::vector<StepTime> steps;  // between the ends of the optimizer's steps
+  // What the script called and the virtual GPU does not have, and how often.
+  std::map<std::string, std::int64_t> refused;
 
   // The step of median length.
   std::optional<StepTime> step() const;
@@ -44,6 +47,8 @@ std::optional<Summary> read_summary(const std::filesystem::path& file, const std
 
 // "simulated h100: at most 8.81 GiB allocated, …; a step 27.9 ms (kernels 92 %, …), the run 1.5 s"
 std::string to_string(const Summary& summary);
+// "cudaHostRegister (2 times), cudaIpcOpenEventHandle and 3 more"; "" of nothing.
+std::string refused_text(const Summary& summary);
 nlohmann::ordered_json to_json(const Summary& summary);
 
 }  // namespace ferry::vgpu

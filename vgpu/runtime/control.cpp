@@ -1,4 +1,4 @@
-// What tests tell the fake, and ask of it.
+// What tests tell the virtual GPU, and ask of it.
 #include "vgpu/runtime/control.h"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ void reset() {
   runtime.set_tempo(Tempo::kEager, 0);
   runtime.device_bytes_max = runtime.pinned_bytes_max = std::int64_t{256} << 20;
   runtime.wrong_frees = 0;
-  thread() = Thread{thread().device, cudaSuccess, Step::kUser, {}, nullptr};
+  const auto [device, default_streams] = std::pair(thread().device, thread().default_streams);
+  thread() = Thread{.device = device, .default_streams = default_streams};
 }
 
 void run_everything() {

@@ -27,19 +27,20 @@
 // never for a query; random, some of it at each call into the runtime. Under `mixed`, each stream
 // draws its tempo from the seed: so one stream races ahead while another stalls, and an order that
 // is not asked for does not come about by luck. Under `side first` the default stream is lazy and
-// all others are eager; under `main first` it is the other way round. There a host that asks again
-// and again gets its answer in the end.
+// all others are eager; under `main first` it is the other way round. Under these three a host that
+// asks again and again gets its answer in the end.
 //
 // Every operation goes to a Listener, as the simulator's do to the checkers, in the order of the
 // calls. Host addresses are moved above sim's kHostBase. A query that succeeded is an event sync.
 // Without a clock an operation takes a microsecond. Not modelled: kernels, stream capture,
-// cudaMallocAsync, managed memory, peer access other than by plain copies, several processes.
+// managed memory, peer access other than by plain copies, several processes.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -161,6 +162,8 @@ struct Counts {
   std::int64_t events = 0;
   std::int64_t queued = 0;       // operations that have not run
   std::int64_t wrong_frees = 0;  // of what is none of the runtime's
+  // Calls of what is not there, which failed with cudaErrorNotSupported; kernels by their own name.
+  std::map<std::string, std::int64_t> refusals;
 };
 Counts counts();
 

@@ -1,8 +1,10 @@
-// Entry points: devices, errors, versions, and all that the fake does not have.
+// Entry points: devices, errors, versions, and what all that is not there says.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "vgpu/runtime/runtime.h"
@@ -12,14 +14,80 @@ namespace {
 
 constexpr int kVersion = 13000;
 
+cudaDeviceProp properties_of(int device) {
+  const Runtime& runtime = Runtime::get();
+  cudaDeviceProp properties = {};
+  std::snprintf(properties.name, sizeof properties.name, "%s %d", runtime.device_name.c_str(),
+                device);
+  properties.totalGlobalMem = static_cast<std::size_t>(runtime.device_bytes_max);
+  properties.sharedMemPerBlock = 48 << 10;
+  properties.regsPerBlock = 64 << 10;
+  properties.warpSize = 32;
+  properties.maxThreadsPerBlock = 1024;
+  const int of_data_centres[] = {80, 90, 100};  // others have 48 warps
+  const bool large =
+      std::ranges::find(of_data_centres, runtime.compute_capability) != std::end(of_data_centres);
+  properties.maxThreadsPerMultiProcessor = large ? 2048 : 1536;
+  properties.major = runtime.compute_capability / 10;
+  properties.minor = runtime.compute_capability % 10;
+  properties.multiProcessorCount = runtime.multiprocessors;
+  properties.asyncEngineCount = 2;
+  properties.unifiedAddressing = 1;
+  properties.concurrentKernels = 1;
+  properties.pciBusID = device;
+  properties.pciDomainID = 0xfe66;  // by which libtorch.cpp knows this runtime
+  return properties;
+}
+
+// None: nobody has said what it is here.
+std::optional<int> known_attribute(cudaDeviceAttr attribute, const cudaDeviceProp& properties) {
+  switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock:
+      return properties.maxThreadsPerBlock;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      return static_cast<int>(properties.sharedMemPerBlock);
+    case cudaDevAttrMaxRegistersPerBlock:
+      return properties.regsPerBlock;
+    case cudaDevAttrWarpSize:
+      return properties.warpSize;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      return properties.maxThreadsPerMultiProcessor;
+    case cudaDevAttrMultiProcessorCount:
+      return properties.multiProcessorCount;
+    case cudaDevAttrComputeCapabilityMajor:
+      return properties.major;
+    case cudaDevAttrComputeCapabilityMinor:
+      return properties.minor;
+    case cudaDevAttrAsyncEngineCount:
+      return properties.asyncEngineCount;
+    case cudaDevAttrPciBusId:
+      return properties.pciBusID;
+    case cudaDevAttrPciDomainId:
+      return properties.pciDomainID;
+    case cudaDevAttrUnifiedAddressing:
+    case cudaDevAttrConcurrentKernels:
+    case cudaDevAttrStreamPrioritiesSupported:
+      return 1;
+    case cudaDevAttrManagedMemory:
+    case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrPageableMemoryAccess:
+    case cudaDevAttrHostRegisterSupported:
+    case cudaDevAttrCooperativeLaunch:
+    case cudaDevAttrIntegrated:
+    case cudaDevAttrEccEnabled:
+      return 0;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 // Of an entry point that is not there (refused.cpp).
 int refuse(const char* name) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex);
-  thread().refused = std::string("the virtual GPU does not have ") + name;
-  return runtime.fail_with(cudaErrorNotSupported);
+  return runtime.refuse(name, std::string("the virtual GPU does not have ") + name);
 }
 
 extern "C" {
@@ -44,36 +112,25 @@ cudaError_t cudaDeviceSynchronize() {
   VGPU_ENTER();
   const int device = thread().device;
   runtime.synchronize_device(device);
+  runtime.release_unused(device);
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   VGPU_ENTER();
   if (device < 0 || device >= runtime.devices) return runtime.fail_with(cudaErrorInvalidDevice);
-  *properties = {};
-  std::snprintf(properties->name, sizeof properties->name, "%s %d", runtime.device_name.c_str(),
-                device);
-  properties->totalGlobalMem = static_cast<std::size_t>(runtime.device_bytes_max);
-  properties->sharedMemPerBlock = 48 << 10;
-  properties->regsPerBlock = 64 << 10;
-  properties->warpSize = 32;
-  properties->maxThreadsPerBlock = 1024;
-  const int of_data_centres[] = {80, 90, 100};  // others have 48 warps
-  const bool large =
-      std::ranges::find(of_data_centres, runtime.compute_capability) != std::end(of_data_centres);
-  properties->maxThreadsPerMultiProcessor = large ? 2048 : 1536;
-  properties->major = runtime.compute_capability / 10;
-  properties->minor = runtime.compute_capability % 10;
-  properties->multiProcessorCount = runtime.multiprocessors;
-  properties->asyncEngineCount = 2;
-  properties->unifiedAddressing = 1;
-  properties->concurrentKernels = 1;
-  properties->pciBusID = device;
-  properties->pciDomainID = 0xfe66;  // by which libtorch.cpp knows this runtime
+  *properties = properties_of(device);
   return cudaSuccess;
 }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   VGPU_ENTER();
-  *value = 0;
+  if (device < 0 || device >= runtime.devices) return runtime.fail_with(cudaErrorInvalidDevice);
+  const std::optional<int> known = known_attribute(attribute, properties_of(device));
+  if (!known) {
+    const std::string number = std::to_string(static_cast<int>(attribute));
+    return runtime.refuse("cudaDeviceGetAttribute",
+                          "the virtual GPU does not have attribute " + number);
+  }
+  *value = *known;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device) {

@@ -1,5 +1,5 @@
-// Entry points: kernels, which the fake does not run. What a program's compiled kernels register is
-// kept by name, so that a launch can say what it was.
+// Entry points: kernels, which the virtual GPU does not run. What a program's compiled kernels
+// register is kept by name, so that a launch can say what it was.
 //
 // One kind has its effect: a kernel called spin_kernel, which LibTorch (at::cuda::sleep, in cycles)
 // and Ferry's tests (in nanoseconds) have for keeping a stream busy.
@@ -43,8 +43,7 @@ cudaError_t launch_kernel(const void* function, void** arguments, cudaStream_t s
   }
   const std::string& name = names()[function];
   if (name.find("spin_kernel") == std::string::npos) {
-    thread().refused = "the fake GPU runs no compiled kernel: " + name;
-    return runtime.fail_with(cudaErrorNotSupported);
+    return runtime.refuse(name, "the virtual GPU runs no compiled kernel: " + name);
   }
   std::int64_t duration = 0;
   std::memcpy(&duration, arguments[0], sizeof duration);
@@ -63,6 +62,7 @@ void** __cudaRegisterFatBinary(void*) {
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
+char __cudaInitModule(void**) { return 1; }
 void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
 void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*,
                             uint3*, dim3*, dim3*, int*) {

@@ -159,6 +159,8 @@ cudaError_t cudaFree(void* address) {
   if (address == nullptr) return cudaSuccess;
   if (const Memory* memory = Runtime::find(runtime.device_memory, address, 1)) {
     runtime.finish_device(memory->device);
+    Stream& legacy = runtime.stream(nullptr, memory->device);
+    if (runtime.free_of_pool(address, legacy)) return cudaSuccess;
   }
   return runtime.free(runtime.device_memory, address) ? cudaSuccess
                                                       : runtime.fail_with(cudaErrorInvalidValue);

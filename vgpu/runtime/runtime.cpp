@@ -59,6 +59,12 @@ cudaError_t Runtime::fail_with(cudaError_t error) {
   return error;
 }
 
+cudaError_t Runtime::refuse(const std::string& name, std::string why) {
+  ++refusals[name];
+  thread().refused = std::move(why);
+  return fail_with(cudaErrorNotSupported);
+}
+
 // --- Streams and when their work runs
 
 Snapshot::Snapshot(Stream& of) : stream(&of), clock(Runtime::get().clock) {
@@ -73,19 +79,23 @@ Stream& Runtime::stream(cudaStream_t handle, int device) {
   if (handle == nullptr || handle == cudaStreamLegacy) {
     return legacy_[static_cast<std::size_t>(device)];
   }
+  if (handle == cudaStreamPerThread) {
+    Stream*& own = thread().default_streams[static_cast<std::size_t>(device)];
+    if (own == nullptr) own = create_stream(device, true, 0);
+    return *own;
+  }
   auto* const wanted = reinterpret_cast<Stream*>(handle);
   for (const auto& stream : streams_) {
     if (stream.get() == wanted) return *stream;
   }
-  std::fprintf(stderr, "fake CUDA: %p is no stream (or a per-thread default stream)\n",
-               static_cast<void*>(wanted));
+  std::fprintf(stderr, "virtual GPU: %p is no stream\n", static_cast<void*>(wanted));
   std::abort();
 }
 
-Stream* Runtime::create_stream(bool blocking, int priority) {
+Stream* Runtime::create_stream(int device, bool blocking, int priority) {
   auto stream = std::make_unique<Stream>();
   stream->id = StreamId{stream_ids_++};
-  stream->device = thread().device;
+  stream->device = device;
   stream->blocking = blocking;
   stream->priority = priority;
   streams_.push_back(std::move(stream));
@@ -114,6 +124,20 @@ void Runtime::order(Stream& earlier, Stream& later) {
   if (snapshot->clock != nullptr) clock->wait(later.id, later.device, snapshot->mark);
   earlier.queue.push_back({.fulfil = snapshot});
   later.queue.push_back({.wait_for = snapshot});
+}
+
+void Runtime::order(StreamId earlier, Stream& later) {
+  for (Stream& legacy : legacy_) {
+    if (legacy.id == earlier) return order(legacy, later);
+  }
+  for (const auto& stream : streams_) {
+    if (stream->id == earlier) return order(*stream, later);
+  }
+  for (const auto& stream : gone_) {
+    if (stream->id != earlier) continue;
+    order(*stream, later);
+    return finish(*stream);  // nobody else runs it
+  }
 }
 
 // What the legacy stream is given follows all blocking streams, and they follow it.
@@ -168,7 +192,7 @@ void Runtime::run_body(const Work& work) {
   try {
     work.body();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "fake CUDA: a kernel failed: %s\n", error.what());
+    std::fprintf(stderr, "virtual GPU: a kernel failed: %s\n", error.what());
     broken = cudaErrorAssert;
   }
 }
@@ -314,7 +338,7 @@ void Runtime::set_tempo(Stream& stream, Tempo tempo) {
 
 bool Runtime::asked_in_vain() {
   constexpr std::int64_t kPatience = 1000;
-  return is_apart() && ++asked_ % kPatience == 0;
+  return (is_apart() || tempo_ == Tempo::kMixed) && ++asked_ % kPatience == 0;
 }
 
 std::uint64_t Runtime::draw(std::uint64_t below) { return mix(seed_ ^ mix(++draws_)) % below; }

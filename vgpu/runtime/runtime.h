@@ -1,4 +1,4 @@
-// The inside of the fake: devices, queues, and when their work runs.
+// The inside of the virtual GPU: devices, queues, and when their work runs.
 //
 // One lock guards it all. Work runs on whatever thread calls: there are no threads of its own.
 #pragma once
@@ -20,6 +20,7 @@
 #include "vgpu/runtime/clock.h"
 #include "vgpu/runtime/control.h"
 #include "vgpu/runtime/known_bytes.h"
+#include "vgpu/runtime/memory_pool.h"
 #include "vgpu/runtime/virtual_memory.h"
 
 namespace ferry::vgpu {
@@ -79,9 +80,10 @@ inline constexpr int kDevices = 8;  // at most
 // Of the calling thread.
 struct Thread {
   int device = 0;
+  std::array<Stream*, kDevices> default_streams = {};  // per-thread ones, once they are used
   cudaError_t last_error = cudaSuccess;
   Step step = Step::kUser;
-  std::string refused = {};     // what the last launch that failed was
+  std::string refused = {};     // why the last call that is not there failed
   const char* place = nullptr;  // in the program (control.h)
 };
 Thread& thread();
@@ -93,17 +95,21 @@ class Runtime {
   // An entry point begins: whether it fails, and perhaps some work runs. Called under the lock.
   cudaError_t enter(const char* name);
   cudaError_t fail_with(cudaError_t error);  // remembers it as the thread's last error
+  // What was called is not there: fails with cudaErrorNotSupported, whose text is then `why`.
+  cudaError_t refuse(const std::string& name, std::string why);
 
   std::mutex mutex;
 
   // Streams.
   Stream& stream(cudaStream_t handle) { return stream(handle, thread().device); }
   Stream& stream(cudaStream_t handle, int device);  // of which device the default stream is
-  Stream* create_stream(bool blocking, int priority);
+  Stream* create_stream(int device, bool blocking, int priority);
   void destroy_stream(cudaStream_t handle);
   void enqueue(Stream& stream, Work work);
   void sleep(Stream& stream, std::int64_t microseconds);
   void wait(Stream& stream, const SnapshotRef& snapshot);
+  // What `later` is given from now on waits for all that the other one has been given.
+  void order(StreamId earlier, Stream& later);
   void finish(Stream& stream);
   void finish(SnapshotRef snapshot);  // by value: what is queued goes as it runs
   // The host waits until it is done, or asks whether it is: then it has run.
@@ -129,6 +135,13 @@ class Runtime {
   // Pieces of virtual memory; of one device, what they are mapped to is one Memory.
   bool map(void* address, std::size_t bytes, std::uint64_t piece);
   bool unmap(void* address, std::size_t bytes);
+  // What the stream-ordered allocator has free of the device's memory goes back, down to so many
+  // bytes; the device finishes first.
+  void release_unused(int device, std::uint64_t kept);
+  void release_unused(int device) { release_unused(device, pool(device).release_threshold); }
+  // Whether it was a block of the stream-ordered allocator's; now it is the stream's to use again.
+  bool free_of_pool(void* address, const Stream& stream);
+  MemoryPool& pool(int device) { return pools[static_cast<std::size_t>(device)]; }
   std::int64_t device_bytes(int device) const;
   std::int64_t free_device_bytes(int device) const;
   std::int64_t pinned_bytes() const;
@@ -154,7 +167,7 @@ class Runtime {
   KernelValues values = KernelValues::kComputed;
   KnownBytes known_bytes;  // where not all are computed
   int devices = 2;
-  std::string device_name = "fake GPU";
+  std::string device_name = "virtual GPU";
   int compute_capability = 80;
   int multiprocessors = 4;
   std::int64_t device_bytes_max = std::int64_t{256} << 20;
@@ -168,9 +181,11 @@ class Runtime {
   std::map<std::string, Failure> failures;  // to come
   cudaError_t broken = cudaSuccess;
   std::map<std::string, std::int64_t> calls;
+  std::map<std::string, std::int64_t> refusals;  // by what was called
   std::map<std::uintptr_t, Memory> device_memory;
   std::map<std::uintptr_t, Memory> pinned_memory;
   VirtualMemory virtual_memory;
+  std::array<MemoryPool, kDevices> pools;
   std::int64_t wrong_frees = 0;
   std::array<std::int64_t, kDevices> device_bytes_peaks{};
   std::int64_t pinned_bytes_peak = 0;

@@ -26,6 +26,14 @@ void* Runtime::allocate(std::map<std::uintptr_t, Memory>& from, std::size_t byte
   return address;
 }
 
+void Runtime::release_unused(int device, std::uint64_t kept) {
+  if (pool(device).reserved.now <= kept) return;
+  finish_device(device);
+  for (const std::uintptr_t segment : pool(device).take_free_segments(kept)) {
+    free(device_memory, reinterpret_cast<void*>(segment));
+  }
+}
+
 void Runtime::note_peaks() {
   for (int device = 0; device < devices; ++device) {
     std::int64_t& peak = device_bytes_peaks[static_cast<std::size_t>(device)];
@@ -148,6 +156,7 @@ Counts Runtime::counts() const {
     counts.queued += static_cast<std::int64_t>(stream->queue.size());
   }
   counts.wrong_frees = wrong_frees;
+  counts.refusals = refusals;
   counts.device_bytes_peaks.assign(device_bytes_peaks.begin(),
                                    device_bytes_peaks.begin() + devices);
   counts.pinned_bytes_peak = pinned_bytes_peak;

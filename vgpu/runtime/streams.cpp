@@ -31,17 +31,18 @@ extern "C" {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   VGPU_ENTER();
-  *stream = handle(runtime.create_stream((flags & cudaStreamNonBlocking) == 0, priority));
+  *stream = handle(
+      runtime.create_stream(thread().device, (flags & cudaStreamNonBlocking) == 0, priority));
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   VGPU_ENTER();
-  *stream = handle(runtime.create_stream((flags & cudaStreamNonBlocking) == 0, 0));
+  *stream = handle(runtime.create_stream(thread().device, (flags & cudaStreamNonBlocking) == 0, 0));
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   VGPU_ENTER();
-  *stream = handle(runtime.create_stream(true, 0));
+  *stream = handle(runtime.create_stream(thread().device, true, 0));
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -72,6 +73,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   Stream& waited = runtime.stream(stream);
   runtime.await(waited);
   tell(StreamOpKind::kStreamSync, &waited, nullptr);
+  runtime.release_unused(waited.device);
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
@@ -158,6 +160,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (awaited == nullptr) return runtime.fail_with(cudaErrorInvalidResourceHandle);
   if (awaited->latest) runtime.await(awaited->latest);
   tell(StreamOpKind::kEventSync, nullptr, awaited);
+  runtime.release_unused(awaited->device);
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {

@@ -142,26 +142,27 @@ TEST_F(CalibrateTest, WhatIsPredictedStandsBesideWhatIsMeasured) {
   }
 }
 
-#ifdef FERRY_FAKE_GPU_LIBRARY
-// On a fake GPU, whose operators run on the CPU: its times mean nothing, but all of it runs.
+#ifdef FERRY_PRELOADED_GPU_LIBRARY
+// On a virtual GPU, whose operators run on the CPU: its times mean nothing, but all of it runs.
 TEST_F(CalibrateTest, AGpuIsMeasuredOnItsStreams) {
-  const std::string fake =
-      "FERRY_FAKE_GPU=1 FERRY_FAKE_GPU_TEMPO=eager LD_PRELOAD='" FERRY_FAKE_GPU_LIBRARY "'";
+  const std::string preloaded =
+      "FERRY_PRELOADED_GPU=1 FERRY_PRELOADED_GPU_TEMPO=eager "
+      "LD_PRELOAD='" FERRY_PRELOADED_GPU_LIBRARY "'";
   const Result result = ferry(
       "calibrate --small --device cuda --threads 1 --rounds 2 -o mine.toml --times "
       "mine.times.jsonl --json" +
           kModel,
-      fake);
+      preloaded);
   ASSERT_EQ(result.code, train::kOk) << result.err;
   const json measured = json::parse(result.out);
   std::size_t pageable = 0;
   for (const json& copy : measured["copies"]) pageable += copy["memory"] == "pageable";
   EXPECT_GE(pageable, 12u);
   EXPECT_EQ(read_hardware(folder_ / "mine.toml").launch_ns, measured["issue"]["ns"]);
-  expect_planned(fake, "--device cuda");
+  expect_planned(preloaded, "--device cuda");
 
-  const Result kernels =
-      ferry("calibrate --small --device cuda --rounds 1 --kernels kernels.json" + kModel, fake);
+  const Result kernels = ferry(
+      "calibrate --small --device cuda --rounds 1 --kernels kernels.json" + kModel, preloaded);
   EXPECT_EQ(kernels.code, train::kResourceMissing);
   EXPECT_NE(kernels.err.find("CUPTI saw no kernel"), std::string::npos) << kernels.err;
   EXPECT_FALSE(std::filesystem::exists(folder_ / "kernels.json"));

@@ -1,4 +1,4 @@
-// The contracts of shared/seam/device.h on the CUDA device over the fake runtime, at every tempo.
+// The contracts of shared/seam/device.h on the CUDA device over the virtual GPU, at every tempo.
 #include "tests/support/device_conformance.h"
 
 #include <memory>
@@ -47,7 +47,7 @@ struct CudaWorld {
   std::int64_t too_many_bytes() { return std::int64_t{1} << 40; }
   std::int64_t hazards() { return static_cast<std::int64_t>(world.hazards().size()); }
 
-  real::FakeWorld world{tempo, seed, index};
+  real::VirtualWorld world{tempo, seed, index};
   std::shared_ptr<D> kept;
 };
 

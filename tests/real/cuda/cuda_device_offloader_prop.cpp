@@ -1,4 +1,4 @@
-// The offloader on the CUDA device over the fake runtime: random rounds, at every tempo. And its
+// The offloader on the CUDA device over the virtual runtime: random rounds, at every tempo. And its
 // mutants, which take one step wrongly: they give wrong bytes or a hazard.
 #include <gtest/gtest.h>
 

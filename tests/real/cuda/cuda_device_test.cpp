@@ -36,7 +36,7 @@ bool has(const std::string& text, const std::string& part) {
 
 class CudaDevices : public testing::Test {
  protected:
-  FakeWorld world{Tempo::kLazy};
+  VirtualWorld world{Tempo::kLazy};
   CudaDevice device{CudaDeviceOptions{.index = 0}};
 };
 
@@ -60,7 +60,7 @@ TEST_F(CudaDevices, TheOwnerIsKnownOfWhatItAllocatedAndOfLibTorchsOwn) {
   for (const int stream : {0, 1}) {
     const c10::Storage own = device.allocate(Step::kUser, kBytes, world.stream(stream));
     EXPECT_EQ(device.owner(own), world.stream(stream));
-    FakeWorld::set_current(world.stream(stream));
+    VirtualWorld::set_current(world.stream(stream));
     device.current_stream();  // it has met the stream
     EXPECT_EQ(device.owner(world.empty({1024}).storage()), world.stream(stream));
   }
@@ -169,7 +169,7 @@ TEST_F(CudaDevices, AnAsynchronousErrorIsToldByEveryCallAndTheEndIsQuiet) {
 
 TEST_F(CudaDevices, ABufferThatIsDroppedWaitsForTheDevice) {
   const at::Tensor tensor = world.make({1024});
-  FakeWorld::set_current(world.stream(1));
+  VirtualWorld::set_current(world.stream(1));
   world.work();
   {
     const auto host = device.allocate_host(Step::kUser, kBytes, HostMemory::kPinned);
@@ -213,7 +213,7 @@ TEST_F(CudaDevices, HostUsageIsTheMachines) {
 
 class TwoDevices : public testing::Test {
  protected:
-  FakeWorld world{Tempo::kLazy, 0, 1};
+  VirtualWorld world{Tempo::kLazy, 0, 1};
   CudaDevice second{CudaDeviceOptions{.index = 1}};
 };
 

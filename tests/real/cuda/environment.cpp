@@ -1,4 +1,4 @@
-// The process runs LibTorch on the fake runtime: before the first test this is made certain of.
+// The process runs LibTorch on the virtual runtime: before the first test this is made certain of.
 #include <gtest/gtest.h>
 
 #include "vgpu/operators/libtorch.h"
@@ -7,7 +7,7 @@
 namespace ferry::real {
 namespace {
 
-class OnTheFake final : public testing::Environment {
+class OnTheVirtualGpu final : public testing::Environment {
  public:
   void SetUp() override {
     vgpu::start_libtorch();
@@ -15,7 +15,7 @@ class OnTheFake final : public testing::Environment {
   }
 };
 
-const auto* const kOnTheFake = testing::AddGlobalTestEnvironment(new OnTheFake);
+const auto* const kOnTheVirtualGpu = testing::AddGlobalTestEnvironment(new OnTheVirtualGpu);
 
 }  // namespace
 }  // namespace ferry::real

@@ -49,7 +49,7 @@ class Player {
     used_.erase(used_.begin() + static_cast<std::ptrdiff_t>(which % used_.size()));
     std::vector<CudaSnapshotRef> until;
     for (const int stream : streams) {
-      FakeWorld::set_current(world_.stream(stream));
+      VirtualWorld::set_current(world_.stream(stream));
       world_.work();
       until.push_back(events_->record(world_.stream(stream)));
       copies_.emplace(reinterpret_cast<std::uintptr_t>(block.data), until.back());
@@ -83,7 +83,7 @@ class Player {
     return bytes;
   }
 
-  FakeWorld world_{vgpu::Tempo::kLazy};
+  VirtualWorld world_{vgpu::Tempo::kLazy};
   const std::int64_t before_ = vgpu::counts().pinned_bytes;
   std::shared_ptr<CudaEvents> events_ = std::make_shared<CudaEvents>(0, /*timed=*/false);
   HostPool pool_;

@@ -1,4 +1,4 @@
-// The host pool over the fake runtime: exact sizes, and no bytes under a copy.
+// The host pool over the virtual runtime: exact sizes, and no bytes under a copy.
 #include "real/cuda/host_pool.h"
 
 #include <gtest/gtest.h>
@@ -19,13 +19,13 @@ class HostPools : public testing::Test {
  protected:
   // What a stream was given until now, with something that has not run.
   CudaSnapshotRef pending(int stream) {
-    FakeWorld::set_current(world.stream(stream));
+    VirtualWorld::set_current(world.stream(stream));
     world.work();
     return events->record(world.stream(stream));
   }
   void finish(const CudaSnapshotRef& event) { event->synchronize(); }
 
-  FakeWorld world{Tempo::kLazy};
+  VirtualWorld world{Tempo::kLazy};
   std::shared_ptr<CudaEvents> events = std::make_shared<CudaEvents>(0, /*timed=*/false);
 };
 

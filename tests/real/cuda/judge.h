@@ -1,4 +1,5 @@
-// Who watches a run on the fake: the simulator's checkers, fed with what the runtime was asked for.
+// Who watches a run on the virtual GPU: the simulator's checkers, fed with what the
+// runtime was asked for.
 //
 // The log is in the order of the host's calls, so the verdict of happens-before holds for every
 // timing of the device. Blocks of LibTorch's allocator are told by its trace (environment.cpp):

@@ -1,4 +1,4 @@
-// A device whose calls carry their step into the log of the fake runtime.
+// A device whose calls carry their step into the log of the virtual runtime.
 #pragma once
 
 #include <cstdint>

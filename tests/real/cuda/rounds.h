@@ -1,4 +1,4 @@
-// Random rounds of an offloader on the fake device: forwards that save and drop tensors, and
+// Random rounds of an offloader on the virtual device: forwards that save and drop tensors, and
 // backwards that read them, with the neighbours that a training step has.
 //
 // A round packs tensors of a few sizes on two streams, and after each pack lets a short-lived
@@ -48,7 +48,7 @@ inline CoreOptions drawn_options(Dice& draw) {
 template <class D>
 class Rounds {
  public:
-  using Values = FakeWorld::Values;
+  using Values = VirtualWorld::Values;
 
   template <class Adapt>
   Rounds(std::uint64_t trial, vgpu::Tempo tempo, Rules rules, Adapt adapt)
@@ -63,7 +63,7 @@ class Rounds {
     for (int i = 0; i < rounds; ++i) round();
     late_.clear();
     world_.finish();
-    FakeWorld::set_current(world_.stream(0));
+    VirtualWorld::set_current(world_.stream(0));
     device_.trim();
     c10::cuda::CUDACachingAllocator::emptyCache();
     const auto hazards = world_.hazards();
@@ -90,7 +90,7 @@ class Rounds {
       forward(saves);
       script_.backward([&] { backward(saves); });
       for (const Save& save : kept_) {  // what was brought in vain for them is gone
-        FakeWorld::set_current(world_.stream(save.stream));
+        VirtualWorld::set_current(world_.stream(save.stream));
         scribble(static_cast<std::int64_t>(save.values.size()));
       }
     } catch (const std::logic_error&) {  // the program's own
@@ -98,7 +98,7 @@ class Rounds {
       if (!forgives_) throw;
       errors_.emplace_back(error.what());
     }
-    FakeWorld::set_current(world_.stream(0));
+    VirtualWorld::set_current(world_.stream(0));
     kept_.clear();
     late_.clear();
   }
@@ -119,13 +119,13 @@ class Rounds {
     offloader_.begin_run();
     const std::int64_t packs = 3 + draw_.below(8);
     for (std::int64_t i = 0; i < packs; ++i) pack(saves);
-    FakeWorld::set_current(world_.stream(0));
+    VirtualWorld::set_current(world_.stream(0));
     if (draw_.one_in(8)) saves.clear();  // no backward
   }
 
   void pack(std::vector<Save>& saves) {
     const int stream = draw_.one_in(4) ? 1 : 0;
-    FakeWorld::set_current(world_.stream(stream));
+    VirtualWorld::set_current(world_.stream(stream));
     const std::int64_t elements = draw_.of({512, 1024, 1024, 1024, 4096});
     at::Tensor tensor = world_.make({elements});
     const Values values = world_.last_values();
@@ -151,7 +151,7 @@ class Rounds {
       }
       const int stream = draw_.one_in(12) ? 1 - save.stream : save.stream;
       follow(stream, save.stream);
-      FakeWorld::set_current(world_.stream(stream));
+      VirtualWorld::set_current(world_.stream(stream));
       script_.node([&] {
         const Rejoin rejoin{*this, save.stream, stream};
         read(save, stream);
@@ -191,7 +191,7 @@ class Rounds {
   void scribble(std::int64_t elements) { world_.make({elements}); }
 
   Dice draw_;
-  FakeWorld world_;
+  VirtualWorld world_;
   CudaDevice device_;
   Script script_;
   Offloader<D, ScriptAutograd> offloader_;

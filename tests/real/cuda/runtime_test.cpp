@@ -1,18 +1,19 @@
-// The fake runtime keeps CUDA's least promises, and no more than those.
+// The virtual runtime keeps CUDA's least promises, and no more than those.
 #include "vgpu/runtime/control.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace ferry::vgpu {
 namespace {
 
-class FakeCuda : public testing::Test {
+class VirtualCuda : public testing::Test {
  protected:
-  FakeCuda() {
+  VirtualCuda() {
     reset();
     set_tempo(Tempo::kLazy, 0);
     cudaSetDevice(0);
@@ -21,7 +22,7 @@ class FakeCuda : public testing::Test {
     cudaStreamCreate(&blocking_);
     cudaEventCreateWithFlags(&event_, cudaEventDisableTiming);
   }
-  ~FakeCuda() override {
+  ~VirtualCuda() override {
     cudaEventDestroy(event_);
     for (const cudaStream_t stream : {first_, second_, blocking_}) cudaStreamDestroy(stream);
     reset();
@@ -38,7 +39,7 @@ class FakeCuda : public testing::Test {
   std::string ran_;
 };
 
-TEST_F(FakeCuda, AQueryRunsNothingAndAWaitNoMoreThanItMust) {
+TEST_F(VirtualCuda, AQueryRunsNothingAndAWaitNoMoreThanItMust) {
   run(first_, "a");
   cudaEventRecord(event_, first_);
   run(first_, "b");
@@ -53,7 +54,7 @@ TEST_F(FakeCuda, AQueryRunsNothingAndAWaitNoMoreThanItMust) {
   EXPECT_EQ(ran_, "abc");
 }
 
-TEST_F(FakeCuda, AWaitTakesWhatTheEventHoldsAtTheCall) {
+TEST_F(VirtualCuda, AWaitTakesWhatTheEventHoldsAtTheCall) {
   run(first_, "a");
   cudaEventRecord(event_, first_);
   cudaStreamWaitEvent(second_, event_, 0);
@@ -64,7 +65,7 @@ TEST_F(FakeCuda, AWaitTakesWhatTheEventHoldsAtTheCall) {
   EXPECT_EQ(ran_, "ac");
 }
 
-TEST_F(FakeCuda, AnEventNeverRecordedOrdersNothing) {
+TEST_F(VirtualCuda, AnEventNeverRecordedOrdersNothing) {
   run(first_, "a");
   EXPECT_EQ(cudaStreamWaitEvent(second_, event_, 0), cudaSuccess);
   EXPECT_EQ(cudaEventSynchronize(event_), cudaSuccess);
@@ -73,7 +74,7 @@ TEST_F(FakeCuda, AnEventNeverRecordedOrdersNothing) {
   EXPECT_EQ(ran_, "b");
 }
 
-TEST_F(FakeCuda, ADestroyedEventsWaitsHold) {
+TEST_F(VirtualCuda, ADestroyedEventsWaitsHold) {
   run(first_, "a");
   cudaEvent_t gone = nullptr;
   cudaEventCreate(&gone);
@@ -86,7 +87,7 @@ TEST_F(FakeCuda, ADestroyedEventsWaitsHold) {
   EXPECT_EQ(ran_, "ab");
 }
 
-TEST_F(FakeCuda, TheDefaultStreamWaitsForBlockingStreamsAndTheyForIt) {
+TEST_F(VirtualCuda, TheDefaultStreamWaitsForBlockingStreamsAndTheyForIt) {
   run(blocking_, "a");
   run(nullptr, "b");
   run(blocking_, "c");
@@ -95,14 +96,14 @@ TEST_F(FakeCuda, TheDefaultStreamWaitsForBlockingStreamsAndTheyForIt) {
   EXPECT_EQ(ran_, "abc");
 }
 
-TEST_F(FakeCuda, NonBlockingStreamsPassTheDefaultStream) {
+TEST_F(VirtualCuda, NonBlockingStreamsPassTheDefaultStream) {
   run(nullptr, "a");
   run(first_, "b");
   cudaStreamSynchronize(first_);
   EXPECT_EQ(ran_, "b");
 }
 
-TEST_F(FakeCuda, UnorderedStreamsRunInEitherOrder) {
+TEST_F(VirtualCuda, UnorderedStreamsRunInEitherOrder) {
   std::set<std::string> orders;
   for (std::uint64_t seed = 0; seed < 32; ++seed) {
     set_tempo(Tempo::kMixed, seed);
@@ -116,7 +117,7 @@ TEST_F(FakeCuda, UnorderedStreamsRunInEitherOrder) {
   EXPECT_EQ(orders, (std::set<std::string>{"ab", "ba"}));
 }
 
-TEST_F(FakeCuda, ACopyReadsWhenItRuns) {
+TEST_F(VirtualCuda, ACopyReadsWhenItRuns) {
   int* device = nullptr;
   int* host = nullptr;
   cudaMalloc(reinterpret_cast<void**>(&device), sizeof(int));
@@ -135,7 +136,7 @@ TEST_F(FakeCuda, ACopyReadsWhenItRuns) {
   EXPECT_EQ(counts().queued, 0) << "it waits for the device";
 }
 
-TEST_F(FakeCuda, PageableMemoryIsStagedOrNotAsTheSeedHasIt) {
+TEST_F(VirtualCuda, PageableMemoryIsStagedOrNotAsTheSeedHasIt) {
   int* device = nullptr;
   cudaMalloc(reinterpret_cast<void**>(&device), sizeof(int));
   std::set<int> seen;
@@ -152,7 +153,7 @@ TEST_F(FakeCuda, PageableMemoryIsStagedOrNotAsTheSeedHasIt) {
   cudaFree(device);
 }
 
-TEST_F(FakeCuda, WrongPointersAreRefused) {
+TEST_F(VirtualCuda, WrongPointersAreRefused) {
   int host = 0;
   EXPECT_EQ(cudaMemcpyAsync(&host, &host, 4, cudaMemcpyHostToDevice, first_),
             cudaErrorInvalidValue);
@@ -161,7 +162,7 @@ TEST_F(FakeCuda, WrongPointersAreRefused) {
   EXPECT_EQ(counts().wrong_frees, 2);
 }
 
-TEST_F(FakeCuda, MemoryEndsWhereItIsToldTo) {
+TEST_F(VirtualCuda, MemoryEndsWhereItIsToldTo) {
   std::size_t free = 0;
   std::size_t total = 0;
   EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
@@ -174,7 +175,7 @@ TEST_F(FakeCuda, MemoryEndsWhereItIsToldTo) {
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
-TEST_F(FakeCuda, TheNthCallFailsAndEnqueuesNothing) {
+TEST_F(VirtualCuda, TheNthCallFailsAndEnqueuesNothing) {
   fail("cudaEventRecord", 1, cudaErrorLaunchFailure);
   run(first_, "a");
   EXPECT_EQ(cudaEventRecord(event_, first_), cudaSuccess);
@@ -187,8 +188,37 @@ TEST_F(FakeCuda, TheNthCallFailsAndEnqueuesNothing) {
   EXPECT_EQ(cudaEventRecord(event_, first_), cudaSuccess);
 }
 
-TEST_F(FakeCuda, KernelsAreRefused) {
+TEST_F(VirtualCuda, WhatIsNotThereFailsAndIsCounted) {
   EXPECT_EQ(cudaLaunchKernel(nullptr, {}, {}, nullptr, 0, first_), cudaErrorNotSupported);
+  const auto before = counts().refusals["cudaHostUnregister"];
+  EXPECT_EQ(cudaHostUnregister(nullptr), cudaErrorNotSupported);
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorNotSupported),
+               "the virtual GPU does not have cudaHostUnregister");
+  EXPECT_EQ(counts().refusals["cudaHostUnregister"], before + 1);
+}
+
+TEST_F(VirtualCuda, AnAttributeIsThatOfThePropertiesOrIsRefused) {
+  cudaDeviceProp properties{};
+  ASSERT_EQ(cudaGetDeviceProperties(&properties, 1), cudaSuccess);
+  int value = 0;
+  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, 1), cudaSuccess);
+  EXPECT_EQ(value, properties.major);
+  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 1), cudaSuccess);
+  EXPECT_EQ(value, properties.multiProcessorCount);
+  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrMaxPitch, 1), cudaErrorNotSupported);
+  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrWarpSize, 9), cudaErrorInvalidDevice);
+}
+
+TEST_F(VirtualCuda, EachThreadHasADefaultStreamOfItsOwn) {
+  run(cudaStreamPerThread, "a");
+  std::thread([&] {
+    run(cudaStreamPerThread, "b");
+    EXPECT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
+  }).join();
+  EXPECT_EQ(ran_, "b");
+  run(nullptr, "c");  // it blocks, as streams do that one makes
+  cudaStreamSynchronize(nullptr);
+  EXPECT_EQ(ran_, "bac");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A CUDA device on the fake runtime to test on: tensors of LibTorch's, kernels of ours, and the
+// A CUDA device on the virtual runtime to test on: tensors of LibTorch's, kernels of ours, and the
 // checkers watching.
 //
 // Kernels are functions that run when their stream comes to them, so they read what is there then:
@@ -38,21 +38,21 @@ inline std::vector<std::int64_t> element_offsets(at::IntArrayRef sizes, at::IntA
   return offsets;
 }
 
-class FakeWorld {
+class VirtualWorld {
  public:
   using Values = std::vector<std::int32_t>;
 
-  explicit FakeWorld(vgpu::Tempo tempo = vgpu::Tempo::kEager, std::uint64_t seed = 0,
-                     c10::DeviceIndex index = 0)
+  explicit VirtualWorld(vgpu::Tempo tempo = vgpu::Tempo::kEager, std::uint64_t seed = 0,
+                        c10::DeviceIndex index = 0)
       : index_(index), guard_(index), streams_{default_stream(), pool_stream()} {
     vgpu::reset();
     c10::cuda::CUDACachingAllocator::emptyCache();  // every run sees the same addresses afresh
     vgpu::set_tempo(tempo, seed);
     vgpu::set_listener(&judge_);
   }
-  FakeWorld(const FakeWorld&) = delete;
-  FakeWorld& operator=(const FakeWorld&) = delete;
-  ~FakeWorld() {
+  VirtualWorld(const VirtualWorld&) = delete;
+  VirtualWorld& operator=(const VirtualWorld&) = delete;
+  ~VirtualWorld() {
     set_current(default_stream());
     vgpu::reset();
   }

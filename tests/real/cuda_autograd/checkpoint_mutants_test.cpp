@@ -1,4 +1,4 @@
-// The core's checkpointer on a CUDA device, with LibTorch's own autograd on the fake GPU: a node
+// The core's checkpointer on a CUDA device, with LibTorch's own autograd on the virtual GPU: a node
 // that unpacks on another stream than forward's, and the mutants of the three steps for that.
 #include <ATen/cuda/CUDAEvent.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ struct ReadsAside : torch::autograd::Function<ReadsAside> {
 };
 
 // The gradients of a few checkpointed segments.
-Tensors segments(Recompute* recompute, FakeWorld& world) {
+Tensors segments(Recompute* recompute, VirtualWorld& world) {
   torch::Tensor x = torch::linspace(-1, 1, kElements, torch::device(kGpu));
   const torch::Tensor leaf = x.requires_grad_();
   for (int i = 0; i < 4; ++i) {
@@ -95,10 +95,10 @@ Tensors segments(Recompute* recompute, FakeWorld& world) {
 std::optional<Verdict> attempt(const Schedule& schedule, std::optional<Mutation> mutation) {
   side();
   static const Tensors expected = [] {
-    FakeWorld world;
+    VirtualWorld world;
     return segments(nullptr, world);
   }();
-  FakeWorld world(schedule.tempo, schedule.seed);
+  VirtualWorld world(schedule.tempo, schedule.seed);
   Recompute recompute(Mutated(Labelled<CudaDevice>(CudaDevice({.index = 0})), mutation),
                       TorchAutograd());
   const std::string wrong = difference(segments(&recompute, world), expected);

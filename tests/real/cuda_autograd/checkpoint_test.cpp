@@ -1,5 +1,5 @@
-// ferry::checkpoint on the fake GPU: random numbers are the CUDA generator's, and recomputes run on
-// the device's streams.
+// ferry::checkpoint on the virtual GPU: random numbers are the CUDA generator's, and recomputes run
+// on the device's streams.
 #include "ferry/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -53,11 +53,11 @@ std::vector<Way> ways() {
           {"NestedInAnOffloadGuard", nested, true}};
 }
 
-class CheckpointOnTheFake : public testing::TestWithParam<Way> {};
+class CheckpointOnTheVirtualGpu : public testing::TestWithParam<Way> {};
 
-TEST_P(CheckpointOnTheFake, GivesThePlainStepsBits) {
+TEST_P(CheckpointOnTheVirtualGpu, GivesThePlainStepsBits) {
   for (const Schedule& schedule : schedules()) {
-    FakeWorld world(schedule.tempo, schedule.seed);
+    VirtualWorld world(schedule.tempo, schedule.seed);
     Net net = make_net(kGpu);
     Offload offload(OffloadOptions().device(kGpu).min_bytes(1).window_tensors(1));
     offload.exempt(*net);
@@ -72,12 +72,12 @@ TEST_P(CheckpointOnTheFake, GivesThePlainStepsBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cuda, CheckpointOnTheFake, testing::ValuesIn(ways()),
+INSTANTIATE_TEST_SUITE_P(Cuda, CheckpointOnTheVirtualGpu, testing::ValuesIn(ways()),
                          [](const auto& chosen) { return chosen.param.name; });
 
 // The bits above depend on it.
-TEST(CheckpointOnTheFakeRandom, WithoutReplayTheDropoutsDiffer) {
-  FakeWorld world;
+TEST(CheckpointOnTheVirtualGpuRandom, WithoutReplayTheDropoutsDiffer) {
+  VirtualWorld world;
   Net net = make_net(kGpu);
   const auto bits = train_step(net, kGpu, with(CheckpointOptions().preserve_rng_state(false)));
   EXPECT_NE(difference(bits, plain_bits()), "");

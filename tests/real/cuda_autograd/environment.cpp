@@ -1,4 +1,4 @@
-// The process runs LibTorch on the fake runtime, with the fake's kernels.
+// The process runs LibTorch on the virtual runtime, with the virtual GPU's kernels.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace ferry::real {
 namespace {
 
-class OnTheFakeGpu final : public testing::Environment {
+class OnTheVirtualGpu final : public testing::Environment {
  public:
   void SetUp() override {
     at::set_num_threads(1);
@@ -19,7 +19,7 @@ class OnTheFakeGpu final : public testing::Environment {
   }
 };
 
-const auto* const kOnTheFakeGpu = testing::AddGlobalTestEnvironment(new OnTheFakeGpu);
+const auto* const kOnTheVirtualGpu = testing::AddGlobalTestEnvironment(new OnTheVirtualGpu);
 
 }  // namespace
 }  // namespace ferry::real

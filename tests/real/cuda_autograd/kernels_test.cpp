@@ -1,5 +1,5 @@
-// The fake's kernels: what a CUDA program computes is what the CPU computes, when its stream comes
-// to it.
+// The virtual GPU's kernels: what a CUDA program computes is what the CPU computes, when its stream
+// comes to it.
 #include "vgpu/operators/kernels.h"
 
 #include <ATen/cuda/Sleep.h>
@@ -98,7 +98,7 @@ class KernelsCompute : public testing::TestWithParam<Case> {};
 TEST_P(KernelsCompute, WhatTheCpuDoes) {
   const torch::Tensor expected = GetParam().compute(input(torch::kCPU));
   for (const Schedule& schedule : schedules()) {
-    FakeWorld world(schedule.tempo, schedule.seed);
+    VirtualWorld world(schedule.tempo, schedule.seed);
     const torch::Tensor found = GetParam().compute(input(kGpu)).cpu();
     EXPECT_TRUE(found.equal(expected)) << schedule << "\n" << found << expected;
     EXPECT_EQ(found.strides(), expected.strides()) << schedule;
@@ -115,12 +115,12 @@ TEST(KernelsTest, ATrainingStepHasTheCpusBitsWhereNothingIsDrawn) {
     for (Block& block : net->blocks) block->eval();
     return train_step(net, device, plain_block);
   };
-  FakeWorld world(Tempo::kMixed, 3);
+  VirtualWorld world(Tempo::kMixed, 3);
   EXPECT_EQ(difference(bits(kGpu), bits(torch::kCPU)), "");
 }
 
 TEST(KernelsTest, RandomNumbersAreTheGeneratorsAndReplay) {
-  const FakeWorld world;
+  const VirtualWorld world;
   const auto options = torch::device(kGpu);
   torch::manual_seed(4);
   const torch::Tensor first = torch::rand({100}, options);
@@ -138,7 +138,7 @@ TEST(KernelsTest, RandomNumbersAreTheGeneratorsAndReplay) {
 }
 
 TEST(KernelsTest, WorkIsQueuedAndReadsWhatIsThereThen) {
-  FakeWorld world(Tempo::kLazy, 0);
+  VirtualWorld world(Tempo::kLazy, 0);
   const torch::Tensor x = torch::ones({16}, torch::device(kGpu));
   const torch::Tensor y = x + 1;
   EXPECT_GT(vgpu::counts().queued, 1);
@@ -148,18 +148,18 @@ TEST(KernelsTest, WorkIsQueuedAndReadsWhatIsThereThen) {
 }
 
 TEST(KernelsTest, AWaitThatIsMissingShows) {
-  FakeWorld world(Tempo::kEager, 0);
+  VirtualWorld world(Tempo::kEager, 0);
   vgpu::set_tempo(c10::cuda::CUDAStream(world.stream(0)).stream(), Tempo::kLazy);
   torch::Tensor x = torch::zeros({16}, torch::device(kGpu));
   x.fill_(5);
-  FakeWorld::set_current(world.stream(1));
+  VirtualWorld::set_current(world.stream(1));
   const torch::Tensor y = x * 2;
   EXPECT_EQ(y.sum().item<float>(), 0);
   EXPECT_NE(hazard(world), "");
 }
 
 TEST(KernelsTest, ASleepKeepsItsStreamBusy) {
-  FakeWorld world(Tempo::kEager, 0);
+  VirtualWorld world(Tempo::kEager, 0);
   at::cuda::sleep(1'500'000);  // a millisecond
   const torch::Tensor x = torch::ones({16}, torch::device(kGpu));
   EXPECT_GT(vgpu::counts().queued, 1);
@@ -170,13 +170,13 @@ TEST(KernelsTest, ASleepKeepsItsStreamBusy) {
 }
 
 TEST(KernelsTest, WhatCannotBeComputedIsRefusedByName) {
-  const FakeWorld world;
+  const VirtualWorld world;
   const torch::Tensor x = input(kGpu);
   try {
     at::_cudnn_rnn_flatten_weight({x}, 4, 8, 2, 6, 0, 1, false, false);
     FAIL() << "computed";
   } catch (const c10::NotImplementedError& error) {
-    const std::string why = "the fake GPU does not compute aten::_cudnn_rnn_flatten_weight";
+    const std::string why = "the virtual GPU does not compute aten::_cudnn_rnn_flatten_weight";
     EXPECT_NE(std::string(error.what()).find(why), std::string::npos);
   }
   EXPECT_THROW(x.to_sparse() + x.to_sparse(), c10::Error);
@@ -184,7 +184,7 @@ TEST(KernelsTest, WhatCannotBeComputedIsRefusedByName) {
 
 // As on a device: the call succeeded, and everything after it fails.
 TEST(KernelsTest, AnOperatorThatFailsInItsTurnBreaksTheDevice) {
-  FakeWorld world(Tempo::kLazy, 0);
+  VirtualWorld world(Tempo::kLazy, 0);
   const torch::Tensor x = input(kGpu);
   const torch::Tensor index = torch::full({1}, 99, x.options().dtype(at::kLong));
   const torch::Tensor picked = x.index_select(0, index);

@@ -1,5 +1,6 @@
-// The core's offloader over LibTorch's own autograd on the fake GPU: random graphs at every tempo.
-// And its mutants, which take one step wrongly: they give wrong bytes, or a hazard in the log.
+// The core's offloader over LibTorch's own autograd on the virtual GPU: random graphs at every
+// tempo. And its mutants, which take one step wrongly: they give wrong bytes, or a hazard in the
+// log.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -36,7 +37,7 @@ const Tensors& expected(std::uint64_t trial) {
   static std::map<std::uint64_t, Tensors> known;
   auto& bits = known[trial];
   if (bits.empty()) {
-    FakeWorld world;
+    VirtualWorld world;
     RandomGraph graph(trial, world);
     for (int i = 0; i < kRounds; ++i) {
       graph.forward();
@@ -64,7 +65,7 @@ struct Trial {
 
 Trial attempt(std::uint64_t trial, Tempo tempo, std::optional<Mutation> mutation, Rules rules) {
   const Tensors& plain = expected(trial);
-  FakeWorld world(tempo, trial);
+  VirtualWorld world(tempo, trial);
   CudaDevice device({.index = 0});
   Dice draw(trial * 2 + 1);
   CoreOptions options = drawn_options(draw);

@@ -1,5 +1,5 @@
-// An OffloadGuard over LibTorch's own autograd on the fake GPU: the plain step's bits, whenever the
-// device does its work, and nothing that the checkers object to.
+// An OffloadGuard over LibTorch's own autograd on the virtual GPU: the plain step's bits, whenever
+// the device does its work, and nothing that the checkers object to.
 #include "ferry/offload.h"
 
 #include <gtest/gtest.h>
@@ -32,11 +32,11 @@ std::vector<Setting> settings() {
           {"Pageable", on_gpu().window(0).pinned(false)}};
 }
 
-class OffloadOnTheFake : public testing::TestWithParam<Setting> {};
+class OffloadOnTheVirtualGpu : public testing::TestWithParam<Setting> {};
 
-TEST_P(OffloadOnTheFake, GivesThePlainStepsBits) {
+TEST_P(OffloadOnTheVirtualGpu, GivesThePlainStepsBits) {
   for (const Schedule& schedule : schedules()) {
-    FakeWorld world(schedule.tempo, schedule.seed);
+    VirtualWorld world(schedule.tempo, schedule.seed);
     Net net = make_net(kGpu);
     Offload offload(GetParam().options);
     offload.exempt(*net);
@@ -50,7 +50,7 @@ TEST_P(OffloadOnTheFake, GivesThePlainStepsBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cuda, OffloadOnTheFake, testing::ValuesIn(settings()),
+INSTANTIATE_TEST_SUITE_P(Cuda, OffloadOnTheVirtualGpu, testing::ValuesIn(settings()),
                          [](const auto& chosen) { return chosen.param.name; });
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Transfers between two fake GPUs on the pipelines' device, under every tempo; and the mutants of
-// their steps, dropped or on another stream.
+// Transfers between two virtual GPUs on the pipelines' device, under every tempo; and the mutants
+// of their steps, dropped or on another stream.
 #include <ATen/cuda/CUDAEvent.h>
 #include <gtest/gtest.h>
 
@@ -87,10 +87,10 @@ Tensors sums(std::optional<Mutation> mutation) {
 
 std::optional<Verdict> attempt(const Schedule& schedule, std::optional<Mutation> mutation) {
   static const Tensors expected = [] {
-    const FakeWorld world;
+    const VirtualWorld world;
     return sums(std::nullopt);
   }();
-  FakeWorld world(schedule.tempo, schedule.seed);
+  VirtualWorld world(schedule.tempo, schedule.seed);
   const std::string wrong = difference(sums(mutation), expected);
   const std::string objection = hazard(world);
   if (!wrong.empty()) return Verdict{"bytes", wrong + "; " + objection};

@@ -1,4 +1,5 @@
-// Pipelines on the fake GPU, of one device and of two: the bits of a loop over the micro-batches.
+// Pipelines on the virtual GPU, of one device and of two: the bits of a loop over the
+// micro-batches.
 #include "ferry/pipe.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ Tensors bits_of(const torch::nn::Sequential& chain, const torch::Tensor& loss) {
 
 const Tensors& looped() {
   static const Tensors bits = [] {
-    const FakeWorld world;
+    const VirtualWorld world;
     torch::nn::Sequential chain = layers();
     chain->to(kGpu);
     const Data data(kGpu);
@@ -69,13 +70,13 @@ const Tensors& looped() {
 }
 
 using Setting = std::tuple<int, CheckpointMode, ScheduleKind, bool>;  // devices; offloaded
-class PipeOnTheFake : public testing::TestWithParam<Setting> {};
+class PipeOnTheVirtualGpu : public testing::TestWithParam<Setting> {};
 
-TEST_P(PipeOnTheFake, GivesTheLoopsBits) {
+TEST_P(PipeOnTheVirtualGpu, GivesTheLoopsBits) {
   const auto [count, checkpointed, kind, offloaded] = GetParam();
   const c10::Device last(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(count - 1));
   for (const Schedule& schedule : schedules()) {
-    FakeWorld world(schedule.tempo, schedule.seed);
+    VirtualWorld world(schedule.tempo, schedule.seed);
     {
       Offload offload(OffloadOptions().device(kGpu).min_bytes(1).window(0));
       Pipe pipe(layers(), PipeOptions()
@@ -98,7 +99,7 @@ TEST_P(PipeOnTheFake, GivesTheLoopsBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Cuda, PipeOnTheFake,
+    Cuda, PipeOnTheVirtualGpu,
     testing::Combine(testing::Values(1, 2),
                      testing::Values(CheckpointMode::kNever, CheckpointMode::kAlways),
                      testing::Values(ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward),
@@ -106,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // GPipe by autograd's own backward. It adds the micro-batches up in another order than one batch's
 // sums have: near, and not the same bits.
-TEST(PipeOnTheFakeForward, GivesTheGradientsOfThePlainChain) {
+TEST(PipeOnTheVirtualGpuForward, GivesTheGradientsOfThePlainChain) {
   const c10::Device other(c10::DeviceType::CUDA, 1);
   const auto results = [](const torch::Tensor& y, const Tensors& parameters) {
     y.square().sum().backward();
@@ -116,13 +117,13 @@ TEST(PipeOnTheFakeForward, GivesTheGradientsOfThePlainChain) {
   };
   Tensors plain;
   {
-    const FakeWorld world;
+    const VirtualWorld world;
     torch::nn::Sequential chain = layers();
     chain->to(kGpu);
     plain = results(chain->forward(Data(kGpu).input), chain->parameters());
   }
   for (const Schedule& schedule : schedules()) {
-    FakeWorld world(schedule.tempo, schedule.seed);
+    VirtualWorld world(schedule.tempo, schedule.seed);
     Pipe pipe(layers(), PipeOptions().balance({4, 4}).devices({kGpu, other}).chunks(kChunks));
     const Tensors piped = results(pipe.forward(Data(kGpu).input), pipe.parameters());
     ASSERT_EQ(piped.size(), plain.size());

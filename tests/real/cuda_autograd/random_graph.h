@@ -1,4 +1,4 @@
-// Random training rounds on the fake GPU, through LibTorch's own autograd.
+// Random training rounds on the virtual GPU, through LibTorch's own autograd.
 //
 // A round makes a few chains of ops, each of a size and on a stream of its own, lets go of what the
 // graph alone is to keep, and lets short-lived tensors scribble over the blocks that were freed.
@@ -49,13 +49,13 @@ struct Keeping : torch::autograd::Function<Keeping> {
 
 class RandomGraph {
  public:
-  RandomGraph(std::uint64_t seed, FakeWorld& world) : draw_(seed * 2 + 1), world_(world) {}
+  RandomGraph(std::uint64_t seed, VirtualWorld& world) : draw_(seed * 2 + 1), world_(world) {}
 
   // Called with the offloader's hooks in force. Results stay on the device until `results`.
   void forward() {
     draw_round();
     for (Chain& chain : chains_) forward(chain);
-    FakeWorld::set_current(world_.stream(0));
+    VirtualWorld::set_current(world_.stream(0));
     follow(0, 1);
   }
   void backward() {
@@ -72,7 +72,7 @@ class RandomGraph {
       if (!fails_) throw;
     }
     for (std::int64_t stream : {1, 0}) {
-      FakeWorld::set_current(world_.stream(static_cast<int>(stream)));
+      VirtualWorld::set_current(world_.stream(static_cast<int>(stream)));
       read_late(stream);
       for (const Chain& chain : chains_) scribble(chain.elements);
       if (stream == 1) follow(0, 1);
@@ -133,7 +133,7 @@ class RandomGraph {
   }
 
   void forward(Chain& chain) {
-    FakeWorld::set_current(world_.stream(chain.stream));
+    VirtualWorld::set_current(world_.stream(chain.stream));
     torch::Tensor x = torch::linspace(-1, 1 + 0.1 * static_cast<double>(++serial_), chain.elements,
                                       torch::device(kGpu));
     chain.leaf = x.requires_grad_();
@@ -179,7 +179,7 @@ class RandomGraph {
   }
 
   Dice draw_;
-  FakeWorld& world_;
+  VirtualWorld& world_;
   std::vector<Chain> chains_;
   std::shared_ptr<Late> late_ = std::make_shared<Late>();
   Tensors results_;

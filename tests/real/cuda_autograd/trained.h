@@ -1,4 +1,5 @@
-// A small net to train on the fake GPU, and runs of it under a tempo, with the checkers watching.
+// A small net to train on the virtual GPU, and runs of it under a tempo, with the checkers
+// watching.
 //
 // It has what training has: linear layers, layer norm, attention, a convolution with batch norm,
 // dropout by the CUDA generator, a loss over classes. Bits are judged against plain LibTorch's on
@@ -85,7 +86,7 @@ inline const c10::Device kGpu(c10::DeviceType::CUDA, 0);
 
 inline const Tensors& plain_bits() {
   static const Tensors bits = [] {
-    const FakeWorld world;
+    const VirtualWorld world;
     Net net = make_net(kGpu);
     return train_step(net, kGpu, plain_block);
   }();
@@ -122,7 +123,7 @@ inline std::ostream& operator<<(std::ostream& out, const Schedule& schedule) {
 }
 
 // The first of the checkers' objections, or nothing.
-inline std::string hazard(const FakeWorld& world) {
+inline std::string hazard(const VirtualWorld& world) {
   const auto hazards = world.hazards();
   return hazards.empty() ? "" : hazards.front();
 }

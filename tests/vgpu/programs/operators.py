@@ -24,7 +24,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_leaves, tree_map
 
-REFUSALS = ("the fake GPU does not compute", "the fake GPU runs no compiled kernel",
+REFUSALS = ("the virtual GPU does not compute", "the virtual GPU runs no compiled kernel",
             "undefined symbol: cu")  # of the driver
 VERDICTS = ("right", "in kind", "close", "unchecked", "refused", "wrong")
 TOLERANCE = {"rtol": 1.3e-5, "atol": 1e-4}

@@ -22,7 +22,7 @@ import summary  # noqa: E402
 
 class Here:
     """A machine of no GPU, for scripts that need none."""
-    fake = False
+    virtual = False
     environment = {"PATH": "/usr/bin:/bin"}
     tools = {"bash": "/bin/bash"}
 
@@ -88,10 +88,10 @@ class RunnerTest(unittest.TestCase):
         seconds = runner.LAST_SECONDS + runner.LEAST_SECONDS + 1
         self.assertEqual(self.statuses(listed, seconds=seconds), {"long": "left", "next": "left"})
 
-    def test_results_of_a_fake_gpu_are_none_of_a_gpus(self):
+    def test_results_of_a_virtual_gpu_are_none_of_a_gpus(self):
         self.run_parts([part("p", "true")])
         with self.assertRaisesRegex(runner.Mixed, "results of a real GPU; expected those of the"):
-            runner.State(self.out / "state.json", fake=True)
+            runner.State(self.out / "state.json", virtual=True)
 
     def test_only_runs_a_part_again(self):
         listed = [part("a", "echo x >>../../times"), part("b", "true")]

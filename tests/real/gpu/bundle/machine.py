@@ -43,10 +43,10 @@ def minor(version):
 
 
 class Machine:
-    def __init__(self, bundle, torch=None, fake=False):
+    def __init__(self, bundle, torch=None, virtual=False):
         self.bundle = bundle
         self.facts = json.loads((bundle / "bundle.json").read_text())
-        self.fake = fake
+        self.virtual = virtual
         self.torch = torch_folder(torch)
         self.version = torch_version(self.torch)
         if minor(self.version) != minor(self.facts["torch"]):
@@ -62,7 +62,7 @@ class Machine:
                 if key in ("PATH", "HOME", "LANG", "TERM", "TMPDIR", "CUDA_VISIBLE_DEVICES",
                            "PYTHONPATH", "VIRTUAL_ENV")}
         kept.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-        libraries = [*([self.bundle / "fake"] if self.fake else []),
+        libraries = [*([self.bundle / "virtual"] if self.virtual else []),
                      self.bundle / "lib", self.torch / "lib",
                      *sorted(self.torch.parent.glob("nvidia/cu*/lib"))]
         kept["LD_LIBRARY_PATH"] = ":".join(
@@ -72,25 +72,25 @@ class Machine:
         kept["PYTHON"], kept["TORCH"] = sys.executable, str(self.torch)
         kept["DEVICE"] = "cuda"
         kept["PYTHONUNBUFFERED"] = "1"
-        if self.fake:
+        if self.virtual:
             kept["SMALL"] = "1"
-            kept["BIN"] = str(self._faked(kept))
+            kept["BIN"] = str(self._preloaded(kept))
             kept["PYTHON"] = f"{kept['BIN']}/python"
         return kept
 
-    def _faked(self, environment):
-        """A folder of the same programs, each with the fake runtime before its own: bash and what
+    def _preloaded(self, environment):
+        """A folder of the same programs, each with the virtual GPU before its own: bash and what
         else a part runs has none."""
-        library = self.bundle / "fake" / "libferry_fake_gpu.so"
+        library = self.bundle / "virtual" / "libferry_virtual_gpu.so"
         if not library.exists():
             raise Missing(f"the bundle was packed without {library.name}")
-        folder = self.bundle / "fake" / "bin"
+        folder = self.bundle / "virtual" / "bin"
         folder.mkdir(exist_ok=True)
         programs = [*(self.bundle / "bin").iterdir(), pathlib.Path(environment["PYTHON"])]
         for program in programs:
             name = "python" if program == programs[-1] else program.name
             (folder / name).write_text(f"#!/bin/sh\nLD_PRELOAD={shlex.quote(str(library))} "
-                                       "FERRY_FAKE_GPU=1 FERRY_FAKE_GPU_TEMPO=eager "
+                                       "FERRY_PRELOADED_GPU=1 FERRY_PRELOADED_GPU_TEMPO=eager "
                                        f"exec {shlex.quote(str(program))} \"$@\"\n")
             (folder / name).chmod(0o755)
         return folder
@@ -119,7 +119,7 @@ class Machine:
     def lacks(self, need):
         """Why a part that needs this cannot run here; None where it can."""
         if need == "gpu":
-            return "the fake CUDA runtime is no GPU" if self.fake else None
+            return "the virtual CUDA runtime is no GPU" if self.virtual else None
         if need in self.tools:
             return None if self.tools[need] else f"no {need} on the PATH"
         if (self.bundle / need).exists():
@@ -128,7 +128,7 @@ class Machine:
 
     def driver(self):
         """The driver's own version where nvidia-smi tells it, else the CUDA version it serves."""
-        if self.tools["nvidia-smi"] and not self.fake:
+        if self.tools["nvidia-smi"] and not self.virtual:
             query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
             ran = subprocess.run(query, capture_output=True, text=True, timeout=30, check=False)
             if ran.returncode == 0 and ran.stdout.strip():

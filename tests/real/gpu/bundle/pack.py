@@ -21,8 +21,8 @@ MOST_BYTES = 48 << 20
 OLDEST = {"GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
 PROGRAMS = ("ferry", "ferry-train", "ferry-calibrate", "tests/real/gpu/ferry_gpu_tests",
             "bench/hooks_bench", "bench/torch_checkpoint_bench")
-# For `run --fake` alone, apart from the others: one of them has the driver's name.
-FAKES = ("tests/real/fake_gpu/libferry_fake_gpu.so", "vgpu/libcuda.so.1")
+# For `run --virtual` alone, apart from the others: one of them has the driver's name.
+VIRTUAL = ("tests/real/virtual_gpu/libferry_virtual_gpu.so", "vgpu/libcuda.so.1")
 SHARED = {"libbenchmark.so.1debian"}  # Debian has it as a shared library alone
 SCRIPTS = ("archive.py", "decisions.py", "machine.py", "parts.py", "runner.py", "summary.py")
 
@@ -82,8 +82,8 @@ def place_programs(build, folder):
     glibc = (0,)
     for name in PROGRAMS:
         glibc = max(glibc, place(build / name, folder / "bin"))
-    for name in FAKES:
-        glibc = max(glibc, place(build / name, folder / "fake", check=lambda *_: None))
+    for name in VIRTUAL:
+        glibc = max(glibc, place(build / name, folder / "virtual", check=lambda *_: None))
     for name in SHARED:
         listed = run("ldd", build / "bench/hooks_bench")
         found = re.search(rf"{re.escape(name)} => (\S+)", listed)

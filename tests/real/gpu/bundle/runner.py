@@ -28,18 +28,18 @@ class Part:
 
 
 class Mixed(Exception):
-    """Results of the fake GPU would stand for a GPU's, or the other way round."""
+    """Results of the virtual GPU would stand for a GPU's, or the other way round."""
 
 
 class State:
     """What became of each part, in a file that is whole at any time."""
 
-    def __init__(self, path, fake=False):
-        self.path, self.fake = path, fake
-        known = json.loads(path.read_text()) if path.exists() else {"fake": fake, "parts": {}}
-        if known["fake"] != fake:
-            raise Mixed(f"{path.parent}: results of {'the fake' if known['fake'] else 'a real'} "
-                        f"GPU; expected those of {'the fake one' if fake else 'a real one'}")
+    def __init__(self, path, virtual=False):
+        self.path, self.virtual = path, virtual
+        known = json.loads(path.read_text()) if path.exists() else {"virtual": virtual, "parts": {}}
+        if known["virtual"] != virtual:
+            raise Mixed(f"{path.parent}: results of {'the virtual' if known['virtual'] else 'a real'} "
+                        f"GPU; expected those of {'the virtual one' if virtual else 'a real one'}")
         self.parts = known["parts"]
 
     def status(self, name):
@@ -48,7 +48,8 @@ class State:
     def set(self, name, **facts):
         self.parts[name] = facts
         written = self.path.with_suffix(".new")
-        written.write_text(json.dumps({"fake": self.fake, "parts": self.parts}, indent=1) + "\n")
+        results = {"virtual": self.virtual, "parts": self.parts}
+        written.write_text(json.dumps(results, indent=1) + "\n")
         written.replace(self.path)
 
     def failed(self, parts):

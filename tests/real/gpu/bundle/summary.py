@@ -24,7 +24,7 @@ def last_lines(path, count=12):
 
 
 def write_summary(out, machine, state, parts):
-    where = "the fake CUDA runtime: NOT A GPU" if machine.fake else "a GPU"
+    where = "the virtual CUDA runtime: NOT A GPU" if machine.virtual else "a GPU"
     text = HEAD.format(where=where, headline=machine.headline())
     text += "".join(row(part, state.parts.get(part.name, {})) for part in parts)
     for part in parts:

@@ -1,15 +1,15 @@
-// A fake GPU for any C++ program that uses LibTorch's CUDA, by LD_PRELOAD:
+// A virtual GPU for any C++ program that uses LibTorch's CUDA, by LD_PRELOAD:
 //
-//   FERRY_FAKE_GPU=1 LD_PRELOAD=libferry_fake_gpu.so ferry-train gpt --device cuda
+//   FERRY_PRELOADED_GPU=1 LD_PRELOAD=libferry_virtual_gpu.so ferry-train gpt --device cuda
 //
-// The fake CUDA runtime and LibTorch's operators on it, in one library, so that its names win over
-// libcudart's. It is a test tool: it says on stderr that there is no GPU, and so does the device's
-// name. Without FERRY_FAKE_GPU=1 there is no device.
+// The virtual CUDA runtime and LibTorch's operators on it, in one library, so that its names win
+// over libcudart's. It is a test tool: it says on stderr that there is no GPU, and so does the
+// device's name. Without FERRY_PRELOADED_GPU=1 there is no device.
 //
-//   FERRY_FAKE_GPU_TEMPO    eager, lazy, random (the default) or mixed: when work runs
-//   FERRY_FAKE_GPU_SEED     of the tempo; 0 unless given
-//   FERRY_FAKE_GPU_DEVICES  1 to 8; 1 unless given
-//   FERRY_FAKE_GPU_GIB      memory of each; 16 unless given. As much may be pinned.
+//   FERRY_PRELOADED_GPU_TEMPO    eager, lazy, random (the default) or mixed: when work runs
+//   FERRY_PRELOADED_GPU_SEED     of the tempo; 0 unless given
+//   FERRY_PRELOADED_GPU_DEVICES  1 to 8; 1 unless given
+//   FERRY_PRELOADED_GPU_GIB      memory of each; 16 unless given. As much may be pinned.
 //
 // A value that makes no sense ends the process with exit code 2.
 #include <array>
@@ -24,11 +24,11 @@
 #include "vgpu/operators/libtorch.h"
 #include "vgpu/runtime/control.h"
 
-namespace ferry::fake_gpu {
+namespace ferry::virtual_gpu {
 namespace {
 
 [[noreturn]] void refuse(const char* variable, const char* value, const char* expected) {
-  std::fprintf(stderr, "fake GPU: %s=%s: expected %s\n", variable, value, expected);
+  std::fprintf(stderr, "virtual GPU: %s=%s: expected %s\n", variable, value, expected);
   std::exit(2);
 }
 
@@ -47,7 +47,7 @@ std::int64_t number(const char* variable, std::int64_t otherwise, std::int64_t l
 
 vgpu::Tempo tempo() {
   constexpr std::array<std::string_view, 4> kNames = {"eager", "lazy", "random", "mixed"};
-  const char* const variable = "FERRY_FAKE_GPU_TEMPO";
+  const char* const variable = "FERRY_PRELOADED_GPU_TEMPO";
   const char* const value = std::getenv(variable);
   if (value == nullptr) return vgpu::Tempo::kRandom;
   for (std::size_t i = 0; i < kNames.size(); ++i) {
@@ -58,19 +58,19 @@ vgpu::Tempo tempo() {
 
 // LibTorch's libraries are initialised by now: this one needs them.
 __attribute__((constructor)) void start() {
-  const char* const wanted = std::getenv("FERRY_FAKE_GPU");
+  const char* const wanted = std::getenv("FERRY_PRELOADED_GPU");
   if (wanted == nullptr || std::string_view(wanted) != "1") return vgpu::set_devices(0);
-  const std::int64_t gib = number("FERRY_FAKE_GPU_GIB", 16, 1, 1 << 20, "GiB, at least 1");
+  const std::int64_t gib = number("FERRY_PRELOADED_GPU_GIB", 16, 1, 1 << 20, "GiB, at least 1");
   const std::int64_t most = INT64_MAX;
-  vgpu::set_devices(static_cast<int>(number("FERRY_FAKE_GPU_DEVICES", 1, 1, 8, "1 to 8")));
+  vgpu::set_devices(static_cast<int>(number("FERRY_PRELOADED_GPU_DEVICES", 1, 1, 8, "1 to 8")));
   vgpu::set_device_bytes(gib << 30);
   vgpu::set_pinned_bytes(gib << 30);
   vgpu::start_libtorch();
   vgpu::install_kernels();
-  vgpu::set_tempo(tempo(), static_cast<std::uint64_t>(
-                               number("FERRY_FAKE_GPU_SEED", 0, 0, most, "a number, at least 0")));
-  std::fputs("fake GPU: no GPU; operators run on the CPU\n", stderr);
+  vgpu::set_tempo(tempo(), static_cast<std::uint64_t>(number("FERRY_PRELOADED_GPU_SEED", 0, 0, most,
+                                                             "a number, at least 0")));
+  std::fputs("virtual GPU: no GPU; operators run on the CPU\n", stderr);
 }
 
 }  // namespace
-}  // namespace ferry::fake_gpu
+}  // namespace ferry::virtual_gpu

@@ -1,7 +1,7 @@
-"""ferry-train on the fake GPU: a CPU's losses under every policy, clean stream logs, and decisions
-that the simulator makes as well.
+"""ferry-train on the virtual GPU: a CPU's losses under every policy, clean stream logs, and
+decisions that the simulator makes as well.
 
-    train_test.py FERRY FERRY_TRAIN LIBFERRY_FAKE_GPU
+    train_test.py FERRY FERRY_TRAIN LIBFERRY_PRELOADED_GPU
 """
 
 import json
@@ -11,14 +11,15 @@ import subprocess
 import sys
 import tempfile
 
-FERRY, TRAIN, FAKE = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:4])
+FERRY, TRAIN, VIRTUAL_GPU = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:4])
 TEXT = "A copy waits for what made the bytes; whoever reads them waits for the copy. " * 200
 
 
 def run(*command, device="cpu", tempo="mixed"):
     environment = dict(os.environ, OMP_NUM_THREADS="1")
     if device == "cuda":
-        environment.update(FERRY_FAKE_GPU="1", FERRY_FAKE_GPU_TEMPO=tempo, LD_PRELOAD=FAKE)
+        environment.update(FERRY_PRELOADED_GPU="1", FERRY_PRELOADED_GPU_TEMPO=tempo,
+                           LD_PRELOAD=VIRTUAL_GPU)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
@@ -28,7 +29,7 @@ def run(*command, device="cpu", tempo="mixed"):
 def losses(model, device, *options, tempo="mixed"):
     done = run(TRAIN, *model, "--device", device, "--steps", "2", "--json", *options,
                device=device, tempo=tempo)
-    if device == "cuda" and "fake GPU: no GPU" not in done.stderr:
+    if device == "cuda" and "virtual GPU: no GPU" not in done.stderr:
         sys.exit("it does not say that there is no GPU")
     return [json.loads(line)["loss"] for line in done.stdout.splitlines() if line[:1] == "{"]
 
