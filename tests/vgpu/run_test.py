@@ -48,6 +48,10 @@ class Values(unittest.TestCase):
             self.assertIn("no GPU", done.stderr)
             self.assertIn("0 violations", done.stderr)
 
+    def test_what_is_remembered_of_an_operators_shapes_is_true_of_no_other_call(self):
+        done = run("--eager", PROGRAMS / "shapes.py")
+        self.assertEqual((done.returncode, done.stdout), (0, "1922\n"), done.stderr)
+
     def test_the_stream_ordered_allocator_gives_the_same_and_its_races_are_seen(self):
         with tempfile.TemporaryDirectory() as folder:
             verdict = pathlib.Path(folder) / "v.json"

@@ -15,6 +15,7 @@
 #include "vgpu/operators/host_views.h"
 #include "vgpu/operators/operator.h"
 #include "vgpu/operators/random.h"
+#include "vgpu/operators/shapes.h"
 #include "vgpu/operators/temporaries.h"
 #include "vgpu/operators/values.h"
 #include "vgpu/operators/workspaces.h"
@@ -24,7 +25,6 @@ namespace ferry::vgpu {
 namespace {
 
 using c10::IValue;
-using Values = std::vector<IValue>;
 
 // As inside a kernel, whichever thread it runs on: no autograd, no autocast, nobody who listens.
 struct InKernel {
@@ -53,84 +53,6 @@ std::optional<c10::Device> device_of(const Values& arguments) {
   }
   if (device && !device->has_index()) device->set_index(c10::cuda::current_device());
   return device;
-}
-
-// With the arguments that name a device naming that one, and none that draws or pins.
-Values on_device(const Operator& op, Values arguments, c10::DeviceType type) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    IValue& value = arguments[i];
-    if (value.isDevice()) value = c10::Device(type);
-    if (value.isGenerator()) value = IValue();
-    if (op.op.schema().arguments()[i].name() == "pin_memory") value = IValue();
-  }
-  return arguments;
-}
-
-Values mapped(const Values& arguments, const std::function<at::Tensor(const at::Tensor&)>& map) {
-  Values values;
-  for (const IValue& value : arguments) values.push_back(map_tensors(value, map));
-  return values;
-}
-
-// Results of the operator for arguments of the CPU, or of Meta.
-Values call(const Operator& op, Values arguments, c10::DispatchKey key,
-            const at::Generator& generator) {
-  torch::jit::Stack stack = std::move(arguments);
-  if (op.way != nullptr && (key != c10::DispatchKey::Meta || !op.has_meta)) {
-    op.way(stack, generator);
-  } else {
-    for (std::size_t i = 0; i < stack.size() && generator.defined(); ++i) {
-      const std::string type = op.op.schema().arguments()[i].type()->str();
-      if (type.starts_with("Generator")) stack[i] = generator;
-    }
-    op.op.redispatchBoxed(c10::DispatchKeySet(key), &stack);
-  }
-  return stack;
-}
-
-// The operator's arguments and results, as they are in shape.
-struct Shapes {
-  Values arguments;
-  Values results;
-};
-
-std::optional<Shapes> shapes_by(c10::DeviceType type, const Operator& op, const Values& arguments) {
-  std::map<const c10::TensorImpl*, at::Tensor> made;
-  const auto stand = [&](const at::Tensor& tensor) {
-    at::Tensor& one = made[tensor.unsafeGetTensorImpl()];
-    if (!one.defined()) one = stand_in(tensor, type);
-    return one;
-  };
-  Shapes shapes;
-  shapes.arguments = on_device(op, mapped(arguments, stand), type);
-  const bool meta = type == c10::kMeta;
-  try {
-    const at::Generator any = meta ? at::Generator() : at::detail::createCPUGenerator(0);
-    shapes.results =
-        call(op, shapes.arguments, meta ? c10::DispatchKey::Meta : c10::DispatchKey::CPU, any);
-  } catch (const c10::NotImplementedError&) {
-    if (!meta) throw;
-    return std::nullopt;
-  } catch (const std::exception&) {
-    // Of a Meta kernel in Python, an error of its own kind; or of a way that reads a value.
-    if (!meta || !(op.may_be_by_data || op.way != nullptr)) throw;
-    return std::nullopt;
-  }
-  return shapes;
-}
-
-// None: they depend on data, or nobody needs them.
-std::optional<Shapes> find_shapes(const Operator& op, const Values& arguments) {
-  if (op.by_data) return std::nullopt;
-  const bool by_way = op.way != nullptr && values() != KernelValues::kComputed;
-  if (op.has_meta || by_way) {
-    if (auto shapes = shapes_by(c10::kMeta, op, arguments)) return shapes;
-  }
-  if (op.may_be_by_data) return std::nullopt;
-  bool outs = false;
-  for (const bool out : op.outs) outs = outs || out;
-  if (!op.makes_tensors && !outs) return std::nullopt;
-  return shapes_by(c10::kCPU, op, arguments);
 }
 
 // What is queued: owns CPU tensors alone, most of them views of the device's bytes.
@@ -192,7 +114,7 @@ class Call {
 
   Values run() {
     if (op_.draws) generator_ = draw(given_generator(), device_.index());
-    const std::optional<Shapes> shapes = find_shapes(op_, arguments_);
+    const std::shared_ptr<const Shapes> shapes = find_shapes(op_, arguments_);
     bool resizes = false;
     for (const bool out : op_.outs) resizes = resizes || out;
     if (!shapes && (op_.by_data || op_.makes_tensors || resizes)) {
