@@ -9,16 +9,6 @@
 
 namespace ferry::sim {
 
-namespace {
-
-// Bounds how far the host runs ahead: CUDA queues about a thousand launches, then a further one
-// blocks (an observed figure, documented nowhere). Marks, one every kMarkEvery launches, enforce
-// it.
-constexpr std::int64_t kMarkEvery = 128;
-constexpr std::size_t kMarksAhead = 8;
-
-}  // namespace
-
 StorageImpl::StorageImpl(Machine& owner, std::uint32_t on, Block* pool_block, std::int64_t size,
                          std::uint64_t number)
     : machine(&owner),
@@ -96,18 +86,13 @@ void Machine::issue(const StreamOp& op) {
   for (StreamOpConsumer* consumer : consumers_) (*consumer)(op);
 }
 
-// The mark follows what the thread computes, if that is on the device of the launch.
+// The queue's marks follow what the thread computes, if that is on the device of the launch.
 void Machine::launched(StreamId stream) {
   host_now_[host_thread_] += options_.launch_ns;
   ++operations_;
   PerDevice& device = devices_[device_of(stream)];
-  if (++device.launches % kMarkEvery != 0) return;
   const bool computes_here = device_of(current_) == device_of(stream);
-  device.marks.push_back(engine_.record(computes_here ? current_ : stream, issue_time()));
-  if (device.marks.size() <= kMarksAhead) return;
-  host_not_before(engine_.run_until(device.marks.front()));
-  engine_.release(device.marks.front());
-  device.marks.pop_front();
+  host_not_before(device.queue.launched(engine_, computes_here ? current_ : stream, issue_time()));
 }
 
 EventHandle Machine::record(Step step, StreamId stream) {

@@ -34,6 +34,7 @@
 #include "sim/gpu/device_pool.h"
 #include "sim/gpu/engine.h"
 #include "sim/gpu/host_pool.h"
+#include "sim/gpu/launch_queue.h"
 #include "sim/gpu/tensor.h"
 #include "sim/gpu/world_fault.h"
 
@@ -192,8 +193,7 @@ class Machine {
     std::vector<StreamId> compute;
     std::vector<StreamId> transfers;
     StreamId lanes[2]{};
-    std::int64_t launches = 0;
-    std::deque<Signal> marks;
+    LaunchQueue queue;
     DevicePool pool;
   };
 

@@ -47,6 +47,7 @@ class Clock {
   // The host asks whether it is done by now, which takes it some time.
   virtual bool done(Mark mark) = 0;
   virtual void host_waits(Mark mark) = 0;
+  virtual void host_waits(StreamId stream, int device) = 0;  // for all that it was given
   virtual std::int64_t end_ns(Mark mark) = 0;
 };
 

@@ -237,7 +237,7 @@ void Runtime::finish_device(int device) {
 
 void Runtime::await(Stream& stream) {
   finish(stream);
-  if (clock != nullptr) clock->host_waits(Snapshot(stream).mark);
+  if (clock != nullptr) clock->host_waits(stream.id, stream.device);
 }
 
 void Runtime::await(const SnapshotRef& snapshot) {

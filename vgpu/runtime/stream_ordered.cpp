@@ -25,6 +25,7 @@ void tell(StreamOpKind kind, const Stream& stream, void* address, std::size_t by
   op.kind = kind;
   op.stream = stream.id;
   op.range = runtime.range(address, bytes);
+  op.pool = PoolKind::kAsync;
   runtime.tell(op);
   const auto change = static_cast<std::int64_t>(bytes);
   if (runtime.clock == nullptr) return;

@@ -12,8 +12,6 @@ namespace {
 
 constexpr sim::Time kAskNs = 1000;
 constexpr sim::Time kAskMostNs = 1'000'000;
-constexpr std::int64_t kMarkEvery = 256;
-constexpr std::size_t kMarksAhead = 4;
 constexpr StreamId kDefaultStream{0};  // the first device's, as the runtime numbers them
 
 }  // namespace
@@ -44,10 +42,10 @@ Timeline::Timeline(Hardware hardware) : hardware_(std::move(hardware)) {
   watch_.main = on(kDefaultStream, 0);
 }
 
-sim::DeviceId Timeline::device(int number) {
+Timeline::Device& Timeline::device(int number) {
   while (devices_.size() <= static_cast<std::size_t>(number)) {
     const sim::MachineOptions machine = sim::machine_options(hardware_);
-    devices_.push_back(engine_.add_device(machine.links, sim::kNoPort, machine.peer));
+    devices_.push_back({engine_.add_device(machine.links, sim::kNoPort, machine.peer), {}, {}});
     name_device(static_cast<std::uint32_t>(devices_.size() - 1));
   }
   return devices_[static_cast<std::size_t>(number)];
@@ -56,7 +54,7 @@ sim::DeviceId Timeline::device(int number) {
 StreamId Timeline::on(StreamId stream, int device) {
   const auto [found, added] = streams_.try_emplace(stream);
   if (added) {
-    found->second = engine_.add_stream(this->device(device));
+    found->second = engine_.add_stream(this->device(device).id);
     name_stream(stream, found->second, device);
   }
   return found->second;
@@ -101,16 +99,12 @@ sim::Time Timeline::duration(const KernelCost& cost) const {
   return kernel_ns(op, cost.computes_in, hardware_);
 }
 
-// The host is never more than about a thousand launches ahead of the devices, as with CUDA.
-void Timeline::launched(StreamId own) {
+void Timeline::launched(StreamId own, int device) {
   host_ns_ = issue_time() + hardware_.launch_ns;
   ask_ns_ = 0;
-  if (++launches_ % kMarkEvery != 0) return;
-  marks_.push_back(engine_.record(own, issue_time()));
-  if (marks_.size() <= kMarksAhead) return;
-  host_ns_ = std::max(host_ns_, engine_.run_until(marks_.front()));
-  engine_.release(marks_.front());
-  marks_.pop_front();
+  Device& on = this->device(device);
+  host_ns_ =
+      std::max(host_ns_, on.queue.launched(engine_, on.computes.value_or(own), issue_time()));
 }
 
 void Timeline::issue(StreamId stream, int device, const Cost& cost, const char* name) {
@@ -121,6 +115,7 @@ void Timeline::issue(StreamId stream, int device, const Cost& cost, const char* 
                         copy != nullptr ? copy->host : 0);
   }
   if (const auto* kernel = std::get_if<KernelCost>(&cost)) {
+    this->device(device).computes = own;
     engine_.kernel(own, duration(*kernel), issue_time());
   } else if (const auto* sleep = std::get_if<Sleep>(&cost)) {
     engine_.kernel(own, std::max<sim::Time>(sleep->ns, 1), issue_time());
@@ -129,7 +124,7 @@ void Timeline::issue(StreamId stream, int device, const Cost& cost, const char* 
   } else {
     return;
   }
-  launched(own);
+  launched(own, device);
 }
 
 void Timeline::issue_copy(StreamId own, const CopyCost& copy) {
@@ -140,7 +135,7 @@ void Timeline::issue_copy(StreamId own, const CopyCost& copy) {
       return;
     case CopyKind::kPeer:
       // The engine's copies are fetched; those that a stream pushes take as long.
-      engine_.peer_copy(own, device(copy.peer), copy.bytes, issue_time());
+      engine_.peer_copy(own, device(copy.peer).id, copy.bytes, issue_time());
       return;
     case CopyKind::kDeviceToDevice:
       engine_.kernel(own, duration({.bytes = 2 * copy.bytes}), issue_time());
@@ -164,6 +159,10 @@ bool Timeline::done(Mark mark) {
   const bool is_done = engine_.done(static_cast<sim::Signal>(mark), host_ns_);
   if (is_done) ask_ns_ = 0;
   return is_done;
+}
+
+void Timeline::host_waits(StreamId stream, int device) {
+  host_ns_ = std::max(issue_time(), engine_.run_until_idle(on(stream, device)));
 }
 
 void Timeline::host_waits(Mark mark) {

@@ -17,6 +17,7 @@
 
 #include "scenarios/hardware.h"
 #include "sim/gpu/engine.h"
+#include "sim/gpu/launch_queue.h"
 #include "sim/gpu/step_trace.h"
 #include "vgpu/runtime/clock.h"
 
@@ -49,6 +50,7 @@ class Timeline final : public Clock {
   void wait(StreamId stream, int device, Mark mark) override;
   bool done(Mark mark) override;
   void host_waits(Mark mark) override;
+  void host_waits(StreamId stream, int device) override;
   std::int64_t end_ns(Mark mark) override;
 
   // What is done from now on goes to this trace file as well, once it is written. Before there is
@@ -59,6 +61,8 @@ class Timeline final : public Clock {
   void end_step();
   // All that was given so far, to its end. The program may go on.
   TimeSummary summary();
+  // Of all operations' times (sim/gpu/engine.h).
+  std::uint64_t digest() const { return engine_.digest(); }
 
  private:
   // Adds up what the default stream does.
@@ -72,24 +76,28 @@ class Timeline final : public Clock {
     std::optional<sim::StepTrace> trace;
   };
 
-  sim::DeviceId device(int number);
+  struct Device {
+    sim::DeviceId id;
+    sim::LaunchQueue queue;
+    std::optional<StreamId> computes;  // its stream that was given the latest kernel
+  };
+
+  Device& device(int number);
   StreamId on(StreamId stream, int device);
   sim::Time issue_time() const;
   sim::Time duration(const KernelCost& cost) const;
   void issue_copy(StreamId own, const CopyCost& copy);
   void name_device(std::uint32_t number);
   void name_stream(StreamId stream, StreamId own, int device);
-  void launched(StreamId own);
+  void launched(StreamId own, int device);
 
   Hardware hardware_;
   sim::Engine engine_;
   Watch watch_;
-  std::vector<sim::DeviceId> devices_;
+  std::deque<Device> devices_;
   std::map<StreamId, StreamId> streams_;  // the engine's, by the runtime's
   sim::Time host_ns_ = 0;
   sim::Time ask_ns_ = 0;
-  std::int64_t launches_ = 0;
-  std::deque<sim::Signal> marks_;  // of the latest launches, so that the host is not far ahead
 };
 
 }  // namespace ferry::vgpu
