@@ -78,7 +78,7 @@ class Values(unittest.TestCase):
             done = run("--alloc-conf", "backend:cudaMallocAsync", "-c", "import sys\n" + code,
                        *words)
             self.assertEqual(done.returncode, status, done.stderr)
-            self.assertEqual("reuse of 4096 bytes" in done.stderr, status == 1)
+            self.assertEqual("free under a use of 4096 bytes" in done.stderr, status == 1)
 
     def test_memory_ends_where_the_cards_does_in_pytorchs_words(self):
         code = ("import torch\n"
@@ -327,6 +327,17 @@ class Judge(unittest.TestCase):
             done, _ = self.found(schedule, PROGRAMS / "double_buffer.py", missing)
             self.assertEqual((done.returncode, done.stdout), (1, "False\n"), done.stderr)
 
+    def test_what_the_allocator_asks_for_a_blocks_sake_orders_that_block_alone(self):
+        program = "recorded_use.py"
+        lines = {mark: line_of(program, mark) for mark in ("the work", "the reuse", "the use")}
+        for missing, later in (([], None), (["--no-wait"], "the use"),
+                               (["--no-record"], "the reuse")):
+            done = run(PROGRAMS / program, *missing)
+            self.assertEqual(done.returncode, 0 if later is None else 1, done.stderr)
+            found = [int(line) for line in re.findall(r"recorded_use\.py:(\d+)", done.stderr)]
+            self.assertEqual(found, [lines[later], lines["the work"]] if later else [],
+                             done.stderr)
+
     def test_the_cpus_own_use_of_pinned_memory_is_clean_where_it_waits(self):
         for schedule in SCHEDULES:
             done = run(*schedule, PROGRAMS / "pinned.py")
@@ -362,4 +373,4 @@ class Judge(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

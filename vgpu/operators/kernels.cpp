@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "vgpu/operators/operator.h"
+#include "vgpu/operators/sparse.h"
 #include "vgpu/operators/values.h"
 #include "vgpu/runtime/control.h"
 
@@ -79,7 +80,7 @@ void install(torch::Library& library, Installed& installed) {
     const std::string name = toString(full);
     if (!op) continue;
     if (!op->hasKernelForDispatchKey(c10::DispatchKey::CUDA) && !contains(kWhole, name)) continue;
-    if (contains(kKept, name) || is_view(op->schema())) {
+    if (contains(kKept, name) || makes_sparse(name) || is_view(op->schema())) {
       ++installed.kept;
       continue;
     }
@@ -112,6 +113,7 @@ const Installed& install_kernels() {
     static auto* const library = new torch::Library(torch::Library::IMPL, "aten",
                                                     c10::DispatchKey::CUDA, __FILE__, __LINE__);
     install(*library, counts);
+    install_sparse_kernels(counts);
     if (values() != KernelValues::kComputed) watch_numbers();
     return counts;
   }();

@@ -16,7 +16,7 @@
 //    advances by four with each draw: consistent, replayable, and not a GPU's numbers.
 //  * A CPU argument (a scalar, an index) is copied at the call, as CUDA reads it.
 //  * What has no CPU kernel, and no way in ways.h, throws
-//    `the virtual GPU does not compute aten::X`. So do sparse tensors.
+//    `the virtual GPU does not compute aten::X`. Sparse tensors: sparse.h.
 //  * An operator that fails when its turn comes (an index out of range) is an asynchronous error.
 //
 // Values are the CPU's to the bit; they say nothing about a GPU's arithmetic or its time.

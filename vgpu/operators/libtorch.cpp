@@ -2,13 +2,16 @@
 
 #include <ATen/Context.h>
 #include <c10/core/Device.h>
+#include <c10/core/Event.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "vgpu/operators/pinned_blocks.h"
 #include "vgpu/runtime/control.h"
 
 namespace ferry::vgpu {
@@ -18,10 +21,20 @@ constexpr int kNoPciDomain = 0xfe66;  // as in vgpu/runtime/devices.cpp
 
 void note(const c10::cuda::CUDACachingAllocator::TraceEntry& entry) {
   using Action = c10::cuda::CUDACachingAllocator::TraceEntry::Action;
-  if (entry.action_ != Action::ALLOC && entry.action_ != Action::FREE_COMPLETED) return;
-  vgpu::note_block(entry.action_ == Action::ALLOC, entry.device_,
-                   reinterpret_cast<const void*>(entry.addr_), entry.size_,
-                   static_cast<cudaStream_t>(entry.stream_));
+  const auto say = [&](BlockIs is) {
+    vgpu::note_block(is, entry.device_, reinterpret_cast<const void*>(entry.addr_), entry.size_,
+                     static_cast<cudaStream_t>(entry.stream_));
+  };
+  switch (entry.action_) {
+    case Action::ALLOC:
+      return say(BlockIs::kGivenOut);
+    case Action::FREE_REQUESTED:
+      return say(BlockIs::kReturned);
+    case Action::FREE_COMPLETED:
+      return say(BlockIs::kFree);
+    default:
+      return;
+  }
 }
 
 }  // namespace
@@ -34,6 +47,10 @@ void start_libtorch() {
     std::exit(1);
   }
   at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+  tell_pinned_blocks();
+  // c10::Event, by which autograd orders streams: its code lies beside the allocator's.
+  learn_recorder(
+      [] { c10::Event(c10::DeviceType::CUDA).record(c10::cuda::getDefaultCUDAStream().unwrap()); });
   // The runtime's own allocator says itself what it gives out.
   if (c10::cuda::CUDACachingAllocator::name() == "cudaMallocAsync") return;
   c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(note);

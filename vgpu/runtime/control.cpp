@@ -85,18 +85,39 @@ void with_clock(const std::function<void()>& call) {
 
 void set_step(Step step) { thread().step = step; }
 
-void note_block(bool given_out, int device, const void* block, std::size_t bytes,
-                cudaStream_t stream) {
+void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cudaStream_t stream) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex);
+  const bool given_out = is == BlockIs::kGivenOut;
   StreamOp op;
   op.kind = given_out ? StreamOpKind::kAlloc : StreamOpKind::kFree;
   op.stream = runtime.stream(stream, device).id;
   op.range = runtime.range(block, bytes);
-  runtime.tell(op);
+  if (is == BlockIs::kReturned) return runtime.begin_free(op, "libc10_cuda");
+  if (given_out || !runtime.completes_free(op.range)) runtime.tell(op);
   const auto change = static_cast<std::int64_t>(bytes);
   if (runtime.clock != nullptr) runtime.clock->allocated(device, given_out ? change : -change);
 }
+
+void note_pinned_block(BlockIs is, const void* block, std::size_t bytes) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  StreamOp op;
+  op.kind = is == BlockIs::kGivenOut ? StreamOpKind::kAlloc : StreamOpKind::kFree;
+  op.range = runtime.range(block, bytes);
+  op.name = kPinnedName;
+  if (is == BlockIs::kReturned) return runtime.begin_free(op, "libtorch_cuda");
+  if (is == BlockIs::kGivenOut || !runtime.completes_free(op.range)) runtime.tell(op);
+}
+
+void learn_recorder(const std::function<void()>& record) {
+  thread().learns = true;
+  record();
+  thread().learns = false;
+}
+
+InPinnedAllocator::InPinnedAllocator() { ++thread().in_pinned_allocator; }
+InPinnedAllocator::~InPinnedAllocator() { --thread().in_pinned_allocator; }
 
 bool is_pinned(const void* bytes, std::size_t count) {
   Runtime& runtime = Runtime::get();

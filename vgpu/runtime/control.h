@@ -93,10 +93,24 @@ void with_clock(const std::function<void()>& call);
 // What the calling thread issues from now on is the core's step.
 void set_step(Step step);
 
-// LibTorch's allocator gives blocks out and takes them back without a word to the runtime: whoever
-// traces it says so here.
-void note_block(bool given_out, int device, const void* block, std::size_t bytes,
-                cudaStream_t stream);
+// LibTorch's allocators give blocks out and take them back without a word to the runtime: whoever
+// traces them says so here. One that is returned and in use on other streams is free once they are
+// done with it: what the allocator records on them then (vgpu/runtime/pending_free.h).
+enum class BlockIs : std::uint8_t { kGivenOut, kReturned, kFree };
+void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cudaStream_t stream);
+// Who records an event meanwhile, on this thread, never does it for a block's sake.
+void learn_recorder(const std::function<void()>& record);
+// Of page-locked memory.
+void note_pinned_block(BlockIs is, const void* block, std::size_t bytes);
+// The calling thread is in LibTorch's allocator of page-locked memory: what that gets of the
+// runtime and gives back is told nobody, for its blocks are.
+class InPinnedAllocator {
+ public:
+  InPinnedAllocator();
+  ~InPinnedAllocator();
+  InPinnedAllocator(const InPinnedAllocator&) = delete;
+  InPinnedAllocator& operator=(const InPinnedAllocator&) = delete;
+};
 
 // Whether the bytes are in one piece of page-locked memory.
 bool is_pinned(const void* bytes, std::size_t count);

@@ -134,10 +134,11 @@ cudaError_t set(void* address, int value, std::size_t bytes, Stream& stream) {
 
 // A host block of the runtime's own begins or ends its life.
 void tell_block(StreamOpKind kind, Range range) {
+  if (thread().in_pinned_allocator > 0) return;
   StreamOp op;
   op.kind = kind;
   op.range = range;
-  op.name = "pinned memory";
+  op.name = kPinnedName;
   Runtime::get().tell(op);
 }
 

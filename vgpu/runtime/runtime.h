@@ -15,12 +15,14 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "vgpu/runtime/clock.h"
 #include "vgpu/runtime/control.h"
 #include "vgpu/runtime/known_bytes.h"
 #include "vgpu/runtime/memory_pool.h"
+#include "vgpu/runtime/pending_free.h"
 #include "vgpu/runtime/virtual_memory.h"
 
 namespace ferry::vgpu {
@@ -66,7 +68,8 @@ struct Event {
   EventId id{};
   int device = 0;
   bool timed = true;
-  SnapshotRef latest;  // none: never recorded
+  SnapshotRef latest;       // none: never recorded
+  bool of_a_block = false;  // LibTorch's allocator asks it for one block's sake
 };
 
 struct Memory {
@@ -75,7 +78,8 @@ struct Memory {
   bool mapped = false;  // addresses that pieces are mapped to, one behind the other
 };
 
-inline constexpr int kDevices = 8;  // at most
+inline constexpr int kDevices = 8;                           // at most
+inline constexpr const char* kPinnedName = "pinned memory";  // in the log
 
 // Of the calling thread.
 struct Thread {
@@ -85,6 +89,8 @@ struct Thread {
   Step step = Step::kUser;
   std::string refused = {};     // why the last call that is not there failed
   const char* place = nullptr;  // in the program (control.h)
+  int in_pinned_allocator = 0;  // times
+  bool learns = false;          // who records for programs
 };
 Thread& thread();
 
@@ -151,7 +157,10 @@ class Runtime {
   bool computes(std::span<const Range> reads, std::span<const Range> writes);
 
   // The log.
-  void tell(StreamOp op);
+  void tell(const StreamOp& op);
+  void begin_free(const StreamOp& free, std::string_view library);
+  void end_free();
+  bool completes_free(Range block);  // whether it was told
   Range range(const void* address, std::size_t bytes) const;
 
   std::uint64_t draw(std::uint64_t below);
@@ -186,12 +195,14 @@ class Runtime {
   std::map<std::uintptr_t, Memory> pinned_memory;
   VirtualMemory virtual_memory;
   std::array<MemoryPool, kDevices> pools;
+  PendingFree pending_free;
   std::int64_t wrong_frees = 0;
   std::array<std::int64_t, kDevices> device_bytes_peaks{};
   std::int64_t pinned_bytes_peak = 0;
 
  private:
   Runtime();
+  void hear(StreamOp op);
   // Whether something of it ran: in an order of its own, or because the host waits for it.
   bool run_one(Stream& stream, bool awaited);
   bool sleeps(Work& work, bool awaited);

@@ -179,7 +179,26 @@ bool Runtime::computes(std::span<const Range> reads, std::span<const Range> writ
 
 // --- The log
 
-void Runtime::tell(StreamOp op) {
+// The block's free comes before all that is told after it.
+void Runtime::tell(const StreamOp& op) {
+  end_free();
+  hear(op);
+}
+
+void Runtime::begin_free(const StreamOp& free, std::string_view library) {
+  end_free();
+  pending_free.begin(free, library);
+}
+
+void Runtime::end_free() {
+  pending_free.end([this](const StreamOp& op) { hear(op); });
+}
+
+bool Runtime::completes_free(Range block) {
+  return pending_free.completes(block, [this](const StreamOp& op) { hear(op); });
+}
+
+void Runtime::hear(StreamOp op) {
   if (listener == nullptr) return;
   if (op.step == Step::kUser) op.step = thread().step;
   listener->on(op);

@@ -14,11 +14,24 @@ Event* find(cudaEvent_t event) {
 }
 
 void tell(StreamOpKind kind, const Stream* stream, const Event* event) {
+  if (event != nullptr && event->of_a_block) return;
   StreamOp op;
   op.kind = kind;
   if (stream != nullptr) op.stream = stream->id;
   if (event != nullptr) op.event = event->id;
   Runtime::get().tell(op);
+}
+
+cudaError_t record(Runtime& runtime, cudaEvent_t event, cudaStream_t stream, const void* caller) {
+  Event* const recorded = find(event);
+  if (recorded == nullptr) return runtime.fail_with(cudaErrorInvalidResourceHandle);
+  Stream& on = runtime.stream(stream);
+  if (on.device != recorded->device) return runtime.fail_with(cudaErrorInvalidResourceHandle);
+  if (thread().learns) runtime.pending_free.learn(caller);
+  recorded->of_a_block = runtime.pending_free.takes(on.id, caller);
+  tell(StreamOpKind::kRecord, &on, recorded);
+  recorded->latest = runtime.record(on);
+  return cudaSuccess;
 }
 
 std::int64_t end_ns(const Snapshot& done) {
@@ -127,23 +140,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
   VGPU_ENTER();
-  Event* const recorded = find(event);
-  if (recorded == nullptr) return runtime.fail_with(cudaErrorInvalidResourceHandle);
-  Stream& on = runtime.stream(stream);
-  if (on.device != recorded->device) return runtime.fail_with(cudaErrorInvalidResourceHandle);
-  tell(StreamOpKind::kRecord, &on, recorded);
-  recorded->latest = runtime.record(on);
-  return cudaSuccess;
+  return record(runtime, event, stream, __builtin_return_address(0));
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   VGPU_ENTER();
-  Event* const recorded = find(event);
-  if (recorded == nullptr) return runtime.fail_with(cudaErrorInvalidResourceHandle);
-  Stream& on = runtime.stream(stream);
-  if (on.device != recorded->device) return runtime.fail_with(cudaErrorInvalidResourceHandle);
-  tell(StreamOpKind::kRecord, &on, recorded);
-  recorded->latest = runtime.record(on);
-  return cudaSuccess;
+  return record(runtime, event, stream, __builtin_return_address(0));
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   VGPU_ENTER();

@@ -205,11 +205,5 @@ class Matrices(Close):
         self.equal(x.repeat_interleave(x), torch.tensor([3, 3, 3, 1, 3, 3, 3]))
 
 
-class Refused(unittest.TestCase):
-    def test_sparse_tensors_are_refused_by_name(self):
-        with self.assertRaisesRegex(NotImplementedError, "layout Sparse"):
-            torch.eye(3, device="cuda").to_sparse()
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -21,13 +21,12 @@ def is_in(operation, folder):
 
 
 def faults_before(case, folder, said):
-    """Every schedule that is not silent reports the race at a line of the package, and those of
-    `wrong` show it by values.
+    """Every schedule reports the race at a line of the package, and those of `wrong` show it by
+    values.
     """
     for schedule, judged in said.items():
         where = f"{case.before} {' '.join(schedule)}"
-        silent = schedule in case.silent
-        if judged.status != (not silent) or judged.kinds() != (set() if silent else case.kinds):
+        if judged.status != 1 or judged.kinds() != case.kinds:
             yield f"{where}: exit {judged.status}, {judged.kinds()}\n{judged.told}"
         for race in judged.violations:
             if not any(is_in(race[which], folder) for which in ("operation", "previous_operation")):
@@ -51,8 +50,7 @@ def try_case(tools, case):
     races = {len(judged.violations) for judged in said.values() if judged.violations}
     if case.after:
         faults += faults_after(case, judge(tools, case, case.after))
-    silent = ", not by default" if case.silent else ""
-    row = (case.what, case.before.replace("==", " "), ", ".join(sorted(case.kinds)) + silent,
+    row = (case.what, case.before.replace("==", " "), ", ".join(sorted(case.kinds)),
            " or ".join(map(str, sorted(races))), ", ".join(sorted(case.wrong, reverse=True)),
            case.after.replace("==", " ") or "none")
     return row, faults

@@ -1,0 +1,89 @@
+#include "vgpu/runtime/pending_free.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ferry::vgpu {
+namespace {
+
+constexpr Range kBlock{4096, 512};
+constexpr StreamId kSide{1};
+constexpr StreamId kOther{2};
+
+// Code of this program stands for that of LibTorch's allocator.
+void allocator_code() {}
+const void* const kHere = reinterpret_cast<const void*>(&allocator_code);
+constexpr std::string_view kLibrary = "test_vgpu_runtime";
+
+StreamOp free_of_the_block() {
+  StreamOp op;
+  op.kind = StreamOpKind::kFree;
+  op.range = kBlock;
+  return op;
+}
+
+class PendingFreeTest : public testing::Test {
+ protected:
+  std::vector<std::string> told() {
+    pending_.end(tell_);
+    return std::exchange(said_, {});
+  }
+  bool completes() { return pending_.completes(kBlock, tell_); }
+
+  PendingFree pending_;
+  std::vector<std::string> said_;
+
+ private:
+  std::function<void(const StreamOp&)> tell_ = [this](const StreamOp& op) {
+    EXPECT_EQ(op.range.address, kBlock.address);
+    said_.push_back(op.kind == StreamOpKind::kFree
+                        ? "free"
+                        : "used on " + std::to_string(static_cast<std::uint32_t>(op.stream)));
+  };
+};
+
+TEST_F(PendingFreeTest, WhatIsRecordedForABlockIsItsUses) {
+  pending_.begin(free_of_the_block(), kLibrary);
+  EXPECT_TRUE(pending_.takes(kSide, kHere));
+  EXPECT_TRUE(pending_.takes(kOther, kHere));
+  EXPECT_EQ(told(), (std::vector<std::string>{"used on 1", "used on 2", "free"}));
+  EXPECT_TRUE(told().empty());
+  EXPECT_TRUE(completes());
+  EXPECT_FALSE(completes()) << "its next life ends as any other";
+}
+
+TEST_F(PendingFreeTest, ABlockThatNobodyElseUsedIsFreeWhenTheAllocatorSaysSo) {
+  pending_.begin(free_of_the_block(), kLibrary);
+  EXPECT_FALSE(completes());
+  EXPECT_TRUE(told().empty());
+}
+
+TEST_F(PendingFreeTest, AThreadsBlockIsNoOthersAffair) {
+  pending_.begin(free_of_the_block(), kLibrary);
+  std::thread([&] {
+    EXPECT_FALSE(pending_.takes(kSide, kHere));
+    EXPECT_TRUE(told().empty());
+  }).join();
+  EXPECT_TRUE(pending_.takes(kSide, kHere));
+  std::thread([&] { EXPECT_TRUE(completes()) << "who looks for memory finds it free"; }).join();
+  EXPECT_EQ(said_, (std::vector<std::string>{"used on 1", "free"}));
+}
+
+TEST_F(PendingFreeTest, WhatTheProgramItselfRecordsIsItsOwn) {
+  EXPECT_FALSE(pending_.takes(kSide, kHere)) << "nothing was freed";
+  pending_.begin(free_of_the_block(), "libc10_cuda");
+  EXPECT_FALSE(pending_.takes(kSide, kHere)) << "from elsewhere";
+  EXPECT_TRUE(told().empty());
+  EXPECT_FALSE(pending_.takes(kSide, kHere)) << "that is over";
+  pending_.learn(kHere);
+  pending_.begin(free_of_the_block(), kLibrary);
+  EXPECT_FALSE(pending_.takes(kSide, kHere)) << "who only does it for programs";
+}
+
+}  // namespace
+}  // namespace ferry::vgpu
