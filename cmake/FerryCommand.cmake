@@ -38,6 +38,7 @@ target_compile_options(ferry_cli PRIVATE -O0)
 set_source_files_properties(
   ${PROJECT_SOURCE_DIR}/cli/sibling.cpp
   PROPERTIES COMPILE_DEFINITIONS FERRY_WITHOUT_SIBLINGS="${ferry_without_siblings}")
+ferry_room(cli/ranks PRIVATE ferry_mpi)
 ferry_room(cli/sweep PRIVATE ${ferry_cli_uses})
 target_precompile_headers(ferry_cli_sweep REUSE_FROM ferry_cli)
 target_compile_options(ferry_cli_sweep PRIVATE -O0)

@@ -19,8 +19,10 @@
 #include "cli/numbers.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/ranks/ranks.h"
 #include "cli/stop.h"
 #include "cli/sweep/front.h"
+#include "cli/sweep/hand_out.h"
 #include "cli/sweep/item.h"
 #include "cli/sweep/outcome.h"
 #include "cli/sweep/results_file.h"
@@ -35,7 +37,7 @@ struct SweepArguments {
   std::string file;
   std::filesystem::path output;
   std::vector<std::filesystem::path> from;
-  std::size_t jobs = std::max(1U, std::thread::hardware_concurrency());
+  std::size_t jobs = 0;  // 0: as many as there are cores; over MPI one, of each rank
   double limit_seconds = 0;
   std::string share;
   bool again = false;
@@ -148,7 +150,28 @@ std::vector<std::size_t> what_to_do(const ResultsFile& results, const Items& ite
   return to_do;
 }
 
+// What any rank but the first does; what it has to say, rank 0 says.
+ExitCode serve(Ranks& ranks, const RunOptions& options) {
+  try {
+    serve_items(ranks, options);
+  } catch (const std::exception& error) {
+    spdlog::error("rank {}: {}", ranks.rank(), error.what());
+    ranks.abort(kResourceMissing);
+  }
+  return kOk;
+}
+
 ExitCode run(const SweepArguments& arguments) {
+  const std::unique_ptr<Ranks> ranks = join_ranks();
+  RunOptions options;
+  options.jobs = arguments.jobs > 0 ? arguments.jobs
+                 : ranks            ? 1
+                                    : std::max(1U, std::thread::hardware_concurrency());
+  options.limit =
+      std::chrono::milliseconds(static_cast<std::int64_t>(arguments.limit_seconds * 1000));
+  options.stop = is_stopped;
+  if (ranks && !ranks->is_first()) return serve(*ranks, options);
+
   const Share share = parse_share(arguments.share);
   const Items items(read_sweep(arguments.file));
   ResultsFile results(arguments.output, items, {.again = arguments.again, .drop = arguments.drop});
@@ -160,15 +183,10 @@ ExitCode run(const SweepArguments& arguments) {
 
   ProgressLine progress;
   const auto start = std::chrono::steady_clock::now();
-  RunOptions options;
-  options.jobs = arguments.jobs;
-  options.limit =
-      std::chrono::milliseconds(static_cast<std::int64_t>(arguments.limit_seconds * 1000));
-  options.stop = is_stopped;
   options.progress = [&](std::size_t done) {
     progress.show(done, to_do.size(), time_left(start, done, to_do.size()));
   };
-  run_items(items, to_do, results, options);
+  run_items(items, to_do, results, options, ranks.get());
   progress.clear();
   results.finish();
   if (is_stopped()) {
@@ -195,6 +213,7 @@ Examples:
   ferry sweep fleet.toml -o fleet.jsonl           every item; the same command goes on where it ended
   ferry sweep fleet.toml -o fleet.jsonl --limit 60   an item that takes longer is late, and no more
   ferry sweep fleet.toml -o fleet.jsonl --csv     the results as a table
+  mpirun -n 64 ferry sweep fleet.toml -o fleet.jsonl   handed out over MPI's ranks
   ferry sweep fleet.toml -o part2.jsonl --share 2/8   the second of eight jobs ...
   ferry sweep fleet.toml -o fleet.jsonl --from part1.jsonl --from part2.jsonl   ... and all of them
 
@@ -212,7 +231,9 @@ Exit code 1: an item violated a property, failed, crashed or was late; 2: one wa
                    "Results of the same sweep to take over; may be given again")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  command->add_option("--jobs", arguments->jobs, "Items at a time")
+  command
+      ->add_option("--jobs", arguments->jobs,
+                   "Items at a time (default: one a core; over MPI one a rank)")
       ->check(whole_number<std::size_t>(1, 1024));
   command->add_option("--limit", arguments->limit_seconds, "Seconds for an item, at most")
       ->check(above_zero());
