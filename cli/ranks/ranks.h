@@ -16,11 +16,12 @@
 namespace ferry::cli {
 
 enum class Tag : int {
-  kWant = 1,  // a rank has room for work
-  kWork,      // here it is
-  kResult,    // what became of it
-  kLeave,     // a rank was asked to stop: all are
-  kLetGo,     // from rank 0: no more work
+  kBegin = 1,  // from rank 0: what all work has in common
+  kWant,       // a rank has room for work
+  kWork,       // here it is
+  kResult,     // what became of it
+  kLeave,      // a rank was asked to stop: all are
+  kLetGo,      // from rank 0: no more work
 };
 
 struct Message {

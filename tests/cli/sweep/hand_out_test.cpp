@@ -15,8 +15,10 @@ namespace {
 
 #ifdef FERRY_MPIRUN
 
-std::string mpirun(int ranks) {
-  return FERRY_MPIRUN " --allow-run-as-root --oversubscribe -n " + std::to_string(ranks);
+// Where a rank ends with another code than 0, mpirun waits some seconds before it kills the others.
+std::string mpirun(int ranks, const std::string& patience = "0") {
+  return FERRY_MPIRUN " --mca odls_base_sigkill_timeout " + patience +
+         " --allow-run-as-root --oversubscribe -n " + std::to_string(ranks);
 }
 
 class HandOutTest : public PlanFolder {
@@ -88,7 +90,7 @@ TEST_F(LostRankTest, ARankThatIsLostEndsTheJobAndItGoesOn) {
 }
 
 TEST_F(LostRankTest, ASchedulersSigtermLeavesAWholeFile) {
-  Terminal job(sweep("", mpirun(2)));
+  Terminal job(sweep("", mpirun(2, "1")));
   wait_for_lines();
   ::kill(job.process(), SIGTERM);
   EXPECT_NE(job.end(), 0) << job.shown();
