@@ -43,13 +43,15 @@ void add_cells(const std::string& before, const Json& object, std::string& keys,
 
 }  // namespace
 
+void print_csv_row(const Json& row, bool with_keys) {
+  std::string keys, cells;
+  add_cells("", row, keys, cells);
+  if (with_keys) std::printf("%s\n", keys.c_str());
+  std::printf("%s\n", cells.c_str());
+}
+
 void print_csv(const Json& rows) {
-  for (const Json& row : rows) {
-    std::string keys, cells;
-    add_cells("", row, keys, cells);
-    if (&row == &rows.front()) std::printf("%s\n", keys.c_str());
-    std::printf("%s\n", cells.c_str());
-  }
+  for (const Json& row : rows) print_csv_row(row, &row == &rows.front());
 }
 
 void print_text(std::string_view text) {

@@ -14,5 +14,7 @@ void print_json(const nlohmann::ordered_json& json);
 // Prints objects with equal keys as lines (RFC 4180) below one line of keys: a key of a nested
 // object is "link.latency_ns", and a list is one cell of JSON. No objects print nothing.
 void print_csv(const nlohmann::ordered_json& rows);
+// One of these lines, below the line of keys or without it.
+void print_csv_row(const nlohmann::ordered_json& row, bool with_keys);
 
 }  // namespace ferry::cli

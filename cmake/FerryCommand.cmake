@@ -38,13 +38,20 @@ target_compile_options(ferry_cli PRIVATE -O0)
 set_source_files_properties(
   ${PROJECT_SOURCE_DIR}/cli/sibling.cpp
   PROPERTIES COMPILE_DEFINITIONS FERRY_WITHOUT_SIBLINGS="${ferry_without_siblings}")
+ferry_room(cli/ranks PRIVATE ferry_mpi)
+ferry_room(cli/sweep PRIVATE ${ferry_cli_uses})
+target_precompile_headers(ferry_cli_sweep REUSE_FROM ferry_cli)
+target_compile_options(ferry_cli_sweep PRIVATE -O0)
+# Of another version's results none is taken for this one's.
+target_compile_definitions(ferry_cli_sweep PRIVATE FERRY_VERSION="${PROJECT_VERSION}")
 if(rapidcheck_FOUND)
   ferry_room(cli/verify PRIVATE ${ferry_cli_uses})
   target_precompile_headers(ferry_cli_verify REUSE_FROM ferry_cli)
   target_compile_options(ferry_cli_verify PRIVATE -O0)
 endif()
 add_executable(ferry cli/main.cpp)
-target_link_libraries(ferry PRIVATE ferry_cli ferry_warnings CLI11::CLI11 ferry_text)
+target_link_libraries(ferry PRIVATE ferry_cli ferry_cli_sweep ferry_warnings CLI11::CLI11
+                                    ferry_text)
 ferry_portable(ferry)
 target_compile_definitions(ferry PRIVATE FERRY_VERSION="${PROJECT_VERSION}"
                                          FERRY_HAS_VERIFY=$<TARGET_EXISTS:ferry_cli_verify>)

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "formats/atomic_file.h"
+#include "formats/digest.h"
 #include "formats/json_fields.h"
 #include "formats/layout.h"
 #include "formats/program_file.h"
@@ -209,13 +210,7 @@ std::string digest(const Program& program) {
       if (auto* const op = std::get_if<Op>(&statement.action)) op->measured_ns = 0;
     }
   }
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : to_text(timeless)) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  std::string text(16, '0');
-  for (std::size_t i = text.size(); i-- > 0; hash >>= 4) text[i] = "0123456789abcdef"[hash & 15];
-  return text;
+  return digest_of(to_text(timeless));
 }
 
 }  // namespace ferry

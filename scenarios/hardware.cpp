@@ -67,6 +67,14 @@ std::int64_t read_compute_capability(TomlFields& file) {
   return 10 * std::stoll(text.substr(0, point)) + (text.back() - '0');
 }
 
+std::int64_t read_cost(TomlFields& file) {
+  constexpr std::int64_t kMost = 1'000'000'000;  // a step's cost is its time times this
+  if (!file.has("cost")) return 0;
+  const std::int64_t cost = positive(file.quantity("cost", parse_cost), file, "cost");
+  if (cost > kMost) file.expected("cost", "at most 1000000/h");
+  return cost;
+}
+
 RootPort read_port(TomlFields& file) {
   const bool any = file.has("port.devices") || file.has("port.up") || file.has("port.down");
   if (!any) return {};
@@ -109,7 +117,8 @@ Hardware parse_hardware(std::string_view text, const std::string& path) {
                     .launch_ns = time(file, "launch"),
                     .link = read_link(file),
                     .peer = read_peer(file),
-                    .port = read_port(file)};
+                    .port = read_port(file),
+                    .cost_per_hour = read_cost(file)};
   const auto peak_of = [&](ComputeClass of) -> std::int64_t& {
     return hardware.flops_per_us[static_cast<std::size_t>(of)];
   };

@@ -6,7 +6,8 @@
 // has four rates, for the directions are not symmetric where both are busy. Two tables are
 // optional, and matter where several such GPUs run: [peer], links between them, and [port], what
 // shares a PCIe root port. A lone GPU has its port to itself, and the link's rates are measured
-// through it. Not modelled: clocks that fall under load.
+// through it. What an hour costs (`cost`) is optional as well: `ferry sweep` weighs it. Not
+// modelled: clocks that fall under load.
 #pragma once
 
 #include <array>
@@ -63,6 +64,7 @@ struct Hardware {
   Link link;
   PeerLink peer{};
   RootPort port{};
+  std::int64_t cost_per_hour = 0;  // in thousandths of whatever money all cards are told in
 
   std::int64_t flops_per_us_of(DType dtype) const {
     return flops_per_us[static_cast<std::size_t>(compute_class(dtype))];

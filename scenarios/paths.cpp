@@ -59,4 +59,10 @@ fs::path find_shipped(std::string_view what, std::string_view folder, std::strin
                        did_you_mean(name_or_path, names));
 }
 
+std::string beside(const std::string& name_or_path, const std::filesystem::path& file) {
+  const std::filesystem::path path(name_or_path);
+  if (name_or_path.find('/') == std::string::npos && !path.has_extension()) return name_or_path;
+  return path.is_absolute() ? name_or_path : (file.parent_path() / path).string();
+}
+
 }  // namespace ferry

@@ -30,4 +30,7 @@ std::vector<std::string> list_shipped(std::string_view folder, std::string_view 
 std::filesystem::path find_shipped(std::string_view what, std::string_view folder,
                                    std::string_view extension, const std::string& name_or_path);
 
+// What a file names: a path is relative to the file's own folder, a name that of a shipped thing.
+std::string beside(const std::string& name_or_path, const std::filesystem::path& file);
+
 }  // namespace ferry

@@ -1,7 +1,6 @@
 #include "scenarios/scenario.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "formats/limits.h"
@@ -11,27 +10,13 @@
 #include "scenarios/units.h"
 
 namespace ferry {
-namespace {
-
-constexpr std::array<std::string_view, 5> kOptimizers = {"none", "sgd", "momentum", "adam",
-                                                         "adamw"};
-
-// A path is relative to the scenario's own file; a name is that of a shipped thing.
-std::string resolve(const std::string& name_or_path, const std::filesystem::path& scenario) {
-  const std::filesystem::path path(name_or_path);
-  if (name_or_path.find('/') == std::string::npos && !path.has_extension()) return name_or_path;
-  return path.is_absolute() ? name_or_path : (scenario.parent_path() / path).string();
-}
-
-}  // namespace
-
 Scenario parse_scenario(std::string_view text, const std::string& path) {
   TomlFields file(text, path);
   Scenario scenario;
   scenario.name = std::filesystem::path(path).stem().string();
   scenario.description = file.text_or("description", "");
-  scenario.program = resolve(file.text("program"), path);
-  scenario.hardware = resolve(file.text("hardware"), path);
+  scenario.program = beside(file.text("program"), path);
+  scenario.hardware = beside(file.text("hardware"), path);
   if (file.has("budget")) {
     scenario.budget_bytes = file.quantity("budget", parse_bytes);
     if (*scenario.budget_bytes == 0) file.expected("budget", "more than 0");

@@ -11,6 +11,7 @@
 // The reader checks the file alone: that a program exists is checked when it runs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -21,6 +22,10 @@
 #include "scenarios/policy.h"
 
 namespace ferry {
+
+inline constexpr std::array<std::string_view, 5> kOptimizers = {"none", "sgd", "momentum", "adam",
+                                                                "adamw"};
+inline constexpr std::array<std::string_view, 3> kMicrobatchOrders = {"fbfb", "ffbb", "1f1b"};
 
 struct Scenario {
   std::string name;  // the file's name

@@ -17,8 +17,13 @@ struct TomlFields::Loader {
   static void load(const toml::table& table, const std::string& prefix, TomlFields& into) {
     for (const auto& [key, node] : table) {
       const std::string name = prefix + std::string(key.str());
+      const toml::array* tables = node.as_array();
       if (const toml::table* inner = node.as_table()) {
         load(*inner, name + ".", into);
+      } else if (tables && !tables->empty() && tables->is_homogeneous<toml::table>()) {
+        for (std::size_t i = 0; i < tables->size(); ++i) {
+          load(*(*tables)[i].as_table(), name + "[" + std::to_string(i) + "].", into);
+        }
       } else {
         into.values_[name] = value(node);
       }
@@ -35,14 +40,20 @@ struct TomlFields::Loader {
       value.kind = Value::Kind::kInteger;
       value.text = std::to_string(*integer);
     } else if (const toml::array* list = node.as_array()) {
-      value.kind = Value::Kind::kTexts;
-      for (const toml::node& item : *list) {
-        const auto each = item.value_exact<std::string>();
-        if (!each) value.kind = Value::Kind::kOther;
-        value.texts.push_back(each.value_or(""));
-      }
+      const auto is_list = [&]<class Each>(Each) { return list->is_homogeneous<Each>(); };
+      value.kind = is_list(std::string())    ? Value::Kind::kTexts
+                   : is_list(std::int64_t()) ? Value::Kind::kIntegers
+                   : is_list(bool())         ? Value::Kind::kBooleans
+                                             : Value::Kind::kOther;
+      for (const toml::node& item : *list) value.texts.push_back(text_of(item));
     }
     return value;
+  }
+
+  static std::string text_of(const toml::node& item) {
+    if (const auto integer = item.value_exact<std::int64_t>()) return std::to_string(*integer);
+    if (const auto boolean = item.value_exact<bool>()) return *boolean ? "true" : "false";
+    return item.value_exact<std::string>().value_or("");
   }
 };
 
@@ -94,12 +105,23 @@ std::int64_t TomlFields::integer_or(const std::string& key, std::int64_t otherwi
   return number;
 }
 
-std::vector<std::string> TomlFields::texts(const std::string& key) {
+std::vector<std::string> TomlFields::list(const std::string& key, Value::Kind kind,
+                                          const char* what) {
   const Value& value = take(key);
-  if (value.kind != Value::Kind::kTexts || value.texts.empty()) {
-    expected(key, "a list of strings");
-  }
+  if (value.kind != kind || value.texts.empty()) expected(key, what);
   return value.texts;
+}
+
+std::vector<std::string> TomlFields::texts(const std::string& key) {
+  return list(key, Value::Kind::kTexts, "a list of strings");
+}
+
+std::vector<std::string> TomlFields::integers(const std::string& key) {
+  return list(key, Value::Kind::kIntegers, "a list of integers");
+}
+
+std::vector<std::string> TomlFields::booleans(const std::string& key) {
+  return list(key, Value::Kind::kBooleans, "a list of true and false");
 }
 
 std::int64_t TomlFields::quantity(const std::string& key, std::int64_t (*parse)(std::string_view)) {
@@ -124,10 +146,13 @@ void TomlFields::finish() const {
   }
 }
 
-void TomlFields::expected(const std::string& key, const std::string& what) const {
+std::uint64_t TomlFields::line_of(const std::string& key) const {
   const auto at = values_.find(key);
-  throw InputError(file_, at == values_.end() ? 0 : at->second.line,
-                   "expected " + key + ": " + what);
+  return at == values_.end() ? 0 : at->second.line;
+}
+
+void TomlFields::expected(const std::string& key, const std::string& what) const {
+  throw InputError(file_, line_of(key), "expected " + key + ": " + what);
 }
 
 }  // namespace ferry

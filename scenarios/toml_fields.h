@@ -1,5 +1,6 @@
 // One TOML file, read strictly: every key is taken once, with its type, or the file is refused with
-// its line. Keys of tables are written "link.latency". finish() refuses what nobody took.
+// its line. Keys of tables are written "link.latency", those of the first [[skip]] "skip[0].key".
+// finish() refuses what nobody took.
 //
 // This wrapper keeps toml++ (slow to compile) in one source file.
 #pragma once
@@ -26,25 +27,30 @@ class TomlFields {
   std::int64_t integer_or(const std::string& key, std::int64_t otherwise, std::int64_t least,
                           std::int64_t most);
   std::vector<std::string> texts(const std::string& key);  // a list of strings, not empty
+  // Lists of these, not empty: their digits, and "true" or "false".
+  std::vector<std::string> integers(const std::string& key);
+  std::vector<std::string> booleans(const std::string& key);
   // A string, or an integer, read by a parser of scenarios/units.h.
   std::int64_t quantity(const std::string& key, std::int64_t (*parse)(std::string_view));
 
   void finish() const;
   [[noreturn]] void expected(const std::string& key, const std::string& what) const;
+  std::uint64_t line_of(const std::string& key) const;  // 0 without the key
   const std::string& file() const { return file_; }
 
  private:
   struct Value {
-    enum class Kind : std::uint8_t { kText, kInteger, kTexts, kOther };
+    enum class Kind : std::uint8_t { kText, kInteger, kTexts, kIntegers, kBooleans, kOther };
     Kind kind = Kind::kOther;
     std::uint32_t line = 0;
     bool taken = false;
-    std::string text;  // an integer's digits, too
-    std::vector<std::string> texts;
+    std::string text;                // an integer's digits, too
+    std::vector<std::string> texts;  // of a list's items, whatever their kind
   };
   struct Loader;
 
   Value& take(const std::string& key);
+  std::vector<std::string> list(const std::string& key, Value::Kind kind, const char* what);
 
   std::string file_;
   std::map<std::string, Value> values_;

@@ -36,6 +36,7 @@ constexpr std::array kByteRateUnits = {Unit{"MB/s", 1}, Unit{"GB/s", 1'000},
 constexpr std::array kFlopRateUnits = {Unit{"MFLOP/s", 1}, Unit{"GFLOP/s", 1'000},
                                        Unit{"TFLOP/s", 1'000'000}, Unit{"PFLOP/s", 1'000'000'000}};
 constexpr std::array kPercentUnits = {Unit{"%", 1}};
+constexpr std::array kCostUnits = {Unit{"/h", 1'000}};
 
 struct Grammar {
   std::string_view what;  // expected, such as "a size such as 24GiB"
@@ -146,6 +147,10 @@ std::int64_t parse_percent(std::string_view text) {
   const std::int64_t percent = parse(text, grammar);
   if (percent < 1 || percent > 100) refuse(grammar, text, "");
   return percent;
+}
+
+std::int64_t parse_cost(std::string_view text) {
+  return parse(text, {"a cost such as 2.49/h", kCostUnits});
 }
 
 std::string format_bytes(std::int64_t bytes) {

@@ -95,16 +95,6 @@ void print_table(const std::vector<verify::MatrixRow>& rows) {
   }
 }
 
-verify::Mutant find(const std::string& name) {
-  if (auto found = verify::find_mutant(name)) return *found;
-  std::vector<std::string> names;
-  for (const verify::Mutant& mutant : verify::all_mutants()) names.push_back(mutant.name);
-  if (const auto at = find_name(name, names)) return *verify::find_mutant(names[*at]);
-  throw InputError("--mutant", 0,
-                   "there is no '" + name + "', expected a name of `ferry verify --mutants`" +
-                       did_you_mean(name, names));
-}
-
 }  // namespace
 
 std::vector<std::string> mutant_words() {
@@ -112,6 +102,16 @@ std::vector<std::string> mutant_words() {
   for (const verify::Mutant& mutant : verify::all_mutants())
     words.push_back(verify::word_of(mutant));
   return words;
+}
+
+verify::Mutant mutant_of(const std::string& option, const std::string& name) {
+  if (auto found = verify::find_mutant(name)) return *found;
+  std::vector<std::string> names;
+  for (const verify::Mutant& mutant : verify::all_mutants()) names.push_back(mutant.name);
+  if (const auto at = find_name(name, names)) return *verify::find_mutant(names[*at]);
+  throw InputError(option, 0,
+                   "there is no '" + name + "', expected a name of `ferry verify --mutants`" +
+                       did_you_mean(name, names));
 }
 
 int print_mutants(const VerifyArguments& arguments) {
@@ -141,7 +141,7 @@ int print_mutants(const VerifyArguments& arguments) {
 }
 
 int hunt_mutant(const VerifyArguments& arguments) {
-  const verify::Mutant mutant = find(arguments.mutant);
+  const verify::Mutant mutant = mutant_of("--mutant", arguments.mutant);
   const auto rows = verify::mutation_matrix({mutant}, options_of(arguments));
   if (rows.empty()) {
     return told_stopped(

@@ -17,7 +17,9 @@
 #include "cli/numbers.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/ranks/ranks.h"
 #include "cli/stop.h"
+#include "cli/verify/campaign_ranks.h"
 #include "formats/error.h"
 #include "sim/verify/campaign/campaign.h"
 #include "sim/verify/campaign/replay_line.h"
@@ -35,6 +37,7 @@ Examples:
   ferry verify --seconds 60             the core on random programs, every oracle watching
   ferry verify --programs 500 --seed 7  the same ones every time
   ferry verify --small --every-way 1    each run with at most one unusual answer
+  mpirun -n 64 ferry verify --programs 1000000   the numbers split over MPI's ranks
   ferry verify --mutants                which oracle kills which mutant of the core
   ferry verify --scheduler torchtune-1860   a scheduler of the field, and its fault
 
@@ -91,17 +94,19 @@ void print_coverage(const verify::Coverage& coverage) {
   end();
 }
 
-void print(const verify::Campaign& campaign, const VerifyArguments& arguments) {
+void print(const verify::Campaign& campaign, const VerifyArguments& arguments, int ranks) {
   const verify::Coverage& coverage = campaign.coverage;
   if (arguments.unusual) {
     fmt::print("{} programs, every way; ", coverage.programs - coverage.cut_off);
     if (coverage.cut_off > 0) fmt::print("{} cut off by time; ", coverage.cut_off);
   }
   const auto runs = static_cast<double>(std::max<std::int64_t>(coverage.runs, 1));
-  fmt::print("{} {} in {:.1f} s: {:.0f} a second on {} thread{}, {:.0f} operations each\n",
+  fmt::print("{} {} in {:.1f} s: {:.0f} a second on {} thread{}{}, {:.0f} operations each\n",
              coverage.runs, arguments.unusual ? "runs" : "programs", campaign.seconds,
              runs / std::max(campaign.seconds, 1e-9), arguments.jobs,
-             arguments.jobs == 1 ? "" : "s", static_cast<double>(coverage.operations) / runs);
+             arguments.jobs == 1 ? "" : "s",
+             ranks == 1 ? "" : fmt::format(" of each of {} ranks", ranks),
+             static_cast<double>(coverage.operations) / runs);
   if (!campaign.failure) {
     fmt::print("no oracle objects{}\n", is_stopped() ? " so far" : "");
     print_coverage(coverage);
@@ -119,7 +124,7 @@ void print_row(const verify::Campaign& campaign, const verify::Report* report,
   print_csv(Json::array({row}));
 }
 
-int run_campaign(const VerifyArguments& arguments) {
+verify::CampaignOptions options_of(const VerifyArguments& arguments) {
   verify::CampaignOptions options;
   options.seed = arguments.seed;
   options.programs = arguments.programs;
@@ -128,17 +133,36 @@ int run_campaign(const VerifyArguments& arguments) {
   options.jobs = arguments.jobs;
   options.deviations = arguments.unusual;
   if (arguments.small) options.sizes = verify::Sizes::kSmall;
+  if (!arguments.canary.empty()) options.canary = mutant_of("--canary", arguments.canary);
+  options.stop = is_stopped;
+  return options;
+}
+
+// What any rank but the first does; what it has to say, rank 0 says.
+int serve(Ranks& ranks, const VerifyArguments& arguments) {
+  try {
+    serve_campaign(ranks, options_of(arguments));
+  } catch (const std::exception& error) {
+    spdlog::error("rank {}: {}", ranks.rank(), error.what());
+    ranks.abort(kInternal);
+  }
+  return kOk;
+}
+
+// `ranks`: the others that help; null: none.
+int run_campaign(const VerifyArguments& arguments, Ranks* ranks) {
+  verify::CampaignOptions options = options_of(arguments);
   ProgressLine progress;
   options.progress = [&](std::int64_t programs, double seconds) {
     progress.show(static_cast<std::uint64_t>(programs),
                   static_cast<std::uint64_t>(options.programs),
                   fmt::format("programs, {:.0f} s", seconds));
   };
-  options.stop = is_stopped;
   const bool for_people = !arguments.json && !arguments.csv;
   if (for_people) fmt::print("seed {}\n", arguments.seed);
   std::fflush(stdout);  // it comes first, whatever happens then
-  const verify::Campaign campaign = verify::run_campaign(options);
+  const verify::Campaign campaign =
+      ranks ? lead_campaign(*ranks, options) : verify::run_campaign(options);
   progress.clear();
   std::optional<verify::Report> report;
   if (campaign.failure) {
@@ -159,7 +183,7 @@ int run_campaign(const VerifyArguments& arguments) {
   } else if (arguments.csv) {
     print_row(campaign, report ? &*report : nullptr, arguments);
   } else {
-    print(campaign, arguments);
+    print(campaign, arguments, ranks ? ranks->size() : 1);
     if (report)
       fmt::print("program {} of seed {}:\n\n{}", campaign.failure->number, arguments.seed,
                  report->text);
@@ -180,13 +204,31 @@ int replay(const VerifyArguments& arguments) {
   return report.verdict ? kViolated : kOk;
 }
 
-int run(const VerifyArguments& arguments) {
+int run(const VerifyArguments& arguments, Ranks* ranks) {
+  const bool campaign = arguments.replay.empty() && arguments.mutant.empty() &&
+                        !arguments.mutants && arguments.scheduler.empty() && !arguments.schedulers;
+  if (ranks && !campaign) {
+    if (!ranks->is_first()) return kOk;
+    throw InputError("verify", 0,
+                     "expected a campaign: tables and replays run alone, not over MPI");
+  }
+  if (ranks && !ranks->is_first()) return serve(*ranks, arguments);
   if (!arguments.replay.empty()) return replay(arguments);
   if (!arguments.mutant.empty()) return hunt_mutant(arguments);
   if (arguments.mutants) return print_mutants(arguments);
   if (!arguments.scheduler.empty()) return try_scheduler(arguments);
   if (arguments.schedulers) return print_schedulers(arguments);
-  return run_campaign(arguments);
+  return run_campaign(arguments, ranks);
+}
+
+CLI::Option* add_canary(CLI::App& command, VerifyArguments& arguments, Context& context) {
+  CLI::Option* canary =
+      command
+          .add_option("--canary", arguments.canary,
+                      "A campaign that tries this mutant in the core's stead, and must fail")
+          ->check(some_text());
+  context.values[canary] = [] { return Values{mutant_words()}; };
+  return canary;
 }
 
 }  // namespace
@@ -204,7 +246,9 @@ void add_verify(CLI::App& app, Context& context) {
   CLI::Option* seed =
       command->add_option("--seed", arguments->seed, "Of the programs; else a new one every time")
           ->check(whole_number<std::uint64_t>(0));
-  command->add_option("--jobs", arguments->jobs, "Threads")->check(whole_number(1, 1024));
+  CLI::Option* jobs =
+      command->add_option("--jobs", arguments->jobs, "Threads (over MPI: of each rank, one)")
+          ->check(whole_number(1, 1024));
   CLI::Option* small =
       command->add_flag("--small", arguments->small,
                         "Small programs alone, and no pipelines: some 150 operations each");
@@ -243,15 +287,19 @@ void add_verify(CLI::App& app, Context& context) {
     }
   }
   for (CLI::Option* other : {programs, seed, csv}) line->excludes(other);
+  CLI::Option* canary = add_canary(*command, *arguments, context);
+  for (CLI::Option* mode : modes) mode->excludes(canary);
   context.values[mutant] = [] { return Values{mutant_words()}; };
   context.values[scheduler] = [] { return Values{scheduler_names()}; };
-  command->callback([arguments, seed, &context] {
+  command->callback([arguments, seed, jobs, &context] {
     listen_for_stop();
+    const std::unique_ptr<Ranks> ranks = join_ranks();
+    if (ranks && jobs->count() == 0) arguments->jobs = 1;
     if (seed->count() == 0) {
       std::random_device device;
       arguments->seed = device() % 1'000'000'000u;
     }
-    context.exit_code = static_cast<ExitCode>(run(*arguments));
+    context.exit_code = static_cast<ExitCode>(run(*arguments, ranks.get()));
   });
 }
 

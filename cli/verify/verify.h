@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "sim/verify/campaign/run_spec.h"
+
 namespace ferry::cli {
 
 struct VerifyArguments {
@@ -17,6 +19,7 @@ struct VerifyArguments {
   bool small = false;
   std::optional<std::uint64_t> unusual;  // every way with at most so many
   int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::string canary;
   bool mutants = false;
   std::string mutant;
   bool schedulers = false;
@@ -27,6 +30,8 @@ struct VerifyArguments {
 };
 
 std::vector<std::string> mutant_words();  // without spaces
+// Throws InputError with the option's name.
+verify::Mutant mutant_of(const std::string& option, const std::string& word);
 std::vector<std::string> scheduler_names();
 
 // Each prints, and returns the exit code.

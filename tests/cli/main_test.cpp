@@ -50,7 +50,7 @@ TEST(CliTest, VersionAndHelpGoToStdout) {
 // Every command's help had the same examples, of all commands.
 TEST(CliTest, EachCommandHasExamplesOfItsOwn) {
   for (const std::string command :
-       {"plan", "simulate", "replay", "verify", "check", "programs", "hardware"}) {
+       {"plan", "sweep", "simulate", "replay", "verify", "check", "programs", "hardware"}) {
     const std::string help = ferry(command + " --help").out;
     std::size_t at = help.find("Examples:\n");
     ASSERT_NE(at, std::string::npos) << command;

@@ -60,6 +60,7 @@ latency = "0ns"
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary) << text;
   }
+  std::filesystem::path path(const std::string& name) const { return folder_ / name; }
   bool exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
   std::ptrdiff_t files() const {
     return std::distance(std::filesystem::directory_iterator(folder_),

@@ -50,6 +50,7 @@ class Terminal {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
   const std::string& shown() const { return shown_; }
+  pid_t process() const { return child_; }
   // Whether the program has a file of that folder open, with or without a name.
   bool has_open(const std::filesystem::path& folder) const {
     namespace fs = std::filesystem;

@@ -1,5 +1,5 @@
-// The readers of programs, plans, decision logs, hardware cards, kernel times, scenarios and JSON;
-// the first byte says whose input the rest is.
+// The readers of programs, plans, decision logs, hardware cards, kernel times, scenarios, sweeps
+// and JSON; the first byte says whose input the rest is.
 //
 // What is taken is written and read again where there is a writer, and must come out equal. Where
 // there is none, what the reader promises of the values must hold. Then it is run (runs.h).
@@ -22,6 +22,7 @@
 #include "scenarios/kernel_times.h"
 #include "scenarios/roofline.h"
 #include "scenarios/scenario.h"
+#include "scenarios/sweep.h"
 #include "scenarios/units.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/runs.h"
@@ -129,6 +130,19 @@ void scenario(const std::string& text) {
   require(one.budget_bytes.value_or(1) > 0 && one.microbatches > 0, "and sizes");
 }
 
+void sweep(const std::string& text) {
+  const Sweep one = parse_sweep(text, kFile);
+  require(!one.items.empty() && one.items.size() <= 1'000'000, "a sweep has items");
+  for (const SweepItem& item : one.items) {
+    for (std::size_t i = 0; i < item.size(); ++i) {
+      require(item[i] < one.lists[i].values.size(), "whose values are in their lists");
+    }
+  }
+  for (const std::string& budget : one.list(SweepKey::kBudgets).values) {
+    require(sweep_budget(budget, 1000) >= 0, "a budget is a size");
+  }
+}
+
 // JsonScan takes what the other library takes, but for what is too deep, has a byte order mark, or
 // a byte 0 behind it (where the other library stops).
 void scan(const std::string& text) {
@@ -169,7 +183,7 @@ struct Reader {
   void (*run)(const std::string& text);
 };
 constexpr Reader kReaders[] = {{'p', program}, {'l', plan},     {'d', decisions}, {'h', hardware},
-                               {'t', times},   {'s', scenario}, {'j', scan}};
+                               {'t', times},   {'s', scenario}, {'j', scan},      {'w', sweep}};
 
 int run(std::string_view input) {
   const auto reader = std::find_if(std::begin(kReaders), std::end(kReaders), [&](const Reader& r) {

@@ -66,6 +66,19 @@ PLAN = """\
 }
 """
 
+SWEEP = """programs = ["gpt2", "a/b.jsonl"]
+hardware = ["h100"]
+microbatches = [1, 4]
+spans = [false, true]
+budgets = ["card", "80%", "20GiB"]
+policies = ["keep", "best"]
+[[skip]]
+programs = ["gpt2"]
+budgets = ["80%"]
+[[only]]
+spans = [true]
+"""
+
 TIMES = """\
 {"ferry":"kernel times","schema":1,"device":"card","about":{"model":"two layers"}}
 {"op":"aten.mm","in":[{"dtype":"bf16","shape":[1,64],"strides":[9,1]},null],"out":[{"dtype":"bf16","shape":[64]}],"flops":2,"read":3,"written":4,"ns":7,"least_ns":5,"samples":3}
@@ -209,6 +222,7 @@ def seeds():
     yield "scenario", "plan", "l" + PLAN
     yield "scenario", "decisions", "d" + decisions()
     yield "scenario", "times", "t" + TIMES
+    yield "scenario", "sweep", "w" + SWEEP
     yield "scenario", "text", "j" + r'"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00é"'
     for number, line in enumerate((PROGRAM + log(0)).splitlines()):
         yield "scenario", f"json{number}", "j" + line

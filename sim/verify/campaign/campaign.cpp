@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sim/choices/strategies.h"
@@ -17,13 +19,8 @@ namespace {
 // One program in 32 is looked at more closely, of the pipelines (15, 31, ...) as of the others.
 bool is_looked_at_closely(std::uint64_t number) { return number % 32 == 0 || number % 512 == 15; }
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
+  if (options.canary) return *options.canary;
   const bool pipeline = number % 16 == 15 && options.sizes == Sizes::kMixed;
   return no_mutant(pipeline ? MutantPart::kPipeline : MutantPart::kOffload);
 }
@@ -63,80 +60,106 @@ DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Cover
   return drawn;
 }
 
-class Runner {
+// The programs of a block, until one fails or time is over.
+TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline, const Block& block) {
+  TriedBlock tried{.block = block, .coverage = {}, .failure = {}};
+  for (std::uint64_t number = block.first; number < block.end && !deadline.is_late(); ++number) {
+    DrawnRun drawn = options.deviations ? try_every_way(options, number, tried.coverage,
+                                                        [&deadline] { return deadline.is_late(); })
+                                        : try_program(options, number, tried.coverage);
+    tried.coverage.add(drawn);
+    if (!drawn.verdict) continue;
+    tried.failure = Failure{number, std::move(drawn.spec), *drawn.verdict};
+    break;
+  }
+  return tried;
+}
+
+// The threads of a campaign.
+class Threads {
  public:
-  explicit Runner(const CampaignOptions& options) : options_(options) {
-    if (options.programs > 0) end_ = static_cast<std::uint64_t>(options.programs);
-  }
-
-  // Tries programs until there are no more. Any number of threads may call it.
-  void work() {
-    Coverage coverage;
-    try {
-      for (std::uint64_t number = next_++; number < end_ && !late(); number = next_++) {
-        DrawnRun drawn = options_.deviations
-                             ? try_every_way(options_, number, coverage, [this] { return late(); })
-                             : try_program(options_, number, coverage);
-        coverage.add(drawn);
-        ++done_;
-        if (drawn.verdict) report({number, std::move(drawn.spec), *drawn.verdict});
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-      end_ = 0;
+  Threads(const CampaignOptions& options, const Deadline& deadline, BlockSource& source)
+      : working_(std::max(options.jobs, 1)) {
+    for (int i = 0; i < std::max(options.jobs, 1); ++i) {
+      threads_.emplace_back(
+          [this, &options, &deadline, &source] { work(options, deadline, source); });
     }
-    const std::lock_guard lock(mutex_);
-    coverage_ += coverage;
   }
+  ~Threads() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
 
-  std::int64_t done() const { return done_; }
-  double seconds() const { return seconds_since(start_); }
-  bool running() const { return next_ < end_ && !late(); }
-
-  Campaign result() {
-    if (error_) std::rethrow_exception(error_);
-    return {std::move(coverage_), seconds(), std::move(failure_)};
+  // Whether all ended, within so long. Throws what one of them threw.
+  bool ended_within(std::chrono::milliseconds pause) {
+    std::unique_lock lock(mutex_);
+    const bool ended = ended_.wait_for(lock, pause, [this] { return working_ == 0; });
+    if (ended && error_) std::rethrow_exception(error_);
+    return ended;
   }
 
  private:
-  bool late() const {
-    return (options_.seconds > 0 && seconds() > options_.seconds) ||
-           (options_.stop && options_.stop());
-  }
-
-  // No later program is begun: those before it go on, for one of them may fail as well.
-  void report(Failure failure) {
+  void work(const CampaignOptions& options, const Deadline& deadline, BlockSource& source) {
+    std::exception_ptr error;
+    try {
+      while (!failed_) {
+        const std::optional<Block> block = source.take();
+        if (!block) break;
+        source.give(try_block(options, deadline, *block));
+      }
+    } catch (...) {
+      error = std::current_exception();
+      failed_ = true;
+    }
     const std::lock_guard lock(mutex_);
-    end_ = std::min<std::uint64_t>(end_, failure.number);
-    if (!failure_ || failure.number < failure_->number) failure_ = std::move(failure);
+    if (error && !error_) error_ = error;
+    if (--working_ == 0) ended_.notify_all();
   }
 
-  const CampaignOptions& options_;
-  const Clock::time_point start_ = Clock::now();
-  std::atomic<std::uint64_t> next_{0};
-  std::atomic<std::uint64_t> end_{~std::uint64_t{0}};
-  std::atomic<std::int64_t> done_{0};
+  std::atomic<bool> failed_ = false;
   std::mutex mutex_;
-  Coverage coverage_;
-  std::optional<Failure> failure_;
+  std::condition_variable ended_;
+  int working_;
   std::exception_ptr error_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace
 
+double Deadline::seconds() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+bool Deadline::is_late() const {
+  return (options_.seconds > 0 && seconds() > options_.seconds) ||
+         (options_.stop && options_.stop());
+}
+
+std::uint64_t block_size(const CampaignOptions& options) {
+  constexpr std::uint64_t kBlock = 16;
+  return options.deviations ? 1 : kBlock;  // every way through one program is as long
+}
+
+std::uint64_t end_of(const CampaignOptions& options) {
+  return options.programs > 0 ? static_cast<std::uint64_t>(options.programs) : ~std::uint64_t{0};
+}
+
+void try_blocks(const CampaignOptions& options, const Deadline& deadline, BlockSource& source,
+                std::chrono::milliseconds pause, const std::function<void()>& tick) {
+  Threads threads(options, deadline, source);
+  while (!threads.ended_within(pause)) tick();
+  tick();
+}
+
 Campaign run_campaign(const CampaignOptions& options) {
-  Runner runner(options);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < std::max(options.jobs, 1); ++i) {
-    threads.emplace_back([&runner] { runner.work(); });
-  }
-  while (options.progress && runner.running()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    options.progress(runner.done(), runner.seconds());
-  }
-  for (std::thread& thread : threads) thread.join();
-  return runner.result();
+  constexpr std::chrono::milliseconds kPause(200);
+  const Deadline deadline(options);
+  Ledger ledger(end_of(options), block_size(options), [&deadline] { return deadline.is_late(); });
+  try_blocks(options, deadline, ledger, kPause, [&] {
+    if (options.progress) options.progress(ledger.tried(), deadline.seconds());
+  });
+  return {ledger.coverage(), deadline.seconds(), ledger.failure()};
 }
 
 }  // namespace ferry::verify

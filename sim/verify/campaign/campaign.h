@@ -1,14 +1,17 @@
 // A campaign tries many programs, on one thread or several, until an oracle objects to one.
 //
 // Program number i of a seed is the same whatever the number of threads. Where a number of programs
-// is given, the failure that is reported is the one with the lowest number, so it is the same, too.
+// is given, the failure that is reported is the one with the lowest number, so it is the same, too,
+// and what is counted are the programs up to it (ledger.h).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 
 #include "sim/verify/campaign/coverage.h"
+#include "sim/verify/campaign/ledger.h"
 #include "sim/verify/campaign/run_spec.h"
 
 namespace ferry::verify {
@@ -22,16 +25,11 @@ struct CampaignOptions {
   // None: each program runs once, and its choices are drawn. Otherwise it runs in every way with at
   // most so many answers that are not the usual ones.
   std::optional<std::uint64_t> deviations;
+  std::optional<Mutant> canary;  // is tried in the core's stead: what must be found is found
   // Is asked between programs, on every thread; true ends the campaign, as time does.
   std::function<bool()> stop;
   // Is called now and then, on the calling thread.
   std::function<void(std::int64_t programs, double seconds)> progress;
-};
-
-struct Failure {
-  std::uint64_t number = 0;
-  RunSpec spec;
-  Verdict verdict;
 };
 
 struct Campaign {
@@ -42,5 +40,28 @@ struct Campaign {
 
 // Tries the offload core; every 16th program tries a pipeline.
 Campaign run_campaign(const CampaignOptions& options);
+
+// Its parts, for campaigns of several processes. A campaign's start, and whether its time is over
+// or it was stopped.
+class Deadline {
+ public:
+  explicit Deadline(const CampaignOptions& options) : options_(options) {}
+  double seconds() const;
+  bool is_late() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const CampaignOptions& options_;
+  const Clock::time_point start_ = Clock::now();
+};
+
+// The numbers of the campaign.
+std::uint64_t block_size(const CampaignOptions& options);
+std::uint64_t end_of(const CampaignOptions& options);
+
+// Tries blocks on the threads until there are no more. Meanwhile `tick` is called after each such
+// pause, and once at the end, on the calling thread. Throws what a thread threw.
+void try_blocks(const CampaignOptions& options, const Deadline& deadline, BlockSource& source,
+                std::chrono::milliseconds pause, const std::function<void()>& tick);
 
 }  // namespace ferry::verify

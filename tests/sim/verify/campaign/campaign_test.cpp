@@ -32,6 +32,27 @@ TEST(Campaign, ThreadsDoNotShow) {
   EXPECT_EQ(one.coverage.features, three.coverage.features);
 }
 
+// The counts were of whatever the threads had tried by then.
+TEST(Campaign, WhereAProgramFailsThreadsDoNotShow) {
+  CampaignOptions options;
+  options.seed = 3;
+  options.programs = 2000;
+  options.canary = find_mutant("consume.drop");
+  const Campaign one = run_campaign(options);
+  ASSERT_TRUE(one.failure);
+  EXPECT_EQ(one.coverage.programs, static_cast<std::int64_t>(one.failure->number) + 1);
+  options.jobs = 4;
+  for (int i = 0; i < 3; ++i) {
+    const Campaign four = run_campaign(options);
+    ASSERT_TRUE(four.failure);
+    EXPECT_EQ(four.failure->number, one.failure->number);
+    EXPECT_EQ(to_line(four.failure->spec), to_line(one.failure->spec));
+    EXPECT_EQ(four.coverage.programs, one.coverage.programs);
+    EXPECT_EQ(four.coverage.operations, one.coverage.operations);
+    EXPECT_EQ(four.coverage.features, one.coverage.features);
+  }
+}
+
 TEST(Campaign, EveryStepIsTakenAndEveryPointAsked) {
   CampaignOptions options;
   options.seed = 4;

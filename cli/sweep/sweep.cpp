@@ -1,0 +1,255 @@
+// `ferry sweep`: every combination of programs, cards, options, budgets and policies, planned and
+// simulated; a results file that it goes on from; and the ways that no other way beats.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+
+#include "cli/context.h"
+#include "cli/numbers.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/ranks/ranks.h"
+#include "cli/stop.h"
+#include "cli/sweep/front.h"
+#include "cli/sweep/hand_out.h"
+#include "cli/sweep/item.h"
+#include "cli/sweep/outcome.h"
+#include "cli/sweep/results_file.h"
+#include "cli/sweep/runner.h"
+#include "formats/error.h"
+#include "scenarios/sweep.h"
+
+namespace ferry::cli {
+namespace {
+
+struct SweepArguments {
+  std::string file;
+  std::filesystem::path output;
+  std::vector<std::filesystem::path> from;
+  std::size_t jobs = 0;  // 0: as many as there are cores; over MPI one, of each rank
+  double limit_seconds = 0;
+  std::string share;
+  bool again = false;
+  bool drop = false;
+  bool json = false;
+  bool csv = false;
+};
+
+struct Share {
+  std::size_t number = 0, of = 1;
+};
+
+// "2/8": the second of eight shares.
+Share parse_share(const std::string& text) {
+  Share share;
+  if (text.empty()) return share;
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos || !is_number(text.substr(0, slash), share.number) ||
+      !is_number(text.substr(slash + 1), share.of) || share.number < 1 || share.number > share.of) {
+    throw InputError("--share", 0, "expected a share such as 2/8, the second of eight");
+  }
+  --share.number;
+  return share;
+}
+
+// "3 min left", from what was done since the start.
+std::string time_left(std::chrono::steady_clock::time_point start, std::size_t done,
+                      std::size_t all) {
+  if (done == 0) return "items";
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  const double left = taken.count() / static_cast<double>(done) * static_cast<double>(all - done);
+  const auto seconds = static_cast<long long>(left) + 1;
+  if (done == all) return "items";
+  return seconds < 100    ? fmt::format("items, {} s left", seconds)
+         : seconds < 6000 ? fmt::format("items, {} min left", seconds / 60)
+                          : fmt::format("items, {} h left", seconds / 3600);
+}
+
+// What the results say, in the order of the sweep.
+class Summary {
+ public:
+  explicit Summary(const SweepArguments& arguments) : arguments_(arguments) {}
+
+  void add(const std::string& line) {
+    auto json = nlohmann::ordered_json::parse(line);
+    if (arguments_.json) print_text(line);
+    if (arguments_.csv) print_csv_row(json, all_ == 0);
+    ++all_;
+    const std::string outcome = json["outcome"];
+    ++counts_[outcome];
+    if (json["cause"].is_string() && causes_.size() < kMostCauses) {
+      causes_.push_back(fmt::format(
+          "{} on {}, {}, budget {}: {}: {}", json["program"].get<std::string>(),
+          json["hardware"].get<std::string>(), json["policy"].get<std::string>(),
+          json["budget"].get<std::string>(), outcome, json["cause"].get<std::string>()));
+    }
+    fronts_.add(json);
+  }
+
+  // "12 items: 10 fits, 2 refused".
+  std::string counts() const {
+    std::string text = fmt::format("{} item{}", all_, all_ == 1 ? "" : "s");
+    const char* between = ": ";
+    for (const auto& [outcome, count] : counts_) {
+      text += fmt::format("{}{} {}", between, outcome, count);
+      between = ", ";
+    }
+    return text;
+  }
+
+  void print() const {
+    if (!arguments_.json && !arguments_.csv) {
+      print_text(fronts_.table() + "\n" + counts() + "\n");
+    }
+    for (const std::string& cause : causes_) spdlog::warn("{}", cause);
+    std::size_t with_cause = 0;
+    for (const auto& [outcome, count] : counts_) with_cause += is_told(outcome) ? count : 0;
+    if (with_cause > causes_.size()) {
+      spdlog::warn("{} more have a cause in {}", with_cause - causes_.size(),
+                   arguments_.output.string());
+    }
+  }
+
+  ExitCode code() const {
+    for (const std::string_view bad : {kViolates, kFailed, kCrashed, kLate}) {
+      if (counts_.contains(std::string(bad))) return kViolated;
+    }
+    return counts_.contains(std::string(kRefused)) ? kUsage : kOk;
+  }
+
+ private:
+  static constexpr std::size_t kMostCauses = 10;
+  static bool is_told(const std::string& outcome) {
+    return outcome != kFits && outcome != kFitsNot;
+  }
+
+  const SweepArguments& arguments_;
+  std::size_t all_ = 0;
+  std::map<std::string, std::size_t> counts_;
+  std::vector<std::string> causes_;
+  Fronts fronts_;
+};
+
+// Those of the share that are not done.
+std::vector<std::size_t> what_to_do(const ResultsFile& results, const Items& items, Share share) {
+  std::vector<std::size_t> to_do;
+  for (std::size_t i = share.number; i < items.size(); i += share.of) {
+    if (!results.is_done(i)) to_do.push_back(i);
+  }
+  return to_do;
+}
+
+// What any rank but the first does; what it has to say, rank 0 says.
+ExitCode serve(Ranks& ranks, const RunOptions& options) {
+  try {
+    serve_items(ranks, options);
+  } catch (const std::exception& error) {
+    spdlog::error("rank {}: {}", ranks.rank(), error.what());
+    ranks.abort(kResourceMissing);
+  }
+  return kOk;
+}
+
+ExitCode run(const SweepArguments& arguments) {
+  const std::unique_ptr<Ranks> ranks = join_ranks();
+  RunOptions options;
+  options.jobs = arguments.jobs > 0 ? arguments.jobs
+                 : ranks            ? 1
+                                    : std::max(1U, std::thread::hardware_concurrency());
+  options.limit =
+      std::chrono::milliseconds(static_cast<std::int64_t>(arguments.limit_seconds * 1000));
+  options.stop = is_stopped;
+  if (ranks && !ranks->is_first()) return serve(*ranks, options);
+
+  const Share share = parse_share(arguments.share);
+  const Items items(read_sweep(arguments.file));
+  ResultsFile results(arguments.output, items, {.again = arguments.again, .drop = arguments.drop});
+  for (const std::filesystem::path& other : arguments.from) results.take_from(other);
+  const std::vector<std::size_t> to_do = what_to_do(results, items, share);
+  if (results.done() > 0 && !to_do.empty()) {
+    spdlog::info("{} items are done, {} to do", results.done(), to_do.size());
+  }
+
+  ProgressLine progress;
+  const auto start = std::chrono::steady_clock::now();
+  options.progress = [&](std::size_t done) {
+    progress.show(done, to_do.size(), time_left(start, done, to_do.size()));
+  };
+  run_items(items, to_do, results, options, ranks.get());
+  progress.clear();
+  results.finish();
+  if (is_stopped()) {
+    return told_stopped(
+        fmt::format("{} of {} items; the same command goes on", results.done(), items.size()));
+  }
+  Summary summary(arguments);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (results.is_done(i)) summary.add(results.line(i));
+  }
+  summary.print();
+  return summary.code();
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, Context& context) {
+  const auto arguments = std::make_shared<SweepArguments>();
+  CLI::App* command = app.add_subcommand(
+      "sweep", "Plan every combination of programs, cards, budgets, policies and options");
+  command->group("Plan and simulate");
+  command->footer(R"(
+Examples:
+  ferry sweep fleet.toml -o fleet.jsonl           every item; the same command goes on where it ended
+  ferry sweep fleet.toml -o fleet.jsonl --limit 60   an item that takes longer is late, and no more
+  ferry sweep fleet.toml -o fleet.jsonl --csv     the results as a table
+  mpirun -n 64 ferry sweep fleet.toml -o fleet.jsonl   handed out over MPI's ranks
+  ferry sweep fleet.toml -o part2.jsonl --share 2/8   the second of eight jobs ...
+  ferry sweep fleet.toml -o fleet.jsonl --from part1.jsonl --from part2.jsonl   ... and all of them
+
+Exit code 1: an item violated a property, failed, crashed or was late; 2: one was refused.)");
+  command->add_option("file", arguments->file, "The sweep (.toml): docs/sweeps.md")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "The results, JSON lines; a sweep goes on from what is there")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("--from", arguments->from,
+                   "Results of the same sweep to take over; may be given again")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--jobs", arguments->jobs,
+                   "Items at a time (default: one a core; over MPI one a rank)")
+      ->check(whole_number<std::size_t>(1, 1024));
+  command->add_option("--limit", arguments->limit_seconds, "Seconds for an item, at most")
+      ->check(above_zero());
+  command->add_option("--share", arguments->share, "Every Nth item alone, from the Kth on")
+      ->type_name("K/N");
+  command->add_flag("--again", arguments->again,
+                    "Items that failed, crashed or were late are run again");
+  command->add_flag("--drop", arguments->drop,
+                    "Drop results of other sweeps and of inputs that changed");
+  command->add_flag("--json", arguments->json, "The results on stdout, in the order of the sweep");
+  command->add_flag("--csv", arguments->csv, "The same as comma-separated values")
+      ->excludes("--json");
+  command->callback([arguments, &context] {
+    listen_for_stop();
+    context.exit_code = run(*arguments);
+  });
+}
+
+}  // namespace ferry::cli
