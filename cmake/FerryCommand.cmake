@@ -48,6 +48,7 @@ if(rapidcheck_FOUND)
   ferry_room(cli/verify PRIVATE ${ferry_cli_uses})
   target_precompile_headers(ferry_cli_verify REUSE_FROM ferry_cli)
   target_compile_options(ferry_cli_verify PRIVATE -O0)
+  target_compile_definitions(ferry_cli_verify PRIVATE FERRY_VERSION="${PROJECT_VERSION}")
 endif()
 add_executable(ferry cli/main.cpp)
 target_link_libraries(ferry PRIVATE ferry_cli ferry_cli_sweep ferry_warnings CLI11::CLI11

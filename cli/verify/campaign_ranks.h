@@ -2,9 +2,9 @@
 // some as well. What it says does not depend on how many ranks there are (ledger.h).
 #pragma once
 
-#include <cstdint>
+#include <functional>
 
-#include "cli/ranks/ranks.h"
+#include "cli/verify/share_out.h"
 #include "sim/verify/campaign/campaign.h"
 
 namespace ferry::cli {
@@ -12,7 +12,7 @@ namespace ferry::cli {
 // Rank 0's side.
 verify::Campaign lead_campaign(Ranks& ranks, const verify::CampaignOptions& options);
 
-// Any other rank's, until it is let go. The seed is rank 0's.
-void serve_campaign(Ranks& ranks, verify::CampaignOptions options);
+// What any rank does. The options' stop ends it in the middle of a block.
+Crew campaign_crew(const verify::CampaignOptions& options);
 
 }  // namespace ferry::cli

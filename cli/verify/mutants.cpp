@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
+#include "cli/verify/table_ranks.h"
 #include "cli/verify/verify.h"
 #include "formats/error.h"
 #include "formats/nearest.h"
@@ -22,15 +23,6 @@ namespace ferry::cli {
 namespace {
 
 constexpr int kSchema = 1;
-
-verify::MatrixOptions options_of(const VerifyArguments& arguments) {
-  verify::MatrixOptions options;
-  options.seed = arguments.seed;
-  options.jobs = arguments.jobs;
-  options.stop = is_stopped;
-  if (arguments.programs > 0) options.programs = arguments.programs;
-  return options;
-}
 
 std::int64_t median(std::vector<std::int64_t> values) {
   if (values.empty()) return 0;
@@ -97,6 +89,15 @@ void print_table(const std::vector<verify::MatrixRow>& rows) {
 
 }  // namespace
 
+verify::MatrixOptions matrix_options(const VerifyArguments& arguments) {
+  verify::MatrixOptions options;
+  options.seed = arguments.seed;
+  options.jobs = arguments.jobs;
+  options.stop = is_stopped;
+  if (arguments.programs > 0) options.programs = arguments.programs;
+  return options;
+}
+
 std::vector<std::string> mutant_words() {
   std::vector<std::string> words;
   for (const verify::Mutant& mutant : verify::all_mutants())
@@ -114,15 +115,19 @@ verify::Mutant mutant_of(const std::string& option, const std::string& name) {
                        did_you_mean(name, names));
 }
 
-int print_mutants(const VerifyArguments& arguments) {
-  verify::MatrixOptions options = options_of(arguments);
+int print_mutants(const VerifyArguments& arguments, Ranks* ranks) {
+  verify::MatrixOptions options = matrix_options(arguments);
   const std::vector<verify::Mutant> mutants = verify::all_mutants();
   ProgressLine progress;
   std::size_t done = 0;
   options.progress = [&](const verify::Mutant& mutant) {
     progress.show(++done, mutants.size(), mutant.name);
   };
-  const auto rows = verify::mutation_matrix(mutants, options);
+  const auto rows =
+      ranks
+          ? lead_matrix(*ranks, options,
+                        [&](std::size_t count) { progress.show(count, mutants.size(), "mutants"); })
+          : verify::mutation_matrix(mutants, options);
   progress.clear();
   if (arguments.json || arguments.csv) {
     print_for_machines(rows, arguments.csv);
@@ -142,7 +147,7 @@ int print_mutants(const VerifyArguments& arguments) {
 
 int hunt_mutant(const VerifyArguments& arguments) {
   const verify::Mutant mutant = mutant_of("--mutant", arguments.mutant);
-  const auto rows = verify::mutation_matrix({mutant}, options_of(arguments));
+  const auto rows = verify::mutation_matrix({mutant}, matrix_options(arguments));
   if (rows.empty()) {
     return told_stopped(
         fmt::format("programs of seed {}, none of which killed {}", arguments.seed, mutant.name));

@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
+#include "cli/verify/table_ranks.h"
 #include "cli/verify/verify.h"
 #include "formats/error.h"
 #include "formats/nearest.h"
@@ -27,15 +28,16 @@ constexpr int kSchema = 1;
 
 std::vector<verify::SchedulerRow> rows_of(
     const std::vector<const verify::schedulers::SchedulerEntry*>& entries,
-    const VerifyArguments& arguments) {
-  verify::SchedulerTableOptions options;
-  options.seed = arguments.seed;
-  options.jobs = arguments.jobs;
-  options.stop = is_stopped;
+    const VerifyArguments& arguments, Ranks* ranks) {
+  verify::SchedulerTableOptions options = scheduler_options(arguments);
   ProgressLine progress;
+  if (ranks) {
+    return lead_schedulers(*ranks, options, [&](std::size_t count) {
+      progress.show(count, entries.size(), "schedulers");
+    });
+  }
   std::size_t done = 0;
   options.progress = [&](std::string_view name) { progress.show(++done, entries.size(), name); };
-  if (arguments.programs > 0) options.programs = options.programs_faulty = arguments.programs;
   return verify::scheduler_table(entries, options);
 }
 
@@ -99,6 +101,15 @@ const verify::schedulers::SchedulerEntry* find(const std::string& name) {
 
 }  // namespace
 
+verify::SchedulerTableOptions scheduler_options(const VerifyArguments& arguments) {
+  verify::SchedulerTableOptions options;
+  options.seed = arguments.seed;
+  options.jobs = arguments.jobs;
+  options.stop = is_stopped;
+  if (arguments.programs > 0) options.programs = options.programs_faulty = arguments.programs;
+  return options;
+}
+
 std::vector<std::string> scheduler_names() {
   std::vector<std::string> names;
   for (const verify::schedulers::SchedulerEntry& entry : verify::schedulers::schedulers())
@@ -106,11 +117,11 @@ std::vector<std::string> scheduler_names() {
   return names;
 }
 
-int print_schedulers(const VerifyArguments& arguments) {
+int print_schedulers(const VerifyArguments& arguments, Ranks* ranks) {
   std::vector<const verify::schedulers::SchedulerEntry*> entries;
   for (const verify::schedulers::SchedulerEntry& entry : verify::schedulers::schedulers())
     entries.push_back(&entry);
-  const auto rows = rows_of(entries, arguments);
+  const auto rows = rows_of(entries, arguments, ranks);
   if (arguments.json || arguments.csv) {
     print_for_machines(rows, arguments.csv);
   } else {
@@ -127,7 +138,7 @@ int print_schedulers(const VerifyArguments& arguments) {
 
 int try_scheduler(const VerifyArguments& arguments) {
   const verify::schedulers::SchedulerEntry* entry = find(arguments.scheduler);
-  const auto rows = rows_of({entry}, arguments);
+  const auto rows = rows_of({entry}, arguments, nullptr);
   if (rows.empty()) {
     return told_stopped(
         fmt::format("programs of seed {}, to none of which an oracle objected", arguments.seed));

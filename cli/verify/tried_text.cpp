@@ -6,7 +6,6 @@
 #include "sim/verify/campaign/replay_line.h"
 
 namespace ferry::cli {
-namespace {
 
 using Json = nlohmann::json;
 
@@ -39,8 +38,6 @@ verify::Coverage coverage_from(const Json& json) {
   json.at("features").get_to(coverage.features);
   return coverage;
 }
-
-}  // namespace
 
 std::string to_text(const verify::Block& block) { return Json{block.first, block.end}.dump(); }
 

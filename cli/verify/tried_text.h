@@ -1,12 +1,18 @@
-// Blocks and what came of them, as texts that ranks send each other.
+// Blocks and what came of them as texts: ranks send them each other, and a campaign's file keeps
+// them.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
 #include "sim/verify/campaign/ledger.h"
 
 namespace ferry::cli {
+
+// Throws nlohmann::json::exception, here and below, for what to_text did not write.
+nlohmann::json to_json(const verify::Coverage& coverage);
+verify::Coverage coverage_from(const nlohmann::json& json);
 
 std::string to_text(const verify::Block& block);
 verify::Block block_from(std::string_view text);

@@ -19,11 +19,12 @@
 #include "cli/progress.h"
 #include "cli/ranks/ranks.h"
 #include "cli/stop.h"
+#include "cli/verify/campaign_file.h"
 #include "cli/verify/campaign_ranks.h"
+#include "cli/verify/table_ranks.h"
 #include "formats/error.h"
 #include "sim/verify/campaign/campaign.h"
 #include "sim/verify/campaign/replay_line.h"
-#include "sim/verify/campaign/shrink_spec.h"
 #include "sim/verify/report/report.h"
 
 namespace ferry::cli {
@@ -37,6 +38,7 @@ Examples:
   ferry verify --seconds 60             the core on random programs, every oracle watching
   ferry verify --programs 500 --seed 7  the same ones every time
   ferry verify --small --every-way 1    each run with at most one unusual answer
+  ferry verify --programs 1000000 --resume nightly.json   goes on where it was stopped or killed
   mpirun -n 64 ferry verify --programs 1000000   the numbers split over MPI's ranks
   ferry verify --mutants                which oracle kills which mutant of the core
   ferry verify --scheduler torchtune-1860   a scheduler of the field, and its fault
@@ -94,16 +96,20 @@ void print_coverage(const verify::Coverage& coverage) {
   end();
 }
 
-void print(const verify::Campaign& campaign, const VerifyArguments& arguments, int ranks) {
+// `before`: the runs of the campaign that it goes on from.
+void print(const verify::Campaign& campaign, std::int64_t before, const VerifyArguments& arguments,
+           int ranks) {
   const verify::Coverage& coverage = campaign.coverage;
   if (arguments.unusual) {
     fmt::print("{} programs, every way; ", coverage.programs - coverage.cut_off);
     if (coverage.cut_off > 0) fmt::print("{} cut off by time; ", coverage.cut_off);
   }
   const auto runs = static_cast<double>(std::max<std::int64_t>(coverage.runs, 1));
-  fmt::print("{} {} in {:.1f} s: {:.0f} a second on {} thread{}{}, {:.0f} operations each\n",
-             coverage.runs, arguments.unusual ? "runs" : "programs", campaign.seconds,
-             runs / std::max(campaign.seconds, 1e-9), arguments.jobs,
+  const auto now = static_cast<double>(coverage.runs - before);
+  fmt::print("{} {}{} in {:.1f} s: {:.0f} a second on {} thread{}{}, {:.0f} operations each\n",
+             coverage.runs, arguments.unusual ? "runs" : "programs",
+             before > 0 ? fmt::format(", {} of them", coverage.runs - before) : "",
+             campaign.seconds, now / std::max(campaign.seconds, 1e-9), arguments.jobs,
              arguments.jobs == 1 ? "" : "s",
              ranks == 1 ? "" : fmt::format(" of each of {} ranks", ranks),
              static_cast<double>(coverage.operations) / runs);
@@ -138,10 +144,28 @@ verify::CampaignOptions options_of(const VerifyArguments& arguments) {
   return options;
 }
 
-// What any rank but the first does; what it has to say, rank 0 says.
-int serve(Ranks& ranks, const VerifyArguments& arguments) {
+bool is_campaign(const VerifyArguments& arguments) {
+  return arguments.replay.empty() && arguments.mutant.empty() && !arguments.mutants &&
+         arguments.scheduler.empty() && !arguments.schedulers;
+}
+
+// With another stop.
+auto stopped_by(auto options, std::function<bool()> stop) {
+  options.stop = std::move(stop);
+  return options;
+}
+
+// What any rank but the first does; what it has to say, rank 0 says. The seed is rank 0's.
+int serve(Ranks& ranks, VerifyArguments arguments) {
   try {
-    serve_campaign(ranks, options_of(arguments));
+    serve(ranks, is_stopped, [&](const std::string& seed, std::function<bool()> stop) {
+      arguments.seed = std::stoull(seed);
+      if (arguments.mutants) return matrix_crew(stopped_by(matrix_options(arguments), stop));
+      if (arguments.schedulers) {
+        return schedulers_crew(stopped_by(scheduler_options(arguments), stop));
+      }
+      return campaign_crew(stopped_by(options_of(arguments), stop));
+    });
   } catch (const std::exception& error) {
     spdlog::error("rank {}: {}", ranks.rank(), error.what());
     ranks.abort(kInternal);
@@ -153,10 +177,17 @@ int serve(Ranks& ranks, const VerifyArguments& arguments) {
 int run_campaign(const VerifyArguments& arguments, Ranks* ranks) {
   verify::CampaignOptions options = options_of(arguments);
   ProgressLine progress;
-  options.progress = [&](std::int64_t programs, double seconds) {
-    progress.show(static_cast<std::uint64_t>(programs),
+  std::optional<CampaignFile> file;
+  if (!arguments.resume.empty()) options.from = file.emplace(arguments.resume, arguments).settled();
+  const verify::Settled before = options.from;
+  options.progress = [&](const verify::Ledger& ledger, double seconds) {
+    progress.show(static_cast<std::uint64_t>(ledger.tried()),
                   static_cast<std::uint64_t>(options.programs),
                   fmt::format("programs, {:.0f} s", seconds));
+    if (file) file->keep(ledger, false);
+  };
+  options.ended = [&](const verify::Ledger& ledger) {
+    if (file) file->keep(ledger, true);
   };
   const bool for_people = !arguments.json && !arguments.csv;
   if (for_people) fmt::print("seed {}\n", arguments.seed);
@@ -165,15 +196,7 @@ int run_campaign(const VerifyArguments& arguments, Ranks* ranks) {
       ranks ? lead_campaign(*ranks, options) : verify::run_campaign(options);
   progress.clear();
   std::optional<verify::Report> report;
-  if (campaign.failure) {
-    // A user who stopped gets the program as it is; its replay line makes it smaller another time.
-    verify::RunSpec spec = campaign.failure->spec;
-    if (!is_stopped()) {
-      spdlog::info("program {} fails; making it smaller", campaign.failure->number);
-      spec = verify::shrink_spec(spec, campaign.failure->verdict);
-    }
-    report = verify::explain(spec);
-  }
+  if (campaign.failure) report = verify::explain(campaign.failure->spec);
   if (arguments.json) {
     nlohmann::ordered_json json = {{"schema", kSchema}};
     json.update(counts_of(campaign, arguments));
@@ -183,7 +206,7 @@ int run_campaign(const VerifyArguments& arguments, Ranks* ranks) {
   } else if (arguments.csv) {
     print_row(campaign, report ? &*report : nullptr, arguments);
   } else {
-    print(campaign, arguments, ranks ? ranks->size() : 1);
+    print(campaign, before.coverage.runs, arguments, ranks ? ranks->size() : 1);
     if (report)
       fmt::print("program {} of seed {}:\n\n{}", campaign.failure->number, arguments.seed,
                  report->text);
@@ -205,30 +228,46 @@ int replay(const VerifyArguments& arguments) {
 }
 
 int run(const VerifyArguments& arguments, Ranks* ranks) {
-  const bool campaign = arguments.replay.empty() && arguments.mutant.empty() &&
-                        !arguments.mutants && arguments.scheduler.empty() && !arguments.schedulers;
-  if (ranks && !campaign) {
+  if (ranks && !is_campaign(arguments) && !arguments.mutants && !arguments.schedulers) {
     if (!ranks->is_first()) return kOk;
     throw InputError("verify", 0,
-                     "expected a campaign: tables and replays run alone, not over MPI");
+                     "expected a campaign or a table: what is of one program runs alone, not over "
+                     "MPI");
   }
   if (ranks && !ranks->is_first()) return serve(*ranks, arguments);
   if (!arguments.replay.empty()) return replay(arguments);
   if (!arguments.mutant.empty()) return hunt_mutant(arguments);
-  if (arguments.mutants) return print_mutants(arguments);
+  if (arguments.mutants) return print_mutants(arguments, ranks);
   if (!arguments.scheduler.empty()) return try_scheduler(arguments);
-  if (arguments.schedulers) return print_schedulers(arguments);
+  if (arguments.schedulers) return print_schedulers(arguments, ranks);
   return run_campaign(arguments, ranks);
 }
 
-CLI::Option* add_canary(CLI::App& command, VerifyArguments& arguments, Context& context) {
+// A new one, or that of the campaign that goes on.
+std::uint64_t seed_of(const VerifyArguments& arguments) {
+  if (!arguments.resume.empty()) {
+    if (const auto seed = CampaignFile::seed_of(arguments.resume)) return *seed;
+  }
+  std::random_device device;
+  return device() % 1'000'000'000u;
+}
+
+// What a campaign alone has: not for the modes.
+void add_campaign_options(CLI::App& command, VerifyArguments& arguments, Context& context,
+                          const std::vector<CLI::Option*>& modes) {
   CLI::Option* canary =
       command
           .add_option("--canary", arguments.canary,
                       "A campaign that tries this mutant in the core's stead, and must fail")
           ->check(some_text());
   context.values[canary] = [] { return Values{mutant_words()}; };
-  return canary;
+  CLI::Option* resume =
+      command
+          .add_option("--resume", arguments.resume,
+                      "A campaign's own file: it goes on from there, and keeps it up to date")
+          ->type_name("FILE")
+          ->check(some_text());
+  for (CLI::Option* mode : modes) mode->excludes(canary)->excludes(resume);
 }
 
 }  // namespace
@@ -287,18 +326,14 @@ void add_verify(CLI::App& app, Context& context) {
     }
   }
   for (CLI::Option* other : {programs, seed, csv}) line->excludes(other);
-  CLI::Option* canary = add_canary(*command, *arguments, context);
-  for (CLI::Option* mode : modes) mode->excludes(canary);
+  add_campaign_options(*command, *arguments, context, modes);
   context.values[mutant] = [] { return Values{mutant_words()}; };
   context.values[scheduler] = [] { return Values{scheduler_names()}; };
   command->callback([arguments, seed, jobs, &context] {
     listen_for_stop();
     const std::unique_ptr<Ranks> ranks = join_ranks();
     if (ranks && jobs->count() == 0) arguments->jobs = 1;
-    if (seed->count() == 0) {
-      std::random_device device;
-      arguments->seed = device() % 1'000'000'000u;
-    }
+    if (seed->count() == 0) arguments->seed = seed_of(*arguments);
     context.exit_code = static_cast<ExitCode>(run(*arguments, ranks.get()));
   });
 }

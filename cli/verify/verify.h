@@ -8,7 +8,10 @@
 #include <thread>
 #include <vector>
 
+#include "cli/ranks/ranks.h"
 #include "sim/verify/campaign/run_spec.h"
+#include "sim/verify/report/matrix.h"
+#include "sim/verify/report/scheduler_table.h"
 
 namespace ferry::cli {
 
@@ -20,6 +23,7 @@ struct VerifyArguments {
   std::optional<std::uint64_t> unusual;  // every way with at most so many
   int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::string canary;
+  std::string resume;  // a file
   bool mutants = false;
   std::string mutant;
   bool schedulers = false;
@@ -34,10 +38,13 @@ std::vector<std::string> mutant_words();  // without spaces
 verify::Mutant mutant_of(const std::string& option, const std::string& word);
 std::vector<std::string> scheduler_names();
 
-// Each prints, and returns the exit code.
+verify::MatrixOptions matrix_options(const VerifyArguments& arguments);
+verify::SchedulerTableOptions scheduler_options(const VerifyArguments& arguments);
+
+// Each prints, and returns the exit code. `ranks`: the others that help; null: none.
 int hunt_mutant(const VerifyArguments& arguments);
-int print_mutants(const VerifyArguments& arguments);
+int print_mutants(const VerifyArguments& arguments, Ranks* ranks);
 int try_scheduler(const VerifyArguments& arguments);
-int print_schedulers(const VerifyArguments& arguments);
+int print_schedulers(const VerifyArguments& arguments, Ranks* ranks);
 
 }  // namespace ferry::cli

@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "formats/atomic_file.h"
 #include "formats/line_source.h"
@@ -77,11 +78,13 @@ void settle_autograd() {
 void begin_log(const std::string& path) {
   // What fails here is the error of work that was given before; whoever gave it is told.
   cudaDeviceSynchronize();
-  set_listener(nullptr);
-  run_log->flush();
-  const std::unique_ptr<RunLog> earlier(run_log);
-  run_log = new RunLog(path, *earlier);
-  set_listener(run_log);
+  // Autograd's thread may still drop what its last backward left.
+  change_listener([&] {
+    run_log->flush();
+    auto next = std::make_unique<RunLog>(path, *run_log);
+    delete std::exchange(run_log, next.release());
+    return run_log;
+  });
 }
 
 nlohmann::json summarise(const char* out_of_memory) {

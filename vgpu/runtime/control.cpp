@@ -53,6 +53,12 @@ void set_listener(Listener* listener) {
   runtime.listener = listener;
 }
 
+void change_listener(const std::function<Listener*()>& change) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.listener = change();
+}
+
 void set_values(KernelValues values) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex);

@@ -80,6 +80,8 @@ void set_tempo(Tempo tempo, std::uint64_t seed);
 void set_tempo(cudaStream_t stream, Tempo tempo);
 // Called under the runtime's lock; must not call it. None: nobody.
 void set_listener(Listener* listener);
+// While nothing happens that the one before would have to hear.
+void change_listener(const std::function<Listener*()>& change);
 // Before there is work.
 void set_values(KernelValues values);
 KernelValues values();

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "sim/choices/strategies.h"
 #include "sim/verify/campaign/closer_look.h"
+#include "sim/verify/campaign/shrink_spec.h"
+#include "sim/verify/campaign/threads.h"
 
 namespace ferry::verify {
 namespace {
@@ -60,71 +57,6 @@ DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Cover
   return drawn;
 }
 
-// The programs of a block, until one fails or time is over.
-TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline, const Block& block) {
-  TriedBlock tried{.block = block, .coverage = {}, .failure = {}};
-  for (std::uint64_t number = block.first; number < block.end && !deadline.is_late(); ++number) {
-    DrawnRun drawn = options.deviations ? try_every_way(options, number, tried.coverage,
-                                                        [&deadline] { return deadline.is_late(); })
-                                        : try_program(options, number, tried.coverage);
-    tried.coverage.add(drawn);
-    if (!drawn.verdict) continue;
-    tried.failure = Failure{number, std::move(drawn.spec), *drawn.verdict};
-    break;
-  }
-  return tried;
-}
-
-// The threads of a campaign.
-class Threads {
- public:
-  Threads(const CampaignOptions& options, const Deadline& deadline, BlockSource& source)
-      : working_(std::max(options.jobs, 1)) {
-    for (int i = 0; i < std::max(options.jobs, 1); ++i) {
-      threads_.emplace_back(
-          [this, &options, &deadline, &source] { work(options, deadline, source); });
-    }
-  }
-  ~Threads() {
-    for (std::thread& thread : threads_) thread.join();
-  }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
-  // Whether all ended, within so long. Throws what one of them threw.
-  bool ended_within(std::chrono::milliseconds pause) {
-    std::unique_lock lock(mutex_);
-    const bool ended = ended_.wait_for(lock, pause, [this] { return working_ == 0; });
-    if (ended && error_) std::rethrow_exception(error_);
-    return ended;
-  }
-
- private:
-  void work(const CampaignOptions& options, const Deadline& deadline, BlockSource& source) {
-    std::exception_ptr error;
-    try {
-      while (!failed_) {
-        const std::optional<Block> block = source.take();
-        if (!block) break;
-        source.give(try_block(options, deadline, *block));
-      }
-    } catch (...) {
-      error = std::current_exception();
-      failed_ = true;
-    }
-    const std::lock_guard lock(mutex_);
-    if (error && !error_) error_ = error;
-    if (--working_ == 0) ended_.notify_all();
-  }
-
-  std::atomic<bool> failed_ = false;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  int working_;
-  std::exception_ptr error_;
-  std::vector<std::thread> threads_;
-};
-
 }  // namespace
 
 double Deadline::seconds() const {
@@ -145,20 +77,41 @@ std::uint64_t end_of(const CampaignOptions& options) {
   return options.programs > 0 ? static_cast<std::uint64_t>(options.programs) : ~std::uint64_t{0};
 }
 
-void try_blocks(const CampaignOptions& options, const Deadline& deadline, BlockSource& source,
-                std::chrono::milliseconds pause, const std::function<void()>& tick) {
-  Threads threads(options, deadline, source);
-  while (!threads.ended_within(pause)) tick();
-  tick();
+TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline, const Block& block) {
+  TriedBlock tried{.block = block, .coverage = {}, .failure = {}};
+  for (std::uint64_t number = block.first; number < block.end && !deadline.is_late(); ++number) {
+    DrawnRun drawn = options.deviations ? try_every_way(options, number, tried.coverage,
+                                                        [&deadline] { return deadline.is_late(); })
+                                        : try_program(options, number, tried.coverage);
+    tried.coverage.add(drawn);
+    if (!drawn.verdict) continue;
+    // A user who stopped gets the program as it is; its replay line makes it smaller another time.
+    const bool stopped = options.stop && options.stop();
+    tried.failure =
+        Failure{number, stopped ? std::move(drawn.spec) : shrink_spec(drawn.spec, *drawn.verdict),
+                *drawn.verdict};
+    break;
+  }
+  return tried;
 }
 
 Campaign run_campaign(const CampaignOptions& options) {
   constexpr std::chrono::milliseconds kPause(200);
   const Deadline deadline(options);
-  Ledger ledger(end_of(options), block_size(options), [&deadline] { return deadline.is_late(); });
-  try_blocks(options, deadline, ledger, kPause, [&] {
-    if (options.progress) options.progress(ledger.tried(), deadline.seconds());
+  Ledger ledger(
+      end_of(options), block_size(options), [&deadline] { return deadline.is_late(); },
+      options.from);
+  Threads threads(options.jobs, [&](const std::atomic<bool>& failed) {
+    while (!failed) {
+      const std::optional<Block> block = ledger.take();
+      if (!block) break;
+      ledger.give(try_block(options, deadline, *block));
+    }
   });
+  while (!threads.ended_within(kPause)) {
+    if (options.progress) options.progress(ledger, deadline.seconds());
+  }
+  if (options.ended) options.ended(ledger);
   return {ledger.coverage(), deadline.seconds(), ledger.failure()};
 }
 

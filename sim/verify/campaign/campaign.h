@@ -28,8 +28,10 @@ struct CampaignOptions {
   std::optional<Mutant> canary;  // is tried in the core's stead: what must be found is found
   // Is asked between programs, on every thread; true ends the campaign, as time does.
   std::function<bool()> stop;
-  // Is called now and then, on the calling thread.
-  std::function<void(std::int64_t programs, double seconds)> progress;
+  Settled from;  // what was tried before: it goes on from there
+  // Are called on the calling thread: now and then, and when all is over.
+  std::function<void(const Ledger& ledger, double seconds)> progress;
+  std::function<void(const Ledger& ledger)> ended;
 };
 
 struct Campaign {
@@ -59,9 +61,7 @@ class Deadline {
 std::uint64_t block_size(const CampaignOptions& options);
 std::uint64_t end_of(const CampaignOptions& options);
 
-// Tries blocks on the threads until there are no more. Meanwhile `tick` is called after each such
-// pause, and once at the end, on the calling thread. Throws what a thread threw.
-void try_blocks(const CampaignOptions& options, const Deadline& deadline, BlockSource& source,
-                std::chrono::milliseconds pause, const std::function<void()>& tick);
+// The programs of a block, until one fails, which is made smaller at once, or time is over.
+TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline, const Block& block);
 
 }  // namespace ferry::verify

@@ -5,8 +5,25 @@
 
 namespace ferry::verify {
 
-Ledger::Ledger(std::uint64_t end, std::uint64_t block_size, std::function<bool()> late)
-    : end_(end), block_size_(block_size), late_(std::move(late)) {}
+namespace {
+
+// Time may have ended it before its end, or before all ways through a program.
+bool is_whole(const TriedBlock& tried) {
+  const auto programs = static_cast<std::uint64_t>(tried.coverage.programs);
+  return !tried.failure && tried.coverage.cut_off == 0 &&
+         programs == tried.block.end - tried.block.first;
+}
+
+}  // namespace
+
+Ledger::Ledger(std::uint64_t end, std::uint64_t block_size, std::function<bool()> late,
+               Settled from)
+    : end_(end),
+      block_size_(block_size),
+      late_(std::move(late)),
+      next_(from.end),
+      settled_(std::move(from)),
+      tried_(settled_.coverage.programs) {}
 
 std::optional<Block> Ledger::take() {
   const std::lock_guard lock(mutex_);
@@ -21,18 +38,18 @@ void Ledger::give(TriedBlock tried) {
   const std::lock_guard lock(mutex_);
   out_.erase(tried.block.first);
   tried_ += tried.coverage.programs;
-  waiting_[tried.block.first] = std::move(tried.coverage);
+  const bool whole = is_whole(tried);
+  waiting_[tried.block.first] = {tried.block.end, whole, std::move(tried.coverage)};
   const auto& failure = tried.failure;
   if (failure && (!failure_ || failure->number < failure_->number)) {
     failure_ = std::move(tried.failure);
   }
-  // A block that is out may hold a failure before these.
-  const auto settles = [this](std::uint64_t first) {
-    return out_.empty() || first < *out_.begin();
-  };
-  while (!waiting_.empty() && settles(waiting_.begin()->first)) {
-    if (counts(waiting_.begin()->first)) settled_ += waiting_.begin()->second;
-    waiting_.erase(waiting_.begin());
+  // Those that follow what is settled without a gap.
+  for (auto found = waiting_.begin();
+       found != waiting_.end() && found->first == settled_.end && found->second.whole;
+       found = waiting_.erase(found)) {
+    settled_.end = found->second.end;
+    settled_.coverage += found->second.coverage;
   }
 }
 
@@ -48,11 +65,16 @@ std::int64_t Ledger::tried() const {
 
 Coverage Ledger::coverage() const {
   const std::lock_guard lock(mutex_);
-  Coverage all = settled_;
-  for (const auto& [first, coverage] : waiting_) {
-    if (counts(first)) all += coverage;
+  Coverage all = settled_.coverage;
+  for (const auto& [first, tried] : waiting_) {
+    if (counts(first)) all += tried.coverage;
   }
   return all;
+}
+
+Settled Ledger::settled() const {
+  const std::lock_guard lock(mutex_);
+  return settled_;
 }
 
 }  // namespace ferry::verify

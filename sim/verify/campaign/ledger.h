@@ -37,45 +37,50 @@ struct TriedBlock {
   std::optional<Failure> failure;
 };
 
-// Any number of threads may call it.
-class BlockSource {
- public:
-  BlockSource() = default;
-  BlockSource(const BlockSource&) = delete;
-  BlockSource& operator=(const BlockSource&) = delete;
-  virtual ~BlockSource() = default;
-
-  // May wait for one; none: there is no more.
-  virtual std::optional<Block> take() = 0;
-  virtual void give(TriedBlock tried) = 0;
+// All programs before `end` were tried, and none failed.
+struct Settled {
+  std::uint64_t end = 0;
+  Coverage coverage;
 };
 
-class Ledger final : public BlockSource {
+// Any number of threads may call it.
+class Ledger {
  public:
   // Of the numbers before `end`, in blocks of so many, until `late`.
-  Ledger(std::uint64_t end, std::uint64_t block_size, std::function<bool()> late);
+  Ledger(std::uint64_t end, std::uint64_t block_size, std::function<bool()> late,
+         Settled from = {});
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
 
-  std::optional<Block> take() override;
-  void give(TriedBlock tried) override;
+  std::optional<Block> take();  // none: there is no more
+  void give(TriedBlock tried);
 
   bool is_waiting() const;     // for a block that counts
   std::int64_t tried() const;  // programs, as far as they were told
   // What counts.
   Coverage coverage() const;
+  // From where a campaign that ends now can go on.
+  Settled settled() const;
   const std::optional<Failure>& failure() const { return failure_; }
 
  private:
+  struct Waiting {
+    std::uint64_t end = 0;
+    bool whole = false;  // and no failure in it
+    Coverage coverage;
+  };
+
   bool counts(std::uint64_t number) const { return !failure_ || number <= failure_->number; }
 
   const std::uint64_t end_;
   const std::uint64_t block_size_;
   const std::function<bool()> late_;
   mutable std::mutex mutex_;
-  std::uint64_t next_ = 0;
-  std::set<std::uint64_t> out_;                // the first numbers of blocks that were taken
-  std::map<std::uint64_t, Coverage> waiting_;  // tried, and some block before them is out
-  Coverage settled_;                           // of all before these
-  std::int64_t tried_ = 0;
+  std::uint64_t next_;
+  std::set<std::uint64_t> out_;               // the first numbers of blocks that were taken
+  std::map<std::uint64_t, Waiting> waiting_;  // tried after what is settled, by first numbers
+  Settled settled_;
+  std::int64_t tried_;
   std::optional<Failure> failure_;
 };
 

@@ -1,21 +1,13 @@
 // A campaign over MPI's ranks says what it says alone.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <string>
 
 #include "cli/exit_codes.h"
-#include "tests/cli/shell.h"
+#include "tests/cli/verify/ranks.h"
 
 namespace ferry::cli {
 namespace {
-
-Result verify(const std::string& launcher, const std::string& arguments) {
-  const auto stem =
-      std::filesystem::path(::testing::TempDir()) / ("ferry_ranks_" + std::to_string(getpid()));
-  return shell(launcher + " '" FERRY_PROGRAM "' verify " + arguments, stem.string());
-}
 
 // Without the line that says how long it took.
 std::string untimed(std::string text) {
@@ -45,12 +37,6 @@ TEST(CampaignRanksTest, AnUnknownCanaryIsRefused) {
 
 #ifdef FERRY_MPIRUN
 
-std::string mpirun(int ranks) {
-  // Where a rank ends with another code than 0, mpirun waits before it kills the others.
-  return FERRY_MPIRUN " --mca odls_base_sigkill_timeout 0 --allow-run-as-root --oversubscribe -n " +
-         std::to_string(ranks);
-}
-
 TEST(CampaignRanksTest, VerdictAndCountsDoNotTellHowManyRanksThereWere) {
   const std::string alone = untimed(verify("", kClean).out);
   EXPECT_NE(alone.find("no oracle objects"), std::string::npos) << alone;
@@ -72,8 +58,8 @@ TEST(CampaignRanksTest, NorDoesTheFirstFailure) {
   EXPECT_EQ(without_seconds(result.out), without_seconds(json));
 }
 
-TEST(CampaignRanksTest, ATableIsRefusedOnce) {
-  const Result result = verify(mpirun(2), "--schedulers");
+TEST(CampaignRanksTest, WhatIsOfOneProgramIsRefusedOnce) {
+  const Result result = verify(mpirun(2), "--scheduler torchtune-1860");
   EXPECT_EQ(result.code, kUsage);
   EXPECT_EQ(result.err.find("expected a campaign"), result.err.rfind("expected a campaign"));
   EXPECT_NE(result.err.find("expected a campaign"), std::string::npos) << result.err;

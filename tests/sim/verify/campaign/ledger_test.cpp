@@ -65,5 +65,35 @@ TEST(Ledger, IsEmptyWhenItIsLate) {
   EXPECT_FALSE(ledger.take());
 }
 
+// Whatever order they come back in: what is settled has no gap, and nothing that time cut short.
+TEST(Ledger, SettlesWhatWasTriedWhole) {
+  Ledger ledger(100, 10, [] { return false; });
+  const Block a = ledger.take().value(), b = ledger.take().value(), c = ledger.take().value();
+  ledger.give(tried(b));
+  EXPECT_EQ(ledger.settled().end, 0u);
+  ledger.give(tried(a));
+  EXPECT_EQ(ledger.settled().end, 20u);
+  TriedBlock cut = tried(c);
+  cut.coverage.programs = 3;
+  ledger.give(cut);
+  EXPECT_EQ(ledger.settled().end, 20u);
+  EXPECT_EQ(ledger.settled().coverage.programs, 20);
+  EXPECT_EQ(ledger.coverage().programs, 23);
+}
+
+TEST(Ledger, GoesOnFromWhatWasSettled) {
+  Settled before;
+  before.end = 80;
+  before.coverage.programs = 80;
+  Ledger ledger(
+      100, 10, [] { return false; }, before);
+  const Block first = ledger.take().value();
+  EXPECT_EQ(first.first, 80u);
+  ledger.give(tried(first, 85));
+  EXPECT_FALSE(ledger.take());
+  EXPECT_EQ(ledger.coverage().programs, 86);
+  EXPECT_EQ(ledger.settled().end, 80u) << "the failure is found again";
+}
+
 }  // namespace
 }  // namespace ferry::verify

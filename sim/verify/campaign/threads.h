@@ -1,0 +1,64 @@
+// Threads that do the same until each has nothing more to do, while the calling thread looks after
+// something else.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ferry::verify {
+
+class Threads {
+ public:
+  // `body` ends early where `failed` is true: another thread threw.
+  using Body = std::function<void(const std::atomic<bool>& failed)>;
+
+  Threads(int count, Body body) : body_(std::move(body)), working_(std::max(count, 1)) {
+    for (int i = 0; i < std::max(count, 1); ++i) {
+      threads_.emplace_back([this] { run(); });
+    }
+  }
+  ~Threads() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  // Whether all ended, within so long. Throws what one of them threw.
+  bool ended_within(std::chrono::milliseconds pause) {
+    std::unique_lock lock(mutex_);
+    const bool ended = ended_.wait_for(lock, pause, [this] { return working_ == 0; });
+    if (ended && error_) std::rethrow_exception(error_);
+    return ended;
+  }
+
+ private:
+  void run() {
+    std::exception_ptr error;
+    try {
+      body_(failed_);
+    } catch (...) {
+      error = std::current_exception();
+      failed_ = true;
+    }
+    const std::lock_guard lock(mutex_);
+    if (error && !error_) error_ = error;
+    if (--working_ == 0) ended_.notify_all();
+  }
+
+  const Body body_;
+  std::atomic<bool> failed_ = false;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  int working_;
+  std::exception_ptr error_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace ferry::verify
