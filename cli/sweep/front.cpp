@@ -49,9 +49,9 @@ void Fronts::add(const nlohmann::ordered_json& line) {
   const std::string name = name_of(line);
   auto front = std::find_if(fronts_.begin(), fronts_.end(),
                             [&name](const Front& each) { return each.name == name; });
-  if (front == fronts_.end()) front = fronts_.insert(front, {.name = name, .ways = {}});
+  if (front == fronts_.end())
+    front = fronts_.insert(front, {.name = name, .ways = {}, .beaten = {}});
   if (line["outcome"] != kFits) return;
-  ++front->fit;
   const auto& cost = line["cost_per_hour"];
   const Way way{
       .hardware = line["hardware"].get<std::string>(),
@@ -63,22 +63,32 @@ void Fronts::add(const nlohmann::ordered_json& line) {
   // Of equal ways the first one stays.
   std::vector<Way>& ways = front->ways;
   if (std::any_of(ways.begin(), ways.end(),
-                  [&](const Way& each) { return is_no_worse(each, way); }))
+                  [&](const Way& each) { return is_no_worse(each, way); })) {
+    front->beaten.push_back(way);
     return;
-  std::erase_if(ways, [&](const Way& each) { return is_no_worse(way, each); });
+  }
+  const auto beaten = std::stable_partition(
+      ways.begin(), ways.end(), [&](const Way& each) { return !is_no_worse(way, each); });
+  front->beaten.insert(front->beaten.end(), beaten, ways.end());
+  ways.erase(beaten, ways.end());
   ways.push_back(way);
+}
+
+std::vector<Way> Front::by_time() const {
+  std::vector<Way> sorted = ways;
+  std::sort(sorted.begin(), sorted.end(), [](const Way& a, const Way& b) {
+    return std::tie(a.step_ns, a.bytes) < std::tie(b.step_ns, b.bytes);
+  });
+  return sorted;
 }
 
 std::string Fronts::table() const {
   std::string text;
   for (const Front& front : fronts_) {
-    std::vector<Way> ways = front.ways;
-    std::sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) {
-      return std::tie(a.step_ns, a.bytes) < std::tie(b.step_ns, b.bytes);
-    });
+    const std::vector<Way> ways = front.by_time();
     text += fmt::format("{}{}: {}\n", text.empty() ? "" : "\n", front.name,
-                        front.fit == 0 ? std::string("nothing fits")
-                                       : fmt::format("{} of {} that fit", ways.size(), front.fit));
+                        ways.empty() ? std::string("nothing fits")
+                                     : fmt::format("{} of {} that fit", ways.size(), front.fit()));
     if (ways.empty()) continue;
     const bool priced =
         std::any_of(ways.begin(), ways.end(), [](const Way& way) { return way.cost > 0; });

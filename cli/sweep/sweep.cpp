@@ -25,8 +25,10 @@
 #include "cli/sweep/hand_out.h"
 #include "cli/sweep/item.h"
 #include "cli/sweep/outcome.h"
+#include "cli/sweep/picture.h"
 #include "cli/sweep/results_file.h"
 #include "cli/sweep/runner.h"
+#include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "scenarios/sweep.h"
 
@@ -40,6 +42,7 @@ struct SweepArguments {
   std::size_t jobs = 0;  // 0: as many as there are cores; over MPI one, of each rank
   double limit_seconds = 0;
   std::string share;
+  std::filesystem::path html;
   bool again = false;
   bool drop = false;
   bool json = false;
@@ -121,6 +124,8 @@ class Summary {
     }
   }
 
+  const Fronts& fronts() const { return fronts_; }
+
   ExitCode code() const {
     for (const std::string_view bad : {kViolates, kFailed, kCrashed, kLate}) {
       if (counts_.contains(std::string(bad))) return kViolated;
@@ -172,6 +177,7 @@ ExitCode run(const SweepArguments& arguments) {
   options.stop = is_stopped;
   if (ranks && !ranks->is_first()) return serve(*ranks, options);
 
+  if (!arguments.html.empty()) require_folder_of(arguments.html);
   const Share share = parse_share(arguments.share);
   const Items items(read_sweep(arguments.file));
   ResultsFile results(arguments.output, items, {.again = arguments.again, .drop = arguments.drop});
@@ -198,6 +204,8 @@ ExitCode run(const SweepArguments& arguments) {
     if (results.is_done(i)) summary.add(results.line(i));
   }
   summary.print();
+  if (!arguments.html.empty())
+    write_file(arguments.html, picture_of(arguments.file, summary.fronts().all()));
   return summary.code();
 }
 
@@ -246,6 +254,8 @@ Exit code 1: an item violated a property, failed, crashed or was late; 2: one wa
   command->add_flag("--json", arguments->json, "The results on stdout, in the order of the sweep");
   command->add_flag("--csv", arguments->csv, "The same as comma-separated values")
       ->excludes("--json");
+  command->add_option("--html", arguments->html, "A picture: time against memory")
+      ->type_name("FILE");
   command->callback([arguments, &context] {
     listen_for_stop();
     context.exit_code = run(*arguments);

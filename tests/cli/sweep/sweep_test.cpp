@@ -41,6 +41,20 @@ class SweepCommandTest : public PlanFolder {
   mutable Result result_;
 };
 
+TEST_F(SweepCommandTest, ThePictureIsOfTheSameResults) {
+  swept("--html p.html");
+  const std::string page = read("p.html");
+  for (const std::string& line : lines_of(read("r.jsonl"))) {
+    const Json item = Json::parse(line);
+    const std::string way = "<title>tiny.toml, budget " + item["budget"].get<std::string>() + ", " +
+                            item["policy"].get<std::string>() + ": ";
+    const std::size_t begin = page.find("<h2>" + item["program"].get<std::string>());
+    ASSERT_NE(begin, page.npos) << page;
+    const std::string its_part = page.substr(begin, page.find("<h2>", begin + 1) - begin);
+    EXPECT_EQ(its_part.find(way) != its_part.npos, item["outcome"] == "fits") << line;
+  }
+}
+
 TEST_F(SweepCommandTest, ALineAnItemInTheOrderOfTheFile) {
   const std::vector<std::string> lines = lines_of(swept());
   ASSERT_EQ(lines.size(), 12u);
