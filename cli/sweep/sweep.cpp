@@ -30,6 +30,7 @@
 #include "cli/sweep/runner.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
+#include "formats/text_file.h"
 #include "scenarios/sweep.h"
 
 namespace ferry::cli {
@@ -180,6 +181,7 @@ ExitCode run(const SweepArguments& arguments) {
   if (!arguments.html.empty()) require_folder_of(arguments.html);
   const Share share = parse_share(arguments.share);
   const Items items(read_sweep(arguments.file));
+  for (const std::filesystem::path& other : arguments.from) open_file(other);  // or nothing is made
   ResultsFile results(arguments.output, items, {.again = arguments.again, .drop = arguments.drop});
   for (const std::filesystem::path& other : arguments.from) results.take_from(other);
   const std::vector<std::size_t> to_do = what_to_do(results, items, share);

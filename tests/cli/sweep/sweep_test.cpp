@@ -177,6 +177,10 @@ TEST_F(SweepCommandTest, SharesAreMerged) {
       ferry("sweep s.toml -o all.jsonl --from p2.jsonl --from p3.jsonl --from p1.jsonl");
   EXPECT_EQ(merged.err.find("to do"), std::string::npos) << merged.err;
   EXPECT_EQ(read("all.jsonl"), whole);
+  const Result lost = ferry("sweep s.toml -o other.jsonl --from p1.jsonl --from p4.jsonl");
+  EXPECT_EQ(lost.code, kUsage);
+  EXPECT_NE(lost.err.find("p4.jsonl: cannot read"), std::string::npos) << lost.err;
+  EXPECT_FALSE(exists("other.jsonl"));
 }
 
 TEST_F(SweepCommandTest, CsvHasARowForEachLine) {
