@@ -162,8 +162,12 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
       ->type_name("FILE")
       ->allow_extra_args(false);
   command.add_flag("--unchecked", arguments.unchecked, "Do not check the stream order: faster");
-  command.add_flag("--spans", arguments.spans,
-                   "Spans of operators in `best`, which the simulator alone can execute");
+  command.add_flag("--no-spans", arguments.no_spans,
+                   "No spans of operators in `best`: whole modules or checkpoints are recomputed");
+  command.add_flag(
+      "--no-modules", arguments.no_modules,
+      "No modules are recomputed, only spans and calls of checkpoint: for a model that "
+      "nobody edits");
   command.add_flag("--json", arguments.json, "For machines");
   command.add_flag("--csv", arguments.csv, "The rows as comma-separated values")
       ->excludes("--json");
@@ -194,7 +198,8 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   request.times_used = use_times(tables, request.hardware, request.program);
   request.plan.budget_bytes = arguments.budget.empty() ? request.hardware.memory_bytes : budget;
   request.plan.check = !arguments.unchecked;
-  request.plan.spans = arguments.spans;
+  request.plan.spans = !arguments.no_spans;
+  request.plan.modules = !arguments.no_modules;
   return request;
 }
 
@@ -216,7 +221,7 @@ PolicyRequest understand(const PolicyArguments& typed) {
   }
   bool segments = false;
   try {
-    segments = plan::has_segments(request.program);
+    segments = plan::has_segments(request.program, request.plan.modules);
   } catch (const std::invalid_argument& error) {
     throw InputError(arguments.subject, 0, error.what());
   }

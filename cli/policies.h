@@ -30,7 +30,8 @@ struct PolicyArguments {
   std::int64_t microbatches = 0;
   std::string order = "fbfb";
   bool unchecked = false;
-  bool spans = false;
+  bool no_spans = false;
+  bool no_modules = false;
   bool json = false;
   bool csv = false;
   std::vector<std::filesystem::path> times;

@@ -35,6 +35,9 @@ inline constexpr Slot kNoSlot = ~Slot{0};
 using TypeId = std::uint32_t;  // an index into Program::types
 using CodeId = std::uint32_t;  // an index into Program::codes
 
+// The name of an op that stands for a tensor that the step found, and that no operator made.
+inline constexpr std::string_view kGivenOp = "ferry.given";
+
 // Makes the storages of its outputs, reads its inputs, writes its outputs and, in place, those
 // inputs that `writes` lists (positions in `in`; each such write bumps the tensor's version).
 struct Op {
@@ -47,6 +50,7 @@ struct Op {
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
   std::int64_t measured_ns = 0;  // 0: not measured; the roofline decides
+  bool once = false;             // it does more than it says, so that no replay runs it again
   bool random = false;  // draws from the random generator (dropout): its values depend on the
                         // generator's state, and it moves that state on
   bool operator==(const Op&) const = default;

@@ -48,6 +48,7 @@ Action read_op(Fields& line, Types& types) {
         .read_bytes = line.integer_or("read", 0, limits::kBytes),
         .written_bytes = line.integer_or("written", 0, limits::kBytes),
         .measured_ns = line.integer_or("ns", 0, limits::kTimeNs),
+        .once = line.flag("once", false),
         .random = line.flag("random", false)};
   const Json& outputs = line.at("out");
   if (!outputs.is_array()) line.expected("out", "a list of outputs");

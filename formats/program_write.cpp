@@ -44,6 +44,7 @@ struct Line {
     append_unless_0(text, "read", op.read_bytes);
     append_unless_0(text, "written", op.written_bytes);
     append_unless_0(text, "ns", op.measured_ns);
+    if (op.once) text += ",\"once\":true";
     if (op.random) text += ",\"random\":true";
     return text + "}";
   }

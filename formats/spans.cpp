@@ -39,15 +39,10 @@ bool any_in(const Statements& statements, std::size_t begin, std::size_t end,
                      [is](const Statement& each) { return is(each.action); });
 }
 
-// One past what belongs to the operator at `from`: its node and what that saves.
+// Where the next one begins, or what is no span's.
 std::size_t end_of(const Statements& statements, std::size_t from, std::size_t next) {
   std::size_t end = from + 1;
-  for (std::size_t i = from + 1; i < next; ++i) {
-    const Action& action = statements[i].action;
-    if (parts(action)) break;
-    const bool makes = std::holds_alternative<MakeNode>(action);
-    if (makes || std::holds_alternative<Save>(action)) end = i + 1;
-  }
+  while (end < next && !parts(statements[end].action)) ++end;
   return end;
 }
 
@@ -75,7 +70,7 @@ std::vector<OperatorRange> operator_ranges(const Program& program) {
   std::size_t from = 0;
   for (std::size_t i = 0; i < statements.size(); ++i) {
     const auto* op = std::get_if<Op>(&statements[i].action);
-    if (!op) continue;
+    if (!op || op->name == kGivenOp) continue;
     for (std::size_t between = from; between < i; ++between) {
       if (parts(statements[between].action)) from = between + 1;
     }

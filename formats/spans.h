@@ -1,8 +1,8 @@
 // Where the spans of a plan lie in a program.
 //
 // The forward is the code that main's first Call runs. Its operators are the Ops among its own
-// statements, in order: so their places are those at which they run, and views are none of them. A
-// span is cut where it parts no operator from its node:
+// statements, in order, but for what it was given (kGivenOp): so their places are those at which
+// they run, and views are none of them. A span is cut where it parts no operator from its node:
 //
 //     op 3
 //     free …
@@ -11,10 +11,12 @@
 //     save …         │ the span from 4 to 5
 //     node of op 5   │
 //     op 5           │
-//     save …         ┘
-//     free …
+//     save …         │
+//     free …         ┘
 //     node of op 6
 //     op 6
+//
+// (A real step knows that an operator was the span's last when it sees another.)
 //
 // A node made before its operator saves what that reads. So a tensor that operator 4 makes and
 // operator 5 reads and saves is made again by that span, and is kept by one that ends with 4.

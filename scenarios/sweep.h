@@ -6,7 +6,7 @@
 //   optimizers = ["none", "adamw"]        # from here on each list may be missing
 //   microbatches = [1, 4]
 //   orders = ["fbfb", "1f1b"]             # of micro-batches
-//   spans = [false, true]
+//   spans = [true, false]
 //   budgets = ["card", "80%", "20GiB"]    # "card": all that it has; a share is of that
 //   policies = ["keep", "best"]
 //

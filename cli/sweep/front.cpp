@@ -56,7 +56,7 @@ void Fronts::add(const nlohmann::ordered_json& line) {
   const Way way{
       .hardware = line["hardware"].get<std::string>(),
       .budget = line["budget"].get<std::string>(),
-      .policy = line["policy"].get<std::string>() + (line["spans"] == true ? " --spans" : ""),
+      .policy = line["policy"].get<std::string>() + (line["spans"] == false ? " --no-spans" : ""),
       .bytes = line["device_reserved_bytes"].get<long long>(),
       .step_ns = line["step_ns"].get<long long>(),
       .cost = cost.is_null() ? 0 : std::llround(cost.get<double>() * 1000)};

@@ -64,7 +64,7 @@ std::vector<std::string> Items::arguments(std::size_t item) const {
       "--microbatches", value(item, SweepKey::kMicrobatches),
       "--order",        value(item, SweepKey::kOrders),
       "--json"};
-  if (value(item, SweepKey::kSpans) == "true") typed.emplace_back("--spans");
+  if (value(item, SweepKey::kSpans) == "false") typed.emplace_back("--no-spans");
   return typed;
 }
 

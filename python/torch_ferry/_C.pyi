@@ -3,7 +3,7 @@ import collections.abc
 import os
 import torch
 import typing
-__all__: list[str] = ['CheckpointError', 'CheckpointStatistics', 'DiskError', 'DiskFull', 'NoOffload', 'Offload', 'OffloadStatistics', 'Plan', 'PlanMismatch', 'SegmentMismatch', 'StreamLog', 'checkpoint', 'checkpoint_reentrant', 'checkpoint_statistics', 'finish_offloads', 'is_checkpointing', 'is_recomputing']
+__all__: list[str] = ['CheckpointError', 'CheckpointStatistics', 'DiskError', 'DiskFull', 'NoOffload', 'Offload', 'OffloadStatistics', 'Plan', 'PlanMismatch', 'ReplayStatistics', 'SegmentMismatch', 'StreamLog', 'checkpoint', 'checkpoint_reentrant', 'checkpoint_statistics', 'finish_offloads', 'is_checkpointing', 'is_recomputing', 'replay_statistics']
 class OffloadStatistics:
     """
     What an Offload counted; bytes throughout.
@@ -103,6 +103,33 @@ class NoOffload:
         ...
     def open(self) -> None:
         ...
+class ReplayStatistics:
+    """
+    Of all spans of operators of the process.
+    """
+    def __repr__(self) -> str:
+        ...
+    @property
+    def alive(self) -> int:
+        ...
+    @property
+    def calls(self) -> int:
+        ...
+    @property
+    def calls_replayed(self) -> int:
+        ...
+    @property
+    def passed_on(self) -> int:
+        ...
+    @property
+    def replays(self) -> int:
+        ...
+    @property
+    def saved(self) -> int:
+        ...
+    @property
+    def spans(self) -> int:
+        ...
 class CheckpointStatistics:
     """
     Of all checkpoints of the process.
@@ -146,6 +173,8 @@ def finish_offloads() -> None:
 def is_checkpointing() -> bool:
     ...
 def is_recomputing() -> bool:
+    ...
+def replay_statistics() -> ReplayStatistics:
     ...
 class CheckpointError(CheckpointError):
     ...

@@ -15,7 +15,7 @@ OUTPUT = ({"slot", "dtype", "shape"}, {"strides", "offset"})
 OPTIONS = {"early_stop", "preserve_rng", "determinism_check", "captured"}  # of a recompute
 # The first key tells the kind.
 STATEMENTS = {
-    "op": ({"in", "out"}, {"writes", "flops", "read", "written", "ns", "random"}),
+    "op": ({"in", "out"}, {"writes", "flops", "read", "written", "ns", "once", "random"}),
     "view": ({"of", "dtype", "shape"}, {"strides", "offset"}),
     "node": ({"id", "in", "out", "body"}, {"saved"}),
     "save": ({"slots"}, set()),
@@ -38,7 +38,7 @@ WORDS = {
     "recompute": ("checkpoint", "reentrant", "replay"),
     "when": ("first", "recomputing"),
 }
-FLAGS = {"grad", "random", "retain_graph", "create_graph"} | OPTIONS - {"captured"}
+FLAGS = {"grad", "once", "random", "retain_graph", "create_graph"} | OPTIONS - {"captured"}
 
 
 def kind_of(statement):

@@ -111,6 +111,8 @@ class Frame:
         line = {"op": event.name, "in": inputs, "out": outputs}
         if event.writes:
             line["writes"] = list(event.writes)
+        if event.once:
+            line["once"] = True
         for key, value in zip(("flops", "read", "written"), event.costs):
             if value:
                 line[key] = value

@@ -142,10 +142,17 @@ def run(plan, **options):
     that `ferry plan -o` wrote. One guard is one forward: under gradient accumulation open it for
     each.
 
-    Calls of `torch_ferry.checkpoint` under it are recomputed, or not, as the plan says.
+    Calls of `torch_ferry.checkpoint` under it are recomputed, or not, as the plan says. Operators
+    that the plan recomputes run again in backward, and no function of the model's.
 
     Raises ValueError for a file that is no plan, with file and line."""
     return Offload(plan=plan, **options)
+
+
+def replay_statistics():
+    """Counts of the spans of operators that plans recomputed in this process. They print as a
+    line."""
+    return _C.replay_statistics()
 
 
 class no_offload:

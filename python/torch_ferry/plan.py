@@ -25,8 +25,8 @@ _PROGRAM = pathlib.Path(_built.__file__).with_name("bin") / "ferry"
 _OPTION = re.compile("^--(budget|policy|optimizer|hardware):")
 
 # What is compared: for every model, and for one that calls `torch_ferry.checkpoint` as well.
-POLICIES = ("keep", "offload", "prefetch", "budget")
-RECOMPUTING = ("checkpoint", "checkpoint-nth", "checkpoint-offload", "mixed", "best")
+POLICIES = ("keep", "offload", "prefetch", "budget", "best")
+RECOMPUTING = ("checkpoint", "checkpoint-nth", "checkpoint-offload", "mixed")
 
 # Of the exit codes of the command, those that are not our own fault.
 _USAGE, _DOES_NOT_FIT, _RESOURCE_MISSING = 2, 3, 7
@@ -122,9 +122,10 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     budget     device memory that parameters, gradients and activations (and what `optimizer`
                holds) are to fit in: bytes, or text such as "20GiB". The card's by default
     policies   names of those that are compared; with one alone, its plan. By default "keep",
-               "offload", "prefetch" and "budget", and of a model that calls
+               "offload", "prefetch", "budget" and "best", and of a model that calls
                `torch_ferry.checkpoint` also "checkpoint", "checkpoint-nth",
-               "checkpoint-offload", "mixed" and "best", which recompute some of these calls
+               "checkpoint-offload" and "mixed", which recompute some of these calls. So does
+               "best" there; of other models it recomputes any operators, and no module is edited
     optimizer  None, "sgd", "momentum" or "adamw": its state counts
     device     where the step will run, for kernels save different tensors on a CPU and on a GPU:
                "cpu" or "cuda"; where the model is by default
@@ -144,7 +145,7 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     program = capture.capture(model, inputs, loss_fn, name=name or type(model).__name__,
                               device=_device_of(model, device))
     policies = _policies(policies, program)
-    options = [f"--hardware={os.fspath(card)}", "--policy=" + ",".join(policies)]
+    options = [f"--hardware={os.fspath(card)}", "--policy=" + ",".join(policies), "--no-modules"]
     options += [] if budget is None else [f"--budget={budget}"]
     options += [] if optimizer is None else [f"--optimizer={optimizer}"]
     with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:

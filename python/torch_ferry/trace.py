@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .costs import SHAPE_ONLY, cost, tensors_in, tensors_of
+from .once import runs_once
 from .program import ProgramError
 
 LEAF = "torch::autograd::AccumulateGrad"
@@ -40,6 +41,7 @@ class OpEvent(NamedTuple):
     inputs: list
     outputs: list
     writes: list
+    once: bool  # in forward: no replay runs it again
     costs: tuple
 
 
@@ -133,9 +135,10 @@ class Trace(TorchDispatchMode):
         if not fresh and not written:
             return  # a view, or a look at a shape
         costs = cost(func, args, kwargs, result, inputs, written, fresh)
+        once = self.sink is self.events and runs_once(func, args, kwargs)
         outputs = [self.ref(tensor) for tensor in fresh]
         label = f"{func.namespace}.{name}"
-        self.sink.append(OpEvent(self.count(), label, refs, outputs, written, costs))
+        self.sink.append(OpEvent(self.count(), label, refs, outputs, written, once, costs))
 
     def count(self):
         return sequence_number() - self.start

@@ -8,6 +8,14 @@
 
 namespace ferry::real {
 
+std::string label(const c10::OperatorHandle& op) {
+  const std::string_view name = op.schema().name();
+  const std::size_t colons = name.find("::");
+  if (colons == std::string_view::npos) return std::string(name);
+  // It avoids replace(): at -O3 g++ 12 warns of an impossible copy.
+  return std::string(name.substr(0, colons)) + "." + std::string(name.substr(colons + 2));
+}
+
 bool holds_tensors(const c10::Type& type) {
   if (type.kind() != c10::TypeKind::ListType && type.kind() != c10::TypeKind::OptionalType) {
     return type.kind() == c10::TypeKind::TensorType;

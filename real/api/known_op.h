@@ -9,6 +9,9 @@
 
 namespace ferry::real {
 
+// Its name in programs and plans: "aten.mm" for aten::mm.out.
+std::string label(const c10::OperatorHandle& op);
+
 // True for a tensor, and for lists and optionals of them.
 bool holds_tensors(const c10::Type& type);
 

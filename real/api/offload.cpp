@@ -30,17 +30,16 @@ class Frame {
     if (state_->trace()) ops_.emplace(state_->trace());
     hooks_.emplace(TorchAutograd(), state_->hooks(),
                    state_->context(checkpoint_context(TorchAutograd().hooks())));
+    spans_ = state_->spans(TorchAutograd().hooks());
+    if (spans_) hooks_of_spans_.emplace(TorchAutograd(), spans_->hooks());
   }
   Frame() { none_.emplace(TorchAutograd()); }
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
   ~Frame() {
     if (!state_) return;
-    if (std::uncaught_exceptions() > exceptions_) {
-      state_->abandon_run();
-    } else {
-      state_->end_run();
-    }
+    const bool failed = std::uncaught_exceptions() > exceptions_ || (spans_ && !spans_->end());
+    failed ? state_->abandon_run() : state_->end_run();
   }
 
  private:
@@ -48,6 +47,8 @@ class Frame {
   const int exceptions_ = std::uncaught_exceptions();
   std::optional<real::OpTraceScope> ops_;
   std::optional<HooksGuard<TorchAutograd>> hooks_;
+  std::unique_ptr<real::PlannedSpans::Forward> spans_;
+  std::optional<HooksGuard<TorchAutograd>> hooks_of_spans_;
   std::optional<NoHooksGuard<TorchAutograd>> none_;
 };
 

@@ -1,5 +1,6 @@
 #include "real/api/offload_state.h"
 
+#include <c10/core/GradMode.h>
 #include <c10/util/Logging.h>
 
 #include <utility>
@@ -26,9 +27,6 @@ CoreOptions to_core(const OffloadOptions& options) {
 }
 
 CoreOptions to_core(const Plan& plan, const OffloadOptions& options) {
-  TORCH_CHECK_VALUE(plan.spans.empty(),
-                    "this plan recomputes spans of operators, which no real device executes yet: "
-                    "make one without `ferry plan --spans`");
   CoreOptions core = planned_options(plan);
   core.keep_when_full = options.keep_when_full();
   core.warn = options.warn();
@@ -48,6 +46,7 @@ OffloadState::OffloadState(const OffloadOptions& options, CoreOptions core, cons
   c10::initLogging();  // reads TORCH_CPP_LOG_LEVEL, as a Python process does
   SpanObserver observer;
   if (plan) segments_ = planned_segments(*plan);
+  if (plan && !plan->spans.empty()) spans_ = std::make_shared<PlannedSpans>(plan->spans);
   if (options.log()) {
     told_ = [log = log_](const Decision& decision) {
       const std::lock_guard lock(log->mutex);
@@ -70,6 +69,7 @@ void OffloadState::begin_run() {
         "this Offload was made before the stream log that is being written, which would lack its "
         "copies; make it after the log was opened"));
   }
+  if (spans_) spans_->begin_run();
   if (planned_) planned_->begin_run();
   backends_->begin_run();
   const std::lock_guard lock(step_mutex_);
@@ -90,6 +90,12 @@ void OffloadState::end_run() {
 
 void OffloadState::abandon_run() {
   if (planned_) planned_->abandon_run();
+}
+
+std::unique_ptr<PlannedSpans::Forward> OffloadState::spans(
+    HookStack<at::Tensor> around, PlannedSpans::Forward::Rethrow rethrow) const {
+  if (!spans_ || !c10::GradMode::is_enabled()) return nullptr;
+  return std::make_unique<PlannedSpans::Forward>(spans_, std::move(around), rethrow);
 }
 
 std::shared_ptr<const CheckpointContext> OffloadState::context(CheckpointContext around) {

@@ -12,6 +12,7 @@
 #include "ferry/offload.h"
 #include "real/api/backends.h"
 #include "real/api/planned.h"
+#include "real/api/planned_spans.h"
 #include "real/api/trace.h"
 #include "shared/seam/checkpoint_context.h"
 
@@ -34,6 +35,10 @@ class OffloadState {
   void begin_run();
   void end_run();
   void abandon_run();
+  // The plan's spans in a new forward, whose hooks are to be pushed on `around`; null: none, as for
+  // a forward without grad mode.
+  std::unique_ptr<PlannedSpans::Forward> spans(
+      HookStack<at::Tensor> around, PlannedSpans::Forward::Rethrow rethrow = [] { throw; }) const;
   // Of the checkpoints of a new forward, within those that are in force.
   std::shared_ptr<const CheckpointContext> context(CheckpointContext around);
 
@@ -62,6 +67,7 @@ class OffloadState {
   std::shared_ptr<Trace> trace_;
   std::shared_ptr<Backends> backends_;
   std::shared_ptr<PlannedHooks> planned_;
+  std::shared_ptr<PlannedSpans> spans_;
   std::shared_ptr<Hooks<at::Tensor>> hooks_;
 };
 

@@ -36,6 +36,15 @@ bool is_overwrite(std::string_view op) {
   return std::ranges::find(kNames, op) != kNames.end();
 }
 
+constexpr std::string_view kMean = "running_mean";
+constexpr std::string_view kVariance = "running_var";
+
+// They write their running statistics where `training` is true, and do not say so.
+bool keeps_statistics(std::string_view op) {
+  return op == "aten::native_batch_norm" || op == "aten::cudnn_batch_norm" ||
+         op == "aten::miopen_batch_norm";
+}
+
 // An op whose effects are not all in its schema: it writes what it does not say that it writes, or
 // gives a tensor another memory.
 bool is_secretive(const c10::FunctionSchema& schema) {
@@ -47,9 +56,9 @@ bool is_secretive(const c10::FunctionSchema& schema) {
         "aten::_cudnn_init_dropout_state", "aten::miopen_rnn"}) {
     if (name.starts_with(part)) return true;
   }
-  // Batch norms of the older kind write their statistics.
-  return std::ranges::any_of(schema.arguments(), [](const auto& argument) {
-    return argument.name() == "running_mean" || (is_written(argument) && argument.kwarg_only());
+  return std::ranges::any_of(schema.arguments(), [&](const auto& argument) {
+    return (argument.name() == kMean && !keeps_statistics(name)) ||
+           (is_written(argument) && argument.kwarg_only());
   });
 }
 
@@ -72,6 +81,7 @@ OpTraits new_traits(const OperatorHandle& op) {
   traits.is_seen = (makes || writes) && !schema.name().starts_with("profiler::");
   traits.can_run_again = !schema.is_vararg() && !schema.is_varret() && !is_secretive(schema) &&
                          std::ranges::all_of(schema.arguments(), can_be_taken_apart);
+  traits.keeps_statistics = keeps_statistics(schema.name());
   traits.makes_blank = is_empty(schema.name());
   traits.overwrites = is_overwrite(schema.name());
   return traits;
@@ -115,6 +125,18 @@ const OpTraits& traits_of(const OperatorHandle& op) {
   const auto [found, added] = known.try_emplace(&op.schema());
   if (added) found->second = new_traits(op);
   return found->second;
+}
+
+bool can_run_again(const OperatorHandle& op, const Stack& stack) {
+  const OpTraits& traits = traits_of(op);
+  if (!traits.can_run_again || !traits.keeps_statistics) return traits.can_run_again;
+  const auto& arguments = op.schema().arguments();
+  const auto argument = [&](std::string_view name) -> const c10::IValue& {
+    const auto at = std::ranges::find(arguments, name, &c10::Argument::name) - arguments.begin();
+    return torch::jit::peek(stack, static_cast<std::size_t>(at), arguments.size());
+  };
+  const c10::IValue& mean = argument(kMean);
+  return argument("training").toBool() || !mean.isTensor() || !mean.toTensor().defined();
 }
 
 std::vector<OpTensor> tensors_of(const OperatorHandle& op, const Stack& stack) {
@@ -161,8 +183,13 @@ ReplayedOp::ReplayedOp(const OperatorHandle& op, c10::DispatchKeySet keys, const
       ambient_(std::move(ambient)),
       grad_mode_(grad_mode),
       drawn_(drawn(op, stack)) {
-  for (const c10::IValue& value : torch::jit::last(stack, op.schema().arguments().size())) {
-    arguments_.push_back(apart(value));
+  const auto& arguments = op.schema().arguments();
+  const auto values = torch::jit::last(stack, arguments.size());
+  const bool copies = traits_of(op).keeps_statistics;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    Argument& argument = arguments_.emplace_back(apart(values[i]));
+    const std::string& name = arguments[i].name();
+    argument.copied = copies && (name == kMean || name == kVariance);
   }
 }
 
@@ -211,7 +238,8 @@ Stack ReplayedOp::stack(const std::vector<at::Tensor>& tensors) const {
     if (argument.kind == Argument::Kind::kOther) {
       stack.push_back(argument.value);
     } else if (argument.kind == Argument::Kind::kTensor) {
-      stack.emplace_back(tensors.at(next++));
+      const at::Tensor& tensor = tensors.at(next++);
+      stack.emplace_back(argument.copied ? tensor.clone() : tensor);
     } else if (argument.kind == Argument::Kind::kList) {
       c10::List<at::Tensor> list;
       for (const bool defined : argument.defined) {

@@ -22,12 +22,17 @@ namespace ferry::real {
 
 // What is known of an operator.
 struct OpTraits {
-  bool is_seen = false;  // it makes or writes tensors (no view, and no mere number)
-  bool can_run_again = false;
-  bool makes_blank = false;  // undefined contents: at::empty
-  bool overwrites = false;   // all that it writes: copy_, fill_, bernoulli_
+  bool is_seen = false;           // it makes or writes tensors (no view, and no mere number)
+  bool can_run_again = false;     // but for a batch norm that reads its statistics: see below
+  bool keeps_statistics = false;  // a batch norm: in training it writes them, and does not say so
+  bool makes_blank = false;       // undefined contents: at::empty
+  bool overwrites = false;        // all that it writes: copy_, fill_, bernoulli_
 };
 const OpTraits& traits_of(const c10::OperatorHandle& op);
+
+// True if this call of it can run again and make the same. In training a batch norm can, on copies
+// of the statistics; what it reads in evaluation, a training may have written since.
+bool can_run_again(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
 // The tensors of a call's arguments, in order, where they are defined.
 struct OpTensor {
@@ -63,6 +68,7 @@ class ReplayedOp {
   // An argument without its tensors.
   struct Argument {
     enum class Kind : std::uint8_t { kOther, kTensor, kList, kOptionals } kind = Kind::kOther;
+    bool copied = false;        // kTensor: the op writes it, and is given a copy
     c10::IValue value;          // kOther
     std::vector<bool> defined;  // the tensors of a list
   };

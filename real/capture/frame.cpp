@@ -165,6 +165,7 @@ void Frame::op(const OpEvent& event) {
   Op op;
   op.name = event.name;
   op.writes = event.writes;
+  op.once = event.once;
   op.flops = event.flops;
   op.read_bytes = event.read_bytes;
   op.written_bytes = event.written_bytes;
@@ -176,7 +177,8 @@ void Frame::op(const OpEvent& event) {
 
 void Frame::meet(const Ref& ref) {
   Op op;
-  op.name = "ferry.given";
+  op.name = kGivenOp;
+  op.once = true;
   op.out.push_back(output(ref, op));
   emit(std::move(op));
 }

@@ -1,7 +1,5 @@
 #include "real/capture/op_call.h"
 
-#include <string_view>
-
 #include "formats/op_costs.h"
 
 namespace ferry::real::capture {
@@ -23,14 +21,6 @@ void each_argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack
     const bool writes = alias != nullptr && alias->isWrite();
     each_tensor(stack[first + i], [&](const at::Tensor& tensor) { see(tensor, writes); });
   }
-}
-
-std::string label(const c10::OperatorHandle& op) {
-  const std::string_view name = op.schema().name();
-  const std::size_t colons = name.find("::");
-  if (colons == std::string_view::npos) return std::string(name);
-  // It avoids replace(): at -O3 g++ 12 warns of an impossible copy.
-  return std::string(name.substr(0, colons)) + "." + std::string(name.substr(colons + 2));
 }
 
 void set_costs(OpEvent& event) {

@@ -9,7 +9,6 @@
 #include <ATen/core/stack.h>
 
 #include <functional>
-#include <string>
 
 #include "real/capture/trace.h"
 
@@ -22,9 +21,6 @@ void each_tensor(const c10::IValue& value, const std::function<void(const at::Te
 // Calls `see` with each tensor argument on top of the stack, and true if the op writes it.
 void each_argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
                    const std::function<void(const at::Tensor&, bool writes)>& see);
-
-// Formats aten::mm.out as "aten.mm".
-std::string label(const c10::OperatorHandle& op);
 
 // FLOPs and bytes of an event whose refs are known (formats/op_costs.h).
 void set_costs(OpEvent& event);

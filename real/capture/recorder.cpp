@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "ferry/capture.h"
+#include "real/api/known_op.h"
+#include "real/api/replayed_op.h"
 #include "real/capture/op_call.h"
 #include "real/capture/recorder_scope.h"
 #include "real/tensors/torch_error.h"
@@ -123,6 +125,7 @@ std::optional<OpEvent> Recorder::before_op(const c10::OperatorHandle& op,
   OpEvent event;
   event.made = made();
   event.name = label(op);
+  event.once = !in_backward() && !can_run_again(op, stack);
   each_argument(op, stack, [&](const at::Tensor& tensor, bool writes) {
     if (writes) event.writes.push_back(static_cast<std::uint32_t>(event.in.size()));
     event.in.push_back(ref(tensor, Birth::kMet, event.name));

@@ -59,6 +59,7 @@ struct OpEvent {
   std::vector<Ref> in;
   std::vector<Ref> out;  // new storages
   std::vector<std::uint32_t> writes;
+  bool once = false;  // in forward: no replay runs it again
   std::int64_t flops = 0;
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/op_costs.h"
+#include "real/api/known_op.h"
 #include "real/autograd/below_autograd.h"
 #include "real/capture/op_call.h"
 #include "real/tensors/torch_tensors.h"
@@ -39,7 +40,7 @@ constexpr std::array<std::string_view, 3> kReadsBack = {"aten._local_scalar_dens
 class Call {
  public:
   Call(const Destination& to, const c10::OperatorHandle& op, const torch::jit::Stack& stack)
-      : to_(to), op_(op), name_(capture::label(op)) {
+      : to_(to), op_(op), name_(label(op)) {
     capture::each_argument(op, stack, [&](const at::Tensor& tensor, bool writes) {
       if (seen(tensor)) arguments_.push_back({tensor, tensor.storage(), range(tensor), writes});
     });

@@ -3,6 +3,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "real/autograd/late_writes.h"
 #include "real/autograd/torch_autograd.h"
+#include "real/python/errors.h"
 #include "real/python/fork.h"
 #include "real/python/gil.h"
 #include "real/python/pair.h"
@@ -23,6 +25,7 @@ struct Open {
   const void* owner;
   PyObject* pair;
   OpTraceScope* ops;
+  PlannedSpans::Forward* spans;
 };
 
 // Those of the calling thread, in the order of their making. What a thread leaves open at its end
@@ -59,20 +62,33 @@ struct OpenHere {
 };
 
 void open_guard(const void* owner, std::shared_ptr<Hooks<at::Tensor>> hooks,
-                std::shared_ptr<const CheckpointContext> context, std::shared_ptr<Trace> trace) {
+                std::shared_ptr<const CheckpointContext> context, const OffloadState* state) {
   install_late_writes();
   HookStack<at::Tensor> stack = TorchAutograd().hooks();
   if (context) stack.checkpoint = std::move(context);
-  stack.top = std::make_shared<const HookFrame<at::Tensor>>(
-      HookFrame<at::Tensor>{std::move(hooks), std::move(stack.top)});
+  const auto push = [&stack](std::shared_ptr<Hooks<at::Tensor>> on_top) {
+    stack.top = std::make_shared<const HookFrame<at::Tensor>>(
+        HookFrame<at::Tensor>{std::move(on_top), std::move(stack.top)});
+  };
+  push(std::move(hooks));
+  std::unique_ptr<PlannedSpans::Forward> spans =
+      state ? state->spans(stack, &rethrow_to_python) : nullptr;
+  if (spans) push(spans->hooks());
   PyObject* const pair = push_pair(std::move(stack));
-  OpenHere::now().add({owner, pair, trace ? new OpTraceScope(std::move(trace)) : nullptr});
+  const bool traced = state && state->trace();
+  OpenHere::now().add(
+      {owner, pair, traced ? new OpTraceScope(state->trace()) : nullptr, spans.release()});
 }
 
-// What was wrong, if anything was.
-const char* close_guard(const void* owner) {
+// What was wrong, if anything was. `failed`: whether its forward was cut short, or ended wrong.
+const char* close_guard(const void* owner, bool& failed) {
   const Open guard = OpenHere::now().take(owner);
   delete guard.ops;
+  if (guard.spans) {
+    const GilReleased released;
+    failed = failed || !guard.spans->end();
+    delete guard.spans;
+  }
   switch (remove_pair(guard.pair)) {
     case Removed::kFromTop:
       return nullptr;
@@ -136,11 +152,11 @@ void PythonOffload::open() {
     mine.begin_run();
     context = mine.context(std::move(around));
   }
-  open_guard(this, hooks_, std::move(context), mine.trace());
+  open_guard(this, hooks_, std::move(context), &mine);
 }
 
 void PythonOffload::close(bool failed) {
-  const char* const wrong = close_guard(this);
+  const char* const wrong = close_guard(this, failed);
   {
     const GilReleased released;
     OffloadState& mine = state();
@@ -150,7 +166,10 @@ void PythonOffload::close(bool failed) {
 }
 
 void PythonNoOffload::open() { open_guard(this, nullptr, nullptr, nullptr); }
-void PythonNoOffload::close() { throw_if(close_guard(this)); }
+void PythonNoOffload::close() {
+  bool failed = false;
+  throw_if(close_guard(this, failed));
+}
 
 void finish_offloads() {
   const GilReleased released;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "ferry/replay.h"
 #include "formats/decision_log.h"
 #include "formats/plan_file.h"
 #include "real/python/gil.h"
@@ -15,6 +16,26 @@
 
 namespace ferry::real::python {
 namespace {
+
+void add_replay_statistics(py::module_& module) {
+  using S = ReplayStatistics;
+  py::class_<S>(module, "ReplayStatistics", "Of all spans of operators of the process.")
+      .def_readonly("spans", &S::spans)
+      .def_readonly("calls", &S::calls)
+      .def_readonly("saved", &S::saved)
+      .def_readonly("passed_on", &S::passed_on)
+      .def_readonly("replays", &S::replays)
+      .def_readonly("calls_replayed", &S::calls_replayed)
+      .def_readonly("alive", &S::alive)
+      .def("__repr__", [](const S& self) {
+        return std::to_string(self.spans) + " spans of " + std::to_string(self.calls) +
+               " operators: " + std::to_string(self.replays) + " replays ran " +
+               std::to_string(self.calls_replayed) + " of them, for " + std::to_string(self.saved) +
+               " tensors; " + std::to_string(self.passed_on) + " passed on; " +
+               std::to_string(self.alive) + " alive";
+      });
+  module.def("replay_statistics", &replay_statistics);
+}
 
 void add_statistics(py::module_& module) {
   using S = OffloadStatistics;
@@ -150,6 +171,7 @@ void add_offload(py::module_& module) {
       .def("open", &PythonNoOffload::open)
       .def("close", &PythonNoOffload::close);
   module.def("finish_offloads", &finish_offloads);
+  add_replay_statistics(module);
 }
 
 }  // namespace ferry::real::python

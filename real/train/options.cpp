@@ -7,6 +7,7 @@
 #include <string>
 
 #include "formats/error.h"
+#include "formats/plan_file.h"
 #include "real/train/count_option.h"
 #include "real/train/model_options.h"
 #include "real/train/needs.h"
@@ -125,15 +126,21 @@ void add_files(CLI::App& command, Options& options) {
       .add_option("--capture", options.capture,
                   "Write one step as a program here, for `ferry plan`, and stop")
       ->type_name("FILE");
+  command.add_flag("--plain", options.plain,
+                   "With --capture: the blocks are no checkpoints, so that a plan may recompute "
+                   "any of their operators");
 }
 
 bool planned(const Options& options) {
   return options.policy == PolicyKind::kBudget || options.policy == PolicyKind::kMixed;
 }
 
-// A plan and a capture number every block as a checkpoint.
+// A plan and a capture number every block as a checkpoint, unless the plan has spans of operators.
 Segments segments(const Options& options) {
   if (options.policy == PolicyKind::kMixed && options.plan.empty()) return Segments::kAlternate;
+  if (options.plain || (options.planned && !options.planned->spans.empty())) {
+    return Segments::kPlain;
+  }
   const bool all =
       options.policy == PolicyKind::kCheckpoint || planned(options) || !options.capture.empty();
   return all ? Segments::kAll : Segments::kPlain;
@@ -165,6 +172,7 @@ void require_consistent(const Options& options) {
   needs("--capture", !options.capture.empty(), options.policy == PolicyKind::kKeep && !trains,
         "no --policy, --save, --resume, --log or --json: it writes one step down, and trains no "
         "further");
+  needs("--plain", options.plain, !options.capture.empty(), "--capture FILE");
   if (!std::isfinite(options.learning_rate)) throw InputError("--lr", 0, "expected a number");
   needs("--save-every", options.save_every > 0, !options.save.empty(), "--save");
   if (options.policy == PolicyKind::kBudget && options.plan.empty()) {
@@ -210,6 +218,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.bytes_min = size("--min-bytes", typed.min_bytes);
   require_consistent(options);
   understand_pipeline(options, staged);
+  if (!options.plan.empty() && options.stages == 0) {
+    options.planned = std::make_shared<const Plan>(read_plan(options.plan));
+  }
   options.gpt.segments = options.llama.segments = options.resnet.segments = segments(options);
   return options;
 }

@@ -1,13 +1,15 @@
 // The command line, parsed and checked.
 //
 // `ferry train gpt`, `llama` and `resnet` have the same options but for the model's own.
-// Contradictions are refused here, before anything is read or made.
+// Contradictions are refused here, before anything is made, or read but the plan.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
+#include "formats/plan.h"
 #include "real/train/gpt.h"
 #include "real/train/llama.h"
 #include "real/train/resnet.h"
@@ -46,6 +48,7 @@ struct Options {
 
   PolicyKind policy = PolicyKind::kKeep;
   std::filesystem::path plan;
+  std::shared_ptr<const Plan> planned;  // what it says; null: none, or one for stages
   std::filesystem::path disk;
   std::optional<std::int64_t> disk_bytes_max;
   bool keep_when_full = false;  // what the host side has no room for
@@ -62,10 +65,11 @@ struct Options {
   std::filesystem::path decisions;  // the decision log
   std::filesystem::path trace;
   std::filesystem::path capture;  // record the first step as a program, then stop
+  bool plain = false;             // and no block of it as a checkpoint
 };
 
 // None: help or the version was asked for, and printed. Throws CLI::ParseError for unknown
-// arguments and InputError for senseless ones.
+// arguments and InputError for senseless ones, and for a plan that cannot be read.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
 const char* name(Model model);

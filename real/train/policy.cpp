@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "formats/decision_log.h"
-#include "formats/plan_file.h"
+#include "formats/plan.h"
 #include "real/train/workload.h"
 
 namespace ferry::real::train {
@@ -34,10 +34,8 @@ Policy::Policy(const Options& options, Workload& workload) : trace_(options.trac
   }
   if (options.policy == PolicyKind::kKeep || options.policy == PolicyKind::kCheckpoint) return;
   const OffloadOptions offload = offload_options(options);
-  std::optional<Plan> plan;
-  if (!options.plan.empty()) plan = read_plan(options.plan);
   guards_ = true;
-  add(plan ? Offload(*plan, offload) : Offload(offload), options.decisions);
+  add(options.planned ? Offload(*options.planned, offload) : Offload(offload), options.decisions);
   moving_.front().offload.exempt(workload.module());
 }
 

@@ -21,6 +21,7 @@
 
 #include "shared/replay/replay_state.h"
 #include "shared/replay/span.h"
+#include "shared/seam/hooks.h"
 
 namespace ferry {
 
@@ -34,8 +35,12 @@ class Replayer {
   explicit Replayer(D device, A autograd, Rules rules = {})
       : state_(std::make_shared<State>(std::move(device), std::move(autograd), rules)) {}
 
-  // A span that begins here and now: on this thread and stream, under the hooks in force.
-  std::shared_ptr<Span> begin() { return std::make_shared<Span>(state_); }
+  // A span that begins here and now, on this thread and stream: under the hooks in force, or under
+  // others.
+  std::shared_ptr<Span> begin() { return begin(state_->autograd.hooks()); }
+  std::shared_ptr<Span> begin(HookStack<typename D::Tensor> around) {
+    return std::make_shared<Span>(state_, std::move(around));
+  }
 
   ReplayStatistics statistics() const { return state_->statistics(); }
   // True if no graph refers to any span.

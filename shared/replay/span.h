@@ -46,14 +46,14 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
   using Stream = typename D::Stream;
   using State = ReplayState<D, A>;
 
-  // Takes the hooks in force as those around: construct it before pushing its own.
-  explicit ReplaySpan(std::shared_ptr<State> state)
+  // `around`: the hooks that its own are pushed on.
+  ReplaySpan(std::shared_ptr<State> state, HookStack<Tensor> around)
       : state_(std::move(state)),
         life_(*state_),
         thread_(state_->autograd.thread()),
         task_(state_->autograd.graph_task()),
         stream_(state_->device.current_stream()),
-        around_(without_context(state_->autograd.hooks())),
+        around_(without_context(std::move(around))),
         recorder_(state_->device) {}
   ReplaySpan(const ReplaySpan&) = delete;
   ReplaySpan& operator=(const ReplaySpan&) = delete;

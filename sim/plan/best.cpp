@@ -93,6 +93,7 @@ const Tried* fitting(const Trials& trials, const Limits& limits) {
 }  // namespace
 
 BestSearch::BestSearch(const Problem& problem, const KeepTrace& keep) : problem_(problem) {
+  if (!problem.modules) return;
   const std::vector<Span> spans = module_spans(problem.whole, problem.hardware);
   if (spans.empty()) return;
   if (marks_calls(problem.whole)) {

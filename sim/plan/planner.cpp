@@ -32,20 +32,22 @@ bool has_checkpoints(const Program& program) {
 
 }  // namespace
 
-bool has_segments(const Program& program) { return has_checkpoints(with_segments(program)); }
+bool has_segments(const Program& program, bool modules) {
+  return has_checkpoints(with_segments(program, modules));
+}
 
-Program with_segments(const Program& program) {
-  if (has_checkpoints(program)) return program;
-  std::vector<std::string> modules = segment_modules(program);
-  if (modules.empty()) return program;
+Program with_segments(const Program& program, bool modules) {
+  if (has_checkpoints(program) || (!modules && !marks_calls(program))) return program;
+  std::vector<std::string> names = segment_modules(program);
+  if (names.empty()) return program;
   // Leaving a call out would shift the numbers by which a plan knows the calls after it.
-  if (marks_calls(program)) return outline(program, modules);
+  if (marks_calls(program)) return outline(program, names);
   try {
-    return outline(program, modules);
+    return outline(program, names);
   } catch (const std::invalid_argument&) {
     // Some of them cannot be segments.
   }
-  std::erase_if(modules, [&](const std::string& module) {
+  std::erase_if(names, [&](const std::string& module) {
     try {
       outline(program, std::span(&module, 1));
       return false;
@@ -53,7 +55,7 @@ Program with_segments(const Program& program) {
       return true;  // its boundary cuts what a call cannot hand over
     }
   });
-  return modules.empty() ? program : outline(program, modules);
+  return names.empty() ? program : outline(program, names);
 }
 
 Program with_segments(const Program& program, const Plan& plan) {

@@ -35,7 +35,9 @@ struct PlanRequest {
   std::vector<Policy> policies;
   sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
   bool check = true;
-  bool spans = true;  // false: for a device that cannot run spans of operators again
+  bool spans = true;  // spans of operators may be recomputed
+  // Modules may be recomputed; false: only calls of checkpoint, as where nobody edits the model.
+  bool modules = true;
   // They see each policy's own run, not the runs that a search tries.
   std::vector<StreamOpConsumer*> consumers;
   sim::StepTrace* trace = nullptr;  // of the one policy; null: none
@@ -74,9 +76,10 @@ struct PlanResult {
 };
 
 // If a program has checkpoints of its own, they are its segments; else its repeated modules become
-// checkpoints, except those that cannot be outlined. Other programs stay as they were.
-Program with_segments(const Program& program);
-bool has_segments(const Program& program);
+// checkpoints, except those that cannot be outlined. Other programs stay as they were, and without
+// `modules` those that call no checkpoint.
+Program with_segments(const Program& program, bool modules = true);
+bool has_segments(const Program& program, bool modules = true);
 // The segments that the plan is of: its own, if they are modules of the program; else those above.
 Program with_segments(const Program& program, const Plan& plan);
 // What the plan's entries are of; `program` has the segments that the plan is of. Throws

@@ -3,13 +3,20 @@
 #include <utility>
 #include <variant>
 
+#include "formats/modules.h"
 #include "sim/plan/stop.h"
 
 namespace ferry::plan {
 namespace {
 
 Problem problem_of(const Program& program, const Hardware& hardware, const PlanRequest& request) {
-  Problem problem{program, with_segments(program), hardware, request.optimizer, {}, request.spans};
+  Problem problem{.whole = program,
+                  .program = with_segments(program, request.modules),
+                  .hardware = hardware,
+                  .optimizer = request.optimizer,
+                  .survey = {},
+                  .spans = request.spans,
+                  .modules = request.modules || marks_calls(program)};
   problem.survey = survey(problem.program, hardware);
   return problem;
 }

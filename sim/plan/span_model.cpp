@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
-#include <set>
 #include <variant>
 
 #include "formats/modules.h"
 #include "formats/spans.h"
+#include "sim/plan/span_groups.h"
 
 namespace ferry::plan {
 namespace {
@@ -15,6 +15,11 @@ namespace {
 bool is_op_or_call(const Statement& statement) {
   return std::holds_alternative<Op>(statement.action) ||
          std::holds_alternative<Call>(statement.action);
+}
+
+bool is_given_or_call(const Statement& statement) {
+  const auto* op = std::get_if<Op>(&statement.action);
+  return std::holds_alternative<Call>(statement.action) || (op && op->name == kGivenOp);
 }
 
 // True if the step's first kernels are those of the forward's own operators.
@@ -25,9 +30,7 @@ bool begins_with_operators(const Program& program) {
   const Call& call = std::get<Call>(first->action);
   if (call.recompute != Recompute::kNone) return false;
   const std::vector<Statement>& forward = program.codes[call.code].statements;
-  return std::none_of(forward.begin(), forward.end(), [](const Statement& each) {
-    return std::holds_alternative<Call>(each.action);
-  });
+  return std::none_of(forward.begin(), forward.end(), is_given_or_call);
 }
 
 std::size_t saves_of(const Action& action) {
@@ -42,61 +45,55 @@ class Modelling {
             const std::vector<OperatorRange>& ranges)
       : trace_(trace),
         ranges_(ranges),
+        groups_(span_groups(program, ranges)),
         statements_(program.codes[*spanned_code(program)].statements),
         numbers_(trace.storages.size(), kNone) {}
 
   SpanModel model() {
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      const Op& op = std::get<Op>(statements_[ranges_[i].op].action);
       model_.operators.push_back({.ns = trace_.kernels[i].ns,
-                                  .again = op.writes.empty(),
+                                  .again = runs_again(i),
                                   .joins_next = ranges_[i].joins_next});
     }
     for (std::size_t s = 0; s < trace_.storages.size(); ++s) add_storage(s);
     for (ModelOperator& op : model_.operators) {
       for (const std::uint32_t s : op.reads) op.again &= !model_.storages[s].written;
     }
-    keep_readers_of_written_globals();
     add_packs();
     for (const ModelStorage& storage : model_.storages) {
       if (storage.saved) model_.operators[storage.maker].saved_bytes += storage.bytes;
     }
     add_memory();
+    merge();
     return std::move(model_);
   }
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
+  // (A replay that begins from what was written since would be refused.)
+  bool runs_again(std::size_t op) const {
+    return !groups_.writes_outside[op] && !groups_.reads_written[op] &&
+           !std::get<Op>(statements_[ranges_[op].op].action).once;
+  }
+
   void add_storage(std::size_t number) {
     const TracedStorage& traced = trace_.storages[number];
     if (traced.maker >= ranges_.size()) return;
     const auto here = static_cast<std::uint32_t>(model_.storages.size());
     numbers_[number] = here;
-    ModelStorage storage{.bytes = traced.block_bytes, .maker = traced.maker, .last = traced.maker};
+    ModelStorage storage{.bytes = traced.block_bytes,
+                         .maker = traced.maker,
+                         .last = traced.maker,
+                         .written = groups_.lost[traced.maker]};
     for (const StorageUse& use : traced.uses) {
       if (use.kernel >= ranges_.size() || use.kernel == traced.maker) continue;
       ModelOperator& reader = model_.operators[use.kernel];
       storage.last = std::max(storage.last, use.kernel);
-      storage.written |= !reader.again;
       if (reader.reads.empty() || reader.reads.back() != here) reader.reads.push_back(here);
     }
     model_.operators[traced.maker].makes.push_back(here);
     model_.storages.push_back(storage);
-  }
-
-  // A replay that begins from what was written since would be refused.
-  void keep_readers_of_written_globals() {
-    std::set<Slot> written;
-    for (const OperatorRange& range : ranges_) {
-      const Op& op = std::get<Op>(statements_[range.op].action);
-      for (const std::uint32_t position : op.writes) written.insert(op.in[position]);
-    }
-    for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      for (const Slot slot : std::get<Op>(statements_[ranges_[i].op].action).in) {
-        if (written.contains(slot)) model_.operators[i].again = false;
-      }
-    }
   }
 
   // A pack between two operators is the later one's, if it comes where that one begins.
@@ -173,8 +170,41 @@ class Modelling {
     model_.least_bytes = trace_.held_bytes;
   }
 
+  // Makes one of the operators of each group.
+  void merge() {
+    std::vector<ModelOperator> merged;
+    for (std::size_t i = 0; i < model_.operators.size(); ++i) {
+      ModelOperator& op = model_.operators[i];
+      const std::uint32_t here = groups_.group[i];
+      std::erase_if(op.reads, [&](std::uint32_t s) {
+        return groups_.group[model_.storages[s].maker] == here;
+      });
+      if (here == merged.size()) {
+        merged.push_back(std::move(op));
+        continue;
+      }
+      ModelOperator& whole = merged.back();
+      whole.ns += op.ns;
+      ++whole.count;
+      whole.beside = std::max(whole.beside, op.beside);
+      whole.again &= op.again;
+      whole.joins_next = op.joins_next;
+      for (const auto list :
+           {&ModelOperator::makes, &ModelOperator::reads, &ModelOperator::saves}) {
+        (whole.*list).insert((whole.*list).end(), (op.*list).begin(), (op.*list).end());
+      }
+      whole.saved_bytes += op.saved_bytes;
+    }
+    for (ModelStorage& storage : model_.storages) {
+      storage.maker = groups_.group[storage.maker];
+      storage.last = groups_.group[storage.last];
+    }
+    model_.operators = std::move(merged);
+  }
+
   const KeepTrace& trace_;
   const std::vector<OperatorRange>& ranges_;
+  const SpanGroups groups_;
   const std::vector<Statement>& statements_;
   SpanModel model_;
   std::vector<std::uint32_t> numbers_;  // in the model, by storage of the trace

@@ -21,11 +21,13 @@ struct ModelStorage {
   std::uint32_t maker = 0;
   std::uint32_t last = 0;  // the last operator of the forward that reads it or whose node saves it
   bool saved = false;
-  bool written = false;  // in place, later: it is never made again
+  bool written = false;  // in place, by another: it is never made again
 };
 
+// An operator, or several that run again together (span_groups.h).
 struct ModelOperator {
   sim::Time ns = 0;
+  std::uint32_t count = 1;                // of operators
   std::int64_t beside = 0;                // bytes in its forward, or in a backward at its place
   bool again = true;                      // it may run again
   bool joins_next = true;                 // a span may have it and the next one

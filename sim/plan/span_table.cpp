@@ -41,6 +41,7 @@ SpanChoices::SpanChoices(SpanModel model) : model_(std::move(model)) {
       if (storage.saved) until = std::max<std::size_t>(until, storage.last);
     }
     kept_until_.push_back(until);
+    places_.push_back(places_.back() + op.count);
   }
   unit_ns_ = ns / kUnits + 1;
   from_.resize(all.size());
@@ -142,11 +143,14 @@ void SpanChoices::add_from(std::size_t begin, Marks& marks) {
 }
 
 PlanSpan SpanChoices::span(const Choice& choice) const {
-  PlanSpan span{.first = choice.begin, .last = choice.end - std::uint64_t{1}};
+  PlanSpan span{.first = places_[choice.begin], .last = places_[choice.end] - 1};
   Marks marks = no_marks();
   weigh(choice.begin, choice.end, marks);
-  for (std::uint64_t i = choice.begin; i < choice.end; ++i) {
-    if (marks.runs[i] != marks.now) span.keep.push_back(i);
+  for (std::size_t i = choice.begin; i < choice.end; ++i) {
+    if (marks.runs[i] == marks.now) continue;
+    for (std::uint64_t place = places_[i]; place < places_[i + 1]; ++place) {
+      span.keep.push_back(place);
+    }
   }
   return span;
 }

@@ -75,6 +75,7 @@ class SpanChoices {
   std::int32_t slots_ = 0;
   std::size_t longest_ = 0;
   sim::Time unit_ns_ = 1;
+  std::vector<std::uint64_t> places_ = {0};               // of the program's, by operator
   std::vector<std::int32_t> saved_slots_, needed_slots_;  // by operator
   std::vector<std::size_t> kept_until_;    // by operator: a span that ends there or before keeps it
   std::vector<std::vector<Choice>> from_;  // by first operator

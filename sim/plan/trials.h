@@ -34,7 +34,8 @@ struct Problem {
   const Hardware& hardware;
   sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
   Survey survey;
-  bool spans = true;  // plans may have spans of operators
+  bool spans = true;    // plans may have spans of operators,
+  bool modules = true;  // and modules as segments
 
   const Survey& survey_of(const Candidate& candidate) const {
     return candidate.outlined ? candidate.outlined->survey : survey;

@@ -170,7 +170,7 @@ void Tape::run_op(CodeFrame& frame, std::size_t index, const Op& op) {
   const std::uint64_t tag = kernels_.run_op(frame, index, op);
   for (const Slot slot : op.out) ran.outputs.push_back(frame.at(slot).tensor);
   const bool kept = span_ && std::binary_search(span_->keep.begin(), span_->keep.end(), index);
-  if (!kept) ran.run = run_again(frame.code, index, tag, std::move(present));
+  if (!kept && !op.once) ran.run = run_again(frame.code, index, tag, std::move(present));
   for (const OpListener& listener : listeners_) listener(ran);
 }
 

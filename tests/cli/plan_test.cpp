@@ -513,7 +513,7 @@ TEST_F(PlanTest, AViolatedRunIsOne) {
 }
 
 TEST_F(PlanTest, APlanWithSpansIsSimulated) {
-  const std::string asked = "plan unet --hardware h100 --budget 1300MiB --policy best --spans ";
+  const std::string asked = "plan unet --hardware h100 --budget 1300MiB --policy best ";
   const Result planned = ferry(asked + "--json -o unet.plan");
   ASSERT_EQ(planned.code, kOk) << planned.err;
   EXPECT_NE(read("unet.plan").find("\"spans\""), std::string::npos);
@@ -523,17 +523,16 @@ TEST_F(PlanTest, APlanWithSpansIsSimulated) {
   EXPECT_NE(ferry(asked).out.find("best: recompute the operators "), std::string::npos);
 }
 
-TEST_F(PlanTest, APlanIsForEveryDeviceUnlessSpansAreAskedFor) {
+TEST_F(PlanTest, SpansCanBeLeftOut) {
   const Result planned =
-      ferry("plan unet --hardware h100 --budget 1300MiB --policy best -o plain.plan");
+      ferry("plan unet --hardware h100 --budget 1300MiB --policy best --no-spans -o plain.plan");
   ASSERT_EQ(planned.code, kOk) << planned.err;
   EXPECT_EQ(read("plain.plan").find("\"spans\""), std::string::npos);
 }
 
 TEST_F(PlanTest, SpansOfOtherOperatorsAreRefused) {
-  ASSERT_EQ(
-      ferry("plan unet --hardware h100 --budget 1300MiB --policy best --spans -o unet.plan").code,
-      kOk);
+  ASSERT_EQ(ferry("plan unet --hardware h100 --budget 1300MiB --policy best -o unet.plan").code,
+            kOk);
   std::string text = read("unet.plan");
   const std::string name = "\"first_op\":\"aten.";
   text.replace(text.find(name), name.size(), "\"first_op\":\"other.");

@@ -148,6 +148,8 @@ TEST(ProgramFileTest, BadWordsAreRefusedWithThoseThatWereExpected) {
             "p.jsonl:3: unknown key \"stop_early\"");
   EXPECT_EQ(error(kMain + R"({"op":"a","in":[],"out":[],"random":1})"),
             "p.jsonl:3: expected \"random\": true or false");
+  EXPECT_EQ(error(kMain + R"({"op":"a","in":[],"out":[],"once":1})"),
+            "p.jsonl:3: expected \"once\": true or false");
   EXPECT_EQ(error(kMain + R"({"ambient":"autocast"})"),
             "p.jsonl:3: expected \"ambient\": an integer from 0 to 4294967294");
   EXPECT_EQ(error(kMain + R"({"when":"again","count":1})"),

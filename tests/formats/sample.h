@@ -36,7 +36,7 @@ inline constexpr const char* kSample =
 {"save":3,"slots":[8]}
 {"ambient":1}
 {"op":"aten.bernoulli_","in":[8],"out":[],"writes":[0],"random":true}
-{"op":"aten.add_","in":[6,8],"out":[],"writes":[0],"ns":2000}
+{"op":"aten.add_","in":[6,8],"out":[],"writes":[0],"ns":2000,"once":true}
 {"code":2,"kind":"body","name":"MmBackward0","arguments":[9],"saved":[10,11,12],"results":[13,null]}
 {"op":"aten.mm","in":[9,11],"out":[{"slot":13,"dtype":"bf16","shape":[64,64]}]}
 )";

@@ -39,15 +39,24 @@ std::string refusal(const Lines& forward, const std::vector<PlanSpan>& spans) {
   return "";
 }
 
-TEST(SpansTest, AnOperatorBeginsWithItsNodeAndEndsWithWhatThatSaves) {
+TEST(SpansTest, AnOperatorBeginsWithItsNodeAndEndsWhereTheNextOneBegins) {
   const auto found = operator_ranges(program(kThree, "[5]"));
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].begin, 0u);
-  EXPECT_EQ(found[0].end, 1u);
+  EXPECT_EQ(found[0].end, 2u);
   EXPECT_EQ(found[1].op, 3u);
   EXPECT_EQ(found[1].begin, 2u);
-  EXPECT_EQ(found[1].end, 5u) << "a free is in no span";
+  EXPECT_EQ(found[1].end, 6u);
   EXPECT_EQ(found[2].begin, 6u);
+}
+
+TEST(SpansTest, WhatWasGivenIsNoOperator) {
+  Program given = program(kThree, "[5]");
+  std::get<Op>(given.codes[1].statements[3].action).name = kGivenOp;
+  const auto found = operator_ranges(given);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[1].op, 6u);
+  EXPECT_EQ(span_ranges(given, {{0, 1}})[0].end, 7u) << "it may be in a span";
 }
 
 TEST(SpansTest, ASpanGoesFromItsFirstOperatorToItsLast) {
@@ -55,7 +64,7 @@ TEST(SpansTest, ASpanGoesFromItsFirstOperatorToItsLast) {
       span_ranges(program(kThree, "[5]"), {{.first = 0, .last = 1, .keep = {1}}, {2, 2}});
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].begin, 0u);
-  EXPECT_EQ(found[0].end, 5u);
+  EXPECT_EQ(found[0].end, 6u);
   EXPECT_EQ(found[0].keep, std::vector<std::size_t>{3}) << "its statement";
   EXPECT_EQ(found[1].begin, 6u);
 }

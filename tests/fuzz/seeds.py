@@ -40,7 +40,7 @@ PROGRAM = """\
 {"op":"aten.mm","in":[5,0],"out":[{"slot":8,"dtype":"bf16","shape":[64,64]}],"flops":524288,"read":16384}
 {"save":3,"slots":[8]}
 {"ambient":1}
-{"op":"aten.add_","in":[6,8],"out":[],"writes":[0],"ns":2000,"random":true}
+{"op":"aten.add_","in":[6,8],"out":[],"writes":[0],"ns":2000,"once":true,"random":true}
 {"code":2,"kind":"body","name":"MmBackward0","arguments":[9],"saved":[10,11,12],"results":[13,null]}
 {"op":"aten.mm","in":[9,11],"out":[{"slot":13,"dtype":"bf16","shape":[64,64]}]}
 """

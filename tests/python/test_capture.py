@@ -209,6 +209,16 @@ class Capture(unittest.TestCase):
         self.assertNotIn("aten.add", ops)
         self.assertNotIn("aten.add_", ops)
 
+    def test_what_no_replay_runs_again(self):
+        def forward(m, x):
+            running = torch.zeros(4), torch.ones(4)
+            y = nn.functional.batch_norm(x * m.w, *running, training=False)
+            y = nn.functional.batch_norm(y, *running, training=True)
+            return nn.functional.batch_norm(y, None, None, training=True).exp()
+        program = captured(module(forward, ("w", (4, 4))))
+        once = [line["op"] for line in program.codes[1].statements if line.get("once")]
+        self.assertEqual(once, ["aten.native_batch_norm"])
+
     def test_a_custom_function(self):
         class Double(torch.autograd.Function):
             @staticmethod

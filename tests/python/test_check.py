@@ -51,6 +51,9 @@ class Check(unittest.TestCase):
         op = '{"op":"dropout","in":[],"out":[],"random":%s}'
         self.taken(MAIN, op % "true", '{"ambient":1}', '{"stream":1}', '{"sync":[0,1]}')
         self.refused("'random' to be true or false", MAIN, op % "1")
+        self.taken(MAIN, '{"op":"batch_norm","in":[],"out":[],"once":true}')
+        self.refused("'once' to be true or false", MAIN,
+                     '{"op":"batch_norm","in":[],"out":[],"once":1}')
         self.refused("'when' to be one of", MAIN, '{"when":"again","count":0}')
         self.refused("expected a key 'count'", MAIN, '{"when":"first"}')
         self.refused("'exclude' to be one of", MAIN, '{"exclude":"middle"}')

@@ -110,7 +110,8 @@ class Offload {
   // exist.
   explicit Offload(OffloadOptions options = {});
   // Executes a plan: its choices, which of the calls of ferry::checkpoint recompute (by the order
-  // in which a forward makes them) and what they keep, and its options in place of min_bytes,
+  // in which a forward makes them) and what they keep, which operators run again in backward (by
+  // their places in the forward, on the guard's thread), and its options in place of min_bytes,
   // window, window_tensors, prefetch, hold, pinned, copy_streams and reload_pool.
   Offload(const Plan& plan, OffloadOptions options);
 
@@ -140,8 +141,10 @@ class Offload {
 };
 
 // One guard is one forward (and the backward after it): packs are counted from 0. With a plan, a
-// saved tensor that is not the plan's throws ferry::PlanMismatch out of the op that saves it, and a
-// segment that saves another number of tensors ferry::SegmentMismatch out of its checkpoint.
+// saved tensor that is not the plan's throws ferry::PlanMismatch out of the op that saves it, as
+// does an op where the plan's spans have another; a segment that saves another number of tensors
+// throws ferry::SegmentMismatch out of its checkpoint. What a forward lacks is told by the next
+// guard.
 class OffloadGuard {
  public:
   explicit OffloadGuard(const Offload& offload);

@@ -22,9 +22,11 @@
 // the function's end on: by the hooks around (an OffloadGuard's, a checkpoint's), or where they
 // are. So these compose in any order, and spans in spans.
 //
+// A batch norm in training runs again on copies of its running statistics: it writes them once.
+//
 // What cannot run again is kept as it is without: what operators of other libraries than ATen make
-// (nobody knows whether they draw or write), older batch norms in training, tensors that are no
-// plain windows on their storage, calls of other threads, of other streams and of backwards inside
+// (nobody knows whether they draw or write), batch norms in evaluation, tensors that are no plain
+// windows on their storage, calls of other threads, of other streams and of backwards inside
 // the function, and calls that write a tensor
 // from outside, together with all that is computed from it. A tensor that the function itself made
 // may be written in place, in it and after it.

@@ -62,6 +62,10 @@ def attention():
     return nn.Sequential(Attention(), Attention(), Attention()), torch.randn(8, 64, 64)
 
 
+def wide():
+    return mlp(256, 12)[0], torch.randn(4096, 256)
+
+
 def planned(model, x, **options):
     return ferry.plan(model, x, loss_of, **{"card": "rtx4090", "policies": ["offload"], **options})
 
@@ -92,6 +96,42 @@ class Planning(unittest.TestCase):
                     self.assertEqual(plan.row["offloaded_bytes"], counts.offloaded_bytes)
                 self.assertGreater(counts.offloaded_count, 2)
                 self.assertTrue(offload.empty())
+
+    def test_a_plan_recomputes_operators_of_a_model_that_nobody_edited(self):
+        for make in (wide, lambda: (attention()[0], torch.randn(64, 128, 64))):
+            model, x = make()
+            want = step(model, x, ferry.no_offload())
+            keep = planned(model, x, policies=["keep"]).row["device_reserved_bytes"]
+            plan = planned(model, x, policies=["best"], budget=keep * 7 // 10)
+            made = json.loads(plan.text)
+            self.assertNotIn("segments", made)
+            again = sum(span["last"] - span["first"] + 1 - len(span.get("keep", []))
+                        for span in made["spans"])
+            offload = ferry.run(plan)
+            for _ in range(3):
+                before = ferry.replay_statistics()
+                self.assertTrue(same(want, step(model, x, offload)))
+                now = ferry.replay_statistics()
+                self.assertEqual(len(made["spans"]), now.spans - before.spans)
+                self.assertGreater(now.calls_replayed, before.calls_replayed)
+                self.assertLessEqual(now.calls_replayed - before.calls_replayed, again)
+                self.assertEqual(0, now.alive)
+            self.assertTrue(offload.empty())
+
+    def test_what_goes_wrong_under_a_plan_of_operators_leaves_nothing(self):
+        model, x = wide()
+        want = step(model, x, ferry.no_offload())
+        keep = planned(model, x, policies=["keep"]).row["device_reserved_bytes"]
+        offload = ferry.run(planned(model, x, policies=["best"], budget=keep * 7 // 10))
+        with self.assertRaises(ferry.PlanMismatch):  # another model
+            step(nn.Sequential(*list(model)[:9]), x, offload)
+            step(model, x, offload)
+        with self.assertRaises(ZeroDivisionError), offload:
+            model[:7](x)
+            _ = 1 // 0
+        self.assertTrue(same(want, step(model, x, offload)))
+        self.assertEqual(0, ferry.replay_statistics().alive)
+        self.assertTrue(offload.empty())
 
     def test_a_plan_recomputes_the_calls_of_checkpoint_that_it_names(self):
         model, x = blocks()
@@ -172,12 +212,13 @@ class Planning(unittest.TestCase):
         program = self.folder() / "step.jsonl"
         capture.capture(model, (x,), loss_of, name=name, device="cpu").write(program)
         table = subprocess.run(
-            [planning._PROGRAM, "plan", program, "--hardware", "rtx4090", "--policy",
-             ",".join(planning.POLICIES)], capture_output=True, text=True, check=True).stdout
+            [planning._PROGRAM, "plan", program, "--hardware", "rtx4090", "--no-modules",
+             "--policy", ",".join(planning.POLICIES)],
+            capture_output=True, text=True, check=True).stdout
         rows = [line.split() for line in table.splitlines()]
         at = next(at for at, row in enumerate(rows) if row[:1] == ["policy"])
         mine = [line.split() for line in str(plan).splitlines()]
-        self.assertEqual(rows[at:at + 5], mine[2:7])
+        self.assertEqual(rows[at:at + 6], mine[2:8])
         self.assertEqual(f"planned: {plan.policy}", str(plan).splitlines()[-1])
         page = plan._repr_html_()
         self.assertNotIn("<img", page)

@@ -65,15 +65,17 @@ struct Simulated {
   sim::Simulation result;
 };
 
-// `segments`: which of the program's are recomputed; none: all.
+// `segments`: which of the program's are recomputed; none: all. `spans`: of its operators.
 inline Simulated run_simulated(const Program& program, CoreOptions core, Rules rules = {},
-                               std::shared_ptr<const SegmentPlan> segments = nullptr) {
+                               std::shared_ptr<const SegmentPlan> segments = nullptr,
+                               std::vector<PlanSpan> spans = {}) {
   Simulated simulated;
   core.log = [&](const Decision& decision) { simulated.decisions.push_back(decision); };
   sim::SimulationOptions options;
   options.offload = std::move(core);
   options.rules = rules;
   options.segments = std::move(segments);
+  options.spans = std::move(spans);
   simulated.result = sim::simulate(program, find_hardware("rtx4090"), options);
   return simulated;
 }

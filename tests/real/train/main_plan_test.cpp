@@ -166,6 +166,28 @@ TEST_F(RecomputingPlanTest, IsExecutedAndReplayed) {
   }
 }
 
+// Of any operators, in blocks that are no checkpoints.
+TEST_F(RecomputingPlanTest, SpansOfOperatorsAreExecutedAndReplayed) {
+  ASSERT_EQ(test::ferry_train(gpt(4) + "--plain --capture " + program_).code, kOk);
+  const Result kept = test::ferry_train(gpt(4) + "--steps 3 --json");
+  const auto peak = [](const Result& result) {
+    return lines(result.out).back()["peak_bytes"].get<std::int64_t>();
+  };
+  plan("best", "8MiB");
+  const std::string made = read_file(plan_);
+  EXPECT_NE(made.find("\"spans\""), std::string::npos);
+  EXPECT_EQ(made.find("\"segments\""), std::string::npos);
+  for (const char* const policy : {"budget", "mixed"}) {
+    const Result trained = test::ferry_train(planned(4, policy) + "--decisions " + log_);
+    EXPECT_EQ(losses(trained), losses(kept));
+    EXPECT_LT(peak(trained), peak(kept) * 7 / 10);
+    const Result replayed = replay();
+    EXPECT_EQ(replayed.code, kOk) << replayed.out << replayed.err;
+    EXPECT_TRUE(replayed.out.starts_with("the same: 3 runs of ")) << replayed.out;
+  }
+  expect_refused(planned(3, "mixed"), kUsage, "the model does not match the plan at ");
+}
+
 TEST_F(RecomputingPlanTest, ARecomputeThatIsNotTheSimulatedOneDiffers) {
   plan("checkpoint-offload", "8MiB");
   EXPECT_EQ(test::ferry_train(planned(4, "mixed") + "--decisions " + log_).code, kOk);

@@ -10,6 +10,7 @@
 
 #include "ferry/checkpoint.h"
 #include "formats/error.h"
+#include "formats/plan_file.h"
 #include "real/train/memory.h"
 #include "real/train/options.h"
 #include "real/train/policy.h"
@@ -135,9 +136,17 @@ TEST_F(PoliciesTest, SegmentsAreThePolicys) {
   EXPECT_EQ(segments("--policy offload"), Segments::kPlain);
   EXPECT_EQ(segments("--policy checkpoint"), Segments::kAll);
   EXPECT_EQ(segments("--policy mixed"), Segments::kAlternate);
-  EXPECT_EQ(segments("--policy mixed --plan a.plan"), Segments::kAll);
-  EXPECT_EQ(segments("--policy budget --plan a.plan"), Segments::kAll);
   EXPECT_EQ(segments("--capture a.jsonl"), Segments::kAll);
+  EXPECT_EQ(segments("--capture a.jsonl --plain"), Segments::kPlain);
+  Plan plan;
+  write_plan(folder_.path("blocks.plan"), plan);
+  plan.spans = {{.first = 1, .last = 2}};
+  write_plan(folder_.path("spans.plan"), plan);
+  for (const std::string policy : {"mixed", "budget"}) {
+    const std::string planned = "--policy " + policy + " --plan ";
+    EXPECT_EQ(segments(planned + folder_.path("blocks.plan")), Segments::kAll);
+    EXPECT_EQ(segments(planned + folder_.path("spans.plan")), Segments::kPlain);
+  }
 }
 
 // The whole message, as it stands on the terminal after "ferry: ".
@@ -174,8 +183,12 @@ TEST_F(PoliciesTest, OptionsThatContradictThePolicyAreRefused) {
   for (const char* policy : {"checkpoint", "mixed", "offload"}) {
     EXPECT_THROW(test::parse(gpt() + "--capture a --policy " + policy), InputError) << policy;
   }
-  EXPECT_NO_THROW(
-      test::parse(gpt() + "--policy mixed --plan a --log b --decisions d --trace c --disk /tmp"));
+  const std::string plan = folder_.path("a.plan");
+  EXPECT_THROW(test::parse(gpt() + "--policy mixed --plan " + plan), InputError);
+  write_plan(plan, {});
+  EXPECT_NO_THROW(test::parse(gpt() + "--policy mixed --log b --decisions d --trace c --disk /tmp" +
+                              " --plan " + plan));
+  EXPECT_THROW(test::parse(gpt() + "--plain"), InputError);
   EXPECT_NO_THROW(test::parse(gpt() + "--log a"));
   EXPECT_THROW(test::parse(gpt() + "--capture a --log b"), InputError);
   EXPECT_NO_THROW(test::parse(gpt() + "--policy mixed --window 0 --prefetch 0 --min-bytes 0"));

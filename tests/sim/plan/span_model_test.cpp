@@ -31,6 +31,7 @@ class Row {
     first_ = b_.op(forward_, "op0", {parameter_}, type_);
     x_ = b_.op(forward_, "op1", {first_}, type_);
   }
+  Op& first() { return std::get<Op>(b_.program.codes[forward_].statements.front().action); }
   void exclude(bool begin) { b_.add(forward_, Exclude{begin}); }
   void write(Slot slot) { b_.write(forward_, "write", slot); }
   Slot view_of_first() { return b_.view(forward_, first_, type_); }
@@ -71,14 +72,47 @@ TEST(SpanModelTest, ANodeMadeBeforeItsOperatorSavesForIt) {
   EXPECT_EQ(model.operators[1].reads, Numbers{0});
 }
 
-TEST(SpanModelTest, WhatIsWrittenInPlaceIsNotMadeAgain) {
+TEST(SpanModelTest, WhatIsWrittenInPlaceIsMadeAgainWithTheWrite) {
   Row row;
   row.write(row.view_of_first());
   row.saves_first();
   const SpanModel model = row.model();
-  EXPECT_FALSE(model.operators[2].again) << "it writes";
-  EXPECT_FALSE(model.operators[1].again) << "it reads what is written after it";
+  ASSERT_EQ(model.operators.size(), 2u);
+  EXPECT_EQ(model.operators[0].count, 3u) << "up to the write";
+  EXPECT_TRUE(model.operators[0].again);
+  EXPECT_TRUE(model.operators[0].reads.empty()) << "of what others make";
+  EXPECT_EQ(model.operators[0].makes, (Numbers{0, 1}));
+  EXPECT_EQ(model.operators[1].reads, Numbers{1});
+  EXPECT_EQ(model.storages[1].last, 1u);
+}
+
+TEST(SpanModelTest, WhatIsWrittenTooLateIsNotMadeAgain) {
+  Row row;
+  for (int i = 0; i < 16; ++i) row.read(row.counter());
+  row.write(row.view_of_first());
+  row.saves_first();
+  const SpanModel model = row.model();
+  EXPECT_EQ(model.operators.size(), 20u);
   EXPECT_TRUE(model.storages[0].written);
+  EXPECT_FALSE(model.operators[1].again) << "it reads what is written after it";
+  EXPECT_TRUE(model.operators[2].again);
+  EXPECT_FALSE(model.operators[18].again) << "it writes";
+}
+
+TEST(SpanModelTest, WhatRunsOnceDoesNotRunAgain) {
+  Row row;
+  row.saves_first();
+  row.first().once = true;
+  const SpanModel model = row.model();
+  EXPECT_FALSE(model.operators[0].again);
+  EXPECT_TRUE(model.operators[1].again);
+}
+
+TEST(SpanModelTest, AForwardThatWasGivenATensorHasNoModel) {
+  Row row;
+  row.saves_first();
+  row.first().name = kGivenOp;
+  EXPECT_TRUE(row.model().operators.empty());
 }
 
 TEST(SpanModelTest, ReadersOfAWrittenGlobalDoNotRunAgain) {

@@ -56,6 +56,16 @@ TEST(SimulationSpansTest, AKeptOperatorDoesNotRunAgain) {
   EXPECT_EQ(ours.simulation.gradients, plain.simulation.gradients);
 }
 
+TEST(SimulationSpansTest, AnOperatorThatRunsOnceDoesNotRunAgain) {
+  Program program = five();
+  Code& forward = program.codes[*spanned_code(program)];
+  std::get<Op>(forward.statements[operator_ranges(program)[2].op].action).once = true;
+  const Outcome plain = run(program, {});
+  const Outcome ours = run(program, {{.first = 1, .last = 3}});
+  EXPECT_EQ(ours.kernels.at("layer"), plain.kernels.at("layer") + 1);
+  EXPECT_EQ(ours.simulation.gradients, plain.simulation.gradients);
+}
+
 TEST(SimulationSpansTest, SpansReplayEachForItself) {
   const Outcome ours = run(five(), {{.first = 0, .last = 1}, {.first = 2, .last = 4}});
   EXPECT_EQ(ours.simulation.replays.replays, 2);

@@ -268,20 +268,27 @@ TEST_F(ReplayTest, WhatWritesFromOutsideIsKeptAndNotRunAgain) {
   EXPECT_EQ(ours->num_batches_tracked.item<std::int64_t>(), 1);
 }
 
-// This one writes its statistics and does not say so.
-TEST_F(ReplayTest, ABatchNormOfTheOlderKindIsNotRunAgain) {
+// It writes its statistics and does not say so.
+TEST_F(ReplayTest, ABatchNormInTrainingRunsAgainOnCopiesOfItsStatistics) {
   const Tensor mean = torch::zeros({8}), variance = torch::ones({8});
-  const Function function = [&](const Tensor& in) {
-    const Tensor y = std::get<0>(torch::native_batch_norm(in.matmul(w), {}, {}, mean, variance,
-                                                          /*training=*/true, 0.5, 1e-5));
-    return y.sin();
-  };
-  const Tensors plain = run(function, {x, w});
-  const Tensor after = mean.clone();
-  mean.zero_();
-  variance.fill_(1);
-  expect_same(plain, run([&](const Tensor& in) { return replay(function, in); }, {x, w}));
-  EXPECT_TRUE(mean.equal(after));
+  for (const bool training : {true, false}) {
+    const Function function = [&](const Tensor& in) {
+      const Tensor y = std::get<0>(
+          torch::native_batch_norm(in.matmul(w), {}, {}, mean, variance, training, 0.5, 1e-5));
+      return y.sin();
+    };
+    const Tensors before = {mean.clone(), variance.clone()};
+    const Tensors plain = run(function, {x, w});
+    const Tensors after = {mean.clone(), variance.clone()};
+    mean.copy_(before[0]);
+    variance.copy_(before[1]);
+    const std::int64_t replayed = replay_statistics().calls_replayed;
+    expect_same(plain, run([&](const Tensor& in) { return replay(function, in); }, {x, w}));
+    expect_same({mean, variance}, after);
+    EXPECT_EQ(after[0].equal(before[0]), !training);
+    // The product, and the norm; what that reads in evaluation, a training may have written since.
+    EXPECT_EQ(replay_statistics().calls_replayed - replayed, training ? 2 : 1);
+  }
 }
 
 TEST_F(ReplayTest, MemoryFilledByHandIsKept) {

@@ -20,7 +20,7 @@ MOST_BYTES = 48 << 20
 # which is LibTorch's: with one of its own a program would free the other's memory.
 OLDEST = {"GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
 PROGRAMS = ("ferry", "ferry-train", "ferry-calibrate", "tests/real/gpu/ferry_gpu_tests",
-            "bench/hooks_bench", "bench/torch_checkpoint_bench")
+            "bench/hooks_bench", "bench/torch_checkpoint_bench", "bench/recompute_bench")
 # For `run --virtual` alone, apart from the others: one of them has the driver's name.
 VIRTUAL = ("tests/real/virtual_gpu/libferry_virtual_gpu.so", "vgpu/libcuda.so.1")
 SHARED = {"libbenchmark.so.1debian"}  # Debian has it as a shared library alone

@@ -91,7 +91,8 @@ $PYTHON $BUNDLE/scripts/field.py $BIN/ferry-train {model} $shape --steps 8 --dev
 # What a saved tensor costs the host, in C++ and in Python.
 HOOKS = """
 $PYTHON $BUNDLE/scripts/compare_hooks.py $BIN/hooks_bench | tee summary.md
-$PYTHON $BUNDLE/scripts/compare_checkpoint.py $BIN/torch_checkpoint_bench | tee -a summary.md
+$PYTHON $BUNDLE/scripts/compare_checkpoint.py $BIN/torch_checkpoint_bench \\
+  $BIN/recompute_bench | tee -a summary.md
 """
 
 # The core's steps as ranges beside the kernels and copies, for Nsight Systems.

@@ -1,0 +1,34 @@
+"""Which calls of operators do more than their schema says, so that no replay runs them again.
+
+The same as real/api/replayed_op.cpp decides where a plan is executed: operators of other libraries
+(nobody knows whether they draw, or write), those that give a tensor other memory, batch norms that
+read their running statistics, and arguments that cannot be taken apart.
+"""
+
+SECRETIVE = ("set_", "resize", "_resize", "rrelu_with_noise", "_cudnn_rnn",
+             "_cudnn_init_dropout_state", "miopen_rnn")
+STATISTICS = {"native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"}
+APART = {"Tensor", "Optional[Tensor]", "List[Tensor]", "List[Optional[Tensor]]",
+         "Optional[List[Tensor]]"}
+
+
+def runs_once(func, args, kwargs):
+    """`func`: an operator's overload."""
+    schema = func._schema
+    namespace, name = schema.name.split("::")
+    if namespace != "aten" or name.startswith(SECRETIVE):
+        return True
+    if name in STATISTICS:  # in training it runs again on copies of them
+        given = {argument.name: value for argument, value in zip(schema.arguments, args)} | kwargs
+        return not given["training"] and given["running_mean"] is not None
+    return any(_refuses(argument) for argument in schema.arguments)
+
+
+def _refuses(argument):
+    if argument.name == "running_mean":
+        return True
+    info = argument.alias_info
+    if argument.kwarg_only and info is not None and info.is_write:
+        return True
+    kind = str(argument.type)
+    return "Tensor" in kind and kind not in APART

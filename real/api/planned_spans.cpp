@@ -1,0 +1,181 @@
+#include "real/api/planned_spans.h"
+
+#include <ATen/SequenceNumber.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "ferry/offload.h"
+#include "real/api/known_op.h"
+#include "real/api/replays.h"
+#include "real/autograd/below_autograd.h"
+#include "real/autograd/torch_autograd.h"
+#include "real/tensors/torch_error.h"
+
+namespace ferry::real {
+namespace {
+
+using c10::DispatchKeySet;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+// True if the op wrote, or made a storage: it counts.
+bool counts(const SeenOps::Seen& seen) {
+  const auto is_written = [](const auto& argument) { return argument.written; };
+  if (std::ranges::any_of(seen.arguments, is_written)) return true;
+  return std::ranges::any_of(seen.outputs, [&seen](const at::Tensor& output) {
+    return output.has_storage() &&
+           std::ranges::none_of(seen.arguments, [&output](const auto& argument) {
+             return argument.tensor.has_storage() && argument.tensor.is_alias_of(output);
+           });
+  });
+}
+
+void require_op(const std::string& planned, std::uint64_t place, const OperatorHandle& op) {
+  if (planned.empty() || planned == label(op)) return;
+  throw torch_error(PlanMismatch("the model does not match the plan at operator " +
+                                 std::to_string(place) + ": the plan has " + planned +
+                                 ", the model runs " + label(op)));
+}
+
+}  // namespace
+
+void PlannedSpans::begin_run() {
+  std::unique_lock lock(mutex_);
+  const std::exception_ptr error = std::exchange(error_, nullptr);
+  lock.unlock();
+  if (error) std::rethrow_exception(error);
+}
+
+void PlannedSpans::ended_wrong(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  error_ = std::move(error);
+}
+
+// All but `pack` is called on the forward's thread alone.
+class PlannedSpans::Forward::Run {
+ public:
+  Run(std::shared_ptr<PlannedSpans> plan, HookStack<at::Tensor> around)
+      : plan_(std::move(plan)), thread_(TorchAutograd().thread()), around_(std::move(around)) {}
+
+  // True where the forward's own ops run.
+  bool is_here() const {
+    return TorchAutograd().graph_task() == GraphTaskId::kNone &&
+           TorchAutograd().thread() == thread_;
+  }
+  bool is_over() const { return !span_ && next_ == plan_->spans_.size(); }
+
+  // The next op runs, or its node saves: ends the span that it is not in, begins its own.
+  void reach() {
+    if (span_ && ops_ > plan_->spans_[next_].last) end_span();
+    if (span_ || is_over() || ops_ != plan_->spans_[next_].first) return;
+    span_ = replays().begin(around_);
+    hooks_ = span_->hooks();
+  }
+
+  template <class RunOutside>
+  void run(const OperatorHandle& op, DispatchKeySet keys, Stack* stack, RunOutside run) {
+    if (!traits_of(op).is_seen) return run();
+    reach();
+    if (is_over()) return run();
+    SeenOps::Seen seen = seen_.run(op, keys, stack, span_ && !keeps(), run);
+    const bool counted = counts(seen);
+    if (span_) SeenOps::tell(*span_, std::move(seen));
+    if (!counted) return;
+    const PlanSpan& span = plan_->spans_[next_];
+    if (ops_ == span.first) require_op(span.first_op, ops_, op);
+    if (ops_ == span.last) require_op(span.last_op, ops_, op);
+    ++ops_;
+    nodes_ = at::sequence_number::peek();
+  }
+
+  std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) {
+    if (!is_here()) return pack_around(tensor);
+    if (ops_ == 0 || at::sequence_number::peek() != nodes_) reach();
+    return span_ ? hooks_->pack(tensor) : pack_around(tensor);
+  }
+
+  // One in which nothing ran was none.
+  void end() {
+    if (span_ && ops_ > plan_->spans_[next_].last) end_span();
+    if (ops_ == 0 || is_over()) return;
+    throw torch_error(PlanMismatch("the model does not match the plan: the last forward ran " +
+                                   std::to_string(ops_) +
+                                   " operators, and the plan recomputes operators up to " +
+                                   std::to_string(plan_->spans_.back().last)));
+  }
+
+ private:
+  bool keeps() const { return std::ranges::binary_search(plan_->spans_[next_].keep, ops_); }
+  std::unique_ptr<Saved<at::Tensor>> pack_around(const at::Tensor& tensor) const {
+    return around_.pack(tensor);
+  }
+  void end_span() {
+    const std::shared_ptr<Replays::Span> span = std::exchange(span_, nullptr);
+    hooks_ = nullptr;
+    ++next_;
+    span->end();
+  }
+
+  const std::shared_ptr<PlannedSpans> plan_;
+  const ThreadId thread_;
+  const HookStack<at::Tensor> around_;
+  SeenOps seen_;
+  std::uint64_t ops_ = 0;    // that ran
+  std::uint64_t nodes_ = 0;  // that were made when the last of them had run
+  std::size_t next_ = 0;     // the span that comes, or that is open
+  std::shared_ptr<Replays::Span> span_;
+  std::shared_ptr<Hooks<at::Tensor>> hooks_;  // the open span's
+};
+
+class PlannedSpans::Forward::Router final : public Hooks<at::Tensor> {
+ public:
+  explicit Router(std::shared_ptr<Run> run) : run_(std::move(run)) {}
+  std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) override {
+    return run_->pack(tensor);
+  }
+
+ private:
+  const std::shared_ptr<Run> run_;
+};
+
+class PlannedSpans::Forward::Ops final : public OpScope {
+ public:
+  Ops(std::shared_ptr<Run> run, Rethrow rethrow) : run_(std::move(run)), rethrow_(rethrow) {}
+  void run(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) override {
+    const auto run = [&] { run_outside(op, keys, stack); };
+    if (!run_->is_here() || run_->is_over()) return run();
+    try {
+      run_->run(op, keys, stack, run);
+    } catch (...) {
+      rethrow_();
+      throw;
+    }
+  }
+
+ private:
+  const std::shared_ptr<Run> run_;
+  const Rethrow rethrow_;
+};
+
+PlannedSpans::Forward::Forward(std::shared_ptr<PlannedSpans> spans, HookStack<at::Tensor> around,
+                               Rethrow rethrow)
+    : spans_(std::move(spans)),
+      run_(std::make_shared<Run>(spans_, std::move(around))),
+      hooks_(std::make_shared<Router>(run_)),
+      ops_(OpScope::enter(std::make_shared<Ops>(run_, rethrow))) {
+  install_below_autograd();
+}
+
+bool PlannedSpans::Forward::end() noexcept {
+  try {
+    run_->end();
+    return true;
+  } catch (...) {
+    spans_->ended_wrong(std::current_exception());
+    return false;
+  }
+}
+
+}  // namespace ferry::real

@@ -1,0 +1,127 @@
+// A plan's spans of operators are the same on the simulated device and on the CPU: the same calls
+// are recorded and run again, the same tensors reach the hooks around, in the same order; and
+// gradients are the same bits as without a plan.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ferry/replay.h"
+#include "formats/plan.h"
+#include "formats/plan_options.h"
+#include "formats/spans.h"
+#include "sim/plan/survey.h"
+#include "tests/real/capture/models.h"
+#include "tests/real/capture/step.h"
+#include "tests/sim/support/spanned.h"
+
+namespace ferry::real::capture {
+namespace {
+
+// With the operators' names, which are compared.
+std::vector<PlanSpan> drawn_spans(choices::Draws& draws, const Program& program) {
+  const std::vector<OperatorRange> operators = operator_ranges(program);
+  const auto name = [&](std::uint64_t place) {
+    const Code& forward = program.codes[*spanned_code(program)];
+    return std::get<Op>(forward.statements[operators[place].op].action).name;
+  };
+  std::vector<PlanSpan> spans = test::draw_spans(draws, program);
+  for (PlanSpan& span : spans) {
+    span.first_op = name(span.first);
+    span.last_op = name(span.last);
+  }
+  return spans;
+}
+
+CoreOptions some_options() {
+  CoreOptions options;
+  options.window_packs = 3;
+  options.prefetch_bytes = 32768;
+  return options;
+}
+
+// Every other group of what the spans do not make again moves.
+Plan plan_with(const Program& program, const std::vector<PlanSpan>& spans) {
+  Plan plan;
+  plan.options = plan_options(some_options());
+  plan.spans = spans;
+  const auto packs = plan::survey(program, find_hardware("rtx4090"), spans).packs;
+  for (std::size_t i = 0; i < packs.size(); ++i) {
+    const PlanChoice choice = packs[i].group % 2 == 0 ? PlanChoice::kOffload : PlanChoice::kKeep;
+    plan.entries.push_back({i, packs[i].node, packs[i].layout, packs[i].group, choice});
+  }
+  return plan;
+}
+
+std::vector<torch::Tensor> gradients(const Step& step) {
+  std::vector<torch::Tensor> gradients;
+  for (const torch::Tensor& parameter : step.module->parameters()) {
+    gradients.push_back(parameter.grad().defined() ? parameter.grad().clone() : torch::Tensor());
+  }
+  return gradients;
+}
+
+bool same_bits(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  return std::ranges::equal(a, b, [](const torch::Tensor& one, const torch::Tensor& other) {
+    return one.defined() == other.defined() && (!one.defined() || one.equal(other));
+  });
+}
+
+std::string text(const ReplayStatistics& counts) {
+  return std::to_string(counts.spans) + " spans, " + std::to_string(counts.calls) + " calls, " +
+         std::to_string(counts.saved) + " saved, " + std::to_string(counts.passed_on) +
+         " passed on, " + std::to_string(counts.held) + " held, " + std::to_string(counts.replays) +
+         " replays of " + std::to_string(counts.calls_replayed);
+}
+
+ReplayStatistics since(const ReplayStatistics& before) {
+  const ReplayStatistics now = replay_statistics();
+  return {.spans = now.spans - before.spans,
+          .alive = now.alive - before.alive,
+          .calls = now.calls - before.calls,
+          .calls_left = now.calls_left - before.calls_left,
+          .saved = now.saved - before.saved,
+          .passed_on = now.passed_on - before.passed_on,
+          .held = now.held - before.held,
+          .replays = now.replays - before.replays,
+          .calls_replayed = now.calls_replayed - before.calls_replayed};
+}
+
+class SameSpansTest : public ::testing::TestWithParam<NamedStep> {};
+
+TEST_P(SameSpansTest, UnderDrawnPlans) {
+  torch::manual_seed(1);
+  const Step step = GetParam().make();
+  const Program program = capture_of(step);
+  step.module->zero_grad();
+  torch::manual_seed(7);
+  step.run();
+  const std::vector<torch::Tensor> expected = gradients(step);
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    choices::Draws draws(43, round);
+    const std::vector<PlanSpan> spans = drawn_spans(draws, program);
+    const Plan plan = plan_with(program, spans);
+    const auto simulated = run_simulated(program, to_options(plan).value(), {}, nullptr, spans);
+    const ReplayStatistics before = replay_statistics();
+    const auto real = run_real(step, Offload(plan, OffloadOptions().log(true)));
+    const ReplayStatistics counts = since(before);
+    EXPECT_EQ(difference(real, simulated), "") << round;
+    EXPECT_EQ(text(counts), text(simulated.result.replays)) << round;
+    EXPECT_EQ(counts.alive, 0);
+    EXPECT_TRUE(same_bits(gradients(step), expected)) << round;
+  }
+  if (HasFailure()) std::cerr << to_text(program);
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, SameSpansTest, ::testing::ValuesIn(all_steps()),
+                         [](const auto& tested) {
+                           std::string name = tested.param.name;
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace ferry::real::capture
