@@ -28,6 +28,8 @@ nlohmann::ordered_json to_json(const Hardware& hardware) {
       {"name", hardware.name},
       {"description", hardware.description},
       {"memory_bytes", hardware.memory_bytes},
+      {"capacity_bytes", hardware.capacity_bytes},
+      {"context_bytes", hardware.context_bytes},
       {"host_memory_bytes", hardware.host_memory_bytes},
       {"flops_per_us",
        {{"fp8", hardware.flops_per_us_of(DType::kF8)},
@@ -54,21 +56,22 @@ nlohmann::ordered_json to_json(const Hardware& hardware) {
 }
 
 void print_table(const std::vector<Hardware>& all) {
-  std::printf("%-10s %9s %9s %14s %12s %11s %11s  %s\n", "name", "memory", "host", "bf16 peak",
-              "memory rate", "h2d (both)", "d2h (both)", "description");
+  std::printf("%-10s %9s %9s %9s %14s %12s %11s %11s  %s\n", "name", "memory", "usable", "host",
+              "bf16 peak", "memory rate", "h2d (both)", "d2h (both)", "description");
   const auto link = [](std::int64_t alone, std::int64_t both) {
     const std::string text = format_bytes_per_us(alone);
     return text.substr(0, text.find(' ')) + " (" +
            format_bytes_per_us(both).substr(0, format_bytes_per_us(both).find(' ')) + ")";
   };
   for (const Hardware& each : all) {
-    std::printf(
-        "%-10s %9s %9s %14s %12s %11s %11s  %s\n", printable(each.name).c_str(),
-        format_bytes(each.memory_bytes).c_str(), format_bytes(each.host_memory_bytes).c_str(),
-        format_flops_per_us(each.flops_per_us_of(DType::kBF16)).c_str(),
-        format_bytes_per_us(each.memory_bytes_per_us).c_str(),
-        link(each.link.h2d_alone, each.link.h2d_both).c_str(),
-        link(each.link.d2h_alone, each.link.d2h_both).c_str(), printable(each.description).c_str());
+    std::printf("%-10s %9s %9s %9s %14s %12s %11s %11s  %s\n", printable(each.name).c_str(),
+                format_bytes(each.memory_bytes).c_str(), format_bytes(each.usable_bytes()).c_str(),
+                format_bytes(each.host_memory_bytes).c_str(),
+                format_flops_per_us(each.flops_per_us_of(DType::kBF16)).c_str(),
+                format_bytes_per_us(each.memory_bytes_per_us).c_str(),
+                link(each.link.h2d_alone, each.link.h2d_both).c_str(),
+                link(each.link.d2h_alone, each.link.d2h_both).c_str(),
+                printable(each.description).c_str());
   }
 }
 

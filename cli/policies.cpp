@@ -196,7 +196,7 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   std::vector<TimesTable> tables;
   for (const std::filesystem::path& file : arguments.times) tables.push_back(read_times(file));
   request.times_used = use_times(tables, request.hardware, request.program);
-  request.plan.budget_bytes = arguments.budget.empty() ? request.hardware.memory_bytes : budget;
+  request.plan.budget_bytes = arguments.budget.empty() ? request.hardware.usable_bytes() : budget;
   request.plan.check = !arguments.unchecked;
   request.plan.spans = !arguments.no_spans;
   request.plan.modules = !arguments.no_modules;

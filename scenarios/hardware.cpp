@@ -67,6 +67,16 @@ std::int64_t read_compute_capability(TomlFields& file) {
   return 10 * std::stoll(text.substr(0, point)) + (text.back() - '0');
 }
 
+void read_capacity(TomlFields& file, Hardware& hardware) {
+  hardware.capacity_bytes = hardware.memory_bytes;
+  if (file.has("capacity")) hardware.capacity_bytes = size(file, "capacity");
+  if (hardware.capacity_bytes > hardware.memory_bytes) file.expected("capacity", "at most memory");
+  if (file.has("context")) hardware.context_bytes = size(file, "context");
+  if (hardware.context_bytes >= hardware.capacity_bytes) {
+    file.expected("context", "less than what the card reports");
+  }
+}
+
 std::int64_t read_cost(TomlFields& file) {
   constexpr std::int64_t kMost = 1'000'000'000;  // a step's cost is its time times this
   if (!file.has("cost")) return 0;
@@ -103,11 +113,16 @@ ComputeClass compute_class(DType dtype) {
 
 Hardware parse_hardware(std::string_view text, const std::string& path) {
   TomlFields file(text, path);
+  file.require({"description", "memory", "host_memory", "memory_rate", "kernel_min", "launch",
+                "peak.bf16", "peak.fp32", "peak.fp64", "efficiency.matmul", "efficiency.memory",
+                "link.h2d", "link.d2h", "link.h2d_both", "link.d2h_both", "link.latency"});
   Hardware hardware{.name = std::filesystem::path(path).stem().string(),
                     .description = file.text("description"),
                     .compute_capability = read_compute_capability(file),
                     .multiprocessors = file.integer_or("multiprocessors", 0, 1, 1024),
                     .memory_bytes = positive(size(file, "memory"), file, "memory"),
+                    .capacity_bytes = 0,
+                    .context_bytes = 0,
                     .host_memory_bytes = size(file, "host_memory"),
                     .flops_per_us = {},
                     .memory_bytes_per_us = rate(file, "memory_rate"),
@@ -119,6 +134,7 @@ Hardware parse_hardware(std::string_view text, const std::string& path) {
                     .peer = read_peer(file),
                     .port = read_port(file),
                     .cost_per_hour = read_cost(file)};
+  read_capacity(file, hardware);
   const auto peak_of = [&](ComputeClass of) -> std::int64_t& {
     return hardware.flops_per_us[static_cast<std::size_t>(of)];
   };

@@ -53,7 +53,9 @@ struct Hardware {
   std::string description;
   std::int64_t compute_capability = 80;  // CUDA's, times ten: which libraries choose kernels by
   std::int64_t multiprocessors = 0;      // 0: not known
-  std::int64_t memory_bytes = 0;         // memory of the device
+  std::int64_t memory_bytes = 0;         // memory of the device, as its data sheet has it
+  std::int64_t capacity_bytes = 0;       // as PyTorch reports it; the data sheet's, if not known
+  std::int64_t context_bytes = 0;        // of a process: CUDA's context and its libraries
   std::int64_t host_memory_bytes = 0;    // host memory that may be pinned
   std::array<std::int64_t, kComputeClasses> flops_per_us{};
   std::int64_t memory_bytes_per_us = 0;
@@ -66,6 +68,8 @@ struct Hardware {
   RootPort port{};
   std::int64_t cost_per_hour = 0;  // in thousandths of whatever money all cards are told in
 
+  // What tensors and workspaces may take.
+  std::int64_t usable_bytes() const { return capacity_bytes - context_bytes; }
   std::int64_t flops_per_us_of(DType dtype) const {
     return flops_per_us[static_cast<std::size_t>(compute_class(dtype))];
   }

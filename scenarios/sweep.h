@@ -7,7 +7,7 @@
 //   microbatches = [1, 4]
 //   orders = ["fbfb", "1f1b"]             # of micro-batches
 //   spans = [true, false]
-//   budgets = ["card", "80%", "20GiB"]    # "card": all that it has; a share is of that
+//   budgets = ["card", "80%", "20GiB"]    # "card": what it leaves a process; a share is of that
 //   policies = ["keep", "best"]
 //
 //   [[skip]]                              # leaves out what matches all of its lists

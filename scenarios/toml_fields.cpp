@@ -83,6 +83,17 @@ TomlFields::Value& TomlFields::take(const std::string& key) {
   return at->second;
 }
 
+void TomlFields::require(std::initializer_list<const char*> keys) const {
+  std::string missing;
+  for (const char* const key : keys) {
+    if (has(key)) continue;
+    missing += (missing.empty() ? " \"" : ", \"") + std::string(key) + "\"";
+  }
+  const bool one = missing.find(',') == std::string::npos;
+  if (!missing.empty())
+    throw InputError(file_, 0, (one ? "expected a key" : "expected keys") + missing);
+}
+
 std::string TomlFields::text(const std::string& key) {
   const Value& value = take(key);
   if (value.kind != Value::Kind::kText) expected(key, "a string");

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ class TomlFields {
   static TomlFields open(const std::filesystem::path& path);
 
   bool has(const std::string& key) const { return values_.contains(key); }
+  // All keys that are missing are told together.
+  void require(std::initializer_list<const char*> keys) const;
   std::string text(const std::string& key);
   std::string text_or(const std::string& key, std::string otherwise);
   std::int64_t integer_or(const std::string& key, std::int64_t otherwise, std::int64_t least,

@@ -54,7 +54,7 @@ Items::Items(Sweep sweep) : sweep_(std::move(sweep)) {
 std::vector<std::string> Items::arguments(std::size_t item) const {
   const Card& card = cards_.at(value(item, SweepKey::kHardware));
   const std::int64_t budget =
-      sweep_budget(value(item, SweepKey::kBudgets), card.hardware.memory_bytes);
+      sweep_budget(value(item, SweepKey::kBudgets), card.hardware.usable_bytes());
   std::vector<std::string> typed = {
       "plan",           programs_.at(value(item, SweepKey::kPrograms)).path,
       "--hardware",     card.input.path,
@@ -86,7 +86,7 @@ std::string Items::head(std::size_t item) const {
       {"budget", value(item, SweepKey::kBudgets)},
       {"policy", value(item, SweepKey::kPolicies)},
       {"memory_bytes", card.hardware.memory_bytes},
-      {"budget_bytes", sweep_budget(value(item, SweepKey::kBudgets), card.hardware.memory_bytes)},
+      {"budget_bytes", sweep_budget(value(item, SweepKey::kBudgets), card.hardware.usable_bytes())},
       {"cost_per_hour", cost == 0 ? Json() : Json(static_cast<double>(cost) / 1000)}};
   const std::string text = head.dump(-1, ' ', true, Json::error_handler_t::replace);
   return text.substr(1, text.size() - 2);

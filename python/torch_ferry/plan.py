@@ -118,9 +118,11 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     inputs     its arguments: a tensor, a tuple of arguments, or a mapping of keywords
     loss_fn    what makes a scalar of the module's output. It is part of the step: call it under
                the guard as well
-    card       a shipped card ("rtx4090", "a100", "h100", "h200"), or the path of a hardware file
+    card       a shipped card ("rtx4090", "a100", "h100": `ferry hardware` lists them), or the path
+               of a hardware file
     budget     device memory that parameters, gradients and activations (and what `optimizer`
-               holds) are to fit in: bytes, or text such as "20GiB". The card's by default
+               holds) are to fit in: bytes, or text such as "20GiB". By default what the card leaves
+               a process
     policies   names of those that are compared; with one alone, its plan. By default "keep",
                "offload", "prefetch", "budget" and "best", and of a model that calls
                `torch_ferry.checkpoint` also "checkpoint", "checkpoint-nth",

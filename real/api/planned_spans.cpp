@@ -1,6 +1,7 @@
 #include "real/api/planned_spans.h"
 
 #include <ATen/SequenceNumber.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <string>
@@ -84,22 +85,25 @@ class PlannedSpans::Forward::Run {
     if (span_) SeenOps::tell(*span_, std::move(seen));
     if (!counted) return;
     const PlanSpan& span = plan_->spans_[next_];
-    if (ops_ == span.first) require_op(span.first_op, ops_, op);
-    if (ops_ == span.last) require_op(span.last_op, ops_, op);
+    // (An evaluation may be of anything.)
+    const bool trains = saved_ || c10::GradMode::is_enabled();
+    if (trains && ops_ == span.first) require_op(span.first_op, ops_, op);
+    if (trains && ops_ == span.last) require_op(span.last_op, ops_, op);
     ++ops_;
     nodes_ = at::sequence_number::peek();
   }
 
   std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) {
     if (!is_here()) return pack_around(tensor);
+    saved_ = true;
     if (ops_ == 0 || at::sequence_number::peek() != nodes_) reach();
     return span_ ? hooks_->pack(tensor) : pack_around(tensor);
   }
 
-  // One in which nothing ran was none.
+  // One that saved nothing was none.
   void end() {
     if (span_ && ops_ > plan_->spans_[next_].last) end_span();
-    if (ops_ == 0 || is_over()) return;
+    if (!saved_ || is_over()) return;
     throw torch_error(PlanMismatch("the model does not match the plan: the last forward ran " +
                                    std::to_string(ops_) +
                                    " operators, and the plan recomputes operators up to " +
@@ -122,6 +126,7 @@ class PlannedSpans::Forward::Run {
   const ThreadId thread_;
   const HookStack<at::Tensor> around_;
   SeenOps seen_;
+  bool saved_ = false;       // any tensor
   std::uint64_t ops_ = 0;    // that ran
   std::uint64_t nodes_ = 0;  // that were made when the last of them had run
   std::size_t next_ = 0;     // the span that comes, or that is open

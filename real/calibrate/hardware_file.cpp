@@ -113,7 +113,7 @@ Hardware to_hardware(const Measured& measured, const About& about) {
   hardware.description = fmt::format(
       "{}, {}, {} thread{}, host tier: {}, measured {}", machine.name, machine.driver,
       machine.host_threads, machine.host_threads == 1 ? "" : "s", about.host_tier, about.date);
-  hardware.memory_bytes = machine.memory_bytes;
+  hardware.memory_bytes = hardware.capacity_bytes = machine.memory_bytes;
   hardware.host_memory_bytes = machine.host_memory_bytes;
   const auto set = [&](ComputeClass of, DType dtype, std::int64_t otherwise) {
     hardware.flops_per_us[static_cast<std::size_t>(of)] =

@@ -73,9 +73,9 @@ TEST(CliTest, WrongUsageIsTwo) {
 TEST(CliTest, BadInputIsNamedWithItsLine) {
   const std::string path =
       ::testing::TempDir() + "/ferry_bad_" + std::to_string(::getpid()) + ".toml";
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  std::fputs("description = 3\n", file);
-  std::fclose(file);
+  std::string card = read_file(FERRY_SOURCE_DIR "/scenarios/hardware/h100.toml");
+  card.replace(0, card.find('\n'), "description = 3");
+  std::ofstream(path) << card;
   EXPECT_EQ(ferry("hardware " + path).err,
             "ferry: " + path + ":1: expected description: a string\n");
   std::filesystem::remove(path);
@@ -131,8 +131,12 @@ TEST(CliTest, ABrokenCardIsNamedAndTheOthersServe) {
   const Result list = ferry("hardware");
   EXPECT_EQ(list.code, kOk);
   EXPECT_NE(list.out.find("\nh100 "), std::string::npos) << list.out;
-  EXPECT_EQ(list.err, "ferry: " + (root / "hardware/broken.toml").string() +
-                          ": expected a key \"description\"\n");
+  EXPECT_EQ(list.err,
+            "ferry: " + (root / "hardware/broken.toml").string() +
+                ": expected keys \"description\", \"host_memory\", \"memory_rate\", "
+                "\"kernel_min\", \"launch\", \"peak.bf16\", \"peak.fp32\", \"peak.fp64\", "
+                "\"efficiency.matmul\", \"efficiency.memory\", \"link.h2d\", \"link.d2h\", "
+                "\"link.h2d_both\", \"link.d2h_both\", \"link.latency\"\n");
   const Result plan = ferry("plan " FERRY_SOURCE_DIR
                             "/scenarios/programs/gpt2.jsonl --hardware h100 --policy keep");
   EXPECT_EQ(plan.code, kOk);

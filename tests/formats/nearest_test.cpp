@@ -28,6 +28,8 @@ TEST(NearestTest, TheNearestNameIsAskedFor) {
   EXPECT_EQ(did_you_mean("plna", {"simulate", "plan"}), ": did you mean 'plan'?");
   EXPECT_EQ(did_you_mean("offlaod", {"offload-all", "offload"}), ": did you mean 'offload'?");
   EXPECT_EQ(did_you_mean("h10", {"a100", "h100", "h200"}), ": did you mean 'h100'?");
+  EXPECT_EQ(did_you_mean("h10", {"a10", "h100", "h200"}), ": did you mean 'h100'?");
+  EXPECT_EQ(did_you_mean("h10", {"h100", "a10", "h20"}), ": did you mean 'h100'?");
 }
 
 TEST(NearestTest, WhatIsFarFromEveryNameIsNot) {

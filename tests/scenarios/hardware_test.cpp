@@ -60,6 +60,7 @@ TEST(HardwareTest, EveryFigureIsRead) {
   EXPECT_EQ(small.name, "small");
   EXPECT_EQ(small.description, "a small one");
   EXPECT_EQ(small.memory_bytes, std::int64_t{24} << 30);
+  EXPECT_EQ(small.usable_bytes(), small.memory_bytes) << "as far as is known";
   EXPECT_EQ(small.host_memory_bytes, std::int64_t{64} << 30);
   EXPECT_EQ(small.memory_bytes_per_us, 1'000'000);
   EXPECT_EQ(small.kernel_min_ns, 2'000);
@@ -75,6 +76,41 @@ TEST(HardwareTest, EveryFigureIsRead) {
   EXPECT_EQ(small.link.h2d_both, 12'000);
   EXPECT_EQ(small.link.d2h_both, 23'000);
   EXPECT_EQ(small.link.latency_ns, 8'000);
+}
+
+TEST(HardwareTest, WhatIsReportedLessAContextIsUsable) {
+  const auto with = [](const std::string& lines) { return lines + kText; };
+  const Hardware small =
+      parse_hardware(with("capacity = \"23.5GiB\"\ncontext = \"512MiB\"\n"), "small.toml");
+  EXPECT_EQ(small.capacity_bytes, std::int64_t{47} << 29);
+  EXPECT_EQ(small.usable_bytes(), std::int64_t{23} << 30);
+  const auto refusal = [&](const std::string& lines) -> std::string {
+    try {
+      parse_hardware(with(lines), "small.toml");
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("capacity = \"25GiB\"\n"), "small.toml:1: expected capacity: at most memory");
+  EXPECT_EQ(refusal("context = \"24GiB\"\n"),
+            "small.toml:1: expected context: less than what the card reports");
+}
+
+TEST(HardwareTest, MissingKeysAreToldTogether) {
+  const auto refusal = [](std::string_view text) -> std::string {
+    try {
+      parse_hardware(text, "small.toml");
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(kText.substr(0, kText.find("[efficiency]"))),
+            "small.toml: expected keys \"efficiency.matmul\", \"efficiency.memory\", \"link.h2d\", "
+            "\"link.d2h\", \"link.h2d_both\", \"link.d2h_both\", \"link.latency\"");
+  EXPECT_EQ(refusal(kText.substr(kText.find("memory ="))),
+            "small.toml: expected a key \"description\"");
 }
 
 TEST(HardwareTest, WhatLinksSeveralIsOptional) {
@@ -127,12 +163,19 @@ TEST(HardwareTest, NoQuantityIsBeyondWhatTheSimulatorCounts) {
 
 TEST(HardwareTest, WhatShipsIsReadable) {
   const std::vector<Hardware> all = list_hardware(none_is_unreadable);
-  ASSERT_GE(all.size(), 4u);
+  EXPECT_EQ(all.size(), 22u);
+  for (const Hardware& card : all) {
+    EXPECT_LT(card.capacity_bytes, card.memory_bytes)
+        << card.name << ": its file says what is reported";
+    EXPECT_GT(card.context_bytes, 0) << card.name;
+    EXPECT_GT(card.multiprocessors, 0) << card.name;
+    EXPECT_TRUE(card.peer.bytes_per_us > 0 || card.port.devices > 0 || card.name == "gh200");
+  }
   EXPECT_EQ(find_hardware("h100").link.h2d_alone, 55'600);
   EXPECT_EQ(find_hardware("a100").link.h2d_both, 12'000);
   EXPECT_EQ(find_hardware("rtx4090").memory_bytes, std::int64_t{24} << 30);
   // The H100's successor: the same chip and links, with more and faster memory.
-  EXPECT_EQ(find_hardware("h200").memory_bytes, 141'000'000'000);
+  EXPECT_EQ(find_hardware("h200").memory_bytes, std::int64_t{141} << 30);
   EXPECT_EQ(find_hardware("h200").memory_bytes_per_us, 4'800'000);
   EXPECT_EQ(find_hardware("h200").flops_per_us, find_hardware("h100").flops_per_us);
   EXPECT_EQ(find_hardware("h200").link.h2d_alone, find_hardware("h100").link.h2d_alone);
@@ -178,7 +221,9 @@ TEST(HardwareTest, ACardThatCannotBeReadIsToldAndTheOthersAreListed) {
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].name, "good");
   ASSERT_EQ(told.size(), 2u);
-  EXPECT_NE(told[0].find("hardware/broken.toml: expected a key"), std::string::npos) << told[0];
+  EXPECT_NE(told[0].find("hardware/broken.toml: expected keys \"description\", "),
+            std::string::npos)
+      << told[0];
   EXPECT_NE(told[1].find("folder.toml: cannot read: Is a directory"), std::string::npos) << told[1];
 }
 

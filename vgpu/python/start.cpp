@@ -41,7 +41,7 @@ void start(const nlohmann::json& settings) {
   set_device_name(card.name + " (no GPU: Ferry's virtual one)");
   set_compute_capability(static_cast<int>(card.compute_capability));
   if (card.multiprocessors > 0) set_multiprocessors(static_cast<int>(card.multiprocessors));
-  set_device_bytes(card.memory_bytes);
+  set_device_bytes(card.capacity_bytes, card.context_bytes);
   set_pinned_bytes(card.host_memory_bytes);
   set_devices(settings.at("cards").get<int>());
   keep_addresses(true);

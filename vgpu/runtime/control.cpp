@@ -24,6 +24,7 @@ void reset() {
   runtime.run_everything();
   runtime.set_tempo(Tempo::kEager, 0);
   runtime.device_bytes_max = runtime.pinned_bytes_max = std::int64_t{256} << 20;
+  runtime.context_bytes = 0;
   runtime.wrong_frees = 0;
   const auto [device, default_streams] = std::pair(thread().device, thread().default_streams);
   thread() = Thread{.device = device, .default_streams = default_streams};
@@ -187,10 +188,11 @@ void set_multiprocessors(int count) {
   runtime.multiprocessors = count;
 }
 
-void set_device_bytes(std::int64_t bytes) {
+void set_device_bytes(std::int64_t bytes, std::int64_t context_bytes) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex);
   runtime.device_bytes_max = bytes;
+  runtime.context_bytes = context_bytes;
 }
 
 void keep_addresses(bool kept) {

@@ -134,8 +134,9 @@ void set_device_name(std::string name);
 void set_compute_capability(int times_ten);
 // Of each device. At first 4.
 void set_multiprocessors(int count);
-// The total of each device; a cudaMalloc beyond it fails. And of what may be pinned.
-void set_device_bytes(std::int64_t bytes);
+// The total of each device, of which a context takes some; a cudaMalloc beyond the rest fails. And
+// of what may be pinned.
+void set_device_bytes(std::int64_t bytes, std::int64_t context_bytes = 0);
 void set_pinned_bytes(std::int64_t bytes);
 // Whether an address is never given out again, so that in a log it means one block. At first it may
 // be, as CUDA's may.

@@ -180,6 +180,7 @@ class Runtime {
   int compute_capability = 80;
   int multiprocessors = 4;
   std::int64_t device_bytes_max = std::int64_t{256} << 20;
+  std::int64_t context_bytes = 0;  // of them
   std::int64_t pinned_bytes_max = std::int64_t{256} << 20;
   bool keeps_addresses = false;
   struct Failure {

@@ -133,7 +133,7 @@ std::int64_t Runtime::device_bytes(int device) const {
 }
 
 std::int64_t Runtime::free_device_bytes(int device) const {
-  return std::max(device_bytes_max - device_bytes(device), std::int64_t{0});
+  return std::max(device_bytes_max - context_bytes - device_bytes(device), std::int64_t{0});
 }
 
 std::int64_t Runtime::pinned_bytes() const {

@@ -133,9 +133,14 @@ TEST_F(PlannedSpansFailureTest, AnEvaluationIsNoForward) {
     chain_->forward();
   }
   EXPECT_EQ(replay_statistics().spans, spans);
-  const OffloadGuard guard(*offload_);
-  const torch::NoGradGuard no_grad;
-  chain_->forward();
+  const auto exp = chain_->last;
+  for (const bool shorter : {false, true}) {
+    const OffloadGuard guard(*offload_);
+    const torch::NoGradGuard no_grad;
+    chain_->last = [](const auto& y) { return y.tanh(); };
+    shorter ? chain_->w * chain_->x : chain_->forward();
+  }
+  chain_->last = exp;
 }
 
 // The span's last operator is the last that runs.
