@@ -492,7 +492,7 @@ TEST_F(PlanTest, WhereNothingCanBeWrittenNothingIs) {
   EXPECT_EQ(result.out, "");
   EXPECT_NE(result.err.find("nowhere/p.json"), std::string::npos);
   EXPECT_FALSE(exists("nowhere"));
-  EXPECT_EQ(files(), 5);  // the programs, the card, and the two streams
+  EXPECT_EQ(files(), 3);  // the programs and the card
   expect_refused(std::string("plan -o p.json --budget 24Gb") + kChain, "--budget");
   EXPECT_FALSE(exists("p.json"));
 }
