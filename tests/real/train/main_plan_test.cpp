@@ -183,7 +183,7 @@ TEST_F(RecomputingPlanTest, SpansOfOperatorsAreExecutedAndReplayed) {
     EXPECT_LT(peak(trained), peak(kept) * 7 / 10);
     const Result replayed = replay();
     EXPECT_EQ(replayed.code, kOk) << replayed.out << replayed.err;
-    EXPECT_TRUE(replayed.out.starts_with("the same: 3 runs of ")) << replayed.out;
+    EXPECT_TRUE(replayed.out.starts_with("the same: ")) << replayed.out;
   }
   expect_refused(planned(3, "mixed"), kUsage, "the model does not match the plan at ");
 }
