@@ -1,4 +1,5 @@
-"""Which calls of operators do more than their schema says, so that no replay runs them again.
+"""Which calls of operators may do more than their schema says, or not the same again: no replay
+runs them.
 
 The same as real/api/replayed_op.cpp decides where a plan is executed: operators of other libraries
 (nobody knows whether they draw, or write), those that give a tensor other memory, batch norms that

@@ -38,7 +38,7 @@ class OffloadState {
   // The plan's spans in a new forward, whose hooks are to be pushed on `around`; null: none, as for
   // a forward without grad mode.
   std::unique_ptr<PlannedSpans::Forward> spans(
-      HookStack<at::Tensor> around, PlannedSpans::Forward::Rethrow rethrow = [] { throw; }) const;
+      HookStack<at::Tensor> around, PlannedSpans::Forward::Rethrow rethrow = [] {}) const;
   // Of the checkpoints of a new forward, within those that are in force.
   std::shared_ptr<const CheckpointContext> context(CheckpointContext around);
 

@@ -48,7 +48,7 @@ class PlannedSpans {
 // PlanMismatch.
 class PlannedSpans::Forward {
  public:
-  // Called where an op throws, within the catch block: throws it again, or as something else.
+  // Called where an op throws, within the catch block: may throw something else in its place.
   using Rethrow = void (*)();
 
   // `around`: the hooks that its own are to be pushed on.

@@ -1,7 +1,6 @@
 #include "real/api/replays.h"
 
 #include <c10/core/GradMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <utility>
 #include <vector>
@@ -9,19 +8,6 @@
 #include "real/autograd/below_autograd.h"
 
 namespace ferry::real {
-namespace {
-
-// While it lives, this thread's ops are not seen: those that record.
-class Aside {
- public:
-  Aside() : key_(kBelowAutograd) {}
-
- private:
-  const c10::impl::ExcludeDispatchKeyGuard key_;
-  const c10::AutoGradMode no_grad_{false};
-};
-
-}  // namespace
 
 Replays& replays() {
   static auto* const replays = new Replays(ReplayTensors(), TorchAutograd());

@@ -4,7 +4,6 @@
 #include <ATen/Functions.h>
 #include <ATen/core/Generator.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <memory>
@@ -28,16 +27,6 @@ namespace {
 using c10::DispatchKeySet;
 using c10::OperatorHandle;
 using torch::jit::Stack;
-
-// While it lives, this thread's ops are not seen: those of a policy, and those of hooks.
-class Aside {
- public:
-  Aside() : key_(kBelowAutograd) {}
-
- private:
-  const c10::impl::ExcludeDispatchKeyGuard key_;
-  const c10::AutoGradMode no_grad_{false};
-};
 
 // The random numbers that an op drew from a default generator, kept by their effect: if the
 // generator is again in the state before the op, it is set to the state after it. (Otherwise it is

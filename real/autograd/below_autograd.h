@@ -13,6 +13,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <c10/core/DispatchKey.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <memory>
 
@@ -26,6 +28,17 @@ inline constexpr c10::DispatchKey kBelowAutograd = c10::DispatchKey::Fake;
 using RunOp = void (*)(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                        torch::jit::Stack* stack);
 void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+// While it lives, this thread's ops are not seen, and record no graph: those of a policy, of hooks,
+// and those that look at another op.
+class Aside {
+ public:
+  Aside() : key_(kBelowAutograd) {}
+
+ private:
+  const c10::impl::ExcludeDispatchKeyGuard key_;
+  const c10::AutoGradMode no_grad_{false};
+};
 
 // Installs the fallback, once; throws c10::Error where the key is somebody else's.
 void install_below_autograd();

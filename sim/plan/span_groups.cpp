@@ -39,7 +39,9 @@ class Grouping {
     }
     for (std::size_t first = 0; first < ranges_.size();) {
       std::size_t last = last_of[first];
-      for (std::size_t i = first; i <= last; ++i) last = std::max(last, last_of[i]);
+      for (std::size_t i = first; i <= last && last - first < kMost; ++i) {
+        last = std::max(last, last_of[i]);
+      }
       const bool joins = std::all_of(ranges_.begin() + static_cast<std::ptrdiff_t>(first),
                                      ranges_.begin() + static_cast<std::ptrdiff_t>(last),
                                      [](const OperatorRange& each) { return each.joins_next; });

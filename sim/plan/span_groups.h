@@ -1,9 +1,9 @@
 // Operators that run again together or not at all: one that writes in place, and all from the one
 // that made what it writes.
 //
-//     0  mm          makes a
-//     1  add_ a      ┐ in place: 0 and 1 are one, for a replay that began between them would
-//     2  gelu        ┘ write what it did not make
+//     0  mm          makes a  ┐ 0 and 1 are one: a replay that began between them would write
+//     1  add_ a      in place ┘ what it did not make
+//     2  gelu
 //
 // What writes from outside the forward, or too far from what made it, does not run again.
 #pragma once

@@ -67,12 +67,6 @@ Program without_markers(Program program) {
   return program;
 }
 
-std::string name_of(const testing::TestParamInfo<NamedStep>& tested) {
-  std::string name = tested.param.name;
-  std::replace(name.begin(), name.end(), ' ', '_');
-  return name;
-}
-
 class CheckpointedTest : public ::testing::TestWithParam<NamedStep> {
  protected:
   CheckpointedTest() {
@@ -225,20 +219,6 @@ void expect_same(const CheckpointStatistics& real, const CheckpointStatistics& s
   EXPECT_EQ(real.kept, simulated.kept);
   EXPECT_EQ(real.passed_on, simulated.passed_on);
   EXPECT_EQ(real.alive, 0);
-}
-
-std::vector<torch::Tensor> gradients(const Step& step) {
-  std::vector<torch::Tensor> found;
-  for (const torch::Tensor& parameter : step.module->parameters()) {
-    found.push_back(parameter.grad().defined() ? parameter.grad().clone() : torch::Tensor());
-  }
-  return found;
-}
-
-bool same_bits(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return x.defined() == y.defined() && (!x.defined() || x.equal(y));
-  });
 }
 
 TEST_P(CheckpointedTest, BothWorldsDecideTheSameUnderAnyMix) {

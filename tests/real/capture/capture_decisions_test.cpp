@@ -9,7 +9,6 @@
 #include "formats/decision_log.h"
 #include "formats/plan.h"
 #include "formats/plan_options.h"
-#include "sim/plan/survey.h"
 #include "tests/real/capture/models.h"
 #include "tests/real/capture/step.h"
 
@@ -74,21 +73,11 @@ TEST_P(SameDecisionsTest, UnderAllOptions) {
   if (HasFailure()) std::cerr << to_text(program);
 }
 
-// Every other group of saved tensors moves.
 TEST_P(SameDecisionsTest, UnderAPlan) {
   torch::manual_seed(1);
   const Step step = GetParam().make();
   const Program program = capture_of(step);
-  CoreOptions options;
-  options.window_packs = 3;
-  options.prefetch_bytes = 32768;
-  Plan plan;
-  plan.options = plan_options(options);
-  const auto packs = plan::survey(program, find_hardware("rtx4090")).packs;
-  for (std::size_t i = 0; i < packs.size(); ++i) {
-    const PlanChoice choice = packs[i].group % 2 == 0 ? PlanChoice::kOffload : PlanChoice::kKeep;
-    plan.entries.push_back({i, packs[i].node, packs[i].layout, packs[i].group, choice});
-  }
+  const Plan plan = every_other_group(program);
   const auto real = run_real(step, Offload(plan, OffloadOptions().log(true)));
   EXPECT_EQ(difference(real, run_simulated(program, to_options(plan).value())), "");
 }
@@ -115,12 +104,7 @@ TEST(SameDecisions, AnotherCoreDecidesOtherwise) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Steps, SameDecisionsTest, ::testing::ValuesIn(all_steps()),
-                         [](const auto& tested) {
-                           std::string name = tested.param.name;
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Steps, SameDecisionsTest, ::testing::ValuesIn(all_steps()), name_of);
 
 }  // namespace
 }  // namespace ferry::real::capture

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,7 +12,6 @@
 #include "formats/plan.h"
 #include "formats/plan_options.h"
 #include "formats/spans.h"
-#include "sim/plan/survey.h"
 #include "tests/real/capture/models.h"
 #include "tests/real/capture/step.h"
 #include "tests/sim/support/spanned.h"
@@ -34,40 +32,6 @@ std::vector<PlanSpan> drawn_spans(choices::Draws& draws, const Program& program)
     span.last_op = name(span.last);
   }
   return spans;
-}
-
-CoreOptions some_options() {
-  CoreOptions options;
-  options.window_packs = 3;
-  options.prefetch_bytes = 32768;
-  return options;
-}
-
-// Every other group of what the spans do not make again moves.
-Plan plan_with(const Program& program, const std::vector<PlanSpan>& spans) {
-  Plan plan;
-  plan.options = plan_options(some_options());
-  plan.spans = spans;
-  const auto packs = plan::survey(program, find_hardware("rtx4090"), spans).packs;
-  for (std::size_t i = 0; i < packs.size(); ++i) {
-    const PlanChoice choice = packs[i].group % 2 == 0 ? PlanChoice::kOffload : PlanChoice::kKeep;
-    plan.entries.push_back({i, packs[i].node, packs[i].layout, packs[i].group, choice});
-  }
-  return plan;
-}
-
-std::vector<torch::Tensor> gradients(const Step& step) {
-  std::vector<torch::Tensor> gradients;
-  for (const torch::Tensor& parameter : step.module->parameters()) {
-    gradients.push_back(parameter.grad().defined() ? parameter.grad().clone() : torch::Tensor());
-  }
-  return gradients;
-}
-
-bool same_bits(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
-  return std::ranges::equal(a, b, [](const torch::Tensor& one, const torch::Tensor& other) {
-    return one.defined() == other.defined() && (!one.defined() || one.equal(other));
-  });
 }
 
 std::string text(const ReplayStatistics& counts) {
@@ -103,7 +67,7 @@ TEST_P(SameSpansTest, UnderDrawnPlans) {
   for (std::uint64_t round = 0; round < 40; ++round) {
     choices::Draws draws(43, round);
     const std::vector<PlanSpan> spans = drawn_spans(draws, program);
-    const Plan plan = plan_with(program, spans);
+    const Plan plan = every_other_group(program, spans);
     const auto simulated = run_simulated(program, to_options(plan).value(), {}, nullptr, spans);
     const ReplayStatistics before = replay_statistics();
     const auto real = run_real(step, Offload(plan, OffloadOptions().log(true)));
@@ -116,12 +80,7 @@ TEST_P(SameSpansTest, UnderDrawnPlans) {
   if (HasFailure()) std::cerr << to_text(program);
 }
 
-INSTANTIATE_TEST_SUITE_P(Steps, SameSpansTest, ::testing::ValuesIn(all_steps()),
-                         [](const auto& tested) {
-                           std::string name = tested.param.name;
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Steps, SameSpansTest, ::testing::ValuesIn(all_steps()), name_of);
 
 }  // namespace
 }  // namespace ferry::real::capture

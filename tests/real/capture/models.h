@@ -1,6 +1,8 @@
 // Small models, one for each thing that a step may do to what it saves.
 #pragma once
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "tests/real/capture/step.h"
@@ -11,6 +13,13 @@ struct NamedStep {
   const char* name;
   Step (*make)();
 };
+
+// For GoogleTest.
+inline std::string name_of(const testing::TestParamInfo<NamedStep>& tested) {
+  std::string name = tested.param.name;
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+}
 
 const std::vector<NamedStep>& all_steps();
 

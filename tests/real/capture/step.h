@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,9 +13,12 @@
 #include "ferry/capture.h"
 #include "ferry/offload.h"
 #include "formats/decision_log.h"
+#include "formats/plan.h"
+#include "formats/plan_options.h"
 #include "formats/program_file.h"
 #include "scenarios/hardware.h"
 #include "shared/seam/options.h"
+#include "sim/plan/survey.h"
 #include "sim/run/simulation.h"
 
 namespace ferry::real::capture {
@@ -58,6 +62,36 @@ inline std::vector<Decision> run_real(const Step& step, Offload offload) {
 
 inline std::vector<Decision> run_real(const Step& step, const CoreOptions& core) {
   return run_real(step, Offload(real_options(core)));
+}
+
+inline std::vector<torch::Tensor> gradients(const Step& step) {
+  std::vector<torch::Tensor> found;
+  for (const torch::Tensor& parameter : step.module->parameters()) {
+    found.push_back(parameter.grad().defined() ? parameter.grad().clone() : torch::Tensor());
+  }
+  return found;
+}
+
+inline bool same_bits(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  return std::ranges::equal(a, b, [](const torch::Tensor& one, const torch::Tensor& other) {
+    return one.defined() == other.defined() && (!one.defined() || one.equal(other));
+  });
+}
+
+// Every other group of what the spans do not make again moves.
+inline Plan every_other_group(const Program& program, const std::vector<PlanSpan>& spans = {}) {
+  CoreOptions options;
+  options.window_packs = 3;
+  options.prefetch_bytes = 32768;
+  Plan plan;
+  plan.options = plan_options(options);
+  plan.spans = spans;
+  const auto packs = plan::survey(program, find_hardware("rtx4090"), spans).packs;
+  for (std::size_t i = 0; i < packs.size(); ++i) {
+    const PlanChoice choice = packs[i].group % 2 == 0 ? PlanChoice::kOffload : PlanChoice::kKeep;
+    plan.entries.push_back({i, packs[i].node, packs[i].layout, packs[i].group, choice});
+  }
+  return plan;
 }
 
 struct Simulated {
