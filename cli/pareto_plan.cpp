@@ -43,8 +43,8 @@ std::int64_t least_bytes(const plan::ParetoResult& result) {
 std::string to_table(const PolicyRequest& request, const plan::ParetoResult& result) {
   std::string text =
       fmt::format("{} on {} ({})\nIncluded: {}; the step is {}.\n{}", request.program_name,
-                  request.hardware.name, request.hardware.description, included(request),
-                  step_of(request), times_line(request));
+                  request.hardware.name, request.hardware.description, included(request.training),
+                  step_of(request.training, request.microbatches), times_line(request));
   text += fmt::format(
       "The least budget that a plan was found for: {}; each plan needs at least {}.\n\n",
       format_bytes(result.floor_bytes), format_bytes(least_bytes(result)));
@@ -69,7 +69,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::ParetoR
   nlohmann::ordered_json json = {{"schema", 1},
                                  {"program", request.program_name},
                                  {"hardware", request.hardware.name},
-                                 {"optimizer", request.optimizer},
+                                 {"optimizer", request.training.optimizer},
                                  {"microbatches", request.microbatches},
                                  {"times", times_json(request)},
                                  {"keep_ns", result.keep_ns},

@@ -71,7 +71,7 @@ Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments&
   plan.interleaved_each = pipeline.stages_per_device;
   plan.portals = !pipeline.relay_skips;
   plan.budget_bytes = request.subject.plan.budget_bytes;
-  plan.optimizer = request.subject.plan.optimizer;
+  plan.optimizer = request.subject.plan.training.optimizer;
   plan.check = request.subject.plan.check;
   return request;
 }
@@ -128,7 +128,7 @@ std::string to_table(const Request& request, const plan::PipelinePlan& plan) {
       "{} on {} x {} ({}), budget {} each\n"
       "Included: {}; the program is one micro-batch, the step {} of them.\n{}\n",
       subject.program_name, request.plan.devices, subject.hardware.name,
-      subject.hardware.description, format_bytes(subject.plan.budget_bytes), included(subject),
+      subject.hardware.description, format_bytes(subject.plan.budget_bytes), included(subject.training),
       request.plan.microbatches, times_line(subject));
   for (const plan::PipelineCut& cut : plan.cuts) text += cut_table(request, cut);
   text += fmt::format("\n{:<12} {:<11} {:>10} {:>7} {:>7} {:>11} {:>5} {:>8}  {}\n", "schedule",
@@ -188,7 +188,7 @@ Json to_json(const Request& request, const plan::PipelinePlan& plan) {
                {"program", request.subject.program_name},
                {"hardware", request.subject.hardware.name},
                {"budget_bytes", request.plan.budget_bytes},
-               {"optimizer", request.subject.optimizer},
+               {"optimizer", request.subject.training.optimizer},
                {"devices", request.plan.devices},
                {"microbatches", request.plan.microbatches},
                {"balance", request.balance},

@@ -32,18 +32,7 @@ std::string decimal(std::int64_t thousandths) {
   return fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
 }
 
-const std::vector<std::string> kOptimizerNames = {"none", "sgd", "momentum", "adam", "adamw"};
 const std::vector<std::string> kOrderNames = {"fbfb", "ffbb", "1f1b"};
-
-// Sets both in lower case, whatever was typed.
-void set_optimizer(const std::string& typed, PolicyRequest& request) {
-  constexpr sim::Optimizer kOptimizers[] = {sim::Optimizer::kNoOptimizer, sim::Optimizer::kSgd,
-                                            sim::Optimizer::kMomentum, sim::Optimizer::kAdamW,
-                                            sim::Optimizer::kAdamW};
-  const std::size_t at = choice("--optimizer", typed.empty() ? "none" : typed, kOptimizerNames);
-  request.optimizer = kOptimizerNames[at];
-  request.plan.optimizer = kOptimizers[at];
-}
 
 MicrobatchOrder parse_order(const std::string& name) {
   constexpr MicrobatchOrder kOrders[] = {MicrobatchOrder::kFbfb, MicrobatchOrder::kFfbb,
@@ -63,7 +52,7 @@ PolicyArguments with_scenario(PolicyArguments arguments) {
   if (arguments.policies.empty()) {
     for (const Policy policy : scenario.policies) arguments.policies.emplace_back(name(policy));
   }
-  if (arguments.optimizer.empty()) arguments.optimizer = scenario.optimizer;
+  if (arguments.training.optimizer.empty()) arguments.training.optimizer = scenario.optimizer;
   if (arguments.microbatches == 0) arguments.microbatches = scenario.microbatches;
   return arguments;
 }
@@ -145,11 +134,7 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
                             ->type_name("NAME")
                             ->delimiter(',')
                             ->allow_extra_args(false);  // the next argument is the program
-  CLI::Option* optimizer =
-      command
-          .add_option("--optimizer", arguments.optimizer,
-                      "none, sgd, momentum, adamw: its state counts (default: none)")
-          ->type_name("NAME");
+  add_training_options(command, arguments.training, context);
   command.add_option("--microbatches", arguments.microbatches, "Forwards and backwards in a step")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
@@ -174,7 +159,6 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
   context.values[program] = shipped_programs;
   context.values[hardware] = shipped_cards;
   context.values[policy] = [] { return Values{policy_names()}; };
-  context.values[optimizer] = [] { return Values{kOptimizerNames}; };
   context.values[order] = [] { return Values{kOrderNames}; };
 }
 
@@ -184,7 +168,9 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   // Checks the command line before it reads any file, so that an error names the option that is
   // wrong.
   const std::int64_t budget = arguments.budget.empty() ? 0 : parse_budget(arguments.budget);
-  set_optimizer(arguments.optimizer, request);
+  request.training = understand(arguments.training);
+  request.plan.training = request.training.training;
+  request.plan.workspace_bytes = request.training.workspace_bytes;
   request.program = load_program(find_program(arguments.subject));
   if (arguments.hardware.empty()) {
     throw InputError("--hardware", 0, "expected a card (`ferry hardware` lists them)");
@@ -240,18 +226,6 @@ PolicyRequest understand(const PolicyArguments& typed) {
   return request;
 }
 
-std::string included(const PolicyRequest& request) {
-  return "parameters, gradients, activations" +
-         (request.plan.optimizer == sim::Optimizer::kNoOptimizer
-              ? std::string(" (no optimizer state)")
-              : ", the state of " + request.optimizer);
-}
-
-std::string step_of(const PolicyRequest& request) {
-  return request.microbatches == 1 ? std::string("one forward and backward")
-                                   : fmt::format("{} micro-batches", request.microbatches);
-}
-
 std::string times_line(const PolicyRequest& request) {
   if (request.times.empty()) return "";
   const TimesUsed& used = request.times_used;
@@ -278,7 +252,8 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
   std::string text = fmt::format(
       "{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n{}\n", request.program_name,
       request.hardware.name, request.hardware.description, format_bytes(request.plan.budget_bytes),
-      included(request), step_of(request), times_line(request));
+      included(request.training),
+      step_of(request.training, request.microbatches), times_line(request));
   text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n", "policy",
                       "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
                       "hazards");
@@ -313,7 +288,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
                                  {"program", request.program_name},
                                  {"hardware", request.hardware.name},
                                  {"budget_bytes", request.plan.budget_bytes},
-                                 {"optimizer", request.optimizer},
+                                 {"optimizer", request.training.optimizer},
                                  {"microbatches", request.microbatches},
                                  {"times", times_json(request)},
                                  {"rows", nlohmann::ordered_json::array()}};
@@ -325,6 +300,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
         {"policy", row.policy},
         {"device_peak_bytes", run.device_peak_bytes},
         {"device_reserved_bytes", run.device_reserved_bytes},
+        {"least_bytes", nullptr},
         {"host_peak_bytes", run.host_peak_bytes},
         {"step_ns", run.step_ns},
         {"slowdown",
@@ -337,6 +313,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
     for (const sim::ProgramError& error : run.errors) {
       entry["errors"].push_back({{"line", error.line}, {"message", error.message}});
     }
+    if (row.least_bytes > 0) entry["least_bytes"] = row.least_bytes;
     if (!run.errors.empty()) entry["slowdown"] = nullptr;
     if (overlap) entry["overlap"] = static_cast<double>(*overlap) / 1000;
     if (request.plan.check) entry["hazards"] = run.hazards.size();

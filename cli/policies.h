@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/training_options.h"
 #include "formats/program.h"
 #include "scenarios/hardware.h"
 #include "scenarios/kernel_times.h"
@@ -26,7 +27,7 @@ struct PolicyArguments {
   std::string hardware;
   std::string budget;
   std::vector<std::string> policies;
-  std::string optimizer;
+  TrainingArguments training;
   std::int64_t microbatches = 0;
   std::string order = "fbfb";
   bool unchecked = false;
@@ -47,7 +48,7 @@ struct PolicyRequest {
   std::string program_name;
   Hardware hardware;
   plan::PlanRequest plan;
-  std::string optimizer;
+  TrainingRequest training;
   std::int64_t microbatches = 1;
   bool every_policy = false;  // no policy was asked for by name
   std::vector<std::filesystem::path> times;
@@ -63,10 +64,6 @@ PolicyRequest understand_subject(PolicyArguments& arguments);
 // Understands all of it.
 PolicyRequest understand(const PolicyArguments& arguments);
 
-// "parameters, gradients, activations", and the optimizer's state, or that there is none.
-std::string included(const PolicyRequest& request);
-// "one forward and backward", or how many micro-batches.
-std::string step_of(const PolicyRequest& request);
 // "times: 812 of 830 ops measured (mine.times.jsonl)\n"; empty without a table.
 std::string times_line(const PolicyRequest& request);
 // The same for machines; null without a table.

@@ -41,6 +41,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   keep.policies = {Policy::kKeep};
   keep.consumers = {};
   keep.trace = nullptr;
+  keep.check = false;
   plan::PlanResult result = plan::plan(request.program, request.hardware, keep);
   if (result.stopped) return result;
   Program program;
@@ -55,28 +56,34 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   }
   if (!mismatch.empty()) throw InputError(file, 0, mismatch);
   if (!plan.segments.empty()) result.segments.assign(plan.segments.size(), "");
-  options.optimizer = request.plan.optimizer;
-  options.check = request.plan.check;
+  options.training = request.plan.training;
+  options.workspace_bytes = request.plan.workspace_bytes;
+  options.check = false;
   options.segments = planned_segments(plan);
   options.spans = plan.spans;
-  options.consumers = request.plan.consumers;
-  options.trace = request.plan.trace;
   plan::StopsRun stops(is_stopped);
-  options.consumers.push_back(&stops);
-  plan::PolicyRow row;
-  row.policy = plan.policy;
-  row.candidate.options = options.offload;
+  options.consumers = {&stops};
+  const auto run = [&](std::int64_t device_bytes) {
+    options.device_bytes = device_bytes;
+    return sim::simulate(program, request.hardware, options);
+  };
+  plan::Candidate candidate;
+  candidate.options = options.offload;
+  result.rows.clear();
   try {
-    row.simulation = sim::simulate(program, request.hardware, options);
+    const plan::Limits limits{request.plan.budget_bytes, request.hardware.host_memory_bytes,
+                              result.keep_bytes};
+    plan::Judged judged = plan::judge(run, limits);
+    options.check = request.plan.check;
+    options.consumers.insert(options.consumers.begin(), request.plan.consumers.begin(),
+                             request.plan.consumers.end());
+    options.trace = request.plan.trace;
+    sim::Simulation shown = run(judged.device_bytes(limits));
+    result.rows = {plan::row_of(plan.policy, std::move(candidate), std::move(shown),
+                                std::move(judged), result.keeps)};
   } catch (const plan::Stopped&) {
-    result.rows.clear();
     result.stopped = true;
-    return result;
   }
-  row.useless = row.simulation.device_reserved_bytes > result.keep_bytes;
-  row.fits = row.simulation.device_reserved_bytes <= request.plan.budget_bytes &&
-             row.simulation.host_peak_bytes <= request.hardware.host_memory_bytes;
-  result.rows = {std::move(row)};
   return result;
 }
 

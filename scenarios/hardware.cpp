@@ -58,7 +58,8 @@ PeerLink read_peer(TomlFields& file) {
 // "8.9", as CUDA writes it.
 std::int64_t read_compute_capability(TomlFields& file) {
   const std::string key = "compute_capability";
-  const std::string text = file.text_or(key, "8.0");
+  if (!file.has(key)) return 0;
+  const std::string text = file.text(key);
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   const std::size_t point = text.find('.');
   const bool right = (point == 1 || point == 2) && text.size() == point + 2 && digit(text[0]) &&

@@ -51,7 +51,7 @@ struct RootPort {
 struct Hardware {
   std::string name;  // the file's name
   std::string description;
-  std::int64_t compute_capability = 80;  // CUDA's, times ten: which libraries choose kernels by
+  std::int64_t compute_capability = 0;   // CUDA's, times ten: libraries choose by it; 0: no GPU's
   std::int64_t multiprocessors = 0;      // 0: not known
   std::int64_t memory_bytes = 0;         // memory of the device, as its data sheet has it
   std::int64_t capacity_bytes = 0;       // as PyTorch reports it; the data sheet's, if not known

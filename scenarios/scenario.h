@@ -34,7 +34,7 @@ struct Scenario {
   std::string hardware;  // a shipped name, or a path
   std::optional<std::int64_t> budget_bytes;
   std::vector<Policy> policies;
-  std::string optimizer = "none";
+  std::string optimizer = "adamw";
   std::int64_t microbatches = 1;
 };
 

@@ -92,7 +92,7 @@ class SimDevice {
   void wait(Step step, Stream stream, const Event& event) { machine_->wait(step, stream, event); }
 
   Storage allocate(Step step, std::int64_t bytes, Stream stream) {
-    return machine_->allocate(bytes, stream, step);
+    return machine_->allocate(bytes, stream, step, MemoryKind::kActivation);
   }
   void record_use(Step step, const Storage& storage, Stream stream) {
     machine_->record_use(step, storage, stream);

@@ -149,6 +149,7 @@ Block* DevicePool::make_segment(std::int64_t bytes, StreamId stream) {
   block->small_ = bytes <= kSmallSize;
   next_address_ += static_cast<std::uint64_t>(segment);
   stats_.reserved_bytes.add(segment);
+  ++stats_.num_device_alloc;
   ++segments_;
   return block;
 }
@@ -265,6 +266,7 @@ void DevicePool::release_cached() {
       }
       it = free_blocks->erase(it);
       stats_.reserved_bytes.add(-block->bytes_);
+      ++stats_.num_device_free;
       --segments_;
       delete_block(block);
     }

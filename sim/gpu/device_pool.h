@@ -12,7 +12,7 @@
 // Addresses are numbers from (device + 1) << 44 and are never used again by another segment.
 //
 // Not modelled: garbage collection, max_split_size, roundup_power2_divisions, private pools,
-// expandable segments, the time that cudaMalloc and cudaFree take.
+// expandable segments. The time that cudaMalloc and cudaFree take is the machine's matter.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +73,8 @@ struct DevicePoolStats {
   Gauge reserved_bytes;   // bytes of segments
   std::int64_t num_alloc_retries = 0;
   std::int64_t num_ooms = 0;
+  std::int64_t num_device_alloc = 0;  // calls of cudaMalloc
+  std::int64_t num_device_free = 0;   // calls of cudaFree
 };
 
 class DevicePool {

@@ -10,13 +10,14 @@
 namespace ferry::sim {
 
 StorageImpl::StorageImpl(Machine& owner, std::uint32_t on, Block* pool_block, std::int64_t size,
-                         std::uint64_t number)
+                         std::uint64_t number, MemoryKind of)
     : machine(&owner),
       device(on),
       block(pool_block),
       bytes(size),
       identity(number),
-      address(pool_block ? pool_block->address() : 0) {}
+      address(pool_block ? pool_block->address() : 0),
+      kind(of) {}
 
 StorageImpl::~StorageImpl() { machine->free(*this); }
 
@@ -212,13 +213,18 @@ void Machine::issue_copy(Step step, CopyKind kind, Range from, Range to, StreamI
   issue(op);
 }
 
-Storage Machine::allocate(std::int64_t bytes, StreamId stream, Step step) {
+Storage Machine::allocate(std::int64_t bytes, StreamId stream, Step step, MemoryKind kind) {
   const std::uint32_t device = device_of(stream);
   if (choose(choices::ChoicePoint::kMemory, 2) != 0) devices_[device].pool.refuse(bytes);
   const StreamId pool = has(WorldFault::kOnePool) ? devices_[device].compute.front() : stream;
+  const DevicePoolStats& stats = devices_[device].pool.stats();
+  const std::int64_t freed = stats.num_device_free;
+  const std::int64_t made = stats.num_device_alloc;
   Block* block = devices_[device].pool.allocate(bytes, pool);
+  if (stats.num_device_free > 0) charge_driver(devices_[device], freed, made);
   ++live_storages_;
-  Storage storage = std::make_shared<StorageImpl>(*this, device, block, bytes, ++storages_);
+  Storage storage = std::make_shared<StorageImpl>(*this, device, block, bytes, ++storages_, kind);
+  if (block) devices_[device].count(kind, block->bytes());
   if (block && !consumers_.empty()) {
     StreamOp op;
     op.kind = StreamOpKind::kAlloc;
@@ -228,6 +234,20 @@ Storage Machine::allocate(std::int64_t bytes, StreamId stream, Step step) {
     issue(op);
   }
   return storage;
+}
+
+// cudaFree may wait for the device: it gives no order to rely on, and takes the time.
+void Machine::charge_driver(PerDevice& device, std::int64_t freed_before,
+                            std::int64_t made_before) {
+  const std::int64_t freed = device.pool.stats().num_device_free - freed_before;
+  const std::int64_t made = device.pool.stats().num_device_alloc - made_before;
+  if (freed > 0) {
+    for (std::uint32_t stream = 0; stream < stream_devices_.size(); ++stream) {
+      if (&devices_[stream_devices_[stream]] != &device) continue;
+      host_not_before(engine_.run_until_idle(StreamId{stream}));
+    }
+  }
+  host_not_before(host_now() + freed * options_.device_free_ns + made * options_.device_alloc_ns);
 }
 
 void Machine::free(StorageImpl& storage) noexcept {
@@ -241,7 +261,31 @@ void Machine::free(StorageImpl& storage) noexcept {
     issue(op);
     if (has(WorldFault::kFreedTwice)) issue(op);
   }
+  devices_[storage.device].kinds[storage.kind] -= storage.block->bytes();
   devices_[storage.device].pool.free(storage.block);
+}
+
+void Machine::set_kind(StorageImpl& storage, MemoryKind kind) {
+  if (storage.block) {
+    KindBytes& kinds = devices_[storage.device].kinds;
+    kinds[storage.kind] -= storage.block->bytes();
+    kinds[kind] += storage.block->bytes();
+  }
+  storage.kind = kind;
+}
+
+void Machine::PerDevice::count(MemoryKind kind, std::int64_t bytes) {
+  kinds[kind] += bytes;
+  const Gauge& allocated = pool.stats().allocated_bytes;
+  if (allocated.current == allocated.peak) kinds_at_peak = kinds;
+}
+
+void Machine::reset_peaks() {
+  for (PerDevice& device : devices_) {
+    device.pool.reset_peaks();
+    device.kinds_at_peak = device.kinds;
+  }
+  host_pool_.reset_peaks();
 }
 
 void Machine::record_use(Step step, const Storage& storage, StreamId stream) {

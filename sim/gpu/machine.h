@@ -15,7 +15,11 @@
 // Host threads are clocks: the caller makes their calls one after another, in an order of its own,
 // and names the thread. The engine does not go back, so a call of a thread that is behind the
 // engine's time (after a poll, a host wait, a full queue) is issued at that time. Not modelled:
-// cudaMalloc's own cost, locks that host threads wait for.
+// locks that host threads wait for.
+//
+// cudaMalloc and cudaFree: where memory is full, a pool gives segments back and takes others, and
+// the host waits for the device and for the driver. What a pool takes before that is the growth of
+// a training's first steps, and takes no time here.
 #pragma once
 
 #include <algorithm>
@@ -35,6 +39,7 @@
 #include "sim/gpu/engine.h"
 #include "sim/gpu/host_pool.h"
 #include "sim/gpu/launch_queue.h"
+#include "sim/gpu/memory_kind.h"
 #include "sim/gpu/tensor.h"
 #include "sim/gpu/world_fault.h"
 
@@ -53,6 +58,8 @@ struct MachineOptions {
   WorldFault fault = WorldFault::kNoFault;
   std::uint32_t devices_per_port = 0;  // consecutive devices share one; 0, or a lone device: none
   std::int64_t work_most = limits::kWork;  // limit on a tape's work (formats/program_work.h)
+  Time device_alloc_ns = 0;                // host time of a cudaMalloc, once the pool is full
+  Time device_free_ns = 0;                 // of a cudaFree, after the device has caught up
 };
 
 // A snapshot of a stream's work. The last handle returns its number.
@@ -112,7 +119,9 @@ class Machine {
   void peer_copy(Step step, Range from, Range to, std::uint32_t from_device, StreamId stream);
 
   // Memory on the stream's device.
-  Storage allocate(std::int64_t bytes, StreamId stream, Step step = Step::kUser);
+  Storage allocate(std::int64_t bytes, StreamId stream, Step step = Step::kUser,
+                   MemoryKind kind = MemoryKind::kTemporary);
+  void set_kind(StorageImpl& storage, MemoryKind kind);
   void record_use(Step step, const Storage& storage, StreamId stream);
   HostBlock allocate_host(Step step, std::int64_t bytes);
   // Its bytes are not reused before the events are done.
@@ -150,6 +159,12 @@ class Machine {
   Time compute_blocked_on_copies_ns(std::uint32_t device = 0) const;
   Time compute_end_ns(std::uint32_t device = 0) const;  // end of everything computed so far
   const DevicePool& pool(std::uint32_t device = 0) const { return devices_[device].pool; }
+  // The peaks of all pools are what they hold now.
+  void reset_peaks();
+  // What the pool's allocated bytes were when they were at their peak, the last time.
+  const KindBytes& kinds_at_peak(std::uint32_t device = 0) const {
+    return devices_[device].kinds_at_peak;
+  }
   const HostPool& host_pool() const { return host_pool_; }
   std::int64_t live_storages() const { return live_storages_; }
   // Events that host buffers wait for in their pool belong to the pool, and are not counted.
@@ -194,9 +209,14 @@ class Machine {
     std::vector<StreamId> transfers;
     StreamId lanes[2]{};
     LaunchQueue queue;
+    // Adds a block of the pool's, after the pool has counted it.
+    void count(MemoryKind kind, std::int64_t bytes);
+    KindBytes kinds;
+    KindBytes kinds_at_peak;
     DevicePool pool;
   };
 
+  void charge_driver(PerDevice& device, std::int64_t freed_before, std::int64_t made_before);
   void add_device(PortId port);
   StreamId add_stream(std::uint32_t device);
   void free(StorageImpl& storage) noexcept;

@@ -15,6 +15,7 @@
 #include "shared/seam/device.h"
 #include "shared/seam/error.h"
 #include "sim/gpu/device_pool.h"
+#include "sim/gpu/memory_kind.h"
 
 namespace ferry::sim {
 
@@ -28,7 +29,7 @@ struct Window {
 
 struct StorageImpl {
   StorageImpl(Machine& owner, std::uint32_t on, Block* pool_block, std::int64_t size,
-              std::uint64_t number);
+              std::uint64_t number, MemoryKind of);
   StorageImpl(const StorageImpl&) = delete;
   StorageImpl& operator=(const StorageImpl&) = delete;
   ~StorageImpl();
@@ -39,6 +40,7 @@ struct StorageImpl {
   std::int64_t bytes;
   std::uint64_t identity;  // never reused
   std::uint64_t address;
+  MemoryKind kind;  // changed by Machine::set_kind alone, which counts
 };
 using Storage = std::shared_ptr<StorageImpl>;
 

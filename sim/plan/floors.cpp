@@ -148,6 +148,8 @@ sim::Time Floors::out_ns(std::int64_t bytes) const {
 Floor Floors::of(const Candidate& candidate, const Survey& survey,
                  std::int64_t budget_bytes) const {
   Floor floor;
+  floor.step_ns = trace_.optimizer_ns;
+  floor.bytes = trace_.optimizer_bytes;
   if (!turns_ || candidate.trl || survey.packs.size() != trace_.packs.size()) return floor;
   // With spans the survey is of what hooks around them see: other tensors, though perhaps as many.
   if (candidate.outlined && !candidate.outlined->spans.empty()) return floor;
@@ -170,7 +172,8 @@ Floor Floors::of(const Candidate& candidate, const Survey& survey,
     sim::Time begin = std::max(turns_->begins[turn], sums.begins[turn]);
     const std::int64_t absent = present + moved - budget_bytes;
     if (moved > 0 && absent > 0) begin = std::max(begin, out_ns(std::min(absent, moved)));
-    floor.step_ns = std::max(floor.step_ns, begin + turns_->rest[turn] + again);
+    const sim::Time end = begin + turns_->rest[turn] + again;
+    floor.step_ns = std::max(floor.step_ns, end + trace_.optimizer_ns);
   }
   return floor;
 }

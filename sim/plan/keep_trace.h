@@ -49,8 +49,12 @@ struct KeepTrace {
   std::vector<TracedKernel> kernels;
   std::vector<TracedStorage> storages;  // those made in the step
   std::vector<TracedPack> packs;
-  std::int64_t held_bytes = 0;  // globals and the optimizer's state, throughout
+  std::int64_t held_bytes = 0;  // globals, the optimizer's state and workspaces, throughout
   bool fails = false;           // the step ends in an error
+  // Of the optimizer's own step, which follows in every plan: what its kernels take, one after the
+  // other, and what is in memory then.
+  sim::Time optimizer_ns = 0;
+  std::int64_t optimizer_bytes = 0;
 };
 
 KeepTrace trace_keep(const Program& program, const Hardware& hardware,

@@ -52,8 +52,9 @@ std::optional<Certificate> certify(const Program& program, const Hardware& hardw
   Certificate certificate;
   certificate.outside_proof = outside_proof(program);
   const LowerBound bound(trace, hardware, certificate.outside_proof.empty());
-  certificate.step_ns = bound.step_ns(budget_bytes);
-  certificate.least_bytes = bound.least_bytes();
+  certificate.least_bytes = std::max(bound.least_bytes(), trace.optimizer_bytes);
+  if (budget_bytes >= trace.optimizer_bytes) certificate.step_ns = bound.step_ns(budget_bytes);
+  if (certificate.step_ns) *certificate.step_ns += trace.optimizer_ns;
   return certificate;
 }
 

@@ -1,6 +1,7 @@
 #include "sim/plan/pareto.h"
 
-#include <map>
+#include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -13,12 +14,9 @@ namespace {
 // Budgets that are close share what they find.
 constexpr std::size_t kEvery = 16;
 
-// Equally far apart, from the least that a plan was found for.
-std::vector<std::int64_t> budgets_of(const Session& session, std::size_t count) {
-  const Tried* found = session.trials().best(session.limits(0));
-  if (!found || found->cost.fails) return {};
-  const std::int64_t least = found->cost.device_reserved_bytes;
-  const std::int64_t most = session.keep().device_reserved_bytes;
+// Equally far apart.
+std::vector<std::int64_t> budgets_between(std::int64_t least, std::int64_t most,
+                                          std::size_t count) {
   std::vector<std::int64_t> budgets;
   const auto steps = static_cast<std::int64_t>(count > 1 ? count - 1 : 1);
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i) {
@@ -28,22 +26,62 @@ std::vector<std::int64_t> budgets_of(const Session& session, std::size_t count) 
   return budgets;
 }
 
-// The points of the budgets that some plan fits, each the fastest of all that was tried. Plans that
-// several share are run once.
-std::vector<ParetoPoint> points(const Session& session, const std::vector<std::int64_t>& budgets) {
-  std::vector<ParetoPoint> found;
-  std::map<const Tried*, PolicyRow> rows;
+// What to search for: from the least that a step was found to reserve to what keep's does.
+std::vector<std::int64_t> searched_budgets(const Session& session, std::size_t count) {
+  const Tried* found = session.trials().best(session.limits(0));
+  if (!found || found->cost.fails) return {};
+  return budgets_between(found->cost.device_reserved_bytes, session.keep().device_reserved_bytes,
+                         count);
+}
+
+struct Finalist {
+  Candidate candidate;
+  Judged judged;
+};
+
+// The whole trainings of what was found for these budgets, each once; those that run.
+std::vector<Finalist> finalists(const Session& session, const std::vector<std::int64_t>& budgets) {
+  std::vector<Finalist> all;
+  std::set<const Tried*> seen;
   for (const std::int64_t budget : budgets) {
     const Limits limits = session.limits(budget);
     const Tried* best = session.trials().best(limits);
-    if (!best || best->cost.fails || !fits(best->cost, limits)) continue;
-    auto row = rows.find(best);
-    if (row == rows.end()) {
-      row = rows.emplace(best, session.row(Policy::kBest, best->candidate, limits, false)).first;
+    if (!best || best->cost.fails || !fits(best->cost, limits) || !seen.insert(best).second) {
+      continue;
     }
-    found.push_back({budget, row->second, session.certificate(budget)});
+    Judged judged = session.judge(best->candidate, session.limits(kUnlimited));
+    if (judged.fits) all.push_back({best->candidate, std::move(judged)});
+  }
+  return all;
+}
+
+// For each budget the fastest that runs in it; a plan that runs in less runs in more, as fast.
+std::vector<ParetoPoint> points(const Session& session, const std::vector<Finalist>& all,
+                                const std::vector<std::int64_t>& budgets) {
+  std::vector<ParetoPoint> found;
+  for (const std::int64_t budget : budgets) {
+    const Finalist* best = nullptr;
+    for (const Finalist& each : all) {
+      const bool runs = each.judged.least_bytes <= budget;
+      if (runs && (!best || each.judged.step_ns < best->judged.step_ns)) best = &each;
+    }
+    if (!best) continue;
+    ParetoPoint point{budget,
+                      session.row(Policy::kBest, best->candidate, session.limits(budget), false),
+                      session.certificate(budget)};
+    const PolicyRow* before = found.empty() ? nullptr : &found.back().row;
+    if (before && (!point.row.fits || before->simulation.step_ns < point.row.simulation.step_ns)) {
+      point.row = *before;
+    }
+    if (point.row.fits) found.push_back(std::move(point));
   }
   return found;
+}
+
+std::int64_t least_of(const std::vector<Finalist>& all) {
+  std::int64_t least = kUnlimited;
+  for (const Finalist& each : all) least = std::min(least, each.judged.least_bytes);
+  return least;
 }
 
 }  // namespace
@@ -60,21 +98,24 @@ ParetoResult pareto(const Program& program, const Hardware& hardware, const Plan
     }
     // No plan fits in nothing: what needs the least memory is found.
     session->chooser().choose_best(session->limits(0), kEvery);
-    budgets = budgets_of(*session, count);
+    budgets = searched_budgets(*session, count);
     for (const std::int64_t budget : budgets) {
       session->chooser().choose_best(session->limits(budget), kEvery);
     }
   } catch (const Stopped&) {
     result.stopped = true;
     if (!session) return result;
-    if (budgets.empty()) budgets = budgets_of(*session, count);
+    if (budgets.empty()) budgets = searched_budgets(*session, count);
   }
-  if (!budgets.empty()) result.floor_bytes = budgets.front();
-  result.keep_ns = session->keep().step_ns;
-  result.keep_bytes = session->keep().device_reserved_bytes;
+  result.keep_ns = session->keeps().step_ns;
+  result.keep_bytes = session->keeps().device_reserved_bytes;
   result.segments = session->segments();
   result.survey = session->survey();
-  result.points = points(*session, budgets);
+  const std::vector<Finalist> all = finalists(*session, budgets);
+  if (all.empty()) return result;
+  result.floor_bytes = least_of(all);
+  result.points = points(*session, all,
+                         budgets_between(result.floor_bytes, result.keep_bytes, count));
   return result;
 }
 

@@ -79,19 +79,32 @@ Survey survey(const Program& program, const Hardware& hardware, const Plan& plan
   return plan.spans.empty() ? survey(program, hardware) : survey(program, hardware, plan.spans);
 }
 
+PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run, Judged judged,
+                 const sim::Simulation& keeps) {
+  const bool useless = keeps.errors.empty() && judged.unlimited.device_reserved_bytes >
+                                                   keeps.device_reserved_bytes;
+  return {.policy = std::move(policy),
+          .candidate = std::move(candidate),
+          .simulation = std::move(run),
+          .fits = judged.fits,
+          .useless = useless,
+          .least_bytes = judged.least_bytes,
+          .refusal = std::move(judged.refusal)};
+}
+
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request) {
   PlanResult result;
   std::optional<Session> session;
   try {
     session.emplace(program, hardware, request);
     const Limits limits = session->limits(request.budget_bytes);
-    result.keep_ns = session->keep().step_ns;
-    result.keep_bytes = limits.keep_bytes;
+    result.keep_ns = session->keeps().step_ns;
+    result.keep_bytes = session->keeps().device_reserved_bytes;
+    result.keeps = session->keeps();
     result.certificate = session->certificate(request.budget_bytes);
     for (const Policy policy : request.policies) {
       try {
-        Candidate candidate = session->chooser().choose(policy, limits);
-        result.rows.push_back(session->row(policy, std::move(candidate), limits, true));
+        result.rows.push_back(session->choose(policy, limits));
       } catch (const Stopped&) {
         // The best so far is an answer, though not the one that the whole search would have given.
         const Tried* best = policy == Policy::kBest ? session->trials().best(limits) : nullptr;

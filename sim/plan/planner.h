@@ -1,7 +1,7 @@
 // Policies, and the search for the cheapest one that fits a budget.
 //
-// The simulator is the judge: every row was simulated, and checked unless that was switched off. A
-// run with errors, and one that needs more memory than keeping everything does, is no candidate of
+// The simulator is the judge: every row was simulated, and checked unless that was switched off. It
+// fits where it runs on a device of the budget's capacity (capacity.h). A run with errors, and one that needs more memory than keeping everything does, is no candidate of
 // a search, and a row of that kind no answer.
 // The candidates of a search, other than best's, are a fixed list that does not depend on the
 // budget; of those whose simulated memory fits, the fastest is taken. So a lower budget never
@@ -21,6 +21,7 @@
 #include "scenarios/hardware.h"
 #include "scenarios/policy.h"
 #include "sim/plan/candidates.h"
+#include "sim/plan/capacity.h"
 #include "sim/plan/lower_bound.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/picks.h"
@@ -31,9 +32,11 @@
 namespace ferry::plan {
 
 struct PlanRequest {
-  std::int64_t budget_bytes = 0;  // of device memory, reserved
+  std::int64_t budget_bytes = 0;  // the device's capacity: what its memory pool may reserve
   std::vector<Policy> policies;
-  sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
+  // Rows are whole trainings; what a search tries is one step of them, from a prepared state.
+  sim::Training training;
+  std::optional<std::int64_t> workspace_bytes;  // of CUBLAS_WORKSPACE_CONFIG; none: the card's
   bool check = true;
   bool spans = true;  // spans of operators may be recomputed
   // Modules may be recomputed; false: only calls of checkpoint, as where nobody edits the model.
@@ -48,9 +51,13 @@ struct PlanRequest {
 struct PolicyRow {
   std::string policy;  // its name
   Candidate candidate;
+  // With unlimited memory, but where it fits only because the pool gives its cache back: then with
+  // the budget's.
   sim::Simulation simulation;
-  bool fits = false;     // it fits device and host
-  bool useless = false;  // it needs more memory than keeping everything
+  bool fits = false;             // it ran within the budget, and fits the host
+  bool useless = false;          // it reserves more memory than keeping everything
+  std::int64_t least_bytes = 0;  // the least capacity that it was seen to run at; 0: none was
+  std::string refusal;           // why it does not fit, in PyTorch's words; empty: it does
 
   // True if there is no hazard, no error, and nothing left.
   bool is_safe() const {
@@ -62,6 +69,10 @@ struct PolicyRow {
   bool has_plan() const { return !candidate.trl; }
 };
 
+// `run`: at the judged capacity. `keeps`: the training that keeps everything, with unlimited memory.
+PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run, Judged judged,
+                 const sim::Simulation& keeps);
+
 struct PlanResult {
   std::vector<PolicyRow> rows;
   bool stopped = false;  // stopped early: the rows are those ready by then
@@ -69,6 +80,7 @@ struct PlanResult {
   // slowdowns.
   sim::Time keep_ns = 0;
   std::int64_t keep_bytes = 0;  // reserved when everything is kept
+  sim::Simulation keeps;        // that training, unchecked
   // Of all that the core can carry out within the budget; none: keeping everything fails.
   std::optional<Certificate> certificate;
   Survey survey;

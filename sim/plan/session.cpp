@@ -1,5 +1,7 @@
 #include "sim/plan/session.h"
 
+#include <set>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -13,19 +15,60 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
   Problem problem{.whole = program,
                   .program = with_segments(program, request.modules),
                   .hardware = hardware,
-                  .optimizer = request.optimizer,
+                  .training = request.training,
                   .survey = {},
                   .spans = request.spans,
-                  .modules = request.modules || marks_calls(program)};
+                  .modules = request.modules || marks_calls(program),
+                  .workspace_bytes = request.workspace_bytes};
   problem.survey = survey(problem.program, hardware);
   return problem;
 }
 
-Cost cost_of_keep(const Problem& problem, const PlanRequest& request) {
+// What a candidate's whole training needs is not what one step from a prepared state needs. The
+// search is asked again so many times, for a budget that makes up for the difference.
+constexpr int kRounds = 4;
+
+// Of those that fit the fastest; of others the one that needs the least.
+bool is_better(const Judged& a, const Judged& b) {
+  const auto key = [](const Judged& each) {
+    return std::tuple(each.least_bytes == 0, !each.fits,
+                      each.fits ? each.step_ns : each.least_bytes,
+                      each.fits ? each.least_bytes : each.step_ns);
+  };
+  return key(a) < key(b);
+}
+
+sim::Simulation run_keep(const Problem& problem, const PlanRequest& request) {
   StopsRun stops(request.stop);
-  std::vector<StreamOpConsumer*> consumers;
-  if (request.stop) consumers.push_back(&stops);
-  return cost_of(problem.run({std::nullopt, keep_all(problem.survey)}, false, consumers));
+  Problem::How how{.whole = true};
+  if (request.stop) how.consumers.push_back(&stops);
+  return problem.run({std::nullopt, keep_all(problem.survey)}, how);
+}
+
+// The problem's, once it is known what the optimizer takes.
+Cost cost_of_keep(Problem& problem, const sim::Simulation& keeps) {
+  problem.optimizer_ns = keeps.optimizer_ns;
+  return problem.cost({std::nullopt, keep_all(problem.survey)});
+}
+
+// What is in memory in each optimizer's step, whatever the plan: all but activations. (Foreach makes
+// a list for the largest group of parameters; of the others nothing is sure.)
+std::int64_t optimizer_bytes(const KeepTrace& trace) {
+  std::int64_t bytes = trace.held_bytes;
+  for (const TracedStorage& storage : trace.storages) {
+    if (storage.gradient) bytes += storage.block_bytes;
+  }
+  return bytes;
+}
+
+KeepTrace traced(const Problem& problem, const sim::Simulation& keeps) {
+  KeepTrace trace = trace_keep(problem.program, problem.hardware, problem.training.optimizer);
+  if (problem.training.steps == 0) return trace;
+  // From the second step on the workspaces are there throughout.
+  if (problem.training.steps > 1) trace.held_bytes += keeps.peak_kinds[sim::MemoryKind::kWorkspace];
+  trace.optimizer_ns = keeps.optimizer_ns;
+  trace.optimizer_bytes = optimizer_bytes(trace);
+  return trace;
 }
 
 }  // namespace
@@ -33,8 +76,9 @@ Cost cost_of_keep(const Problem& problem, const PlanRequest& request) {
 Session::Session(const Program& program, const Hardware& hardware, const PlanRequest& request)
     : request_(request),
       problem_(problem_of(program, hardware, request)),
-      keep_(cost_of_keep(problem_, request)),
-      trace_(trace_keep(problem_.program, hardware, request.optimizer)),
+      keeps_(run_keep(problem_, request)),
+      keep_(cost_of_keep(problem_, keeps_)),
+      trace_(traced(problem_, keeps_)),
       floors_(problem_.program, hardware, trace_),
       trials_(problem_, floors_, request.progress, request.stop),
       chooser_(problem_, keep_, trace_, trials_) {}
@@ -48,15 +92,52 @@ std::optional<Certificate> Session::certificate(std::int64_t budget_bytes) const
   return certify(problem_.program, problem_.hardware, trace_, budget_bytes);
 }
 
-PolicyRow Session::row(Policy policy, Candidate candidate, const Limits& limits, bool stops) const {
+Judged Session::judge(const Candidate& candidate, const Limits& limits) const {
+  const auto run = [&](std::int64_t device_bytes) {
+    throw_if(request_.stop);
+    return problem_.run(candidate, {.whole = true, .device_bytes = device_bytes});
+  };
+  return plan::judge(run, limits);
+}
+
+PolicyRow Session::choose(Policy policy, const Limits& limits) {
+  Limits asked = limits;
+  std::optional<Judged> best;
+  Candidate chosen;
+  std::set<std::string> seen;
+  for (int round = 0; round < kRounds; ++round) {
+    Candidate candidate = chooser_.choose(policy, asked);
+    if (!seen.insert(trials_.key(candidate)).second) break;
+    const Cost tried = trials_.of(name(policy), {candidate}).front();
+    Judged judged = judge(candidate, limits);
+    asked.budget_bytes =
+        limits.budget_bytes + tried.device_reserved_bytes - judged.least_bytes;
+    const bool fails = tried.fails || judged.least_bytes == 0;
+    if (!best || is_better(judged, *best)) {
+      best = std::move(judged);
+      chosen = std::move(candidate);
+    }
+    if (fails) break;
+  }
+  return row(policy, chosen, std::move(*best), limits, true);
+}
+
+PolicyRow Session::row(Policy policy, const Candidate& candidate, const Limits& limits,
+                       bool stops) const {
+  return row(policy, candidate, judge(candidate, limits), limits, stops);
+}
+
+PolicyRow Session::row(Policy policy, const Candidate& candidate, Judged judged,
+                       const Limits& limits, bool stops) const {
   StopsRun stop(request_.stop);
-  std::vector<StreamOpConsumer*> consumers = request_.consumers;
-  if (stops && request_.stop) consumers.push_back(&stop);
-  sim::Simulation simulation =
-      problem_.run(candidate, request_.check, std::move(consumers), request_.trace);
-  const Cost cost = cost_of(simulation);
-  return {std::string(name(policy)), std::move(candidate), std::move(simulation),
-          fits(cost, limits), is_useless(cost, limits)};
+  Problem::How how{.whole = true,
+                   .device_bytes = judged.device_bytes(limits),
+                   .check = request_.check,
+                   .consumers = request_.consumers,
+                   .trace = request_.trace};
+  if (stops && request_.stop) how.consumers.push_back(&stop);
+  return row_of(std::string(name(policy)), candidate, problem_.run(candidate, how),
+                std::move(judged), keeps_);
 }
 
 std::vector<std::string> Session::segments() const {

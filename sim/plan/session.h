@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/plan/capacity.h"
 #include "sim/plan/chooser.h"
 #include "sim/plan/floors.h"
 #include "sim/plan/keep_trace.h"
@@ -22,21 +23,30 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  const Cost& keep() const { return keep_; }
+  const Cost& keep() const { return keep_; }  // of one step from a prepared state
+  const sim::Simulation& keeps() const { return keeps_; }  // its whole training
   const Survey& survey() const { return problem_.survey; }
   Limits limits(std::int64_t budget_bytes) const;
   std::optional<Certificate> certificate(std::int64_t budget_bytes) const;
   Chooser& chooser() { return chooser_; }
   const Trials& trials() const { return trials_; }
 
-  // Runs the candidate whole. `stops`: as the request says, else never.
-  PolicyRow row(Policy policy, Candidate candidate, const Limits& limits, bool stops) const;
+  // What the policy comes to: the fastest that it chooses and whose training runs within the limits.
+  // Throws Stopped.
+  PolicyRow choose(Policy policy, const Limits& limits);
+  Judged judge(const Candidate& candidate, const Limits& limits) const;
+  // Runs the candidate's training. `stops`: as the request says, else never.
+  PolicyRow row(Policy policy, const Candidate& candidate, const Limits& limits, bool stops) const;
   // The names of the codes that segments run, in calling order.
   std::vector<std::string> segments() const;
 
  private:
+  PolicyRow row(Policy policy, const Candidate& candidate, Judged judged, const Limits& limits,
+                bool stops) const;
+
   const PlanRequest& request_;
   Problem problem_;
+  sim::Simulation keeps_;
   Cost keep_;
   KeepTrace trace_;
   Floors floors_;

@@ -29,9 +29,7 @@ bool rules_out(const Cost& best, const Floor& floor, const Limits& limits) {
 
 }  // namespace
 
-sim::Simulation Problem::run(const Candidate& candidate, bool check,
-                             std::vector<StreamOpConsumer*> consumers,
-                             sim::StepTrace* trace) const {
+sim::Simulation Problem::run(const Candidate& candidate, const How& how) const {
   sim::SimulationOptions options;
   options.offload = candidate.options;
   if (candidate.trl) {
@@ -40,17 +38,19 @@ sim::Simulation Problem::run(const Candidate& candidate, bool check,
     };
   }
   options.segments = segment_plan(survey_of(candidate), candidate.mix);
-  options.optimizer = optimizer;
-  options.check = check;
-  options.consumers = std::move(consumers);
-  options.trace = trace;
+  options.training = training;
+  if (!how.whole) options.training.steps = 0;
+  options.workspace_bytes = workspace_bytes;
+  options.device_bytes = how.device_bytes;
+  options.check = how.check;
+  options.consumers = how.consumers;
+  options.trace = how.trace;
   if (!candidate.outlined) return sim::simulate(program, hardware, options);
   options.spans = candidate.outlined->spans;
   if (candidate.outlined->modules.empty()) return sim::simulate(whole, hardware, options);
   return sim::simulate(outline(whole, candidate.outlined->modules), hardware, options);
 }
 
-// Equal for equal candidates.
 std::string Trials::key(const Candidate& candidate) const {
   std::string key;
   if (candidate.options) {
@@ -108,7 +108,7 @@ void Trials::simulate(std::string_view what, const std::vector<Tried*>& trials, 
     try {
       for (std::size_t i = next++; i < trials.size(); i = next++) {
         throw_if(stop_);
-        trials[i]->cost = cost_of(problem_.run(trials[i]->candidate, false));
+        trials[i]->cost = problem_.cost(trials[i]->candidate);
         trials[i]->done = true;
         ++done;
         if (reports && progress_) progress_(what, done, whole);

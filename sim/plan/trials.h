@@ -32,17 +32,30 @@ struct Problem {
   const Program& whole;
   Program program;
   const Hardware& hardware;
-  sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
+  sim::Training training;
   Survey survey;
   bool spans = true;    // plans may have spans of operators,
   bool modules = true;  // and modules as segments
+  std::optional<std::int64_t> workspace_bytes;
+  sim::Time optimizer_ns = 0;  // of a step; whole trainings tell it
 
   const Survey& survey_of(const Candidate& candidate) const {
     return candidate.outlined ? candidate.outlined->survey : survey;
   }
-  sim::Simulation run(const Candidate& candidate, bool check,
-                      std::vector<StreamOpConsumer*> consumers = {},
-                      sim::StepTrace* trace = nullptr) const;
+  struct How {
+    bool whole = false;             // the training's steps; else one, from a prepared state
+    std::int64_t device_bytes = 0;  // capacity; 0: unlimited
+    bool check = false;
+    std::vector<StreamOpConsumer*> consumers = {};
+    sim::StepTrace* trace = nullptr;
+  };
+  sim::Simulation run(const Candidate& candidate, const How& how) const;
+  // Of one step from a prepared state, and the optimizer's part.
+  Cost cost(const Candidate& candidate) const {
+    Cost cost = cost_of(run(candidate, {}));
+    cost.step_ns += optimizer_ns;
+    return cost;
+  }
 };
 
 struct Tried {
@@ -75,6 +88,8 @@ class Trials {
     return floors_.of(candidate, problem_.survey_of(candidate), limits.budget_bytes);
   }
   std::vector<Floor> floors_for_any_budget(const std::vector<Candidate>& candidates) const;
+  // Equal for equal candidates.
+  std::string key(const Candidate& candidate) const;
   // In the order in which they were first asked for.
   const std::deque<Tried>& all() const { return tried_; }
   // The one of them that pick_fastest would pick of those whose plan the core can carry out; null:
@@ -85,7 +100,6 @@ class Trials {
   // Those of the candidates that were simulated, by number. `best`: known before; null: nothing.
   std::map<std::size_t, Cost> sieve(std::string_view what, const std::vector<Candidate>& candidates,
                                     const Limits& limits, const Cost* best);
-  std::string key(const Candidate& candidate) const;
   // The costs of some candidates of `whole`, of which so many came `before`.
   std::vector<Cost> some_of(std::string_view what, const std::vector<Candidate>& candidates,
                             std::size_t before, std::size_t whole);

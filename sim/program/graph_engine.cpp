@@ -236,6 +236,7 @@ void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
     const std::int64_t bytes = static_cast<std::int64_t>(reads[0].bytes);
     if (task.create_graph) {
       total = add(total, gradient, leaf.stream, true);
+      machine_.set_kind(*total.tensor->storage, MemoryKind::kGradient);
       return;
     }
     machine_.kernel("add_", check::kSumTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
@@ -244,12 +245,13 @@ void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
   }
   if (gradient.tensor.use_count() == 1 && !task.create_graph) {
     total = std::move(gradient);
+    machine_.set_kind(*total.tensor->storage, MemoryKind::kGradient);
     return;
   }
   const Range from = range_of(gradient.tensor);
   const auto bytes = static_cast<std::int64_t>(from.bytes);
   const Tensor clone =
-      make_tensor(machine_.allocate(bytes, leaf.stream),
+      make_tensor(machine_.allocate(bytes, leaf.stream, Step::kUser, MemoryKind::kGradient),
                   {gradient.tensor->layout.window,
                    gradient.tensor->layout.extent().begin + gradient.tensor->layout.shift},
                   machine_.new_version());

@@ -41,6 +41,8 @@ Tensor Kernels::make_output(const Op& op, std::size_t number) {
 template <class Input, class Output>
 void Kernels::launch(CodeId code, std::size_t index, const Op& op, std::uint64_t tag,
                      const Input& input, const Output& output) {
+  std::vector<Storage> taken;
+  if (prepared_.codes[code].takes_memory[index]) taken = take_memory(op, input, output);
   reads_.clear();
   writes_.clear();
   for (std::size_t i = 0; i < op.in.size(); ++i) {
@@ -54,6 +56,23 @@ void Kernels::launch(CodeId code, std::size_t index, const Op& op, std::uint64_t
     ++tensor->version->value;
   }
   machine_.kernel(op.name, tag, reads_, writes_, prepared_.codes[code].durations[index]);
+  while (!taken.empty()) taken.pop_back();  // the last one first
+}
+
+template <class Input, class Output>
+std::vector<Storage> Kernels::take_memory(const Op& op, const Input& input, const Output& output) {
+  const auto layout = [](const Tensor& tensor) {
+    return tensor ? &tensor->layout.window->layout : nullptr;
+  };
+  std::vector<const Layout*> inputs, outputs;
+  for (std::size_t i = 0; i < op.in.size(); ++i) inputs.push_back(layout(input(i)));
+  for (std::size_t i = 0; i < op.out.size(); ++i) outputs.push_back(layout(output(i)));
+  workspaces.make(memory_->workspaces(op.name, inputs), launcher_.launch_thread(), machine_);
+  std::vector<Storage> taken;
+  for (const std::int64_t bytes : memory_->temporaries(op.name, inputs, outputs)) {
+    taken.push_back(machine_.allocate(bytes, machine_.current_stream()));
+  }
+  return taken;
 }
 
 void Kernels::log_op(const Op& op) {
@@ -86,7 +105,8 @@ Tensor Kernels::filled(std::string_view op, TensorLayout layout, StreamId stream
 
 void Kernels::move(const Tensor& tensor) {
   const Storage from = tensor->storage;
-  const Storage to = machine_.allocate(from->bytes, machine_.current_stream());
+  const Storage to =
+      machine_.allocate(from->bytes, machine_.current_stream(), Step::kUser, from->kind);
   machine_.copy_on_device("move", range_of(from), range_of(to), memory_ns(2 * from->bytes));
   tensor->storage = to;
 }

@@ -16,16 +16,29 @@
 #include "sim/gpu/machine.h"
 #include "sim/program/autograd.h"
 #include "sim/program/code_frame.h"
+#include "sim/program/kernel_memory.h"
 #include "sim/program/prepared.h"
 
 namespace ferry::sim {
 
+// Says which thread launches now.
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  virtual LaunchThread launch_thread() const = 0;
+};
+
 class Kernels {
  public:
-  // All must outlive it; `prepared` is the program's.
+  // All must outlive it; `prepared` is the program's. `memory`: null: kernels take none.
   Kernels(const Program& program, const Prepared& prepared, Machine& machine,
-          const KernelTimes& times)
-      : program_(program), prepared_(prepared), machine_(machine), times_(times) {}
+          const KernelTimes& times, const Launcher& launcher, const KernelMemory* memory)
+      : program_(program),
+        prepared_(prepared),
+        machine_(machine),
+        times_(times),
+        launcher_(launcher),
+        memory_(memory) {}
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
@@ -43,6 +56,7 @@ class Kernels {
   Time memory_ns(std::int64_t bytes) const;
 
   AmbientState ambient;
+  Workspaces workspaces;
   std::vector<std::string>* op_log = nullptr;  // where to append the names of ops; null: nowhere
 
  private:
@@ -51,12 +65,17 @@ class Kernels {
   template <class Input, class Output>
   void launch(CodeId code, std::size_t index, const Op& op, std::uint64_t tag, const Input& input,
               const Output& output);
+  // Makes the workspaces that the op needs, and takes its temporaries.
+  template <class Input, class Output>
+  std::vector<Storage> take_memory(const Op& op, const Input& input, const Output& output);
   void log_op(const Op& op);
 
   const Program& program_;
   const Prepared& prepared_;
   Machine& machine_;
   const KernelTimes& times_;
+  const Launcher& launcher_;
+  const KernelMemory* memory_;
   std::vector<Range> reads_;  // reused scratch space
   std::vector<Range> writes_;
 };

@@ -10,7 +10,8 @@
 namespace ferry::sim {
 namespace {
 
-PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes& times) {
+PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes& times,
+                           const KernelMemory* memory) {
   PreparedCode prepared;
   const Code& code = program.codes[id];
   Slot last = static_cast<Slot>(program.globals.size());
@@ -24,11 +25,13 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
     const Action& action = code.statements[i].action;
     Time duration = 0;
     std::uint64_t tag = 0;
+    bool takes_memory = false;
     if (const auto* op = std::get_if<Op>(&action)) {
       std::for_each(op->out.begin(), op->out.end(), see);
       const TypeId type = !op->types.empty() ? op->types.front() : TypeId{0};
       duration = times.op_ns(*op, op->types.empty() ? DType::kF32 : program.types[type].dtype);
       tag = hash_of(op->name) ^ (std::uint64_t{id} << 32) ^ i;
+      takes_memory = memory && memory->is_asked(op->name);
     } else if (const auto* view = std::get_if<View>(&action)) {
       see(view->out);
     } else if (const auto* make = std::get_if<MakeNode>(&action)) {
@@ -40,6 +43,7 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
     }
     prepared.durations.push_back(duration);
     prepared.tags.push_back(tag);
+    prepared.takes_memory.push_back(takes_memory);
   }
   prepared.slots = last - program.globals.size();
   prepared.work = own_work(program, id);
@@ -48,7 +52,7 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
 
 }  // namespace
 
-Prepared prepared(const Program& program, const KernelTimes& times) {
+Prepared prepared(const Program& program, const KernelTimes& times, const KernelMemory* memory) {
   Prepared made;
   for (const Layout& type : program.types) {
     const Hull bytes = hull(type);
@@ -56,7 +60,7 @@ Prepared prepared(const Program& program, const KernelTimes& times) {
         std::make_shared<Window>(Window{type, {bytes.begin_bytes, bytes.end_bytes}}));
   }
   for (CodeId id = 0; id < program.codes.size(); ++id) {
-    made.codes.push_back(prepared_code(program, id, times));
+    made.codes.push_back(prepared_code(program, id, times, memory));
   }
   return made;
 }

@@ -14,6 +14,7 @@
 
 #include "formats/program.h"
 #include "sim/gpu/machine.h"
+#include "sim/program/kernel_memory.h"
 
 namespace ferry::sim {
 
@@ -30,6 +31,7 @@ struct PreparedCode {
   std::int64_t work = 0;  // as formats/program_work.h counts it, without the codes it runs
   std::vector<Time> durations;
   std::vector<std::uint64_t> tags;
+  std::vector<bool> takes_memory;  // it may: KernelMemory is asked
 };
 
 struct Prepared {
@@ -37,7 +39,9 @@ struct Prepared {
   std::vector<PreparedCode> codes;                     // indexed by CodeId
 };
 
-Prepared prepared(const Program& program, const KernelTimes& times);
+// `memory`: null: no kernel takes any.
+Prepared prepared(const Program& program, const KernelTimes& times,
+                  const KernelMemory* memory = nullptr);
 
 // FNV-1a: the same on every platform.
 std::uint64_t hash_of(std::string_view text);

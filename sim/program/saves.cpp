@@ -13,6 +13,8 @@ SavedTensor Saves::save(std::string_view name, const Value& value) {
     saved.contents = values_->read(range_of(value.tensor));
     saved.window = value.tensor->layout.window;
   }
+  StorageImpl& storage = *value.tensor->storage;
+  if (storage.kind == MemoryKind::kTemporary) machine_.set_kind(storage, MemoryKind::kActivation);
   saving_node_ = name;
   try {
     saved.packed = hooks_.pack(value.tensor);

@@ -18,7 +18,7 @@ namespace ferry::sim {
 class Saves {
  public:
   // All must outlive it. `values`: null leaves contents unchecked.
-  Saves(const Machine& machine, const HookStack<Tensor>& hooks, const check::Values* values)
+  Saves(Machine& machine, const HookStack<Tensor>& hooks, const check::Values* values)
       : machine_(machine), hooks_(hooks), values_(values) {}
   Saves(const Saves&) = delete;
   Saves& operator=(const Saves&) = delete;
@@ -34,7 +34,7 @@ class Saves {
  private:
   void check_unpacked(std::string_view name, const SavedTensor& saved, const Tensor& tensor);
 
-  const Machine& machine_;
+  Machine& machine_;
   const HookStack<Tensor>& hooks_;
   const check::Values* values_;
   std::string_view saving_node_;

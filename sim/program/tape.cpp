@@ -27,6 +27,18 @@ class ReplacedSpan {
   const SpanRange*& now_;
 };
 
+MemoryKind kind_of(GlobalKind kind) {
+  switch (kind) {
+    case GlobalKind::kParameter:
+      return MemoryKind::kParameter;
+    case GlobalKind::kBuffer:
+      return MemoryKind::kBuffer;
+    case GlobalKind::kInput:
+      break;
+  }
+  return MemoryKind::kInput;
+}
+
 class RaisedByProgram : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -35,13 +47,14 @@ class RaisedByProgram : public std::runtime_error {
 }  // namespace
 
 Tape::Tape(const Program& program, Machine& machine, const KernelTimes& times,
-           check::Values* values, std::span<const std::uint32_t> device_of_global)
+           check::Values* values, std::span<const std::uint32_t> device_of_global,
+           const KernelMemory* memory)
     : program_(program),
       machine_(machine),
       values_(values),
-      prepared_(prepared(program, times)),
+      prepared_(prepared(program, times, memory)),
       engine_(machine, *this),
-      kernels_(program, prepared_, machine, times),
+      kernels_(program, prepared_, machine, times, *this, memory),
       saves_(machine, engine_.hooks, values),
       gradients_(program.globals.size()) {
   make_globals(device_of_global);
@@ -57,7 +70,8 @@ void Tape::make_globals(std::span<const std::uint32_t> device_of_global) {
     const auto& window = prepared_.windows[global.type];
     Value value;
     if (global.alias == kNoSlot) {
-      const Storage storage = machine_.allocate(window->extent.end, stream);
+      const Storage storage =
+          machine_.allocate(window->extent.end, stream, Step::kUser, kind_of(global.kind));
       value.tensor = make_tensor(storage, {window, 0}, machine_.new_version());
       if (values_) values_->write(range_of(storage), hash_of(global.name) ^ (slot + 1));
     } else {
@@ -213,12 +227,13 @@ std::shared_ptr<Node> Tape::new_node(std::string_view name) {
   node->name = name;
   node->id = node_ids_++;
   node->stream = machine_.current_stream();
-  // In backward (in a recompute, say) the device's engine thread makes them.
-  const bool in_backward = engine_.graph_task() != GraphTaskId::kNone;
-  node->sequence =
-      sequences_[in_backward ? std::pair(MadeBy::kEngine, machine_.device_of(node->stream))
-                             : std::pair(MadeBy::kHost, machine_.host_thread())]++;
+  node->sequence = sequences_[launch_thread()]++;
   return node;
+}
+
+LaunchThread Tape::launch_thread() const {
+  if (engine_.graph_task() == GraphTaskId::kNone) return {MadeBy::kHost, machine_.host_thread()};
+  return {MadeBy::kEngine, machine_.device_of(machine_.current_stream())};
 }
 
 void Tape::save(CodeFrame& frame, Node& node, Slot slot) {

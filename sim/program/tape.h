@@ -74,13 +74,13 @@ struct ProgramError {
   bool beyond_limits = false;
 };
 
-class Tape final : private NodeRunner, private AutogradState {
+class Tape final : private NodeRunner, private AutogradState, private Launcher {
  public:
-  // The program, the machine and the times must outlive the tape. `values`: null leaves contents
-  // unchecked. Globals live on the devices listed; past the list's end on device 0, and aliases
-  // with what they alias.
+  // The program, the machine, the times and the memory must outlive the tape. `values`: null leaves
+  // contents unchecked. Globals live on the devices listed; past the list's end on device 0, and
+  // aliases with what they alias. `memory`: null: kernels take none.
   Tape(const Program& program, Machine& machine, const KernelTimes& times, check::Values* values,
-       std::span<const std::uint32_t> device_of_global = {});
+       std::span<const std::uint32_t> device_of_global = {}, const KernelMemory* memory = nullptr);
   ~Tape() override;
 
   SimAutograd autograd() { return SimAutograd(engine_, this); }
@@ -104,6 +104,10 @@ class Tape final : private NodeRunner, private AutogradState {
   }
   // Drops the main code's frames and graphs. Globals and gradients stay.
   void drop_frames();
+  // As zero_grad does: one after the other, in the order of the globals.
+  void drop_gradients() {
+    for (Value& gradient : gradients_) gradient = {};
+  }
 
   const std::vector<Value>& globals() const { return globals_; }
   const std::vector<Value>& gradients() const { return gradients_; }  // one per global
@@ -112,6 +116,7 @@ class Tape final : private NodeRunner, private AutogradState {
   // The node that is saving a tensor now, for listeners to the hooks.
   std::string_view saving_node() const override { return saves_.saving_node(); }
   Time backward_began() const { return backward_began_; }  // host time of the first; -1: none
+  const Workspaces& workspaces() const { return kernels_.workspaces; }
 
  private:
   std::vector<Value> run_code(CodeId id, std::vector<Value> arguments, std::vector<Value> saved);
@@ -147,6 +152,8 @@ class Tape final : private NodeRunner, private AutogradState {
   std::vector<std::string>*& op_log() override { return kernels_.op_log; }
   Time memory_ns(std::int64_t bytes) override { return kernels_.memory_ns(bytes); }
 
+  // The one that runs now: in backward (in a recompute, say) the engine's, of the stream's device.
+  LaunchThread launch_thread() const override;
   void make_globals(std::span<const std::uint32_t> device_of_global);
   // A stream of the device that the code runs on.
   StreamId compute_stream(std::uint32_t number) {
@@ -170,9 +177,7 @@ class Tape final : private NodeRunner, private AutogradState {
   std::uint32_t op_line_ = 0;                    // line of the latest op
   std::vector<std::vector<Value>> spare_slots_;  // slots of frames that ended
   std::uint64_t node_ids_ = 0;
-  // Node counts of each thread: of host threads, and of each device's engine thread.
-  enum class MadeBy : std::uint8_t { kHost, kEngine };
-  std::map<std::pair<MadeBy, std::uint32_t>, std::uint64_t> sequences_;
+  std::map<LaunchThread, std::uint64_t> sequences_;  // node counts of each thread
   bool grad_mode_ = true;
   SegmentRunner* segments_ = nullptr;
   std::vector<OpListener> listeners_;  // of the spans that the running code is in

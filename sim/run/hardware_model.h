@@ -1,6 +1,12 @@
 // A piece of hardware, as the machine and the tape ask for it.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/cuda_memory.h"
 #include "scenarios/hardware.h"
 #include "scenarios/roofline.h"
 #include "sim/gpu/machine.h"
@@ -20,6 +26,36 @@ class Roofline final : public KernelTimes {
   const Hardware& hardware_;
 };
 
+// What cuBLAS and CUDA's kernels allocate on a card whose compute capability is known.
+class CudaMemory final : public KernelMemory {
+ public:
+  // `workspace_bytes`: what CUBLAS_WORKSPACE_CONFIG comes to; none: the card's default.
+  CudaMemory(const Hardware& hardware, std::optional<std::int64_t> workspace_bytes)
+      : is_cuda_(hardware.compute_capability > 0),
+        workspaces_(workspaces_of(hardware, workspace_bytes)),
+        card_(multiprocessors_of(hardware)) {}
+  bool is_asked(std::string_view op) const override { return is_cuda_ && takes_cuda_memory(op); }
+  std::vector<std::int64_t> workspaces(std::string_view op, Layouts inputs) const override {
+    const auto needed = libraries_of(op, inputs);
+    std::vector<std::int64_t> bytes(workspaces_.begin(), workspaces_.end());
+    for (std::size_t i = 0; i < needed.size(); ++i) bytes[i] = needed[i] ? bytes[i] : 0;
+    return bytes;
+  }
+  std::vector<std::int64_t> temporaries(std::string_view op, Layouts inputs,
+                                        Layouts outputs) const override {
+    return temporaries_of(op, inputs, outputs, card_);
+  }
+
+ private:
+  const bool is_cuda_;
+  const WorkspaceBytes workspaces_;
+  const Multiprocessors card_;
+};
+
+// Of cudaMalloc and of cudaFree, on the host. Assumed: measurements that are published lie between
+// some 50 us and 1 ms, and grow with the size.
+inline constexpr Time kDriverCallNs = 200'000;
+
 // Memory is unlimited. It is one device, with the links that several would have.
 inline MachineOptions machine_options(const Hardware& hardware) {
   MachineOptions machine;
@@ -29,6 +65,8 @@ inline MachineOptions machine_options(const Hardware& hardware) {
   machine.port = {hardware.port.up_bytes_per_us, hardware.port.down_bytes_per_us};
   machine.devices_per_port = static_cast<std::uint32_t>(hardware.port.devices);
   machine.launch_ns = hardware.launch_ns;
+  machine.device_alloc_ns = kDriverCallNs;
+  machine.device_free_ns = kDriverCallNs;
   machine.clone_bytes_per_us = hardware.memory_bytes_per_us * hardware.memory_percent / 100 / 2;
   machine.host_total_bytes = hardware.host_memory_bytes;
   return machine;

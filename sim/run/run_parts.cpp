@@ -24,6 +24,7 @@ std::int64_t optimizer_tensors(Optimizer optimizer) {
       return 0;
     case Optimizer::kMomentum:
       return 1;
+    case Optimizer::kAdam:
     case Optimizer::kAdamW:
       return 2;
   }
@@ -38,7 +39,8 @@ std::vector<Storage> optimizer_state(const Program& program, Optimizer optimizer
     if (!global.requires_grad || global.alias != kNoSlot) continue;
     const Storage& storage = tape.globals()[i].tensor->storage;
     for (std::int64_t n = 0; n < optimizer_tensors(optimizer); ++n) {
-      state.push_back(machine.allocate(storage->bytes, machine.compute_stream(storage->device, 0)));
+      state.push_back(machine.allocate(storage->bytes, machine.compute_stream(storage->device, 0),
+                                       Step::kUser, MemoryKind::kOptimizer));
     }
   }
   return state;
@@ -63,7 +65,8 @@ Leftovers leftovers(const Machine& machine, const Tape& tape, std::size_t state)
   std::sort(alive.begin(), alive.end());  // counts each once; the order has no effect
   const auto count = std::unique(alive.begin(), alive.end()) - alive.begin();
   Leftovers left;
-  left.storages = machine.live_storages() - count - static_cast<std::int64_t>(state);
+  left.storages = machine.live_storages() - count -
+                  static_cast<std::int64_t>(state + tape.workspaces().count());
   left.events = machine.live_events();
   left.host_bytes = machine.host_pool().stats().in_use_bytes.current;
   return left;

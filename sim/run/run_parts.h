@@ -41,14 +41,15 @@ std::vector<check::Hazard> noticed(const Machine& machine, const Tape& tape);
 // The tensors that it keeps per parameter.
 std::int64_t optimizer_tensors(Optimizer optimizer);
 
-// Each lies on the device of its parameter.
+// Its whole state, before the first step: each lies on the device of its parameter.
 std::vector<Storage> optimizer_state(const Program& program, Optimizer optimizer, Machine& machine,
                                      const Tape& tape);
 
 // Contents by global; 0: none. Without `values`, all are 0.
 std::vector<std::uint64_t> read_gradients(const Tape& tape, const check::Values* values);
 
-// Counts what exists beyond the globals, their gradients and so many storages of the optimizer's.
+// Counts what exists beyond the globals, their gradients, the workspaces and so many storages of the
+// optimizer's.
 Leftovers leftovers(const Machine& machine, const Tape& tape, std::size_t state);
 
 }  // namespace ferry::sim

@@ -1,6 +1,7 @@
 #include "sim/run/simulation.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "sim/run/run_parts.h"
 #include "sim/run/scheduler.h"
 #include "sim/run/segments.h"
+#include "sim/run/training_loop.h"
 
 namespace ferry::sim {
 
@@ -31,99 +33,158 @@ std::function<void()> begin_segments(Tape& tape, const SimulationOptions& option
   };
 }
 
+CheckpointStatistics since(const CheckpointStatistics& now, const CheckpointStatistics& before) {
+  return {.segments = now.segments - before.segments,
+          .recomputes = now.recomputes - before.recomputes,
+          .stopped_early = now.stopped_early - before.stopped_early,
+          .saved = now.saved - before.saved,
+          .kept = now.kept - before.kept,
+          .passed_on = now.passed_on - before.passed_on,
+          .alive = now.alive};
+}
+
+ReplayStatistics since(const ReplayStatistics& now, const ReplayStatistics& before) {
+  return {.spans = now.spans - before.spans,
+          .alive = now.alive,
+          .calls = now.calls - before.calls,
+          .calls_left = now.calls_left - before.calls_left,
+          .saved = now.saved - before.saved,
+          .passed_on = now.passed_on - before.passed_on,
+          .held = now.held - before.held,
+          .replays = now.replays - before.replays,
+          .calls_replayed = now.calls_replayed - before.calls_replayed};
+}
+
+// What a run is made of, whoever schedules it.
+struct Run {
+  Tape& tape;
+  const Machine& machine;
+  TrainingLoop& loop;
+  const Program& program;
+  const SimulationOptions& options;
+
+  // The steps, under the hooks (null: none) and told of each call.
+  void steps(const std::shared_ptr<Hooks<Tensor>>& hooks, std::function<void()> begins_forward,
+             const std::function<void()>& before_last, const std::function<void()>& ended) const {
+    const auto step = [&] {
+      tape.before_call([&] { begins_forward(); });
+      if (hooks) {
+        const HooksGuard<SimAutograd> guard(tape.autograd(), hooks);
+        tape.run();
+      } else {
+        tape.run();
+      }
+      tape.before_call(nullptr);
+      ended();
+      tape.drop_frames();
+    };
+    loop.run(step, before_last);
+  }
+  template <class Exempting>
+  void exempt_from(Exempting& scheduler) const {
+    for (std::size_t i = 0; i < program.globals.size(); ++i) {
+      if (program.globals[i].kind != GlobalKind::kInput) scheduler.exempt(tape.globals()[i].tensor);
+    }
+  }
+};
+
+void do_nothing() {}
+
 template <class D>
-void run_offloaded(D device, Tape& tape, const Program& program, SimulationOptions options,
+void run_offloaded(const Run& run, D device, const std::function<void()>& before_last,
                    Simulation& result) {
-  options.offload->warn = [&result](const std::string& text) { result.warnings.push_back(text); };
-  Offloader<D, SimAutograd> offloader(std::move(device), tape.autograd(), *options.offload,
-                                      options.rules);
-  for (std::size_t i = 0; i < program.globals.size(); ++i) {
-    if (program.globals[i].kind != GlobalKind::kInput) offloader.exempt(tape.globals()[i].tensor);
-  }
-  tape.before_call([&, begin = begin_segments(tape, options)]() mutable {
-    offloader.begin_run();
-    begin();
-  });
-  {
-    const HooksGuard<SimAutograd> guard(tape.autograd(), offloader.hooks());
-    tape.run();
-  }
-  tape.before_call(nullptr);
-  tape.drop_frames();
-  result.statistics = offloader.statistics();
+  CoreOptions options = *run.options.offload;
+  options.warn = [&result](const std::string& text) { result.warnings.push_back(text); };
+  Offloader<D, SimAutograd> offloader(std::move(device), run.tape.autograd(), options,
+                                      run.options.rules);
+  run.exempt_from(offloader);
+  OffloadStatistics before;
+  run.steps(
+      offloader.hooks(),
+      [&, begin = begin_segments(run.tape, run.options)]() mutable {
+        offloader.begin_run();
+        begin();
+      },
+      [&] {
+        before_last();
+        before = offloader.statistics();
+      },
+      do_nothing);
+  result.statistics = offloader.statistics().since(before);
   result.leftovers.core = !offloader.empty();
 }
 
-void run_scheduled(Scheduler& scheduler, Tape& tape, const Program& program,
-                   const SimulationOptions& options, Simulation& result) {
-  for (std::size_t i = 0; i < program.globals.size(); ++i) {
-    if (program.globals[i].kind != GlobalKind::kInput) scheduler.exempt(tape.globals()[i].tensor);
-  }
-  tape.before_call([&, begin = begin_segments(tape, options)]() mutable {
-    scheduler.begin_forward();
-    begin();
-  });
-  {
-    const HooksGuard<SimAutograd> guard(tape.autograd(), scheduler.hooks());
-    tape.run();
-  }
-  tape.before_call(nullptr);
-  scheduler.finish();
-  tape.drop_frames();
+void run_scheduled(const Run& run, Scheduler& scheduler, const std::function<void()>& before_last,
+                   Simulation& result) {
+  run.exempt_from(scheduler);
+  run.steps(
+      scheduler.hooks(),
+      [&, begin = begin_segments(run.tape, run.options)]() mutable {
+        scheduler.begin_forward();
+        begin();
+      },
+      before_last, [&] { scheduler.finish(); });
   result.leftovers.core = !scheduler.empty();
 }
 
 template <class D>
-void run_on(D device, Tape& tape, const Machine& machine, const Program& program,
-            const SimulationOptions& options, Scheduler* scheduler, Simulation& result) {
-  Segments<D> segments(machine, {device}, tape.autograd(), options.rules);
-  tape.set_segments(&segments);
+void run_on(const Run& run, D device, Scheduler* scheduler, Simulation& result) {
+  Segments<D> segments(run.machine, {device}, run.tape.autograd(), run.options.rules);
+  run.tape.set_segments(&segments);
+  CheckpointStatistics checkpoints;
+  ReplayStatistics replays;
+  const auto before_last = [&] {
+    checkpoints = segments.statistics();
+    replays = segments.replays();
+  };
   if (scheduler) {
-    run_scheduled(*scheduler, tape, program, options, result);
-  } else if (options.offload) {
-    run_offloaded(std::move(device), tape, program, options, result);
+    run_scheduled(run, *scheduler, before_last, result);
+  } else if (run.options.offload) {
+    run_offloaded(run, std::move(device), before_last, result);
   } else {
-    tape.before_call(begin_segments(tape, options));
-    tape.run();
-    tape.before_call(nullptr);
-    tape.drop_frames();
+    run.steps(nullptr, begin_segments(run.tape, run.options), before_last, do_nothing);
   }
-  tape.set_segments(nullptr);
-  tape.set_checkpoint_context(nullptr);
-  result.checkpoints = segments.statistics();
-  result.replays = segments.replays();
+  run.tape.set_segments(nullptr);
+  run.tape.set_checkpoint_context(nullptr);
+  result.checkpoints = since(segments.statistics(), checkpoints);
+  result.replays = since(segments.replays(), replays);
   result.leftovers.core |= !segments.empty();
 }
 
-void run_program(Tape& tape, Machine& machine, const Program& program,
-                 const SimulationOptions& options, Scheduler* scheduler, Simulation& result) {
+void run_program(const Run& run, Machine& machine, Scheduler* scheduler, Simulation& result) {
+  const SimulationOptions& options = run.options;
   const SimDevice device(machine);
   if (options.mutation) {
-    run_on(Bent<SimDevice>(device, options.mutation), tape, machine, program, options, scheduler,
-           result);
+    run_on(run, Bent<SimDevice>(device, options.mutation), scheduler, result);
   } else if (options.fault || options.choices) {
     const auto fault = options.fault ? options.fault : fault_of(*options.choices);
-    run_on(Faulty<SimDevice>(device, fault), tape, machine, program, options, scheduler, result);
+    run_on(run, Faulty<SimDevice>(device, fault), scheduler, result);
   } else {
-    run_on(device, tape, machine, program, options, scheduler, result);
+    run_on(run, device, scheduler, result);
   }
 }
 
-void read_machine(Machine& machine, Simulation& result) {
-  result.step_ns = machine.drain();
+// Of the last step.
+void read_machine(Machine& machine, const TrainingLoop& loop, Simulation& result) {
+  result.step_ns = machine.drain() - loop.began_ns();
+  result.optimizer_ns = loop.optimizer_ns();
   const DeviceStats device = machine.device_stats();
-  result.compute_ns = device.compute_busy_ns;
-  result.d2h_ns = device.d2h_busy_ns;
-  result.h2d_ns = device.h2d_busy_ns;
-  result.d2h_bytes = device.d2h_bytes;
-  result.h2d_bytes = device.h2d_bytes;
-  result.compute_idle_for_copies_ns = machine.compute_blocked_on_copies_ns() +
+  const DeviceStats& before = loop.stats_before();
+  result.compute_ns = device.compute_busy_ns - before.compute_busy_ns;
+  result.d2h_ns = device.d2h_busy_ns - before.d2h_busy_ns;
+  result.h2d_ns = device.h2d_busy_ns - before.h2d_busy_ns;
+  result.d2h_bytes = device.d2h_bytes - before.d2h_bytes;
+  result.h2d_bytes = device.h2d_bytes - before.h2d_bytes;
+  result.compute_idle_for_copies_ns = machine.compute_blocked_on_copies_ns() -
+                                      loop.blocked_before_ns() +
                                       (machine.engine().makespan() - machine.compute_end_ns());
   result.device_peak_bytes = machine.pool().stats().allocated_bytes.peak;
+  result.peak_kinds = machine.kinds_at_peak();
   result.device_reserved_bytes = machine.pool().stats().reserved_bytes.peak;
   result.host_peak_bytes = machine.host_pool().stats().pinned_bytes.peak;
   result.operations = machine.operations();
   result.digest = machine.engine().digest();
+  result.num_alloc_retries = machine.pool().stats().num_alloc_retries;
   result.out_of_memory = machine.pool().stats().num_ooms + machine.host_pool().stats().num_ooms;
 }
 
@@ -145,11 +206,13 @@ Simulation simulate(const Program& program, const Hardware& hardware,
                     const SimulationOptions& options) {
   Simulation result;
   const Roofline times(hardware);
+  const CudaMemory memory(hardware, options.workspace_bytes);
   Checkers checkers;
   MachineOptions limits = machine_options(hardware);
   limits.device_bytes = options.device_bytes;
   limits.host_bytes = options.host_bytes;
-  limits.work_most = options.work_most;
+  limits.work_most = options.work_most * std::max<std::int64_t>(
+                         static_cast<std::int64_t>(options.training.steps), 1);
   limits.fault = options.world;
   Machine machine(limits);
   if (options.check) machine.add_consumer(&checkers);
@@ -157,8 +220,8 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   std::optional<MachineTrace> trace;
   if (options.trace != nullptr) machine.add_consumer(&trace.emplace(machine, *options.trace));
   {
-    Tape tape(program, machine, times, options.check ? &checkers.values() : nullptr);
-    const std::vector<Storage> state = optimizer_state(program, options.optimizer, machine, tape);
+    Tape tape(program, machine, times, options.check ? &checkers.values() : nullptr, {}, &memory);
+    TrainingLoop loop(options.training, program, machine, times, tape);
     machine.set_choices(options.choices);
     if (!options.spans.empty()) {
       tape.set_spans(
@@ -167,13 +230,14 @@ Simulation simulate(const Program& program, const Hardware& hardware,
     // It lives until the leftovers were counted.
     const std::unique_ptr<Scheduler> scheduler =
         options.scheduler ? options.scheduler(SimDevice(machine), tape.autograd()) : nullptr;
-    run_program(tape, machine, program, options, scheduler.get(), result);
-    read_machine(machine, result);
+    run_program({tape, machine, loop, program, options}, machine, scheduler.get(), result);
+    read_machine(machine, loop, result);
     result.gradients = read_gradients(tape, options.check ? &checkers.values() : nullptr);
     const bool core = result.leftovers.core;
-    result.leftovers = leftovers(machine, tape, state.size());
+    result.leftovers = leftovers(machine, tape, loop.kept_storages());
     result.leftovers.core = core;
     result.errors = tape.errors();
+    result.errors.insert(result.errors.end(), loop.errors().begin(), loop.errors().end());
     result.hazards = noticed(machine, tape);
   }
   result.hazards = checkers.hazards(std::move(result.hazards));

@@ -1,4 +1,5 @@
-// One simulated run of a program: its memory, its time, and whether it was safe.
+// One simulated run of a program: its memory, its time, and whether it was safe. A run is a step, or
+// some steps of a training; what is told then is of the last one.
 //
 // The policy is the offloader's options, or none, and what is recomputed. A run is checked, unless
 // that is switched off for speed: happens-before over device and host memory, lifetimes, the
@@ -29,12 +30,9 @@
 #include "sim/gpu/step_trace.h"
 #include "sim/program/tape.h"
 #include "sim/run/scheduler.h"
+#include "sim/run/training.h"
 
 namespace ferry::sim {
-
-// The optimizer's state is part of the peak: momentum is one tensor per parameter, adamw two, in
-// the parameter's dtype, as in torch.optim. SGD without momentum has none.
-enum class Optimizer : std::uint8_t { kNoOptimizer, kSgd, kMomentum, kAdamW };
 
 struct SimulationOptions {
   std::optional<CoreOptions> offload;  // none: keep
@@ -45,7 +43,9 @@ struct SimulationOptions {
   // Spans of operators in each forward (formats/spans.h). A simulation throws
   // std::invalid_argument where the program has no such spans.
   std::vector<PlanSpan> spans;
-  Optimizer optimizer = Optimizer::kNoOptimizer;
+  Training training;
+  // Of CUBLAS_WORKSPACE_CONFIG; none: the card's default. A card that is no GPU has no workspaces.
+  std::optional<std::int64_t> workspace_bytes;
   bool check = true;
   std::int64_t device_bytes = 0;           // capacity; 0: unlimited, so that the true peak shows
   std::int64_t host_bytes = 0;             // capacity; 0: unlimited
@@ -71,9 +71,11 @@ struct Leftovers {
 
 struct Simulation {
   std::int64_t device_peak_bytes = 0;  // allocated, in rounded blocks
+  KindBytes peak_kinds;                // what these bytes are
   std::int64_t device_reserved_bytes = 0;
   std::int64_t host_peak_bytes = 0;  // pinned bytes
   Time step_ns = 0;                  // until all work is done
+  Time optimizer_ns = 0;             // the part that the optimizer's kernels took
   Time compute_ns = 0;               // the part spent computing
   // Time without computing because a stream or, after the last kernel, the step's end waited for a
   // copy.
@@ -82,8 +84,8 @@ struct Simulation {
   Time h2d_ns = 0;
   std::int64_t d2h_bytes = 0;
   std::int64_t h2d_bytes = 0;
-  std::int64_t operations = 0;  // operations on streams
-  std::uint64_t digest = 0;     // of all operations' times
+  std::int64_t operations = 0;  // operations on streams, in all steps
+  std::uint64_t digest = 0;     // of all operations' times, in all steps
   OffloadStatistics statistics;
   CheckpointStatistics checkpoints;
   ReplayStatistics replays;
@@ -92,6 +94,7 @@ struct Simulation {
   std::vector<ProgramError> errors;
   std::vector<std::string> warnings;
   std::int64_t out_of_memory = 0;  // failed allocations
+  std::int64_t num_alloc_retries = 0;  // times that the pool gave its cache back, in all steps
   Leftovers leftovers;
 
   // 1 - idle / copying, in thousandths, over the whole step; none if nothing was copied.

@@ -1,8 +1,6 @@
 // What CUDA's own kernels take of LibTorch's caching allocator while they run, and give back.
 //
-// The sizes are those of the host code in aten/src/ATen/native/cuda (Reduce.cuh,
-// EmbeddingBackwardKernel.cu) and of flash attention's backward (flash_api.cpp). Not there: what
-// sorting, norms, convolutions and cuDNN take, which is small or not known.
+// The sizes are those of scenarios/cuda_memory.h.
 #pragma once
 
 #include <ATen/core/ivalue.h>

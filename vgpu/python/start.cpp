@@ -39,7 +39,9 @@ Timeline* timeline = nullptr;
 void start(const nlohmann::json& settings) {
   const Hardware card = read_hardware(settings.at("card").get<std::string>());
   set_device_name(card.name + " (no GPU: Ferry's virtual one)");
-  set_compute_capability(static_cast<int>(card.compute_capability));
+  if (card.compute_capability > 0) {
+    set_compute_capability(static_cast<int>(card.compute_capability));
+  }
   if (card.multiprocessors > 0) set_multiprocessors(static_cast<int>(card.multiprocessors));
   set_device_bytes(card.capacity_bytes, card.context_bytes);
   set_pinned_bytes(card.host_memory_bytes);

@@ -125,7 +125,7 @@ TEST(PlannerTest, WhatTheHostCannotPinDoesNotFit) {
 TEST(PlannerTest, AnOptimizersStateIsInEveryRow) {
   PlanRequest adamw = request({"keep", "offload-all"});
   const PlanResult without = plan_chain(adamw);
-  adamw.optimizer = sim::Optimizer::kAdamW;
+  adamw.training.optimizer = sim::Optimizer::kAdamW;
   const PlanResult with = plan_chain(adamw);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(with.rows[i].simulation.device_peak_bytes,
@@ -202,7 +202,7 @@ void expect_round_trips(const Program& program, const Hardware& hardware,
     sim::SimulationOptions options;
     options.offload = to_options(read);
     options.segments = planned_segments(read);
-    options.optimizer = request.optimizer;
+    options.training = request.training;
     const sim::Simulation again = sim::simulate(with_segments(program, read), hardware, options);
     EXPECT_EQ(again.digest, row.simulation.digest) << row.policy;
     EXPECT_EQ(again.step_ns, read.predicted.step_ns) << row.policy;
@@ -441,7 +441,7 @@ TEST(PlannerTest, APlanOfSegmentsRunsAsItsRow) {
   expect_round_trips(blocks(), card(), request(kAll));
   expect_round_trips(blocks(), card(), request(kAll, std::int64_t{170} << 20));
   PlanRequest adamw = request({"mixed"}, std::int64_t{150} << 20);
-  adamw.optimizer = sim::Optimizer::kAdamW;
+  adamw.training.optimizer = sim::Optimizer::kAdamW;
   expect_round_trips(blocks(), card(), adamw);
 }
 

@@ -23,7 +23,7 @@ class PolishTest : public ::testing::Test {
     return card;
   }();
   const Program program_ = test::segmented({{}, {}, {}}, {.inner_elements = 1 << 22});
-  Problem problem_{program_, with_segments(program_), card_, sim::Optimizer::kNoOptimizer, {}};
+  Problem problem_{program_, with_segments(program_), card_, {}, {}};
   Floors floors_{problem_.program, card_, trace_keep(problem_.program, card_)};
   Trials trials_{problem_, floors_, nullptr, nullptr};
   const Limits everything_{kUnlimited, kUnlimited, kUnlimited};

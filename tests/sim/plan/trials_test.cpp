@@ -23,7 +23,7 @@ namespace {
 struct Subject {
   const Program whole;
   const Hardware hardware;
-  Problem problem{whole, with_segments(whole), hardware, sim::Optimizer::kNoOptimizer, {}};
+  Problem problem{whole, with_segments(whole), hardware, {}, {}};
   Floors floors;
 
   Subject(Program program, const Hardware& on)

@@ -164,7 +164,7 @@ TEST(SimulationTest, OtherProgramsHaveOtherDigests) {
 TEST(SimulationTest, AnOptimizersStateCounts) {
   const auto peak = [](Optimizer optimizer) {
     SimulationOptions options;
-    options.optimizer = optimizer;
+    options.training.optimizer = optimizer;
     const Simulation result = run(chain(), options);
     expect_clean(result);
     return result.device_peak_bytes;
@@ -180,9 +180,9 @@ TEST(SimulationTest, TiedWeightsAndBuffersHaveNoStateOfTheirOwn) {
   const Global weight = program.globals[1];
   program.globals[2].alias = 1;
   SimulationOptions options;
-  options.optimizer = Optimizer::kMomentum;
+  options.training.optimizer = Optimizer::kMomentum;
   const std::int64_t tied = run(program, options).device_peak_bytes;
-  options.optimizer = Optimizer::kNoOptimizer;
+  options.training.optimizer = Optimizer::kNoOptimizer;
   EXPECT_EQ(tied, run(program, options).device_peak_bytes + kTensor);
 }
 

@@ -1,0 +1,48 @@
+// What a planned training is: the optimizer and how it is implemented, the steps, the workspaces;
+// as options of `ferry plan` and `ferry simulate`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "sim/run/training.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ferry::cli {
+
+struct Context;
+
+// As typed.
+struct TrainingArguments {
+  std::string optimizer;  // empty: adamw
+  std::string implementation = "foreach";
+  std::size_t steps = 3;
+  bool keep_gradients = false;
+  bool clip_grad_norm = false;
+  std::string workspace_config;  // empty: the card's default
+};
+
+// As understood.
+struct TrainingRequest {
+  std::string optimizer;  // its name
+  sim::Training training;
+  std::optional<std::int64_t> workspace_bytes;
+  bool by_default = false;  // nobody asked for this optimizer
+};
+
+void add_training_options(CLI::App& command, TrainingArguments& arguments, Context& context);
+
+// Throws InputError, which names the option.
+TrainingRequest understand(const TrainingArguments& arguments);
+
+// "parameters, gradients, activations, the state of adamw (the default; `--optimizer none`: none)".
+std::string included(const TrainingRequest& request);
+// "the third of 3 steps, each …": what the figures are of.
+std::string step_of(const TrainingRequest& request, std::int64_t microbatches);
+
+}  // namespace ferry::cli

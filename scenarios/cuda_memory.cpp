@@ -1,0 +1,198 @@
+#include "scenarios/cuda_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <string>
+
+#include "formats/error.h"
+#include "formats/layout.h"
+#include "formats/limits.h"
+
+namespace ferry {
+namespace {
+
+using Layouts = std::span<const Layout* const>;
+
+constexpr std::int64_t kKiB = 1024;
+constexpr std::int64_t kHopperWorkspace = 4096 * 8 * kKiB;                 // ":4096:8"
+constexpr std::int64_t kUsualWorkspace = 4096 * 2 * kKiB + 16 * 8 * kKiB;  // ":4096:2:16:8"
+constexpr std::int64_t kLtWorkspace = 1024 * kKiB;
+
+constexpr std::array<std::string_view, 12> kMatmuls = {
+    "aten.mm",     "aten.bmm",       "aten.addmm", "aten.baddbmm", "aten._addmm_activation",
+    "aten.addmv",  "aten.mv",        "aten.dot",   "aten.vdot",    "aten._int_mm",
+    "aten.addbmm", "aten._scaled_mm"};
+constexpr std::string_view kEmbeddingBackward = "aten.embedding_dense_backward";
+constexpr std::string_view kFlashBackward = "aten._scaled_dot_product_flash_attention_backward";
+
+bool is_matmul(std::string_view op) {
+  return std::find(kMatmuls.begin(), kMatmuls.end(), op) != kMatmuls.end();
+}
+bool is_sum(std::string_view op) { return op == "aten.sum" || op == "aten.mean"; }
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t rounded_up(std::int64_t a, std::int64_t to) { return divided_up(a, to) * to; }
+std::int64_t power_of_two_within(std::int64_t number) {
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(number)));
+}
+
+// A reduction of rows, [rows, columns] to [columns], by several blocks of threads for each column.
+// Reduce.cuh takes 32 * vector partial sums for each where one would do.
+std::vector<std::int64_t> of_rows(std::int64_t rows, std::int64_t columns,
+                                  std::int64_t element_bytes, const Multiprocessors& card) {
+  constexpr std::int64_t kThreads = 512;
+  constexpr std::int64_t kWarp = 32;
+  constexpr std::int64_t kValuesLeast = 16;
+  constexpr std::int64_t kValuesMost = 256;
+  std::int64_t vector = 4;  // columns that a thread sums
+  while (columns % vector != 0) vector /= 2;
+  const std::int64_t threads_most = kThreads / vector;
+  const std::int64_t wide = std::min(power_of_two_within(columns / vector), threads_most);
+  const std::int64_t high = std::min(power_of_two_within(rows), threads_most);
+  std::int64_t width = std::min(wide, kWarp);
+  const std::int64_t height = std::min(high, threads_most / width);
+  width = std::min(wide, threads_most / height);
+
+  // The rows go to the warps of a block, and what is then many for a thread to several blocks.
+  if (rows < std::min(height * kValuesLeast, kValuesMost)) return {};
+  const std::int64_t values = divided_up(rows, height);
+  const std::int64_t blocks_at_once = card.count * (card.threads_each / (width * height));
+  const std::int64_t blocks = divided_up(columns / vector, width);
+  if (values < kValuesMost || blocks > blocks_at_once) return {};
+  const std::int64_t each =
+      std::max(std::min(divided_up(blocks_at_once, blocks), divided_up(values, kValuesLeast)),
+               divided_up(values, kValuesMost));
+  if (each == 1) return {};
+  constexpr std::int64_t kSemaphore = 4;
+  return {element_bytes * columns * each * width * vector, kSemaphore * blocks};
+}
+
+// Of a dense tensor, some of whose first dimensions are summed; of others it takes little.
+std::vector<std::int64_t> of_sum(const Layout& input, const Layout& output,
+                                 const Multiprocessors& card) {
+  const std::int64_t columns = numel(output.shape);
+  const std::int64_t elements = numel(input.shape);
+  const bool dense = input.strides == contiguous_strides(input.shape);
+  if (!dense || columns < 2 || elements <= columns) return {};
+  std::int64_t kept = 1;
+  for (std::size_t dim = input.shape.size(); dim-- > 0 && kept < columns;) kept *= input.shape[dim];
+  const bool keeps_the_last = output.shape.back() == input.shape.back() && input.shape.back() > 1;
+  if (kept != columns || !keeps_the_last) return {};
+  const bool half = input.dtype == DType::kF16 || input.dtype == DType::kBF16;
+  const std::int64_t bytes = half ? 4 : itemsize(input.dtype);  // sums are single
+  return of_rows(elements / columns, columns, bytes, card);
+}
+
+// Indices are sorted; each run of equal ones is summed in parts of ten rows, of single precision.
+std::vector<std::int64_t> of_embedding(const Layout& gradient, const Layout& indices,
+                                       std::int64_t rows) {
+  constexpr std::int64_t kUnsorted = 3072;  // at most so many are summed without sorting
+  constexpr std::int64_t kRowsOfAPart = 10;
+  constexpr std::int64_t kWarp = 32;
+  constexpr int kLists = 6;  // of 64-bit numbers: sorted, their places, runs and parts
+  const std::int64_t count = numel(indices.shape);
+  if (count <= kUnsorted) return {};
+  const std::int64_t parts = count / kRowsOfAPart + std::min(count, rows);
+  std::vector<std::int64_t> pieces(kLists, count * 8);
+  pieces.push_back(parts * rounded_up(gradient.shape.back(), kWarp) * 4);
+  return pieces;
+}
+
+std::vector<std::int64_t> of_flash_backward(const Layout& query, const Layout& key) {
+  const std::int64_t batch = query.shape[0];
+  const std::int64_t heads = query.shape[1];
+  const std::int64_t length = rounded_up(query.shape[2], 128);
+  const std::int64_t head = rounded_up(query.shape[3], query.shape[3] <= 128 ? 32 : 64);
+  std::vector<std::int64_t> pieces = {batch * heads * length * 4,          // the softmax's sums
+                                      batch * length * heads * head * 4};  // the query's gradient
+  if (key.shape[1] != heads) {  // one of the keys and values for each head of the query
+    pieces.insert(pieces.end(), 2, batch * key.shape[2] * heads * query.shape[3] * 2);
+  }
+  return pieces;
+}
+
+const Layout* at(Layouts layouts, std::size_t number) {
+  return number < layouts.size() ? layouts[number] : nullptr;
+}
+
+std::int64_t threads_of(std::int64_t compute_capability) {
+  switch (compute_capability) {
+    case 70:
+    case 80:
+    case 90:
+    case 100:
+      return 2048;
+    case 75:
+      return 1024;
+    default:
+      return 1536;
+  }
+}
+
+}  // namespace
+
+std::int64_t parse_workspace_config(std::string_view text, const std::string& where) {
+  const auto refuse = [&where] {
+    throw InputError(where, 0, "expected pairs of KiB and a count, as \":4096:2:16:8\"");
+  };
+  std::int64_t sum = 0;
+  const char* next = text.data();
+  const char* const end = next + text.size();
+  const auto number = [&]() -> std::int64_t {
+    std::int64_t value = 0;
+    if (next == end || *next != ':') refuse();
+    const auto [after, error] = std::from_chars(next + 1, end, value);
+    if (error != std::errc() || value < 0 || value > limits::kBytes / kKiB) refuse();
+    next = after;
+    return value;
+  };
+  do {
+    const std::int64_t kib = number();
+    const std::int64_t count = number();
+    if (kib != 0 && count > (limits::kBytes / kKiB) / kib) refuse();
+    sum += kib * count * kKiB;
+    if (sum > limits::kBytes) refuse();
+  } while (next != end);
+  return sum;
+}
+
+WorkspaceBytes workspaces_of(const Hardware& hardware, std::optional<std::int64_t> config_bytes) {
+  if (hardware.compute_capability == 0) return {};
+  const bool hopper = hardware.compute_capability / 10 == 9;
+  const std::int64_t bytes = config_bytes.value_or(hopper ? kHopperWorkspace : kUsualWorkspace);
+  return {bytes, std::min(bytes, kLtWorkspace)};
+}
+
+Multiprocessors multiprocessors_of(const Hardware& hardware) {
+  return {hardware.multiprocessors, threads_of(hardware.compute_capability)};
+}
+
+bool takes_cuda_memory(std::string_view op) {
+  return is_matmul(op) || is_sum(op) || op == kEmbeddingBackward || op == kFlashBackward;
+}
+
+std::array<bool, kWorkspaceLibraries> libraries_of(std::string_view op, Layouts arguments) {
+  if (!is_matmul(op)) return {};
+  const bool adds = op == "aten.addmm" || op == "aten._addmm_activation";
+  const Layout* const bias = at(arguments, 0);
+  return {true, adds && bias && bias->shape.size() == 1};
+}
+
+std::vector<std::int64_t> temporaries_of(std::string_view op, Layouts arguments, Layouts results,
+                                         const Multiprocessors& card) {
+  const Layout* const first = at(arguments, 0);
+  const Layout* const second = at(arguments, 1);
+  const Layout* const third = at(arguments, 2);
+  const Layout* const result = at(results, 0);
+  if (!first || !result) return {};
+  if (is_sum(op)) return of_sum(*first, *result, card);
+  if (op == kEmbeddingBackward && second) return of_embedding(*first, *second, result->shape[0]);
+  const bool attention = op == kFlashBackward && second && third;
+  if (attention && second->shape.size() == 4 && third->shape.size() == 4) {
+    return of_flash_backward(*second, *third);
+  }
+  return {};
+}
+
+}  // namespace ferry

@@ -1,0 +1,50 @@
+#include "sim/run/foreach.h"
+
+#include <utility>
+
+#include "formats/layout.h"
+
+namespace ferry::sim {
+
+void Foreach::launch(std::string_view name, std::initializer_list<const TensorList*> reads,
+                     std::initializer_list<const TensorList*> writes) {
+  std::vector<Range> read, written;
+  Op op;
+  for (const TensorList* list : reads) {
+    for (const Tensor& tensor : *list) {
+      read.push_back(range_of(tensor));
+      op.read_bytes += static_cast<std::int64_t>(read.back().bytes);
+    }
+  }
+  for (const TensorList* list : writes) {
+    for (const Tensor& tensor : *list) {
+      written.push_back(range_of(tensor));
+      op.written_bytes += static_cast<std::int64_t>(written.back().bytes);
+      ++tensor->version->value;
+    }
+  }
+  const std::uint64_t tag = hash_of(name) ^ (++launches_ << 32);  // no two launches compute the same
+  const Time duration = times_.op_ns(op, DType::kF32);
+  busy_ns_ += duration;
+  machine_.kernel(name, tag, read, written, duration);
+}
+
+Tensor Foreach::empty(std::int64_t bytes, MemoryKind kind) {
+  const auto window = std::make_shared<const Window>(
+      Window{contiguous_layout(DType::kU8, {bytes}), {0, bytes}});
+  return make_tensor(
+      machine_.allocate(bytes, machine_.current_stream(), Step::kUser, kind), {window, 0},
+      machine_.new_version());
+}
+
+TensorList Foreach::empty_like(const TensorList& like, MemoryKind kind) {
+  TensorList made;
+  for (const Tensor& each : like) made.push_back(empty(each->layout.extent().bytes(), kind));
+  return made;
+}
+
+void drop(TensorList& list) {
+  while (!list.empty()) list.pop_back();
+}
+
+}  // namespace ferry::sim

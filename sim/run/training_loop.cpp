@@ -1,0 +1,56 @@
+#include "sim/run/training_loop.h"
+
+#include <exception>
+#include <string>
+
+#include "formats/error.h"
+#include "sim/run/run_parts.h"
+
+namespace ferry::sim {
+
+TrainingLoop::TrainingLoop(const Training& training, const Program& program, Machine& machine,
+                           const KernelTimes& times, Tape& tape)
+    : training_(training),
+      machine_(machine),
+      tape_(tape),
+      optimizer_(training, program, machine, times, tape) {
+  if (training.steps == 0) prepared_ = optimizer_state(program, training.optimizer, machine, tape);
+}
+
+void TrainingLoop::run(const std::function<void()>& forward_backward,
+                       const std::function<void()>& before_last) {
+  if (training_.steps == 0) return forward_backward();
+  for (std::size_t step = 1; step <= training_.steps && !failed(); ++step) {
+    if (step == training_.steps) {
+      begin_last();
+      before_last();
+    }
+    forward_backward();
+    if (failed()) return;
+    const Time before_ns = optimizer_.busy_ns();
+    run_optimizer();
+    optimizer_ns_ = optimizer_.busy_ns() - before_ns;
+    if (step < training_.steps && !failed()) optimizer_.zero_grad();  // the last step's are read
+  }
+}
+
+void TrainingLoop::begin_last() {
+  began_ns_ = machine_.drain();
+  machine_.reset_peaks();
+  stats_before_ = machine_.device_stats();
+  blocked_before_ns_ = machine_.compute_blocked_on_copies_ns();
+}
+
+void TrainingLoop::run_optimizer() {
+  try {
+    if (training_.optimizer == Optimizer::kNoOptimizer) return;
+    if (training_.clip_grad_norm) optimizer_.clip_gradients();
+    optimizer_.step();
+  } catch (const LimitReached& error) {
+    errors_.push_back({0, error.what(), true});
+  } catch (const std::exception& error) {
+    errors_.push_back({0, std::string("the optimizer's step: ") + error.what()});
+  }
+}
+
+}  // namespace ferry::sim
