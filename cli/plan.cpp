@@ -29,6 +29,7 @@ void refuse_what_is_no_plan(const PolicyArguments& arguments, const PolicyReques
 
 int run(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
+  request.answers = true;
   require_folder_of(arguments.output);
   refuse_what_is_no_plan(arguments, request);
   ProgressLine progress;

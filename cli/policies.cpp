@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "cli/answer.h"
 #include "cli/certificate.h"
 #include "cli/choices.h"
 #include "cli/context.h"
@@ -268,7 +269,7 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
         overlap ? decimal(*overlap) : "-", verdict(row),
         request.plan.check ? std::to_string(run.hazards.size()) : "-");
   }
-  text += "\n";
+  text += "\n" + kinds_table(result) + "\n";
   for (const plan::PolicyRow& row : result.rows) {
     const CheckpointStatistics& segments = row.simulation.checkpoints;
     if (segments.segments != 0) {
@@ -280,7 +281,9 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
     }
     text += moves_line(row);
   }
-  return text + words_line(request, result) + certificate_text(result);
+  text += words_line(request, result) + certificate_text(result);
+  const std::string says = request.answers ? answer(request, result) : "";
+  return text + (says.empty() ? "" : "\n" + says + "\n");
 }
 
 nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanResult& result) {
@@ -293,6 +296,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
                                  {"times", times_json(request)},
                                  {"rows", nlohmann::ordered_json::array()}};
   add_certificate(json, result);
+  if (request.answers) json["answer"] = answer(request, result);
   for (const plan::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
     const auto overlap = run.overlap_permille();
@@ -300,6 +304,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
         {"policy", row.policy},
         {"device_peak_bytes", run.device_peak_bytes},
         {"device_reserved_bytes", run.device_reserved_bytes},
+        {"peak_bytes", kinds_json(run.peak_kinds)},
         {"least_bytes", nullptr},
         {"host_peak_bytes", run.host_peak_bytes},
         {"step_ns", run.step_ns},
@@ -307,17 +312,21 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
          static_cast<double>(plan::slowdown_permille(run.step_ns, result.keep_ns)) / 1000},
         {"overlap", nullptr},
         {"fits", row.fits},
+        {"refusal", nullptr},
         {"useless", row.useless},
         {"errors", nlohmann::ordered_json::array()},
         {"hazards", nullptr}};
     for (const sim::ProgramError& error : run.errors) {
       entry["errors"].push_back({{"line", error.line}, {"message", error.message}});
     }
+    if (!row.refusal.empty()) entry["refusal"] = row.refusal;
     if (row.least_bytes > 0) entry["least_bytes"] = row.least_bytes;
     if (!run.errors.empty()) entry["slowdown"] = nullptr;
     if (overlap) entry["overlap"] = static_cast<double>(*overlap) / 1000;
     if (request.plan.check) entry["hazards"] = run.hazards.size();
     entry["compute_ns"] = run.compute_ns;
+    entry["optimizer_ns"] = run.optimizer_ns;
+    entry["num_alloc_retries"] = run.num_alloc_retries;
     entry["recomputed_segments"] = run.checkpoints.segments;
     entry["recomputes"] = run.checkpoints.recomputes;
     entry["offloaded_bytes"] = run.d2h_bytes;

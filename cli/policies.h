@@ -51,6 +51,7 @@ struct PolicyRequest {
   TrainingRequest training;
   std::int64_t microbatches = 1;
   bool every_policy = false;  // no policy was asked for by name
+  bool answers = false;       // the table ends with what to use (cli/answer.h)
   std::vector<std::filesystem::path> times;
   TimesUsed times_used;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <initializer_list>
 #include <string>
 
 #include "formats/error.h"
@@ -37,6 +38,16 @@ std::int64_t power_of_two_within(std::int64_t number) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(number)));
 }
 
+// Of sizes that a program may have made up: never beyond what an op may read.
+std::int64_t product(std::initializer_list<std::int64_t> factors) {
+  std::int64_t result = 1;
+  for (const std::int64_t factor : factors) {
+    if (factor != 0 && result > limits::kBytes / factor) return limits::kBytes;
+    result *= factor;
+  }
+  return result;
+}
+
 // A reduction of rows, [rows, columns] to [columns], by several blocks of threads for each column.
 // Reduce.cuh takes 32 * vector partial sums for each where one would do.
 std::vector<std::int64_t> of_rows(std::int64_t rows, std::int64_t columns,
@@ -65,7 +76,7 @@ std::vector<std::int64_t> of_rows(std::int64_t rows, std::int64_t columns,
                divided_up(values, kValuesMost));
   if (each == 1) return {};
   constexpr std::int64_t kSemaphore = 4;
-  return {element_bytes * columns * each * width * vector, kSemaphore * blocks};
+  return {product({element_bytes, columns, each, width, vector}), kSemaphore * blocks};
 }
 
 // Of a dense tensor, some of whose first dimensions are summed; of others it takes little.
@@ -94,8 +105,8 @@ std::vector<std::int64_t> of_embedding(const Layout& gradient, const Layout& ind
   const std::int64_t count = numel(indices.shape);
   if (count <= kUnsorted) return {};
   const std::int64_t parts = count / kRowsOfAPart + std::min(count, rows);
-  std::vector<std::int64_t> pieces(kLists, count * 8);
-  pieces.push_back(parts * rounded_up(gradient.shape.back(), kWarp) * 4);
+  std::vector<std::int64_t> pieces(kLists, product({count, 8}));
+  pieces.push_back(product({parts, rounded_up(gradient.shape.back(), kWarp), 4}));
   return pieces;
 }
 
@@ -104,10 +115,11 @@ std::vector<std::int64_t> of_flash_backward(const Layout& query, const Layout& k
   const std::int64_t heads = query.shape[1];
   const std::int64_t length = rounded_up(query.shape[2], 128);
   const std::int64_t head = rounded_up(query.shape[3], query.shape[3] <= 128 ? 32 : 64);
-  std::vector<std::int64_t> pieces = {batch * heads * length * 4,          // the softmax's sums
-                                      batch * length * heads * head * 4};  // the query's gradient
+  std::vector<std::int64_t> pieces = {
+      product({batch, heads, length, 4}),         // the softmax's sums
+      product({batch, length, heads, head, 4})};  // the query's gradient
   if (key.shape[1] != heads) {  // one of the keys and values for each head of the query
-    pieces.insert(pieces.end(), 2, batch * key.shape[2] * heads * query.shape[3] * 2);
+    pieces.insert(pieces.end(), 2, product({batch, key.shape[2], heads, query.shape[3], 2}));
   }
   return pieces;
 }
@@ -187,7 +199,9 @@ std::vector<std::int64_t> temporaries_of(std::string_view op, Layouts arguments,
   const Layout* const result = at(results, 0);
   if (!first || !result) return {};
   if (is_sum(op)) return of_sum(*first, *result, card);
-  if (op == kEmbeddingBackward && second) return of_embedding(*first, *second, result->shape[0]);
+  if (op == kEmbeddingBackward && second && !first->shape.empty() && !result->shape.empty()) {
+    return of_embedding(*first, *second, result->shape[0]);
+  }
   const bool attention = op == kFlashBackward && second && third;
   if (attention && second->shape.size() == 4 && third->shape.size() == 4) {
     return of_flash_backward(*second, *third);

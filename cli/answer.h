@@ -1,0 +1,22 @@
+// What `ferry plan` says in the end: what to use, what it costs, and why nothing faster fits; where
+// nothing fits, what the least memory is made of and what would help. And of each row, what is in
+// memory at its peak, by kind.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cli/policies.h"
+#include "sim/plan/planner.h"
+
+namespace ferry::cli {
+
+// A line for each row: the least capacity that it runs at, and its peak by kind.
+std::string kinds_table(const plan::PlanResult& result);
+// {"parameters": bytes, …}: they add up to the row's device_peak_bytes.
+nlohmann::ordered_json kinds_json(const sim::KindBytes& kinds);
+
+// One sentence or a few, without a line's end; empty: the search was stopped, or a row failed.
+std::string answer(const PolicyRequest& request, const plan::PlanResult& result);
+
+}  // namespace ferry::cli

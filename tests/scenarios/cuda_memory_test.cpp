@@ -1,0 +1,142 @@
+#include "scenarios/cuda_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "formats/error.h"
+#include "formats/layout.h"
+
+namespace ferry {
+namespace {
+
+constexpr std::int64_t kKiB = 1024;
+constexpr std::int64_t kMiB = 1024 * kKiB;
+constexpr Multiprocessors kH100{132, 2048};
+
+Hardware card(std::int64_t compute_capability) {
+  Hardware hardware;
+  hardware.compute_capability = compute_capability;
+  return hardware;
+}
+
+// Measured on PyTorch 2.11: 33,554,432 bytes where the major version is 9, and 8,519,680 elsewhere.
+TEST(CudaMemoryTest, WorkspacesAreTheCards) {
+  EXPECT_EQ(workspaces_of(card(90)), (WorkspaceBytes{32 * kMiB, kMiB}));
+  for (const std::int64_t other : {75, 80, 89, 100, 120}) {
+    EXPECT_EQ(workspaces_of(card(other)), (WorkspaceBytes{8'519'680, kMiB})) << other;
+  }
+  EXPECT_EQ(workspaces_of(card(0)), WorkspaceBytes{}) << "no GPU";
+}
+
+TEST(CudaMemoryTest, AConfigurationIsASumOfPairs) {
+  EXPECT_EQ(parse_workspace_config(":4096:8", "option"), 32 * kMiB);
+  EXPECT_EQ(parse_workspace_config(":4096:2:16:8", "option"), 8'519'680);
+  EXPECT_EQ(parse_workspace_config(":0:0", "option"), 0);
+  EXPECT_EQ(workspaces_of(card(90), parse_workspace_config(":16:8", "option")),
+            (WorkspaceBytes{128 * kKiB, 128 * kKiB}));
+}
+
+TEST(CudaMemoryTest, AWrongConfigurationIsRefusedByName) {
+  for (const char* wrong : {"", "4096:8", ":4096", ":4096:", ":4096:8x", ":-1:8", ":4096:8:",
+                            ":99999999999999999999:1", ":1099511627776:1099511627776"}) {
+    try {
+      parse_workspace_config(wrong, "--option");
+      ADD_FAILURE() << wrong;
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()).rfind("--option: expected pairs of KiB and a count", 0),
+                0u)
+          << wrong;
+    }
+  }
+}
+
+struct Call {
+  std::string op;
+  std::vector<Layout> inputs;
+  std::vector<Layout> outputs;
+
+  std::vector<std::int64_t> temporaries(const Multiprocessors& on) const {
+    return temporaries_of(op, pointers(inputs), pointers(outputs), on);
+  }
+  std::array<bool, kWorkspaceLibraries> libraries() const {
+    return libraries_of(op, pointers(inputs));
+  }
+
+ private:
+  static std::vector<const Layout*> pointers(const std::vector<Layout>& layouts) {
+    std::vector<const Layout*> all;
+    for (const Layout& each : layouts) all.push_back(&each);
+    return all;
+  }
+};
+
+Layout tensor(std::vector<std::int64_t> shape, DType dtype = DType::kBF16) {
+  return contiguous_layout(dtype, std::move(shape));
+}
+
+TEST(CudaMemoryTest, ABiasOfOneDimensionGoesToCublasLt) {
+  const auto addmm = [](std::vector<std::int64_t> bias) {
+    return Call{"aten.addmm", {tensor(std::move(bias)), tensor({4, 4}), tensor({4, 4})}, {}};
+  };
+  using Libraries = std::array<bool, kWorkspaceLibraries>;
+  EXPECT_EQ(addmm({4}).libraries(), (Libraries{true, true}));
+  EXPECT_EQ(addmm({4, 4}).libraries(), (Libraries{true, false}));
+  EXPECT_EQ((Call{"aten.mm", {tensor({4, 4}), tensor({4, 4})}, {}}).libraries(),
+            (Libraries{true, false}));
+  EXPECT_EQ((Call{"aten.add", {tensor({4})}, {}}).libraries(), (Libraries{false, false}));
+}
+
+// Measured: a sum over rows takes about 132 MiB on 132 multiprocessors, whatever its width, and
+// nothing where there are few rows.
+TEST(CudaMemoryTest, ASumOverRowsIsSplit) {
+  for (const std::int64_t columns : {768, 2304, 3072, 4096}) {
+    const Call sum{"aten.sum", {tensor({8192, columns})}, {tensor({1, columns})}};
+    const auto pieces = sum.temporaries(kH100);
+    ASSERT_EQ(pieces.size(), 2u) << columns;
+    EXPECT_NEAR(static_cast<double>(pieces[0]) / static_cast<double>(kMiB), 132, 1.5) << columns;
+  }
+  EXPECT_TRUE((Call{"aten.sum", {tensor({64, 768})}, {tensor({1, 768})}}).temporaries(kH100).empty());
+  EXPECT_TRUE((Call{"aten.sum", {tensor({8192, 768})}, {tensor({8192, 1})}}).temporaries(kH100).empty());
+  EXPECT_TRUE((Call{"aten.sum", {tensor({8192, 768})}, {tensor({1, 768})}}).temporaries({}).empty())
+      << "a card whose multiprocessors are not known";
+}
+
+TEST(CudaMemoryTest, AnEmbeddingsGradientSortsItsIndices) {
+  const auto backward = [](std::int64_t count) {
+    return Call{"aten.embedding_dense_backward",
+                {tensor({count, 768}), tensor({count}, DType::kI64)},
+                {tensor({50257, 768})}};
+  };
+  EXPECT_TRUE(backward(3072).temporaries(kH100).empty());
+  const auto pieces = backward(8192).temporaries(kH100);
+  ASSERT_EQ(pieces.size(), 7u);
+  EXPECT_EQ(pieces[0], 8192 * 8);
+  EXPECT_EQ(pieces[6], (8192 / 10 + 8192) * 768 * 4);
+}
+
+TEST(CudaMemoryTest, FlashAttentionsBackwardExpandsGroupedKeys) {
+  const auto backward = [](std::int64_t key_heads) {
+    return Call{"aten._scaled_dot_product_flash_attention_backward",
+                {tensor({1, 32, 8192, 128}), tensor({1, 32, 8192, 128}),
+                 tensor({1, key_heads, 8192, 128})},
+                {tensor({1, 32, 8192, 128})}};
+  };
+  EXPECT_EQ(backward(32).temporaries(kH100),
+            (std::vector<std::int64_t>{32 * 8192 * 4, 8192 * 32 * 128 * 4}));
+  EXPECT_EQ(backward(8).temporaries(kH100).size(), 4u);
+}
+
+TEST(CudaMemoryTest, OperatorsThatLackTensorsTakeNothing) {
+  for (const char* op : {"aten.sum", "aten.mean", "aten.embedding_dense_backward",
+                         "aten._scaled_dot_product_flash_attention_backward"}) {
+    EXPECT_TRUE(takes_cuda_memory(op));
+    EXPECT_TRUE((Call{op, {}, {}}).temporaries(kH100).empty()) << op;
+    EXPECT_TRUE((Call{op, {tensor({4, 4})}, {tensor({4})}}).temporaries(kH100).empty()) << op;
+  }
+  EXPECT_FALSE(takes_cuda_memory("aten.add"));
+}
+
+}  // namespace
+}  // namespace ferry
