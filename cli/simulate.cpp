@@ -78,8 +78,9 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
     options.consumers.insert(options.consumers.begin(), request.plan.consumers.begin(),
                              request.plan.consumers.end());
     options.trace = request.plan.trace;
-    sim::Simulation shown = run(judged.device_bytes(limits));
-    result.rows = {plan::row_of(plan.policy, std::move(candidate), std::move(shown),
+    const std::int64_t device_bytes = judged.device_bytes(limits);
+    sim::Simulation shown = run(device_bytes);
+    result.rows = {plan::row_of(plan.policy, std::move(candidate), std::move(shown), device_bytes,
                                 std::move(judged), result.keeps)};
   } catch (const plan::Stopped&) {
     result.stopped = true;

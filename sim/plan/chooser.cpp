@@ -1,5 +1,7 @@
 #include "sim/plan/chooser.h"
 
+#include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -26,6 +28,30 @@ Candidate Chooser::choose(Policy policy, const Limits& limits) {
   if (search.choice == Choice::kBest) return choose_best(limits);
   std::vector<Candidate> all = search.candidates(found);
   return std::move(all[pick(search, all, limits)]);
+}
+
+std::vector<const Tried*> Chooser::contenders(Policy policy, const Limits& limits) const {
+  const Search& search = search_of(policy);
+  if (search.choice != Choice::kBest && search.choice != Choice::kFastest) return {};
+  std::set<std::string> own;
+  if (search.choice == Choice::kFastest) {
+    for (const Candidate& each : search.candidates(problem_.survey)) own.insert(trials_.key(each));
+  }
+  std::vector<const Tried*> found;
+  for (const Tried& tried : trials_.all()) {
+    const Cost& cost = tried.cost;
+    const bool may_run = tried.done && !cost.fails && !tried.candidate.trl &&
+                         cost.device_peak_bytes <= limits.budget_bytes &&
+                         cost.host_peak_bytes <= limits.host_bytes && !is_useless(cost, limits);
+    if (may_run && (own.empty() || own.contains(trials_.key(tried.candidate)))) {
+      found.push_back(&tried);
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Tried* a, const Tried* b) {
+    return std::pair(a->cost.step_ns, a->cost.device_reserved_bytes) <
+           std::pair(b->cost.step_ns, b->cost.device_reserved_bytes);
+  });
+  return found;
 }
 
 // What the search finds rules out most of the others.

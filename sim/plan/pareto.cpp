@@ -49,7 +49,7 @@ std::vector<Finalist> finalists(const Session& session, const std::vector<std::i
     if (!best || best->cost.fails || !fits(best->cost, limits) || !seen.insert(best).second) {
       continue;
     }
-    Judged judged = session.judge(best->candidate, session.limits(kUnlimited));
+    Judged judged = session.judge(best->candidate, session.limits(kUnlimited), false);
     if (judged.fits) all.push_back({best->candidate, std::move(judged)});
   }
   return all;

@@ -14,6 +14,7 @@ namespace ferry::plan {
 
 struct Cost {
   sim::Time step_ns = 0;
+  std::int64_t device_peak_bytes = 0;  // allocated: it runs in no less
   std::int64_t device_reserved_bytes = 0;
   std::int64_t host_peak_bytes = 0;
   std::int64_t out_bytes = 0;   // copied to the host

@@ -79,14 +79,15 @@ Survey survey(const Program& program, const Hardware& hardware, const Plan& plan
   return plan.spans.empty() ? survey(program, hardware) : survey(program, hardware, plan.spans);
 }
 
-PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run, Judged judged,
-                 const sim::Simulation& keeps) {
+PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
+                 std::int64_t device_bytes, Judged judged, const sim::Simulation& keeps) {
   const bool useless = keeps.errors.empty() && judged.unlimited.device_reserved_bytes >
                                                    keeps.device_reserved_bytes;
   return {.policy = std::move(policy),
           .candidate = std::move(candidate),
           .simulation = std::move(run),
           .fits = judged.fits,
+          .device_bytes = device_bytes,
           .useless = useless,
           .least_bytes = judged.least_bytes,
           .refusal = std::move(judged.refusal)};

@@ -55,6 +55,7 @@ struct PolicyRow {
   // the budget's.
   sim::Simulation simulation;
   bool fits = false;             // it ran within the budget, and fits the host
+  std::int64_t device_bytes = 0;  // the capacity that its figures are of; 0: unlimited
   bool useless = false;          // it reserves more memory than keeping everything
   std::int64_t least_bytes = 0;  // the least capacity that it was seen to run at; 0: none was
   std::string refusal;           // why it does not fit, in PyTorch's words; empty: it does
@@ -69,9 +70,9 @@ struct PolicyRow {
   bool has_plan() const { return !candidate.trl; }
 };
 
-// `run`: at the judged capacity. `keeps`: the training that keeps everything, with unlimited memory.
-PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run, Judged judged,
-                 const sim::Simulation& keeps);
+// `run`: at the capacity `device_bytes`, as judged. `keeps`: the training that keeps everything, with unlimited memory.
+PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
+                 std::int64_t device_bytes, Judged judged, const sim::Simulation& keeps);
 
 struct PlanResult {
   std::vector<PolicyRow> rows;

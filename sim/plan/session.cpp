@@ -1,5 +1,6 @@
 #include "sim/plan/session.h"
 
+#include <cstdlib>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -27,6 +28,8 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
 // What a candidate's whole training needs is not what one step from a prepared state needs. The
 // search is asked again so many times, for a budget that makes up for the difference.
 constexpr int kRounds = 4;
+constexpr std::int64_t kCloseParts = 200;  // no search for a budget that is so much of it away
+constexpr int kContenders = 256;           // are run whole in a round
 
 // Of those that fit the fastest; of others the one that needs the least.
 bool is_better(const Judged& a, const Judged& b) {
@@ -92,39 +95,68 @@ std::optional<Certificate> Session::certificate(std::int64_t budget_bytes) const
   return certify(problem_.program, problem_.hardware, trace_, budget_bytes);
 }
 
-Judged Session::judge(const Candidate& candidate, const Limits& limits) const {
+Judged Session::judge(const Candidate& candidate, const Limits& limits, bool stops) const {
   const auto run = [&](std::int64_t device_bytes) {
-    throw_if(request_.stop);
+    if (stops) throw_if(request_.stop);
     return problem_.run(candidate, {.whole = true, .device_bytes = device_bytes});
   };
   return plan::judge(run, limits);
 }
 
+// The contenders' trainings at the limits' capacity, the fastest step first, until none of those left
+// can be faster.
+void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
+  int runs = 0;
+  for (const Tried* each : chooser_.contenders(policy, limits)) {
+    if (chosen.fits && each->cost.step_ns >= chosen.step_ns) break;
+    const auto [known, fresh] =
+        ran_.try_emplace({limits.budget_bytes, trials_.key(each->candidate)});
+    if (fresh) {
+      if (++runs > kContenders) break;
+      throw_if(request_.stop);
+      const sim::Simulation run = problem_.run(
+          each->candidate, {.whole = true, .device_bytes = limits.budget_bytes});
+      if (run.errors.empty() && run.host_peak_bytes <= limits.host_bytes) {
+        known->second = run.step_ns;
+      }
+    }
+    const std::optional<sim::Time>& step_ns = known->second;
+    if (!step_ns || (chosen.fits && *step_ns >= chosen.step_ns)) continue;
+    chosen.fits = true;
+    chosen.step_ns = *step_ns;
+    chosen.candidate = each->candidate;
+  }
+}
+
 PolicyRow Session::choose(Policy policy, const Limits& limits) {
   Limits asked = limits;
+  Chosen chosen;
   std::optional<Judged> best;
-  Candidate chosen;
-  std::set<std::string> seen;
+  std::set<std::string> judged_keys;
   for (int round = 0; round < kRounds; ++round) {
-    Candidate candidate = chooser_.choose(policy, asked);
-    if (!seen.insert(trials_.key(candidate)).second) break;
+    const Candidate picked = chooser_.choose(policy, asked);
+    scan(policy, limits, chosen);
+    const Candidate& candidate = chosen.fits ? chosen.candidate : picked;
+    if (!judged_keys.insert(trials_.key(candidate)).second) break;
+    Judged judged = judge(candidate, limits, true);
+    // What the search takes it to need, and what it needs.
     const Cost tried = trials_.of(name(policy), {candidate}).front();
-    Judged judged = judge(candidate, limits);
     asked.budget_bytes =
         limits.budget_bytes + tried.device_reserved_bytes - judged.least_bytes;
-    const bool fails = tried.fails || judged.least_bytes == 0;
+    const bool ends = tried.fails || judged.least_bytes == 0 || (judged.fits && !chosen.fits);
     if (!best || is_better(judged, *best)) {
       best = std::move(judged);
-      chosen = std::move(candidate);
+      chosen.shown = candidate;
     }
-    if (fails) break;
+    const std::int64_t apart = std::abs(asked.budget_bytes - limits.budget_bytes);
+    if (ends || (round == 0 && apart * kCloseParts <= limits.budget_bytes)) break;
   }
-  return row(policy, chosen, std::move(*best), limits, true);
+  return row(policy, chosen.shown, std::move(*best), limits, true);
 }
 
 PolicyRow Session::row(Policy policy, const Candidate& candidate, const Limits& limits,
                        bool stops) const {
-  return row(policy, candidate, judge(candidate, limits), limits, stops);
+  return row(policy, candidate, judge(candidate, limits, stops), limits, stops);
 }
 
 PolicyRow Session::row(Policy policy, const Candidate& candidate, Judged judged,
@@ -137,7 +169,7 @@ PolicyRow Session::row(Policy policy, const Candidate& candidate, Judged judged,
                    .trace = request_.trace};
   if (stops && request_.stop) how.consumers.push_back(&stop);
   return row_of(std::string(name(policy)), candidate, problem_.run(candidate, how),
-                std::move(judged), keeps_);
+                how.device_bytes, std::move(judged), keeps_);
 }
 
 std::vector<std::string> Session::segments() const {

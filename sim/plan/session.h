@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/plan/capacity.h"
@@ -34,13 +36,23 @@ class Session {
   // What the policy comes to: the fastest that it chooses and whose training runs within the limits.
   // Throws Stopped.
   PolicyRow choose(Policy policy, const Limits& limits);
-  Judged judge(const Candidate& candidate, const Limits& limits) const;
+  // Throws Stopped, if it `stops`.
+  Judged judge(const Candidate& candidate, const Limits& limits, bool stops) const;
   // Runs the candidate's training. `stops`: as the request says, else never.
   PolicyRow row(Policy policy, const Candidate& candidate, const Limits& limits, bool stops) const;
   // The names of the codes that segments run, in calling order.
   std::vector<std::string> segments() const;
 
  private:
+  // What a policy has come to so far.
+  struct Chosen {
+    bool fits = false;  // then these are of the fastest training that runs within the limits
+    sim::Time step_ns = 0;
+    Candidate candidate;
+    Candidate shown;  // that, or what needs the least
+  };
+
+  void scan(Policy policy, const Limits& limits, Chosen& chosen);
   PolicyRow row(Policy policy, const Candidate& candidate, Judged judged, const Limits& limits,
                 bool stops) const;
 
@@ -52,6 +64,8 @@ class Session {
   Floors floors_;
   Trials trials_;
   Chooser chooser_;
+  // The steps of trainings that were run at a capacity, by that and by key; none: it did not run.
+  std::map<std::pair<std::int64_t, std::string>, std::optional<sim::Time>> ran_;
 };
 
 }  // namespace ferry::plan

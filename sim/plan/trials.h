@@ -36,7 +36,7 @@ struct Problem {
   Survey survey;
   bool spans = true;    // plans may have spans of operators,
   bool modules = true;  // and modules as segments
-  std::optional<std::int64_t> workspace_bytes;
+  std::optional<std::int64_t> workspace_bytes = {};
   sim::Time optimizer_ns = 0;  // of a step; whole trainings tell it
 
   const Survey& survey_of(const Candidate& candidate) const {

@@ -188,6 +188,28 @@ void read_machine(Machine& machine, const TrainingLoop& loop, Simulation& result
   result.out_of_memory = machine.pool().stats().num_ooms + machine.host_pool().stats().num_ooms;
 }
 
+void run_tape(Tape& tape, Machine& machine, const KernelTimes& times, const Program& program,
+              const SimulationOptions& options, const check::Values* values, Simulation& result) {
+  TrainingLoop loop(options.training, program, machine, times, tape);
+  machine.set_choices(options.choices);
+  if (!options.spans.empty()) {
+    tape.set_spans(
+        std::make_shared<const std::vector<SpanRange>>(span_ranges(program, options.spans)));
+  }
+  // It lives until the leftovers were counted.
+  const std::unique_ptr<Scheduler> scheduler =
+      options.scheduler ? options.scheduler(SimDevice(machine), tape.autograd()) : nullptr;
+  run_program({tape, machine, loop, program, options}, machine, scheduler.get(), result);
+  read_machine(machine, loop, result);
+  result.gradients = read_gradients(tape, values);
+  const bool core = result.leftovers.core;
+  result.leftovers = leftovers(machine, tape, loop.kept_storages());
+  result.leftovers.core = core;
+  result.errors = tape.errors();
+  result.errors.insert(result.errors.end(), loop.errors().begin(), loop.errors().end());
+  result.hazards = noticed(machine, tape);
+}
+
 }  // namespace
 
 std::shared_ptr<FaultPoint> fault_of(choices::Choices& choices) {
@@ -208,37 +230,25 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   const Roofline times(hardware);
   const CudaMemory memory(hardware, options.workspace_bytes);
   Checkers checkers;
+  check::Values* const values = options.check ? &checkers.values() : nullptr;
   MachineOptions limits = machine_options(hardware);
   limits.device_bytes = options.device_bytes;
   limits.host_bytes = options.host_bytes;
-  limits.work_most = options.work_most * std::max<std::int64_t>(
-                         static_cast<std::int64_t>(options.training.steps), 1);
+  limits.work_most = options.work_most *
+                     std::max<std::int64_t>(static_cast<std::int64_t>(options.training.steps), 1);
   limits.fault = options.world;
   Machine machine(limits);
   if (options.check) machine.add_consumer(&checkers);
   for (StreamOpConsumer* consumer : options.consumers) machine.add_consumer(consumer);
   std::optional<MachineTrace> trace;
   if (options.trace != nullptr) machine.add_consumer(&trace.emplace(machine, *options.trace));
-  {
-    Tape tape(program, machine, times, options.check ? &checkers.values() : nullptr, {}, &memory);
-    TrainingLoop loop(options.training, program, machine, times, tape);
-    machine.set_choices(options.choices);
-    if (!options.spans.empty()) {
-      tape.set_spans(
-          std::make_shared<const std::vector<SpanRange>>(span_ranges(program, options.spans)));
-    }
-    // It lives until the leftovers were counted.
-    const std::unique_ptr<Scheduler> scheduler =
-        options.scheduler ? options.scheduler(SimDevice(machine), tape.autograd()) : nullptr;
-    run_program({tape, machine, loop, program, options}, machine, scheduler.get(), result);
-    read_machine(machine, loop, result);
-    result.gradients = read_gradients(tape, options.check ? &checkers.values() : nullptr);
-    const bool core = result.leftovers.core;
-    result.leftovers = leftovers(machine, tape, loop.kept_storages());
-    result.leftovers.core = core;
-    result.errors = tape.errors();
-    result.errors.insert(result.errors.end(), loop.errors().begin(), loop.errors().end());
-    result.hazards = noticed(machine, tape);
+  try {
+    Tape tape(program, machine, times, values, {}, &memory);
+    run_tape(tape, machine, times, program, options, values, result);
+  } catch (const OutOfMemory& error) {
+    // Before the step: parameters, inputs or the optimizer's state alone do not fit.
+    result.errors.push_back({0, error.what()});
+    ++result.out_of_memory;
   }
   result.hazards = checkers.hazards(std::move(result.hazards));
   return result;

@@ -64,9 +64,9 @@ TEST_F(ParetoTest, NoPolicyNeedsLessThanItsFloor) {
   }
   const PlanResult rows = plan(unet_, card_, request);
   for (const PolicyRow& row : rows.rows) {
-    EXPECT_LE(found.floor_bytes, row.simulation.device_reserved_bytes) << row.policy;
+    EXPECT_LE(found.floor_bytes, row.least_bytes) << row.policy;
   }
-  EXPECT_EQ(found.floor_bytes, rows.rows.back().simulation.device_reserved_bytes);
+  EXPECT_EQ(found.floor_bytes, rows.rows.back().least_bytes);
 }
 
 TEST_F(ParetoTest, TheSameIsFoundAgain) {

@@ -203,6 +203,7 @@ void expect_round_trips(const Program& program, const Hardware& hardware,
     options.offload = to_options(read);
     options.segments = planned_segments(read);
     options.training = request.training;
+    options.device_bytes = row.device_bytes;
     const sim::Simulation again = sim::simulate(with_segments(program, read), hardware, options);
     EXPECT_EQ(again.digest, row.simulation.digest) << row.policy;
     EXPECT_EQ(again.step_ns, read.predicted.step_ns) << row.policy;
@@ -291,7 +292,7 @@ TEST(PlannerTest, ARunThatRaisesIsNoAnswer) {
   const PlanResult result = plan(
       program, card(), request({"checkpoint", "checkpoint-nth", "mixed", "budget"}, all - kInner));
   EXPECT_EQ(result.rows[0].simulation.errors.at(0).message, "boom");
-  EXPECT_TRUE(result.rows[0].fits);
+  EXPECT_FALSE(result.rows[0].fits);
   EXPECT_FALSE(result.rows[0].is_answer());
   for (std::size_t i = 1; i < result.rows.size(); ++i) {
     EXPECT_TRUE(result.rows[i].is_answer()) << result.rows[i].policy;
