@@ -45,8 +45,8 @@ std::string joined(const std::vector<std::string>& parts) {
 // "15.0 GiB of parameters, …", the largest first; what is less than a hundredth of it is left out.
 std::string made_of(const KindBytes& kinds) {
   constexpr std::array<const char*, sim::kMemoryKinds> kWords = {
-      "parameters",          "buffers",    "inputs",      "gradients",
-      "the optimizer's state", "workspaces", "activations", "temporaries"};
+      "parameters", "buffers",     "inputs",     "gradients", "the optimizer's state",
+      "workspaces", "activations", "temporaries"};
   std::vector<std::pair<std::int64_t, std::string>> parts;
   for (std::size_t i = 0; i < sim::kMemoryKinds; ++i) {
     if (kinds.of[i] * 100 < kinds.sum()) continue;
@@ -79,11 +79,10 @@ std::string use(const PolicyRequest& request, const plan::PlanResult& result,
                                  format_bytes(row.least_bytes), format_bytes(budget));
   if (const plan::PolicyRow* next = faster(result, row)) {
     const std::int64_t more = next->least_bytes - budget;
-    text += more > 0 ? fmt::format(" {} is faster and does not fit: it needs {}, {} more.",
-                                   next->policy, format_bytes(next->least_bytes),
-                                   format_bytes(more))
-                     : fmt::format(" {} is faster and does not fit: {}.", next->policy,
-                                   next->refusal);
+    text += more > 0
+                ? fmt::format(" {} is faster and does not fit: it needs {}, {} more.", next->policy,
+                              format_bytes(next->least_bytes), format_bytes(more))
+                : fmt::format(" {} is faster and does not fit: {}.", next->policy, next->refusal);
   }
   return text;
 }
@@ -129,9 +128,10 @@ std::string helps(const PolicyRequest& request, const plan::PolicyRow& least) {
                                format_bytes(kinds[MemoryKind::kTemporary])));
   }
   if (kinds[MemoryKind::kOptimizer] > 0) {
-    ways.push_back(fmt::format("an optimizer with less state (adamw has two tensors for each "
-                               "parameter, sgd none: {} here)",
-                               format_bytes(kinds[MemoryKind::kOptimizer])));
+    ways.push_back(
+        fmt::format("an optimizer with less state (adamw has two tensors for each "
+                    "parameter, sgd none: {} here)",
+                    format_bytes(kinds[MemoryKind::kOptimizer])));
   }
   const std::int64_t rest = kinds.sum() - held(kinds);
   if (!in_optimizer && rest * 4 > kinds.sum()) ways.push_back("a smaller batch");
@@ -153,10 +153,9 @@ std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& r
     if (!least || row.least_bytes < least->least_bytes) least = &row;
   }
   if (!least) return "";
-  std::string text = fmt::format("Nothing fits in {}. {} needs the least, {}: {}.",
-                                 format_bytes(request.plan.budget_bytes), least->policy,
-                                 format_bytes(least->least_bytes),
-                                 made_of(least->simulation.peak_kinds));
+  std::string text = fmt::format(
+      "Nothing fits in {}. {} needs the least, {}: {}.", format_bytes(request.plan.budget_bytes),
+      least->policy, format_bytes(least->least_bytes), made_of(least->simulation.peak_kinds));
   if (const Largest op = largest_operator(request.program); op.bytes > 0) {
     text += fmt::format(" The largest operator, {}, reads and writes {}.", printable(op.name),
                         format_bytes(op.bytes));
@@ -167,10 +166,9 @@ std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& r
 }  // namespace
 
 std::string kinds_table(const plan::PlanResult& result) {
-  std::string text =
-      fmt::format("{:<18} {:>10} {:>11} {:>10} {:>10} {:>11} {:>11} {:>10}\n", "at its peak",
-                  "needs", "parameters", "gradients", "optimizer", "activations", "temporaries",
-                  "others");
+  std::string text = fmt::format("{:<18} {:>10} {:>11} {:>10} {:>10} {:>11} {:>11} {:>10}\n",
+                                 "at its peak", "needs", "parameters", "gradients", "optimizer",
+                                 "activations", "temporaries", "others");
   for (const plan::PolicyRow& row : result.rows) {
     const KindBytes& kinds = row.simulation.peak_kinds;
     text += fmt::format(

@@ -128,8 +128,8 @@ std::string to_table(const Request& request, const plan::PipelinePlan& plan) {
       "{} on {} x {} ({}), budget {} each\n"
       "Included: {}; the program is one micro-batch, the step {} of them.\n{}\n",
       subject.program_name, request.plan.devices, subject.hardware.name,
-      subject.hardware.description, format_bytes(subject.plan.budget_bytes), included(subject.training),
-      request.plan.microbatches, times_line(subject));
+      subject.hardware.description, format_bytes(subject.plan.budget_bytes),
+      included(subject.training), request.plan.microbatches, times_line(subject));
   for (const plan::PipelineCut& cut : plan.cuts) text += cut_table(request, cut);
   text += fmt::format("\n{:<12} {:<11} {:>10} {:>7} {:>7} {:>11} {:>5} {:>8}  {}\n", "schedule",
                       "policy", "step", "bubble", "formula", "reserved", "fits", "hazards",

@@ -111,11 +111,14 @@ std::string words_line(const PolicyRequest& request, const plan::PlanResult& res
   const plan::Outlined* own = row->candidate.outlined.get();
   const std::vector<std::string>& names = own ? own->modules : result.segments;
   const plan::Mix& mix = row->candidate.mix;
-  if (mix.recompute.size() != names.size()) return "";  // it ran from a file
+  const plan::Survey& survey = own ? own->survey : result.survey;
+  const bool chosen_here =
+      mix.recompute.size() == names.size() && mix.packs.size() == survey.packs.size();
+  if (!chosen_here) return "";  // it ran from a file
   const std::string words =
       own && !own->spans.empty()
           ? plan::in_words(plan::described(request.program, own->spans), mix, own->survey)
-          : plan::in_words(mix, names, own ? own->survey : result.survey);
+          : plan::in_words(mix, names, survey);
   return words.empty() ? "" : fmt::format("{}: {}\n", row->policy, words);
 }
 
@@ -250,11 +253,11 @@ nlohmann::ordered_json times_json(const PolicyRequest& request) {
 }
 
 std::string to_table(const PolicyRequest& request, const plan::PlanResult& result) {
-  std::string text = fmt::format(
-      "{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n{}\n", request.program_name,
-      request.hardware.name, request.hardware.description, format_bytes(request.plan.budget_bytes),
-      included(request.training),
-      step_of(request.training, request.microbatches), times_line(request));
+  std::string text =
+      fmt::format("{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n{}\n",
+                  request.program_name, request.hardware.name, request.hardware.description,
+                  format_bytes(request.plan.budget_bytes), included(request.training),
+                  step_of(request.training, request.microbatches), times_line(request));
   text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n", "policy",
                       "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
                       "hazards");

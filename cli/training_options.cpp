@@ -29,11 +29,10 @@ constexpr std::array kImplementations = {sim::OptimizerImplementation::kForeach,
 }  // namespace
 
 void add_training_options(CLI::App& command, TrainingArguments& arguments, Context& context) {
-  CLI::Option* optimizer =
-      command
-          .add_option("--optimizer", arguments.optimizer,
-                      "none, sgd, momentum, adam, adamw (default: adamw)")
-          ->type_name("NAME");
+  CLI::Option* optimizer = command
+                               .add_option("--optimizer", arguments.optimizer,
+                                           "none, sgd, momentum, adam, adamw (default: adamw)")
+                               ->type_name("NAME");
   CLI::Option* implementation =
       command
           .add_option("--optimizer-implementation", arguments.implementation,
@@ -61,9 +60,8 @@ void add_training_options(CLI::App& command, TrainingArguments& arguments, Conte
 TrainingRequest understand(const TrainingArguments& arguments) {
   TrainingRequest request;
   request.by_default = arguments.optimizer.empty();
-  const std::size_t optimizer =
-      choice("--optimizer", request.by_default ? kDefaultOptimizer : arguments.optimizer,
-             kOptimizerNames);
+  const std::size_t optimizer = choice(
+      "--optimizer", request.by_default ? kDefaultOptimizer : arguments.optimizer, kOptimizerNames);
   request.optimizer = kOptimizerNames[optimizer];
   request.training = {
       .optimizer = kOptimizers[optimizer],
@@ -90,9 +88,8 @@ std::string included(const TrainingRequest& request) {
 
 std::string step_of(const TrainingRequest& request, std::int64_t microbatches) {
   const bool optimizer = request.training.optimizer != sim::Optimizer::kNoOptimizer;
-  const std::string one =
-      microbatches == 1 ? std::string("one forward and backward")
-                        : fmt::format("{} micro-batches", microbatches);
+  const std::string one = microbatches == 1 ? std::string("one forward and backward")
+                                            : fmt::format("{} micro-batches", microbatches);
   return fmt::format("{}{}, the last of {}", one, optimizer ? " and the optimizer's" : "",
                      request.training.steps);
 }

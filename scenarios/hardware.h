@@ -51,12 +51,12 @@ struct RootPort {
 struct Hardware {
   std::string name;  // the file's name
   std::string description;
-  std::int64_t compute_capability = 0;   // CUDA's, times ten: libraries choose by it; 0: no GPU's
-  std::int64_t multiprocessors = 0;      // 0: not known
-  std::int64_t memory_bytes = 0;         // memory of the device, as its data sheet has it
-  std::int64_t capacity_bytes = 0;       // as PyTorch reports it; the data sheet's, if not known
-  std::int64_t context_bytes = 0;        // of a process: CUDA's context and its libraries
-  std::int64_t host_memory_bytes = 0;    // host memory that may be pinned
+  std::int64_t compute_capability = 0;  // CUDA's, times ten: libraries choose by it; 0: no GPU's
+  std::int64_t multiprocessors = 0;     // 0: not known
+  std::int64_t memory_bytes = 0;        // memory of the device, as its data sheet has it
+  std::int64_t capacity_bytes = 0;      // as PyTorch reports it; the data sheet's, if not known
+  std::int64_t context_bytes = 0;       // of a process: CUDA's context and its libraries
+  std::int64_t host_memory_bytes = 0;   // host memory that may be pinned
   std::array<std::int64_t, kComputeClasses> flops_per_us{};
   std::int64_t memory_bytes_per_us = 0;
   std::int64_t matmul_percent = 100;

@@ -82,8 +82,8 @@ SweepList read_list(TomlFields& file, SweepKey key) {
 }
 
 SweepList default_list(SweepKey key) {
-  constexpr std::array<const char*, kKeys> kDefaults = {"",     "",     "none", "1",
-                                                        "fbfb", "true", "card", "best"};
+  constexpr std::array<const char*, kKeys> kDefaults = {"",     "",     "adamw", "1",
+                                                        "fbfb", "true", "card",  "best"};
   return {.values = {kDefaults[at(key)]}, .line = 0};
 }
 

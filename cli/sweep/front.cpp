@@ -29,7 +29,7 @@ std::string cost_text(long long cost, long long step_ns) {
 std::string name_of(const nlohmann::ordered_json& line) {
   std::string name = line["program"].get<std::string>();
   const auto add = [&](const std::string& what) { name += ", " + what; };
-  if (line["optimizer"] != "none") add(line["optimizer"].get<std::string>());
+  if (line["optimizer"] != "adamw") add(line["optimizer"].get<std::string>());
   if (line["microbatches"] != 1) {
     add(fmt::format("{} micro-batches in {}", line["microbatches"].get<long long>(),
                     line["order"].get<std::string>()));

@@ -54,6 +54,13 @@ std::vector<const Tried*> Chooser::contenders(Policy policy, const Limits& limit
   return found;
 }
 
+std::optional<Candidate> Chooser::moving_nothing(Policy policy) const {
+  const Search& search = search_of(policy);
+  if (search.choice != Choice::kFullSpeed) return std::nullopt;
+  if (search.baseline) return search.baseline(problem_.survey);
+  return Candidate{std::nullopt, keep_all(problem_.survey)};
+}
+
 // What the search finds rules out most of the others.
 Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
   const std::string_view what = name(Policy::kBest);

@@ -28,6 +28,9 @@ class Chooser {
   // Those that were tried of the policy's candidates and may run within the limits, by their time:
   // of a policy that has but one, or that does not ask for the fastest, none.
   std::vector<const Tried*> contenders(Policy policy, const Limits& limits) const;
+  // What a policy does that moves what is worth moving, and finds that nothing is; none: it is no
+  // such policy.
+  std::optional<Candidate> moving_nothing(Policy policy) const;
   // For one of many budgets that share the trials.
   Candidate choose_best(const Limits& limits, std::size_t every = 1);
 

@@ -114,8 +114,8 @@ ParetoResult pareto(const Program& program, const Hardware& hardware, const Plan
   const std::vector<Finalist> all = finalists(*session, budgets);
   if (all.empty()) return result;
   result.floor_bytes = least_of(all);
-  result.points = points(*session, all,
-                         budgets_between(result.floor_bytes, result.keep_bytes, count));
+  result.points =
+      points(*session, all, budgets_between(result.floor_bytes, result.keep_bytes, count));
   return result;
 }
 

@@ -1,12 +1,12 @@
 // Policies, and the search for the cheapest one that fits a budget.
 //
 // The simulator is the judge: every row was simulated, and checked unless that was switched off. It
-// fits where it runs on a device of the budget's capacity (capacity.h). A run with errors, and one that needs more memory than keeping everything does, is no candidate of
-// a search, and a row of that kind no answer.
-// The candidates of a search, other than best's, are a fixed list that does not depend on the
-// budget; of those whose simulated memory fits, the fastest is taken. So a lower budget never
-// yields a higher peak: the candidate taken under a lower budget either is the same, or needs less
-// than the budget that the first one did not fit. policies.h says which candidates each policy has.
+// fits where its training runs on a device of the budget's capacity (capacity.h). A run with
+// errors, and one that reserves more than keeping everything does, is no candidate of a search, and
+// a row of that kind no answer.
+// What a search tries is one step from a prepared state, with unlimited memory. The candidates of a
+// search, other than best's, are a fixed list that does not depend on the budget (policies.h). Of
+// those that may fit, the fastest whose training runs is taken.
 #pragma once
 
 #include <cstdint>
@@ -54,11 +54,11 @@ struct PolicyRow {
   // With unlimited memory, but where it fits only because the pool gives its cache back: then with
   // the budget's.
   sim::Simulation simulation;
-  bool fits = false;             // it ran within the budget, and fits the host
+  bool fits = false;              // it ran within the budget, and fits the host
   std::int64_t device_bytes = 0;  // the capacity that its figures are of; 0: unlimited
-  bool useless = false;          // it reserves more memory than keeping everything
-  std::int64_t least_bytes = 0;  // the least capacity that it was seen to run at; 0: none was
-  std::string refusal;           // why it does not fit, in PyTorch's words; empty: it does
+  bool useless = false;           // it reserves more memory than keeping everything
+  std::int64_t least_bytes = 0;   // the least capacity that it was seen to run at; 0: none was
+  std::string refusal;            // why it does not fit, in PyTorch's words; empty: it does
 
   // True if there is no hazard, no error, and nothing left.
   bool is_safe() const {
@@ -70,7 +70,8 @@ struct PolicyRow {
   bool has_plan() const { return !candidate.trl; }
 };
 
-// `run`: at the capacity `device_bytes`, as judged. `keeps`: the training that keeps everything, with unlimited memory.
+// `run`: at the capacity `device_bytes`, as judged. `keeps`: the training that keeps everything,
+// with unlimited memory.
 PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
                  std::int64_t device_bytes, Judged judged, const sim::Simulation& keeps);
 

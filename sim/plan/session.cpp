@@ -54,8 +54,8 @@ Cost cost_of_keep(Problem& problem, const sim::Simulation& keeps) {
   return problem.cost({std::nullopt, keep_all(problem.survey)});
 }
 
-// What is in memory in each optimizer's step, whatever the plan: all but activations. (Foreach makes
-// a list for the largest group of parameters; of the others nothing is sure.)
+// What is in memory in each optimizer's step, whatever the plan: all but activations, and but the
+// temporaries, which depend on the implementation.
 std::int64_t optimizer_bytes(const KeepTrace& trace) {
   std::int64_t bytes = trace.held_bytes;
   for (const TracedStorage& storage : trace.storages) {
@@ -103,8 +103,8 @@ Judged Session::judge(const Candidate& candidate, const Limits& limits, bool sto
   return plan::judge(run, limits);
 }
 
-// The contenders' trainings at the limits' capacity, the fastest step first, until none of those left
-// can be faster.
+// The contenders' trainings at the limits' capacity, the fastest step first, until none of those
+// left can be faster.
 void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
   int runs = 0;
   for (const Tried* each : chooser_.contenders(policy, limits)) {
@@ -114,8 +114,8 @@ void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
     if (fresh) {
       if (++runs > kContenders) break;
       throw_if(request_.stop);
-      const sim::Simulation run = problem_.run(
-          each->candidate, {.whole = true, .device_bytes = limits.budget_bytes});
+      const sim::Simulation run =
+          problem_.run(each->candidate, {.whole = true, .device_bytes = limits.budget_bytes});
       if (run.errors.empty() && run.host_peak_bytes <= limits.host_bytes) {
         known->second = run.step_ns;
       }
@@ -141,8 +141,7 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
     Judged judged = judge(candidate, limits, true);
     // What the search takes it to need, and what it needs.
     const Cost tried = trials_.of(name(policy), {candidate}).front();
-    asked.budget_bytes =
-        limits.budget_bytes + tried.device_reserved_bytes - judged.least_bytes;
+    asked.budget_bytes = limits.budget_bytes + tried.device_reserved_bytes - judged.least_bytes;
     const bool ends = tried.fails || judged.least_bytes == 0 || (judged.fits && !chosen.fits);
     if (!best || is_better(judged, *best)) {
       best = std::move(judged);
@@ -150,6 +149,15 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
     }
     const std::int64_t apart = std::abs(asked.budget_bytes - limits.budget_bytes);
     if (ends || (round == 0 && apart * kCloseParts <= limits.budget_bytes)) break;
+  }
+  const auto plain = chooser_.moving_nothing(policy);
+  if (plain && best->least_bytes > 0) {
+    Judged unmoved = judge(*plain, limits, true);
+    // What is moved, and where, may leave more fragments than it saves.
+    if (unmoved.fits >= best->fits && unmoved.least_bytes <= best->least_bytes) {
+      best = std::move(unmoved);
+      chosen.shown = *plain;
+    }
   }
   return row(policy, chosen.shown, std::move(*best), limits, true);
 }

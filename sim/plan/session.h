@@ -25,7 +25,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  const Cost& keep() const { return keep_; }  // of one step from a prepared state
+  const Cost& keep() const { return keep_; }               // of one step from a prepared state
   const sim::Simulation& keeps() const { return keeps_; }  // its whole training
   const Survey& survey() const { return problem_.survey; }
   Limits limits(std::int64_t budget_bytes) const;
@@ -33,7 +33,7 @@ class Session {
   Chooser& chooser() { return chooser_; }
   const Trials& trials() const { return trials_; }
 
-  // What the policy comes to: the fastest that it chooses and whose training runs within the limits.
+  // What the policy comes to: the fastest of its candidates whose training runs within the limits.
   // Throws Stopped.
   PolicyRow choose(Policy policy, const Limits& limits);
   // Throws Stopped, if it `stops`.

@@ -23,18 +23,17 @@ void Foreach::launch(std::string_view name, std::initializer_list<const TensorLi
       ++tensor->version->value;
     }
   }
-  const std::uint64_t tag = hash_of(name) ^ (++launches_ << 32);  // no two launches compute the same
+  const std::uint64_t tag = hash_of(name) ^ (++launches_ << 32);  // no two compute the same
   const Time duration = times_.op_ns(op, DType::kF32);
   busy_ns_ += duration;
   machine_.kernel(name, tag, read, written, duration);
 }
 
 Tensor Foreach::empty(std::int64_t bytes, MemoryKind kind) {
-  const auto window = std::make_shared<const Window>(
-      Window{contiguous_layout(DType::kU8, {bytes}), {0, bytes}});
-  return make_tensor(
-      machine_.allocate(bytes, machine_.current_stream(), Step::kUser, kind), {window, 0},
-      machine_.new_version());
+  const auto window =
+      std::make_shared<const Window>(Window{contiguous_layout(DType::kU8, {bytes}), {0, bytes}});
+  return make_tensor(machine_.allocate(bytes, machine_.current_stream(), Step::kUser, kind),
+                     {window, 0}, machine_.new_version());
 }
 
 TensorList Foreach::empty_like(const TensorList& like, MemoryKind kind) {

@@ -1,9 +1,9 @@
 // The optimizer's part of a training's step: gradients are clipped, parameters changed, gradients
 // dropped, as operations with the temporaries that they have in PyTorch 2.11.
 //
-// Sources: torch/optim/{adam,adamw,sgd,optimizer}.py, torch/nn/utils/clip_grad.py. The steps' counts
-// lie on the CPU, but for a fused Adam's: 4 bytes for each parameter. A parameter takes part where it
-// has a gradient. Learning rates and the like are numbers of the host.
+// Sources: torch/optim/{adam,adamw,sgd,optimizer}.py, torch/nn/utils/clip_grad.py. The steps'
+// counts lie on the CPU, but for a fused Adam's: 4 bytes for each parameter. A parameter takes part
+// where it has a gradient. Learning rates and the like are numbers of the host.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class OptimizerStep {
   void clip_gradients();
   void step();
   void zero_grad();
-  std::size_t kept_storages() const;  // of its state
+  std::size_t kept_storages() const;                   // of its state
   Time busy_ns() const { return foreach_.busy_ns(); }  // of its kernels, one after the other
 
  private:

@@ -48,8 +48,8 @@ std::vector<Storage> optimizer_state(const Program& program, Optimizer optimizer
 // Contents by global; 0: none. Without `values`, all are 0.
 std::vector<std::uint64_t> read_gradients(const Tape& tape, const check::Values* values);
 
-// Counts what exists beyond the globals, their gradients, the workspaces and so many storages of the
-// optimizer's.
+// Counts what exists beyond the globals, their gradients, the workspaces and so many storages of
+// the optimizer's.
 Leftovers leftovers(const Machine& machine, const Tape& tape, std::size_t state);
 
 }  // namespace ferry::sim

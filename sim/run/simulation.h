@@ -1,5 +1,5 @@
-// One simulated run of a program: its memory, its time, and whether it was safe. A run is a step, or
-// some steps of a training; what is told then is of the last one.
+// One simulated run of a program: its memory, its time, and whether it was safe. A run is a step,
+// or some steps of a training; what is told then is of the last one.
 //
 // The policy is the offloader's options, or none, and what is recomputed. A run is checked, unless
 // that is switched off for speed: happens-before over device and host memory, lifetimes, the
@@ -93,7 +93,7 @@ struct Simulation {
   std::vector<std::uint64_t> gradients;  // contents by global, if checked; 0: none
   std::vector<ProgramError> errors;
   std::vector<std::string> warnings;
-  std::int64_t out_of_memory = 0;  // failed allocations
+  std::int64_t out_of_memory = 0;      // failed allocations
   std::int64_t num_alloc_retries = 0;  // times that the pool gave its cache back, in all steps
   Leftovers leftovers;
 

@@ -21,6 +21,7 @@ void TrainingLoop::run(const std::function<void()>& forward_backward,
                        const std::function<void()>& before_last) {
   if (training_.steps == 0) return forward_backward();
   for (std::size_t step = 1; step <= training_.steps && !failed(); ++step) {
+    began_ns_ = machine_.drain();
     if (step == training_.steps) {
       begin_last();
       before_last();
@@ -35,7 +36,6 @@ void TrainingLoop::run(const std::function<void()>& forward_backward,
 }
 
 void TrainingLoop::begin_last() {
-  began_ns_ = machine_.drain();
   machine_.reset_peaks();
   stats_before_ = machine_.device_stats();
   blocked_before_ns_ = machine_.compute_blocked_on_copies_ns();

@@ -1,8 +1,8 @@
 // The steps of a simulated training, and what each took.
 //
-// A step is the program's main code, then the optimizer's (sim/run/optimizer_step.h). The host waits
-// for the device between steps, as a training does that prints its loss, so a step's time is its
-// own. What a step leaves for the next one stays: cached segments, the optimizer's state, the
+// A step is the program's main code, then the optimizer's (sim/run/optimizer_step.h). The host
+// waits for the device between steps, as a training does that prints its loss, so a step's time is
+// its own. What a step leaves for the next one stays: cached segments, the optimizer's state, the
 // workspaces of libraries. A step with errors is the last one.
 #pragma once
 
@@ -27,8 +27,7 @@ class TrainingLoop {
 
   // `forward_backward` runs the main code and drops its frames; `before_last` is called before the
   // last step. Without steps of its own, the training is one call of the former.
-  void run(const std::function<void()>& forward_backward,
-           const std::function<void()>& before_last);
+  void run(const std::function<void()>& forward_backward, const std::function<void()>& before_last);
 
   // When the last step began, and what the device's streams had done by then.
   Time began_ns() const { return began_ns_; }

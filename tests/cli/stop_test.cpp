@@ -77,7 +77,8 @@ TEST_F(StopTest, PlanTellsTheRowsThatAreReadyAndWritesNoPlan) {
 
 // The search for `best` has found something when it has tried a few.
 TEST_F(StopTest, PlanTellsTheBestByThenAndItsGap) {
-  Terminal plan(ferry("plan llama3-8b --hardware h100 --budget 50GiB --policy best"));
+  Terminal plan(
+      ferry("plan llama3-8b --hardware h100 --budget 50GiB --policy best --optimizer none"));
   ASSERT_TRUE(plan.shows(" of keep so far")) << plan.shown();
   plan.press_ctrl_c();
   EXPECT_EQ(plan.end(), kInterrupted);

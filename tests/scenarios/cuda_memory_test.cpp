@@ -94,16 +94,18 @@ TEST(CudaMemoryTest, ASumOverRowsIsSplit) {
   struct Row {
     std::int64_t rows, columns, blocks;
   };
-  for (const auto& [rows, columns, blocks] : {Row{1024, 768, 16}, Row{8192, 768, 128},
-                                              Row{32768, 768, 352}, Row{8192, 2304, 118},
-                                              Row{8192, 3072, 88}, Row{8192, 4096, 66}}) {
+  for (const auto& [rows, columns, blocks] :
+       {Row{1024, 768, 16}, Row{8192, 768, 128}, Row{32768, 768, 352}, Row{8192, 2304, 118},
+        Row{8192, 3072, 88}, Row{8192, 4096, 66}}) {
     const Call sum{"aten.sum", {tensor({rows, columns})}, {tensor({1, columns})}};
     const auto pieces = sum.temporaries(kH100);
     ASSERT_EQ(pieces.size(), 2u) << columns;
     EXPECT_EQ(pieces[0], 4 * columns * 128 * blocks) << rows << " x " << columns;
   }
-  EXPECT_TRUE((Call{"aten.sum", {tensor({64, 768})}, {tensor({1, 768})}}).temporaries(kH100).empty());
-  EXPECT_TRUE((Call{"aten.sum", {tensor({8192, 768})}, {tensor({8192, 1})}}).temporaries(kH100).empty());
+  EXPECT_TRUE(
+      (Call{"aten.sum", {tensor({64, 768})}, {tensor({1, 768})}}).temporaries(kH100).empty());
+  EXPECT_TRUE(
+      (Call{"aten.sum", {tensor({8192, 768})}, {tensor({8192, 1})}}).temporaries(kH100).empty());
   EXPECT_TRUE((Call{"aten.sum", {tensor({8192, 768})}, {tensor({1, 768})}}).temporaries({}).empty())
       << "a card whose multiprocessors are not known";
 }
@@ -123,10 +125,10 @@ TEST(CudaMemoryTest, AnEmbeddingsGradientSortsItsIndices) {
 
 TEST(CudaMemoryTest, FlashAttentionsBackwardExpandsGroupedKeys) {
   const auto backward = [](std::int64_t key_heads) {
-    return Call{"aten._scaled_dot_product_flash_attention_backward",
-                {tensor({1, 32, 8192, 128}), tensor({1, 32, 8192, 128}),
-                 tensor({1, key_heads, 8192, 128})},
-                {tensor({1, 32, 8192, 128})}};
+    return Call{
+        "aten._scaled_dot_product_flash_attention_backward",
+        {tensor({1, 32, 8192, 128}), tensor({1, 32, 8192, 128}), tensor({1, key_heads, 8192, 128})},
+        {tensor({1, 32, 8192, 128})}};
   };
   EXPECT_EQ(backward(32).temporaries(kH100),
             (std::vector<std::int64_t>{32 * 8192 * 4, 8192 * 32 * 128 * 4}));

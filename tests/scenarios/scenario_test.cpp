@@ -43,7 +43,7 @@ TEST(ScenarioTest, WhatMayBeMissingHasADefault) {
   const Scenario scenario =
       parse_scenario("program = \"p\"\nhardware = \"h\"\npolicies = [\"keep\"]\n", "s.toml");
   EXPECT_EQ(scenario.budget_bytes, std::nullopt);
-  EXPECT_EQ(scenario.optimizer, "none");
+  EXPECT_EQ(scenario.optimizer, "adamw");
   EXPECT_EQ(scenario.microbatches, 1);
 }
 

@@ -41,11 +41,11 @@ std::string words(const Sweep& sweep, std::size_t item) {
 TEST(SweepTest, TheItemsAreAllCombinationsAndPoliciesVaryFastest) {
   const Sweep sweep = parse_sweep(kText, "s.toml");
   ASSERT_EQ(sweep.items.size(), 2u * 2 * 3 * 2 * 2 * 2);
-  EXPECT_EQ(words(sweep, 0), "gpt2 h100 none 1 fbfb false card keep");
-  EXPECT_EQ(words(sweep, 1), "gpt2 h100 none 1 fbfb false card best");
-  EXPECT_EQ(words(sweep, 2), "gpt2 h100 none 1 fbfb false 50% keep");
-  EXPECT_EQ(words(sweep, 6), "gpt2 h100 none 1 fbfb true card keep");
-  EXPECT_EQ(words(sweep, 95), "mine.jsonl cards/b.toml none 4 fbfb true 2GiB best");
+  EXPECT_EQ(words(sweep, 0), "gpt2 h100 adamw 1 fbfb false card keep");
+  EXPECT_EQ(words(sweep, 1), "gpt2 h100 adamw 1 fbfb false card best");
+  EXPECT_EQ(words(sweep, 2), "gpt2 h100 adamw 1 fbfb false 50% keep");
+  EXPECT_EQ(words(sweep, 6), "gpt2 h100 adamw 1 fbfb true card keep");
+  EXPECT_EQ(words(sweep, 95), "mine.jsonl cards/b.toml adamw 4 fbfb true 2GiB best");
 }
 
 TEST(SweepTest, SkipLeavesOutWhatMatchesAllOfItsLists) {

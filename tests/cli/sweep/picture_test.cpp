@@ -10,7 +10,7 @@ namespace {
 
 nlohmann::ordered_json line(const std::string& program, const std::string& hardware,
                             long long bytes, long long step_ns) {
-  return {{"program", program},       {"hardware", hardware}, {"optimizer", "none"},
+  return {{"program", program},       {"hardware", hardware}, {"optimizer", "adamw"},
           {"microbatches", 1},        {"order", "fbfb"},      {"budget", "card"},
           {"policy", "keep"},         {"spans", false},       {"outcome", "fits"},
           {"cost_per_hour", nullptr}, {"step_ns", step_ns},   {"device_reserved_bytes", bytes}};

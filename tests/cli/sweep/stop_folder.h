@@ -55,6 +55,7 @@ class StopFolder : public ::testing::Test {
     std::filesystem::create_directories(folder_);
     std::ofstream(folder_ / "s.toml") << R"(programs = ["unet", "llama3-8b"]
 hardware = ["h100"]
+optimizers = ["none"]
 budgets = ["50GiB"]
 policies = ["keep", ")" << policy << R"("]
 [[skip]]

@@ -45,7 +45,8 @@ Program of_parameters(const std::vector<std::pair<std::int64_t, DType>>& sizes) 
 }
 
 Program three() {
-  return of_parameters({{4 * kMiB, DType::kF32}, {8 * kMiB, DType::kF32}, {16 * kMiB, DType::kF32}});
+  return of_parameters(
+      {{4 * kMiB, DType::kF32}, {8 * kMiB, DType::kF32}, {16 * kMiB, DType::kF32}});
 }
 
 Simulation trained(const Program& program, Training training, std::size_t steps) {

@@ -1,4 +1,5 @@
-// Steps of a training: what the later ones need that the first does not, and whose figures are told.
+// Steps of a training: what the later ones need that the first does not, and whose figures are
+// told.
 #include "sim/run/training_loop.h"
 
 #include <gtest/gtest.h>
@@ -78,8 +79,8 @@ TEST(TrainingLoopTest, EachThreadHasAWorkspaceForGood) {
             0);
 }
 
-// In the first step the backward's workspace is put into the 64 MiB that forward has left; the second
-// step finds them too small, and takes a segment more.
+// In the first step the backward's workspace is put into the 64 MiB that forward has left; the
+// second step finds them too small, and takes a segment more.
 TEST(TrainingLoopTest, AWorkspaceInACachedBlockCostsALaterStepASegment) {
   const Simulation first = trained(with_matmuls(), hopper(), 1);
   const Simulation second = trained(with_matmuls(), hopper(), 2);
