@@ -218,7 +218,8 @@ int run_campaign(const VerifyArguments& arguments, Ranks* ranks) {
 }
 
 int replay(const VerifyArguments& arguments) {
-  const verify::Report report = verify::explain(verify::parse_line(arguments.replay));
+  const verify::Report report =
+      verify::explain(verify::parse_line(arguments.replay, verify::schedulers::find_hunted));
   if (arguments.json) {
     print_json(to_json(report));
   } else {

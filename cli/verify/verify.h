@@ -11,7 +11,7 @@
 #include "cli/ranks/ranks.h"
 #include "sim/verify/campaign/run_spec.h"
 #include "sim/verify/report/matrix.h"
-#include "sim/verify/report/scheduler_table.h"
+#include "sim/verify/schedulers/scheduler_table.h"
 
 namespace ferry::cli {
 
@@ -39,7 +39,7 @@ verify::Mutant mutant_of(const std::string& option, const std::string& word);
 std::vector<std::string> scheduler_names();
 
 verify::MatrixOptions matrix_options(const VerifyArguments& arguments);
-verify::SchedulerTableOptions scheduler_options(const VerifyArguments& arguments);
+verify::schedulers::SchedulerTableOptions scheduler_options(const VerifyArguments& arguments);
 
 // Each prints, and returns the exit code. `ranks`: the others that help; null: none.
 int hunt_mutant(const VerifyArguments& arguments);
