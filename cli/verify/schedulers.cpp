@@ -14,9 +14,11 @@
 #include "cli/stop.h"
 #include "cli/verify/table_ranks.h"
 #include "cli/verify/verify.h"
+#include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/nearest.h"
 #include "sim/verify/campaign/replay_line.h"
+#include "sim/verify/report/hazard_of.h"
 #include "sim/verify/report/report.h"
 #include "sim/verify/schedulers/registry.h"
 #include "sim/verify/schedulers/scheduler_table.h"
@@ -117,6 +119,16 @@ std::vector<std::string> scheduler_names() {
   return names;
 }
 
+void write_hazard(const verify::RunSpec& spec, const std::string& path) {
+  HazardFile hazard = verify::hazard_of(spec);
+  const auto* entry =
+      spec.scheduler ? verify::schedulers::find_scheduler(spec.scheduler->name) : nullptr;
+  hazard.system = entry ? entry->system : "Ferry, " + verify::word_of(spec.mutant);
+  if (entry) hazard.what = entry->what;
+  if (entry) hazard.source = entry->source;
+  write_file(path, to_text(hazard));
+}
+
 int print_schedulers(const VerifyArguments& arguments, Ranks* ranks) {
   std::vector<const verify::schedulers::SchedulerEntry*> entries;
   for (const verify::schedulers::SchedulerEntry& entry : verify::schedulers::schedulers())
@@ -154,6 +166,9 @@ int try_scheduler(const VerifyArguments& arguments) {
         "{}: {} ({})\ncaught by program {} of seed {}\n\n{}", entry->name, entry->what,
         entry->source, row.programs, arguments.seed,
         verify::explain(verify::parse_line(row.replay, verify::schedulers::find_hunted)).text);
+  }
+  if (!row.replay.empty() && !arguments.hazard.empty()) {
+    write_hazard(verify::parse_line(row.replay, verify::schedulers::find_hunted), arguments.hazard);
   }
   return row.caught_by ? kViolated : kOk;
 }

@@ -29,6 +29,7 @@ struct VerifyArguments {
   bool schedulers = false;
   std::string scheduler;
   std::string replay;
+  std::string hazard;  // a file that is written
   bool json = false;
   bool csv = false;
 };
@@ -42,6 +43,8 @@ verify::MatrixOptions matrix_options(const VerifyArguments& arguments);
 verify::schedulers::SchedulerTableOptions scheduler_options(const VerifyArguments& arguments);
 
 // Each prints, and returns the exit code. `ranks`: the others that help; null: none.
+// Writes the run's hazard (formats/HAZARD.md), under the name of whose it is.
+void write_hazard(const verify::RunSpec& spec, const std::string& path);
 int hunt_mutant(const VerifyArguments& arguments);
 int print_mutants(const VerifyArguments& arguments, Ranks* ranks);
 int try_scheduler(const VerifyArguments& arguments);

@@ -42,6 +42,19 @@ string(REGEX REPLACE "^forgetful" "mended" line ${CMAKE_MATCH_1})
 run(${scheduler} --replay ${line})
 expect(0 "no oracle objects")
 
+# The page's example as well.
+file(READ ${SOURCE}/docs/your-scheduler.md page)
+string(REGEX MATCH "--replay '([^']+)'" found "${page}")
+run(${scheduler} --replay ${CMAKE_MATCH_1})
+expect(1 "`reload after offload` missing: .offload. #29 .*16 device operations, 90 in all")
+
+# It is kept as a file, which the program `ferry` judges.
+run(${scheduler} forgetful --seed 0 --hazard ${WORK}/forgetful.jsonl)
+run(${WORK}/prefix/bin/ferry check ${WORK}/forgetful.jsonl)
+expect(1 "read after write .*reload on stream .h2d. .* is not ordered after offload on stream .d2h.")
+run(${scheduler} forgetful --seed 0 --hazard ${WORK}/none/forgetful.jsonl)
+expect(7 "No such file or directory")
+
 # Without it nothing is, in every way as well.
 run(${scheduler} mended --seed 0 --programs 2000)
 expect(0 "mended: no oracle objects: 2000 programs")

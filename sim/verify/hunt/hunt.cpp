@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "formats/error.h"
 #include "sim/verify/campaign/replay_line.h"
 #include "sim/verify/hunt/crash.h"
 
@@ -53,7 +54,10 @@ Report replay(const std::vector<HuntedScheduler>& schedulers, std::string_view l
                                     [name](const auto& each) { return each.name == name; });
     return found == schedulers.end() ? nullptr : &*found;
   };
-  return explain(parse_line(line, find), again);
+  const RunSpec spec = parse_line(line, find);
+  if (!spec.scheduler)
+    throw InputError("--replay", 0, "expected the line of one of the schedulers");
+  return explain(spec, again);
 }
 
 }  // namespace ferry::verify

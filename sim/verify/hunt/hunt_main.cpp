@@ -7,19 +7,28 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 
+#include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/nearest.h"
 #include "formats/stop_signal.h"
 #include "formats/typed_number.h"
 #include "sim/verify/hunt/crash.h"
 #include "sim/verify/hunt/hunt.h"
+#include "sim/verify/report/hazard_of.h"
 
 namespace ferry::verify {
 namespace {
 
-enum ExitCode : int { kClean = 0, kObjected = 1, kUsage = 2, kStoppedBase = 128 };
+enum ExitCode : int {
+  kClean = 0,
+  kObjected = 1,
+  kUsage = 2,
+  kResourceMissing = 7,
+  kStoppedBase = 128
+};
 
 struct Arguments {
   HuntOptions options;
@@ -28,6 +37,7 @@ struct Arguments {
   bool failures = false;
   bool list = false;
   std::string line;
+  std::string hazard;
 };
 
 constexpr const char* kFooter = R"(
@@ -66,6 +76,11 @@ void add_options(CLI::App& app, Arguments& arguments, const std::vector<std::str
                "Calls of the device and allocations fail: the cause must reach the caller, and "
                "nothing be left");
   CLI::Option* line = app.add_option("--replay", arguments.line, "What a report's last line says");
+  app.add_option(
+         "--hazard", arguments.hazard,
+         "The failure as a file, for `ferry check`: what was done with streams, and an order "
+         "that shows it")
+      ->type_name("FILE");
   app.add_flag("--features", arguments.list, "Lists the features that --without knows");
   for (const char* other : {"--programs", "--seconds", "--seed", "--every-way", "--only"}) {
     line->excludes(app.get_option(other));
@@ -105,6 +120,14 @@ void print_clean(const HuntedScheduler& scheduler, const Hunt& found) {
   std::cout << "\n";
 }
 
+void write_hazard(const Report& report, const Arguments& arguments) {
+  if (arguments.hazard.empty()) return;
+  HazardFile hazard = hazard_of(report.spec);
+  hazard.system = report.spec.scheduler->name;
+  hazard.what = to_string(*report.verdict);
+  write_file(arguments.hazard, to_text(hazard));
+}
+
 ExitCode hunt_one(const std::string& program, const HuntedScheduler& scheduler,
                   const Arguments& arguments) {
   const TellsCrashes tells(again_from(program, scheduler, arguments));
@@ -118,6 +141,7 @@ ExitCode hunt_one(const std::string& program, const HuntedScheduler& scheduler,
   std::cout << scheduler.name << ": program " << found.number << " of seed "
             << arguments.options.seed << ":\n\n"
             << found.report->text;
+  write_hazard(*found.report, arguments);
   return kObjected;
 }
 
@@ -157,9 +181,11 @@ int run(const std::string& program, const std::vector<HuntedScheduler>& schedule
     print_features();
     return kClean;
   }
+  if (!arguments.hazard.empty()) require_folder_of(arguments.hazard);
   if (!arguments.line.empty()) {
     const Report report = replay(schedulers, arguments.line, program + " --replay");
     std::cout << report.text;
+    if (report.verdict) write_hazard(report, arguments);
     return report.verdict ? kObjected : kClean;
   }
   std::cout << "seed " << arguments.options.seed << "\n" << std::flush;  // first, whatever happens
@@ -192,6 +218,9 @@ int hunt_main(int argc, char** argv, std::vector<HuntedScheduler> schedulers) {
     return run(argc > 0 ? argv[0] : "", schedulers, names, arguments);
   } catch (const InputError& error) {
     std::cerr << error.what() << "\n";
+  } catch (const std::system_error& error) {
+    std::cerr << error.what() << "\n";
+    return kResourceMissing;
   } catch (const std::invalid_argument& error) {
     std::cerr << error.what() << "\n";
   }
