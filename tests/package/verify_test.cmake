@@ -51,7 +51,7 @@ expect(1 "`reload after offload` missing: .offload. #29 .*16 device operations, 
 # It is kept as a file, which the program `ferry` judges.
 run(${scheduler} forgetful --seed 0 --hazard ${WORK}/forgetful.jsonl)
 run(${WORK}/prefix/bin/ferry check ${WORK}/forgetful.jsonl)
-expect(1 "read after write .*reload on stream .h2d. .* is not ordered after offload on stream .d2h.")
+expect(1 "read after write .*reload on stream .h2d. .* not ordered after offload on stream .d2h.")
 run(${scheduler} forgetful --seed 0 --hazard ${WORK}/none/forgetful.jsonl)
 expect(7 "No such file or directory")
 

@@ -10,14 +10,14 @@
 namespace ferry::verify {
 
 RunSpec limited(RunSpec spec) {
-  if (spec.scheduler && !spec.scheduler->program) limit(*spec.scheduler, spec.trial.recipe);
+  if (spec.scheduler && !spec.scheduler->program) limit(*spec.scheduler, spec.trial);
   return spec;
 }
 
 std::optional<Verdict> try_spec(const RunSpec& spec, choices::Choices* choices,
                                 StreamOpConsumer* watch) try {
   if (spec.scheduler) {
-    const Program program = scheduler_program(*spec.scheduler, spec.trial.recipe, spec.number);
+    const Program program = scheduler_program(*spec.scheduler, spec.trial, spec.number);
     return try_scheduler(*spec.scheduler, program, {choices, watch}, spec.trial.plan);
   }
   const Subject subject{spec.mutant.rules, spec.mutant.mutation, spec.mutant.world_fault};

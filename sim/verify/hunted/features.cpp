@@ -48,27 +48,37 @@ void without_moves(Recipe& recipe) { recipe.move = false; }
 void without_checkpoints(Recipe& recipe) { recipe.segments = false; }
 void without_reentrant(Recipe& recipe) { without_segment_bits(recipe, kReentrantBit); }
 
+template <void (*kChange)(Recipe&)>
+void of_recipe(Trial& trial) {
+  kChange(trial.recipe);
+}
+void without_plan(Trial& trial) { trial.plan = nullptr; }
+
 constexpr std::array<FeatureInfo, kFeatures> kInfo = {{
     {"late-writes", "a saved tensor is written in place before its backward: an error",
-     without_late_writes},
-    {"raises", "a forward or a backward raises; steps after it go on", without_raises},
+     of_recipe<without_late_writes>},
+    {"raises", "a forward or a backward raises; steps after it go on", of_recipe<without_raises>},
     {"side-streams", "layers and checkpoints that compute on a stream of their own",
-     without_side_streams},
-    {"forwards-ahead", "several forwards before the first one's backward", in_turn},
+     of_recipe<without_side_streams>},
+    {"forwards-ahead", "several forwards before the first one's backward", of_recipe<in_turn>},
     {"retain-graph", "a graph goes backward twice: its saved tensors are unpacked twice",
-     without_retain_graph},
+     of_recipe<without_retain_graph>},
     {"higher-derivatives", "backwards that save tensors, up to the third derivative",
-     without_higher_derivatives},
+     of_recipe<without_higher_derivatives>},
     {"nested-backward", "a backward within a backward, or within a forward",
-     without_nested_backward},
-    {"unused-saves", "saved tensors that no backward unpacks", without_unused},
-    {"escapes", "a view of a saved tensor that outlives its node, as a gradient", without_escapes},
-    {"views", "views of larger storages are saved", without_views},
-    {"in-place", "writes in place", without_in_place},
-    {"no-hooks", "layers that hooks do not see", without_excluded},
-    {"moved-parameters", "a parameter gets other storage", without_moves},
-    {"checkpoints", "checkpoints that are computed again, nested", without_checkpoints},
-    {"reentrant", "checkpoints of the reentrant kind", without_reentrant},
+     of_recipe<without_nested_backward>},
+    {"unused-saves", "saved tensors that no backward unpacks", of_recipe<without_unused>},
+    {"escapes", "a view of a saved tensor that outlives its node, as a gradient",
+     of_recipe<without_escapes>},
+    {"views", "views of larger storages are saved", of_recipe<without_views>},
+    {"in-place", "writes in place", of_recipe<without_in_place>},
+    {"no-hooks", "layers that hooks do not see", of_recipe<without_excluded>},
+    {"moved-parameters", "a parameter gets other storage", of_recipe<without_moves>},
+    {"checkpoints", "checkpoints that are computed again, nested", of_recipe<without_checkpoints>},
+    {"reentrant", "checkpoints of the reentrant kind", of_recipe<without_reentrant>},
+    {"plans",
+     "checkpoints of which a plan says, save by save, what is kept, passed on or recomputed",
+     without_plan},
 }};
 
 }  // namespace
@@ -92,13 +102,14 @@ Feature feature_of(std::string_view word) {
                        did_you_mean(std::string(word), words));
 }
 
-std::vector<Feature> features_of(const Recipe& recipe) {
+std::vector<Feature> features_of(const Trial& trial) {
   std::vector<Feature> found;
-  const std::string as_it_is = to_text(make_program(recipe));
+  const std::string as_it_is = to_text(make_program(trial.recipe));
   for (const Feature feature : all_features()) {
-    Recipe changed = recipe;
+    Trial changed = trial;
     info(feature).leave_out(changed);
-    if (to_text(make_program(changed)) != as_it_is) found.push_back(feature);
+    const bool other_plan = has_plan(changed) != has_plan(trial) && changed.recipe.segments;
+    if (other_plan || to_text(make_program(changed.recipe)) != as_it_is) found.push_back(feature);
   }
   return found;
 }

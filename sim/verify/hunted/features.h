@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/verify/programs/recipe.h"
+#include "sim/verify/programs/trial.h"
 
 namespace ferry::verify {
 
@@ -29,20 +29,21 @@ enum class Feature : std::uint8_t {
   kMovedParameters,
   kCheckpoints,
   kReentrant,
+  kPlans,
 };
-inline constexpr std::size_t kFeatures = static_cast<std::size_t>(Feature::kReentrant) + 1;
+inline constexpr std::size_t kFeatures = static_cast<std::size_t>(Feature::kPlans) + 1;
 
 struct FeatureInfo {
   std::string_view word;
   std::string_view what;
-  void (*leave_out)(Recipe&);
+  void (*leave_out)(Trial&);
 };
 
 const FeatureInfo& info(Feature feature);
 std::array<Feature, kFeatures> all_features();
 // Throws InputError, naming the option `--without`, where there is no such word.
 Feature feature_of(std::string_view word);
-// The features that the recipe has.
-std::vector<Feature> features_of(const Recipe& recipe);
+// The features that the trial has.
+std::vector<Feature> features_of(const Trial& trial);
 
 }  // namespace ferry::verify

@@ -15,7 +15,7 @@
 #include "sim/program/autograd.h"
 #include "sim/run/scheduler.h"
 #include "sim/verify/hunted/features.h"
-#include "sim/verify/programs/recipe.h"
+#include "sim/verify/programs/trial.h"
 
 namespace ferry::verify {
 
@@ -34,7 +34,7 @@ struct HuntedScheduler {
   std::function<Program(std::uint64_t number)> program = nullptr;
 
   // A call of the device, or an allocation, fails: the cause reaches whoever called, and nothing
-  // is left. Calls that the scheduler makes in finish() do not fail.
+  // is left when the scheduler is gone. Calls that it makes in finish() do not fail.
   bool survives_failures = false;
   // Every saved tensor goes to the host, but parameters, buffers and what is below 1 KiB.
   bool moves_all = false;
@@ -42,7 +42,7 @@ struct HuntedScheduler {
   std::optional<std::int64_t> peak_bytes_above_keep = {};
 };
 
-// Takes out of the recipe what the scheduler was not made for.
-void limit(const HuntedScheduler& scheduler, Recipe& recipe);
+// Takes out of the trial what the scheduler was not made for.
+void limit(const HuntedScheduler& scheduler, Trial& trial);
 
 }  // namespace ferry::verify

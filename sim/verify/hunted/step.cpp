@@ -27,12 +27,12 @@ HuntedStep step_of(const HuntedScheduler& scheduler, Trial trial) {
   if (scheduler.program) {
     throw std::invalid_argument("a scheduler with programs of its own is tried on no other steps");
   }
-  limit(scheduler, trial.recipe);
+  limit(scheduler, trial);
   return {std::move(trial.recipe), std::move(trial.plan)};
 }
 
 Program program_of(const HuntedScheduler& scheduler, const HuntedStep& step) {
-  return scheduler_program(scheduler, step.recipe, 0);
+  return scheduler_program(scheduler, {step.recipe, {}, step.plan}, 0);
 }
 
 std::optional<Verdict> judge(const HuntedScheduler& scheduler, const HuntedStep& step) {

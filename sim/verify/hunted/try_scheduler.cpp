@@ -74,23 +74,26 @@ class FailsUntilTheEnd final : public sim::Scheduler {
 
 }  // namespace
 
-void limit(const HuntedScheduler& scheduler, Recipe& recipe) {
+void limit(const HuntedScheduler& scheduler, Trial& trial) {
+  Recipe& recipe = trial.recipe;
   if (recipe.layers.empty()) recipe.layers.emplace_back();  // limits change the layers there are
   recipe.embeds = true;  // else there may be nothing to go backward through
   if (scheduler.limit) scheduler.limit(recipe);
-  for (const Feature feature : scheduler.without) info(feature).leave_out(recipe);
+  for (const Feature feature : scheduler.without) info(feature).leave_out(trial);
 }
 
-Program scheduler_program(const HuntedScheduler& scheduler, Recipe recipe, std::uint64_t number) {
+Program scheduler_program(const HuntedScheduler& scheduler, Trial trial, std::uint64_t number) {
   if (scheduler.program) return scheduler.program(number);
-  limit(scheduler, recipe);
-  return make_program(recipe);
+  limit(scheduler, trial);
+  return make_program(trial.recipe);
 }
 
 Program scheduler_program(const HuntedScheduler& scheduler, std::uint64_t number,
                           std::uint64_t seed) {
   choices::Draws draws(seed, number);
-  return scheduler_program(scheduler, draw_recipe(draws), number);
+  Trial trial;
+  trial.recipe = draw_recipe(draws);
+  return scheduler_program(scheduler, trial, number);
 }
 
 std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const Program& program,

@@ -9,14 +9,14 @@
 #include "shared/seam/checkpoint_options.h"
 #include "sim/verify/hunted/hunted.h"
 #include "sim/verify/oracles/verdict.h"
-#include "sim/verify/programs/recipe.h"
+#include "sim/verify/programs/trial.h"
 #include "sim/verify/trials/try_core.h"
 
 namespace ferry::verify {
 
-// Makes the recipe's program, without what the scheduler was not made for. Where the scheduler has
+// Makes the trial's program, without what the scheduler was not made for. Where the scheduler has
 // own programs, it returns the one of that number.
-Program scheduler_program(const HuntedScheduler& scheduler, Recipe recipe, std::uint64_t number);
+Program scheduler_program(const HuntedScheduler& scheduler, Trial trial, std::uint64_t number);
 // Depends on the scheduler's limits, the seed and the number alone.
 Program scheduler_program(const HuntedScheduler& scheduler, std::uint64_t number,
                           std::uint64_t seed = 0);

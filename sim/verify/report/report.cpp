@@ -64,7 +64,7 @@ std::string program_of(const RunSpec& spec) {
 std::string features(const RunSpec& spec) {
   if (!spec.scheduler || spec.scheduler->program) return "";
   std::string words;
-  for (const Feature feature : features_of(spec.trial.recipe)) {
+  for (const Feature feature : features_of(spec.trial)) {
     words.append(words.empty() ? "has      " : ", ").append(info(feature).word);
   }
   return words.empty() ? words : words + "\n";

@@ -120,10 +120,11 @@ TEST(RegistryTest, LimitsTakenTwiceAreAsTakenOnce) {
     if (scheduler.program) continue;
     for (std::uint64_t i = 0; i < 200; ++i) {
       choices::Draws draws(0, i);
-      Recipe recipe = draw_recipe(draws);
-      const std::string once = to_text(scheduler_program(scheduler, recipe, i));
-      limit(scheduler, recipe);
-      EXPECT_EQ(once, to_text(scheduler_program(scheduler, recipe, i))) << entry.name;
+      Trial trial;
+      trial.recipe = draw_recipe(draws);
+      const std::string once = to_text(scheduler_program(scheduler, trial, i));
+      limit(scheduler, trial);
+      EXPECT_EQ(once, to_text(scheduler_program(scheduler, trial, i))) << entry.name;
     }
   }
 }
