@@ -104,6 +104,11 @@ ferry_user(begins_wrongly verify
            "${begin} S(D, A) {} ${pack} void begin_forward(int) {} ${end}")
 expect(1 "ferry: a scheduler's `begin_forward` is public and takes nothing")
 
+# A hunt in which nothing happened is told, too.
+ferry_user(keeps verify "${begin} S(D, A) {} ${pack} ${end}")
+run(${WORK}/keeps/build/keeps --seed 4 --programs 10)
+expect(0 "it took no step: every tensor was left to autograd")
+
 # A crash is told with its program.
 ferry_user(crashes verify "${begin} S(D, A) {} ${pack} void finish() { std::abort(); } ${end}")
 expect(0 "")

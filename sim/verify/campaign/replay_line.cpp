@@ -107,7 +107,7 @@ RunSpec parse_line(std::string_view line, const FindScheduler& find) {
   if (find) spec.scheduler = find(parts[0]);
   if (!spec.scheduler) {
     const auto mutant = find_mutant(parts[0]);
-    if (!mutant) refuse(std::string("nobody is called '").append(parts[0]).append("'"));
+    if (!mutant) refuse(std::string("nobody here is called '").append(parts[0]).append("'"));
     spec.mutant = *mutant;
   }
   if (has_own_programs(spec)) {

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <limits>
@@ -15,6 +16,7 @@
 #include "formats/nearest.h"
 #include "formats/stop_signal.h"
 #include "formats/typed_number.h"
+#include "shared/seam/step.h"
 #include "sim/verify/hunt/crash.h"
 #include "sim/verify/hunt/hunt.h"
 #include "sim/verify/report/hazard_of.h"
@@ -103,14 +105,26 @@ std::string again_from(const std::string& program, const HuntedScheduler& schedu
   return text + " --only ";
 }
 
+// Those of offloading: a checkpoint's steps are Ferry's.
+std::int64_t own_steps(const Coverage& covered) {
+  std::int64_t sum = 0;
+  for (std::size_t step = 1; step < kOffloadSteps; ++step) sum += covered.steps[step];
+  return sum;
+}
+
 void print_clean(const HuntedScheduler& scheduler, const Hunt& found) {
   const Coverage& covered = found.coverage;
   const std::int64_t runs = std::max<std::int64_t>(covered.runs, 1);
   std::cout << scheduler.name << ": no oracle objects" << (stop_signal() != 0 ? " so far: " : ": ")
             << covered.programs << " programs, " << covered.runs << " runs of "
-            << covered.operations / runs << " operations";
+            << covered.operations / runs << " operations, " << own_steps(covered) / runs
+            << " of them its own";
   if (covered.cut_off > 0) std::cout << ", " << covered.cut_off << " cut off by time";
   std::cout << "\n";
+  if (own_steps(covered) == 0) {
+    std::cout << "  it took no step: every tensor was left to autograd, or its calls name "
+                 "Step::kUser\n";
+  }
   if (scheduler.without.empty()) return;
   const char* before = "  left out: ";
   for (const Feature feature : scheduler.without) {
