@@ -17,8 +17,8 @@ RunSpec limited(RunSpec spec) {
 std::optional<Verdict> try_spec(const RunSpec& spec, choices::Choices* choices,
                                 StreamOpConsumer* watch) try {
   if (spec.scheduler) {
-    const Program program = scheduler_program(*spec.scheduler, spec.trial, spec.number);
-    return try_scheduler(*spec.scheduler, program, {choices, watch}, spec.trial.plan);
+    return try_scheduler(*spec.scheduler, scheduler_step(*spec.scheduler, spec.trial, spec.number),
+                         {choices, watch});
   }
   const Subject subject{spec.mutant.rules, spec.mutant.mutation, spec.mutant.world_fault};
   const Conditions conditions{choices, watch};

@@ -38,6 +38,8 @@ struct HuntedScheduler {
   bool survives_failures = false;
   // Every saved tensor goes to the host, but parameters, buffers and what is below 1 KiB.
   bool moves_all = false;
+  // No bytes go to the host that it holds already, and no parameters or buffers.
+  bool moves_once = false;
   // The device's peak is at most so far above that of a run that keeps all and recomputes nothing.
   std::optional<std::int64_t> peak_bytes_above_keep = {};
 };

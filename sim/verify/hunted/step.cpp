@@ -32,11 +32,11 @@ HuntedStep step_of(const HuntedScheduler& scheduler, Trial trial) {
 }
 
 Program program_of(const HuntedScheduler& scheduler, const HuntedStep& step) {
-  return scheduler_program(scheduler, {step.recipe, {}, step.plan}, 0);
+  return scheduler_step(scheduler, {step.recipe, {}, step.plan}, 0).program;
 }
 
 std::optional<Verdict> judge(const HuntedScheduler& scheduler, const HuntedStep& step) {
-  return try_scheduler(scheduler, program_of(scheduler, step), {}, step.plan);
+  return try_scheduler(scheduler, scheduler_step(scheduler, {step.recipe, {}, step.plan}, 0));
 }
 
 }  // namespace ferry::verify

@@ -12,6 +12,7 @@
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/hazards.h"
 #include "sim/verify/oracles/leaks.h"
+#include "sim/verify/oracles/moves.h"
 #include "sim/verify/programs/random_program.h"
 
 namespace ferry::verify {
@@ -25,9 +26,21 @@ std::vector<check::Hazard> causes_first(std::vector<check::Hazard> hazards) {
   return hazards;
 }
 
-std::optional<Verdict> judge_promises(const HuntedScheduler& scheduler, const Unmoved& unmoved,
+// What looks on while a run goes on.
+struct Watches {
+  explicit Watches(const Program& program) : moves(program) {}
+  Unmoved unmoved;
+  MoveWatch moves;
+};
+
+std::optional<Verdict> judge_promises(const HuntedScheduler& scheduler, const Watches& watches,
                                       const sim::Simulation& keep, const sim::Simulation& run) {
-  if (scheduler.moves_all && unmoved.any()) return Verdict{Oracle::kMoves, unmoved.words()};
+  if (scheduler.moves_all && watches.unmoved.any()) {
+    return Verdict{Oracle::kMoves, watches.unmoved.words()};
+  }
+  if (scheduler.moves_once && !watches.moves.complaint().empty()) {
+    return Verdict{Oracle::kMoves, watches.moves.complaint()};
+  }
   const std::int64_t above = run.device_peak_bytes - keep.device_peak_bytes;
   if (scheduler.peak_bytes_above_keep && above > *scheduler.peak_bytes_above_keep) {
     return Verdict{Oracle::kBound, "the device's peak is " + std::to_string(above) +
@@ -82,38 +95,37 @@ void limit(const HuntedScheduler& scheduler, Trial& trial) {
   for (const Feature feature : scheduler.without) info(feature).leave_out(trial);
 }
 
-Program scheduler_program(const HuntedScheduler& scheduler, Trial trial, std::uint64_t number) {
-  if (scheduler.program) return scheduler.program(number);
+SchedulerStep scheduler_step(const HuntedScheduler& scheduler, Trial trial, std::uint64_t number) {
+  if (scheduler.program) return {scheduler.program(number)};
   limit(scheduler, trial);
-  return make_program(trial.recipe);
+  return {make_program(trial.recipe), std::move(trial.plan)};
 }
 
-Program scheduler_program(const HuntedScheduler& scheduler, std::uint64_t number,
-                          std::uint64_t seed) {
+SchedulerStep scheduler_step(const HuntedScheduler& scheduler, std::uint64_t number,
+                             std::uint64_t seed) {
   choices::Draws draws(seed, number);
   Trial trial;
   trial.recipe = draw_recipe(draws);
-  return scheduler_program(scheduler, trial, number);
+  return scheduler_step(scheduler, std::move(trial), number);
 }
 
-std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const Program& program,
-                                     const Conditions& conditions,
-                                     const std::shared_ptr<const SegmentPlan>& plan) {
+std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const SchedulerStep& step,
+                                     const Conditions& conditions) {
   const Hardware hardware = test_hardware();
-  const sim::Simulation keep = sim::simulate(without_segments(program), hardware, {});
-  Unmoved unmoved;
+  const sim::Simulation keep = sim::simulate(without_segments(step.program), hardware, {});
+  Watches watches(step.program);
   Faults faults(conditions.choices);
   sim::SimulationOptions options;
-  options.consumers = {&unmoved};
+  options.consumers = {&watches.unmoved, &watches.moves};
   if (conditions.watch) options.consumers.push_back(conditions.watch);
   options.choices = conditions.choices;
   options.fault = faults.point();
-  options.segments = plan;
+  options.segments = step.plan;
   options.scheduler = [&](const sim::SimDevice& device, const sim::SimAutograd& autograd) {
     auto made = scheduler.make(device, autograd, faults.point());
-    return unmoved.watch(std::make_unique<FailsUntilTheEnd>(std::move(made), faults));
+    return watches.unmoved.watch(std::make_unique<FailsUntilTheEnd>(std::move(made), faults));
   };
-  sim::Simulation run = sim::simulate(program, hardware, options);
+  sim::Simulation run = sim::simulate(step.program, hardware, options);
   run.hazards = causes_first(std::move(run.hazards));
   if (struck(run, conditions)) return judge_failure(keep, run);
   if (auto verdict = judge_hazards(run.hazards)) return verdict;
@@ -123,7 +135,7 @@ std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const Pro
     return Verdict{Oracle::kValue, "a gradient differs from keep's"};
   }
   if (auto verdict = judge_leaks(run.leftovers)) return verdict;
-  return judge_promises(scheduler, unmoved, keep, run);
+  return judge_promises(scheduler, watches, keep, run);
 }
 
 }  // namespace ferry::verify

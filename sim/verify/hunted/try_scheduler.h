@@ -14,17 +14,22 @@
 
 namespace ferry::verify {
 
-// Makes the trial's program, without what the scheduler was not made for. Where the scheduler has
-// own programs, it returns the one of that number.
-Program scheduler_program(const HuntedScheduler& scheduler, Trial trial, std::uint64_t number);
-// Depends on the scheduler's limits, the seed and the number alone.
-Program scheduler_program(const HuntedScheduler& scheduler, std::uint64_t number,
-                          std::uint64_t seed = 0);
+// What one run is of.
+struct SchedulerStep {
+  Program program;
+  std::shared_ptr<const SegmentPlan> plan = nullptr;  // null: segments are as the program says
+};
+
+// The trial's, without what the scheduler was not made for. Where the scheduler has own programs,
+// the one of that number.
+SchedulerStep scheduler_step(const HuntedScheduler& scheduler, Trial trial, std::uint64_t number);
+// Depends on the scheduler's limits, the seed and the number alone; it has no plan.
+SchedulerStep scheduler_step(const HuntedScheduler& scheduler, std::uint64_t number,
+                             std::uint64_t seed = 0);
 
 // Returns the first oracle's verdict. Errors and gradients must be those of a run that keeps every
-// tensor and recomputes nothing. `plan`: of the program's segments; null: they are as it says.
-std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const Program& program,
-                                     const Conditions& conditions = {},
-                                     const std::shared_ptr<const SegmentPlan>& plan = nullptr);
+// tensor and recomputes nothing.
+std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const SchedulerStep& step,
+                                     const Conditions& conditions = {});
 
 }  // namespace ferry::verify

@@ -34,6 +34,7 @@ HuntedScheduler core(Rules rules = {}) {
   options.prefetch_bytes = 4096;
   HuntedScheduler scheduler = hunted<Core>("core-of-mine", options, rules);
   scheduler.survives_failures = true;
+  scheduler.moves_once = true;
   return scheduler;
 }
 

@@ -51,6 +51,12 @@ TEST(Hunt, APromiseIsHeldTo) {
   Hunt found = hunt(moves_none);
   ASSERT_TRUE(found.report);
   EXPECT_EQ(found.report->verdict->oracle, Oracle::kMoves);
+  // It sends a tensor as often as it is saved, and parameters as well.
+  HuntedScheduler moves_once = sends();
+  moves_once.moves_once = true;
+  found = hunt(moves_once);
+  ASSERT_TRUE(found.report);
+  EXPECT_EQ(found.report->verdict->oracle, Oracle::kMoves);
   HuntedScheduler moves_all = sends();
   moves_all.moves_all = true;
   EXPECT_FALSE(hunt(moves_all).report);

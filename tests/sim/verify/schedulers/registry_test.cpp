@@ -45,7 +45,7 @@ TEST_P(FaultyScheduler, IsCaughtByTheOracleThatFitsItsCause) {
   const SchedulerEntry& entry = GetParam();
   const HuntedScheduler& scheduler = *find_hunted(entry.name);
   for (std::uint64_t i = 0; i < kHunt; ++i) {
-    const auto verdict = try_scheduler(scheduler, scheduler_program(scheduler, i));
+    const auto verdict = try_scheduler(scheduler, scheduler_step(scheduler, i));
     if (!verdict) continue;
     EXPECT_TRUE(verdict->oracle == entry.oracle) << "program " << i << ": " << to_string(*verdict);
     return;
@@ -66,7 +66,7 @@ TEST_P(RepairedScheduler, IsCleanOnTheStepsThatShowedTheFault) {
   fixed.program = faulty.program;
   fixed.moves_all = faulty.moves_all;
   for (std::uint64_t i = 0; i < kHunt; ++i) {
-    const auto verdict = try_scheduler(fixed, scheduler_program(fixed, i));
+    const auto verdict = try_scheduler(fixed, scheduler_step(fixed, i));
     EXPECT_FALSE(verdict) << "program " << i << ": " << verdict->words;
   }
 }
@@ -79,7 +79,7 @@ class FixedScheduler : public testing::TestWithParam<SchedulerEntry> {};
 TEST_P(FixedScheduler, IsClean) {
   const HuntedScheduler& scheduler = *find_hunted(GetParam().name);
   for (std::uint64_t i = 0; i < kClean; ++i) {
-    const auto verdict = try_scheduler(scheduler, scheduler_program(scheduler, i));
+    const auto verdict = try_scheduler(scheduler, scheduler_step(scheduler, i));
     ASSERT_FALSE(verdict) << "program " << i << ": " << to_string(*verdict);
   }
 }
@@ -107,9 +107,9 @@ TEST(RegistryTest, AFixedCounterpartIsThere) {
 TEST(RegistryTest, AStepDependsOnItsNumberAlone) {
   for (const SchedulerEntry& entry : schedulers()) {
     const HuntedScheduler& scheduler = *find_hunted(entry.name);
-    const std::string first = to_text(scheduler_program(scheduler, 7));
-    EXPECT_NE(first, to_text(scheduler_program(scheduler, 8))) << entry.name;
-    EXPECT_EQ(first, to_text(scheduler_program(scheduler, 7))) << entry.name;
+    const std::string first = to_text(scheduler_step(scheduler, 7).program);
+    EXPECT_NE(first, to_text(scheduler_step(scheduler, 8).program)) << entry.name;
+    EXPECT_EQ(first, to_text(scheduler_step(scheduler, 7).program)) << entry.name;
   }
 }
 
@@ -122,9 +122,9 @@ TEST(RegistryTest, LimitsTakenTwiceAreAsTakenOnce) {
       choices::Draws draws(0, i);
       Trial trial;
       trial.recipe = draw_recipe(draws);
-      const std::string once = to_text(scheduler_program(scheduler, trial, i));
+      const std::string once = to_text(scheduler_step(scheduler, trial, i).program);
       limit(scheduler, trial);
-      EXPECT_EQ(once, to_text(scheduler_program(scheduler, trial, i))) << entry.name;
+      EXPECT_EQ(once, to_text(scheduler_step(scheduler, trial, i).program)) << entry.name;
     }
   }
 }
