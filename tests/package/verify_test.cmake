@@ -104,6 +104,25 @@ ferry_user(begins_wrongly verify
            "${begin} S(D, A) {} ${pack} void begin_forward(int) {} ${end}")
 expect(1 "ferry: a scheduler's `begin_forward` is public and takes nothing")
 
+# The generators of RapidCheck.
+ferry_user(generates verify "#include <ferry/verify.h>
+#include <ferry/verify_rapidcheck.h>
+#include <memory>
+template <class D, class A> struct S {
+  using Tensor = typename D::Tensor;
+  S(D, A) {}
+  ${pack}
+};
+int main() {
+  const auto mine = ferry::verify::hunted<S>(\"mine\");
+  return rc::check(\"no oracle objects\", [&mine] {
+    RC_ASSERT(!ferry::verify::judge(mine, *ferry::verify::gen::step(mine)));
+  }) ? 0 : 1;
+}
+")
+run(${WORK}/generates/build/generates)
+expect(0 "OK, passed 100 tests")
+
 # A hunt in which nothing happened is told, too.
 ferry_user(keeps verify "${begin} S(D, A) {} ${pack} ${end}")
 run(${WORK}/keeps/build/keeps --seed 4 --programs 10)

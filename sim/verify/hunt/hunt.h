@@ -40,13 +40,14 @@ struct Hunt {
   std::optional<Report> report;  // none: no oracle objects
 };
 
+// `again`: what a report says before the line that replays it, as a command.
 // Throws std::invalid_argument for a scheduler without a name that replay lines can have.
 Hunt hunt(const HuntedScheduler& scheduler, const HuntOptions& options = {},
-          std::string_view again = "--replay");
+          std::string_view again = "ferry::verify::replay:");
 
 // Makes the run of a line that a report ended with. Throws InputError where it is no such line, or
 // is of none of these.
 Report replay(const std::vector<HuntedScheduler>& schedulers, std::string_view line,
-              std::string_view again = "--replay");
+              std::string_view again = "ferry::verify::replay:");
 
 }  // namespace ferry::verify

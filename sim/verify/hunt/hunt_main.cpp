@@ -214,8 +214,9 @@ int run(const std::string& program, const std::vector<HuntedScheduler>& schedule
 
 }  // namespace
 
-int hunt_main(int argc, char** argv, std::vector<HuntedScheduler> schedulers) {
+int hunt_main(int argc, char** argv, const std::vector<HuntedScheduler>& schedulers) {
   std::vector<std::string> names;
+  names.reserve(schedulers.size());
   for (const HuntedScheduler& each : schedulers) names.push_back(each.name);
   Arguments arguments;
   arguments.options.jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

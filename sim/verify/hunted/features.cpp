@@ -93,6 +93,7 @@ std::array<Feature, kFeatures> all_features() {
 
 Feature feature_of(std::string_view word) {
   std::vector<std::string> words;
+  words.reserve(kInfo.size());
   for (const FeatureInfo& each : kInfo) words.emplace_back(each.word);
   if (const auto found = std::find(words.begin(), words.end(), word); found != words.end()) {
     return static_cast<Feature>(found - words.begin());
