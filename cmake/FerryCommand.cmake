@@ -7,10 +7,15 @@ endforeach()
 ferry_room(sim/plan PRIVATE Threads::Threads)
 if(rapidcheck_FOUND)
   ferry_room(sim/verify/programs PUBLIC rapidcheck)
-  foreach(room oracles trials schedulers mutants report)
+  foreach(room oracles trials hunted mutants report schedulers)
     ferry_room(sim/verify/${room})
   endforeach()
   ferry_room(sim/verify/campaign PUBLIC Threads::Threads)
+  ferry_room(sim/verify/hunt PRIVATE $<BUILD_INTERFACE:CLI11::CLI11>)
+  ferry_room(sim/include)
+  target_include_directories(ferry_sim_include
+                             INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sim/include>
+                                       $<INSTALL_INTERFACE:include>)
 endif()
 
 # Where programs, hardware and plans are looked for when neither FERRY_SCENARIOS nor an installed

@@ -97,7 +97,7 @@ namespace {
 constexpr std::string_view kKeyNames[] = {
     "op",    "stream", "event",    "id",       "kind",   "device",  "reads",  "writes",
     "src",   "dst",    "src_kind", "dst_kind", "api",    "blocked", "result", "address",
-    "bytes", "pool",   "buffer",   "token",    "thread", "name",    "where",
+    "bytes", "pool",   "buffer",   "token",    "thread", "name",    "where",  "ferry",
 };
 
 }  // namespace
@@ -120,7 +120,7 @@ TraceReader::Key TraceReader::find_key(std::string_view text) {
     case 4:
       return among({Key::kName, Key::kKind, Key::kPool});
     case 5:
-      return among({Key::kReads, Key::kEvent, Key::kBytes, Key::kWhere, Key::kToken});
+      return among({Key::kReads, Key::kEvent, Key::kBytes, Key::kWhere, Key::kToken, Key::kFerry});
     case 6:
       return among(
           {Key::kStream, Key::kWrites, Key::kThread, Key::kBuffer, Key::kDevice, Key::kResult});
@@ -139,6 +139,7 @@ bool TraceReader::read(std::string_view text, std::uint64_t line, StreamOp& op) 
     scan_.reset(text);
     if (scan_.blank()) return false;
     scan();
+    if (find(Key::kFerry) && !find(Key::kOp)) return false;  // a header
     const Op kind = find_op();
     ++operations_;
     op = StreamOp{};

@@ -31,7 +31,8 @@ class TraceReader {
  public:
   explicit TraceReader(std::string file) : file_(std::move(file)) { threads_.intern(""); }
 
-  // False for a line that orders and touches nothing (a blank one, a query that was not ready).
+  // False for a line that orders and touches nothing (a blank one, a query that was not ready, the
+  // header of a hazard).
   // Throws InputError with the line and what was expected. The op's spans and name are valid until
   // the next call.
   bool read(std::string_view text, std::uint64_t line, StreamOp& op);
@@ -109,6 +110,7 @@ class TraceReader {
     kThread,
     kName,
     kWhere,
+    kFerry,
     kNone,
   };
   static constexpr std::size_t kKeys = static_cast<std::size_t>(Key::kNone);

@@ -57,7 +57,8 @@ class TraceFile {
 
   TraceText& text() { return text_; }
   void write(const StreamOp& op) { file_.write(text_.line(op)); }
-  void commit() { file_.commit(); }  // call it once
+  void write(std::string_view line) { file_.write(line); }  // with its end
+  void commit() { file_.commit(); }                         // call it once
 
  private:
   TraceText text_;

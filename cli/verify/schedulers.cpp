@@ -14,22 +14,24 @@
 #include "cli/stop.h"
 #include "cli/verify/table_ranks.h"
 #include "cli/verify/verify.h"
+#include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/nearest.h"
 #include "sim/verify/campaign/replay_line.h"
+#include "sim/verify/report/hazard_of.h"
 #include "sim/verify/report/report.h"
-#include "sim/verify/report/scheduler_table.h"
 #include "sim/verify/schedulers/registry.h"
+#include "sim/verify/schedulers/scheduler_table.h"
 
 namespace ferry::cli {
 namespace {
 
 constexpr int kSchema = 1;
 
-std::vector<verify::SchedulerRow> rows_of(
+std::vector<verify::schedulers::SchedulerRow> rows_of(
     const std::vector<const verify::schedulers::SchedulerEntry*>& entries,
     const VerifyArguments& arguments, Ranks* ranks) {
-  verify::SchedulerTableOptions options = scheduler_options(arguments);
+  verify::schedulers::SchedulerTableOptions options = scheduler_options(arguments);
   ProgressLine progress;
   if (ranks) {
     return lead_schedulers(*ranks, options, [&](std::size_t count) {
@@ -38,23 +40,23 @@ std::vector<verify::SchedulerRow> rows_of(
   }
   std::size_t done = 0;
   options.progress = [&](std::string_view name) { progress.show(++done, entries.size(), name); };
-  return verify::scheduler_table(entries, options);
+  return verify::schedulers::scheduler_table(entries, options);
 }
 
-ExitCode exit_code(const std::vector<verify::SchedulerRow>& rows) {
+ExitCode exit_code(const std::vector<verify::schedulers::SchedulerRow>& rows) {
   const bool wrong =
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.wrong(); });
   return wrong ? kViolated : kOk;
 }
 
-void print_for_machines(const std::vector<verify::SchedulerRow>& rows, bool csv) {
+void print_for_machines(const std::vector<verify::schedulers::SchedulerRow>& rows, bool csv) {
   using Json = nlohmann::ordered_json;
   Json json = {{"schema", kSchema}, {"schedulers", Json::array()}};
   const auto text = [](std::string_view value) { return value.empty() ? Json() : Json(value); };
   const auto oracle = [](std::optional<verify::Oracle> one) {
     return one ? Json(name(*one)) : Json();
   };
-  for (const verify::SchedulerRow& row : rows) {
+  for (const verify::schedulers::SchedulerRow& row : rows) {
     const verify::schedulers::SchedulerEntry& entry = *row.entry;
     json["schedulers"].push_back(
         {{"name", entry.name},
@@ -71,11 +73,11 @@ void print_for_machines(const std::vector<verify::SchedulerRow>& rows, bool csv)
   csv ? print_csv(json["schedulers"]) : print_json(json);
 }
 
-void print_table(const std::vector<verify::SchedulerRow>& rows) {
+void print_table(const std::vector<verify::schedulers::SchedulerRow>& rows) {
   fmt::print("{:<30} {:<16} {:>8} {:>4}  {}\n", "scheduler", "caught by", "programs", "ops",
              "what");
   std::int64_t faulty = 0, caught = 0, clean = 0;
-  for (const verify::SchedulerRow& row : rows) {
+  for (const verify::schedulers::SchedulerRow& row : rows) {
     const verify::schedulers::SchedulerEntry& entry = *row.entry;
     faulty += entry.faulty ? 1 : 0;
     if (!row.wrong()) (entry.faulty ? caught : clean) += 1;
@@ -101,8 +103,8 @@ const verify::schedulers::SchedulerEntry* find(const std::string& name) {
 
 }  // namespace
 
-verify::SchedulerTableOptions scheduler_options(const VerifyArguments& arguments) {
-  verify::SchedulerTableOptions options;
+verify::schedulers::SchedulerTableOptions scheduler_options(const VerifyArguments& arguments) {
+  verify::schedulers::SchedulerTableOptions options;
   options.seed = arguments.seed;
   options.jobs = arguments.jobs;
   options.stop = is_stopped;
@@ -115,6 +117,16 @@ std::vector<std::string> scheduler_names() {
   for (const verify::schedulers::SchedulerEntry& entry : verify::schedulers::schedulers())
     names.emplace_back(entry.name);
   return names;
+}
+
+void write_hazard(const verify::RunSpec& spec, const std::string& path) {
+  HazardFile hazard = verify::hazard_of(spec);
+  const auto* entry =
+      spec.scheduler ? verify::schedulers::find_scheduler(spec.scheduler->name) : nullptr;
+  hazard.system = entry ? entry->system : "Ferry, " + verify::word_of(spec.mutant);
+  if (entry) hazard.what = entry->what;
+  if (entry) hazard.source = entry->source;
+  write_file(path, to_text(hazard));
 }
 
 int print_schedulers(const VerifyArguments& arguments, Ranks* ranks) {
@@ -143,16 +155,20 @@ int try_scheduler(const VerifyArguments& arguments) {
     return told_stopped(
         fmt::format("programs of seed {}, to none of which an oracle objected", arguments.seed));
   }
-  const verify::SchedulerRow& row = rows.front();
+  const verify::schedulers::SchedulerRow& row = rows.front();
   if (arguments.json || arguments.csv) {
     print_for_machines(rows, arguments.csv);
   } else if (row.replay.empty()) {
     fmt::print("{}: {}\n{} programs of seed {}: no oracle objects\n", entry->name, entry->what,
                row.programs, arguments.seed);
   } else {
-    fmt::print("{}: {} ({})\ncaught by program {} of seed {}\n\n{}", entry->name, entry->what,
-               entry->source, row.programs, arguments.seed,
-               verify::explain(verify::parse_line(row.replay)).text);
+    fmt::print(
+        "{}: {} ({})\ncaught by program {} of seed {}\n\n{}", entry->name, entry->what,
+        entry->source, row.programs, arguments.seed,
+        verify::explain(verify::parse_line(row.replay, verify::schedulers::find_hunted)).text);
+  }
+  if (!row.replay.empty() && !arguments.hazard.empty()) {
+    write_hazard(verify::parse_line(row.replay, verify::schedulers::find_hunted), arguments.hazard);
   }
   return row.caught_by ? kViolated : kOk;
 }

@@ -120,11 +120,11 @@ Crew matrix_crew(const verify::MatrixOptions& options) {
           }};
 }
 
-std::vector<verify::SchedulerRow> lead_schedulers(
-    Ranks& ranks, const verify::SchedulerTableOptions& options,
+std::vector<verify::schedulers::SchedulerRow> lead_schedulers(
+    Ranks& ranks, const verify::schedulers::SchedulerTableOptions& options,
     const std::function<void(std::size_t rows)>& tick) {
   const auto& entries = verify::schedulers::schedulers();
-  std::vector<verify::SchedulerRow> rows;
+  std::vector<verify::schedulers::SchedulerRow> rows;
   for (const auto& [number, json] : lead_rows(ranks, entries.size(), schedulers_crew(options),
                                               options.seed, options.stop, tick)) {
     rows.push_back({.entry = &entries[number],
@@ -136,14 +136,15 @@ std::vector<verify::SchedulerRow> lead_schedulers(
   return rows;
 }
 
-Crew schedulers_crew(const verify::SchedulerTableOptions& options) {
-  verify::SchedulerTableOptions one = options;
+Crew schedulers_crew(const verify::schedulers::SchedulerTableOptions& options) {
+  verify::schedulers::SchedulerTableOptions one = options;
   one.jobs = 1;
   return {.jobs = options.jobs, .ahead = 0, .work = [one](const std::string& piece) {
             const std::size_t number = std::stoull(piece);
             Json json = {{"row", number}};
             const auto* const entry = &verify::schedulers::schedulers()[number];
-            for (const verify::SchedulerRow& row : verify::scheduler_table({&entry, 1}, one)) {
+            for (const verify::schedulers::SchedulerRow& row :
+                 verify::schedulers::scheduler_table({&entry, 1}, one)) {
               json.update({{"oracle", oracle_json(row.caught_by)},
                            {"programs", row.programs},
                            {"ops", json_of(row.counterexample_ops)},

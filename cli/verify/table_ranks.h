@@ -8,7 +8,7 @@
 #include "cli/verify/share_out.h"
 #include "cli/verify/verify.h"
 #include "sim/verify/report/matrix.h"
-#include "sim/verify/report/scheduler_table.h"
+#include "sim/verify/schedulers/scheduler_table.h"
 
 namespace ferry::cli {
 
@@ -16,12 +16,12 @@ namespace ferry::cli {
 // schedulers. `tick` is told how many there are.
 std::vector<verify::MatrixRow> lead_matrix(Ranks& ranks, const verify::MatrixOptions& options,
                                            const std::function<void(std::size_t rows)>& tick);
-std::vector<verify::SchedulerRow> lead_schedulers(
-    Ranks& ranks, const verify::SchedulerTableOptions& options,
+std::vector<verify::schedulers::SchedulerRow> lead_schedulers(
+    Ranks& ranks, const verify::schedulers::SchedulerTableOptions& options,
     const std::function<void(std::size_t rows)>& tick);
 
 // What any rank does. The options' stop leaves out the row in hand.
 Crew matrix_crew(const verify::MatrixOptions& options);
-Crew schedulers_crew(const verify::SchedulerTableOptions& options);
+Crew schedulers_crew(const verify::schedulers::SchedulerTableOptions& options);
 
 }  // namespace ferry::cli

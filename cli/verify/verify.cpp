@@ -22,6 +22,7 @@
 #include "cli/verify/campaign_file.h"
 #include "cli/verify/campaign_ranks.h"
 #include "cli/verify/table_ranks.h"
+#include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "sim/verify/campaign/campaign.h"
 #include "sim/verify/campaign/replay_line.h"
@@ -218,12 +219,14 @@ int run_campaign(const VerifyArguments& arguments, Ranks* ranks) {
 }
 
 int replay(const VerifyArguments& arguments) {
-  const verify::Report report = verify::explain(verify::parse_line(arguments.replay));
+  const verify::Report report =
+      verify::explain(verify::parse_line(arguments.replay, verify::schedulers::find_hunted));
   if (arguments.json) {
     print_json(to_json(report));
   } else {
     fmt::print("{}", report.text);
   }
+  if (!arguments.hazard.empty()) write_hazard(report.spec, arguments.hazard);
   return report.verdict ? kViolated : kOk;
 }
 
@@ -268,6 +271,22 @@ void add_campaign_options(CLI::App& command, VerifyArguments& arguments, Context
           ->type_name("FILE")
           ->check(some_text());
   for (CLI::Option* mode : modes) mode->excludes(canary)->excludes(resume);
+}
+
+CLI::Option* add_hazard_option(CLI::App& command, VerifyArguments& arguments) {
+  return command
+      .add_option("--hazard", arguments.hazard,
+                  "Of --scheduler or --replay: the run as a file, for `ferry check` "
+                  "(formats/HAZARD.md)")
+      ->type_name("FILE")
+      ->check(some_text());
+}
+
+void check_hazard(const VerifyArguments& arguments) {
+  if (arguments.scheduler.empty() && arguments.replay.empty()) {
+    throw InputError("--hazard", 0, "expected with --scheduler or --replay: it is of one run");
+  }
+  require_folder_of(arguments.hazard);
 }
 
 }  // namespace
@@ -326,10 +345,12 @@ void add_verify(CLI::App& app, Context& context) {
     }
   }
   for (CLI::Option* other : {programs, seed, csv}) line->excludes(other);
+  CLI::Option* hazard = add_hazard_option(*command, *arguments);
   add_campaign_options(*command, *arguments, context, modes);
   context.values[mutant] = [] { return Values{mutant_words()}; };
   context.values[scheduler] = [] { return Values{scheduler_names()}; };
-  command->callback([arguments, seed, jobs, &context] {
+  command->callback([arguments, seed, jobs, hazard, &context] {
+    if (hazard->count() > 0) check_hazard(*arguments);
     listen_for_stop();
     const std::unique_ptr<Ranks> ranks = join_ranks();
     if (ranks && jobs->count() == 0) arguments->jobs = 1;

@@ -11,7 +11,7 @@
 #include "cli/ranks/ranks.h"
 #include "sim/verify/campaign/run_spec.h"
 #include "sim/verify/report/matrix.h"
-#include "sim/verify/report/scheduler_table.h"
+#include "sim/verify/schedulers/scheduler_table.h"
 
 namespace ferry::cli {
 
@@ -29,6 +29,7 @@ struct VerifyArguments {
   bool schedulers = false;
   std::string scheduler;
   std::string replay;
+  std::string hazard;  // a file that is written
   bool json = false;
   bool csv = false;
 };
@@ -39,9 +40,11 @@ verify::Mutant mutant_of(const std::string& option, const std::string& word);
 std::vector<std::string> scheduler_names();
 
 verify::MatrixOptions matrix_options(const VerifyArguments& arguments);
-verify::SchedulerTableOptions scheduler_options(const VerifyArguments& arguments);
+verify::schedulers::SchedulerTableOptions scheduler_options(const VerifyArguments& arguments);
 
 // Each prints, and returns the exit code. `ranks`: the others that help; null: none.
+// Writes the run's hazard (formats/HAZARD.md), under the name of whose it is.
+void write_hazard(const verify::RunSpec& spec, const std::string& path);
 int hunt_mutant(const VerifyArguments& arguments);
 int print_mutants(const VerifyArguments& arguments, Ranks* ranks);
 int try_scheduler(const VerifyArguments& arguments);

@@ -62,8 +62,9 @@ bool Enumeration::next() {
 std::uint32_t EnumeratedChoices::pick(const Question& question) {
   if (count() >= all_.bounds_.places) return 0;
   if (count() == all_.path_.size()) {
+    const bool fails = all_.bounds_.failures && !failure();
     const bool stays =
-        deviations().size() >= all_.bounds_.deviations || (is_failure(question.point) && failure());
+        deviations().size() >= all_.bounds_.deviations || (is_failure(question.point) && !fails);
     all_.path_.push_back({0, stays ? 1 : question.ways});
   }
   return all_.path_[count()].answer;

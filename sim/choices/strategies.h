@@ -74,6 +74,7 @@ class Enumeration {
     std::uint64_t places =
         std::numeric_limits<std::uint64_t>::max();  // questions; 0 to those after
     std::uint64_t deviations = std::numeric_limits<std::uint64_t>::max();  // answers that are not 0
+    bool failures = true;                                                  // also what may fail
   };
   explicit Enumeration(Bounds bounds) : bounds_(bounds) {}
   // Goes to the next way; returns false where there is none.

@@ -104,4 +104,34 @@ std::string to_string(const OpGraph& graph, const Schedule& schedule) {
   return text;
 }
 
+namespace {
+
+ActionId action_of(const OpGraph& graph, std::string_view name) {
+  for (ActionId id = 0; id < graph.size(); ++id) {
+    if (name_of(graph, id) == name) return id;
+  }
+  throw std::invalid_argument(
+      "a schedule: expected the number of an op that touches memory, not '" + std::string(name) +
+      "'");
+}
+
+}  // namespace
+
+Schedule parse_schedule(const OpGraph& graph, std::string_view text) {
+  Schedule schedule;
+  if (text == "-") return schedule;
+  while (true) {
+    const std::string_view delay = text.substr(0, text.find(' '));
+    const std::size_t at = delay.find('@');
+    if (at == std::string_view::npos) {
+      throw std::invalid_argument("a schedule: expected LATE@UNTIL, not '" + std::string(delay) +
+                                  "'");
+    }
+    schedule.push_back(
+        {action_of(graph, delay.substr(0, at)), action_of(graph, delay.substr(at + 1))});
+    if (delay.size() == text.size()) return schedule;
+    text.remove_prefix(delay.size() + 1);
+  }
+}
+
 }  // namespace ferry::explore

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/choices/choices.h"
@@ -36,6 +37,8 @@ Schedule schedule_of(const std::vector<ActionId>& order);
 std::vector<ActionId> draw_order(const OpGraph& graph, choices::Choices& choices);
 
 std::string to_string(const OpGraph& graph, const Schedule& schedule);
+// Reads what that wrote. Throws std::invalid_argument, with what was expected.
+Schedule parse_schedule(const OpGraph& graph, std::string_view text);
 
 // Names an action as messages do: by its op's number, as in the text.
 std::string name_of(const OpGraph& graph, ActionId action);

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 
-#include "shared/seam/hooks.h"
 #include "sim/gpu/device.h"
 #include "sim/program/autograd.h"
 
@@ -57,19 +55,6 @@ inline sim::Tensor reload(sim::SimDevice& device, const HostCopy& copy, StreamId
 inline void order(sim::SimDevice& device, Step event, StreamId before, Step wait, StreamId after) {
   device.wait(wait, after, device.record(event, before));
 }
-
-// A hooks pair that calls its scheduler's `pack(tensor)`.
-template <class S>
-class PackHooks final : public Hooks<sim::Tensor> {
- public:
-  explicit PackHooks(S& scheduler) : scheduler_(scheduler) {}
-  std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) override {
-    return scheduler_.pack(tensor);
-  }
-
- private:
-  S& scheduler_;
-};
 
 // Returns it to a pool that waits for copies under way on `stream`, like PyTorch's pinned pool.
 inline void give_back(sim::SimDevice& device, sim::HostBuffer& buffer, StreamId stream) {

@@ -18,6 +18,7 @@
 
 #include "formats/layout.h"
 #include "sim/field/copies.h"
+#include "sim/run/adapted.h"
 
 namespace ferry::field {
 namespace {
@@ -26,7 +27,7 @@ using Id = std::int64_t;
 constexpr Id kWindow = 5;  // a distance in numbers, as published
 constexpr std::int64_t kBytesMin = 1024;
 
-class Stash final : public sim::Scheduler {
+class Stash {
  public:
   Stash(sim::SimDevice device, sim::SimAutograd autograd, StashPolicy policy)
       : device_(device),
@@ -35,25 +36,22 @@ class Stash final : public sim::Scheduler {
         first_stream_(device.current_stream()),
         s1_(device.lane(Lane::kDeviceToHost)) {}
 
-  std::shared_ptr<Hooks<sim::Tensor>> hooks() override {
-    return std::make_shared<PackHooks<Stash>>(*this);
-  }
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
     return std::make_unique<Number>(*this, number(tensor));
   }
-  void exempt(const sim::Tensor& tensor) override {
+  void exempt(const sim::Tensor& tensor) {
     exempt_.insert(tensor.get());
     exempt_storages_.insert(tensor->storage.get());
   }
-  void begin_forward() override {
+  void begin_forward() {
     leave();
     enter();
   }
-  void finish() override {
+  void finish() {
     leave();
     if (policy_.exit_clears) drop_tracked();
   }
-  bool empty() const override {
+  bool empty() const {
     return tracker_.empty() && stash_.empty() && restored_.empty() && events_.empty();
   }
 
@@ -287,7 +285,7 @@ class Stash final : public sim::Scheduler {
 
 std::unique_ptr<sim::Scheduler> make_stash(sim::SimDevice device, sim::SimAutograd autograd,
                                            StashPolicy policy) {
-  return std::make_unique<Stash>(device, autograd, policy);
+  return sim::adapted<Stash>(device, autograd, policy);
 }
 
 }  // namespace ferry::field

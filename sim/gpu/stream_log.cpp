@@ -1,5 +1,7 @@
 #include "sim/gpu/stream_log.h"
 
+#include <utility>
+
 #include "sim/check/hazard.h"
 
 namespace ferry::sim {
@@ -32,7 +34,12 @@ std::string stream_name(StreamId stream) {
   }
 }
 
-StreamLog::StreamLog(TraceFile& file) : file_(file) { file_.text().call(kNoStream, "host"); }
+StreamLog::StreamLog(TraceFile& file)
+    : StreamLog([&file](std::string_view line) { file.write(line); }) {}
+
+StreamLog::StreamLog(std::function<void(std::string_view line)> sink) : sink_(std::move(sink)) {
+  text_.call(kNoStream, "host");
+}
 
 void StreamLog::operator()(const StreamOp& op) {
   meet(op.stream);
@@ -41,7 +48,7 @@ void StreamLog::operator()(const StreamOp& op) {
   line.range = logged(op.range);
   line.reads = logged(op.reads, reads_);
   line.writes = logged(op.writes, writes_);
-  file_.write(line);
+  sink_(text_.line(line));
 }
 
 void StreamLog::meet(StreamId stream) {
@@ -50,11 +57,11 @@ void StreamLog::meet(StreamId stream) {
   if (number >= met_.size()) met_.resize(number + 1, false);
   if (met_[number]) return;
   met_[number] = true;
-  file_.text().call(stream, stream_name(stream));
+  text_.call(stream, stream_name(stream));
   StreamOp declared;
   declared.kind = StreamOpKind::kStream;
   declared.stream = stream;
-  file_.write(declared);
+  sink_(text_.line(declared));
 }
 
 }  // namespace ferry::sim

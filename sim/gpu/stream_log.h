@@ -4,7 +4,9 @@
 // Host memory lies at kLoggedHost, for a log's addresses end at 2^59 and the machine's do not.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/trace_write.h"
@@ -20,13 +22,16 @@ std::string stream_name(StreamId stream);
 class StreamLog final : public StreamOpConsumer {
  public:
   explicit StreamLog(TraceFile& file);  // the file must outlive it
+  // Each line with its end, valid during the call.
+  explicit StreamLog(std::function<void(std::string_view line)> sink);
   // Throws std::system_error if the file cannot be written.
   void operator()(const StreamOp& op) override;
 
  private:
   void meet(StreamId stream);
 
-  TraceFile& file_;
+  TraceText text_;
+  std::function<void(std::string_view line)> sink_;
   std::vector<bool> met_;  // by stream: declared already
   std::vector<Range> reads_, writes_;
 };

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "formats/error.h"
 #include "formats/limits.h"
 #include "shared/seam/checkpoint_context.h"
+#include "shared/seam/error.h"
 #include "shared/seam/hooks.h"
 
 namespace ferry::sim {
@@ -43,6 +45,20 @@ class RaisedByProgram : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// What the exception that is being caught says. A scheduler may throw what no program catches.
+std::string caught_message() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (const Error& error) {
+    return std::string(error.what()) +
+           " (thrown alone: expected ferry::make_error<Tensor>(…), which programs catch)";
+  } catch (...) {
+    return "something was thrown that is no std::exception";
+  }
+}
 
 }  // namespace
 
@@ -108,11 +124,11 @@ void Tape::run() {
     } catch (const LimitReached& error) {
       errors_.push_back({op_line_, error.what(), true});
       break;
-    } catch (const std::exception& error) {
+    } catch (...) {
       // Only environment and program errors get here; the state is that of a caught exception.
       machine_.set_current_stream(stream);
       grad_mode_ = true;
-      errors_.push_back({code.statements[i].line, error.what()});
+      errors_.push_back({code.statements[i].line, caught_message()});
     }
   }
   main_->close();  // before taking away the hooks that these regions hide

@@ -196,12 +196,14 @@ void run_tape(Tape& tape, Machine& machine, const KernelTimes& times, const Prog
     tape.set_spans(
         std::make_shared<const std::vector<SpanRange>>(span_ranges(program, options.spans)));
   }
-  // It lives until the leftovers were counted.
-  const std::unique_ptr<Scheduler> scheduler =
+  // It lives until the leftovers were counted. Where a call failed it need not: what it could not
+  // give back safely it may keep as long as it lives.
+  std::unique_ptr<Scheduler> scheduler =
       options.scheduler ? options.scheduler(SimDevice(machine), tape.autograd()) : nullptr;
   run_program({tape, machine, loop, program, options}, machine, scheduler.get(), result);
   read_machine(machine, loop, result);
   result.gradients = read_gradients(tape, values);
+  if (options.choices && options.choices->failure()) scheduler.reset();
   const bool core = result.leftovers.core;
   result.leftovers = leftovers(machine, tape, loop.kept_storages());
   result.leftovers.core = core;

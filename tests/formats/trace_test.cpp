@@ -134,6 +134,11 @@ TEST(Trace, BlankLinesSayNothing) {
   EXPECT_FALSE(Read(" \t\r").any);
 }
 
+TEST(Trace, AHeaderSaysNothing) {
+  EXPECT_FALSE(Read(R"({"ferry":"hazard","schema":1})").any);
+  EXPECT_TRUE(Read(R"({"ferry":1,"op":"kernel","stream":"s","reads":[],"writes":["a"]})").any);
+}
+
 TEST(Trace, ADestroyedEventsIdIsFree) {
   TraceReader reader("log");
   StreamOp op;

@@ -8,6 +8,7 @@
 #include "formats/plan_options.h"
 #include "formats/program_check.h"
 #include "formats/program_file.h"
+#include "sim/explore/log_verdict.h"
 #include "sim/run/simulation.h"
 #include "tests/fuzz/property.h"
 
@@ -108,6 +109,24 @@ void run_times(const TimesTable& times) {
   const TimesUsed used = use_times({times}, tiny(), program);
   require(used.measured + used.scaled <= used.all, "times are of ops");
   run_step(program, tiny(), std::nullopt);
+}
+
+void run_hazard(const HazardFile& hazard) {
+  constexpr std::size_t kLogBytes = 1 << 13;
+  if (hazard.log.size() > kLogBytes) return;
+  HazardFile judged = hazard;
+  explore::LogVerdict found = explore::judge_log(hazard);
+  require(found.schedule.empty() || !found.verdicts.empty(), "a schedule is of a verdict");
+  if (!hazard.schedule.empty()) {
+    try {
+      explore::seen_in(hazard);
+    } catch (const std::invalid_argument&) {
+      // an order that there is not
+    }
+  }
+  if (found.schedule.empty()) return;
+  judged.schedule = found.schedule;
+  require(explore::seen_in(judged) == found.seen, "a schedule shows what it is said to show");
 }
 
 }  // namespace ferry::fuzz

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "formats/hazard_file.h"
 #include "formats/plan.h"
 #include "formats/program.h"
 #include "scenarios/hardware.h"
@@ -18,5 +19,8 @@ void run_program(const Program& program);
 void run_plan(const Plan& plan);
 void run_card(const Hardware& card);
 void run_times(const TimesTable& times);
+
+// Judged, where it is short; the schedule that is found shows what it is said to show.
+void run_hazard(const HazardFile& hazard);
 
 }  // namespace ferry::fuzz

@@ -13,6 +13,7 @@
 
 #include "formats/decision_log.h"
 #include "formats/error.h"
+#include "formats/hazard_file.h"
 #include "formats/json_scan.h"
 #include "formats/plan_file.h"
 #include "formats/plan_options.h"
@@ -178,12 +179,27 @@ void scan(const std::string& text) {
   }
 }
 
+void hazard(const std::string& text) {
+  const HazardFile first = parse_hazard(text, kFile);
+  const std::string written = to_text(first);
+  require(to_text(parse_hazard(written, kFile)) == written, "a hazard is read as it was written");
+  require(first.schedule.empty() == first.seen.empty(), "a schedule shows something");
+  std::uint64_t operations = 0;
+  first.each([&operations](std::uint64_t line, const StreamOp&) {
+    require(line >= 2, "lines count from the header's");
+    ++operations;
+  });
+  require(first.verdicts.empty() || operations > 0, "verdicts are of operations");
+  run_hazard(first);
+}
+
 struct Reader {
   char letter;
   void (*run)(const std::string& text);
 };
-constexpr Reader kReaders[] = {{'p', program}, {'l', plan},     {'d', decisions}, {'h', hardware},
-                               {'t', times},   {'s', scenario}, {'j', scan},      {'w', sweep}};
+constexpr Reader kReaders[] = {{'p', program},  {'l', plan},  {'d', decisions},
+                               {'h', hardware}, {'t', times}, {'s', scenario},
+                               {'j', scan},     {'w', sweep}, {'z', hazard}};
 
 int run(std::string_view input) {
   const auto reader = std::find_if(std::begin(kReaders), std::end(kReaders), [&](const Reader& r) {

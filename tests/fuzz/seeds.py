@@ -85,6 +85,10 @@ TIMES = """\
 {"op":"aten.add_","in":[null],"out":[],"writes":[0],"ns":7,"least_ns":7,"samples":1}
 """
 
+HAZARD = """\
+{"ferry":"hazard","schema":1,"system":"a","what":"b","source":"","verdicts":[{"kind":"reuse","earlier":0,"later":2}],"schedule":"2@3","seen":"c"}
+"""
+
 # Small files that would take for ever, or more than there is.
 HEAD = """\
 {"ferry":"program","schema":1,"name":"small"}
@@ -121,7 +125,7 @@ BOMBS = {
     ),
 }
 
-SAMPLES = ("program", "plan", "decisions", "times", "h100-port", "gpt2-on-4090")
+SAMPLES = ("program", "plan", "decisions", "times", "h100-port", "gpt2-on-4090", "hazard0")
 
 OPTIONS = (
     "host_memory copy_streams reload_pool bytes_min window_packs window_bytes prefetch_bytes "
@@ -216,6 +220,8 @@ def seeds():
     """The target's name, the seed's and its text. The letters are those of scenario_fuzz.cpp."""
     for seed in range(40):
         yield "trace", f"log{seed}", log(seed)
+        if seed % 4 == 0:
+            yield "scenario", f"hazard{seed}", "z" + HAZARD + log(seed)
     yield "scenario", "program", "p" + PROGRAM
     for name, text in BOMBS.items():
         yield "scenario", name, "p" + text
@@ -235,6 +241,8 @@ def seeds():
         elif path.parent.name == "hardware":
             yield "scenario", path.stem, "h" + text
             yield "scenario", path.stem + "-port", "h" + text.split("[peer]")[0] + CARD
+        elif path.parent.name == "hazards":
+            yield "scenario", f"hazard-{path.stem}", "z" + text
         elif path.parent.name == "plans":
             yield "scenario", path.stem, "s" + text
 

@@ -24,11 +24,12 @@ def target_of(tree, rooms, quote, target):
     """(file of ours or None, how it is to be written or None)."""
     ours = {top(folder) for folder in rooms} & {top(folder) for folder in tree.folders}
     if top(target) == "ferry":
-        return f"{parent(PUBLIC)}/{target}", None
+        files = [f"{parent(folder)}/{target}" for folder in PUBLIC]
+        return next((file for file in files if file in tree.file_set), files[0]), None
     if quote == "<":
         return None, f'"{target}", if it is ours' if top(target) in ours else None
-    if target.startswith(f"{PUBLIC}/"):
-        return None, f'"{target.removeprefix(f"{parent(PUBLIC)}/")}", as users do'
+    if parent(target) in PUBLIC:
+        return None, f'"{target.removeprefix(f"{parent(parent(target))}/")}", as users do'
     if ".." in target.split("/") or top(target) not in ours:
         return None, "an include of ours is written from the root"
     return target, None

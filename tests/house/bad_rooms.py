@@ -30,6 +30,15 @@ INCLUDES = [
         ["real/a/b.h:1"],
     ),
     Case(
+        "so is sim/include",
+        {
+            **rooms("sim/include : ferry :", "sim/a : * :"),
+            "sim/include/ferry/a.h": header(),
+            "sim/a/b.h": header("#include <ferry/a.h>"),
+        },
+        ["sim/a/b.h:1"],
+    ),
+    Case(
         "what users include, by its folder",
         {
             **rooms("real/include : ferry :"),

@@ -26,7 +26,10 @@ def units(tree, folder, suffixes=frozenset(CPP)):
 
 
 def of_room(tree, room):
-    public = units(tree, PUBLIC) if top(room) == "real" else {}
+    public = {}
+    for folder in PUBLIC:
+        if top(room) == top(folder):
+            public |= units(tree, folder)
     return units(tree, room) | public
 
 

@@ -70,7 +70,7 @@ def doubles(tree):
 
 
 def check(tree, rooms):
-    found, public = doubles(tree), rooms.get(parent(PUBLIC))
+    found, public = doubles(tree), rooms.get(parent(PUBLIC[0]))
     for path in tree.cpp_files:
         room = rooms.get(room_of(path))
         if room and room.namespace != "*":

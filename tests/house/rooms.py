@@ -6,7 +6,8 @@ import typing
 from tree import Finding, parent, top
 
 TABLE = "cmake/rooms.txt"
-PUBLIC = "real/include/ferry"  # users include "ferry/*.h": the room is real/include
+# Users include "ferry/*.h" of a component: the room is real/include, or sim/include.
+PUBLIC = ("real/include/ferry", "sim/include/ferry")
 
 # What holds whatever the table says, so that no line of it loosens the house by mistake: which
 # folders the rooms of a folder may see. Tests, benchmarks and examples see whom they like.
@@ -55,7 +56,7 @@ def read_table(tree):
 
 def room_of(path):
     folder = parent(path)
-    return parent(PUBLIC) if folder == PUBLIC else folder
+    return parent(folder) if folder in PUBLIC else folder
 
 
 def way_back(rooms, start):

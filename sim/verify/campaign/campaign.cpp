@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/choices/strategies.h"
+#include "sim/verify/campaign/at_work.h"
 #include "sim/verify/campaign/closer_look.h"
 #include "sim/verify/campaign/shrink_spec.h"
 #include "sim/verify/campaign/threads.h"
@@ -22,17 +23,25 @@ Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
   return no_mutant(pipeline ? MutantPart::kPipeline : MutantPart::kOffload);
 }
 
+SchedulerDraws scheduler_draws(const CampaignOptions& options) {
+  return {.usual = options.usual, .sizes = options.sizes};
+}
+
 // Tries program `number` of the campaign in every way, until `late` returns true.
 DrawnRun try_every_way(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
                        const std::function<bool()>& late) {
   Draws draws(options.seed, number);
   DrawnRun drawn;
-  drawn.spec = draw_spec(who_is_tried(options, number), draws, options.sizes);
+  drawn.spec = options.scheduler
+                   ? draw_spec(*options.scheduler, number, draws, scheduler_draws(options))
+                   : draw_spec(who_is_tried(options, number), draws, options.sizes);
   drawn.spec.trial.recipe.failure =
       StepFailure::kNone;  // else no answer but failures may be unusual
   drawn.runs = 0;
   OperationCount count(coverage);
-  choices::Enumeration all({.deviations = *options.deviations});
+  choices::Enumeration all(
+      {.deviations = *options.deviations,
+       .failures = !options.scheduler || options.scheduler->survives_failures});
   bool more = true;
   do {
     choices::EnumeratedChoices choices(all);
@@ -50,8 +59,10 @@ DrawnRun try_every_way(const CampaignOptions& options, std::uint64_t number, Cov
 // Tries program `number` of the campaign; some are looked at more closely when nobody objects.
 DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage) {
   OperationCount count(coverage);
-  const Mutant who = who_is_tried(options, number);
-  DrawnRun drawn = try_drawn(who, options.seed, number, &count, options.sizes);
+  DrawnRun drawn =
+      options.scheduler
+          ? try_drawn(*options.scheduler, options.seed, number, scheduler_draws(options), &count)
+          : try_drawn(who_is_tried(options, number), options.seed, number, &count, options.sizes);
   if (is_looked_at_closely(number) && !drawn.verdict)
     drawn.verdict = look_closer(drawn.spec, coverage);
   return drawn;
@@ -80,6 +91,7 @@ std::uint64_t end_of(const CampaignOptions& options) {
 TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline, const Block& block) {
   TriedBlock tried{.block = block, .coverage = {}, .failure = {}};
   for (std::uint64_t number = block.first; number < block.end && !deadline.is_late(); ++number) {
+    const AtWork work(number);
     DrawnRun drawn = options.deviations ? try_every_way(options, number, tried.coverage,
                                                         [&deadline] { return deadline.is_late(); })
                                         : try_program(options, number, tried.coverage);

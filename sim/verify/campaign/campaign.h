@@ -26,6 +26,9 @@ struct CampaignOptions {
   // most so many answers that are not the usual ones.
   std::optional<std::uint64_t> deviations;
   std::optional<Mutant> canary;  // is tried in the core's stead: what must be found is found
+  // So is this one, which outlives the campaign. `usual`: no answers are drawn for it.
+  const HuntedScheduler* scheduler = nullptr;
+  bool usual = false;
   // Is asked between programs, on every thread; true ends the campaign, as time does.
   std::function<bool()> stop;
   Settled from;  // what was tried before: it goes on from there

@@ -76,8 +76,9 @@ void Coverage::add(const DrawnRun& drawn) {
     if (spec.pipeline.offload) add_options(*spec.pipeline.offload, found);
     return;
   }
+  if (spec.scheduler && spec.scheduler->program) return;
   add_recipe(spec.trial.recipe, found);
-  add_options(spec.trial.options, found);
+  if (!spec.scheduler) add_options(spec.trial.options, found);
   found.has("selective plan", spec.trial.recipe.segments && spec.trial.plan != nullptr);
 }
 

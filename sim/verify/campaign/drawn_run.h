@@ -28,8 +28,19 @@ RunSpec draw_spec(const Mutant& mutant, Draws& draws, Sizes sizes = Sizes::kMixe
 DrawnRun try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
                    StreamOpConsumer* watch = nullptr, Sizes sizes = Sizes::kMixed);
 
-// Draws a random step for a scheduler of the field and tries it with the usual answers.
-DrawnRun try_drawn(const schedulers::SchedulerEntry& scheduler, std::uint64_t seed,
-                   std::uint64_t number);
+// What is drawn for a scheduler beside the random step.
+struct SchedulerDraws {
+  bool usual = false;  // nothing: the usual answers, and segments as the program says
+  Sizes sizes = Sizes::kMixed;
+};
+
+// Draws a spec with a random step for a scheduler, and the plan of its segments. It has no
+// deviations.
+RunSpec draw_spec(const HuntedScheduler& scheduler, std::uint64_t number, Draws& draws,
+                  const SchedulerDraws& what);
+// Draws a spec and tries it, with answers drawn as for the core. A call or an allocation fails for
+// a scheduler that survives failures.
+DrawnRun try_drawn(const HuntedScheduler& scheduler, std::uint64_t seed, std::uint64_t number,
+                   const SchedulerDraws& what = {}, StreamOpConsumer* watch = nullptr);
 
 }  // namespace ferry::verify

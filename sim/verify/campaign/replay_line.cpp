@@ -65,6 +65,8 @@ std::vector<choices::Deviation> parse_deviations(std::string_view text) {
   return found;
 }
 
+bool has_own_programs(const RunSpec& spec) { return spec.scheduler && spec.scheduler->program; }
+
 }  // namespace
 
 std::string word_of(const Mutant& mutant) {
@@ -82,15 +84,13 @@ std::optional<Mutant> find_mutant(std::string_view word) {
 }
 
 std::string to_line(const RunSpec& spec) {
-  if (spec.scheduler) {
-    std::string line(spec.scheduler->name);
-    line.push_back(kBetween);
-    const bool own = spec.scheduler->program != nullptr;
-    return line.append(own ? std::to_string(spec.number) : encode(spec.trial));
-  }
-  std::string line = word_of(spec.mutant);
+  std::string line = spec.scheduler ? spec.scheduler->name : word_of(spec.mutant);
   line.push_back(kBetween);
-  line.append(spec.is_pipeline() ? encode(spec.pipeline) : encode(spec.trial));
+  if (has_own_programs(spec)) {
+    line.append(std::to_string(spec.number));
+  } else {
+    line.append(spec.is_pipeline() ? encode(spec.pipeline) : encode(spec.trial));
+  }
   if (!spec.deviations.empty()) line.push_back(kBetween);
   for (std::size_t i = 0; i < spec.deviations.size(); ++i) {
     const choices::Deviation& each = spec.deviations[i];
@@ -100,24 +100,19 @@ std::string to_line(const RunSpec& spec) {
   return line;
 }
 
-RunSpec parse_line(std::string_view line) {
+RunSpec parse_line(std::string_view line, const FindScheduler& find) {
   const auto parts = split(line, kBetween);
   if (parts.size() < 2 || parts.size() > 3) refuse("it has not two or three parts");
   RunSpec spec;
-  spec.scheduler = schedulers::find_scheduler(parts[0]);
-  if (spec.scheduler) {
-    if (parts.size() > 2) refuse("a scheduler makes no choices");
-    if (spec.scheduler->program) {
-      spec.number = number_of<std::uint64_t>(parts[1]);
-    } else {
-      spec.trial = decode_trial(parts[1]);
-    }
-    return spec;
+  if (find) spec.scheduler = find(parts[0]);
+  if (!spec.scheduler) {
+    const auto mutant = find_mutant(parts[0]);
+    if (!mutant) refuse(std::string("nobody here is called '").append(parts[0]).append("'"));
+    spec.mutant = *mutant;
   }
-  const auto mutant = find_mutant(parts[0]);
-  if (!mutant) refuse(std::string("nobody is called '").append(parts[0]).append("'"));
-  spec.mutant = *mutant;
-  if (spec.is_pipeline()) {
+  if (has_own_programs(spec)) {
+    spec.number = number_of<std::uint64_t>(parts[1]);
+  } else if (spec.is_pipeline()) {
     spec.pipeline = decode_pipeline_trial(parts[1]);
   } else {
     spec.trial = decode_trial(parts[1]);

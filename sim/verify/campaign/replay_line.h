@@ -3,6 +3,7 @@
 //   consume.drop~AQEB...~3:1,17:2    who, the trial, and the deviations where there are some
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,8 +13,10 @@
 namespace ferry::verify {
 
 std::string to_line(const RunSpec& spec);
-// Throws InputError.
-RunSpec parse_line(std::string_view line);
+// Returns the scheduler of that name, which outlives the spec; null where there is none.
+using FindScheduler = std::function<const HuntedScheduler*(std::string_view name)>;
+// Throws InputError. `find`: what schedulers there are beside the core and its mutants; null: none.
+RunSpec parse_line(std::string_view line, const FindScheduler& find = nullptr);
 
 // Writes a mutant's name as one word ("consume.drop", "rule.keep-source") and finds it again.
 // "core" and "pipeline" are Ferry itself. Returns none where there is no such mutant.

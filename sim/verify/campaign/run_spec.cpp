@@ -3,18 +3,22 @@
 #include <exception>
 
 #include "sim/choices/strategies.h"
-#include "sim/verify/schedulers/try_scheduler.h"
+#include "sim/verify/hunted/try_scheduler.h"
 #include "sim/verify/trials/try_core.h"
 #include "sim/verify/trials/try_pipeline.h"
 
 namespace ferry::verify {
 
+RunSpec limited(RunSpec spec) {
+  if (spec.scheduler && !spec.scheduler->program) limit(*spec.scheduler, spec.trial);
+  return spec;
+}
+
 std::optional<Verdict> try_spec(const RunSpec& spec, choices::Choices* choices,
                                 StreamOpConsumer* watch) try {
   if (spec.scheduler) {
-    const Program program =
-        schedulers::scheduler_program(*spec.scheduler, spec.trial.recipe, spec.number);
-    return schedulers::try_scheduler(*spec.scheduler, program, watch);
+    return try_scheduler(*spec.scheduler, scheduler_step(*spec.scheduler, spec.trial, spec.number),
+                         {choices, watch});
   }
   const Subject subject{spec.mutant.rules, spec.mutant.mutation, spec.mutant.world_fault};
   const Conditions conditions{choices, watch};

@@ -9,17 +9,18 @@
 
 #include "sim/choices/choices.h"
 #include "sim/gpu/machine.h"
+#include "sim/verify/hunted/hunted.h"
 #include "sim/verify/mutants/mutants.h"
 #include "sim/verify/programs/pipeline_trial.h"
 #include "sim/verify/programs/trial.h"
-#include "sim/verify/schedulers/registry.h"
 
 namespace ferry::verify {
 
 struct RunSpec {
   Mutant mutant = no_mutant();  // its part says which of the two trials is meant
-  const schedulers::SchedulerEntry* scheduler =
-      nullptr;               // if not null, it runs in the core's stead
+  // If not null, it runs in the core's stead: what the spec does not own. Of the trial it has the
+  // random step and the plan, and no options.
+  const HuntedScheduler* scheduler = nullptr;
   std::uint64_t number = 0;  // of the scheduler's own program, if it has programs of its own
   Trial trial;
   PipelineTrial pipeline;
@@ -27,6 +28,9 @@ struct RunSpec {
 
   bool is_pipeline() const { return mutant.part == MutantPart::kPipeline; }
 };
+
+// The same run, whose recipe says no more than what its scheduler is given of it.
+RunSpec limited(RunSpec spec);
 
 // Makes the run and returns the verdict of the first oracle that objects.
 std::optional<Verdict> try_spec(const RunSpec& spec, StreamOpConsumer* watch = nullptr);

@@ -28,5 +28,8 @@ Trial draw_trial(Draws& draws, Sizes sizes = Sizes::kMixed);
 // and the window are always said.
 std::ostream& operator<<(std::ostream& out, const Trial& trial);
 std::string text_of(const CoreOptions& options);
+std::string text_of(const Recipe& recipe);
+// Whether its plan is in force.
+inline bool has_plan(const Trial& trial) { return trial.plan && trial.recipe.segments; }
 
 }  // namespace ferry::verify

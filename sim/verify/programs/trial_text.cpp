@@ -45,6 +45,21 @@ std::string layer_of(const Recipe& recipe, int index) {
   return "layer " + std::to_string(index % static_cast<int>(recipe.layers.size()) + 1);
 }
 
+std::string bytes_of(std::int64_t bytes) {
+  return bytes == kUnlimited ? "any bytes" : counted(bytes, "byte");
+}
+
+// A source leaves when either bound is reached; no bytes is the plainest of these.
+std::string window_of(const CoreOptions& options) {
+  const bool packs = options.window_packs != kUnlimited;
+  const std::string bytes = bytes_of(options.window_bytes);
+  if (!packs) return "window " + bytes;
+  const std::string text = "window " + counted(options.window_packs, "pack");
+  return options.window_bytes == 0 ? text : text + " or " + bytes;
+}
+
+}  // namespace
+
 std::string text_of(const Recipe& recipe) {
   std::string layers = counted(static_cast<std::int64_t>(recipe.layers.size()), "layer");
   const char* before = ": ";
@@ -71,21 +86,6 @@ std::string text_of(const Recipe& recipe) {
   return step.text().empty() ? layers : layers + "; " + step.text();
 }
 
-std::string bytes_of(std::int64_t bytes) {
-  return bytes == kUnlimited ? "any bytes" : counted(bytes, "byte");
-}
-
-// A source leaves when either bound is reached; no bytes is the plainest of these.
-std::string window_of(const CoreOptions& options) {
-  const bool packs = options.window_packs != kUnlimited;
-  const std::string bytes = bytes_of(options.window_bytes);
-  if (!packs) return "window " + bytes;
-  const std::string text = "window " + counted(options.window_packs, "pack");
-  return options.window_bytes == 0 ? text : text + " or " + bytes;
-}
-
-}  // namespace
-
 std::string text_of(const CoreOptions& options) {
   Phrases words;
   words.add(options.copy_streams == CopyStreams::kNone  ? "no copy stream"
@@ -103,7 +103,7 @@ std::string text_of(const CoreOptions& options) {
 
 std::ostream& operator<<(std::ostream& out, const Trial& trial) {
   out << text_of(trial.recipe);
-  if (trial.plan && trial.recipe.segments) out << "; its segments planned";
+  if (has_plan(trial)) out << "; its segments planned";
   return out << "; " << text_of(trial.options);
 }
 

@@ -46,11 +46,35 @@ std::string unusual(const choices::ReplayedChoices& answers) {
   return line.empty() ? line : line + "\n";
 }
 
+std::string program_of(const RunSpec& spec) {
+  std::ostringstream program;
+  if (spec.scheduler && spec.scheduler->program) {
+    program << "number " << spec.number << " of the scheduler's own";
+  } else if (spec.scheduler) {
+    program << text_of(spec.trial.recipe) << (has_plan(spec.trial) ? "; its segments planned" : "");
+  } else if (spec.is_pipeline()) {
+    program << spec.pipeline;
+  } else {
+    program << spec.trial;
+  }
+  return program.str();
+}
+
+// What the program, made small, still has, and the failure so needs, of what can be left out.
+std::string features(const RunSpec& spec) {
+  if (!spec.scheduler || spec.scheduler->program) return "";
+  std::string words;
+  for (const Feature feature : features_of(spec.trial)) {
+    words.append(words.empty() ? "has      " : ", ").append(info(feature).word);
+  }
+  return words.empty() ? words : words + "\n";
+}
+
 }  // namespace
 
-Report explain(const RunSpec& spec) {
+Report explain(const RunSpec& whole, std::string_view again) {
   Report report;
-  report.spec = spec;
+  const RunSpec spec = report.spec = limited(whole);
   CountAndRecording watch;
   choices::ReplayedChoices answers(spec.deviations);
   auto verdict = try_spec(spec, &answers, &watch);
@@ -69,20 +93,13 @@ Report explain(const RunSpec& spec) {
   } else {
     report.text.append(verdict->words).append("\n");
   }
-  std::ostringstream program;
-  if (spec.scheduler && spec.scheduler->program) {
-    program << "number " << spec.number << " of the scheduler's own";
-  } else if (spec.is_pipeline()) {
-    program << spec.pipeline;
-  } else {
-    program << spec.trial;
-  }
-  report.text.append("\nprogram  ").append(program.str());
+  report.text.append("\nprogram  ").append(program_of(spec));
   report.text.append("\n         ").append(std::to_string(report.device_operations));
   report.text.append(" device operations, ").append(std::to_string(report.operations));
   report.text.append(" in all\n");
   report.text.append(unusual(answers));
-  report.text.append("again    ferry verify --replay '").append(to_line(spec));
+  report.text.append(features(spec));
+  report.text.append("again    ").append(again).append(" '").append(to_line(spec));
   report.text.append("'\n");
   return report;
 }

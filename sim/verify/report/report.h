@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sim/verify/campaign/run_spec.h"
 
@@ -19,7 +20,8 @@ struct Report {
   std::string text;
 };
 
-// Makes the run and reports on it. Shrinking comes before (shrink_spec.h).
-Report explain(const RunSpec& spec);
+// Makes the run and reports on it. Shrinking comes before (shrink_spec.h). `again`: the command
+// that a replay line is given to.
+Report explain(const RunSpec& spec, std::string_view again = "ferry verify --replay");
 
 }  // namespace ferry::verify

@@ -11,7 +11,7 @@
 namespace ferry::verify::schedulers {
 namespace {
 
-class CpuCheckpointing final : public sim::Scheduler {
+class CpuCheckpointing {
  public:
   CpuCheckpointing(sim::SimDevice device, sim::SimAutograd autograd, CpuCheckpointingPolicy policy)
       : device_(device),
@@ -19,10 +19,7 @@ class CpuCheckpointing final : public sim::Scheduler {
         policy_(policy),
         copies_(device.lane(Lane::kDeviceToHost)) {}
 
-  std::shared_ptr<Hooks<sim::Tensor>> hooks() override {
-    return std::make_shared<PackHooks<CpuCheckpointing>>(*this);
-  }
-  bool empty() const override { return alive_ == 0; }
+  bool empty() const { return alive_ == 0; }
 
   // None: the tensor is no checkpoint's, and left to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
@@ -74,7 +71,7 @@ class CpuCheckpointing final : public sim::Scheduler {
 std::unique_ptr<sim::Scheduler> make_cpu_checkpointing(sim::SimDevice device,
                                                        sim::SimAutograd autograd,
                                                        CpuCheckpointingPolicy policy) {
-  return std::make_unique<CpuCheckpointing>(device, autograd, policy);
+  return sim::adapted<CpuCheckpointing>(device, autograd, policy);
 }
 
 }  // namespace ferry::verify::schedulers

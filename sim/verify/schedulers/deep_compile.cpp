@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kBytesMin = 1024;
 
-class DeepCompile final : public sim::Scheduler {
+class DeepCompile {
  public:
   DeepCompile(sim::SimDevice device, sim::SimAutograd autograd, DeepCompilePolicy policy)
       : device_(device),
@@ -23,15 +23,12 @@ class DeepCompile final : public sim::Scheduler {
         offloads_(device.lane(Lane::kDeviceToHost)),
         reloads_(device.lane(Lane::kHostToDevice)) {}
 
-  std::shared_ptr<Hooks<sim::Tensor>> hooks() override {
-    return std::make_shared<PackHooks<DeepCompile>>(*this);
-  }
-  void begin_forward() override { next_value_ = 0; }
-  void finish() override {
+  void begin_forward() { next_value_ = 0; }
+  void finish() {
     for (sim::HostBuffer& buffer : buffers_) give_back(device_, buffer, reloads_);
     buffers_.clear();
   }
-  bool empty() const override { return buffers_.empty() && alive_ == 0; }
+  bool empty() const { return buffers_.empty() && alive_ == 0; }
 
   // None: the tensor is left to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
@@ -100,7 +97,7 @@ class DeepCompile final : public sim::Scheduler {
 
 std::unique_ptr<sim::Scheduler> make_deep_compile(sim::SimDevice device, sim::SimAutograd autograd,
                                                   DeepCompilePolicy policy) {
-  return std::make_unique<DeepCompile>(device, autograd, policy);
+  return sim::adapted<DeepCompile>(device, autograd, policy);
 }
 
 }  // namespace ferry::verify::schedulers

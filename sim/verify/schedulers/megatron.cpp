@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kGroup = 3;  // saves
 constexpr std::int64_t kBytesMin = 1024;
 
-class Megatron final : public sim::Scheduler {
+class Megatron {
  public:
   Megatron(sim::SimDevice device, sim::SimAutograd autograd, MegatronPolicy policy)
       : device_(device),
@@ -31,12 +31,9 @@ class Megatron final : public sim::Scheduler {
         d2h_(device.lane(Lane::kDeviceToHost)),
         h2d_(device.lane(Lane::kHostToDevice)) {}
 
-  std::shared_ptr<Hooks<sim::Tensor>> hooks() override {
-    return std::make_shared<PackHooks<Megatron>>(*this);
-  }
-  void exempt(const sim::Tensor& tensor) override { exempt_.insert(tensor.get()); }
-  void begin_forward() override { chunks_.push_back(std::make_shared<Chunk>()); }
-  void finish() override {
+  void exempt(const sim::Tensor& tensor) { exempt_.insert(tensor.get()); }
+  void begin_forward() { chunks_.push_back(std::make_shared<Chunk>()); }
+  void finish() {
     for (const auto& chunk : chunks_) drop(*chunk);
     chunks_.clear();
     for (auto& [bytes, buffers] : pool_) {
@@ -46,7 +43,7 @@ class Megatron final : public sim::Scheduler {
     }
     pool_.clear();
   }
-  bool empty() const override { return chunks_.empty() && pool_.empty(); }
+  bool empty() const { return chunks_.empty() && pool_.empty(); }
 
   // None: the tensor is left to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
@@ -166,7 +163,7 @@ class Megatron final : public sim::Scheduler {
 
 std::unique_ptr<sim::Scheduler> make_megatron(sim::SimDevice device, sim::SimAutograd autograd,
                                               MegatronPolicy policy) {
-  return std::make_unique<Megatron>(device, autograd, policy);
+  return sim::adapted<Megatron>(device, autograd, policy);
 }
 
 }  // namespace ferry::verify::schedulers

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/verify/schedulers/limits.h"
+#include "sim/verify/hunted/limits.h"
 #include "sim/verify/schedulers/programs.h"
 
 namespace ferry::verify::schedulers {

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "formats/program.h"
+#include "sim/verify/hunted/hunted.h"
 #include "sim/verify/oracles/verdict.h"
 #include "sim/verify/programs/recipe.h"
 #include "sim/verify/schedulers/systems.h"
@@ -38,5 +39,11 @@ struct SchedulerEntry {
 std::span<const SchedulerEntry> schedulers();
 // Returns null where there is none of that name.
 const SchedulerEntry* find_scheduler(std::string_view name);
+
+// The entry as any user's scheduler is hunted (ferry/verify.h).
+HuntedScheduler hunted(const SchedulerEntry& entry);
+// Of an entry of the registry; null where there is none of that name. It lives as long as the
+// program.
+const HuntedScheduler* find_hunted(std::string_view name);
 
 }  // namespace ferry::verify::schedulers

@@ -10,14 +10,11 @@
 namespace ferry::verify::schedulers {
 namespace {
 
-class SaveOnCpu final : public sim::Scheduler {
+class SaveOnCpu {
  public:
   SaveOnCpu(sim::SimDevice device, SaveOnCpuPolicy policy)
       : device_(device), policy_(policy), copies_(device.lane(Lane::kDeviceToHost)) {}
 
-  std::shared_ptr<Hooks<sim::Tensor>> hooks() override {
-    return std::make_shared<PackHooks<SaveOnCpu>>(*this);
-  }
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
     const StreamId compute = device_.current_stream();
     order(device_, Step::kProduced, compute, Step::kOffloadAfterProducer, copies_);
@@ -25,7 +22,7 @@ class SaveOnCpu final : public sim::Scheduler {
     device_.record_use(Step::kAbandon, tensor->storage, copies_);
     return moved;
   }
-  bool empty() const override { return alive_ == 0; }
+  bool empty() const { return alive_ == 0; }
 
  private:
   class Moved final : public Saved<sim::Tensor> {
@@ -64,7 +61,7 @@ class SaveOnCpu final : public sim::Scheduler {
 
 std::unique_ptr<sim::Scheduler> make_save_on_cpu(sim::SimDevice device, sim::SimAutograd,
                                                  SaveOnCpuPolicy policy) {
-  return std::make_unique<SaveOnCpu>(device, policy);
+  return sim::adapted<SaveOnCpu>(device, policy);
 }
 
 }  // namespace ferry::verify::schedulers

@@ -11,6 +11,7 @@
 #include "sim/field/stash.h"
 #include "sim/gpu/device.h"
 #include "sim/program/autograd.h"
+#include "sim/run/adapted.h"
 #include "sim/run/scheduler.h"
 
 namespace ferry::verify::schedulers {
@@ -24,7 +25,6 @@ using field::make_stash;
 using field::offload;
 using field::offload_to;
 using field::order;
-using field::PackHooks;
 using field::pinned;
 using field::reload;
 using field::StashPolicy;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kBytesMin = 1024;
 
-class Torchtitan final : public sim::Scheduler {
+class Torchtitan {
  public:
   Torchtitan(sim::SimDevice device, sim::SimAutograd autograd, TorchtitanPolicy policy)
       : device_(device),
@@ -23,15 +23,12 @@ class Torchtitan final : public sim::Scheduler {
         d2h_(device.lane(Lane::kDeviceToHost)),
         h2d_(device.lane(Lane::kHostToDevice)) {}
 
-  std::shared_ptr<Hooks<sim::Tensor>> hooks() override {
-    return std::make_shared<PackHooks<Torchtitan>>(*this);
-  }
-  void begin_forward() override { next_ = 0; }
-  void finish() override {
+  void begin_forward() { next_ = 0; }
+  void finish() {
     for (sim::HostBuffer& slot : slots_) give_back(device_, slot, h2d_);
     slots_.clear();
   }
-  bool empty() const override { return slots_.empty(); }
+  bool empty() const { return slots_.empty(); }
 
   // None: the tensor is left to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
@@ -91,7 +88,7 @@ class Torchtitan final : public sim::Scheduler {
 
 std::unique_ptr<sim::Scheduler> make_torchtitan(sim::SimDevice device, sim::SimAutograd autograd,
                                                 TorchtitanPolicy policy) {
-  return std::make_unique<Torchtitan>(device, autograd, policy);
+  return sim::adapted<Torchtitan>(device, autograd, policy);
 }
 
 }  // namespace ferry::verify::schedulers

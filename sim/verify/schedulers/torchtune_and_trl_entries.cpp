@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "sim/verify/hunted/limits.h"
 #include "sim/verify/schedulers/entries.h"
-#include "sim/verify/schedulers/limits.h"
 
 namespace ferry::verify::schedulers {
 namespace {

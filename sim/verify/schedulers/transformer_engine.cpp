@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kLayer = 3;  // saves
 constexpr std::int64_t kBytesMin = 1024;
 
-class TransformerEngine final : public sim::Scheduler {
+class TransformerEngine {
  public:
   TransformerEngine(sim::SimDevice device, sim::SimAutograd autograd,
                     TransformerEnginePolicy policy)
@@ -26,13 +26,10 @@ class TransformerEngine final : public sim::Scheduler {
         policy_(policy),
         copies_(device.lane(Lane::kDeviceToHost)) {}
 
-  std::shared_ptr<Hooks<sim::Tensor>> hooks() override {
-    return std::make_shared<PackHooks<TransformerEngine>>(*this);
-  }
-  void exempt(const sim::Tensor& tensor) override { exempt_.insert(tensor.get()); }
-  void begin_forward() override { clear(); }
-  void finish() override { clear(); }
-  bool empty() const override { return saves_.empty(); }
+  void exempt(const sim::Tensor& tensor) { exempt_.insert(tensor.get()); }
+  void begin_forward() { clear(); }
+  void finish() { clear(); }
+  bool empty() const { return saves_.empty(); }
 
   // None: the tensor is left to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
@@ -139,7 +136,7 @@ class TransformerEngine final : public sim::Scheduler {
 std::unique_ptr<sim::Scheduler> make_transformer_engine(sim::SimDevice device,
                                                         sim::SimAutograd autograd,
                                                         TransformerEnginePolicy policy) {
-  return std::make_unique<TransformerEngine>(device, autograd, policy);
+  return sim::adapted<TransformerEngine>(device, autograd, policy);
 }
 
 }  // namespace ferry::verify::schedulers

@@ -13,7 +13,7 @@
 namespace ferry::verify::schedulers {
 namespace {
 
-class Unsloth final : public sim::Scheduler {
+class Unsloth {
  public:
   Unsloth(sim::SimDevice device, sim::SimAutograd autograd, UnslothPolicy policy)
       : device_(device),
@@ -21,15 +21,12 @@ class Unsloth final : public sim::Scheduler {
         policy_(policy),
         copies_(device.lane(Lane::kDeviceToHost)) {}
 
-  std::shared_ptr<Hooks<sim::Tensor>> hooks() override {
-    return std::make_shared<PackHooks<Unsloth>>(*this);
-  }
-  void finish() override {
+  void finish() {
     wait_for_source();
     for (Slot& slot : slots_) give_back(device_, slot.buffer, copies_);
     slots_.clear();
   }
-  bool empty() const override { return slots_.empty() && alive_ == 0; }
+  bool empty() const { return slots_.empty() && alive_ == 0; }
 
   // None: the tensor is no checkpoint's, and left to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
@@ -123,7 +120,7 @@ class Unsloth final : public sim::Scheduler {
 
 std::unique_ptr<sim::Scheduler> make_unsloth(sim::SimDevice device, sim::SimAutograd autograd,
                                              UnslothPolicy policy) {
-  return std::make_unique<Unsloth>(device, autograd, policy);
+  return sim::adapted<Unsloth>(device, autograd, policy);
 }
 
 }  // namespace ferry::verify::schedulers

@@ -20,7 +20,7 @@ namespace {
 constexpr int kGroup = 6;  // saves
 constexpr std::int64_t kBytesMin = 1024;
 
-class Verl final : public sim::Scheduler {
+class Verl {
  public:
   Verl(sim::SimDevice device, VerlPolicy policy)
       : device_(device),
@@ -28,13 +28,10 @@ class Verl final : public sim::Scheduler {
         d2h_(device.lane(Lane::kDeviceToHost)),
         h2d_(device.lane(Lane::kHostToDevice)) {}
 
-  std::shared_ptr<Hooks<sim::Tensor>> hooks() override {
-    return std::make_shared<PackHooks<Verl>>(*this);
-  }
-  void exempt(const sim::Tensor& tensor) override { exempt_.insert(tensor.get()); }
-  void begin_forward() override { end_group(); }
-  void finish() override { end_group(); }
-  bool empty() const override { return group_.empty() && alive_ == 0; }
+  void exempt(const sim::Tensor& tensor) { exempt_.insert(tensor.get()); }
+  void begin_forward() { end_group(); }
+  void finish() { end_group(); }
+  bool empty() const { return group_.empty() && alive_ == 0; }
 
   // None: the tensor is left to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
@@ -141,7 +138,7 @@ class Verl final : public sim::Scheduler {
 
 std::unique_ptr<sim::Scheduler> make_verl(sim::SimDevice device, sim::SimAutograd,
                                           VerlPolicy policy) {
-  return std::make_unique<Verl>(device, policy);
+  return sim::adapted<Verl>(device, policy);
 }
 
 }  // namespace ferry::verify::schedulers

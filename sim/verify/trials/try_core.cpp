@@ -46,12 +46,11 @@ std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim
   return judge_bounds(trial.options, run.statistics, largest);
 }
 
-// Whether a call or an allocation was made to fail.
+}  // namespace
+
 bool struck(const sim::Simulation& run, const Conditions& conditions) {
   return run.out_of_memory > 0 || (conditions.choices && conditions.choices->failure());
 }
-
-}  // namespace
 
 Hardware test_hardware() {
   Hardware hardware;

@@ -38,6 +38,9 @@ struct Conditions {
   StreamOpConsumer* watch = nullptr;
 };
 
+// Whether a call or an allocation was made to fail.
+bool struck(const sim::Simulation& run, const Conditions& conditions);
+
 // Returns the verdict of the first oracle that objects.
 std::optional<Verdict> try_core(const Trial& trial, const Subject& subject = {},
                                 const Conditions& conditions = {});

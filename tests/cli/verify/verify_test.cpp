@@ -107,6 +107,30 @@ TEST_F(VerifyTest, TheSchedulersOfTheField) {
   EXPECT_EQ(verify("--scheduler torchtune-1860-fixed --programs 50").code, kOk);
 }
 
+// The file that ships, and what `ferry check` says of it.
+TEST_F(VerifyTest, ARunIsWrittenAsAHazard) {
+  const fs::path hazard = result_.string() + ".jsonl";
+  const std::string line =
+      verify("--scheduler megatron-7398 --seed 0 --hazard " + hazard.string()).out;
+  std::ifstream in(hazard);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  std::ifstream shipped(fs::path(FERRY_SOURCE_DIR) / "scenarios/hazards/megatron-7398.jsonl");
+  EXPECT_EQ(text, std::string(std::istreambuf_iterator<char>(shipped), {}));
+  const Result check =
+      shell(std::string(FERRY_PROGRAM) + " check " + hazard.string(), result_.string());
+  EXPECT_EQ(check.code, kViolated);
+  EXPECT_NE(check.out.find(":32: read after write"), std::string::npos) << check.out;
+  const std::size_t at = line.find("--replay ");
+  ASSERT_NE(at, std::string::npos) << line;
+  fs::remove(hazard);
+  EXPECT_EQ(verify(line.substr(at, line.size() - at - 1) + " --hazard " + hazard.string()).code,
+            kViolated);
+  EXPECT_TRUE(fs::exists(hazard));
+  fs::remove(hazard);
+  EXPECT_EQ(verify("--hazard " + hazard.string()).code, kUsage);
+  EXPECT_FALSE(fs::exists(hazard));
+}
+
 TEST_F(VerifyTest, TablesAreCsvAsWell) {
   const std::string one = verify("--mutant consume.drop --seed 0 --csv").out;
   EXPECT_TRUE(one.starts_with("name,world,killed_by,tests,counterexample_ops,")) << one;

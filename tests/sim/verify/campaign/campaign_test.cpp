@@ -9,7 +9,6 @@
 #include "sim/verify/campaign/replay_line.h"
 #include "sim/verify/report/matrix.h"
 #include "sim/verify/report/report.h"
-#include "sim/verify/report/scheduler_table.h"
 #include "tests/sim/support/calls.h"
 
 namespace ferry::verify {
@@ -181,22 +180,6 @@ TEST(Report, SaysInWordsWhatAProgramIs) {
   EXPECT_EQ(text(pipeline),
             "3 layers in 2 stages: 256 elements || 2048 elements | 256 elements, reads the skip "
             "tensor of layer 1; GPipe, checkpoint never, 2 micro-batches");
-}
-
-TEST(SchedulerTable, CatchesTheFaultyAndClearsTheFixed) {
-  std::vector<const schedulers::SchedulerEntry*> entries;
-  for (const schedulers::SchedulerEntry& entry : schedulers::schedulers())
-    entries.push_back(&entry);
-  SchedulerTableOptions options;
-  options.programs = 200;
-  std::int64_t faulty = 0;
-  for (const SchedulerRow& row : scheduler_table(entries, options)) {
-    EXPECT_FALSE(row.wrong()) << row.entry->name;
-    if (!row.entry->faulty) continue;
-    ++faulty;
-    EXPECT_LE(row.programs, 100) << row.entry->name;
-  }
-  EXPECT_GE(faulty, 20);
 }
 
 }  // namespace

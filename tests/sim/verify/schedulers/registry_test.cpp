@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "formats/program_file.h"
-#include "sim/verify/schedulers/try_scheduler.h"
+#include "sim/verify/hunted/try_scheduler.h"
 
 namespace ferry::verify::schedulers {
 
@@ -43,8 +43,9 @@ class FaultyScheduler : public testing::TestWithParam<SchedulerEntry> {};
 
 TEST_P(FaultyScheduler, IsCaughtByTheOracleThatFitsItsCause) {
   const SchedulerEntry& entry = GetParam();
+  const HuntedScheduler& scheduler = *find_hunted(entry.name);
   for (std::uint64_t i = 0; i < kHunt; ++i) {
-    const auto verdict = try_scheduler(entry, scheduler_program(entry, i));
+    const auto verdict = try_scheduler(scheduler, scheduler_step(scheduler, i));
     if (!verdict) continue;
     EXPECT_TRUE(verdict->oracle == entry.oracle) << "program " << i << ": " << to_string(*verdict);
     return;
@@ -59,12 +60,13 @@ class RepairedScheduler : public testing::TestWithParam<SchedulerEntry> {};
 
 // So it is the fault that is caught, and not what the steps ask.
 TEST_P(RepairedScheduler, IsCleanOnTheStepsThatShowedTheFault) {
-  SchedulerEntry fixed = *find_scheduler(GetParam().fixed);
-  fixed.limit = GetParam().limit;
-  fixed.program = GetParam().program;
-  fixed.moves_all = GetParam().moves_all;
+  const HuntedScheduler& faulty = *find_hunted(GetParam().name);
+  HuntedScheduler fixed = *find_hunted(GetParam().fixed);
+  fixed.limit = faulty.limit;
+  fixed.program = faulty.program;
+  fixed.moves_all = faulty.moves_all;
   for (std::uint64_t i = 0; i < kHunt; ++i) {
-    const auto verdict = try_scheduler(fixed, scheduler_program(fixed, i));
+    const auto verdict = try_scheduler(fixed, scheduler_step(fixed, i));
     EXPECT_FALSE(verdict) << "program " << i << ": " << verdict->words;
   }
 }
@@ -75,9 +77,9 @@ INSTANTIATE_TEST_SUITE_P(Registry, RepairedScheduler, testing::ValuesIn(entries(
 class FixedScheduler : public testing::TestWithParam<SchedulerEntry> {};
 
 TEST_P(FixedScheduler, IsClean) {
-  const SchedulerEntry& entry = GetParam();
+  const HuntedScheduler& scheduler = *find_hunted(GetParam().name);
   for (std::uint64_t i = 0; i < kClean; ++i) {
-    const auto verdict = try_scheduler(entry, scheduler_program(entry, i));
+    const auto verdict = try_scheduler(scheduler, scheduler_step(scheduler, i));
     ASSERT_FALSE(verdict) << "program " << i << ": " << to_string(*verdict);
   }
 }
@@ -104,9 +106,26 @@ TEST(RegistryTest, AFixedCounterpartIsThere) {
 
 TEST(RegistryTest, AStepDependsOnItsNumberAlone) {
   for (const SchedulerEntry& entry : schedulers()) {
-    const std::string first = to_text(scheduler_program(entry, 7));
-    EXPECT_NE(first, to_text(scheduler_program(entry, 8))) << entry.name;
-    EXPECT_EQ(first, to_text(scheduler_program(entry, 7))) << entry.name;
+    const HuntedScheduler& scheduler = *find_hunted(entry.name);
+    const std::string first = to_text(scheduler_step(scheduler, 7).program);
+    EXPECT_NE(first, to_text(scheduler_step(scheduler, 8).program)) << entry.name;
+    EXPECT_EQ(first, to_text(scheduler_step(scheduler, 7).program)) << entry.name;
+  }
+}
+
+// Replay lines have what is left of a recipe, and limits are taken of that again.
+TEST(RegistryTest, LimitsTakenTwiceAreAsTakenOnce) {
+  for (const SchedulerEntry& entry : schedulers()) {
+    const HuntedScheduler& scheduler = *find_hunted(entry.name);
+    if (scheduler.program) continue;
+    for (std::uint64_t i = 0; i < 200; ++i) {
+      choices::Draws draws(0, i);
+      Trial trial;
+      trial.recipe = draw_recipe(draws);
+      const std::string once = to_text(scheduler_step(scheduler, trial, i).program);
+      limit(scheduler, trial);
+      EXPECT_EQ(once, to_text(scheduler_step(scheduler, trial, i).program)) << entry.name;
+    }
   }
 }
 

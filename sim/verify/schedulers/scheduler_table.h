@@ -12,7 +12,7 @@
 
 #include "sim/verify/schedulers/registry.h"
 
-namespace ferry::verify {
+namespace ferry::verify::schedulers {
 
 struct SchedulerTableOptions {
   std::uint64_t seed = 0;
@@ -24,7 +24,7 @@ struct SchedulerTableOptions {
 };
 
 struct SchedulerRow {
-  const schedulers::SchedulerEntry* entry = nullptr;
+  const SchedulerEntry* entry = nullptr;
   std::optional<Oracle> caught_by;  // none: no oracle objected
   std::int64_t programs = 0;
   std::optional<std::int64_t> counterexample_ops;  // device operations
@@ -34,8 +34,7 @@ struct SchedulerRow {
   bool wrong() const { return caught_by != (entry->faulty ? entry->oracle : std::nullopt); }
 };
 
-std::vector<SchedulerRow> scheduler_table(
-    std::span<const schedulers::SchedulerEntry* const> entries,
-    const SchedulerTableOptions& options);
+std::vector<SchedulerRow> scheduler_table(std::span<const SchedulerEntry* const> entries,
+                                          const SchedulerTableOptions& options);
 
-}  // namespace ferry::verify
+}  // namespace ferry::verify::schedulers

@@ -6,7 +6,7 @@
 
 #include "sim/verify/programs/recipe.h"
 
-namespace ferry::verify::schedulers {
+namespace ferry::verify {
 
 inline void without(Recipe& recipe, std::initializer_list<LayerKind> kinds,
                     LayerKind instead = LayerKind::kLinear) {
@@ -28,7 +28,7 @@ inline void without_late_writes(Recipe& recipe) {
 
 inline void without_side_streams(Recipe& recipe) {
   without(recipe, {LayerKind::kSideStream});
-  without_segment_bits(recipe, verify::kOwnStream);
+  without_segment_bits(recipe, kOwnStream);
 }
 
 // Every saved tensor is unpacked once.
@@ -67,4 +67,4 @@ inline void without_segments(Recipe& recipe) {
   recipe.whole = false;
 }
 
-}  // namespace ferry::verify::schedulers
+}  // namespace ferry::verify

@@ -13,7 +13,7 @@
 #include "sim/gpu/machine.h"
 #include "sim/run/scheduler.h"
 
-namespace ferry::verify::schedulers {
+namespace ferry::verify {
 
 class Unmoved final : public StreamOpConsumer {
  public:
@@ -36,4 +36,4 @@ class Unmoved final : public StreamOpConsumer {
   std::int64_t bytes_ = 0;
 };
 
-}  // namespace ferry::verify::schedulers
+}  // namespace ferry::verify

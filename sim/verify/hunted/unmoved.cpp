@@ -1,8 +1,8 @@
-#include "sim/verify/schedulers/unmoved.h"
+#include "sim/verify/hunted/unmoved.h"
 
 #include <algorithm>
 
-namespace ferry::verify::schedulers {
+namespace ferry::verify {
 namespace {
 
 constexpr std::int64_t kBytesMin = 1024;  // smaller ones may stay, wherever they are from
@@ -81,4 +81,4 @@ std::string Unmoved::words() const {
          " bytes) stayed on the device, and the host has no copy of them";
 }
 
-}  // namespace ferry::verify::schedulers
+}  // namespace ferry::verify

@@ -1,4 +1,4 @@
-#include "sim/verify/report/scheduler_table.h"
+#include "sim/verify/schedulers/scheduler_table.h"
 
 #include <mutex>
 #include <optional>
@@ -10,19 +10,20 @@
 #include "sim/verify/campaign/shrink_spec.h"
 #include "sim/verify/report/report.h"
 
-namespace ferry::verify {
+namespace ferry::verify::schedulers {
 namespace {
 
 // Returns none where it was stopped.
-std::optional<SchedulerRow> try_out(const schedulers::SchedulerEntry& entry,
+std::optional<SchedulerRow> try_out(const SchedulerEntry& entry,
                                     const SchedulerTableOptions& options) {
   SchedulerRow row;
   row.entry = &entry;
+  const HuntedScheduler& scheduler = *find_hunted(entry.name);
   const std::int64_t most = entry.faulty ? options.programs_faulty : options.programs;
   while (row.programs < most) {
     if (options.stop && options.stop()) return std::nullopt;
     const auto number = static_cast<std::uint64_t>(row.programs++);
-    const DrawnRun drawn = try_drawn(entry, options.seed, number);
+    const DrawnRun drawn = try_drawn(scheduler, options.seed, number, {.usual = true});
     if (!drawn.verdict) continue;
     const Report report = explain(shrink_spec(drawn.spec, *drawn.verdict));
     row.caught_by = drawn.verdict->oracle;
@@ -35,9 +36,8 @@ std::optional<SchedulerRow> try_out(const schedulers::SchedulerEntry& entry,
 
 }  // namespace
 
-std::vector<SchedulerRow> scheduler_table(
-    std::span<const schedulers::SchedulerEntry* const> entries,
-    const SchedulerTableOptions& options) {
+std::vector<SchedulerRow> scheduler_table(std::span<const SchedulerEntry* const> entries,
+                                          const SchedulerTableOptions& options) {
   std::vector<std::optional<SchedulerRow>> ready(entries.size());
   std::mutex mutex;
   parallel_for(entries.size(), options.jobs, [&](std::size_t i) {
@@ -52,4 +52,4 @@ std::vector<SchedulerRow> scheduler_table(
   return rows;
 }
 
-}  // namespace ferry::verify
+}  // namespace ferry::verify::schedulers

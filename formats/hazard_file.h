@@ -1,0 +1,58 @@
+// A hazard, written down (formats/HAZARD.md): a program's stream log, what is wrong with it, and an
+// order of the device that shows it.
+//
+// The reader checks each line by itself. Whether the verdicts hold says sim/explore/log_verdict.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/line_source.h"
+#include "formats/stream_op.h"
+#include "formats/trace.h"
+
+namespace ferry {
+
+// Lines count from 1, the header's.
+struct HazardVerdict {
+  std::string kind;
+  std::uint64_t earlier = 0;  // 0: there is one operation only
+  std::uint64_t later = 0;
+  bool operator==(const HazardVerdict&) const = default;
+};
+
+struct HazardFile {
+  std::string system;
+  std::string what;
+  std::string source;
+  std::vector<HazardVerdict> verdicts;
+  std::string schedule;  // empty: none
+  std::string seen;
+  std::string log;  // the lines behind the header, each with its end
+
+  // Calls f(line, op) for each operation; throws InputError as the reader of logs does.
+  template <class F>
+  void each(F&& f) const {
+    std::istringstream in(log);
+    LineSource lines(in, system);
+    TraceReader reader(system);
+    std::string_view text;
+    StreamOp op;
+    while (lines.next(text)) {
+      if (reader.read(text, lines.number() + 1, op)) f(lines.number() + 1, std::as_const(op));
+    }
+  }
+};
+
+// Throw InputError with the line and what was expected.
+HazardFile parse_hazard(const std::string& text, const std::string& file);
+HazardFile read_hazard(const std::filesystem::path& path);
+
+std::string to_text(const HazardFile& hazard);
+
+}  // namespace ferry
