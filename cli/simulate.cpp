@@ -56,6 +56,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   if (!mismatch.empty()) throw InputError(file, 0, mismatch);
   if (!plan.segments.empty()) result.segments.assign(plan.segments.size(), "");
   options.optimizer = request.plan.optimizer;
+  options.alloc_conf = request.plan.alloc_conf;
   options.check = request.plan.check;
   options.segments = planned_segments(plan);
   options.spans = plan.spans;

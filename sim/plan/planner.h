@@ -34,6 +34,7 @@ struct PlanRequest {
   std::int64_t budget_bytes = 0;  // of device memory, reserved
   std::vector<Policy> policies;
   sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
+  AllocConf alloc_conf;
   bool check = true;
   bool spans = true;  // spans of operators may be recomputed
   // Modules may be recomputed; false: only calls of checkpoint, as where nobody edits the model.

@@ -14,6 +14,7 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
                   .program = with_segments(program, request.modules),
                   .hardware = hardware,
                   .optimizer = request.optimizer,
+                  .alloc_conf = request.alloc_conf,
                   .survey = {},
                   .spans = request.spans,
                   .modules = request.modules || marks_calls(program)};

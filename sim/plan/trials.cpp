@@ -41,6 +41,7 @@ sim::Simulation Problem::run(const Candidate& candidate, bool check,
   }
   options.segments = segment_plan(survey_of(candidate), candidate.mix);
   options.optimizer = optimizer;
+  options.alloc_conf = alloc_conf;
   options.check = check;
   options.consumers = std::move(consumers);
   options.trace = trace;

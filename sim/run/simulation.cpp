@@ -148,6 +148,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   Checkers checkers;
   MachineOptions limits = machine_options(hardware);
   limits.device_bytes = options.device_bytes;
+  limits.alloc_conf = options.alloc_conf;
   limits.host_bytes = options.host_bytes;
   limits.work_most = options.work_most;
   limits.fault = options.world;

@@ -53,6 +53,23 @@ keep: 1.000 of keep; no plan is below 1.000: gap 0.0 %
   EXPECT_EQ(ferry(std::string("plan") + kChain).out, result.out);
 }
 
+TEST_F(PlanTest, TheAllocatorHasPyTorchsOptions) {
+  const std::string conf = " --alloc-conf large_segment_size_mb:40,per_process_memory_fraction:0.5";
+  const Result result = ferry(std::string("plan --policy keep") + kChain + conf);
+  EXPECT_EQ(result.code, kOk);
+  EXPECT_TRUE(result.out.starts_with("chain on tiny (a byte a nanosecond), budget 512 MiB\n"))
+      << result.out;
+  EXPECT_NE(
+      result.out.find("\nallocator: large_segment_size_mb:40,per_process_memory_fraction:0.5\n"),
+      std::string::npos);
+  const Result refused = ferry(std::string("plan") + kChain + " --alloc-conf max_split_size_mb:1");
+  EXPECT_EQ(refused.code, kUsage);
+  EXPECT_EQ(
+      refused.err,
+      "ferry: --alloc-conf: max_split_size_mb: expected at least large_segment_size_mb, which "
+      "is 20, found '1'\n");
+}
+
 TEST_F(PlanTest, JsonForMachines) {
   const Result result = ferry(std::string("plan --json --optimizer adamw") + kChain);
   EXPECT_EQ(result.code, kOk);
@@ -64,8 +81,9 @@ TEST_F(PlanTest, JsonForMachines) {
     return names;
   };
   using Names = std::vector<std::string>;
-  EXPECT_EQ(keys(json), (Names{"schema", "program", "hardware", "budget_bytes", "optimizer",
-                               "microbatches", "times", "rows", "lower_bound_ns", "least_bytes"}));
+  EXPECT_EQ(keys(json),
+            (Names{"schema", "program", "hardware", "budget_bytes", "optimizer", "alloc_conf",
+                   "microbatches", "times", "rows", "lower_bound_ns", "least_bytes"}));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["program"], "chain");
   EXPECT_EQ(json["optimizer"], "adamw");
