@@ -70,6 +70,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::ParetoR
                                  {"program", request.program_name},
                                  {"hardware", request.hardware.name},
                                  {"optimizer", request.training.optimizer},
+                                 {"alloc_conf", to_string(request.plan.alloc_conf)},
                                  {"microbatches", request.microbatches},
                                  {"times", times_json(request)},
                                  {"keep_ns", result.keep_ns},

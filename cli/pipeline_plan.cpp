@@ -72,6 +72,7 @@ Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments&
   plan.portals = !pipeline.relay_skips;
   plan.budget_bytes = request.subject.plan.budget_bytes;
   plan.optimizer = request.subject.plan.training.optimizer;
+  plan.alloc_conf = request.subject.plan.alloc_conf;
   plan.check = request.subject.plan.check;
   return request;
 }
@@ -189,6 +190,7 @@ Json to_json(const Request& request, const plan::PipelinePlan& plan) {
                {"hardware", request.subject.hardware.name},
                {"budget_bytes", request.plan.budget_bytes},
                {"optimizer", request.subject.training.optimizer},
+               {"alloc_conf", to_string(request.plan.alloc_conf)},
                {"devices", request.plan.devices},
                {"microbatches", request.plan.microbatches},
                {"balance", request.balance},

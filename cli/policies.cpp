@@ -68,6 +68,21 @@ std::int64_t parse_budget(const std::string& text) {
   throw InputError("--budget", 0, "expected more than 0");
 }
 
+// A fraction of the card's memory is a limit like a budget.
+std::int64_t budget_of(const PolicyRequest& request, std::int64_t asked_bytes) {
+  const double fraction = request.plan.alloc_conf.per_process_memory_fraction;
+  if (fraction >= 1) return asked_bytes;
+  const auto allowed =
+      static_cast<std::int64_t>(fraction * static_cast<double>(request.hardware.capacity_bytes));
+  return std::min(asked_bytes, allowed);
+}
+
+// "allocator: expandable_segments:True\n"; empty for the usual one.
+std::string allocator_line(const PolicyRequest& request) {
+  const std::string options = to_string(request.plan.alloc_conf);
+  return options.empty() ? "" : fmt::format("allocator: {}\n", options);
+}
+
 bool any_fits(const plan::PlanResult& result) {
   // If a search was asked for, its row is the answer (the widest search's); else any row will do.
   for (const Policy search : {Policy::kBest, Policy::kMixed, Policy::kBudget}) {
@@ -139,6 +154,10 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
                             ->delimiter(',')
                             ->allow_extra_args(false);  // the next argument is the program
   add_training_options(command, arguments.training, context);
+  command
+      .add_option("--alloc-conf", arguments.alloc_conf,
+                  "The allocator's options, as in PYTORCH_CUDA_ALLOC_CONF")
+      ->type_name("OPTION:VALUE,...");
   command.add_option("--microbatches", arguments.microbatches, "Forwards and backwards in a step")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
@@ -175,6 +194,7 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   request.training = understand(arguments.training);
   request.plan.training = request.training.training;
   request.plan.workspace_bytes = request.training.workspace_bytes;
+  request.plan.alloc_conf = parse_alloc_conf(arguments.alloc_conf, "--alloc-conf");
   request.program = load_program(find_program(arguments.subject));
   if (arguments.hardware.empty()) {
     throw InputError("--hardware", 0, "expected a card (`ferry hardware` lists them)");
@@ -186,7 +206,8 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   std::vector<TimesTable> tables;
   for (const std::filesystem::path& file : arguments.times) tables.push_back(read_times(file));
   request.times_used = use_times(tables, request.hardware, request.program);
-  request.plan.budget_bytes = arguments.budget.empty() ? request.hardware.usable_bytes() : budget;
+  request.plan.budget_bytes =
+      budget_of(request, arguments.budget.empty() ? request.hardware.usable_bytes() : budget);
   request.plan.check = !arguments.unchecked;
   request.plan.spans = !arguments.no_spans;
   request.plan.modules = !arguments.no_modules;
@@ -253,11 +274,11 @@ nlohmann::ordered_json times_json(const PolicyRequest& request) {
 }
 
 std::string to_table(const PolicyRequest& request, const plan::PlanResult& result) {
-  std::string text =
-      fmt::format("{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n{}\n",
-                  request.program_name, request.hardware.name, request.hardware.description,
-                  format_bytes(request.plan.budget_bytes), included(request.training),
-                  step_of(request.training, request.microbatches), times_line(request));
+  std::string text = fmt::format(
+      "{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n{}{}\n", request.program_name,
+      request.hardware.name, request.hardware.description, format_bytes(request.plan.budget_bytes),
+      included(request.training), step_of(request.training, request.microbatches),
+      allocator_line(request), times_line(request));
   text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n", "policy",
                       "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
                       "hazards");
@@ -295,6 +316,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
                                  {"hardware", request.hardware.name},
                                  {"budget_bytes", request.plan.budget_bytes},
                                  {"optimizer", request.training.optimizer},
+                                 {"alloc_conf", to_string(request.plan.alloc_conf)},
                                  {"microbatches", request.microbatches},
                                  {"times", times_json(request)},
                                  {"rows", nlohmann::ordered_json::array()}};

@@ -58,6 +58,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   if (!plan.segments.empty()) result.segments.assign(plan.segments.size(), "");
   options.training = request.plan.training;
   options.workspace_bytes = request.plan.workspace_bytes;
+  options.alloc_conf = request.plan.alloc_conf;
   options.check = false;
   options.segments = planned_segments(plan);
   options.spans = plan.spans;

@@ -1,88 +1,48 @@
 #include "sim/gpu/device_pool.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <cstdlib>
-#include <tuple>
+#include <bit>
+#include <utility>
 
 #include "formats/error.h"
 #include "formats/limits.h"
+#include "sim/gpu/device_pool_sizes.h"
 
 namespace ferry::sim {
 namespace {
 
-constexpr std::int64_t kMiB = 1 << 20;
-constexpr std::int64_t kMinBlock = 512;
-constexpr std::int64_t kSmallSize = kMiB;  // the largest request of the small pool
-constexpr std::int64_t kSmallSegment = 2 * kMiB;
-constexpr std::int64_t kMinLarge = 10 * kMiB;  // larger requests get a segment of their own
-constexpr std::int64_t kLargeSegment = 20 * kMiB;
-constexpr std::int64_t kRoundLarge = 2 * kMiB;
 constexpr int kDeviceAddressBits = 44;
-constexpr std::uint64_t kDeviceAddresses = std::uint64_t{1} << kDeviceAddressBits;
+constexpr std::uint64_t kReservations = std::uint64_t{1} << 57;  // above every device's segments
+constexpr int kReservationBits = 47;                             // of each device
 static_assert(limits::kStorageBytes < std::int64_t{1} << kDeviceAddressBits);
 
-std::int64_t round_up(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
-
-std::int64_t segment_bytes(std::int64_t rounded) {
-  if (rounded <= kSmallSize) return kSmallSegment;
-  return rounded < kMinLarge ? kLargeSegment : round_up(rounded, kRoundLarge);
+// A size between two powers of two is rounded up to a whole number of `divisions` parts of the
+// way.
+std::int64_t round_to_division(std::int64_t bytes, std::int64_t divisions) {
+  const auto size = static_cast<std::uint64_t>(bytes);
+  if (std::has_single_bit(size)) return bytes;
+  const auto floor = static_cast<std::int64_t>(std::bit_floor(size));
+  const std::int64_t part = floor / divisions;  // both are powers of two
+  return part == 0 ? 2 * floor : round_up(bytes, part);
 }
 
-// Aborts on a programmer's error.
-void require(bool holds, const char* what) {
-  if (holds) [[likely]]
-    return;
-  std::fprintf(stderr, "ferry::sim::DevicePool: %s\n", what);
-  std::abort();
-}
-
-std::string message(std::uint32_t device, std::int64_t segment, std::int64_t total,
-                    std::int64_t allocated, std::int64_t reserved) {
-  return "CUDA out of memory. Tried to allocate " + format_bytes(segment) + ". GPU " +
-         std::to_string(device) + " has a total capacity of " + format_bytes(total) + " of which " +
-         format_bytes(total - reserved) + " is free. Of the allocated memory " +
-         format_bytes(allocated) + " is allocated by PyTorch, and " +
-         format_bytes(reserved - allocated) +
-         " is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
-         "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
-         "documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/"
-         "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
+std::int64_t part_of(double fraction, std::int64_t bytes) {
+  return static_cast<std::int64_t>(fraction * static_cast<double>(bytes));
 }
 
 }  // namespace
 
-std::string format_bytes(std::int64_t bytes) {
-  if (bytes <= 1024) return std::to_string(bytes) + " bytes";
-  constexpr std::array<const char*, 3> kUnits = {"KiB", "MiB", "GiB"};
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; unit < 2 && value > 1024; ++unit) value /= 1024;
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.2f %s", value, kUnits[unit]);
-  return text.data();
-}
-
-OutOfMemory::OutOfMemory(std::uint32_t device, std::int64_t requested, std::int64_t segment,
-                         std::int64_t total, std::int64_t allocated, std::int64_t reserved)
-    : std::runtime_error(message(device, segment, total, allocated, reserved)),
-      requested_bytes(requested),
-      segment_bytes(segment),
-      total_bytes(total),
-      free_bytes(total - reserved),
-      allocated_bytes(allocated),
-      reserved_bytes(reserved) {}
-
-bool DevicePool::Key::operator<(const Key& other) const {
-  return std::tie(stream, bytes, address) < std::tie(other.stream, other.bytes, other.address);
-}
-
-DevicePool::DevicePool(std::uint32_t device, std::int64_t capacity_bytes, PoolEvents& events)
+DevicePool::DevicePool(std::uint32_t device, DevicePoolOptions options, PoolEvents& events)
     : device_(device),
-      capacity_bytes_(capacity_bytes),
+      options_(std::move(options)),
       events_(events),
-      next_address_((std::uint64_t{device} + 1) << kDeviceAddressBits) {}
+      next_address_((std::uint64_t{device} + 1) << kDeviceAddressBits),
+      next_reservation_(kReservations + (std::uint64_t{device} << kReservationBits)) {
+  const double fraction = options_.conf.per_process_memory_fraction;
+  if (options_.total_bytes > 0 && fraction < 1) {
+    allowed_bytes_ = part_of(fraction, options_.total_bytes);
+  }
+}
 
 DevicePool::~DevicePool() {
   for (const auto& [stream, queue] : deferred_) {
@@ -90,96 +50,134 @@ DevicePool::~DevicePool() {
   }
 }
 
+std::int64_t DevicePool::rounded(std::int64_t bytes) const {
+  if (bytes < kMinBlock) return kMinBlock;
+  const std::int64_t divisions = options_.conf.divisions_for(bytes);
+  if (divisions > 1 && bytes > kMinBlock * divisions) return round_to_division(bytes, divisions);
+  return round_up(bytes, kMinBlock);
+}
+
+std::int64_t DevicePool::segment_bytes(std::int64_t rounded) const {
+  if (rounded <= kSmallSize) return kSmallSegment;
+  return rounded < kMinLarge ? options_.conf.large_segment_bytes : round_up(rounded, kRoundLarge);
+}
+
+FreeBlocks& DevicePool::free_blocks_for(std::int64_t rounded) {
+  return rounded <= kSmallSize ? small_ : large_;
+}
+
+bool DevicePool::collects() const {
+  return allowed_bytes_ && options_.conf.garbage_collection_threshold > 0;
+}
+
 Block* DevicePool::allocate(std::int64_t bytes, StreamId stream) {
   require(bytes >= 0, "a request must not be negative");
   if (bytes == 0) return nullptr;
   if (deferred_count_ > 0) poll();
-  const std::int64_t rounded = round_up(bytes, kMinBlock);
-  Block* block = take_free(rounded, stream);
-  if (block == nullptr) block = make_segment(rounded, stream);
+  const std::int64_t size = rounded(bytes);
+  Block* block = find_or_make(size, stream);
   if (block == nullptr) {
-    release_cached();
-    ++stats_.num_alloc_retries;
-    block = make_segment(rounded, stream);
+    if (trace_ != nullptr) {
+      const std::int64_t left =
+          options_.total_bytes - options_.context_bytes - stats_.reserved_bytes.current;
+      trace_->on({MemoryAction::kOom, static_cast<std::uint64_t>(left), size, stream, 0});
+    }
+    refuse(bytes);
   }
-  if (block == nullptr) refuse(bytes);
-  split(block, rounded);
+  if (splits(block, size)) free_blocks_of(block).put(split(block, size));
   block->allocated_ = true;
   block->requested_ = bytes;
+  tell(MemoryAction::kAlloc, block, bytes);
   stats_.allocated_bytes.add(block->bytes_);
   stats_.active_bytes.add(block->bytes_);
   stats_.requested_bytes.add(bytes);
   return block;
 }
 
+Block* DevicePool::find_or_make(std::int64_t rounded, StreamId stream) {
+  FreeBlocks& free_blocks = free_blocks_for(rounded);
+  if (collects()) free_blocks.count_search();
+  Block* block = free_blocks.take(rounded, stream, options_.conf);
+  if (block != nullptr) return block;
+  if (collects()) collect_garbage();
+  block = make_segment(rounded, stream);
+  if (block != nullptr) return block;
+  if (release_oversize(rounded, stream)) block = make_segment(rounded, stream);
+  if (block != nullptr) return block;
+  release_cached();
+  ++stats_.num_alloc_retries;
+  return make_segment(rounded, stream);
+}
+
 void DevicePool::refuse(std::int64_t bytes) {
   ++stats_.num_ooms;
-  throw OutOfMemory(device_, bytes, segment_bytes(round_up(bytes, kMinBlock)), capacity_bytes_,
-                    stats_.allocated_bytes.current, stats_.reserved_bytes.current);
+  throw OutOfMemory(device_, {.requested = bytes,
+                              .segment = segment_bytes(rounded(bytes)),
+                              .total = options_.total_bytes,
+                              .free = options_.total_bytes - options_.context_bytes -
+                                      stats_.reserved_bytes.current,
+                              .allowed = allowed_bytes_,
+                              .allocated = stats_.allocated_bytes.current,
+                              .reserved = stats_.reserved_bytes.current});
 }
 
-// Best fit: the smallest block that suffices; of equal ones, that with the lowest address.
-Block* DevicePool::take_free(std::int64_t bytes, StreamId stream) {
-  FreeBlocks& free_blocks = bytes <= kSmallSize ? small_ : large_;
-  const auto found = free_blocks.lower_bound({stream, bytes, 0, nullptr});
-  if (found == free_blocks.end() || found->stream != stream) return nullptr;
-  Block* block = found->block;
-  spare_ = free_blocks.extract(found);
+bool DevicePool::has_room(std::int64_t bytes) const {
+  if (options_.has_room) return options_.has_room(bytes);
+  return options_.total_bytes == 0 ||
+         stats_.reserved_bytes.current + bytes <= options_.total_bytes - options_.context_bytes;
+}
+
+// Null: the device has no room for it, or the fraction does not allow it.
+Block* DevicePool::make_segment(std::int64_t rounded, StreamId stream) {
+  const std::int64_t bytes = segment_bytes(rounded);
+  if (allowed_bytes_ && stats_.reserved_bytes.current + bytes > *allowed_bytes_) return nullptr;
+  if (options_.conf.expandable_segments) return grow(rounded, stream);
+  if (!has_room(bytes)) return nullptr;
+  const std::uint64_t address = take_addresses(bytes, false);
+  Block* block =
+      new_block(new_segment({address, bytes, stream, rounded <= kSmallSize}), address, bytes);
+  stats_.reserved_bytes.add(bytes);
+  ++stats_.num_device_alloc;
+  tell(MemoryAction::kSegmentAlloc, block, bytes);
   return block;
 }
 
-Block* DevicePool::make_segment(std::int64_t bytes, StreamId stream) {
-  const std::int64_t segment = segment_bytes(bytes);
-  if (capacity_bytes_ > 0 && stats_.reserved_bytes.current + segment > capacity_bytes_) {
-    return nullptr;
-  }
-  const std::uint64_t end = (std::uint64_t{device_} + 2) << kDeviceAddressBits;
-  if (static_cast<std::uint64_t>(segment) >= end - next_address_) {
+std::uint64_t DevicePool::take_addresses(std::int64_t bytes, bool expandable) {
+  if (const std::uint64_t place = options_.place ? options_.place() : 0; place != 0) return place;
+  const int bits = expandable ? kReservationBits : kDeviceAddressBits;
+  const std::uint64_t begin = expandable ? kReservations + (std::uint64_t{device_} << bits)
+                                         : (std::uint64_t{device_} + 1) << bits;
+  const std::uint64_t end = begin + (std::uint64_t{1} << bits);
+  std::uint64_t& next = expandable ? next_reservation_ : next_address_;
+  if (static_cast<std::uint64_t>(bytes) >= end - next) {
     ++stats_.num_ooms;
     throw LimitReached("the simulated GPU " + std::to_string(device_) +
-                       " has no addresses left: a run has segments of 16 TiB in all, and this "
-                       "one needs " +
-                       std::to_string(segment) + " bytes more than the " +
-                       std::to_string(next_address_ - (end - kDeviceAddresses)) + " that it had");
+                       " has no addresses left: a run has segments of " +
+                       (expandable ? "128 TiB, reserved for expandable ones," : "16 TiB") +
+                       " in all, and this one needs " + std::to_string(bytes) +
+                       " bytes more than the " + std::to_string(next - begin) + " that it had");
   }
-  Block* block = new_block();
-  block->address_ = next_address_;
-  block->bytes_ = segment;
-  block->stream_ = stream;
-  block->small_ = bytes <= kSmallSize;
-  next_address_ += static_cast<std::uint64_t>(segment);
-  stats_.reserved_bytes.add(segment);
-  ++stats_.num_device_alloc;
-  ++segments_;
-  return block;
+  return std::exchange(next, next + static_cast<std::uint64_t>(bytes));
 }
 
-// The block keeps the low addresses. A large block keeps a small rest.
-void DevicePool::split(Block* block, std::int64_t bytes) {
+// A large block keeps a small rest; one that is not split at all keeps any.
+bool DevicePool::splits(const Block* block, std::int64_t bytes) const {
   const std::int64_t rest = block->bytes_ - bytes;
-  if (block->small_ ? rest < kMinBlock : rest <= kSmallSize) return;
-  Block* tail = new_block();
-  tail->address_ = block->address_ + static_cast<std::uint64_t>(bytes);
-  tail->bytes_ = rest;
-  tail->stream_ = block->stream_;
-  tail->small_ = block->small_;
+  if (block->segment().small || options_.conf.expandable_segments) return rest >= kMinBlock;
+  const auto& most = options_.conf.max_split_bytes;
+  return (!most || bytes < *most) && rest > kSmallSize;
+}
+
+// The block keeps the low addresses.
+Block* DevicePool::split(Block* block, std::int64_t bytes) {
+  Block* tail = new_block(block->segment_, block->address_ + static_cast<std::uint64_t>(bytes),
+                          block->bytes_ - bytes);
   tail->before_ = block;
   tail->after_ = block->after_;
   if (tail->after_ != nullptr) tail->after_->before_ = tail;
   block->after_ = tail;
   block->bytes_ = bytes;
-  put_free(tail);
-}
-
-void DevicePool::put_free(Block* block) {
-  const Key key{block->stream_, block->bytes_, block->address_, block};
-  FreeBlocks& free_blocks = free_blocks_like(block);
-  if (spare_.empty()) {
-    free_blocks.insert(key);
-  } else {
-    spare_.value() = key;
-    free_blocks.insert(std::move(spare_));
-  }
+  return tail;
 }
 
 void DevicePool::free(Block* block) {
@@ -187,6 +185,7 @@ void DevicePool::free(Block* block) {
   require(block->allocated_, "a block was freed twice");
   block->allocated_ = false;
   stats_.allocated_bytes.add(-block->bytes_);
+  tell(MemoryAction::kFreeRequested, block, block->requested_);
   if (block->uses_.empty()) return free_now(block);
   for (const StreamId stream : block->uses_) {
     deferred_[stream].push_back({events_.record(stream), block});
@@ -198,26 +197,29 @@ void DevicePool::free(Block* block) {
 
 void DevicePool::record_use(Block* block, StreamId stream) {
   require(block != nullptr && block->allocated_, "record_use of a block that is not in use");
-  if (stream == block->stream_) return;
+  if (stream == block->stream()) return;
   const auto at = std::lower_bound(block->uses_.begin(), block->uses_.end(), stream);
   if (at == block->uses_.end() || *at != stream) block->uses_.insert(at, stream);
 }
 
 void DevicePool::free_now(Block* block) {
+  tell(MemoryAction::kFreeCompleted, block, block->requested_);
   stats_.active_bytes.add(-block->bytes_);
   stats_.requested_bytes.add(-block->requested_);
-  block->requested_ = 0;
   merge(block, block->before_);
   merge(block, block->after_);
-  put_free(block);
+  free_blocks_of(block).put(block);
 }
 
-// Merges a free neighbour into the block.
+// Merges a free neighbour into the block, if both have memory or both have none.
 void DevicePool::merge(Block* block, Block* neighbour) {
-  if (neighbour == nullptr || neighbour->allocated_ || neighbour->pending_ > 0) return;
-  FreeBlocks& free_blocks = free_blocks_like(neighbour);
-  spare_ =
-      free_blocks.extract({neighbour->stream_, neighbour->bytes_, neighbour->address_, neighbour});
+  if (neighbour == nullptr || !neighbour->is_free() || neighbour->mapped_ != block->mapped_) return;
+  FreeBlocks& free_blocks = free_blocks_of(neighbour);
+  if (neighbour->mapped_) {
+    free_blocks.remove(neighbour);
+  } else {
+    free_blocks.remove_unmapped(neighbour);
+  }
   if (neighbour == block->before_) {
     block->address_ = neighbour->address_;
     block->before_ = neighbour->before_;
@@ -247,32 +249,6 @@ void DevicePool::settle(const Deferred& deferred) {
   if (--deferred.block->pending_ == 0) free_now(deferred.block);
 }
 
-// cudaFrees every whole segment that is free, in (stream, size, address) order, large ones first.
-void DevicePool::release_cached() {
-  for (auto& [stream, queue] : deferred_) {
-    while (!queue.empty()) {
-      const Deferred deferred = queue.front();
-      queue.pop_front();
-      events_.wait(deferred.token);
-      settle(deferred);
-    }
-  }
-  for (FreeBlocks* free_blocks : {&large_, &small_}) {
-    for (auto it = free_blocks->begin(); it != free_blocks->end();) {
-      Block* block = it->block;
-      if (block->before_ != nullptr || block->after_ != nullptr) {
-        ++it;
-        continue;
-      }
-      it = free_blocks->erase(it);
-      stats_.reserved_bytes.add(-block->bytes_);
-      ++stats_.num_device_free;
-      --segments_;
-      delete_block(block);
-    }
-  }
-}
-
 void DevicePool::reset_peaks() {
   for (Gauge* gauge : {&stats_.allocated_bytes, &stats_.active_bytes, &stats_.requested_bytes,
                        &stats_.reserved_bytes}) {
@@ -284,16 +260,48 @@ std::int64_t DevicePool::free_blocks() const {
   return static_cast<std::int64_t>(small_.size() + large_.size());
 }
 
-Block* DevicePool::new_block() {
-  if (unused_blocks_.empty()) return &blocks_.emplace_back();
-  Block* block = unused_blocks_.back();
-  unused_blocks_.pop_back();
+bool DevicePool::would_reuse(std::int64_t bytes, StreamId stream) const {
+  const std::int64_t size = rounded(bytes);
+  const FreeBlocks& free_blocks = size <= kSmallSize ? small_ : large_;
+  return free_blocks.find(size, stream, options_.conf) != nullptr;
+}
+
+void DevicePool::tell(MemoryAction action, const Block* block, std::int64_t bytes) const {
+  if (trace_ == nullptr) return;
+  trace_->on({action, block->address_, bytes, block->stream(), block->segment().address});
+}
+
+Block* DevicePool::new_block(const Segment* segment, std::uint64_t address, std::int64_t bytes) {
+  Block* block = nullptr;
+  if (unused_blocks_.empty()) {
+    block = &blocks_.emplace_back();
+  } else {
+    block = unused_blocks_.back();
+    unused_blocks_.pop_back();
+  }
+  block->segment_ = segment;
+  block->address_ = address;
+  block->bytes_ = bytes;
   return block;
 }
 
 void DevicePool::delete_block(Block* block) {
   *block = Block{};
   unused_blocks_.push_back(block);
+}
+
+const Segment* DevicePool::new_segment(const Segment& segment) {
+  ++segments_in_use_;
+  if (unused_segments_.empty()) return &segments_.emplace_back(segment);
+  Segment* slot = unused_segments_.back();
+  unused_segments_.pop_back();
+  *slot = segment;
+  return slot;
+}
+
+void DevicePool::delete_segment(const Segment* segment) {
+  --segments_in_use_;
+  unused_segments_.push_back(const_cast<Segment*>(segment));
 }
 
 }  // namespace ferry::sim

@@ -1,140 +1,159 @@
 // PyTorch's caching allocator: blocks of one device's memory, per stream, split and merged.
 //
-// Models c10/cuda/CUDACachingAllocator.cpp (2.11) with default settings: sizes in multiples of 512
-// bytes; requests up to 1 MiB from 2 MiB segments, below 10 MiB from 20 MiB segments, larger ones
-// from segments of their own in 2 MiB steps; best fit, ties by address; a freed block serves its
-// own stream only. A block in use on other streams stays active when freed, until a query at a
-// later allocation finds these streams past the free. Out of memory: wait for all such blocks, give
-// every whole free segment back, and try once more.
+// Models c10/cuda/CUDACachingAllocator.cpp (2.11) with its options (formats/alloc_conf.h): sizes in
+// multiples of 512 bytes, or rounded up to parts of powers of two; requests up to 1 MiB from 2 MiB
+// segments, below 10 MiB from 20 MiB segments, larger ones from segments of their own in 2 MiB
+// steps; best fit, ties by address; a freed block serves its own stream only. A block in use on
+// other streams stays active when freed, until a query at a later allocation finds these streams
+// past the free. With expandable segments (device_pool_expandable.cpp) a stream has one segment a
+// pool, whose memory is mapped as it grows. Where memory is short (device_pool_release.cpp): what
+// is old is collected, large blocks are given back; then it waits for all blocks that are in use
+// elsewhere, gives every whole free segment back, and tries once more.
 //
 // Invariants: blocks tile their segments; of two neighbours never both are free; reserved bytes are
 // the segments'; no decision looks at a pointer (order is stream, size, address).
-// Addresses are numbers from (device + 1) << 44 and are never used again by another segment.
+// Addresses are numbers from (device + 1) << 44, those of expandable segments from 1 << 57, and are
+// never used again by another segment.
 //
-// Not modelled: garbage collection, max_split_size, roundup_power2_divisions, private pools,
-// expandable segments. The time that cudaMalloc and cudaFree take is the machine's matter.
+// tests/vgpu/allocator holds it against PyTorch's own, operation by operation. The time that
+// cudaMalloc and cudaFree take is the machine's matter. Not modelled: private pools, CUDA graphs.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
-#include <set>
-#include <stdexcept>
-#include <string>
+#include <optional>
 #include <vector>
 
+#include "formats/alloc_conf.h"
 #include "formats/stream_op.h"
+#include "sim/gpu/block.h"
+#include "sim/gpu/free_blocks.h"
+#include "sim/gpu/out_of_memory.h"
 #include "sim/gpu/pool_events.h"
+#include "sim/gpu/pool_trace.h"
 
 namespace ferry::sim {
 
-// "CUDA out of memory. ...", in PyTorch's words. All in bytes.
-struct OutOfMemory : std::runtime_error {
-  OutOfMemory(std::uint32_t device, std::int64_t requested, std::int64_t segment,
-              std::int64_t total, std::int64_t allocated, std::int64_t reserved);
-  std::int64_t requested_bytes;
-  std::int64_t segment_bytes;  // the bytes that the message names
-  std::int64_t total_bytes;
-  std::int64_t free_bytes;
-  std::int64_t allocated_bytes;
-  std::int64_t reserved_bytes;
-};
-
-// PyTorch's format_size: "2.00 MiB".
-std::string format_bytes(std::int64_t bytes);
-
-// A piece of a segment. Belongs to its pool; valid from allocate() to free().
-class Block {
- public:
-  std::uint64_t address() const { return address_; }
-  std::int64_t bytes() const { return bytes_; }  // rounded, with any unsplit rest
-  std::int64_t requested_bytes() const { return requested_; }
-  StreamId stream() const { return stream_; }
-  Range range() const { return {address_, static_cast<std::uint64_t>(bytes_)}; }
-
- private:
-  friend class DevicePool;
-  std::uint64_t address_ = 0;
-  std::int64_t bytes_ = 0;
-  std::int64_t requested_ = 0;
-  StreamId stream_{};
-  bool small_ = false;
-  bool allocated_ = false;
-  std::uint32_t pending_ = 0;  // the number of events that hold it back
-  Block* before_ = nullptr;    // its neighbours within the segment
-  Block* after_ = nullptr;
-  std::vector<StreamId> uses_;  // other streams that use it
+struct DevicePoolOptions {
+  std::int64_t total_bytes = 0;    // the device's, as PyTorch reports them; 0: unlimited
+  std::int64_t context_bytes = 0;  // of these, what no segment gets
+  AllocConf conf;
+  // For a replay of what another device did; none: as total_bytes says, and addresses that go up.
+  std::function<bool(std::int64_t)> has_room = nullptr;  // whether it has so many more bytes
+  std::function<std::uint64_t()> place = nullptr;  // of the next segment; 0: as if there was none
 };
 
 struct DevicePoolStats {
   Gauge allocated_bytes;  // drops at free()
   Gauge active_bytes;     // drops when the block is free for reuse
   Gauge requested_bytes;  // the requested bytes of active_bytes
-  Gauge reserved_bytes;   // bytes of segments
+  Gauge reserved_bytes;   // bytes of segments; of expandable ones, those that are mapped
   std::int64_t num_alloc_retries = 0;
   std::int64_t num_ooms = 0;
-  std::int64_t num_device_alloc = 0;  // calls of cudaMalloc
-  std::int64_t num_device_free = 0;   // calls of cudaFree
+  std::int64_t num_sync_all_streams = 0;  // waits for all that is in use elsewhere
+  std::int64_t num_device_alloc = 0;      // calls that got memory from the device: or mapped it
+  std::int64_t num_device_free = 0;
 };
 
 class DevicePool {
  public:
-  // `events` is not owned and must outlive the pool. capacity_bytes 0: unlimited.
-  DevicePool(std::uint32_t device, std::int64_t capacity_bytes, PoolEvents& events);
+  // `events` is not owned and must outlive the pool.
+  DevicePool(std::uint32_t device, DevicePoolOptions options, PoolEvents& events);
+  // capacity_bytes 0: unlimited.
+  DevicePool(std::uint32_t device, std::int64_t capacity_bytes, PoolEvents& events)
+      : DevicePool(device, DevicePoolOptions{.total_bytes = capacity_bytes, .conf = {}}, events) {}
   DevicePool(const DevicePool&) = delete;
   DevicePool& operator=(const DevicePool&) = delete;
   ~DevicePool();  // drops the tokens that are still out
 
   // Null for 0 bytes, since such a tensor never reaches PyTorch's allocator. Throws OutOfMemory,
-  // and LimitReached if the segments of the run exceed 16 TiB in all.
+  // and LimitReached if the segments of the run exceed 16 TiB in all, or the addresses that
+  // expandable ones reserve 128 TiB.
   Block* allocate(std::int64_t bytes, StreamId stream);
   [[noreturn]] void refuse(std::int64_t bytes);    // fails as if memory was full
   void free(Block* block);                         // null is allowed
   void record_use(Block* block, StreamId stream);  // PyTorch's record_stream
+  void empty_cache();                              // torch.cuda.empty_cache
 
+  const DevicePoolOptions& options() const { return options_; }
   const DevicePoolStats& stats() const { return stats_; }
   void reset_peaks();
-  std::int64_t segments() const { return segments_; }
-  std::int64_t free_blocks() const;  // including whole segments
+  std::int64_t segments() const { return segments_in_use_; }  // with expandable ones
+  std::int64_t free_blocks() const;                           // including whole segments
+
+  // Tells what it does from now on; not owned, null: nobody.
+  void trace_to(PoolTrace* trace) { trace_ = trace; }
+  // Its segments as PyTorch's snapshot lists them: by address, each mapped part of an expandable
+  // segment as one.
+  std::vector<MemorySegment> snapshot() const;
+  // Whether allocate() would take a block that is free now.
+  bool would_reuse(std::int64_t bytes, StreamId stream) const;
+  // A segment as it was: for a pool that goes on where another one was. Its blocks are in order and
+  // fill it; of two neighbours not both are free. Returns those that are not free, in order.
+  std::vector<Block*> adopt(const MemorySegment& segment);
 
  private:
-  struct Key {
-    StreamId stream;
-    std::int64_t bytes;
-    std::uint64_t address;
-    Block* block;
-    bool operator<(const Key& other) const;
-  };
-  using FreeBlocks = std::set<Key>;
   struct Deferred {
     PoolToken token;
     Block* block;
   };
 
-  Block* take_free(std::int64_t bytes, StreamId stream);
-  Block* make_segment(std::int64_t bytes, StreamId stream);
-  void split(Block* block, std::int64_t bytes);
-  void put_free(Block* block);
+  std::int64_t rounded(std::int64_t bytes) const;
+  std::int64_t segment_bytes(std::int64_t rounded) const;
+  FreeBlocks& free_blocks_for(std::int64_t rounded);
+  FreeBlocks& free_blocks_of(const Block* block) {
+    return block->segment().small ? small_ : large_;
+  }
+  bool collects() const;
+
+  Block* find_or_make(std::int64_t rounded, StreamId stream);
+  Block* make_segment(std::int64_t rounded, StreamId stream);
+  bool has_room(std::int64_t bytes) const;
+  std::uint64_t take_addresses(std::int64_t bytes, bool expandable);
+  bool splits(const Block* block, std::int64_t bytes) const;
+  Block* split(Block* block, std::int64_t bytes);  // the rest, which is nowhere yet
   void free_now(Block* block);
   void merge(Block* block, Block* neighbour);
   void poll();
   void settle(const Deferred& deferred);
+
+  // Expandable segments (device_pool_expandable.cpp).
+  std::int64_t page_bytes(bool small) const;
+  Block* grow(std::int64_t rounded, StreamId stream);
+  Block* find_growing(std::int64_t rounded, StreamId stream);
+  bool map(Block* block, std::int64_t bytes);
+  void unmap(Block* block);
+
+  // Giving back (device_pool_release.cpp).
+  void collect_garbage();
+  bool release_oversize(std::int64_t rounded, StreamId stream);
   void release_cached();
-  Block* new_block();
+  void release_cached(FreeBlocks& free_blocks);
+  void release(Block* block);
+
+  Block* new_block(const Segment* segment, std::uint64_t address, std::int64_t bytes);
   void delete_block(Block* block);
-  FreeBlocks& free_blocks_like(const Block* block) { return block->small_ ? small_ : large_; }
+  const Segment* new_segment(const Segment& segment);
+  void delete_segment(const Segment* segment);
+  void tell(MemoryAction action, const Block* block, std::int64_t bytes) const;
 
   std::uint32_t device_;
-  std::int64_t capacity_bytes_;
+  DevicePoolOptions options_;
+  std::optional<std::int64_t> allowed_bytes_;  // by the fraction
   PoolEvents& events_;
+  PoolTrace* trace_ = nullptr;
   std::uint64_t next_address_;
-  std::int64_t segments_ = 0;
+  std::uint64_t next_reservation_;
+  std::int64_t segments_in_use_ = 0;
   FreeBlocks small_, large_;
-  FreeBlocks::node_type spare_;                        // saves the next insertion one allocation
   std::map<StreamId, std::deque<Deferred>> deferred_;  // by the stream that still uses the block
   std::int64_t deferred_count_ = 0;
   std::deque<Block> blocks_;
   std::vector<Block*> unused_blocks_;
+  std::deque<Segment> segments_;
+  std::vector<Segment*> unused_segments_;
   DevicePoolStats stats_;
 };
 

@@ -36,8 +36,11 @@ Machine::Machine(const MachineOptions& options)
 
 void Machine::add_device(PortId port) {
   const std::uint32_t number = devices();
-  devices_.emplace_back(engine_.add_device(options_.links, port, options_.peer), number,
-                        options_.device_bytes, tokens_);
+  const DevicePoolOptions memory{.total_bytes = options_.device_bytes,
+                                 .context_bytes = options_.context_bytes,
+                                 .conf = options_.alloc_conf};
+  devices_.emplace_back(engine_.add_device(options_.links, port, options_.peer), number, memory,
+                        tokens_);
   PerDevice& device = devices_.back();
   device.compute.push_back(add_stream(number));
   for (StreamId& lane : device.lanes) lane = add_stream(number);

@@ -30,6 +30,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/alloc_conf.h"
 #include "formats/limits.h"
 #include "formats/stream_op.h"
 #include "shared/seam/device.h"
@@ -49,7 +50,9 @@ struct MachineOptions {
   LinkRates links;
   Time launch_ns = 0;                   // host time of a launch
   std::int64_t clone_bytes_per_us = 0;  // rate of a copy on the device itself; 0: it takes no time
-  std::int64_t device_bytes = 0;        // capacity of each device; 0: unlimited
+  std::int64_t device_bytes = 0;        // of each device, as PyTorch reports them; 0: unlimited
+  std::int64_t context_bytes = 0;       // of these, what no segment gets
+  AllocConf alloc_conf;                 // of each device's pool
   std::int64_t host_bytes = 0;          // host memory that may be pinned; 0: unlimited
   std::int64_t host_total_bytes = 0;    // used for the warning only
   std::uint32_t devices = 1;
@@ -202,8 +205,9 @@ class Machine {
   };
 
   struct PerDevice {
-    PerDevice(DeviceId device, std::uint32_t number, std::int64_t bytes, PoolEvents& events)
-        : id(device), pool(number, bytes, events) {}
+    PerDevice(DeviceId device, std::uint32_t number, const DevicePoolOptions& memory,
+              PoolEvents& events)
+        : id(device), pool(number, memory, events) {}
     DeviceId id;
     std::vector<StreamId> compute;
     std::vector<StreamId> transfers;

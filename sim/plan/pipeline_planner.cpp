@@ -54,6 +54,7 @@ class Scheduled {
     options.policies = policies;
     options.portals = request_.portals;
     options.optimizer = request_.optimizer;
+    options.alloc_conf = request_.alloc_conf;
     options.check = check;
     return sim::simulate_pipeline(staged_, hardware_, options);
   }

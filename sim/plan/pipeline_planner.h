@@ -36,6 +36,7 @@ struct PipelinePlanRequest {
   std::vector<std::string> policies;
   std::int64_t budget_bytes = 0;  // reserved memory of each device
   sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
+  AllocConf alloc_conf;
   bool portals = true;
   bool check = true;
   std::function<void(std::string_view what, std::size_t done, std::size_t all)> progress;

@@ -37,6 +37,7 @@ struct PlanRequest {
   // Rows are whole trainings; what a search tries is one step of them, from a prepared state.
   sim::Training training;
   std::optional<std::int64_t> workspace_bytes;  // of CUBLAS_WORKSPACE_CONFIG; none: the card's
+  AllocConf alloc_conf;
   bool check = true;
   bool spans = true;  // spans of operators may be recomputed
   // Modules may be recomputed; false: only calls of checkpoint, as where nobody edits the model.

@@ -41,6 +41,7 @@ sim::Simulation Problem::run(const Candidate& candidate, const How& how) const {
   options.training = training;
   if (!how.whole) options.training.steps = 0;
   options.workspace_bytes = workspace_bytes;
+  options.alloc_conf = alloc_conf;
   options.device_bytes = how.device_bytes;
   options.check = how.check;
   options.consumers = how.consumers;

@@ -33,6 +33,7 @@ struct Problem {
   Program program;
   const Hardware& hardware;
   sim::Training training;
+  AllocConf alloc_conf = {};
   Survey survey;
   bool spans = true;    // plans may have spans of operators,
   bool modules = true;  // and modules as segments

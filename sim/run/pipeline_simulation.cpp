@@ -241,6 +241,7 @@ PipelineSimulation simulate_pipeline(const StagedProgram& staged, const Hardware
   MachineOptions limits = machine_options(hardware);
   limits.devices = options.devices;
   limits.device_bytes = options.device_bytes;
+  limits.alloc_conf = options.alloc_conf;
   Machine machine(limits);
   if (options.check) machine.add_consumer(&checkers);
   for (StreamOpConsumer* consumer : options.consumers) machine.add_consumer(consumer);

@@ -48,6 +48,7 @@ struct PipelineOptions {
   Optimizer optimizer = Optimizer::kNoOptimizer;
   bool check = true;
   std::int64_t device_bytes = 0;  // capacity of each device; 0: unlimited
+  AllocConf alloc_conf;           // of each device's memory
   Rules rules;                    // used by the tests of the core
   std::vector<StreamOpConsumer*> consumers;
 

@@ -235,6 +235,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   check::Values* const values = options.check ? &checkers.values() : nullptr;
   MachineOptions limits = machine_options(hardware);
   limits.device_bytes = options.device_bytes;
+  limits.alloc_conf = options.alloc_conf;
   limits.host_bytes = options.host_bytes;
   limits.work_most = options.work_most *
                      std::max<std::int64_t>(static_cast<std::int64_t>(options.training.steps), 1);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/alloc_conf.h"
 #include "formats/limits.h"
 #include "formats/plan.h"
 #include "formats/program.h"
@@ -48,6 +49,7 @@ struct SimulationOptions {
   std::optional<std::int64_t> workspace_bytes;
   bool check = true;
   std::int64_t device_bytes = 0;           // capacity; 0: unlimited, so that the true peak shows
+  AllocConf alloc_conf;                    // of the device's memory
   std::int64_t host_bytes = 0;             // capacity; 0: unlimited
   std::int64_t work_most = limits::kWork;  // limit on work (formats/program_work.h)
   // Used by the tests of the core.

@@ -88,8 +88,8 @@ TEST_F(PipelinePlanTest, JsonForMachines) {
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(keys(json), (Names{"schema", "kind", "program", "hardware", "budget_bytes", "optimizer",
-                               "devices", "microbatches", "balance", "relay_skips", "times", "cuts",
-                               "rows", "left_out", "replicated"}));
+                               "alloc_conf", "devices", "microbatches", "balance", "relay_skips",
+                               "times", "cuts", "rows", "left_out", "replicated"}));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["kind"], "pipeline");
   EXPECT_EQ(json["devices"], 2);

@@ -65,6 +65,23 @@ Use keep: 524 ns a step, 1.000 of keep's time, in 2.00 MiB of 1.00 GiB.
   EXPECT_EQ(ferry(std::string("plan") + kChain).out, result.out);
 }
 
+TEST_F(PlanTest, TheAllocatorHasPyTorchsOptions) {
+  const std::string conf = " --alloc-conf large_segment_size_mb:40,per_process_memory_fraction:0.5";
+  const Result result = ferry(std::string("plan --policy keep") + kChain + conf);
+  EXPECT_EQ(result.code, kOk);
+  EXPECT_TRUE(result.out.starts_with("chain on tiny (a byte a nanosecond), budget 512 MiB\n"))
+      << result.out;
+  EXPECT_NE(
+      result.out.find("\nallocator: large_segment_size_mb:40,per_process_memory_fraction:0.5\n"),
+      std::string::npos);
+  const Result refused = ferry(std::string("plan") + kChain + " --alloc-conf max_split_size_mb:1");
+  EXPECT_EQ(refused.code, kUsage);
+  EXPECT_EQ(
+      refused.err,
+      "ferry: --alloc-conf: max_split_size_mb: expected at least large_segment_size_mb, which "
+      "is 20, found '1'\n");
+}
+
 TEST_F(PlanTest, JsonForMachines) {
   const Result result = ferry("plan --json chain.jsonl --hardware tiny.toml");
   EXPECT_EQ(result.code, kOk);
@@ -77,8 +94,8 @@ TEST_F(PlanTest, JsonForMachines) {
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(keys(json),
-            (Names{"schema", "program", "hardware", "budget_bytes", "optimizer", "microbatches",
-                   "times", "rows", "lower_bound_ns", "least_bytes", "answer"}));
+            (Names{"schema", "program", "hardware", "budget_bytes", "optimizer", "alloc_conf",
+                   "microbatches", "times", "rows", "lower_bound_ns", "least_bytes", "answer"}));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["program"], "chain");
   EXPECT_EQ(json["optimizer"], "adamw");

@@ -1,0 +1,128 @@
+// Expandable segments: addresses for an eighth more than the device's memory, reserved once for a
+// stream and a pool, whose memory is mapped in pages as requests come and unmapped where memory is
+// short. Models find_expandable_block, map_block, unmap_block and try_allocate_expandable_block of
+// c10/cuda/CUDACachingAllocator.cpp (2.11). A page is a segment of the pool: 2 MiB of the small
+// one, large_segment_size_mb of the other.
+#include <algorithm>
+
+#include "sim/gpu/device_pool.h"
+#include "sim/gpu/device_pool_sizes.h"
+
+namespace ferry::sim {
+namespace {
+
+// Of a device whose memory is unlimited: so much for each stream, or for one request.
+constexpr std::int64_t kUnlimitedReservation = std::int64_t{1} << 39;
+
+}  // namespace
+
+std::int64_t DevicePool::page_bytes(bool small) const {
+  return small ? kSmallSegment : options_.conf.large_segment_bytes;
+}
+
+// Null: the device has no memory for all of it. What was mapped by then stays mapped.
+Block* DevicePool::grow(std::int64_t rounded, StreamId stream) {
+  Block* block = find_growing(rounded, stream);
+  // Free and unmapped pieces follow each other from here on, and suffice.
+  if (!block->mapped_ && !map(block, std::min(block->bytes_, rounded))) return nullptr;
+  while (block->bytes_ < rounded) {
+    Block* next = block->after_;  // becomes one with the block
+    if (!map(next, std::min(rounded - block->bytes_, next->bytes_))) return nullptr;
+    block = next;
+  }
+  free_blocks_of(block).remove(block);
+  return block;
+}
+
+// The piece with the lowest address from which on there is enough that nobody uses.
+Block* DevicePool::find_growing(std::int64_t rounded, StreamId stream) {
+  FreeBlocks& free_blocks = free_blocks_for(rounded);
+  const auto suffices = [&](const Block* block) {
+    std::int64_t bytes = 0;
+    for (; bytes < rounded && block != nullptr && block->is_free(); block = block->after_) {
+      bytes += block->bytes_;
+    }
+    return bytes >= rounded;
+  };
+  // A free block may lie right before the unmapped one.
+  const auto first = [](Block* unmapped) {
+    Block* before = unmapped->before_;
+    return before != nullptr && before->is_free() ? before : unmapped;
+  };
+  Block* found =
+      free_blocks.find_unmapped(stream, [&](Block* unmapped) { return suffices(first(unmapped)); });
+  if (found != nullptr) return first(found);
+  const bool small = rounded <= kSmallSize;
+  const std::int64_t total = options_.total_bytes;
+  const std::int64_t wanted =
+      total > 0 ? total + total / 8 : std::max(kUnlimitedReservation, rounded);
+  const std::int64_t bytes = round_up(wanted, page_bytes(small));
+  const std::uint64_t address = take_addresses(bytes, true);
+  Block* block = new_block(new_segment({address, bytes, stream, small, true}), address, bytes);
+  block->mapped_ = false;
+  free_blocks.put_unmapped(block);
+  return block;
+}
+
+// Maps the first pages of an unmapped piece, and merges them with their free neighbours; false: the
+// device has no room for them, and nothing was done.
+bool DevicePool::map(Block* block, std::int64_t bytes) {
+  FreeBlocks& free_blocks = free_blocks_of(block);
+  const std::int64_t mapped = round_up(bytes, page_bytes(block->segment().small));
+  if (!has_room(mapped)) return false;
+  free_blocks.remove_unmapped(block);
+  block->mapped_ = true;
+  const std::uint64_t address = block->address_;
+  if (mapped < block->bytes_) {
+    Block* rest = split(block, mapped);
+    rest->mapped_ = false;
+    free_blocks.put_unmapped(rest);
+  }
+  merge(block, block->before_);
+  merge(block, block->after_);
+  free_blocks.put(block);
+  stats_.reserved_bytes.add(mapped);
+  ++stats_.num_device_alloc;
+  if (trace_ != nullptr) {
+    trace_->on(
+        {MemoryAction::kSegmentMap, address, mapped, block->stream(), block->segment().address});
+  }
+  return true;
+}
+
+// Unmaps the pages that a free block covers wholly; a segment without a page goes.
+void DevicePool::unmap(Block* block) {
+  FreeBlocks& free_blocks = free_blocks_of(block);
+  const Segment* segment = block->segment_;
+  const auto page = static_cast<std::uint64_t>(page_bytes(segment->small));
+  const std::uint64_t begin =
+      segment->address + (block->address_ - segment->address + page - 1) / page * page;
+  const std::uint64_t end = segment->address + (block->end() - segment->address) / page * page;
+  if (begin < end) {
+    free_blocks.remove(block);
+    if (block->address_ < begin) {
+      Block* head = block;
+      block = split(head, static_cast<std::int64_t>(begin - head->address_));
+      free_blocks.put(head);
+    }
+    if (end < block->end()) {
+      free_blocks.put(split(block, static_cast<std::int64_t>(end - block->address_)));
+    }
+    block->mapped_ = false;
+    const std::int64_t bytes = block->bytes_;
+    merge(block, block->before_);
+    merge(block, block->after_);
+    free_blocks.put_unmapped(block);
+    stats_.reserved_bytes.add(-bytes);
+    ++stats_.num_device_free;
+    if (trace_ != nullptr) {
+      trace_->on({MemoryAction::kSegmentUnmap, begin, bytes, segment->stream, segment->address});
+    }
+  }
+  if (block->is_split() || block->mapped_) return;
+  free_blocks.remove_unmapped(block);
+  delete_block(block);
+  delete_segment(segment);
+}
+
+}  // namespace ferry::sim

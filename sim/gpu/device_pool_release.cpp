@@ -1,0 +1,116 @@
+// Where memory is short: what the pool gives back to the device, and in which order. Models
+// garbage_collect_cached_blocks, release_available_cached_blocks and release_cached_blocks of
+// c10/cuda/CUDACachingAllocator.cpp (2.11).
+#include <vector>
+
+#include "sim/gpu/device_pool.h"
+#include "sim/gpu/device_pool_sizes.h"
+
+namespace ferry::sim {
+
+// Frees whole large segments that nobody took for a long time, until what is reserved is below the
+// threshold: those as old as the average of what is left, again and again.
+void DevicePool::collect_garbage() {
+  const auto threshold = static_cast<std::int64_t>(options_.conf.garbage_collection_threshold *
+                                                   static_cast<double>(allowed_bytes_.value_or(0)));
+  if (stats_.reserved_bytes.current <= threshold) return;
+  const std::int64_t target = stats_.reserved_bytes.current - threshold;
+  std::vector<Block*> left;
+  std::int64_t ages = 0;
+  large_.for_each([&](Block* block) {
+    if (block->is_split()) return;
+    left.push_back(block);
+    ages += large_.age(block);
+  });
+  std::int64_t reclaimed = 0;
+  while (reclaimed < target && !left.empty()) {
+    // PyTorch keeps the average, and the ages and the count that it divides go down meanwhile.
+    const std::int64_t average_of = ages;
+    const auto average_by = static_cast<std::int64_t>(left.size());
+    std::vector<Block*> younger;
+    for (Block* block : left) {
+      const std::int64_t age = large_.age(block);
+      if (block->segment().expandable || age * average_by < average_of) {
+        younger.push_back(block);
+        continue;
+      }
+      reclaimed += block->bytes_;
+      ages -= age;
+      large_.remove(block);
+      release(block);
+    }
+    if (younger.size() == left.size()) return;
+    left = std::move(younger);
+  }
+}
+
+// With a largest size that is split: gives back one block that is large enough, or the largest ones
+// until they are enough together. Whether they are.
+bool DevicePool::release_oversize(std::int64_t rounded, StreamId stream) {
+  const auto& most = options_.conf.max_split_bytes;
+  if (!most) return false;
+  FreeBlocks& free_blocks = free_blocks_for(rounded);
+  const std::int64_t wanted = std::max(rounded, *most);
+  Block* one = free_blocks.first_of(stream, wanted);
+  if (one != nullptr && !one->segment().expandable) {
+    free_blocks.remove(one);
+    release(one);
+    return true;
+  }
+  std::int64_t released = 0;
+  for (Block* block : free_blocks.largest_first(stream, *most, wanted)) {
+    if (released >= wanted) break;
+    if (block->segment().expandable) continue;
+    released += block->bytes_;
+    free_blocks.remove(block);
+    release(block);
+  }
+  return released >= wanted;
+}
+
+void DevicePool::empty_cache() { release_cached(); }
+
+// Waits for every block that is in use elsewhere; then gives back all that is whole, large ones
+// first.
+void DevicePool::release_cached() {
+  ++stats_.num_sync_all_streams;
+  for (auto& [stream, queue] : deferred_) {
+    while (!queue.empty()) {
+      const Deferred deferred = queue.front();
+      queue.pop_front();
+      events_.wait(deferred.token);
+      settle(deferred);
+    }
+  }
+  release_cached(large_);
+  release_cached(small_);
+}
+
+// In order of stream, size and address.
+void DevicePool::release_cached(FreeBlocks& free_blocks) {
+  std::vector<Block*> whole;
+  std::vector<Block*> mapped;
+  free_blocks.for_each([&](Block* block) {
+    if (block->segment().expandable) {
+      mapped.push_back(block);
+    } else if (!block->is_split()) {
+      whole.push_back(block);
+    }
+  });
+  for (Block* block : whole) {
+    free_blocks.remove(block);
+    release(block);
+  }
+  for (Block* block : mapped) unmap(block);
+}
+
+// A whole segment, which is in no list any more.
+void DevicePool::release(Block* block) {
+  ++stats_.num_device_free;
+  tell(MemoryAction::kSegmentFree, block, block->bytes_);
+  stats_.reserved_bytes.add(-block->bytes_);
+  delete_segment(block->segment_);
+  delete_block(block);
+}
+
+}  // namespace ferry::sim

@@ -1,0 +1,28 @@
+// The constants of PyTorch's caching allocator (c10/core/AllocatorConfig.h, 2.11).
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+namespace ferry::sim {
+
+inline constexpr std::int64_t kMinBlock = 512;
+inline constexpr std::int64_t kSmallSize = std::int64_t{1} << 20;  // the small pool's largest
+inline constexpr std::int64_t kSmallSegment = std::int64_t{2} << 20;
+inline constexpr std::int64_t kMinLarge = std::int64_t{10} << 20;  // these have their own segments
+inline constexpr std::int64_t kRoundLarge = std::int64_t{2} << 20;
+
+inline std::int64_t round_up(std::int64_t bytes, std::int64_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+// Aborts on a programmer's error.
+inline void require(bool holds, const char* what) {
+  if (holds) [[likely]]
+    return;
+  std::fprintf(stderr, "ferry::sim::DevicePool: %s\n", what);
+  std::abort();
+}
+
+}  // namespace ferry::sim
