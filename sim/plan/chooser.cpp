@@ -41,7 +41,7 @@ Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
       if (!spans_) spans_.emplace(problem_, trace_, keep_);
       spans_->search([&] { return so_far(limits); }, limits, trials_, every);
     }
-    if (!best_) best_.emplace(problem_, trace_);
+    if (!best_) best_.emplace(problem_, trace_, keep_.step_ns);
     best_->search([&] { return so_far(limits); }, limits, trials_, every);
   }
   trials_.try_better(so_far(limits), known_, known_floors_, limits);

@@ -8,7 +8,8 @@
 namespace ferry::plan {
 namespace {
 
-constexpr std::size_t kTries = 8;  // in a round
+constexpr std::size_t kTries = 8;       // in a round
+constexpr std::size_t kWeighed = 1024;  // of the ways to have less, in a round
 
 Candidate remade(const Candidate& of, Mix mix, const Survey& survey) {
   Candidate made = settled(of.options.value_or(CoreOptions()), std::move(mix), survey);
@@ -54,14 +55,19 @@ Mix without_move(Mix mix, const Survey& survey, std::uint64_t group) {
 
 std::vector<Candidate> with_less(const Candidate& candidate, const Survey& survey) {
   const Mix& mix = candidate.mix;
-  std::vector<Candidate> found;
+  std::vector<std::size_t> recomputed;
   for (std::size_t s = 0; s < mix.recompute.size(); ++s) {
-    if (mix.recompute[s]) {
-      found.push_back(remade(candidate, without_recompute(mix, survey, s), survey));
-    }
+    if (mix.recompute[s]) recomputed.push_back(s);
   }
-  for (const std::uint64_t group : moved_groups(mix, survey)) {
-    found.push_back(remade(candidate, without_move(mix, survey, group), survey));
+  const std::set<std::uint64_t> groups = moved_groups(mix, survey);
+  const std::vector<std::uint64_t> moved(groups.begin(), groups.end());
+  const std::size_t all = recomputed.size() + moved.size();
+  const std::size_t every = all / (kWeighed + 1) + 1;
+  std::vector<Candidate> found;
+  for (std::size_t i = 0; i < all; i += every) {
+    Mix less = i < recomputed.size() ? without_recompute(mix, survey, recomputed[i])
+                                     : without_move(mix, survey, moved[i - recomputed.size()]);
+    found.push_back(remade(candidate, std::move(less), survey));
   }
   return found;
 }

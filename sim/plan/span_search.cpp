@@ -8,6 +8,7 @@
 #include "formats/spans.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/moves.h"
+#include "sim/plan/parallel.h"
 #include "sim/plan/span_model.h"
 
 namespace ferry::plan {
@@ -26,7 +27,8 @@ constexpr std::array<std::int64_t, 2> kScannedShares = {100, 200};
 // Tables with noise: fewer of a program with more operators, whose steps take longer to simulate.
 constexpr std::size_t kOperators = 4'000;
 constexpr std::size_t kTablesMost = 24;
-constexpr std::size_t kTablesLeast = 3;
+constexpr std::size_t kTablesLeast = 1;
+constexpr sim::Time kLittle = 1'000;  // the part of its step that is not worth another
 
 bool is_answer(const Cost& cost, const Limits& limits) {
   return !cost.fails && fits(cost, limits) && !is_useless(cost, limits);
@@ -80,21 +82,38 @@ std::int64_t SpanSearch::moved_bytes(std::int32_t level, const Way& way) const {
   return moved + rest * more / kMoreShares;
 }
 
-std::shared_ptr<const Outlined> SpanSearch::spanned(std::vector<PlanSpan> spans) {
-  for (PlanSpan& span : spans) {
+std::vector<PlanSpan> SpanSearch::spans(std::int32_t level, const Way& way) {
+  std::vector<PlanSpan> found = table(way.table).spans(std::max(level, least_slots_));
+  for (PlanSpan& span : found) {
     span.first_op = names_[span.first];
     span.last_op = names_[span.last];
   }
-  std::shared_ptr<const Outlined>& known = known_[spans];
-  if (known) return known;
-  Survey found = survey(problem_.whole, problem_.hardware, spans);
-  known = std::make_shared<const Outlined>(Outlined{{}, std::move(found), std::move(spans)});
-  return known;
+  return found;
 }
 
-Candidate SpanSearch::candidate(std::int32_t level, const Way& way) {
-  const std::shared_ptr<const Outlined> cut =
-      spanned(table(way.table).spans(std::max(level, least_slots_)));
+// A survey is half a simulation.
+std::vector<Candidate> SpanSearch::candidates(const std::vector<Try>& tries) {
+  using Known = std::map<std::vector<PlanSpan>, std::shared_ptr<const Outlined>>::iterator;
+  std::vector<Known> cuts, fresh;
+  for (const Try& each : tries) {
+    const auto [known, is_new] = known_.try_emplace(spans(each.level, each.way));
+    cuts.push_back(known);
+    if (is_new) fresh.push_back(known);
+  }
+  in_parallel(fresh.size(), [&](std::size_t i) {
+    Survey found = survey(problem_.whole, problem_.hardware, fresh[i]->first);
+    fresh[i]->second =
+        std::make_shared<const Outlined>(Outlined{{}, std::move(found), fresh[i]->first});
+  });
+  std::vector<Candidate> made;
+  for (std::size_t i = 0; i < tries.size(); ++i) {
+    made.push_back(candidate(tries[i], cuts[i]->second));
+  }
+  return made;
+}
+
+Candidate SpanSearch::candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const {
+  const auto& [level, way] = of;
   Mix mix = keep_all(cut->survey);
   CoreOptions options;
   if (way.share > 0) {
@@ -134,16 +153,20 @@ std::int32_t SpanSearch::guess(const Bisection& each, const Limits& limits) cons
       std::clamp<std::int64_t>(each.near + slots, each.fits + 1, each.fails - 1));
 }
 
-std::optional<Candidate> SpanSearch::next(Bisection& each, const Limits& limits,
-                                          const Trials& trials) {
-  if (each.fails - each.fits <= 1 || each.probes >= kProbes) return std::nullopt;
+bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& trials) const {
+  if (each.fails - each.fits <= 1 || each.probes >= kProbes) return false;
   const std::int32_t most = std::max(each.fails - 1, least_slots_);
-  if (!tables_.front().fits(most)) return std::nullopt;
+  if (!tables_.front().fits(most)) return false;
   const Cost* best = best_of(trials, limits);
-  if (best && kept_.step_ns + tables_.front().ns(most) >= best->step_ns) return std::nullopt;
+  const sim::Time told = kept_.step_ns + tables_.front().ns(most);
+  if (best && told >= best->step_ns) return false;
+  if (best && names_.size() > kOperators) {
+    // A lower level has more to run again, though now and then less to wait for.
+    if (std::max(told + kept_.step_ns / kLittle, each.seen_ns) >= best->step_ns) return false;
+  }
   each.near = guess(each, limits);
   ++each.probes;
-  return candidate(each.near, *each.way);
+  return true;
 }
 
 void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
@@ -153,21 +176,25 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
     if (way.table == 0 || way.table % every == turn) open.push_back(begin(way, limits));
   }
   for (;;) {
-    std::vector<Candidate> round;
+    std::vector<Try> round;
     std::vector<Bisection*> asked;
     for (Bisection& each : open) {
-      std::optional<Candidate> made = next(each, limits, trials);
-      if (!made) continue;
-      round.push_back(*std::move(made));
+      if (!goes_on(each, limits, trials)) continue;
+      round.push_back({each.near, *each.way});
       asked.push_back(&each);
     }
     if (round.empty()) break;
-    const std::vector<Cost> costs = trials.of(what(), round);
+    const std::vector<Cost> costs = trials.of(what(), candidates(round));
     for (std::size_t i = 0; i < asked.size(); ++i) {
       Bisection& each = *asked[i];
       each.way->seen[each.near] = costs[i];
       each.near_bytes = costs[i].device_reserved_bytes;
-      (is_answer(costs[i], limits) ? each.fits : each.fails) = each.near;
+      if (is_answer(costs[i], limits)) {
+        each.fits = each.near;
+      } else {
+        each.fails = each.near;
+        each.seen_ns = std::max(each.seen_ns, costs[i].step_ns);
+      }
     }
   }
   if (is_far(limits, trials)) scan(what, limits, trials, every);
@@ -188,16 +215,16 @@ bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
 void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
   const std::int32_t most = std::max(choices_.slots_of(limits.budget_bytes), least_slots_);
   const std::int32_t step = (most - least_slots_) / kScanned + 1;
-  std::vector<Candidate> tries;
+  std::vector<Try> tries;
   for (std::size_t number = 0; number < tables_.size(); ++number) {
     if (number % every != searches_ % every) continue;
     for (std::int32_t level = least_slots_; level <= most; level += step) {
       for (const std::int64_t share : kScannedShares) {
-        tries.push_back(candidate(level, {number, share, kScannedWindow}));
+        tries.push_back({level, {number, share, kScannedWindow}});
       }
     }
   }
-  trials.of(what(), tries);
+  trials.of(what(), candidates(tries));
 }
 
 }  // namespace ferry::plan

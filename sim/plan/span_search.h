@@ -18,7 +18,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,16 +54,23 @@ class SpanSearch {
     std::int32_t near = 0;  // what was asked for last, and its bytes
     std::int64_t near_bytes = 0;
     int probes = 0;
+    sim::Time seen_ns = 0;  // the longest step that does not fit
   };
 
   const SpanTable& table(std::size_t number);
   std::int32_t lowest() const;
   std::int64_t moved_bytes(std::int32_t level, const Way& way) const;
-  std::shared_ptr<const Outlined> spanned(std::vector<PlanSpan> spans);
-  Candidate candidate(std::int32_t level, const Way& way);
+  std::vector<PlanSpan> spans(std::int32_t level, const Way& way);
+  struct Try {
+    std::int32_t level = 0;
+    Way way;
+  };
+  std::vector<Candidate> candidates(const std::vector<Try>& tries);
+  Candidate candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const;
   Bisection begin(Way& way, const Limits& limits) const;
   std::int32_t guess(const Bisection& each, const Limits& limits) const;
-  std::optional<Candidate> next(Bisection& each, const Limits& limits, const Trials& trials);
+  // Then its next level is `near`.
+  bool goes_on(Bisection& each, const Limits& limits, const Trials& trials) const;
 
   bool is_far(const Limits& limits, const Trials& trials) const;
   void scan(const What& what, const Limits& limits, Trials& trials, std::size_t every);
