@@ -17,7 +17,7 @@ namespace {
 __extension__ typedef __int128 Wide;
 
 constexpr std::array<std::int64_t, 3> kShares = {45, 80, 100};  // in hundredths
-constexpr std::array<std::int64_t, 2> kWindows = {4, 10};       // of the largest that moves
+constexpr std::array<std::int64_t, 3> kWindows = {4, 10, 1};    // of the largest that moves
 constexpr std::int64_t kNoisyShare = 80;
 constexpr std::int32_t kMoreShares = 12;  // below the lowest level
 constexpr int kProbes = 12;               // of one way

@@ -15,14 +15,16 @@
 
 namespace ferry::test {
 
-// A stage reads the output of the one before it. Its backward reads that again, and what else the
-// stage made for it (a mask, say).
+// A stage reads the output of the one before it. Its backward reads that again, its own output, and
+// what else the stage made for it (a mask, say).
 struct Stage {
   std::int64_t out_bytes = 0;
   std::int64_t more_bytes = 0;  // saved beside its input; 0: nothing
   std::int64_t forward_ns = 0;
   std::int64_t backward_ns = 0;
 };
+
+inline constexpr std::int64_t kLossNs = 1'000;  // forward and backward each
 
 // As many stages, of some MiB and some hundred microseconds each.
 inline std::vector<Stage> random_stages(std::size_t count, std::uint64_t seed) {
@@ -89,7 +91,7 @@ class GraphBuilder {
 
   // `last`: whose loss it is.
   Program finish(Slot last) {
-    const Slot made = op({last}, {.out_bytes = 512, .forward_ns = 1'000, .backward_ns = 1'000});
+    const Slot made = op({last}, {.out_bytes = 512, .forward_ns = kLossNs, .backward_ns = kLossNs});
     b_.result(forward_, made);
     const Slot loss = b_.slot(0);
     b_.add(0, Call{forward_, {}, {loss}});
@@ -122,7 +124,7 @@ inline Program chain_of(const std::vector<Stage>& stages, std::int64_t input_byt
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::string module = "layers." + std::to_string(i);
     if (modules) builder.enter(module);
-    const Slot y = builder.op({x}, stages[i]);
+    const Slot y = builder.op({x}, stages[i], true, true);
     if (modules) builder.leave(module);
     if (x != builder.input()) builder.free(x);
     x = y;
