@@ -113,6 +113,16 @@ TEST(BestRotorTest, MemoryIsCountedAlike) {
   }
 }
 
+// Where only one input fits beside a stage's backward, each backward runs all before it again: in a
+// chain of 20 that is 2 + 3 + … + 19 forwards. (The loss has room beside the last stage, and the
+// second beside the first, whose input is small.)
+TEST(BestRotorTest, InTheLeastMemoryEachBackwardBeginsAnew) {
+  const Chain chain(shapes().front());
+  const std::int64_t least = 1 + 10 + 3 * 10;
+  EXPECT_EQ(chain.rotor_ns(least - 1), std::nullopt);
+  EXPECT_EQ(chain.rotor_ns(least), 189 * 100'000);
+}
+
 void print(const Shape& shape, const Chain& chain, int percent, const Point& recomputes,
            const Point& both) {
   const auto rotor = chain.rotor_ns(recomputes.units);
