@@ -31,7 +31,8 @@
 namespace ferry::plan {
 
 struct PlanRequest {
-  std::int64_t budget_bytes = 0;  // of device memory, reserved
+  std::int64_t budget_bytes = 0;  // of device memory
+  Judged judged = Judged::kReserved;
   std::vector<Policy> policies;
   sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
   bool check = true;

@@ -16,7 +16,8 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
                   .optimizer = request.optimizer,
                   .survey = {},
                   .spans = request.spans,
-                  .modules = request.modules || marks_calls(program)};
+                  .modules = request.modules || marks_calls(program),
+                  .judged = request.judged};
   problem.survey = survey(problem.program, hardware);
   return problem;
 }
@@ -25,7 +26,8 @@ Cost cost_of_keep(const Problem& problem, const PlanRequest& request) {
   StopsRun stops(request.stop);
   std::vector<StreamOpConsumer*> consumers;
   if (request.stop) consumers.push_back(&stops);
-  return cost_of(problem.run({std::nullopt, keep_all(problem.survey)}, false, consumers));
+  return cost_of(problem.run({std::nullopt, keep_all(problem.survey)}, false, consumers),
+                 problem.judged);
 }
 
 }  // namespace
@@ -54,7 +56,7 @@ PolicyRow Session::row(Policy policy, Candidate candidate, const Limits& limits,
   if (stops && request_.stop) consumers.push_back(&stop);
   sim::Simulation simulation =
       problem_.run(candidate, request_.check, std::move(consumers), request_.trace);
-  const Cost cost = cost_of(simulation);
+  const Cost cost = cost_of(simulation, problem_.judged);
   return {std::string(name(policy)), std::move(candidate), std::move(simulation),
           fits(cost, limits), is_useless(cost, limits)};
 }

@@ -26,6 +26,7 @@ constexpr std::int64_t kScannedWindow = 1;
 constexpr std::array<std::int64_t, 2> kScannedShares = {100, 200};
 // Tables with noise: fewer of a program with more operators, whose steps take longer to simulate.
 constexpr std::size_t kOperators = 4'000;
+constexpr std::size_t kKinds = 2;
 constexpr std::size_t kTablesMost = 24;
 constexpr std::size_t kTablesLeast = 1;
 constexpr sim::Time kLittle = 1'000;  // the part of its step that is not worth another
@@ -56,20 +57,26 @@ SpanSearch::SpanSearch(const Problem& problem, const KeepTrace& keep, const Cost
     saved_bytes_ += here.bytes;
   }
   least_slots_ = table(0).least_slots();
-  for (const std::int64_t share : kShares) {
-    for (const std::int64_t window : kWindows) ways_.push_back({0, share, window});
-  }
-  ways_.push_back({});
-  const std::size_t tables = std::clamp(kOperators / all, kTablesLeast, kTablesMost);
-  for (std::size_t i = 1; i <= tables; ++i) {
-    ways_.push_back({.table = i});
-    ways_.push_back({i, kNoisyShare, kWindows.front()});
+  const std::size_t noisy = std::clamp(kOperators / all, kTablesLeast, kTablesMost);
+  for (std::size_t number = 0; number < kKinds * (noisy + 1); ++number) {
+    if (number % kKinds > 0 && !choices_.has_prices()) continue;
+    ways_.push_back({.table = number});
+    if (number < kKinds) {
+      for (const std::int64_t share : kShares) {
+        for (const std::int64_t window : kWindows) ways_.push_back({number, share, window});
+      }
+    } else {
+      ways_.push_back({number, kNoisyShare, kWindows.front()});
+    }
   }
 }
 
+// With each noise there are two kinds: of all spans, and of those that keep nothing for its price.
 const SpanTable& SpanSearch::table(std::size_t number) {
-  while (tables_.size() <= number) tables_.emplace_back(choices_, tables_.size());
-  return tables_[number];
+  const auto known = tables_.find(number);
+  if (known != tables_.end()) return known->second;
+  const bool priced = number % kKinds == 0;
+  return tables_.try_emplace(number, choices_, number / kKinds, priced).first->second;
 }
 
 std::int32_t SpanSearch::lowest() const { return least_slots_ - kMoreShares; }
@@ -156,9 +163,9 @@ std::int32_t SpanSearch::guess(const Bisection& each, const Limits& limits) cons
 bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& trials) const {
   if (each.fails - each.fits <= 1 || each.probes >= kProbes) return false;
   const std::int32_t most = std::max(each.fails - 1, least_slots_);
-  if (!tables_.front().fits(most)) return false;
+  if (!tables_.at(0).fits(most)) return false;
   const Cost* best = best_of(trials, limits);
-  const sim::Time told = kept_.step_ns + tables_.front().ns(most);
+  const sim::Time told = kept_.step_ns + tables_.at(0).ns(most);
   if (best && told >= best->step_ns) return false;
   if (best && names_.size() > kOperators) {
     // A lower level has more to run again, though now and then less to wait for.
@@ -173,7 +180,8 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
   std::vector<Bisection> open;
   const std::size_t turn = searches_++ % every;
   for (Way& way : ways_) {
-    if (way.table == 0 || way.table % every == turn) open.push_back(begin(way, limits));
+    const std::size_t noise = way.table / kKinds;
+    if (noise == 0 || noise % every == turn) open.push_back(begin(way, limits));
   }
   for (;;) {
     std::vector<Try> round;
@@ -205,9 +213,9 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
 bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
   if (choices_.operators() == 0) return false;
   const std::int32_t slots = std::max(choices_.slots_of(limits.budget_bytes), least_slots_);
-  if (!tables_.front().fits(slots)) return false;
+  if (!tables_.at(0).fits(slots)) return false;
   const Cost* best = best_of(trials, limits);
-  const sim::Time near = 2 * tables_.front().ns(slots) + kept_.step_ns / 20;
+  const sim::Time near = 2 * tables_.at(0).ns(slots) + kept_.step_ns / 20;
   return !best || best->step_ns - kept_.step_ns > near;
 }
 
@@ -216,8 +224,8 @@ void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials, st
   const std::int32_t most = std::max(choices_.slots_of(limits.budget_bytes), least_slots_);
   const std::int32_t step = (most - least_slots_) / kScanned + 1;
   std::vector<Try> tries;
-  for (std::size_t number = 0; number < tables_.size(); ++number) {
-    if (number % every != searches_ % every) continue;
+  for (const auto& [number, table] : tables_) {
+    if (number / kKinds % every != searches_ % every) continue;
     for (std::int32_t level = least_slots_; level <= most; level += step) {
       for (const std::int64_t share : kScannedShares) {
         tries.push_back({level, {number, share, kScannedWindow}});

@@ -14,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -82,7 +81,7 @@ class SpanSearch {
   std::int64_t link_bytes_ = 0;     // that can leave by the turn
   std::int64_t saved_bytes_ = 0;    // of all that could move
   std::int32_t least_slots_ = 0;
-  std::deque<SpanTable> tables_;  // those that were asked for
+  std::map<std::size_t, SpanTable> tables_;  // those that were asked for
   std::vector<Way> ways_;
   std::size_t searches_ = 0;
   std::map<std::vector<PlanSpan>, std::shared_ptr<const Outlined>> known_;

@@ -108,7 +108,7 @@ void Trials::simulate(std::string_view what, const std::vector<Tried*>& trials, 
     try {
       for (std::size_t i = next++; i < trials.size(); i = next++) {
         throw_if(stop_);
-        trials[i]->cost = cost_of(problem_.run(trials[i]->candidate, false));
+        trials[i]->cost = cost_of(problem_.run(trials[i]->candidate, false), problem_.judged);
         trials[i]->done = true;
         ++done;
         if (reports && progress_) progress_(what, done, whole);

@@ -36,6 +36,7 @@ struct Problem {
   Survey survey;
   bool spans = true;    // plans may have spans of operators,
   bool modules = true;  // and modules as segments
+  Judged judged = Judged::kReserved;
 
   const Survey& survey_of(const Candidate& candidate) const {
     return candidate.outlined ? candidate.outlined->survey : survey;
