@@ -79,7 +79,8 @@ def dtr(ferry, logs):
             path = pathlib.Path(folder) / f"{name}.jsonl"
             reader.program_of(dtr_log.read(logs / f"{name}.log"), name).write(path)
             keep = plan(ferry, str(path), "titan-v", "keep", "--allocated")[0]["rows"][0]
-            print(f"<!-- {name}: keep's peak {keep['device_peak_bytes'] / peak:.4f} of the log's -->")
+            share = keep["device_peak_bytes"] / peak
+            print(f"<!-- {name}: keep's peak is {share:.4f} of the log's -->")
             for tenths, published in curve.items():
                 found, seconds = plan(ferry, str(path), "titan-v", "best", "--allocated",
                                       "--budget", str(peak * tenths // 10))

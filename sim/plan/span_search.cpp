@@ -56,7 +56,9 @@ SpanSearch::SpanSearch(const Problem& problem, const KeepTrace& keep, const Cost
        staying(problem.survey, keep_all(problem.survey), CoreOptions().bytes_min)) {
     saved_bytes_ += here.bytes;
   }
-  least_slots_ = table(0).least_slots();
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    least_slots_.push_back(table(choices_.has_prices() ? kind : 0).least_slots());
+  }
   const std::size_t noisy = std::clamp(kOperators / all, kTablesLeast, kTablesMost);
   for (std::size_t number = 0; number < kKinds * (noisy + 1); ++number) {
     if (number % kKinds > 0 && !choices_.has_prices()) continue;
@@ -79,18 +81,22 @@ const SpanTable& SpanSearch::table(std::size_t number) {
   return tables_.try_emplace(number, choices_, number / kKinds, priced).first->second;
 }
 
-std::int32_t SpanSearch::lowest() const { return least_slots_ - kMoreShares; }
+// Of all tables of a kind: noise on the times changes nothing of the memory.
+std::int32_t SpanSearch::least_slots(const Way& way) const {
+  return least_slots_[way.table % kKinds];
+}
+std::int32_t SpanSearch::lowest(const Way& way) const { return least_slots(way) - kMoreShares; }
 
 std::int64_t SpanSearch::moved_bytes(std::int32_t level, const Way& way) const {
   const auto moved = static_cast<std::int64_t>(Wide{link_bytes_} * way.share / 100);
-  if (way.share == 0 || level >= least_slots_) return moved;
-  const std::int64_t more = least_slots_ - level;
+  if (way.share == 0 || level >= least_slots(way)) return moved;
+  const std::int64_t more = least_slots(way) - level;
   const std::int64_t rest = std::max<std::int64_t>(saved_bytes_ - moved, 0);
   return moved + rest * more / kMoreShares;
 }
 
 std::vector<PlanSpan> SpanSearch::spans(std::int32_t level, const Way& way) {
-  std::vector<PlanSpan> found = table(way.table).spans(std::max(level, least_slots_));
+  std::vector<PlanSpan> found = table(way.table).spans(std::max(level, least_slots(way)));
   for (PlanSpan& span : found) {
     span.first_op = names_[span.first];
     span.last_op = names_[span.last];
@@ -134,7 +140,7 @@ Candidate SpanSearch::candidate(const Try& of, const std::shared_ptr<const Outli
 // What was seen for other budgets narrows it down.
 SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits) const {
   Bisection each{.way = &way,
-                 .fits = (way.share > 0 ? lowest() : least_slots_) - 1,
+                 .fits = (way.share > 0 ? lowest(way) : least_slots(way)) - 1,
                  .fails = choices_.slots() + 1,
                  .near = choices_.slots(),
                  .near_bytes = limits.keep_bytes - moved_bytes(choices_.slots(), way)};
@@ -162,7 +168,7 @@ std::int32_t SpanSearch::guess(const Bisection& each, const Limits& limits) cons
 
 bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& trials) const {
   if (each.fails - each.fits <= 1 || each.probes >= kProbes) return false;
-  const std::int32_t most = std::max(each.fails - 1, least_slots_);
+  const std::int32_t most = std::max(each.fails - 1, least_slots({}));
   if (!tables_.at(0).fits(most)) return false;
   const Cost* best = best_of(trials, limits);
   const sim::Time told = kept_.step_ns + tables_.at(0).ns(most);
@@ -212,7 +218,7 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
 // budget.
 bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
   if (choices_.operators() == 0) return false;
-  const std::int32_t slots = std::max(choices_.slots_of(limits.budget_bytes), least_slots_);
+  const std::int32_t slots = std::max(choices_.slots_of(limits.budget_bytes), least_slots({}));
   if (!tables_.at(0).fits(slots)) return false;
   const Cost* best = best_of(trials, limits);
   const sim::Time near = 2 * tables_.at(0).ns(slots) + kept_.step_ns / 20;
@@ -221,12 +227,13 @@ bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
 
 // Near the least memory fragments decide, and a lower level may need more.
 void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
-  const std::int32_t most = std::max(choices_.slots_of(limits.budget_bytes), least_slots_);
-  const std::int32_t step = (most - least_slots_) / kScanned + 1;
+  const std::int32_t all = choices_.slots_of(limits.budget_bytes);
   std::vector<Try> tries;
   for (const auto& [number, table] : tables_) {
     if (number / kKinds % every != searches_ % every) continue;
-    for (std::int32_t level = least_slots_; level <= most; level += step) {
+    const std::int32_t least = least_slots({.table = number});
+    const std::int32_t most = std::max(all, least);
+    for (std::int32_t level = least; level <= most; level += (most - least) / kScanned + 1) {
       for (const std::int64_t share : kScannedShares) {
         tries.push_back({level, {number, share, kScannedWindow}});
       }

@@ -57,7 +57,8 @@ class SpanSearch {
   };
 
   const SpanTable& table(std::size_t number);
-  std::int32_t lowest() const;
+  std::int32_t least_slots(const Way& way) const;
+  std::int32_t lowest(const Way& way) const;
   std::int64_t moved_bytes(std::int32_t level, const Way& way) const;
   std::vector<PlanSpan> spans(std::int32_t level, const Way& way);
   struct Try {
@@ -77,10 +78,10 @@ class SpanSearch {
   const Problem& problem_;
   const SpanChoices choices_;
   const Cost kept_;
-  std::vector<std::string> names_;  // of the operators
-  std::int64_t link_bytes_ = 0;     // that can leave by the turn
-  std::int64_t saved_bytes_ = 0;    // of all that could move
-  std::int32_t least_slots_ = 0;
+  std::vector<std::string> names_;           // of the operators
+  std::int64_t link_bytes_ = 0;              // that can leave by the turn
+  std::int64_t saved_bytes_ = 0;             // of all that could move
+  std::vector<std::int32_t> least_slots_;    // by kind of table
   std::map<std::size_t, SpanTable> tables_;  // those that were asked for
   std::vector<Way> ways_;
   std::size_t searches_ = 0;

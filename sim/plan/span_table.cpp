@@ -20,7 +20,15 @@ constexpr std::int32_t kMuchNoise = 40;
 // about as dear. Not those of a program with more operators, for its table would take long.
 constexpr std::int64_t kPrices = 4;
 constexpr std::size_t kPriced = 4'000;
+constexpr std::int64_t kPart = 8;  // of what an operator makes, or it does not run again for it
 constexpr sim::Time kUnits = 200'000'000;  // that all operators take, at most
+
+// What a byte costs that has to be made again, in ps; no bytes: nothing.
+std::uint32_t price_of(sim::Time ns, std::int64_t bytes) {
+  if (bytes <= 0) return 0;
+  return static_cast<std::uint32_t>(
+      std::min<Wide>(Wide{ns} * 1000 / bytes, SpanChoices::kNoPrice - 1));
+}
 
 }  // namespace
 
@@ -47,7 +55,7 @@ SpanChoices::SpanChoices(SpanModel model) : model_(std::move(model)) {
       if (storage.saved) until = std::max<std::size_t>(until, storage.last);
     }
     kept_until_.push_back(until);
-    price_.push_back(price(op));
+    price_.push_back(price_of(op.ns, op.saved_bytes));
     places_.push_back(places_.back() + op.count);
   }
   unit_ns_ = ns / kUnits + 1;
@@ -57,12 +65,6 @@ SpanChoices::SpanChoices(SpanModel model) : model_(std::move(model)) {
   for (std::size_t begin = 0; begin < all.size(); ++begin) add_from(begin, marks);
 }
 
-std::uint32_t SpanChoices::price(const ModelOperator& op) const {
-  if (op.saved_bytes <= 0) return 0;
-  return static_cast<std::uint32_t>(
-      std::min<Wide>(Wide{op.ns} * 1000 / op.saved_bytes, kNoPrice - 1));
-}
-
 void SpanChoices::set_prices() {
   prices_ = {kNoPrice};
   if (model_.operators.size() > kPriced) return;
@@ -70,7 +72,7 @@ void SpanChoices::set_prices() {
   std::int64_t all = 0, so_far = 0;
   for (const ModelOperator& op : model_.operators) {
     if (op.saved_bytes <= 0) continue;
-    bytes.emplace_back(price(op), op.saved_bytes);
+    bytes.emplace_back(price_of(op.ns, op.saved_bytes), op.saved_bytes);
     all += op.saved_bytes;
   }
   std::sort(bytes.begin(), bytes.end());
@@ -82,6 +84,24 @@ void SpanChoices::set_prices() {
     const std::uint32_t about = price / 2 * 3 + 1;
     if (about > prices_.back() || prices_.back() == kNoPrice) prices_.push_back(about);
   }
+  prices_.push_back(kNoPrice - 1);
+}
+
+std::int64_t SpanChoices::dropped_bytes(const ModelOperator& op, std::size_t end) const {
+  std::int64_t bytes = 0;
+  for (const std::uint32_t s : op.makes) {
+    const ModelStorage& storage = model_.storages[s];
+    if (storage.saved && storage.last < end) bytes += storage.bytes;
+  }
+  return bytes;
+}
+
+bool SpanChoices::is_kept(std::size_t op, std::size_t end, std::uint32_t price) const {
+  if (end > kept_until_[op]) return price_[op] > price;
+  if (price == kNoPrice || kept_until_[op] >= model_.operators.size()) return true;
+  const ModelOperator& made = model_.operators[op];
+  const std::int64_t bytes = dropped_bytes(made, end);
+  return bytes == 0 || bytes < made.saved_bytes / kPart || price_of(made.ns, bytes) > price;
 }
 
 SpanChoices::Marks SpanChoices::no_marks() const {
@@ -109,6 +129,7 @@ SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, std:
   const std::uint32_t now = ++marks.now;
   Weighed found;
   bool first_runs = false, last_matters = false;
+  std::int64_t part = 0;  // retained of what operators make that run again for the rest
   const auto hold = [&](std::uint32_t s) {
     if (model_.storages[s].saved || marks.held[s] == now) return;
     marks.held[s] = now;
@@ -118,6 +139,7 @@ SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, std:
     for (const std::uint32_t s : model_.operators[i].saves) {
       const std::uint32_t maker = model_.storages[s].maker;
       if (maker < begin || maker >= end || is_kept(maker, end, price)) continue;
+      if (model_.storages[s].last >= end) continue;  // it is retained
       marks.needed[s] = now;
       last_matters |= i + 1 == end;
     }
@@ -132,6 +154,7 @@ SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, std:
       found.retained += saved_slots_[i];
       continue;
     }
+    if (end <= kept_until_[i]) part += op.saved_bytes - dropped_bytes(op, end);
     const bool runs = std::any_of(op.makes.begin(), op.makes.end(),
                                   [&](std::uint32_t s) { return marks.needed[s] == now; });
     if (!runs) continue;
@@ -148,6 +171,7 @@ SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, std:
       }
     }
   }
+  found.retained += static_cast<std::int32_t>((part + slot_bytes_ / 2) / slot_bytes_);
   found.useful = first_runs && last_matters;
   return found;
 }

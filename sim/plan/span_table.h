@@ -12,7 +12,8 @@
 // An operator whose results are retained is kept: it does not run again, nor what only it needs. So
 // an expensive operator that ends a span is free. A span may keep its expensive operators as well:
 // in a residual block the sum's first summand is read by all that comes between, and dropping it
-// need not drop that.
+// need not drop that. And an operator may run again for a part of what it makes, a mask say, while
+// the rest is retained.
 //
 // Memory is counted in slots. A storage has so many that sums are right, not each by itself. The
 // copies of a link are not in it: whoever moves bytes asks for a budget with as many more.
@@ -71,12 +72,10 @@ class SpanChoices {
     std::uint32_t now = 0;
   };
   Marks no_marks() const;
-  // What a byte that the operator saves costs to make again, in ps; nothing that it saves: 0.
-  std::uint32_t price(const ModelOperator& op) const;
   void set_prices();
-  bool is_kept(std::size_t op, std::size_t end, std::uint32_t price) const {
-    return end <= kept_until_[op] || price_[op] > price;
-  }
+  bool is_kept(std::size_t op, std::size_t end, std::uint32_t price) const;
+  // Of what the operator makes and some node saves: bytes that a span up to there drops.
+  std::int64_t dropped_bytes(const ModelOperator& op, std::size_t end) const;
   Weighed weigh(std::size_t begin, std::size_t end, std::uint32_t price, Marks& marks) const;
   void add_from(std::size_t begin, Marks& marks);
   std::int32_t slots_above(std::int64_t bytes) const;
@@ -88,9 +87,10 @@ class SpanChoices {
   sim::Time unit_ns_ = 1;
   std::vector<std::uint64_t> places_ = {0};               // of the program's, by operator
   std::vector<std::int32_t> saved_slots_, needed_slots_;  // by operator
-  std::vector<std::size_t> kept_until_;    // by operator: a span that ends there or before keeps it
-  std::vector<std::uint32_t> price_;       // by operator
-  std::vector<std::uint32_t> prices_;      // up to which spans drop operators; the first: any
+  std::vector<std::size_t> kept_until_;  // by operator: a span that ends there or before keeps it
+  std::vector<std::uint32_t> price_;     // by operator: of all that it makes
+  // Up to these spans drop what operators make; the first: any price, but whole operators only.
+  std::vector<std::uint32_t> prices_;
   std::vector<std::vector<Choice>> from_;  // by first operator
 };
 
