@@ -149,6 +149,8 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
           ->type_name("NAME");
   command.add_option("--budget", arguments.budget, "Device memory to fit in (default: the card's)")
       ->type_name("24GiB");
+  command.add_flag("--allocated", arguments.allocated,
+                   "The budget is of allocated bytes, as if the allocator had no fragments");
   CLI::Option* policy = command.add_option("--policy", arguments.policies, list_of_policies())
                             ->type_name("NAME")
                             ->delimiter(',')
@@ -209,6 +211,7 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   request.plan.budget_bytes =
       budget_of(request, arguments.budget.empty() ? request.hardware.usable_bytes() : budget);
   request.plan.check = !arguments.unchecked;
+  if (arguments.allocated) request.plan.judged = plan::Judged::kAllocated;
   request.plan.spans = !arguments.no_spans;
   request.plan.modules = !arguments.no_modules;
   return request;

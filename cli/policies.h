@@ -32,6 +32,7 @@ struct PolicyArguments {
   std::int64_t microbatches = 0;
   std::string order = "fbfb";
   bool unchecked = false;
+  bool allocated = false;
   bool no_spans = false;
   bool no_modules = false;
   bool json = false;

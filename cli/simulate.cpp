@@ -74,7 +74,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   try {
     const plan::Limits limits{request.plan.budget_bytes, request.hardware.host_memory_bytes,
                               result.keep_bytes};
-    plan::Judged judged = plan::judge(run, limits);
+    plan::Verdict judged = plan::judge(run, limits);
     options.check = request.plan.check;
     options.consumers.insert(options.consumers.begin(), request.plan.consumers.begin(),
                              request.plan.consumers.end());

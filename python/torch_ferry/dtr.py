@@ -7,8 +7,13 @@ backward is a node's. What it reads of forward is what its node saved; what it r
 comes to it as a gradient; and nodes are made in the reverse order of the log's backward, so that
 they run in it. What is left when backward ends is held by a last node.
 
+A log does not tell a name in the model's code from a reference of the graph. Here a value that
+backward reads has a name up to its last use in forward, and is the graph's from then on; any other
+is held as long as the log says.
+
 Sizes and times are the log's. There are no shapes (a tensor is as many bytes), no modules and no
-parameters: constants are results of ops that take no time, for logs release some of them.
+parameters: constants are results of ops that take no time and never run again, for logs release
+some of them.
 """
 
 import argparse
@@ -86,13 +91,16 @@ class _Lowering:
 
     LEAF = 0
     ROOT = "backward"
+    FORWARD = 1  # code; those of nodes come after it
 
     def __init__(self, log, name):
         self.log, self.nodes = log, _Nodes(log)
-        self.frame = _Frame(Code({"code": 0, "kind": "main"}))
+        self.frame = _Frame(Code({"code": self.FORWARD, "kind": "segment", "name": "forward",
+                                  "arguments": []}))
         leaf = {"global": self.frame.slot(), "kind": "parameter", "name": "the graph's leaf",
                 "dtype": "f32", "shape": [1], "grad": True}
-        self.program = Program(name, {"made of": "an operator log"}, [leaf], [self.frame.code])
+        self.program = Program(name, {"made of": "an operator log"}, [leaf],
+                               [Code({"code": 0, "kind": "main"}), self.frame.code])
         self.packed = defaultdict(list)  # of a node, in order: the values that it saves
         self.edges = {}  # of (node, value): the slot of the edge by which the value arrives
         self.first = [node for node in range(self.nodes.end + 1) if not self.nodes.arrivals[node]]
@@ -103,18 +111,21 @@ class _Lowering:
         constants = [event for event in self.log.backward if isinstance(event, Value)]
         events = [*self.log.forward, *constants]
         due = self._save_points(events)
+        last = self._last_uses(events, due)
         for number, event in enumerate(events):
             self._forward(event)
             for value in due[number]:
                 for node in self.nodes.saved[value]:
                     self.packed[node].append(value)
                     self.frame.add({"save": node, "slots": [self.frame.of[value]]})
+            for value in last[number]:
+                self.frame.add({"free": [self.frame.of.pop(value)]})
         self._backward()
         for node in range(self.nodes.end + 1):
             self._body(node)
         self.program.codes.append(Code(
-            {"code": self.nodes.end + 2, "kind": "body", "name": self.ROOT, "arguments": [1],
-             "saved": [], "results": [None] * len(self.first)}))
+            {"code": self._code(self.nodes.end + 1), "kind": "body", "name": self.ROOT,
+             "arguments": [1], "saved": [], "results": [None] * len(self.first)}))
         return self.program
 
     def _make(self, node):
@@ -127,7 +138,10 @@ class _Lowering:
             "in": [self.edges[to, value.number]
                    for value, to in self.nodes.leaving[node]] or [self.LEAF],
             "out": [self.edges[node, value] for value in self._given(node)],
-            "saved": [], "body": node + 1})
+            "saved": [], "body": self._code(node)})
+
+    def _code(self, node):
+        return self.FORWARD + 1 + node
 
     def _name(self, node):
         return self.nodes.ops[node].name if node < self.nodes.end else "what is left"
@@ -150,9 +164,29 @@ class _Lowering:
             points[max(made[value], written.get(storage, 0))].append(value)
         return points
 
+    def _last_uses(self, events, due):
+        """{event: the values whose names end after it}: the graph holds them from there on."""
+        last, saved = {}, {self.log.values[value].storage for value in self.nodes.saved}
+        for number, event in enumerate(events):
+            if isinstance(event, int):
+                last.pop(event, None)
+                continue
+            made = [event] if isinstance(event, Value) else event.reads + event.makes
+            last.update((value.number, number) for value in made)
+            last.update((value, number) for value in due[number])
+        ends = defaultdict(list)
+        for value in self._dead():
+            if value in last and self.log.values[value].storage in saved:
+                ends[last[value]].append(value)
+        return ends
+
+    def _dead(self):
+        return [event for event in self.log.backward if isinstance(event, int)]
+
     def _forward(self, event):
         if isinstance(event, Value):
             self.frame.run(Op("constant", 0, makes=[event]))
+            self.frame.code.statements[-1]["once"] = True
         elif isinstance(event, Op):
             self.frame.run(event)
         else:
@@ -163,15 +197,18 @@ class _Lowering:
         self.frame.add({"op": "loss", "in": [], "out": [{"slot": loss} | _bytes(4)], "ns": 0})
         self.frame.add({"node": self.ROOT, "id": self.nodes.end + 1,
                         "in": [self.edges[node, None] for node in self.first], "out": [loss],
-                        "saved": [], "body": self.nodes.end + 2})
-        dead = [event for event in self.log.backward if isinstance(event, int)]
-        freed = [self.frame.of[value] for value in dead if value in self.frame.of]
-        if freed:
-            self.frame.add({"free": freed})
-        self.frame.add({"backward": [loss]})
+                        "saved": [], "body": self._code(self.nodes.end + 1)})
+        for value in self._dead():
+            self.frame.of.pop(value, None)
+        # What the log never releases lives on in the main code.
+        results = [loss, *self.frame.of.values()]
+        self.frame.code.signature["results"] = results
+        slots = list(range(1, len(results) + 1))
+        self.program.main.statements += [
+            {"call": self.FORWARD, "in": [], "out": slots}, {"backward": slots[:1]}]
 
     def _body(self, node):
-        code = Code({"code": node + 1, "kind": "body", "name": self._name(node)})
+        code = Code({"code": self._code(node), "kind": "body", "name": self._name(node)})
         frame = _Frame(code)
         frame.slot()  # the leaf's
         values = self.log.values

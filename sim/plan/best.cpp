@@ -19,7 +19,9 @@ __extension__ typedef __int128 Wide;
 constexpr std::array<std::int64_t, 3> kShares = {45, 80, 100};  // in hundredths
 constexpr std::array<std::int64_t, 2> kWindows = {4, 10};       // of the largest that moves
 constexpr std::size_t kStairs = 64;
-constexpr std::uint64_t kNoise = 15;  // in hundredths of a span's time, either way
+constexpr std::size_t kPacks = 128'000;  // of all steps with noise, or there are fewer stairs
+constexpr std::uint64_t kNoise = 15;     // in hundredths of a span's time, either way
+constexpr std::int64_t kNear = 150;      // of the best overhead, in hundredths
 constexpr std::size_t kMoreShares = 16;
 constexpr std::size_t kLastSteps = 8;  // of the stairs, where nothing fits
 
@@ -92,15 +94,16 @@ const Tried* fitting(const Trials& trials, const Limits& limits) {
 
 }  // namespace
 
-BestSearch::BestSearch(const Problem& problem, const KeepTrace& keep) : problem_(problem) {
+BestSearch::BestSearch(const Problem& problem, const KeepTrace& keep, sim::Time keep_ns)
+    : problem_(problem), keep_ns_(keep_ns) {
   if (!problem.modules) return;
-  const std::vector<Span> spans = module_spans(problem.whole, problem.hardware);
-  if (spans.empty()) return;
+  spans_ = module_spans(problem.whole, problem.hardware);
+  if (spans_.empty()) return;
   if (marks_calls(problem.whole)) {
     calls_ = segment_modules(problem.whole);
   } else {
     std::vector<std::string> modules;
-    for (const Span& span : spans) {
+    for (const Span& span : spans_) {
       if (modules.empty() || modules.back() != span.module) modules.push_back(span.module);
     }
     segments_.emplace(problem.whole, problem.hardware, modules);
@@ -110,12 +113,19 @@ BestSearch::BestSearch(const Problem& problem, const KeepTrace& keep) : problem_
   for (const auto& [group, here] : staying(problem.survey, keep_all(problem.survey), least_moved)) {
     saved_bytes_ += here.bytes;
   }
-  const std::int64_t saved = saved_bytes(problem.whole, problem.hardware);
-  for (std::size_t i = 0; i < kStairs; ++i) stairs_.emplace_back(noisy(spans, i), saved);
+  forward_bytes_ = saved_bytes(problem.whole, problem.hardware);
   for (const std::int64_t share : kShares) {
     for (const std::int64_t window : kWindows) ways_.push_back({0, share, window});
   }
-  for (std::size_t i = 0; i < kStairs; ++i) ways_.push_back({.stairs = i});
+  const std::size_t most = kPacks / std::max<std::size_t>(keep.packs.size(), 1) + 1;
+  for (std::size_t i = 0; i < std::min(kStairs, most); ++i) ways_.push_back({.stairs = i});
+}
+
+const Stairs& BestSearch::stairs(std::size_t number) {
+  while (stairs_.size() <= number) {
+    stairs_.emplace_back(noisy(spans_, stairs_.size()), forward_bytes_);
+  }
+  return stairs_[number];
 }
 
 std::shared_ptr<const Outlined> BestSearch::outlined(const std::vector<Span>& spans) {
@@ -135,12 +145,12 @@ std::int64_t BestSearch::bytes_of(std::int64_t share) const {
 }
 
 // Below the last step of the stairs, so many more move more and more.
-std::size_t BestSearch::rungs(const Way& way) const {
-  return stairs_[way.stairs].steps() + (way.share > 0 ? kMoreShares : 0);
+std::size_t BestSearch::rungs(const Way& way) {
+  return stairs(way.stairs).steps() + (way.share > 0 ? kMoreShares : 0);
 }
 
-std::int64_t BestSearch::share_at(std::size_t rung, const Way& way) const {
-  const std::size_t steps = stairs_[way.stairs].steps();
+std::int64_t BestSearch::share_at(std::size_t rung, const Way& way) {
+  const std::size_t steps = stairs(way.stairs).steps();
   if (way.share == 0 || rung < steps) return way.share;
   // The share that is all that is saved.
   const auto all = static_cast<std::int64_t>(
@@ -151,16 +161,16 @@ std::int64_t BestSearch::share_at(std::size_t rung, const Way& way) const {
   return way.share + rest * more / static_cast<std::int64_t>(kMoreShares);
 }
 
-std::int64_t BestSearch::freed_bytes(std::size_t rung, const Way& way) const {
-  const Stairs& stairs = stairs_[way.stairs];
-  const std::int64_t saved = stairs.bytes(std::min(rung, stairs.steps() - 1));
+std::int64_t BestSearch::freed_bytes(std::size_t rung, const Way& way) {
+  const Stairs& all = stairs(way.stairs);
+  const std::int64_t saved = all.bytes(std::min(rung, all.steps() - 1));
   const Wide moved = Wide{link_bytes_} * share_at(rung, way) / 100;
   return static_cast<std::int64_t>(std::min<Wide>(moved, saved_bytes_)) - saved;
 }
 
 Candidate BestSearch::candidate(std::size_t rung, const Way& way) {
-  const Stairs& stairs = stairs_[way.stairs];
-  const std::vector<Span> spans = stairs.spans(std::min(rung, stairs.steps() - 1));
+  const Stairs& all = stairs(way.stairs);
+  const std::vector<Span> spans = all.spans(std::min(rung, all.steps() - 1));
   const std::shared_ptr<const Outlined> cut = outlined(spans);
   Mix mix = recompute_segments(cut->survey, cuts_of(spans, *cut));
   CoreOptions options;
@@ -173,7 +183,7 @@ Candidate BestSearch::candidate(std::size_t rung, const Way& way) {
 }
 
 // What was seen for other budgets narrows it down.
-BestSearch::Bisection BestSearch::begin(Way& way, const Limits& limits) const {
+BestSearch::Bisection BestSearch::begin(Way& way, const Limits& limits) {
   Bisection each{.way = &way, .least = 1, .fits = rungs(way), .near_bytes = limits.keep_bytes};
   for (const auto& [rung, cost] : way.seen) {
     if (!cost.fails && fits(cost, limits)) {
@@ -189,7 +199,7 @@ BestSearch::Bisection BestSearch::begin(Way& way, const Limits& limits) const {
 
 // The lowest rung that frees enough, if what the ladder says of the difference to a known rung
 // holds; every third time the middle, so that a wrong guess costs little.
-std::size_t BestSearch::guess(const Bisection& each, const Limits& limits) const {
+std::size_t BestSearch::guess(const Bisection& each, const Limits& limits) {
   if (each.probes % 3 == 2) return (each.least + each.fits) / 2;
   const std::int64_t wanted =
       freed_bytes(each.near, *each.way) + each.near_bytes - limits.budget_bytes;
@@ -228,11 +238,38 @@ std::optional<Candidate> BestSearch::next(Bisection& each, const Limits& limits,
 }
 
 void BestSearch::search(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
-  std::vector<Bisection> open;
   const std::size_t turn = searches_++ % every;
+  std::vector<Bisection> open;
   for (Way& way : ways_) {
-    if (way.stairs == 0 || way.stairs % every == turn) open.push_back(begin(way, limits));
+    if (way.stairs == 0) open.push_back(begin(way, limits));
   }
+  bisect(std::move(open), what, limits, trials);
+  if (comes_near(limits, trials)) {
+    std::vector<Bisection> noisy;
+    for (Way& way : ways_) {
+      if (way.stairs > 0 && way.stairs % every == turn) noisy.push_back(begin(way, limits));
+    }
+    bisect(std::move(noisy), what, limits, trials);
+  }
+  if (!fitting(trials, limits)) try_least(what, trials);
+}
+
+// Where no spans of operators are known to fit, everything does.
+bool BestSearch::comes_near(const Limits& limits, const Trials& trials) const {
+  const Tried* best = fitting(trials, limits);
+  if (!best || !best->candidate.outlined || best->candidate.outlined->spans.empty()) return true;
+  const sim::Time near = (best->cost.step_ns - keep_ns_) * kNear / 100;
+  for (const Way& way : ways_) {
+    for (const auto& [rung, cost] : way.seen) {
+      const bool fast = cost.step_ns - keep_ns_ <= near;
+      if (way.stairs == 0 && fast && !cost.fails && fits(cost, limits)) return true;
+    }
+  }
+  return false;
+}
+
+void BestSearch::bisect(std::vector<Bisection> open, const What& what, const Limits& limits,
+                        Trials& trials) {
   for (;;) {
     std::vector<Candidate> round;
     std::vector<Bisection*> asked;
@@ -252,7 +289,6 @@ void BestSearch::search(const What& what, const Limits& limits, Trials& trials, 
       (in ? each.fits : each.least) = in ? each.near : each.near + 1;
     }
   }
-  if (!fitting(trials, limits)) try_least(what, trials);
 }
 
 // What needs the least memory, whatever it takes: where all moves, with a window that has room for
@@ -262,10 +298,10 @@ void BestSearch::try_least(const What& what, Trials& trials) {
   for (const Way& way : ways_) {
     if (way.stairs == 0) last.push_back(candidate(rungs(way) - 1, way));
   }
-  const std::size_t steps = stairs_.empty() ? 0 : stairs_.front().steps();
+  const std::size_t steps = spans_.empty() ? 0 : stairs(0).steps();
   for (std::size_t step = steps - std::min(steps, kLastSteps); step < steps; ++step) {
     for (const std::int64_t window : {0, 1}) {
-      last.push_back(moving_all(stairs_.front().spans(step), window));
+      last.push_back(moving_all(stairs(0).spans(step), window));
     }
   }
   trials.of(what(), last);

@@ -10,10 +10,12 @@
 //
 // Plans that are equal in allocated bytes differ in fragmentation, which only the simulator knows.
 // So there are several stairs: one of the spans' times as they are, others of times with noise.
+// These come near the first: where spans of operators fit, they are tried if that comes near them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,7 +35,7 @@ namespace ferry::plan {
 class BestSearch {
  public:
   // The problem must outlive it; of the trace nothing need live on.
-  BestSearch(const Problem& problem, const KeepTrace& keep);
+  BestSearch(const Problem& problem, const KeepTrace& keep, sim::Time keep_ns);
 
   // Tries candidates for the budget. What was found is in trials.all(). Of the stairs with noise
   // every n-th is tried, in each call others: for budgets that are close to each other.
@@ -62,22 +64,29 @@ class BestSearch {
     bool open() const { return least < fits; }
   };
 
-  std::size_t rungs(const Way& way) const;
+  const Stairs& stairs(std::size_t number);
+  std::size_t rungs(const Way& way);
   // What moves at a rung, less what the stairs say is saved at a time.
-  std::int64_t freed_bytes(std::size_t rung, const Way& way) const;
+  std::int64_t freed_bytes(std::size_t rung, const Way& way);
   Candidate candidate(std::size_t rung, const Way& way);
   std::shared_ptr<const Outlined> outlined(const std::vector<Span>& spans);
   std::int64_t bytes_of(std::int64_t share) const;
-  std::int64_t share_at(std::size_t rung, const Way& way) const;
-  Bisection begin(Way& way, const Limits& limits) const;
-  std::size_t guess(const Bisection& each, const Limits& limits) const;
+  std::int64_t share_at(std::size_t rung, const Way& way);
+  Bisection begin(Way& way, const Limits& limits);
+  std::size_t guess(const Bisection& each, const Limits& limits);
   // The candidate to simulate next; none: the bisection has ended.
   std::optional<Candidate> next(Bisection& each, const Limits& limits, const Trials& trials);
+  // Until each has ended.
+  void bisect(std::vector<Bisection> open, const What& what, const Limits& limits, Trials& trials);
+  bool comes_near(const Limits& limits, const Trials& trials) const;
   void try_least(const What& what, Trials& trials);
   Candidate moving_all(const std::vector<Span>& spans, std::int64_t window);
 
   const Problem& problem_;
-  std::vector<Stairs> stairs_;
+  const sim::Time keep_ns_;
+  std::vector<Span> spans_;
+  std::int64_t forward_bytes_ = 0;  // that it saves
+  std::deque<Stairs> stairs_;       // those that were asked for
   std::vector<std::string> calls_;  // if markers are calls of checkpoint: these; else none, and
   std::optional<ModuleSegments> segments_;
   std::int64_t link_bytes_ = 0;   // that can leave by the turn

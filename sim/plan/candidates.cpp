@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <utility>
 
 namespace ferry::plan {
@@ -12,15 +13,31 @@ namespace {
 
 // The number of parts into which a search divides the bytes that could move, and windows to try.
 constexpr std::int64_t kShares = 48;
+// Of a program with more saved tensors, whose steps take long to simulate, fewer are tried: every
+// fourth share, half the parts, and the window in the middle.
+constexpr std::size_t kManyPacks = 4'000;
+constexpr std::int64_t kShareSteps = 4;
 constexpr std::array<std::int64_t, 3> kWindowParts = {64, 16, 4};  // 1/64, 1/16, 1/4 of the bytes
 constexpr std::array<std::int64_t, 4> kSpreads = {0, 24, 36,
                                                   48};  // in shares; 0: no wider than needed
 constexpr std::int64_t kLeastWindow = std::int64_t{1} << 20;
 
 // A mixed step divides the segments, and the bytes of the others, into so many parts.
-constexpr std::int64_t kSegmentParts = 8;
+constexpr std::size_t kSegmentParts = 8;
+constexpr std::size_t kRecomputed = 128;  // numbers of recomputed segments that are tried
 constexpr std::array<std::int64_t, 5> kMixedShares = {0, 12, 24, 36, 48};  // in kShares
 constexpr std::array<std::int64_t, 3> kCuts = {4, 3, 2};  // quarters of a segment recomputed
+
+bool is_large(const Survey& survey) { return survey.packs.size() > kManyPacks; }
+
+std::size_t segment_parts(const Survey& survey) {
+  return is_large(survey) ? kSegmentParts / 2 : kSegmentParts;
+}
+
+std::span<const std::int64_t> window_parts(const Survey& survey) {
+  const std::span<const std::int64_t> all(kWindowParts);
+  return is_large(survey) ? all.subspan(1, 1) : all;
+}
 
 // The storages that a selection may offload, in the order of their packs.
 struct Movable {
@@ -144,11 +161,11 @@ void append(std::vector<Candidate>& candidates, std::vector<Candidate> more) {
 }
 
 // Counts of segments to recompute, including 0 and all.
-std::vector<std::size_t> counts(const Survey& survey) {
+std::vector<std::size_t> counts(const Survey& survey, std::size_t parts) {
   std::vector<std::size_t> result;
   const std::size_t all = survey.segments.size();
-  for (std::size_t part = 0; part <= kSegmentParts; ++part) {
-    const std::size_t count = all * part / kSegmentParts;
+  for (std::size_t part = 0; part <= parts; ++part) {
+    const std::size_t count = all * part / parts;
     if (result.empty() || result.back() != count) result.push_back(count);
   }
   return result;
@@ -186,10 +203,11 @@ std::vector<Candidate> offload_candidates(const Survey& survey) {
     move(mix, survey, select_groups(of, share, spread, options.window_bytes));
     candidates.push_back(settled(options, std::move(mix), survey));
   };
-  for (std::int64_t share = 1; share <= kShares; ++share) {
+  const std::int64_t step = is_large(survey) ? kShareSteps : 1;
+  for (std::int64_t share = step; share <= kShares; share += step) {
     for (const std::int64_t spread : kSpreads) {
       if (spread != 0 && spread <= share) continue;
-      for (const std::int64_t part : kWindowParts) {
+      for (const std::int64_t part : window_parts(survey)) {
         add(all, window_of(survey, all.total, part), share, std::max(spread, share));
       }
     }
@@ -199,7 +217,9 @@ std::vector<Candidate> offload_candidates(const Survey& survey) {
   CoreOptions late = window_of(survey, all.total, kWindowParts.back());
   late.window_packs = static_cast<std::int64_t>(survey.packs.size()) / 2 + 1;
   const Movable by_last = by_last_pack(survey, all);
-  for (std::int64_t share = 1; share <= kShares / 2; ++share) add(by_last, late, share, share);
+  for (std::int64_t share = step; share <= kShares / 2; share += step) {
+    add(by_last, late, share, share);
+  }
   return candidates;
 }
 
@@ -209,7 +229,7 @@ Candidate recompute_all(const Survey& survey) {
 
 std::vector<Candidate> recompute_candidates(const Survey& survey) {
   std::vector<Candidate> candidates;
-  for (std::size_t count = 0; count <= survey.segments.size(); ++count) {
+  for (const std::size_t count : counts(survey, kRecomputed)) {
     candidates.push_back({std::nullopt, recompute_some(survey, count, true, 4)});
   }
   return candidates;
@@ -221,11 +241,11 @@ std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey) {
     for (const PackedTensor& input : segment.inputs) total += movable_bytes(input);
   }
   std::vector<Candidate> candidates;
-  std::vector<std::size_t> moved = counts(survey);
+  std::vector<std::size_t> moved = counts(survey, segment_parts(survey));
   moved.push_back(survey.segments.size() - 1);  // the last segment's inputs are needed back at once
   for (const std::size_t count : moved) {
     if (count == 0) continue;  // the same as recompute_all
-    for (const std::int64_t part : kWindowParts) {
+    for (const std::int64_t part : window_parts(survey)) {
       Mix mix = recompute_all(survey).mix;
       move_inputs(mix, survey, count);
       CoreOptions options = window_of(survey, total, part);
@@ -242,7 +262,7 @@ std::vector<Candidate> mixed_candidates(const Survey& survey) {
   append(candidates, recompute_and_offload_candidates(survey));
   candidates.push_back(offload(survey));
   const std::int64_t bytes = movable(survey, keep_all(survey)).total;
-  for (const std::size_t count : counts(survey)) {
+  for (const std::size_t count : counts(survey, segment_parts(survey))) {
     for (const bool spread : {true, false}) {
       for (const std::int64_t quarters : kCuts) {
         const bool once = count == 0 || count == survey.segments.size();
@@ -253,7 +273,7 @@ std::vector<Candidate> mixed_candidates(const Survey& survey) {
         for (const std::int64_t share : kMixedShares) {
           for (const bool inputs : {false, true}) {
             if (inputs && count == 0) continue;
-            for (const std::int64_t part : kWindowParts) {
+            for (const std::int64_t part : window_parts(survey)) {
               const CoreOptions options = window_of(survey, bytes, part);
               Mix mix = some;
               if (share > 0) {

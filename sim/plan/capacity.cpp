@@ -23,33 +23,38 @@ std::int64_t least_capacity(const RunAt& run, const sim::Simulation& unlimited) 
 
 }  // namespace
 
-Judged judge(const RunAt& run, const Limits& limits) {
-  Judged judged{.unlimited = run(0)};
-  const sim::Simulation& free = judged.unlimited;
+Verdict judge(const RunAt& run, const Limits& limits, Judged judged) {
+  Verdict verdict{.unlimited = run(0)};
+  const sim::Simulation& free = verdict.unlimited;
   if (!free.errors.empty()) {
-    judged.refusal = free.errors.front().message;
-    return judged;
+    verdict.refusal = free.errors.front().message;
+    return verdict;
   }
-  judged.step_ns = free.step_ns;
-  judged.least_bytes = least_capacity(run, free);
+  verdict.step_ns = free.step_ns;
+  const bool allocated = judged == Judged::kAllocated;
+  verdict.least_bytes = allocated ? free.device_peak_bytes : least_capacity(run, free);
   if (free.host_peak_bytes > limits.host_bytes) {
-    judged.refusal = "it pins " + format_bytes(free.host_peak_bytes) + " of the host's " +
-                     format_bytes(limits.host_bytes);
-    return judged;
+    verdict.refusal = "it pins " + format_bytes(free.host_peak_bytes) + " of the host's " +
+                      format_bytes(limits.host_bytes);
+    return verdict;
   }
-  if (free.device_reserved_bytes <= limits.budget_bytes) {
-    judged.fits = true;
-    return judged;
+  if ((allocated ? free.device_peak_bytes : free.device_reserved_bytes) <= limits.budget_bytes) {
+    verdict.fits = true;
+    return verdict;
+  }
+  if (allocated) {
+    verdict.refusal = "it allocates " + format_bytes(free.device_peak_bytes);
+    return verdict;
   }
   const sim::Simulation at = run(limits.budget_bytes);
-  judged.fits = judged.by_retries = at.errors.empty();
-  if (judged.fits) {
-    judged.step_ns = at.step_ns;
-    judged.least_bytes = std::min(judged.least_bytes, limits.budget_bytes);
+  verdict.fits = verdict.by_retries = at.errors.empty();
+  if (verdict.fits) {
+    verdict.step_ns = at.step_ns;
+    verdict.least_bytes = std::min(verdict.least_bytes, limits.budget_bytes);
   } else {
-    judged.refusal = at.errors.front().message;
+    verdict.refusal = at.errors.front().message;
   }
-  return judged;
+  return verdict;
 }
 
 }  // namespace ferry::plan

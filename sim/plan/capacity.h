@@ -19,7 +19,7 @@ namespace ferry::plan {
 // Runs a whole training on a device of that capacity; 0: unlimited. It need not be checked.
 using RunAt = std::function<sim::Simulation(std::int64_t device_bytes)>;
 
-struct Judged {
+struct Verdict {
   sim::Simulation unlimited;
   std::int64_t least_bytes = 0;  // the least capacity that it was seen to run at; 0: it fails
   bool fits = false;             // device and host
@@ -33,6 +33,7 @@ struct Judged {
   }
 };
 
-Judged judge(const RunAt& run, const Limits& limits);
+// Where allocated bytes are judged, it needs what it allocates, and nothing is run at a capacity.
+Verdict judge(const RunAt& run, const Limits& limits, Judged judged = Judged::kReserved);
 
 }  // namespace ferry::plan

@@ -14,6 +14,8 @@ namespace ferry::plan {
 namespace {
 
 constexpr std::size_t kPolish = 6;  // rounds
+constexpr std::size_t kStarts = 16;
+constexpr sim::Time kFar = 8;  // an eighth of the step
 
 }  // namespace
 
@@ -74,11 +76,15 @@ Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
       if (!spans_) spans_.emplace(problem_, trace_, keep_);
       spans_->search([&] { return so_far(limits); }, limits, trials_, every);
     }
-    if (!best_) best_.emplace(problem_, trace_);
+    if (!best_) best_.emplace(problem_, trace_, keep_.step_ns);
     best_->search([&] { return so_far(limits); }, limits, trials_, every);
   }
   trials_.try_better(so_far(limits), known_, known_floors_, limits);
-  polish(so_far(limits), problem_, limits, every == 1 ? kPolish : 1, trials_);
+  // What is far from keep is far from the least as well, as a rule.
+  const Tried* found = trials_.best(limits);
+  const bool far = found && found->cost.step_ns - keep_.step_ns > keep_.step_ns / kFar;
+  polish(so_far(limits), problem_, limits, every == 1 ? kPolish : 1,
+         far && every == 1 ? kStarts : 1, trials_);
   return trials_.best(limits)->candidate;
 }
 

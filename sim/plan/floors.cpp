@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <utility>
 
 #include "formats/layout.h"
@@ -42,19 +41,21 @@ Floors::Floors(const Program& program, const Hardware& hardware, KeepTrace trace
 void Floors::add_storages(const Mix& mix, const Survey& survey, Sums& sums) const {
   std::vector<Fate>& fates = sums.fates;
   fates.assign(trace_.storages.size(), Fate::kUnsaved);
-  std::map<std::uint64_t, std::uint32_t> storages;  // by group
+  std::vector<std::uint32_t> storages;  // by group
   for (std::size_t p = 0; p < trace_.packs.size(); ++p) {
     const std::uint32_t storage = trace_.packs[p].storage;
     if (storage == TracedStorage::kNobody) continue;
-    storages[survey.packs[p].group] = storage;
+    const std::uint64_t group = survey.packs[p].group;
+    if (storages.size() <= group) storages.resize(group + 1, TracedStorage::kNobody);
+    storages[group] = storage;
     meet(fates[storage], fate_of(mix.packs[p]));
   }
   for (std::size_t s = 0; s < survey.segments.size(); ++s) {
     if (!mix.recompute[s]) continue;
     for (std::size_t i = 0; i < survey.segments[s].inputs.size(); ++i) {
-      const auto storage = storages.find(survey.segments[s].inputs[i].group);
-      if (storage == storages.end()) continue;
-      meet(fates[storage->second], mix.input_moves[s][i] ? Fate::kMoved : Fate::kKept);
+      const std::uint64_t group = survey.segments[s].inputs[i].group;
+      if (group >= storages.size() || storages[group] == TracedStorage::kNobody) continue;
+      meet(fates[storages[group]], mix.input_moves[s][i] ? Fate::kMoved : Fate::kKept);
     }
   }
   for (std::size_t i = 0; i < fates.size(); ++i) {
@@ -70,31 +71,38 @@ void Floors::add_storages(const Mix& mix, const Survey& survey, Sums& sums) cons
 // What a recompute makes again is in memory until it is unpacked.
 void Floors::add_recomputes(const Mix& mix, const Survey& survey, Sums& sums) const {
   std::vector<bool> made(trace_.storages.size(), false);
+  // When a storage is unpacked last, for those of a segment; else 0.
+  std::vector<std::uint32_t> until(trace_.storages.size(), 0);
+  std::vector<std::uint32_t> again;
   for (std::size_t s = 0; s < survey.segments.size(); ++s) {
     if (!mix.recompute[s]) continue;
     const SurveyedSegment& segment = survey.segments[s];
     std::uint32_t first = TracedPack::kNever, last = segment.kernels;
-    std::map<std::uint32_t, std::uint32_t> again;  // storages, and when each is unpacked last
+    again.clear();
     for (std::size_t p = segment.first; p < segment.end; ++p) {
       const TracedPack& pack = trace_.packs[p];
       if (mix.packs[p] != PlanChoice::kRecompute || pack.unpacked == TracedPack::kNever) continue;
       first = std::min(first, pack.unpacked);
       last = std::max(last, pack.kernels);
       if (pack.storage == TracedStorage::kNobody) continue;
-      std::uint32_t& until = again[pack.storage];
-      until = std::max(until, pack.unpacked);
+      again.push_back(pack.storage);
+      until[pack.storage] = std::max(until[pack.storage], pack.unpacked);
     }
-    if (first >= trace_.kernels.size()) continue;
-    // It runs before the kernel `first`: after every turn before that one.
-    const sim::Time rest = last < turns_->rest.size() ? turns_->rest[last] : 0;
-    const sim::Time ns = turns_->rest[segment.kernels] - rest;
-    sums.again[0] += ns;
-    sums.again[first] -= ns;
-    for (const auto& [storage, until] : again) {
-      if (sums.fates[storage] == Fate::kAgain && !made[storage]) {
-        add_held(turns_->absences[storage], first, until + 1, sums);
+    const bool runs = first < trace_.kernels.size();
+    if (runs) {
+      // It runs before the kernel `first`: after every turn before that one.
+      const sim::Time rest = last < turns_->rest.size() ? turns_->rest[last] : 0;
+      const sim::Time ns = turns_->rest[segment.kernels] - rest;
+      sums.again[0] += ns;
+      sums.again[first] -= ns;
+    }
+    for (const std::uint32_t storage : again) {
+      const bool fresh = runs && !made[storage];
+      if (fresh && sums.fates[storage] == Fate::kAgain) {
+        add_held(turns_->absences[storage], first, until[storage] + 1, sums);
       }
-      made[storage] = true;
+      made[storage] = made[storage] || runs;
+      until[storage] = 0;
     }
   }
 }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "formats/plan_options.h"
 
@@ -62,22 +61,25 @@ Mix keep_all(const Survey& survey) {
 }
 
 void settle(Mix& mix, const Survey& survey, std::int64_t bytes_min) {
-  std::set<std::uint64_t> moved;
+  std::vector<bool> moved;  // by group
   for_each_pack(survey, mix, [&](const Packed& packed) {
-    if (packed.choice == PlanChoice::kOffload && !stays(packed.tensor, bytes_min)) {
-      moved.insert(packed.tensor.group);
-    }
+    if (packed.choice != PlanChoice::kOffload || stays(packed.tensor, bytes_min)) return;
+    if (moved.size() <= packed.tensor.group) moved.resize(packed.tensor.group + 1, false);
+    moved[packed.tensor.group] = true;
   });
+  const auto moves = [&](const PackedTensor& tensor) {
+    return tensor.group < moved.size() && moved[tensor.group];
+  };
   const auto settled = [&](const PackedTensor& tensor, PlanChoice choice) {
     if (choice == PlanChoice::kRecompute) return choice;
-    return moved.contains(tensor.group) ? PlanChoice::kOffload : PlanChoice::kKeep;
+    return moves(tensor) ? PlanChoice::kOffload : PlanChoice::kKeep;
   };
   for (std::size_t i = 0; i < mix.packs.size(); ++i) {
     mix.packs[i] = settled(survey.packs[i], mix.packs[i]);
   }
   for (std::size_t s = 0; s < survey.segments.size(); ++s) {
     for (std::size_t i = 0; i < survey.segments[s].inputs.size(); ++i) {
-      mix.input_moves[s][i] = moved.contains(survey.segments[s].inputs[i].group);
+      mix.input_moves[s][i] = moves(survey.segments[s].inputs[i]);
     }
   }
 }

@@ -36,7 +36,7 @@ std::vector<std::int64_t> searched_budgets(const Session& session, std::size_t c
 
 struct Finalist {
   Candidate candidate;
-  Judged judged;
+  Verdict judged;
 };
 
 // The whole trainings of what was found for these budgets, each once; those that run.
@@ -49,7 +49,7 @@ std::vector<Finalist> finalists(const Session& session, const std::vector<std::i
     if (!best || best->cost.fails || !fits(best->cost, limits) || !seen.insert(best).second) {
       continue;
     }
-    Judged judged = session.judge(best->candidate, session.limits(kUnlimited), false);
+    Verdict judged = session.judge(best->candidate, session.limits(kUnlimited), false);
     if (judged.fits) all.push_back({best->candidate, std::move(judged)});
   }
   return all;

@@ -25,10 +25,11 @@ std::size_t least(const std::vector<Cost>& costs, Key key) {
 
 }  // namespace
 
-Cost cost_of(const sim::Simulation& simulation) {
+Cost cost_of(const sim::Simulation& simulation, Judged judged) {
   return {.step_ns = simulation.step_ns,
           .device_peak_bytes = simulation.device_peak_bytes,
-          .device_reserved_bytes = simulation.device_reserved_bytes,
+          .device_reserved_bytes = judged == Judged::kAllocated ? simulation.device_peak_bytes
+                                                                : simulation.device_reserved_bytes,
           .host_peak_bytes = simulation.host_peak_bytes,
           .out_bytes = simulation.d2h_bytes,
           .back_bytes = simulation.h2d_bytes,

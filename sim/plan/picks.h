@@ -12,17 +12,21 @@
 
 namespace ferry::plan {
 
+// What a budget is compared with: what the allocator reserves, or what is allocated of it, which is
+// what would be needed without fragments.
+enum class Judged : std::uint8_t { kReserved, kAllocated };
+
 struct Cost {
   sim::Time step_ns = 0;
-  std::int64_t device_peak_bytes = 0;  // allocated: it runs in no less
-  std::int64_t device_reserved_bytes = 0;
+  std::int64_t device_peak_bytes = 0;      // allocated: it runs in no less
+  std::int64_t device_reserved_bytes = 0;  // or allocated, where these are judged
   std::int64_t host_peak_bytes = 0;
   std::int64_t out_bytes = 0;   // copied to the host
   std::int64_t back_bytes = 0;  // copied back
   bool fails = false;           // a failed forward or backward makes the costs meaningless
 };
 
-Cost cost_of(const sim::Simulation& simulation);
+Cost cost_of(const sim::Simulation& simulation, Judged judged = Judged::kReserved);
 
 struct Limits {
   std::int64_t budget_bytes = 0;  // the limit on reserved device memory

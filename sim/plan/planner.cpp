@@ -80,7 +80,7 @@ Survey survey(const Program& program, const Hardware& hardware, const Plan& plan
 }
 
 PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
-                 std::int64_t device_bytes, Judged judged, const sim::Simulation& keeps) {
+                 std::int64_t device_bytes, Verdict judged, const sim::Simulation& keeps) {
   const bool useless =
       keeps.errors.empty() && judged.unlimited.device_reserved_bytes > keeps.device_reserved_bytes;
   return {.policy = std::move(policy),

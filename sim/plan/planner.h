@@ -33,6 +33,7 @@ namespace ferry::plan {
 
 struct PlanRequest {
   std::int64_t budget_bytes = 0;  // the device's capacity: what its memory pool may reserve
+  Judged judged = Judged::kReserved;
   std::vector<Policy> policies;
   // Rows are whole trainings; what a search tries is one step of them, from a prepared state.
   sim::Training training;
@@ -74,7 +75,7 @@ struct PolicyRow {
 // `run`: at the capacity `device_bytes`, as judged. `keeps`: the training that keeps everything,
 // with unlimited memory.
 PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
-                 std::int64_t device_bytes, Judged judged, const sim::Simulation& keeps);
+                 std::int64_t device_bytes, Verdict judged, const sim::Simulation& keeps);
 
 struct PlanResult {
   std::vector<PolicyRow> rows;

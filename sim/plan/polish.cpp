@@ -8,7 +8,8 @@
 namespace ferry::plan {
 namespace {
 
-constexpr std::size_t kTries = 8;  // in a round
+constexpr std::size_t kTries = 8;       // in a round
+constexpr std::size_t kWeighed = 1024;  // of the ways to have less, in a round
 
 Candidate remade(const Candidate& of, Mix mix, const Survey& survey) {
   Candidate made = settled(of.options.value_or(CoreOptions()), std::move(mix), survey);
@@ -54,25 +55,35 @@ Mix without_move(Mix mix, const Survey& survey, std::uint64_t group) {
 
 std::vector<Candidate> with_less(const Candidate& candidate, const Survey& survey) {
   const Mix& mix = candidate.mix;
-  std::vector<Candidate> found;
+  std::vector<std::size_t> recomputed;
   for (std::size_t s = 0; s < mix.recompute.size(); ++s) {
-    if (mix.recompute[s]) {
-      found.push_back(remade(candidate, without_recompute(mix, survey, s), survey));
-    }
+    if (mix.recompute[s]) recomputed.push_back(s);
   }
-  for (const std::uint64_t group : moved_groups(mix, survey)) {
-    found.push_back(remade(candidate, without_move(mix, survey, group), survey));
+  const std::set<std::uint64_t> groups = moved_groups(mix, survey);
+  const std::vector<std::uint64_t> moved(groups.begin(), groups.end());
+  const std::size_t all = recomputed.size() + moved.size();
+  const std::size_t every = all / (kWeighed + 1) + 1;
+  std::vector<Candidate> found;
+  for (std::size_t i = 0; i < all; i += every) {
+    Mix less = i < recomputed.size() ? without_recompute(mix, survey, recomputed[i])
+                                     : without_move(mix, survey, moved[i - recomputed.size()]);
+    found.push_back(remade(candidate, std::move(less), survey));
   }
   return found;
 }
 
-void polish(std::string_view what, const Problem& problem, const Limits& limits, std::size_t rounds,
-            Trials& trials) {
+namespace {
+
+bool is_answer(const Cost& cost, const Limits& limits) {
+  return !cost.fails && fits(cost, limits) && !is_useless(cost, limits);
+}
+
+void polish_one(std::string_view what, const Problem& problem, const Limits& limits,
+                std::size_t rounds, Trials& trials, const Tried& start) {
+  Candidate candidate = start.candidate;
+  sim::Time step_ns = start.cost.step_ns;
   for (std::size_t round = 0; round < rounds; ++round) {
-    const Tried* best = trials.best(limits);
-    if (!best || best->cost.fails || !fits(best->cost, limits)) return;
-    const sim::Time step_ns = best->cost.step_ns;
-    std::vector<Candidate> less = with_less(best->candidate, problem.survey_of(best->candidate));
+    std::vector<Candidate> less = with_less(candidate, problem.survey_of(candidate));
     std::vector<std::pair<sim::Time, std::size_t>> order;
     for (std::size_t i = 0; i < less.size(); ++i) {
       const Floor floor = trials.floor(less[i], limits);
@@ -85,8 +96,31 @@ void polish(std::string_view what, const Problem& problem, const Limits& limits,
       tries.push_back(std::move(less[order[i].second]));
     }
     if (tries.empty()) return;
-    trials.of(what, tries);
-    if (trials.best(limits)->cost.step_ns >= step_ns) return;
+    const std::vector<Cost> costs = trials.of(what, tries);
+    const std::size_t pick = pick_fastest(costs, limits);
+    if (!is_answer(costs[pick], limits) || costs[pick].step_ns >= step_ns) return;
+    candidate = std::move(tries[pick]);
+    step_ns = costs[pick].step_ns;
+  }
+}
+
+}  // namespace
+
+void polish(std::string_view what, const Problem& problem, const Limits& limits, std::size_t rounds,
+            std::size_t starts, Trials& trials) {
+  std::vector<const Tried*> order;
+  for (const Tried& each : trials.all()) {
+    if (each.done && !each.candidate.trl && is_answer(each.cost, limits)) order.push_back(&each);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const Tried* a, const Tried* b) {
+    return std::pair(a->cost.step_ns, a->cost.device_reserved_bytes) <
+           std::pair(b->cost.step_ns, b->cost.device_reserved_bytes);
+  });
+  std::set<const Outlined*> polished;
+  for (const Tried* each : order) {
+    if (polished.size() == starts) return;
+    if (!polished.insert(each->candidate.outlined.get()).second) continue;
+    polish_one(what, problem, limits, rounds, trials, *each);
   }
 }
 

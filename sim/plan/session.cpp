@@ -21,7 +21,8 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
                   .survey = {},
                   .spans = request.spans,
                   .modules = request.modules || marks_calls(program),
-                  .workspace_bytes = request.workspace_bytes};
+                  .workspace_bytes = request.workspace_bytes,
+                  .judged = request.judged};
   problem.survey = survey(problem.program, hardware);
   return problem;
 }
@@ -33,8 +34,8 @@ constexpr std::int64_t kCloseParts = 200;  // no search for a budget that is so 
 constexpr int kContenders = 256;           // are run whole in a round
 
 // Of those that fit the fastest; of others the one that needs the least.
-bool is_better(const Judged& a, const Judged& b) {
-  const auto key = [](const Judged& each) {
+bool is_better(const Verdict& a, const Verdict& b) {
+  const auto key = [](const Verdict& each) {
     return std::tuple(each.least_bytes == 0, !each.fits,
                       each.fits ? each.step_ns : each.least_bytes,
                       each.fits ? each.least_bytes : each.step_ns);
@@ -96,17 +97,18 @@ std::optional<Certificate> Session::certificate(std::int64_t budget_bytes) const
   return certify(problem_.program, problem_.hardware, trace_, budget_bytes);
 }
 
-Judged Session::judge(const Candidate& candidate, const Limits& limits, bool stops) const {
+Verdict Session::judge(const Candidate& candidate, const Limits& limits, bool stops) const {
   const auto run = [&](std::int64_t device_bytes) {
     if (stops) throw_if(request_.stop);
     return problem_.run(candidate, {.whole = true, .device_bytes = device_bytes});
   };
-  return plan::judge(run, limits);
+  return plan::judge(run, limits, problem_.judged);
 }
 
 // The contenders' trainings at the limits' capacity, the fastest step first, until none of those
 // left can be faster.
 void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
+  const bool allocated = problem_.judged == Judged::kAllocated;
   int runs = 0;
   for (const Tried* each : chooser_.contenders(policy, limits)) {
     if (chosen.fits && each->cost.step_ns >= chosen.step_ns) break;
@@ -115,9 +117,10 @@ void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
     if (fresh) {
       if (++runs > kContenders) break;
       throw_if(request_.stop);
-      const sim::Simulation run =
-          problem_.run(each->candidate, {.whole = true, .device_bytes = limits.budget_bytes});
-      if (run.errors.empty() && run.host_peak_bytes <= limits.host_bytes) {
+      const sim::Simulation run = problem_.run(
+          each->candidate, {.whole = true, .device_bytes = allocated ? 0 : limits.budget_bytes});
+      if (run.errors.empty() && run.host_peak_bytes <= limits.host_bytes &&
+          (!allocated || run.device_peak_bytes <= limits.budget_bytes)) {
         known->second = run.step_ns;
       }
     }
@@ -132,14 +135,14 @@ void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
 PolicyRow Session::choose(Policy policy, const Limits& limits) {
   Limits asked = limits;
   Chosen chosen;
-  std::optional<Judged> best;
+  std::optional<Verdict> best;
   std::set<std::string> judged_keys;
   for (int round = 0; round < kRounds; ++round) {
     const Candidate picked = chooser_.choose(policy, asked);
     scan(policy, limits, chosen);
     const Candidate& candidate = chosen.fits ? chosen.candidate : picked;
     if (!judged_keys.insert(trials_.key(candidate)).second) break;
-    Judged judged = judge(candidate, limits, true);
+    Verdict judged = judge(candidate, limits, true);
     // What the search takes it to need, and what it needs.
     const Cost tried = trials_.of(name(policy), {candidate}).front();
     asked.budget_bytes = limits.budget_bytes + tried.device_reserved_bytes - judged.least_bytes;
@@ -153,7 +156,7 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
   }
   const auto plain = chooser_.moving_nothing(policy);
   if (plain && best->least_bytes > 0) {
-    Judged unmoved = judge(*plain, limits, true);
+    Verdict unmoved = judge(*plain, limits, true);
     // What is moved, and where, may leave more fragments than it saves.
     if (unmoved.fits >= best->fits && unmoved.least_bytes <= best->least_bytes) {
       best = std::move(unmoved);
@@ -168,7 +171,7 @@ PolicyRow Session::row(Policy policy, const Candidate& candidate, const Limits& 
   return row(policy, candidate, judge(candidate, limits, stops), limits, stops);
 }
 
-PolicyRow Session::row(Policy policy, const Candidate& candidate, Judged judged,
+PolicyRow Session::row(Policy policy, const Candidate& candidate, Verdict judged,
                        const Limits& limits, bool stops) const {
   StopsRun stop(request_.stop);
   Problem::How how{.whole = true,

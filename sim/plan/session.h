@@ -37,7 +37,7 @@ class Session {
   // Throws Stopped.
   PolicyRow choose(Policy policy, const Limits& limits);
   // Throws Stopped, if it `stops`.
-  Judged judge(const Candidate& candidate, const Limits& limits, bool stops) const;
+  Verdict judge(const Candidate& candidate, const Limits& limits, bool stops) const;
   // Runs the candidate's training. `stops`: as the request says, else never.
   PolicyRow row(Policy policy, const Candidate& candidate, const Limits& limits, bool stops) const;
   // The names of the codes that segments run, in calling order.
@@ -53,7 +53,7 @@ class Session {
   };
 
   void scan(Policy policy, const Limits& limits, Chosen& chosen);
-  PolicyRow row(Policy policy, const Candidate& candidate, Judged judged, const Limits& limits,
+  PolicyRow row(Policy policy, const Candidate& candidate, Verdict judged, const Limits& limits,
                 bool stops) const;
 
   const PlanRequest& request_;

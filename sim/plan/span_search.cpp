@@ -8,6 +8,7 @@
 #include "formats/spans.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/moves.h"
+#include "sim/plan/parallel.h"
 #include "sim/plan/span_model.h"
 
 namespace ferry::plan {
@@ -16,7 +17,7 @@ namespace {
 __extension__ typedef __int128 Wide;
 
 constexpr std::array<std::int64_t, 3> kShares = {45, 80, 100};  // in hundredths
-constexpr std::array<std::int64_t, 2> kWindows = {4, 10};       // of the largest that moves
+constexpr std::array<std::int64_t, 3> kWindows = {4, 10, 1};    // of the largest that moves
 constexpr std::int64_t kNoisyShare = 80;
 constexpr std::int32_t kMoreShares = 12;  // below the lowest level
 constexpr int kProbes = 12;               // of one way
@@ -25,8 +26,10 @@ constexpr std::int64_t kScannedWindow = 1;
 constexpr std::array<std::int64_t, 2> kScannedShares = {100, 200};
 // Tables with noise: fewer of a program with more operators, whose steps take longer to simulate.
 constexpr std::size_t kOperators = 4'000;
+constexpr std::size_t kKinds = 2;
 constexpr std::size_t kTablesMost = 24;
-constexpr std::size_t kTablesLeast = 3;
+constexpr std::size_t kTablesLeast = 1;
+constexpr sim::Time kLittle = 1'000;  // the part of its step that is not worth another
 
 bool is_answer(const Cost& cost, const Limits& limits) {
   return !cost.fails && fits(cost, limits) && !is_useless(cost, limits);
@@ -53,48 +56,77 @@ SpanSearch::SpanSearch(const Problem& problem, const KeepTrace& keep, const Cost
        staying(problem.survey, keep_all(problem.survey), CoreOptions().bytes_min)) {
     saved_bytes_ += here.bytes;
   }
-  least_slots_ = table(0).least_slots();
-  for (const std::int64_t share : kShares) {
-    for (const std::int64_t window : kWindows) ways_.push_back({0, share, window});
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    least_slots_.push_back(table(choices_.has_prices() ? kind : 0).least_slots());
   }
-  ways_.push_back({});
-  const std::size_t tables = std::clamp(kOperators / all, kTablesLeast, kTablesMost);
-  for (std::size_t i = 1; i <= tables; ++i) {
-    ways_.push_back({.table = i});
-    ways_.push_back({i, kNoisyShare, kWindows.front()});
+  const std::size_t noisy = std::clamp(kOperators / all, kTablesLeast, kTablesMost);
+  for (std::size_t number = 0; number < kKinds * (noisy + 1); ++number) {
+    if (number % kKinds > 0 && !choices_.has_prices()) continue;
+    ways_.push_back({.table = number});
+    if (number < kKinds) {
+      for (const std::int64_t share : kShares) {
+        for (const std::int64_t window : kWindows) ways_.push_back({number, share, window});
+      }
+    } else {
+      ways_.push_back({number, kNoisyShare, kWindows.front()});
+    }
   }
 }
 
+// With each noise there are two kinds: of all spans, and of those that keep nothing for its price.
 const SpanTable& SpanSearch::table(std::size_t number) {
-  while (tables_.size() <= number) tables_.emplace_back(choices_, tables_.size());
-  return tables_[number];
+  const auto known = tables_.find(number);
+  if (known != tables_.end()) return known->second;
+  const bool priced = number % kKinds == 0;
+  return tables_.try_emplace(number, choices_, number / kKinds, priced).first->second;
 }
 
-std::int32_t SpanSearch::lowest() const { return least_slots_ - kMoreShares; }
+// Of all tables of a kind: noise on the times changes nothing of the memory.
+std::int32_t SpanSearch::least_slots(const Way& way) const {
+  return least_slots_[way.table % kKinds];
+}
+std::int32_t SpanSearch::lowest(const Way& way) const { return least_slots(way) - kMoreShares; }
 
 std::int64_t SpanSearch::moved_bytes(std::int32_t level, const Way& way) const {
   const auto moved = static_cast<std::int64_t>(Wide{link_bytes_} * way.share / 100);
-  if (way.share == 0 || level >= least_slots_) return moved;
-  const std::int64_t more = least_slots_ - level;
+  if (way.share == 0 || level >= least_slots(way)) return moved;
+  const std::int64_t more = least_slots(way) - level;
   const std::int64_t rest = std::max<std::int64_t>(saved_bytes_ - moved, 0);
   return moved + rest * more / kMoreShares;
 }
 
-std::shared_ptr<const Outlined> SpanSearch::spanned(std::vector<PlanSpan> spans) {
-  for (PlanSpan& span : spans) {
+std::vector<PlanSpan> SpanSearch::spans(std::int32_t level, const Way& way) {
+  std::vector<PlanSpan> found = table(way.table).spans(std::max(level, least_slots(way)));
+  for (PlanSpan& span : found) {
     span.first_op = names_[span.first];
     span.last_op = names_[span.last];
   }
-  std::shared_ptr<const Outlined>& known = known_[spans];
-  if (known) return known;
-  Survey found = survey(problem_.whole, problem_.hardware, spans);
-  known = std::make_shared<const Outlined>(Outlined{{}, std::move(found), std::move(spans)});
-  return known;
+  return found;
 }
 
-Candidate SpanSearch::candidate(std::int32_t level, const Way& way) {
-  const std::shared_ptr<const Outlined> cut =
-      spanned(table(way.table).spans(std::max(level, least_slots_)));
+// A survey is half a simulation.
+std::vector<Candidate> SpanSearch::candidates(const std::vector<Try>& tries) {
+  using Known = std::map<std::vector<PlanSpan>, std::shared_ptr<const Outlined>>::iterator;
+  std::vector<Known> cuts, fresh;
+  for (const Try& each : tries) {
+    const auto [known, is_new] = known_.try_emplace(spans(each.level, each.way));
+    cuts.push_back(known);
+    if (is_new) fresh.push_back(known);
+  }
+  in_parallel(fresh.size(), [&](std::size_t i) {
+    Survey found = survey(problem_.whole, problem_.hardware, fresh[i]->first);
+    fresh[i]->second =
+        std::make_shared<const Outlined>(Outlined{{}, std::move(found), fresh[i]->first});
+  });
+  std::vector<Candidate> made;
+  for (std::size_t i = 0; i < tries.size(); ++i) {
+    made.push_back(candidate(tries[i], cuts[i]->second));
+  }
+  return made;
+}
+
+Candidate SpanSearch::candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const {
+  const auto& [level, way] = of;
   Mix mix = keep_all(cut->survey);
   CoreOptions options;
   if (way.share > 0) {
@@ -108,7 +140,7 @@ Candidate SpanSearch::candidate(std::int32_t level, const Way& way) {
 // What was seen for other budgets narrows it down.
 SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits) const {
   Bisection each{.way = &way,
-                 .fits = (way.share > 0 ? lowest() : least_slots_) - 1,
+                 .fits = (way.share > 0 ? lowest(way) : least_slots(way)) - 1,
                  .fails = choices_.slots() + 1,
                  .near = choices_.slots(),
                  .near_bytes = limits.keep_bytes - moved_bytes(choices_.slots(), way)};
@@ -134,40 +166,49 @@ std::int32_t SpanSearch::guess(const Bisection& each, const Limits& limits) cons
       std::clamp<std::int64_t>(each.near + slots, each.fits + 1, each.fails - 1));
 }
 
-std::optional<Candidate> SpanSearch::next(Bisection& each, const Limits& limits,
-                                          const Trials& trials) {
-  if (each.fails - each.fits <= 1 || each.probes >= kProbes) return std::nullopt;
-  const std::int32_t most = std::max(each.fails - 1, least_slots_);
-  if (!tables_.front().fits(most)) return std::nullopt;
+bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& trials) const {
+  if (each.fails - each.fits <= 1 || each.probes >= kProbes) return false;
+  const std::int32_t most = std::max(each.fails - 1, least_slots({}));
+  if (!tables_.at(0).fits(most)) return false;
   const Cost* best = best_of(trials, limits);
-  if (best && kept_.step_ns + tables_.front().ns(most) >= best->step_ns) return std::nullopt;
+  const sim::Time told = kept_.step_ns + tables_.at(0).ns(most);
+  if (best && told >= best->step_ns) return false;
+  if (best && names_.size() > kOperators) {
+    // A lower level has more to run again, though now and then less to wait for.
+    if (std::max(told + kept_.step_ns / kLittle, each.seen_ns) >= best->step_ns) return false;
+  }
   each.near = guess(each, limits);
   ++each.probes;
-  return candidate(each.near, *each.way);
+  return true;
 }
 
 void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
   std::vector<Bisection> open;
   const std::size_t turn = searches_++ % every;
   for (Way& way : ways_) {
-    if (way.table == 0 || way.table % every == turn) open.push_back(begin(way, limits));
+    const std::size_t noise = way.table / kKinds;
+    if (noise == 0 || noise % every == turn) open.push_back(begin(way, limits));
   }
   for (;;) {
-    std::vector<Candidate> round;
+    std::vector<Try> round;
     std::vector<Bisection*> asked;
     for (Bisection& each : open) {
-      std::optional<Candidate> made = next(each, limits, trials);
-      if (!made) continue;
-      round.push_back(*std::move(made));
+      if (!goes_on(each, limits, trials)) continue;
+      round.push_back({each.near, *each.way});
       asked.push_back(&each);
     }
     if (round.empty()) break;
-    const std::vector<Cost> costs = trials.of(what(), round);
+    const std::vector<Cost> costs = trials.of(what(), candidates(round));
     for (std::size_t i = 0; i < asked.size(); ++i) {
       Bisection& each = *asked[i];
       each.way->seen[each.near] = costs[i];
       each.near_bytes = costs[i].device_reserved_bytes;
-      (is_answer(costs[i], limits) ? each.fits : each.fails) = each.near;
+      if (is_answer(costs[i], limits)) {
+        each.fits = each.near;
+      } else {
+        each.fails = each.near;
+        each.seen_ns = std::max(each.seen_ns, costs[i].step_ns);
+      }
     }
   }
   if (is_far(limits, trials)) scan(what, limits, trials, every);
@@ -177,27 +218,28 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
 // budget.
 bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
   if (choices_.operators() == 0) return false;
-  const std::int32_t slots = std::max(choices_.slots_of(limits.budget_bytes), least_slots_);
-  if (!tables_.front().fits(slots)) return false;
+  const std::int32_t slots = std::max(choices_.slots_of(limits.budget_bytes), least_slots({}));
+  if (!tables_.at(0).fits(slots)) return false;
   const Cost* best = best_of(trials, limits);
-  const sim::Time near = 2 * tables_.front().ns(slots) + kept_.step_ns / 20;
+  const sim::Time near = 2 * tables_.at(0).ns(slots) + kept_.step_ns / 20;
   return !best || best->step_ns - kept_.step_ns > near;
 }
 
 // Near the least memory fragments decide, and a lower level may need more.
 void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
-  const std::int32_t most = std::max(choices_.slots_of(limits.budget_bytes), least_slots_);
-  const std::int32_t step = (most - least_slots_) / kScanned + 1;
-  std::vector<Candidate> tries;
-  for (std::size_t number = 0; number < tables_.size(); ++number) {
-    if (number % every != searches_ % every) continue;
-    for (std::int32_t level = least_slots_; level <= most; level += step) {
+  const std::int32_t all = choices_.slots_of(limits.budget_bytes);
+  std::vector<Try> tries;
+  for (const auto& [number, table] : tables_) {
+    if (number / kKinds % every != searches_ % every) continue;
+    const std::int32_t least = least_slots({.table = number});
+    const std::int32_t most = std::max(all, least);
+    for (std::int32_t level = least; level <= most; level += (most - least) / kScanned + 1) {
       for (const std::int64_t share : kScannedShares) {
-        tries.push_back(candidate(level, {number, share, kScannedWindow}));
+        tries.push_back({level, {number, share, kScannedWindow}});
       }
     }
   }
-  trials.of(what(), tries);
+  trials.of(what(), candidates(tries));
 }
 
 }  // namespace ferry::plan

@@ -14,11 +14,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,16 +53,24 @@ class SpanSearch {
     std::int32_t near = 0;  // what was asked for last, and its bytes
     std::int64_t near_bytes = 0;
     int probes = 0;
+    sim::Time seen_ns = 0;  // the longest step that does not fit
   };
 
   const SpanTable& table(std::size_t number);
-  std::int32_t lowest() const;
+  std::int32_t least_slots(const Way& way) const;
+  std::int32_t lowest(const Way& way) const;
   std::int64_t moved_bytes(std::int32_t level, const Way& way) const;
-  std::shared_ptr<const Outlined> spanned(std::vector<PlanSpan> spans);
-  Candidate candidate(std::int32_t level, const Way& way);
+  std::vector<PlanSpan> spans(std::int32_t level, const Way& way);
+  struct Try {
+    std::int32_t level = 0;
+    Way way;
+  };
+  std::vector<Candidate> candidates(const std::vector<Try>& tries);
+  Candidate candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const;
   Bisection begin(Way& way, const Limits& limits) const;
   std::int32_t guess(const Bisection& each, const Limits& limits) const;
-  std::optional<Candidate> next(Bisection& each, const Limits& limits, const Trials& trials);
+  // Then its next level is `near`.
+  bool goes_on(Bisection& each, const Limits& limits, const Trials& trials) const;
 
   bool is_far(const Limits& limits, const Trials& trials) const;
   void scan(const What& what, const Limits& limits, Trials& trials, std::size_t every);
@@ -72,11 +78,11 @@ class SpanSearch {
   const Problem& problem_;
   const SpanChoices choices_;
   const Cost kept_;
-  std::vector<std::string> names_;  // of the operators
-  std::int64_t link_bytes_ = 0;     // that can leave by the turn
-  std::int64_t saved_bytes_ = 0;    // of all that could move
-  std::int32_t least_slots_ = 0;
-  std::deque<SpanTable> tables_;  // those that were asked for
+  std::vector<std::string> names_;           // of the operators
+  std::int64_t link_bytes_ = 0;              // that can leave by the turn
+  std::int64_t saved_bytes_ = 0;             // of all that could move
+  std::vector<std::int32_t> least_slots_;    // by kind of table
+  std::map<std::size_t, SpanTable> tables_;  // those that were asked for
   std::vector<Way> ways_;
   std::size_t searches_ = 0;
   std::map<std::vector<PlanSpan>, std::shared_ptr<const Outlined>> known_;

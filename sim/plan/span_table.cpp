@@ -7,6 +7,8 @@
 namespace ferry::plan {
 namespace {
 
+__extension__ typedef __int128 Wide;
+
 constexpr std::int32_t kSlots = 2000;
 constexpr std::size_t kLongest = 160;      // of a span, in operators …
 constexpr std::size_t kChoices = 120'000;  // … or longer, while there are no more spans than so
@@ -14,7 +16,19 @@ constexpr std::size_t kChoices = 120'000;  // … or longer, while there are no 
 // faster plans, much noise some that fit where no other does.
 constexpr std::int32_t kNoise = 15;
 constexpr std::int32_t kMuchNoise = 40;
+// Spans keep what is dearer than a quarter, a half and three quarters of all bytes, with what is
+// about as dear. Not those of a program with more operators, for its table would take long.
+constexpr std::int64_t kPrices = 4;
+constexpr std::size_t kPriced = 4'000;
+constexpr std::int64_t kPart = 8;  // of what an operator makes, or it does not run again for it
 constexpr sim::Time kUnits = 200'000'000;  // that all operators take, at most
+
+// What a byte costs that has to be made again, in ps; no bytes: nothing.
+std::uint32_t price_of(sim::Time ns, std::int64_t bytes) {
+  if (bytes <= 0) return 0;
+  return static_cast<std::uint32_t>(
+      std::min<Wide>(Wide{ns} * 1000 / bytes, SpanChoices::kNoPrice - 1));
+}
 
 }  // namespace
 
@@ -41,12 +55,53 @@ SpanChoices::SpanChoices(SpanModel model) : model_(std::move(model)) {
       if (storage.saved) until = std::max<std::size_t>(until, storage.last);
     }
     kept_until_.push_back(until);
+    price_.push_back(price_of(op.ns, op.saved_bytes));
     places_.push_back(places_.back() + op.count);
   }
   unit_ns_ = ns / kUnits + 1;
+  set_prices();
   from_.resize(all.size());
   Marks marks = no_marks();
   for (std::size_t begin = 0; begin < all.size(); ++begin) add_from(begin, marks);
+}
+
+void SpanChoices::set_prices() {
+  prices_ = {kNoPrice};
+  if (model_.operators.size() > kPriced) return;
+  std::vector<std::pair<std::uint32_t, std::int64_t>> bytes;
+  std::int64_t all = 0, so_far = 0;
+  for (const ModelOperator& op : model_.operators) {
+    if (op.saved_bytes <= 0) continue;
+    bytes.emplace_back(price_of(op.ns, op.saved_bytes), op.saved_bytes);
+    all += op.saved_bytes;
+  }
+  std::sort(bytes.begin(), bytes.end());
+  std::int64_t part = 1;
+  for (const auto& [price, here] : bytes) {
+    so_far += here;
+    if (so_far < all / kPrices * part || part == kPrices) continue;
+    while (so_far >= all / kPrices * part && part < kPrices) ++part;
+    const std::uint32_t about = price / 2 * 3 + 1;
+    if (about > prices_.back() || prices_.back() == kNoPrice) prices_.push_back(about);
+  }
+  prices_.push_back(kNoPrice - 1);
+}
+
+std::int64_t SpanChoices::dropped_bytes(const ModelOperator& op, std::size_t end) const {
+  std::int64_t bytes = 0;
+  for (const std::uint32_t s : op.makes) {
+    const ModelStorage& storage = model_.storages[s];
+    if (storage.saved && storage.last < end) bytes += storage.bytes;
+  }
+  return bytes;
+}
+
+bool SpanChoices::is_kept(std::size_t op, std::size_t end, std::uint32_t price) const {
+  if (end > kept_until_[op]) return price_[op] > price;
+  if (price == kNoPrice || kept_until_[op] >= model_.operators.size()) return true;
+  const ModelOperator& made = model_.operators[op];
+  const std::int64_t bytes = dropped_bytes(made, end);
+  return bytes == 0 || bytes < made.saved_bytes / kPart || price_of(made.ns, bytes) > price;
 }
 
 SpanChoices::Marks SpanChoices::no_marks() const {
@@ -69,10 +124,12 @@ std::int32_t SpanChoices::slots_of(std::int64_t bytes) const {
 
 // What the span's nodes save of what it makes and does not keep has to be made again, and that
 // needs the operators which make it, from the last one on.
-SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, Marks& marks) const {
+SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, std::uint32_t price,
+                                        Marks& marks) const {
   const std::uint32_t now = ++marks.now;
   Weighed found;
   bool first_runs = false, last_matters = false;
+  std::int64_t part = 0;  // retained of what operators make that run again for the rest
   const auto hold = [&](std::uint32_t s) {
     if (model_.storages[s].saved || marks.held[s] == now) return;
     marks.held[s] = now;
@@ -81,7 +138,8 @@ SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, Mark
   for (std::size_t i = begin; i < end; ++i) {
     for (const std::uint32_t s : model_.operators[i].saves) {
       const std::uint32_t maker = model_.storages[s].maker;
-      if (maker < begin || maker >= end || is_kept(maker, end)) continue;
+      if (maker < begin || maker >= end || is_kept(maker, end, price)) continue;
+      if (model_.storages[s].last >= end) continue;  // it is retained
       marks.needed[s] = now;
       last_matters |= i + 1 == end;
     }
@@ -92,10 +150,11 @@ SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, Mark
                               [&](std::uint32_t s) { return marks.needed[s] == now; });
   for (std::size_t i = end; i-- > begin;) {
     const ModelOperator& op = model_.operators[i];
-    if (is_kept(i, end)) {
+    if (is_kept(i, end, price)) {
       found.retained += saved_slots_[i];
       continue;
     }
+    if (end <= kept_until_[i]) part += op.saved_bytes - dropped_bytes(op, end);
     const bool runs = std::any_of(op.makes.begin(), op.makes.end(),
                                   [&](std::uint32_t s) { return marks.needed[s] == now; });
     if (!runs) continue;
@@ -105,13 +164,14 @@ SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, Mark
     last_matters |= i + 1 == end;
     for (const std::uint32_t s : op.reads) {
       const std::uint32_t maker = model_.storages[s].maker;
-      if (maker < begin || is_kept(maker, end)) {
+      if (maker < begin || is_kept(maker, end, price)) {
         hold(s);
       } else {
         marks.needed[s] = now;
       }
     }
   }
+  found.retained += static_cast<std::int32_t>((part + slot_bytes_ / 2) / slot_bytes_);
   found.useful = first_runs && last_matters;
   return found;
 }
@@ -127,17 +187,24 @@ void SpanChoices::add_from(std::size_t begin, Marks& marks) {
     most = std::max(most, made + std::max<std::int64_t>(last.beside - model_.least_bytes, 0));
     if (slots_above(most) > slots_) return;
     kept += saved_slots_[end - 1];
-    const Weighed found = weigh(begin, end, marks);
-    const std::int32_t held = static_cast<std::int32_t>(
-        std::min<std::int64_t>((found.held + slot_bytes_ / 2) / slot_bytes_, slots_ + 1));
-    const Choice choice{
-        .begin = static_cast<std::uint32_t>(begin),
-        .end = static_cast<std::uint32_t>(end),
-        .ns = static_cast<std::int32_t>(found.ns / unit_ns_),
-        .needed_slots = std::max(slots_above(most + found.held), found.retained + held),
-        .retained_slots = found.retained + held};
-    const bool frees = choice.retained_slots < kept && choice.needed_slots <= slots_;
-    if (found.useful && frees) from_[begin].push_back(choice);
+    Weighed before;
+    for (const std::uint32_t price : prices_) {
+      const Weighed found = weigh(begin, end, price, marks);
+      const bool same = found.ns == before.ns && found.retained == before.retained;
+      if (price != kNoPrice && same) continue;
+      before = found;
+      const std::int32_t held = static_cast<std::int32_t>(
+          std::min<std::int64_t>((found.held + slot_bytes_ / 2) / slot_bytes_, slots_ + 1));
+      const Choice choice{
+          .begin = static_cast<std::uint32_t>(begin),
+          .end = static_cast<std::uint32_t>(end),
+          .ns = static_cast<std::int32_t>(found.ns / unit_ns_),
+          .needed_slots = std::max(slots_above(most + found.held), found.retained + held),
+          .retained_slots = found.retained + held,
+          .price = price};
+      const bool frees = choice.retained_slots < kept && choice.needed_slots <= slots_;
+      if (found.useful && frees) from_[begin].push_back(choice);
+    }
     if (!last.joins_next) return;
   }
 }
@@ -145,7 +212,7 @@ void SpanChoices::add_from(std::size_t begin, Marks& marks) {
 PlanSpan SpanChoices::span(const Choice& choice) const {
   PlanSpan span{.first = places_[choice.begin], .last = places_[choice.end] - 1};
   Marks marks = no_marks();
-  weigh(choice.begin, choice.end, marks);
+  weigh(choice.begin, choice.end, choice.price, marks);
   for (std::size_t i = choice.begin; i < choice.end; ++i) {
     if (marks.runs[i] == marks.now) continue;
     for (std::uint64_t place = places_[i]; place < places_[i + 1]; ++place) {
@@ -159,8 +226,8 @@ std::int32_t SpanTable::ns(const SpanChoices::Choice& choice) const {
   return static_cast<std::int32_t>(std::int64_t{choice.ns} * percent_[choice.begin] / 100);
 }
 
-SpanTable::SpanTable(const SpanChoices& choices, std::uint64_t seed)
-    : choices_(choices), width_(static_cast<std::size_t>(choices.slots()) + 1) {
+SpanTable::SpanTable(const SpanChoices& choices, std::uint64_t seed, bool priced)
+    : choices_(choices), priced_(priced), width_(static_cast<std::size_t>(choices.slots()) + 1) {
   std::mt19937_64 draws(seed);
   const std::size_t all = choices.operators();
   for (std::size_t i = 0; i < all; ++i) {
@@ -179,7 +246,7 @@ SpanTable::SpanTable(const SpanChoices& choices, std::uint64_t seed)
     };
     take(i + 1, 0, choices.needed_slots(i), choices.kept_slots(i));
     for (const SpanChoices::Choice& choice : choices.from(i)) {
-      take(choice.end, ns(choice), choice.needed_slots, choice.retained_slots);
+      if (has(choice)) take(choice.end, ns(choice), choice.needed_slots, choice.retained_slots);
     }
   }
 }
@@ -202,7 +269,7 @@ std::vector<PlanSpan> SpanTable::spans(std::int32_t slots) const {
       continue;
     }
     for (const SpanChoices::Choice& choice : choices_.from(i)) {
-      if (slots < choice.needed_slots) continue;
+      if (slots < choice.needed_slots || !has(choice)) continue;
       if (at(choice.end)[slots - choice.retained_slots] + ns(choice) != least) continue;
       found.push_back(choices_.span(choice));
       slots -= choice.retained_slots;

@@ -10,7 +10,10 @@
 // that it makes again, and what its replay begins from. A span *retains* what it makes that is read
 // or saved after it, and what was made before it, saved by nobody, and is read by what runs again.
 // An operator whose results are retained is kept: it does not run again, nor what only it needs. So
-// an expensive operator that ends a span is free.
+// an expensive operator that ends a span is free. A span may keep its expensive operators as well:
+// in a residual block the sum's first summand is read by all that comes between, and dropping it
+// need not drop that. And an operator may run again for a part of what it makes, a mask say, while
+// the rest is retained.
 //
 // Memory is counted in slots. A storage has so many that sums are right, not each by itself. The
 // copies of a link are not in it: whoever moves bytes asks for a budget with as many more.
@@ -30,15 +33,19 @@ class SpanChoices {
  public:
   explicit SpanChoices(SpanModel model);
 
+  static constexpr std::uint32_t kNoPrice = ~std::uint32_t{0};
+
   struct Choice {
     std::uint32_t begin = 0;  // operators [begin, end)
     std::uint32_t end = 0;
     std::int32_t ns = 0;            // in units
     std::int32_t needed_slots = 0;  // or nothing fits
     std::int32_t retained_slots = 0;
+    std::uint32_t price = kNoPrice;  // operators dearer than that are kept
   };
 
   std::size_t operators() const { return model_.operators.size(); }
+  bool has_prices() const { return prices_.size() > 1; }
   std::int32_t slots() const { return slots_; }  // where nothing runs again
   // In so many slots fit so many bytes, rounded down; at most all of them.
   std::int32_t slots_of(std::int64_t bytes) const;
@@ -65,8 +72,11 @@ class SpanChoices {
     std::uint32_t now = 0;
   };
   Marks no_marks() const;
-  bool is_kept(std::size_t op, std::size_t end) const { return end <= kept_until_[op]; }
-  Weighed weigh(std::size_t begin, std::size_t end, Marks& marks) const;
+  void set_prices();
+  bool is_kept(std::size_t op, std::size_t end, std::uint32_t price) const;
+  // Of what the operator makes and some node saves: bytes that a span up to there drops.
+  std::int64_t dropped_bytes(const ModelOperator& op, std::size_t end) const;
+  Weighed weigh(std::size_t begin, std::size_t end, std::uint32_t price, Marks& marks) const;
   void add_from(std::size_t begin, Marks& marks);
   std::int32_t slots_above(std::int64_t bytes) const;
 
@@ -77,17 +87,18 @@ class SpanChoices {
   sim::Time unit_ns_ = 1;
   std::vector<std::uint64_t> places_ = {0};               // of the program's, by operator
   std::vector<std::int32_t> saved_slots_, needed_slots_;  // by operator
-  std::vector<std::size_t> kept_until_;    // by operator: a span that ends there or before keeps it
+  std::vector<std::size_t> kept_until_;  // by operator: a span that ends there or before keeps it
+  std::vector<std::uint32_t> price_;     // by operator: of all that it makes
+  // Up to these spans drop what operators make; the first: any price, but whole operators only.
+  std::vector<std::uint32_t> prices_;
   std::vector<std::vector<Choice>> from_;  // by first operator
-  std::vector<std::uint32_t> needed_by_, held_by_;  // the weighing that marked it, by storage
-  std::uint32_t weighing_ = 0;
 };
 
 class SpanTable {
  public:
-  // Times with noise of some percent, the same for the same seed; 0: none. The choices must outlive
-  // it.
-  SpanTable(const SpanChoices& choices, std::uint64_t seed);
+  // Times with noise of some percent, the same for the same seed; 0: none. `priced`: with the spans
+  // that keep what is dear. The choices must outlive it.
+  SpanTable(const SpanChoices& choices, std::uint64_t seed, bool priced = true);
 
   // The time of what runs again, as the operators' times have it; `slots` must fit something.
   sim::Time ns(std::int32_t slots) const { return at(0)[slots] * choices_.unit_ns(); }
@@ -101,9 +112,13 @@ class SpanTable {
   static constexpr std::int32_t kNever = std::int32_t{1} << 29;
 
   const std::int32_t* at(std::size_t op) const { return &least_[op * width_]; }
+  bool has(const SpanChoices::Choice& choice) const {
+    return priced_ || choice.price == SpanChoices::kNoPrice;
+  }
   std::int32_t ns(const SpanChoices::Choice& choice) const;
 
   const SpanChoices& choices_;
+  const bool priced_;
   const std::size_t width_;
   std::vector<std::int32_t> percent_;  // by operator that a span begins with
   std::vector<std::int32_t> least_;    // by operator, then by slots left

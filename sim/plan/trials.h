@@ -39,6 +39,7 @@ struct Problem {
   bool modules = true;  // and modules as segments
   std::optional<std::int64_t> workspace_bytes = {};
   sim::Time optimizer_ns = 0;  // of a step; whole trainings tell it
+  Judged judged = Judged::kReserved;
 
   const Survey& survey_of(const Candidate& candidate) const {
     return candidate.outlined ? candidate.outlined->survey : survey;
@@ -53,7 +54,7 @@ struct Problem {
   sim::Simulation run(const Candidate& candidate, const How& how) const;
   // Of one step from a prepared state, and the optimizer's part.
   Cost cost(const Candidate& candidate) const {
-    Cost cost = cost_of(run(candidate, {}));
+    Cost cost = cost_of(run(candidate, {}), judged);
     cost.step_ns += optimizer_ns;
     return cost;
   }

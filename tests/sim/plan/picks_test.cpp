@@ -89,5 +89,14 @@ TEST(PicksTest, WhereMemoryDoesNotAllowFullSpeedTheFastest) {
             1u);
 }
 
+TEST(PicksTest, EitherKindOfMemoryIsJudged) {
+  sim::Simulation run;
+  run.device_peak_bytes = 5;
+  run.device_reserved_bytes = 7;
+  const Limits limits{.budget_bytes = 6, .host_bytes = 0, .keep_bytes = 9};
+  EXPECT_FALSE(fits(cost_of(run), limits));
+  EXPECT_TRUE(fits(cost_of(run, Judged::kAllocated), limits));
+}
+
 }  // namespace
 }  // namespace ferry::plan

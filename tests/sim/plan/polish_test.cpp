@@ -48,7 +48,7 @@ TEST_F(PolishTest, EachPlanDoesOneThingLess) {
 TEST_F(PolishTest, WithMemoryForAllNothingIsLeftOfAPlan) {
   trials_.of("start", {recompute_all(problem_.survey)});
   const Cost start = trials_.best(everything_)->cost;
-  polish("polish", problem_, everything_, 10, trials_);
+  polish("polish", problem_, everything_, 10, 1, trials_);
   const Tried* best = trials_.best(everything_);
   EXPECT_LT(best->cost.step_ns, start.step_ns);
   EXPECT_EQ(best->candidate.mix.recompute, std::vector<bool>(3, false));
@@ -57,7 +57,7 @@ TEST_F(PolishTest, WithMemoryForAllNothingIsLeftOfAPlan) {
 TEST_F(PolishTest, WhatFitsStillFits) {
   const Cost start = trials_.of("start", {recompute_all(problem_.survey)}).front();
   const Limits tight{start.device_reserved_bytes, kUnlimited, kUnlimited};
-  polish("polish", problem_, tight, 10, trials_);
+  polish("polish", problem_, tight, 10, 1, trials_);
   EXPECT_LE(trials_.best(tight)->cost.device_reserved_bytes, tight.budget_bytes);
   EXPECT_LE(trials_.best(tight)->cost.step_ns, start.step_ns);
 }

@@ -76,7 +76,9 @@ std::int64_t ns_of(const SpanChoices& choices, const std::vector<PlanSpan>& span
   std::int64_t ns = 0;
   for (const PlanSpan& span : spans) {
     for (const auto& each : choices.from(span.first)) {
-      if (each.end == span.last + 1) ns += each.ns;
+      if (each.end != span.last + 1 || choices.span(each).keep != span.keep) continue;
+      ns += each.ns;
+      break;
     }
   }
   return ns;
@@ -123,6 +125,39 @@ TEST(SpanTableTest, WhatIsReadAfterASpanIsKept) {
   EXPECT_EQ(choices.from(0)[1].ns, 11);
   EXPECT_EQ(choices.span(choices.from(0)[1]).keep, std::vector<std::uint64_t>{2});
   EXPECT_EQ(choices.from(0)[1].retained_slots, 0);
+}
+
+// a makes x, which b and c read; b is dear, and what it makes is saved as well, as is d's.
+TEST(SpanTableTest, ASpanMayKeepWhatIsDear) {
+  SpanModel model;
+  model.operators.resize(4);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    model.operators[i] = {.ns = i == 1 ? 1'000'000 : 10'000, .makes = {i}};
+    model.storages.push_back({.bytes = 8 * kMiB, .maker = i, .last = i});
+  }
+  model.operators[1].reads = model.operators[1].saves = {0};
+  model.operators[2].reads = {0, 1};
+  model.operators[2].saves = {0, 1};
+  model.storages[0] = {.bytes = 8 * kMiB, .maker = 0, .last = 2, .saved = true};
+  model.storages[1] = {.bytes = 8 * kMiB, .maker = 1, .last = 2, .saved = true};
+  model.storages[3] = {.bytes = 16 * kMiB, .maker = 3, .last = 3, .saved = true};
+  model.operators[3].saves = {3};
+  model.operators[0].saved_bytes = model.operators[1].saved_bytes = 8 * kMiB;
+  model.operators[3].saved_bytes = 16 * kMiB;
+  model.peak_bytes = 48 * kMiB;
+  const SpanChoices choices(model);
+  const auto keeps_b = [&](const SpanChoices::Choice& each) {
+    return choices.span(each).keep == std::vector<std::uint64_t>{1, 2};
+  };
+  const auto& from = choices.from(0);
+  const auto found = std::find_if(from.begin(), from.end(), keeps_b);
+  ASSERT_NE(found, from.end());
+  EXPECT_EQ(found->end, 3u);
+  EXPECT_EQ(found->ns, 10'000);
+  // Too little for all 32 MiB, and enough for b's and d's 24.
+  const std::int32_t slots = choices.slots_of(26 * kMiB);
+  EXPECT_EQ(SpanTable(choices, 0).ns(slots), 10'000);
+  EXPECT_GT(SpanTable(choices, 0, /*priced=*/false).ns(slots), 500'000);
 }
 
 class ShippedTable : public ::testing::TestWithParam<std::string> {};
