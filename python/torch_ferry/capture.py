@@ -35,56 +35,97 @@ class CaptureError(Exception):
 def capture(module, inputs, loss_fn, name="program", about=None, device="cuda"):
     """One forward and backward of loss_fn(module(*inputs)) as a torch_ferry.program.Program.
 
-    device: "cuda" or "cpu", whose kernels save what a program is to be of."""
+    device: "cuda" or "cpu", whose kernels save what a program is to be of. What is elsewhere is
+    moved there first, and what the step makes without naming a device is made there."""
     import torch
     from .check import check
     from .lower import lower
 
-    mode = fake_mode_of(module)
-    module, inputs = _to_fakes(mode, module, inputs)
     collecting = gc.isenabled()
     gc.collect()
     gc.disable()  # or a cycle's tensors would die whenever the collector happens to run
     try:
-        trace, table, kept = _run(mode, module, inputs, loss_fn, device)
+        with _device(device):
+            mode = fake_mode_of(module)
+            module, inputs, moved = _to_fakes(mode, module, inputs, device)
+            with torch.device(device) if moved else contextlib.nullcontext():
+                trace, table, kept = _run(mode, module, inputs, loss_fn, device, moved)
     finally:
         if collecting:
             gc.enable()
-    about = {**(about or {}), "torch": torch.__version__.split("+")[0]}
+    about = {**(about or {}), "device": device, "torch": torch.__version__.split("+")[0]}
     return check(lower(trace, table, kept, name, about))
+
+
+def cuda():
+    """A context in which torch.cuda has a device, though none computes: for what must find one
+    before `capture` does, a model that goes to "cuda", or `torch.autocast("cuda")`."""
+    from . import fake_cuda
+
+    return fake_cuda.available()
+
+
+@contextlib.contextmanager
+def _device(device):
+    import torch
+    from . import fake_cuda
+
+    if device != "cuda":
+        yield
+        return
+    if not torch.cuda.is_available():  # autocast("cuda") looked as well, warned, and does nothing
+        around = torch.autocast_increment_nesting() - 1
+        torch.autocast_decrement_nesting()
+        if around and not torch.is_autocast_enabled("cuda"):
+            raise CaptureError("torch.autocast around a capture casts nothing where there is no "
+                               "GPU: enter torch_ferry.capture.cuda() before it")
+    with fake_cuda.available():
+        yield
 
 
 def fake_mode_of(module):
     """The mode that the module's tensors were made under, or a new one."""
-    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+    from torch._subclasses.fake_tensor import FakeTensor
+    from .fake_cuda import FakeMode
 
     for tensor in [*module.parameters(), *module.buffers()]:
         if isinstance(tensor, FakeTensor):
             return tensor.fake_mode
-    return FakeTensorMode(allow_non_fake_inputs=True)
+    return FakeMode()
 
 
-def _to_fakes(mode, module, inputs):
+def _to_fakes(mode, module, inputs, device):
+    """The module and its inputs as fakes on the device, and whether some had to be moved there."""
     import torch
     from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensor
-    from torch.utils._pytree import tree_map_only
+    from torch.utils._pytree import tree_leaves, tree_map_only
 
     tensors = [*module.parameters(), *module.buffers()]
     if not all(isinstance(tensor, FakeTensor) for tensor in tensors):
         with FakeCopyMode(mode):
             module = copy.deepcopy(module)
+
     def fake(tensor):
         return tensor if isinstance(tensor, FakeTensor) else mode.from_tensor(tensor)
-    return module, tree_map_only(torch.Tensor, fake, inputs)
+
+    inputs = tree_map_only(torch.Tensor, fake, inputs)
+    tensors = [*module.parameters(), *module.buffers(),
+               *(leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor))]
+    moved = any(tensor.device.type != device for tensor in tensors)
+    if moved:
+        with mode:
+            module = module.to(device)
+            inputs = tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), inputs)
+    return module, inputs, moved
 
 
-def _run(mode, module, inputs, loss_fn, device):
+def _run(mode, module, inputs, loss_fn, device, moved):
     import torch
     from ._recording import recording
     from .kernels import GpuKernels
     from .trace import Results, Trace
 
-    trace = Trace()
+    trace = Trace(mode, device, moved)
     fixed = _fixed_tensors(module, inputs)
     for _, _, tensor in fixed:
         trace.ref(tensor)
@@ -161,12 +202,12 @@ def _module_boundaries(trace, module):
 
 def build(spec, **options):
     """(name, module, inputs, loss function, about) of a preset or of `module.path:function`."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
     from . import presets
+    from .fake_cuda import FakeMode
 
     given = {key: value for key, value in options.items() if value is not None}
     if spec in presets.NAMES:
-        with FakeTensorMode(allow_non_fake_inputs=True):
+        with FakeMode():
             return spec, *presets.build(spec, **given)
     where, colon, function = spec.partition(":")
     if not (where and colon and function):
@@ -179,7 +220,7 @@ def build(spec, **options):
         make = getattr(importlib.import_module(where), function)
     except (ImportError, AttributeError) as error:
         raise CaptureError(f"cannot import {spec}: {error}") from error
-    with FakeTensorMode(allow_non_fake_inputs=True):
+    with FakeMode():
         made = make()
     if not (isinstance(made, tuple) and len(made) == 3):
         raise CaptureError(f"expected {spec} to return (module, inputs, loss function)")
@@ -212,22 +253,28 @@ def main(arguments=None):
                         help="of a preset: per sequence; unet: the image's height and width")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), help="of a preset")
     parser.add_argument("--dropout", type=probability, help="of a preset; default 0")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
+                        help="whose kernels the step is to be of; default cuda, and no GPU is "
+                        "needed")
     options = parser.parse_args(arguments)
     logging.disable(logging.ERROR)  # torch logs what a fake op raised; the message below says it
     try:
-        import torch  # noqa: F401
+        from .fake_cuda import Unavailable
     except ImportError as error:
         print(f"torch_ferry.capture: torch is missing: {error}", file=sys.stderr)
         return 7
     try:
-        name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
-                                   dtype=options.dtype, dropout=options.dropout)
-        capture(*step, name=options.name or name, about=about).write(options.path)
+        with _device(options.device):
+            name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
+                                       dtype=options.dtype, dropout=options.dropout)
+            program = capture(*step, name=options.name or name, about=about,
+                              device=options.device)
+        program.write(options.path)
     except ImportError as error:
         print(f"torch_ferry.capture: {options.spec} needs a package: {error}", file=sys.stderr)
         return 7
     except Exception as error:  # whatever the user's model raised on fake tensors
-        ours = isinstance(error, (CaptureError, ProgramError))
+        ours = isinstance(error, (CaptureError, ProgramError, Unavailable))
         kind = "" if ours else f"{type(error).__name__}: "
         print(f"torch_ferry.capture: {options.spec}: {kind}{error}", file=sys.stderr)
         return 2

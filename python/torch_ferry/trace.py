@@ -16,8 +16,11 @@ import weakref
 from typing import NamedTuple
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from .costs import SHAPE_ONLY, cost, tensors_in, tensors_of
 from .once import runs_once
@@ -100,8 +103,10 @@ class Packed:
 
 
 class Trace(TorchDispatchMode):
-    def __init__(self):
+    def __init__(self, mode, device, moves):
+        """`moves`: Python's own tensors are taken to the device, as the module was."""
         super().__init__()
+        self.mode, self.device, self.moves = mode, device, moves
         self.start = sequence_number()
         self.events = []  # of forward
         self.sink = self.events  # where events go now; None: nowhere
@@ -115,21 +120,36 @@ class Trace(TorchDispatchMode):
         self.segments = 0  # calls of torch_ferry.checkpoint
         self._alive = {}  # address of a living storage → (number, weak reference)
         self._watches = {}
+        self._fakes = WeakTensorKeyDictionary()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+        args, kwargs = tree_map_only(torch.Tensor, self._fake, (args, kwargs or {}))
         result = func(*args, **kwargs)
         if self.sink is not None:
             self._record(func, args, kwargs, result)
         return result
+
+    def _fake(self, tensor):
+        """The step's own tensor for one of Python's, which is there before the step."""
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        if tensor not in self._fakes:
+            sink, self.sink = self.sink, None
+            with self.mode, torch.no_grad():
+                fake = self.mode.from_tensor(tensor.detach())
+                self._fakes[tensor] = fake.to(self.device) if self.moves else fake
+            self.sink = sink
+        return self._fakes[tensor]
 
     def _record(self, func, args, kwargs, result):
         inputs, written = tensors_of(func, args, kwargs)
         name = func._overloadpacket.__name__
         if name in SHAPE_ONLY:
             inputs, written = [], []
+        inputs, written = self._on_device(inputs, written)
         refs = [self.known(tensor) for tensor in inputs]
-        fresh = [tensor for tensor in tensors_in(result) if not self.knows(tensor)]
+        fresh = [tensor for tensor in tensors_in(result)
+                 if not self.knows(tensor) and tensor.device.type == self.device]
         fresh = {self.ref(tensor).storage: tensor for tensor in reversed(fresh)}  # each once
         fresh = list(fresh.values())[::-1]
         if not fresh and not written:
@@ -139,6 +159,12 @@ class Trace(TorchDispatchMode):
         outputs = [self.ref(tensor) for tensor in fresh]
         label = f"{func.namespace}.{name}"
         self.sink.append(OpEvent(self.count(), label, refs, outputs, written, once, costs))
+
+    def _on_device(self, inputs, written):
+        """Without those on the host, which take none of the device's memory."""
+        places = [at for at, tensor in enumerate(inputs) if tensor.device.type == self.device]
+        return ([inputs[at] for at in places],
+                [number for number, at in enumerate(places) if at in written])
 
     def count(self):
         return sequence_number() - self.start
@@ -180,6 +206,7 @@ class Trace(TorchDispatchMode):
     # Saved tensors.
 
     def pack(self, tensor):
+        tensor = self._fake(tensor)
         number = len(self.packs)
         packed = Packed(number, self.known(tensor), tensor.untyped_storage().nbytes(),
                         tensor.device)
