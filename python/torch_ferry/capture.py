@@ -32,11 +32,13 @@ class CaptureError(Exception):
     """The step cannot be captured; the message says why."""
 
 
-def capture(module, inputs, loss_fn, name="program", about=None, device="cuda"):
+def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", assume=()):
     """One forward and backward of loss_fn(module(*inputs)) as a torch_ferry.program.Program.
 
     device: "cuda" or "cpu", whose kernels save what a program is to be of. What is elsewhere is
-    moved there first, and what the step makes without naming a device is made there."""
+    moved there first, and what the step makes without naming a device is made there.
+    assume: what to take for values that are asked for and not known (values.ASSUMPTIONS); what was
+    assumed, and for which lines, is in the program's `about`."""
     import torch
     from .check import check
     from .lower import lower
@@ -46,14 +48,14 @@ def capture(module, inputs, loss_fn, name="program", about=None, device="cuda"):
     gc.disable()  # or a cycle's tensors would die whenever the collector happens to run
     try:
         with _device(device):
-            mode = fake_mode_of(module)
+            mode = fake_mode_of(module, assume)
             module, inputs, moved = _to_fakes(mode, module, inputs, device)
             with torch.device(device) if moved else contextlib.nullcontext():
                 trace, table, kept = _run(mode, module, inputs, loss_fn, device, moved)
     finally:
         if collecting:
             gc.enable()
-    about = {**(about or {}), "device": device, "torch": torch.__version__.split("+")[0]}
+    about = {**(about or {}), **_stated(mode), "device": device, "torch": torch.__version__.split("+")[0]}
     return check(lower(trace, table, kept, name, about))
 
 
@@ -83,15 +85,34 @@ def _device(device):
         yield
 
 
-def fake_mode_of(module):
+def fake_mode_of(module, assume=()):
     """The mode that the module's tensors were made under, or a new one."""
     from torch._subclasses.fake_tensor import FakeTensor
-    from .fake_cuda import FakeMode
+    from .values import ASSUMPTIONS, ValueMode
 
+    if unknown := set(assume) - set(ASSUMPTIONS):
+        raise CaptureError(f"expected an assumption to be one of {', '.join(ASSUMPTIONS)}, "
+                           f"not {sorted(unknown)[0]!r}")
     for tensor in [*module.parameters(), *module.buffers()]:
-        if isinstance(tensor, FakeTensor):
+        if isinstance(tensor, FakeTensor) and isinstance(tensor.fake_mode, ValueMode):
+            tensor.fake_mode.assumed |= frozenset(assume)
             return tensor.fake_mode
-    return FakeMode()
+        if isinstance(tensor, FakeTensor):
+            raise CaptureError("the model's tensors are fake, of a mode that knows no values: make "
+                               "them under torch_ferry.capture.fake_mode()")
+    return ValueMode(assume)
+
+
+def fake_mode():
+    """A mode to make models in: `with fake_mode(): model = ...` allocates nothing."""
+    from .values import ValueMode
+
+    return ValueMode()
+
+
+def _stated(mode):
+    return {f"assumed {assumption}": "; ".join(lines)
+            for assumption, lines in sorted(mode.stated.items())}
 
 
 def _to_fakes(mode, module, inputs, device):
@@ -124,6 +145,7 @@ def _run(mode, module, inputs, loss_fn, device, moved):
     from ._recording import recording
     from .kernels import GpuKernels
     from .trace import Results, Trace
+    from .values import Lists
 
     trace = Trace(mode, device, moved)
     fixed = _fixed_tensors(module, inputs)
@@ -131,8 +153,8 @@ def _run(mode, module, inputs, loss_fn, device, moved):
         trace.ref(tensor)
     with contextlib.ExitStack() as stack:
         kernels = contextlib.nullcontext() if device == "cpu" else GpuKernels()
-        for scope in (mode, trace, torch.enable_grad(), Results(trace), kernels,
-                      recording(trace), _module_boundaries(trace, module),
+        for scope in (mode, trace, torch.enable_grad(), Lists(), Results(trace), kernels,
+                      _values_are_read(), recording(trace), _module_boundaries(trace, module),
                       torch.autograd.graph.saved_tensors_hooks(trace.pack, trace.unpack)):
             stack.enter_context(scope)
         loss = _loss(module, inputs, loss_fn)
@@ -144,6 +166,18 @@ def _run(mode, module, inputs, loss_fn, device, moved):
         trace.finish_forward(loss)
         loss.backward()
     return trace, _table(trace, fixed), kept
+
+
+@contextlib.contextmanager
+def _values_are_read():
+    """Libraries that look no value of a fake tensor up, for it may have none, may do so here."""
+    found = sys.modules.get("transformers.utils.import_utils")
+    if found is None or not hasattr(found, "is_fake_tensor"):
+        yield
+        return
+    from unittest import mock
+    with mock.patch.object(found, "is_fake_tensor", lambda tensor: False):
+        yield
 
 
 def _loss(module, inputs, loss_fn):
@@ -203,11 +237,10 @@ def _module_boundaries(trace, module):
 def build(spec, **options):
     """(name, module, inputs, loss function, about) of a preset or of `module.path:function`."""
     from . import presets
-    from .fake_cuda import FakeMode
 
     given = {key: value for key, value in options.items() if value is not None}
     if spec in presets.NAMES:
-        with FakeMode():
+        with fake_mode():
             return spec, *presets.build(spec, **given)
     where, colon, function = spec.partition(":")
     if not (where and colon and function):
@@ -220,7 +253,7 @@ def build(spec, **options):
         make = getattr(importlib.import_module(where), function)
     except (ImportError, AttributeError) as error:
         raise CaptureError(f"cannot import {spec}: {error}") from error
-    with FakeMode():
+    with fake_mode():
         made = make()
     if not (isinstance(made, tuple) and len(made) == 3):
         raise CaptureError(f"expected {spec} to return (module, inputs, loss function)")
@@ -253,6 +286,9 @@ def main(arguments=None):
                         help="of a preset: per sequence; unet: the image's height and width")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), help="of a preset")
     parser.add_argument("--dropout", type=probability, help="of a preset; default 0")
+    parser.add_argument("--assume", action="append", default=[], metavar="WHAT",
+                        help="zeros: a number that the step asks for is 0; balanced: each expert "
+                        "gets its share of the tokens. May be given again")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
                         help="whose kernels the step is to be of; default cuda, and no GPU is "
                         "needed")
@@ -268,7 +304,7 @@ def main(arguments=None):
             name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
                                        dtype=options.dtype, dropout=options.dropout)
             program = capture(*step, name=options.name or name, about=about,
-                              device=options.device)
+                              device=options.device, assume=options.assume)
         program.write(options.path)
     except ImportError as error:
         print(f"torch_ferry.capture: {options.spec} needs a package: {error}", file=sys.stderr)

@@ -37,14 +37,14 @@ class FakeMode(fake_tensor.FakeTensorMode):
 
     def __init__(self):
         super().__init__(allow_non_fake_inputs=True)
-        self._real = has_gpu()
+        self._has_gpu = has_gpu()
         # Not remembered weakly: a tensor that is cannot be given another device or dtype in its
         # place, as `module.to` does it.
         self.fake_tensor_converter.set_tensor_memo = lambda meta, fake: None
 
     @property
     def avoid_device_init(self):
-        return not self._real
+        return not self._has_gpu
 
 
 _depth = 0

@@ -25,6 +25,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from .costs import SHAPE_ONLY, cost, tensors_in, tensors_of
 from .once import runs_once
 from .program import ProgramError
+from .values import carry
 
 LEAF = "torch::autograd::AccumulateGrad"
 sequence_number = torch._C._autograd._get_sequence_nr
@@ -96,10 +97,12 @@ class Body:
 class Packed:
     """What autograd holds in place of a saved tensor."""
 
-    __slots__ = ("number", "ref", "bytes", "device", "watch", "__weakref__")
+    __slots__ = ("number", "ref", "bytes", "device", "_ferry_value", "__weakref__")
 
-    def __init__(self, number, ref, storage_bytes, device):
-        self.number, self.ref, self.bytes, self.device = number, ref, storage_bytes, device
+    def __init__(self, number, ref, tensor):
+        self.number, self.ref, self.device = number, ref, tensor.device
+        self.bytes = tensor.untyped_storage().nbytes()
+        carry(tensor, self)
 
 
 class Trace(TorchDispatchMode):
@@ -208,8 +211,7 @@ class Trace(TorchDispatchMode):
     def pack(self, tensor):
         tensor = self._fake(tensor)
         number = len(self.packs)
-        packed = Packed(number, self.known(tensor), tensor.untyped_storage().nbytes(),
-                        tensor.device)
+        packed = Packed(number, self.known(tensor), tensor)
         self.packs.append([self.count() - 1, packed.ref])
         if self.sink is self.events:
             self._watches[number] = weakref.ref(packed, lambda _: self._dropped(number))
@@ -246,6 +248,7 @@ class Trace(TorchDispatchMode):
         with torch.no_grad():
             flat = torch.empty(items, dtype=ref.dtype, device=packed.device)
             tensor = flat.as_strided(ref.shape, ref.strides, ref.offset)
+        carry(packed, tensor)
         self.sink = sink
         return tensor
 

@@ -382,8 +382,7 @@ class OnAGpu(unittest.TestCase):
         self.assertFalse(torch.cuda.is_available())
 
     def test_a_model_that_goes_to_cuda_and_bfloat16_by_itself(self):
-        from torch_ferry.fake_cuda import FakeMode
-        with ferry_capture.cuda(), FakeMode():
+        with ferry_capture.cuda(), ferry_capture.fake_mode():
             made = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
             made[1].weight = made[0].weight
             made = made.to(torch.bfloat16).cuda()
