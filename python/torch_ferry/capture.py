@@ -120,6 +120,7 @@ def _to_fakes(mode, module, inputs, device):
     import torch
     from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensor
     from torch.utils._pytree import tree_leaves, tree_map_only
+    from .values import take
 
     tensors = [*module.parameters(), *module.buffers()]
     if not all(isinstance(tensor, FakeTensor) for tensor in tensors):
@@ -130,6 +131,7 @@ def _to_fakes(mode, module, inputs, device):
         return tensor if isinstance(tensor, FakeTensor) else mode.from_tensor(tensor)
 
     inputs = tree_map_only(torch.Tensor, fake, inputs)
+    tree_map_only(torch.Tensor, take, inputs)
     tensors = [*module.parameters(), *module.buffers(),
                *(leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor))]
     moved = any(tensor.device.type != device for tensor in tensors)
@@ -143,6 +145,7 @@ def _to_fakes(mode, module, inputs, device):
 def _run(mode, module, inputs, loss_fn, device, moved):
     import torch
     from ._recording import recording
+    from . import segments
     from .kernels import GpuKernels
     from .trace import Results, Trace
     from .values import Lists
@@ -154,7 +157,8 @@ def _run(mode, module, inputs, loss_fn, device, moved):
     with contextlib.ExitStack() as stack:
         kernels = contextlib.nullcontext() if device == "cpu" else GpuKernels()
         for scope in (mode, trace, torch.enable_grad(), Lists(), Results(trace), kernels,
-                      _values_are_read(), recording(trace), _module_boundaries(trace, module),
+                      _values_are_read(), recording(trace), segments.are_recorded(trace),
+                      _module_boundaries(trace, module), _no_backward_within(trace),
                       torch.autograd.graph.saved_tensors_hooks(trace.pack, trace.unpack)):
             stack.enter_context(scope)
         loss = _loss(module, inputs, loss_fn)
@@ -166,6 +170,27 @@ def _run(mode, module, inputs, loss_fn, device, moved):
         trace.finish_forward(loss)
         loss.backward()
     return trace, _table(trace, fixed), kept
+
+
+@contextlib.contextmanager
+def _no_backward_within(trace):
+    """A backward before the step's own, or within it, is refused: the graph that it would make, or
+    take apart, is not told."""
+    from unittest import mock
+    import torch
+    from .values import asking_line
+    run_backward = torch.autograd._engine_run_backward
+
+    def run(*arguments, **keywords):
+        if trace.sink is not None:
+            inside = "a checkpoint that is not torch.utils.checkpoint's" if trace.open else \
+                "a gradient of a gradient"
+            raise CaptureError(f"{asking_line()} runs a backward inside the step ({inside}), which "
+                               "cannot be captured")
+        return run_backward(*arguments, **keywords)
+
+    with mock.patch.object(torch.autograd, "_engine_run_backward", run):
+        yield
 
 
 @contextlib.contextmanager

@@ -87,8 +87,8 @@ class Frame:
         if base is None:
             raise ProgramError(
                 f"{who} uses a tensor that it was not given: neither a gradient, nor saved with "
-                "save_for_backward, nor made here, nor a parameter, buffer or input (a model that "
-                "checkpoints by itself cannot be captured)")
+                "save_for_backward, nor made here, nor a parameter, buffer or input (a checkpoint "
+                "that is not torch.utils.checkpoint's cannot be captured)")
         slot = self.new()
         self.emit({"view": slot, "of": base, **type_of(ref)})
         self.own(ref, slot)

@@ -12,6 +12,7 @@ one after each node bound its body; what runs between nodes (the sum of gradient
 is not recorded: whoever interprets the program does it.
 """
 
+import contextlib
 import weakref
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ class ModuleEvent(NamedTuple):
 
 
 class SegmentEvent(NamedTuple):
-    """A call of torch_ferry.checkpoint begins."""
+    """A call of a checkpoint begins."""
     made: int
     name: str
     arguments: list  # of Refs
@@ -120,7 +121,7 @@ class Trace(TorchDispatchMode):
         self.packs = []  # [node, Ref]
         self.constants = []  # Refs of what was there before, but is no parameter, buffer or input
         self.root = None  # the loss's (node, output number)
-        self.segments = 0  # calls of torch_ferry.checkpoint
+        self.segments = 0  # checkpoints
         self._alive = {}  # address of a living storage → (number, weak reference)
         self._watches = {}
         self._fakes = WeakTensorKeyDictionary()
@@ -237,8 +238,8 @@ class Trace(TorchDispatchMode):
         """The node that unpacks is the one that packed. CopySlices wraps a node made before it, and
         runs as that one; any other node made later takes what was saved for another."""
         if node > self.packs[pack][0] and self.nodes[node].name != "CopySlices":
-            raise ProgramError(f"{self.nodes[node].name} unpacks what another node saved: a model "
-                               "that checkpoints by itself cannot be captured")
+            raise ProgramError(f"{self.nodes[node].name} unpacks what another node saved: a "
+                               "checkpoint that is not torch.utils.checkpoint's cannot be captured")
         self.packs[pack][0] = node
 
     def _fresh(self, packed):
@@ -252,25 +253,27 @@ class Trace(TorchDispatchMode):
         self.sink = sink
         return tensor
 
-    # Calls of torch_ferry.checkpoint, which run without a recompute while they are recorded.
+    # Checkpoints, which run without a recompute while they are recorded (segments.py).
 
-    def segment(self, function, args, kwargs, reentrant):
-        if not torch.is_grad_enabled():
-            return function(*args, **kwargs)
-        if reentrant:
-            raise ProgramError("a reentrant checkpoint cannot be captured")
+    @contextlib.contextmanager
+    def segment(self, args, kwargs):
+        """What runs in this context is a checkpoint of these arguments."""
+        if not torch.is_grad_enabled() or self.sink is not self.events:
+            yield
+            return
         name = f"checkpoint.{self.segments}"
         self.segments += 1
         tensors = [each for each in [*args, *kwargs.values()] if isinstance(each, torch.Tensor)]
+        tensors = [self._fake(tensor) for tensor in tensors]
+        tensors = [tensor for tensor in tensors if tensor.device.type == self.device]
         behind = [tensor for tensor in tensors if tensor.grad_fn is not None]
         for tensor in behind:
             self.note(tensor.grad_fn)
         self.events.append(SegmentEvent(
             self.count(), name, [self.known(tensor) for tensor in tensors],
             [(self.number_of(tensor.grad_fn), tensor.output_nr) for tensor in behind]))
-        result = function(*args, **kwargs)
+        yield
         self.events.append(ModuleEvent(self.count(), "leave", name))
-        return result
 
     # The graph.
 

@@ -53,7 +53,9 @@ class _Value:
 def value_of(tensor):
     """The real tensor that a fake one would be, None where that is not known."""
     value = getattr(tensor, "_ferry_value", None)
-    return value.tensor if value is not None and value.cell[0] else None
+    if value is None or not value.cell[0] or tensor.requires_grad:
+        return None
+    return value.tensor
 
 
 def carry(source, target):
@@ -67,6 +69,16 @@ def give(tensor, real):
     tensor._ferry_value = _Value(real, [True])
 
 
+def take(tensor):
+    """It stands for any value."""
+    if _any_value(tensor) and hasattr(tensor, "_ferry_value"):
+        tensor._ferry_value.cell[0] = False
+
+
+def _any_value(tensor):
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.requires_grad
+
+
 class ValueMode(FakeMode):
     """A fake mode that knows what follows from the script. `assumed`: of ASSUMPTIONS; `stated`:
     {assumption: the lines that needed it}."""
@@ -77,7 +89,7 @@ class ValueMode(FakeMode):
 
     def from_tensor(self, tensor, *args, **kwargs):
         fake = super().from_tensor(tensor, *args, **kwargs)
-        if not hasattr(fake, "_ferry_value") and _is_small(tensor) and not tensor.requires_grad:
+        if not hasattr(fake, "_ferry_value") and _is_small(tensor) and not _any_value(tensor):
             give(fake, tensor.detach().cpu())
         return fake
 
@@ -130,7 +142,8 @@ class ValueMode(FakeMode):
 
     def _real(self, tensor, name):
         if not isinstance(tensor, FakeTensor):
-            return tensor if _is_small(tensor) else None
+            known = _is_small(tensor) and (name == "lift_fresh" or not _any_value(tensor))
+            return tensor if known else None
         if name in SHAPE_ALONE and _is_small(tensor):
             return torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
         return value_of(tensor)
@@ -142,7 +155,8 @@ class ValueMode(FakeMode):
         given = [leaf for leaf in tree_flatten((args, kwargs))[0]
                  if isinstance(leaf, FakeTensor) and hasattr(leaf, "_ferry_value")]
         for fake, value in zip(fakes, reals):
-            if not isinstance(fake, FakeTensor) or fake.shape != value.shape:
+            if not (isinstance(fake, FakeTensor) and isinstance(value, torch.Tensor)
+                    and fake.shape == value.shape):
                 continue
             at = value.untyped_storage()._cdata
             cell = next((leaf._ferry_value.cell for leaf in given

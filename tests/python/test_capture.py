@@ -249,12 +249,55 @@ class Capture(unittest.TestCase):
         with self.assertRaisesRegex(Exception, "save_for_backward"):
             captured(module(lambda m, x: Hidden.apply(m.w * x), ("w", (4, 4))))
 
-    def test_a_model_that_checkpoints_by_itself_is_refused(self):
+    def test_checkpoints_of_pytorchs_are_segments(self):
+        from torch.utils.checkpoint import checkpoint
+        for reentrant in (False, True):
+            def forward(m, x):
+                made = checkpoint(lambda y: (y * m.w).exp().sin(), x * m.w, use_reentrant=reentrant)
+                return made * 2
+            program = captured(module(forward, ("w", (4, 4))))
+            calls = forward_of(program, "enter")
+            self.assertEqual([call["enter"] for call in calls], ["checkpoint.0"])
+            made = next(line for line in forward_of(program, "op"))["out"][0]["slot"]
+            node = node_of(program, "MulBackward0")["out"][0]
+            self.assertEqual(calls[0]["arguments"], [made, node])
+            body = [list(line)[0] for line in forward_of(program)]
+            self.assertLess(body.index("enter"), body.index("leave"))
+
+    def test_a_reentrant_checkpoint_of_no_gradient_gives_none(self):
         from torch.utils.checkpoint import checkpoint
 
+        def forward(m, x):  # as PyTorch, which warns: what the function closes over is not seen
+            return checkpoint(lambda y: y * m.w, x, use_reentrant=True) + m.w
+        program = captured(module(forward, ("w", (4, 4))))
+        self.assertEqual([line["node"] for line in forward_of(program, "node")],
+                         ["AddBackward0", "SumBackward0"])
+        self.assertEqual(forward_of(program, "enter"), [])
+
+    def test_a_checkpoint_that_others_wrote_is_refused(self):
+        class Checkpoint(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, function, x):
+                ctx.function = function
+                ctx.save_for_backward(x)
+                with torch.no_grad():
+                    return function(x)
+
+            @staticmethod
+            def backward(ctx, gradient):
+                x = ctx.saved_tensors[0].detach().requires_grad_()
+                with torch.enable_grad():
+                    torch.autograd.backward(ctx.function(x), gradient)
+                return None, x.grad
+        with self.assertRaisesRegex(Exception, r"test_capture.py:\d+ .*a checkpoint that is not"):
+            captured(module(lambda m, x: Checkpoint.apply(lambda y: y.exp().sin(), x * m.w),
+                            ("w", (4, 4))))
+
+    def test_a_gradient_of_a_gradient_is_refused(self):
         def forward(m, x):
-            return checkpoint(lambda y: (y * m.w).exp().sin(), x, use_reentrant=False)
-        with self.assertRaisesRegex(Exception, "checkpoints by itself"):
+            y = (x * m.w).exp().sum()
+            return torch.autograd.grad(y, m.w, create_graph=True)[0]
+        with self.assertRaisesRegex(ferry_capture.CaptureError, "a gradient of a gradient"):
             captured(module(forward, ("w", (4, 4))))
 
     def test_factories_and_constants(self):
@@ -405,6 +448,71 @@ class OnAGpu(unittest.TestCase):
         program = captured(module(forward, ("w", (4, 4))))
         self.assertEqual([line["op"] for line in forward_of(program, "op")],
                          ["aten.mul", "aten._to_copy", "aten.mul", "aten.sum"])
+
+
+@unittest.skipIf(torch is None, WHY_NOT)
+class Values(unittest.TestCase):
+    """What a step asks for: known, assumed, or refused with its line."""
+
+    def test_what_follows_from_the_script_is_known(self):
+        def forward(m, x):
+            places = torch.arange(4)
+            if (places[1:] - places[:-1] == 1).all() and int(places.sum()) == 6:
+                x = x * 2
+            kept = (places % 2 == 0).nonzero().squeeze(1)
+            y = (m.w * x)[kept]
+            return y[torch.tensor([True, False])] * float(places.tolist()[3])
+        program = captured(module(forward, ("w", (4, 4))))
+        ops = [line["op"] for line in forward_of(program, "op")]
+        self.assertEqual(ops.count("aten.mul"), 3)
+        index = [line for line in forward_of(program, "op") if line["op"] == "aten.index"]
+        self.assertEqual([line["out"][0]["shape"] for line in index], [[2, 4], [1, 4]])
+
+    def test_a_value_that_was_written_over_is_known_no_more(self):
+        def forward(m, x):
+            places = torch.zeros(4, 4)
+            row = places[0]
+            places.copy_(x * m.w.detach())
+            return m.w * (2 if row.sum() > 0 else 3)
+        with self.assertRaisesRegex(Exception, "asks for a tensor's value"):
+            captured(module(forward, ("w", (4, 4))))
+
+    def test_a_value_that_is_not_known_is_refused_with_the_users_line(self):
+        def forward(m, x):
+            y = x * m.w
+            return y * 2 if y.mean() > 0 else y
+        line = forward.__code__.co_firstlineno + 2
+        with self.assertRaisesRegex(Exception, rf"test_capture.py:{line} asks for .*--assume"):
+            captured(module(forward, ("w", (4, 4))))
+
+    def test_zeros_are_assumed_where_that_is_said(self):
+        def forward(m, x):
+            y = x * m.w
+            return y * 2 if y.mean() > 0 else y.exp()
+        program = ferry_capture.capture(module(forward, ("w", (4, 4))), (torch.zeros(4, 4),),
+                                        lambda y: y.sum(), assume=["zeros"])
+        self.assertIn("aten.exp", [line["op"] for line in forward_of(program, "op")])
+        line = forward.__code__.co_firstlineno + 2
+        self.assertRegex(program.about["assumed zeros"], rf"test_capture.py:{line}$")
+
+    def test_experts_get_their_share_where_that_is_said(self):
+        def forward(m, x):  # 12 tokens, 4 experts, 2 for each token
+            scores = x @ m.w
+            _, picked = scores.topk(2, -1)
+            parts = []
+            for expert in range(4):
+                token, _ = torch.where(picked == expert)
+                parts.append((x[token] @ m.w).sum())
+            return sum(parts)
+        made = module(forward, ("w", (8, 4)))
+        with self.assertRaisesRegex(Exception, "--assume balanced"):
+            captured(made, (12, 8))
+        program = ferry_capture.capture(made, (torch.zeros(12, 8),), lambda y: y,
+                                        assume=["balanced"])
+        gathered = [line["out"][0]["shape"] for line in forward_of(program, "op")
+                    if line["op"] == "aten.index"]
+        self.assertEqual(gathered, [[6, 8]] * 4)
+        self.assertEqual(list(program.about), ["assumed balanced", "device", "torch"])
 
 
 STEP = """
