@@ -55,7 +55,8 @@ def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", 
     finally:
         if collecting:
             gc.enable()
-    about = {**(about or {}), **_stated(mode), "device": device, "torch": torch.__version__.split("+")[0]}
+    about = {**(about or {}), **_stated(mode), "device": device,
+             "torch": torch.__version__.split("+")[0]}
     return check(lower(trace, table, kept, name, about))
 
 

@@ -1,10 +1,12 @@
 """The values of fake tensors, where they are known: a fake mode that computes the small ones.
 
 A fake tensor has a shape and no values, and models ask for values: whether a mask masks anything,
-how many tokens an expert was sent. What follows from the script alone is known: `arange`, `zeros`, a
-tensor made of Python's numbers, a real tensor, and what is computed of those. It is computed beside
-the fake, on the CPU, up to `LIMIT` bytes. Where a step asks for another value it is refused, with
-the line that asks; or the capture is told what to assume (`ASSUMPTIONS`), and says so in the program.
+how many tokens an expert was sent. What follows from the script alone is known: `arange`, `zeros`,
+a tensor made of Python's numbers, a real tensor of integers, and what is computed of those. It is
+computed beside the fake, on the CPU, up to `LIMIT` bytes. Parameters and the step's inputs of
+floating point stand for any values, and are not known. Where a step asks for another value it is
+refused, with the line that asks; or the capture is told what to assume (`ASSUMPTIONS`), and says so
+in the program.
 """
 
 import sys
@@ -201,7 +203,7 @@ class ValueMode(FakeMode):
         return (indices,) if at is None else ((None,) * at + (indices,),)
 
     def _with_numbers(self, args):
-        """Masks among the indices as the numbers of what they pick, as a GPU's kernels take them."""
+        """Masks among the indices as the numbers of what they pick, as kernels take them."""
         numbers = []
         for index in args[1]:
             real = value_of(index) if isinstance(index, FakeTensor) else index

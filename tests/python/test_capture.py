@@ -11,12 +11,10 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-try:
-    import torch
+from captures import (WHY_NOT, body_of, captured, forward_of, module,  # noqa: E402
+                      node_of, saved_of, torch)
+if torch:
     from torch import nn
-    WHY_NOT = None
-except ImportError as error:
-    torch, WHY_NOT = None, f"no torch: {error}"
 
 try:
     import transformers
@@ -28,42 +26,6 @@ from torch_ferry import capture as ferry_capture  # noqa: E402
 from torch_ferry.check import check  # noqa: E402
 from torch_ferry.program import load  # noqa: E402
 from torch_ferry.summary import summarize  # noqa: E402
-
-
-def module(forward, *parameters):
-    """A module with the named parameters and this forward."""
-    class Made(nn.Module):
-        def __init__(self):
-            super().__init__()
-            for name, shape in parameters:
-                self.register_parameter(name, nn.Parameter(torch.zeros(shape)))
-
-        def forward(self, x):
-            return forward(self, x)
-    return Made()
-
-
-def captured(made, shape=(4, 4), loss=lambda y: y.sum()):
-    return ferry_capture.capture(made, (torch.zeros(shape),), loss, name="test")
-
-
-def forward_of(program, *keys):
-    return [line for line in program.codes[1].statements
-            if not keys or any(key in line for key in keys)]
-
-
-def node_of(program, name):
-    return next(line for line in forward_of(program, "node") if line["node"] == name)
-
-
-def body_of(program, name):
-    return program.codes[node_of(program, name)["body"]]
-
-
-def saved_of(program, name):
-    node = node_of(program, name)
-    later = [line["slots"] for line in forward_of(program, "save") if line["save"] == node["id"]]
-    return node.get("saved", []) + sum(later, [])
 
 
 @unittest.skipIf(torch is None, WHY_NOT)
@@ -341,178 +303,6 @@ class Capture(unittest.TestCase):
             captured(nn.Linear(4, 4), loss=lambda y: y.detach().sum())
         with self.assertRaisesRegex(ferry_capture.CaptureError, "one element"):
             captured(nn.Linear(4, 4), loss=lambda y: y)
-
-
-@unittest.skipIf(torch is None, WHY_NOT)
-class OnAGpu(unittest.TestCase):
-    """What a GPU's kernels save, where there is none."""
-
-    def attention(self, query, key, dtype="bfloat16", **options):
-        """The node of attention over a query and keys of these heads."""
-        def forward(m, x):
-            rows = (x * m.w).to(getattr(torch, dtype))
-            def heads(count):
-                return rows[:, :count * 16].view(1, 8, count, 16).transpose(1, 2)
-            return nn.functional.scaled_dot_product_attention(heads(query), heads(key), heads(key),
-                                                              **options)
-        program = captured(module(forward, ("w", (8, 64))), (8, 64), lambda y: y.float().sum())
-        node = next(line for line in forward_of(program, "node") if "Attention" in line["node"])
-        return program, node["node"]
-
-    def test_grouped_queries_stay_grouped(self):
-        program, node = self.attention(4, 2, is_causal=True, enable_gqa=True)
-        self.assertEqual(node, "ScaledDotProductFlashAttentionBackward0")
-        self.assertEqual([line["op"] for line in forward_of(program, "op") if "repeat" in line["op"]
-                          or "index_select" in line["op"] or "clone" in line["op"]], [])
-        whole, _ = self.attention(4, 4, is_causal=True)
-        def flops(made):
-            return [line["flops"] for line in forward_of(made, "op") if "attention" in line["op"]]
-        self.assertEqual(flops(program), flops(whole))  # every query meets a key all the same
-
-    def test_the_attention_kernel_is_picked_by_pytorchs_rules(self):
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-        flash, efficient = ("ScaledDotProductFlashAttentionBackward0",
-                            "ScaledDotProductEfficientAttentionBackward0")
-        mask = torch.ones(8, 8, dtype=torch.bool)
-        self.assertEqual(self.attention(4, 4)[1], flash)
-        self.assertEqual(self.attention(4, 4, "float16")[1], flash)
-        self.assertEqual(self.attention(4, 4, "float32")[1], efficient)
-        self.assertEqual(self.attention(4, 4, attn_mask=mask)[1], efficient)
-        with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
-            self.assertEqual(self.attention(4, 4)[1], efficient)
-        with sdpa_kernel(SDPBackend.MATH), self.assertRaises(StopIteration):
-            self.attention(4, 4)  # math is made of many operators
-
-    def test_a_mask_is_widened_to_a_multiple_of_16_columns(self):
-        program, _ = self.attention(4, 4, attn_mask=torch.ones(8, 8, dtype=torch.bool))
-        pads = [line for line in forward_of(program, "op") if line["op"] == "aten.constant_pad_nd"]
-        self.assertEqual([line["out"][0]["shape"] for line in pads], [[8, 16]])
-
-    def test_autocast_casts_each_weight_once(self):
-        made = nn.Linear(4, 4, bias=False)
-
-        class Twice(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.linear = made
-
-            def forward(self, x):
-                with torch.autocast("cuda", dtype=torch.bfloat16):
-                    return self.linear(self.linear(x))
-        program = captured(Twice())
-        casts = [line["out"][0]["dtype"] for line in forward_of(program, "op")
-                 if line["op"] == "aten._to_copy"]
-        self.assertEqual(casts, ["bf16", "bf16"])  # x and, once, the weight
-        self.assertEqual([line["out"][0]["dtype"] for line in forward_of(program, "op")
-                          if line["op"] == "aten.mm"], ["bf16", "bf16"])
-
-    def test_autocast_around_a_capture(self):
-        made = nn.Linear(4, 4, bias=False)
-        with ferry_capture.cuda(), torch.autocast("cuda", dtype=torch.float16):
-            program = captured(made)
-        self.assertEqual([line["out"][0]["dtype"] for line in forward_of(program, "op")
-                          if line["op"] == "aten.mm"], ["f16"])
-
-    def test_autocast_that_pytorch_disabled_is_refused(self):
-        import warnings
-        if torch.cuda.is_available():
-            return  # it casts
-        with warnings.catch_warnings(), \
-                self.assertRaisesRegex(ferry_capture.CaptureError, "casts nothing"):
-            warnings.simplefilter("ignore")
-            with torch.autocast("cuda", dtype=torch.bfloat16):
-                captured(nn.Linear(4, 4))
-        self.assertFalse(torch.cuda.is_available())
-
-    def test_a_model_that_goes_to_cuda_and_bfloat16_by_itself(self):
-        with ferry_capture.cuda(), ferry_capture.fake_mode():
-            made = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
-            made[1].weight = made[0].weight
-            made = made.to(torch.bfloat16).cuda()
-            x = torch.zeros(3, 4, device="cuda").bfloat16()
-        program = ferry_capture.capture(made, (x,), lambda y: y.float().sum())
-        self.assertEqual([line["dtype"] for line in program.globals], ["bf16"] * 3)
-        self.assertEqual(program.globals[1]["alias"], 0)  # still tied
-
-    def test_statistics_of_norms_are_float32(self):
-        made = nn.LayerNorm(8).to(torch.bfloat16)
-        program = ferry_capture.capture(made, (torch.zeros(2, 8, dtype=torch.bfloat16),),
-                                        lambda y: y.float().sum())
-        norm = next(line for line in forward_of(program, "op")
-                    if line["op"] == "aten.native_layer_norm")
-        self.assertEqual([out["dtype"] for out in norm["out"]], ["bf16", "f32", "f32"])
-
-    def test_what_is_on_the_host_takes_no_memory_of_the_device(self):
-        def forward(m, x):
-            return m.w * x * torch.arange(4, device="cpu").float().to(x.device)
-        program = captured(module(forward, ("w", (4, 4))))
-        self.assertEqual([line["op"] for line in forward_of(program, "op")],
-                         ["aten.mul", "aten._to_copy", "aten.mul", "aten.sum"])
-
-
-@unittest.skipIf(torch is None, WHY_NOT)
-class Values(unittest.TestCase):
-    """What a step asks for: known, assumed, or refused with its line."""
-
-    def test_what_follows_from_the_script_is_known(self):
-        def forward(m, x):
-            places = torch.arange(4)
-            if (places[1:] - places[:-1] == 1).all() and int(places.sum()) == 6:
-                x = x * 2
-            kept = (places % 2 == 0).nonzero().squeeze(1)
-            y = (m.w * x)[kept]
-            return y[torch.tensor([True, False])] * float(places.tolist()[3])
-        program = captured(module(forward, ("w", (4, 4))))
-        ops = [line["op"] for line in forward_of(program, "op")]
-        self.assertEqual(ops.count("aten.mul"), 3)
-        index = [line for line in forward_of(program, "op") if line["op"] == "aten.index"]
-        self.assertEqual([line["out"][0]["shape"] for line in index], [[2, 4], [1, 4]])
-
-    def test_a_value_that_was_written_over_is_known_no_more(self):
-        def forward(m, x):
-            places = torch.zeros(4, 4)
-            row = places[0]
-            places.copy_(x * m.w.detach())
-            return m.w * (2 if row.sum() > 0 else 3)
-        with self.assertRaisesRegex(Exception, "asks for a tensor's value"):
-            captured(module(forward, ("w", (4, 4))))
-
-    def test_a_value_that_is_not_known_is_refused_with_the_users_line(self):
-        def forward(m, x):
-            y = x * m.w
-            return y * 2 if y.mean() > 0 else y
-        line = forward.__code__.co_firstlineno + 2
-        with self.assertRaisesRegex(Exception, rf"test_capture.py:{line} asks for .*--assume"):
-            captured(module(forward, ("w", (4, 4))))
-
-    def test_zeros_are_assumed_where_that_is_said(self):
-        def forward(m, x):
-            y = x * m.w
-            return y * 2 if y.mean() > 0 else y.exp()
-        program = ferry_capture.capture(module(forward, ("w", (4, 4))), (torch.zeros(4, 4),),
-                                        lambda y: y.sum(), assume=["zeros"])
-        self.assertIn("aten.exp", [line["op"] for line in forward_of(program, "op")])
-        line = forward.__code__.co_firstlineno + 2
-        self.assertRegex(program.about["assumed zeros"], rf"test_capture.py:{line}$")
-
-    def test_experts_get_their_share_where_that_is_said(self):
-        def forward(m, x):  # 12 tokens, 4 experts, 2 for each token
-            scores = x @ m.w
-            _, picked = scores.topk(2, -1)
-            parts = []
-            for expert in range(4):
-                token, _ = torch.where(picked == expert)
-                parts.append((x[token] @ m.w).sum())
-            return sum(parts)
-        made = module(forward, ("w", (8, 4)))
-        with self.assertRaisesRegex(Exception, "--assume balanced"):
-            captured(made, (12, 8))
-        program = ferry_capture.capture(made, (torch.zeros(12, 8),), lambda y: y,
-                                        assume=["balanced"])
-        gathered = [line["out"][0]["shape"] for line in forward_of(program, "op")
-                    if line["op"] == "aten.index"]
-        self.assertEqual(gathered, [[6, 8]] * 4)
-        self.assertEqual(list(program.about), ["assumed balanced", "device", "torch"])
 
 
 STEP = """

@@ -2,12 +2,12 @@
 
     trainings.py FERRY [ROW…] [--keep FOLDER]     rows by their ids; all where none is named
 
-The table (FERRY_MEMORY_TABLE) was measured by PyTorch 2.11's own host code over a CUDA runtime whose
-launches did nothing; without it nothing is compared. Each row's model is captured as its script has
-it and planned with the row's optimizer, micro-batches and card. Prints a line for each row: for
-each of three steps the peak of what is allocated and of what is reserved, ours over the table's, and
-where the least memory that is enough stands in the table's bracket. Fails where a figure is further
-off than `ALLOWED`.
+The table (FERRY_MEMORY_TABLE) was measured by PyTorch 2.11's own host code over a CUDA runtime
+whose launches did nothing; without it nothing is compared. Each row's model is captured as its
+script has it and planned with the row's optimizer, micro-batches and card. Prints a line for each
+row: for each of three steps the peak of what is allocated and of what is reserved, ours over the
+table's, and where the least memory that is enough stands in the table's bracket. Fails where a
+figure is further off than `ALLOWED`.
 """
 
 import argparse
