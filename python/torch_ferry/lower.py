@@ -67,10 +67,13 @@ class Frame:
         self.next += 1
         return self.next - 1
 
-    def emit(self, line):
+    def free(self):
         if self.dying:
             dying, self.dying = sorted(self.dying), []
             self.statements.append({"free": dying})
+
+    def emit(self, line):
+        self.free()
         self.statements.append(line)
 
     def own(self, ref, slot):
@@ -213,6 +216,7 @@ class _Forward:
             elif isinstance(event, DropEvent):
                 self._drop(self.trace.packs[event.pack][0])
         self._place_before(float("inf"))
+        self.frame.free()  # what dies with the forward would die with its own segment otherwise
 
     def _place_before(self, made, but=None):
         """Places the nodes that were made by now, `but` the one that is about to save."""

@@ -66,6 +66,7 @@ class Capture(unittest.TestCase):
             {"node": "SumBackward0", "id": 5, "in": [11], "out": [13], "body": 7},
             {"op": "aten.sum", "in": [12], "out": [{"slot": 14, **f32, "shape": []}],
              "read": 24, "written": 4},
+            {"free": [12]},
         ])
         self.assertEqual(body_of(program, "ReluBackward0").statements, [
             {"op": "aten.threshold_backward", "in": [3, 4],
