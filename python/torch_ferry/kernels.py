@@ -20,8 +20,20 @@ aten = torch.ops.aten
 class GpuKernels(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func is F.scaled_dot_product_attention:
-            return attention(*args, **(kwargs or {}))
+            return _autocast(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))
+
+
+def _autocast(query, key, value, attn_mask=None, *args, **kwargs):
+    """Autocast's, of whose list attention is, before a kernel is picked."""
+    if not torch.is_autocast_enabled("cuda"):
+        return attention(query, key, value, attn_mask, *args, **kwargs)
+    dtype = torch.get_autocast_dtype("cuda")
+    query, key, value, attn_mask = (
+        t.to(dtype) if t is not None and t.is_floating_point() and t.dtype != torch.float64 else t
+        for t in (query, key, value, attn_mask))
+    with torch.autocast("cuda", enabled=False):
+        return attention(query, key, value, attn_mask, *args, **kwargs)
 
 
 def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,

@@ -48,6 +48,15 @@ class OnAGpu(unittest.TestCase):
         with sdpa_kernel(SDPBackend.MATH), self.assertRaises(StopIteration):
             self.attention(4, 4)  # math is made of many operators
 
+    def test_autocast_casts_before_the_kernel_is_picked(self):
+        def forward(m, x):  # as a rotary embedding does, which leaves values as they are
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                rows = (x * m.w).view(1, 4, 8, 16)
+                return nn.functional.scaled_dot_product_attention(rows, rows, rows.bfloat16())
+        program = captured(module(forward, ("w", (8, 64))), (8, 64), lambda y: y.float().sum())
+        self.assertIn("ScaledDotProductFlashAttentionBackward0",
+                      [line["node"] for line in forward_of(program, "node")])
+
     def test_a_mask_is_widened_to_a_multiple_of_16_columns(self):
         program, _ = self.attention(4, 4, attn_mask=torch.ones(8, 8, dtype=torch.bool))
         pads = [line for line in forward_of(program, "op") if line["op"] == "aten.constant_pad_nd"]
