@@ -15,6 +15,7 @@ is not recorded: whoever interprets the program does it.
 import contextlib
 import weakref
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -87,12 +88,14 @@ class Node:
 class Body:
     """One run of a node in backward."""
 
-    def __init__(self, arguments):
+    def __init__(self, arguments, asks_again):
         self.arguments = arguments
         self.saved = {}  # number of the pack → Ref
         self.results = []
         self.events = []
-        self.held = {}  # unpacked tensors: a node holds them while it runs
+        # Unpacked tensors. A node of C++ lets go of them as its formula ends, before PyTorch sums
+        # gradients to the shape of what was broadcast; a function of Python's may ask again.
+        self.held = {} if asks_again else WeakValueDictionary()
 
 
 class Packed:
@@ -230,8 +233,11 @@ class Trace(TorchDispatchMode):
         node, body = self.open
         if packed.number not in body.saved:
             self._belongs(packed.number, node)
-            body.held[packed.number] = self._fresh(packed)
-            body.saved[packed.number] = self.ref(body.held[packed.number])
+            tensor = body.held[packed.number] = self._fresh(packed)
+            body.saved[packed.number] = self.ref(tensor)
+            return tensor
+        if packed.number not in body.held:
+            raise ProgramError(f"{self.nodes[node].name} asks twice for what it saved")
         return body.held[packed.number]
 
     def _belongs(self, pack, node):
@@ -313,13 +319,14 @@ class Trace(TorchDispatchMode):
             if node is None or node in seen:
                 continue
             seen.add(node)
-            function.register_prehook(self._entering(node))
+            is_pythons = isinstance(function, torch.autograd.function.BackwardCFunction)
+            function.register_prehook(self._entering(node, is_pythons))
             function.register_hook(self._leaving(node))
             todo.extend(child for child, _ in function.next_functions if child is not None)
 
-    def _entering(self, node):
+    def _entering(self, node, asks_again):
         def before(gradients):
-            body = Body([None if g is None else self.ref(g) for g in gradients])
+            body = Body([None if g is None else self.ref(g) for g in gradients], asks_again)
             self.bodies[node] = body
             self.open, self.sink = (node, body), body.events
         return before

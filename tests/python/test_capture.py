@@ -263,6 +263,17 @@ class Capture(unittest.TestCase):
         with self.assertRaisesRegex(ferry_capture.CaptureError, "a gradient of a gradient"):
             captured(module(forward, ("w", (4, 4))))
 
+    def test_what_a_node_unpacked_is_gone_when_gradients_are_summed(self):
+        def forward(m, x):
+            return torch.addmm(m.bias, x, m.w)
+        program = captured(module(forward, ("bias", (4,)), ("w", (4, 4))))
+        body = body_of(program, "AddmmBackward0")
+        last = [line for line in body.statements if "op" in line][-1]
+        self.assertEqual(last["op"], "aten.sum")  # of the gradient, to the bias's shape
+        before = body.statements[:body.statements.index(last)]
+        freed = [slot for line in before for slot in line.get("free", [])]
+        self.assertLessEqual(set(body.slots("saved")), set(freed))
+
     def test_factories_and_constants(self):
         constant = torch.ones(4)
 
