@@ -104,11 +104,11 @@ def fake_mode_of(module, assume=()):
     return ValueMode(assume)
 
 
-def fake_mode():
+def fake_mode(assume=()):
     """A mode to make models in: `with fake_mode(): model = ...` allocates nothing."""
     from .values import ValueMode
 
-    return ValueMode()
+    return ValueMode(assume)
 
 
 def _stated(mode):
