@@ -32,66 +32,134 @@ class CaptureError(Exception):
     """The step cannot be captured; the message says why."""
 
 
-def capture(module, inputs, loss_fn, name="program", about=None, device="cuda"):
+def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", assume=()):
     """One forward and backward of loss_fn(module(*inputs)) as a torch_ferry.program.Program.
 
-    device: "cuda" or "cpu", whose kernels save what a program is to be of."""
+    device: "cuda" or "cpu", whose kernels save what a program is to be of. What is elsewhere is
+    moved there first, and what the step makes without naming a device is made there.
+    assume: what to take for values that are asked for and not known (values.ASSUMPTIONS); what was
+    assumed, and for which lines, is in the program's `about`."""
     import torch
     from .check import check
     from .lower import lower
 
-    mode = fake_mode_of(module)
-    module, inputs = _to_fakes(mode, module, inputs)
     collecting = gc.isenabled()
     gc.collect()
     gc.disable()  # or a cycle's tensors would die whenever the collector happens to run
     try:
-        trace, table, kept = _run(mode, module, inputs, loss_fn, device)
+        with _device(device):
+            mode = fake_mode_of(module, assume)
+            module, inputs, moved = _to_fakes(mode, module, inputs, device)
+            with torch.device(device) if moved else contextlib.nullcontext():
+                trace, table, kept = _run(mode, module, inputs, loss_fn, device, moved)
     finally:
         if collecting:
             gc.enable()
-    about = {**(about or {}), "torch": torch.__version__.split("+")[0]}
+    about = {**(about or {}), **_stated(mode), "device": device,
+             "torch": torch.__version__.split("+")[0]}
     return check(lower(trace, table, kept, name, about))
 
 
-def fake_mode_of(module):
+def cuda():
+    """A context in which torch.cuda has a device, though none computes: for what must find one
+    before `capture` does, a model that goes to "cuda", or `torch.autocast("cuda")`."""
+    from . import fake_cuda
+
+    return fake_cuda.available()
+
+
+@contextlib.contextmanager
+def _device(device):
+    import torch
+    from . import fake_cuda
+
+    if device != "cuda":
+        yield
+        return
+    if not torch.cuda.is_available():  # autocast("cuda") looked as well, warned, and does nothing
+        around = torch.autocast_increment_nesting() - 1
+        torch.autocast_decrement_nesting()
+        if around and not torch.is_autocast_enabled("cuda"):
+            raise CaptureError("torch.autocast around a capture casts nothing where there is no "
+                               "GPU: enter torch_ferry.capture.cuda() before it")
+    with fake_cuda.available():
+        yield
+
+
+def fake_mode_of(module, assume=()):
     """The mode that the module's tensors were made under, or a new one."""
-    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+    from torch._subclasses.fake_tensor import FakeTensor
+    from .values import ASSUMPTIONS, ValueMode
 
+    if unknown := set(assume) - set(ASSUMPTIONS):
+        raise CaptureError(f"expected an assumption to be one of {', '.join(ASSUMPTIONS)}, "
+                           f"not {sorted(unknown)[0]!r}")
     for tensor in [*module.parameters(), *module.buffers()]:
-        if isinstance(tensor, FakeTensor):
+        if isinstance(tensor, FakeTensor) and isinstance(tensor.fake_mode, ValueMode):
+            tensor.fake_mode.assumed |= frozenset(assume)
             return tensor.fake_mode
-    return FakeTensorMode(allow_non_fake_inputs=True)
+        if isinstance(tensor, FakeTensor):
+            raise CaptureError("the model's tensors are fake, of a mode that knows no values: make "
+                               "them under torch_ferry.capture.fake_mode()")
+    return ValueMode(assume)
 
 
-def _to_fakes(mode, module, inputs):
+def fake_mode(assume=()):
+    """A mode to make models in: `with fake_mode(): model = ...` allocates nothing."""
+    from .values import ValueMode
+
+    return ValueMode(assume)
+
+
+def _stated(mode):
+    return {f"assumed {assumption}": "; ".join(lines)
+            for assumption, lines in sorted(mode.stated.items())}
+
+
+def _to_fakes(mode, module, inputs, device):
+    """The module and its inputs as fakes on the device, and whether some had to be moved there."""
     import torch
     from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensor
-    from torch.utils._pytree import tree_map_only
+    from torch.utils._pytree import tree_leaves, tree_map_only
+    from .values import take
 
     tensors = [*module.parameters(), *module.buffers()]
     if not all(isinstance(tensor, FakeTensor) for tensor in tensors):
         with FakeCopyMode(mode):
             module = copy.deepcopy(module)
+
     def fake(tensor):
         return tensor if isinstance(tensor, FakeTensor) else mode.from_tensor(tensor)
-    return module, tree_map_only(torch.Tensor, fake, inputs)
+
+    inputs = tree_map_only(torch.Tensor, fake, inputs)
+    tree_map_only(torch.Tensor, take, inputs)
+    tensors = [*module.parameters(), *module.buffers(),
+               *(leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor))]
+    moved = any(tensor.device.type != device for tensor in tensors)
+    if moved:
+        with mode:
+            module = module.to(device)
+            inputs = tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), inputs)
+    return module, inputs, moved
 
 
-def _run(mode, module, inputs, loss_fn, device):
+def _run(mode, module, inputs, loss_fn, device, moved):
     import torch
     from ._recording import recording
+    from . import segments
     from .kernels import GpuKernels
     from .trace import Results, Trace
+    from .values import Lists
 
-    trace = Trace()
+    trace = Trace(mode, device, moved)
     fixed = _fixed_tensors(module, inputs)
     for _, _, tensor in fixed:
         trace.ref(tensor)
     with contextlib.ExitStack() as stack:
         kernels = contextlib.nullcontext() if device == "cpu" else GpuKernels()
-        for scope in (mode, trace, torch.enable_grad(), Results(trace), kernels,
-                      recording(trace), _module_boundaries(trace, module),
+        for scope in (mode, trace, torch.enable_grad(), Lists(), Results(trace), kernels,
+                      _values_are_read(), recording(trace), segments.are_recorded(trace),
+                      _module_boundaries(trace, module), _no_backward_within(trace),
                       torch.autograd.graph.saved_tensors_hooks(trace.pack, trace.unpack)):
             stack.enter_context(scope)
         loss = _loss(module, inputs, loss_fn)
@@ -103,6 +171,39 @@ def _run(mode, module, inputs, loss_fn, device):
         trace.finish_forward(loss)
         loss.backward()
     return trace, _table(trace, fixed), kept
+
+
+@contextlib.contextmanager
+def _no_backward_within(trace):
+    """A backward before the step's own, or within it, is refused: the graph that it would make, or
+    take apart, is not told."""
+    from unittest import mock
+    import torch
+    from .values import asking_line
+    run_backward = torch.autograd._engine_run_backward
+
+    def run(*arguments, **keywords):
+        if trace.sink is not None:
+            inside = "a checkpoint that is not torch.utils.checkpoint's" if trace.open else \
+                "a gradient of a gradient"
+            raise CaptureError(f"{asking_line()} runs a backward inside the step ({inside}), which "
+                               "cannot be captured")
+        return run_backward(*arguments, **keywords)
+
+    with mock.patch.object(torch.autograd, "_engine_run_backward", run):
+        yield
+
+
+@contextlib.contextmanager
+def _values_are_read():
+    """Libraries that look no value of a fake tensor up, for it may have none, may do so here."""
+    found = sys.modules.get("transformers.utils.import_utils")
+    if found is None or not hasattr(found, "is_fake_tensor"):
+        yield
+        return
+    from unittest import mock
+    with mock.patch.object(found, "is_fake_tensor", lambda tensor: False):
+        yield
 
 
 def _loss(module, inputs, loss_fn):
@@ -161,12 +262,11 @@ def _module_boundaries(trace, module):
 
 def build(spec, **options):
     """(name, module, inputs, loss function, about) of a preset or of `module.path:function`."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
     from . import presets
 
     given = {key: value for key, value in options.items() if value is not None}
     if spec in presets.NAMES:
-        with FakeTensorMode(allow_non_fake_inputs=True):
+        with fake_mode():
             return spec, *presets.build(spec, **given)
     where, colon, function = spec.partition(":")
     if not (where and colon and function):
@@ -179,7 +279,7 @@ def build(spec, **options):
         make = getattr(importlib.import_module(where), function)
     except (ImportError, AttributeError) as error:
         raise CaptureError(f"cannot import {spec}: {error}") from error
-    with FakeTensorMode(allow_non_fake_inputs=True):
+    with fake_mode():
         made = make()
     if not (isinstance(made, tuple) and len(made) == 3):
         raise CaptureError(f"expected {spec} to return (module, inputs, loss function)")
@@ -212,22 +312,31 @@ def main(arguments=None):
                         help="of a preset: per sequence; unet: the image's height and width")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), help="of a preset")
     parser.add_argument("--dropout", type=probability, help="of a preset; default 0")
+    parser.add_argument("--assume", action="append", default=[], metavar="WHAT",
+                        help="zeros: a number that the step asks for is 0; balanced: each expert "
+                        "gets its share of the tokens. May be given again")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
+                        help="whose kernels the step is to be of; default cuda, and no GPU is "
+                        "needed")
     options = parser.parse_args(arguments)
     logging.disable(logging.ERROR)  # torch logs what a fake op raised; the message below says it
     try:
-        import torch  # noqa: F401
+        from .fake_cuda import Unavailable
     except ImportError as error:
         print(f"torch_ferry.capture: torch is missing: {error}", file=sys.stderr)
         return 7
     try:
-        name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
-                                   dtype=options.dtype, dropout=options.dropout)
-        capture(*step, name=options.name or name, about=about).write(options.path)
+        with _device(options.device):
+            name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
+                                       dtype=options.dtype, dropout=options.dropout)
+            program = capture(*step, name=options.name or name, about=about,
+                              device=options.device, assume=options.assume)
+        program.write(options.path)
     except ImportError as error:
         print(f"torch_ferry.capture: {options.spec} needs a package: {error}", file=sys.stderr)
         return 7
     except Exception as error:  # whatever the user's model raised on fake tensors
-        ours = isinstance(error, (CaptureError, ProgramError))
+        ours = isinstance(error, (CaptureError, ProgramError, Unavailable))
         kind = "" if ours else f"{type(error).__name__}: "
         print(f"torch_ferry.capture: {options.spec}: {kind}{error}", file=sys.stderr)
         return 2

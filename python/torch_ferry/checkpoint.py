@@ -29,7 +29,10 @@ def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, co
     options that contradict each other, and what `function` raises.
     """
     if capture := _recording.trace():
-        return capture.segment(function, args, kwargs, use_reentrant)
+        if use_reentrant:  # as PyTorch's own is recorded
+            return _pytorch.checkpoint(function, *args, use_reentrant=True)
+        with capture.segment(args, kwargs):
+            return function(*args, **kwargs)
     if use_reentrant:
         if debug or context_fn is not None or policy is not None:
             raise ValueError("Passing `context_fn`, `policy` or `debug` is only supported when "

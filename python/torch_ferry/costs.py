@@ -18,6 +18,7 @@ OVERWRITES = {"copy_", "zero_", "fill_", "normal_", "uniform_", "bernoulli_", "r
               "exponential_"}
 GATHERS = {"embedding", "index_select", "gather", "nll_loss_forward"}  # from the first argument
 NOT_READ = {"nll_loss_backward": (1,)}  # its `self` gives the shape
+ATTENTION = "_scaled_dot_product"
 
 
 def distinct_bytes(tensor):
@@ -31,9 +32,10 @@ def cost(func, args, kwargs, result, inputs, written, fresh):
     """(flops, read, written) of one call. `inputs`, `fresh`: tensors; `written`: of `inputs`."""
     packet = func._overloadpacket
     flops = 0
-    if packet in flop_registry:
-        flops = int(flop_registry[packet](*args, **kwargs, out_val=result))
     name = packet.__name__
+    if packet in flop_registry:
+        heads = _ungrouped(args) if name.startswith(ATTENTION) else args
+        flops = int(flop_registry[packet](*heads, **kwargs, out_val=result))
     writes = sum(map(distinct_bytes, fresh)) + sum(distinct_bytes(inputs[i]) for i in written)
     skipped = set(NOT_READ.get(name, ())) | (set(written) if name in OVERWRITES else set())
     reads = [distinct_bytes(t) for i, t in enumerate(inputs) if i not in skipped]
@@ -43,6 +45,19 @@ def cost(func, args, kwargs, result, inputs, written, fresh):
         rows = sum(t.numel() for t in inputs[1:2]) * inputs[0].element_size()
         reads[0] = min(reads[0], rows if name == "nll_loss_forward" else distinct_bytes(fresh[0]))
     return flops, sum(reads), 0 if name in WRITES_NOTHING else writes
+
+
+def _ungrouped(args):
+    """The shapes of attention's arguments, with as many heads of keys and values as of queries: the
+    formulas know no groups, and each query is multiplied with some key all the same."""
+    shapes = [a.shape if isinstance(a, torch.Tensor) else a for a in args]
+    fours = [at for at, shape in enumerate(shapes[:4])
+             if isinstance(shape, torch.Size) and len(shape) == 4]
+    heads = max(shapes[at][1] for at in fours)
+    for at in fours:
+        batch, _, *rest = shapes[at]
+        shapes[at] = torch.Size((batch, heads, *rest))
+    return shapes
 
 
 def tensors_of(func, args, kwargs):

@@ -1,13 +1,13 @@
-"""Picks the kernels that a GPU would have picked.
+"""Picks the attention kernel that a GPU would have picked.
 
-Fake tensors live on the CPU (a fake CUDA device wants a CUDA context in backward), so PyTorch picks
-CPU kernels where a composite function branches on the device. Two such branches change what is
-saved, and are put right here:
+Fake tensors say that they are on a GPU, so PyTorch's operators branch as there. One asks the
+device itself: scaled_dot_product_attention, which picks its kernel by the card. It is put right
+here, by the rules of PyTorch's sdp_utils.cpp (aten/src/ATen/native/transformers/cuda) for a card of
+compute capability 8.0 or more, in PyTorch's order: flash, memory-efficient, math. Grouped queries
+stay grouped, as flash attention takes them. `torch.nn.attention.sdpa_kernel` is heeded.
 
-* attention: bf16 and f16 without a mask take the flash kernel (K and V heads repeated where there
-  are fewer of them), the rest the memory-efficient one. The CPU would take the math path with its
-  T×T matrices.
-* dropout: one byte of mask per element (native_dropout) in place of noise in the input's dtype.
+Not picked: cuDNN's attention, which PyTorch 2.11 prefers on an H100. It saves tensors of the same
+sizes as flash attention.
 """
 
 import torch
@@ -19,41 +19,95 @@ aten = torch.ops.aten
 
 class GpuKernels(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
         if func is F.scaled_dot_product_attention:
-            return attention(*args, **kwargs)
-        if func is F.dropout:
-            return dropout(*args, **kwargs)
-        return func(*args, **kwargs)
+            return _autocast(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _autocast(query, key, value, attn_mask=None, *args, **kwargs):
+    """Autocast's, of whose list attention is, before a kernel is picked."""
+    if not torch.is_autocast_enabled("cuda"):
+        return attention(query, key, value, attn_mask, *args, **kwargs)
+    dtype = torch.get_autocast_dtype("cuda")
+    query, key, value, attn_mask = (
+        t.to(dtype) if t is not None and t.is_floating_point() and t.dtype != torch.float64 else t
+        for t in (query, key, value, attn_mask))
+    with torch.autocast("cuda", enabled=False):
+        return attention(query, key, value, attn_mask, *args, **kwargs)
 
 
 def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
               enable_gqa=False):
-    if enable_gqa and key.shape[-3] != query.shape[-3]:
-        groups = query.shape[-3] // key.shape[-3]
-        key = key.repeat_interleave(groups, -3)
-        value = value.repeat_interleave(groups, -3)
-    if query.dim() != 4:  # the fused kernels want batch and heads
-        shape = query.shape[:-1] + value.shape[-1:]
-        four = [t.reshape((-1, 1) + t.shape[-2:]) for t in (query, key, value)]
-        if attn_mask is not None:
-            attn_mask = attn_mask.expand(query.shape[:-1] + key.shape[-2:-1])
-            attn_mask = attn_mask.reshape((-1, 1) + attn_mask.shape[-2:])
-        return attention(*four, attn_mask, dropout_p, is_causal, scale).reshape(shape)
-    if attn_mask is None and query.dtype in (torch.bfloat16, torch.float16):
-        return aten._scaled_dot_product_flash_attention(
-            query, key, value, dropout_p, is_causal, scale=scale)[0]
+    given = (query, key, value, attn_mask, is_causal, enable_gqa)
+    if torch.backends.cuda.flash_sdp_enabled() and takes_flash(*given):
+        return _flash(query, key, value, dropout_p, is_causal, scale)
+    if torch.backends.cuda.mem_efficient_sdp_enabled() and takes_efficient(*given):
+        return _efficient(query, key, value, attn_mask, dropout_p, is_causal, scale)
+    if not torch.backends.cuda.math_sdp_enabled():
+        raise RuntimeError("no attention kernel that is enabled takes these tensors")
     if attn_mask is not None:
-        if attn_mask.dtype == torch.bool:
-            zeros = torch.zeros_like(attn_mask, dtype=query.dtype)
-            attn_mask = zeros.masked_fill(attn_mask.logical_not(), float("-inf"))
-        attn_mask = attn_mask.expand(query.shape[:-1] + key.shape[-2:-1])
+        attn_mask = _as_bias(attn_mask, query.dtype)
+    return aten._scaled_dot_product_attention_math(
+        query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale,
+        enable_gqa=enable_gqa)[0]
+
+
+def takes_flash(query, key, value, mask, is_causal, grouped):
+    head = query.shape[-1]
+    return (mask is None and query.dtype in (torch.bfloat16, torch.float16)
+            and _dense(query, key, value)
+            and head == key.shape[-1] == value.shape[-1] and head <= 256
+            and not (is_causal and query.shape[-2] != key.shape[-2])
+            and _heads_fit(query, key, value, grouped))
+
+
+def takes_efficient(query, key, value, mask, is_causal, grouped):
+    aligned = {torch.float32: 4, torch.bfloat16: 8, torch.float16: 8}.get(query.dtype)
+    return (aligned is not None and _dense(query, key, value)
+            and not grouped and _heads_fit(query, key, value, False)
+            and query.shape[-1] == key.shape[-1]
+            and query.shape[-1] % aligned == 0 and value.shape[-1] % aligned == 0
+            and not (is_causal and mask is not None))
+
+
+def _dense(*tensors):
+    """Batch, heads, tokens and the head's width, of one batch, none empty; rows without gaps."""
+    return (all(t.dim() == 4 and t.shape[0] == tensors[0].shape[0] and t.shape[-2] > 0
+                and t.dtype == tensors[0].dtype for t in tensors)
+            and all(t.stride(-1) == 1 or t.shape[-1] == 1 for t in tensors))
+
+
+def _heads_fit(query, key, value, grouped):
+    if query.shape[1] == key.shape[1] == value.shape[1]:
+        return True
+    return grouped and key.shape[1] == value.shape[1] and query.shape[1] % key.shape[1] == 0
+
+
+def _flash(query, key, value, dropout_p, is_causal, scale):
+    head = query.shape[-1]
+    if head % 8:  # the kernel's rows are of whole 16 bytes
+        scale = head ** -0.5 if scale is None else scale
+        query, key, value = (F.pad(t, (0, 8 - head % 8)) for t in (query, key, value))
+    made = aten._scaled_dot_product_flash_attention(
+        query, key, value, dropout_p, is_causal, scale=scale)[0]
+    return made[..., :head] if head % 8 else made
+
+
+def _efficient(query, key, value, mask, dropout_p, is_causal, scale):
+    if mask is not None:
+        mask = _as_bias(mask, query.dtype)
+        columns = mask.shape[-1]
+        if columns % 16:  # so are the mask's
+            mask = F.pad(mask, (0, 16 - columns % 16))[..., :columns]
+        mask = mask.expand(query.shape[:2] + (query.shape[2], key.shape[2]))
     needs_grad = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
     return aten._scaled_dot_product_efficient_attention(
-        query, key, value, attn_mask, needs_grad, dropout_p, is_causal, scale=scale)[0]
+        query, key, value, mask, needs_grad, dropout_p, is_causal, scale=scale)[0]
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
-    if inplace or not training or not 0.0 < p < 1.0 or input.numel() == 0:
-        return F.dropout(input, p, training, inplace)
-    return torch.native_dropout(input, p, True)[0]
+def _as_bias(mask, dtype):
+    """What is added to the scores."""
+    if mask.dtype != torch.bool:
+        return mask
+    return torch.where(mask, 0.0, torch.scalar_tensor(float("-inf"), dtype=dtype,
+                                                      device=mask.device))

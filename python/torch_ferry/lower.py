@@ -67,10 +67,13 @@ class Frame:
         self.next += 1
         return self.next - 1
 
-    def emit(self, line):
+    def free(self):
         if self.dying:
             dying, self.dying = sorted(self.dying), []
             self.statements.append({"free": dying})
+
+    def emit(self, line):
+        self.free()
         self.statements.append(line)
 
     def own(self, ref, slot):
@@ -87,8 +90,8 @@ class Frame:
         if base is None:
             raise ProgramError(
                 f"{who} uses a tensor that it was not given: neither a gradient, nor saved with "
-                "save_for_backward, nor made here, nor a parameter, buffer or input (a model that "
-                "checkpoints by itself cannot be captured)")
+                "save_for_backward, nor made here, nor a parameter, buffer or input (a checkpoint "
+                "that is not torch.utils.checkpoint's cannot be captured)")
         slot = self.new()
         self.emit({"view": slot, "of": base, **type_of(ref)})
         self.own(ref, slot)
@@ -213,6 +216,7 @@ class _Forward:
             elif isinstance(event, DropEvent):
                 self._drop(self.trace.packs[event.pack][0])
         self._place_before(float("inf"))
+        self.frame.free()  # what dies with the forward would die with its own segment otherwise
 
     def _place_before(self, made, but=None):
         """Places the nodes that were made by now, `but` the one that is about to save."""

@@ -33,7 +33,6 @@ def _language_model(name, batch, tokens, dtype, dropout):
 
     config = _gpt2(tokens, dropout) if name == "gpt2" else _llama3_8b(tokens, dropout)
     config.use_cache = False
-    _attend_without_mask(config)
     model = transformers.AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype])
     model.loss_type = "ForCausalLM"
     model.train()
@@ -58,13 +57,3 @@ def _llama3_8b(tokens, dropout):
     return LlamaConfig(vocab_size=128256, hidden_size=4096, intermediate_size=14336,
                        num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
                        max_position_embeddings=max(tokens, 8192), attention_dropout=dropout)
-
-
-def _attend_without_mask(config):
-    """On fake tensors transformers takes itself to be traced, and makes a mask that it would not
-    make on a GPU. An attention of another name that is the same function has no mask."""
-    from transformers import AttentionInterface
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
-    AttentionInterface.register("causal_without_mask", sdpa_attention_forward)
-    config._attn_implementation = "causal_without_mask"

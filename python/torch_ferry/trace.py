@@ -12,16 +12,22 @@ one after each node bound its body; what runs between nodes (the sum of gradient
 is not recorded: whoever interprets the program does it.
 """
 
+import contextlib
 import weakref
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from .costs import SHAPE_ONLY, cost, tensors_in, tensors_of
 from .once import runs_once
 from .program import ProgramError
+from .values import carry
 
 LEAF = "torch::autograd::AccumulateGrad"
 sequence_number = torch._C._autograd._get_sequence_nr
@@ -57,7 +63,7 @@ class ModuleEvent(NamedTuple):
 
 
 class SegmentEvent(NamedTuple):
-    """A call of torch_ferry.checkpoint begins."""
+    """A call of a checkpoint begins."""
     made: int
     name: str
     arguments: list  # of Refs
@@ -82,26 +88,32 @@ class Node:
 class Body:
     """One run of a node in backward."""
 
-    def __init__(self, arguments):
+    def __init__(self, arguments, asks_again):
         self.arguments = arguments
         self.saved = {}  # number of the pack → Ref
         self.results = []
         self.events = []
-        self.held = {}  # unpacked tensors: a node holds them while it runs
+        # Unpacked tensors. A node of C++ lets go of them as its formula ends, before PyTorch sums
+        # gradients to the shape of what was broadcast; a function of Python's may ask again.
+        self.held = {} if asks_again else WeakValueDictionary()
 
 
 class Packed:
     """What autograd holds in place of a saved tensor."""
 
-    __slots__ = ("number", "ref", "bytes", "device", "watch", "__weakref__")
+    __slots__ = ("number", "ref", "bytes", "device", "_ferry_value", "__weakref__")
 
-    def __init__(self, number, ref, storage_bytes, device):
-        self.number, self.ref, self.bytes, self.device = number, ref, storage_bytes, device
+    def __init__(self, number, ref, tensor):
+        self.number, self.ref, self.device = number, ref, tensor.device
+        self.bytes = tensor.untyped_storage().nbytes()
+        carry(tensor, self)
 
 
 class Trace(TorchDispatchMode):
-    def __init__(self):
+    def __init__(self, mode, device, moves):
+        """`moves`: Python's own tensors are taken to the device, as the module was."""
         super().__init__()
+        self.mode, self.device, self.moves = mode, device, moves
         self.start = sequence_number()
         self.events = []  # of forward
         self.sink = self.events  # where events go now; None: nowhere
@@ -112,24 +124,39 @@ class Trace(TorchDispatchMode):
         self.packs = []  # [node, Ref]
         self.constants = []  # Refs of what was there before, but is no parameter, buffer or input
         self.root = None  # the loss's (node, output number)
-        self.segments = 0  # calls of torch_ferry.checkpoint
+        self.segments = 0  # checkpoints
         self._alive = {}  # address of a living storage → (number, weak reference)
         self._watches = {}
+        self._fakes = WeakTensorKeyDictionary()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+        args, kwargs = tree_map_only(torch.Tensor, self._fake, (args, kwargs or {}))
         result = func(*args, **kwargs)
         if self.sink is not None:
             self._record(func, args, kwargs, result)
         return result
+
+    def _fake(self, tensor):
+        """The step's own tensor for one of Python's, which is there before the step."""
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        if tensor not in self._fakes:
+            sink, self.sink = self.sink, None
+            with self.mode, torch.no_grad():
+                fake = self.mode.from_tensor(tensor.detach())
+                self._fakes[tensor] = fake.to(self.device) if self.moves else fake
+            self.sink = sink
+        return self._fakes[tensor]
 
     def _record(self, func, args, kwargs, result):
         inputs, written = tensors_of(func, args, kwargs)
         name = func._overloadpacket.__name__
         if name in SHAPE_ONLY:
             inputs, written = [], []
+        inputs, written = self._on_device(inputs, written)
         refs = [self.known(tensor) for tensor in inputs]
-        fresh = [tensor for tensor in tensors_in(result) if not self.knows(tensor)]
+        fresh = [tensor for tensor in tensors_in(result)
+                 if not self.knows(tensor) and tensor.device.type == self.device]
         fresh = {self.ref(tensor).storage: tensor for tensor in reversed(fresh)}  # each once
         fresh = list(fresh.values())[::-1]
         if not fresh and not written:
@@ -139,6 +166,12 @@ class Trace(TorchDispatchMode):
         outputs = [self.ref(tensor) for tensor in fresh]
         label = f"{func.namespace}.{name}"
         self.sink.append(OpEvent(self.count(), label, refs, outputs, written, once, costs))
+
+    def _on_device(self, inputs, written):
+        """Without those on the host, which take none of the device's memory."""
+        places = [at for at, tensor in enumerate(inputs) if tensor.device.type == self.device]
+        return ([inputs[at] for at in places],
+                [number for number, at in enumerate(places) if at in written])
 
     def count(self):
         return sequence_number() - self.start
@@ -180,9 +213,9 @@ class Trace(TorchDispatchMode):
     # Saved tensors.
 
     def pack(self, tensor):
+        tensor = self._fake(tensor)
         number = len(self.packs)
-        packed = Packed(number, self.known(tensor), tensor.untyped_storage().nbytes(),
-                        tensor.device)
+        packed = Packed(number, self.known(tensor), tensor)
         self.packs.append([self.count() - 1, packed.ref])
         if self.sink is self.events:
             self._watches[number] = weakref.ref(packed, lambda _: self._dropped(number))
@@ -200,16 +233,19 @@ class Trace(TorchDispatchMode):
         node, body = self.open
         if packed.number not in body.saved:
             self._belongs(packed.number, node)
-            body.held[packed.number] = self._fresh(packed)
-            body.saved[packed.number] = self.ref(body.held[packed.number])
+            tensor = body.held[packed.number] = self._fresh(packed)
+            body.saved[packed.number] = self.ref(tensor)
+            return tensor
+        if packed.number not in body.held:
+            raise ProgramError(f"{self.nodes[node].name} asks twice for what it saved")
         return body.held[packed.number]
 
     def _belongs(self, pack, node):
         """The node that unpacks is the one that packed. CopySlices wraps a node made before it, and
         runs as that one; any other node made later takes what was saved for another."""
         if node > self.packs[pack][0] and self.nodes[node].name != "CopySlices":
-            raise ProgramError(f"{self.nodes[node].name} unpacks what another node saved: a model "
-                               "that checkpoints by itself cannot be captured")
+            raise ProgramError(f"{self.nodes[node].name} unpacks what another node saved: a "
+                               "checkpoint that is not torch.utils.checkpoint's cannot be captured")
         self.packs[pack][0] = node
 
     def _fresh(self, packed):
@@ -219,28 +255,31 @@ class Trace(TorchDispatchMode):
         with torch.no_grad():
             flat = torch.empty(items, dtype=ref.dtype, device=packed.device)
             tensor = flat.as_strided(ref.shape, ref.strides, ref.offset)
+        carry(packed, tensor)
         self.sink = sink
         return tensor
 
-    # Calls of torch_ferry.checkpoint, which run without a recompute while they are recorded.
+    # Checkpoints, which run without a recompute while they are recorded (segments.py).
 
-    def segment(self, function, args, kwargs, reentrant):
-        if not torch.is_grad_enabled():
-            return function(*args, **kwargs)
-        if reentrant:
-            raise ProgramError("a reentrant checkpoint cannot be captured")
+    @contextlib.contextmanager
+    def segment(self, args, kwargs):
+        """What runs in this context is a checkpoint of these arguments."""
+        if not torch.is_grad_enabled() or self.sink is not self.events:
+            yield
+            return
         name = f"checkpoint.{self.segments}"
         self.segments += 1
         tensors = [each for each in [*args, *kwargs.values()] if isinstance(each, torch.Tensor)]
+        tensors = [self._fake(tensor) for tensor in tensors]
+        tensors = [tensor for tensor in tensors if tensor.device.type == self.device]
         behind = [tensor for tensor in tensors if tensor.grad_fn is not None]
         for tensor in behind:
             self.note(tensor.grad_fn)
         self.events.append(SegmentEvent(
             self.count(), name, [self.known(tensor) for tensor in tensors],
             [(self.number_of(tensor.grad_fn), tensor.output_nr) for tensor in behind]))
-        result = function(*args, **kwargs)
+        yield
         self.events.append(ModuleEvent(self.count(), "leave", name))
-        return result
 
     # The graph.
 
@@ -280,13 +319,14 @@ class Trace(TorchDispatchMode):
             if node is None or node in seen:
                 continue
             seen.add(node)
-            function.register_prehook(self._entering(node))
+            is_pythons = isinstance(function, torch.autograd.function.BackwardCFunction)
+            function.register_prehook(self._entering(node, is_pythons))
             function.register_hook(self._leaving(node))
             todo.extend(child for child, _ in function.next_functions if child is not None)
 
-    def _entering(self, node):
+    def _entering(self, node, asks_again):
         def before(gradients):
-            body = Body([None if g is None else self.ref(g) for g in gradients])
+            body = Body([None if g is None else self.ref(g) for g in gradients], asks_again)
             self.bodies[node] = body
             self.open, self.sink = (node, body), body.events
         return before

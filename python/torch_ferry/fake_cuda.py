@@ -1,0 +1,142 @@
+"""CUDA for fake tensors, where there is a GPU and where there is none.
+
+A capture's tensors are fake and say that they are on "cuda": so autocast("cuda") casts, and what
+PyTorch's operators choose by the device is chosen as on a GPU. Where there is a GPU that is all.
+Where there is none, `available()` makes torch.cuda say that there is one for as long as the capture
+runs, and real/fake_cuda answers what autograd asks of the device. Nothing is ever computed.
+"""
+
+import contextlib
+import ctypes
+import functools
+import os
+import pathlib
+import subprocess
+import tempfile
+import types
+from unittest import mock
+
+import torch
+from torch._subclasses import fake_tensor
+
+_OBJECT = "_fake_cuda.so"
+CAPABILITY = (9, 0)  # what scripts are told that ask; SDPA's kernels are chosen in kernels.py
+
+
+class Unavailable(Exception):
+    """Tensors cannot be taken for a GPU's here; the message says why."""
+
+
+def has_gpu():
+    """Whatever torch.cuda says while it pretends."""
+    return torch.version.cuda is not None and torch._C._cuda_getDeviceCount() > 0
+
+
+class FakeMode(fake_tensor.FakeTensorMode):
+    """PyTorch's, which initialises no device, whatever torch.cuda says while it is active."""
+
+    def __init__(self):
+        super().__init__(allow_non_fake_inputs=True)
+        self._has_gpu = has_gpu()
+        # Not remembered weakly: a tensor that is cannot be given another device or dtype in its
+        # place, as `module.to` does it.
+        self.fake_tensor_converter.set_tensor_memo = lambda meta, fake: None
+
+    @property
+    def avoid_device_init(self):
+        return not self._has_gpu
+
+
+_depth = 0
+
+
+@contextlib.contextmanager
+def available():
+    """torch.cuda has a device, a real one or none that computes. Backwards run on this thread."""
+    global _depth
+    with torch.autograd.set_multithreading_enabled(False), contextlib.ExitStack() as stack:
+        if _depth == 0 and not has_gpu():
+            _pretend(stack)
+        _depth += 1
+        try:
+            yield
+        finally:
+            _depth -= 1
+
+
+def _pretend(stack):
+    if torch.version.cuda is None:
+        raise Unavailable("this torch was built without CUDA, and its operators choose as a CPU "
+                          "does: install the wheel with CUDA (no GPU is needed), or capture with "
+                          "--device cpu")
+    library = _library()
+    before = library.ferry_fake_cuda_guard(None)
+    stack.callback(library.ferry_fake_cuda_guard, before)
+    run_backward = torch.autograd._engine_run_backward
+
+    def run_with_our_hooks(*arguments, **keywords):
+        before = library.ferry_fake_cuda_hooks(None)
+        try:
+            return run_backward(*arguments, **keywords)
+        finally:
+            library.ferry_fake_cuda_hooks(before)
+
+    stack.enter_context(mock.patch.object(torch.autograd, "_engine_run_backward",
+                                          run_with_our_hooks))
+    stack.enter_context(mock.patch.object(fake_tensor, "init_gpu_context", lambda device: None))
+    for name, answer in _ANSWERS.items():
+        stack.enter_context(mock.patch.object(torch.cuda, name, answer))
+
+
+def _always(value):
+    return lambda *arguments, **keywords: value
+
+
+_ANSWERS = {
+    "is_available": _always(True), "is_initialized": _always(True), "device_count": _always(1),
+    "current_device": _always(0), "is_bf16_supported": _always(True),
+    "get_device_capability": _always(CAPABILITY), "get_device_name": _always("a GPU that is none"),
+    "get_device_properties": _always(types.SimpleNamespace(
+        name="a GPU that is none", major=CAPABILITY[0], minor=CAPABILITY[1],
+        total_memory=80 << 30, multi_processor_count=132, warp_size=32)),
+    "mem_get_info": _always((80 << 30, 80 << 30)), "memory_allocated": _always(0),
+    "max_memory_allocated": _always(0), "memory_reserved": _always(0),
+    "max_memory_reserved": _always(0), "memory_stats": _always({}),
+    "_lazy_init": _always(None), "init": _always(None), "set_device": _always(None),
+    "synchronize": _always(None), "empty_cache": _always(None), "ipc_collect": _always(None),
+    "reset_peak_memory_stats": _always(None), "manual_seed": _always(None),
+    "manual_seed_all": _always(None),
+}
+
+
+def _library():
+    """real/fake_cuda: beside this file, where the package that was built is, or from its source."""
+    folders = [pathlib.Path(__file__).parent]
+    if built := os.environ.get("FERRY_PYTHON_PACKAGE"):
+        folders.append(pathlib.Path(built, "torch_ferry"))
+    found = next((folder / _OBJECT for folder in folders if (folder / _OBJECT).exists()), None)
+    library = ctypes.CDLL(str(found)) if found else _compiled()
+    for function in (library.ferry_fake_cuda_guard, library.ferry_fake_cuda_hooks):
+        function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_void_p
+    return library
+
+
+@functools.cache
+def _compiled():
+    """In a source tree where nothing was built: two seconds of a compiler."""
+    source = pathlib.Path(__file__).resolve().parents[2] / "real" / "fake_cuda" / "fake_cuda.cpp"
+    if not source.exists():
+        raise Unavailable(f"there is no {_OBJECT} in this torch_ferry, and no GPU: capture with "
+                          "the package as it was built, or with --device cpu")
+    wheel = pathlib.Path(torch.__file__).parent
+    with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
+        made = pathlib.Path(folder, _OBJECT)
+        command = [os.environ.get("CXX", "c++"), "-std=c++20", "-O1", "-fPIC", "-shared", source,
+                   "-o", made, "-I", wheel / "include", "-L", wheel / "lib", "-ltorch_cpu", "-lc10"]
+        try:
+            subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        except (OSError, subprocess.CalledProcessError) as error:
+            said = getattr(error, "stdout", b"").decode(errors="replace")
+            raise Unavailable(f"there is no GPU, and {source} does not compile: {error}\n{said}") \
+                from error
+        return ctypes.CDLL(str(made))

@@ -1,0 +1,289 @@
+"""The values of fake tensors, where they are known: a fake mode that computes the small ones.
+
+A fake tensor has a shape and no values, and models ask for values: whether a mask masks anything,
+how many tokens an expert was sent. What follows from the script alone is known: `arange`, `zeros`,
+a tensor made of Python's numbers, a real tensor of integers, and what is computed of those. It is
+computed beside the fake, on the CPU, up to `LIMIT` bytes. Parameters and the step's inputs of
+floating point stand for any values, and are not known. Where a step asks for another value it is
+refused, with the line that asks; or the capture is told what to assume (`ASSUMPTIONS`), and says so
+in the program.
+"""
+
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+from torch._subclasses.fake_tensor import (DataDependentOutputException,
+                                           DynamicOutputShapeException, FakeTensor)
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+from .fake_cuda import FakeMode
+from .program import ProgramError
+
+aten = torch.ops.aten
+LIMIT = 16 << 20
+ASSUMPTIONS = {
+    "zeros": "a number that the script asks for is 0, and a condition is false",
+    "balanced": "topk, argmax, sort and multinomial of what is not known pick each index as often "
+                "as any other, in turn: an expert gets its share of the tokens",
+}
+# Made of no tensor, and known all the same; what else is made of none is drawn, or not written yet.
+FACTORIES = {"arange", "zeros", "ones", "full", "eye", "linspace", "logspace", "scalar_tensor",
+             "tril_indices", "triu_indices", "zeros_like", "ones_like", "full_like", "new_zeros",
+             "new_ones", "new_full"}
+SHAPE_ALONE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
+INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index",
+           "_unsafe_index_put"}
+PICKERS = {"topk": 1, "sort": 1, "argsort": None, "argmax": None, "multinomial": None}
+_TORCH, _HERE = str(Path(torch.__file__).parent), str(Path(__file__).parent)
+
+
+class ValueAsked(ProgramError):
+    """The step asks for a value that a capture does not have."""
+
+
+class _Value:
+    """A real tensor on the CPU. Those that share memory share `cell`: [whether it is known]."""
+
+    def __init__(self, tensor, cell):
+        self.tensor, self.cell = tensor, cell
+
+
+def value_of(tensor):
+    """The real tensor that a fake one would be, None where that is not known."""
+    value = getattr(tensor, "_ferry_value", None)
+    if value is None or not value.cell[0] or tensor.requires_grad:
+        return None
+    return value.tensor
+
+
+def carry(source, target):
+    """`target` is a tensor of the same values."""
+    value = getattr(source, "_ferry_value", None)
+    if value is not None:
+        target._ferry_value = value
+
+
+def give(tensor, real):
+    tensor._ferry_value = _Value(real, [True])
+
+
+def take(tensor):
+    """It stands for any value."""
+    if _any_value(tensor) and hasattr(tensor, "_ferry_value"):
+        tensor._ferry_value.cell[0] = False
+
+
+def _any_value(tensor):
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.requires_grad
+
+
+class ValueMode(FakeMode):
+    """A fake mode that knows what follows from the script. `assumed`: of ASSUMPTIONS; `stated`:
+    {assumption: the lines that needed it}."""
+
+    def __init__(self, assumed=()):
+        super().__init__()
+        self.assumed, self.stated = frozenset(assumed), {}
+
+    def from_tensor(self, tensor, *args, **kwargs):
+        fake = super().from_tensor(tensor, *args, **kwargs)
+        if not hasattr(fake, "_ferry_value") and _is_small(tensor) and not _any_value(tensor):
+            give(fake, tensor.detach().cpu())
+        return fake
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func.namespace == "prim":
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        name = func._overloadpacket.__name__
+        real = self._computed(func, name, args, kwargs)
+        if real is not None and torch.Tag.data_dependent_output in func.tags:
+            return real[0]  # a number of Python's
+        if real is None and name in PICKERS and "balanced" in self.assumed:
+            real = self._in_turn(name, args, kwargs)
+        if name in INDEXED:
+            args = self._with_numbers(args)
+        try:
+            result = super().__torch_dispatch__(func, types, args, kwargs)
+        except (DataDependentOutputException, DynamicOutputShapeException) as error:
+            result = self._of_a_value(func, name, args, real, error)
+        if real is not None:
+            self._note(result, real[0], args, kwargs)
+        elif func._schema.is_mutable:
+            _forget_written(func, args, kwargs)
+        return result
+
+    def _computed(self, func, name, args, kwargs):
+        """(result,) on real tensors; None where an argument is not known."""
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            return None
+        leaves, spec = tree_flatten((args, kwargs))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        if not tensors and name not in FACTORIES:
+            return None
+        reals = []
+        for leaf in leaves:
+            if isinstance(leaf, torch.Tensor):
+                leaf = self._real(leaf, name)
+                if leaf is None:
+                    return None
+            reals.append(torch.device("cpu") if isinstance(leaf, torch.device) else leaf)
+        if name in FACTORIES and _elements(args) > LIMIT:
+            return None
+        real_args, real_kwargs = tree_unflatten(reals, spec)
+        try:
+            with _disable_current_modes(), torch.no_grad():
+                made = func(*real_args, **real_kwargs)
+        except Exception:  # the fake op says what is wrong, if something is
+            return None
+        return (made,) if all(map(_is_small, _tensors(made))) else None
+
+    def _real(self, tensor, name):
+        if not isinstance(tensor, FakeTensor):
+            known = _is_small(tensor) and (name == "lift_fresh" or not _any_value(tensor))
+            return tensor if known else None
+        if name in SHAPE_ALONE and _is_small(tensor):
+            return torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
+        return value_of(tensor)
+
+    def _note(self, result, real, args, kwargs):
+        fakes, reals = tree_flatten(result)[0], tree_flatten(real)[0]
+        if len(fakes) != len(reals):
+            return
+        given = [leaf for leaf in tree_flatten((args, kwargs))[0]
+                 if isinstance(leaf, FakeTensor) and hasattr(leaf, "_ferry_value")]
+        for fake, value in zip(fakes, reals):
+            if not (isinstance(fake, FakeTensor) and isinstance(value, torch.Tensor)
+                    and fake.shape == value.shape):
+                continue
+            at = value.untyped_storage()._cdata
+            cell = next((leaf._ferry_value.cell for leaf in given
+                         if leaf._ferry_value.tensor.untyped_storage()._cdata == at), [True])
+            fake._ferry_value = _Value(value, cell)
+
+    def _of_a_value(self, func, name, args, real, error):
+        """The result of an op whose result depends on a value: known, assumed, or refused."""
+        if real is not None:
+            device = next(t.device for t in _tensors(args))
+            with self:
+                return tree_map(lambda t: torch.empty_strided(
+                    t.shape, t.stride(), dtype=t.dtype, device=device)
+                    if isinstance(t, torch.Tensor) else t, real[0])
+        if isinstance(error, DataDependentOutputException) and "zeros" in self.assumed:
+            self._state("zeros")
+            dtype = next(_tensors(args)).dtype
+            return False if name == "equal" or dtype == torch.bool else \
+                0.0 if dtype.is_floating_point else 0
+        raise ValueAsked(_refusal(name)) from error
+
+    def _in_turn(self, name, args, kwargs):
+        source = args[0]
+        dim = (args[2] if len(args) > 2 else kwargs.get("dim", -1)) if name == "topk" else \
+            args[1] if len(args) > 1 and name != "multinomial" else kwargs.get("dim", -1)
+        if dim is None or dim is True or dim is False or source.dim() == 0:
+            return None
+        count = source.shape[dim]
+        picks = {"topk": args[1] if len(args) > 1 else None, "argmax": 1,
+                 "multinomial": args[1] if name == "multinomial" else None}.get(name, count)
+        rows = source.numel() // max(count, 1)
+        if not isinstance(picks, int) or rows * picks * 8 > LIMIT or not count:
+            return None
+        with _disable_current_modes():
+            indices = (torch.arange(rows * picks, device="cpu") % count).reshape(
+                *(size for at, size in enumerate(source.shape) if at != dim % source.dim()), picks)
+            indices = indices.movedim(-1, dim % source.dim())
+            if name == "argmax" and not (kwargs.get("keepdim") or len(args) > 2 and args[2]):
+                indices = indices.squeeze(dim)
+        self._state("balanced")
+        at = PICKERS[name]
+        return (indices,) if at is None else ((None,) * at + (indices,),)
+
+    def _with_numbers(self, args):
+        """Masks among the indices as the numbers of what they pick, as kernels take them."""
+        numbers = []
+        for index in args[1]:
+            real = value_of(index) if isinstance(index, FakeTensor) else index
+            if real is None or real.dtype not in (torch.bool, torch.uint8):
+                numbers.append(index)
+                continue
+            with _disable_current_modes():
+                places = real.nonzero().unbind(1)
+            with self:
+                for place in places:
+                    numbers.append(torch.empty(place.shape, dtype=torch.int64,
+                                               device=index.device))
+        return (args[0], numbers, *args[2:])
+
+    def _state(self, assumption):
+        lines = self.stated.setdefault(assumption, [])
+        if (line := asking_line()) not in lines:
+            lines.append(line)
+
+
+class Lists(TorchFunctionMode):
+    """`tolist` and `numpy`, which read the memory that a fake tensor does not have."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func in (torch.Tensor.tolist, torch.Tensor.numpy) and isinstance(args[0], FakeTensor):
+            real = value_of(args[0])
+            if real is None:
+                raise ValueAsked(_refusal(func.__name__))
+            args = (real, *args[1:])
+            with _disable_current_modes():
+                return func(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _tensors(tree):
+    return (leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor))
+
+
+def _is_small(tensor):
+    return tensor.layout == torch.strided and tensor.numel() * tensor.element_size() <= LIMIT
+
+
+def _elements(args):
+    """At most how many elements a factory would make."""
+    sizes = args[0] if args and isinstance(args[0], (list, tuple, torch.Size)) else args
+    count = 1
+    for size in sizes:
+        count *= size if isinstance(size, int) and size > 0 else 1
+    return count
+
+
+def _forget_written(func, args, kwargs):
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            given = args[position] if position < len(args) else kwargs.get(argument.name)
+            for tensor in _tensors(given):
+                if hasattr(tensor, "_ferry_value"):
+                    tensor._ferry_value.cell[0] = False
+
+
+def _refusal(name):
+    asked = {"_local_scalar_dense": "a tensor's value (item(), or a condition)",
+             "equal": "whether two tensors are equal",
+             "tolist": "a tensor's values", "numpy": "a tensor's values"}.get(
+                 name, f"values that tell the shape of what {name} makes")
+    return (f"{asking_line()} asks for {asked}, and a capture has none. Capture with "
+            "--assume balanced where an expert or a class is picked, with --assume zeros where it "
+            "does not matter; or leave it out of the step")
+
+
+def asking_line():
+    """FILE:LINE of whoever called PyTorch, and of the script, where a package did for it."""
+    frames = [frame for frame, _ in traceback.walk_stack(sys._getframe())
+              if not frame.f_code.co_filename.startswith((_TORCH, _HERE, "<"))]
+    packaged = [frame for frame in frames if not _is_packaged(frame)]
+    told = frames[:1] + ([packaged[0]] if packaged and packaged[0] is not frames[0] else [])
+    return ", called from ".join(f"{f.f_code.co_filename}:{f.f_lineno}" for f in told) \
+        or "the step"
+
+
+def _is_packaged(frame):
+    name = frame.f_code.co_filename
+    return "site-packages" in name or name.startswith(sys.base_prefix + "/lib")

@@ -1,0 +1,128 @@
+"""What torch_ferry.capture takes for a GPU's doing, on a machine without one."""
+
+import unittest
+
+from captures import WHY_NOT, captured, ferry_capture, forward_of, module, torch
+
+if torch:
+    from torch import nn
+
+
+@unittest.skipIf(torch is None, WHY_NOT)
+class OnAGpu(unittest.TestCase):
+    """What a GPU's kernels save, where there is none."""
+
+    def attention(self, query, key, dtype="bfloat16", **options):
+        """The node of attention over a query and keys of these heads."""
+        def forward(m, x):
+            rows = (x * m.w).to(getattr(torch, dtype))
+            def heads(count):
+                return rows[:, :count * 16].view(1, 8, count, 16).transpose(1, 2)
+            return nn.functional.scaled_dot_product_attention(heads(query), heads(key), heads(key),
+                                                              **options)
+        program = captured(module(forward, ("w", (8, 64))), (8, 64), lambda y: y.float().sum())
+        node = next(line for line in forward_of(program, "node") if "Attention" in line["node"])
+        return program, node["node"]
+
+    def test_grouped_queries_stay_grouped(self):
+        program, node = self.attention(4, 2, is_causal=True, enable_gqa=True)
+        self.assertEqual(node, "ScaledDotProductFlashAttentionBackward0")
+        self.assertEqual([line["op"] for line in forward_of(program, "op") if "repeat" in line["op"]
+                          or "index_select" in line["op"] or "clone" in line["op"]], [])
+        whole, _ = self.attention(4, 4, is_causal=True)
+        def flops(made):
+            return [line["flops"] for line in forward_of(made, "op") if "attention" in line["op"]]
+        self.assertEqual(flops(program), flops(whole))  # every query meets a key all the same
+
+    def test_the_attention_kernel_is_picked_by_pytorchs_rules(self):
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        flash, efficient = ("ScaledDotProductFlashAttentionBackward0",
+                            "ScaledDotProductEfficientAttentionBackward0")
+        mask = torch.ones(8, 8, dtype=torch.bool)
+        self.assertEqual(self.attention(4, 4)[1], flash)
+        self.assertEqual(self.attention(4, 4, "float16")[1], flash)
+        self.assertEqual(self.attention(4, 4, "float32")[1], efficient)
+        self.assertEqual(self.attention(4, 4, attn_mask=mask)[1], efficient)
+        with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+            self.assertEqual(self.attention(4, 4)[1], efficient)
+        with sdpa_kernel(SDPBackend.MATH), self.assertRaises(StopIteration):
+            self.attention(4, 4)  # math is made of many operators
+
+    def test_autocast_casts_before_the_kernel_is_picked(self):
+        def forward(m, x):  # as a rotary embedding does, which leaves values as they are
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                rows = (x * m.w).view(1, 4, 8, 16)
+                return nn.functional.scaled_dot_product_attention(rows, rows, rows.bfloat16())
+        program = captured(module(forward, ("w", (8, 64))), (8, 64), lambda y: y.float().sum())
+        self.assertIn("ScaledDotProductFlashAttentionBackward0",
+                      [line["node"] for line in forward_of(program, "node")])
+
+    def test_a_mask_is_widened_to_a_multiple_of_16_columns(self):
+        program, _ = self.attention(4, 4, attn_mask=torch.ones(8, 8, dtype=torch.bool))
+        pads = [line for line in forward_of(program, "op") if line["op"] == "aten.constant_pad_nd"]
+        self.assertEqual([line["out"][0]["shape"] for line in pads], [[8, 16]])
+
+    def test_autocast_casts_each_weight_once(self):
+        made = nn.Linear(4, 4, bias=False)
+
+        class Twice(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = made
+
+            def forward(self, x):
+                with torch.autocast("cuda", dtype=torch.bfloat16):
+                    return self.linear(self.linear(x))
+        program = captured(Twice())
+        casts = [line["out"][0]["dtype"] for line in forward_of(program, "op")
+                 if line["op"] == "aten._to_copy"]
+        self.assertEqual(casts, ["bf16", "bf16"])  # x and, once, the weight
+        self.assertEqual([line["out"][0]["dtype"] for line in forward_of(program, "op")
+                          if line["op"] == "aten.mm"], ["bf16", "bf16"])
+
+    def test_autocast_around_a_capture(self):
+        made = nn.Linear(4, 4, bias=False)
+        with ferry_capture.cuda(), torch.autocast("cuda", dtype=torch.float16):
+            program = captured(made)
+        self.assertEqual([line["out"][0]["dtype"] for line in forward_of(program, "op")
+                          if line["op"] == "aten.mm"], ["f16"])
+
+    def test_autocast_that_pytorch_disabled_is_refused(self):
+        import warnings
+        if torch.cuda.is_available():
+            return  # it casts
+        with warnings.catch_warnings(), \
+                self.assertRaisesRegex(ferry_capture.CaptureError, "casts nothing"):
+            warnings.simplefilter("ignore")
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                captured(nn.Linear(4, 4))
+        self.assertFalse(torch.cuda.is_available())
+
+    def test_a_model_that_goes_to_cuda_and_bfloat16_by_itself(self):
+        with ferry_capture.cuda(), ferry_capture.fake_mode():
+            made = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
+            made[1].weight = made[0].weight
+            made = made.to(torch.bfloat16).cuda()
+            x = torch.zeros(3, 4, device="cuda").bfloat16()
+        program = ferry_capture.capture(made, (x,), lambda y: y.float().sum())
+        self.assertEqual([line["dtype"] for line in program.globals], ["bf16"] * 3)
+        self.assertEqual(program.globals[1]["alias"], 0)  # still tied
+
+    def test_statistics_of_norms_are_float32(self):
+        made = nn.LayerNorm(8).to(torch.bfloat16)
+        program = ferry_capture.capture(made, (torch.zeros(2, 8, dtype=torch.bfloat16),),
+                                        lambda y: y.float().sum())
+        norm = next(line for line in forward_of(program, "op")
+                    if line["op"] == "aten.native_layer_norm")
+        self.assertEqual([out["dtype"] for out in norm["out"]], ["bf16", "f32", "f32"])
+
+    def test_what_is_on_the_host_takes_no_memory_of_the_device(self):
+        def forward(m, x):
+            return m.w * x * torch.arange(4, device="cpu").float().to(x.device)
+        program = captured(module(forward, ("w", (4, 4))))
+        self.assertEqual([line["op"] for line in forward_of(program, "op")],
+                         ["aten.mul", "aten._to_copy", "aten.mul", "aten.sum"])
+
+
+if __name__ == "__main__":
+    unittest.main()
