@@ -74,15 +74,15 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   try {
     const plan::Limits limits{request.plan.budget_bytes, request.hardware.host_memory_bytes,
                               result.keep_bytes};
-    plan::Verdict judged = plan::judge(run, limits);
+    plan::Verdict verdict = plan::judge(run, limits, request.plan.judged);
     options.check = request.plan.check;
     options.consumers.insert(options.consumers.begin(), request.plan.consumers.begin(),
                              request.plan.consumers.end());
     options.trace = request.plan.trace;
-    const std::int64_t device_bytes = judged.device_bytes(limits);
+    const std::int64_t device_bytes = verdict.device_bytes(limits);
     sim::Simulation shown = run(device_bytes);
     result.rows = {plan::row_of(plan.policy, std::move(candidate), std::move(shown), device_bytes,
-                                std::move(judged), result.keeps)};
+                                std::move(verdict), result.keeps)};
   } catch (const plan::Stopped&) {
     result.stopped = true;
   }

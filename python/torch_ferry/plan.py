@@ -22,7 +22,7 @@ import tempfile
 from . import _C, _built
 
 _PROGRAM = pathlib.Path(_built.__file__).with_name("bin") / "ferry"
-_OPTION = re.compile("^--(budget|policy|optimizer|hardware):")
+_OPTION = re.compile("^--(budget|policy|optimizer|optimizer-implementation|hardware):")
 
 # What is compared: for every model, and for one that calls `torch_ferry.checkpoint` as well.
 POLICIES = ("keep", "offload", "prefetch", "budget", "best")
@@ -50,7 +50,8 @@ class Plan:
     `torch_ferry.run` executes it, `print` shows the table, and a notebook does so by itself.
 
     rows     a dict for each policy, in the order of `policies`. Bytes: "device_peak_bytes"
-             (allocated), "device_reserved_bytes" (with fragmentation: what must fit),
+             (allocated), "device_reserved_bytes" (with fragmentation), "least_bytes" (the least
+             memory that it was seen to run in), "peak_bytes" (the peak, by kind),
              "host_peak_bytes", "offloaded_bytes", "reloaded_bytes". Nanoseconds: "step_ns",
              "compute_ns". "slowdown" is relative to keeping everything in unlimited memory,
              "overlap" the share of copying that computing hides (None: no copies), "fits" whether
@@ -60,6 +61,7 @@ class Plan:
     program, card
              their names
     budget   device memory that it was planned for, in bytes
+    answer   what to use, what it costs, and why nothing faster fits: a sentence or two
     text     the plan, as a file has it
     """
 
@@ -68,6 +70,7 @@ class Plan:
         self.policy = table["written"]["policy"]
         self.program, self.card = table["program"], table["hardware"]
         self.budget = table["budget_bytes"]
+        self.answer = table["answer"]
         self.text = text
 
     @property
@@ -88,7 +91,8 @@ class Plan:
         lines = ["  ".join([line[0].ljust(widths[0]),
                             *(text.rjust(width) for text, width in zip(line[1:], widths[1:]))])
                  for line in cells]
-        return "\n".join([self._title(), "", *lines, "", f"planned: {self.policy}"])
+        said = [self.answer] if self.answer else []
+        return "\n".join([self._title(), "", *lines, "", f"planned: {self.policy}", *said])
 
     def __repr__(self):
         return f"<torch_ferry.Plan: {self._title()}: {self.policy}>"
@@ -98,15 +102,15 @@ class Plan:
         for row in self.rows:
             lines.append(_line("td", _cells(row), bold=row["policy"] == self.policy))
         return (f"<table><caption>{html.escape(self._title())}</caption>\n"
-                + "\n".join(lines) + "\n</table>")
+                + "\n".join(lines) + f"\n</table>\n<p>{html.escape(self.answer)}</p>")
 
     def _title(self):
         return f"{self.program} on {self.card}, budget {_bytes(self.budget)}"
 
 
-def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=None, device=None,
-         name=None):
-    """Plans one training step of `model` for a card: a `Plan`, for `torch_ferry.run`.
+def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer="adamw",
+         optimizer_implementation="foreach", device=None, name=None):
+    """Plans the training of `model` on a card: a `Plan`, for `torch_ferry.run`.
 
     The step is `loss_fn(model(*inputs)).backward()`, captured on fake tensors of the same shapes
     and dtypes: nothing is computed or allocated, and the model, its gradients and buffers, and the
@@ -120,15 +124,17 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
                the guard as well
     card       a shipped card ("rtx4090", "a100", "h100": `ferry hardware` lists them), or the path
                of a hardware file
-    budget     device memory that parameters, gradients and activations (and what `optimizer`
-               holds) are to fit in: bytes, or text such as "20GiB". By default what the card leaves
-               a process
+    budget     device memory that the training is to run in: bytes, or text such as "20GiB". By
+               default what the card leaves a process
     policies   names of those that are compared; with one alone, its plan. By default "keep",
                "offload", "prefetch", "budget" and "best", and of a model that calls
                `torch_ferry.checkpoint` also "checkpoint", "checkpoint-nth",
                "checkpoint-offload" and "mixed", which recompute some of these calls. So does
                "best" there; of other models it recomputes any operators, and no module is edited
-    optimizer  None, "sgd", "momentum" or "adamw": its state counts
+    optimizer  None, "sgd", "momentum", "adam" or "adamw": its state and its step are part of the
+               training
+    optimizer_implementation
+               as torch.optim's: "foreach", "for-loop" or "fused"
     device     where the step will run, for kernels save different tensors on a CPU and on a GPU:
                "cpu" or "cuda"; where the model is by default
     name       of the program, in the table; the class of the model by default
@@ -149,7 +155,8 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     policies = _policies(policies, program)
     options = [f"--hardware={os.fspath(card)}", "--policy=" + ",".join(policies), "--no-modules"]
     options += [] if budget is None else [f"--budget={budget}"]
-    options += [] if optimizer is None else [f"--optimizer={optimizer}"]
+    options += [f"--optimizer={optimizer or 'none'}",
+                f"--optimizer-implementation={optimizer_implementation}"]
     with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
         step, out = pathlib.Path(folder, "step.jsonl"), pathlib.Path(folder, "plan.json")
         program.write(step)
@@ -182,7 +189,7 @@ def _device_of(model, given):
 
 def _too_much(made):
     return (f"{made.program} on {made.card}: no policy fits in {_bytes(made.budget)}; "
-            f"{made.policy} needs least, {_bytes(made.row['device_reserved_bytes'])} and "
+            f"{made.policy} needs least, {_bytes(made.row['least_bytes'])} and "
             f"{_bytes(made.row['host_peak_bytes'])} on the host")
 
 

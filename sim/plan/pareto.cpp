@@ -36,7 +36,7 @@ std::vector<std::int64_t> searched_budgets(const Session& session, std::size_t c
 
 struct Finalist {
   Candidate candidate;
-  Verdict judged;
+  Verdict verdict;
 };
 
 // The whole trainings of what was found for these budgets, each once; those that run.
@@ -49,8 +49,8 @@ std::vector<Finalist> finalists(const Session& session, const std::vector<std::i
     if (!best || best->cost.fails || !fits(best->cost, limits) || !seen.insert(best).second) {
       continue;
     }
-    Verdict judged = session.judge(best->candidate, session.limits(kUnlimited), false);
-    if (judged.fits) all.push_back({best->candidate, std::move(judged)});
+    Verdict verdict = session.judge(best->candidate, session.limits(kUnlimited), false);
+    if (verdict.fits) all.push_back({best->candidate, std::move(verdict)});
   }
   return all;
 }
@@ -62,8 +62,8 @@ std::vector<ParetoPoint> points(const Session& session, const std::vector<Finali
   for (const std::int64_t budget : budgets) {
     const Finalist* best = nullptr;
     for (const Finalist& each : all) {
-      const bool runs = each.judged.least_bytes <= budget;
-      if (runs && (!best || each.judged.step_ns < best->judged.step_ns)) best = &each;
+      const bool runs = each.verdict.least_bytes <= budget;
+      if (runs && (!best || each.verdict.step_ns < best->verdict.step_ns)) best = &each;
     }
     if (!best) continue;
     ParetoPoint point{budget,
@@ -80,7 +80,7 @@ std::vector<ParetoPoint> points(const Session& session, const std::vector<Finali
 
 std::int64_t least_of(const std::vector<Finalist>& all) {
   std::int64_t least = kUnlimited;
-  for (const Finalist& each : all) least = std::min(least, each.judged.least_bytes);
+  for (const Finalist& each : all) least = std::min(least, each.verdict.least_bytes);
   return least;
 }
 

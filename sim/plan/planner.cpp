@@ -80,17 +80,17 @@ Survey survey(const Program& program, const Hardware& hardware, const Plan& plan
 }
 
 PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
-                 std::int64_t device_bytes, Verdict judged, const sim::Simulation& keeps) {
+                 std::int64_t device_bytes, Verdict verdict, const sim::Simulation& keeps) {
   const bool useless =
-      keeps.errors.empty() && judged.unlimited.device_reserved_bytes > keeps.device_reserved_bytes;
+      keeps.errors.empty() && verdict.unlimited.device_reserved_bytes > keeps.device_reserved_bytes;
   return {.policy = std::move(policy),
           .candidate = std::move(candidate),
           .simulation = std::move(run),
-          .fits = judged.fits,
+          .fits = verdict.fits,
           .device_bytes = device_bytes,
           .useless = useless,
-          .least_bytes = judged.least_bytes,
-          .refusal = std::move(judged.refusal)};
+          .least_bytes = verdict.least_bytes,
+          .refusal = std::move(verdict.refusal)};
 }
 
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request) {

@@ -75,7 +75,7 @@ struct PolicyRow {
 // `run`: at the capacity `device_bytes`, as judged. `keeps`: the training that keeps everything,
 // with unlimited memory.
 PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
-                 std::int64_t device_bytes, Verdict judged, const sim::Simulation& keeps);
+                 std::int64_t device_bytes, Verdict verdict, const sim::Simulation& keeps);
 
 struct PlanResult {
   std::vector<PolicyRow> rows;

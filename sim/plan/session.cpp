@@ -136,19 +136,19 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
   Limits asked = limits;
   Chosen chosen;
   std::optional<Verdict> best;
-  std::set<std::string> judged_keys;
+  std::set<std::string> judged;
   for (int round = 0; round < kRounds; ++round) {
     const Candidate picked = chooser_.choose(policy, asked);
     scan(policy, limits, chosen);
     const Candidate& candidate = chosen.fits ? chosen.candidate : picked;
-    if (!judged_keys.insert(trials_.key(candidate)).second) break;
-    Verdict judged = judge(candidate, limits, true);
+    if (!judged.insert(trials_.key(candidate)).second) break;
+    Verdict verdict = judge(candidate, limits, true);
     // What the search takes it to need, and what it needs.
     const Cost tried = trials_.of(name(policy), {candidate}).front();
-    asked.budget_bytes = limits.budget_bytes + tried.device_reserved_bytes - judged.least_bytes;
-    const bool ends = tried.fails || judged.least_bytes == 0 || (judged.fits && !chosen.fits);
-    if (!best || is_better(judged, *best)) {
-      best = std::move(judged);
+    asked.budget_bytes = limits.budget_bytes + tried.device_reserved_bytes - verdict.least_bytes;
+    const bool ends = tried.fails || verdict.least_bytes == 0 || (verdict.fits && !chosen.fits);
+    if (!best || is_better(verdict, *best)) {
+      best = std::move(verdict);
       chosen.shown = candidate;
     }
     const std::int64_t apart = std::abs(asked.budget_bytes - limits.budget_bytes);
@@ -171,17 +171,17 @@ PolicyRow Session::row(Policy policy, const Candidate& candidate, const Limits& 
   return row(policy, candidate, judge(candidate, limits, stops), limits, stops);
 }
 
-PolicyRow Session::row(Policy policy, const Candidate& candidate, Verdict judged,
+PolicyRow Session::row(Policy policy, const Candidate& candidate, Verdict verdict,
                        const Limits& limits, bool stops) const {
   StopsRun stop(request_.stop);
   Problem::How how{.whole = true,
-                   .device_bytes = judged.device_bytes(limits),
+                   .device_bytes = verdict.device_bytes(limits),
                    .check = request_.check,
                    .consumers = request_.consumers,
                    .trace = request_.trace};
   if (stops && request_.stop) how.consumers.push_back(&stop);
   return row_of(std::string(name(policy)), candidate, problem_.run(candidate, how),
-                how.device_bytes, std::move(judged), keeps_);
+                how.device_bytes, std::move(verdict), keeps_);
 }
 
 std::vector<std::string> Session::segments() const {

@@ -53,7 +53,7 @@ class Session {
   };
 
   void scan(Policy policy, const Limits& limits, Chosen& chosen);
-  PolicyRow row(Policy policy, const Candidate& candidate, Verdict judged, const Limits& limits,
+  PolicyRow row(Policy policy, const Candidate& candidate, Verdict verdict, const Limits& limits,
                 bool stops) const;
 
   const PlanRequest& request_;
