@@ -46,20 +46,6 @@ class RaisedByProgram : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What the exception that is being caught says. A scheduler may throw what no program catches.
-std::string caught_message() {
-  try {
-    throw;
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (const Error& error) {
-    return std::string(error.what()) +
-           " (thrown alone: expected ferry::make_error<Tensor>(…), which programs catch)";
-  } catch (...) {
-    return "something was thrown that is no std::exception";
-  }
-}
-
 }  // namespace
 
 Tape::Tape(const Program& program, Machine& machine, const KernelTimes& times,
@@ -118,17 +104,23 @@ void Tape::run() {
       continue;
     }
     const StreamId stream = machine_.current_stream();
+    // Only environment and program errors get here; the state is that of a caught exception.
+    const auto caught = [&](std::string message) {
+      machine_.set_current_stream(stream);
+      grad_mode_ = true;
+      errors_.push_back({code.statements[i].line, std::move(message)});
+    };
     try {
       if (std::holds_alternative<Call>(code.statements[i].action) && before_call_) before_call_();
       run_statement(*main_, i);
     } catch (const LimitReached& error) {
       errors_.push_back({op_line_, error.what(), true});
       break;
-    } catch (...) {
-      // Only environment and program errors get here; the state is that of a caught exception.
-      machine_.set_current_stream(stream);
-      grad_mode_ = true;
-      errors_.push_back({code.statements[i].line, caught_message()});
+    } catch (const std::exception& error) {
+      caught(error.what());
+    } catch (const Error& error) {  // a scheduler's that knows no world
+      caught(std::string(error.what()) +
+             " (thrown alone: expected ferry::make_error<Tensor>(…), which programs catch)");
     }
   }
   main_->close();  // before taking away the hooks that these regions hide

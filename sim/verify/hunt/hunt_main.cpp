@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <iostream>
 #include <limits>
 #include <random>
@@ -233,11 +234,14 @@ int hunt_main(int argc, char** argv, const std::vector<HuntedScheduler>& schedul
     return run(argc > 0 ? argv[0] : "", schedulers, names, arguments);
   } catch (const InputError& error) {
     std::cerr << error.what() << "\n";
+  } catch (const std::invalid_argument& error) {
+    std::cerr << error.what() << "\n";
   } catch (const std::system_error& error) {
     std::cerr << error.what() << "\n";
     return kResourceMissing;
-  } catch (const std::invalid_argument& error) {
-    std::cerr << error.what() << "\n";
+  } catch (const std::exception& error) {
+    std::cerr << "internal error: " << error.what() << "\n";
+    return kInternal;
   }
   return kUsage;
 }
