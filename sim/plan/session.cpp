@@ -53,8 +53,8 @@ PolicyRow Session::row(Policy policy, Candidate candidate, const Limits& limits,
   StopsRun stop(request_.stop);
   std::vector<StreamOpConsumer*> consumers = request_.consumers;
   if (stops && request_.stop) consumers.push_back(&stop);
-  sim::Simulation simulation =
-      problem_.run(candidate, request_.check, std::move(consumers), request_.trace);
+  sim::Simulation simulation = problem_.run(candidate, request_.check, std::move(consumers),
+                                            request_.trace, request_.memory);
   const Cost cost = cost_of(simulation);
   return {std::string(name(policy)), std::move(candidate), std::move(simulation),
           fits(cost, limits), is_useless(cost, limits)};

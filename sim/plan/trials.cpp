@@ -30,14 +30,15 @@ bool rules_out(const Cost& best, const Floor& floor, const Limits& limits) {
 }  // namespace
 
 sim::Simulation Problem::run(const Candidate& candidate, bool check,
-                             std::vector<StreamOpConsumer*> consumers,
-                             sim::StepTrace* trace) const {
+                             std::vector<StreamOpConsumer*> consumers, sim::StepTrace* trace,
+                             MemorySnapshot* memory) const {
   sim::SimulationOptions options;
   options.offload = candidate.options;
   if (candidate.trl) {
     options.scheduler = [](sim::SimDevice device, sim::SimAutograd autograd) {
       return field::make_stash(device, autograd, field::trl());
     };
+    options.host_pool = sim::HostPoolKind::kPyTorchs;
   }
   options.segments = segment_plan(survey_of(candidate), candidate.mix);
   options.optimizer = optimizer;
@@ -45,6 +46,7 @@ sim::Simulation Problem::run(const Candidate& candidate, bool check,
   options.check = check;
   options.consumers = std::move(consumers);
   options.trace = trace;
+  options.memory = memory;
   if (!candidate.outlined) return sim::simulate(program, hardware, options);
   options.spans = candidate.outlined->spans;
   if (candidate.outlined->modules.empty()) return sim::simulate(whole, hardware, options);

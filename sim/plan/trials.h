@@ -43,7 +43,7 @@ struct Problem {
   }
   sim::Simulation run(const Candidate& candidate, bool check,
                       std::vector<StreamOpConsumer*> consumers = {},
-                      sim::StepTrace* trace = nullptr) const;
+                      sim::StepTrace* trace = nullptr, MemorySnapshot* memory = nullptr) const;
 };
 
 struct Tried {

@@ -8,6 +8,7 @@
 #include "shared/offload/offloader.h"
 #include "sim/gpu/device.h"
 #include "sim/gpu/machine_trace.h"
+#include "sim/gpu/memory_recorder.h"
 #include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
 #include "sim/run/permille.h"
@@ -150,12 +151,15 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   limits.device_bytes = options.device_bytes;
   limits.alloc_conf = options.alloc_conf;
   limits.host_bytes = options.host_bytes;
+  limits.host_pool = options.host_pool;
   limits.work_most = options.work_most;
   limits.fault = options.world;
   Machine machine(limits);
   if (options.check) machine.add_consumer(&checkers);
   for (StreamOpConsumer* consumer : options.consumers) machine.add_consumer(consumer);
   std::optional<MachineTrace> trace;
+  std::optional<MemoryRecorder> memory;
+  if (options.memory != nullptr) memory.emplace(machine);
   if (options.trace != nullptr) machine.add_consumer(&trace.emplace(machine, *options.trace));
   {
     Tape tape(program, machine, times, options.check ? &checkers.values() : nullptr);
@@ -170,6 +174,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
         options.scheduler ? options.scheduler(SimDevice(machine), tape.autograd()) : nullptr;
     run_program(tape, machine, program, options, scheduler.get(), result);
     read_machine(machine, result);
+    if (memory) *options.memory = memory->snapshot();
     result.gradients = read_gradients(tape, options.check ? &checkers.values() : nullptr);
     const bool core = result.leftovers.core;
     result.leftovers = leftovers(machine, tape, state.size());
