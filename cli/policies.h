@@ -38,10 +38,11 @@ struct PolicyArguments {
   bool json = false;
   bool csv = false;
   std::vector<std::filesystem::path> times;
-  std::filesystem::path plan;    // a plan to run
-  std::filesystem::path output;  // the plan to write
-  std::filesystem::path log;     // the stream log to write
-  std::filesystem::path trace;   // the trace to write
+  std::filesystem::path plan;      // a plan to run
+  std::filesystem::path output;    // the plan to write
+  std::filesystem::path log;       // the stream log to write
+  std::filesystem::path trace;     // the trace to write
+  std::filesystem::path snapshot;  // the memory snapshot to write
 };
 
 // As understood.

@@ -1,6 +1,6 @@
 // `ferry replay`: simulates a captured step under the options of a real run, and compares
 // the decisions of both. Every run in the log is one step, and must equal the simulated
-// one.
+// one. A memory snapshot in the program's place is replayed by itself (cli/snapshot_replay.h).
 #include <fmt/core.h>
 
 #include <spdlog/spdlog.h>
@@ -16,6 +16,7 @@
 #include "cli/context.h"
 #include "cli/output.h"
 #include "cli/shipped.h"
+#include "cli/snapshot_replay.h"
 #include "formats/decision_log.h"
 #include "formats/error.h"
 #include "formats/layout.h"
@@ -233,6 +234,19 @@ nlohmann::ordered_json to_json(const Program& program, const Replay& replay) {
 }
 
 ExitCode run(const Arguments& arguments) {
+  if (is_snapshot(arguments.program)) {
+    if (arguments.log.empty() && arguments.plan.empty()) {
+      return replay_snapshot(arguments.program, arguments.json);
+    }
+    throw InputError(arguments.program, 0,
+                     "a memory snapshot is replayed by itself: expected neither --decisions nor "
+                     "--plan");
+  }
+  if (arguments.log.empty()) {
+    throw InputError("--decisions", 0,
+                     "expected a real run's decision log, or a memory snapshot in the program's "
+                     "place");
+  }
   std::optional<Plan> plan;
   if (!arguments.plan.empty()) plan = read_plan(arguments.plan);
   const Program program = load(arguments.program, plan);
@@ -272,18 +286,20 @@ ExitCode run(const Arguments& arguments) {
 
 void add_replay(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("replay", "Hold a real run's decisions against the simulated ones");
+  CLI::App* command = app.add_subcommand(
+      "replay", "Hold a real run's decisions, or memory, against simulated ones");
   command->group("Plan and simulate");
   command->footer(R"(
 Examples:
   ferry replay step.jsonl --decisions run.jsonl   a real run against the simulated one
-  ferry replay step.jsonl --decisions run.jsonl --plan step.plan   of a run that had a plan)");
+  ferry replay step.jsonl --decisions run.jsonl --plan step.plan   of a run that had a plan
+  ferry replay snapshot.pickle                    PyTorch's memory snapshot: every address)");
   CLI::Option* program =
-      command->add_option("program", arguments->program, "The step: a captured program's file")
+      command
+          ->add_option("program", arguments->program,
+                       "The step: a captured program's file, or a memory snapshot")
           ->required();
   command->add_option("--decisions", arguments->log, "The real run's decision log")
-      ->required()
       ->type_name("FILE");
   command->add_option("--plan", arguments->plan, "Simulate this plan, not the log's own options")
       ->type_name("FILE");

@@ -41,6 +41,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
   keep.policies = {Policy::kKeep};
   keep.consumers = {};
   keep.trace = nullptr;
+  keep.memory = nullptr;
   keep.check = false;
   plan::PlanResult result = plan::plan(request.program, request.hardware, keep);
   if (result.stopped) return result;
@@ -79,6 +80,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
     options.consumers.insert(options.consumers.begin(), request.plan.consumers.begin(),
                              request.plan.consumers.end());
     options.trace = request.plan.trace;
+    options.memory = request.plan.memory;
     const std::int64_t device_bytes = verdict.device_bytes(limits);
     sim::Simulation shown = run(device_bytes);
     result.rows = {plan::row_of(plan.policy, std::move(candidate), std::move(shown), device_bytes,
@@ -97,8 +99,9 @@ plan::PlanResult simulate(const PolicyArguments& arguments, const PolicyRequest&
 // Writes of one run what there is a file for: two runs would use the same streams, at the same
 // addresses.
 plan::PlanResult simulate_and_write(const PolicyArguments& arguments, PolicyRequest request) {
-  for (const auto& [option, path] :
-       {std::pair("--log", &arguments.log), {"--trace", &arguments.trace}}) {
+  for (const auto& [option, path] : {std::pair("--log", &arguments.log),
+                                     {"--trace", &arguments.trace},
+                                     {"--snapshot", &arguments.snapshot}}) {
     if (path->empty()) continue;
     if (arguments.plan.empty() && request.plan.policies.size() != 1) {
       throw InputError(option, 0,
@@ -114,10 +117,13 @@ plan::PlanResult simulate_and_write(const PolicyArguments& arguments, PolicyRequ
     request.plan.consumers = {&log.emplace(file.emplace(arguments.log))};
   }
   if (!arguments.trace.empty()) request.plan.trace = &trace.emplace(arguments.trace);
+  MemorySnapshot memory;
+  if (!arguments.snapshot.empty()) request.plan.memory = &memory;
   plan::PlanResult result = simulate(arguments, request);
   if (result.stopped) return result;  // half a file is not written
   if (file) file->commit();
   if (trace) trace->commit();
+  if (!arguments.snapshot.empty()) write_memory_snapshot(arguments.snapshot, memory);
   return result;
 }
 
@@ -143,7 +149,8 @@ void add_simulate(CLI::App& app, Context& context) {
 Examples:
   ferry simulate gpt2 --hardware rtx4090 --policy offload   one policy, checked
   ferry simulate gpt2 --hardware rtx4090 --plan gpt2.plan   a plan that `ferry plan` wrote
-  ferry simulate gpt2 --hardware rtx4090 --policy offload --log run.jsonl   and its streams)");
+  ferry simulate gpt2 --hardware rtx4090 --policy offload --log run.jsonl   and its streams
+  ferry simulate gpt2 --hardware rtx4090 --policy keep --snapshot run.pickle   and its memory)");
   add_policy_options(*command, *arguments, context);
   command->add_option("--plan", arguments->plan, "Run this plan instead of a policy")
       ->type_name("FILE")
@@ -153,6 +160,10 @@ Examples:
   command
       ->add_option("--trace", arguments->trace,
                    "Write what the run's streams did and when here, for ui.perfetto.dev")
+      ->type_name("FILE");
+  command
+      ->add_option("--snapshot", arguments->snapshot,
+                   "Write the device's memory here, as PyTorch's memory snapshots have it")
       ->type_name("FILE");
   command->callback([arguments, &context] {
     listen_for_stop();

@@ -2,11 +2,15 @@
 // torch.cuda._memory_viz shows. The segments and blocks of the caching allocator, and the trace of
 // what it did before, if its history was recorded.
 //
-// Models torch.cuda.memory._snapshot of PyTorch 2.11 (torch/csrc/cuda/Module.cpp), without the
-// stack frames.
+// Models torch.cuda.memory._snapshot of PyTorch 2.11 (torch/csrc/cuda/Module.cpp). A snapshot is a
+// pickle, and is read by a reader that executes nothing (formats/pickle.h). Stack frames, contexts
+// and annotations are read over; frames that are written are empty.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/alloc_conf.h"
@@ -26,6 +30,9 @@ enum class MemoryAction : std::uint8_t {
   kUserDefined,
 };
 
+// "alloc", as PyTorch names it.
+std::string_view name(MemoryAction action);
+
 // An entry of a device's trace.
 struct MemoryEvent {
   MemoryAction action{};
@@ -37,6 +44,8 @@ struct MemoryEvent {
 };
 
 enum class BlockState : std::uint8_t { kInactive, kAllocated, kPendingFree };
+
+std::string_view name(BlockState state);  // "inactive"
 
 struct MemoryBlock {
   std::uint64_t address = 0;
@@ -62,5 +71,14 @@ struct MemorySnapshot {
   std::vector<std::vector<MemoryEvent>> traces;  // by device
   AllocConf conf;
 };
+
+// Throws InputError: the file, the byte or the entry, what is there and what was expected; and
+// std::system_error. Blocks fill their segments, and segments do not meet.
+MemorySnapshot read_memory_snapshot(const std::filesystem::path& path);
+MemorySnapshot parse_memory_snapshot(std::string_view bytes, const std::string& file);
+
+std::string to_pickle(const MemorySnapshot& snapshot);
+// Whole or not at all. Throws std::system_error.
+void write_memory_snapshot(const std::filesystem::path& path, const MemorySnapshot& snapshot);
 
 }  // namespace ferry

@@ -1,7 +1,6 @@
 #include "sim/gpu/device_pool.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "formats/error.h"
@@ -15,16 +14,6 @@ constexpr int kDeviceAddressBits = 44;
 constexpr std::uint64_t kReservations = std::uint64_t{1} << 57;  // above every device's segments
 constexpr int kReservationBits = 47;                             // of each device
 static_assert(limits::kStorageBytes < std::int64_t{1} << kDeviceAddressBits);
-
-// A size between two powers of two is rounded up to a whole number of `divisions` parts of the
-// way.
-std::int64_t round_to_division(std::int64_t bytes, std::int64_t divisions) {
-  const auto size = static_cast<std::uint64_t>(bytes);
-  if (std::has_single_bit(size)) return bytes;
-  const auto floor = static_cast<std::int64_t>(std::bit_floor(size));
-  const std::int64_t part = floor / divisions;  // both are powers of two
-  return part == 0 ? 2 * floor : round_up(bytes, part);
-}
 
 std::int64_t part_of(double fraction, std::int64_t bytes) {
   return static_cast<std::int64_t>(fraction * static_cast<double>(bytes));
@@ -51,10 +40,7 @@ DevicePool::~DevicePool() {
 }
 
 std::int64_t DevicePool::rounded(std::int64_t bytes) const {
-  if (bytes < kMinBlock) return kMinBlock;
-  const std::int64_t divisions = options_.conf.divisions_for(bytes);
-  if (divisions > 1 && bytes > kMinBlock * divisions) return round_to_division(bytes, divisions);
-  return round_up(bytes, kMinBlock);
+  return rounded_bytes(bytes, options_.conf);
 }
 
 std::int64_t DevicePool::segment_bytes(std::int64_t rounded) const {
@@ -80,7 +66,8 @@ Block* DevicePool::allocate(std::int64_t bytes, StreamId stream) {
     if (trace_ != nullptr) {
       const std::int64_t left =
           options_.total_bytes - options_.context_bytes - stats_.reserved_bytes.current;
-      trace_->on({MemoryAction::kOom, static_cast<std::uint64_t>(left), size, stream, 0});
+      const std::uint64_t free_bytes = left > 0 ? static_cast<std::uint64_t>(left) : 0;
+      trace_->on({MemoryAction::kOom, free_bytes, size, stream, 0});
     }
     refuse(bytes);
   }
@@ -258,12 +245,6 @@ void DevicePool::reset_peaks() {
 
 std::int64_t DevicePool::free_blocks() const {
   return static_cast<std::int64_t>(small_.size() + large_.size());
-}
-
-bool DevicePool::would_reuse(std::int64_t bytes, StreamId stream) const {
-  const std::int64_t size = rounded(bytes);
-  const FreeBlocks& free_blocks = size <= kSmallSize ? small_ : large_;
-  return free_blocks.find(size, stream, options_.conf) != nullptr;
 }
 
 void DevicePool::tell(MemoryAction action, const Block* block, std::int64_t bytes) const {

@@ -88,8 +88,10 @@ class DevicePool {
   // Its segments as PyTorch's snapshot lists them: by address, each mapped part of an expandable
   // segment as one.
   std::vector<MemorySegment> snapshot() const;
-  // Whether allocate() would take a block that is free now.
+  // Whether allocate() would ask nothing of the device.
   bool would_reuse(std::int64_t bytes, StreamId stream) const;
+  // What it would give back first for want of memory because it is never split; null: nothing.
+  const Block* would_release(std::int64_t bytes, StreamId stream) const;
   // A segment as it was: for a pool that goes on where another one was. Its blocks are in order and
   // fill it; of two neighbours not both are free. Returns those that are not free, in order.
   std::vector<Block*> adopt(const MemorySegment& segment);
@@ -122,12 +124,14 @@ class DevicePool {
   // Expandable segments (device_pool_expandable.cpp).
   std::int64_t page_bytes(bool small) const;
   Block* grow(std::int64_t rounded, StreamId stream);
-  Block* find_growing(std::int64_t rounded, StreamId stream);
+  Block* find_growing(std::int64_t rounded, StreamId stream) const;
+  Block* reserve(std::int64_t rounded, StreamId stream);
   bool map(Block* block, std::int64_t bytes);
   void unmap(Block* block);
 
   // Giving back (device_pool_release.cpp).
   void collect_garbage();
+  std::vector<Block*> oversize_for(std::int64_t rounded, StreamId stream) const;
   bool release_oversize(std::int64_t rounded, StreamId stream);
   void release_cached();
   void release_cached(FreeBlocks& free_blocks);

@@ -23,6 +23,7 @@ std::int64_t DevicePool::page_bytes(bool small) const {
 // Null: the device has no memory for all of it. What was mapped by then stays mapped.
 Block* DevicePool::grow(std::int64_t rounded, StreamId stream) {
   Block* block = find_growing(rounded, stream);
+  if (block == nullptr) block = reserve(rounded, stream);
   // Free and unmapped pieces follow each other from here on, and suffice.
   if (!block->mapped_ && !map(block, std::min(block->bytes_, rounded))) return nullptr;
   while (block->bytes_ < rounded) {
@@ -34,9 +35,8 @@ Block* DevicePool::grow(std::int64_t rounded, StreamId stream) {
   return block;
 }
 
-// The piece with the lowest address from which on there is enough that nobody uses.
-Block* DevicePool::find_growing(std::int64_t rounded, StreamId stream) {
-  FreeBlocks& free_blocks = free_blocks_for(rounded);
+// The piece with the lowest address from which on there is enough that nobody uses; null: none.
+Block* DevicePool::find_growing(std::int64_t rounded, StreamId stream) const {
   const auto suffices = [&](const Block* block) {
     std::int64_t bytes = 0;
     for (; bytes < rounded && block != nullptr && block->is_free(); block = block->after_) {
@@ -49,9 +49,14 @@ Block* DevicePool::find_growing(std::int64_t rounded, StreamId stream) {
     Block* before = unmapped->before_;
     return before != nullptr && before->is_free() ? before : unmapped;
   };
+  const FreeBlocks& free_blocks = rounded <= kSmallSize ? small_ : large_;
   Block* found =
       free_blocks.find_unmapped(stream, [&](Block* unmapped) { return suffices(first(unmapped)); });
-  if (found != nullptr) return first(found);
+  return found != nullptr ? first(found) : nullptr;
+}
+
+// Addresses for a new segment.
+Block* DevicePool::reserve(std::int64_t rounded, StreamId stream) {
   const bool small = rounded <= kSmallSize;
   const std::int64_t total = options_.total_bytes;
   const std::int64_t wanted =
@@ -60,8 +65,17 @@ Block* DevicePool::find_growing(std::int64_t rounded, StreamId stream) {
   const std::uint64_t address = take_addresses(bytes, true);
   Block* block = new_block(new_segment({address, bytes, stream, small, true}), address, bytes);
   block->mapped_ = false;
-  free_blocks.put_unmapped(block);
+  free_blocks_for(rounded).put_unmapped(block);
   return block;
+}
+
+bool DevicePool::would_reuse(std::int64_t bytes, StreamId stream) const {
+  const std::int64_t size = rounded(bytes);
+  const FreeBlocks& free_blocks = size <= kSmallSize ? small_ : large_;
+  if (free_blocks.find(size, stream, options_.conf) != nullptr) return true;
+  if (!options_.conf.expandable_segments) return false;
+  const Block* growing = find_growing(size, stream);
+  return growing != nullptr && growing->mapped_ && growing->bytes_ >= size;
 }
 
 // Maps the first pages of an unmapped piece, and merges them with their free neighbours; false: the

@@ -1,6 +1,7 @@
 // Where memory is short: what the pool gives back to the device, and in which order. Models
 // garbage_collect_cached_blocks, release_available_cached_blocks and release_cached_blocks of
 // c10/cuda/CUDACachingAllocator.cpp (2.11).
+#include <algorithm>
 #include <vector>
 
 #include "sim/gpu/device_pool.h"
@@ -44,28 +45,41 @@ void DevicePool::collect_garbage() {
   }
 }
 
-// With a largest size that is split: gives back one block that is large enough, or the largest ones
-// until they are enough together. Whether they are.
-bool DevicePool::release_oversize(std::int64_t rounded, StreamId stream) {
+// With a largest size that is split: the one block that is large enough, or the largest ones until
+// they are enough together, or as far as they go.
+std::vector<Block*> DevicePool::oversize_for(std::int64_t rounded, StreamId stream) const {
   const auto& most = options_.conf.max_split_bytes;
-  if (!most) return false;
-  FreeBlocks& free_blocks = free_blocks_for(rounded);
+  if (!most) return {};
+  const FreeBlocks& free_blocks = rounded <= kSmallSize ? small_ : large_;
   const std::int64_t wanted = std::max(rounded, *most);
   Block* one = free_blocks.first_of(stream, wanted);
-  if (one != nullptr && !one->segment().expandable) {
-    free_blocks.remove(one);
-    release(one);
-    return true;
-  }
-  std::int64_t released = 0;
+  if (one != nullptr && !one->segment().expandable) return {one};
+  std::vector<Block*> several;
+  std::int64_t bytes = 0;
   for (Block* block : free_blocks.largest_first(stream, *most, wanted)) {
-    if (released >= wanted) break;
+    if (bytes >= wanted) break;
     if (block->segment().expandable) continue;
+    bytes += block->bytes_;
+    several.push_back(block);
+  }
+  return several;
+}
+
+// Whether they are enough.
+bool DevicePool::release_oversize(std::int64_t rounded, StreamId stream) {
+  std::int64_t released = 0;
+  for (Block* block : oversize_for(rounded, stream)) {
     released += block->bytes_;
-    free_blocks.remove(block);
+    free_blocks_of(block).remove(block);
     release(block);
   }
-  return released >= wanted;
+  return options_.conf.max_split_bytes &&
+         released >= std::max(rounded, *options_.conf.max_split_bytes);
+}
+
+const Block* DevicePool::would_release(std::int64_t bytes, StreamId stream) const {
+  const std::vector<Block*> blocks = oversize_for(rounded(bytes), stream);
+  return blocks.empty() ? nullptr : blocks.front();
 }
 
 void DevicePool::empty_cache() { release_cached(); }

@@ -1,9 +1,11 @@
-// The constants of PyTorch's caching allocator (c10/core/AllocatorConfig.h, 2.11).
+// The constants and the rounding of PyTorch's caching allocator (c10/core/AllocatorConfig.h, 2.11).
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+
+#include "formats/alloc_conf.h"
 
 namespace ferry::sim {
 
@@ -16,6 +18,9 @@ inline constexpr std::int64_t kRoundLarge = std::int64_t{2} << 20;
 inline std::int64_t round_up(std::int64_t bytes, std::int64_t to) {
   return (bytes + to - 1) / to * to;
 }
+
+// What a request takes of a block: a multiple of 512 bytes, or a part of a power of two.
+std::int64_t rounded_bytes(std::int64_t bytes, const AllocConf& conf);
 
 // Aborts on a programmer's error.
 inline void require(bool holds, const char* what) {

@@ -38,9 +38,8 @@ std::vector<MemorySegment> DevicePool::snapshot() const {
 std::vector<Block*> DevicePool::adopt(const MemorySegment& wanted) {
   require(!wanted.expandable, "an expandable segment cannot be adopted");
   const StreamId stream{static_cast<std::uint32_t>(wanted.stream)};
-  const std::uint64_t address = take_addresses(wanted.bytes, false);
-  Block* block =
-      new_block(new_segment({address, wanted.bytes, stream, wanted.small}), address, wanted.bytes);
+  Block* block = new_block(new_segment({wanted.address, wanted.bytes, stream, wanted.small}),
+                           wanted.address, wanted.bytes);
   stats_.reserved_bytes.add(wanted.bytes);
   std::vector<Block*> active;
   std::int64_t left = wanted.bytes;

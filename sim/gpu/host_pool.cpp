@@ -2,10 +2,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <string>
-
-#include "formats/error.h"
-#include "formats/limits.h"
 
 namespace ferry::sim {
 namespace {
@@ -13,20 +9,6 @@ namespace {
 constexpr std::int64_t kPage = 4096;
 
 }  // namespace
-
-OutOfHostMemory::OutOfHostMemory(std::int64_t requested, std::int64_t limit, std::int64_t in_use,
-                                 std::int64_t pinned)
-    : std::runtime_error("out of pinned host memory: tried to pin " + std::to_string(requested) +
-                         " bytes; of a limit of " + std::to_string(limit) + " bytes " +
-                         std::to_string(pinned) + " are pinned and " + std::to_string(in_use) +
-                         " in use"),
-      requested_bytes(requested),
-      limit_bytes(limit),
-      in_use_bytes(in_use),
-      pinned_bytes(pinned) {}
-
-HostPool::HostPool(std::int64_t limit_bytes, PoolEvents& events)
-    : limit_bytes_(limit_bytes), events_(events) {}
 
 HostPool::~HostPool() {
   for (const auto& [bytes, queue] : freed_) {
@@ -44,15 +26,7 @@ HostBlock HostPool::allocate(std::int64_t bytes) {
   const std::int64_t rounded = bytes == 0 ? kPage : (bytes + kPage - 1) / kPage * kPage;
   std::optional<std::uint64_t> address = reuse(rounded);
   if (!address) address = make_room(rounded);
-  if (!address) {
-    if (rounded > limits::kBytes - stats_.pinned_bytes.current) {
-      throw LimitReached("the simulated host has addresses for 1 PiB of pinned memory, and " +
-                         std::to_string(stats_.pinned_bytes.current) + " bytes are pinned");
-    }
-    address = next_address_;
-    next_address_ += static_cast<std::uint64_t>(rounded);
-    stats_.pinned_bytes.add(rounded);
-  }
+  if (!address) address = pin(rounded);
   stats_.in_use_bytes.add(rounded);
   return {*address, rounded, bytes};
 }
@@ -93,10 +67,7 @@ std::optional<std::uint64_t> HostPool::reuse(std::int64_t bytes) {
 
 // Called when new memory would pass the limit: returns a buffer of this size, or unpins others.
 std::optional<std::uint64_t> HostPool::make_room(std::int64_t bytes) {
-  const auto fits = [&] {
-    return limit_bytes_ == 0 || stats_.pinned_bytes.current + bytes <= limit_bytes_;
-  };
-  if (fits()) return std::nullopt;
+  if (fits(bytes)) return std::nullopt;
   std::deque<Freed>& same_size = freed_[bytes];
   if (!same_size.empty()) {
     wait_for(same_size.front());
@@ -105,24 +76,13 @@ std::optional<std::uint64_t> HostPool::make_room(std::int64_t bytes) {
     return address;
   }
   for (auto& [size, queue] : freed_) {
-    for (; !queue.empty() && !fits(); queue.pop_front()) {
+    for (; !queue.empty() && !fits(bytes); queue.pop_front()) {
       wait_for(queue.front());
       stats_.pinned_bytes.add(-size);
     }
   }
-  if (fits()) return std::nullopt;
+  if (fits(bytes)) return std::nullopt;
   refuse(bytes);
-}
-
-void HostPool::refuse(std::int64_t bytes) {
-  ++stats_.num_ooms;
-  throw OutOfHostMemory(bytes, limit_bytes_, stats_.in_use_bytes.current,
-                        stats_.pinned_bytes.current);
-}
-
-void HostPool::reset_peaks() {
-  stats_.in_use_bytes.peak = stats_.in_use_bytes.current;
-  stats_.pinned_bytes.peak = stats_.pinned_bytes.current;
 }
 
 }  // namespace ferry::sim

@@ -6,8 +6,20 @@
 #include "formats/error.h"
 #include "formats/limits.h"
 #include "sim/check/liveness.h"
+#include "sim/gpu/host_pool.h"
+#include "sim/gpu/torch_host_pool.h"
 
 namespace ferry::sim {
+namespace {
+
+std::unique_ptr<PinnedPool> make_host_pool(const MachineOptions& options, PoolEvents& events) {
+  if (options.host_pool == HostPoolKind::kPyTorchs) {
+    return std::make_unique<TorchHostPool>(options.host_bytes, events);
+  }
+  return std::make_unique<HostPool>(options.host_bytes, events);
+}
+
+}  // namespace
 
 StorageImpl::StorageImpl(Machine& owner, std::uint32_t on, Block* pool_block, std::int64_t size,
                          std::uint64_t number, MemoryKind of)
@@ -24,7 +36,7 @@ StorageImpl::~StorageImpl() { machine->free(*this); }
 EventImpl::~EventImpl() { machine->forget(*this); }
 
 Machine::Machine(const MachineOptions& options)
-    : options_(options), tokens_(*this), host_pool_(options.host_bytes, tokens_) {
+    : options_(options), tokens_(*this), host_pool_(make_host_pool(options, tokens_)) {
   const bool ports = options.devices > 1 && options.devices_per_port > 0;
   PortId port = kNoPort;
   for (std::uint32_t i = 0; i < std::max(options.devices, 1u); ++i) {
@@ -288,7 +300,7 @@ void Machine::reset_peaks() {
     device.pool.reset_peaks();
     device.kinds_at_peak = device.kinds;
   }
-  host_pool_.reset_peaks();
+  host_pool_->reset_peaks();
 }
 
 void Machine::record_use(Step step, const Storage& storage, StreamId stream) {
@@ -308,12 +320,12 @@ void Machine::refuse_host(std::int64_t bytes) {
   if (has(WorldFault::kPoolBlocks)) {
     hazards_.push_back(check::blocked_for_good("pinned memory"));
   }
-  host_pool_.refuse(bytes);
+  host_pool_->refuse(bytes);
 }
 
 HostBlock Machine::allocate_host(Step step, std::int64_t bytes) {
   if (choose(choices::ChoicePoint::kMemory, 2) != 0) refuse_host(bytes);
-  const HostBlock block = host_pool_.allocate(bytes);
+  const HostBlock block = host_pool_->allocate(bytes);
   if (!consumers_.empty()) {
     StreamOp op;
     op.kind = StreamOpKind::kAlloc;
@@ -341,7 +353,7 @@ void Machine::release_host(Step step, const HostBlock& block, std::span<const Ev
   op.stream = kNoStream;
   issue(op);
   if (has(WorldFault::kHostFreedTwice)) issue(op);
-  host_pool_.free(block, until);
+  host_pool_->free(block, until);
 }
 
 Time Machine::compute_blocked_on_copies_ns(std::uint32_t device) const {

@@ -38,13 +38,16 @@
 #include "sim/choices/choices.h"
 #include "sim/gpu/device_pool.h"
 #include "sim/gpu/engine.h"
-#include "sim/gpu/host_pool.h"
 #include "sim/gpu/launch_queue.h"
 #include "sim/gpu/memory_kind.h"
+#include "sim/gpu/pinned_pool.h"
 #include "sim/gpu/tensor.h"
 #include "sim/gpu/world_fault.h"
 
 namespace ferry::sim {
+
+// Whose pool of pinned memory.
+enum class HostPoolKind : std::uint8_t { kFerrys, kPyTorchs };
 
 struct MachineOptions {
   LinkRates links;
@@ -54,7 +57,8 @@ struct MachineOptions {
   std::int64_t context_bytes = 0;       // of these, what no segment gets
   AllocConf alloc_conf;                 // of each device's pool
   std::int64_t host_bytes = 0;          // host memory that may be pinned; 0: unlimited
-  std::int64_t host_total_bytes = 0;    // used for the warning only
+  HostPoolKind host_pool = HostPoolKind::kFerrys;
+  std::int64_t host_total_bytes = 0;  // used for the warning only
   std::uint32_t devices = 1;
   PeerRates peer{};
   PortRates port{};  // rates of each port
@@ -91,6 +95,8 @@ class Machine {
 
   void add_consumer(StreamOpConsumer* consumer) { consumers_.push_back(consumer); }
   void trace_to(TraceSink* sink) { engine_.trace_to(sink); }  // not owned
+  // Device 0's allocator; not owned, null: nobody.
+  void trace_memory_to(PoolTrace* trace) { devices_[0].pool.trace_to(trace); }
 
   // Streams. A device's compute stream 0 exists; others are made on first use, as are those for
   // copies from other devices.
@@ -168,7 +174,7 @@ class Machine {
   const KindBytes& kinds_at_peak(std::uint32_t device = 0) const {
     return devices_[device].kinds_at_peak;
   }
-  const HostPool& host_pool() const { return host_pool_; }
+  const PinnedPool& host_pool() const { return *host_pool_; }
   std::int64_t live_storages() const { return live_storages_; }
   // Events that host buffers wait for in their pool belong to the pool, and are not counted.
   std::int64_t live_events() const { return live_events_ - tokens_.held_events(); }
@@ -255,7 +261,7 @@ class Machine {
   bool ending_ = false;  // the pools drop what they still wait for
   Tokens tokens_;
   std::deque<PerDevice> devices_;  // the pools come last: when they end, they drop tokens
-  HostPool host_pool_;
+  std::unique_ptr<PinnedPool> host_pool_;
 };
 
 }  // namespace ferry::sim

@@ -178,7 +178,8 @@ PolicyRow Session::row(Policy policy, const Candidate& candidate, Verdict verdic
                    .device_bytes = verdict.device_bytes(limits),
                    .check = request_.check,
                    .consumers = request_.consumers,
-                   .trace = request_.trace};
+                   .trace = request_.trace,
+                   .memory = request_.memory};
   if (stops && request_.stop) how.consumers.push_back(&stop);
   return row_of(std::string(name(policy)), candidate, problem_.run(candidate, how),
                 how.device_bytes, std::move(verdict), keeps_);

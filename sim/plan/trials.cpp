@@ -36,6 +36,7 @@ sim::Simulation Problem::run(const Candidate& candidate, const How& how) const {
     options.scheduler = [](sim::SimDevice device, sim::SimAutograd autograd) {
       return field::make_stash(device, autograd, field::trl());
     };
+    options.host_pool = sim::HostPoolKind::kPyTorchs;
   }
   options.segments = segment_plan(survey_of(candidate), candidate.mix);
   options.training = training;
@@ -46,6 +47,7 @@ sim::Simulation Problem::run(const Candidate& candidate, const How& how) const {
   options.check = how.check;
   options.consumers = how.consumers;
   options.trace = how.trace;
+  options.memory = how.memory;
   if (!candidate.outlined) return sim::simulate(program, hardware, options);
   options.spans = candidate.outlined->spans;
   if (candidate.outlined->modules.empty()) return sim::simulate(whole, hardware, options);

@@ -50,6 +50,7 @@ struct Problem {
     bool check = false;
     std::vector<StreamOpConsumer*> consumers = {};
     sim::StepTrace* trace = nullptr;
+    MemorySnapshot* memory = nullptr;
   };
   sim::Simulation run(const Candidate& candidate, const How& how) const;
   // Of one step from a prepared state, and the optimizer's part.

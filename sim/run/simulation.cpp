@@ -9,6 +9,7 @@
 #include "shared/offload/offloader.h"
 #include "sim/gpu/device.h"
 #include "sim/gpu/machine_trace.h"
+#include "sim/gpu/memory_recorder.h"
 #include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
 #include "sim/run/permille.h"
@@ -230,13 +231,14 @@ Simulation simulate(const Program& program, const Hardware& hardware,
                     const SimulationOptions& options) {
   Simulation result;
   const Roofline times(hardware);
-  const CudaMemory memory(hardware, options.workspace_bytes);
+  const CudaMemory kernel_memory(hardware, options.workspace_bytes);
   Checkers checkers;
   check::Values* const values = options.check ? &checkers.values() : nullptr;
   MachineOptions limits = machine_options(hardware);
   limits.device_bytes = options.device_bytes;
   limits.alloc_conf = options.alloc_conf;
   limits.host_bytes = options.host_bytes;
+  limits.host_pool = options.host_pool;
   limits.work_most = options.work_most *
                      std::max<std::int64_t>(static_cast<std::int64_t>(options.training.steps), 1);
   limits.fault = options.world;
@@ -244,10 +246,13 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   if (options.check) machine.add_consumer(&checkers);
   for (StreamOpConsumer* consumer : options.consumers) machine.add_consumer(consumer);
   std::optional<MachineTrace> trace;
+  std::optional<MemoryRecorder> memory;
+  if (options.memory != nullptr) memory.emplace(machine);
   if (options.trace != nullptr) machine.add_consumer(&trace.emplace(machine, *options.trace));
   try {
-    Tape tape(program, machine, times, values, {}, &memory);
+    Tape tape(program, machine, times, values, {}, &kernel_memory);
     run_tape(tape, machine, times, program, options, values, result);
+    if (memory) *options.memory = memory->snapshot();
   } catch (const OutOfMemory& error) {
     // Before the step: parameters, inputs or the optimizer's state alone do not fit.
     result.errors.push_back({0, error.what()});

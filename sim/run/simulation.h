@@ -16,6 +16,7 @@
 
 #include "formats/alloc_conf.h"
 #include "formats/limits.h"
+#include "formats/memory_snapshot.h"
 #include "formats/plan.h"
 #include "formats/program.h"
 #include "scenarios/hardware.h"
@@ -48,9 +49,10 @@ struct SimulationOptions {
   // Of CUBLAS_WORKSPACE_CONFIG; none: the card's default. A card that is no GPU has no workspaces.
   std::optional<std::int64_t> workspace_bytes;
   bool check = true;
-  std::int64_t device_bytes = 0;           // capacity; 0: unlimited, so that the true peak shows
-  AllocConf alloc_conf;                    // of the device's memory
-  std::int64_t host_bytes = 0;             // capacity; 0: unlimited
+  std::int64_t device_bytes = 0;  // capacity; 0: unlimited, so that the true peak shows
+  AllocConf alloc_conf;           // of the device's memory
+  std::int64_t host_bytes = 0;    // capacity; 0: unlimited
+  HostPoolKind host_pool = HostPoolKind::kFerrys;
   std::int64_t work_most = limits::kWork;  // limit on work (formats/program_work.h)
   // Used by the tests of the core.
   Rules rules;
@@ -60,7 +62,8 @@ struct SimulationOptions {
       nullptr;  // decides open choices, and calls that fail; null: the usual ways
   WorldFault world = WorldFault::kNoFault;
   std::vector<StreamOpConsumer*> consumers;
-  StepTrace* trace = nullptr;  // is given what the streams do; not owned, null: nobody
+  StepTrace* trace = nullptr;        // is given what the streams do; not owned, null: nobody
+  MemorySnapshot* memory = nullptr;  // of the device, at the end; not owned, null: none
 };
 
 struct Leftovers {

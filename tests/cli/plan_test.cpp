@@ -41,7 +41,7 @@ Included: parameters, gradients, activations (no optimizer); the step is one for
 
 policy               allocated    reserved        host       step  slowdown  overlap    fits  hazards
 keep                  15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -     yes        0
-offload-all           17.0 KiB    4.00 MiB    12.0 KiB    10.3 us    19.733    0.041 useless        0
+offload-all           17.0 KiB    4.00 MiB    6.00 KiB    10.3 us    19.733    0.041 useless        0
 offload               15.0 KiB    2.00 MiB    12.0 KiB    6.14 us    11.726    0.085     yes        0
 prefetch              15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -     yes        0
 budget                15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -     yes        0

@@ -1,5 +1,5 @@
-// The readers of programs, plans, decision logs, hardware cards, kernel times, scenarios, sweeps
-// and JSON; the first byte says whose input the rest is.
+// The readers of programs, plans, decision logs, hardware cards, kernel times, scenarios, sweeps,
+// JSON, memory snapshots and allocator's options; the first byte says whose input the rest is.
 //
 // What is taken is written and read again where there is a writer, and must come out equal. Where
 // there is none, what the reader promises of the values must hold. Then it is run (runs.h).
@@ -11,10 +11,12 @@
 #include <string>
 #include <string_view>
 
+#include "formats/alloc_conf.h"
 #include "formats/decision_log.h"
 #include "formats/error.h"
 #include "formats/hazard_file.h"
 #include "formats/json_scan.h"
+#include "formats/memory_snapshot.h"
 #include "formats/plan_file.h"
 #include "formats/plan_options.h"
 #include "formats/program_check.h"
@@ -25,6 +27,7 @@
 #include "scenarios/scenario.h"
 #include "scenarios/sweep.h"
 #include "scenarios/units.h"
+#include "sim/gpu/snapshot_replay.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/runs.h"
 
@@ -193,13 +196,28 @@ void hazard(const std::string& text) {
   run_hazard(first);
 }
 
+// What is taken is replayed: the same, another, or no sense.
+void snapshot(const std::string& text) {
+  const MemorySnapshot first = parse_memory_snapshot(text, kFile);
+  const std::string written = to_pickle(first);
+  require(to_pickle(parse_memory_snapshot(written, kFile)) == written,
+          "a snapshot is read as it was written");
+  sim::replay_snapshot(first, kFile);
+}
+
+void options(const std::string& text) {
+  const AllocConf conf = parse_alloc_conf(text, kFile);
+  require(parse_alloc_conf(to_string(conf), kFile) == conf,
+          "options are read as they were written");
+}
+
 struct Reader {
   char letter;
   void (*run)(const std::string& text);
 };
-constexpr Reader kReaders[] = {{'p', program},  {'l', plan},  {'d', decisions},
-                               {'h', hardware}, {'t', times}, {'s', scenario},
-                               {'j', scan},     {'w', sweep}, {'z', hazard}};
+constexpr Reader kReaders[] = {{'p', program},  {'l', plan},     {'d', decisions}, {'h', hardware},
+                               {'t', times},    {'s', scenario}, {'j', scan},      {'w', sweep},
+                               {'m', snapshot}, {'a', options},  {'z', hazard}};
 
 int run(std::string_view input) {
   const auto reader = std::find_if(std::begin(kReaders), std::end(kReaders), [&](const Reader& r) {

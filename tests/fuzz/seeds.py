@@ -9,6 +9,7 @@ seeds.
 
 import json
 import pathlib
+import pickle
 import random
 import re
 import sys
@@ -44,6 +45,26 @@ PROGRAM = """\
 {"code":2,"kind":"body","name":"MmBackward0","arguments":[9],"saved":[10,11,12],"results":[13,null]}
 {"op":"aten.mm","in":[9,11],"out":[{"slot":13,"dtype":"bf16","shape":[64,64]}]}
 """
+
+ALLOC_CONF = ("expandable_segments:True,large_segment_size_mb:40,max_split_size_mb:64,"
+              "roundup_power2_divisions:[64:8,256:4,>:2],garbage_collection_threshold:0.6")
+
+SNAPSHOT = {
+    "segments": [
+        {"device": 0, "address": 4096, "total_size": 2097152, "stream": 0, "segment_type": "small",
+         "is_expandable": False, "segment_pool_id": (0, 0), "blocks": [
+             {"size": 512, "requested_size": 7, "state": "active_allocated", "frames": []},
+             {"size": 2096640, "requested_size": 0, "state": "inactive", "frames": []}]}],
+    "device_traces": [[
+        {"action": "segment_alloc", "addr": 4096, "size": 2097152, "stream": 0, "time_us": 1},
+        {"action": "alloc", "addr": 4096, "size": 9, "stream": 0, "time_us": 2},
+        {"action": "free_requested", "addr": 4096, "size": 9, "stream": 0, "time_us": 3},
+        {"action": "free_completed", "addr": 4096, "size": 9, "stream": 0, "time_us": 4},
+        {"action": "oom", "device_free": 4, "size": 512, "stream": 9, "time_us": 5},
+        {"action": "alloc", "addr": 4096, "size": 7, "stream": 0, "time_us": 6}]],
+    "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1,
+                           "garbage_collection_threshold": 0.0, "expandable_segments": False},
+}
 
 PLAN = """\
 {
@@ -229,6 +250,9 @@ def seeds():
     yield "scenario", "decisions", "d" + decisions()
     yield "scenario", "times", "t" + TIMES
     yield "scenario", "sweep", "w" + SWEEP
+    yield "scenario", "snapshot", b"m" + pickle.dumps(SNAPSHOT, protocol=2)
+    yield "scenario", "snapshot4", b"m" + pickle.dumps(SNAPSHOT, protocol=4)
+    yield "scenario", "options", "a" + ALLOC_CONF
     yield "scenario", "text", "j" + r'"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00é"'
     for number, line in enumerate((PROGRAM + log(0)).splitlines()):
         yield "scenario", f"json{number}", "j" + line
@@ -261,7 +285,8 @@ def main():
         texts += re.findall(r"`([a-z_0-9]+)`", path.read_text(encoding="utf-8"))
     for target, name, text in seeds():
         (folder / target).mkdir(parents=True, exist_ok=True)
-        (folder / target / name).write_text(text, encoding="utf-8")
+        data = text if isinstance(text, bytes) else text.encode()
+        (folder / target / name).write_bytes(data)
         if target == "trace":
             texts.append(text)
         elif name in SAMPLES:  # but for the letter and comments

@@ -145,9 +145,24 @@ def run():
         runpy.run_path(first, run_name="__main__")
 
 
+def record_memory(path):
+    """The history of PyTorch's allocator from now on, whose snapshot the returned call writes."""
+    from torch.cuda import memory
+    memory._record_memory_history(stacks="python")
+
+    def write():
+        # Whole or not at all: a reader that waits for the file has all of it.
+        unfinished = f"{path}.{os.getpid()}"
+        memory._dump_snapshot(unfinished)
+        os.replace(unfinished, path)
+
+    return write
+
+
 def main():
     settings = json.loads(os.environ["FERRY_VIRTUAL_GPU"])
     library = start(settings)
+    write_snapshot = record_memory(settings["snapshot"]) if settings["snapshot"] else None
     sys.modules["ferry_virtual_gpu"] = types.ModuleType("ferry_virtual_gpu")
     sys.modules["ferry_virtual_gpu"].parts = Parts(library)
     out_of_memory = ""
@@ -157,6 +172,8 @@ def main():
         out_of_memory = str(error)
         raise
     finally:
+        if write_snapshot:
+            write_snapshot()
         error = library.ferry_vgpu_finish(settings["summary"].encode(), out_of_memory.encode())
         if error:
             print(f"ferry run: {error.decode()}", file=sys.stderr)

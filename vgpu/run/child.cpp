@@ -35,6 +35,8 @@ std::string settings(const Options& options, const Setting& setting,
   json["values"] = static_cast<int>(options.values);
   json["log"] = files.log.string();
   json["trace"] = options.trace.empty() ? "" : std::filesystem::absolute(options.trace).string();
+  json["snapshot"] =
+      options.snapshot.empty() ? "" : std::filesystem::absolute(options.snapshot).string();
   json["summary"] = files.summary.string();
   json["torch"] = FERRY_TORCH_MINOR;
   return json.dump();

@@ -60,7 +60,7 @@ int run(const Options& options) {
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "vgpu";
   const std::string why = why_not(options, libraries);
   if (!why.empty()) return complain(why, kResourceMissing);
-  for (const std::string& file : {options.json, options.sarif, options.trace}) {
+  for (const std::string& file : {options.json, options.sarif, options.trace, options.snapshot}) {
     if (!file.empty()) ferry::require_folder_of(file);
   }
   const bool one = options.settings().size() == 1;

@@ -83,6 +83,7 @@ void check_comparison(const Options& options) {
   if (options.settings().size() == 1) return;
   for (const auto& [option, file] : {std::pair("--log", &options.log),
                                      {"--trace", &options.trace},
+                                     {"--snapshot", &options.snapshot},
                                      {"--sarif", &options.sarif}}) {
     if (file->empty()) continue;
     throw InputError(option, 0,
@@ -164,6 +165,10 @@ std::optional<Options> parse_options(int argc, char** argv) {
       ->needs(no_values);
   app.add_option("--log", options.log, "Keep the log of its streams here")->type_name("FILE");
   app.add_option("--trace", options.trace, "What its streams did and when, for ui.perfetto.dev")
+      ->type_name("FILE");
+  app.add_option(
+         "--snapshot", options.snapshot,
+         "PyTorch's memory snapshot of the run, for torch.cuda._memory_viz and `ferry replay`")
       ->type_name("FILE");
   app.add_option("--json", options.json, "The verdict here, as `ferry check --json` has it")
       ->type_name("FILE");

@@ -52,6 +52,7 @@ struct Options {
   ComputedValues values = ComputedValues::kComputed;
   std::string log;          // "": none is kept
   std::string trace;        // "": none
+  std::string snapshot;     // "": none
   std::string json, sarif;  // files for the verdict; "": none
   std::string python;
   bool hide_gpu = false;

@@ -1,0 +1,79 @@
+#include "cli/snapshot_replay.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/output.h"
+#include "formats/error.h"
+#include "formats/memory_snapshot.h"
+#include "sim/gpu/snapshot_replay.h"
+
+namespace ferry::cli {
+namespace {
+
+std::string to_text(const std::string& path, const MemorySnapshot& snapshot,
+                    const sim::SnapshotReplay& replay) {
+  if (!replay.difference) {
+    return fmt::format("the same: {} entries with {} allocations, and {} segments at the end\n",
+                       replay.entries, replay.allocations, replay.segments);
+  }
+  const sim::ReplayDifference& difference = *replay.difference;
+  const std::string place =
+      difference.entry ? fmt::format("entry {}", *difference.entry) : "the segments at the end";
+  std::string text =
+      fmt::format("different: {}: device {}, {}\n> real       {}\n> simulated  {}\n", path,
+                  difference.device, place, difference.real, difference.simulated);
+  if (snapshot.conf.garbage_collection_threshold > 0) {
+    text +=
+        "garbage_collection_threshold is set: a snapshot does not say of how much memory, and "
+        "nothing is collected here\n";
+  }
+  return text;
+}
+
+nlohmann::ordered_json to_json(const sim::SnapshotReplay& replay) {
+  nlohmann::ordered_json json = {{"schema", 1},
+                                 {"kind", "snapshot"},
+                                 {"same", !replay.difference},
+                                 {"entries", replay.entries},
+                                 {"allocations", replay.allocations},
+                                 {"segments", replay.segments},
+                                 {"difference", nullptr}};
+  if (!replay.difference) return json;
+  json["difference"] = {{"device", replay.difference->device},
+                        {"entry", nullptr},
+                        {"real", replay.difference->real},
+                        {"simulated", replay.difference->simulated}};
+  if (replay.difference->entry) json["difference"]["entry"] = *replay.difference->entry;
+  return json;
+}
+
+}  // namespace
+
+bool is_snapshot(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return in.get() == 0x80;
+}
+
+ExitCode replay_snapshot(const std::string& path, bool json) {
+  const MemorySnapshot snapshot = read_memory_snapshot(path);
+  const bool any = std::any_of(snapshot.traces.begin(), snapshot.traces.end(),
+                               [](const auto& trace) { return !trace.empty(); });
+  if (!any) {
+    throw InputError(path, 0,
+                     "it has no trace: expected a snapshot after "
+                     "torch.cuda.memory._record_memory_history()");
+  }
+  const sim::SnapshotReplay replay = sim::replay_snapshot(snapshot, path);
+  if (json) {
+    print_json(to_json(replay));
+  } else {
+    print_text(to_text(path, snapshot, replay));
+  }
+  return replay.difference ? kDiffers : kOk;
+}
+
+}  // namespace ferry::cli

@@ -1,0 +1,41 @@
+// A PyTorch memory snapshot's trace through the simulated allocator: the requests, frees and waits
+// that it tells of, in their order, and whether the allocator does the same with them.
+//
+// The same is: every block at the same address, every segment taken and given back at the same
+// time, frees complete when they did, out of memory where it was; and the same segments and blocks
+// at the end. What comes from outside the allocator is the snapshot's: where the device puts
+// segments, whether it has memory left, and when work on other streams is done. A trace may begin
+// in the middle (snapshot_start.h).
+//
+// Not in a snapshot, so not replayed: the memory fraction, and with it garbage collection; an
+// expandable segment that has used up its addresses, which depend on the device's memory. Not told
+// apart: of frees that complete before segments are given back, those that a query found done and
+// those that were waited for. With max_split_size_mb that may show as a difference which is none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "formats/memory_snapshot.h"
+
+namespace ferry::sim {
+
+struct ReplayDifference {
+  std::size_t device = 0;
+  std::optional<std::size_t> entry;  // of the trace; none: of the segments at the end
+  std::string real;                  // "alloc of 512 bytes at 0x7f…", or "nothing more"
+  std::string simulated;
+};
+
+struct SnapshotReplay {
+  std::int64_t entries = 0;  // that were replayed
+  std::int64_t allocations = 0;
+  std::int64_t segments = 0;  // at the end, all of which are the same without a difference
+  std::optional<ReplayDifference> difference;
+};
+
+// Throws InputError where the snapshot's trace makes no sense.
+SnapshotReplay replay_snapshot(const MemorySnapshot& snapshot, const std::string& file);
+
+}  // namespace ferry::sim
