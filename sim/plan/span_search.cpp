@@ -27,6 +27,7 @@ constexpr std::array<std::int64_t, 2> kScannedShares = {100, 200};
 // Tables with noise: fewer of a program with more operators, whose steps take longer to simulate.
 constexpr std::size_t kOperators = 4'000;
 constexpr std::size_t kKinds = 2;
+constexpr std::size_t kFew = 256;  // operators
 constexpr std::size_t kTablesMost = 24;
 constexpr std::size_t kTablesLeast = 1;
 constexpr sim::Time kLittle = 1'000;  // the part of its step that is not worth another
@@ -62,6 +63,9 @@ SpanSearch::SpanSearch(const Problem& problem, const KeepTrace& keep, const Cost
   const std::size_t noisy = std::clamp(kOperators / all, kTablesLeast, kTablesMost);
   for (std::size_t number = 0; number < kKinds * (noisy + 1); ++number) {
     if (number % kKinds > 0 && !choices_.has_prices()) continue;
+    // Of the larger kind, which takes longer to make, fewer have noise.
+    const std::size_t most = all > kFew && choices_.has_prices() ? noisy / 4 + 1 : noisy;
+    if (number % kKinds == 0 && number / kKinds > most) continue;
     ways_.push_back({.table = number});
     if (number < kKinds) {
       for (const std::int64_t share : kShares) {

@@ -20,6 +20,7 @@ constexpr std::int32_t kMuchNoise = 40;
 // about as dear. Not those of a program with more operators, for its table would take long.
 constexpr std::int64_t kPrices = 4;
 constexpr std::size_t kPriced = 4'000;
+constexpr std::size_t kLongestPriced = 64;  // of a span that keeps what is dear
 constexpr std::int64_t kPart = 8;  // of what an operator makes, or it does not run again for it
 constexpr sim::Time kUnits = 200'000'000;  // that all operators take, at most
 
@@ -189,6 +190,7 @@ void SpanChoices::add_from(std::size_t begin, Marks& marks) {
     kept += saved_slots_[end - 1];
     Weighed before;
     for (const std::uint32_t price : prices_) {
+      if (price != kNoPrice && end - begin > kLongestPriced) break;
       const Weighed found = weigh(begin, end, price, marks);
       const bool same = found.ns == before.ns && found.retained == before.retained;
       if (price != kNoPrice && same) continue;
