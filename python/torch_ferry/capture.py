@@ -19,17 +19,12 @@ tensors outside save_for_backward. Values are never known, so a model that branc
 import argparse
 import contextlib
 import copy
-import gc
 import importlib
 import logging
 import os
 import sys
 
-from .program import ProgramError
-
-
-class CaptureError(Exception):
-    """The step cannot be captured; the message says why."""
+from .program import CaptureError, ProgramError
 
 
 def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", assume=()):
@@ -40,24 +35,18 @@ def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", 
     assume: what to take for values that are asked for and not known (values.ASSUMPTIONS); what was
     assumed, and for which lines, is in the program's `about`."""
     import torch
-    from .check import check
-    from .lower import lower
+    from .recorder import Recorder
 
-    collecting = gc.isenabled()
-    gc.collect()
-    gc.disable()  # or a cycle's tensors would die whenever the collector happens to run
-    try:
-        with _device(device):
-            mode = fake_mode_of(module, assume)
-            module, inputs, moved = _to_fakes(mode, module, inputs, device)
-            with torch.device(device) if moved else contextlib.nullcontext():
-                trace, table, kept = _run(mode, module, inputs, loss_fn, device, moved)
-    finally:
-        if collecting:
-            gc.enable()
-    about = {**(about or {}), **_stated(mode), "device": device,
-             "torch": torch.__version__.split("+")[0]}
-    return check(lower(trace, table, kept, name, about))
+    with _device(device):
+        mode = fake_mode_of(module, assume)
+        module, inputs, moved = _to_fakes(mode, module, inputs, device)
+        recorder = Recorder(mode, device, moved)
+        with torch.device(device) if moved else contextlib.nullcontext(), recorder.listening():
+            with torch.enable_grad(), recorder.forward_of(module, inputs):
+                keywords = isinstance(inputs, dict)
+                loss = loss_fn(module(**inputs) if keywords else module(*inputs))
+            recorder.backward(loss, lambda: loss.backward())
+    return recorder.program(name, about)
 
 
 def cuda():
@@ -111,11 +100,6 @@ def fake_mode(assume=()):
     return ValueMode(assume)
 
 
-def _stated(mode):
-    return {f"assumed {assumption}": "; ".join(lines)
-            for assumption, lines in sorted(mode.stated.items())}
-
-
 def _to_fakes(mode, module, inputs, device):
     """The module and its inputs as fakes on the device, and whether some had to be moved there."""
     import torch
@@ -141,123 +125,6 @@ def _to_fakes(mode, module, inputs, device):
             module = module.to(device)
             inputs = tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), inputs)
     return module, inputs, moved
-
-
-def _run(mode, module, inputs, loss_fn, device, moved):
-    import torch
-    from ._recording import recording
-    from . import segments
-    from .kernels import GpuKernels
-    from .trace import Results, Trace
-    from .values import Lists
-
-    trace = Trace(mode, device, moved)
-    fixed = _fixed_tensors(module, inputs)
-    for _, _, tensor in fixed:
-        trace.ref(tensor)
-    with contextlib.ExitStack() as stack:
-        kernels = contextlib.nullcontext() if device == "cpu" else GpuKernels()
-        for scope in (mode, trace, torch.enable_grad(), Lists(), Results(trace), kernels,
-                      _values_are_read(), recording(trace), segments.are_recorded(trace),
-                      _module_boundaries(trace, module), _no_backward_within(trace),
-                      torch.autograd.graph.saved_tensors_hooks(trace.pack, trace.unpack)):
-            stack.enter_context(scope)
-        loss = _loss(module, inputs, loss_fn)
-        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-            raise CaptureError("expected the loss function to return a tensor of one element")
-        if loss.grad_fn is None:
-            raise CaptureError("the loss does not depend on anything that requires a gradient")
-        kept = trace.alive()
-        trace.finish_forward(loss)
-        loss.backward()
-    return trace, _table(trace, fixed), kept
-
-
-@contextlib.contextmanager
-def _no_backward_within(trace):
-    """A backward before the step's own, or within it, is refused: the graph that it would make, or
-    take apart, is not told."""
-    from unittest import mock
-    import torch
-    from .values import asking_line
-    run_backward = torch.autograd._engine_run_backward
-
-    def run(*arguments, **keywords):
-        if trace.sink is not None:
-            inside = "a checkpoint that is not torch.utils.checkpoint's" if trace.open else \
-                "a gradient of a gradient"
-            raise CaptureError(f"{asking_line()} runs a backward inside the step ({inside}), which "
-                               "cannot be captured")
-        return run_backward(*arguments, **keywords)
-
-    with mock.patch.object(torch.autograd, "_engine_run_backward", run):
-        yield
-
-
-@contextlib.contextmanager
-def _values_are_read():
-    """Libraries that look no value of a fake tensor up, for it may have none, may do so here."""
-    found = sys.modules.get("transformers.utils.import_utils")
-    if found is None or not hasattr(found, "is_fake_tensor"):
-        yield
-        return
-    from unittest import mock
-    with mock.patch.object(found, "is_fake_tensor", lambda tensor: False):
-        yield
-
-
-def _loss(module, inputs, loss_fn):
-    return loss_fn(module(**inputs) if isinstance(inputs, dict) else module(*inputs))
-
-
-def _fixed_tensors(module, inputs):
-    """(kind, name, tensor) of everything that is there before the step."""
-    from torch.utils._pytree import tree_flatten_with_path
-    import torch
-
-    fixed = [("parameter", name, tensor)
-             for name, tensor in module.named_parameters(remove_duplicate=False)]
-    fixed += [("buffer", name, tensor)
-              for name, tensor in module.named_buffers(remove_duplicate=False)]
-    for path, leaf in tree_flatten_with_path(inputs)[0]:
-        if isinstance(leaf, torch.Tensor):
-            keys = [str(getattr(key, "key", getattr(key, "idx", key))) for key in path]
-            fixed.append(("input", ".".join(keys if isinstance(inputs, dict)
-                                            else ["input", *keys]), leaf))
-    return fixed
-
-
-def _table(trace, fixed):
-    from .lower import Globals
-
-    table = Globals(trace)
-    for kind, name, tensor in fixed:
-        table.add(kind, name, trace.ref(tensor), tensor.requires_grad and tensor.is_leaf)
-    for number, ref in enumerate(trace.constants):
-        table.add("buffer", f"constant.{number}", ref)
-    return table
-
-
-@contextlib.contextmanager
-def _module_boundaries(trace, module):
-    from .trace import ModuleEvent
-
-    def hook(key, name):
-        def record(*_):
-            if trace.sink is trace.events:
-                trace.events.append(ModuleEvent(trace.count(), key, name))
-        return record
-
-    handles = []
-    for name, part in module.named_modules():
-        if name:
-            handles.append(part.register_forward_pre_hook(hook("enter", name), prepend=True))
-            handles.append(part.register_forward_hook(hook("leave", name)))
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def build(spec, **options):
