@@ -1,28 +1,34 @@
-"""Captures one training step of a PyTorch module as a program file, without allocating anything.
+"""Captures one training step of PyTorch as a program file, without allocating anything.
 
+    python -m torch_ferry.capture train.py -o train.jsonl -- --batch-size 8
     python -m torch_ferry.capture gpt2 -o gpt2.jsonl
     python -m torch_ferry.capture llama3-8b --batch 2 --tokens 4096 -o llama.jsonl
     python -m torch_ferry.capture my_package.my_model:step -o mine.jsonl
 
-SPEC is a preset or `module.path:function`. The function takes no arguments, runs where tensors are
-fake (so it may build a model of any size), and returns (module, inputs, loss function): inputs are
-a tuple of arguments or a dict of keywords, the loss function makes a scalar of the module's output.
+SPEC is a script, a preset or `module.path:function`. A script is run as it is, on fake tensors and
+with what stands after `--`, up to its first optimizer step (`torch_ferry.script`). A function runs
+where tensors are fake (so it may build a model of any size), and returns (module, inputs, loss
+function): inputs are a tuple of arguments or a dict of keywords, the loss function makes a scalar
+of the module's output. It takes no arguments, or those of `batch` and `tokens` that are given.
 
 From Python: `capture(module, inputs, loss_fn, name="mine").write("mine.jsonl")`. The module
 may be a real one: it is copied to fake tensors and stays as it is.
 
-Not captured: optimizer steps; models that checkpoint by themselves, but for calls of
-`torch_ferry.checkpoint`, which are segments of the program; backward formulas that keep
-tensors outside save_for_backward. Values are never known, so a model that branches on them fails.
+Calls of torch.utils.checkpoint and of `torch_ferry.checkpoint` are segments of the program. Not
+captured: what an optimizer does; gradients of gradients; other checkpoints; backward formulas that
+keep tensors outside save_for_backward. Of values a capture knows what follows from the script alone
+(`torch_ferry.values`), and refuses a step that asks for others, with the line that asks.
 """
 
 import argparse
 import contextlib
 import copy
 import importlib
+import inspect
 import logging
 import os
 import sys
+import warnings
 
 from .program import CaptureError, ProgramError
 
@@ -139,18 +145,19 @@ def build(spec, **options):
     if not (where and colon and function):
         raise CaptureError(f"expected {', '.join(presets.NAMES)} or module.path:function, "
                            f"not {spec!r}")
-    if given:
-        raise CaptureError(f"--{next(iter(given))} is for presets only")
     sys.path.insert(0, os.getcwd())
     try:
         make = getattr(importlib.import_module(where), function)
     except (ImportError, AttributeError) as error:
         raise CaptureError(f"cannot import {spec}: {error}") from error
+    taken = inspect.signature(make).parameters
+    if refused := [key for key in given if key not in taken]:
+        raise CaptureError(f"--{refused[0]} is for presets, and for functions that take it")
     with fake_mode():
-        made = make()
+        made = make(**given)
     if not (isinstance(made, tuple) and len(made) == 3):
         raise CaptureError(f"expected {spec} to return (module, inputs, loss function)")
-    return function, *made, {"model": spec}
+    return function, *made, {"model": spec, **{key: str(value) for key, value in given.items()}}
 
 
 def positive(text):
@@ -167,16 +174,47 @@ def probability(text):
     return value
 
 
-def main(arguments=None):
+def _script(options):
+    """Writes the program of a script's step."""
+    from .script import Script
+
+    for key in ("batch", "tokens", "dtype", "dropout"):
+        if getattr(options, key) is not None:
+            raise CaptureError(f"--{key} is for presets; what the script takes stands after --")
+    if not os.path.isfile(options.spec):
+        raise CaptureError("there is no such file")
+    with _device(options.device):
+        script = Script(options.spec, options.arguments, options.device, options.assume).run()
+        name = options.name or os.path.splitext(os.path.basename(options.spec))[0]
+        script.program(name).write(options.path)
+    print(f"torch_ferry.capture: {options.path}; to plan it as the script trains: "
+          f"{script.advice(options.path)}", file=sys.stderr)
+
+
+def _step(options):
+    """Writes the program of a preset's step, or a function's."""
+    if options.arguments:
+        raise CaptureError("what stands after -- is for scripts")
+    with _device(options.device):
+        name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
+                                   dtype=options.dtype, dropout=options.dropout)
+        program = capture(*step, name=options.name or name, about=about, device=options.device,
+                          assume=options.assume)
+    program.write(options.path)
+
+
+def _parser():
     parser = argparse.ArgumentParser(prog="python -m torch_ferry.capture",
+                                     usage="%(prog)s [OPTIONS] SPEC -o FILE [-- SCRIPT'S ARGS]",
                                      description="Writes one training step as a program file.")
     parser.add_argument("spec", metavar="SPEC",
-                        help="gpt2, llama3-8b, unet or module.path:function")
+                        help="a script, module.path:function, or gpt2, llama3-8b, unet")
     parser.add_argument("-o", dest="path", metavar="FILE", required=True)
-    parser.add_argument("--name", help="of the program; default: the preset or the function")
-    parser.add_argument("--batch", type=positive, help="of a preset")
+    parser.add_argument("--name", help="of the program; default: the script's, preset's or "
+                        "function's")
+    parser.add_argument("--batch", type=positive, help="of a preset, or a function that takes it")
     parser.add_argument("--tokens", type=positive,
-                        help="of a preset: per sequence; unet: the image's height and width")
+                        help="the same, per sequence; of an image the height and width")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), help="of a preset")
     parser.add_argument("--dropout", type=probability, help="of a preset; default 0")
     parser.add_argument("--assume", action="append", default=[], metavar="WHAT",
@@ -185,27 +223,33 @@ def main(arguments=None):
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
                         help="whose kernels the step is to be of; default cuda, and no GPU is "
                         "needed")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments=None):
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    own = words.index("--") if "--" in words else len(words)
+    options = _parser().parse_args(words[:own])
+    options.arguments = words[own + 1:]  # of a script
     logging.disable(logging.ERROR)  # torch logs what a fake op raised; the message below says it
+    warnings.filterwarnings("ignore", "Accessing the data pointer of FakeTensor")
     try:
         from .fake_cuda import Unavailable
+        from .values import where_raised
     except ImportError as error:
         print(f"torch_ferry.capture: torch is missing: {error}", file=sys.stderr)
         return 7
     try:
-        with _device(options.device):
-            name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
-                                       dtype=options.dtype, dropout=options.dropout)
-            program = capture(*step, name=options.name or name, about=about,
-                              device=options.device, assume=options.assume)
-        program.write(options.path)
-    except ImportError as error:
+        (_script if options.spec.endswith(".py") else _step)(options)
+    except ModuleNotFoundError as error:
         print(f"torch_ferry.capture: {options.spec} needs a package: {error}", file=sys.stderr)
         return 7
     except Exception as error:  # whatever the user's model raised on fake tensors
-        ours = isinstance(error, (CaptureError, ProgramError, Unavailable))
-        kind = "" if ours else f"{type(error).__name__}: "
-        print(f"torch_ferry.capture: {options.spec}: {kind}{error}", file=sys.stderr)
+        if isinstance(error, (CaptureError, ProgramError, Unavailable)):
+            said = str(error)
+        else:
+            said = f"{where_raised(error)}: {type(error).__name__}: {error}"
+        print(f"torch_ferry.capture: {options.spec}: {said}", file=sys.stderr)
         return 2
     return 0
 

@@ -12,6 +12,9 @@ knows the size of. PyTorch's own, of one step each, are taken where cuDNN is off
 kernels has no formula for fake tensors in PyTorch, and is here (aten/src/ATen/native/cuda/RNN.cu).
 """
 
+import contextlib
+from unittest import mock
+
 import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
@@ -23,9 +26,19 @@ aten = torch.ops.aten
 RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
 
 
+_pytorchs = F.scaled_dot_product_attention
+
+
+@contextlib.contextmanager
+def picked():
+    """Functions of PyTorch's that call attention themselves hide it from a mode, and find ours."""
+    with GpuKernels(), mock.patch.object(F, "scaled_dot_product_attention", _autocast):
+        yield
+
+
 class GpuKernels(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is F.scaled_dot_product_attention:
+        if func is _pytorchs:
             return _autocast(*args, **(kwargs or {}))
         if func in RECURRENT and torch.backends.cudnn.enabled:
             raise ProgramError(

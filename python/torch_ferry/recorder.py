@@ -13,10 +13,9 @@ from unittest import mock
 import torch
 from torch.utils._pytree import tree_flatten_with_path
 
-from . import compiled, segments
+from . import compiled, kernels, segments
 from ._recording import recording
 from .check import check
-from .kernels import GpuKernels
 from .lower import Globals, lower
 from .program import CaptureError
 from .trace import ModuleEvent, Results, Trace
@@ -46,7 +45,7 @@ class Recorder:
             yield
 
     def _kernels(self):
-        return contextlib.nullcontext() if self.device == "cpu" else GpuKernels()
+        return contextlib.nullcontext() if self.device == "cpu" else kernels.picked()
 
     # The step.
 

@@ -280,14 +280,23 @@ def _refusal(name):
 
 def asking_line():
     """FILE:LINE of whoever called PyTorch, and of the script, where a package did for it."""
-    frames = [frame for frame, _ in traceback.walk_stack(sys._getframe())
-              if not frame.f_code.co_filename.startswith((_TORCH, _HERE, "<"))]
-    packaged = [frame for frame in frames if not _is_packaged(frame)]
-    told = frames[:1] + ([packaged[0]] if packaged and packaged[0] is not frames[0] else [])
-    return ", called from ".join(f"{f.f_code.co_filename}:{f.f_lineno}" for f in told) \
-        or "the step"
+    return _told((f.f_code.co_filename, f.f_lineno) for f, _ in
+                 traceback.walk_stack(sys._getframe()))
 
 
-def _is_packaged(frame):
-    name = frame.f_code.co_filename
+def where_raised(error):
+    """The same of an exception."""
+    return _told((f.f_code.co_filename, line) for f, line in
+                 reversed([*traceback.walk_tb(error.__traceback__)]))
+
+
+def _told(places):
+    """`places`: (file, line) from the innermost frame outward."""
+    places = [place for place in places if not place[0].startswith((_TORCH, _HERE, "<"))]
+    own = [place for place in places if not _is_packaged(place[0])]
+    told = places[:1] + [place for place in own[:1] if place != places[0]]
+    return ", called from ".join(f"{file}:{line}" for file, line in told) or "the step"
+
+
+def _is_packaged(name):
     return "site-packages" in name or name.startswith(sys.base_prefix + "/lib")

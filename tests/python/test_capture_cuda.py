@@ -57,6 +57,17 @@ class OnAGpu(unittest.TestCase):
         self.assertIn("ScaledDotProductFlashAttentionBackward0",
                       [line["node"] for line in forward_of(program, "node")])
 
+    def test_attention_within_a_function_of_pytorchs(self):
+        class Own(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = nn.MultiheadAttention(32, 2)
+
+            def forward(self, x):
+                return self.inner(x, x, x, need_weights=False)[0]
+        self.assertIn("ScaledDotProductEfficientAttentionBackward0",
+                      [line["node"] for line in forward_of(captured(Own(), (5, 2, 32)), "node")])
+
     def test_a_mask_is_widened_to_a_multiple_of_16_columns(self):
         program, _ = self.attention(4, 4, attn_mask=torch.ones(8, 8, dtype=torch.bool))
         pads = [line for line in forward_of(program, "op") if line["op"] == "aten.constant_pad_nd"]
