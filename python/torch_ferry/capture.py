@@ -1,35 +1,36 @@
-"""Captures one training step of a PyTorch module as a program file, without allocating anything.
+"""Captures one training step of PyTorch as a program file, without allocating anything.
 
+    python -m torch_ferry.capture train.py -o train.jsonl -- --batch-size 8
     python -m torch_ferry.capture gpt2 -o gpt2.jsonl
     python -m torch_ferry.capture llama3-8b --batch 2 --tokens 4096 -o llama.jsonl
     python -m torch_ferry.capture my_package.my_model:step -o mine.jsonl
 
-SPEC is a preset or `module.path:function`. The function takes no arguments, runs where tensors are
-fake (so it may build a model of any size), and returns (module, inputs, loss function): inputs are
-a tuple of arguments or a dict of keywords, the loss function makes a scalar of the module's output.
+SPEC is a script, a preset or `module.path:function`. A script is run as it is, on fake tensors and
+with what stands after `--`, up to its first optimizer step (`torch_ferry.script`). A function runs
+where tensors are fake (so it may build a model of any size), and returns (module, inputs, loss
+function): inputs are a tuple of arguments or a dict of keywords, the loss function makes a scalar
+of the module's output. It takes no arguments, or those of `batch` and `tokens` that are given.
 
 From Python: `capture(module, inputs, loss_fn, name="mine").write("mine.jsonl")`. The module
 may be a real one: it is copied to fake tensors and stays as it is.
 
-Not captured: optimizer steps; models that checkpoint by themselves, but for calls of
-`torch_ferry.checkpoint`, which are segments of the program; backward formulas that keep
-tensors outside save_for_backward. Values are never known, so a model that branches on them fails.
+Calls of torch.utils.checkpoint and of `torch_ferry.checkpoint` are segments of the program. Not
+captured: what an optimizer does; gradients of gradients; other checkpoints; backward formulas that
+keep tensors outside save_for_backward. Of values a capture knows what follows from the script alone
+(`torch_ferry.values`), and refuses a step that asks for others, with the line that asks.
 """
 
 import argparse
 import contextlib
 import copy
-import gc
 import importlib
+import inspect
 import logging
 import os
 import sys
+import warnings
 
-from .program import ProgramError
-
-
-class CaptureError(Exception):
-    """The step cannot be captured; the message says why."""
+from .program import CaptureError, ProgramError
 
 
 def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", assume=()):
@@ -40,24 +41,18 @@ def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", 
     assume: what to take for values that are asked for and not known (values.ASSUMPTIONS); what was
     assumed, and for which lines, is in the program's `about`."""
     import torch
-    from .check import check
-    from .lower import lower
+    from .recorder import Recorder
 
-    collecting = gc.isenabled()
-    gc.collect()
-    gc.disable()  # or a cycle's tensors would die whenever the collector happens to run
-    try:
-        with _device(device):
-            mode = fake_mode_of(module, assume)
-            module, inputs, moved = _to_fakes(mode, module, inputs, device)
-            with torch.device(device) if moved else contextlib.nullcontext():
-                trace, table, kept = _run(mode, module, inputs, loss_fn, device, moved)
-    finally:
-        if collecting:
-            gc.enable()
-    about = {**(about or {}), **_stated(mode), "device": device,
-             "torch": torch.__version__.split("+")[0]}
-    return check(lower(trace, table, kept, name, about))
+    with _device(device):
+        mode = fake_mode_of(module, assume)
+        module, inputs, moved = _to_fakes(mode, module, inputs, device)
+        recorder = Recorder(mode, device, moved)
+        with torch.device(device) if moved else contextlib.nullcontext(), recorder.listening():
+            with torch.enable_grad(), recorder.forward_of(module, inputs):
+                keywords = isinstance(inputs, dict)
+                loss = loss_fn(module(**inputs) if keywords else module(*inputs))
+            recorder.backward(loss, lambda: loss.backward())
+    return recorder.program(name, about)
 
 
 def cuda():
@@ -111,11 +106,6 @@ def fake_mode(assume=()):
     return ValueMode(assume)
 
 
-def _stated(mode):
-    return {f"assumed {assumption}": "; ".join(lines)
-            for assumption, lines in sorted(mode.stated.items())}
-
-
 def _to_fakes(mode, module, inputs, device):
     """The module and its inputs as fakes on the device, and whether some had to be moved there."""
     import torch
@@ -143,123 +133,6 @@ def _to_fakes(mode, module, inputs, device):
     return module, inputs, moved
 
 
-def _run(mode, module, inputs, loss_fn, device, moved):
-    import torch
-    from ._recording import recording
-    from . import segments
-    from .kernels import GpuKernels
-    from .trace import Results, Trace
-    from .values import Lists
-
-    trace = Trace(mode, device, moved)
-    fixed = _fixed_tensors(module, inputs)
-    for _, _, tensor in fixed:
-        trace.ref(tensor)
-    with contextlib.ExitStack() as stack:
-        kernels = contextlib.nullcontext() if device == "cpu" else GpuKernels()
-        for scope in (mode, trace, torch.enable_grad(), Lists(), Results(trace), kernels,
-                      _values_are_read(), recording(trace), segments.are_recorded(trace),
-                      _module_boundaries(trace, module), _no_backward_within(trace),
-                      torch.autograd.graph.saved_tensors_hooks(trace.pack, trace.unpack)):
-            stack.enter_context(scope)
-        loss = _loss(module, inputs, loss_fn)
-        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-            raise CaptureError("expected the loss function to return a tensor of one element")
-        if loss.grad_fn is None:
-            raise CaptureError("the loss does not depend on anything that requires a gradient")
-        kept = trace.alive()
-        trace.finish_forward(loss)
-        loss.backward()
-    return trace, _table(trace, fixed), kept
-
-
-@contextlib.contextmanager
-def _no_backward_within(trace):
-    """A backward before the step's own, or within it, is refused: the graph that it would make, or
-    take apart, is not told."""
-    from unittest import mock
-    import torch
-    from .values import asking_line
-    run_backward = torch.autograd._engine_run_backward
-
-    def run(*arguments, **keywords):
-        if trace.sink is not None:
-            inside = "a checkpoint that is not torch.utils.checkpoint's" if trace.open else \
-                "a gradient of a gradient"
-            raise CaptureError(f"{asking_line()} runs a backward inside the step ({inside}), which "
-                               "cannot be captured")
-        return run_backward(*arguments, **keywords)
-
-    with mock.patch.object(torch.autograd, "_engine_run_backward", run):
-        yield
-
-
-@contextlib.contextmanager
-def _values_are_read():
-    """Libraries that look no value of a fake tensor up, for it may have none, may do so here."""
-    found = sys.modules.get("transformers.utils.import_utils")
-    if found is None or not hasattr(found, "is_fake_tensor"):
-        yield
-        return
-    from unittest import mock
-    with mock.patch.object(found, "is_fake_tensor", lambda tensor: False):
-        yield
-
-
-def _loss(module, inputs, loss_fn):
-    return loss_fn(module(**inputs) if isinstance(inputs, dict) else module(*inputs))
-
-
-def _fixed_tensors(module, inputs):
-    """(kind, name, tensor) of everything that is there before the step."""
-    from torch.utils._pytree import tree_flatten_with_path
-    import torch
-
-    fixed = [("parameter", name, tensor)
-             for name, tensor in module.named_parameters(remove_duplicate=False)]
-    fixed += [("buffer", name, tensor)
-              for name, tensor in module.named_buffers(remove_duplicate=False)]
-    for path, leaf in tree_flatten_with_path(inputs)[0]:
-        if isinstance(leaf, torch.Tensor):
-            keys = [str(getattr(key, "key", getattr(key, "idx", key))) for key in path]
-            fixed.append(("input", ".".join(keys if isinstance(inputs, dict)
-                                            else ["input", *keys]), leaf))
-    return fixed
-
-
-def _table(trace, fixed):
-    from .lower import Globals
-
-    table = Globals(trace)
-    for kind, name, tensor in fixed:
-        table.add(kind, name, trace.ref(tensor), tensor.requires_grad and tensor.is_leaf)
-    for number, ref in enumerate(trace.constants):
-        table.add("buffer", f"constant.{number}", ref)
-    return table
-
-
-@contextlib.contextmanager
-def _module_boundaries(trace, module):
-    from .trace import ModuleEvent
-
-    def hook(key, name):
-        def record(*_):
-            if trace.sink is trace.events:
-                trace.events.append(ModuleEvent(trace.count(), key, name))
-        return record
-
-    handles = []
-    for name, part in module.named_modules():
-        if name:
-            handles.append(part.register_forward_pre_hook(hook("enter", name), prepend=True))
-            handles.append(part.register_forward_hook(hook("leave", name)))
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
 def build(spec, **options):
     """(name, module, inputs, loss function, about) of a preset or of `module.path:function`."""
     from . import presets
@@ -272,18 +145,19 @@ def build(spec, **options):
     if not (where and colon and function):
         raise CaptureError(f"expected {', '.join(presets.NAMES)} or module.path:function, "
                            f"not {spec!r}")
-    if given:
-        raise CaptureError(f"--{next(iter(given))} is for presets only")
     sys.path.insert(0, os.getcwd())
     try:
         make = getattr(importlib.import_module(where), function)
     except (ImportError, AttributeError) as error:
         raise CaptureError(f"cannot import {spec}: {error}") from error
+    taken = inspect.signature(make).parameters
+    if refused := [key for key in given if key not in taken]:
+        raise CaptureError(f"--{refused[0]} is for presets, and for functions that take it")
     with fake_mode():
-        made = make()
+        made = make(**given)
     if not (isinstance(made, tuple) and len(made) == 3):
         raise CaptureError(f"expected {spec} to return (module, inputs, loss function)")
-    return function, *made, {"model": spec}
+    return function, *made, {"model": spec, **{key: str(value) for key, value in given.items()}}
 
 
 def positive(text):
@@ -300,16 +174,47 @@ def probability(text):
     return value
 
 
-def main(arguments=None):
+def _script(options):
+    """Writes the program of a script's step."""
+    from .script import Script
+
+    for key in ("batch", "tokens", "dtype", "dropout"):
+        if getattr(options, key) is not None:
+            raise CaptureError(f"--{key} is for presets; what the script takes stands after --")
+    if not os.path.isfile(options.spec):
+        raise CaptureError("there is no such file")
+    with _device(options.device):
+        script = Script(options.spec, options.arguments, options.device, options.assume).run()
+        name = options.name or os.path.splitext(os.path.basename(options.spec))[0]
+        script.program(name).write(options.path)
+    print(f"torch_ferry.capture: {options.path}; to plan it as the script trains: "
+          f"{script.advice(options.path)}", file=sys.stderr)
+
+
+def _step(options):
+    """Writes the program of a preset's step, or a function's."""
+    if options.arguments:
+        raise CaptureError("what stands after -- is for scripts")
+    with _device(options.device):
+        name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
+                                   dtype=options.dtype, dropout=options.dropout)
+        program = capture(*step, name=options.name or name, about=about, device=options.device,
+                          assume=options.assume)
+    program.write(options.path)
+
+
+def _parser():
     parser = argparse.ArgumentParser(prog="python -m torch_ferry.capture",
+                                     usage="%(prog)s [OPTIONS] SPEC -o FILE [-- SCRIPT'S ARGS]",
                                      description="Writes one training step as a program file.")
     parser.add_argument("spec", metavar="SPEC",
-                        help="gpt2, llama3-8b, unet or module.path:function")
+                        help="a script, module.path:function, or gpt2, llama3-8b, unet")
     parser.add_argument("-o", dest="path", metavar="FILE", required=True)
-    parser.add_argument("--name", help="of the program; default: the preset or the function")
-    parser.add_argument("--batch", type=positive, help="of a preset")
+    parser.add_argument("--name", help="of the program; default: the script's, preset's or "
+                        "function's")
+    parser.add_argument("--batch", type=positive, help="of a preset, or a function that takes it")
     parser.add_argument("--tokens", type=positive,
-                        help="of a preset: per sequence; unet: the image's height and width")
+                        help="the same, per sequence; of an image the height and width")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), help="of a preset")
     parser.add_argument("--dropout", type=probability, help="of a preset; default 0")
     parser.add_argument("--assume", action="append", default=[], metavar="WHAT",
@@ -318,27 +223,33 @@ def main(arguments=None):
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
                         help="whose kernels the step is to be of; default cuda, and no GPU is "
                         "needed")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments=None):
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    own = words.index("--") if "--" in words else len(words)
+    options = _parser().parse_args(words[:own])
+    options.arguments = words[own + 1:]  # of a script
     logging.disable(logging.ERROR)  # torch logs what a fake op raised; the message below says it
+    warnings.filterwarnings("ignore", "Accessing the data pointer of FakeTensor")
     try:
         from .fake_cuda import Unavailable
+        from .values import where_raised
     except ImportError as error:
         print(f"torch_ferry.capture: torch is missing: {error}", file=sys.stderr)
         return 7
     try:
-        with _device(options.device):
-            name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
-                                       dtype=options.dtype, dropout=options.dropout)
-            program = capture(*step, name=options.name or name, about=about,
-                              device=options.device, assume=options.assume)
-        program.write(options.path)
-    except ImportError as error:
+        (_script if options.spec.endswith(".py") else _step)(options)
+    except ModuleNotFoundError as error:
         print(f"torch_ferry.capture: {options.spec} needs a package: {error}", file=sys.stderr)
         return 7
     except Exception as error:  # whatever the user's model raised on fake tensors
-        ours = isinstance(error, (CaptureError, ProgramError, Unavailable))
-        kind = "" if ours else f"{type(error).__name__}: "
-        print(f"torch_ferry.capture: {options.spec}: {kind}{error}", file=sys.stderr)
+        if isinstance(error, (CaptureError, ProgramError, Unavailable)):
+            said = str(error)
+        else:
+            said = f"{where_raised(error)}: {type(error).__name__}: {error}"
+        print(f"torch_ferry.capture: {options.spec}: {said}", file=sys.stderr)
         return 2
     return 0
 

@@ -84,8 +84,14 @@ def _pretend(stack):
     stack.enter_context(mock.patch.object(torch.autograd, "_engine_run_backward",
                                           run_with_our_hooks))
     stack.enter_context(mock.patch.object(fake_tensor, "init_gpu_context", lambda device: None))
+    stack.enter_context(mock.patch.object(fake_tensor, "run_fallback_kernel", _no_formula))
     for name, answer in _ANSWERS.items():
         stack.enter_context(mock.patch.object(torch.cuda, name, answer))
+
+
+def _no_formula(mode, func, *arguments):
+    """In place of running the operator on a GPU to see what it makes."""
+    raise Unavailable(f"PyTorch has no formula for what {func} makes of fake tensors on a GPU")
 
 
 def _always(value):

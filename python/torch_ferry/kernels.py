@@ -7,20 +7,44 @@ compute capability 8.0 or more, in PyTorch's order: flash, memory-efficient, mat
 stay grouped, as flash attention takes them. `torch.nn.attention.sdpa_kernel` is heeded.
 
 Not picked: cuDNN's attention, which PyTorch 2.11 prefers on an H100. It saves tensors of the same
-sizes as flash attention.
+sizes as flash attention. Refused: cuDNN's recurrent layers, which keep for backward what only cuDNN
+knows the size of. PyTorch's own, of one step each, are taken where cuDNN is off; one of their
+kernels has no formula for fake tensors in PyTorch, and is here (aten/src/ATen/native/cuda/RNN.cu).
 """
+
+import contextlib
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
+from .program import ProgramError
+from .values import FORMULAS, asking_line
+
 aten = torch.ops.aten
+RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
+
+
+_pytorchs = F.scaled_dot_product_attention
+
+
+@contextlib.contextmanager
+def picked():
+    """Functions of PyTorch's that call attention themselves hide it from a mode, and find ours."""
+    with GpuKernels(), mock.patch.object(F, "scaled_dot_product_attention", _autocast):
+        yield
 
 
 class GpuKernels(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is F.scaled_dot_product_attention:
+        if func is _pytorchs:
             return _autocast(*args, **(kwargs or {}))
+        if func in RECURRENT and torch.backends.cudnn.enabled:
+            raise ProgramError(
+                f"{asking_line()} runs {func.__name__} by cuDNN, which alone knows how much it "
+                "keeps for backward. With torch.backends.cudnn.enabled = False the step is "
+                "PyTorch's own, and can be captured")
         return func(*args, **(kwargs or {}))
 
 
@@ -111,3 +135,18 @@ def _as_bias(mask, dtype):
         return mask
     return torch.where(mask, 0.0, torch.scalar_tensor(float("-inf"), dtype=dtype,
                                                       device=mask.device))
+
+
+def _gru_cell(input_gates, hidden_gates, hidden, *_):
+    return hidden.new_empty(hidden.shape), hidden.new_empty(hidden.shape[0], hidden.shape[1] * 5)
+
+
+def _gru_cell_backward(gradient, workspace, has_bias):
+    rows, width = workspace.shape[0], workspace.shape[1] // 5 * 3
+    gates = [workspace.new_empty(rows, width) for _ in range(2)]
+    biases = [workspace.new_empty(width) if has_bias else None for _ in range(2)]
+    return *gates, torch.empty_like(gradient), *biases
+
+
+FORMULAS["_thnn_fused_gru_cell"] = _gru_cell
+FORMULAS["_thnn_fused_gru_cell_backward"] = _gru_cell_backward

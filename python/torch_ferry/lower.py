@@ -56,8 +56,9 @@ class Globals:
 class Frame:
     """The statements of one code, and the slots that they have given out."""
 
-    def __init__(self, trace, table):
-        self.trace, self.table = trace, table
+    def __init__(self, trace, table, where=""):
+        """`where`: what to say of this code in an error."""
+        self.trace, self.table, self.where = trace, table, where
         self.statements = []
         self.next = len(table.lines)
         self.slots, self.bases, self.owned = {}, {}, {}
@@ -89,7 +90,7 @@ class Frame:
         base = self.bases.get(ref.storage, self.table.bases.get(ref.storage))
         if base is None:
             raise ProgramError(
-                f"{who} uses a tensor that it was not given: neither a gradient, nor saved with "
+                f"{who} uses a tensor that it was not given{self.where}: neither a gradient, nor saved with "
                 "save_for_backward, nor made here, nor a parameter, buffer or input (a checkpoint "
                 "that is not torch.utils.checkpoint's cannot be captured)")
         slot = self.new()
@@ -291,7 +292,7 @@ class _Forward:
 
 def _body(trace, table, number, name, packs, arguments, wanted):
     """`wanted`: for each edge of the node, whether it leads somewhere."""
-    frame = Frame(trace, table)
+    frame = Frame(trace, table, f" in the backward of {name}")
     body = trace.bodies.get(number)
     argument_slots = [frame.new() for _ in range(arguments)]
     saved_slots = [frame.new() for _ in packs]

@@ -22,6 +22,10 @@ class ProgramError(Exception):
     """A file that is no program, or a program that contradicts itself."""
 
 
+class CaptureError(Exception):
+    """A step cannot be captured; the message says why."""
+
+
 @dataclass
 class Code:
     """One code: `signature` is its own line, `statements` the lines after it."""

@@ -114,9 +114,9 @@ class Trace(TorchDispatchMode):
         """`moves`: Python's own tensors are taken to the device, as the module was."""
         super().__init__()
         self.mode, self.device, self.moves = mode, device, moves
-        self.start = sequence_number()
+        self.start = 0  # PyTorch's count of nodes when the step began
         self.events = []  # of forward
-        self.sink = self.events  # where events go now; None: nowhere
+        self.sink = None  # where events go now; None: nowhere
         self.open = None  # (node, Body) while a node runs
         self.storage_bytes = []  # by number
         self.bodies = {}  # node → Body
@@ -128,6 +128,13 @@ class Trace(TorchDispatchMode):
         self._alive = {}  # address of a living storage → (number, weak reference)
         self._watches = {}
         self._fakes = WeakTensorKeyDictionary()
+
+    def begin(self, fixed):
+        """The step begins; `fixed`: the tensors that are there."""
+        self.start = sequence_number()
+        for tensor in fixed:
+            self.ref(self._fake(tensor))
+        self.sink = self.events
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         args, kwargs = tree_map_only(torch.Tensor, self._fake, (args, kwargs or {}))
@@ -213,6 +220,8 @@ class Trace(TorchDispatchMode):
     # Saved tensors.
 
     def pack(self, tensor):
+        if self.sink is None:  # of no step
+            return tensor
         tensor = self._fake(tensor)
         number = len(self.packs)
         packed = Packed(number, self.known(tensor), tensor)
@@ -228,6 +237,8 @@ class Trace(TorchDispatchMode):
             self.events.append(DropEvent(number))
 
     def unpack(self, packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
         if self.open is None:
             return self._fresh(packed)
         node, body = self.open

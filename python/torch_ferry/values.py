@@ -37,6 +37,7 @@ FACTORIES = {"arange", "zeros", "ones", "full", "eye", "linspace", "logspace", "
 SHAPE_ALONE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
 INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index",
            "_unsafe_index_put"}
+FORMULAS = {}  # an operator that PyTorch has no formula for → what it makes of fake tensors
 PICKERS = {"topk": 1, "sort": 1, "argsort": None, "argmax": None, "multinomial": None}
 _TORCH, _HERE = str(Path(torch.__file__).parent), str(Path(__file__).parent)
 
@@ -107,6 +108,9 @@ class ValueMode(FakeMode):
             real = self._in_turn(name, args, kwargs)
         if name in INDEXED:
             args = self._with_numbers(args)
+        if name in FORMULAS:
+            with self:
+                return FORMULAS[name](*args, **kwargs)
         try:
             result = super().__torch_dispatch__(func, types, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
@@ -276,14 +280,23 @@ def _refusal(name):
 
 def asking_line():
     """FILE:LINE of whoever called PyTorch, and of the script, where a package did for it."""
-    frames = [frame for frame, _ in traceback.walk_stack(sys._getframe())
-              if not frame.f_code.co_filename.startswith((_TORCH, _HERE, "<"))]
-    packaged = [frame for frame in frames if not _is_packaged(frame)]
-    told = frames[:1] + ([packaged[0]] if packaged and packaged[0] is not frames[0] else [])
-    return ", called from ".join(f"{f.f_code.co_filename}:{f.f_lineno}" for f in told) \
-        or "the step"
+    return _told((f.f_code.co_filename, f.f_lineno) for f, _ in
+                 traceback.walk_stack(sys._getframe()))
 
 
-def _is_packaged(frame):
-    name = frame.f_code.co_filename
+def where_raised(error):
+    """The same of an exception."""
+    return _told((f.f_code.co_filename, line) for f, line in
+                 reversed([*traceback.walk_tb(error.__traceback__)]))
+
+
+def _told(places):
+    """`places`: (file, line) from the innermost frame outward."""
+    places = [place for place in places if not place[0].startswith((_TORCH, _HERE, "<"))]
+    own = [place for place in places if not _is_packaged(place[0])]
+    told = places[:1] + [place for place in own[:1] if place != places[0]]
+    return ", called from ".join(f"{file}:{line}" for file, line in told) or "the step"
+
+
+def _is_packaged(name):
     return "site-packages" in name or name.startswith(sys.base_prefix + "/lib")

@@ -57,6 +57,17 @@ class OnAGpu(unittest.TestCase):
         self.assertIn("ScaledDotProductFlashAttentionBackward0",
                       [line["node"] for line in forward_of(program, "node")])
 
+    def test_attention_within_a_function_of_pytorchs(self):
+        class Own(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = nn.MultiheadAttention(32, 2)
+
+            def forward(self, x):
+                return self.inner(x, x, x, need_weights=False)[0]
+        self.assertIn("ScaledDotProductEfficientAttentionBackward0",
+                      [line["node"] for line in forward_of(captured(Own(), (5, 2, 32)), "node")])
+
     def test_a_mask_is_widened_to_a_multiple_of_16_columns(self):
         program, _ = self.attention(4, 4, attn_mask=torch.ones(8, 8, dtype=torch.bool))
         pads = [line for line in forward_of(program, "op") if line["op"] == "aten.constant_pad_nd"]
@@ -115,6 +126,41 @@ class OnAGpu(unittest.TestCase):
         norm = next(line for line in forward_of(program, "op")
                     if line["op"] == "aten.native_layer_norm")
         self.assertEqual([out["dtype"] for out in norm["out"]], ["bf16", "f32", "f32"])
+
+    def test_a_compiled_region_runs_as_it_is_written_and_is_named(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.compile(nn.Linear(4, 4))
+
+            def forward(self, x):
+                return torch.compile(scaled)(self.linear(x))
+
+        def scaled(x):
+            return x.exp() * 2
+        program = captured(Net())
+        self.assertIn("aten.exp", [line["op"] for line in forward_of(program, "op")])
+        self.assertRegex(program.about["compiled"], "^Linear, .*scaled: as written")
+        self.assertNotIn("compiled", captured(nn.Linear(4, 4)).about)
+
+    def test_cudnns_recurrent_layers_are_refused_and_pytorchs_are_not(self):
+        class Tagger(nn.Module):
+            def __init__(self, kind):
+                super().__init__()
+                self.layers = getattr(nn, kind)(4, 8)
+
+            def forward(self, x):
+                return self.layers(x)[0]
+        for kind in ("LSTM", "GRU", "RNN"):
+            with self.assertRaisesRegex(Exception, "test_capture_cuda.py:.* by cuDNN"):
+                captured(Tagger(kind), (3, 2, 4))
+            with torch.backends.cudnn.flags(enabled=False):
+                program = captured(Tagger(kind), (3, 2, 4))
+            cells = [line for line in forward_of(program, "op") if "_cell" in line["op"]]
+            self.assertEqual(len(cells), 0 if kind == "RNN" else 3)
+            # A GRU's cell keeps five numbers for each of its outputs (RNN.cu).
+            if kind == "GRU":
+                self.assertEqual(cells[0]["out"][1]["shape"], [2, 40])
 
     def test_what_is_on_the_host_takes_no_memory_of_the_device(self):
         def forward(m, x):

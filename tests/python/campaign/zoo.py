@@ -93,11 +93,14 @@ def clip():
                    "return_loss": True}, _loss
 
 
-def wav2vec2():
-    import transformers
-    config = transformers.Wav2Vec2Config()
-    model = transformers.Wav2Vec2ForCTC(config).train()
-    return model, {"input_values": torch.zeros(4, 16000), "labels": _ids((4, 20))}, _loss
+def wav2vec2(layerdrop):
+    """With it, whether a layer runs is drawn in each step."""
+    def make():
+        import transformers
+        config = transformers.Wav2Vec2Config(layerdrop=layerdrop)
+        model = transformers.Wav2Vec2ForCTC(config).train()
+        return model, {"input_values": torch.zeros(4, 16000), "labels": _ids((4, 20))}, _loss
+    return make
 
 
 def masked_bert():
@@ -319,13 +322,14 @@ MODELS = {
     "ViT-B/16 (Hugging Face)": (vision("ViTForImageClassification", num_labels=1000), ()),
     "DINOv2": (vision("Dinov2ForImageClassification", num_labels=1000), ()),
     "CLIP": (clip, ()),
-    "wav2vec 2.0": (wav2vec2, ()),
+    "wav2vec 2.0": (wav2vec2(0.1), ()),
+    "the same, no LayerDrop": (wav2vec2(0.0), ()),
     "U-Net (diffusers)": (diffusers_unet, ()),
     "LSTM, cuDNN": (recurrent("LSTM", True), ()),
     "LSTM": (recurrent("LSTM", False), ()),
     "GRU": (recurrent("GRU", False), ()),
     "experts by torch.where": (experts, ()),
-    "the same, balanced": (experts, ("balanced",)),
+    "experts, balanced": (experts, ("balanced",)),
     "Conv3d": (conv3d, ()),
     "FFT": (fft, ()),
     "a custom Function": (custom(Squared), ()),

@@ -1,0 +1,155 @@
+"""Records one step: from the first forward to the end of its backward.
+
+`listening` is entered once, around whatever makes the tensors of the step, for PyTorch's modes must
+nest; between `forward_of` and `backward` all that happens is the step's. Then `program` makes a
+program of it.
+"""
+
+import contextlib
+import gc
+import sys
+from unittest import mock
+
+import torch
+from torch.utils._pytree import tree_flatten_with_path
+
+from . import compiled, kernels, segments
+from ._recording import recording
+from .check import check
+from .lower import Globals, lower
+from .program import CaptureError
+from .trace import ModuleEvent, Results, Trace
+from .values import Lists, asking_line
+
+
+class Recorder:
+    def __init__(self, mode, device, moves=False):
+        """`moves`: Python's own tensors are taken to the device, as the module was."""
+        self.mode, self.device = mode, device
+        self.trace = Trace(mode, device, moves)
+        self.fixed = []  # (kind, name, tensor) of what is there before the step
+        self.compiled = compiled.Regions(self.trace)
+        self._kept = None
+        self._hooks = contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def listening(self):
+        trace = self.trace
+        saved = torch.autograd.graph.saved_tensors_hooks(trace.pack, trace.unpack)
+        with contextlib.ExitStack() as stack:
+            for scope in (self.mode, trace, Lists(), Results(trace), self._kernels(),
+                          recording(trace), segments.are_recorded(trace),
+                          self.compiled.are_eager(), self._no_backward_within(), self._hooks,
+                          saved):
+                stack.enter_context(scope)
+            yield
+
+    def _kernels(self):
+        return contextlib.nullcontext() if self.device == "cpu" else kernels.picked()
+
+    # The step.
+
+    def begin(self, module, inputs, others=()):
+        """The step begins, as `module` is about to be called. `others`: parameters besides its
+        own."""
+        gc.collect()
+        if gc.isenabled():  # or a cycle's tensors would die whenever the collector happens to run
+            gc.disable()
+            self._hooks.callback(gc.enable)
+        self._hooks.enter_context(values_are_read())
+        self.fixed = fixed_tensors(module, inputs, others)
+        self.trace.begin(tensor for _, _, tensor in self.fixed)
+        self._hooks.enter_context(self._module_boundaries(module))
+
+    @contextlib.contextmanager
+    def forward_of(self, module, inputs):
+        self.begin(module, inputs)
+        yield
+
+    def backward(self, loss, run):
+        """`run` makes the backward from this loss, the step's end."""
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            raise CaptureError("expected the loss function to return a tensor of one element")
+        if loss.grad_fn is None:
+            raise CaptureError("the loss does not depend on anything that requires a gradient")
+        self._kept = self.trace.alive()
+        self.trace.finish_forward(loss)
+        run()
+        self.trace.sink = None
+
+    def program(self, name, about):
+        table = Globals(self.trace)
+        for kind, label, tensor in self.fixed:
+            table.add(kind, label, self.trace.ref(tensor), tensor.requires_grad and tensor.is_leaf)
+        for number, ref in enumerate(self.trace.constants):
+            table.add("buffer", f"constant.{number}", ref)
+        about = {**(about or {}), **self.compiled.about(),
+                 **{f"assumed {assumption}": "; ".join(lines)
+                    for assumption, lines in sorted(self.mode.stated.items())},
+                 "device": self.device, "torch": torch.__version__.split("+")[0]}
+        return check(lower(self.trace, table, self._kept, name, about))
+
+    # What is put around it.
+
+    @contextlib.contextmanager
+    def _no_backward_within(self):
+        """A backward before the step's own, or within it, is refused: the graph that it would make,
+        or take apart, is not told."""
+        run_backward = torch.autograd._engine_run_backward
+
+        def run(*arguments, **keywords):
+            if self.trace.sink is not None:
+                inside = "a checkpoint that is not torch.utils.checkpoint's" \
+                    if self.trace.open else "a gradient of a gradient"
+                raise CaptureError(f"{asking_line()} runs a backward inside the step ({inside}), "
+                                   "which cannot be captured")
+            return run_backward(*arguments, **keywords)
+
+        with mock.patch.object(torch.autograd, "_engine_run_backward", run):
+            yield
+
+    @contextlib.contextmanager
+    def _module_boundaries(self, module):
+        trace = self.trace
+
+        def hook(key, name):
+            def record(*_):
+                if trace.sink is trace.events:
+                    trace.events.append(ModuleEvent(trace.count(), key, name))
+            return record
+
+        with contextlib.ExitStack() as stack:
+            for name, part in module.named_modules():
+                if name:
+                    enter, leave = hook("enter", name), hook("leave", name)
+                    stack.callback(part.register_forward_pre_hook(enter, prepend=True).remove)
+                    stack.callback(part.register_forward_hook(leave).remove)
+            yield
+
+
+@contextlib.contextmanager
+def values_are_read():
+    """Libraries that look no value of a fake tensor up, for it may have none, may do so here."""
+    found = sys.modules.get("transformers.utils.import_utils")
+    if found is None or not hasattr(found, "is_fake_tensor"):
+        yield
+        return
+    with mock.patch.object(found, "is_fake_tensor", lambda tensor: False):
+        yield
+
+
+def fixed_tensors(module, inputs, others):
+    """(kind, name, tensor) of everything that is there before the step."""
+    fixed = [("parameter", name, tensor)
+             for name, tensor in module.named_parameters(remove_duplicate=False)]
+    fixed += [("buffer", name, tensor)
+              for name, tensor in module.named_buffers(remove_duplicate=False)]
+    known = {id(tensor) for _, _, tensor in fixed}
+    fixed += [("parameter", f"other.{number}", tensor) for number, tensor in enumerate(others)
+              if id(tensor) not in known]
+    for path, leaf in tree_flatten_with_path(inputs)[0]:
+        if isinstance(leaf, torch.Tensor):
+            keys = [str(getattr(key, "key", getattr(key, "idx", key))) for key in path]
+            fixed.append(("input", ".".join(keys if isinstance(inputs, dict)
+                                            else ["input", *keys]), leaf))
+    return fixed
