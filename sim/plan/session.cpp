@@ -14,10 +14,10 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
                   .program = with_segments(program, request.modules),
                   .hardware = hardware,
                   .optimizer = request.optimizer,
-                  .alloc_conf = request.alloc_conf,
                   .survey = {},
                   .spans = request.spans,
-                  .modules = request.modules || marks_calls(program)};
+                  .modules = request.modules || marks_calls(program),
+                  .alloc_conf = request.alloc_conf};
   problem.survey = survey(problem.program, hardware);
   return problem;
 }

@@ -33,10 +33,10 @@ struct Problem {
   Program program;
   const Hardware& hardware;
   sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
-  AllocConf alloc_conf = {};
   Survey survey;
   bool spans = true;    // plans may have spans of operators,
   bool modules = true;  // and modules as segments
+  AllocConf alloc_conf = {};
 
   const Survey& survey_of(const Candidate& candidate) const {
     return candidate.outlined ? candidate.outlined->survey : survey;
