@@ -17,10 +17,10 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
                   .program = with_segments(program, request.modules),
                   .hardware = hardware,
                   .training = request.training,
-                  .alloc_conf = request.alloc_conf,
                   .survey = {},
                   .spans = request.spans,
                   .modules = request.modules || marks_calls(program),
+                  .alloc_conf = request.alloc_conf,
                   .workspace_bytes = request.workspace_bytes,
                   .judged = request.judged};
   problem.survey = survey(problem.program, hardware);

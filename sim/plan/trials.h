@@ -33,10 +33,10 @@ struct Problem {
   Program program;
   const Hardware& hardware;
   sim::Training training;
-  AllocConf alloc_conf = {};
   Survey survey;
   bool spans = true;    // plans may have spans of operators,
   bool modules = true;  // and modules as segments
+  AllocConf alloc_conf = {};
   std::optional<std::int64_t> workspace_bytes = {};
   sim::Time optimizer_ns = 0;  // of a step; whole trainings tell it
   Judged judged = Judged::kReserved;
