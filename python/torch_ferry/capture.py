@@ -205,7 +205,8 @@ def _parser():
                                      usage="%(prog)s [OPTIONS] SPEC -o FILE [-- SCRIPT'S ARGS]",
                                      description="Writes one training step as a program file.")
     parser.add_argument("spec", metavar="SPEC",
-                        help="a script, module.path:function, or gpt2, llama3-8b, unet")
+                        help="a script, module.path:function, or a preset: "
+                        "gpt2, llama3-8b, llama3-8b-lora, mixtral-block, resnet50, unet, vit-b16")
     parser.add_argument("-o", dest="path", metavar="FILE", required=True)
     parser.add_argument("--name", help="of the program; default: the script's, preset's or "
                         "function's")

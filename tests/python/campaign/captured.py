@@ -71,9 +71,12 @@ def on_the_virtual_gpu(name):
 
 
 def beside(ferry, name):
-    done = subprocess.run([ferry, "run", "--python", sys.executable, "--hide-gpu", "--no-values",
-                           "--zeros", "--card", "h200", __file__, "--here", name],
-                          capture_output=True, text=True, timeout=600, check=False)
+    try:
+        done = subprocess.run([ferry, "run", "--python", sys.executable, "--hide-gpu",
+                               "--no-values", "--zeros", "--card", "h200", __file__, "--here",
+                               name], capture_output=True, text=True, timeout=600, check=False)
+    except subprocess.TimeoutExpired:
+        return None, "more than ten minutes"
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:
         said = [line for line in done.stderr.splitlines() if line.strip()]
