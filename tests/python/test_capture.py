@@ -224,6 +224,7 @@ class Capture(unittest.TestCase):
             made = next(line for line in forward_of(program, "op"))["out"][0]["slot"]
             node = node_of(program, "MulBackward0")["out"][0]
             self.assertEqual(calls[0]["arguments"], [made, node])
+            self.assertEqual(program.about["checkpoints"], "torch.utils.checkpoint")
             body = [list(line)[0] for line in forward_of(program)]
             self.assertLess(body.index("enter"), body.index("leave"))
 

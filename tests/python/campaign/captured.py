@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import warnings
@@ -79,8 +80,9 @@ def beside(ferry, name):
         return None, "more than ten minutes"
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        return None, (said or ["nothing"])[-1]
+        said = [line for line in done.stderr.splitlines()
+                if re.match(r"[\w.]*(Error|Exception)", line)]
+        return None, (said or [f"exit {done.returncode}"])[-1]
     return json.loads(lines[-1]), ""
 
 
