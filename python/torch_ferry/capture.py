@@ -84,14 +84,11 @@ def _device(device):
 def fake_mode_of(module, assume=()):
     """The mode that the module's tensors were made under, or a new one."""
     from torch._subclasses.fake_tensor import FakeTensor
-    from .values import ASSUMPTIONS, ValueMode
+    from .values import ValueMode
 
-    if unknown := set(assume) - set(ASSUMPTIONS):
-        raise CaptureError(f"expected an assumption to be one of {', '.join(ASSUMPTIONS)}, "
-                           f"not {sorted(unknown)[0]!r}")
     for tensor in [*module.parameters(), *module.buffers()]:
         if isinstance(tensor, FakeTensor) and isinstance(tensor.fake_mode, ValueMode):
-            tensor.fake_mode.assumed |= frozenset(assume)
+            tensor.fake_mode.assume(assume)
             return tensor.fake_mode
         if isinstance(tensor, FakeTensor):
             raise CaptureError("the model's tensors are fake, of a mode that knows no values: make "
@@ -208,7 +205,8 @@ def _parser():
                                      usage="%(prog)s [OPTIONS] SPEC -o FILE [-- SCRIPT'S ARGS]",
                                      description="Writes one training step as a program file.")
     parser.add_argument("spec", metavar="SPEC",
-                        help="a script, module.path:function, or gpt2, llama3-8b, unet")
+                        help="a script, module.path:function, or a preset: "
+                        "gpt2, llama3-8b, llama3-8b-lora, mixtral-block, resnet50, unet, vit-b16")
     parser.add_argument("-o", dest="path", metavar="FILE", required=True)
     parser.add_argument("--name", help="of the program; default: the script's, preset's or "
                         "function's")

@@ -152,6 +152,10 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
         inputs = (inputs,)
     program = capture.capture(model, inputs, loss_fn, name=name or type(model).__name__,
                               device=_device_of(model, device))
+    if "checkpoints" in program.about:  # which recompute in any case, and hide what they save
+        raise capture.CaptureError(
+            "the model calls torch.utils.checkpoint, and a plan cannot say which of these calls "
+            "are recomputed as it runs: call torch_ferry.checkpoint in its place")
     policies = _policies(policies, program)
     options = [f"--hardware={os.fspath(card)}", "--policy=" + ",".join(policies), "--no-modules"]
     options += [] if budget is None else [f"--budget={budget}"]

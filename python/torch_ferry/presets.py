@@ -1,47 +1,78 @@
 """The models that a word names. Each gives (module, inputs, loss function, about) on fake tensors.
 
-The language models' shapes are the published ones; no weights are needed. Their loss is their own:
-causal language modelling on labels, in float32. Dropout is 0 unless asked for: published
-fine-tuning recipes of both train without it, and a program without random numbers is the simpler
-one. The U-Net is ours (unet.py), for its long skips; its "tokens" are the image's height and width.
+The shapes are the published ones; no weights are needed. Language models' loss is their own: causal
+language modelling on labels, in float32. Dropout is 0 unless asked for: published fine-tuning
+recipes train without it, and a program without random numbers is the simpler one. Where layers
+repeat each other a few of them stand for all (`about` says how many). The U-Net is ours (unet.py),
+for its long skips; the "tokens" of models of images are the image's height and width.
 """
 
 import torch
 
-from . import unet
+from . import lora, unet
 
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
-NAMES = ("gpt2", "llama3-8b", "unet")
-DEFAULTS = {"gpt2": (8, 1024), "llama3-8b": (1, 8192), "unet": (8, 256)}  # batch, tokens
-ABOUT = {"gpt2": "GPT-2 124M", "llama3-8b": "Llama-3-8B", "unet": "U-Net"}
+# name → (what it is, batch, tokens)
+MODELS = {
+    "gpt2": ("GPT-2 124M", 8, 1024),
+    "llama3-8b": ("Llama-3-8B", 1, 8192),
+    "llama3-8b-lora": ("Llama-3-8B, 4 of 32 layers, LoRA of rank 16 on q and v", 1, 8192),
+    "mixtral-block": ("Mixtral-8x7B, 1 of 32 layers", 1, 4096),
+    "resnet50": ("ResNet-50", 64, 224),
+    "unet": ("U-Net", 8, 256),
+    "vit-b16": ("ViT-B/16", 64, 224),
+}
+NAMES = tuple(MODELS)
+IMAGES = ("resnet50", "unet", "vit-b16")
 
 
 def build(name, batch=None, tokens=None, dtype="bf16", dropout=0.0):
     """To be called under a FakeTensorMode."""
-    batch, tokens = batch or DEFAULTS[name][0], tokens or DEFAULTS[name][1]
+    model, *defaults = MODELS[name]
+    batch, tokens = batch or defaults[0], tokens or defaults[1]
+    about = {"model": model, "batch": str(batch), "dtype": dtype}
+    if name in IMAGES:
+        if dropout and name != "vit-b16":
+            raise ValueError(f"{name} has no dropout")
+        about["image"] = f"3x{tokens}x{tokens}"
     if name == "unet":
-        if dropout:
-            raise ValueError("the U-Net has no dropout")
-        about = {"model": ABOUT[name], "batch": str(batch), "image": f"3x{tokens}x{tokens}",
-                 "dtype": dtype}
         return *unet.build(batch, tokens, DTYPES[dtype]), about
-    return _language_model(name, batch, tokens, dtype, dropout)
+    import transformers
+
+    about |= {"dropout": f"{dropout:g}", "transformers": transformers.__version__}
+    if name in IMAGES:
+        return *_classifier(name, batch, tokens, DTYPES[dtype], dropout), about
+    about |= {"tokens": str(tokens), "attention": "efficient" if dtype == "f32" else "flash"}
+    return *_language_model(name, batch, tokens, DTYPES[dtype], dropout), about
+
+
+def _classifier(name, batch, size, dtype, dropout):
+    import transformers
+
+    if name == "resnet50":
+        model = transformers.ResNetForImageClassification(transformers.ResNetConfig(
+            num_labels=1000))
+    else:
+        model = transformers.ViTForImageClassification(transformers.ViTConfig(
+            num_labels=1000, image_size=size, hidden_dropout_prob=dropout,
+            attention_probs_dropout_prob=dropout))
+    inputs = {"pixel_values": torch.zeros(batch, 3, size, size, dtype=dtype),
+              "labels": torch.zeros(batch, dtype=torch.int64)}
+    return model.to(dtype).train(), inputs, lambda output: output.loss
 
 
 def _language_model(name, batch, tokens, dtype, dropout):
     import transformers
 
-    config = _gpt2(tokens, dropout) if name == "gpt2" else _llama3_8b(tokens, dropout)
+    config = _CONFIGS[name](tokens, dropout)
     config.use_cache = False
-    model = transformers.AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype])
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
     model.loss_type = "ForCausalLM"
-    model.train()
+    if name == "llama3-8b-lora":
+        model = lora.adapt(model, ("q_proj", "v_proj"))
     inputs = {"input_ids": torch.zeros(batch, tokens, dtype=torch.int64),
               "labels": torch.zeros(batch, tokens, dtype=torch.int64)}
-    about = {"model": ABOUT[name], "batch": str(batch), "tokens": str(tokens), "dtype": dtype,
-             "dropout": f"{dropout:g}", "attention": "flash" if dtype != "f32" else "efficient",
-             "transformers": transformers.__version__}
-    return model, inputs, lambda output: output.loss, about
+    return model.train(), inputs, lambda output: output.loss
 
 
 def _gpt2(tokens, dropout):
@@ -51,9 +82,20 @@ def _gpt2(tokens, dropout):
                       attn_pdrop=dropout)
 
 
-def _llama3_8b(tokens, dropout):
+def _llama3_8b(tokens, dropout, layers=32):
     from transformers import LlamaConfig
 
     return LlamaConfig(vocab_size=128256, hidden_size=4096, intermediate_size=14336,
-                       num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
+                       num_hidden_layers=layers, num_attention_heads=32, num_key_value_heads=8,
                        max_position_embeddings=max(tokens, 8192), attention_dropout=dropout)
+
+
+def _mixtral(tokens, dropout):
+    from transformers import MixtralConfig
+
+    return MixtralConfig(num_hidden_layers=1, attention_dropout=dropout,
+                         max_position_embeddings=max(tokens, 4096))
+
+
+_CONFIGS = {"gpt2": _gpt2, "llama3-8b": _llama3_8b, "mixtral-block": _mixtral,
+            "llama3-8b-lora": lambda tokens, dropout: _llama3_8b(tokens, dropout, layers=4)}

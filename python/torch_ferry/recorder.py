@@ -84,6 +84,7 @@ class Recorder:
         for number, ref in enumerate(self.trace.constants):
             table.add("buffer", f"constant.{number}", ref)
         about = {**(about or {}), **self.compiled.about(),
+                 **({"checkpoints": "torch.utils.checkpoint"} if self.trace.foreign else {}),
                  **{f"assumed {assumption}": "; ".join(lines)
                     for assumption, lines in sorted(self.mode.stated.items())},
                  "device": self.device, "torch": torch.__version__.split("+")[0]}

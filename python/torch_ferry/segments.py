@@ -22,12 +22,14 @@ def are_recorded(trace):
     def not_reentrant(*given, **named):
         """PyTorch runs the function itself, between the two steps of this generator."""
         bound = signature.bind(*given, **named).arguments
+        trace.foreign = True
         with trace.segment(bound.get("args", ()), bound.get("kwargs", {})):
             yield
 
     class Reentrant:
         @staticmethod
         def apply(function, preserve, *args):
+            trace.foreign = True
             with contextlib.ExitStack() as stack:
                 if _needs_gradient(args):
                     stack.enter_context(trace.segment(args, {}))

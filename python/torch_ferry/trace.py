@@ -125,6 +125,7 @@ class Trace(TorchDispatchMode):
         self.constants = []  # Refs of what was there before, but is no parameter, buffer or input
         self.root = None  # the loss's (node, output number)
         self.segments = 0  # checkpoints
+        self.foreign = False  # whether some are torch.utils.checkpoint's
         self._alive = {}  # address of a living storage → (number, weak reference)
         self._watches = {}
         self._fakes = WeakTensorKeyDictionary()

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from .fake_cuda import FakeMode
-from .program import ProgramError
+from .program import CaptureError, ProgramError
 
 aten = torch.ops.aten
 LIMIT = 16 << 20
@@ -88,7 +88,14 @@ class ValueMode(FakeMode):
 
     def __init__(self, assumed=()):
         super().__init__()
-        self.assumed, self.stated = frozenset(assumed), {}
+        self.assumed, self.stated = frozenset(), {}
+        self.assume(assumed)
+
+    def assume(self, more):
+        if unknown := set(more) - set(ASSUMPTIONS):
+            raise CaptureError(f"expected an assumption to be one of {', '.join(ASSUMPTIONS)}, "
+                               f"not {sorted(unknown)[0]!r}")
+        self.assumed |= frozenset(more)
 
     def from_tensor(self, tensor, *args, **kwargs):
         fake = super().from_tensor(tensor, *args, **kwargs)

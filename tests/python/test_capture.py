@@ -224,6 +224,7 @@ class Capture(unittest.TestCase):
             made = next(line for line in forward_of(program, "op"))["out"][0]["slot"]
             node = node_of(program, "MulBackward0")["out"][0]
             self.assertEqual(calls[0]["arguments"], [made, node])
+            self.assertEqual(program.about["checkpoints"], "torch.utils.checkpoint")
             body = [list(line)[0] for line in forward_of(program)]
             self.assertLess(body.index("enter"), body.index("leave"))
 
@@ -321,6 +322,8 @@ STEP = """
 import torch
 def step():
     return torch.nn.Linear(1 << 20, 1 << 20), (torch.zeros(2, 1 << 20),), lambda y: y.sum()
+def sized(batch=1, tokens=2):
+    return torch.nn.Linear(4, 4), (torch.zeros(batch, tokens, 4),), lambda y: y.sum()
 def broken():
     return torch.nn.Linear(4, 4), (torch.zeros(3, 5),), lambda y: y.sum()
 """
@@ -358,10 +361,20 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(*texts)
         check(load(self.path))
 
+    def test_batch_and_tokens_are_the_functions_that_takes_them(self):
+        result = self.run_it("mine:sized", "--batch", "3", "--tokens", "5", "-o", str(self.path))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        program = check(load(self.path))
+        self.assertEqual(program.globals[-1]["shape"], [3, 5, 4])
+        self.assertEqual(program.about["batch"], "3")
+
     def test_bad_input_leaves_no_file(self):
         self.refused("mine:broken")
         self.refused("mine:absent")
         self.refused("mine:step", "--batch", "3")
+        self.refused("mine:sized", "--dtype", "f16")
+        self.refused("mine:sized", "--assume", "luck")
+        self.refused("mine:sized", "--", "argument")
         self.refused("nonsense")
 
 
@@ -397,6 +410,22 @@ class Presets(unittest.TestCase):
         self.assertEqual(summary.saved_tensors, 224)
         self.assertEqual(round(summary.saved_bytes / 2**30, 2), 1.41)
         self.is_the_shipped_file("unet", program)
+
+    @unittest.skipIf(transformers is None, NO_MODELS)
+    def test_the_other_presets(self):
+        for preset, saved in (("resnet50", 481), ("vit-b16", 373), ("mixtral-block", 64),
+                              ("llama3-8b-lora", 154)):
+            program = self.capture(preset)
+            self.assertEqual((preset, summarize(program).saved_tensors), (preset, saved))
+            if (ROOT / "scenarios" / "programs" / f"{preset}.jsonl").exists():
+                self.is_the_shipped_file(preset, program)
+
+    @unittest.skipIf(transformers is None, NO_MODELS)
+    def test_only_adapters_have_gradients_where_the_rest_is_frozen(self):
+        program = self.capture("llama3-8b-lora", tokens=256)
+        trained = [line["name"] for line in program.globals if line.get("grad")]
+        self.assertEqual(len(trained), 4 * 2 * 2)
+        self.assertTrue(all(".down." in name or ".up." in name for name in trained))
 
     def test_unet_takes_images_that_its_levels_can_halve(self):
         with self.assertRaisesRegex(ValueError, "32 divides, not 100"):

@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import warnings
@@ -71,13 +72,17 @@ def on_the_virtual_gpu(name):
 
 
 def beside(ferry, name):
-    done = subprocess.run([ferry, "run", "--python", sys.executable, "--hide-gpu", "--no-values",
-                           "--zeros", "--card", "h200", __file__, "--here", name],
-                          capture_output=True, text=True, timeout=600, check=False)
+    try:
+        done = subprocess.run([ferry, "run", "--python", sys.executable, "--hide-gpu",
+                               "--no-values", "--zeros", "--card", "h200", __file__, "--here",
+                               name], capture_output=True, text=True, timeout=600, check=False)
+    except subprocess.TimeoutExpired:
+        return None, "more than ten minutes"
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        return None, (said or ["nothing"])[-1]
+        said = [line for line in done.stderr.splitlines()
+                if re.match(r"[\w.]*(Error|Exception)", line)]
+        return None, (said or [f"exit {done.returncode}"])[-1]
     return json.loads(lines[-1]), ""
 
 

@@ -307,7 +307,7 @@ MODELS = {
     "OPT": (huggingface("OPTForCausalLM"), ()),
     "BLOOM": (huggingface("BloomForCausalLM", num_hidden_layers=4), ()),
     "GPT-NeoX": (huggingface("GPTNeoXForCausalLM", num_hidden_layers=4), ()),
-    "Mamba": (huggingface("MambaForCausalLM", num_hidden_layers=4), ()),
+    "Mamba": (huggingface("MambaForCausalLM", shape=(2, 64), num_hidden_layers=2), ()),
     "Mixtral": (huggingface("MixtralForCausalLM", num_hidden_layers=2), ()),
     "Mixtral, eager experts": (huggingface("MixtralForCausalLM", num_hidden_layers=2,
                                            experts_implementation="eager"), ("balanced",)),

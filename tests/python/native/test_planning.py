@@ -267,6 +267,20 @@ class Refused(unittest.TestCase):
         with self.assertRaisesRegex(CaptureError, "expected the loss function to return"):
             ferry.plan(self.model, self.x, lambda output: output, card="a100")
 
+    def test_checkpoints_of_pytorchs_are_refused(self):
+        from torch.utils.checkpoint import checkpoint
+        from torch_ferry.capture import CaptureError
+
+        class Net(torch.nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                self.inner = inner
+
+            def forward(self, x):
+                return checkpoint(self.inner, x, use_reentrant=False)
+        with self.assertRaisesRegex(CaptureError, "torch_ferry.checkpoint in its place"):
+            planned(Net(self.model), self.x)
+
     def test_a_package_without_the_command_says_so(self):
         with mock.patch.object(planning, "_PROGRAM", pathlib.Path("/nowhere/ferry")):
             with self.assertRaisesRegex(RuntimeError, "there is no command `ferry` in this"):

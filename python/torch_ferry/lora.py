@@ -1,0 +1,32 @@
+"""Low-rank adapters (Hu et al., 2106.09685) on some linear layers of a model; the rest is frozen.
+
+What PEFT's LoraConfig(r, lora_alpha, target_modules) makes of a model in bfloat16, with its
+defaults: the adapters are float32, so what they read is cast to it.
+"""
+
+from torch import nn
+import torch
+
+
+class Adapted(nn.Module):
+    def __init__(self, base, rank, alpha):
+        super().__init__()
+        self.base, self.scaling = base, alpha / rank
+        self.down = nn.Linear(base.in_features, rank, bias=False, dtype=torch.float32)
+        self.up = nn.Linear(rank, base.out_features, bias=False, dtype=torch.float32)
+
+    def forward(self, x):
+        result = self.base(x)
+        made = self.up(self.down(x.to(torch.float32))) * self.scaling
+        return (result + made).to(result.dtype)
+
+
+def adapt(model, names, rank=16, alpha=32):
+    """`names`: the last parts of the names of the layers."""
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    for name, layer in [*model.named_modules()]:
+        parent, _, last = name.rpartition(".")
+        if last in names:
+            setattr(model.get_submodule(parent), last, Adapted(layer, rank, alpha))
+    return model
