@@ -235,7 +235,10 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   Checkers checkers;
   check::Values* const values = options.check ? &checkers.values() : nullptr;
   MachineOptions limits = machine_options(hardware);
-  limits.device_bytes = options.device_bytes;
+  if (options.device_bytes > 0) {
+    limits.context_bytes = hardware.context_bytes;
+    limits.device_bytes = options.device_bytes + hardware.context_bytes;
+  }
   limits.alloc_conf = options.alloc_conf;
   limits.host_bytes = options.host_bytes;
   limits.host_pool = options.host_pool;

@@ -30,6 +30,7 @@ enum ExitCode : int {
   kObjected = 1,
   kUsage = 2,
   kResourceMissing = 7,
+  kInternal = 70,
   kStoppedBase = 128
 };
 
