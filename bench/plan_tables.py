@@ -30,12 +30,16 @@ DTR = {"resnet32-56": (10_061_179_152, {9: 1.013, 8: 1.025, 7: 1.046, 6: 1.074, 
 PARTS = {"all": (), "without modules": ("--no-modules",), "without spans": ("--no-spans",),
          "without offload": ("no host",), "recompute alone, spans": ("no host", "--no-modules")}
 
+# The decisions are of forward and backward: no optimizer, whose time would be in every figure.
+ONE_STEP = ("--optimizer", "none", "--steps", "1")
+
 
 def plan(ferry, program, card, policies, *options):
     """The rows of a plan, and the seconds that it took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run([ferry, "plan", program, "--hardware", card, "--policy", policies,
-                           "--json", *options], capture_output=True, text=True, check=False)
+                           *ONE_STEP, "--json", *options],
+                          capture_output=True, text=True, check=False)
     if not done.stdout:
         print(done.stderr, file=sys.stderr)
         sys.exit(2)

@@ -49,7 +49,7 @@ struct SimulationOptions {
   // Of CUBLAS_WORKSPACE_CONFIG; none: the card's default. A card that is no GPU has no workspaces.
   std::optional<std::int64_t> workspace_bytes;
   bool check = true;
-  std::int64_t device_bytes = 0;  // capacity; 0: unlimited, so that the true peak shows
+  std::int64_t device_bytes = 0;  // capacity, beside the context; 0: unlimited
   AllocConf alloc_conf;           // of the device's memory
   std::int64_t host_bytes = 0;    // capacity; 0: unlimited
   HostPoolKind host_pool = HostPoolKind::kFerrys;

@@ -148,48 +148,6 @@ TEST_F(PlanTest, JsonForMachines) {
   EXPECT_TRUE(json["rows"][1]["gap"].is_null());  // another scheduler's
 }
 
-// What is in memory at the peak, by kind, adds up to it.
-TEST_F(PlanTest, ARowsPeakIsMadeOfKinds) {
-  const auto rows =
-      nlohmann::json::parse(ferry("plan gpt2 --hardware h100 --policy keep,checkpoint "
-                                  "--unchecked --json")
-                                .out)["rows"];
-  for (const auto& row : rows) {
-    std::int64_t sum = 0;
-    for (const auto& [kind, bytes] : row["peak_bytes"].items()) sum += bytes.get<std::int64_t>();
-    EXPECT_EQ(sum, row["device_peak_bytes"]) << row["policy"];
-    EXPECT_GE(row["least_bytes"], row["device_peak_bytes"]) << row["policy"];
-    EXPECT_LE(row["least_bytes"], row["device_reserved_bytes"]) << row["policy"];
-  }
-  const auto& keep = rows[0]["peak_bytes"];
-  const auto& recomputed = rows[1]["peak_bytes"];
-  // Two tensors for each parameter, in blocks that may be larger.
-  EXPECT_GE(keep["optimizer"], 2 * 124'439'808LL * 2);
-  EXPECT_EQ(keep["workspaces"], 65 << 20) << "cuBLAS's of both threads, and forward's cuBLASLt's";
-  EXPECT_GT(keep["activations"], 3 * recomputed["activations"].get<std::int64_t>());
-}
-
-TEST_F(PlanTest, WhereNothingFitsTheAnswerSaysWhatItIsMadeOfAndWhatWouldHelp) {
-  const Result result = ferry("plan llama3-8b --hardware rtx4090 --policy checkpoint --unchecked");
-  EXPECT_EQ(result.code, kDoesNotFit);
-  for (const char* part :
-       {"Nothing fits in 23.2 GiB. checkpoint needs the least, ",
-        "29.9 GiB of the optimizer's state", "The largest operator, aten.",
-        "What would help: --optimizer-implementation fused (no 15.0 GiB of temporaries)",
-        "several GPUs that share the ", "a card with more memory (h100 has 78.6 GiB)."}) {
-    EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
-  }
-}
-
-TEST_F(PlanTest, TheAnswerSaysWhyWhatIsFasterDoesNotFit) {
-  const Result result =
-      ferry("plan gpt2 --hardware rtx4090 --policy keep,checkpoint --budget 8GiB --unchecked");
-  EXPECT_EQ(result.code, kOk);
-  EXPECT_NE(result.out.find("\nUse checkpoint: "), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find(" keep is faster and does not fit: it needs "), std::string::npos)
-      << result.out;
-}
-
 // The bound says what no search can.
 TEST_F(PlanTest, WhereNoPlanFitsTheTableSaysWhatEachNeeds) {
   const Result result = ferry(std::string("plan --budget 4KiB") + kChain);
