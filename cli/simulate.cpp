@@ -84,7 +84,7 @@ plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest&
     const std::int64_t device_bytes = verdict.device_bytes(limits);
     sim::Simulation shown = run(device_bytes);
     result.rows = {plan::row_of(plan.policy, std::move(candidate), std::move(shown), device_bytes,
-                                std::move(verdict), result.keeps)};
+                                std::move(verdict), result.keep_judged_bytes)};
   } catch (const plan::Stopped&) {
     result.stopped = true;
   }

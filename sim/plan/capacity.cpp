@@ -32,13 +32,14 @@ Verdict judge(const RunAt& run, const Limits& limits, Judged judged) {
   }
   verdict.step_ns = free.step_ns;
   const bool allocated = judged == Judged::kAllocated;
+  verdict.judged_bytes = cost_of(free, judged).device_reserved_bytes;
   verdict.least_bytes = allocated ? free.device_peak_bytes : least_capacity(run, free);
   if (free.host_peak_bytes > limits.host_bytes) {
     verdict.refusal = "it pins " + format_bytes(free.host_peak_bytes) + " of the host's " +
                       format_bytes(limits.host_bytes);
     return verdict;
   }
-  if ((allocated ? free.device_peak_bytes : free.device_reserved_bytes) <= limits.budget_bytes) {
+  if (verdict.judged_bytes <= limits.budget_bytes) {
     verdict.fits = true;
     return verdict;
   }

@@ -21,11 +21,12 @@ using RunAt = std::function<sim::Simulation(std::int64_t device_bytes)>;
 
 struct Verdict {
   sim::Simulation unlimited;
-  std::int64_t least_bytes = 0;  // the least capacity that it was seen to run at; 0: it fails
-  bool fits = false;             // device and host
-  bool by_retries = false;       // it fits, and would reserve more if it could
-  sim::Time step_ns = 0;         // where it fits, at the budget's capacity
-  std::string refusal = {};      // why it does not fit, in PyTorch's words
+  std::int64_t least_bytes = 0;   // the least capacity that it was seen to run at; 0: it fails
+  bool fits = false;              // device and host
+  bool by_retries = false;        // it fits, and would reserve more if it could
+  sim::Time step_ns = 0;          // where it fits, at the budget's capacity
+  std::int64_t judged_bytes = 0;  // what it reserves with unlimited memory, or allocates
+  std::string refusal = {};       // why it does not fit, in PyTorch's words
 
   // The capacity that its figures are of; 0: unlimited.
   std::int64_t device_bytes(const Limits& limits) const {

@@ -80,9 +80,8 @@ Survey survey(const Program& program, const Hardware& hardware, const Plan& plan
 }
 
 PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
-                 std::int64_t device_bytes, Verdict verdict, const sim::Simulation& keeps) {
-  const bool useless =
-      keeps.errors.empty() && verdict.unlimited.device_reserved_bytes > keeps.device_reserved_bytes;
+                 std::int64_t device_bytes, Verdict verdict, std::int64_t keep_bytes) {
+  const bool useless = verdict.judged_bytes > keep_bytes;
   return {.policy = std::move(policy),
           .candidate = std::move(candidate),
           .simulation = std::move(run),
@@ -101,7 +100,7 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
     const Limits limits = session->limits(request.budget_bytes);
     result.keep_ns = session->keeps().step_ns;
     result.keep_bytes = session->keeps().device_reserved_bytes;
-    result.keeps = session->keeps();
+    result.keep_judged_bytes = session->keep_judged_bytes();
     result.certificate = session->certificate(request.budget_bytes);
     for (const Policy policy : request.policies) {
       try {

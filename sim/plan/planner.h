@@ -73,10 +73,10 @@ struct PolicyRow {
   bool has_plan() const { return !candidate.trl; }
 };
 
-// `run`: at the capacity `device_bytes`, as judged. `keeps`: the training that keeps everything,
-// with unlimited memory.
+// `run`: at the capacity `device_bytes`, as judged. `keep_bytes`: what keeping everything reserves
+// with unlimited memory, or allocates, whichever is judged; kUnlimited: it fails.
 PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
-                 std::int64_t device_bytes, Verdict verdict, const sim::Simulation& keeps);
+                 std::int64_t device_bytes, Verdict verdict, std::int64_t keep_bytes);
 
 struct PlanResult {
   std::vector<PolicyRow> rows;
@@ -84,8 +84,8 @@ struct PlanResult {
   // The time of keeping everything with unlimited memory: the base of
   // slowdowns.
   sim::Time keep_ns = 0;
-  std::int64_t keep_bytes = 0;  // reserved when everything is kept
-  sim::Simulation keeps;        // that training, unchecked
+  std::int64_t keep_bytes = 0;         // reserved when everything is kept
+  std::int64_t keep_judged_bytes = 0;  // what is judged of it; kUnlimited: it fails
   // Of all that the core can carry out within the budget; none: keeping everything fails.
   std::optional<Certificate> certificate;
   Survey survey;

@@ -158,7 +158,8 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
   if (plain && best->least_bytes > 0) {
     Verdict unmoved = judge(*plain, limits, true);
     // What is moved, and where, may leave more fragments than it saves.
-    if (unmoved.fits >= best->fits && unmoved.least_bytes <= best->least_bytes) {
+    if (unmoved.fits >= best->fits &&
+        unmoved.unlimited.device_reserved_bytes < best->unlimited.device_reserved_bytes) {
       best = std::move(unmoved);
       chosen.shown = *plain;
     }
@@ -182,7 +183,7 @@ PolicyRow Session::row(Policy policy, const Candidate& candidate, Verdict verdic
                    .memory = request_.memory};
   if (stops && request_.stop) how.consumers.push_back(&stop);
   return row_of(std::string(name(policy)), candidate, problem_.run(candidate, how),
-                how.device_bytes, std::move(verdict), keeps_);
+                how.device_bytes, std::move(verdict), keep_judged_bytes());
 }
 
 std::vector<std::string> Session::segments() const {

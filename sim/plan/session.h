@@ -27,6 +27,10 @@ class Session {
 
   const Cost& keep() const { return keep_; }               // of one step from a prepared state
   const sim::Simulation& keeps() const { return keeps_; }  // its whole training
+  std::int64_t keep_judged_bytes() const {
+    return keeps_.errors.empty() ? cost_of(keeps_, problem_.judged).device_reserved_bytes
+                                 : kUnlimited;
+  }
   const Survey& survey() const { return problem_.survey; }
   Limits limits(std::int64_t budget_bytes) const;
   std::optional<Certificate> certificate(std::int64_t budget_bytes) const;
