@@ -120,6 +120,15 @@ class OnAGpu(unittest.TestCase):
         self.assertEqual([line["dtype"] for line in program.globals], ["bf16"] * 3)
         self.assertEqual(program.globals[1]["alias"], 0)  # still tied
 
+    def test_flops_of_experts_side_by_side(self):
+        def forward(m, x):
+            ends = torch.tensor([3, 8], dtype=torch.int32, device=x.device)
+            return nn.functional.grouped_mm(x.bfloat16(), m.w.bfloat16(), offs=ends)
+        program = captured(module(forward, ("w", (2, 16, 32))), (8, 16), lambda y: y.float().sum())
+        products = [line["flops"] for code in program.codes for line in code.statements
+                    if line.get("op") == "aten._grouped_mm"]
+        self.assertEqual(products, [2 * 8 * 16 * 32] * 2)  # and of the weights' gradients
+
     def test_layers_that_are_copies_of_one(self):
         with ferry_capture.cuda(), ferry_capture.fake_mode():
             layer = nn.Linear(4, 4, bias=False)
