@@ -33,7 +33,9 @@ def cost(func, args, kwargs, result, inputs, written, fresh):
     packet = func._overloadpacket
     flops = 0
     name = packet.__name__
-    if packet in flop_registry:
+    if name == "_grouped_mm":
+        flops = _grouped_product(*args[:2])
+    elif packet in flop_registry:
         heads = _ungrouped(args) if name.startswith(ATTENTION) else args
         flops = int(flop_registry[packet](*heads, **kwargs, out_val=result))
     writes = sum(map(distinct_bytes, fresh)) + sum(distinct_bytes(inputs[i]) for i in written)
@@ -45,6 +47,13 @@ def cost(func, args, kwargs, result, inputs, written, fresh):
         rows = sum(t.numel() for t in inputs[1:2]) * inputs[0].element_size()
         reads[0] = min(reads[0], rows if name == "nll_loss_forward" else distinct_bytes(fresh[0]))
     return flops, sum(reads), 0 if name in WRITES_NOTHING else writes
+
+
+def _grouped_product(a, b):
+    """Of matrices side by side in one, each with its own, as experts have them: each row of what is
+    side by side is multiplied once, whatever group it is in."""
+    batch = a.shape[0] if a.dim() == 3 and b.dim() == 3 else 1
+    return 2 * batch * a.shape[-2] * a.shape[-1] * b.shape[-1]
 
 
 def _ungrouped(args):

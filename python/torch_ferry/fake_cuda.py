@@ -42,6 +42,9 @@ class FakeMode(fake_tensor.FakeTensorMode):
         # place, as `module.to` does it.
         self.fake_tensor_converter.set_tensor_memo = lambda meta, fake: None
 
+    def __deepcopy__(self, memo):
+        return self  # a copy of a tensor is of the same mode
+
     @property
     def avoid_device_init(self):
         return not self._has_gpu

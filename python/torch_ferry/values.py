@@ -52,6 +52,10 @@ class _Value:
     def __init__(self, tensor, cell):
         self.tensor, self.cell = tensor, cell
 
+    def __deepcopy__(self, memo):
+        with _disable_current_modes():
+            return _Value(self.tensor.clone(), [self.cell[0]])
+
 
 def value_of(tensor):
     """The real tensor that a fake one would be, None where that is not known."""

@@ -1,5 +1,6 @@
 """What torch_ferry.capture takes for a GPU's doing, on a machine without one."""
 
+import copy
 import unittest
 
 from captures import WHY_NOT, captured, ferry_capture, forward_of, module, torch
@@ -118,6 +119,24 @@ class OnAGpu(unittest.TestCase):
         program = ferry_capture.capture(made, (x,), lambda y: y.float().sum())
         self.assertEqual([line["dtype"] for line in program.globals], ["bf16"] * 3)
         self.assertEqual(program.globals[1]["alias"], 0)  # still tied
+
+    def test_flops_of_experts_side_by_side(self):
+        def forward(m, x):
+            ends = torch.tensor([3, 8], dtype=torch.int32, device=x.device)
+            return nn.functional.grouped_mm(x.bfloat16(), m.w.bfloat16(), offs=ends)
+        program = captured(module(forward, ("w", (2, 16, 32))), (8, 16), lambda y: y.float().sum())
+        products = [line["flops"] for code in program.codes for line in code.statements
+                    if line.get("op") == "aten._grouped_mm"]
+        self.assertEqual(products, [2 * 8 * 16 * 32] * 2)  # and of the weights' gradients
+
+    def test_layers_that_are_copies_of_one(self):
+        with ferry_capture.cuda(), ferry_capture.fake_mode():
+            layer = nn.Linear(4, 4, bias=False)
+            made = nn.Sequential(copy.deepcopy(layer), copy.deepcopy(layer)).cuda()
+            x = torch.zeros(3, 4, device="cuda")
+        program = ferry_capture.capture(made, (x,), lambda y: y.sum())
+        self.assertEqual([line["op"] for line in forward_of(program, "op")],
+                         ["aten.mm", "aten.mm", "aten.sum"])
 
     def test_statistics_of_norms_are_float32(self):
         made = nn.LayerNorm(8).to(torch.bfloat16)
