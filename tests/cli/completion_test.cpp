@@ -94,8 +94,8 @@ TEST_F(CompletionTest, CardsProgramsAndFilesInTheirPlace) {
   EXPECT_EQ(offered("plan gpt2 --hardware h20"), Words{"h200"});
   EXPECT_EQ(offered("plan gpt2 --hardware mi"), Words{"mine.toml"});
   EXPECT_EQ(offered("hardware rtx409"), Words{"rtx4090"});
-  EXPECT_EQ(offered("plan llama3-8"), Words{"llama3-8b"});
-  EXPECT_EQ(offered("simulate --unchecked llama3-8"), Words{"llama3-8b"});
+  EXPECT_EQ(offered("plan llama3-8"), (Words{"llama3-8b", "llama3-8b-lora"}));
+  EXPECT_EQ(offered("simulate --unchecked llama3-8"), (Words{"llama3-8b", "llama3-8b-lora"}));
   // bash takes --hardware=h20 apart.
   EXPECT_EQ(offered("plan gpt2 --hardware = h20"), Words{"h200"});
   EXPECT_TRUE(has(offered("plan gpt2 --hardware ="), "a100"));
