@@ -20,8 +20,8 @@ POLICIES = {"off": "keep", "noreentrant": "checkpoint"}
 OPTIMIZERS = {"none": ["none"], "adamw": ["adamw"], "sgd": ["momentum"],
               "fused": ["adamw", "--optimizer-implementation", "fused"]}
 
-# GPT-2 kept and recomputed, accumulated, on two cards; Llama-3-8B recomputed.
-ROWS = ("S01", "S02", "S03", "S04", "S08", "S10", "S15", "S18", "S19", "S20", "S21")
+# GPT-2 kept and recomputed, accumulated, on two cards; Llama-3-8B kept and recomputed.
+ROWS = ("S01", "S02", "S03", "S04", "S08", "S10", "S15", "S17", "S18", "S19", "S20", "S21")
 
 
 def planned(row, steps):
@@ -47,7 +47,7 @@ class MemoryTableTest(unittest.TestCase):
             for step in (1, 2, 3):
                 with self.subTest(row=name, step=step):
                     row, seen = self.rows[name], planned(self.rows[name], step)
-                    self.near(seen["device_peak_bytes"], row[f"peak_{step}"], 0.004, "allocated")
+                    self.near(seen["device_peak_bytes"], row[f"peak_{step}"], 0.001, "allocated")
                     self.near(seen["device_reserved_bytes"], row[f"reserved_{step}"], 0.01,
                               "reserved")
 
