@@ -166,7 +166,7 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
         program.write(step)
         code, table, said = _ferry("plan", step, *options, "--json", "-o", out)
         made = Plan(table, out.read_text(encoding="utf-8")) if out.exists() else None
-    if code == _DOES_NOT_FIT:
+    if code == _DOES_NOT_FIT and not (made and made.row["fits"]):  # or it fits and saves nothing
         raise DoesNotFit(_too_much(made) if made else said, made)
     return made
 

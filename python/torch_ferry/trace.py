@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from .costs import SHAPE_ONLY, cost, tensors_in, tensors_of
+from .costs import cost, tensors_in, tensors_of
 from .once import runs_once
 from .program import ProgramError
 from .values import carry
@@ -159,8 +159,6 @@ class Trace(TorchDispatchMode):
     def _record(self, func, args, kwargs, result):
         inputs, written = tensors_of(func, args, kwargs)
         name = func._overloadpacket.__name__
-        if name in SHAPE_ONLY:
-            inputs, written = [], []
         inputs, written = self._on_device(inputs, written)
         refs = [self.known(tensor) for tensor in inputs]
         fresh = [tensor for tensor in tensors_in(result)

@@ -126,7 +126,9 @@ latency = "8us"
   void plan(const std::string& policy, const std::string& budget) const {
     const Result planned =
         test::run({FERRY_PROGRAM, "plan", program_, "--hardware", folder_.path("slow.toml"),
-                   "--policy", policy, "--budget", budget, "-o", plan_});
+                   "--policy", policy, "--budget", budget, "-o", plan_,
+                   // The budgets are of the step alone.
+                   "--optimizer", "none", "--steps", "1", "--cublas-workspace-config", ":0:0"});
     ASSERT_EQ(planned.code, kOk) << planned.out << planned.err;
   }
   std::string planned(int layers, const char* policy) const {
