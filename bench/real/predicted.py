@@ -100,7 +100,7 @@ class Bench:
         done = self.run(command, program, "--hardware", self.file("mine.toml"), *self.tables,
                         "--optimizer", "adamw", "--json", *options, codes=(0, DOES_NOT_FIT))
         answer = json.loads(done.stdout)
-        for row in answer["rows"]:  # forward and backward are measured, without the optimizer's step
+        for row in answer["rows"]:  # what is measured is without the optimizer's step
             row["step_ns"] -= row["optimizer_ns"]
         return {row["policy"]: row for row in answer["rows"]}, answer["times"]
 
