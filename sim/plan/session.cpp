@@ -1,5 +1,6 @@
 #include "sim/plan/session.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <tuple>
@@ -119,8 +120,9 @@ void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
       throw_if(request_.stop);
       const sim::Simulation run = problem_.run(
           each->candidate, {.whole = true, .device_bytes = allocated ? 0 : limits.budget_bytes});
+      const std::int64_t bytes = cost_of(run, problem_.judged).device_reserved_bytes;
       if (run.errors.empty() && run.host_peak_bytes <= limits.host_bytes &&
-          (!allocated || run.device_peak_bytes <= limits.budget_bytes)) {
+          bytes <= std::min(limits.budget_bytes, keep_judged_bytes())) {
         known->second = run.step_ns;
       }
     }
