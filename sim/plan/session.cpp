@@ -70,8 +70,6 @@ std::int64_t optimizer_bytes(const KeepTrace& trace) {
 KeepTrace traced(const Problem& problem, const sim::Simulation& keeps) {
   KeepTrace trace = trace_keep(problem.program, problem.hardware, problem.training.optimizer);
   if (problem.training.steps == 0) return trace;
-  // From the second step on the workspaces are there throughout.
-  if (problem.training.steps > 1) trace.held_bytes += keeps.peak_kinds[sim::MemoryKind::kWorkspace];
   trace.optimizer_ns = keeps.optimizer_ns;
   trace.optimizer_bytes = optimizer_bytes(trace);
   return trace;
