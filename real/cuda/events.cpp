@@ -4,6 +4,16 @@
 #include <c10/cuda/CUDAStream.h>
 
 namespace ferry::real {
+namespace {
+
+// C10_CUDA_CHECK looks at LibTorch's list of launches after a success too. The last holder of an
+// event may be a thread of the autograd engine's, which lets go of a backward after main has its
+// results: main may have returned by then, and the list be gone.
+void check(cudaError_t status) {
+  if (status != cudaSuccess) C10_CUDA_CHECK(status);
+}
+
+}  // namespace
 
 CudaSnapshot::~CudaSnapshot() { pool_->put(event_); }
 
@@ -13,11 +23,11 @@ bool CudaSnapshot::done() const {
     static_cast<void>(cudaGetLastError());  // no later call may take it for an error
     return false;
   }
-  C10_CUDA_CHECK(status);
+  check(status);
   return true;
 }
 
-void CudaSnapshot::synchronize() const { C10_CUDA_CHECK(cudaEventSynchronize(event_)); }
+void CudaSnapshot::synchronize() const { check(cudaEventSynchronize(event_)); }
 
 CudaEvents::~CudaEvents() {
   for (const cudaEvent_t event : idle_) C10_CUDA_IGNORE_ERROR(cudaEventDestroy(event));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "vgpu/runtime/runtime.h"
@@ -106,6 +107,9 @@ void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cu
   if (runtime.clock != nullptr) runtime.clock->allocated(device, given_out ? change : -change);
 }
 
+// The allocator says none of this under its lock. So between a block's return and the word that it
+// is free, another thread may have been given it: the free is told then, before the block's next
+// life, and the word that comes late is dropped.
 void note_pinned_block(BlockIs is, const void* block, std::size_t bytes) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex);
@@ -113,8 +117,20 @@ void note_pinned_block(BlockIs is, const void* block, std::size_t bytes) {
   op.kind = is == BlockIs::kGivenOut ? StreamOpKind::kAlloc : StreamOpKind::kFree;
   op.range = runtime.range(block, bytes);
   op.name = kPinnedName;
-  if (is == BlockIs::kReturned) return runtime.begin_free(op, "libtorch_cuda");
-  if (is == BlockIs::kGivenOut || !runtime.completes_free(op.range)) runtime.tell(op);
+  const auto by = std::this_thread::get_id();
+  if (is == BlockIs::kReturned) {
+    runtime.returned_pinned[op.range.address] = {by, op};
+    return runtime.begin_free(op, "libtorch_cuda");
+  }
+  const auto returned = runtime.returned_pinned.find(op.range.address);
+  const bool found = returned != runtime.returned_pinned.end();
+  if (is == BlockIs::kFree && (!found || returned->second.first != by)) return;
+  if (found) {
+    const StreamOp free = returned->second.second;
+    runtime.returned_pinned.erase(returned);
+    if (!runtime.completes_free(free.range)) runtime.tell(free);
+  }
+  if (is == BlockIs::kGivenOut) runtime.tell(op);
 }
 
 void learn_recorder(const std::function<void()>& record) {

@@ -16,6 +16,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "vgpu/runtime/clock.h"
@@ -197,6 +199,8 @@ class Runtime {
   VirtualMemory virtual_memory;
   std::array<MemoryPool, kDevices> pools;
   PendingFree pending_free;
+  // By address: who returned a block of the pinned allocator's that is not told free yet.
+  std::map<std::uint64_t, std::pair<std::thread::id, StreamOp>> returned_pinned;
   std::int64_t wrong_frees = 0;
   std::array<std::int64_t, kDevices> device_bytes_peaks{};
   std::int64_t pinned_bytes_peak = 0;

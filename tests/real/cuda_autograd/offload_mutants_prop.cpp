@@ -68,7 +68,7 @@ Trial attempt(std::uint64_t trial, Tempo tempo, std::optional<Mutation> mutation
   VirtualWorld world(tempo, trial);
   CudaDevice device({.index = 0});
   Dice draw(trial * 2 + 1);
-  CoreOptions options = drawn_options(draw);
+  CoreOptions options = drawn_options(draw, mutation.has_value());
   options.bytes_min = 1;
   Offloader<Mutated, TorchAutograd> offloader(Mutated(Labelled<CudaDevice>(device), mutation),
                                               TorchAutograd(), options, rules);
