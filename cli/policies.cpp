@@ -167,8 +167,10 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
       command.add_option("--order", arguments.order, "Of micro-batches: fbfb, ffbb, 1f1b")
           ->capture_default_str();
   command
-      .add_option("--times", arguments.times,
-                  "Measured kernel times (`ferry calibrate`); may be given again, the first counts")
+      .add_option(
+          "--times", arguments.times,
+          "Measured kernel times (`ferry calibrate`), or a profile that PyTorch exported; may "
+          "be given again, the first counts")
       ->type_name("FILE")
       ->allow_extra_args(false);
   command.add_flag("--unchecked", arguments.unchecked, "Do not check the stream order: faster");
@@ -205,9 +207,11 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   request.program_name = printable(request.program.name);
   request.hardware.description = printable(request.hardware.description);
   request.times = arguments.times;
-  std::vector<TimesTable> tables;
-  for (const std::filesystem::path& file : arguments.times) tables.push_back(read_times(file));
-  request.times_used = use_times(tables, request.hardware, request.program);
+  MeasuredTimes measured;
+  for (const std::filesystem::path& file : arguments.times) measured.read(file);
+  if (!arguments.times.empty()) {
+    request.times_used = use_times(measured, request.hardware, request.program);
+  }
   request.plan.budget_bytes =
       budget_of(request, arguments.budget.empty() ? request.hardware.usable_bytes() : budget);
   request.plan.check = !arguments.unchecked;

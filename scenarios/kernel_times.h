@@ -25,6 +25,7 @@
 #include "formats/program.h"
 #include "scenarios/hardware.h"
 #include "scenarios/op_signature.h"
+#include "scenarios/profiled_times.h"
 
 namespace ferry {
 
@@ -64,17 +65,24 @@ class TimeSamples {
   std::map<std::string, Samples> samples_;
 };
 
+// What was measured, as `--times` names it: tables, and profiles of PyTorch's.
+struct MeasuredTimes {
+  std::vector<TimesTable> tables;
+  ProfiledTimes profiled;
+  // A table, or else a profile. Throws InputError.
+  void read(const std::filesystem::path& path);
+};
+
 struct TimesUsed {
-  std::int64_t measured = 0;  // ops whose signature is in a table
+  std::int64_t measured = 0;  // ops whose signature is in a table, or whose call in a profile
   std::int64_t scaled = 0;    // ops that took the time of another call of the same operator
   std::int64_t all = 0;
 };
 
-// Gives the program's ops their times: of several tables the first that has the signature. Where
-// none has, the time of the operator's call that is nearest in work, times the ratio of what the
+// Gives the program's ops their times: of several tables the first that has the signature, or else a
+// profile's. Where none has, the time of the operator's call that is nearest in work, times the ratio of what the
 // roofline gives both; it must be of the same dtype. What is found in neither way keeps what it
 // has.
-TimesUsed use_times(const std::vector<TimesTable>& tables, const Hardware& hardware,
-                    Program& program);
+TimesUsed use_times(const MeasuredTimes& measured, const Hardware& hardware, Program& program);
 
 }  // namespace ferry

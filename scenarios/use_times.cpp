@@ -3,6 +3,8 @@
 #include <optional>
 
 #include "formats/limits.h"
+#include "formats/profile.h"
+#include "formats/text_file.h"
 #include "scenarios/kernel_times.h"
 #include "scenarios/roofline.h"
 
@@ -77,14 +79,23 @@ class Lookup {
 
 }  // namespace
 
-TimesUsed use_times(const std::vector<TimesTable>& tables, const Hardware& hardware,
-                    Program& program) {
-  if (tables.empty()) return {};
-  const Lookup lookup(tables, hardware);
+void MeasuredTimes::read(const std::filesystem::path& path) {
+  const std::string text = read_file(path);
+  if (is_profile(text, path.string())) {
+    profiled.add(parse_profile(text, path.string()));
+  } else {
+    tables.push_back(parse_times(text, path.string()));
+  }
+}
+
+TimesUsed use_times(const MeasuredTimes& measured, const Hardware& hardware, Program& program) {
+  const Lookup lookup(measured.tables, hardware);
   TimesUsed used;
   each_op(program, [&](Op& op, const OpSignature& signature) {
     ++used.all;
-    if (const auto ns = lookup.exact(signature)) {
+    auto ns = lookup.exact(signature);
+    if (!ns) ns = measured.profiled.find(signature);
+    if (ns) {
       op.measured_ns = *ns;
       ++used.measured;
     } else if (const auto like = lookup.scaled(signature)) {

@@ -65,10 +65,49 @@ TEST_F(PlanTimesTest, APipelineTakesThem) {
   EXPECT_NE(result.out.find("(chain.times.jsonl)"), std::string::npos) << result.out;
 }
 
+// Of a profile: each op's call, with a kernel of 1.5 ms.
+TEST_F(PlanTimesTest, AProfileOfPyTorchsIsTaken) {
+  Program program = test::chain({});
+  nlohmann::json profile = {{"schemaVersion", 1}, {"traceEvents", nlohmann::json::array()}};
+  int id = 0;
+  each_op(program, [&](Op& op, const OpSignature& signature) {
+    nlohmann::json arguments = {{"External id", ++id},
+                                {"Input Dims", nlohmann::json::array()},
+                                {"Input type", nlohmann::json::array()}};
+    for (const auto& in : signature.in) {
+      if (!in) return;
+      arguments["Input Dims"].push_back(in->shape);
+      arguments["Input type"].push_back(in->dtype == DType::kF32 ? "float" : "c10::BFloat16");
+    }
+    profile["traceEvents"].push_back({{"ph", "X"},
+                                      {"cat", "cpu_op"},
+                                      {"name", op.name},
+                                      {"pid", 1},
+                                      {"tid", 1},
+                                      {"ts", 10 * id},
+                                      {"dur", 1.25},
+                                      {"args", arguments}});
+    profile["traceEvents"].push_back({{"ph", "X"},
+                                      {"cat", "kernel"},
+                                      {"name", "k"},
+                                      {"dur", 1500.0},
+                                      {"args", {{"External id", id}}}});
+  });
+  write("step.json", profile.dump(1));
+  const auto timed = nlohmann::json::parse(
+      ferry("simulate chain.jsonl --hardware tiny.toml --policy keep --json --times step.json")
+          .out);
+  EXPECT_GT(timed["times"]["measured"], 0);
+  EXPECT_GE(timed["rows"][0]["compute_ns"],
+            timed["times"]["measured"].get<std::int64_t>() * 1'500'000);
+}
+
 TEST_F(PlanTimesTest, ABadTableIsRefused) {
   const std::string command = "plan chain.jsonl --hardware tiny.toml --times ";
   expect_refused(command + "none.jsonl", "none.jsonl: cannot read");
   expect_refused(command + "chain.jsonl", "chain.jsonl:1: expected \"ferry\": \"kernel times\"");
+  write("none.json", R"({"traceEvents":[]})");
+  expect_refused(command + "none.json", "none.json: expected \"traceEvents\" with operators");
   std::string cut = to_text(table_);
   write("cut.jsonl", cut.substr(0, cut.size() - 5));
   expect_refused(command + "cut.jsonl",

@@ -106,7 +106,7 @@ void run_card(const Hardware& card) {
 
 void run_times(const TimesTable& times) {
   Program program = step();
-  const TimesUsed used = use_times({times}, tiny(), program);
+  const TimesUsed used = use_times({.tables = {times}, .profiled = {}}, tiny(), program);
   require(used.measured + used.scaled <= used.all, "times are of ops");
   run_step(program, tiny(), std::nullopt);
 }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "formats/builder.h"
 #include "formats/error.h"
 
@@ -35,6 +38,10 @@ TimesTable table_of(const std::vector<Program>& programs) {
   TimeSamples samples;
   for (const Program& program : programs) samples.add(program);
   return {.device = "a \"card\"", .about = {{"model", "f"}}, .times = samples.times()};
+}
+
+MeasuredTimes measured(std::vector<TimesTable> tables) {
+  return {.tables = std::move(tables), .profiled = {}};
 }
 
 const char* const kHeader = R"({"ferry":"kernel times","schema":1,"device":"d"})";
@@ -100,7 +107,7 @@ TEST(KernelTimesTest, TheMedianOfTheSamplesIsKept) {
 
 TEST(KernelTimesTest, ATableWinsOverTheProgramsOwnTimes) {
   Program program = program_of(8, 999);
-  const TimesUsed used = use_times({table_of({program_of(8, 30)})}, hardware(), program);
+  const TimesUsed used = use_times(measured({table_of({program_of(8, 30)})}), hardware(), program);
   EXPECT_EQ(time_of(program), 30);
   EXPECT_EQ(used.measured, 1);
   EXPECT_EQ(used.scaled, 0);
@@ -109,8 +116,8 @@ TEST(KernelTimesTest, ATableWinsOverTheProgramsOwnTimes) {
 
 TEST(KernelTimesTest, TheFirstTableThatHasItCounts) {
   Program program = program_of(8, 0);
-  use_times({table_of({program_of(16, 50)}), table_of({program_of(8, 30)}),
-             table_of({program_of(8, 40)})},
+  use_times(measured({table_of({program_of(16, 50)}), table_of({program_of(8, 30)}),
+                      table_of({program_of(8, 40)})}),
             hardware(), program);
   EXPECT_EQ(time_of(program), 30);
 }
@@ -119,19 +126,19 @@ TEST(KernelTimesTest, AnotherSizeIsScaledFromTheNearest) {
   const std::vector<TimesTable> tables = {
       table_of({program_of(100, 5'000), program_of(1000, 9'000)})};
   Program larger = program_of(2000, 0);
-  const TimesUsed used = use_times(tables, hardware(), larger);
+  const TimesUsed used = use_times(measured(tables), hardware(), larger);
   EXPECT_EQ(used.measured, 0);
   EXPECT_EQ(used.scaled, 1);
   EXPECT_EQ(time_of(larger), 18'000);
   Program smaller = program_of(50, 0);
-  use_times(tables, hardware(), smaller);
+  use_times(measured(tables), hardware(), smaller);
   EXPECT_EQ(time_of(smaller), 2'500);
 }
 
 TEST(KernelTimesTest, WhatIsNotThereIsLeftAsItIs) {
   Program other = program_of(8, 77);
   std::get<Op>(other.codes[0].statements[0].action).name = "g";
-  const TimesUsed used = use_times({table_of({program_of(8, 30)})}, hardware(), other);
+  const TimesUsed used = use_times(measured({table_of({program_of(8, 30)})}), hardware(), other);
   EXPECT_EQ(used.measured + used.scaled, 0);
   EXPECT_EQ(time_of(other), 77);
   Program none = program_of(8, 77);
