@@ -37,7 +37,7 @@ struct ProfiledCall {
   std::int64_t kernels_ns = 0;  // their sum, at least 1
 };
 
-// Whether it may be one: some JSON that is no file of Ferry's. Throws InputError if it is compressed.
+// Whether it may be one: JSON that is no file of Ferry's. Throws InputError if it is compressed.
 bool is_profile(std::string_view text, const std::string& file);
 
 // The calls that launched something, in the order of their beginnings. Throws InputError on what is

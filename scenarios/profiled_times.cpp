@@ -15,8 +15,8 @@ bool agree(const std::optional<Layout>& layout, const ProfiledInput& input) {
   return layout->shape == input.shape && input.dtype.value_or(layout->dtype) == layout->dtype;
 }
 
-// cuDNN's attention, which PyTorch prefers on some cards, is flash in a program. Both are handed the
-// same tensors first: queries, keys and values; backward a gradient, these, the output and its
+// cuDNN's attention, which PyTorch prefers on some cards, is flash in a program. Both are handed
+// the same tensors first: queries, keys and values; backward a gradient, these, the output and its
 // logsumexp. Then come seeds, in each one's own way.
 constexpr std::string_view kCudnn = "aten._scaled_dot_product_cudnn_attention";
 constexpr std::string_view kFlash = "aten._scaled_dot_product_flash_attention";
