@@ -81,8 +81,8 @@ struct TimesUsed {
 
 // Gives the program's ops their times: of several tables the first that has the signature, or else
 // a profile's. Where none has, the time of the operator's call in the tables that is nearest in
-// work, times the ratio of what the roofline gives both; it must be of the same dtype. What is found
-// in neither way keeps what it has.
+// work, times the ratio of what the roofline gives both; it must be of the same dtype. What is
+// found in neither way keeps what it has.
 TimesUsed use_times(const MeasuredTimes& measured, const Hardware& hardware, Program& program);
 
 }  // namespace ferry
