@@ -1,9 +1,9 @@
 // The page itself: one HTML file that needs nothing else, with its data as JSON in it.
 //
-// The template (page.html, page.css, page_tools.js, page.js) is compiled in. Names may be anybody's:
-// in the text they are escaped as HTML asks, and in the data so that nothing in it can end the
-// script element (every `<`, `>` and `&` is written \u003c …, every letter beyond ASCII likewise).
-// The script puts texts into the page as text, never as HTML.
+// The template (page.html, page.css, page_tools.js, page.js) is compiled in. Names may be
+// anybody's: in the text they are escaped as HTML asks, and in the data so that nothing in it can
+// end the script element (every `<`, `>` and `&` is written \u003c …, every letter beyond ASCII
+// likewise). The script puts texts into the page as text, never as HTML.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -45,7 +45,7 @@ const runs = data.runs.map((run) => {
   return { ...run, memory, lanes };
 });
 const drawn = runs.filter((run) => run.drawn);
-const scaleBytes = 1.05 * Math.max(budget, ...drawn.map((run) => Math.max(...run.memory.total)));
+const scaleBytes = topOf(Math.max(...drawn.map((run) => Math.max(...run.memory.total))), budget);
 let chosen = runs.find((run) => run.drawn && run.policy === data.best) || drawn[0];
 
 function choose(policy) {
@@ -65,18 +65,18 @@ function chooser(run, place, ...children) {
 // The sections.
 
 function drawPolicies() {
-  const columns = [["policy", "text"], ["fits"], ["time of a step"], ["of keep's"], ["needs"],
-    ["allocated"], ["reserved"], ["host memory"], ["copies hidden"], ["short by"]];
+  const columns = [["policy", "text"], ["fits"], ["a step"], ["of keep's"], ["needs"],
+    ["short by"], ["allocated"], ["reserved"], ["host"], ["copies hidden"]];
   const lines = rows.map((row, i) => {
     const fits = row.useless ? "useless" : row.fits ? "yes" : "no";
     return { chosen: runs[i] === chosen, cells: [
       runs[i].drawn ? chooser(runs[i], "row", row.policy) : row.policy,
       html("span", { class: row.fits && !row.useless ? "yes" : "no" }, fits),
       time(row.step_ns), row.slowdown === null ? null : row.slowdown.toFixed(3),
-      row.least_bytes === null ? null : bytes(row.least_bytes), bytes(row.device_peak_bytes),
+      row.least_bytes === null ? null : bytes(row.least_bytes),
+      row.least_bytes > budget ? bytes(row.least_bytes - budget) : null, bytes(row.device_peak_bytes),
       bytes(row.device_reserved_bytes), bytes(row.host_peak_bytes),
       row.overlap === null ? null : percent(row.overlap, 1),
-      row.least_bytes > budget ? bytes(row.least_bytes - budget) : null,
     ] };
   });
   const refused = rows.filter((row) => row.refusal || row.errors.length);
@@ -89,12 +89,21 @@ function drawPolicies() {
     `Included: ${data.included}; the step is ${data.step}.`;
 }
 
-const kindLegend = () => legend([...KINDS.filter((kind) => rows.some((row) => row.peak_bytes[kind]))
-  .map((kind) => [KIND_WORDS[kind] || kind, kind])]);
+const kindLegend = (isThere) => legend(KINDS.filter(isThere)
+  .map((kind) => [KIND_WORDS[kind] || kind, kind]));
+
+// Where memory goes from left to right.
+function budgetLine(plot, x) {
+  const far = x(budget) > plot.right;
+  return [far ? null : svg("line", { class: "limit", x1: x(budget), x2: x(budget),
+    y1: plot.top - 4, y2: plot.bottom }), svg("text", { class: "limit-text", y: plot.top - 10,
+    x: Math.min(x(budget), plot.right), "text-anchor": far ? "end" : "middle" },
+  `budget ${bytes(budget)}${far ? ", far beyond" : ""}`)].filter((each) => each);
+}
 
 function drawPeaks() {
   const plot = { left: 150, right: 980, top: 26, bottom: 26 + 26 * rows.length };
-  const most = 1.04 * Math.max(budget, ...rows.map((row) => row.device_peak_bytes));
+  const most = topOf(Math.max(...rows.map((row) => row.device_peak_bytes)), budget);
   const x = (value) => plot.left + value / most * (plot.right - plot.left);
   const bars = rows.flatMap((row, i) => {
     const y = plot.top + 26 * i + 4;
@@ -110,11 +119,10 @@ function drawPeaks() {
     return [svg("text", { x: plot.left - 8, y: y + 13, "text-anchor": "end", class: "strong" },
       row.policy), tips(svg("g", {}, ...parts), words)];
   });
-  const line = [svg("line", { class: "limit", x1: x(budget), x2: x(budget), y1: plot.top - 4,
-    y2: plot.bottom }), svg("text", { class: "limit-text", x: x(budget), y: plot.top - 10,
-    "text-anchor": "middle" }, `budget ${bytes(budget)}`)];
+  const line = budgetLine(plot, x);
   const axis = xAxis(plot, byteTicks(0, most, 8), x, "allocated");
-  show("peaks", figure(kindLegend(), scroll(picture(1000, plot.bottom + 40,
+  const isThere = (kind) => rows.some((row) => row.peak_bytes[kind]);
+  show("peaks", figure(kindLegend(isThere), scroll(picture(1000, plot.bottom + 40,
     "Memory at the peak by kind, a bar for each policy", [...axis, ...bars, ...line])),
   asTable([["policy", "text"], ...KINDS.map((kind) => [kind]), ["all"]], rows.map((row) => ({
     cells: [row.policy, ...KINDS.map((kind) => bytes(row.peak_bytes[kind])),
@@ -155,7 +163,7 @@ function drawMemory() {
   const { memory } = chosen;
   const count = memory.at.length;
   const plot = { left: 80, right: 980, top: 34, bottom: 330 };
-  const most = 1.05 * Math.max(budget, ...memory.reserved, ...memory.total);
+  const most = topOf(Math.max(...memory.reserved, ...memory.total), budget);
   const x = (i) => plot.left + i / count * (plot.right - plot.left);
   const atTime = (ns) => plot.left + ns / chosen.step_ns * (plot.right - plot.left);
   const y = (value) => plot.bottom - value / most * (plot.bottom - plot.top);
@@ -333,8 +341,8 @@ function drawModules() {
   const rest = groups.length - listed.length;
   show("modules", html("p", {}, depths, ` At ${time(chosen.peak.at_ns)}, ${bytes(all)}.` +
     (rest ? ` The ${MODULES_MOST} largest of ${groups.length} are shown.` : "")),
-  figure(kindLegend(), scroll(picture(1000, plot.bottom + 40,
-    `What the peak of ${chosen.policy} is made of, a bar for each module`,
+  figure(kindLegend((kind) => groups.some((group) => group.kinds[kind])), scroll(picture(1000,
+    plot.bottom + 40, `What the peak of ${chosen.policy} is made of, a bar for each module`,
     [...xAxis(plot, byteTicks(0, most, 8), x, "allocated at the peak"), ...bars])),
   asTable([["module", "text"], ...KINDS.map((kind) => [kind]), ["all"]], [...groups]
     .sort((a, b) => b.all - a.all).slice(0, 200).map((group) => ({ cells: [group.name,
@@ -356,7 +364,8 @@ function drawCurve() {
   const mostTime = 1.05 * Math.max(slowest, ...shown.map((row) => row.step_ns));
   const leastTime = 0.97 * Math.min(...points.map((point) => point.lower_bound_ns || point.step_ns));
   const xs = [...points.map((point) => point.budget_bytes), ...shown.map((row) => row.least_bytes),
-    data.curve.least_bytes, budget];
+    data.curve.least_bytes];
+  if (budget <= FAR * Math.max(...xs)) xs.push(budget);
   const from = 0.97 * Math.min(...xs);
   const to = 1.03 * Math.max(...xs);
   const x = (value) => plot.left + (value - from) / (to - from) * (plot.right - plot.left);
@@ -386,9 +395,7 @@ function drawCurve() {
   const drawing = picture(1000, 402, "The least time of a step for each budget of memory",
     [...yAxis(plot, timeTicks(leastTime, mostTime, 6), y, "a step"),
       ...xAxis(plot, byteTicks(from, to, 8), x, "memory"),
-      svg("line", { class: "limit", x1: x(budget), x2: x(budget), y1: plot.top, y2: plot.bottom }),
-      svg("text", { class: "limit-text", x: x(budget), y: plot.top - 6, "text-anchor": "middle" },
-        `budget ${bytes(budget)}`), ...parts.filter((part) => part)]);
+      ...budgetLine(plot, x), ...parts.filter((part) => part)]);
   const left = marks.length - shown.length;
   show("curve", html("p", {}, "The blue line is the fastest plan found for each budget; under the " +
     "grey line no plan can be, and in the shaded memory none fits. The squares are the policies " +

@@ -171,7 +171,12 @@ function xAxis(plot, axis, at, words) {
   svg("text", { x: plot.right, y: plot.bottom + 34, "text-anchor": "end", class: "strong" },
     `${words}, ${axis.unit}`)];
 }
+// The top of a scale of bytes: room for the budget, unless all else would be too small to see.
+const FAR = 2.5;
+const topOf = (most, limit) => 1.05 * (limit <= FAR * most ? Math.max(most, limit) : most);
 function limitLine(plot, y, text) {
+  if (y < plot.top) return [svg("text", { class: "limit-text", x: plot.right, y: plot.top - 10,
+    "text-anchor": "end" }, `${text}, far above`)];
   return [svg("line", { class: "limit", x1: plot.left, x2: plot.right, y1: y, y2: y }),
     svg("text", { class: "limit-text", x: plot.right, y: y - 5, "text-anchor": "end" }, text)];
 }
