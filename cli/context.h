@@ -32,6 +32,7 @@ struct Context {
 void add_hardware(CLI::App& app, Context& context);
 void add_programs(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
+void add_report(CLI::App& app, Context& context);
 void add_sweep(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_replay(CLI::App& app, Context& context);

@@ -36,8 +36,8 @@ constexpr AddSubcommand kAddVerify = add_no_verify;
 
 // Sorted as in the help.
 constexpr AddSubcommand kSubcommands[] = {
-    add_plan,   add_sweep,  add_simulate, add_train,    add_run,      add_calibrate,
-    add_replay, kAddVerify, add_check,    add_programs, add_hardware, add_completion,
+    add_plan,   add_report, add_sweep, add_simulate, add_train,    add_run,        add_calibrate,
+    add_replay, kAddVerify, add_check, add_programs, add_hardware, add_completion,
 };
 
 // Each command's help has more of its own.

@@ -65,6 +65,8 @@ std::string to_table(const PolicyRequest& request, const plan::ParetoResult& res
   return text;
 }
 
+}  // namespace
+
 nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::ParetoResult& result) {
   nlohmann::ordered_json json = {{"schema", 1},
                                  {"program", request.program_name},
@@ -86,7 +88,13 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::ParetoR
   return json;
 }
 
-}  // namespace
+plan::ParetoResult pareto_curve(const PolicyRequest& request, const std::string& program) {
+  try {
+    return plan::pareto(request.program, request.hardware, request.plan, kBudgets);
+  } catch (const std::invalid_argument& error) {
+    throw InputError(program, 0, error.what());
+  }
+}
 
 void add_pareto_option(CLI::App& command, bool& asked) {
   CLI::Option* pareto = command.add_flag("--pareto", asked,
@@ -103,12 +111,7 @@ int plan_pareto(const PolicyArguments& arguments) {
     progress.show(done, all, policy);
   };
   request.plan.stop = is_stopped;
-  plan::ParetoResult result;
-  try {
-    result = plan::pareto(request.program, request.hardware, request.plan, kBudgets);
-  } catch (const std::invalid_argument& error) {
-    throw InputError(arguments.subject, 0, error.what());
-  }
+  plan::ParetoResult result = pareto_curve(request, arguments.subject);
   progress.clear();
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(request, result);

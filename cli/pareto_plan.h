@@ -1,7 +1,11 @@
 // `ferry plan --pareto`: the curve of time against memory.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
 #include "cli/policies.h"
+#include "sim/plan/pareto.h"
 
 namespace CLI {
 class App;
@@ -11,6 +15,10 @@ namespace ferry::cli {
 
 // Returns where it is stored whether the curve was asked for.
 void add_pareto_option(CLI::App& command, bool& asked);
+
+// The curve for this request. `program`: as typed, for errors. Throws InputError.
+plan::ParetoResult pareto_curve(const PolicyRequest& request, const std::string& program);
+nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::ParetoResult& result);
 
 // Prints the table, the JSON or the CSV on stdout and errors on stderr; returns the exit code.
 // Throws InputError for wrong arguments.

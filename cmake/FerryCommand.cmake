@@ -44,6 +44,11 @@ set_source_files_properties(
   ${PROJECT_SOURCE_DIR}/cli/sibling.cpp
   PROPERTIES COMPILE_DEFINITIONS FERRY_WITHOUT_SIBLINGS="${ferry_without_siblings}")
 ferry_room(cli/ranks PRIVATE ferry_mpi)
+include(FerryPage)
+ferry_room(cli/report PRIVATE ${ferry_cli_uses})
+target_sources(ferry_cli_report PRIVATE ${ferry_page_source})
+target_precompile_headers(ferry_cli_report REUSE_FROM ferry_cli)
+target_compile_options(ferry_cli_report PRIVATE -O0)
 ferry_room(cli/sweep PRIVATE ${ferry_cli_uses})
 target_precompile_headers(ferry_cli_sweep REUSE_FROM ferry_cli)
 target_compile_options(ferry_cli_sweep PRIVATE -O0)
@@ -56,8 +61,8 @@ if(rapidcheck_FOUND)
   target_compile_definitions(ferry_cli_verify PRIVATE FERRY_VERSION="${PROJECT_VERSION}")
 endif()
 add_executable(ferry cli/main.cpp)
-target_link_libraries(ferry PRIVATE ferry_cli ferry_cli_sweep ferry_warnings CLI11::CLI11
-                                    ferry_text)
+target_link_libraries(ferry PRIVATE ferry_cli ferry_cli_report ferry_cli_sweep ferry_warnings
+                                    CLI11::CLI11 ferry_text)
 ferry_portable(ferry)
 target_compile_definitions(ferry PRIVATE FERRY_VERSION="${PROJECT_VERSION}"
                                          FERRY_HAS_VERIFY=$<TARGET_EXISTS:ferry_cli_verify>)

@@ -1,16 +1,19 @@
 #include "real/api/trace.h"
 
-#include <nlohmann/json.hpp>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
 
-#include "formats/atomic_file.h"
+#include "formats/kineto_file.h"
 #include "real/autograd/slots.h"
 
 namespace ferry::real {
 namespace {
 
-constexpr int kProcess = 0;
-constexpr std::uint64_t kLaneThreads = 1'000'000;  // beyond RecordFunction's thread numbers
+// The lanes, as streams of the device.
+constexpr std::uint64_t kToHost = 1;
+constexpr std::uint64_t kFromHost = 2;
 
 struct TraceSlot final : c10::DebugInfoBase {
   explicit TraceSlot(std::shared_ptr<Trace> to) : trace(std::move(to)) {}
@@ -33,22 +36,14 @@ void end(const at::RecordFunction& op, at::ObserverContext* context) {
                              static_cast<const Begun*>(context)->ns, now_ns()});
 }
 
-nlohmann::json span(std::string_view name, std::uint64_t thread, std::int64_t begin_ns,
-                    std::int64_t end_ns) {
-  return {{"ph", "X"},
-          {"name", name},
-          {"pid", kProcess},
-          {"tid", thread},
-          {"ts", static_cast<double>(begin_ns) / 1000},
-          {"dur", static_cast<double>(end_ns - begin_ns) / 1000}};
-}
-
-nlohmann::json thread_name(std::uint64_t thread, std::string_view name) {
-  return {{"ph", "M"},
-          {"name", "thread_name"},
-          {"pid", kProcess},
-          {"tid", thread},
-          {"args", {{"name", name}}}};
+KinetoSpan on_its_lane(const Span& copy) {
+  return {.device = 0,
+          .stream = copy.lane == Lane::kDeviceToHost ? kToHost : kFromHost,
+          .category = "gpu_memcpy",
+          .name = name(copy.step),
+          .start_ns = copy.begin_ns,
+          .end_ns = copy.end_ns,
+          .bytes = copy.bytes};
 }
 
 }  // namespace
@@ -64,22 +59,51 @@ void Trace::add(Op op) {
 }
 
 void Trace::write(const std::filesystem::path& path) const {
-  AtomicFile file(path);
-  file.write("{\"traceEvents\":[\n");
-  file.write(thread_name(kLaneThreads, "to the host").dump() + ",\n");
-  file.write(thread_name(kLaneThreads + 1, "from the host").dump());
+  KinetoFile file(path);
+  file.name_device(kKinetoHost, "operators");
+  file.name_device(0, "copies");
+  file.name_stream(0, kToHost, "to the host");
+  file.name_stream(0, kFromHost, "from the host");
   const std::lock_guard lock(mutex_);
+  std::set<std::uint64_t> threads;
   for (const Op& op : ops_) {
-    file.write(",\n" + span(op.name, op.thread, op.begin_ns, op.end_ns).dump());
+    if (threads.insert(op.thread).second) {
+      file.name_stream(kKinetoHost, op.thread, "thread " + std::to_string(op.thread));
+    }
+    file.write({.device = kKinetoHost,
+                .stream = op.thread,
+                .category = "cpu_op",
+                .name = op.name,
+                .start_ns = op.begin_ns,
+                .end_ns = op.end_ns});
   }
-  for (const Span& copy : copies_) {
-    const std::uint64_t lane = copy.lane == Lane::kDeviceToHost ? 0 : 1;
-    auto event = span(name(copy.step), kLaneThreads + lane, copy.begin_ns, copy.end_ns);
-    event["args"] = {{"bytes", copy.bytes}};
-    file.write(",\n" + event.dump());
-  }
-  file.write("\n]}\n");
+  write_copies(file);
   file.commit();
+}
+
+// They were told when they were done, each lane's in order. Bytes may come back several times.
+void Trace::write_copies(KinetoFile& file) const {
+  struct Out {
+    KinetoSpan span;
+    std::int64_t not_back = 0;
+  };
+  std::map<const void*, Out> out;  // what went to the host last, by where it is there
+  std::uint64_t flows = 0;
+  std::int64_t bytes = 0;
+  for (const Span& copy : copies_) {
+    const KinetoSpan span = on_its_lane(copy);
+    file.write(span);
+    Out& there = out[copy.host];
+    bytes -= there.not_back;
+    if (copy.lane == Lane::kDeviceToHost) {
+      there = {span, copy.bytes};
+      bytes += copy.bytes;
+    } else {
+      if (there.span.bytes >= 0) file.write_flow(++flows, there.span, span);
+      there.not_back = 0;
+    }
+    file.write_memory(0, copy.end_ns, bytes, "on the host and not back yet");
+  }
 }
 
 OpTraceScope::OpTraceScope(std::shared_ptr<Trace> trace)

@@ -2,7 +2,9 @@
 //
 // Ops are seen through LibTorch's RecordFunction on the thread of a scope and on the engine's
 // threads for a backward begun in it. Times are nanoseconds of the host's steady clock; a CUDA op's
-// is that of its launch. The file is Chrome's JSON trace format, which ui.perfetto.dev opens.
+// is that of its launch. The file is as PyTorch's profiler writes it (formats/kineto_file.h), with
+// a counter of the bytes that went to the host and are not back; what a device's memory holds is
+// not known here.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -15,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/kineto_file.h"
 #include "real/tensors/span.h"
 
 namespace ferry::real {
@@ -34,6 +37,8 @@ class Trace {
   void write(const std::filesystem::path& path) const;
 
  private:
+  void write_copies(KinetoFile& file) const;
+
   mutable std::mutex mutex_;
   std::vector<Span> copies_;
   std::vector<Op> ops_;

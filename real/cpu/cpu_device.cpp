@@ -78,10 +78,10 @@ struct CpuDevice::State {
   }
 
   template <class Copy>
-  void timed(Step step, Lane lane, std::int64_t bytes, Copy copy) {
+  void timed(Step step, Lane lane, const HostBlock& block, Copy copy) {
     const std::int64_t begin_ns = now_ns();
     with_errors(copy);
-    const Span span{step, lane, bytes, begin_ns, now_ns()};
+    const Span span{step, lane, block.bytes, begin_ns, now_ns(), &block};
     const std::lock_guard lock(observer_mutex);
     if (observer) observer(span);
   }
@@ -252,7 +252,7 @@ void CpuDevice::offload(Step step, const Storage& storage, std::int64_t begin,
   }
   const char* const from = static_cast<const char*>(storage.data()) + begin;
   const auto copy = [=] {
-    state->timed(step, Lane::kDeviceToHost, block->bytes, [=] { state->host.write(*block, from); });
+    state->timed(step, Lane::kDeviceToHost, *block, [=] { state->host.write(*block, from); });
   };
   const auto skipped = [=](const std::exception_ptr& error) { state->host.spoil(*block, error); };
   state->give(stream, {copy, skipped, state->is_brief(block->bytes)});
@@ -265,7 +265,7 @@ void CpuDevice::reload(Step step, const HostBuffer& host, const Storage& storage
   check_range(0, block->bytes, storage);
   void* const to = storage.mutable_data();
   const auto copy = [=] {
-    state->timed(step, Lane::kHostToDevice, block->bytes, [=] { state->host.read(*block, to); });
+    state->timed(step, Lane::kHostToDevice, *block, [=] { state->host.read(*block, to); });
   };
   state->give(stream, {copy, /*skipped=*/{}, state->is_brief(block->bytes)});
 }

@@ -124,7 +124,9 @@ class CudaState {
     const cudaMemcpyKind kind =
         direction == Lane::kDeviceToHost ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
     C10_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, raw(stream)));
-    if (recorder) recorder->copied(step, direction, bytes, std::move(begin), stream);
+    if (!recorder) return;
+    const void* const host = direction == Lane::kDeviceToHost ? to : from;
+    recorder->copied({step, direction, bytes, 0, 0, host}, std::move(begin), stream);
   }
 
   // It is unknown which copies still use the block.

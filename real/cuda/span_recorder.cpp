@@ -38,13 +38,13 @@ CudaSnapshotRef SpanRecorder::mark(const c10::Stream& stream) noexcept {
   }
 }
 
-void SpanRecorder::copied(Step step, Lane lane, std::int64_t bytes, CudaSnapshotRef begin,
+void SpanRecorder::copied(const Span& copy, CudaSnapshotRef begin,
                           const c10::Stream& stream) noexcept {
   CudaSnapshotRef end = begin ? mark(stream) : nullptr;
   if (end) {
     const std::lock_guard lock(mutex_);
     try {
-      pending_.push_back({{step, lane, bytes, 0, 0}, std::move(begin), std::move(end)});
+      pending_.push_back({copy, std::move(begin), std::move(end)});
     } catch (...) {
     }
   }

@@ -32,9 +32,8 @@ class SpanRecorder {
 
   // None if it failed.
   CudaSnapshotRef mark(const c10::Stream& stream) noexcept;
-  // A copy was enqueued since `begin`.
-  void copied(Step step, Lane lane, std::int64_t bytes, CudaSnapshotRef begin,
-              const c10::Stream& stream) noexcept;
+  // A copy, whose times are not known yet, was enqueued since `begin`.
+  void copied(const Span& copy, CudaSnapshotRef begin, const c10::Stream& stream) noexcept;
 
   void tell_done() noexcept;
   // Throws CUDA's error; the remaining spans are then dropped.

@@ -23,6 +23,8 @@ struct Span {
   std::int64_t bytes = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
+  // Of the bytes on the host: a copy there and the one that brings them back have the same.
+  const void* host = nullptr;
 };
 
 // May be called on any thread, one call at a time; must not throw, and must not call the device.

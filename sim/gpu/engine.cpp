@@ -417,7 +417,7 @@ void Engine::complete(Stream& stream, std::uint32_t id, const QueuedOp& op, Time
   makespan_ = std::max(makespan_, end);
   digest_ += op_digest(index_of(op), start, end);
   if (sink_ != nullptr) {
-    sink_->completed({index_of(op), StreamId{id}, kind_of(op), start, end});
+    sink_->completed({index_of(op), StreamId{id}, kind_of(op), start, end, op.not_before});
   }
   stream.ops.pop(chunks_);
 }

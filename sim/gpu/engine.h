@@ -52,6 +52,7 @@ struct CompletedOp {
   OpKind kind;
   Time start;
   Time end;
+  Time issued = 0;  // by the host: it did not start before
 };
 
 // One operation's share of Engine::digest(): both halves of a product, as in Wang Yi's wyhash.

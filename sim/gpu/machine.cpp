@@ -22,14 +22,15 @@ std::unique_ptr<PinnedPool> make_host_pool(const MachineOptions& options, PoolEv
 }  // namespace
 
 StorageImpl::StorageImpl(Machine& owner, std::uint32_t on, Block* pool_block, std::int64_t size,
-                         std::uint64_t number, MemoryKind of)
+                         std::uint64_t number, MemoryKind of, std::uint32_t made_at)
     : machine(&owner),
       device(on),
       block(pool_block),
       bytes(size),
       identity(number),
       address(pool_block ? pool_block->address() : 0),
-      kind(of) {}
+      kind(of),
+      place(made_at) {}
 
 StorageImpl::~StorageImpl() { machine->free(*this); }
 
@@ -238,8 +239,10 @@ Storage Machine::allocate(std::int64_t bytes, StreamId stream, Step step, Memory
   Block* block = devices_[device].pool.allocate(bytes, pool);
   if (stats.num_device_free > 0) charge_driver(devices_[device], freed, made);
   ++live_storages_;
-  Storage storage = std::make_shared<StorageImpl>(*this, device, block, bytes, ++storages_, kind);
+  Storage storage =
+      std::make_shared<StorageImpl>(*this, device, block, bytes, ++storages_, kind, place_);
   if (block) devices_[device].count(kind, block->bytes());
+  if (block && memory_watch_) memory_watch_->allocated(*storage);
   if (block && !consumers_.empty()) {
     StreamOp op;
     op.kind = StreamOpKind::kAlloc;
@@ -277,6 +280,7 @@ void Machine::free(StorageImpl& storage) noexcept {
     if (has(WorldFault::kFreedTwice)) issue(op);
   }
   devices_[storage.device].kinds[storage.kind] -= storage.block->bytes();
+  if (memory_watch_) memory_watch_->freed(storage);
   devices_[storage.device].pool.free(storage.block);
 }
 
@@ -286,7 +290,8 @@ void Machine::set_kind(StorageImpl& storage, MemoryKind kind) {
     kinds[storage.kind] -= storage.block->bytes();
     kinds[kind] += storage.block->bytes();
   }
-  storage.kind = kind;
+  const MemoryKind before = std::exchange(storage.kind, kind);
+  if (storage.block && memory_watch_) memory_watch_->changed_kind(storage, before);
 }
 
 void Machine::PerDevice::count(MemoryKind kind, std::int64_t bytes) {
@@ -301,6 +306,7 @@ void Machine::reset_peaks() {
     device.kinds_at_peak = device.kinds;
   }
   host_pool_->reset_peaks();
+  if (memory_watch_) memory_watch_->peaks_reset();
 }
 
 void Machine::record_use(Step step, const Storage& storage, StreamId stream) {

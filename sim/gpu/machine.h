@@ -86,6 +86,16 @@ using EventHandle = std::shared_ptr<EventImpl>;
 // No stream owns host memory; every stream that copies records its use.
 inline constexpr StreamId kNoStream{0xffff'ffff};
 
+// Is told what each block of device memory is for. It must not call the machine's pools.
+class MemoryWatch {
+ public:
+  virtual ~MemoryWatch() = default;
+  virtual void allocated(const StorageImpl& storage) = 0;
+  virtual void freed(const StorageImpl& storage) = 0;  // its block is still there
+  virtual void changed_kind(const StorageImpl& storage, MemoryKind before) = 0;
+  virtual void peaks_reset() = 0;
+};
+
 class Machine {
  public:
   explicit Machine(const MachineOptions& options);
@@ -94,7 +104,8 @@ class Machine {
   ~Machine() { ending_ = true; }
 
   void add_consumer(StreamOpConsumer* consumer) { consumers_.push_back(consumer); }
-  void trace_to(TraceSink* sink) { engine_.trace_to(sink); }  // not owned
+  void trace_to(TraceSink* sink) { engine_.trace_to(sink); }        // not owned
+  void watch_memory(MemoryWatch* watch) { memory_watch_ = watch; }  // not owned; null: nobody
   // Device 0's allocator; not owned, null: nobody.
   void trace_memory_to(PoolTrace* trace) { devices_[0].pool.trace_to(trace); }
 
@@ -117,6 +128,10 @@ class Machine {
   void wait(Step step, StreamId stream, const EventHandle& event);
   // The host waits for all work that the stream was given.
   void synchronize(Step step, StreamId stream);
+
+  // What is run now: the line of the program's file that work and memory are put down to; 0: none.
+  std::uint32_t place() const { return place_; }
+  void set_place(std::uint32_t line) { place_ = line; }
 
   // Work.
   void kernel(std::string_view name, std::uint64_t tag, std::span<const Range> reads,
@@ -245,6 +260,8 @@ class Machine {
   choices::Choices* choices_ = nullptr;
   Engine engine_;
   std::vector<StreamOpConsumer*> consumers_;
+  MemoryWatch* memory_watch_ = nullptr;
+  std::uint32_t place_ = 0;
   std::vector<std::uint32_t> stream_devices_;
   StreamId current_{};
   std::vector<Time> host_now_{0};  // indexed by thread

@@ -29,7 +29,7 @@ struct Window {
 
 struct StorageImpl {
   StorageImpl(Machine& owner, std::uint32_t on, Block* pool_block, std::int64_t size,
-              std::uint64_t number, MemoryKind of);
+              std::uint64_t number, MemoryKind of, std::uint32_t made_at);
   StorageImpl(const StorageImpl&) = delete;
   StorageImpl& operator=(const StorageImpl&) = delete;
   ~StorageImpl();
@@ -40,7 +40,8 @@ struct StorageImpl {
   std::int64_t bytes;
   std::uint64_t identity;  // never reused
   std::uint64_t address;
-  MemoryKind kind;  // changed by Machine::set_kind alone, which counts
+  MemoryKind kind;      // changed by Machine::set_kind alone, which counts
+  std::uint32_t place;  // Machine::place() when it was made
 };
 using Storage = std::shared_ptr<StorageImpl>;
 

@@ -45,7 +45,9 @@ struct PlanRequest {
   bool modules = true;
   // They see each policy's own run, not the runs that a search tries.
   std::vector<StreamOpConsumer*> consumers;
-  sim::StepTrace* trace = nullptr;   // of the one policy; null: none
+  sim::StepTrace* trace = nullptr;  // of the one policy; null: none
+  // Asked for each policy's own run, which it records; null: nobody does.
+  std::function<sim::RunRecorder*(Policy)> recorder;
   MemorySnapshot* memory = nullptr;  // of the one policy's run; null: none
   std::function<void(std::string_view what, std::size_t done, std::size_t all)> progress;
   Stop stop;

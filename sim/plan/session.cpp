@@ -180,6 +180,7 @@ PolicyRow Session::row(Policy policy, const Candidate& candidate, Verdict verdic
                    .check = request_.check,
                    .consumers = request_.consumers,
                    .trace = request_.trace,
+                   .recorder = request_.recorder ? request_.recorder(policy) : nullptr,
                    .memory = request_.memory};
   if (stops && request_.stop) how.consumers.push_back(&stop);
   return row_of(std::string(name(policy)), candidate, problem_.run(candidate, how),

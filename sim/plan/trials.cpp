@@ -47,6 +47,7 @@ sim::Simulation Problem::run(const Candidate& candidate, const How& how) const {
   options.check = how.check;
   options.consumers = how.consumers;
   options.trace = how.trace;
+  options.recorder = how.recorder;
   options.memory = how.memory;
   if (!candidate.outlined) return sim::simulate(program, hardware, options);
   options.spans = candidate.outlined->spans;

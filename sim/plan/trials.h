@@ -50,6 +50,7 @@ struct Problem {
     bool check = false;
     std::vector<StreamOpConsumer*> consumers = {};
     sim::StepTrace* trace = nullptr;
+    sim::RunRecorder* recorder = nullptr;
     MemorySnapshot* memory = nullptr;
   };
   sim::Simulation run(const Candidate& candidate, const How& how) const;

@@ -52,6 +52,7 @@ struct Node {
   std::uint64_t sequence = 0;  // ascending on its thread only, as in LibTorch
   StreamId stream{};           // the forward's stream; the backward runs there
   CodeId body = 0;
+  std::uint32_t place = 0;       // Machine::place() in forward, where its backward counts, too
   Slot leaf = kNoSlot;           // the global of an accumulator
   std::shared_ptr<Value> total;  // or where a detached leaf accumulates
   HostBackward host_backward;

@@ -229,6 +229,7 @@ void GraphEngine::run_next(Task& task) {
 void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
   if (!gradient.tensor) return;
   task.sync_from(leaf.stream);
+  machine_.set_place(leaf.place);
   machine_.set_current_stream(leaf.stream);
   Value& total = leaf.total ? *leaf.total : runner_.gradient_of(leaf.leaf);
   if (total.tensor) {

@@ -29,6 +29,20 @@ class ReplacedSpan {
   const SpanRange*& now_;
 };
 
+// While it lives, this is the place of the node that runs.
+class ReplacedPlace {
+ public:
+  ReplacedPlace(std::uint32_t& now, std::uint32_t place)
+      : now_(now), before_(std::exchange(now, place)) {}
+  ReplacedPlace(const ReplacedPlace&) = delete;
+  ReplacedPlace& operator=(const ReplacedPlace&) = delete;
+  ~ReplacedPlace() { now_ = before_; }
+
+ private:
+  std::uint32_t& now_;
+  const std::uint32_t before_;
+};
+
 MemoryKind kind_of(GlobalKind kind) {
   switch (kind) {
     case GlobalKind::kParameter:
@@ -71,6 +85,7 @@ void Tape::make_globals(std::span<const std::uint32_t> device_of_global) {
     const Global& global = program_.globals[slot];
     const auto& window = prepared_.windows[global.type];
     Value value;
+    machine_.set_place(global.line);
     if (global.alias == kNoSlot) {
       const Storage storage =
           machine_.allocate(window->extent.end, stream, Step::kUser, kind_of(global.kind));
@@ -87,6 +102,7 @@ void Tape::make_globals(std::span<const std::uint32_t> device_of_global) {
       value.edge.node->sequence = kLeafSequence;
       value.edge.node->stream = stream;
       value.edge.node->leaf = slot;
+      value.edge.node->place = global.line;
     }
     globals_.push_back(std::move(value));
   }
@@ -132,7 +148,9 @@ void Tape::drop_frames() {
 }
 
 void Tape::run_statement(CodeFrame& frame, std::size_t index) {
-  const Action& action = program_.codes[frame.code].statements[index].action;
+  const Code& code = program_.codes[frame.code];
+  const Action& action = code.statements[index].action;
+  machine_.set_place(code.kind == CodeKind::kBody ? node_place_ : code.statements[index].line);
   if (const auto* op = std::get_if<Op>(&action)) {
     op_line_ = program_.codes[frame.code].statements[index].line;
     return run_op(frame, index, *op);
@@ -212,6 +230,7 @@ std::function<std::vector<Tensor>(const std::vector<Tensor>&)> Tape::run_again(
           throw LimitReached("the ops of a step's spans run again too often");
         }
         work_ += static_cast<std::int64_t>(again.in.size() + again.out.size());
+        machine_.set_place(program_.codes[code].statements[index].line);
         return kernels_.run_again(code, index, again, tag, inputs);
       };
 }
@@ -234,6 +253,7 @@ std::shared_ptr<Node> Tape::new_node(std::string_view name) {
   auto node = std::make_shared<Node>();
   node->name = name;
   node->id = node_ids_++;
+  node->place = machine_.place();
   node->stream = machine_.current_stream();
   node->sequence = sequences_[launch_thread()]++;
   return node;
@@ -352,6 +372,9 @@ std::vector<Value> Tape::run_code(CodeId id, std::vector<Value> arguments,
 std::vector<Value> Tape::run_node(const std::shared_ptr<Node>& node, std::vector<Value> gradients,
                                   bool grad_mode) {
   const SimAutograd::GradModeScope mode(autograd(), grad_mode);
+  // What unpacking runs again has places of its own; the node's is there again afterwards.
+  const ReplacedPlace place(node_place_, node->place);
+  machine_.set_place(node->place);
   if (node->host_backward) return run_host_node(*node, std::move(gradients));
   std::vector<Value> saved;
   saved.reserve(node->saved.size());

@@ -175,6 +175,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   std::size_t live_slots_ = 0;                   // slots of their frames
   std::int64_t work_ = 0;                        // of all codes that ran (formats/program_work.h)
   std::uint32_t op_line_ = 0;                    // line of the latest op
+  std::uint32_t node_place_ = 0;                 // of the node whose body runs now
   std::vector<std::vector<Value>> spare_slots_;  // slots of frames that ended
   std::uint64_t node_ids_ = 0;
   std::map<LaunchThread, std::uint64_t> sequences_;  // node counts of each thread

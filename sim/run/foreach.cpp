@@ -38,7 +38,12 @@ Tensor Foreach::empty(std::int64_t bytes, MemoryKind kind) {
 
 TensorList Foreach::empty_like(const TensorList& like, MemoryKind kind) {
   TensorList made;
-  for (const Tensor& each : like) made.push_back(empty(each->layout.extent().bytes(), kind));
+  const std::uint32_t place = machine_.place();
+  for (const Tensor& each : like) {
+    machine_.set_place(each->storage->place);
+    made.push_back(empty(each->layout.extent().bytes(), kind));
+  }
+  machine_.set_place(place);
   return made;
 }
 

@@ -24,7 +24,7 @@ class Foreach {
 
   void launch(std::string_view name, std::initializer_list<const TensorList*> reads,
               std::initializer_list<const TensorList*> writes);
-  // Uninitialised; each as large as its like.
+  // Uninitialised; each as large as its like, and put down to its place.
   TensorList empty_like(const TensorList& like, MemoryKind kind);
   // Of so many bytes.
   Tensor empty(std::int64_t bytes, MemoryKind kind);

@@ -86,18 +86,18 @@ void OptimizerStep::make_states() {
 }
 
 void OptimizerStep::make_state(State& state, const Tensor& parameter) {
-  const auto zeros = [this](std::int64_t bytes) {
-    const Tensor made = foreach_.empty(bytes, MemoryKind::kOptimizer);
-    const TensorList list = {made};
-    foreach_.launch("zeros_like", {}, {&list});
-    return made;
+  const auto zeros = [this](TensorList made) {
+    foreach_.launch("zeros_like", {}, {&made});
+    return made.front();
   };
-  const std::int64_t bytes = parameter->layout.extent().bytes();
+  const auto zeros_like = [&] {
+    return zeros(foreach_.empty_like({parameter}, MemoryKind::kOptimizer));
+  };
   if (training_.implementation == OptimizerImplementation::kFused) {
-    state.count = zeros(kScalarBytes);
+    state.count = zeros({foreach_.empty(kScalarBytes, MemoryKind::kOptimizer)});
   }
-  state.first = zeros(bytes);
-  state.second = zeros(bytes);
+  state.first = zeros_like();
+  state.second = zeros_like();
 }
 
 void OptimizerStep::step() {

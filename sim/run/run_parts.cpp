@@ -38,6 +38,7 @@ std::vector<Storage> optimizer_state(const Program& program, Optimizer optimizer
     const Global& global = program.globals[i];
     if (!global.requires_grad || global.alias != kNoSlot) continue;
     const Storage& storage = tape.globals()[i].tensor->storage;
+    machine.set_place(storage->place);
     for (std::int64_t n = 0; n < optimizer_tensors(optimizer); ++n) {
       state.push_back(machine.allocate(storage->bytes, machine.compute_stream(storage->device, 0),
                                        Step::kUser, MemoryKind::kOptimizer));

@@ -203,6 +203,7 @@ void run_tape(Tape& tape, Machine& machine, const KernelTimes& times, const Prog
       options.scheduler ? options.scheduler(SimDevice(machine), tape.autograd()) : nullptr;
   run_program({tape, machine, loop, program, options}, machine, scheduler.get(), result);
   read_machine(machine, loop, result);
+  if (options.recorder) options.recorder->end();
   result.gradients = read_gradients(tape, values);
   if (options.choices && options.choices->failure()) scheduler.reset();
   const bool core = result.leftovers.core;
@@ -252,6 +253,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   std::optional<MemoryRecorder> memory;
   if (options.memory != nullptr) memory.emplace(machine);
   if (options.trace != nullptr) machine.add_consumer(&trace.emplace(machine, *options.trace));
+  if (options.recorder != nullptr) options.recorder->begin(machine);
   try {
     Tape tape(program, machine, times, values, {}, &kernel_memory);
     run_tape(tape, machine, times, program, options, values, result);
@@ -260,6 +262,8 @@ Simulation simulate(const Program& program, const Hardware& hardware,
     // Before the step: parameters, inputs or the optimizer's state alone do not fit.
     result.errors.push_back({0, error.what()});
     ++result.out_of_memory;
+    machine.drain();
+    if (options.recorder) options.recorder->end();
   }
   result.hazards = checkers.hazards(std::move(result.hazards));
   return result;

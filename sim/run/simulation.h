@@ -29,6 +29,7 @@
 #include "sim/check/hazard.h"
 #include "sim/gpu/device.h"
 #include "sim/gpu/machine.h"
+#include "sim/gpu/run_recorder.h"
 #include "sim/gpu/step_trace.h"
 #include "sim/program/tape.h"
 #include "sim/run/scheduler.h"
@@ -63,6 +64,7 @@ struct SimulationOptions {
   WorldFault world = WorldFault::kNoFault;
   std::vector<StreamOpConsumer*> consumers;
   StepTrace* trace = nullptr;        // is given what the streams do; not owned, null: nobody
+  RunRecorder* recorder = nullptr;   // records the last step; not with `trace`; null: nobody
   MemorySnapshot* memory = nullptr;  // of the device, at the end; not owned, null: none
 };
 

@@ -44,6 +44,7 @@ void TrainingLoop::begin_last() {
 void TrainingLoop::run_optimizer() {
   try {
     if (training_.optimizer == Optimizer::kNoOptimizer) return;
+    machine_.set_place(0);
     if (training_.clip_grad_norm) optimizer_.clip_gradients();
     optimizer_.step();
   } catch (const LimitReached& error) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/kineto_file.h"
 #include "formats/plan_file.h"
 #include "formats/plan_options.h"
 #include "real/autograd/torch_autograd.h"
@@ -309,10 +311,24 @@ TEST_F(OffloadTest, TheTraceShowsOpsAndCopies) {
   std::filesystem::remove(path);
   std::set<std::string> names;
   std::int64_t copied = 0;
+  std::int64_t left = 0;  // on the host
+  std::map<std::string, std::int64_t> phases;
+  std::map<std::string, std::set<std::string>> processes;  // of each category
   for (const auto& event : trace["traceEvents"]) {
     names.insert(event["name"]);
-    if (event["name"] == "offload") copied += event["args"]["bytes"].get<std::int64_t>();
+    ++phases[event["ph"]];
+    if (event["ph"] == "X") processes[event["cat"]].insert(event["pid"].dump());
+    if (event["ph"] == "C") left = event["args"]["bytes"];
+    if (event["ph"] == "X" && event["name"] == "offload") {
+      copied += event["args"]["bytes"].get<std::int64_t>();
+    }
   }
+  EXPECT_EQ(phases["s"], offload.statistics().reloaded_count);
+  EXPECT_EQ(phases["f"], phases["s"]);
+  EXPECT_GE(left, 0);
+  EXPECT_LT(left, copied);
+  EXPECT_EQ(processes["gpu_memcpy"], std::set<std::string>{"0"});
+  EXPECT_EQ(processes["cpu_op"], std::set<std::string>{std::to_string(kKinetoHost)});
   EXPECT_TRUE(names.contains("aten::tanh"));
   EXPECT_TRUE(names.contains("reload"));
   EXPECT_EQ(copied, offload.statistics().offloaded_bytes);

