@@ -130,4 +130,11 @@ Hazard blocked_for_good(std::string resource) {
   return hazard;
 }
 
+Hazard misused_lock(std::string how) {
+  Hazard hazard;
+  hazard.kind = HazardKind::kDeadlock;
+  hazard.message = std::move(how);
+  return hazard;
+}
+
 }  // namespace ferry::check

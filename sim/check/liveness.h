@@ -10,7 +10,7 @@
 // happens-before: some host function comes before the release, and not before the wait. (It is
 // enough: what keeps a release from being reached is in the end a host function that has not run.)
 //
-// Resources that a host thread blocks for: blocked_for_good().
+// Resources that a host thread blocks for: blocked_for_good(), misused_lock().
 //
 // Not modelled: waits of kernels (spinning on memory), locks between host threads that the op
 // stream does not name, a token that is released several times: the latest release counts, or the
@@ -86,5 +86,8 @@ class Liveness {
 // A host thread blocks until a resource has room that only the thread itself can make: it has
 // already waited for other users of the resource (copies that still run).
 Hazard blocked_for_good(std::string resource);
+
+// A lock is used in a way in which threads would wait for one another for good.
+Hazard misused_lock(std::string how);
 
 }  // namespace ferry::check

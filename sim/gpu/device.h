@@ -14,6 +14,7 @@
 #include "shared/seam/device.h"
 #include "shared/transfer/transfer.h"
 #include "sim/gpu/machine.h"
+#include "sim/gpu/mutex.h"
 #include "sim/gpu/tensor.h"
 
 namespace ferry::sim {
@@ -38,12 +39,6 @@ struct HostBuffer {
   }
 };
 
-// A lock that does nothing: a simulation has one thread.
-struct NoMutex {
-  void lock() {}
-  void unlock() {}
-};
-
 class SimDevice {
  public:
   using Stream = StreamId;
@@ -54,7 +49,7 @@ class SimDevice {
   using Tensor = sim::Tensor;
   using Layout = TensorLayout;
   using Version = sim::Version;
-  using Mutex = NoMutex;
+  using Mutex = SimMutex;
 
   struct Metadata {
     DType dtype = DType::kF32;

@@ -7,6 +7,7 @@
 #include "formats/limits.h"
 #include "sim/check/liveness.h"
 #include "sim/gpu/host_pool.h"
+#include "sim/gpu/mutex.h"
 #include "sim/gpu/torch_host_pool.h"
 
 namespace ferry::sim {
@@ -45,6 +46,14 @@ Machine::Machine(const MachineOptions& options)
     add_device(port);
   }
   current_ = compute_stream(0);
+  locks() = {};
+}
+
+// A deleter is anybody's code, and an allocation of host bytes waits for copies: whoever does
+// either must not make others wait for a lock meanwhile.
+void Machine::check_unlocked(const char* what) {
+  if (locks().held == 0 || !hazards_.empty()) return;
+  hazards_.push_back(check::misused_lock(std::string(what) + " under the core's lock"));
 }
 
 void Machine::add_device(PortId port) {
@@ -270,6 +279,7 @@ void Machine::charge_driver(PerDevice& device, std::int64_t freed_before,
 
 void Machine::free(StorageImpl& storage) noexcept {
   --live_storages_;
+  check_unlocked("a storage is dropped");
   if (!storage.block) return;
   if (!consumers_.empty()) {
     StreamOp op;
@@ -330,6 +340,7 @@ void Machine::refuse_host(std::int64_t bytes) {
 }
 
 HostBlock Machine::allocate_host(Step step, std::int64_t bytes) {
+  check_unlocked("host bytes are allocated");
   if (choose(choices::ChoicePoint::kMemory, 2) != 0) refuse_host(bytes);
   const HostBlock block = host_pool_->allocate(bytes);
   if (!consumers_.empty()) {

@@ -245,6 +245,7 @@ class Machine {
   void add_device(PortId port);
   StreamId add_stream(std::uint32_t device);
   void free(StorageImpl& storage) noexcept;
+  void check_unlocked(const char* what);
   void forget(EventImpl& event) noexcept;
   void issue(const StreamOp& op);
   // Counts the work given to the machine. Throws LimitReached if it is too long for a step.

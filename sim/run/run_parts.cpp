@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "sim/check/liveness.h"
+#include "sim/gpu/mutex.h"
+
 namespace ferry::sim {
 
 std::vector<check::Hazard> Checkers::hazards(std::vector<check::Hazard> noticed) const {
@@ -13,6 +16,8 @@ std::vector<check::Hazard> Checkers::hazards(std::vector<check::Hazard> noticed)
 
 std::vector<check::Hazard> noticed(const Machine& machine, const Tape& tape) {
   std::vector<check::Hazard> all = machine.hazards();
+  if (locks().misuse) all.push_back(check::misused_lock(locks().misuse));
+  if (locks().held > 0) all.push_back(check::misused_lock("a lock is held for ever"));
   all.insert(all.end(), tape.hazards().begin(), tape.hazards().end());
   return all;
 }

@@ -56,7 +56,8 @@ DrawnRun try_every_way(const CampaignOptions& options, std::uint64_t number, Cov
   return drawn;
 }
 
-// Tries program `number` of the campaign; some are looked at more closely when nobody objects.
+}  // namespace
+
 DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage) {
   OperationCount count(coverage);
   DrawnRun drawn =
@@ -67,8 +68,6 @@ DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Cover
     drawn.verdict = look_closer(drawn.spec, coverage);
   return drawn;
 }
-
-}  // namespace
 
 double Deadline::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "sim/verify/campaign/coverage.h"
+#include "sim/verify/campaign/drawn_run.h"
 #include "sim/verify/campaign/ledger.h"
 #include "sim/verify/campaign/run_spec.h"
 
@@ -63,6 +64,9 @@ class Deadline {
 // The numbers of the campaign.
 std::uint64_t block_size(const CampaignOptions& options);
 std::uint64_t end_of(const CampaignOptions& options);
+
+// Tries program `number` of the campaign; some are looked at more closely when nobody objects.
+DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage);
 
 // The programs of a block, until one fails, which is made smaller at once, or time is over.
 TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline, const Block& block);

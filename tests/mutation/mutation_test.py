@@ -1,0 +1,116 @@
+"""The mutants of a source of this test's own (tiny.h): each kind is made, what compiles runs and
+is another program, and what does not compile is found and dropped.
+
+    mutation_test.py CXX
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import overlay
+import places
+import schemata
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SKIPPED = 77
+MAIN = '#include <iostream>\n\n#include "tiny.h"\n\nint main() { std::cout << tiny::text(); }\n'
+KINDS = {
+    "condition negated", "condition true", "condition false", "early return", "empty result",
+    "call deleted", "assignment deleted", "step deleted", "loop deleted", "return deleted",
+    "continue deleted", "guard removed", "arguments swapped", "boundary < as <=",
+    "boundary > as >=", "comparison == as !=", "logic && as ||", "arithmetic + as -",
+    "arithmetic min as max", "arithmetic += as -=", "constant 10", "constant false",
+}
+# The others print something else, crash, or have no end.
+LIVE = {
+    "nothing asks whether the mutex was unlocked": {(16, "assignment deleted"),
+                                                    (16, "constant false")},
+    "the first value is written over": {(17, "constant false"), (51, "constant false")},
+    "it is true here": {(34, "condition true")},
+    "the smaller one is the same": {(30, "arguments swapped"), (59, "constant 12"),
+                                   (59, "arguments swapped")},
+    "its arguments are not that large": {(30, "constant 10"), (60, "constant 30")},
+    "5 and 4 differ as well, and 4 and 6": {(60, "arguments swapped"), (60, "constant 5")},
+}
+EQUIVALENT = set().union(*LIVE.values())
+
+
+def compiled(folder, compiler, text):
+    (folder / "tiny.h").write_text(text)
+    (folder / "main.cpp").write_text(MAIN)
+    command = [compiler, "-std=c++20", "-w", "-fmax-errors=0", f"-I{ROOT}",
+               str(folder / "main.cpp"), "-o", str(folder / "tiny")]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def output(folder, number):
+    try:
+        return subprocess.run([str(folder / "tiny")], env={"FERRY_MUTANT": str(number)}, timeout=20,
+                              capture_output=True, text=True, check=False).stdout
+    except subprocess.TimeoutExpired:
+        return "no end"
+
+
+def numbered(found):
+    names = {}
+    for place in found:
+        for form in place.forms:
+            form.number = len(names) + 1
+            names[form.number] = (place.line, form.kind)
+    return names
+
+
+def alive(found, dropped):
+    kept = [schemata.dataclasses.replace(
+        place, forms=[f for f in place.forms if f.number not in dropped]) for place in found]
+    return [place for place in kept if place.forms]
+
+
+def without_errors(folder, compiler, found):
+    """The numbers that had to be dropped, after so many builds as it takes."""
+    dropped = set()
+    for _ in range(8):
+        rendered = schemata.render((HERE / "tiny.h").read_bytes(), alive(found, dropped),
+                                   overlay.CHOSEN)
+        done = compiled(folder, compiler, rendered.text)
+        if done.returncode == 0:
+            return dropped
+        blamed = set()
+        for line, column in re.findall(r"tiny\.h:(\d+):(\d+): error", done.stderr):
+            blamed.update(rendered.blamed(int(line), int(column)))
+        assert blamed - dropped, done.stderr
+        dropped |= blamed
+    raise AssertionError("there are still errors")
+
+
+def main():
+    try:
+        places.libclang()
+    except Exception as error:  # the bindings are missing, or their library
+        print(f"skipped: no libclang ({error}): apt-get install python3-clang")
+        return SKIPPED
+
+    found = places.places(HERE / "tiny.h", ROOT)
+    names = numbered(found)
+    missing = KINDS - {kind for _, kind in names.values()}
+    assert not missing, f"not made: {sorted(missing)}"
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        dropped = without_errors(folder, sys.argv[1], found)
+        usual = output(folder, 0)
+        assert usual, "the source itself says nothing"
+        living = {names[n] for n in names if n not in dropped and output(folder, n) == usual}
+    # Two arguments of different types are not swapped; nor is anything dropped besides.
+    lost = sorted(names[n] for n in dropped)
+    print(f"{len(names)} mutants, {len(dropped)} do not compile, {len(living)} live")
+    print("do not compile:", lost, "\nlive:", sorted(living))
+    assert living == EQUIVALENT, sorted(living ^ EQUIVALENT)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""A second tree beside this one, whose `shared` has all the mutants in it; built like this one.
+
+Every other folder is a link. Mutants that do not compile are dropped: the compiler's errors name
+places in the written text, and the text knows whose they are (schemata.py).
+"""
+
+import hashlib
+import json
+import pathlib
+import pickle
+import re
+import shlex
+import subprocess
+
+import places
+import schemata
+
+CHOSEN = '#include "tests/mutation/chosen.h"'
+ERROR = re.compile(r"^(/[^:\s]+):(\d+):(\d+):\s+(error|fatal error|required from|in .*required)",
+                   re.MULTILINE)
+# They instantiate most of the core: asked first, for a build takes longer.
+PROBES = ("sim/run/core.cpp", "sim/verify/trials/try_pipeline.cpp", "sim/run/simulation.cpp",
+          "sim/run/pipeline_simulation.cpp", "sim/program/tape.cpp",
+          "sim/verify/trials/try_core.cpp")
+HUNT = "ferry_mutation_hunt"
+
+
+class DoesNotCompile(Exception):
+    """Nor does it say which mutant's fault that is."""
+
+
+class Overlay:
+    """`files`: of shared, relative to the root. Numbers are given in their order."""
+
+    def __init__(self, root, folder, files):
+        self.root, self.folder = pathlib.Path(root), pathlib.Path(folder)
+        self.tree, self.build = self.folder / "tree", self.folder / "build"
+        self.files, self.names, self.dropped = sorted(files), {}, set()
+        self.texts = {}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.places = self.found()
+        for file, found in self.places.items():
+            for place in found:
+                for form in place.forms:
+                    form.number = len(self.names) + 1
+                    self.names[form.number] = (file, place.line, form.kind)
+        self.known = self.folder / f"dropped-{self.digest()}.json"
+        if self.known.exists():
+            self.dropped = set(json.loads(self.known.read_text()))
+
+    def found(self):
+        """The places of each file; kept, for libclang takes a while."""
+        kept = self.folder / f"places-{self.digest()}.pickle"
+        if not kept.exists():
+            found = {file: places.places(self.root / file, self.root) for file in self.files}
+            kept.write_bytes(pickle.dumps(found))
+        return pickle.loads(kept.read_bytes())
+
+    def digest(self):
+        """Of what the numbers and what compiles depend on."""
+        tools = [pathlib.Path(__file__).parent / name for name in ("places.py", "schemata.py")]
+        texts = [path.read_bytes() for path in [*tools, *map(self.root.joinpath, self.files)]]
+        return hashlib.sha256(b"".join(texts)).hexdigest()[:12]
+
+    def make(self):
+        """Writes the tree and configures its build."""
+        self.tree.mkdir(parents=True, exist_ok=True)
+        for entry in self.root.iterdir():
+            link = self.tree / entry.name
+            if entry.name not in ("shared", "build", ".git") and not link.is_symlink():
+                link.symlink_to(entry)
+        for file in self.root.glob("shared/**/*.*"):
+            name = file.relative_to(self.root)
+            if str(name) not in self.places:
+                write(self.tree / name, file.read_text())
+        self.write()
+        run(["cmake", "-S", str(self.tree), "-B", str(self.build), "-G", "Ninja",
+             "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g0",
+             "-DCMAKE_CXX_FLAGS=-w", "-DFERRY_TORCH=OFF", "-DFERRY_BENCH=OFF"])
+
+    def write(self):
+        for file, found in self.places.items():
+            alive = [self.without_dropped(place) for place in found]
+            source = (self.root / file).read_bytes()
+            rendered = schemata.render(source, [p for p in alive if p.forms], CHOSEN)
+            self.texts[str(self.tree / file)] = rendered
+            write(self.tree / file, rendered.text)
+
+    def without_dropped(self, place):
+        forms = [form for form in place.forms if form.number not in self.dropped]
+        return schemata.dataclasses.replace(place, forms=forms)
+
+    def compile(self, targets, say):
+        """Drops what does not compile, and builds the rest."""
+        commands = json.loads((self.build / "compile_commands.json").read_text())
+        probes = [c for c in commands if c["file"].endswith(PROBES) and "/tests/" not in c["file"]]
+        for probe in probes:
+            while self.drop(output_of(probe), probe["file"], say):
+                self.write()
+        while True:
+            done = run(["ninja", "-C", str(self.build), "-j2", "-k0", *targets], check=False)
+            if done.returncode == 0:
+                return
+            failed = set(re.findall(r"^FAILED: (\S+)", done.stdout, re.MULTILINE))
+            again = [c for c in commands if shlex.split(c["command"])[-3] in failed or
+                     any(c["command"].find(f" -o {name} ") >= 0 for name in failed)]
+            if not again or not any([self.drop(output_of(c), c["file"], say) for c in again]):
+                raise DoesNotCompile(done.stdout[-4000:])
+            self.write()
+
+    def drop(self, output, file, say):
+        """Whether mutants were dropped for what the compiler said of a file."""
+        blamed, errors = set(), 0
+        context = []
+        for name, line, column, what in ERROR.findall(output):
+            text = self.texts.get(name)
+            numbers = text.blamed(int(line), int(column)) if text else []
+            if "required" in what:
+                context = numbers or context
+                continue
+            errors += 1
+            blamed.update(numbers or context)
+            context = []
+        if not errors:
+            return False
+        if not blamed:
+            raise DoesNotCompile(f"{file}: {output[:4000]}")
+        blamed -= self.dropped  # in another file's errors already
+        say(f"{pathlib.Path(file).name}: {errors} errors, {len(blamed)} mutants dropped")
+        self.dropped |= blamed
+        self.known.write_text(json.dumps(sorted(self.dropped)))
+        return bool(blamed)
+
+
+def write(path, text):
+    """Leaves a file alone that says so already, for it need not be compiled again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def output_of(command):
+    """What the compiler says of a file, without optimising it."""
+    words = shlex.split(command["command"])
+    if "ccache" in " ".join(words[:6]):
+        words = words[next(i for i, w in enumerate(words) if w.endswith("ccache")) + 1:]
+    done = run([*words, "-fsyntax-only", "-fmax-errors=0"], check=False, cwd=command["directory"])
+    return done.stderr
+
+
+def run(command, check=True, **more):
+    done = subprocess.run(command, capture_output=True, text=True, **more)
+    if check and done.returncode:
+        raise DoesNotCompile(done.stdout + done.stderr)
+    return done
