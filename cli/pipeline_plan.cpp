@@ -35,6 +35,19 @@ void refuse_what_is_for_one_gpu(const PolicyArguments& arguments) {
   if (arguments.order != "fbfb") {
     throw InputError("--order", 0, "with --stages, expected --schedule");
   }
+  refuse_for_pipelines(arguments.training);
+  if (arguments.allocated) {
+    throw InputError("--allocated", 0,
+                     "a pipeline's budget is of reserved bytes: expected no --stages");
+  }
+  if (arguments.no_spans || arguments.no_modules) {
+    throw InputError(arguments.no_spans ? "--no-spans" : "--no-modules", 0,
+                     "a pipeline's stages recompute whole modules: expected no --stages");
+  }
+  if (!arguments.offload_all_as.empty()) {
+    throw InputError("--offload-all-as", 0,
+                     "a pipeline's stages offload by Ferry: expected no --stages");
+  }
 }
 
 struct Request {

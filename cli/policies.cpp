@@ -12,6 +12,7 @@
 #include "cli/certificate.h"
 #include "cli/choices.h"
 #include "cli/context.h"
+#include "cli/moves_text.h"
 #include "cli/output.h"
 #include "cli/shipped.h"
 #include "cli/stop.h"
@@ -101,24 +102,6 @@ std::string verdict(const plan::PolicyRow& row) {
   return row.fits ? "yes" : "no";
 }
 
-// Describes what was offloaded, and by whom.
-std::string moves_line(const plan::PolicyRow& row) {
-  const sim::Simulation& run = row.simulation;
-  const OffloadStatistics& counts = run.statistics;
-  if (row.candidate.trl) {
-    return fmt::format("{}: TRL's OffloadActivations, re-enacted: {} to the host, {} back\n",
-                       row.policy, format_bytes(run.d2h_bytes), format_bytes(run.h2d_bytes));
-  }
-  const auto& options = row.candidate.options;
-  if (!options || counts.offloaded_count == 0) return "";
-  return fmt::format("{}: {} storages, {} to the host, {} back ({} copies in vain); window {}\n",
-                     row.policy, counts.offloaded_count, format_bytes(counts.offloaded_bytes),
-                     format_bytes(counts.reloaded_bytes), counts.vain_count,
-                     options->window_bytes == kUnlimited
-                         ? fmt::format("{} packs", options->window_packs)
-                         : format_bytes(options->window_bytes));
-}
-
 // What the plan of the best row does.
 std::string words_line(const PolicyRequest& request, const plan::PlanResult& result) {
   const plan::PolicyRow* row = plan::best_row(result);
@@ -155,6 +138,12 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
                             ->type_name("NAME")
                             ->delimiter(',')
                             ->allow_extra_args(false);  // the next argument is the program
+  CLI::Option* offload_all =
+      command
+          .add_option("--offload-all-as", arguments.offload_all_as,
+                      "Whose algorithm offload-all is: trl, trl-untold, trl-stale-keys, "
+                      "record-stream (default: trl)")
+          ->type_name("NAME");
   add_training_options(command, arguments.training, context);
   command
       .add_option("--alloc-conf", arguments.alloc_conf,
@@ -186,6 +175,7 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
   context.values[program] = shipped_programs;
   context.values[hardware] = shipped_cards;
   context.values[policy] = [] { return Values{policy_names()}; };
+  context.values[offload_all] = [] { return Values{names_of(kOffloadAllNames)}; };
   context.values[order] = [] { return Values{kOrderNames}; };
 }
 
@@ -198,6 +188,10 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   request.training = understand(arguments.training);
   request.plan.training = request.training.training;
   request.plan.workspace_bytes = request.training.workspace_bytes;
+  if (!arguments.offload_all_as.empty()) {
+    request.plan.offload_all = static_cast<OffloadAll>(
+        choice("--offload-all-as", arguments.offload_all_as, names_of(kOffloadAllNames)));
+  }
   request.plan.alloc_conf = parse_alloc_conf(arguments.alloc_conf, "--alloc-conf");
   request.program = load_program(find_program(arguments.subject));
   if (arguments.hardware.empty()) {
@@ -310,7 +304,7 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
       text += fmt::format("{}: {} of {} segments recomputed, {} recomputes\n", row.policy,
                           segments.segments, called, segments.recomputes);
     }
-    text += moves_line(row);
+    text += moves_text(row, request.plan.offload_all);
   }
   text += words_line(request, result) + certificate_text(result);
   const std::string says = request.answers ? answer(request, result) : "";
@@ -318,12 +312,14 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
 }
 
 nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanResult& result) {
+  const auto whose = kOffloadAllNames[static_cast<std::size_t>(request.plan.offload_all)];
   nlohmann::ordered_json json = {{"schema", 1},
                                  {"program", request.program_name},
                                  {"hardware", request.hardware.name},
                                  {"budget_bytes", request.plan.budget_bytes},
                                  {"optimizer", request.training.optimizer},
                                  {"alloc_conf", to_string(request.plan.alloc_conf)},
+                                 {"offload_all_as", whose},
                                  {"microbatches", request.microbatches},
                                  {"times", times_json(request)},
                                  {"rows", nlohmann::ordered_json::array()}};
@@ -335,6 +331,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
     nlohmann::ordered_json entry = {
         {"policy", row.policy},
         {"device_peak_bytes", run.device_peak_bytes},
+        {"device_requested_bytes", run.device_requested_bytes},
         {"device_reserved_bytes", run.device_reserved_bytes},
         {"peak_bytes", kinds_json(run.peak_kinds)},
         {"least_bytes", nullptr},
@@ -367,6 +364,10 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
     entry["compute_waits"] = run.statistics.compute_waits;
     entry["forward_stash_peak_bytes"] = run.statistics.forward_stash_peak_bytes;
     entry["backward_stash_peak_bytes"] = run.statistics.backward_stash_peak_bytes;
+    entry["kept_peak_bytes"] = run.resident.kept_peak_bytes;
+    entry["waiting_peak_bytes"] = run.resident.waiting_peak_bytes;
+    entry["deferred_peak_bytes"] = run.deferred_peak_bytes;
+    entry["idle_for_copies_ns"] = run.compute_idle_for_copies_ns;
     entry["d2h_ns"] = run.d2h_ns;
     entry["h2d_ns"] = run.h2d_ns;
     add_gap(entry, result, row);

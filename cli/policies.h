@@ -28,6 +28,7 @@ struct PolicyArguments {
   std::string budget;
   std::vector<std::string> policies;
   TrainingArguments training;
+  std::string offload_all_as;  // empty: trl
   std::string alloc_conf;
   std::int64_t microbatches = 0;
   std::string order = "fbfb";

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "cli/choices.h"
@@ -15,7 +16,9 @@ namespace ferry::cli {
 namespace {
 
 constexpr std::size_t kMostSteps = 1000;
+constexpr std::size_t kDefaultSteps = 3;
 constexpr const char* kDefaultOptimizer = "adamw";
+constexpr const char* kDefaultImplementation = "foreach";
 
 const std::vector<std::string> kOptimizerNames = {"none", "sgd", "momentum", "adam", "adamw"};
 constexpr std::array kOptimizers = {sim::Optimizer::kNoOptimizer, sim::Optimizer::kSgd,
@@ -36,19 +39,19 @@ void add_training_options(CLI::App& command, TrainingArguments& arguments, Conte
   CLI::Option* implementation =
       command
           .add_option("--optimizer-implementation", arguments.implementation,
-                      "torch.optim's: foreach, for-loop, fused")
-          ->type_name("NAME")
-          ->capture_default_str();
+                      "torch.optim's: foreach, for-loop, fused (default: foreach)")
+          ->type_name("NAME");
   command
       .add_option("--steps", arguments.steps,
-                  "Steps of the training; the figures are the last one's")
+                  "Steps of the training; the figures are the last one's (default: 3)")
       ->type_name("N")
-      ->check(CLI::Range(std::size_t{1}, kMostSteps))
-      ->capture_default_str();
+      ->check(CLI::Range(std::size_t{1}, kMostSteps));
   command.add_flag("--keep-gradients", arguments.keep_gradients,
                    "zero_grad(set_to_none=False): gradients stay from step to step");
   command.add_flag("--clip-grad-norm", arguments.clip_grad_norm,
                    "Gradients are clipped before the optimizer's step");
+  command.add_flag("--grad-scaler", arguments.grad_scaler,
+                   "torch.amp.GradScaler unscales the gradients before the optimizer's step");
   command
       .add_option("--cublas-workspace-config", arguments.workspace_config,
                   "As the variable CUBLAS_WORKSPACE_CONFIG (default: the card's)")
@@ -63,18 +66,41 @@ TrainingRequest understand(const TrainingArguments& arguments) {
   const std::size_t optimizer = choice(
       "--optimizer", request.by_default ? kDefaultOptimizer : arguments.optimizer, kOptimizerNames);
   request.optimizer = kOptimizerNames[optimizer];
-  request.training = {
-      .optimizer = kOptimizers[optimizer],
-      .implementation = kImplementations[choice("--optimizer-implementation",
-                                                arguments.implementation, kImplementationNames)],
-      .set_to_none = !arguments.keep_gradients,
-      .clip_grad_norm = arguments.clip_grad_norm,
-      .steps = arguments.steps};
+  const std::size_t implementation =
+      choice("--optimizer-implementation",
+             arguments.implementation.empty() ? kDefaultImplementation : arguments.implementation,
+             kImplementationNames);
+  request.training = {.optimizer = kOptimizers[optimizer],
+                      .implementation = kImplementations[implementation],
+                      .set_to_none = !arguments.keep_gradients,
+                      .clip_grad_norm = arguments.clip_grad_norm,
+                      .grad_scaler = arguments.grad_scaler,
+                      .steps = arguments.steps == 0 ? kDefaultSteps : arguments.steps};
+  if (arguments.grad_scaler && request.training.optimizer == sim::Optimizer::kNoOptimizer) {
+    throw InputError("--grad-scaler", 0,
+                     "it unscales gradients before an optimizer's step: expected an --optimizer");
+  }
   if (!arguments.workspace_config.empty()) {
     request.workspace_bytes =
         parse_workspace_config(arguments.workspace_config, "--cublas-workspace-config");
   }
   return request;
+}
+
+void refuse_for_pipelines(const TrainingArguments& arguments) {
+  const std::pair<const char*, bool> typed[] = {
+      {"--optimizer-implementation", !arguments.implementation.empty()},
+      {"--steps", arguments.steps != 0},
+      {"--keep-gradients", arguments.keep_gradients},
+      {"--clip-grad-norm", arguments.clip_grad_norm},
+      {"--grad-scaler", arguments.grad_scaler},
+      {"--cublas-workspace-config", !arguments.workspace_config.empty()}};
+  for (const auto& [option, is_typed] : typed) {
+    if (!is_typed) continue;
+    throw InputError(option, 0,
+                     "a pipeline's plan is of one step without the optimizer's, of which the state "
+                     "alone counts: expected no --stages");
+  }
 }
 
 std::string included(const TrainingRequest& request) {

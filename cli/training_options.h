@@ -19,11 +19,12 @@ struct Context;
 
 // As typed.
 struct TrainingArguments {
-  std::string optimizer;  // empty: adamw
-  std::string implementation = "foreach";
-  std::size_t steps = 3;
+  std::string optimizer;       // empty: adamw
+  std::string implementation;  // empty: foreach
+  std::size_t steps = 0;       // 0: 3
   bool keep_gradients = false;
   bool clip_grad_norm = false;
+  bool grad_scaler = false;
   std::string workspace_config;  // empty: the card's default
 };
 
@@ -39,6 +40,9 @@ void add_training_options(CLI::App& command, TrainingArguments& arguments, Conte
 
 // Throws InputError, which names the option.
 TrainingRequest understand(const TrainingArguments& arguments);
+
+// Throws InputError for the first of them that was typed and that pipelines have not.
+void refuse_for_pipelines(const TrainingArguments& arguments);
 
 // "parameters, gradients, activations, the state of adamw (the default; `--optimizer none`: none)".
 std::string included(const TrainingRequest& request);

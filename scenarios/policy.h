@@ -26,6 +26,11 @@ enum class Policy : std::uint8_t {
   kBest,
 };
 
+// Whose algorithm the policy offload-all re-enacts (sim/field/stash.h).
+enum class OffloadAll : std::uint8_t { kTrl, kTrlUntold, kTrlStaleKeys, kRecordStream };
+inline constexpr std::array<std::string_view, 4> kOffloadAllNames = {
+    "trl", "trl-untold", "trl-stale-keys", "record-stream"};
+
 struct PolicyEntry {
   Policy policy;
   std::string_view name;

@@ -206,7 +206,8 @@ def _parser():
                                      description="Writes one training step as a program file.")
     parser.add_argument("spec", metavar="SPEC",
                         help="a script, module.path:function, or a preset: "
-                        "gpt2, llama3-8b, llama3-8b-lora, mixtral-block, resnet50, unet, vit-b16")
+                        "gpt2, llama3-8b, llama3-8b-lora, mixtral-block, qwen3-8b, resnet50, "
+                        "unet, vit-b16")
     parser.add_argument("-o", dest="path", metavar="FILE", required=True)
     parser.add_argument("--name", help="of the program; default: the script's, preset's or "
                         "function's")

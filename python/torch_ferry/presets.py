@@ -3,8 +3,10 @@
 The shapes are the published ones; no weights are needed. Language models' loss is their own: causal
 language modelling on labels, in float32. Dropout is 0 unless asked for: published fine-tuning
 recipes train without it, and a program without random numbers is the simpler one. Where layers
-repeat each other a few of them stand for all (`about` says how many). The U-Net is ours (unet.py),
-for its long skips; the "tokens" of models of images are the image's height and width.
+repeat each other a few of them stand for all (`about` says how many). Qwen3-8B's loss is the mean
+of one token's logits, as in the published measurement that it is for (docs/planning.md). The U-Net
+is ours (unet.py), for its long skips; the "tokens" of models of images are the image's height and
+width.
 """
 
 import torch
@@ -18,6 +20,7 @@ MODELS = {
     "llama3-8b": ("Llama-3-8B", 1, 8192),
     "llama3-8b-lora": ("Llama-3-8B, 4 of 32 layers, LoRA of rank 16 on q and v", 1, 8192),
     "mixtral-block": ("Mixtral-8x7B, 1 of 32 layers", 1, 4096),
+    "qwen3-8b": ("Qwen3-8B, the last token's logits", 1, 8192),
     "resnet50": ("ResNet-50", 64, 224),
     "unet": ("U-Net", 8, 256),
     "vit-b16": ("ViT-B/16", 64, 224),
@@ -70,6 +73,9 @@ def _language_model(name, batch, tokens, dtype, dropout):
     model.loss_type = "ForCausalLM"
     if name == "llama3-8b-lora":
         model = lora.adapt(model, ("q_proj", "v_proj"))
+    if name == "qwen3-8b":
+        inputs = {"input_ids": torch.zeros(batch, tokens, dtype=torch.int64), "logits_to_keep": 1}
+        return model.train(), inputs, lambda output: output.logits.float().mean()
     inputs = {"input_ids": torch.zeros(batch, tokens, dtype=torch.int64),
               "labels": torch.zeros(batch, tokens, dtype=torch.int64)}
     return model.train(), inputs, lambda output: output.loss
@@ -97,5 +103,15 @@ def _mixtral(tokens, dropout):
                          max_position_embeddings=max(tokens, 4096))
 
 
+def _qwen3_8b(tokens, dropout):
+    from transformers import Qwen3Config
+
+    return Qwen3Config(vocab_size=151936, hidden_size=4096, intermediate_size=12288,
+                       num_hidden_layers=36, num_attention_heads=32, num_key_value_heads=8,
+                       head_dim=128, max_position_embeddings=max(tokens, 40960),
+                       rope_theta=1e6, tie_word_embeddings=False, attention_dropout=dropout)
+
+
 _CONFIGS = {"gpt2": _gpt2, "llama3-8b": _llama3_8b, "mixtral-block": _mixtral,
+            "qwen3-8b": _qwen3_8b,
             "llama3-8b-lora": lambda tokens, dropout: _llama3_8b(tokens, dropout, layers=4)}

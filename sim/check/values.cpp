@@ -76,6 +76,15 @@ std::uint64_t Values::read(Range range) const {
   return hash;
 }
 
+std::uint64_t Values::gathered(std::uint64_t contents, std::uint64_t bytes) {
+  Values one;
+  const Range range{0, bytes};
+  const std::uint64_t inputs =
+      choices::combine(choices::combine(kKernelSeed, kGatherTag), contents);
+  one.write(range, choices::combine(inputs, 0));
+  return one.read(range);
+}
+
 // Cuts the range into the longest stretches that are one write's bytes in order: the same bytes
 // have the same runs, however they are cut in the map.
 void Values::runs(Range range, std::vector<Run>& into) const {

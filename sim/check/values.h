@@ -24,6 +24,9 @@ namespace ferry::check {
 // The tag of a sum: its summands have no order, and a nested sum counts as its summands.
 inline constexpr std::uint64_t kSumTag = 0x61646461'64646164u;
 
+// The tag of a copy without the gaps of the view that it reads.
+inline constexpr std::uint64_t kGatherTag = 0x67617468'67617468u;
+
 class Values {
  public:
   // kAlloc makes its range undefined. kCopy moves reads[0] to writes[0]; if it is shorter, the
@@ -36,6 +39,9 @@ class Values {
 
   // A hash of the contents: equal for equal bytes, wherever they lie.
   std::uint64_t read(Range range) const;
+
+  // What read() says of so many bytes that a gather wrote, of a view of which it said `contents`.
+  static std::uint64_t gathered(std::uint64_t contents, std::uint64_t bytes);
 
  private:
   struct Content {

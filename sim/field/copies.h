@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
+#include "formats/layout.h"
+#include "sim/check/values.h"
 #include "sim/gpu/device.h"
 #include "sim/program/autograd.h"
 
@@ -27,6 +30,25 @@ inline sim::HostBuffer first_bytes(const sim::HostBuffer& buffer, std::int64_t b
   sim::HostBuffer part(*buffer.block, buffer.pageable);
   part.block->requested_bytes = bytes;
   return part;
+}
+
+// A dense copy of a view with gaps, as clone() and contiguous() make it.
+inline sim::Tensor gathered(sim::SimDevice& device, const sim::Tensor& tensor, StreamId stream) {
+  sim::Machine& machine = *tensor->storage->machine;
+  const Layout& view = tensor->layout.window->layout;
+  const std::int64_t bytes = tensor_bytes(view);
+  const auto window = std::make_shared<const sim::Window>(
+      sim::Window{contiguous_layout(view.dtype, view.shape), {0, bytes}});
+  sim::Tensor copy =
+      sim::make_tensor(machine.allocate(bytes, stream), {window, 0}, machine.new_version());
+  const Range from = range_of(tensor), to = range_of(copy);
+  const std::int64_t rate = machine.options().clone_bytes_per_us;
+  const StreamId before = device.current_stream();
+  machine.set_current_stream(stream);
+  machine.kernel("clone", check::kGatherTag, {&from, 1}, {&to, 1},
+                 rate > 0 ? bytes * 1000 / rate + 1 : 0);
+  machine.set_current_stream(before);
+  return copy;
 }
 
 // Copies into `buffer`, which has the right size.

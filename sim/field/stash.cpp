@@ -7,6 +7,7 @@
 // directions, and what comes back is allocated in its pool.
 #include "sim/field/stash.h"
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <optional>
@@ -18,6 +19,7 @@
 
 #include "formats/layout.h"
 #include "sim/field/copies.h"
+#include "sim/field/held.h"
 #include "sim/run/adapted.h"
 
 namespace ferry::field {
@@ -46,24 +48,29 @@ class Stash {
   void begin_forward() {
     leave();
     enter();
+    waiting_.reset_peak();
+    kept_.reset_peak();
   }
   void finish() {
     leave();
     if (policy_.exit_clears) drop_tracked();
   }
+  sim::Resident resident() const { return {waiting_.peak_bytes(), kept_.peak_bytes()}; }
   bool empty() const {
     return tracker_.empty() && stash_.empty() && restored_.empty() && events_.empty();
   }
 
  private:
+  using Key = std::pair<std::uint64_t, DType>;  // an address, and what lies there
   struct Tracked {
     sim::Tensor kept;  // none: it was offloaded
     HostCopy copy;
+    std::optional<Key> key;  // of a storage that was on its way, and stays
   };
   struct Stashed {
     sim::Tensor tensor;
     sim::EventHandle offloaded;
-    std::optional<std::pair<std::uint64_t, DType>> key;
+    std::optional<Key> key;
   };
 
   class Number final : public Saved<sim::Tensor> {
@@ -102,42 +109,68 @@ class Stash {
       tracker_[id].kept = device_.detach(tensor);
       return id;
     }
-    const std::pair<std::uint64_t, DType> key{sim::range_of(tensor).address,
-                                              tensor->layout.window->layout.dtype};
+    const Key key{sim::range_of(tensor).address, tensor->layout.window->layout.dtype};
     const bool shares = policy_.share != StashPolicy::Share::kNever;
-    if (shares && keys_.contains(key)) {
-      tracker_[id].kept = device_.detach(tensor);
+    if (const auto known = keys_.find(key); shares && known != keys_.end()) {
+      tracker_[id] = {.kept = device_.detach(tensor), .copy = {}, .key = key};
+      known->second = id;
+      kept_.add(tensor->storage);
       return id;
     }
     while (!stash_.empty() && stash_.begin()->first <= id - kWindow) drop_oldest();
     send(id, tensor);
     if (shares) {
-      keys_.insert(key);
+      keys_[key] = id;
       stash_.at(id).key = key;
     }
     return id;
   }
 
+  // A broadcast view is not: of that the storage moves.
+  static bool is_cloned(const Layout& layout) {
+    const bool broadcast =
+        std::find(layout.strides.begin(), layout.strides.end(), 0) != layout.strides.end();
+    return !broadcast && !is_contiguous(layout);
+  }
+
+  sim::Tensor clone(const sim::Tensor& tensor, StreamId stream) {
+    const bool gaps = bytes_of(tensor) > tensor_bytes(tensor->layout.window->layout);
+    return gaps && policy_.gathers ? gathered(device_, tensor, stream)
+                                   : device_.clone(tensor, stream);
+  }
+
   void send(Id id, const sim::Tensor& tensor) {
     using Clone = StashPolicy::Clone;
     const Layout& layout = tensor->layout.window->layout;
-    const bool clones = policy_.clone != Clone::kNever && !is_contiguous(layout);
+    const bool clones = policy_.clone != Clone::kNever && is_cloned(layout);
     sim::Tensor source = device_.detach(tensor);
-    if (clones && policy_.clone == Clone::kOnCompute) source = device_.clone(tensor, s0());
+    if (clones && policy_.clone == Clone::kOnCompute) source = clone(tensor, s0());
     order(device_, Step::kProduced, s0(), Step::kOffloadAfterProducer, s1_);
-    if (clones && policy_.clone == Clone::kOnCopyStream) source = device_.clone(tensor, s1_);
+    if (clones && policy_.clone == Clone::kOnCopyStream) source = clone(tensor, s1_);
     tracker_[id].copy = offload(device_, source, s1_);
     tracker_[id].copy.version = tensor->version;
+    if (policy_.hold == StashPolicy::Hold::kRecordUse) {
+      return device_.record_use(Step::kAbandon, source->storage, s1_);
+    }
+    waiting_.add(source->storage);
     stash_[id] = {std::move(source), device_.record(Step::kOffloaded, s1_), std::nullopt};
   }
 
   void drop_oldest() {
     const auto oldest = stash_.begin();
     device_.wait(Step::kEvict, dropping(oldest->second.tensor), oldest->second.offloaded);
-    if (oldest->second.key && policy_.share == StashPolicy::Share::kForgotten) {
-      keys_.erase(*oldest->second.key);
-    }
-    stash_.erase(oldest);
+    forget(oldest->second.key, oldest->first);
+    unstash(oldest);
+  }
+  // The key is of the last number that was given for the storage, and goes with it.
+  void forget(const std::optional<Key>& key, Id id) {
+    if (!key || policy_.share != StashPolicy::Share::kForgotten) return;
+    const auto known = keys_.find(*key);
+    if (known != keys_.end() && known->second == id) keys_.erase(known);
+  }
+  void unstash(std::map<Id, Stashed>::iterator stashed) {
+    waiting_.remove(stashed->second.tensor->storage);
+    stash_.erase(stashed);
   }
 
   sim::Tensor unpack(Id id) {
@@ -147,7 +180,8 @@ class Stash {
     if (found == tracker_.end()) {
       throw std::runtime_error("untracked tensor: number " + std::to_string(id));
     }
-    if (autograd_.node() != node_) {
+    const bool moved = found->second.kept == nullptr;
+    if (moved && autograd_.node() != node_) {
       node_ = autograd_.node();
       before_.clear();
       for (const auto& [other, tensor] : restored_) {
@@ -155,6 +189,7 @@ class Stash {
       }
     }
     sim::Tensor tensor = found->second.kept ? found->second.kept : bring(id, found->second.copy);
+    forget(found->second.key, id);
     drop(found->second);
     tracker_.erase(found);
     if (policy_.forward == StashPolicy::Forward::kAfterUnpack || tracker_.empty()) {
@@ -162,7 +197,8 @@ class Stash {
     }
     const auto restored = restored_.find(id);
     const long uses = restored == restored_.end() ? 0 : device_.use_count(tensor->storage);
-    autograd_.after_node([this, id, uses] { after_node(id, uses); });
+    // A node that unpacked nothing that moved ends unseen, and nothing is let go at its end.
+    if (moved) autograd_.after_node([this, id, uses] { after_node(id, uses); });
     return device_.detach(tensor);
   }
 
@@ -240,7 +276,7 @@ class Stash {
     if (!policy_.exit_clears) return;
     device_.synchronize(s0());
     device_.synchronize(s1_);
-    stash_.clear();
+    while (!stash_.empty()) unstash(stash_.begin());
     restored_.clear();
     events_.clear();
   }
@@ -259,6 +295,7 @@ class Stash {
   }
   void drop(Tracked& tracked) {
     if (tracked.copy.buffer.block) give_back(device_, tracked.copy.buffer, s1_);
+    if (tracked.key) kept_.remove(tracked.kept->storage);
   }
 
   sim::SimDevice device_;
@@ -271,7 +308,8 @@ class Stash {
   Id next_id_ = 0;
   std::map<Id, Tracked> tracker_;
   std::map<Id, Stashed> stash_;
-  std::set<std::pair<std::uint64_t, DType>> keys_;
+  Held waiting_, kept_;     // of the stash's sources, and of what stays though it could move
+  std::map<Key, Id> keys_;  // of storages on their way, and of those that stay
   std::map<Id, sim::Tensor> restored_;
   std::map<Id, sim::EventHandle> events_;  // recorded after nodes that used restored tensors
   bool next_is_first_ = true;

@@ -29,6 +29,13 @@ struct StashPolicy {
   // The effect of entering the context on what an earlier forward left: keep it, drop it, or drop
   // it and number from 0 again.
   enum class Enter { kKeeps, kDrops, kRestarts } enter = Enter::kKeeps;
+  // What keeps a source until its copy to the host is done: the window of packs, at whose end the
+  // computing stream waits for the copy; or nothing but its pool, which is told that the copy uses
+  // it (record_stream).
+  enum class Hold { kWindow, kRecordUse } hold = Hold::kWindow;
+  // A view with gaps is cloned without them, and comes back so: with its values, and other strides.
+  // The checkers know that copy, and no value that is computed from it.
+  bool gathers = false;
   bool exit_clears = true;   // leaving waits for the streams and drops what is left
   bool drops_events = true;  // also drops the events with their tensors
   // If the copy of a contiguous view begins at the view, the restored tensor does, too.
@@ -46,7 +53,32 @@ constexpr StashPolicy trl() {
   return {.clone = StashPolicy::Clone::kOnCompute,
           .share = StashPolicy::Share::kForgotten,
           .enter = StashPolicy::Enter::kRestarts,
+          .gathers = true,
           .exempts_storages = true};
+}
+
+// TRL's before c26ba8789 (PR #6241, July 2026), which never forgot a storage that it had moved:
+// what was given that address later in the forward was taken for saved already, and stayed.
+constexpr StashPolicy trl_with_stale_keys() {
+  StashPolicy policy = trl();
+  policy.share = StashPolicy::Share::kRemembered;
+  return policy;
+}
+
+// TRL's where nobody called update_model_params: a transposed weight is no Parameter, and moves.
+constexpr StashPolicy trl_untold() {
+  StashPolicy policy = trl();
+  policy.exempts_storages = false;
+  return policy;
+}
+
+// TRL's with record_stream in place of the window, as DeepSpeed's and Megatron-LM's are: computing
+// never waits for a copy out, so what was saved gathers in the pool as the copies fall behind.
+constexpr StashPolicy by_record_stream() {
+  StashPolicy policy = trl();
+  policy.hold = StashPolicy::Hold::kRecordUse;
+  policy.share = StashPolicy::Share::kNever;
+  return policy;
 }
 
 }  // namespace ferry::field

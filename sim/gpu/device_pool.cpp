@@ -179,6 +179,7 @@ void DevicePool::free(Block* block) {
     ++block->pending_;
     ++deferred_count_;
   }
+  stats_.deferred_bytes.add(block->bytes_);
   block->uses_.clear();
 }
 
@@ -233,12 +234,14 @@ void DevicePool::poll() {
 void DevicePool::settle(const Deferred& deferred) {
   --deferred_count_;
   events_.drop(deferred.token);
-  if (--deferred.block->pending_ == 0) free_now(deferred.block);
+  if (--deferred.block->pending_ > 0) return;
+  stats_.deferred_bytes.add(-deferred.block->bytes_);
+  free_now(deferred.block);
 }
 
 void DevicePool::reset_peaks() {
   for (Gauge* gauge : {&stats_.allocated_bytes, &stats_.active_bytes, &stats_.requested_bytes,
-                       &stats_.reserved_bytes}) {
+                       &stats_.reserved_bytes, &stats_.deferred_bytes}) {
     gauge->peak = gauge->current;
   }
 }

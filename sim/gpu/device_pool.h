@@ -50,6 +50,7 @@ struct DevicePoolStats {
   Gauge active_bytes;     // drops when the block is free for reuse
   Gauge requested_bytes;  // the requested bytes of active_bytes
   Gauge reserved_bytes;   // bytes of segments; of expandable ones, those that are mapped
+  Gauge deferred_bytes;   // active, and freed: other streams may still use them
   std::int64_t num_alloc_retries = 0;
   std::int64_t num_ooms = 0;
   std::int64_t num_sync_all_streams = 0;  // waits for all that is in use elsewhere

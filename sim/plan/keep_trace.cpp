@@ -176,6 +176,16 @@ class Watch final : public Hooks<sim::Tensor> {
   Tracer& tracer_;
 };
 
+// What is in memory in each optimizer's step, whatever the plan: all but activations, and but the
+// temporaries, which depend on the implementation.
+std::int64_t optimizer_bytes(const KeepTrace& trace) {
+  std::int64_t bytes = trace.held_bytes;
+  for (const TracedStorage& storage : trace.storages) {
+    if (storage.gradient) bytes += storage.block_bytes;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Optimizer optimizer) {
@@ -206,6 +216,18 @@ KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Opti
   tracer.trace.fails = !tape.errors().empty();
   tracer.end_step();
   return std::move(tracer.trace);
+}
+
+KeepTrace trace_training(const Program& program, const Hardware& hardware,
+                         const sim::Training& training, sim::Time optimizer_ns) {
+  KeepTrace trace = trace_keep(program, hardware, training.optimizer);
+  if (training.steps == 0) return trace;
+  const std::int64_t bytes = optimizer_bytes(trace);
+  // The first step makes the optimizer's state, when backward is over.
+  if (training.steps == 1) trace = trace_keep(program, hardware);
+  trace.optimizer_ns = optimizer_ns;
+  trace.optimizer_bytes = bytes;
+  return trace;
 }
 
 }  // namespace ferry::plan

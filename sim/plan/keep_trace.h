@@ -60,4 +60,8 @@ struct KeepTrace {
 KeepTrace trace_keep(const Program& program, const Hardware& hardware,
                      sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer);
 
+// Of the last step of a training, whose optimizer's kernels take so long.
+KeepTrace trace_training(const Program& program, const Hardware& hardware,
+                         const sim::Training& training, sim::Time optimizer_ns);
+
 }  // namespace ferry::plan

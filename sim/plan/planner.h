@@ -39,6 +39,7 @@ struct PlanRequest {
   sim::Training training;
   std::optional<std::int64_t> workspace_bytes;  // of CUBLAS_WORKSPACE_CONFIG; none: the card's
   AllocConf alloc_conf;
+  OffloadAll offload_all = OffloadAll::kTrl;
   bool check = true;
   bool spans = true;  // spans of operators may be recomputed
   // Modules may be recomputed; false: only calls of checkpoint, as where nobody edits the model.

@@ -23,7 +23,8 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
                   .modules = request.modules || marks_calls(program),
                   .alloc_conf = request.alloc_conf,
                   .workspace_bytes = request.workspace_bytes,
-                  .judged = request.judged};
+                  .judged = request.judged,
+                  .offload_all = request.offload_all};
   problem.survey = survey(problem.program, hardware);
   return problem;
 }
@@ -57,24 +58,6 @@ Cost cost_of_keep(Problem& problem, const sim::Simulation& keeps) {
   return problem.cost({std::nullopt, keep_all(problem.survey)});
 }
 
-// What is in memory in each optimizer's step, whatever the plan: all but activations, and but the
-// temporaries, which depend on the implementation.
-std::int64_t optimizer_bytes(const KeepTrace& trace) {
-  std::int64_t bytes = trace.held_bytes;
-  for (const TracedStorage& storage : trace.storages) {
-    if (storage.gradient) bytes += storage.block_bytes;
-  }
-  return bytes;
-}
-
-KeepTrace traced(const Problem& problem, const sim::Simulation& keeps) {
-  KeepTrace trace = trace_keep(problem.program, problem.hardware, problem.training.optimizer);
-  if (problem.training.steps == 0) return trace;
-  trace.optimizer_ns = keeps.optimizer_ns;
-  trace.optimizer_bytes = optimizer_bytes(trace);
-  return trace;
-}
-
 }  // namespace
 
 Session::Session(const Program& program, const Hardware& hardware, const PlanRequest& request)
@@ -82,7 +65,7 @@ Session::Session(const Program& program, const Hardware& hardware, const PlanReq
       problem_(problem_of(program, hardware, request)),
       keeps_(run_keep(problem_, request)),
       keep_(cost_of_keep(problem_, keeps_)),
-      trace_(traced(problem_, keeps_)),
+      trace_(trace_training(problem_.program, hardware, problem_.training, keeps_.optimizer_ns)),
       floors_(problem_.program, hardware, trace_),
       trials_(problem_, floors_, request.progress, request.stop),
       chooser_(problem_, keep_, trace_, trials_) {}

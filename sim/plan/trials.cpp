@@ -27,14 +27,28 @@ bool rules_out(const Cost& best, const Floor& floor, const Limits& limits) {
   return cannot_fit && floor.bytes > best.device_reserved_bytes;
 }
 
+field::StashPolicy stash_policy(OffloadAll whose) {
+  switch (whose) {
+    case OffloadAll::kTrl:
+      return field::trl();
+    case OffloadAll::kTrlUntold:
+      return field::trl_untold();
+    case OffloadAll::kTrlStaleKeys:
+      return field::trl_with_stale_keys();
+    case OffloadAll::kRecordStream:
+      return field::by_record_stream();
+  }
+  return field::trl();
+}
+
 }  // namespace
 
 sim::Simulation Problem::run(const Candidate& candidate, const How& how) const {
   sim::SimulationOptions options;
   options.offload = candidate.options;
   if (candidate.trl) {
-    options.scheduler = [](sim::SimDevice device, sim::SimAutograd autograd) {
-      return field::make_stash(device, autograd, field::trl());
+    options.scheduler = [this](sim::SimDevice device, sim::SimAutograd autograd) {
+      return field::make_stash(device, autograd, stash_policy(offload_all));
     };
     options.host_pool = sim::HostPoolKind::kPyTorchs;
   }

@@ -18,6 +18,7 @@
 
 #include "formats/program.h"
 #include "scenarios/hardware.h"
+#include "scenarios/policy.h"
 #include "sim/plan/candidates.h"
 #include "sim/plan/floors.h"
 #include "sim/plan/picks.h"
@@ -40,6 +41,7 @@ struct Problem {
   std::optional<std::int64_t> workspace_bytes = {};
   sim::Time optimizer_ns = 0;  // of a step; whole trainings tell it
   Judged judged = Judged::kReserved;
+  OffloadAll offload_all = OffloadAll::kTrl;
 
   const Survey& survey_of(const Candidate& candidate) const {
     return candidate.outlined ? candidate.outlined->survey : survey;

@@ -37,6 +37,10 @@ template <class S>
 concept TellsEmpty = requires(const S& scheduler) {
   { scheduler.empty() } -> std::convertible_to<bool>;
 };
+template <class S>
+concept TellsResident = requires(const S& scheduler) {
+  { scheduler.resident() } -> std::convertible_to<Resident>;
+};
 
 // Something of that name is there: if the concept above does not hold, then it is a mistake.
 template <class S>
@@ -55,6 +59,10 @@ template <class S>
 concept NamesEmpty = requires {
   &S::empty;
 };
+template <class S>
+concept NamesResident = requires {
+  &S::resident;
+};
 
 template <class S>
 class Adapted final : public Scheduler {
@@ -71,6 +79,8 @@ class Adapted final : public Scheduler {
   static_assert(TellsEmpty<S> || !NamesEmpty<S>,
                 "ferry: a scheduler's `empty` is public: `bool empty() const`, true once it holds "
                 "nothing");
+  static_assert(TellsResident<S> || !NamesResident<S>,
+                "ferry: a scheduler's `resident` is public: `Resident resident() const`");
 
  public:
   template <class... Args>
@@ -95,6 +105,10 @@ class Adapted final : public Scheduler {
   bool empty() const override {
     if constexpr (TellsEmpty<S>) return inner_.empty();
     return true;  // what it holds of the machine's is counted anyway
+  }
+  Resident resident() const override {
+    if constexpr (TellsResident<S>) return inner_.resident();
+    return {};
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "sim/run/optimizer_step.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ferry::sim {
 namespace {
@@ -23,6 +24,7 @@ OptimizerStep::OptimizerStep(const Training& training, const Program& program, M
       program_(program),
       tape_(tape),
       foreach_(machine, times),
+      scaler_(machine, foreach_),
       states_(program.globals.size()) {}
 
 std::vector<OptimizerStep::Group> OptimizerStep::groups() const {
@@ -47,6 +49,33 @@ std::vector<OptimizerStep::Group> OptimizerStep::groups() const {
     if (state.second) group->second.push_back(state.second);
   }
   return groups;
+}
+
+std::vector<GradScaler::Gradients> OptimizerStep::gradients() const {
+  std::vector<GradScaler::Gradients> lists;
+  for (Group& group : groups()) lists.push_back({group.dtype, std::move(group.gradients)});
+  return lists;
+}
+
+void OptimizerStep::run() {
+  if (training_.optimizer == Optimizer::kNoOptimizer) return;
+  if (training_.grad_scaler) return scaled_step();
+  if (training_.clip_grad_norm) clip_gradients();
+  step();
+}
+
+// Gradients that are clipped are unscaled before, whatever the optimizer.
+void OptimizerStep::scaled_step() {
+  const bool fused = training_.implementation == OptimizerImplementation::kFused;
+  if (fused && !training_.clip_grad_norm) {
+    scaler_.search(gradients());
+  } else {
+    scaler_.unscale(gradients());
+    if (training_.clip_grad_norm) clip_gradients();
+    if (!fused) scaler_.wait_for_what_was_found();
+  }
+  step();
+  scaler_.update();
 }
 
 // A norm for each gradient, the norm of these, and the factor that all gradients are multiplied by.
@@ -223,7 +252,7 @@ void OptimizerStep::zero_grad() {
 }
 
 std::size_t OptimizerStep::kept_storages() const {
-  std::size_t kept = 0;
+  std::size_t kept = scaler_.kept_storages();
   for (const State& state : states_) {
     kept += (state.count != nullptr) + (state.first != nullptr) + (state.second != nullptr);
   }

@@ -12,6 +12,7 @@
 #include "formats/program.h"
 #include "sim/program/tape.h"
 #include "sim/run/foreach.h"
+#include "sim/run/grad_scaler.h"
 #include "sim/run/training.h"
 
 namespace ferry::sim {
@@ -22,11 +23,11 @@ class OptimizerStep {
   OptimizerStep(const Training& training, const Program& program, Machine& machine,
                 const KernelTimes& times, Tape& tape);
 
-  // Throws OutOfMemory.
-  void clip_gradients();
-  void step();
+  // All that one step does, in a training's order. Throws OutOfMemory, and std::runtime_error
+  // where PyTorch refuses to unscale.
+  void run();
   void zero_grad();
-  std::size_t kept_storages() const;                   // of its state
+  std::size_t kept_storages() const;                   // of its state, and the scaler's
   Time busy_ns() const { return foreach_.busy_ns(); }  // of its kernels, one after the other
 
  private:
@@ -47,6 +48,10 @@ class OptimizerStep {
     Tensor second;
   };
 
+  void clip_gradients();
+  void step();
+  void scaled_step();
+  std::vector<GradScaler::Gradients> gradients() const;
   void make_states();
   void make_state(State& state, const Tensor& parameter);
   std::vector<Group> groups() const;
@@ -60,6 +65,7 @@ class OptimizerStep {
   const Program& program_;
   Tape& tape_;
   Foreach foreach_;
+  GradScaler scaler_;
   std::vector<State> states_;  // by global
 };
 

@@ -6,12 +6,19 @@
 // hook is an exception, and ends the Call or Backward in which it happened, as in Python.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "shared/seam/hooks.h"
 #include "sim/gpu/tensor.h"
 
 namespace ferry::sim {
+
+// What saved tensors a scheduler that moves them has on the device, and why.
+struct Resident {
+  std::int64_t waiting_peak_bytes = 0;  // until their copies to the host are done
+  std::int64_t kept_peak_bytes = 0;     // left there for good, though large enough to move
+};
 
 class Scheduler {
  public:
@@ -25,6 +32,8 @@ class Scheduler {
   virtual void finish() {}
   // True if it holds nothing. Called after finish().
   virtual bool empty() const = 0;
+  // Of the last forward and its backward.
+  virtual Resident resident() const { return {}; }
 };
 
 }  // namespace ferry::sim

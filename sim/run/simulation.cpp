@@ -112,6 +112,7 @@ void run_offloaded(const Run& run, D device, const std::function<void()>& before
       },
       do_nothing);
   result.statistics = offloader.statistics().since(before);
+  result.resident.waiting_peak_bytes = result.statistics.forward_stash_peak_bytes;
   result.leftovers.core = !offloader.empty();
 }
 
@@ -125,6 +126,7 @@ void run_scheduled(const Run& run, Scheduler& scheduler, const std::function<voi
         begin();
       },
       before_last, [&] { scheduler.finish(); });
+  result.resident = scheduler.resident();
   result.leftovers.core = !scheduler.empty();
 }
 
@@ -181,7 +183,9 @@ void read_machine(Machine& machine, const TrainingLoop& loop, Simulation& result
                                       (machine.engine().makespan() - machine.compute_end_ns());
   result.device_peak_bytes = machine.pool().stats().allocated_bytes.peak;
   result.peak_kinds = machine.kinds_at_peak();
+  result.device_requested_bytes = machine.pool().stats().requested_bytes.peak;
   result.device_reserved_bytes = machine.pool().stats().reserved_bytes.peak;
+  result.deferred_peak_bytes = machine.pool().stats().deferred_bytes.peak;
   result.host_peak_bytes = machine.host_pool().stats().pinned_bytes.peak;
   result.operations = machine.operations();
   result.digest = machine.engine().digest();

@@ -77,8 +77,9 @@ struct Leftovers {
 };
 
 struct Simulation {
-  std::int64_t device_peak_bytes = 0;  // allocated, in rounded blocks
-  KindBytes peak_kinds;                // what these bytes are
+  std::int64_t device_peak_bytes = 0;       // allocated, in rounded blocks
+  KindBytes peak_kinds;                     // what these bytes are
+  std::int64_t device_requested_bytes = 0;  // the peak of what was asked for, not rounded
   std::int64_t device_reserved_bytes = 0;
   std::int64_t host_peak_bytes = 0;  // pinned bytes
   Time step_ns = 0;                  // until all work is done
@@ -91,6 +92,10 @@ struct Simulation {
   Time h2d_ns = 0;
   std::int64_t d2h_bytes = 0;
   std::int64_t h2d_bytes = 0;
+  Resident resident;  // of what moves: saved tensors that were on the device all the same
+  // Peak of blocks that were freed while a stream might still use them (record_stream): not
+  // allocated, and nobody's to reuse.
+  std::int64_t deferred_peak_bytes = 0;
   std::int64_t operations = 0;  // operations on streams, in all steps
   std::uint64_t digest = 0;     // of all operations' times, in all steps
   OffloadStatistics statistics;

@@ -24,6 +24,7 @@ struct Training {
   // What zero_grad does with gradients: they go, or they stay and are filled with zeros.
   bool set_to_none = true;
   bool clip_grad_norm = false;  // torch.nn.utils.clip_grad_norm_ before each optimizer step
+  bool grad_scaler = false;     // torch.amp.GradScaler unscales the gradients before it
   // So many whole steps; what a simulation tells is the last one's. 0: one forward and backward,
   // with the optimizer's state there from the start, and no step of the optimizer.
   std::size_t steps = 0;

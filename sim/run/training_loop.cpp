@@ -43,10 +43,8 @@ void TrainingLoop::begin_last() {
 
 void TrainingLoop::run_optimizer() {
   try {
-    if (training_.optimizer == Optimizer::kNoOptimizer) return;
     machine_.set_place(0);
-    if (training_.clip_grad_norm) optimizer_.clip_gradients();
-    optimizer_.step();
+    optimizer_.run();
   } catch (const LimitReached& error) {
     errors_.push_back({0, error.what(), true});
   } catch (const std::exception& error) {

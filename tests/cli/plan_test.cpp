@@ -56,7 +56,9 @@ budget               2.00 MiB    4.00 KiB        0 B        0 B    2.00 KiB    7
 best                 2.00 MiB    4.00 KiB        0 B        0 B    2.00 KiB    7.00 KiB   2.00 KiB
 
 offload-all: TRL's OffloadActivations, re-enacted: 6.00 KiB to the host, 4.00 KiB back
+offload-all: the copies lag, and computing waits 9.82 us for them; on the device meanwhile: at most 6.00 KiB in the window until copied
 offload: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 512 MiB
+offload: the copies lag, and computing waits 5.62 us for them; on the device meanwhile: at most 6.00 KiB in the window until copied, 4.00 KiB freed, which the pool holds until copied
 no bound for: offload-all (another scheduler)
 keep: 1.000 of keep; no plan is below 1.000: gap 0.0 %
 
@@ -93,15 +95,16 @@ TEST_F(PlanTest, JsonForMachines) {
     return names;
   };
   using Names = std::vector<std::string>;
-  EXPECT_EQ(keys(json),
-            (Names{"schema", "program", "hardware", "budget_bytes", "optimizer", "alloc_conf",
-                   "microbatches", "times", "rows", "lower_bound_ns", "least_bytes", "answer"}));
+  EXPECT_EQ(keys(json), (Names{"schema", "program", "hardware", "budget_bytes", "optimizer",
+                               "alloc_conf", "offload_all_as", "microbatches", "times", "rows",
+                               "lower_bound_ns", "least_bytes", "answer"}));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["program"], "chain");
   EXPECT_EQ(json["optimizer"], "adamw");
   ASSERT_EQ(json["rows"].size(), 6u);
   EXPECT_EQ(keys(json["rows"][0]), (Names{"policy",
                                           "device_peak_bytes",
+                                          "device_requested_bytes",
                                           "device_reserved_bytes",
                                           "peak_bytes",
                                           "least_bytes",
@@ -125,6 +128,10 @@ TEST_F(PlanTest, JsonForMachines) {
                                           "compute_waits",
                                           "forward_stash_peak_bytes",
                                           "backward_stash_peak_bytes",
+                                          "kept_peak_bytes",
+                                          "waiting_peak_bytes",
+                                          "deferred_peak_bytes",
+                                          "idle_for_copies_ns",
                                           "d2h_ns",
                                           "h2d_ns",
                                           "lower_bound_ns",

@@ -43,6 +43,7 @@ constexpr StashPolicy trl(Clone clone, Share share = Share::kForgotten,
   policy.share = share;
   policy.enter = enter;
   policy.exempts_storages = false;
+  policy.gathers = false;  // gradients are compared
   return policy;
 }
 

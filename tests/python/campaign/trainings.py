@@ -5,9 +5,9 @@
 The table (FERRY_MEMORY_TABLE) was measured by PyTorch 2.11's own host code over a CUDA runtime
 whose launches did nothing; without it nothing is compared. Each row's model is captured as its
 script has it and planned with the row's optimizer, micro-batches and card. Prints a line for each
-row: for each of three steps the peak of what is allocated and of what is reserved, ours over the
-table's, and where the least memory that is enough stands in the table's bracket. Fails where a
-figure is further off than `ALLOWED`, or than `ALLOWED_LEAST` where a row is known to be.
+row: for each of three steps the peak of what is allocated, of what was asked for and of what is
+reserved, ours over the table's, and where the least memory that is enough stands in the table's
+bracket. Fails where a figure is further off than is allowed, of all rows or of one that is known.
 """
 
 import argparse
@@ -35,10 +35,13 @@ OPTIMIZERS = {"none": ("none", "foreach"), "adamw": ("adamw", "foreach"),
               "fused": ("adamw", "fused"), "sgd": ("momentum", "foreach")}
 KINDS = {"gpt2": "GPT2LMHeadModel", "llama3-8b": "LlamaForCausalLM",
          "vit-b16": "ViTForImageClassification", "t5-small": "T5ForConditionalGeneration"}
+# GPT-2 with AdamW, offloaded, asks for 0.2 % less in its second step; why is not known.
+REQUESTED = {"S13": 0.003}
 STEPS = 3
 ALLOWED = 0.01
-# The least memory, of rows whose blocks have many sizes: why it is told too high is not known.
-ALLOWED_LEAST = {"S30": 0.05, "S31": 0.025}
+ALLOWED_REQUESTED = 0.001
+# The least memory: S30's blocks lie otherwise (0.15 % in what is reserved), and why is not known.
+ALLOWED_LEAST = {"S30": 0.05}
 
 
 def config_of(row):
@@ -96,12 +99,17 @@ def captured(row):
                                name=row["id"])
 
 
-def planned(ferry, row, program, steps):
+def policy_of(row):
+    if row["offload"] == "trl":  # the table's script told it of no parameters
+        return ["offload-all", "--offload-all-as", "trl-untold"]
+    return ["keep" if row["ckpt"] == "off" else "checkpoint"]
+
+
+def planned(ferry, row, program, steps, *budget):
     optimizer, implementation = OPTIMIZERS[row["opt"]]
-    policy = "keep" if row["ckpt"] == "off" else "checkpoint"
     done = subprocess.run(
-        [ferry, "plan", program, "--hardware", CARDS[row["sm"]], "--policy", policy,
-         "--optimizer", optimizer, "--optimizer-implementation", implementation,
+        [ferry, "plan", program, "--hardware", CARDS[row["sm"]], "--policy", *policy_of(row),
+         *budget, "--optimizer", optimizer, "--optimizer-implementation", implementation,
          "--microbatches", row["accum"], "--steps", str(steps), "--unchecked", "--no-modules",
          "--json"], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 3):
@@ -118,12 +126,30 @@ def compared(ferry, row, folder):
         plan = planned(ferry, row, program, step)
         for key, name in (("device_peak_bytes", "peak"), ("device_reserved_bytes", "reserved")):
             figures.append((plan[key] / int(row[f"{name}_{step}"]) - 1, f"{name}_{step}"))
+        if row[f"peak_{step}"] == row[f"peak_fwdbwd_{step}"]:  # else the table has none of it
+            asked = int(row[f"req_peak_fwdbwd_{step}"])
+            figures.append((plan["device_requested_bytes"] / asked - 1, f"requested_{step}"))
     if row["mincap_default"] and row["mincap_default_fails_at"]:
-        least = plan["least_bytes"]
-        low, high = int(row["mincap_default_fails_at"]), int(row["mincap_default"])
-        outside = least / high - 1 if least > high else min(least / low - 1, 0)
-        figures.append((outside, "least"))
+        figures.append((least_outside(ferry, row, program, plan["least_bytes"]), "least"))
     return figures
+
+
+def least_outside(ferry, row, program, least):
+    """How far it is from the table's bracket, or 0 where it runs and fails where the table's did:
+    whether a training runs is not monotone in the capacity, so a search may end elsewhere."""
+    low, high = int(row["mincap_default_fails_at"]), int(row["mincap_default"])
+    fits = [planned(ferry, row, program, STEPS, "--budget", str(at))["fits"] for at in (low, high)]
+    if fits == [False, True]:
+        return 0.0
+    return least / high - 1 if least > high else min(least / low - 1, 0)
+
+
+def allowed(row, name):
+    if name == "least":
+        return ALLOWED_LEAST.get(row["id"], ALLOWED)
+    if name.startswith("requested"):
+        return REQUESTED.get(row["id"], ALLOWED_REQUESTED)
+    return ALLOWED
 
 
 def main():
@@ -137,13 +163,13 @@ def main():
         return 0
     with TABLE.open() as lines:
         rows = [row for row in csv.DictReader(lines)
-                if row["offload"] == "off" and (not options.rows or row["id"] in options.rows)]
+                if "off" in (row["offload"], row["ckpt"])  # no policy does both
+                and (not options.rows or row["id"] in options.rows)]
     failed = 0
     with tempfile.TemporaryDirectory() as temporary:
         for row in rows:
             figures = compared(options.ferry, row, options.keep or temporary)
-            beyond = [name for by, name in figures if abs(by) > (
-                ALLOWED_LEAST.get(row["id"], ALLOWED) if name == "least" else ALLOWED)]
+            beyond = [name for by, name in figures if abs(by) > allowed(row, name)]
             failed += bool(beyond)
             what = " ".join(row[name] for name in ("id", "model", "prec", "opt", "ckpt"))
             print(f"{'FAILED ' if beyond else ''}{what} accum {row['accum']} drop {row['drop']}: "

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/verify/programs/random_program.h"
+#include "tests/sim/support/every_mix.h"
 #include "tests/sim/support/planned.h"
 #include "tests/sim/support/spanned.h"
 #include "tests/sim/support/tiny.h"
@@ -25,70 +26,14 @@ using test::Ran;
 using test::small_subject;
 using test::Subject;
 
-// Waits for each copy and brings back early; or leaves copies the time of two storages, and brings
-// back late.
-std::vector<CoreOptions> windows(const Survey& found) {
-  std::int64_t bytes = 0;
-  for (const PackedTensor& pack : found.packs) {
-    if (!pack.exempt) bytes = std::max(bytes, 2 * pack.storage_bytes);
-  }
-  CoreOptions early, late;
-  early.window_bytes = late.prefetch_bytes = 0;
-  early.prefetch_bytes = late.window_bytes = bytes;
-  early.hold_bytes = late.hold_bytes = bytes;
-  return {early, late};
-}
-
-// Counts through all choices, the last one fastest; false: it was the last.
-bool next(std::vector<int>& digits, const std::vector<int>& ways) {
-  for (std::size_t i = digits.size(); i-- > 0;) {
-    if (++digits[i] < ways[i]) return true;
-    digits[i] = 0;
-  }
-  return false;
-}
-
-// Recompute is a choice inside recomputed segments only.
-bool recomputes_in_segments_alone(const Survey& found, const Mix& mix) {
-  std::vector<bool> may(found.packs.size(), false);
-  for (std::size_t s = 0; s < found.segments.size(); ++s) {
-    for (std::size_t p = found.segments[s].first; p < found.segments[s].end; ++p) {
-      may[p] = mix.recompute[s];
-    }
-  }
-  for (std::size_t p = 0; p < may.size(); ++p) {
-    if (mix.packs[p] == PlanChoice::kRecompute && !may[p]) return false;
-  }
-  return true;
-}
-
 // Every choice for every pack that may move, every segment, and the segments' inputs.
 std::vector<Ran> every_run(const Subject& subject) {
-  const Survey& found = subject.surveyed;
-  std::vector<std::function<void(Mix&, int)>> choices;
-  std::vector<int> ways;
-  for (std::size_t s = 0; s < found.segments.size(); ++s) {
-    ways.push_back(3);  // no, yes, and yes with its inputs moved
-    choices.push_back([s, &found](Mix& mix, int way) {
-      mix.recompute[s] = way > 0;
-      mix.input_moves[s].assign(found.segments[s].inputs.size(), way == 2);
-    });
-  }
-  for (std::size_t p = 0; p < found.packs.size(); ++p) {
-    if (found.packs[p].exempt) continue;
-    ways.push_back(3);
-    choices.push_back([p](Mix& mix, int way) { mix.packs[p] = static_cast<PlanChoice>(way); });
-  }
   std::vector<Ran> runs;
-  std::vector<int> digits(ways.size(), 0);
-  do {
-    Mix mix = keep_all(found);
-    for (std::size_t i = 0; i < digits.size(); ++i) choices[i](mix, digits[i]);
-    if (!recomputes_in_segments_alone(found, mix)) continue;
-    for (const CoreOptions& options : windows(found)) {
+  test::for_each_mix(subject.surveyed, [&](const Mix& mix) {
+    for (const CoreOptions& options : test::windows(subject.surveyed)) {
       if (const auto run = subject.run(mix, options)) runs.push_back(*run);
     }
-  } while (next(digits, ways));
+  });
   return runs;
 }
 
@@ -149,7 +94,7 @@ std::vector<Ran> spanned_runs(const Subject& subject, choices::Draws& draws) {
     const sim::Simulation ran = sim::simulate(subject.program, subject.hardware, options);
     if (ran.errors.empty()) runs.push_back({ran.device_peak_bytes, ran.step_ns});
   };
-  const auto all_windows = windows(subject.surveyed);
+  const auto all_windows = test::windows(subject.surveyed);
   const auto run_all = [&](const std::vector<PlanSpan>& spans) {
     run(spans, all_windows[0], 0);
     for (const CoreOptions& each : all_windows) {

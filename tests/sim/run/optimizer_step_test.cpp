@@ -7,59 +7,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "formats/builder.h"
-#include "formats/program_check.h"
 #include "sim/run/simulation.h"
-#include "tests/sim/support/tiny.h"
+#include "tests/sim/support/parameters.h"
 
 namespace ferry::sim {
 namespace {
 
+using test::kParameters;
+using test::of_parameters;
+using test::three;
+using test::trained;
+
 constexpr std::int64_t kMiB = 1 << 20;
-constexpr std::int64_t kParameters = 28 * kMiB;
 constexpr std::int64_t kCounts = 3 * 512;  // a block for each
-
-// A loss of all parameters, whose backward makes a gradient for each, in a tensor of its own.
-Program of_parameters(const std::vector<std::pair<std::int64_t, DType>>& sizes) {
-  Builder b;
-  b.program.name = "parameters";
-  std::vector<TypeId> types;
-  std::vector<Slot> parameters;
-  for (const auto& [bytes, dtype] : sizes) {
-    types.push_back(b.type({bytes / itemsize(dtype)}, dtype));
-    parameters.push_back(b.global(GlobalKind::kParameter, types.back()));
-  }
-  const TypeId scalar = b.type({1}, DType::kF32);
-  const CodeId body = b.code(CodeKind::kBody, "LossBackward");
-  const Slot one = b.argument(body);
-  for (const TypeId type : types) b.result(body, b.op(body, "gradient", {one}, type));
-  const CodeId forward = b.code(CodeKind::kSegment, "forward");
-  const Slot loss = b.op(forward, "loss", parameters, scalar);
-  b.add(forward, MakeNode{"LossBackward", b.node_id(), parameters, {loss}, {}, body});
-  b.result(forward, loss);
-  const Slot made = b.slot(0);
-  b.add(0, Call{forward, {}, {made}});
-  b.add(0, Backward{{made}, {}, {}, false, false});
-  check_program(b.program, "parameters");
-  return b.program;
-}
-
-Program three() {
-  return of_parameters(
-      {{4 * kMiB, DType::kF32}, {8 * kMiB, DType::kF32}, {16 * kMiB, DType::kF32}});
-}
-
-Simulation trained(const Program& program, Training training, std::size_t steps) {
-  SimulationOptions options;
-  options.training = training;
-  options.training.steps = steps;
-  Simulation run = simulate(program, test::tiny_hardware(), options);
-  for (const check::Hazard& hazard : run.hazards) ADD_FAILURE() << to_string(hazard);
-  for (const ProgramError& error : run.errors) ADD_FAILURE() << error.message;
-  EXPECT_FALSE(run.leftovers.any());
-  EXPECT_EQ(run.peak_kinds.sum(), run.device_peak_bytes);
-  return run;
-}
 
 struct Measured {
   const char* what;

@@ -1,0 +1,34 @@
+// The bytes of the storages that somebody holds: each counts once, however often it is held.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "sim/gpu/tensor.h"
+
+namespace ferry::field {
+
+class Held {
+ public:
+  void add(const sim::Storage& storage) {
+    if (++holds_[storage->identity] > 1) return;
+    bytes_ += storage->bytes;
+    if (bytes_ > peak_bytes_) peak_bytes_ = bytes_;
+  }
+  void remove(const sim::Storage& storage) {
+    const auto held = holds_.find(storage->identity);
+    if (--held->second > 0) return;
+    bytes_ -= storage->bytes;
+    holds_.erase(held);
+  }
+  // The peak is what is held now.
+  void reset_peak() { peak_bytes_ = bytes_; }
+  std::int64_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  std::map<std::uint64_t, std::int64_t> holds_;  // by identity
+  std::int64_t bytes_ = 0;
+  std::int64_t peak_bytes_ = 0;
+};
+
+}  // namespace ferry::field

@@ -1,0 +1,52 @@
+// torch.amp.GradScaler around an optimizer's step: gradients are unscaled in place and searched for
+// what is not finite, the host waits for what was found, and the scale is updated.
+//
+// Source: torch/amp/grad_scaler.py (2.11), for scales of one device. A fused optimizer unscales by
+// itself: its gradients are searched alone, and the host waits for nothing. The scale lives from
+// the first step on, as does the count of steps since it grew: one number each. Left out: the
+// loss's product with the scale, one number, and the four bytes that item() copies. Every step is
+// taken: which ones a training skips is in its values.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "formats/program.h"
+#include "sim/gpu/machine.h"
+#include "sim/run/foreach.h"
+
+namespace ferry::sim {
+
+class GradScaler {
+ public:
+  struct Gradients {
+    DType dtype = DType::kF32;
+    TensorList list;
+  };
+
+  // Both must outlive it.
+  GradScaler(Machine& machine, Foreach& foreach) : machine_(machine), foreach_(foreach) {}
+
+  // unscale_. Throws std::runtime_error for gradients in half precision, as PyTorch does.
+  void unscale(const std::vector<Gradients>& gradients);
+  // What step() does first, for a fused optimizer whose gradients nobody unscaled.
+  void search(const std::vector<Gradients>& gradients);
+  // What step() does first, for other optimizers: found_inf.item().
+  void wait_for_what_was_found();
+  void update();
+
+  std::size_t kept_storages() const { return scale_.size() + growth_tracker_.size(); }
+
+ private:
+  TensorList number(std::int64_t bytes, MemoryKind kind);
+  TensorList filled(std::int64_t bytes, MemoryKind kind);
+  void make_scale();
+  void check(const std::vector<Gradients>& gradients, const TensorList& inverse);
+
+  Machine& machine_;
+  Foreach& foreach_;
+  TensorList scale_, growth_tracker_;  // one tensor each; empty: not made yet
+  TensorList found_inf_;               // of this step
+};
+
+}  // namespace ferry::sim
