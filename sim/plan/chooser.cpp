@@ -78,6 +78,7 @@ Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
     }
     if (!best_) best_.emplace(problem_, trace_, keep_.step_ns);
     best_->search([&] { return so_far(limits); }, limits, trials_, every);
+    if (spans_) spans_->walk([&] { return so_far(limits); }, limits, trials_);
   }
   trials_.try_better(so_far(limits), known_, known_floors_, limits);
   // What is far from keep is far from the least as well, as a rule.
