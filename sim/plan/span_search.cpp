@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "formats/spans.h"
+#include "sim/plan/field_spans.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/moves.h"
 #include "sim/plan/parallel.h"
@@ -162,6 +163,19 @@ Candidate SpanSearch::moving(std::int64_t bytes, std::int64_t window,
   return made;
 }
 
+std::vector<Candidate> SpanSearch::of_field(Policy policy) {
+  std::vector<std::vector<PlanSpan>> all;
+  if (choices_.operators() == 0) return {};
+  if (policy == Policy::kKnapsack) all = knapsack_spans(choices_, names_);
+  if (policy == Policy::kSelective) {
+    all.push_back(selective_spans(problem_.whole, choices_, names_));
+  }
+  for (std::vector<PlanSpan>& spans : all) spans = named(std::move(spans));
+  std::vector<Candidate> made;
+  for (const auto& cut : cuts(all)) made.push_back(moving(0, 0, cut));
+  return made;
+}
+
 // What was seen for other budgets narrows it down.
 SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits) const {
   Bisection each{.way = &way,
@@ -289,10 +303,11 @@ class Nearest {
   }
 
  private:
-  using Rank = std::tuple<bool, bool, std::int64_t, sim::Time>;
+  using Rank = std::tuple<bool, bool, std::int64_t, std::int64_t, sim::Time>;
   Rank rank(const Cost& cost) const {
     const bool in = fits(cost, limits_);
-    return {cost.fails, !in, in ? cost.step_ns : cost.device_reserved_bytes, cost.step_ns};
+    return {cost.fails, !in, in ? cost.step_ns : cost.device_reserved_bytes, cost.device_peak_bytes,
+            cost.step_ns};
   }
 
   const Limits limits_;

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/policy.h"
 #include "sim/plan/candidates.h"
 #include "sim/plan/keep_trace.h"
 #include "sim/plan/picks.h"
@@ -39,6 +40,8 @@ class SpanSearch {
   // every n-th is tried, in each call others.
   using What = std::function<std::string()>;
   void search(const What& what, const Limits& limits, Trials& trials, std::size_t every = 1);
+  // The plans of other systems, of which nothing moves (field_spans.h).
+  std::vector<Candidate> of_field(Policy policy);
   // For a budget that nothing which was tried fits in.
   void walk(const What& what, const Limits& limits, Trials& trials);
 
