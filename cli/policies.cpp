@@ -23,6 +23,7 @@
 #include "scenarios/programs.h"
 #include "scenarios/scenario.h"
 #include "scenarios/units.h"
+#include "sim/plan/span_model.h"
 #include "sim/plan/words.h"
 
 namespace ferry::cli {
@@ -240,10 +241,16 @@ PolicyRequest understand(const PolicyArguments& typed) {
   request.every_policy = request.plan.policies.empty();
   if (request.every_policy) {
     for (const PolicyEntry& each : kPolicies) {
-      if (segments || !each.for_segments) request.plan.policies.push_back(each.policy);
+      const bool may = (segments || !each.for_segments) && !each.by_name;
+      if (may) request.plan.policies.push_back(each.policy);
     }
   }
   for (const Policy policy : request.plan.policies) {
+    if (entry(policy).by_name && !plan::has_operators(request.program)) {
+      throw InputError(
+          arguments.subject, 0,
+          "policy '" + std::string(name(policy)) + "' chooses operators: " + plan::kNoOperators);
+    }
     if (segments || !is_for_segments(policy)) continue;
     throw InputError(
         arguments.subject, 0,

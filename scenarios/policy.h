@@ -21,6 +21,8 @@ enum class Policy : std::uint8_t {
   kCheckpoint,
   kCheckpointNth,
   kCheckpointOffload,
+  kSelective,
+  kKnapsack,
   kBudget,
   kMixed,
   kBest,
@@ -35,6 +37,8 @@ struct PolicyEntry {
   Policy policy;
   std::string_view name;
   bool for_segments = false;
+  // Re-enacts what another system recomputes, operator by operator: planned where it is asked for.
+  bool by_name = false;
 };
 
 // In the order of the enum, and of the table that is printed: the searches come last.
@@ -46,6 +50,8 @@ inline constexpr std::array kPolicies = {
     PolicyEntry{Policy::kCheckpoint, "checkpoint", /*for_segments=*/true},
     PolicyEntry{Policy::kCheckpointNth, "checkpoint-nth", /*for_segments=*/true},
     PolicyEntry{Policy::kCheckpointOffload, "checkpoint-offload", /*for_segments=*/true},
+    PolicyEntry{Policy::kSelective, "selective", /*for_segments=*/true, /*by_name=*/true},
+    PolicyEntry{Policy::kKnapsack, "knapsack", /*for_segments=*/false, /*by_name=*/true},
     PolicyEntry{Policy::kBudget, "budget"},
     PolicyEntry{Policy::kMixed, "mixed", /*for_segments=*/true},
     PolicyEntry{Policy::kBest, "best"},

@@ -8,6 +8,7 @@
 
 #include "sim/plan/planner.h"
 #include "sim/plan/polish.h"
+#include "sim/plan/span_model.h"
 
 namespace ferry::plan {
 
@@ -28,14 +29,19 @@ Candidate Chooser::choose(Policy policy, const Limits& limits) {
   }
   const Search& search = search_of(policy);
   if (search.choice == Choice::kBest) return choose_best(limits);
+  if (search.choice == Choice::kSpans) return choose_of_field(policy, limits);
   std::vector<Candidate> all = search.candidates(found);
   return std::move(all[pick(search, all, limits)]);
 }
 
 std::vector<const Tried*> Chooser::contenders(Policy policy, const Limits& limits) const {
   const Search& search = search_of(policy);
-  if (search.choice != Choice::kBest && search.choice != Choice::kFastest) return {};
+  if (search.choice == Choice::kOnly || search.choice == Choice::kFullSpeed) return {};
   std::set<std::string> own;
+  const auto field = field_.find(policy);
+  if (field != field_.end()) {
+    for (const Candidate& each : field->second) own.insert(trials_.key(each));
+  }
   if (search.choice == Choice::kFastest) {
     for (const Candidate& each : search.candidates(problem_.survey)) own.insert(trials_.key(each));
   }
@@ -63,6 +69,23 @@ std::optional<Candidate> Chooser::moving_nothing(Policy policy) const {
   return Candidate{std::nullopt, keep_all(problem_.survey)};
 }
 
+SpanSearch& Chooser::spans() {
+  if (!spans_) spans_.emplace(problem_, trace_, keep_);
+  return *spans_;
+}
+
+Candidate Chooser::choose_of_field(Policy policy, const Limits& limits) {
+  if (!has_operators(problem_.whole)) {
+    throw std::invalid_argument("policy '" + std::string(name(policy)) +
+                                "' chooses operators: " + kNoOperators);
+  }
+  const auto [known, fresh] = field_.try_emplace(policy);
+  std::vector<Candidate>& all = known->second;
+  if (fresh) all = spans().of_field(policy);
+  if (all.empty()) all.push_back({std::nullopt, keep_all(problem_.survey)});  // keep's step fails
+  return all[trials_.fastest(name(policy), all, limits)];
+}
+
 // What the search finds rules out most of the others.
 Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
   const std::string_view what = name(Policy::kBest);
@@ -73,11 +96,11 @@ Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
   trials_.of(what, {known_.front()});  // keeps everything
   if (keep_.fails || !fits(keep_, limits)) {
     if (problem_.spans) {
-      if (!spans_) spans_.emplace(problem_, trace_, keep_);
-      spans_->search([&] { return so_far(limits); }, limits, trials_, every);
+      spans().search([&] { return so_far(limits); }, limits, trials_, every);
     }
     if (!best_) best_.emplace(problem_, trace_, keep_.step_ns);
     best_->search([&] { return so_far(limits); }, limits, trials_, every);
+    if (spans_) spans_->walk([&] { return so_far(limits); }, limits, trials_);
   }
   trials_.try_better(so_far(limits), known_, known_floors_, limits);
   // What is far from keep is far from the least as well, as a rule.
@@ -106,6 +129,7 @@ std::size_t Chooser::pick(const Search& search, const std::vector<Candidate>& al
       return 0;
     case Choice::kFastest:
       return trials_.fastest(what, all, limits);
+    case Choice::kSpans:
     case Choice::kBest:
     case Choice::kFullSpeed:
       break;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ class Chooser {
 
  private:
   std::string so_far(const Limits& limits) const;
+  SpanSearch& spans();
+  Candidate choose_of_field(Policy policy, const Limits& limits);
   std::size_t pick(const Search& search, const std::vector<Candidate>& all, const Limits& limits);
 
   const Problem& problem_;
@@ -45,7 +48,8 @@ class Chooser {
   // Made when they are asked for.
   std::optional<SpanSearch> spans_;
   std::optional<BestSearch> best_;
-  std::vector<Candidate> known_;  // best's, for any budget
+  std::map<Policy, std::vector<Candidate>> field_;  // candidates of the field's policies
+  std::vector<Candidate> known_;                    // best's, for any budget
   std::vector<Floor> known_floors_;
 };
 

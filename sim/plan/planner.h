@@ -109,6 +109,10 @@ Survey survey(const Program& program, const Hardware& hardware, const Plan& plan
 inline constexpr const char* kNoSegments =
     "the program has neither checkpoints nor modules that repeat";
 
+// The error where a policy chooses operators and the program has none to choose (span_model.h).
+inline constexpr const char* kNoOperators =
+    "the program's forward calls other code, or has checkpoints of its own";
+
 // Throws std::invalid_argument for an unknown policy, and for one that needs segments if there are
 // none.
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request);

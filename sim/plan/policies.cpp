@@ -30,6 +30,8 @@ constexpr std::array kSearches = {
     Search{Policy::kCheckpointNth, recompute_candidates, Choice::kFastest},
     Search{Policy::kCheckpointOffload, recompute_and_offload_candidates, Choice::kFullSpeed,
            recompute_all},
+    Search{Policy::kSelective, nullptr, Choice::kSpans},
+    Search{Policy::kKnapsack, nullptr, Choice::kSpans},
     Search{Policy::kBudget, offload_candidates, Choice::kFastest},
     Search{Policy::kMixed, mixed_candidates, Choice::kFastest},
     Search{Policy::kBest, known_candidates, Choice::kBest},

@@ -10,6 +10,7 @@
 //                over the program's modules tries for this budget (best.h)
 //   budget       the first saved storages move, as many as needed: they are needed back last, so
 //                their copies have the most time
+//   knapsack     what PyTorch's partitioner would keep, by its knapsack (field_spans.h)
 //
 // and where the program has segments (calls that are checkpoints, or modules that repeat):
 //
@@ -17,6 +18,7 @@
 //   checkpoint-nth      as few of them as needed, evenly spread
 //   checkpoint-offload  every segment is recomputed, and of their inputs the first ones move, as
 //                       many as prefetch would
+//   selective           what torchtitan's selective checkpoints recompute (field_spans.h)
 //   mixed               some segments are recomputed, wholly or up to some tensor; what they save
 //                       beyond that, their inputs, and what the others save moves or stays
 #pragma once
@@ -32,6 +34,7 @@ namespace ferry::plan {
 enum class Choice : std::uint8_t {
   kOnly,       // there is one candidate
   kFastest,    // of those that fit
+  kSpans,      // of those that fit; spans, which the program's operators say
   kBest,       // of those that fit, and of what a search for the budget tries
   kFullSpeed,  // the least memory of those that take hardly longer than `baseline` computes
 };

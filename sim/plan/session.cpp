@@ -32,6 +32,7 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
 // What a candidate's whole training needs is not what one step from a prepared state needs. The
 // search is asked again so many times, for a budget that makes up for the difference.
 constexpr int kRounds = 4;
+constexpr std::int64_t kMoreParts = 24;    // so much more may be reserved, and given back
 constexpr std::int64_t kCloseParts = 200;  // no search for a budget that is so much of it away
 constexpr int kContenders = 256;           // are run whole in a round
 
@@ -115,6 +116,27 @@ void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
   }
 }
 
+// What would reserve more than the capacity may run at it, and be faster than all that reserve
+// less. So `best` is asked for larger budgets as well, while that helps.
+void Session::ask_for_more(Policy policy, const Limits& limits, Chosen& chosen,
+                           std::optional<Verdict>& best) {
+  if (policy != Policy::kBest || problem_.judged != Judged::kReserved || !chosen.fits) return;
+  const sim::Time first = chosen.step_ns;
+  Limits asked = limits;
+  for (int round = 0; round < kRounds && chosen.step_ns > keeps_.step_ns; ++round) {
+    asked.budget_bytes += limits.budget_bytes / kMoreParts;
+    chooser_.choose(policy, asked);
+    const sim::Time before = chosen.step_ns;
+    scan(policy, limits, chosen);
+    if (chosen.step_ns >= before) break;
+  }
+  if (chosen.step_ns >= first) return;
+  Verdict verdict = judge(chosen.candidate, limits, true);
+  if (!is_better(verdict, *best)) return;
+  best = std::move(verdict);
+  chosen.shown = chosen.candidate;
+}
+
 PolicyRow Session::choose(Policy policy, const Limits& limits) {
   Limits asked = limits;
   Chosen chosen;
@@ -137,6 +159,7 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
     const std::int64_t apart = std::abs(asked.budget_bytes - limits.budget_bytes);
     if (ends || (round == 0 && apart * kCloseParts <= limits.budget_bytes)) break;
   }
+  ask_for_more(policy, limits, chosen, best);
   const auto plain = chooser_.moving_nothing(policy);
   if (plain && best->least_bytes > 0) {
     Verdict unmoved = judge(*plain, limits, true);

@@ -57,6 +57,8 @@ class Session {
   };
 
   void scan(Policy policy, const Limits& limits, Chosen& chosen);
+  void ask_for_more(Policy policy, const Limits& limits, Chosen& chosen,
+                    std::optional<Verdict>& best);
   PolicyRow row(Policy policy, const Candidate& candidate, Verdict verdict, const Limits& limits,
                 bool stops) const;
 

@@ -212,8 +212,13 @@ class Modelling {
 
 }  // namespace
 
+bool has_operators(const Program& program) {
+  return !marks_calls(program) && begins_with_operators(program) &&
+         !operator_ranges(program).empty();
+}
+
 SpanModel span_model(const Program& program, const KeepTrace& trace) {
-  if (trace.fails || marks_calls(program) || !begins_with_operators(program)) return {};
+  if (trace.fails || !has_operators(program)) return {};
   const std::vector<OperatorRange> ranges = operator_ranges(program);
   if (ranges.empty() || ranges.size() > trace.kernels.size()) return {};
   return Modelling(program, trace, ranges).model();

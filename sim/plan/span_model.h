@@ -44,8 +44,11 @@ struct SpanModel {
   std::int64_t least_bytes = 0;  // beside any place, at least
 };
 
-// Without operators, if the program's forward may have no spans, if it calls other code, if its
-// model calls checkpoint, or if it is not the first that the step runs.
+// False if the program's forward may have no spans, if it calls other code, if its model calls
+// checkpoint, or if it is not the first that the step runs.
+bool has_operators(const Program& program);
+
+// Without operators, if the program has none, or if its step fails.
 SpanModel span_model(const Program& program, const KeepTrace& trace);
 
 }  // namespace ferry::plan

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <random>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <variant>
 
 #include "formats/spans.h"
+#include "sim/plan/field_spans.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/moves.h"
 #include "sim/plan/parallel.h"
@@ -30,7 +34,12 @@ constexpr std::size_t kKinds = 2;
 constexpr std::size_t kFew = 256;  // operators
 constexpr std::size_t kTablesMost = 24;
 constexpr std::size_t kTablesLeast = 1;
-constexpr sim::Time kLittle = 1'000;  // the part of its step that is not worth another
+// A walk tries so many sets of spans, times operators, and of what is a step from one not more.
+constexpr std::size_t kWalked = 64'000;
+constexpr std::size_t kWalkedMost = 1'024;
+constexpr std::size_t kStepsMost = 64;
+constexpr std::size_t kFewWalked = 48;  // operators: a walk goes on where something fits
+constexpr sim::Time kLittle = 1'000;    // the part of its step that is not worth another
 
 bool is_answer(const Cost& cost, const Limits& limits) {
   return !cost.fails && fits(cost, limits) && !is_useless(cost, limits);
@@ -100,44 +109,70 @@ std::int64_t SpanSearch::moved_bytes(std::int32_t level, const Way& way) const {
 }
 
 std::vector<PlanSpan> SpanSearch::spans(std::int32_t level, const Way& way) {
-  std::vector<PlanSpan> found = table(way.table).spans(std::max(level, least_slots(way)));
-  for (PlanSpan& span : found) {
+  return named(table(way.table).spans(std::max(level, least_slots(way))));
+}
+
+std::vector<PlanSpan> SpanSearch::named(std::vector<PlanSpan> spans) const {
+  for (PlanSpan& span : spans) {
     span.first_op = names_[span.first];
     span.last_op = names_[span.last];
   }
-  return found;
+  return spans;
 }
 
 // A survey is half a simulation.
-std::vector<Candidate> SpanSearch::candidates(const std::vector<Try>& tries) {
+SpanSearch::Cuts SpanSearch::cuts(const std::vector<std::vector<PlanSpan>>& all) {
   using Known = std::map<std::vector<PlanSpan>, std::shared_ptr<const Outlined>>::iterator;
-  std::vector<Known> cuts, fresh;
-  for (const Try& each : tries) {
-    const auto [known, is_new] = known_.try_emplace(spans(each.level, each.way));
-    cuts.push_back(known);
-    if (is_new) fresh.push_back(known);
+  std::vector<Known> known, fresh;
+  for (const std::vector<PlanSpan>& spans : all) {
+    const auto [here, is_new] = known_.try_emplace(spans);
+    known.push_back(here);
+    if (is_new) fresh.push_back(here);
   }
   in_parallel(fresh.size(), [&](std::size_t i) {
     Survey found = survey(problem_.whole, problem_.hardware, fresh[i]->first);
     fresh[i]->second =
         std::make_shared<const Outlined>(Outlined{{}, std::move(found), fresh[i]->first});
   });
+  Cuts found;
+  for (const Known& each : known) found.push_back(each->second);
+  return found;
+}
+
+std::vector<Candidate> SpanSearch::candidates(const std::vector<Try>& tries) {
+  std::vector<std::vector<PlanSpan>> all;
+  for (const Try& each : tries) all.push_back(spans(each.level, each.way));
+  const Cuts found = cuts(all);
   std::vector<Candidate> made;
-  for (std::size_t i = 0; i < tries.size(); ++i) {
-    made.push_back(candidate(tries[i], cuts[i]->second));
-  }
+  for (std::size_t i = 0; i < tries.size(); ++i) made.push_back(candidate(tries[i], found[i]));
   return made;
 }
 
 Candidate SpanSearch::candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const {
   const auto& [level, way] = of;
+  return moving(way.share > 0 ? moved_bytes(level, way) : 0, way.window, cut);
+}
+
+Candidate SpanSearch::moving(std::int64_t bytes, std::int64_t window,
+                             const std::shared_ptr<const Outlined>& cut) {
   Mix mix = keep_all(cut->survey);
   CoreOptions options;
-  if (way.share > 0) {
-    move_evenly(mix, cut->survey, moved_bytes(level, way), way.window, options);
-  }
+  if (bytes > 0) move_evenly(mix, cut->survey, bytes, window, options);
   Candidate made = settled(std::move(options), std::move(mix), cut->survey);
   made.outlined = cut;
+  return made;
+}
+
+std::vector<Candidate> SpanSearch::of_field(Policy policy) {
+  std::vector<std::vector<PlanSpan>> all;
+  if (choices_.operators() == 0) return {};
+  if (policy == Policy::kKnapsack) all = knapsack_spans(choices_, names_);
+  if (policy == Policy::kSelective) {
+    all.push_back(selective_spans(problem_.whole, choices_, names_));
+  }
+  for (std::vector<PlanSpan>& spans : all) spans = named(std::move(spans));
+  std::vector<Candidate> made;
+  for (const auto& cut : cuts(all)) made.push_back(moving(0, 0, cut));
   return made;
 }
 
@@ -244,6 +279,71 @@ void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials, st
     }
   }
   trials.of(what(), candidates(tries));
+}
+
+namespace {
+
+// What a walk has come to: sets of spans, of which nothing moves, the nearest first. Of equals the
+// one that was met first.
+class Nearest {
+ public:
+  using Spans = std::vector<PlanSpan>;
+
+  explicit Nearest(const Limits& limits) : limits_(limits) {}
+
+  bool empty() const { return open_.empty(); }
+  bool knows(const Spans& spans) const { return met_.contains(spans); }
+  void add(Spans spans, const Cost& cost) {
+    if (met_.insert(spans).second) open_.emplace(std::pair(rank(cost), met_.size()), spans);
+  }
+  Spans take() {
+    const Spans spans = std::move(open_.begin()->second);
+    open_.erase(open_.begin());
+    return spans;
+  }
+
+ private:
+  using Rank = std::tuple<bool, bool, std::int64_t, std::int64_t, sim::Time>;
+  Rank rank(const Cost& cost) const {
+    const bool in = fits(cost, limits_);
+    return {cost.fails, !in, in ? cost.step_ns : cost.device_reserved_bytes, cost.device_peak_bytes,
+            cost.step_ns};
+  }
+
+  const Limits limits_;
+  std::map<std::pair<Rank, std::size_t>, Spans> open_;
+  std::set<Spans> met_;
+};
+
+}  // namespace
+
+void SpanSearch::walk(const What& what, const Limits& limits, Trials& trials) {
+  const std::size_t all = choices_.operators();
+  if (all == 0 || (all > kFewWalked && best_of(trials, limits))) return;
+  Nearest nearest(limits);
+  for (const Tried& each : trials.all()) {
+    const Candidate& candidate = each.candidate;
+    if (!each.done || candidate.options || candidate.trl) continue;
+    const Outlined* const own = candidate.outlined.get();
+    const bool recomputes = std::ranges::count(candidate.mix.recompute, true) > 0;
+    if (!recomputes) nearest.add(own ? own->spans : std::vector<PlanSpan>(), each.cost);
+  }
+  std::mt19937_64 draws(all);
+  for (std::size_t left = std::min(kWalked / all + 1, kWalkedMost); left > 0 && !nearest.empty();) {
+    std::vector<std::vector<PlanSpan>> next = steps_.from(nearest.take());
+    for (std::vector<PlanSpan>& spans : next) spans = named(std::move(spans));
+    std::erase_if(next, [&](const auto& spans) { return nearest.knows(spans); });
+    while (next.size() > std::min(kStepsMost, left)) {
+      std::swap(next[draws() % next.size()], next.back());
+      next.pop_back();
+    }
+    left -= next.size();
+    const Cuts found = cuts(next);
+    std::vector<Candidate> tries;
+    for (const auto& cut : found) tries.push_back(moving(0, 0, cut));
+    const std::vector<Cost> costs = trials.of(what(), tries);
+    for (std::size_t i = 0; i < costs.size(); ++i) nearest.add(std::move(next[i]), costs[i]);
+  }
 }
 
 }  // namespace ferry::plan

@@ -9,7 +9,8 @@
 //
 // Below the lowest level that the table has, more and more bytes move, until all do. Where the
 // answer is far from what the table says, for near the least memory fragments decide, levels of
-// every table are tried in a row.
+// every table are tried in a row. And where nothing fits then, what is a step away from what came
+// nearest (span_steps.h), and so on: of a small program that comes to all sets of spans.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +21,11 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/policy.h"
 #include "sim/plan/candidates.h"
 #include "sim/plan/keep_trace.h"
 #include "sim/plan/picks.h"
+#include "sim/plan/span_steps.h"
 #include "sim/plan/span_table.h"
 #include "sim/plan/trials.h"
 
@@ -37,6 +40,10 @@ class SpanSearch {
   // every n-th is tried, in each call others.
   using What = std::function<std::string()>;
   void search(const What& what, const Limits& limits, Trials& trials, std::size_t every = 1);
+  // The plans of other systems, of which nothing moves (field_spans.h).
+  std::vector<Candidate> of_field(Policy policy);
+  // For a budget that nothing which was tried fits in.
+  void walk(const What& what, const Limits& limits, Trials& trials);
 
  private:
   struct Way {
@@ -61,12 +68,17 @@ class SpanSearch {
   std::int32_t lowest(const Way& way) const;
   std::int64_t moved_bytes(std::int32_t level, const Way& way) const;
   std::vector<PlanSpan> spans(std::int32_t level, const Way& way);
+  std::vector<PlanSpan> named(std::vector<PlanSpan> spans) const;
   struct Try {
     std::int32_t level = 0;
     Way way;
   };
   std::vector<Candidate> candidates(const std::vector<Try>& tries);
+  using Cuts = std::vector<std::shared_ptr<const Outlined>>;
+  Cuts cuts(const std::vector<std::vector<PlanSpan>>& all);
   Candidate candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const;
+  static Candidate moving(std::int64_t bytes, std::int64_t window,
+                          const std::shared_ptr<const Outlined>& cut);
   Bisection begin(Way& way, const Limits& limits) const;
   std::int32_t guess(const Bisection& each, const Limits& limits) const;
   // Then its next level is `near`.
@@ -77,6 +89,7 @@ class SpanSearch {
 
   const Problem& problem_;
   const SpanChoices choices_;
+  const SpanSteps steps_{choices_};
   const Cost kept_;
   std::vector<std::string> names_;           // of the operators
   std::int64_t link_bytes_ = 0;              // that can leave by the turn

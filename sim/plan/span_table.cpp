@@ -123,6 +123,12 @@ std::int32_t SpanChoices::slots_of(std::int64_t bytes) const {
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(slots, 0, slots_));
 }
 
+std::int64_t SpanChoices::made_bytes(std::size_t op) const {
+  std::int64_t bytes = 0;
+  for (const std::uint32_t s : model_.operators[op].makes) bytes += model_.storages[s].bytes;
+  return bytes;
+}
+
 // What the span's nodes save of what it makes and does not keep has to be made again, and that
 // needs the operators which make it, from the last one on.
 SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, std::uint32_t price,

@@ -56,6 +56,12 @@ class SpanChoices {
   const std::vector<Choice>& from(std::size_t op) const { return from_[op]; }
   std::int32_t kept_slots(std::size_t op) const { return saved_slots_[op]; }
   std::int32_t needed_slots(std::size_t op) const { return needed_slots_[op]; }
+  sim::Time ns(std::size_t op) const { return model_.operators[op].ns; }
+  std::int64_t made_bytes(std::size_t op) const;
+  bool runs_again(std::size_t op) const { return model_.operators[op].again; }
+  bool joins_next(std::size_t op) const { return model_.operators[op].joins_next; }
+  // The place of its first operator in the program; of one past the last, the program's number.
+  std::uint64_t first_place(std::size_t op) const { return places_[op]; }
   // As a plan has it: what does not run again is kept.
   PlanSpan span(const Choice& choice) const;
 

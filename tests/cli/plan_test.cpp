@@ -389,7 +389,11 @@ TEST_F(PlanTest, RowsForSegmentsAreThereWhereSegmentsAre) {
     for (const auto& row : json["rows"]) names.push_back(row["policy"]);
     return names;
   };
-  EXPECT_EQ(policies(kBlocks), policy_names());
+  std::vector<std::string> unasked;
+  for (const PolicyEntry& each : kPolicies) {
+    if (!each.by_name) unasked.emplace_back(each.name);
+  }
+  EXPECT_EQ(policies(kBlocks), unasked);
   EXPECT_EQ(policies(kChain), (std::vector<std::string>{"keep", "offload-all", "offload",
                                                         "prefetch", "budget", "best"}));
   for (const PolicyEntry& each : kPolicies) {
@@ -401,6 +405,21 @@ TEST_F(PlanTest, RowsForSegmentsAreThereWhereSegmentsAre) {
                        "' needs segments: the program has neither checkpoints nor modules that "
                        "repeat");
   }
+}
+
+// Segments are calls of code of their own; operators are those of the forward itself.
+TEST_F(PlanTest, PoliciesOfOperatorsNeedSome) {
+  for (const PolicyEntry& each : kPolicies) {
+    if (!each.by_name) continue;
+    const std::string name(each.name);
+    expect_refused("plan --policy " + name + kBlocks,
+                   "blocks.jsonl: policy '" + name +
+                       "' chooses operators: the program's forward calls other code, or has "
+                       "checkpoints of its own");
+  }
+  const Result found = ferry("plan --json --policy keep,knapsack" + std::string(kChain));
+  EXPECT_EQ(found.code, kOk) << found.err;
+  EXPECT_EQ(nlohmann::json::parse(found.out)["rows"][1]["policy"], "knapsack");
 }
 
 TEST_F(PlanTest, RecomputesAreCounted) {
@@ -418,8 +437,9 @@ TEST_F(PlanTest, RecomputesAreCounted) {
 }
 
 TEST_F(PlanTest, APlanOfSegmentsRunsWithTheSameNumbers) {
-  for (const std::string& policy : policy_names()) {
-    if (policy == "offload-all") continue;  // TRL's: no plan of Ferry's
+  for (const PolicyEntry& each : kPolicies) {
+    const std::string policy(each.name);
+    if (policy == "offload-all" || each.by_name) continue;  // TRL's: no plan of Ferry's
     for (const char* more : {" --budget 24MiB ", " --microbatches 2 --optimizer adamw "}) {
       const Result made =
           ferry("plan --json -o p.json --policy " + std::string(policy) + more + kBlocks);

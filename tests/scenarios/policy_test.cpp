@@ -8,14 +8,15 @@ namespace {
 TEST(PolicyTest, PoliciesAreListedForPeople) {
   EXPECT_EQ(list_of_policies(),
             "keep, offload-all, offload, prefetch, checkpoint, checkpoint-nth, checkpoint-offload, "
-            "budget, mixed or best");
+            "selective, knapsack, budget, mixed or best");
 }
 
 TEST(PolicyTest, EachIsFoundByItsName) {
   for (const PolicyEntry& each : kPolicies) {
     EXPECT_EQ(find_policy(each.name), each.policy) << each.name;
     EXPECT_EQ(name(each.policy), each.name);
-    const bool checkpoints = each.name.starts_with("checkpoint") || each.name == "mixed";
+    const bool checkpoints =
+        each.name.starts_with("checkpoint") || each.name == "mixed" || each.name == "selective";
     EXPECT_EQ(is_for_segments(each.policy), checkpoints) << each.name;
   }
   EXPECT_EQ(find_policy("magic"), std::nullopt);

@@ -234,7 +234,14 @@ Program blocks(int count = 8) {
 }
 constexpr std::int64_t kInner = std::int64_t{32} << 20;
 
-const std::vector<std::string> kAll = policy_names();
+// Those that choose operators are for programs whose forward calls nothing (field_spans_test.cpp).
+const std::vector<std::string> kAll = [] {
+  std::vector<std::string> names;
+  for (const PolicyEntry& each : kPolicies) {
+    if (!each.by_name) names.emplace_back(each.name);
+  }
+  return names;
+}();
 
 std::map<std::string, PolicyRow> rows_of(const Program& program, std::int64_t budget_bytes) {
   std::map<std::string, PolicyRow> rows;
@@ -402,6 +409,7 @@ TEST(PlannerTest, WithoutSegmentsThereIsNothingToRecompute) {
   EXPECT_TRUE(has_segments(blocks()));
   for (const PolicyEntry& each : kPolicies) {
     const std::string name(each.name);
+    if (each.by_name) continue;
     EXPECT_EQ(error_of([&] { plan_chain(request({name})); }),
               each.for_segments
                   ? "policy '" + name +

@@ -1,7 +1,7 @@
 // `best`, with spans alone, against every set of spans of small forwards, each operator of a span
-// kept or not: how often it is the fastest, and how often it finds no plan where there is one. It
-// may not, for the table (span_table.h) drops a storage only in a span that has all its readers,
-// and takes the most memory that is beside any backward of a place.
+// kept or not: it is the fastest of all. The table of spans alone found no plan at 272 of 1,950
+// budgets, for it drops a storage only in a span that has all its readers, and takes the most
+// memory that is beside any backward of a place; a walk by single steps finds those.
 //
 // FERRY_PLANS=1000 tries so many programs in place of a few, and lists those in which `best` is
 // furthest behind.
@@ -29,11 +29,12 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-// Three or four operators and the loss; each reads the one before it, and now and then another.
-Program small_graph(choices::Draws& draws) {
+// Two or three operators, or more, and the loss; each reads the one before it, and now and then
+// another.
+Program small_graph(choices::Draws& draws, int more) {
   test::GraphBuilder builder("small", kMiB);
   std::vector<Slot> made = {builder.input()};
-  for (int operators = draws.in(2, 3); operators > 0; --operators) {
+  for (int operators = draws.in(2, 3) + more; operators > 0; --operators) {
     std::vector<Slot> in = {made.back()};
     if (made.size() > 2 && draws.one_in(2)) in.push_back(made[made.size() - 2]);
     const test::Stage stage{.out_bytes = draws.in(6, 24) * 2 * kMiB,
@@ -67,12 +68,13 @@ std::vector<Ran> run_every_spans(const Program& program, const Hardware& card) {
 }
 
 struct Campaign {
+  int more = 0;  // operators
   std::size_t plans = 0, budgets = 0, fastest = 0, none = 0, below_bound = 0;
   std::map<std::int64_t, int> behind;  // programs, by how much: in a thousand
 
   void try_program(int number) {
     choices::Draws draws(43, static_cast<std::uint64_t>(number));
-    const Program program = small_graph(draws);
+    const Program program = small_graph(draws, more);
     Hardware card = test::tiny_hardware();
     card.host_memory_bytes = 0;
     card.memory_bytes_per_us = 1'000'000;
@@ -112,10 +114,7 @@ struct Campaign {
   }
 };
 
-TEST(SpanSearchProp, AgainstAllSpansOfSmallForwards) {
-  const char* asked = std::getenv("FERRY_PLANS");
-  const int programs = asked ? std::atoi(asked) : 12;
-  Campaign campaign;
+void try_programs(Campaign& campaign, int programs) {
   for (int number = 0; number < programs; ++number) campaign.try_program(number);
   std::printf(
       "%d programs, %zu plans, %zu budgets: best is the fastest in %zu, slower in %zu, "
@@ -123,14 +122,34 @@ TEST(SpanSearchProp, AgainstAllSpansOfSmallForwards) {
       programs, campaign.plans, campaign.budgets, campaign.fastest,
       campaign.budgets - campaign.fastest - campaign.none, campaign.none);
   int listed = 0;
+  const bool asked = std::getenv("FERRY_PLANS");
   for (auto each = campaign.behind.rbegin(); asked && each != campaign.behind.rend(); ++each) {
     if (++listed > 10) break;
     std::printf("  program %d: %lld in a thousand\n", each->second,
                 static_cast<long long>(each->first));
   }
+}
+
+int asked_programs(int otherwise) {
+  const char* asked = std::getenv("FERRY_PLANS");
+  return asked ? std::atoi(asked) : otherwise;
+}
+
+TEST(SpanSearchProp, AgainstAllSpansOfSmallForwards) {
+  Campaign campaign;
+  try_programs(campaign, asked_programs(24));
   EXPECT_EQ(campaign.below_bound, 0u);
-  EXPECT_GE(campaign.fastest * 4, campaign.budgets * 3);
-  EXPECT_LE(campaign.none * 5, campaign.budgets);
+  EXPECT_EQ(campaign.fastest, campaign.budgets);
+}
+
+// There are a hundred times as many sets of spans, of which a walk sees some.
+TEST(SpanSearchProp, AgainstAllSpansOfLargerForwards) {
+  Campaign campaign;
+  campaign.more = 2;
+  try_programs(campaign, asked_programs(120) / 40);
+  EXPECT_EQ(campaign.below_bound, 0u);
+  EXPECT_EQ(campaign.none, 0u);
+  EXPECT_GE(campaign.fastest * 10, campaign.budgets * 9);
 }
 
 }  // namespace
