@@ -210,8 +210,12 @@ KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Opti
   }
   tape.before_call(nullptr);
   tape.drop_frames();
-  for (const sim::Value& gradient : tape.gradients()) {
-    if (gradient.tensor) tracer.keep_gradient(gradient.tensor);
+  for (std::size_t i = 0; i < program.globals.size(); ++i) {
+    const sim::Tensor& gradient = tape.gradients()[i].tensor;
+    if (!gradient) continue;
+    tracer.keep_gradient(gradient);
+    if (program.globals[i].alias != kNoSlot) continue;
+    tracer.trace.trained_bytes += rounded(tape.globals()[i].tensor->storage->bytes);
   }
   tracer.trace.fails = !tape.errors().empty();
   tracer.end_step();
@@ -220,13 +224,13 @@ KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Opti
 
 KeepTrace trace_training(const Program& program, const Hardware& hardware,
                          const sim::Training& training, sim::Time optimizer_ns) {
-  KeepTrace trace = trace_keep(program, hardware, training.optimizer);
-  if (training.steps == 0) return trace;
-  const std::int64_t bytes = optimizer_bytes(trace);
-  // The first step makes the optimizer's state, when backward is over.
-  if (training.steps == 1) trace = trace_keep(program, hardware);
+  if (training.steps == 0) return trace_keep(program, hardware, training.optimizer);
+  KeepTrace trace = trace_keep(program, hardware);
+  const std::int64_t state = sim::optimizer_tensors(training.optimizer) * trace.trained_bytes;
   trace.optimizer_ns = optimizer_ns;
-  trace.optimizer_bytes = bytes;
+  trace.optimizer_bytes = optimizer_bytes(trace) + state;
+  // The first step makes the state when backward is over; from the second on it is there.
+  if (training.steps > 1) trace.held_bytes += state;
   return trace;
 }
 

@@ -50,13 +50,16 @@ struct KeepTrace {
   std::vector<TracedStorage> storages;  // those made in the step
   std::vector<TracedPack> packs;
   std::int64_t held_bytes = 0;  // globals, the optimizer's state and workspaces, throughout
-  bool fails = false;           // the step ends in an error
+  // Of the parameters that got a gradient: a tensor for each of an optimizer's state is as large.
+  std::int64_t trained_bytes = 0;
+  bool fails = false;  // the step ends in an error
   // Of the optimizer's own step, which follows in every plan: what its kernels take, one after the
   // other, and what is in memory then.
   sim::Time optimizer_ns = 0;
   std::int64_t optimizer_bytes = 0;
 };
 
+// Of a step without an optimizer's state, or with what a prepared step has of `optimizer`'s.
 KeepTrace trace_keep(const Program& program, const Hardware& hardware,
                      sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer);
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "formats/builder.h"
+#include "tests/sim/support/parameters.h"
 #include "tests/sim/support/segmented.h"
 #include "tests/sim/support/tiny.h"
 
@@ -123,6 +124,24 @@ TEST(LowerBoundTest, AStepThatFailsHasNone) {
   statements.insert(statements.begin(), Statement{Raise{"boom"}});
   EXPECT_FALSE(certify(program, card(1000), trace_keep(program, card(1000)), kMiB).has_value());
   EXPECT_TRUE(certify(layers(), card(1000), trace_keep(layers(), card(1000)), kMiB).has_value());
+}
+
+// An optimizer makes no state for a parameter that gets no gradient.
+TEST(LowerBoundTest, OfATrainingTheStateIsThatOfWhatIsTrained) {
+  const Program program = test::of_parameters({{4 * kMiB, DType::kF32}}, 8 * kMiB);
+  sim::Training training;
+  training.optimizer = sim::Optimizer::kAdamW;
+  training.implementation = sim::OptimizerImplementation::kFused;
+  for (const std::size_t steps : {1, 2}) {
+    training.steps = steps;
+    const KeepTrace trace = trace_training(program, test::tiny_hardware(), training, 0);
+    const std::int64_t state = 8 * kMiB;
+    EXPECT_EQ(trace.optimizer_bytes, (4 + 8 + 4) * kMiB + state);
+    EXPECT_EQ(trace.held_bytes, (4 + 8) * kMiB + (steps > 1 ? state : 0));
+    const sim::Simulation run = test::trained(program, training, steps);
+    EXPECT_GE(run.device_peak_bytes, trace.optimizer_bytes);
+    EXPECT_LT(run.device_peak_bytes, trace.optimizer_bytes + kMiB);
+  }
 }
 
 }  // namespace

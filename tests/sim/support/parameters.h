@@ -17,8 +17,10 @@ namespace ferry::test {
 
 constexpr std::int64_t kParameters = 28 << 20;
 
-// A loss of all parameters, whose backward makes a gradient for each, in a tensor of its own.
-inline Program of_parameters(const std::vector<std::pair<std::int64_t, DType>>& sizes) {
+// A loss of all parameters, whose backward makes a gradient for each, in a tensor of its own. One
+// more of `idle_bytes`, if any, is not used.
+inline Program of_parameters(const std::vector<std::pair<std::int64_t, DType>>& sizes,
+                             std::int64_t idle_bytes = 0) {
   Builder b;
   b.program.name = "parameters";
   std::vector<TypeId> types;
@@ -27,6 +29,7 @@ inline Program of_parameters(const std::vector<std::pair<std::int64_t, DType>>& 
     types.push_back(b.type({bytes / itemsize(dtype)}, dtype));
     parameters.push_back(b.global(GlobalKind::kParameter, types.back()));
   }
+  if (idle_bytes > 0) b.global(GlobalKind::kParameter, b.type({idle_bytes / 4}, DType::kF32));
   const TypeId scalar = b.type({1}, DType::kF32);
   const CodeId body = b.code(CodeKind::kBody, "LossBackward");
   const Slot one = b.argument(body);
