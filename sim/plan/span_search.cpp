@@ -329,6 +329,9 @@ void SpanSearch::walk(const What& what, const Limits& limits, Trials& trials) {
     if (!recomputes) nearest.add(own ? own->spans : std::vector<PlanSpan>(), each.cost);
   }
   std::mt19937_64 draws(all);
+  // To say what was found so far all trials are looked at, and a walk tries few at a time.
+  std::string words = what();
+  std::size_t told = 0, tried = 0;
   for (std::size_t left = std::min(kWalked / all + 1, kWalkedMost); left > 0 && !nearest.empty();) {
     std::vector<std::vector<PlanSpan>> next = steps_.from(nearest.take());
     for (std::vector<PlanSpan>& spans : next) spans = named(std::move(spans));
@@ -337,12 +340,16 @@ void SpanSearch::walk(const What& what, const Limits& limits, Trials& trials) {
       std::swap(next[draws() % next.size()], next.back());
       next.pop_back();
     }
-    left -= next.size();
+    left -= std::max<std::size_t>(next.size(), 1);  // to look around costs something, too
     const Cuts found = cuts(next);
     std::vector<Candidate> tries;
     for (const auto& cut : found) tries.push_back(moving(0, 0, cut));
-    const std::vector<Cost> costs = trials.of(what(), tries);
+    const std::vector<Cost> costs = trials.of(words, tries);
     for (std::size_t i = 0; i < costs.size(); ++i) nearest.add(std::move(next[i]), costs[i]);
+    tried += costs.size();
+    if (tried - told < kStepsMost) continue;
+    words = what();
+    told = tried;
   }
 }
 

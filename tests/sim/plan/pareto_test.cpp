@@ -78,7 +78,7 @@ TEST_F(ParetoTest, TheSameIsFoundAgain) {
 }
 
 TEST_F(ParetoTest, OfSmallProgramsToo) {
-  for (int number = 0; number < 3; ++number) {  // of each budget, every plan a step away is tried
+  for (int number = 0; number < 6; ++number) {
     choices::Draws draws(28, static_cast<std::uint64_t>(number));
     const test::Subject subject = test::small_subject(draws);
     SCOPED_TRACE(number);
