@@ -112,8 +112,9 @@ def report(numbers, known, least):
     reached = [row for row in rows if row["reached"]]
     killed = sum(1 for row in reached if row["oracle"])
     print(f"{len(rows)} mutants hunted: {fates.count('hunt')} killed by drawn programs, "
-          f"{fates.count('tests')} by unit tests alone, {fates.count('open')} live; of the "
-          f"{len(reached)} that drawn programs come by these kill "
+          f"{fates.count('tests')} by unit tests alone, {fates.count('open')} live, "
+          f"{fates.count('')} were not tried by unit tests; of the {len(reached)} that "
+          f"drawn programs come by these kill "
           f"{results.percent(killed, len(reached))}")
     for row in rows:
         if results.fate(row) == "open":
