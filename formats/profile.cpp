@@ -131,6 +131,7 @@ std::uint64_t line_at(std::string_view text, std::size_t byte) {
 
 // Each event is dropped once it is read: a profile of some steps has hundreds of megabytes.
 Events read_events(std::string_view text, const std::string& file) {
+  static const std::string kExpected = "expected a profile of PyTorch's (Chrome's JSON): ";
   constexpr int kEvent = 2;  // the text, "traceEvents", its members
   Events events;
   const auto read = [&](int depth, Json::parse_event_t at, Json& parsed) {
@@ -142,9 +143,9 @@ Events read_events(std::string_view text, const std::string& file) {
   try {
     const Json rest = Json::parse(text.begin(), text.end(), read);
   } catch (const Json::parse_error& error) {
-    throw InputError(
-        file, line_at(text, error.byte),
-        "expected a profile of PyTorch's (Chrome's JSON): " + std::string(error.what()));
+    throw InputError(file, line_at(text, error.byte), kExpected + std::string(error.what()));
+  } catch (const Json::exception& error) {  // a number beyond a double's, of which no place is told
+    throw InputError(file, 0, kExpected + std::string(error.what()));
   }
   return events;
 }

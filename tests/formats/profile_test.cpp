@@ -89,6 +89,7 @@ TEST(ProfileTest, ShapesThatNoTensorHasAreNone) {
 TEST(ProfileTest, WhatIsNoSuchProfileIsRefused) {
   EXPECT_EQ(error("{\n\"traceEvents\":[\n{]}").find("p.json:3: expected a profile of PyTorch's"),
             0u);
+  EXPECT_EQ(error("{\"a\":1e999}").find("p.json: expected a profile of PyTorch's"), 0u);
   EXPECT_EQ(error("{}"),
             "p.json: expected \"traceEvents\" with operators (\"cpu_op\") and kernels");
   EXPECT_EQ(error(profile({op(1, "aten::f", 1, 1, kNoInputs)})),

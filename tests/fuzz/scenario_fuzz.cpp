@@ -1,5 +1,6 @@
 // The readers of programs, plans, decision logs, hardware cards, kernel times, scenarios, sweeps,
-// JSON, memory snapshots and allocator's options; the first byte says whose input the rest is.
+// JSON, memory snapshots, profiles and allocator's options; the first byte says whose input the
+// rest is.
 //
 // What is taken is written and read again where there is a writer, and must come out equal. Where
 // there is none, what the reader promises of the values must hold. Then it is run (runs.h).
@@ -10,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/alloc_conf.h"
 #include "formats/decision_log.h"
@@ -19,10 +21,12 @@
 #include "formats/memory_snapshot.h"
 #include "formats/plan_file.h"
 #include "formats/plan_options.h"
+#include "formats/profile.h"
 #include "formats/program_check.h"
 #include "formats/program_file.h"
 #include "scenarios/hardware.h"
 #include "scenarios/kernel_times.h"
+#include "scenarios/profiled_times.h"
 #include "scenarios/roofline.h"
 #include "scenarios/scenario.h"
 #include "scenarios/sweep.h"
@@ -205,6 +209,19 @@ void snapshot(const std::string& text) {
   sim::replay_snapshot(first, kFile);
 }
 
+void profile(const std::string& text) {
+  const std::vector<ProfiledCall> calls = parse_profile(text, kFile);
+  ProfiledTimes times;
+  times.add(calls);
+  for (const ProfiledCall& call : calls) {
+    require(call.kernels_ns > 0, "what launched nothing is no call");
+    OpSignature op;
+    op.name = call.name;
+    op.in.resize(call.inputs.size());
+    times.find(op);
+  }
+}
+
 void options(const std::string& text) {
   const AllocConf conf = parse_alloc_conf(text, kFile);
   require(parse_alloc_conf(to_string(conf), kFile) == conf,
@@ -217,7 +234,7 @@ struct Reader {
 };
 constexpr Reader kReaders[] = {{'p', program},  {'l', plan},     {'d', decisions}, {'h', hardware},
                                {'t', times},    {'s', scenario}, {'j', scan},      {'w', sweep},
-                               {'m', snapshot}, {'a', options},  {'z', hazard}};
+                               {'m', snapshot}, {'a', options},  {'z', hazard},    {'f', profile}};
 
 int run(std::string_view input) {
   const auto reader = std::find_if(std::begin(kReaders), std::end(kReaders), [&](const Reader& r) {

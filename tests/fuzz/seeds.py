@@ -106,6 +106,13 @@ TIMES = """\
 {"op":"aten.add_","in":[null],"out":[],"writes":[0],"ns":7,"least_ns":7,"samples":1}
 """
 
+PROFILE = """\
+{"deviceProperties":[{"id":0}],"traceEvents":[
+{"ph":"X","cat":"cpu_op","name":"aten::to","pid":1,"tid":1,"ts":1,"dur":9,"args":{"External id":1,"Input Dims":[[4,2],[[3],[]],[]],"Input type":["c10::BFloat16","TensorList","Scalar"]}},
+{"ph":"X","cat":"cpu_op","name":"aten::copy_","pid":1,"tid":1,"ts":2,"dur":1.5,"args":{"External id":2,"Input Dims":[],"Input type":[]}},
+{"ph":"X","cat":"kernel","name":"k","dur":0.5,"args":{"External id":2}}]}
+"""
+
 HAZARD = """\
 {"ferry":"hazard","schema":1,"system":"a","what":"b","source":"","verdicts":[{"kind":"reuse","earlier":0,"later":2}],"schedule":"2@3","seen":"c"}
 """
@@ -249,6 +256,7 @@ def seeds():
     yield "scenario", "plan", "l" + PLAN
     yield "scenario", "decisions", "d" + decisions()
     yield "scenario", "times", "t" + TIMES
+    yield "scenario", "profile", "f" + PROFILE
     yield "scenario", "sweep", "w" + SWEEP
     yield "scenario", "snapshot", b"m" + pickle.dumps(SNAPSHOT, protocol=2)
     yield "scenario", "snapshot4", b"m" + pickle.dumps(SNAPSHOT, protocol=4)
