@@ -150,6 +150,8 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
       .add_option("--alloc-conf", arguments.alloc_conf,
                   "The allocator's options, as in PYTORCH_CUDA_ALLOC_CONF")
       ->type_name("OPTION:VALUE,...");
+  command.add_flag("--segments-go-up", arguments.segments_go_up,
+                   "The card puts each segment above the last, not below, as drivers do");
   command.add_option("--microbatches", arguments.microbatches, "Forwards and backwards in a step")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
@@ -194,6 +196,7 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
         choice("--offload-all-as", arguments.offload_all_as, names_of(kOffloadAllNames)));
   }
   request.plan.alloc_conf = parse_alloc_conf(arguments.alloc_conf, "--alloc-conf");
+  request.plan.alloc_conf.segments_go_up = arguments.segments_go_up;
   request.program = load_program(find_program(arguments.subject));
   if (arguments.hardware.empty()) {
     throw InputError("--hardware", 0, "expected a card (`ferry hardware` lists them)");

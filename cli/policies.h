@@ -30,6 +30,7 @@ struct PolicyArguments {
   TrainingArguments training;
   std::string offload_all_as;  // empty: trl
   std::string alloc_conf;
+  bool segments_go_up = false;
   std::int64_t microbatches = 0;
   std::string order = "fbfb";
   bool unchecked = false;

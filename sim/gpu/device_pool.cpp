@@ -1,6 +1,7 @@
 #include "sim/gpu/device_pool.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "formats/error.h"
@@ -25,7 +26,9 @@ DevicePool::DevicePool(std::uint32_t device, DevicePoolOptions options, PoolEven
     : device_(device),
       options_(std::move(options)),
       events_(events),
-      next_address_((std::uint64_t{device} + 1) << kDeviceAddressBits),
+      addresses_((std::uint64_t{device} + 1) << kDeviceAddressBits,
+                 (std::uint64_t{device} + 2) << kDeviceAddressBits,
+                 options_.conf.segments_go_up ? AddressOrder::kUp : AddressOrder::kDown),
       next_reservation_(kReservations + (std::uint64_t{device} << kReservationBits)) {
   const double fraction = options_.conf.per_process_memory_fraction;
   if (options_.total_bytes > 0 && fraction < 1) {
@@ -120,7 +123,7 @@ Block* DevicePool::make_segment(std::int64_t rounded, StreamId stream) {
   if (allowed_bytes_ && stats_.reserved_bytes.current + bytes > *allowed_bytes_) return nullptr;
   if (options_.conf.expandable_segments) return grow(rounded, stream);
   if (!has_room(bytes)) return nullptr;
-  const std::uint64_t address = take_addresses(bytes, false);
+  const std::uint64_t address = take_addresses(bytes);
   Block* block =
       new_block(new_segment({address, bytes, stream, rounded <= kSmallSize}), address, bytes);
   stats_.reserved_bytes.add(bytes);
@@ -129,22 +132,32 @@ Block* DevicePool::make_segment(std::int64_t rounded, StreamId stream) {
   return block;
 }
 
-std::uint64_t DevicePool::take_addresses(std::int64_t bytes, bool expandable) {
+std::uint64_t DevicePool::take_addresses(std::int64_t bytes) {
   if (const std::uint64_t place = options_.place ? options_.place() : 0; place != 0) return place;
-  const int bits = expandable ? kReservationBits : kDeviceAddressBits;
-  const std::uint64_t begin = expandable ? kReservations + (std::uint64_t{device_} << bits)
-                                         : (std::uint64_t{device_} + 1) << bits;
-  const std::uint64_t end = begin + (std::uint64_t{1} << bits);
-  std::uint64_t& next = expandable ? next_reservation_ : next_address_;
-  if (static_cast<std::uint64_t>(bytes) >= end - next) {
-    ++stats_.num_ooms;
-    throw LimitReached("the simulated GPU " + std::to_string(device_) +
-                       " has no addresses left: a run has segments of " +
-                       (expandable ? "128 TiB, reserved for expandable ones," : "16 TiB") +
-                       " in all, and this one needs " + std::to_string(bytes) +
-                       " bytes more than the " + std::to_string(next - begin) + " that it had");
+  const auto address = addresses_.take(static_cast<std::uint64_t>(bytes));
+  if (!address) {
+    refuse_addresses("16 TiB", bytes,
+                     (std::uint64_t{1} << kDeviceAddressBits) - addresses_.left());
   }
-  return std::exchange(next, next + static_cast<std::uint64_t>(bytes));
+  return *address;
+}
+
+std::uint64_t DevicePool::reserve_addresses(std::int64_t bytes) {
+  if (const std::uint64_t place = options_.place ? options_.place() : 0; place != 0) return place;
+  const std::uint64_t begin = kReservations + (std::uint64_t{device_} << kReservationBits);
+  const std::uint64_t end = begin + (std::uint64_t{1} << kReservationBits);
+  if (static_cast<std::uint64_t>(bytes) >= end - next_reservation_) {
+    refuse_addresses("128 TiB, reserved for expandable ones,", bytes, next_reservation_ - begin);
+  }
+  return std::exchange(next_reservation_, next_reservation_ + static_cast<std::uint64_t>(bytes));
+}
+
+void DevicePool::refuse_addresses(const std::string& most, std::int64_t bytes, std::uint64_t had) {
+  ++stats_.num_ooms;
+  throw LimitReached("the simulated GPU " + std::to_string(device_) +
+                     " has no addresses left: a run has segments of " + most +
+                     " in all, and this one needs " + std::to_string(bytes) +
+                     " bytes more than the " + std::to_string(had) + " that it had");
 }
 
 // A large block keeps a small rest; one that is not split at all keeps any.

@@ -12,8 +12,9 @@
 //
 // Invariants: blocks tile their segments; of two neighbours never both are free; reserved bytes are
 // the segments'; no decision looks at a pointer (order is stream, size, address).
-// Addresses are numbers from (device + 1) << 44, those of expandable segments from 1 << 57, and are
-// never used again by another segment.
+// Addresses are numbers from (device + 1) << 44, which segments take from the top down
+// (segment_addresses.h), those of expandable segments from 1 << 57, upwards. None is used again by
+// another segment.
 //
 // tests/vgpu/allocator holds it against PyTorch's own, operation by operation. The time that
 // cudaMalloc and cudaFree take is the machine's matter. Not modelled: private pools, CUDA graphs.
@@ -24,6 +25,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "formats/alloc_conf.h"
@@ -33,6 +35,7 @@
 #include "sim/gpu/out_of_memory.h"
 #include "sim/gpu/pool_events.h"
 #include "sim/gpu/pool_trace.h"
+#include "sim/gpu/segment_addresses.h"
 
 namespace ferry::sim {
 
@@ -40,7 +43,7 @@ struct DevicePoolOptions {
   std::int64_t total_bytes = 0;    // the device's, as PyTorch reports them; 0: unlimited
   std::int64_t context_bytes = 0;  // of these, what no segment gets
   AllocConf conf;
-  // For a replay of what another device did; none: as total_bytes says, and addresses that go up.
+  // For a replay of what another device did; none: as total_bytes and conf say.
   std::function<bool(std::int64_t)> has_room = nullptr;  // whether it has so many more bytes
   std::function<std::uint64_t()> place = nullptr;  // of the next segment; 0: as if there was none
 };
@@ -114,7 +117,10 @@ class DevicePool {
   Block* find_or_make(std::int64_t rounded, StreamId stream);
   Block* make_segment(std::int64_t rounded, StreamId stream);
   bool has_room(std::int64_t bytes) const;
-  std::uint64_t take_addresses(std::int64_t bytes, bool expandable);
+  std::uint64_t take_addresses(std::int64_t bytes);
+  std::uint64_t reserve_addresses(std::int64_t bytes);
+  [[noreturn]] void refuse_addresses(const std::string& most, std::int64_t bytes,
+                                     std::uint64_t had);
   bool splits(const Block* block, std::int64_t bytes) const;
   Block* split(Block* block, std::int64_t bytes);  // the rest, which is nowhere yet
   void free_now(Block* block);
@@ -149,7 +155,7 @@ class DevicePool {
   std::optional<std::int64_t> allowed_bytes_;  // by the fraction
   PoolEvents& events_;
   PoolTrace* trace_ = nullptr;
-  std::uint64_t next_address_;
+  SegmentAddresses addresses_;
   std::uint64_t next_reservation_;
   std::int64_t segments_in_use_ = 0;
   FreeBlocks small_, large_;

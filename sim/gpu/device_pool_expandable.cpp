@@ -62,7 +62,7 @@ Block* DevicePool::reserve(std::int64_t rounded, StreamId stream) {
   const std::int64_t wanted =
       total > 0 ? total + total / 8 : std::max(kUnlimitedReservation, rounded);
   const std::int64_t bytes = round_up(wanted, page_bytes(small));
-  const std::uint64_t address = take_addresses(bytes, true);
+  const std::uint64_t address = reserve_addresses(bytes);
   Block* block = new_block(new_segment({address, bytes, stream, small, true}), address, bytes);
   block->mapped_ = false;
   free_blocks_for(rounded).put_unmapped(block);

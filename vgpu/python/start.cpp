@@ -47,6 +47,7 @@ void start(const nlohmann::json& settings) {
   set_pinned_bytes(card.host_memory_bytes);
   set_devices(settings.at("cards").get<int>());
   keep_addresses(true);
+  put_segments_upwards(settings.at("segments_go_up").get<bool>());
   run_log = new RunLog(settings.at("log").get<std::string>());
   timeline = new Timeline(card);
   if (const auto trace = settings.at("trace").get<std::string>(); !trace.empty()) {

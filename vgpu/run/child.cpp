@@ -29,6 +29,7 @@ std::string settings(const Options& options, const Setting& setting,
   nlohmann::json json{{"card", setting.card->file}, {"cards", options.card_count}};
   json["policy"] = setting.policy;
   json["packages"] = (libraries.parent_path() / "python").string();
+  json["segments_go_up"] = options.segments_go_up;
   json["timed"] = options.timed;
   json["tempo"] = static_cast<int>(options.schedule);
   json["seed"] = setting.seed;

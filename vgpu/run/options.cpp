@@ -112,6 +112,8 @@ void add_settings(CLI::App& app, Options& options, std::vector<std::string>& car
                  "As PYTORCH_CUDA_ALLOC_CONF; again for another run")
       ->type_name("TEXT")
       ->allow_extra_args(false);
+  app.add_flag("--segments-go-up", options.segments_go_up,
+               "The card puts each segment above the last, not below, as drivers do");
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ struct Options {
   std::vector<Card> cards;
   std::vector<std::string> policies = {"keep"};
   std::vector<std::string> allocators = {""};
+  bool segments_go_up = false;
   int card_count = 1;  // so many of it
   Schedule schedule = Schedule::kRandom;
   bool timed = true;       // what the script asks is done when it would be on the card

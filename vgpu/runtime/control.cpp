@@ -217,6 +217,12 @@ void keep_addresses(bool kept) {
   runtime.keeps_addresses = kept;
 }
 
+void put_segments_upwards(bool upwards) {
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.segments_go_up = upwards;
+}
+
 void set_pinned_bytes(std::int64_t bytes) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex);

@@ -22,6 +22,7 @@
 
 #include "vgpu/runtime/clock.h"
 #include "vgpu/runtime/control.h"
+#include "vgpu/runtime/device_addresses.h"
 #include "vgpu/runtime/known_bytes.h"
 #include "vgpu/runtime/memory_pool.h"
 #include "vgpu/runtime/pending_free.h"
@@ -185,6 +186,7 @@ class Runtime {
   std::int64_t context_bytes = 0;  // of them
   std::int64_t pinned_bytes_max = std::int64_t{256} << 20;
   bool keeps_addresses = false;
+  bool segments_go_up = false;
   struct Failure {
     std::int64_t left = 0;
     cudaError_t error = cudaSuccess;
@@ -220,13 +222,20 @@ class Runtime {
   void choose_tempo(Stream& stream);
   void join_legacy(Stream& stream, bool before);
   void order(Stream& earlier, Stream& later);
+  void* take_addresses(std::size_t bytes, int device);
   void unmap_freed();
 
   std::array<Stream, kDevices> legacy_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<std::unique_ptr<Stream>> gone_;  // snapshots may still name them
   std::set<const Event*> events_;
-  std::vector<std::pair<void*, std::size_t>> freed_;
+  struct Freed {
+    void* address = nullptr;
+    std::size_t bytes = 0;
+    bool stays = false;  // its addresses stay reserved
+  };
+  std::vector<Freed> freed_;
+  std::array<DeviceAddresses, kDevices> addresses_;
   std::uint32_t stream_ids_ = kDevices;
   std::uint32_t event_ids_ = 0;
   Tempo tempo_ = Tempo::kEager;

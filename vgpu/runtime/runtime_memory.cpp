@@ -17,13 +17,25 @@ std::size_t pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 }  // namespace
 
 void* Runtime::allocate(std::map<std::uintptr_t, Memory>& from, std::size_t bytes, int device) {
-  void* const address = mmap(nullptr, pages(bytes), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const bool pinned = &from == &pinned_memory;
+  void* const place = pinned ? nullptr : take_addresses(pages(bytes), device);
+  if (!pinned && place == nullptr) return nullptr;
+  void* const address =
+      mmap(place, pages(bytes), PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (pinned ? 0 : MAP_FIXED), -1, 0);
   if (address == MAP_FAILED) return nullptr;
   from.emplace(reinterpret_cast<std::uintptr_t>(address), Memory{bytes, device});
-  if (&from == &pinned_memory) known_bytes.add({reinterpret_cast<std::uint64_t>(address), bytes});
+  if (pinned) known_bytes.add({reinterpret_cast<std::uint64_t>(address), bytes});
   note_peaks();
   return address;
+}
+
+void* Runtime::take_addresses(std::size_t bytes, int device) {
+  if (device_memory.empty() && freed_.empty() && !keeps_addresses) {
+    for (DeviceAddresses& each : addresses_) each.restart();
+  }
+  return addresses_[static_cast<std::size_t>(device)].take(
+      bytes, segments_go_up ? sim::AddressOrder::kUp : sim::AddressOrder::kDown);
 }
 
 void Runtime::release_unused(int device, std::uint64_t kept) {
@@ -97,15 +109,16 @@ bool Runtime::free(std::map<std::uintptr_t, Memory>& from, void* address) {
     listener->forget(range(address, found->second.bytes));
   }
   known_bytes.remove({reinterpret_cast<std::uint64_t>(address), found->second.bytes});
-  freed_.emplace_back(address, pages(found->second.bytes));
+  const bool stays = keeps_addresses || &from != &pinned_memory;
+  freed_.push_back({address, pages(found->second.bytes), stays});
   from.erase(found);
   if (counts().queued == 0) unmap_freed();
   return true;
 }
 
 void Runtime::unmap_freed() {
-  for (const auto& [address, bytes] : freed_) {
-    if (keeps_addresses) {
+  for (const auto& [address, bytes, stays] : freed_) {
+    if (stays) {
       mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
            0);
     } else {

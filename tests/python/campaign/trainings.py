@@ -110,7 +110,7 @@ def planned(ferry, row, program, steps, *budget):
     done = subprocess.run(
         [ferry, "plan", program, "--hardware", CARDS[row["sm"]], "--policy", *policy_of(row),
          *budget, "--optimizer", optimizer, "--optimizer-implementation", implementation,
-         "--microbatches", row["accum"], "--steps", str(steps), "--unchecked", "--no-modules",
+         "--microbatches", row["accum"], "--steps", str(steps), "--unchecked", "--no-modules", "--segments-go-up",
          "--json"], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 3):
         raise RuntimeError(done.stderr)

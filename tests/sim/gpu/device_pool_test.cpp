@@ -71,7 +71,8 @@ TEST_F(DevicePoolTest, BestFitThenLowestAddress) {
   Block* large = pool.allocate(60 * kMiB, kMain);
   Block* fit_a = pool.allocate(40 * kMiB, kMain);
   Block* fit_b = pool.allocate(40 * kMiB, kMain);
-  const std::uint64_t lowest = fit_a->address();
+  const std::uint64_t lowest = fit_b->address();
+  EXPECT_LT(lowest, fit_a->address());
   pool.free(large);
   pool.free(fit_b);
   pool.free(fit_a);
@@ -171,13 +172,13 @@ TEST(DevicePoolLimit, OutOfMemoryTellsPyTorchsFigures) {
 
 // A step of 400 micro-batches, all of them alive, ended the program here.
 TEST_F(DevicePoolTest, WithoutAddressesItRefusesAndGoesOn) {
-  Block* first = pool.allocate(std::int64_t{8} << 40, kMain);
-  EXPECT_THROW(pool.allocate(std::int64_t{8} << 40, kMain), LimitReached);
+  Block* first = pool.allocate(std::int64_t{9} << 40, kMain);
+  EXPECT_THROW(pool.allocate(std::int64_t{9} << 40, kMain), LimitReached);
   EXPECT_THROW(pool.allocate((std::int64_t{1} << 62), kMain), LimitReached);
   EXPECT_EQ(pool.stats().num_ooms, 2);
-  EXPECT_EQ(pool.stats().allocated_bytes.current, std::int64_t{8} << 40);
+  EXPECT_EQ(pool.stats().allocated_bytes.current, std::int64_t{9} << 40);
   pool.free(first);
-  EXPECT_EQ(pool.allocate(std::int64_t{8} << 40, kMain)->address(), std::uint64_t{1} << 44);
+  EXPECT_EQ(pool.allocate(std::int64_t{9} << 40, kMain)->address(), std::uint64_t{7 + 16} << 40);
 }
 
 TEST_F(DevicePoolTest, PeaksAreKeptUntilReset) {
@@ -191,8 +192,9 @@ TEST_F(DevicePoolTest, PeaksAreKeptUntilReset) {
 
 TEST_F(DevicePoolTest, DevicesHaveRangesOfTheirOwn) {
   DevicePool second{1, 0, clock};
-  EXPECT_EQ(pool.allocate(1, kMain)->address(), std::uint64_t{1} << 44);
-  EXPECT_EQ(second.allocate(1, kMain)->address(), std::uint64_t{2} << 44);
+  constexpr std::uint64_t kPiece = SegmentAddresses::kPiece;
+  EXPECT_EQ(pool.allocate(1, kMain)->address(), (std::uint64_t{2} << 44) - kPiece);
+  EXPECT_EQ(second.allocate(1, kMain)->address(), (std::uint64_t{3} << 44) - kPiece);
 }
 
 TEST(FormatBytes, IsPyTorchs) {

@@ -95,8 +95,8 @@ TEST_F(SnapshotReplayTest, TheFirstDifferenceIsTold) {
   const SnapshotReplay replay = replay_snapshot(snapshot, "file");
   ASSERT_TRUE(replay.difference);
   EXPECT_EQ(replay.difference->entry, 2u);
-  EXPECT_EQ(replay.difference->real, "alloc of 1500 bytes at 0x100000001800 on stream 0");
-  EXPECT_EQ(replay.difference->simulated, "alloc of 1500 bytes at 0x100000001400 on stream 0");
+  EXPECT_EQ(replay.difference->real, "alloc of 1500 bytes at 0x1ffffe001800 on stream 0");
+  EXPECT_EQ(replay.difference->simulated, "alloc of 1500 bytes at 0x1ffffe001400 on stream 0");
 }
 
 TEST_F(SnapshotReplayTest, TheSegmentsAtTheEndAreComparedToo) {
@@ -104,8 +104,8 @@ TEST_F(SnapshotReplayTest, TheSegmentsAtTheEndAreComparedToo) {
   MemorySnapshot snapshot = recorded.snapshot();
   snapshot.segments[0].blocks[0].requested_bytes = 999;
   EXPECT_EQ(told(snapshot),
-            "a segment of 2097152 bytes at 0x100000000000 with 1024 active_allocated 2096128 "
-            "inactive | a segment of 2097152 bytes at 0x100000000000 with 1024 active_allocated "
+            "a segment of 2097152 bytes at 0x1ffffe000000 with 1024 active_allocated 2096128 "
+            "inactive | a segment of 2097152 bytes at 0x1ffffe000000 with 1024 active_allocated "
             "2096128 inactive");
 }
 
