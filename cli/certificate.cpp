@@ -38,9 +38,9 @@ const plan::PolicyRow* fastest_answer(const plan::PlanResult& result) {
 
 std::string certificate_text(const plan::PlanResult& result) {
   std::string text;
-  const bool trl = std::any_of(result.rows.begin(), result.rows.end(),
-                               [](const plan::PolicyRow& row) { return !row.has_plan(); });
-  if (trl) text = "no bound for: offload-all (another scheduler)\n";
+  for (const plan::PolicyRow& row : result.rows) {
+    if (!row.has_plan()) text += fmt::format("no bound for: {} (another scheduler)\n", row.policy);
+  }
   if (!result.certificate) {
     return result.stopped ? text : text + "no bound for: a step that fails\n";
   }

@@ -1,6 +1,7 @@
 // `ferry plan`: the table of policies for a program on a card, and the plan of the fastest that
 // fits; with --stages, of a pipeline (cli/pipeline_plan.h).
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -21,10 +22,14 @@ namespace ferry::cli {
 namespace {
 
 void refuse_what_is_no_plan(const PolicyArguments& arguments, const PolicyRequest& request) {
-  if (arguments.output.empty() || request.plan.policies != std::vector{Policy::kOffloadAll}) return;
+  const std::vector<Policy>& asked = request.plan.policies;
+  const bool planned = std::any_of(asked.begin(), asked.end(),
+                                   [](Policy each) { return !entry(each).other_scheduler; });
+  if (arguments.output.empty() || planned) return;
   throw InputError("--output", 0,
-                   "offload-all is TRL's scheduler, and a plan is one that Ferry's carries out: "
-                   "expected another --policy");
+                   std::string(name(asked.front())) +
+                       " is TRL's scheduler, and a plan is one that Ferry's carries out: expected "
+                       "another --policy");
 }
 
 int run(const PolicyArguments& arguments) {

@@ -23,6 +23,7 @@
 #include "scenarios/programs.h"
 #include "scenarios/scenario.h"
 #include "scenarios/units.h"
+#include "sim/plan/policies.h"
 #include "sim/plan/span_model.h"
 #include "sim/plan/words.h"
 
@@ -249,7 +250,8 @@ PolicyRequest understand(const PolicyArguments& typed) {
     }
   }
   for (const Policy policy : request.plan.policies) {
-    if (entry(policy).by_name && !plan::has_operators(request.program)) {
+    const bool chooses = plan::search_of(policy).choice == plan::Choice::kSpans;
+    if (chooses && !plan::has_operators(request.program)) {
       throw InputError(
           arguments.subject, 0,
           "policy '" + std::string(name(policy)) + "' chooses operators: " + plan::kNoOperators);

@@ -26,6 +26,8 @@ constexpr std::array<std::string_view, 12> kMatmuls = {
     "aten.addbmm", "aten._scaled_mm"};
 constexpr std::string_view kEmbeddingBackward = "aten.embedding_dense_backward";
 constexpr std::string_view kFlashBackward = "aten._scaled_dot_product_flash_attention_backward";
+constexpr std::string_view kEfficientBackward =
+    "aten._scaled_dot_product_efficient_attention_backward";
 
 bool is_matmul(std::string_view op) {
   return std::find(kMatmuls.begin(), kMatmuls.end(), op) != kMatmuls.end();
@@ -124,6 +126,54 @@ std::vector<std::int64_t> of_flash_backward(const Layout& query, const Layout& k
   return pieces;
 }
 
+// How memory-efficient attention's backward keeps its gradients in single precision, by the width
+// of a head. Of Volta's and older cards' kernels nothing is known.
+struct EfficientTiles {
+  std::int64_t rows = 64;  // of a query's tile
+  std::int64_t columns = 64;
+  bool splits_keys = false;  // keys and values have gradients of several blocks, to be added up
+};
+
+EfficientTiles tiles_of(DType dtype, std::int64_t head) {
+  if (head <= 64) return {};
+  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
+  return {128, half && head <= 128 ? 128 : 64, half && head > 128};
+}
+
+// Of each batch and head: the query's gradient in tiles, each with its lock; and the keys' and
+// values', once for each of the blocks that share them.
+std::int64_t efficient_workspace(const Layout& query, const Layout& key) {
+  constexpr std::int64_t kTileHeader = 16;
+  constexpr std::int64_t kKeysOfABlock = 64;
+  constexpr std::int64_t kBlocksAtOnce = 200;
+  const std::int64_t head = query.shape[3];
+  const std::int64_t groups = product({query.shape[0], query.shape[1]});
+  const EfficientTiles tiles = tiles_of(query.dtype, head);
+  std::int64_t bytes = product({divided_up(query.shape[2], tiles.rows),
+                                divided_up(head, tiles.columns),
+                                kTileHeader + tiles.rows * tiles.columns * 4});
+  if (tiles.splits_keys) {
+    const std::int64_t splits = std::max(
+        std::min(divided_up(key.shape[2], kKeysOfABlock), kBlocksAtOnce / std::max(groups, std::int64_t{1})),
+        std::int64_t{1});
+    bytes += product({2, splits, kKeysOfABlock, rounded_up(head, 128), 4});
+  }
+  return product({groups, bytes});
+}
+
+std::vector<std::int64_t> of_efficient_backward(const Layout& gradient, const Layout& query,
+                                                const Layout& key) {
+  const std::int64_t heads = query.shape[1];
+  const std::int64_t sums = product({query.shape[0], heads, query.shape[2], 4});
+  const std::int64_t workspace = efficient_workspace(query, key);
+  // In half precision the kernel multiplies and sums itself; else operators do, of which the last
+  // lays the sums out by heads.
+  if (query.dtype != DType::kF32) return {sums, workspace, -1};
+  const std::int64_t products = product({numel(gradient.shape), 4});
+  if (heads == 1 || query.shape[2] == 1) return {products, sums, -1, workspace, -2};
+  return {products, sums, sums, -2, -1, workspace, -3};
+}
+
 const Layout* at(Layouts layouts, std::size_t number) {
   return number < layouts.size() ? layouts[number] : nullptr;
 }
@@ -181,7 +231,8 @@ Multiprocessors multiprocessors_of(const Hardware& hardware) {
 }
 
 bool takes_cuda_memory(std::string_view op) {
-  return is_matmul(op) || is_sum(op) || op == kEmbeddingBackward || op == kFlashBackward;
+  return is_matmul(op) || is_sum(op) || op == kEmbeddingBackward || op == kFlashBackward ||
+         op == kEfficientBackward;
 }
 
 std::array<bool, kWorkspaceLibraries> libraries_of(std::string_view op, Layouts arguments) {
@@ -202,11 +253,14 @@ std::vector<std::int64_t> temporaries_of(std::string_view op, Layouts arguments,
   if (op == kEmbeddingBackward && second && !first->shape.empty() && !result->shape.empty()) {
     return of_embedding(*first, *second, result->shape[0]);
   }
-  const bool attention = op == kFlashBackward && second && third;
+  const bool attention = (op == kFlashBackward || op == kEfficientBackward) && second && third;
   if (attention && second->shape.size() == 4 && third->shape.size() == 4) {
-    return of_flash_backward(*second, *third);
+    return op == kFlashBackward ? of_flash_backward(*second, *third)
+                                : of_efficient_backward(*first, *second, *third);
   }
   return {};
 }
+
+bool makes_last_result_first(std::string_view op) { return op == "aten.native_dropout"; }
 
 }  // namespace ferry

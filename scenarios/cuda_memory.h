@@ -7,8 +7,9 @@
 //
 // Sources: aten/src/ATen/cuda/CUDABlas.cpp (sizes by card, CUBLAS_WORKSPACE_CONFIG), and for
 // temporaries the host code in aten/src/ATen/native/cuda (Reduce.cuh, EmbeddingBackwardKernel.cu)
-// and of flash attention's backward (flash_api.cpp), as in LibTorch 2.11. Not there: what sorting,
-// norms, convolutions and cuDNN take, which is small or not known.
+// and of the attentions' backwards (flash_api.cpp; transformers/cuda/attention_backward.cu with
+// kernel_backward.h of mem_eff_attention), as in LibTorch 2.11. Not there: what sorting, norms,
+// convolutions and cuDNN take, which is small or not known.
 #pragma once
 
 #include <array>
@@ -49,10 +50,13 @@ bool takes_cuda_memory(std::string_view op);
 // An argument that is no tensor is null.
 std::array<bool, kWorkspaceLibraries> libraries_of(std::string_view op,
                                                    std::span<const Layout* const> arguments);
-// Each piece's bytes, in the order in which they are taken.
+// In this order: each piece's bytes as it is taken, and -k where the k-th of them is given back
+// before the operator's end. What is left goes then, the last one first.
 std::vector<std::int64_t> temporaries_of(std::string_view op,
                                          std::span<const Layout* const> arguments,
                                          std::span<const Layout* const> results,
                                          const Multiprocessors& card);
+// Whether the operator makes its last result first: dropout makes its mask, then what it masks.
+bool makes_last_result_first(std::string_view op);
 
 }  // namespace ferry

@@ -21,6 +21,7 @@ enum class Policy : std::uint8_t {
   kCheckpoint,
   kCheckpointNth,
   kCheckpointOffload,
+  kCheckpointOffloadAll,
   kSelective,
   kKnapsack,
   kBudget,
@@ -28,7 +29,7 @@ enum class Policy : std::uint8_t {
   kBest,
 };
 
-// Whose algorithm the policy offload-all re-enacts (sim/field/stash.h).
+// Whose algorithm the policies offload-all and checkpoint-offload-all re-enact (sim/field/stash.h).
 enum class OffloadAll : std::uint8_t { kTrl, kTrlUntold, kTrlStaleKeys, kRecordStream };
 inline constexpr std::array<std::string_view, 4> kOffloadAllNames = {
     "trl", "trl-untold", "trl-stale-keys", "record-stream"};
@@ -37,19 +38,23 @@ struct PolicyEntry {
   Policy policy;
   std::string_view name;
   bool for_segments = false;
-  // Re-enacts what another system recomputes, operator by operator: planned where it is asked for.
+  // Re-enacts what another system recomputes or moves: planned where it is asked for.
   bool by_name = false;
+  bool other_scheduler = false;  // in the core's place: no plan is written of it
 };
 
 // In the order of the enum, and of the table that is printed: the searches come last.
 inline constexpr std::array kPolicies = {
     PolicyEntry{Policy::kKeep, "keep"},
-    PolicyEntry{Policy::kOffloadAll, "offload-all"},
+    PolicyEntry{Policy::kOffloadAll, "offload-all", /*for_segments=*/false, /*by_name=*/false,
+                /*other_scheduler=*/true},
     PolicyEntry{Policy::kOffload, "offload"},
     PolicyEntry{Policy::kPrefetch, "prefetch"},
     PolicyEntry{Policy::kCheckpoint, "checkpoint", /*for_segments=*/true},
     PolicyEntry{Policy::kCheckpointNth, "checkpoint-nth", /*for_segments=*/true},
     PolicyEntry{Policy::kCheckpointOffload, "checkpoint-offload", /*for_segments=*/true},
+    PolicyEntry{Policy::kCheckpointOffloadAll, "checkpoint-offload-all", /*for_segments=*/true,
+                /*by_name=*/true, /*other_scheduler=*/true},
     PolicyEntry{Policy::kSelective, "selective", /*for_segments=*/true, /*by_name=*/true},
     PolicyEntry{Policy::kKnapsack, "knapsack", /*for_segments=*/false, /*by_name=*/true},
     PolicyEntry{Policy::kBudget, "budget"},

@@ -187,6 +187,10 @@ Candidate offload_all(const Survey& survey) {
   return {std::nullopt, offload(survey).mix, /*trl=*/true};
 }
 
+Candidate recompute_and_offload_all(const Survey& survey) {
+  return {std::nullopt, recompute_all(survey).mix, /*trl=*/true};
+}
+
 Candidate offload(const Survey& survey) {
   Mix all = keep_all(survey);
   std::fill(all.packs.begin(), all.packs.end(), PlanChoice::kOffload);

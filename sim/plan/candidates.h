@@ -41,6 +41,8 @@ Candidate offload(const Survey& survey);
 std::vector<Candidate> offload_candidates(const Survey& survey);
 
 Candidate recompute_all(const Survey& survey);
+// Recomputes all segments, and offloads all else with TRL's scheduler.
+Candidate recompute_and_offload_all(const Survey& survey);
 // Recomputes from none to all segments, evenly spread; of very many not every number of them.
 std::vector<Candidate> recompute_candidates(const Survey& survey);
 // Recomputes all segments and offloads shares of their inputs, first ones first, with each window.

@@ -30,6 +30,7 @@ constexpr std::array kSearches = {
     Search{Policy::kCheckpointNth, recompute_candidates, Choice::kFastest},
     Search{Policy::kCheckpointOffload, recompute_and_offload_candidates, Choice::kFullSpeed,
            recompute_all},
+    Search{Policy::kCheckpointOffloadAll, only<recompute_and_offload_all>},
     Search{Policy::kSelective, nullptr, Choice::kSpans},
     Search{Policy::kKnapsack, nullptr, Choice::kSpans},
     Search{Policy::kBudget, offload_candidates, Choice::kFastest},

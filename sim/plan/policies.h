@@ -18,6 +18,8 @@
 //   checkpoint-nth      as few of them as needed, evenly spread
 //   checkpoint-offload  every segment is recomputed, and of their inputs the first ones move, as
 //                       many as prefetch would
+//   checkpoint-offload-all  every segment is recomputed, and all that is saved outside of them,
+//                       with their inputs, moves by TRL's scheduler
 //   selective           what torchtitan's selective checkpoints recompute (field_spans.h)
 //   mixed               some segments are recomputed, wholly or up to some tensor; what they save
 //                       beyond that, their inputs, and what the others save moves or stays

@@ -27,9 +27,11 @@ class KernelMemory {
   virtual ~KernelMemory() = default;
   // False: an operator of that name never takes any, whatever its tensors are.
   virtual bool is_asked(std::string_view op) const = 0;
+  // Whether the operator makes its last result first.
+  virtual bool makes_last_first(std::string_view op) const = 0;
   // The bytes of each library's workspace that the operator needs; 0: none.
   virtual std::vector<std::int64_t> workspaces(std::string_view op, Layouts inputs) const = 0;
-  // Each piece's bytes, in the order in which they are taken.
+  // Each piece's bytes as it is taken, and -k where the k-th goes before the operator's end.
   virtual std::vector<std::int64_t> temporaries(std::string_view op, Layouts inputs,
                                                 Layouts outputs) const = 0;
 };

@@ -8,8 +8,25 @@
 
 namespace ferry::sim {
 
+template <class Output>
+void Kernels::make_outputs(CodeId code, std::size_t index, const Op& op, const Output& output) {
+  const std::size_t count = op.out.size();
+  const bool last_first = prepared_.codes[code].makes_last_first[index];
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t number = last_first ? count - 1 - i : i;
+    output(number) = make_output(op, number);
+  }
+}
+
+Tensor Kernels::make_output(const Op& op, std::size_t number) {
+  const auto& window = prepared_.windows[op.types[number]];
+  return make_tensor(machine_.allocate(window->extent.end, machine_.current_stream()), {window, 0},
+                     machine_.new_version());
+}
+
 std::uint64_t Kernels::run_op(CodeFrame& frame, std::size_t index, const Op& op) {
-  for (std::size_t i = 0; i < op.out.size(); ++i) frame.at(op.out[i]).tensor = make_output(op, i);
+  make_outputs(frame.code, index, op,
+               [&](std::size_t i) -> Tensor& { return frame.at(op.out[i]).tensor; });
   std::uint64_t tag = prepared_.codes[frame.code].tags[index];
   if (ambient.ambient != 0) tag ^= choices::mix_bits(ambient.ambient);
   if (op.random) tag ^= choices::mix_bits(~ambient.random++);
@@ -23,19 +40,13 @@ std::uint64_t Kernels::run_op(CodeFrame& frame, std::size_t index, const Op& op)
 
 std::vector<Tensor> Kernels::run_again(CodeId code, std::size_t index, const Op& op,
                                        std::uint64_t tag, const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> outputs;
-  for (std::size_t i = 0; i < op.out.size(); ++i) outputs.push_back(make_output(op, i));
+  std::vector<Tensor> outputs(op.out.size());
+  make_outputs(code, index, op, [&](std::size_t i) -> Tensor& { return outputs[i]; });
   const auto at = [](const std::vector<Tensor>& tensors) {
     return [&tensors](std::size_t i) -> const Tensor& { return tensors[i]; };
   };
   launch(code, index, op, tag, at(inputs), at(outputs));
   return outputs;
-}
-
-Tensor Kernels::make_output(const Op& op, std::size_t number) {
-  const auto& window = prepared_.windows[op.types[number]];
-  return make_tensor(machine_.allocate(window->extent.end, machine_.current_stream()), {window, 0},
-                     machine_.new_version());
 }
 
 template <class Input, class Output>
@@ -69,8 +80,12 @@ std::vector<Storage> Kernels::take_memory(const Op& op, const Input& input, cons
   for (std::size_t i = 0; i < op.out.size(); ++i) outputs.push_back(layout(output(i)));
   workspaces.make(memory_->workspaces(op.name, inputs), launcher_.launch_thread(), machine_);
   std::vector<Storage> taken;
-  for (const std::int64_t bytes : memory_->temporaries(op.name, inputs, outputs)) {
-    taken.push_back(machine_.allocate(bytes, machine_.current_stream()));
+  for (const std::int64_t step : memory_->temporaries(op.name, inputs, outputs)) {
+    if (step < 0) {
+      taken[static_cast<std::size_t>(-step) - 1].reset();
+    } else {
+      taken.push_back(machine_.allocate(step, machine_.current_stream()));
+    }
   }
   return taken;
 }

@@ -60,6 +60,8 @@ class Kernels {
   std::vector<std::string>* op_log = nullptr;  // where to append the names of ops; null: nowhere
 
  private:
+  template <class Output>
+  void make_outputs(CodeId code, std::size_t index, const Op& op, const Output& output);
   Tensor make_output(const Op& op, std::size_t number);
   // `input(i)` and `output(i)` are its tensors by number.
   template <class Input, class Output>

@@ -26,12 +26,14 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
     Time duration = 0;
     std::uint64_t tag = 0;
     bool takes_memory = false;
+    bool makes_last_first = false;
     if (const auto* op = std::get_if<Op>(&action)) {
       std::for_each(op->out.begin(), op->out.end(), see);
       const TypeId type = !op->types.empty() ? op->types.front() : TypeId{0};
       duration = times.op_ns(*op, op->types.empty() ? DType::kF32 : program.types[type].dtype);
       tag = hash_of(op->name) ^ (std::uint64_t{id} << 32) ^ i;
       takes_memory = memory && memory->is_asked(op->name);
+      makes_last_first = memory && memory->makes_last_first(op->name);
     } else if (const auto* view = std::get_if<View>(&action)) {
       see(view->out);
     } else if (const auto* make = std::get_if<MakeNode>(&action)) {
@@ -44,6 +46,7 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
     prepared.durations.push_back(duration);
     prepared.tags.push_back(tag);
     prepared.takes_memory.push_back(takes_memory);
+    prepared.makes_last_first.push_back(makes_last_first);
   }
   prepared.slots = last - program.globals.size();
   prepared.work = own_work(program, id);

@@ -31,7 +31,8 @@ struct PreparedCode {
   std::int64_t work = 0;  // as formats/program_work.h counts it, without the codes it runs
   std::vector<Time> durations;
   std::vector<std::uint64_t> tags;
-  std::vector<bool> takes_memory;  // it may: KernelMemory is asked
+  std::vector<bool> takes_memory;      // it may: KernelMemory is asked
+  std::vector<bool> makes_last_first;  // its results, as KernelMemory says
 };
 
 struct Prepared {

@@ -35,6 +35,9 @@ class CudaMemory final : public KernelMemory {
         workspaces_(workspaces_of(hardware, workspace_bytes)),
         card_(multiprocessors_of(hardware)) {}
   bool is_asked(std::string_view op) const override { return is_cuda_ && takes_cuda_memory(op); }
+  bool makes_last_first(std::string_view op) const override {
+    return is_cuda_ && makes_last_result_first(op);
+  }
   std::vector<std::int64_t> workspaces(std::string_view op, Layouts inputs) const override {
     const auto needed = libraries_of(op, inputs);
     std::vector<std::int64_t> bytes(workspaces_.begin(), workspaces_.end());

@@ -410,7 +410,7 @@ TEST_F(PlanTest, RowsForSegmentsAreThereWhereSegmentsAre) {
 // Segments are calls of code of their own; operators are those of the forward itself.
 TEST_F(PlanTest, PoliciesOfOperatorsNeedSome) {
   for (const PolicyEntry& each : kPolicies) {
-    if (!each.by_name) continue;
+    if (!each.by_name || each.other_scheduler) continue;
     const std::string name(each.name);
     expect_refused("plan --policy " + name + kBlocks,
                    "blocks.jsonl: policy '" + name +
@@ -494,6 +494,8 @@ TEST_F(PlanTest, TheBestRowThatFitsIsWrittenAndNamed) {
   EXPECT_TRUE(one.out.ends_with("\nwritten: p.json, the plan of offload\n")) << one.out;
   expect_refused("plan -o p.json --policy offload-all" + blocks,
                  "--output: offload-all is TRL's scheduler");
+  expect_refused("plan -o p.json --policy checkpoint-offload-all" + blocks,
+                 "--output: checkpoint-offload-all is TRL's scheduler");
 }
 
 // A segment that raises when it runs again ends the backward: what that costs says nothing.

@@ -135,9 +135,52 @@ TEST(CudaMemoryTest, FlashAttentionsBackwardExpandsGroupedKeys) {
   EXPECT_EQ(backward(8).temporaries(kH100).size(), 4u);
 }
 
+struct EfficientBackward {
+  DType dtype;
+  std::int64_t batch, heads, queries, keys, width;
+
+  std::vector<std::int64_t> temporaries() const {
+    const Layout query = tensor({batch, heads, queries, width}, dtype);
+    const Layout key = tensor({batch, heads, keys, width}, dtype);
+    return Call{"aten._scaled_dot_product_efficient_attention_backward", {query, query, key, key},
+                {query}}
+        .temporaries(kH100);
+  }
+};
+
+// Seen of PyTorch 2.11's own code, whose launches did nothing, on cards of 8.0 and 9.0 alike.
+TEST(CudaMemoryTest, EfficientAttentionsBackwardKeepsSumsAndTiles) {
+  using Pieces = std::vector<std::int64_t>;
+  constexpr DType kSingle = DType::kF32;
+  constexpr DType kHalf = DType::kBF16;
+  const std::vector<std::pair<EfficientBackward, Pieces>> seen = {
+      {{kSingle, 32, 8, 512, 512, 64}, {33554432, 524288, 524288, -2, -1, 33587200, -3}},
+      {{kSingle, 2, 4, 100, 70, 72}, {230400, 3200, 3200, -2, -1, 524544, -3}},
+      {{kSingle, 1, 2, 2048, 2048, 256}, {4194304, 16384, 16384, -2, -1, 4196352, -3}},
+      {{kSingle, 1, 1, 512, 512, 64}, {131072, 2048, -1, 131200, -2}},
+      {{kHalf, 32, 8, 512, 512, 64}, {524288, 33587200, -1}},
+      {{kHalf, 32, 8, 512, 512, 128}, {524288, 67125248, -1}},
+      {{kHalf, 2, 4, 100, 70, 96}, {3200, 524416, -1}},
+      {{kHalf, 32, 8, 512, 512, 160}, {524288, 134266880, -1}},
+      {{kHalf, 2, 8, 512, 512, 160}, {32768, 23071744, -1}},
+      {{kHalf, 2, 8, 128, 1024, 256}, {8192, 27264000, -1}},
+      {{kHalf, 16, 16, 96, 96, 160}, {98304, 58732544, -1}},
+      {{kHalf, 1, 2, 2048, 2048, 256}, {16384, 12584960, -1}}};
+  for (const auto& [call, pieces] : seen) {
+    EXPECT_EQ(call.temporaries(), pieces) << call.batch << " x " << call.heads << " x "
+                                          << call.queries << " x " << call.width;
+  }
+}
+
+TEST(CudaMemoryTest, DropoutMakesItsMaskFirst) {
+  EXPECT_TRUE(makes_last_result_first("aten.native_dropout"));
+  EXPECT_FALSE(makes_last_result_first("aten.native_dropout_backward"));
+}
+
 TEST(CudaMemoryTest, OperatorsThatLackTensorsTakeNothing) {
   for (const char* op : {"aten.sum", "aten.mean", "aten.embedding_dense_backward",
-                         "aten._scaled_dot_product_flash_attention_backward"}) {
+                         "aten._scaled_dot_product_flash_attention_backward",
+                         "aten._scaled_dot_product_efficient_attention_backward"}) {
     EXPECT_TRUE(takes_cuda_memory(op));
     EXPECT_TRUE((Call{op, {}, {}}).temporaries(kH100).empty()) << op;
     EXPECT_TRUE((Call{op, {tensor({4, 4})}, {tensor({4})}}).temporaries(kH100).empty()) << op;

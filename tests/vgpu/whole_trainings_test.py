@@ -29,8 +29,8 @@ ALLOWED_TRL = 0.06
 
 
 def steps_of(row):
-    command = [FERRY, "run", "--python", PYTHON, "--hide-gpu", "--no-values", "--zeros", "--card",
-               CARDS[row["sm"]], str(PROGRAM), json.dumps(row), str(STEPS)]
+    command = [FERRY, "run", "--python", PYTHON, "--hide-gpu", "--no-values", "--zeros",
+               "--segments-go-up", "--card", CARDS[row["sm"]], str(PROGRAM), json.dumps(row), str(STEPS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     steps = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or len(steps) != STEPS:

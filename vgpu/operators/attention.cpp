@@ -113,14 +113,36 @@ std::optional<Tensor> given(const c10::IValue& tensor) {
 
 }  // namespace
 
+namespace {
+
+// As memory-efficient attention has them: an output in rows of tokens, and the sums of rows of
+// queries in whole tiles of 32, or none where nobody asks for them.
+constexpr std::int64_t kRowsOfATile = 32;
+
+Tensor by_tokens(const Tensor& output) {
+  return output.transpose(1, 2).contiguous().transpose(1, 2);
+}
+
+Tensor in_tiles(const Tensor& logsumexp, bool wanted) {
+  const std::int64_t rows = logsumexp.size(2);
+  const std::int64_t whole = (rows + kRowsOfATile - 1) / kRowsOfATile * kRowsOfATile;
+  Tensor tiles = at::zeros({logsumexp.size(0), logsumexp.size(1), wanted ? whole : 0},
+                           logsumexp.options());
+  if (wanted) tiles.narrow(2, 0, rows).copy_(logsumexp);
+  return tiles;
+}
+
+}  // namespace
+
 void efficient_attention(Stack& stack, const at::Generator& generator) {
   // query, key, value, bias, wants logsumexp, dropout, causal, scale
   const Attention call{
       stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(),          given(stack[3]),
       stack[5].toDouble(), stack[6].toBool(),   stack[7].toOptional<double>()};
   const Made made = forward(call, generator);
-  stack = {made.output, made.logsumexp, at::scalar_tensor(made.seed, at::kLong),
-           at::zeros({}, at::kLong)};
+  const bool wants_logsumexp = stack[4].toBool();
+  stack = {by_tokens(made.output), in_tiles(made.logsumexp, wants_logsumexp),
+           at::scalar_tensor(made.seed, at::kLong), at::zeros({}, at::kLong)};
 }
 
 void efficient_attention_backward(Stack& stack, const at::Generator&) {
@@ -130,7 +152,8 @@ void efficient_attention_backward(Stack& stack, const at::Generator&) {
   const Attention call{
       stack[1].toTensor(), stack[2].toTensor(), stack[3].toTensor(),           bias,
       stack[9].toDouble(), stack[11].toBool(),  stack[12].toOptional<double>()};
-  const Made made{stack[5].toTensor(), stack[6].toTensor(), seed_of(stack[7].toTensor())};
+  const Tensor logsumexp = stack[6].toTensor().narrow(2, 0, call.query.size(2));
+  const Made made{stack[5].toTensor(), logsumexp, seed_of(stack[7].toTensor())};
   const Gradients of = backward(call, stack[0].toTensor(), made, wants_bias);
   stack = {of.query, of.key, of.value, of.bias};
 }

@@ -16,6 +16,7 @@
 #include "vgpu/operators/operator.h"
 #include "vgpu/operators/random.h"
 #include "vgpu/operators/shapes.h"
+#include "scenarios/cuda_memory.h"
 #include "vgpu/operators/temporaries.h"
 #include "vgpu/operators/values.h"
 #include "vgpu/operators/workspaces.h"
@@ -123,10 +124,7 @@ class Call {
     if (shapes) resize_outs(shapes->arguments);
     Body body = bound();
     Values results;
-    for (std::size_t i = 0; i < op_.returned_as.size(); ++i) {
-      const auto same = op_.returned_as[i];
-      results.push_back(same ? arguments_[*same] : allocate(shapes->results[i], body.into));
-    }
+    make_results(shapes->results, body, results);
     make_workspaces(op_.label, arguments_, stream_);
     const Temporaries taken(temporaries(op_.label, arguments_, results), stream_);
     launch(std::move(body), results);
@@ -166,6 +164,20 @@ class Call {
       }));
     }
     return {&op_, on_device(op_, std::move(host), c10::kCPU), {}, generator_};
+  }
+
+  // In the order in which CUDA's code makes them.
+  void make_results(const Values& like, Body& body, Values& results) {
+    const std::size_t count = op_.returned_as.size();
+    const bool last_first = makes_last_result_first(op_.label);
+    results.resize(count);
+    std::vector<std::vector<at::Tensor>> into(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t number = last_first ? count - 1 - i : i;
+      const auto same = op_.returned_as[number];
+      results[number] = same ? arguments_[*same] : allocate(like[number], into[number]);
+    }
+    for (const auto& each : into) body.into.insert(body.into.end(), each.begin(), each.end());
   }
 
   // A new tensor for each that the result is to have.

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "real/tensors/dtype.h"
 #include "scenarios/cuda_memory.h"
@@ -52,17 +53,22 @@ std::vector<std::int64_t> temporaries(const std::string& name,
                         {card->multiProcessorCount, card->maxThreadsPerMultiProcessor});
 }
 
-Temporaries::Temporaries(const std::vector<std::int64_t>& bytes,
+Temporaries::Temporaries(const std::vector<std::int64_t>& steps,
                          const c10::cuda::CUDAStream& stream) {
-  for (const std::int64_t piece : bytes) {
-    taken_.push_back(c10::cuda::CUDACachingAllocator::raw_alloc_with_stream(
-        static_cast<std::size_t>(piece), stream.stream()));
+  for (const std::int64_t step : steps) {
+    if (step < 0) {
+      void*& piece = taken_[static_cast<std::size_t>(-step) - 1];
+      c10::cuda::CUDACachingAllocator::raw_delete(std::exchange(piece, nullptr));
+    } else {
+      taken_.push_back(c10::cuda::CUDACachingAllocator::raw_alloc_with_stream(
+          static_cast<std::size_t>(step), stream.stream()));
+    }
   }
 }
 
 Temporaries::~Temporaries() {
   for (auto piece = taken_.rbegin(); piece != taken_.rend(); ++piece) {
-    c10::cuda::CUDACachingAllocator::raw_delete(*piece);
+    if (*piece != nullptr) c10::cuda::CUDACachingAllocator::raw_delete(*piece);
   }
 }
 

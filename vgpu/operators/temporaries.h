@@ -12,7 +12,8 @@
 
 namespace ferry::vgpu {
 
-// Each piece's bytes, in the order in which they are taken, for the operator `name` ("aten.sum").
+// Each piece's bytes as it is taken, and -k where the k-th of them is given back, for the operator
+// `name` ("aten.sum").
 std::vector<std::int64_t> temporaries(const std::string& name,
                                       const std::vector<c10::IValue>& arguments,
                                       const std::vector<c10::IValue>& results);
@@ -21,7 +22,7 @@ std::vector<std::int64_t> temporaries(const std::string& name,
 class Temporaries {
  public:
   // Throws LibTorch's own error where there is no memory left.
-  Temporaries(const std::vector<std::int64_t>& bytes, const c10::cuda::CUDAStream& stream);
+  Temporaries(const std::vector<std::int64_t>& steps, const c10::cuda::CUDAStream& stream);
   ~Temporaries();
   Temporaries(const Temporaries&) = delete;
   Temporaries& operator=(const Temporaries&) = delete;

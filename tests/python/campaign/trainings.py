@@ -3,11 +3,12 @@
     trainings.py FERRY [ROW…] [--keep FOLDER]     rows by their ids; all where none is named
 
 The table (FERRY_MEMORY_TABLE) was measured by PyTorch 2.11's own host code over a CUDA runtime
-whose launches did nothing; without it nothing is compared. Each row's model is captured as its
-script has it and planned with the row's optimizer, micro-batches and card. Prints a line for each
-row: for each of three steps the peak of what is allocated, of what was asked for and of what is
-reserved, ours over the table's, and where the least memory that is enough stands in the table's
-bracket. Fails where a figure is further off than is allowed, of all rows or of one that is known.
+whose launches did nothing and whose addresses went up; without it nothing is compared. Each row's
+model is captured as its script has it and planned with the row's optimizer, micro-batches and card.
+Prints a line for each row: for each of four steps the peak of what is allocated, of what was asked
+for and of what is reserved, ours over the table's, and where the least memory that is enough stands
+in the table's bracket. Fails where a figure is further off than is allowed, of all rows or of one
+that is known.
 """
 
 import argparse
@@ -35,12 +36,16 @@ OPTIMIZERS = {"none": ("none", "foreach"), "adamw": ("adamw", "foreach"),
               "fused": ("adamw", "fused"), "sgd": ("momentum", "foreach")}
 KINDS = {"gpt2": "GPT2LMHeadModel", "llama3-8b": "LlamaForCausalLM",
          "vit-b16": "ViTForImageClassification", "t5-small": "T5ForConditionalGeneration"}
-# GPT-2 with AdamW, offloaded, asks for 0.2 % less in its second step; why is not known.
+# TRL knows a storage by its address, so it takes a new one for another that was there a moment ago,
+# and leaves it on the device: how often depends on where segments lie. (With addresses that go down
+# it is as much more.)
 REQUESTED = {"S13": 0.003}
-STEPS = 3
+STEPS = 4
+LEAST_OF = 3  # the steps that the table's least memory is enough for
 ALLOWED = 0.01
 ALLOWED_REQUESTED = 0.001
-# The least memory: S30's blocks lie otherwise (0.15 % in what is reserved), and why is not known.
+# The least memory: the table's runtime put some segments of S30 elsewhere. PyTorch's own host code
+# over addresses that go up needs what ours does, and fails at the table's.
 ALLOWED_LEAST = {"S30": 0.05}
 
 
@@ -101,7 +106,8 @@ def captured(row):
 
 def policy_of(row):
     if row["offload"] == "trl":  # the table's script told it of no parameters
-        return ["offload-all", "--offload-all-as", "trl-untold"]
+        policy = "offload-all" if row["ckpt"] == "off" else "checkpoint-offload-all"
+        return [policy, "--offload-all-as", "trl-untold"]
     return ["keep" if row["ckpt"] == "off" else "checkpoint"]
 
 
@@ -110,8 +116,8 @@ def planned(ferry, row, program, steps, *budget):
     done = subprocess.run(
         [ferry, "plan", program, "--hardware", CARDS[row["sm"]], "--policy", *policy_of(row),
          *budget, "--optimizer", optimizer, "--optimizer-implementation", implementation,
-         "--microbatches", row["accum"], "--steps", str(steps), "--unchecked", "--no-modules", "--segments-go-up",
-         "--json"], capture_output=True, text=True, check=False)
+         "--microbatches", row["accum"], "--steps", str(steps), "--unchecked", "--no-modules",
+         "--segments-go-up", "--json"], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 3):
         raise RuntimeError(done.stderr)
     return json.loads(done.stdout)["rows"][0]
@@ -122,15 +128,17 @@ def compared(ferry, row, folder):
     program = pathlib.Path(folder, f"{row['id']}.jsonl")
     captured(row).write(program)
     figures = []
+    least = None
     for step in range(1, STEPS + 1):
         plan = planned(ferry, row, program, step)
+        least = plan["least_bytes"] if step == LEAST_OF else least
         for key, name in (("device_peak_bytes", "peak"), ("device_reserved_bytes", "reserved")):
             figures.append((plan[key] / int(row[f"{name}_{step}"]) - 1, f"{name}_{step}"))
         if row[f"peak_{step}"] == row[f"peak_fwdbwd_{step}"]:  # else the table has none of it
             asked = int(row[f"req_peak_fwdbwd_{step}"])
             figures.append((plan["device_requested_bytes"] / asked - 1, f"requested_{step}"))
     if row["mincap_default"] and row["mincap_default_fails_at"]:
-        figures.append((least_outside(ferry, row, program, plan["least_bytes"]), "least"))
+        figures.append((least_outside(ferry, row, program, least), "least"))
     return figures
 
 
@@ -138,7 +146,7 @@ def least_outside(ferry, row, program, least):
     """How far it is from the table's bracket, or 0 where it runs and fails where the table's did:
     whether a training runs is not monotone in the capacity, so a search may end elsewhere."""
     low, high = int(row["mincap_default_fails_at"]), int(row["mincap_default"])
-    fits = [planned(ferry, row, program, STEPS, "--budget", str(at))["fits"] for at in (low, high)]
+    fits = [planned(ferry, row, program, LEAST_OF, "--budget", str(at))["fits"] for at in (low, high)]
     if fits == [False, True]:
         return 0.0
     return least / high - 1 if least > high else min(least / low - 1, 0)
@@ -163,8 +171,7 @@ def main():
         return 0
     with TABLE.open() as lines:
         rows = [row for row in csv.DictReader(lines)
-                if "off" in (row["offload"], row["ckpt"])  # no policy does both
-                and (not options.rows or row["id"] in options.rows)]
+                if not options.rows or row["id"] in options.rows]
     failed = 0
     with tempfile.TemporaryDirectory() as temporary:
         for row in rows:

@@ -60,7 +60,7 @@ TEST_F(ParetoTest, NoPolicyNeedsLessThanItsFloor) {
   PlanRequest request;
   request.budget_bytes = 1;
   for (const PolicyEntry& each : kPolicies) {
-    if (each.policy != Policy::kOffloadAll) request.policies.push_back(each.policy);
+    if (!each.other_scheduler) request.policies.push_back(each.policy);
   }
   const PlanResult rows = plan(unet_, card_, request);
   for (const PolicyRow& row : rows.rows) {

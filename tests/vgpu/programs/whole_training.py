@@ -37,13 +37,26 @@ KINDS = {"gpt2": "GPT2LMHeadModel", "llama3-8b": "LlamaForCausalLM",
          "vit-b16": "ViTForImageClassification", "t5-small": "T5ForConditionalGeneration"}
 
 
+def give_memory(module, given):
+    """In the order of module.to("cuda"), but a tied parameter once: `given` is by the old one."""
+    for child in module.children():
+        give_memory(child, given)
+    for name, old in module._parameters.items():
+        if old is not None and old not in given:
+            given[old] = torch.nn.Parameter(torch.empty_like(old, device="cuda"), old.requires_grad)
+        module._parameters[name] = given.get(old)
+    for name, old in module._buffers.items():
+        module._buffers[name] = old if old is None else torch.empty_like(old, device="cuda")
+
+
 def make_model(row):
     torch.set_default_dtype(DTYPES[row["prec"]])
     with torch.device("meta"):
         model = getattr(transformers, KINDS[row["model"]])(config_of(row))
     torch.set_default_dtype(torch.float32)
-    model = model.to_empty(device="cuda").train()
     model.tie_weights()
+    give_memory(model, {})
+    model.train()
     if row["ckpt"] != "off":
         model.gradient_checkpointing_enable(
             gradient_checkpointing_kwargs={"use_reentrant": row["ckpt"] == "reentrant"})
