@@ -61,12 +61,12 @@ struct Op {
   std::int64_t flops = 0;
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
+  std::int64_t measured_ns = 0;  // 0: not measured; the roofline decides
+  bool once = false;         // may do more than this says, or not the same again: no replay runs it
+  bool random = false;       // draws from the random generator (dropout): its values depend on the
+                             // generator's state, and it moves that state on
   std::int64_t kernels = 1;  // that it runs one after the other, on a GPU
   MatrixProduct product{};
-  std::int64_t measured_ns = 0;  // 0: not measured; the roofline decides
-  bool once = false;    // may do more than this says, or not the same again: no replay runs it
-  bool random = false;  // draws from the random generator (dropout): its values depend on the
-                        // generator's state, and it moves that state on
   bool operator==(const Op&) const = default;
 };
 

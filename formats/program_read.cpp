@@ -67,11 +67,11 @@ Action read_op(Fields& line, Types& types) {
         .flops = line.integer_or("flops", 0, limits::kFlops),
         .read_bytes = line.integer_or("read", 0, limits::kBytes),
         .written_bytes = line.integer_or("written", 0, limits::kBytes),
-        .kernels = line.has("kernels") ? line.integer("kernels", 1, limits::kKernels) : 1,
-        .product = {},
         .measured_ns = line.integer_or("ns", 0, limits::kTimeNs),
         .once = line.flag("once", false),
-        .random = line.flag("random", false)};
+        .random = line.flag("random", false),
+        .kernels = line.has("kernels") ? line.integer("kernels", 1, limits::kKernels) : 1,
+        .product = {}};
   op.product = read_product(line, op.flops);
   const Json& outputs = line.at("out");
   if (!outputs.is_array()) line.expected("out", "a list of outputs");

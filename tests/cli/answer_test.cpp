@@ -71,7 +71,7 @@ TEST_F(AnswerTest, AHostThatIssuesTooSlowlyIsSaid) {
   const std::string launch = "launch = \"5us\"";
   text.replace(text.find(launch), launch.size(), "launch = \"500us\"");
   write("slow.toml", text);
-  const auto slow = of((folder_ / "slow.toml").string());
+  const auto slow = of("slow.toml");
   const std::int64_t idle = slow["rows"][0]["idle_for_host_ns"];
   EXPECT_GT(idle, slow["rows"][0]["step_ns"].get<std::int64_t>() / 2);
   EXPECT_NE(slow["answer"].get<std::string>().find(
