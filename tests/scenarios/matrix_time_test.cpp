@@ -47,6 +47,14 @@ TEST(MatrixTime, FewTilesAreSplitOverTheTermsOfTheirSums) {
   EXPECT_EQ(ns(64, 64, 256), 2 * 64 * 64 * 256 / 1000 * 100 / 75 + 1);
 }
 
+TEST(MatrixTime, SumsThatGoThroughMemoryArePaidFor) {
+  Hardware slow = hardware();
+  slow.memory_bytes_per_us = 1;
+  EXPECT_LT(ns(256, 128, 8192), 20'000);
+  EXPECT_EQ(product_ns({1, 256, 128, 8192, 16}, DType::kBF16, slow), 89'479)
+      << "eight tiles of 64 by 64, whole";
+}
+
 TEST(MatrixTime, RowsThatBeginAnywhereTakeTwiceAsLong) {
   EXPECT_EQ(ns(2560, 1280, 1000, 1, 8), 2 * wave_ns(1000));
   EXPECT_EQ(ns(2560, 1280, 1000, 1, 2), 2 * wave_ns(1000));
