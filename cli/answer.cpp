@@ -70,6 +70,22 @@ const plan::PolicyRow* faster(const plan::PlanResult& result, const plan::Policy
   return found;
 }
 
+// The GPU waits for the host where operators end sooner than the next ones are issued.
+std::string host_bound(const Hardware& hardware, const sim::Simulation& run) {
+  const sim::Time idle = idle_for_host_ns(run);
+  if (idle < run.step_ns / 10) return "";
+  return fmt::format(
+      " For {} of it the GPU waits for the host, which takes {} to issue an operator.",
+      format_time(idle), format_time(hardware.launch_ns));
+}
+
+std::string pinning(const Hardware& hardware, const sim::Simulation& run) {
+  if (run.host_peak_bytes == 0 || hardware.pin_bytes_per_us == 0) return "";
+  const std::int64_t us = run.host_peak_bytes / hardware.pin_bytes_per_us;
+  return fmt::format(" Pinning {} of host memory takes some {}, once.",
+                     format_bytes(run.host_peak_bytes), format_time(us * 1000));
+}
+
 std::string use(const PolicyRequest& request, const plan::PlanResult& result,
                 const plan::PolicyRow& row) {
   const std::int64_t budget = request.plan.budget_bytes;
@@ -77,6 +93,7 @@ std::string use(const PolicyRequest& request, const plan::PlanResult& result,
   std::string text = fmt::format("Use {}: {} a step, {} of keep's time, in {} of {}.", row.policy,
                                  format_time(row.simulation.step_ns), thousandths(slowdown),
                                  format_bytes(row.least_bytes), format_bytes(budget));
+  text += host_bound(request.hardware, row.simulation) + pinning(request.hardware, row.simulation);
   if (const plan::PolicyRow* next = faster(result, row)) {
     const std::int64_t more = next->least_bytes - budget;
     text += more > 0
@@ -164,6 +181,11 @@ std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& r
 }
 
 }  // namespace
+
+sim::Time idle_for_host_ns(const sim::Simulation& run) {
+  const sim::Time busy = run.compute_ns + run.compute_idle_for_copies_ns;
+  return std::max<sim::Time>(run.step_ns - busy, 0);
+}
 
 std::string kinds_table(const plan::PlanResult& result) {
   std::string text = fmt::format("{:<18} {:>10} {:>11} {:>10} {:>10} {:>11} {:>11} {:>10}\n",

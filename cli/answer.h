@@ -16,6 +16,10 @@ std::string kinds_table(const plan::PlanResult& result);
 // {"parameters": bytes, …}: they add up to the row's device_peak_bytes.
 nlohmann::ordered_json kinds_json(const sim::KindBytes& kinds);
 
+// Of a step: neither computing nor waiting for copies. The host had not issued the next kernel, or
+// waited itself.
+sim::Time idle_for_host_ns(const sim::Simulation& run);
+
 // One sentence or a few, without a line's end; empty: the search was stopped, or a row failed.
 std::string answer(const PolicyRequest& request, const plan::PlanResult& result);
 

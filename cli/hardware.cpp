@@ -38,6 +38,7 @@ nlohmann::ordered_json to_json(const Hardware& hardware) {
         {"fp64", hardware.flops_per_us_of(DType::kF64)}}},
       {"memory_bytes_per_us", hardware.memory_bytes_per_us},
       {"matmul_percent", hardware.matmul_percent},
+      {"attention_percent", hardware.attention_percent},
       {"memory_percent", hardware.memory_percent},
       {"kernel_min_ns", hardware.kernel_min_ns},
       {"launch_ns", hardware.launch_ns},

@@ -15,6 +15,7 @@
 
 #include "cli/context.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/shipped.h"
 #include "cli/snapshot_replay.h"
 #include "formats/decision_log.h"
@@ -256,8 +257,13 @@ ExitCode run(const Arguments& arguments) {
   Replay replay;
   sim::SimulationOptions options;
   set_options(arguments, log, plan, options);
-  options.offload->log = [&](const Decision& decision) { replay.simulated.push_back(decision); };
+  ProgressLine progress;
+  options.offload->log = [&](const Decision& decision) {
+    replay.simulated.push_back(decision);
+    progress.show(replay.simulated.size(), 0, "decisions");
+  };
   const sim::Simulation simulation = sim::simulate(program, hardware, options);
+  progress.clear();
   for (const Decision& decision : replay.simulated) {
     if (decision.run != 1) {
       throw InputError(arguments.program, 0, "expected a step of one forward, not of several");

@@ -3,97 +3,27 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "cli/context.h"
+#include "cli/plan_run.h"
 #include "cli/policies.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
-#include "formats/plan_file.h"
-#include "formats/program_file.h"
 #include "formats/trace_write.h"
 #include "sim/gpu/step_trace.h"
 #include "sim/gpu/stream_log.h"
 #include "sim/plan/planner.h"
-#include "sim/run/simulation.h"
 
 namespace ferry::cli {
 namespace {
 
-plan::PlanResult run_plan(const PolicyArguments& arguments, const PolicyRequest& request) {
-  const std::string file = arguments.plan.string();
-  const Plan plan = read_plan(arguments.plan);
-  const std::string digest = ferry::digest(request.program);
-  if (plan.program_digest != digest) {
-    throw InputError(file, 0,
-                     "this plan is for program " + plan.program + " with digest " +
-                         plan.program_digest + ", not for " + request.program_name + " (" + digest +
-                         "); --microbatches and --order are part of a program");
-  }
-  if (plan.hardware != request.hardware.name) {
-    spdlog::warn("{}: made for {}, run on {}", file, plan.hardware, request.hardware.name);
-  }
-  plan::PlanRequest keep = request.plan;
-  keep.policies = {Policy::kKeep};
-  keep.consumers = {};
-  keep.trace = nullptr;
-  keep.memory = nullptr;
-  keep.check = false;
-  plan::PlanResult result = plan::plan(request.program, request.hardware, keep);
-  if (result.stopped) return result;
-  Program program;
-  std::string mismatch;
-  sim::SimulationOptions options;
-  try {
-    program = plan::with_segments(request.program, plan);
-    options.offload = to_options(plan);
-    mismatch = plan::plan_mismatch(plan::survey(program, request.hardware, plan), plan);
-  } catch (const std::invalid_argument& error) {
-    throw InputError(file, 0, error.what());
-  }
-  if (!mismatch.empty()) throw InputError(file, 0, mismatch);
-  if (!plan.segments.empty()) result.segments.assign(plan.segments.size(), "");
-  options.training = request.plan.training;
-  options.workspace_bytes = request.plan.workspace_bytes;
-  options.alloc_conf = request.plan.alloc_conf;
-  options.check = false;
-  options.segments = planned_segments(plan);
-  options.spans = plan.spans;
-  plan::StopsRun stops(is_stopped);
-  options.consumers = {&stops};
-  const auto run = [&](std::int64_t device_bytes) {
-    options.device_bytes = device_bytes;
-    return sim::simulate(program, request.hardware, options);
-  };
-  plan::Candidate candidate;
-  candidate.options = options.offload;
-  result.rows.clear();
-  try {
-    const plan::Limits limits{request.plan.budget_bytes, request.hardware.host_memory_bytes,
-                              result.keep_bytes};
-    plan::Verdict verdict = plan::judge(run, limits, request.plan.judged);
-    options.check = request.plan.check;
-    options.consumers.insert(options.consumers.begin(), request.plan.consumers.begin(),
-                             request.plan.consumers.end());
-    options.trace = request.plan.trace;
-    options.memory = request.plan.memory;
-    const std::int64_t device_bytes = verdict.device_bytes(limits);
-    sim::Simulation shown = run(device_bytes);
-    result.rows = {plan::row_of(plan.policy, std::move(candidate), std::move(shown), device_bytes,
-                                std::move(verdict), result.keep_judged_bytes)};
-  } catch (const plan::Stopped&) {
-    result.stopped = true;
-  }
-  return result;
-}
-
 plan::PlanResult simulate(const PolicyArguments& arguments, const PolicyRequest& request) {
   return arguments.plan.empty() ? plan::plan(request.program, request.hardware, request.plan)
-                                : run_plan(arguments, request);
+                                : run_plan(arguments.plan, request);
 }
 
 // Writes of one run what there is a file for: two runs would use the same streams, at the same

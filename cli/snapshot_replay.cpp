@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "formats/error.h"
 #include "formats/memory_snapshot.h"
 #include "sim/gpu/snapshot_replay.h"
@@ -67,7 +68,11 @@ ExitCode replay_snapshot(const std::string& path, bool json) {
                      "it has no trace: expected a snapshot after "
                      "torch.cuda.memory._record_memory_history()");
   }
-  const sim::SnapshotReplay replay = sim::replay_snapshot(snapshot, path);
+  ProgressLine progress;
+  const sim::SnapshotReplay replay = sim::replay_snapshot(
+      snapshot, path,
+      [&](std::size_t done, std::size_t all) { progress.show(done, all, "entries"); });
+  progress.clear();
   if (json) {
     print_json(to_json(replay));
   } else {

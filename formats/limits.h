@@ -19,7 +19,9 @@ inline constexpr std::size_t kNameBytes = 4096;
 // Quantities. A thousand times a time, or a number of bytes, fits in 63 bits.
 inline constexpr std::int64_t kTimeNs = 1'000'000'000'000'000;  // of an op or a whole step: 11 days
 inline constexpr std::int64_t kBytes = std::int64_t{1} << 50;   // of an op's accesses or a memory
-inline constexpr std::int64_t kFlops = 1'000'000'000'000'000'000;  // of an op
+inline constexpr std::int64_t kFlops = 1'000'000'000'000'000'000;   // of an op
+inline constexpr std::int64_t kKernels = 1000;                      // of an op
+inline constexpr std::int64_t kMatrixSize = std::int64_t{1} << 31;  // a dimension of a product
 inline constexpr std::int64_t kFlopsPerUs = 1'000'000'000'000'000;
 inline constexpr std::int64_t kBytesPerUs = 1'000'000'000'000;
 

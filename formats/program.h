@@ -38,6 +38,18 @@ using CodeId = std::uint32_t;  // an index into Program::codes
 // The name of an op that stands for a tensor that the step found, and that no operator made.
 inline constexpr std::string_view kGivenOp = "ferry.given";
 
+// What an operator multiplies, where that is matrices: `batch` times m × k by k × n.
+struct MatrixProduct {
+  std::int64_t batch = 0;  // 0: no product, or nobody said of which shape
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  // The most of 2, 4, 8 and 16 bytes that the place of every row in its three matrices is a
+  // multiple of, as they lie in memory: kernels load 16 at a time where they can.
+  std::int64_t aligned_bytes = 16;
+  bool operator==(const MatrixProduct&) const = default;
+};
+
 // Makes the storages of its outputs, reads its inputs, writes its outputs and, in place, those
 // inputs that `writes` lists (positions in `in`; each such write bumps the tensor's version).
 struct Op {
@@ -50,9 +62,11 @@ struct Op {
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
   std::int64_t measured_ns = 0;  // 0: not measured; the roofline decides
-  bool once = false;    // may do more than this says, or not the same again: no replay runs it
-  bool random = false;  // draws from the random generator (dropout): its values depend on the
-                        // generator's state, and it moves that state on
+  bool once = false;         // may do more than this says, or not the same again: no replay runs it
+  bool random = false;       // draws from the random generator (dropout): its values depend on the
+                             // generator's state, and it moves that state on
+  std::int64_t kernels = 1;  // that it runs one after the other, on a GPU
+  MatrixProduct product{};
   bool operator==(const Op&) const = default;
 };
 

@@ -38,6 +38,26 @@ class Types {
   std::map<Key, TypeId> ids_;
 };
 
+// "matmul":[batch, m, n, k], and "aligned".
+MatrixProduct read_product(Fields& line, std::int64_t flops) {
+  if (!line.has("matmul")) return {};
+  const std::vector<std::int64_t> sizes = line.integers("matmul");
+  const auto in_range = [](std::int64_t size) { return size >= 1 && size <= limits::kMatrixSize; };
+  if (sizes.size() != 4 || !std::all_of(sizes.begin(), sizes.end(), in_range)) {
+    line.expected("matmul",
+                  "[batch, m, n, k], each from 1 to " + std::to_string(limits::kMatrixSize));
+  }
+  __extension__ typedef __int128 Wide;
+  if (Wide{2} * sizes[0] * sizes[1] * sizes[2] * sizes[3] != flops) {
+    line.expected("matmul", "a product of as many FLOPs as \"flops\" says");
+  }
+  const std::int64_t aligned = line.integer_or("aligned", 16);
+  if (aligned != 2 && aligned != 4 && aligned != 8 && aligned != 16) {
+    line.expected("aligned", "2, 4, 8 or 16 bytes");
+  }
+  return {sizes[0], sizes[1], sizes[2], sizes[3], aligned};
+}
+
 Action read_op(Fields& line, Types& types) {
   Op op{.name = line.text("op"),
         .in = line.slots("in"),
@@ -49,7 +69,10 @@ Action read_op(Fields& line, Types& types) {
         .written_bytes = line.integer_or("written", 0, limits::kBytes),
         .measured_ns = line.integer_or("ns", 0, limits::kTimeNs),
         .once = line.flag("once", false),
-        .random = line.flag("random", false)};
+        .random = line.flag("random", false),
+        .kernels = line.has("kernels") ? line.integer("kernels", 1, limits::kKernels) : 1,
+        .product = {}};
+  op.product = read_product(line, op.flops);
   const Json& outputs = line.at("out");
   if (!outputs.is_array()) line.expected("out", "a list of outputs");
   for (const Json& output : outputs) {

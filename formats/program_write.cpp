@@ -32,6 +32,13 @@ struct Line {
 
   std::string type(TypeId id) const { return json_layout(program.types.at(id)); }
 
+  static std::string matmul(const MatrixProduct& product) {
+    std::string text = ",\"matmul\":" + json_list({product.batch, product.m, product.n, product.k});
+    if (product.aligned_bytes != 16)
+      text += ",\"aligned\":" + std::to_string(product.aligned_bytes);
+    return text;
+  }
+
   std::string operator()(const Op& op) const {
     std::string text = "{\"op\":" + json_text(op.name) + ",\"in\":" + list(op.in) + ",\"out\":[";
     for (std::size_t i = 0; i < op.out.size(); ++i) {
@@ -43,6 +50,8 @@ struct Line {
     append_unless_0(text, "flops", op.flops);
     append_unless_0(text, "read", op.read_bytes);
     append_unless_0(text, "written", op.written_bytes);
+    if (op.kernels != 1) text += ",\"kernels\":" + std::to_string(op.kernels);
+    if (op.product.batch > 0) text += matmul(op.product);
     append_unless_0(text, "ns", op.measured_ns);
     if (op.once) text += ",\"once\":true";
     if (op.random) text += ",\"random\":true";

@@ -45,6 +45,13 @@ Link read_link(TomlFields& file) {
             .h2d_both = rate(file, "link.h2d_both"),
             .d2h_both = rate(file, "link.d2h_both"),
             .latency_ns = time(file, "link.latency")};
+  const auto or_pinned = [&](const std::string& key, std::int64_t pinned) {
+    const std::int64_t pageable = file.has(key) ? rate(file, key) : pinned;
+    if (pageable > pinned) file.expected(key, "at most the rate of pinned memory");
+    return pageable;
+  };
+  link.pageable_h2d = or_pinned("link.pageable_h2d", link.h2d_alone);
+  link.pageable_d2h = or_pinned("link.pageable_d2h", link.d2h_alone);
   if (link.h2d_both > link.h2d_alone) file.expected("link.h2d_both", "at most link.h2d");
   if (link.d2h_both > link.d2h_alone) file.expected("link.d2h_both", "at most link.d2h");
   return link;
@@ -86,6 +93,10 @@ std::int64_t read_cost(TomlFields& file) {
   return cost;
 }
 
+std::int64_t share_or(TomlFields& file, const std::string& key, const std::string& otherwise) {
+  return file.quantity(file.has(key) ? key : otherwise, parse_percent);
+}
+
 RootPort read_port(TomlFields& file) {
   const bool any = file.has("port.devices") || file.has("port.up") || file.has("port.down");
   if (!any) return {};
@@ -117,24 +128,27 @@ Hardware parse_hardware(std::string_view text, const std::string& path) {
   file.require({"description", "memory", "host_memory", "memory_rate", "kernel_min", "launch",
                 "peak.bf16", "peak.fp32", "peak.fp64", "efficiency.matmul", "efficiency.memory",
                 "link.h2d", "link.d2h", "link.h2d_both", "link.d2h_both", "link.latency"});
-  Hardware hardware{.name = std::filesystem::path(path).stem().string(),
-                    .description = file.text("description"),
-                    .compute_capability = read_compute_capability(file),
-                    .multiprocessors = file.integer_or("multiprocessors", 0, 1, 1024),
-                    .memory_bytes = positive(size(file, "memory"), file, "memory"),
-                    .capacity_bytes = 0,
-                    .context_bytes = 0,
-                    .host_memory_bytes = size(file, "host_memory"),
-                    .flops_per_us = {},
-                    .memory_bytes_per_us = rate(file, "memory_rate"),
-                    .matmul_percent = file.quantity("efficiency.matmul", parse_percent),
-                    .memory_percent = file.quantity("efficiency.memory", parse_percent),
-                    .kernel_min_ns = time(file, "kernel_min"),
-                    .launch_ns = time(file, "launch"),
-                    .link = read_link(file),
-                    .peer = read_peer(file),
-                    .port = read_port(file),
-                    .cost_per_hour = read_cost(file)};
+  Hardware hardware{
+      .name = std::filesystem::path(path).stem().string(),
+      .description = file.text("description"),
+      .compute_capability = read_compute_capability(file),
+      .multiprocessors = file.integer_or("multiprocessors", 0, 1, 1024),
+      .memory_bytes = positive(size(file, "memory"), file, "memory"),
+      .capacity_bytes = 0,
+      .context_bytes = 0,
+      .host_memory_bytes = size(file, "host_memory"),
+      .flops_per_us = {},
+      .memory_bytes_per_us = rate(file, "memory_rate"),
+      .matmul_percent = file.quantity("efficiency.matmul", parse_percent),
+      .attention_percent = share_or(file, "efficiency.attention", "efficiency.matmul"),
+      .memory_percent = file.quantity("efficiency.memory", parse_percent),
+      .kernel_min_ns = time(file, "kernel_min"),
+      .launch_ns = time(file, "launch"),
+      .pin_bytes_per_us = file.has("pin_rate") ? rate(file, "pin_rate") : 0,
+      .link = read_link(file),
+      .peer = read_peer(file),
+      .port = read_port(file),
+      .cost_per_hour = read_cost(file)};
   read_capacity(file, hardware);
   const auto peak_of = [&](ComputeClass of) -> std::int64_t& {
     return hardware.flops_per_us[static_cast<std::size_t>(of)];

@@ -2,7 +2,8 @@
 //
 // Rates are integers, bytes or floating-point operations a microsecond (1000 bytes a microsecond is
 // 1 GB/s), so that every duration is exact integer arithmetic. Peaks are the data sheets' dense
-// figures; `matmul_percent` and `memory_percent` say what share of them kernels reach. The link
+// figures; `matmul_percent`, `attention_percent` and `memory_percent` say what share of them
+// kernels reach. The link
 // has four rates, for the directions are not symmetric where both are busy. Two tables are
 // optional, and matter where several such GPUs run: [peer], links between them, and [port], what
 // shares a PCIe root port. A lone GPU has its port to itself, and the link's rates are measured
@@ -34,6 +35,8 @@ struct Link {
   std::int64_t h2d_both = 0;  // while the other direction is busy
   std::int64_t d2h_both = 0;
   std::int64_t latency_ns = 0;
+  std::int64_t pageable_h2d = 0;  // of memory that is not pinned, which the driver copies aside
+  std::int64_t pageable_d2h = 0;
 };
 
 // A link like NVLink: to every other GPU, per direction, shared by all of them.
@@ -60,9 +63,11 @@ struct Hardware {
   std::array<std::int64_t, kComputeClasses> flops_per_us{};
   std::int64_t memory_bytes_per_us = 0;
   std::int64_t matmul_percent = 100;
+  std::int64_t attention_percent = 100;  // of the same peak, by kernels of attention
   std::int64_t memory_percent = 100;
-  std::int64_t kernel_min_ns = 0;  // the shortest kernel
-  std::int64_t launch_ns = 0;      // host time to issue one
+  std::int64_t kernel_min_ns = 0;     // the shortest kernel
+  std::int64_t launch_ns = 0;         // host time to issue one
+  std::int64_t pin_bytes_per_us = 0;  // of cudaHostAlloc, on the host; 0: not known
   Link link;
   PeerLink peer{};
   RootPort port{};

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "formats/limits.h"
+#include "formats/op_costs.h"
+#include "scenarios/matrix_time.h"
 
 namespace ferry {
 namespace {
 
-__extension__ typedef __int128 Wide;
+using Wide = WideNs;
 
 // amount / (rate × percent / 100), in ns, rounded up; `rate` is per microsecond.
 Wide duration_ns(Wide amount, std::int64_t rate, std::int64_t percent) {
@@ -20,10 +22,13 @@ Wide duration_ns(Wide amount, std::int64_t rate, std::int64_t percent) {
 std::int64_t kernel_ns(const Op& op, DType compute, const Hardware& hardware) {
   if (op.measured_ns > 0) return op.measured_ns;
   const Wide bytes = Wide{op.read_bytes} + op.written_bytes;
-  const Wide computing =
-      duration_ns(op.flops, hardware.flops_per_us_of(compute), hardware.matmul_percent);
+  const std::int64_t share =
+      is_attention(op.name) ? hardware.attention_percent : hardware.matmul_percent;
+  Wide computing = product_ns(op.product, compute, hardware);
+  if (computing == 0) computing = duration_ns(op.flops, hardware.flops_per_us_of(compute), share);
   const Wide moving = duration_ns(bytes, hardware.memory_bytes_per_us, hardware.memory_percent);
-  const Wide longest = std::max({computing, moving, Wide{hardware.kernel_min_ns}, Wide{1}});
+  const Wide shortest = Wide{hardware.kernel_min_ns} * op.kernels;
+  const Wide longest = std::max({computing, moving, shortest, Wide{1}});
   constexpr Wide kMost = limits::kTimeNs + 1;  // too long for any step
   return static_cast<std::int64_t>(std::min(longest, kMost));
 }

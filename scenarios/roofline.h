@@ -1,8 +1,9 @@
 // How long a kernel takes: the roofline (Williams, Waterman, Patterson, CACM 2009).
 //
 // The longer of computing and of moving bytes, at the share of the peaks that kernels reach, but at
-// least the hardware's shortest kernel; a measured time wins over all of it. Integers only, rounded
-// up once. Not modelled: caches, kernels that overlap, shapes that fill the device badly.
+// least the hardware's shortest kernel, as often as the operator runs one; a measured time wins.
+// Computing a matrix product takes whole tiles and waves (scenarios/matrix_time.h). Integers only.
+// Not modelled: caches, kernels that overlap, convolutions that fill the device badly.
 #pragma once
 
 #include <cstdint>

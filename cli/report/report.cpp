@@ -13,6 +13,7 @@
 #include "cli/context.h"
 #include "cli/output.h"
 #include "cli/pareto_plan.h"
+#include "cli/plan_run.h"
 #include "cli/policies.h"
 #include "cli/progress.h"
 #include "cli/report/page.h"
@@ -49,7 +50,9 @@ Found find(const ReportArguments& arguments, PolicyRequest& request) {
   };
   request.plan.stop = is_stopped;
   request.plan.recorder = [&](Policy) { return &found.recorders.emplace_back(); };
-  found.result = plan::plan(request.program, request.hardware, request.plan);
+  found.result = arguments.policies.plan.empty()
+                     ? plan::plan(request.program, request.hardware, request.plan)
+                     : run_plan(arguments.policies.plan, request);
   request.plan.recorder = nullptr;
   const bool fails = found.result.keep_judged_bytes == kUnlimited;
   if (!arguments.no_curve && !found.result.stopped && !fails) {
@@ -85,8 +88,9 @@ Json data_of(const ReportArguments& arguments, const PolicyRequest& request, con
   return data;
 }
 
-int run(const ReportArguments& arguments) {
+int run(ReportArguments arguments) {
   const PolicyArguments& typed = arguments.policies;
+  if (!typed.plan.empty()) arguments.no_curve = true;
   PolicyRequest request = understand(typed);
   request.answers = true;
   require_folder_of(typed.output);
@@ -125,13 +129,19 @@ what each stream did and what it waited for, and time against memory.
 Examples:
   ferry report llama3-8b --hardware h100 -o llama.html   every policy that `ferry plan` has
   ferry report unet --hardware rtx4090 --budget 1.5GiB --policy keep,best -o unet.html
-  ferry report gpt2 --hardware a100 --no-curve -o gpt2.html   without the curve, which takes long)");
+  ferry report gpt2 --hardware a100 --no-curve -o gpt2.html   without the curve, which takes long
+  ferry report gpt2 --hardware rtx4090 --plan gpt2.plan -o plan.html   of a plan that was written)");
   add_policy_options(*command, arguments->policies, context);
   command->add_option("-o,--output", arguments->policies.output, "The page to write")
       ->type_name("FILE")
       ->required();
   command->add_flag("--no-curve", arguments->no_curve,
                     "Without the curve of time against memory, which is searched for 20 budgets");
+  command
+      ->add_option("--plan", arguments->policies.plan,
+                   "The page of this plan, which `ferry plan` wrote, and without a curve")
+      ->type_name("FILE")
+      ->excludes("--policy");
   command->callback([arguments, &context] {
     listen_for_stop();
     context.exit_code = static_cast<ExitCode>(run(*arguments));

@@ -1,9 +1,12 @@
-"""What an op costs: FLOPs, bytes read, bytes written.
+"""What an op costs: FLOPs, bytes read, bytes written, kernels, the shape of a matrix product.
 
-FLOPs are PyTorch's own formulas (torch.utils.flop_counter): matmuls, convolutions, attention. They
-count causal attention in full. Everything else is bound by bandwidth: bytes of the distinct
-elements of its tensor arguments and results. Ops that look at a part of an argument only, or at
-nothing but its shape, are listed by name below; a gather reads as much as it returns.
+The twin of formats/op_costs.h. FLOPs are PyTorch's own formulas (torch.utils.flop_counter): of
+matmuls, convolutions, attention; but of causal attention only those of the pairs that the mask
+leaves, for its kernels skip the others. Everything else is bound by bandwidth: bytes of the
+distinct elements of its tensor arguments and results. Ops that look at a part of an argument only,
+or at nothing but its shape, are listed by name below; a gather reads as much as it returns. Where
+PyTorch 2.11 runs several kernels on a GPU, they are counted, with the bytes that go from one to the
+next (aten/src/ATen/native/cuda).
 """
 
 import torch
@@ -29,7 +32,8 @@ def distinct_bytes(tensor):
 
 
 def cost(func, args, kwargs, result, inputs, written, fresh):
-    """(flops, read, written) of one call. `inputs`, `fresh`: tensors; `written`: of `inputs`."""
+    """What a line of a program says of one call. `inputs`, `fresh`: tensors; `written`: of
+    `inputs`."""
     packet = func._overloadpacket
     flops = 0
     name = packet.__name__
@@ -38,6 +42,9 @@ def cost(func, args, kwargs, result, inputs, written, fresh):
     elif packet in flop_registry:
         heads = _ungrouped(args) if name.startswith(ATTENTION) else args
         flops = int(flop_registry[packet](*heads, **kwargs, out_val=result))
+    if name.startswith(ATTENTION) and _is_causal(func, args, kwargs):
+        queries, keys = (t.shape[-2] for t in args[name.endswith("_backward"):][:2])
+        flops = flops * _causal_pairs(queries, keys) // (queries * keys)
     writes = sum(map(distinct_bytes, fresh)) + sum(distinct_bytes(inputs[i]) for i in written)
     skipped = set(NOT_READ.get(name, ())) | (set(written) if name in OVERWRITES else set())
     reads = [distinct_bytes(t) for i, t in enumerate(inputs) if i not in skipped]
@@ -46,7 +53,85 @@ def cost(func, args, kwargs, result, inputs, written, fresh):
     elif name in GATHERS and reads and fresh:
         rows = sum(t.numel() for t in inputs[1:2]) * inputs[0].element_size()
         reads[0] = min(reads[0], rows if name == "nll_loss_forward" else distinct_bytes(fresh[0]))
-    return flops, sum(reads), 0 if name in WRITES_NOTHING else writes
+    more, reads_more, writes_more = _beside_one_kernel(name, inputs, fresh)
+    said = {"flops": flops, "read": sum(reads) + reads_more,
+            "written": 0 if name in WRITES_NOTHING else writes + writes_more}
+    if more:
+        said["kernels"] = 1 + more
+    said.update(_matrix_product(name, inputs, fresh))
+    return {key: value for key, value in said.items() if value}
+
+
+def _beside_one_kernel(name, inputs, fresh):
+    """(kernels, read, written) beside one that reads the arguments and writes the results."""
+    def read(*numbers):
+        return sum(distinct_bytes(inputs[i]) for i in numbers if i < len(inputs))
+    made = distinct_bytes(fresh[0]) if fresh else 0
+    if name in ("masked_fill", "baddbmm"):  # a copy of the tensor, and then in place
+        return 1, made, made
+    if name == "_softmax_backward_data":  # the gradient times the result, then a softmax's
+        return 1, read(0, 1), read(0)
+    if name == "native_layer_norm_backward" and len(fresh) > 1:  # the input's; the weight's, bias's
+        return 1, read(0, 1), 0
+    if name == "native_group_norm" or name == "native_batch_norm" and len(fresh) > 1:
+        return 2, read(0), 0  # sums over groups or channels, then what they make of them
+    if name == "native_group_norm_backward":
+        return 3, read(0, 1), 0
+    if name == "native_batch_norm_backward":  # in one kernel
+        return 0, read(0, 1), 0
+    if name == "convolution" and len(inputs) > 2:  # adds the bias
+        return 1, made, made
+    if name == "convolution_backward" and len(fresh) > 1:
+        return len(fresh) - 1, (len(fresh) - 1) * read(0), 0
+    if name in ("nll_loss_backward", "nll_loss2d_backward"):  # zeros, and then what is not 0
+        return 1, 0, 0
+    if name in ("slice_backward", "select_backward", "constant_pad_nd"):
+        return 1, 0, read(0)
+    if name == "_scaled_dot_product_flash_attention_backward":
+        # Sums of products first; last the queries' gradients, which were added up in fp32.
+        return 2, read(0) + 2 * read(1), 2 * read(1)
+    return 0, 0, 0
+
+
+def _matrix_product(name, inputs, fresh):
+    if name not in ("mm", "bmm", "addmm", "baddbmm"):
+        return {}
+    a, b = inputs[-2:]
+    if a.numel() == 0 or b.numel() == 0:
+        return {}
+    said = {"matmul": [a[..., 0, 0].numel(), a.shape[-2], b.shape[-1], a.shape[-1]]}
+    aligned = min(map(_aligned_bytes, (a, b, *fresh[:1])))
+    return said if aligned == 16 else {**said, "aligned": aligned}
+
+
+def _aligned_bytes(matrix):
+    """At what power of 2, of at most 16 bytes, each row of a matrix begins, whichever of its last
+    two dimensions the rows lie along. One that has gaps in both is copied before it is
+    multiplied."""
+    strides = matrix.stride()
+    along = -1 if strides[-1] == 1 else -2
+    if strides[along] != 1:
+        return 16
+    places = matrix.storage_offset()
+    for at in range(-matrix.dim(), 0):
+        if at != along and matrix.shape[at] > 1:
+            places |= strides[at]
+    places = places * matrix.element_size() | 16
+    return max(places & -places, 2)
+
+
+def _is_causal(func, args, kwargs):
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.name == "is_causal":
+            default = argument.default_value
+            return args[position] if position < len(args) else kwargs.get("is_causal", default)
+    return False
+
+
+def _causal_pairs(queries, keys):
+    """That a causal mask leaves: its diagonal begins at the first of both."""
+    triangle = min(queries, keys)
+    return triangle * (triangle + 1) // 2 + (queries - triangle) * keys
 
 
 def _grouped_product(a, b):

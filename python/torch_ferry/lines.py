@@ -15,7 +15,8 @@ OUTPUT = ({"slot", "dtype", "shape"}, {"strides", "offset"})
 OPTIONS = {"early_stop", "preserve_rng", "determinism_check", "captured"}  # of a recompute
 # The first key tells the kind.
 STATEMENTS = {
-    "op": ({"in", "out"}, {"writes", "flops", "read", "written", "ns", "once", "random"}),
+    "op": ({"in", "out"}, {"writes", "flops", "read", "written", "kernels", "matmul", "aligned",
+                           "ns", "once", "random"}),
     "view": ({"of", "dtype", "shape"}, {"strides", "offset"}),
     "node": ({"id", "in", "out", "body"}, {"saved"}),
     "save": ({"slots"}, set()),

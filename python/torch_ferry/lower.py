@@ -117,10 +117,7 @@ class Frame:
             line["writes"] = list(event.writes)
         if event.once:
             line["once"] = True
-        for key, value in zip(("flops", "read", "written"), event.costs):
-            if value:
-                line[key] = value
-        self.emit(line)
+        self.emit({**line, **event.costs})
 
     def death(self, event):
         self.dying += self.owned.pop(event.storage, [])

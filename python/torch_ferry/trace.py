@@ -48,7 +48,7 @@ class OpEvent(NamedTuple):
     outputs: list
     writes: list
     once: bool  # in forward: no replay runs it again
-    costs: tuple
+    costs: dict  # as a line of a program says them
 
 
 class PackEvent(NamedTuple):

@@ -23,14 +23,30 @@ void each_argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack
   }
 }
 
+bool is_causal(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const auto& arguments = op.schema().arguments();
+  const std::size_t first = stack.size() - arguments.size();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name() != "is_causal") continue;
+    return stack[first + i].isBool() && stack[first + i].toBool();
+  }
+  return false;
+}
+
 void set_costs(OpEvent& event) {
-  OpCall call{.name = event.name, .in = {}, .out = {}, .writes = event.writes};
+  OpCall call{.name = event.name,
+              .in = {},
+              .out = {},
+              .writes = event.writes,
+              .is_causal = event.is_causal};
   for (const Ref& ref : event.in) call.in.push_back(&ref.layout);
   for (const Ref& ref : event.out) call.out.push_back(&ref.layout);
   const OpCosts costs = op_costs(call);
   event.flops = costs.flops;
   event.read_bytes = costs.read_bytes;
   event.written_bytes = costs.written_bytes;
+  event.kernels = costs.kernels;
+  event.product = costs.product;
 }
 
 }  // namespace ferry::real::capture

@@ -59,10 +59,13 @@ struct OpEvent {
   std::vector<Ref> in;
   std::vector<Ref> out;  // new storages
   std::vector<std::uint32_t> writes;
-  bool once = false;  // in forward: no replay runs it again
+  bool once = false;       // in forward: no replay runs it again
+  bool is_causal = false;  // its argument of that name
   std::int64_t flops = 0;
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
+  std::int64_t kernels = 1;
+  MatrixProduct product{};
   std::int64_t measured_ns = 0;
   std::optional<std::size_t> clocked;  // its number on the device's clock, which is read at the end
 };

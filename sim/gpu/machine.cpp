@@ -207,12 +207,17 @@ void Machine::copy_on_device(std::string_view name, Range from, Range to, Time d
 void Machine::copy(Step step, CopyKind kind, Range from, Range to, StreamId stream,
                    bool blocks_host) {
   take(copy_ns(from));
-  engine_.copy(stream, kind, static_cast<std::int64_t>(from.bytes), issue_time());
+  const Time begun = issue_time();
+  const auto bytes = static_cast<std::int64_t>(from.bytes);
+  engine_.copy(stream, kind, bytes, begun);
   if (has(WorldFault::kShortCopies)) from.bytes = to.bytes = from.bytes / 512 * 512;
   issue_copy(step, kind, from, to, stream);
   // That it may block gives no order to rely on: it only takes the time.
   if (blocks_host && choose(choices::ChoicePoint::kPageable, 2) == 0) {
-    host_not_before(engine_.run_until_idle(stream));
+    const bool up = kind == CopyKind::kHostToDevice;
+    const std::int64_t rate = up ? options_.pageable_h2d : options_.pageable_d2h;
+    const Time aside = rate > 0 ? bytes * 1000 / rate : 0;
+    host_not_before(std::max(engine_.run_until_idle(stream), begun + aside));
   }
 }
 

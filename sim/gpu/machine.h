@@ -51,7 +51,9 @@ enum class HostPoolKind : std::uint8_t { kFerrys, kPyTorchs };
 
 struct MachineOptions {
   LinkRates links;
-  Time launch_ns = 0;                   // host time of a launch
+  Time launch_ns = 0;             // host time of a launch
+  std::int64_t pageable_h2d = 0;  // bytes a microsecond that the host copies aside; 0: no time
+  std::int64_t pageable_d2h = 0;
   std::int64_t clone_bytes_per_us = 0;  // rate of a copy on the device itself; 0: it takes no time
   std::int64_t device_bytes = 0;        // of each device, as PyTorch reports them; 0: unlimited
   std::int64_t context_bytes = 0;       // of these, what no segment gets

@@ -78,8 +78,12 @@ class Replay final : public PoolTrace {
     if (entry.action == MemoryAction::kFreeCompleted) pending_.erase(entry.address);
   }
 
-  void run(SnapshotReplay& result) {
-    while (at_ < entries_.size() && !difference_) step(result);
+  // `told` is called with how many of its entries are done.
+  void run(SnapshotReplay& result, const std::function<void(std::size_t)>& told) {
+    while (at_ < entries_.size() && !difference_) {
+      step(result);
+      told(at_);
+    }
     if (!difference_) compare_segments(result);
     result.entries += static_cast<std::int64_t>(at_);
     result.difference = difference_;
@@ -351,10 +355,16 @@ class Replay final : public PoolTrace {
 
 }  // namespace
 
-SnapshotReplay replay_snapshot(const MemorySnapshot& snapshot, const std::string& file) {
+SnapshotReplay replay_snapshot(const MemorySnapshot& snapshot, const std::string& file,
+                               const ReplayProgress& progress) {
   SnapshotReplay result;
+  std::size_t all = 0;
+  for (const std::vector<MemoryEvent>& trace : snapshot.traces) all += trace.size();
   for (std::size_t device = 0; device < snapshot.traces.size() && !result.difference; ++device) {
-    Replay(snapshot, device, file).run(result);
+    const auto before = static_cast<std::size_t>(result.entries);
+    Replay(snapshot, device, file).run(result, [&](std::size_t done) {
+      if (progress) progress(before + done, all);
+    });
   }
   return result;
 }

@@ -13,7 +13,9 @@
 // those that were waited for. With max_split_size_mb that may show as a difference which is none.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -35,7 +37,11 @@ struct SnapshotReplay {
   std::optional<ReplayDifference> difference;
 };
 
+// Of all devices' entries, how many there are and were replayed; called for each.
+using ReplayProgress = std::function<void(std::size_t done, std::size_t all)>;
+
 // Throws InputError where the snapshot's trace makes no sense.
-SnapshotReplay replay_snapshot(const MemorySnapshot& snapshot, const std::string& file);
+SnapshotReplay replay_snapshot(const MemorySnapshot& snapshot, const std::string& file,
+                               const ReplayProgress& progress = {});
 
 }  // namespace ferry::sim

@@ -33,8 +33,9 @@ struct Numbered {
         auto* op = std::get_if<Op>(&statement.action);
         if (!op) continue;
         const DType computes = op->types.empty() ? DType::kF32 : of.types[op->types.front()].dtype;
+        const sim::Time took = std::max<sim::Time>(times.op_ns(*op, computes), 1);
         op->name = std::to_string(ns.size());
-        ns.push_back(std::max<sim::Time>(times.op_ns(*op, computes), 1));
+        ns.push_back(took);
       }
     }
   }

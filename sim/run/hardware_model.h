@@ -68,6 +68,8 @@ inline MachineOptions machine_options(const Hardware& hardware) {
   machine.port = {hardware.port.up_bytes_per_us, hardware.port.down_bytes_per_us};
   machine.devices_per_port = static_cast<std::uint32_t>(hardware.port.devices);
   machine.launch_ns = hardware.launch_ns;
+  machine.pageable_h2d = hardware.link.pageable_h2d;
+  machine.pageable_d2h = hardware.link.pageable_d2h;
   machine.device_alloc_ns = kDriverCallNs;
   machine.device_free_ns = kDriverCallNs;
   machine.clone_bytes_per_us = hardware.memory_bytes_per_us * hardware.memory_percent / 100 / 2;

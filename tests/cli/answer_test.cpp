@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/exit_codes.h"
+#include "scenarios/paths.h"
 #include "tests/cli/plan_folder.h"
 
 namespace ferry::cli {
@@ -55,6 +56,36 @@ TEST_F(AnswerTest, WhereNothingFitsTheAnswerSaysWhatItIsMadeOfAndWhatWouldHelp) 
         "several GPUs that share the ", "a card with more memory (h100 has 78.6 GiB)."}) {
     EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
   }
+}
+
+// On a card whose kernels are short, it is the host that decides.
+TEST_F(AnswerTest, AHostThatIssuesTooSlowlyIsSaid) {
+  const auto of = [&](const std::string& card) {
+    return nlohmann::json::parse(
+        ferry("plan gpt2 --hardware " + card + " --policy keep --unchecked --json").out);
+  };
+  const auto shipped = of("rtx4090");
+  EXPECT_LT(shipped["rows"][0]["idle_for_host_ns"], shipped["rows"][0]["step_ns"]);
+  EXPECT_EQ(shipped["answer"].get<std::string>().find("waits for the host"), std::string::npos);
+  std::string text = read_file(find_shipped("hardware", "hardware", ".toml", "rtx4090"));
+  const std::string launch = "launch = \"5us\"";
+  text.replace(text.find(launch), launch.size(), "launch = \"500us\"");
+  write("slow.toml", text);
+  const auto slow = of("slow.toml");
+  const std::int64_t idle = slow["rows"][0]["idle_for_host_ns"];
+  EXPECT_GT(idle, slow["rows"][0]["step_ns"].get<std::int64_t>() / 2);
+  EXPECT_NE(slow["answer"].get<std::string>().find(
+                "of it the GPU waits for the host, which takes 500 us to issue an operator."),
+            std::string::npos)
+      << slow["answer"];
+}
+
+TEST_F(AnswerTest, WhatPinningTakesIsSaid) {
+  const std::string answer = nlohmann::json::parse(
+      ferry("plan gpt2 --hardware rtx4090 --policy offload --budget 8GiB --unchecked --json")
+          .out)["answer"];
+  EXPECT_NE(answer.find(" Pinning "), std::string::npos) << answer;
+  EXPECT_NE(answer.find(" of host memory takes some "), std::string::npos) << answer;
 }
 
 TEST_F(AnswerTest, TheAnswerSaysWhyWhatIsFasterDoesNotFit) {

@@ -84,16 +84,17 @@ TEST_F(PlanTest, TheAllocatorHasPyTorchsOptions) {
       "is 20, found '1'\n");
 }
 
+std::vector<std::string> keys(const nlohmann::ordered_json& object) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object.items()) names.push_back(name);
+  return names;
+}
+
 TEST_F(PlanTest, JsonForMachines) {
   const Result result = ferry("plan --json chain.jsonl --hardware tiny.toml");
   EXPECT_EQ(result.code, kOk);
   EXPECT_EQ(result.err, "");
   const auto json = nlohmann::ordered_json::parse(result.out);
-  const auto keys = [](const nlohmann::ordered_json& object) {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : object.items()) names.push_back(name);
-    return names;
-  };
   using Names = std::vector<std::string>;
   EXPECT_EQ(keys(json), (Names{"schema", "program", "hardware", "budget_bytes", "optimizer",
                                "alloc_conf", "offload_all_as", "microbatches", "times", "rows",
@@ -132,6 +133,7 @@ TEST_F(PlanTest, JsonForMachines) {
                                           "waiting_peak_bytes",
                                           "deferred_peak_bytes",
                                           "idle_for_copies_ns",
+                                          "idle_for_host_ns",
                                           "d2h_ns",
                                           "h2d_ns",
                                           "lower_bound_ns",

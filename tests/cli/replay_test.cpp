@@ -17,6 +17,7 @@
 #include "sim/plan/survey.h"
 #include "sim/run/simulation.h"
 #include "tests/cli/shell.h"
+#include "tests/cli/terminal.h"
 #include "tests/sim/support/segmented.h"
 #include "tests/sim/support/tiny.h"
 
@@ -58,6 +59,15 @@ class ReplayTest : public ::testing::Test {
   DecisionLog log_;
   std::size_t run_size_ = 0;
 };
+
+TEST_F(ReplayTest, OnATerminalItSaysHowFarItIs) {
+  EXPECT_EQ(replay().code, kOk);  // and writes the log
+  Terminal shown("exec '" FERRY_PROGRAM "' replay " + (folder_ / "step.jsonl").string() +
+                 " --decisions " + (folder_ / "run.jsonl").string());
+  EXPECT_EQ(shown.end(), kOk);
+  EXPECT_NE(shown.shown().find("\r1 decisions\033[K"), std::string::npos) << shown.shown();
+  EXPECT_NE(shown.shown().find("\r\033[K"), std::string::npos) << shown.shown();
+}
 
 TEST_F(ReplayTest, TheSameDecisionsAreZero) {
   ASSERT_GT(run_size_, 4u);

@@ -8,6 +8,7 @@
 #include "cli/exit_codes.h"
 #include "formats/memory_snapshot.h"
 #include "tests/cli/plan_folder.h"
+#include "tests/cli/terminal.h"
 
 namespace ferry::cli {
 namespace {
@@ -47,6 +48,19 @@ TEST_F(SnapshotReplayTest, ItsPeakIsTheTablesAndItIsOfOneRun) {
   }
   EXPECT_EQ(most, row["device_reserved_bytes"]);
   expect_refused(simulate("--policy keep,offload"), "--snapshot: expected with --plan or one");
+}
+
+TEST_F(SnapshotReplayTest, OnATerminalItSaysHowFarItIs) {
+  ASSERT_EQ(ferry(simulate("--policy keep")).code, kOk);
+  Terminal replay("NO_COLOR=1 exec '" FERRY_PROGRAM "' replay " + path("run.pickle").string());
+  EXPECT_EQ(replay.end(), kOk);
+  const std::size_t drawn = replay.shown().find("  entries\033[K");
+  ASSERT_NE(drawn, std::string::npos) << replay.shown();
+  const auto all = parse_memory_snapshot(read("run.pickle"), "run.pickle").traces.at(0).size();
+  EXPECT_NE(replay.shown().find("/" + std::to_string(all) + "  entries"), std::string::npos)
+      << replay.shown();
+  EXPECT_NE(replay.shown().find("\r\033[K", drawn), std::string::npos) << "it is gone at the end";
+  EXPECT_EQ(ferry("replay run.pickle").err, "") << "nothing to a pipe";
 }
 
 TEST_F(SnapshotReplayTest, ADifferenceIsToldAndEndsWithSix) {

@@ -43,6 +43,64 @@ TEST(OpCosts, AttentionInBackwardTakesFiveMatmulsForTwo) {
       forward * 5 / 2);
 }
 
+TEST(OpCosts, CausalAttentionCountsThePairsThatItsMaskLeaves) {
+  const Layout q = tensor({2, 4, 8, 16}), longer = tensor({2, 4, 32, 16});
+  const auto flops = [](const Layout& query, const Layout& key, bool backward) {
+    const std::string_view name = backward ? "aten._scaled_dot_product_efficient_attention_backward"
+                                           : "aten._scaled_dot_product_efficient_attention";
+    OpCall call{.name = name, .in = {}, .out = {&query}, .writes = {}, .is_causal = true};
+    if (backward) call.in.push_back(&query);
+    call.in.insert(call.in.end(), {&query, &key, &key});
+    return op_costs(call).flops;
+  };
+  const std::int64_t pair = 2 * (2 * 4) * (16 + 16);
+  EXPECT_EQ(flops(q, q, false), pair * (8 * 9 / 2));
+  EXPECT_EQ(flops(q, q, true), pair * (8 * 9 / 2) * 5 / 2);
+  EXPECT_EQ(flops(q, longer, false), pair * (8 * 9 / 2)) << "no query reaches the last keys";
+  EXPECT_EQ(flops(longer, q, false), pair * (8 * 9 / 2 + 24 * 8)) << "the last see all keys";
+}
+
+TEST(OpCosts, AProductSaysItsShapeAndHowItsRowsLie) {
+  const auto product = [](const Layout& a, const Layout& b, const Layout& to) {
+    return costs("aten.mm", {a, b}, {to}).product;
+  };
+  const auto half = [](std::vector<std::int64_t> shape) {
+    return contiguous_layout(DType::kBF16, std::move(shape));
+  };
+  Layout turned = half({8, 50257});  // of a weight with rows of 8
+  turned.strides = {1, 8};
+  EXPECT_EQ(product(half({64, 8}), turned, half({64, 50257})), (MatrixProduct{1, 64, 50257, 8, 2}))
+      << "the result's rows are of 100,514 bytes";
+  EXPECT_EQ(product(half({64, 8}), turned, half({64, 50256})).aligned_bytes, 16);
+  EXPECT_EQ(product(half({64, 12}), half({12, 8}), half({64, 8})).aligned_bytes, 8);
+  Layout shifted = half({64, 8});
+  shifted.offset = 2;
+  EXPECT_EQ(product(shifted, half({8, 8}), half({64, 8})).aligned_bytes, 4);
+  EXPECT_EQ(product(tensor({64, 5}), tensor({5, 4}), tensor({64, 4})).aligned_bytes, 4);
+  EXPECT_EQ(product(half({1, 5}), turned, half({1, 50257})).aligned_bytes, 16)
+      << "one row begins at its storage's start";
+  EXPECT_EQ(costs("aten.bmm", {half({6, 64, 8}), half({6, 8, 32})}, {half({6, 64, 32})}).product,
+            (MatrixProduct{6, 64, 32, 8, 16}));
+  EXPECT_EQ(costs("aten.relu", {half({64, 8})}, {half({64, 8})}).product, MatrixProduct{});
+}
+
+TEST(OpCosts, SeveralKernelsHandBytesToEachOther) {
+  const Layout x = tensor({8, 16});
+  const OpCosts fill =
+      costs("aten.masked_fill", {x, contiguous_layout(DType::kBool, {8, 16})}, {x});
+  EXPECT_EQ(fill.kernels, 2);
+  EXPECT_EQ(fill.read_bytes, 2 * 512 + 128) << "the copy reads x, filling reads the copy";
+  EXPECT_EQ(fill.written_bytes, 2 * 512);
+  const OpCosts softmax = costs("aten._softmax_backward_data", {x, x}, {x});
+  EXPECT_EQ(softmax.kernels, 2);
+  EXPECT_EQ(softmax.read_bytes, 4 * 512);
+  EXPECT_EQ(softmax.written_bytes, 2 * 512);
+  const Layout w = tensor({16});
+  EXPECT_EQ(costs("aten.native_layer_norm_backward", {x, x, w, w, w}, {x, w, w}).kernels, 2);
+  EXPECT_EQ(costs("aten.native_layer_norm_backward", {x, x, w, w, w}, {x}).kernels, 1);
+  EXPECT_EQ(costs("aten.relu", {x}, {x}).kernels, 1);
+}
+
 TEST(OpCosts, AConvolutionInBackwardTakesAPassForEachGradientOfItsShape) {
   const Layout x = tensor({2, 3, 8, 8}), w = tensor({5, 3, 3, 3}), y = tensor({2, 5, 8, 8});
   const std::int64_t forward = costs("aten.convolution", {x, w}, {y}).flops;

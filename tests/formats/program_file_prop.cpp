@@ -41,6 +41,14 @@ TypeId type(Program& program) {
   return static_cast<TypeId>(program.types.size() - 1);
 }
 
+// It has as many FLOPs as it says.
+MatrixProduct product(Op& op) {
+  const auto size = [] { return 1 + number() % 100; };
+  MatrixProduct made{size(), size(), size(), size(), std::int64_t{2} << number() % 4};
+  op.flops = 2 * made.batch * made.m * made.n * made.k;
+  return made;
+}
+
 // The options are written where there is a recompute.
 Call call(bool plain) {
   Call call{.code = number(), .in = numbers(), .out = numbers()};
@@ -61,7 +69,15 @@ Action action(Program& program) {
   const bool flag = *rc::gen::arbitrary<bool>();
   switch (number() % 16) {
     case 0: {
-      Op op{text(), numbers(), numbers(), {}, numbers(), count(), count(), count(), count(), flag};
+      Op op{.name = text(), .in = numbers(), .out = numbers(), .types = {}, .writes = numbers()};
+      op.flops = count();
+      op.read_bytes = count();
+      op.written_bytes = count();
+      op.measured_ns = count();
+      op.once = flag;
+      op.random = *rc::gen::arbitrary<bool>();
+      op.kernels = 1 + number() % 1000;
+      if (flag) op.product = product(op);
       for (std::size_t i = 0; i < op.out.size(); ++i) op.types.push_back(type(program));
       return op;
     }

@@ -113,6 +113,24 @@ TEST(ProgramFileTest, BadInputIsRefusedWithItsLine) {
       "as sizes expected");
 }
 
+TEST(ProgramFileTest, AProductMustHaveTheFlopsThatItsShapeSays) {
+  const auto refusal = [](const std::string& fields) {
+    return error(kMain + R"({"op":"a","in":[],"out":[],)" + fields + "}");
+  };
+  EXPECT_EQ(refusal(R"("flops":120,"matmul":[1,3,4,5])"), "");
+  EXPECT_EQ(refusal(R"("flops":121,"matmul":[1,3,4,5])"),
+            "p.jsonl:3: expected \"matmul\": a product of as many FLOPs as \"flops\" says");
+  const std::string sizes =
+      "p.jsonl:3: expected \"matmul\": [batch, m, n, k], each from 1 to 2147483648";
+  EXPECT_EQ(refusal(R"("flops":0,"matmul":[1,3,4,0])"), sizes);
+  EXPECT_EQ(refusal(R"("flops":24,"matmul":[1,3,4])"), sizes);
+  EXPECT_EQ(refusal(R"("flops":120,"matmul":[1,3,4,5],"aligned":3)"),
+            "p.jsonl:3: expected \"aligned\": 2, 4, 8 or 16 bytes");
+  EXPECT_EQ(refusal(R"("aligned":2)"), "p.jsonl:3: unknown key \"aligned\"");
+  EXPECT_EQ(refusal(R"("kernels":0)"),
+            "p.jsonl:3: expected \"kernels\": an integer from 1 to 1000");
+}
+
 TEST(ProgramFileTest, ACheckpointsOptionsAreWrittenWhereTheyAreNotTheDefaults) {
   const std::string call = R"({"call":1,"in":[],"out":[])";
   const std::string segment = R"({"code":1,"kind":"segment","arguments":[],"results":[]})"

@@ -32,7 +32,7 @@ inline constexpr const char* kSample =
 {"code":1,"kind":"segment","name":"forward","arguments":[5],"results":[8]}
 {"view":6,"of":5,"dtype":"bf16","shape":[64,8],"strides":[64,1],"offset":8}
 {"node":"MmBackward0","id":3,"in":[5,0],"out":[8],"saved":[5,0],"body":2}
-{"op":"aten.mm","in":[5,0],"out":[{"slot":8,"dtype":"bf16","shape":[64,64]}],"flops":524288,"read":16384,"written":8192}
+{"op":"aten.mm","in":[5,0],"out":[{"slot":8,"dtype":"bf16","shape":[64,64]}],"flops":524288,"read":16384,"written":8192,"kernels":2,"matmul":[1,64,64,64],"aligned":8}
 {"save":3,"slots":[8]}
 {"ambient":1}
 {"op":"aten.bernoulli_","in":[8],"out":[],"writes":[0],"random":true}

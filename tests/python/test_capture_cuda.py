@@ -35,6 +35,40 @@ class OnAGpu(unittest.TestCase):
             return [line["flops"] for line in forward_of(made, "op") if "attention" in line["op"]]
         self.assertEqual(flops(program), flops(whole))  # every query meets a key all the same
 
+    def test_causal_attention_counts_what_its_mask_leaves(self):
+        def flops(program):
+            return [line["flops"] for code in program.codes for line in code.statements
+                    if "_scaled_dot_product" in line.get("op", "")]
+        whole, causal = self.attention(4, 4)[0], self.attention(4, 4, is_causal=True)[0]
+        self.assertEqual(len(flops(whole)), 2)  # forward, and a body
+        # 36 of the 8 x 8 pairs are left.
+        self.assertEqual(flops(causal), [each * 36 // 64 for each in flops(whole)])
+
+    def test_an_operator_of_several_kernels(self):
+        mask = torch.ones(8, 8, dtype=torch.bool)
+        def forward(m, x):
+            return (x * m.w).masked_fill(mask, 0).softmax(-1)
+        program = captured(module(forward, ("w", (8, 8))), (8, 8), lambda y: (y * y).sum())
+        costs = {line["op"]: line for code in program.codes for line in code.statements
+                 if "op" in line}
+        fill = costs["aten.masked_fill"]
+        self.assertEqual((fill["kernels"], fill["read"], fill["written"]), (2, 576, 512))
+        back = costs["aten._softmax_backward_data"]
+        self.assertEqual((back["kernels"], back["read"], back["written"]), (2, 1024, 512))
+        self.assertNotIn("kernels", costs["aten._softmax"])
+
+    def test_a_vocabulary_that_no_row_begins_well_with(self):
+        def products(vocabulary):
+            program = captured(module(lambda m, x: x.bfloat16() @ m.w.bfloat16().t(),
+                                      ("w", (vocabulary, 64))), (16, 64),
+                               lambda y: y.float().sum())
+            return [(line["matmul"], line.get("aligned", 16)) for code in program.codes
+                    for line in code.statements if line.get("op") == "aten.mm"]
+        forward, *backward = products(1001)
+        self.assertEqual(forward, ([1, 16, 1001, 64], 2))  # the result's rows
+        self.assertEqual({aligned for _, aligned in products(1008)}, {16})
+        self.assertTrue(backward)
+
     def test_the_attention_kernel_is_picked_by_pytorchs_rules(self):
         from torch.nn.attention import SDPBackend, sdpa_kernel
         flash, efficient = ("ScaledDotProductFlashAttentionBackward0",

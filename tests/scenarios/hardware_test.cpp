@@ -78,6 +78,28 @@ TEST(HardwareTest, EveryFigureIsRead) {
   EXPECT_EQ(small.link.latency_ns, 8'000);
 }
 
+TEST(HardwareTest, AttentionPageableCopiesAndPinningAreOptional) {
+  const Hardware small = parse_hardware(kText, "small.toml");
+  EXPECT_EQ(small.attention_percent, 80) << "as matmuls";
+  EXPECT_EQ(small.link.pageable_h2d, 25'000) << "as of pinned memory";
+  EXPECT_EQ(small.link.pageable_d2h, 24'000);
+  EXPECT_EQ(small.pin_bytes_per_us, 0);
+  std::string text = "pin_rate = \"3GB/s\"\n" + kText + "pageable_h2d = \"6GB/s\"\n";
+  text.insert(text.find("memory = \"90%\""), "attention = \"55%\"\n");
+  const Hardware more = parse_hardware(text, "small.toml");
+  EXPECT_EQ(more.attention_percent, 55);
+  EXPECT_EQ(more.link.pageable_h2d, 6'000);
+  EXPECT_EQ(more.link.pageable_d2h, 24'000);
+  EXPECT_EQ(more.pin_bytes_per_us, 3'000);
+  try {
+    parse_hardware(kText + "pageable_h2d = \"26GB/s\"\n", "small.toml");
+    ADD_FAILURE() << "faster than pinned";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "small.toml:20: expected link.pageable_h2d: at most the rate of pinned memory");
+  }
+}
+
 TEST(HardwareTest, WhatIsReportedLessAContextIsUsable) {
   const auto with = [](const std::string& lines) { return lines + kText; };
   const Hardware small =

@@ -45,6 +45,31 @@ TEST(RooflineTest, AFractionOfANanosecondIsRoundedUp) {
   EXPECT_EQ(kernel_ns(op(0, 10'000'000, 1), DType::kBF16, hardware()), 20'001);
 }
 
+TEST(RooflineTest, EachOfSeveralKernelsIsAtLeastTheShortest) {
+  Op several = op(1, 1, 1);
+  several.kernels = 3;
+  EXPECT_EQ(kernel_ns(several, DType::kBF16, hardware()), 6'000);
+}
+
+TEST(RooflineTest, AttentionHasAShareOfItsOwn) {
+  Hardware card = hardware();
+  card.attention_percent = 25;
+  Op attention = op(10'000'000'000, 0, 0);
+  attention.name = "aten._scaled_dot_product_flash_attention";
+  EXPECT_EQ(kernel_ns(attention, DType::kBF16, card), 40'000);
+  EXPECT_EQ(kernel_ns(op(10'000'000'000, 0, 0), DType::kBF16, card), 20'000);
+}
+
+TEST(RooflineTest, AProductTakesWholeTilesWhereMultiprocessorsAreKnown) {
+  Hardware card = hardware();
+  Op product = op(2 * 257 * 128 * 128, 0, 0);
+  product.product = {1, 257, 128, 128, 16};
+  card.kernel_min_ns = 0;
+  EXPECT_EQ(kernel_ns(product, DType::kBF16, card), 17) << "by FLOPs alone";
+  card.multiprocessors = 1;
+  EXPECT_GT(kernel_ns(product, DType::kBF16, card), 20) << "three rows of tiles for two and a row";
+}
+
 TEST(RooflineTest, AMeasuredTimeWins) {
   Op measured = op(10'000'000'000, 0, 0);
   measured.measured_ns = 7;

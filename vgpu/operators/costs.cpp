@@ -30,7 +30,11 @@ KernelCost cost_of(const Operator& op, const std::vector<c10::IValue>& arguments
   std::deque<Layout> layouts;  // stay where they are
   std::optional<DType> computes_in;
   OpCall call{.name = op.label, .in = {}, .out = {}, .writes = {}};
+  const auto& schema = op.op.schema().arguments();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (schema[i].name() == "is_causal" && arguments[i].isBool()) {
+      call.is_causal = arguments[i].toBool();
+    }
     each_tensor(arguments[i], [&](const at::Tensor& tensor) {
       if (!counts(tensor)) return;
       if (op.writes[i]) call.writes.push_back(static_cast<std::uint32_t>(call.in.size()));
@@ -45,7 +49,12 @@ KernelCost cost_of(const Operator& op, const std::vector<c10::IValue>& arguments
     });
   }
   const OpCosts costs = op_costs(call);
-  return {costs.flops, costs.read_bytes + costs.written_bytes, computes_in.value_or(DType::kF32)};
+  return {.flops = costs.flops,
+          .bytes = costs.read_bytes + costs.written_bytes,
+          .computes_in = computes_in.value_or(DType::kF32),
+          .kernels = costs.kernels,
+          .product = costs.product,
+          .op = op.label};
 }
 
 }  // namespace ferry::vgpu

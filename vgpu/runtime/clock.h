@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <variant>
 
 #include "formats/program.h"
@@ -16,12 +17,16 @@ struct KernelCost {
   std::int64_t flops = 0;
   std::int64_t bytes = 0;  // read and written
   DType computes_in = DType::kF32;
+  std::int64_t kernels = 1;
+  MatrixProduct product{};
+  std::string_view op{};  // "aten.mm", of a text that stays
 };
 struct CopyCost {
   CopyKind kind = CopyKind::kDeviceToDevice;
   std::int64_t bytes = 0;
   int peer = 0;            // of kPeer: the other device than the stream's
   std::uint64_t host = 0;  // of a copy from or to the host: where there
+  bool pageable = false;   // that memory is not pinned: the host copies it aside, and waits
 };
 struct Sleep {
   std::int64_t ns = 0;

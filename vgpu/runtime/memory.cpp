@@ -60,8 +60,16 @@ CopyCost device_copy(const void* to, const void* from, std::size_t bytes, const 
   const int target = Runtime::find(runtime.device_memory, to, bytes)->device;
   const int source = Runtime::find(runtime.device_memory, from, bytes)->device;
   const auto size = static_cast<std::int64_t>(bytes);
-  if (source == target) return {CopyKind::kDeviceToDevice, size, 0, 0};
-  return {CopyKind::kPeer, size, source == stream.device ? target : source, 0};
+  if (source == target) return {.kind = CopyKind::kDeviceToDevice, .bytes = size};
+  const int peer = source == stream.device ? target : source;
+  return {.kind = CopyKind::kPeer, .bytes = size, .peer = peer};
+}
+
+CopyCost host_copy(CopyKind way, Range host, bool pageable) {
+  return {.kind = way,
+          .bytes = static_cast<std::int64_t>(host.bytes),
+          .host = host.address,
+          .pageable = pageable};
 }
 
 // Where not all is computed: a copy of few known bytes is made. Host memory is known, but for what
@@ -110,8 +118,8 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   if (!moved) body = clearing(to, bytes, target);
   const CopyCost cost = way == CopyKind::kDeviceToDevice
                             ? device_copy(to, from, bytes, stream)
-                            : CopyCost{way, static_cast<std::int64_t>(bytes), 0,
-                                       (way == CopyKind::kDeviceToHost ? write : read).address};
+                            : host_copy(way, way == CopyKind::kDeviceToHost ? write : read,
+                                        target == Place::kPageable || source == Place::kPageable);
   runtime.enqueue(stream, {.body = std::move(body), .cost = cost, .name = "copy"});
   // Done by now, and nobody may rely on it: no edge in the log.
   if (staged && target == Place::kPageable) runtime.await(stream);

@@ -96,6 +96,9 @@ sim::Time Timeline::duration(const KernelCost& cost) const {
   Op op;
   op.flops = cost.flops;
   op.read_bytes = cost.bytes;
+  op.kernels = cost.kernels;
+  op.product = cost.product;
+  op.name = cost.op;
   return kernel_ns(op, cost.computes_in, hardware_);
 }
 
@@ -125,6 +128,15 @@ void Timeline::issue(StreamId stream, int device, const Cost& cost, const char* 
     return;
   }
   launched(own, device);
+  if (const auto* copy = std::get_if<CopyCost>(&cost)) host_ns_ += aside_ns(*copy);
+}
+
+// The host's time for a copy that it makes aside first, or last.
+sim::Time Timeline::aside_ns(const CopyCost& copy) const {
+  const bool up = copy.kind == CopyKind::kHostToDevice;
+  const Link& link = hardware_.link;
+  const std::int64_t rate = up ? link.pageable_h2d : link.pageable_d2h;
+  return copy.pageable && rate > 0 ? copy.bytes * 1000 / rate : 0;
 }
 
 void Timeline::issue_copy(StreamId own, const CopyCost& copy) {

@@ -87,6 +87,7 @@ class Timeline final : public Clock {
   sim::Time issue_time() const;
   sim::Time duration(const KernelCost& cost) const;
   void issue_copy(StreamId own, const CopyCost& copy);
+  sim::Time aside_ns(const CopyCost& copy) const;
   void name_device(std::uint32_t number);
   void name_stream(StreamId stream, StreamId own, int device);
   void launched(StreamId own, int device);

@@ -93,6 +93,21 @@ void expect_agrees(const Json& run, const Json& row) {
   }
 }
 
+TEST_F(ReportTest, APlansFileHasAPageOfItsOwnRun) {
+  const std::string on = "blocks.jsonl --hardware tiny.toml --budget 90MiB ";
+  ASSERT_EQ(ferry("plan " + on + "--policy mixed -o mixed.plan").code, kOk);
+  const Json data = data_of(on + "--plan mixed.plan");
+  const Json rows = Json::parse(ferry("simulate " + on + "--plan mixed.plan --json").out)["rows"];
+  ASSERT_EQ(data["plan"]["rows"].size(), 1);
+  EXPECT_EQ(data["plan"]["rows"][0], rows[0]);
+  ASSERT_EQ(data["runs"].size(), 1);
+  expect_agrees(data["runs"][0], rows[0]);
+  EXPECT_TRUE(data["curve"].is_null());
+  EXPECT_EQ(data["best"], "mixed");
+  expect_refused("report -o p.html chain.jsonl --hardware tiny.toml --plan mixed.plan",
+                 "mixed.plan: this plan is for program ");
+}
+
 TEST_F(ReportTest, ItsDataIsWhatPlanPrints) {
   for (const std::string arguments :
        {" chain.jsonl --hardware tiny.toml", " blocks.jsonl --hardware tiny.toml --budget 80MiB",

@@ -31,24 +31,28 @@ SHIPPED = "qwen3-8b"  # a program of Ferry's; all others are captured
 # range of ours over theirs in time.
 ROWS = {
     "GPT-2 124M, 16 x 1024, A100": (
-        "gpt2-16", "keep", "a100-40", "adamw", 16 * 1024 / 0.300, (0.74, 0.84)),
+        "gpt2-16", "keep", "a100-40", "adamw", 16 * 1024 / 0.300, (0.94, 1.04)),
     "GPT-2 124M, 12 x 1024, A100": (
-        "gpt2-12", "keep", "a100-40", "adamw", 12 * 1024 / 0.250, (0.67, 0.77)),
+        "gpt2-12", "keep", "a100-40", "adamw", 12 * 1024 / 0.250, (0.85, 0.95)),
     "Llama-3-8B, 1 x 8192, A100": (
-        "llama-1", "selective", "a100", "none", 2973, (0.92, 1.02)),
+        "llama-1", "selective", "a100", "none", 2973, (0.88, 0.98)),
     "Llama-3-8B, 2 x 8192, H100 (500 W)": (
-        "llama-2", "selective", "h100", "none", 5762, (0.70, 0.80)),
+        "llama-2", "selective", "h100", "none", 5762, (0.67, 0.77)),
     "Llama-3-8B, 1 x 8192, H100": (
-        "llama-1", "selective", "h100", "none", 6475, (0.80, 0.90)),
+        "llama-1", "selective", "h100", "none", 6475, (0.76, 0.86)),
 }
 
-# name: program, policy and the one that it is divided by, card; published ratios; ours, allowed.
+# name: program and policy, those that they are divided by, card; published ratios; ours, allowed.
 RATIOS = {
-    "recompute all / keep": ("llama-2", "checkpoint", "keep", "a100", (1.27, 1.28), (1.20, 1.30)),
+    "recompute all / keep": (
+        ("llama-2", "checkpoint"), ("llama-2", "keep"), "a100", (1.27, 1.28), (1.20, 1.30)),
     "offload all / recompute all": (
-        SHIPPED, "offload-all", "checkpoint", "h200", (1.85, 1.85), (1.80, 1.90)),
+        (SHIPPED, "offload-all"), (SHIPPED, "checkpoint"), "h200", (1.85, 1.85), (1.80, 1.95)),
     "offload inputs of blocks / recompute all": (
-        "llama-2", "checkpoint-offload", "checkpoint", "a100", (0.996, 1.03), (0.98, 1.03)),
+        ("llama-2", "checkpoint-offload"), ("llama-2", "checkpoint"), "a100", (0.996, 1.03),
+        (0.98, 1.03)),
+    "GPT-2's vocabulary of 50257 / of 50304": (
+        ("gpt2-16", "keep"), ("gpt2-16-50304", "keep"), "a100-40", (1.03, 1.25), (1.03, 1.25)),
 }
 
 
@@ -86,9 +90,9 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """GPT-2's 124 million, its vocabulary as it is: 50,257."""
+    """GPT-2's 124 million."""
 
-    def __init__(self, width=768, heads=12, blocks=12, vocabulary=50257, tokens=1024):
+    def __init__(self, vocabulary, width=768, heads=12, blocks=12, tokens=1024):
         super().__init__()
         self.words, self.places = nn.Embedding(vocabulary, width), nn.Embedding(tokens, width)
         self.blocks = nn.ModuleList(Block(width, heads, tokens) for _ in range(blocks))
@@ -116,11 +120,12 @@ class Llama(nn.Module):
 
 
 def captured(name):
-    kind, batch = name.split("-")
+    kind, batch, *vocabulary = name.split("-")
     tokens = 1024 if kind == "gpt2" else 8192
     with capture.cuda():
         with capture.fake_mode():
-            model = (Gpt() if kind == "gpt2" else Llama()).cuda().train()
+            model = Gpt(*map(int, vocabulary or [50257])) if kind == "gpt2" else Llama()
+            model = model.cuda().train()
             ids = torch.zeros(int(batch), tokens, dtype=torch.long, device="cuda")
         return capture.capture(model, {"ids": ids, "labels": ids}, lambda loss: loss, name=name)
 
@@ -148,7 +153,7 @@ class Planner:
 
 
 def tokens_of(program):
-    kind, batch = program.split("-")
+    kind, batch = program.split("-")[:2]
     return int(batch) * (1024 if kind == "gpt2" else 8192)
 
 
@@ -165,9 +170,8 @@ def main():
             failed |= not low <= ours / theirs <= high
             print(f"{name}: {published:,.0f} tokens/s published, {tokens_of(program) / ours:,.0f} "
                   f"planned ({policy}); in time {ours / theirs - 1:+.1%}", flush=True)
-        for name, (program, policy, by, card, published, (low, high)) in RATIOS.items():
-            ratio = (planner.step_s(program, policy, card, "none")
-                     / planner.step_s(program, by, card, "none"))
+        for name, (run, by, card, published, (low, high)) in RATIOS.items():
+            ratio = planner.step_s(*run, card, "none") / planner.step_s(*by, card, "none")
             failed |= not low <= ratio <= high
             print(f"{name}: {published[0]} to {published[1]} published, {ratio:.3f} planned",
                   flush=True)

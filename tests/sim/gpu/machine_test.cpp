@@ -198,6 +198,20 @@ TEST(MachineTest, APinnedCopyRunsBesideTheHostAndAPageableOneBlocksIt) {
   }
 }
 
+TEST(MachineTest, APageableCopyTakesAsLongAsTheHostCopiesItAside) {
+  MachineOptions slow = options();
+  slow.pageable_d2h = 500;
+  slow.pageable_h2d = 250;  // bytes a microsecond; the link takes 1000 either way
+  Watched w(slow);
+  const StreamId lane = w.machine.lane(Lane::kDeviceToHost);
+  w.machine.copy(Step::kOffload, CopyKind::kDeviceToHost, {0, 1000}, {0, 1000}, lane, true);
+  EXPECT_EQ(w.machine.host_now(), 2000);
+  w.machine.copy(Step::kReload, CopyKind::kHostToDevice, {0, 1000}, {0, 1000}, lane, true);
+  EXPECT_EQ(w.machine.host_now(), 2000 + 4000);
+  w.machine.copy(Step::kOffload, CopyKind::kDeviceToHost, {0, 1000}, {0, 1000}, lane, false);
+  EXPECT_EQ(w.machine.host_now(), 6005) << "pinned memory is not";
+}
+
 TEST(MachineTest, TimeThatComputingWaitsForACopyIsTold) {
   Watched w;
   const StreamId lane = w.machine.lane(Lane::kHostToDevice);

@@ -93,7 +93,7 @@ TEST_F(BestTest, WhereTheModelCallsCheckpointThePlanIsOfItsCalls) {
       plan_on(program, card_, part_of_keep(program, card_, 90), {Policy::kMixed, Policy::kBest});
   const PolicyRow& best = result.rows[1];
   EXPECT_TRUE(best.is_answer());
-  EXPECT_LT(best.simulation.step_ns, result.rows[0].simulation.step_ns);
+  EXPECT_LE(best.simulation.step_ns, result.rows[0].simulation.step_ns);
   const Plan plan = through_file(program, card_, result, best);
   ASSERT_EQ(plan.segments.size(), result.segments.size());
   std::size_t recomputed = 0;

@@ -56,9 +56,9 @@ TEST_P(ShippedRows, PrefetchBringsBackAllThatItMovesAtFullSpeed) {
     EXPECT_EQ(program_.name, "llama3-8b");  // whose parameters alone are more than the card has
     EXPECT_EQ(hardware_.name, "rtx4090");
   }
-  // Nothing of the U-Net's can leave and come back unnoticed: its first storages, which are needed
-  // back last, are the largest, and one of them alone costs 3 %.
-  if (program_.name == "unet") {
+  // Nothing of the U-Net's can leave and come back unnoticed on a fast card: its first storages,
+  // which are needed back last, are the largest.
+  if (program_.name == "unet" && hardware_.name != "rtx4090") {
     EXPECT_EQ(run.d2h_bytes, 0);
   } else {
     EXPECT_GT(run.d2h_bytes, 0);

@@ -50,6 +50,23 @@ TEST_F(TimelineTest, WorkBeginsNoEarlierThanTheHostLaunchesIt) {
   EXPECT_EQ(end_of(kMain), 110);
 }
 
+TEST_F(TimelineTest, SeveralKernelsOfAnOperatorAreEachAtLeastTheShortest) {
+  timeline_.issue(kMain, 0, KernelCost{.bytes = 1, .kernels = 30}, "work");
+  EXPECT_EQ(end_of(kMain), 30);
+}
+
+TEST_F(TimelineTest, TheHostCopiesPageableMemoryAside) {
+  Hardware card = simple_card();
+  card.link.pageable_h2d = 500;
+  Timeline timeline(card);
+  timeline.issue(kMain, 0,
+                 CopyCost{.kind = CopyKind::kHostToDevice, .bytes = 400, .pageable = true}, "copy");
+  timeline.issue(kSide, 0, KernelCost{.bytes = 100}, "work");
+  const Clock::Mark mark = timeline.record(kSide, 0);
+  EXPECT_EQ(timeline.end_ns(mark), 10 + 800 + 100);
+  timeline.release(mark);
+}
+
 TEST_F(TimelineTest, ACopyRunsBesideKernelsAndOneOnTheDeviceIsAKernel) {
   kernel(1000);
   timeline_.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 500}, "work");
