@@ -62,6 +62,7 @@ struct TensorImpl {
   Storage storage;
   TensorLayout layout;
   Version version;
+  bool is_view = false;  // of a tensor that it keeps alive, as PyTorch's views do
 };
 // A handle, like a PyTorch tensor: copies are the same tensor, and see it move.
 using Tensor = std::shared_ptr<TensorImpl>;

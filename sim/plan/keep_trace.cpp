@@ -122,11 +122,12 @@ class Tracer final : public StreamOpConsumer {
       TracedStorage* storage = find(range.address).first;
       if (storage && storage->maker == TracedStorage::kNobody) storage->maker = kernel;
     }
-    for (const auto& ranges : {op.reads, op.writes}) {
-      for (const Range& range : ranges) {
+    for (const bool reads : {true, false}) {
+      for (const Range& range : reads ? op.reads : op.writes) {
         const auto [storage, byte] = find(range.address);
         if (!storage || range.bytes == 0) continue;
-        storage->uses.push_back({kernel, byte, byte + static_cast<std::int64_t>(range.bytes)});
+        const auto end = byte + static_cast<std::int64_t>(range.bytes);
+        storage->uses.push_back({kernel, byte, end, reads});
       }
     }
   }

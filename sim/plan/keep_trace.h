@@ -19,6 +19,7 @@ struct StorageUse {
   std::uint32_t kernel = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
+  bool reads = true;  // or it writes to them alone
 };
 
 struct TracedKernel {

@@ -1,6 +1,7 @@
 #include "sim/plan/lower_bound.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -9,6 +10,9 @@ namespace ferry::plan {
 namespace {
 
 __extension__ typedef __int128 Wide;
+
+// So many are cut, where the knapsack costs most.
+constexpr std::size_t kTurns = 8;
 
 // Why the proof does not speak of the statement; empty: it does.
 std::string_view outside_proof(const Action& action, CodeKind kind) {
@@ -135,6 +139,7 @@ LowerBound::LowerBound(const KeepTrace& trace, const Hardware& hardware, bool me
     if (!turns.absences[i].empty()) add(trace.storages[i].maker, turns.absences[i]);
   }
   order_makers(trace);
+  inputs_.emplace(trace, turns);
 }
 
 void LowerBound::add(std::uint32_t maker, const std::vector<Absence>& absences) {
@@ -172,18 +177,37 @@ void LowerBound::order_makers(const KeepTrace& trace) {
                    [](const Change& a, const Change& b) { return a.turn < b.turn; });
 }
 
+std::int64_t LowerBound::copied_bytes(std::uint32_t turn) const {
+  const Wide bytes = Wide{begins_[turn]} * link_bytes_per_us_ / 1000 + 1;
+  return static_cast<std::int64_t>(std::min<Wide>(bytes, std::numeric_limits<std::int64_t>::max()));
+}
+
+std::vector<LowerBound::Priced> LowerBound::priced(std::int64_t budget_bytes) const {
+  std::vector<Priced> found;
+  Stock stock(*this);
+  auto change = changes_.begin();
+  for (std::uint32_t turn = 0; turn < begins_.size(); ++turn) {
+    for (; change != changes_.end() && change->turn <= turn; ++change) stock.add(*change);
+    const std::int64_t absent = needed_[turn] + stock.bytes() - budget_bytes;
+    const std::int64_t copied = copied_bytes(turn);
+    if (absent <= copied) continue;
+    found.push_back({begins_[turn] + rest_[turn] + stock.least_ns(absent - copied), turn});
+  }
+  return found;
+}
+
 std::optional<sim::Time> LowerBound::step_ns(std::int64_t budget_bytes) const {
   if (budget_bytes < least_bytes_) return std::nullopt;
   sim::Time bound = compute_ns_;
-  Stock stock(*this);
-  auto change = changes_.begin();
-  for (std::size_t turn = 0; turn < begins_.size(); ++turn) {
-    for (; change != changes_.end() && change->turn <= turn; ++change) stock.add(*change);
-    const std::int64_t absent = needed_[turn] + stock.bytes() - budget_bytes;
-    const Wide copied = Wide{begins_[turn]} * link_bytes_per_us_ / 1000 + 1;
-    if (absent <= copied) continue;
-    const sim::Time cost = stock.least_ns(absent - static_cast<std::int64_t>(copied));
-    bound = std::max(bound, begins_[turn] + rest_[turn] + cost);
+  std::vector<Priced> turns = priced(budget_bytes);
+  std::stable_sort(turns.begin(), turns.end(),
+                   [](const Priced& a, const Priced& b) { return a.ns > b.ns; });
+  for (std::size_t i = 0; i < std::min(turns.size(), kTurns); ++i) {
+    const std::uint32_t turn = turns[i].turn;
+    const std::int64_t room = budget_bytes - needed_[turn] + copied_bytes(turn);
+    RecomputeCut cut(*inputs_, turn, link_bytes_per_us_);
+    const sim::Time ns = begins_[turn] + rest_[turn] + cut.least_ns(room);
+    bound = std::max({bound, turns[i].ns, ns});
   }
   return bound;
 }

@@ -4,8 +4,9 @@
 // Take any kernel of the step, the *turn*. When it is issued, some bytes must be on the device in
 // every plan. Of the others that later kernels read, what is beyond the budget must be absent, and
 // come back after the turn: each byte was copied out before the turn began, or is recomputed after
-// it. The cheapest way to do that is a fractional knapsack, and the largest over all turns is the
-// bound.
+// it. The cheapest way to do that is at least a fractional knapsack of ops; of the turns where that
+// is the dearest a minimum cut says more (recompute_cuts.h), for ops need something to read. The
+// largest over all turns is the bound.
 //
 //     kernels before the turn,     the turn, and the kernels    recomputes of what is
 //     the link is free meanwhile   after it; a wait for copies  absent and was not copied
@@ -22,6 +23,7 @@
 #include "formats/program.h"
 #include "scenarios/hardware.h"
 #include "sim/plan/keep_trace.h"
+#include "sim/plan/recompute_cuts.h"
 #include "sim/plan/turns.h"
 
 namespace ferry::plan {
@@ -71,6 +73,14 @@ class LowerBound {
   void order_makers(const KeepTrace& trace);
   bool cheaper_than_link(const Maker& maker) const;
   class Stock;
+  // What a turn costs, at least.
+  struct Priced {
+    sim::Time ns = 0;
+    std::uint32_t turn = 0;
+  };
+  // Those where bytes must be absent that the link does not carry by then, by the knapsack.
+  std::vector<Priced> priced(std::int64_t budget_bytes) const;
+  std::int64_t copied_bytes(std::uint32_t turn) const;  // by its begin, at most
 
   std::int64_t link_bytes_per_us_ = 1;
   sim::Time compute_ns_ = 0;
@@ -80,7 +90,8 @@ class LowerBound {
   std::vector<std::int64_t> needed_;  // by kernel: the bytes that every plan has then
   std::vector<Maker> makers_;         // by time for a byte; past cheap_ the link is cheaper
   std::size_t cheap_ = 0;
-  std::vector<Change> changes_;  // by turn
+  std::vector<Change> changes_;            // by turn
+  std::optional<RecomputeInputs> inputs_;  // none: no memory
 };
 
 }  // namespace ferry::plan

@@ -13,6 +13,19 @@ __extension__ typedef __int128 Wide;
 
 constexpr std::int64_t kSpread = 85;  // in hundredths of the bytes that stay
 
+void mark_moves(Mix& mix, const Survey& survey, const std::set<std::uint64_t>& moves) {
+  for (std::size_t p = 0; p < survey.packs.size(); ++p) {
+    if (mix.packs[p] == PlanChoice::kKeep && moves.contains(survey.packs[p].group)) {
+      mix.packs[p] = PlanChoice::kOffload;
+    }
+  }
+  for (std::size_t s = 0; s < survey.segments.size(); ++s) {
+    for (std::size_t i = 0; i < survey.segments[s].inputs.size(); ++i) {
+      mix.input_moves[s][i] = moves.contains(survey.segments[s].inputs[i].group);
+    }
+  }
+}
+
 }  // namespace
 
 std::map<std::uint64_t, Staying> staying(const Survey& survey, const Mix& mix,
@@ -20,7 +33,9 @@ std::map<std::uint64_t, Staying> staying(const Survey& survey, const Mix& mix,
   std::map<std::uint64_t, Staying> all;
   const auto see = [&](const PackedTensor& tensor, std::size_t at) {
     if (tensor.global || tensor.storage_bytes < bytes_min) return;
-    Staying& here = all[tensor.group];
+    const auto known = all.try_emplace(tensor.group, Staying{.first = at}).first;
+    Staying& here = known->second;
+    here.first = std::min(here.first, at);
     here.last = std::max(here.last, at);
     here.bytes = tensor.storage_bytes;
   };
@@ -67,17 +82,56 @@ void move_evenly(Mix& mix, const Survey& survey, std::int64_t most, std::int64_t
     moved += bytes;
     largest = std::max(largest, bytes);
   }
-  for (std::size_t p = 0; p < survey.packs.size(); ++p) {
-    if (mix.packs[p] == PlanChoice::kKeep && moves.contains(survey.packs[p].group)) {
-      mix.packs[p] = PlanChoice::kOffload;
-    }
-  }
-  for (std::size_t s = 0; s < survey.segments.size(); ++s) {
-    for (std::size_t i = 0; i < survey.segments[s].inputs.size(); ++i) {
-      mix.input_moves[s][i] = moves.contains(survey.segments[s].inputs[i].group);
-    }
-  }
+  mark_moves(mix, survey, moves);
   options.window_bytes = options.prefetch_bytes = options.hold_bytes = largest * window;
+}
+
+std::vector<sim::Time> kernel_ends(const KeepTrace& keep, sim::Time launch_ns) {
+  std::vector<sim::Time> ends = {0};
+  sim::Time launched = 0;
+  for (const TracedKernel& kernel : keep.kernels) {
+    ends.push_back(std::max(ends.back(), launched) + kernel.ns);
+    launched += launch_ns;
+  }
+  return ends;
+}
+
+void move_paced(Mix& mix, const Survey& survey, const std::vector<sim::Time>& ends,
+                const Link& link, std::int64_t pace, std::int64_t prefetch, CoreOptions& options) {
+  if (survey.packs.empty()) return;
+  const auto packed_ns = [&](std::size_t pack) {
+    return ends[std::min<std::size_t>(survey.packs[pack].kernels, ends.size() - 1)];
+  };
+  const std::map<std::uint64_t, Staying> all = staying(survey, mix, options.bytes_min);
+  std::vector<std::pair<std::size_t, std::uint64_t>> order;
+  for (const auto& [group, here] : all) order.emplace_back(here.first, group);
+  std::sort(order.begin(), order.end());
+  const std::size_t last = survey.packs.size() - 1;
+  std::vector<std::pair<std::size_t, std::uint64_t>> moves;
+  sim::Time free_ns = 0, next_ns = 0;  // of the link, and of the pace
+  std::size_t lag = 1;                 // packs until each is copied
+  for (const auto& [pack, group] : order) {
+    const std::int64_t bytes = all.at(group).bytes;
+    const sim::Time copy_ns =
+        link.latency_ns + static_cast<sim::Time>(Wide{bytes} * 1000 / link.d2h_alone) + 1;
+    const sim::Time now = packed_ns(pack), end = std::max(free_ns, now) + copy_ns;
+    if (now < next_ns || end > packed_ns(last)) continue;
+    free_ns = end;
+    next_ns = now + copy_ns * 100 / pace;
+    while (pack + lag < last && packed_ns(pack + lag) < end) ++lag;
+    moves.emplace_back(pack, group);
+  }
+  std::set<std::uint64_t> groups;
+  std::int64_t largest = 0;
+  for (const auto& [pack, group] : moves) {
+    if (pack + lag > last) continue;
+    groups.insert(group);
+    largest = std::max(largest, all.at(group).bytes);
+  }
+  mark_moves(mix, survey, groups);
+  options.window_packs = static_cast<std::int64_t>(lag);
+  options.window_bytes = kUnlimited;
+  options.prefetch_bytes = options.hold_bytes = largest * prefetch;
 }
 
 }  // namespace ferry::plan

@@ -22,7 +22,11 @@ __extension__ typedef __int128 Wide;
 
 constexpr std::array<std::int64_t, 3> kShares = {45, 80, 100};  // in hundredths
 constexpr std::array<std::int64_t, 3> kWindows = {4, 10, 1};    // of the largest that moves
-constexpr std::int64_t kNoisyShare = 80;
+// What moves at a pace, in hundredths of the link's: about so much of what the link can carry; and
+// of what comes back so many of the largest are early.
+constexpr std::array<std::int64_t, 3> kPaces = {125, 160, 250};
+constexpr std::array<std::int64_t, 2> kPrefetches = {1, 2};
+constexpr std::int64_t kPacedShare = 80;
 constexpr std::int32_t kMoreShares = 12;  // below the lowest level
 constexpr int kProbes = 12;               // of one way
 constexpr std::int32_t kScanned = 12;     // levels, of each table
@@ -31,7 +35,8 @@ constexpr std::array<std::int64_t, 2> kScannedShares = {100, 200};
 // Tables with noise: fewer of a program with more operators, whose steps take longer to simulate.
 constexpr std::size_t kOperators = 4'000;
 constexpr std::size_t kKinds = 2;
-constexpr std::size_t kFew = 256;  // operators
+constexpr std::size_t kFew = 256;     // operators
+constexpr std::size_t kFewest = 160;  // steps are quick to simulate, and more ways are tried
 constexpr std::size_t kTablesMost = 24;
 constexpr std::size_t kTablesLeast = 1;
 // A walk tries so many sets of spans, times operators, and of what is a step from one not more.
@@ -61,6 +66,7 @@ SpanSearch::SpanSearch(const Problem& problem, const KeepTrace& keep, const Cost
   for (const OperatorRange& range : operator_ranges(problem.whole)) {
     names_.push_back(std::get<Op>(forward[range.op].action).name);
   }
+  ends_ = kernel_ends(keep, problem.hardware.launch_ns);
   link_bytes_ = link_bytes(keep, problem.hardware);
   for (const auto& [group, here] :
        staying(problem.survey, keep_all(problem.survey), CoreOptions().bytes_min)) {
@@ -76,12 +82,18 @@ SpanSearch::SpanSearch(const Problem& problem, const KeepTrace& keep, const Cost
     const std::size_t most = all > kFew && choices_.has_prices() ? noisy / 4 + 1 : noisy;
     if (number % kKinds == 0 && number / kKinds > most) continue;
     ways_.push_back({.table = number});
-    if (number < kKinds) {
-      for (const std::int64_t share : kShares) {
-        for (const std::int64_t window : kWindows) ways_.push_back({number, share, window});
+    if (number >= kKinds) {
+      ways_.push_back({number, kPacedShare, kPrefetches.front(), kPaces.front()});
+      if (all <= kFewest) ways_.push_back({number, kPacedShare, kWindows.front()});
+      continue;
+    }
+    for (const std::int64_t pace : kPaces) {
+      for (const std::int64_t window : kPrefetches) {
+        ways_.push_back({number, kPacedShare, window, pace});
       }
-    } else {
-      ways_.push_back({number, kNoisyShare, kWindows.front()});
+    }
+    for (const std::int64_t share : kShares) {
+      for (const std::int64_t window : kWindows) ways_.push_back({number, share, window});
     }
   }
 }
@@ -150,6 +162,7 @@ std::vector<Candidate> SpanSearch::candidates(const std::vector<Try>& tries) {
 
 Candidate SpanSearch::candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const {
   const auto& [level, way] = of;
+  if (way.pace > 0) return moving_paced(way, cut);
   return moving(way.share > 0 ? moved_bytes(level, way) : 0, way.window, cut);
 }
 
@@ -158,6 +171,16 @@ Candidate SpanSearch::moving(std::int64_t bytes, std::int64_t window,
   Mix mix = keep_all(cut->survey);
   CoreOptions options;
   if (bytes > 0) move_evenly(mix, cut->survey, bytes, window, options);
+  Candidate made = settled(std::move(options), std::move(mix), cut->survey);
+  made.outlined = cut;
+  return made;
+}
+
+Candidate SpanSearch::moving_paced(const Way& way,
+                                   const std::shared_ptr<const Outlined>& cut) const {
+  Mix mix = keep_all(cut->survey);
+  CoreOptions options;
+  move_paced(mix, cut->survey, ends_, problem_.hardware.link, way.pace, way.window, options);
   Candidate made = settled(std::move(options), std::move(mix), cut->survey);
   made.outlined = cut;
   return made;
@@ -179,7 +202,7 @@ std::vector<Candidate> SpanSearch::of_field(Policy policy) {
 // What was seen for other budgets narrows it down.
 SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits) const {
   Bisection each{.way = &way,
-                 .fits = (way.share > 0 ? lowest(way) : least_slots(way)) - 1,
+                 .fits = (way.share > 0 && way.pace == 0 ? lowest(way) : least_slots(way)) - 1,
                  .fails = choices_.slots() + 1,
                  .near = choices_.slots(),
                  .near_bytes = limits.keep_bytes - moved_bytes(choices_.slots(), way)};

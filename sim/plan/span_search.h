@@ -50,6 +50,7 @@ class SpanSearch {
     std::size_t table = 0;
     std::int64_t share = 0;                  // in hundredths of what the link can carry
     std::int64_t window = 0;                 // of the largest that moves
+    std::int64_t pace = 0;                   // of the link's, in hundredths; 0: evenly
     std::map<std::int32_t, Cost> seen = {};  // by level, for whatever budget
   };
   // Levels from `fails` on do not fit, and `fits` is known to fit; at first it is below the lowest.
@@ -79,6 +80,7 @@ class SpanSearch {
   Candidate candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const;
   static Candidate moving(std::int64_t bytes, std::int64_t window,
                           const std::shared_ptr<const Outlined>& cut);
+  Candidate moving_paced(const Way& way, const std::shared_ptr<const Outlined>& cut) const;
   Bisection begin(Way& way, const Limits& limits) const;
   std::int32_t guess(const Bisection& each, const Limits& limits) const;
   // Then its next level is `near`.
@@ -92,6 +94,7 @@ class SpanSearch {
   const SpanSteps steps_{choices_};
   const Cost kept_;
   std::vector<std::string> names_;           // of the operators
+  std::vector<sim::Time> ends_;              // kernel_ends
   std::int64_t link_bytes_ = 0;              // that can leave by the turn
   std::int64_t saved_bytes_ = 0;             // of all that could move
   std::vector<std::int32_t> least_slots_;    // by kind of table

@@ -57,9 +57,14 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
       return std::find(list.begin(), list.end(), identity) != list.end();
     };
     const auto group = groups_.try_emplace(identity, groups_.size()).first->second;
-    return {std::string(node), tensor->layout.window->layout, group,
-            identity,          tensor->storage->bytes,        among(globals_),
-            among(exempt_)};
+    return {std::string(node),
+            tensor->layout.window->layout,
+            group,
+            identity,
+            tensor->storage->bytes,
+            among(globals_),
+            among(exempt_),
+            kernels};
   }
 
   template <class Run>

@@ -20,6 +20,7 @@ struct PackedTensor {
   std::int64_t storage_bytes = 0;  // bytes of the whole storage
   bool global = false;             // true for parameters, buffers and inputs
   bool exempt = false;             // true for parameters and buffers: the offloader leaves them
+  std::uint32_t kernels = 0;       // of the step, before it
 };
 
 // A call that may be a checkpoint. Calls inside it are no segments of their own.

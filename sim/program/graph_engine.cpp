@@ -122,7 +122,8 @@ void GraphEngine::cross(const Tensor& tensor, StreamId from, StreamId to) {
   machine_.record_use(Step::kUser, tensor->storage, to);
 }
 
-// Models PyTorch's InputBuffer::accumulate.
+// Models PyTorch's InputBuffer::accumulate: it adds in place where nobody else has the tensor or
+// its storage, which of a view its base has.
 void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_mode) {
   if (!into.tensor) {
     into = std::move(gradient);
@@ -132,7 +133,8 @@ void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_
   machine_.set_current_stream(node.stream);
   const std::array<Range, 2> reads{range_of(into.tensor), range_of(gradient.tensor)};
   const std::int64_t bytes = static_cast<std::int64_t>(reads[0].bytes);
-  const bool alone = into.tensor.use_count() == 1 && into.tensor->storage.use_count() == 1;
+  const bool alone = into.tensor.use_count() == 1 && into.tensor->storage.use_count() == 1 &&
+                     !into.tensor->is_view;
   if (alone && !grad_mode) {
     machine_.kernel("add_", check::kSumTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
     ++into.tensor->version->value;

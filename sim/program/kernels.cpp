@@ -104,8 +104,10 @@ void Kernels::run_view(CodeFrame& frame, const View& view) {
   const Tensor& base = frame.at(view.of).tensor;
   if (!base) throw std::runtime_error("a view of a slot that holds no tensor");
   // The view's type counts from the storage's start, but a restored base may start later.
-  frame.at(view.out).tensor =
+  Tensor made =
       make_tensor(base->storage, {prepared_.windows[view.type], base->layout.shift}, base->version);
+  made->is_view = true;
+  frame.at(view.out).tensor = std::move(made);
 }
 
 Tensor Kernels::filled(std::string_view op, TensorLayout layout, StreamId stream) {

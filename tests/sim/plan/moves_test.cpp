@@ -1,0 +1,96 @@
+// What moves at a pace: of storages of 1 MiB, one packed each 100 us.
+#include "sim/plan/moves.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/plan/candidates.h"
+
+namespace ferry::plan {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr sim::Time kUs = 1000;
+constexpr std::size_t kPacks = 10;
+
+Survey packs() {
+  Survey survey;
+  for (std::size_t p = 0; p < kPacks; ++p) {
+    PackedTensor tensor;
+    tensor.layout = contiguous_layout(DType::kF32, {kMiB / 4});
+    tensor.group = p;
+    tensor.storage_bytes = kMiB;
+    tensor.kernels = static_cast<std::uint32_t>(p) + 1;
+    survey.packs.push_back(tensor);
+  }
+  return survey;
+}
+
+std::vector<sim::Time> ends() {
+  std::vector<sim::Time> ends;
+  for (std::size_t k = 0; k <= kPacks; ++k) ends.push_back(static_cast<sim::Time>(k) * 100 * kUs);
+  return ends;
+}
+
+struct Moved {
+  std::vector<std::size_t> packs;
+  CoreOptions options;
+};
+
+Moved moved(std::int64_t us_for_mib, std::int64_t pace, const Survey& survey = packs()) {
+  Link link;
+  link.d2h_alone = kMiB / us_for_mib;
+  Mix mix = keep_all(survey);
+  Moved found;
+  move_paced(mix, survey, ends(), link, pace, 2, found.options);
+  for (std::size_t p = 0; p < mix.packs.size(); ++p) {
+    if (mix.packs[p] == PlanChoice::kOffload) found.packs.push_back(p);
+  }
+  return found;
+}
+
+TEST(MovePacedTest, AQuickLinkTakesAllButTheLast) {
+  const Moved found = moved(50, 100);
+  EXPECT_EQ(found.packs, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(found.options.window_packs, 1);
+  EXPECT_EQ(found.options.window_bytes, kUnlimited);
+  EXPECT_EQ(found.options.prefetch_bytes, 2 * kMiB);
+}
+
+// Each copy has ended three packs later, and so has the last one when the forward ends.
+TEST(MovePacedTest, ASlowLinkTakesTheNextWhenItIsFree) {
+  const Moved found = moved(299, 100);
+  EXPECT_EQ(found.packs, (std::vector<std::size_t>{0, 3, 6}));
+  EXPECT_EQ(found.options.window_packs, 3);
+  EXPECT_EQ(moved(299, 50).packs, (std::vector<std::size_t>{0, 6}));
+}
+
+// The third is packed at 500 us, and copied at 997 us: five packs later.
+TEST(MovePacedTest, AtAHigherPaceCopiesQueue) {
+  const Moved found = moved(299, 200);
+  EXPECT_EQ(found.packs, (std::vector<std::size_t>{0, 2, 4}));
+  EXPECT_EQ(found.options.window_packs, 5);
+}
+
+// The first is copied six packs after it was packed. Of another after it six packs must come, too.
+TEST(MovePacedTest, WhatWouldStayInTheWindowDoesNotMove) {
+  Survey survey = packs();
+  survey.packs[0].storage_bytes = 2 * kMiB;
+  const Moved found = moved(299, 100, survey);
+  EXPECT_EQ(found.packs, std::vector<std::size_t>{0});
+  EXPECT_EQ(found.options.window_packs, 6);
+}
+
+TEST(MovePacedTest, WhatHasNotLeftWhenTheForwardEndsDoesNotMove) {
+  Survey survey = packs();
+  survey.packs[0].storage_bytes = 4 * kMiB;
+  EXPECT_EQ(moved(299, 100, survey).packs, (std::vector<std::size_t>{1, 4}));
+  EXPECT_TRUE(moved(1000, 100).packs.empty());
+  EXPECT_TRUE(moved(299, 100, Survey{}).packs.empty());
+}
+
+}  // namespace
+}  // namespace ferry::plan
