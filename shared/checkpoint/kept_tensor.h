@@ -24,10 +24,13 @@ class KeptTensor final : public Saved<typename D::Tensor> {
         version_at_save_(device_.read(version_)) {}
 
   Tensor unpack() override {
-    const std::uint64_t now = device_.read(version_);
-    if (now != version_at_save_) throw make_error<Tensor>(ModifiedInPlace(now, version_at_save_));
+    if (written()) {
+      throw make_error<Tensor>(ModifiedInPlace(device_.read(version_), version_at_save_));
+    }
     return tensor_;
   }
+  // True if it was written in place since.
+  bool written() { return device_.read(version_) != version_at_save_; }
 
  private:
   D device_;

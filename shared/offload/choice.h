@@ -28,7 +28,9 @@ class Choice {
     const std::int64_t whole = context_.device.bytes(storage);
     Extent part = context_.device.extent(context_.device.layout(tensor));
     part.begin -= part.begin % kAlignment;
-    if (whole < kLarge || part.bytes() > whole / 2) return {0, whole};
+    if (whole < kLarge || part.bytes() > whole / 2 || !context_.rules.copies_part()) {
+      return {0, whole};
+    }
     return part;
   }
 

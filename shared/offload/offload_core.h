@@ -143,7 +143,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       check_place(parcel, source);
       count_unpack(save, task);
       const Stream consumer = context_.current();
-      if (context_.device.exists(source)) {
+      if (context_.device.exists(source) && context_.rules.uses_source()) {
         // Orders nothing, as autograd itself does: the user is already ordered after the writer.
         tensor = context_.device.restore(source, save.layout_, 0, parcel.version);
         ++context_.statistics.stash_hits;

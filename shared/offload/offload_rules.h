@@ -30,6 +30,8 @@ class OffloadRules : public Rules {
   bool asks_for_stream() const { return holds(Rule::kLiveStream); }
   bool waits_on_owner() const { return holds(Rule::kOwnerPool); }
   bool gates_host_bytes() const { return holds(Rule::kHostEvents); }
+  bool copies_part() const { return holds(Rule::kCopyPart); }
+  bool uses_source() const { return holds(Rule::kUseSource); }
 };
 
 }  // namespace ferry

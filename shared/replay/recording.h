@@ -62,7 +62,8 @@ class ReplayError : public Error {
 };
 
 // A tensor from outside the span that calls of it read. It stays where it is until the span ends,
-// and then goes through the hooks around the span.
+// and then goes through the hooks around the span, unless it was written meanwhile: these would
+// take it for what the calls read.
 template <ReplayDevice D>
 class HeldArgument {
  public:
@@ -71,23 +72,28 @@ class HeldArgument {
   // `tensor` must have no graph.
   HeldArgument(D device, Tensor tensor, bool passes)
       : tensor_(passes ? std::optional<Tensor>(tensor) : std::nullopt),
-        saved_(std::make_shared<KeptTensor<D>>(std::move(device), std::move(tensor))) {}
+        kept_(std::make_shared<KeptTensor<D>>(std::move(device), std::move(tensor))),
+        saved_(kept_) {}
 
   // What unpacks it now. A hold on it lives as long as the caller's.
   std::shared_ptr<Saved<Tensor>> saved() const { return saved_; }
   // What is to be passed to the hooks around; none: it stays.
-  const std::optional<Tensor>& passing() const { return tensor_; }
+  std::optional<Tensor> passing() const {
+    return kept_ && !kept_->written() ? tensor_ : std::nullopt;
+  }
   // From now on the hooks around have it; null: they leave it where it is. The former holds are
   // the caller's to drop.
   std::pair<std::optional<Tensor>, std::shared_ptr<Saved<Tensor>>> pass(
       std::shared_ptr<Saved<Tensor>> packed) {
     std::pair dropped{std::exchange(tensor_, std::nullopt), std::shared_ptr<Saved<Tensor>>()};
+    kept_ = nullptr;
     if (packed) dropped.second = std::exchange(saved_, std::move(packed));
     return dropped;
   }
 
  private:
   std::optional<Tensor> tensor_;
+  std::shared_ptr<KeptTensor<D>> kept_;  // until it was passed
   std::shared_ptr<Saved<Tensor>> saved_;
 };
 

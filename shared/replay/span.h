@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/checkpoint/hooks.h"
 #include "shared/checkpoint/kept_tensor.h"
 #include "shared/checkpoint/runs.h"
 #include "shared/replay/recorder.h"
@@ -138,7 +139,7 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     std::size_t ordinal_;
   };
 
-  class SpanHooks final : public Hooks<Tensor> {
+  class SpanHooks final : public RecomputingPair<Tensor> {
    public:
     explicit SpanHooks(std::shared_ptr<ReplaySpan> span) : span_(std::move(span)) {}
     std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {

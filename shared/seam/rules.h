@@ -33,6 +33,8 @@ enum class Rule : std::uint8_t {
   kLiveStream,    // the compute stream is the current one, not the first one seen
   kOwnerPool,     // an evicted source waits on the stream of its own pool
   kHostEvents,    // host bytes go back after the copies that use them
+  kCopyPart,      // of a large storage only the part under a small view is copied
+  kUseSource,     // a tensor whose source is still there is not reloaded
 
   // Rules of checkpoints.
   kOuterInputs,      // a segment's inputs are saved under the hooks around it
@@ -71,20 +73,25 @@ enum class Rule : std::uint8_t {
   kCheckpointSome,     // the checkpoint mode says which micro-batches are checkpointed
 };
 
-inline constexpr std::array<std::string_view, 52> kRuleNames = {
-    "keep source",        "bound stash",      "hold target",    "bound reloads",
-    "count escapes",      "release late",     "end of task",    "forget",
-    "identity",           "versioned",        "covers",         "share",
-    "share target",       "check version",    "exempt",         "keep kept",
-    "other device",       "live stream",      "owner pool",     "host events",
-    "outer inputs",       "stop at last",     "stop early",     "task key",
-    "thread key",         "fresh outside",    "group key",      "free unpacked",
-    "free unneeded",      "free at end",      "refuse twice",   "replay random",
-    "replay ambient",     "recompute grad",   "forward stream", "check recompute",
-    "skip dead",          "keep chosen",      "first choice",   "unfinished",
-    "detach reentrant",   "refuse reentrant", "give up popped", "forget restash",
-    "own popped",         "join stashed",     "order pops",     "order portals",
-    "order microbatches", "recompute early",  "callers mode",   "checkpoint some"};
+inline constexpr std::array<std::string_view, 54> kRuleNames = {
+    "keep source",      "bound stash",      "hold target",
+    "bound reloads",    "count escapes",    "release late",
+    "end of task",      "forget",           "identity",
+    "versioned",        "covers",           "share",
+    "share target",     "check version",    "exempt",
+    "keep kept",        "other device",     "live stream",
+    "owner pool",       "host events",      "copy part",
+    "use source",       "outer inputs",     "stop at last",
+    "stop early",       "task key",         "thread key",
+    "fresh outside",    "group key",        "free unpacked",
+    "free unneeded",    "free at end",      "refuse twice",
+    "replay random",    "replay ambient",   "recompute grad",
+    "forward stream",   "check recompute",  "skip dead",
+    "keep chosen",      "first choice",     "unfinished",
+    "detach reentrant", "refuse reentrant", "give up popped",
+    "forget restash",   "own popped",       "join stashed",
+    "order pops",       "order portals",    "order microbatches",
+    "recompute early",  "callers mode",     "checkpoint some"};
 inline constexpr std::size_t kRules = kRuleNames.size();
 inline constexpr std::size_t kCheckpointRules = static_cast<std::size_t>(Rule::kGiveUpPopped);
 static_assert(kRules == static_cast<std::size_t>(Rule::kCheckpointSome) + 1);

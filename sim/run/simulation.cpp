@@ -100,10 +100,12 @@ void run_offloaded(const Run& run, D device, const std::function<void()>& before
                                       run.options.rules);
   run.exempt_from(offloader);
   OffloadStatistics before;
+  HooksWatch* const watch = run.options.hooks_watch;
   run.steps(
-      offloader.hooks(),
+      watch ? watch->watch(offloader.hooks()) : offloader.hooks(),
       [&, begin = begin_segments(run.tape, run.options)]() mutable {
         offloader.begin_run();
+        if (watch) watch->begin_forward();
         begin();
       },
       [&] {

@@ -37,6 +37,15 @@
 
 namespace ferry::sim {
 
+// Looks on while the offloader is given tensors to pack, and is asked to unpack them.
+class HooksWatch {
+ public:
+  virtual ~HooksWatch() = default;
+  // Returns hooks that do as these do.
+  virtual std::shared_ptr<Hooks<Tensor>> watch(std::shared_ptr<Hooks<Tensor>> hooks) = 0;
+  virtual void begin_forward() = 0;
+};
+
 struct SimulationOptions {
   std::optional<CoreOptions> offload;  // none: keep
   // A scheduler in the core's place; `offload` is then ignored.
@@ -63,9 +72,10 @@ struct SimulationOptions {
       nullptr;  // decides open choices, and calls that fail; null: the usual ways
   WorldFault world = WorldFault::kNoFault;
   std::vector<StreamOpConsumer*> consumers;
-  StepTrace* trace = nullptr;        // is given what the streams do; not owned, null: nobody
-  RunRecorder* recorder = nullptr;   // records the last step; not with `trace`; null: nobody
-  MemorySnapshot* memory = nullptr;  // of the device, at the end; not owned, null: none
+  HooksWatch* hooks_watch = nullptr;  // of the offloader's hooks; not owned, null: nobody
+  StepTrace* trace = nullptr;         // is given what the streams do; not owned, null: nobody
+  RunRecorder* recorder = nullptr;    // records the last step; not with `trace`; null: nobody
+  MemorySnapshot* memory = nullptr;   // of the device, at the end; not owned, null: none
 };
 
 struct Leftovers {

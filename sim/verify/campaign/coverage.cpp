@@ -43,7 +43,11 @@ void add_recipe(const Recipe& recipe, Features& features) {
   };
   features.has("no early stop", bit(kNoEarlyStop));
   features.has("segment on its own stream", bit(kOwnStream));
-  features.has("reentrant segment", bit(kReentrantBit) && recipe.derivatives == 1);
+  const auto reentrant = [](const Layer& layer) {
+    return layer.opens > 0 && is_reentrant(layer.segment);
+  };
+  features.has("reentrant segment", any(reentrant) && recipe.derivatives == 1);
+  features.has("segment of operators that run again", bit(kSpanBit));
   for (int extra = 1; extra < kExtras; ++extra) {
     const auto found = static_cast<Extra>(extra);
     features.has(name(found), any([found](const Layer& layer) { return layer.extra == found; }));
@@ -56,7 +60,9 @@ void add_options(const CoreOptions& options, Features& features) {
   features.has("one copy stream", options.copy_streams == CopyStreams::kOne);
   features.has("two copy streams", options.copy_streams == CopyStreams::kTwo);
   features.has("reloads in the copy stream's pool", options.reload_pool == ReloadPool::kCopyStream);
-  features.has("prefetch", options.prefetch_bytes > 0);
+  features.has("prefetch", options.prefetch_bytes != 0);
+  features.has("automatic bounds",
+               options.window_bytes == kAutomatic || options.hold_bytes == kAutomatic);
   features.has("some packs kept", !options.offload.empty());
 }
 
@@ -79,6 +85,7 @@ void Coverage::add(const DrawnRun& drawn) {
   if (spec.scheduler && spec.scheduler->program) return;
   add_recipe(spec.trial.recipe, found);
   if (!spec.scheduler) add_options(spec.trial.options, found);
+  found.has("planned spans of operators", has_spans(spec.trial));
   found.has("selective plan", spec.trial.recipe.segments && spec.trial.plan != nullptr);
 }
 

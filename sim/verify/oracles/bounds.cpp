@@ -6,7 +6,8 @@ namespace ferry::verify {
 
 std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadStatistics& counts,
                                     std::int64_t largest) {
-  if (options.window_bytes != kUnlimited &&
+  const bool automatic = options.window_bytes == kAutomatic;
+  if (options.window_bytes != kUnlimited && !automatic &&
       counts.forward_stash_peak_bytes > std::max(options.window_bytes, largest)) {
     return Verdict{Oracle::kBound, "the forward stash is beyond its window"};
   }
@@ -18,7 +19,8 @@ std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadSta
   const std::int64_t at_hand = options.reload_pool == ReloadPool::kConsumer ? 2 : 12;
   // A storage that is larger than the hold is held beside it.
   const std::int64_t held_beside = options.hold_bytes > 0 && options.hold_bytes < largest ? 1 : 0;
-  if (options.hold_bytes != kUnlimited &&
+  if (options.hold_bytes != kUnlimited && options.hold_bytes != kAutomatic &&
+      options.prefetch_bytes != kAutomatic &&
       counts.backward_stash_peak_bytes >
           options.prefetch_bytes + options.hold_bytes + (at_hand + held_beside) * largest) {
     return Verdict{Oracle::kBound, "the backward stash is beyond its bound"};

@@ -29,7 +29,7 @@ class RecomputeModel {
       run_again_where_needed(top);
     }
   }
-  const OpCounts& counts() const { return counts_; }
+  const RecomputeCounts& counts() const { return counts_; }
 
  private:
   struct Run;
@@ -113,16 +113,24 @@ class RecomputeModel {
   }
 
   void run_item(const Item& item) {
-    if (item.op) ++counts_[item.op->name];
-    if (item.segment) run_fully(*item.segment);
+    if (item.op) ++counts_.ops[item.op->name];
+    if (!item.segment) return;
+    ++counts_.segments;
+    run_fully(*item.segment);
   }
   void run_fully(const Run& run) {
     for (const Item& item : run.items) run_item(item);
   }
   void run_again(const Run& run) {
+    ++counts_.recomputes;
+    counts_.stopped_early += run.segment->early_stop ? 1 : 0;
     std::size_t last = run.items.size();
     while (run.segment->early_stop && !run.items[last - 1].held) --last;
     for (std::size_t i = 0; i < last; ++i) run_item(run.items[i]);
+    // A call whose inputs were being saved has begun.
+    for (std::size_t i = last; i < run.items.size(); ++i) {
+      if (run.items[i].segment && i - run.items[i].inputs < last) ++counts_.segments;
+    }
   }
 
   // Runs each segment in it, and itself, once in every task that needs it; says in which.
@@ -142,7 +150,7 @@ class RecomputeModel {
   }
 
   const Program& program_;
-  OpCounts counts_;
+  RecomputeCounts counts_;
   // These two belong to the call of main that is being counted.
   std::vector<GraphTasks> needs_;
   std::size_t packs_ = 0;
@@ -150,8 +158,24 @@ class RecomputeModel {
 
 }  // namespace
 
-OpCounts expected_counts(const Program& program, const SegmentPlan* plan) {
+RecomputeCounts expected_counts(const Program& program, const SegmentPlan* plan) {
   return RecomputeModel(program, plan).counts();
+}
+
+std::string miscounted(const RecomputeCounts& expected, const CheckpointStatistics& counted) {
+  const auto differs = [](const char* what, std::int64_t found, std::int64_t must) {
+    return std::string(what) + " is " + std::to_string(found) + ", not " + std::to_string(must);
+  };
+  if (counted.segments != expected.segments) {
+    return differs("segments", counted.segments, expected.segments);
+  }
+  if (counted.recomputes != expected.recomputes) {
+    return differs("recomputes", counted.recomputes, expected.recomputes);
+  }
+  if (counted.stopped_early != expected.stopped_early) {
+    return differs("stopped_early", counted.stopped_early, expected.stopped_early);
+  }
+  return counted.alive == 0 ? "" : differs("alive", counted.alive, 0);
 }
 
 std::string miscounted(const OpCounts& expected, const OpCounts& counted) {

@@ -32,9 +32,18 @@ class OpCounter final : public StreamOpConsumer {
   OpCounts counts;
 };
 
-// Counts the runs of each op. `plan` says what each call of main keeps; null: nothing is planned.
-OpCounts expected_counts(const Program& program, const SegmentPlan* plan);
+struct RecomputeCounts {
+  OpCounts ops;  // the runs of each
+  std::int64_t segments = 0;
+  std::int64_t recomputes = 0;
+  std::int64_t stopped_early = 0;
+};
 
+// `plan` says what each call of main keeps; null: nothing is planned.
+RecomputeCounts expected_counts(const Program& program, const SegmentPlan* plan);
+
+// Compares the core's statistics; empty where they are right.
+std::string miscounted(const RecomputeCounts& expected, const CheckpointStatistics& counted);
 // Names an op that ran more or less often than expected; empty where there is none.
 std::string miscounted(const OpCounts& expected, const OpCounts& counted);
 

@@ -25,11 +25,12 @@ enum class Oracle : std::uint8_t {
   kBound,          // a stash is beyond its bound
   kDeterminism,    // run again, the same program runs in another way
   kSchedule,       // an order of the device shows another value, and no race was reported
+  kAccounts,       // the offloader moved something else, or counts otherwise
   kException,      // something else was thrown
 };
-inline constexpr std::array<std::string_view, 13> kOracleNames = {
+inline constexpr std::array<std::string_view, 14> kOracleNames = {
     "happens-before", "lifetime", "value", "liveness",    "pool",     "error",    "leak",
-    "moves",          "count",    "bound", "determinism", "schedule", "exception"};
+    "moves",          "count",    "bound", "determinism", "schedule", "accounts", "exception"};
 constexpr std::string_view name(Oracle oracle) {
   return kOracleNames[static_cast<std::size_t>(oracle)];
 }

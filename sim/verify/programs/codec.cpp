@@ -14,7 +14,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::uint64_t kFormat = 2;
+constexpr std::uint64_t kFormat = 3;
 constexpr std::string_view kLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t kMostItems = 1000;  // of a list: more was never drawn
@@ -128,9 +128,9 @@ void options(Io& io, O& value) {
   io.number(value.reload_pool, 0, 1);
   io.number(value.bytes_min, 0, kMost);
   io.number(value.window_packs, 1, kMost);
-  io.number(value.window_bytes, 0, kMost);
-  io.number(value.prefetch_bytes, 0, kMost);
-  io.number(value.hold_bytes, 0, kMost);
+  io.number(value.window_bytes, kAutomatic, kMost);
+  io.number(value.prefetch_bytes, kAutomatic, kMost);
+  io.number(value.hold_bytes, kAutomatic, kMost);
   list(io, value.offload, [&io](auto&& each) {
     bool chosen = each;
     io.number(chosen, 0, 1);
@@ -148,6 +148,15 @@ void plan(Io& io, P& value, int depth) {
 }
 
 constexpr int kPlanDepth = 3;
+
+template <class Io, class S>
+void spans(Io& io, S& value) {
+  list(io, value, [&io](auto& each) {
+    io.number(each.skips, 0, 1000);
+    io.number(each.operators, 1, 1000);
+    io.number(each.kept, 0, 63);
+  });
+}
 
 template <class Io, class T>
 void pipeline(Io& io, T& trial) {
@@ -185,6 +194,7 @@ std::string encode(const Trial& trial) {
   const bool planned = trial.plan != nullptr;
   writer.number(planned, 0, 1);
   if (planned) plan(writer, *trial.plan, kPlanDepth);
+  spans(writer, trial.spans);
   return writer.text();
 }
 
@@ -200,6 +210,7 @@ Trial decode_trial(std::string_view text) {
     plan(reader, found, kPlanDepth);
     trial.plan = std::make_shared<const SegmentPlan>(std::move(found));
   }
+  spans(reader, trial.spans);
   reader.end();
   return trial;
 }

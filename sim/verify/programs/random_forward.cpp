@@ -1,6 +1,7 @@
 #include "sim/verify/programs/random_forward.h"
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -70,13 +71,15 @@ Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, A
   const int failing = recipe_.failing_layer % static_cast<int>(recipe_.layers.size());
   const bool fails = static_cast<int>(at_) == failing;
   if (failure_ == StepFailure::kForwardRaises && fails) b_.add(id, Raise{"forward fails"});
+  if (fails_again(failure_) && fails && region.depth > 0) fail_again(id, x);
   if (extra == Extra::kAmbient) {
     b_.add(id, Ambient{1 + static_cast<std::uint32_t>(at_) % 3});
   }
   const Activation before = x;
   x = layers_.make(region, layer, w, x, failure_ == StepFailure::kBackwardRaises && fails);
   if (extra == Extra::kDropout) x = layers_.dropout(region, x);
-  if (extra >= Extra::kInnerBackward && !region.reentrant) {
+  // (A backward inside forward is served by what is saved so far, whatever comes then.)
+  if (extra >= Extra::kInnerBackward && !region.reentrant && !fails_again(failure_)) {
     x = layers_.inner_backward(region, extra, layer.kind, w, x);
   }
   // (A recomputed tensor is not written: then there may be no error.)
@@ -90,8 +93,9 @@ Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, A
 // Makes the next layers a code of their own. Its results are x and, but for the reentrant variant,
 // the last activation that it holds.
 Activation RandomForward::make_segment(Region& outer, const Layer& layer, const Activation& x) {
-  const bool reentrant =
-      (layer.segment & kReentrantBit) != 0 && recipe_.derivatives == 1 && recipe_.embeds;
+  const bool reentrant = is_reentrant(layer.segment) && recipe_.derivatives == 1 &&
+                         recipe_.embeds &&
+                         !fails_again(failure_);  // (it refuses a backward with inputs)
   const bool own_stream = (layer.segment & kOwnStream) != 0;
   const std::uint32_t stream = outer.stream + (own_stream ? 1 : 0);
   Region inner{.id = b_.code(CodeKind::kSegment, "segment"),
@@ -117,18 +121,50 @@ Activation RandomForward::make_segment(Region& outer, const Layer& layer, const 
   }
   if (own_stream) draft_.begin_stream(outer.id, in, outer.stream);
   Call call{inner.id, in, out};
-  call.recompute = reentrant ? Recompute::kReentrant : Recompute::kCheckpoint;
-  // (A recompute within forward that does not stop early would fail before forward does, and so
-  // draw fewer random numbers.)
-  call.early_stop =
-      reentrant || failure_ != StepFailure::kNone || (layer.segment & kNoEarlyStop) == 0;
-  call.preserve_rng = inner.random || (layer.segment & kNoRandomState) == 0;
-  call.determinism_check = reentrant || (layer.segment & kNoCheck) == 0;
+  set_recompute(call, layer, reentrant, inner.random);
   b_.add(outer.id, call);
   if (own_stream) draft_.end_stream(outer.id, out, outer.stream);
   outer.random |= inner.random;
   from_segment_ = out[0];
   return {out[0], y.type};
+}
+
+void RandomForward::set_recompute(Call& call, const Layer& layer, bool reentrant,
+                                  bool random) const {
+  // (In a span, what a recompute saves beyond forward may go unnoticed by a checkpoint around.)
+  if ((layer.segment & kSpanBit) != 0 && !fails_again(failure_)) {
+    call.recompute = Recompute::kReplay;
+    return;
+  }
+  call.recompute = reentrant ? Recompute::kReentrant : Recompute::kCheckpoint;
+  // (A recompute within forward that does not stop early would fail before forward does, and so
+  // draw fewer random numbers.)
+  call.early_stop =
+      reentrant || failure_ != StepFailure::kNone || (layer.segment & kNoEarlyStop) == 0;
+  call.preserve_rng = random || (layer.segment & kNoRandomState) == 0;
+  call.determinism_check =
+      reentrant || failure_ == StepFailure::kRecomputeSavesMore || (layer.segment & kNoCheck) == 0;
+}
+
+// Only when the code runs again: raises, or saves a tensor of a size that no other has, so often
+// that it stands in the place of all that forward saved from there on.
+void RandomForward::fail_again(CodeId id, const Activation& x) {
+  if (failure_ == StepFailure::kRecomputeRaises) {
+    b_.add(id, When{true, 1});
+    b_.add(id, Raise{std::string(kRecomputeFails)});
+    return;
+  }
+  constexpr std::int64_t kOddSize = 333;
+  constexpr std::size_t kSaves = 64;
+  const TypeId odd = b_.type({kOddSize});
+  const Slot y = b_.slot(id);
+  const CodeId body = draft_.make_body(odd, {x.type}, kSaves, false, odd);
+  const std::uint32_t node = b_.node_id();
+  b_.add(id, When{true, 4});
+  b_.add(id, MakeNode{"MoreBackward", node, {x.slot}, {y}, {}, body});
+  b_.add(id, Op{"more", {x.slot}, {y}, {odd}, {}, 0, 0, 0, 0});
+  b_.add(id, Save{node, std::vector<Slot>(kSaves, y)});
+  b_.add(id, Free{{y}});
 }
 
 }  // namespace ferry::verify

@@ -29,6 +29,9 @@ class RandomForward {
   void finish(Region& region, const Activation& before, const Activation& x, bool hold);
   Activation make_whole_layer(Region& region, const Layer& layer, Activation x);
   Activation make_segment(Region& outer, const Layer& layer, const Activation& x);
+  void fail_again(CodeId id, const Activation& x);
+  // `random`: the segment draws random numbers.
+  void set_recompute(Call& call, const Layer& layer, bool reentrant, bool random) const;
 
   Draft& draft_;
   Builder& b_;

@@ -26,7 +26,8 @@ class RandomProgram {
     const bool fails = recipe.failure != StepFailure::kNone;
     if (fails) {
       const bool whole = recipe.whole && recipe.failure != StepFailure::kSavedWritten;
-      backward(call(make_forward(recipe.failure), whole));
+      const Slot loss = call(make_forward(recipe.failure), whole);
+      fails_again(recipe.failure) ? backward_for_nobody(loss) : backward(loss);
     }
     // The step that failed may have left work on any stream.
     const std::uint32_t streams = recipe.segments && fails ? kSegmentDepth + 1 : 0;
@@ -50,6 +51,12 @@ class RandomProgram {
   void backward(Slot loss) {
     if (recipe_.retain) b_.add(0, Backward{{loss}, {}, {}, true, false});
     b_.add(0, Backward{{loss}, {}, {}, false, false});
+    b_.add(0, Free{{loss}});
+  }
+
+  // Its gradients go to no global: they may come or not.
+  void backward_for_nobody(Slot loss) {
+    b_.add(0, Backward{{loss}, {draft_.first}, {b_.slot(0)}, false, false});
     b_.add(0, Free{{loss}});
   }
 

@@ -20,7 +20,7 @@ Layer draw_layer(Draws& draws) {
   layer.extra = static_cast<Extra>(draws.few(10, kExtras));
   layer.opens = draws.few(6, 3);
   layer.closes = draws.few(5, 3);
-  layer.segment = draws.in(0, 32);
+  layer.segment = draws.in(0, kSpanBit);
   return layer;
 }
 
@@ -52,8 +52,13 @@ std::string_view name(MicrobatchOrder order) {
   return at(kNames, order);
 }
 std::string_view name(StepFailure failure) {
-  static constexpr std::array<std::string_view, kStepFailures> kNames = {
-      "", "forward raises", "backward raises", "saved tensor written"};
+  static constexpr std::array<std::string_view, kStepFailures> kNames = {"",
+                                                                         "forward raises",
+                                                                         "backward raises",
+                                                                         "saved tensor written",
+                                                                         "recompute raises",
+                                                                         "recompute saves more"};
+  static_assert(!kNames.back().empty());
   return at(kNames, failure);
 }
 
@@ -70,13 +75,23 @@ Recipe draw_recipe(Draws& draws, Sizes sizes) {
   recipe.derivatives = small ? draws.few(16, 4) : draws.in(-1, 4);
   recipe.derivatives = std::max(recipe.derivatives, 1);
   recipe.differentiated = draws.in(0, kMostLayers);
-  recipe.failure = static_cast<StepFailure>(draws.few(10, kStepFailures));
+  recipe.failure =
+      static_cast<StepFailure>(draws.few(10, static_cast<int>(StepFailure::kRecomputeRaises)));
   recipe.failing_layer = draws.in(0, kMostLayers);
   recipe.move = draws.one_in(2);
   recipe.segments = draws.one_in(3);
   recipe.whole = draws.one_in(2);
   recipe.embeds = !draws.one_in(4);
   return recipe;
+}
+
+void draw_repeats(Draws& draws, Recipe& recipe) {
+  for (Layer& layer : recipe.layers) {
+    if (draws.one_in(3)) layer.segment |= kSpanBit;
+  }
+  const bool raises = draws.one_in(2);
+  if (!draws.one_in(16) || recipe.failure != StepFailure::kNone) return;
+  recipe.failure = raises ? StepFailure::kRecomputeRaises : StepFailure::kRecomputeSavesMore;
 }
 
 }  // namespace ferry::verify

@@ -49,8 +49,18 @@ inline constexpr int kSegmentDepth = 4;
 inline constexpr int kMicrobatchOrders = 3;
 
 // How a step before the recipe's own fails.
-enum class StepFailure : int { kNone, kForwardRaises, kBackwardRaises, kSavedWritten };
-inline constexpr int kStepFailures = static_cast<int>(StepFailure::kSavedWritten) + 1;
+enum class StepFailure : int {
+  kNone,
+  kForwardRaises,
+  kBackwardRaises,
+  kSavedWritten,
+  kRecomputeRaises,
+  kRecomputeSavesMore,
+};
+inline constexpr int kStepFailures = static_cast<int>(StepFailure::kRecomputeSavesMore) + 1;
+// Whether a recompute fails where there is one. A run that recomputes nothing has no error then.
+constexpr bool fails_again(StepFailure failure) { return failure >= StepFailure::kRecomputeRaises; }
+inline constexpr std::string_view kRecomputeFails = "a recompute fails";
 
 // As coverage and reports say them; empty where there is nothing to say.
 std::string_view name(LayerKind kind);
@@ -65,7 +75,13 @@ enum SegmentBits : int {
   kNoCheck = 4,
   kOwnStream = 8,
   kReentrantBit = 16,
+  kSpanBit = 32,  // its operators run again, one by one, and not its function
 };
+
+// Whether the segments that begin with the layer are of the reentrant variant, which a span is not.
+constexpr bool is_reentrant(int segment) {
+  return (segment & kReentrantBit) != 0 && (segment & kSpanBit) == 0;
+}
 
 struct Layer {
   LayerKind kind = LayerKind::kLinear;
@@ -118,13 +134,16 @@ void visit_layer(L& layer, Visit&& visit) {
   visit(layer.extra, 0, kExtras);
   visit(layer.opens, 0, 3);
   visit(layer.closes, 0, 3);
-  visit(layer.segment, 0, 32);
+  visit(layer.segment, 0, 64);
 }
 
 // Small programs have about 150 operations on streams. Of mixed ones, one in twelve is large: it
 // has about 1500.
 enum class Sizes : std::uint8_t { kMixed, kSmall };
 
+// Without spans, and without recomputes that fail: these are the core's alone to run.
 Recipe draw_recipe(Draws& draws, Sizes sizes = Sizes::kMixed);
+// Makes some segments spans, and some recomputes fail.
+void draw_repeats(Draws& draws, Recipe& recipe);
 
 }  // namespace ferry::verify

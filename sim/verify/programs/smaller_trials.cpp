@@ -95,6 +95,12 @@ std::vector<Trial> plainer(const Trial& trial) {
       all.back().plan = std::make_shared<const SegmentPlan>(std::move(plan));
     }
   }
+  if (!trial.spans.empty()) {
+    all.push_back(trial);
+    all.back().spans.clear();
+    all.push_back(trial);
+    all.back().spans.pop_back();
+  }
   for (CoreOptions& options : plainer(trial.options)) {
     all.push_back(trial);
     all.back().options = std::move(options);

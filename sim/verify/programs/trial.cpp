@@ -1,6 +1,9 @@
 #include "sim/verify/programs/trial.h"
 
+#include <cstddef>
 #include <initializer_list>
+
+#include "formats/spans.h"
 
 namespace ferry::verify {
 namespace {
@@ -47,11 +50,37 @@ std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws) {
   return std::make_shared<const SegmentPlan>(draw_segment(draws, 3));
 }
 
+std::vector<PlanSpan> spans_in(const Program& program, const std::vector<DrawnSpan>& drawn) {
+  const std::vector<OperatorRange> operators = operator_ranges(program);
+  std::vector<PlanSpan> spans;
+  std::size_t at = 0;
+  for (const DrawnSpan& each : drawn) {
+    at += static_cast<std::size_t>(each.skips);
+    if (at >= operators.size()) break;
+    PlanSpan span{.first = at, .last = at};
+    const auto most = static_cast<std::uint64_t>(each.operators);
+    while (span.last + 1 - span.first < most && operators[span.last].joins_next) ++span.last;
+    for (std::uint64_t op = span.first; op <= span.last; ++op) {
+      if ((each.kept >> (op - span.first) & 1) != 0) span.keep.push_back(op);
+    }
+    at = span.last + 1;
+    spans.push_back(std::move(span));
+  }
+  return spans;
+}
+
 Trial draw_trial(Draws& draws, Sizes sizes) {
   Trial trial;
   trial.recipe = draw_recipe(draws, sizes);
   trial.options = draw_options(draws);
   trial.plan = draw_plan(draws);
+  draw_repeats(draws, trial.recipe);
+  if (draws.one_in(8)) trial.options.window_bytes = kAutomatic;
+  if (draws.one_in(8)) trial.options.prefetch_bytes = trial.options.hold_bytes = kAutomatic;
+  for (int spans = draws.few(12, 4); spans > 0; --spans) {
+    trial.spans.push_back({.skips = draws.in(0, 3), .operators = draws.in(1, 7)});
+    trial.spans.back().kept = draws.one_in(2) ? draws.in(0, 64) : 0;
+  }
   return trial;
 }
 

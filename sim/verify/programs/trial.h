@@ -6,23 +6,37 @@
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "formats/plan.h"
+#include "formats/program.h"
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/options.h"
 #include "sim/verify/programs/recipe.h"
 
 namespace ferry::verify {
 
+// A span of the forward's operators, as a plan has it: where it begins behind the one before, how
+// many it has at most, and which of them are kept, as bits.
+struct DrawnSpan {
+  int skips = 0;
+  int operators = 1;
+  int kept = 0;
+};
+
 struct Trial {
   Recipe recipe;
   CoreOptions options;
   std::shared_ptr<const SegmentPlan> plan;  // null: its segments are as the program says
+  std::vector<DrawnSpan> spans = {};
 };
 
 CoreOptions draw_options(Draws& draws);
 // The plan need not fit any program. Null: the segments are not planned.
 std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws);
 Trial draw_trial(Draws& draws, Sizes sizes = Sizes::kMixed);
+// Those of them that the program has room for.
+std::vector<PlanSpan> spans_in(const Program& program, const std::vector<DrawnSpan>& drawn);
 
 // In words, on one line: what differs from the plainest trial of its size. Of options, the streams
 // and the window are always said.
@@ -31,5 +45,9 @@ std::string text_of(const CoreOptions& options);
 std::string text_of(const Recipe& recipe);
 // Whether its plan is in force.
 inline bool has_plan(const Trial& trial) { return trial.plan && trial.recipe.segments; }
+// Whether its planned spans are in force. (A plan that has spans recomputes no whole forward.)
+inline bool has_spans(const Trial& trial) {
+  return !trial.spans.empty() && !(trial.recipe.segments && trial.recipe.whole);
+}
 
 }  // namespace ferry::verify

@@ -12,12 +12,13 @@ namespace ferry::verify {
 namespace {
 
 std::string segments_of(const Layer& layer) {
-  static constexpr std::array<std::pair<SegmentBits, std::string_view>, 5> kNames = {{
+  static constexpr std::array<std::pair<SegmentBits, std::string_view>, 6> kNames = {{
       {kNoEarlyStop, "without early stop"},
       {kNoRandomState, "without random state"},
       {kNoCheck, "without determinism check"},
       {kOwnStream, "on its own stream"},
       {kReentrantBit, "reentrant"},
+      {kSpanBit, "as spans of operators"},
   }};
   std::string text = "begins " + counted(layer.opens, "segment");
   for (const auto& [bit, name] : kNames) {
@@ -46,6 +47,7 @@ std::string layer_of(const Recipe& recipe, int index) {
 }
 
 std::string bytes_of(std::int64_t bytes) {
+  if (bytes == kAutomatic) return "automatic";
   return bytes == kUnlimited ? "any bytes" : counted(bytes, "byte");
 }
 
@@ -95,8 +97,8 @@ std::string text_of(const CoreOptions& options) {
   words.add_if(options.host_memory == HostMemory::kPageable, "pageable memory");
   words.add_if(options.reload_pool == ReloadPool::kCopyStream, "reloads in the copy stream's pool");
   words.add_if(options.bytes_min > 0, "tensors from " + bytes_of(options.bytes_min) + " on");
-  words.add_if(options.prefetch_bytes > 0, "prefetch " + bytes_of(options.prefetch_bytes));
-  words.add_if(options.hold_bytes > 0, "hold " + bytes_of(options.hold_bytes));
+  words.add_if(options.prefetch_bytes != 0, "prefetch " + bytes_of(options.prefetch_bytes));
+  words.add_if(options.hold_bytes != 0, "hold " + bytes_of(options.hold_bytes));
   words.add_if(!options.offload.empty(), "only some packs");
   return words.text();
 }
@@ -104,6 +106,9 @@ std::string text_of(const CoreOptions& options) {
 std::ostream& operator<<(std::ostream& out, const Trial& trial) {
   out << text_of(trial.recipe);
   if (has_plan(trial)) out << "; its segments planned";
+  if (has_spans(trial)) {
+    out << "; " << counted(static_cast<std::int64_t>(trial.spans.size()), "planned span");
+  }
   return out << "; " << text_of(trial.options);
 }
 

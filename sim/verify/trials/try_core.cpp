@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "sim/verify/oracles/accounts.h"
 #include "sim/verify/oracles/bounds.h"
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/hazards.h"
 #include "sim/verify/oracles/leaks.h"
 #include "sim/verify/oracles/moves.h"
 #include "sim/verify/oracles/recomputes.h"
+#include "sim/verify/oracles/replays.h"
 #include "sim/verify/programs/random_program.h"
 
 namespace ferry::verify {
@@ -29,6 +33,57 @@ bool is_one_task(const Recipe& recipe) {
                   [](const Layer& layer) { return layer.kind == LayerKind::kNested; });
   return !recipe.segments && recipe.microbatches == 1 && !recipe.retain &&
          recipe.derivatives == 1 && recipe.failure == StepFailure::kNone && !nests;
+}
+
+// Whether what runs again does so in spans alone, which sim/verify/oracles/replays.h counts.
+bool replays_are_known(const Trial& trial) {
+  const Recipe& recipe = trial.recipe;
+  const auto strange = [](const Layer& layer) {
+    return layer.kind == LayerKind::kNested || (layer.opens > 0 && (layer.segment & kSpanBit) == 0);
+  };
+  if (recipe.failure != StepFailure::kNone) return false;
+  if (!recipe.segments) return has_spans(trial);
+  return !recipe.whole && std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
+}
+
+std::optional<Verdict> judge_replays(const Program& program, const sim::SimulationOptions& options,
+                                     const OpCounts& counted, const sim::Simulation& run) {
+  const ReplayCounts expected = expected_replays(program, options.spans);
+  std::int64_t kernels = 0;
+  for (const auto& [name, count] : counted) kernels += count;
+  const auto differs = [](const char* what, std::int64_t found, std::int64_t must) {
+    return Verdict{Oracle::kCount, std::string(what) + " " + std::to_string(found) +
+                                       " calls again, not " + std::to_string(must)};
+  };
+  if (kernels != expected.kernels + expected.again) {
+    return differs("spans run", kernels - expected.kernels, expected.again);
+  }
+  if (run.replays.calls_replayed == expected.again) return std::nullopt;
+  return differs("spans say that they run", run.replays.calls_replayed, expected.again);
+}
+
+// Whether a planned span may need again what the failing step writes, though no node saved it.
+bool may_need_written(const Trial& trial) {
+  return trial.recipe.failure == StepFailure::kSavedWritten && has_spans(trial);
+}
+
+// Takes out the error of a step that fails by what is run again: a run that keeps everything has
+// none.
+void forgive(const Trial& trial, const sim::Simulation& keep,
+             std::vector<sim::ProgramError>& errors) {
+  const StepFailure failure = trial.recipe.failure;
+  const bool written = may_need_written(trial) && keep.errors.empty();
+  if (!fails_again(failure) && !written) return;
+  const auto is_it = [&](const sim::ProgramError& error) {
+    if (failure == StepFailure::kRecomputeRaises) return error.message == kRecomputeFails;
+    return error.message.starts_with(written ? "one of the variables" : "ferry::checkpoint: ");
+  };
+  const auto found = std::find_if(errors.begin(), errors.end(), is_it);
+  if (written) {
+    std::erase_if(errors, is_it);  // of each backward of the step
+  } else if (found != errors.end()) {
+    errors.erase(found);
+  }
 }
 
 std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim::Simulation& keep,
@@ -68,8 +123,9 @@ Hardware test_hardware() {
 bool counts_are_known(const Recipe& recipe) {
   const auto strange = [](const Layer& layer) {
     const bool nested = layer.kind == LayerKind::kNested;
-    const bool reentrant = (layer.segment & kReentrantBit) != 0 && layer.opens > 0;
-    return nested || reentrant || layer.extra >= Extra::kInnerBackward;
+    const bool reentrant = is_reentrant(layer.segment) && layer.opens > 0;
+    const bool spans = (layer.segment & kSpanBit) != 0 && layer.opens > 0;
+    return nested || reentrant || spans || layer.extra >= Extra::kInnerBackward;
   };
   return recipe.segments && recipe.embeds && recipe.failure == StepFailure::kNone &&
          std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
@@ -81,6 +137,7 @@ std::optional<Verdict> try_core(const Trial& trial, const Subject& subject,
   const Hardware hardware = test_hardware();
   const sim::Simulation keep = sim::simulate(without_segments(program), hardware, {});
   MoveWatch moves(program);
+  Accounts accounts(trial.options);
   OpCounter counter;
   sim::SimulationOptions options;
   options.offload = trial.options;
@@ -89,19 +146,31 @@ std::optional<Verdict> try_core(const Trial& trial, const Subject& subject,
   options.choices = conditions.choices;
   options.world = subject.world_fault;
   options.segments = trial.plan;
-  options.consumers = {&moves};
-  const bool counted = counts_are_known(trial.recipe);
-  if (counted) options.consumers.push_back(&counter);
+  if (has_spans(trial)) options.spans = spans_in(program, trial.spans);
+  options.consumers = {&moves, &accounts};
+  options.hooks_watch = &accounts;
+  const bool counted = counts_are_known(trial.recipe) && !has_spans(trial);
+  const bool replayed = replays_are_known(trial);
+  if (counted || replayed) options.consumers.push_back(&counter);
   if (conditions.watch) options.consumers.push_back(conditions.watch);
-  const sim::Simulation run = sim::simulate(program, hardware, options);
+  sim::Simulation run = sim::simulate(program, hardware, options);
+  forgive(trial, keep, run.errors);
+  // (What a span reads and the step writes may be needed by an earlier node than what was saved.)
+  if (may_need_written(trial)) run.gradients = keep.gradients;
   if (struck(run, conditions)) return judge_failure(keep, run);
   if (auto verdict = judge(trial, largest_storage(program), keep, run)) return verdict;
   if (counted) {
-    const std::string wrong =
-        miscounted(expected_counts(program, trial.plan.get()), counter.counts);
+    const RecomputeCounts expected = expected_counts(program, trial.plan.get());
+    std::string wrong = miscounted(expected.ops, counter.counts);
+    if (wrong.empty()) wrong = miscounted(expected, run.checkpoints);
     if (!wrong.empty()) return Verdict{Oracle::kCount, wrong};
   }
+  if (replayed) {
+    if (auto verdict = judge_replays(program, options, counter.counts, run)) return verdict;
+  }
   if (!moves.complaint().empty()) return Verdict{Oracle::kMoves, moves.complaint()};
+  const std::string wrong = accounts.complaint(run.statistics);
+  if (!wrong.empty()) return Verdict{Oracle::kAccounts, wrong};
   return std::nullopt;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -26,9 +27,10 @@ struct Ran {
     return found == census.runs.end() ? 0 : found->second;
   }
 };
-Ran run(Layers program, Rules rules = {}) {
+Ran run(Layers program, Rules rules = {}, std::shared_ptr<const SegmentPlan> plan = nullptr) {
   Ran run;
   sim::SimulationOptions options;
+  options.segments = std::move(plan);
   options.consumers = {&run.census};
   options.rules = rules;
   run.result = sim::simulate(program.take(), verify::test_hardware(), options);
@@ -220,6 +222,26 @@ TEST(ReplayerTest, AnInputWrittenSinceItWasReadIsRefused) {
   EXPECT_NE(errors[0].find("modified by an inplace operation"), std::string::npos) << errors[0];
 }
 
+// It is written before the span ends, and goes to no hooks around: these would take it as it is.
+TEST(ReplayerTest, NorMayTheSpanWriteItAfterwards) {
+  for (const bool offload : {false, true}) {
+    Layers p;
+    const CodeId id = p.segment();
+    const Slot x = p.b.argument(id);
+    const Slot y = p.op(id, "made", x);
+    p.b.result(id, p.layer(id, "saves y", y));
+    p.b.add(id, Op{"write", {x}, {}, {}, {0}, 0, 0, 0, 0});
+    p.b.add(id, Free{{y}});
+    p.backward(p.call(0, id, {p.op(0, "outside", p.input)}, Recompute::kReplay)[0]);
+    sim::SimulationOptions options;
+    if (offload) options.offload.emplace();
+    const sim::Simulation ours = sim::simulate(p.take(), verify::test_hardware(), options);
+    EXPECT_TRUE(ours.hazards.empty()) << to_string(ours.hazards.front());
+    ASSERT_EQ(ours.errors.size(), 1u);
+    EXPECT_NE(ours.errors[0].message.find("modified by an inplace operation"), std::string::npos);
+  }
+}
+
 // An op of the span writes its input: what it makes is kept, and so is what is computed from it.
 TEST(ReplayerTest, AWriteFromOutsideIsNotReplayed) {
   const auto program = [](Recompute recompute) {
@@ -332,6 +354,28 @@ TEST(ReplayerTest, InACheckpointItsInputsAreTheCheckpoints) {
     return ours.census.alive_at.at("after");
   };
   EXPECT_EQ(alive(Recompute::kReplay), alive(Recompute::kNone));
+}
+
+// A recompute passes nothing on. So a span that made again what is passed on would need more of its
+// calls in forward than in the outer checkpoint's recompute, and that one would find fewer tensors.
+TEST(ReplayerTest, WhatACheckpointInASpanPassesOnIsNotTheSpans) {
+  Layers p;
+  const CodeId inner = p.segment_of({"a", "b"});
+  const CodeId span = p.segment();
+  const Slot y = p.op(span, "before", p.b.argument(span));
+  p.b.result(span, p.call(span, inner, {y}, Recompute::kCheckpoint)[0]);
+  const CodeId outer = p.segment();
+  p.b.result(outer, p.call(outer, span, {p.b.argument(outer)}, Recompute::kReplay)[0]);
+  p.backward(p.call(0, outer, {p.begin()}, Recompute::kCheckpoint)[0]);
+  SegmentPlan passes_on;
+  passes_on.choices = {SavedChoice::kOffload, SavedChoice::kOffload};
+  SegmentPlan around;
+  around.segments = {passes_on};
+  auto plan = std::make_shared<SegmentPlan>();
+  plan->segments = {around};
+  const Ran ours = run(std::move(p), {}, plan);
+  EXPECT_TRUE(ours.result.errors.empty());
+  EXPECT_EQ(ours.result.checkpoints.kept, 2) << "no hooks are around all of them";
 }
 
 }  // namespace

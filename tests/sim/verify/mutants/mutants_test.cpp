@@ -53,6 +53,15 @@ TEST(Mutants, CounterexamplesAreSmall) {
   EXPECT_LE(sizes[sizes.size() / 2], 10);
 }
 
+// They move other bytes, or more of them, and all that comes back is right.
+TEST(Mutants, AccountsAloneSeeWhatNeedNotMove) {
+  for (const Rule rule : {Rule::kCopyPart, Rule::kUseSource}) {
+    const Mutant mutant{std::string(name(rule)), Rules::without(rule), std::nullopt,
+                        MutantPart::kOffload, sim::WorldFault::kNoFault};
+    EXPECT_EQ(mutation_matrix({mutant}, MatrixOptions()).front().oracle, Oracle::kAccounts);
+  }
+}
+
 TEST(Mutants, EveryStepHasOne) {
   std::set<Step> steps;
   for (const Mutant& mutant : all_mutants()) {

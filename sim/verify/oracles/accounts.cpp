@@ -1,0 +1,302 @@
+#include "sim/verify/oracles/accounts.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ferry::verify {
+namespace {
+
+constexpr std::int64_t kAlignment = 512;
+constexpr std::int64_t kLargeStorage = std::int64_t{1} << 20;
+
+// Of a large storage only the part under a small view is copied, from an aligned byte on.
+Extent copied_of(const sim::Tensor& tensor) {
+  const std::int64_t whole = tensor->storage->bytes;
+  Extent part = tensor->layout.extent();
+  part.begin = part.begin / kAlignment * kAlignment;
+  const bool is_part = whole >= kLargeStorage && 2 * (part.end - part.begin) <= whole;
+  return is_part ? part : Extent{0, whole};
+}
+
+bool stays_anyway(const sim::StorageImpl& storage) {
+  return storage.kind == sim::MemoryKind::kParameter || storage.kind == sim::MemoryKind::kBuffer;
+}
+
+}  // namespace
+
+// Keeps account of one saved tensor.
+class Accounts::Watched final : public Saved<sim::Tensor> {
+ public:
+  Watched(Accounts& accounts, std::unique_ptr<Saved<sim::Tensor>> inner, ParcelRef parcel,
+          std::optional<std::uint64_t> kept)
+      : accounts_(accounts), inner_(std::move(inner)), parcel_(std::move(parcel)), kept_(kept) {}
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  ~Watched() override {
+    inner_.reset();
+    if (parcel_ && --parcel_->saves == 0) accounts_.forget(*parcel_);
+    if (kept_ && --accounts_.kept_[*kept_] == 0) accounts_.kept_.erase(*kept_);
+  }
+  sim::Tensor unpack() override {
+    const bool there = parcel_ && !parcel_->source.expired();
+    accounts_.reloaded_now_.clear();
+    accounts_.unpacks_ = parcel_.get();
+    sim::Tensor tensor = inner_->unpack();
+    if (parcel_) accounts_.unpacked(*parcel_, there, tensor->storage->address);
+    return tensor;
+  }
+
+ private:
+  Accounts& accounts_;
+  std::unique_ptr<Saved<sim::Tensor>> inner_;
+  const ParcelRef parcel_;                   // null: it was kept
+  const std::optional<std::uint64_t> kept_;  // the storage's identity, where it is remembered
+};
+
+class Accounts::Pair final : public Hooks<sim::Tensor> {
+ public:
+  Pair(Accounts& accounts, std::shared_ptr<Hooks<sim::Tensor>> inner)
+      : accounts_(accounts), inner_(std::move(inner)) {}
+  std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) override;
+
+ private:
+  Accounts& accounts_;
+  std::shared_ptr<Hooks<sim::Tensor>> inner_;
+};
+
+std::unique_ptr<Saved<sim::Tensor>> Accounts::Pair::pack(const sim::Tensor& tensor) {
+  Accounts& all = accounts_;
+  const std::uint64_t sequence = all.sequence_++;
+  const auto packs = static_cast<std::uint64_t>(all.options_.window_packs);
+  while (!all.window_.empty() && sequence - all.window_.begin()->first >= packs) {
+    all.window_bytes_ -= all.window_.begin()->second;
+    all.window_.erase(all.window_.begin());
+  }
+  ParcelRef parcel;
+  const Fate fate = all.fate_of(tensor, all.pack_++, parcel);
+  all.copied_.reset();
+  auto saved = inner_->pack(tensor);
+  ++all.expected_.packs;
+  if (all.copied_) {
+    if (fate == Fate::kKept) all.complain("a tensor moved that was to stay");
+    if (fate == Fate::kShared) all.complain("bytes moved of which the host has a copy");
+    parcel = all.send(tensor, sequence);
+  } else if (fate == Fate::kSent) {
+    all.complain("a tensor stayed that was to move");
+    parcel = nullptr;
+  } else if (parcel) {
+    ++all.expected_.shared;
+  }
+  std::optional<std::uint64_t> kept;
+  if (parcel) {
+    ++parcel->saves;
+  } else {
+    ++all.expected_.kept;
+    if (tensor->storage->bytes >= all.options_.bytes_min) kept = tensor->storage->identity;
+    if (kept) ++all.kept_[*kept];
+  }
+  return std::make_unique<Watched>(all, std::move(saved), std::move(parcel), kept);
+}
+
+std::shared_ptr<Hooks<sim::Tensor>> Accounts::watch(std::shared_ptr<Hooks<sim::Tensor>> hooks) {
+  return std::make_shared<Pair>(*this, std::move(hooks));
+}
+
+void Accounts::begin_forward() {
+  pack_ = 0;
+  host_peak_before_ = std::exchange(host_peak_, on_host_);
+}
+
+// `pack`: its number in this forward. `shares`: what it may share.
+Accounts::Fate Accounts::fate_of(const sim::Tensor& tensor, std::uint64_t pack,
+                                 ParcelRef& shares) const {
+  const sim::StorageImpl& storage = *tensor->storage;
+  const Extent extent = copied_of(tensor);
+  const std::int64_t bytes = extent.end - extent.begin;
+  const std::vector<bool>& chosen = options_.offload;
+  if (bytes == 0 || bytes < options_.bytes_min || stays_anyway(storage) ||
+      kept_.contains(storage.identity) ||
+      (!chosen.empty() && (pack >= chosen.size() || !chosen[pack]))) {
+    return Fate::kKept;
+  }
+  bool sure = false;
+  for (const auto& [host, parcel] : alive_) {
+    if (parcel->storage != storage.identity || parcel->counter != tensor->version->identity ||
+        parcel->version != tensor->version->value || parcel->extent.begin > extent.begin ||
+        parcel->extent.end < extent.end) {
+      continue;
+    }
+    shares = parcel;
+    sure |= parcel->extent.begin == 0 || parcel->extent.begin == extent.begin;
+  }
+  if (!shares) return Fate::kSent;
+  return sure ? Fate::kShared : Fate::kSharedOrSent;
+}
+
+// The tensor was copied.
+Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, std::uint64_t sequence) {
+  const sim::StorageImpl& storage = *tensor->storage;
+  const Extent extent = copied_of(tensor);
+  const auto bytes = static_cast<std::uint64_t>(extent.end - extent.begin);
+  if (copied_->from != Range{storage.address + static_cast<std::uint64_t>(extent.begin), bytes}) {
+    complain("other bytes moved than those that were saved");
+  }
+  while (!window_.empty() &&
+         window_bytes_ > std::max<std::int64_t>(window_bytes() - storage.bytes, 0)) {
+    window_bytes_ -= window_.begin()->second;
+    window_.erase(window_.begin());
+  }
+  const StreamId now = storage.machine->current_stream();
+  if (options_.copy_streams != CopyStreams::kNone || storage.block->stream() != now) {
+    window_.emplace(sequence, storage.bytes);
+    window_bytes_ += storage.bytes;
+    expected_.forward_stash_peak_bytes =
+        std::max(expected_.forward_stash_peak_bytes, window_bytes_);
+  }
+  auto parcel = std::make_shared<Parcel>(Parcel{.source = tensor->storage,
+                                                .storage = storage.identity,
+                                                .counter = tensor->version->identity,
+                                                .version = tensor->version->value,
+                                                .extent = extent,
+                                                .sequence = sequence,
+                                                .host = copied_->to.address});
+  alive_[parcel->host] = parcel;
+  on_host_ += static_cast<std::int64_t>(bytes);
+  host_peak_ = std::max(host_peak_, on_host_);
+  return parcel;
+}
+
+void Accounts::leave_window(const Parcel& parcel) {
+  const auto found = window_.find(parcel.sequence);
+  if (found == window_.end()) return;
+  window_bytes_ -= found->second;
+  window_.erase(found);
+}
+
+// `address`: of what it is on now. (A parcel may be reloaded for a save packed earlier, while
+// another of its saves is unpacked.)
+void Accounts::unpacked(Parcel& parcel, bool source_there, std::uint64_t address) {
+  unpacks_ = nullptr;
+  if (source_there) {
+    ++expected_.stash_hits;
+    if (!reloaded_now_.empty()) complain("a tensor was reloaded that had not left");
+    return;
+  }
+  const bool own = std::erase(reloaded_now_, address) > 0;
+  if (own && parcel.ahead) came_in_vain(parcel);
+  if (own) {
+    ++own_reloads_;
+  } else {
+    ++expected_.target_hits;
+  }
+  parcel.ahead = !reloaded_now_.empty();
+}
+
+void Accounts::came_in_vain(const Parcel& parcel) {
+  ++expected_.vain_count;
+  expected_.vain_bytes += parcel.extent.end - parcel.extent.begin;
+}
+
+// No saved tensor needs it any more.
+void Accounts::forget(Parcel& parcel) {
+  const std::int64_t bytes = parcel.extent.end - parcel.extent.begin;
+  leave_window(parcel);
+  on_host_ -= bytes;
+  if (!parcel.reloaded || parcel.ahead) came_in_vain(parcel);
+  const auto found = alive_.find(parcel.host);
+  if (found != alive_.end() && found->second.get() == &parcel) alive_.erase(found);
+}
+
+void Accounts::operator()(const StreamOp& op) {
+  const bool waits = op.kind == StreamOpKind::kWait;
+  if (waits &&
+      (op.step == Step::kEvict || op.step == Step::kConsume || op.step == Step::kDiscard)) {
+    ++expected_.compute_waits;
+  }
+  if (op.kind == StreamOpKind::kFree) {
+    const auto target = targets_.find(op.range.address);
+    if (target == targets_.end()) return;
+    target_bytes_ -= target->second;
+    targets_.erase(target);
+  }
+  if (op.kind != StreamOpKind::kCopy) return;
+  if (op.step == Step::kOffload) {
+    if (copied_) complain("one pack moved twice");
+    copied_ = Copied{op.reads[0], op.writes[0]};
+    ++expected_.offloaded_count;
+    expected_.offloaded_bytes += static_cast<std::int64_t>(op.reads[0].bytes);
+  } else if (op.step == Step::kReload) {
+    reloads(op);
+  }
+}
+
+void Accounts::reloads(const StreamOp& op) {
+  const std::uint64_t host = op.reads[0].address;
+  const auto bytes = static_cast<std::int64_t>(op.writes[0].bytes);
+  ++expected_.reloaded_count;
+  expected_.reloaded_bytes += bytes;
+  const auto found = alive_.find(host);
+  if (found == alive_.end()) {
+    complain("bytes came back that no saved tensor needs");
+  } else if (Parcel& parcel = *found->second; &parcel == unpacks_) {
+    parcel.reloaded = true;
+    reloaded_now_.push_back(op.writes[0].address);
+  } else {
+    if (parcel.ahead) came_in_vain(parcel);
+    parcel.reloaded = parcel.ahead = true;
+  }
+  targets_[op.writes[0].address] = bytes;
+  target_bytes_ += bytes;
+  target_peak_ = std::max(target_peak_, target_bytes_);
+  largest_target_ = std::max(largest_target_, bytes);
+}
+
+std::int64_t Accounts::window_bytes() const {
+  constexpr std::int64_t kMost = std::int64_t{512} << 20;
+  if (options_.window_bytes != kAutomatic) return options_.window_bytes;
+  return std::min(std::max(host_peak_, host_peak_before_) / 16, kMost);
+}
+
+// The first one counts.
+void Accounts::complain(std::string_view what) {
+  if (complaint_.empty()) complaint_ = what;
+}
+
+std::string Accounts::complaint(const OffloadStatistics& counts) const {
+  if (!complaint_.empty()) return complaint_;
+  OffloadStatistics expected = expected_;
+  expected.prefetched_count = expected.reloaded_count - own_reloads_;
+  using S = OffloadStatistics;
+  static constexpr std::array<std::pair<std::int64_t S::*, const char*>, 17> kCounts = {{
+      {&S::packs, "packs"},
+      {&S::kept, "kept"},
+      {&S::full, "full"},
+      {&S::shared, "shared"},
+      {&S::offloaded_count, "offloaded_count"},
+      {&S::offloaded_bytes, "offloaded_bytes"},
+      {&S::reloaded_count, "reloaded_count"},
+      {&S::reloaded_bytes, "reloaded_bytes"},
+      {&S::prefetched_count, "prefetched_count"},
+      {&S::stash_hits, "stash_hits"},
+      {&S::target_hits, "target_hits"},
+      {&S::vain_count, "vain_count"},
+      {&S::vain_bytes, "vain_bytes"},
+      {&S::compute_waits, "compute_waits"},
+      {&S::forward_stash_bytes, "forward_stash_bytes"},
+      {&S::forward_stash_peak_bytes, "forward_stash_peak_bytes"},
+      {&S::backward_stash_bytes, "backward_stash_bytes"},
+  }};
+  for (const auto& [count, name] : kCounts) {
+    if (counts.*count == expected.*count) continue;
+    return std::string(name) + " is " + std::to_string(counts.*count) + ", not " +
+           std::to_string(expected.*count);
+  }
+  if (counts.backward_stash_peak_bytes < largest_target_ ||
+      counts.backward_stash_peak_bytes > target_peak_) {
+    return "backward_stash_peak_bytes is " + std::to_string(counts.backward_stash_peak_bytes) +
+           ", not from " + std::to_string(largest_target_) + " to " + std::to_string(target_peak_);
+  }
+  return "";
+}
+
+}  // namespace ferry::verify
