@@ -32,7 +32,7 @@ struct AllocConf {
   double garbage_collection_threshold = 0;  // of what is allowed; 0: nothing is collected
   double per_process_memory_fraction = 1;   // of the device's memory; 1: no limit
   // No option of PyTorch's, and not in its text: whether the device puts each segment above the
-  // last, in place of below, as drivers do (sim/gpu/segment_addresses.h).
+  // last, in place of below, as drivers do (formats/segment_addresses.h).
   bool segments_go_up = false;
 
   std::int64_t non_split_rounding_bytes() const {

@@ -29,6 +29,8 @@ constexpr std::string_view kFlashBackward = "aten._scaled_dot_product_flash_atte
 constexpr std::string_view kEfficientBackward =
     "aten._scaled_dot_product_efficient_attention_backward";
 
+constexpr std::string_view kSoftmaxBackward = "aten._softmax_backward_data";
+
 bool is_matmul(std::string_view op) {
   return std::find(kMatmuls.begin(), kMatmuls.end(), op) != kMatmuls.end();
 }
@@ -149,13 +151,14 @@ std::int64_t efficient_workspace(const Layout& query, const Layout& key) {
   const std::int64_t head = query.shape[3];
   const std::int64_t groups = product({query.shape[0], query.shape[1]});
   const EfficientTiles tiles = tiles_of(query.dtype, head);
-  std::int64_t bytes = product({divided_up(query.shape[2], tiles.rows),
-                                divided_up(head, tiles.columns),
-                                kTileHeader + tiles.rows * tiles.columns * 4});
+  std::int64_t bytes =
+      product({divided_up(query.shape[2], tiles.rows), divided_up(head, tiles.columns),
+               kTileHeader + tiles.rows * tiles.columns * 4});
   if (tiles.splits_keys) {
-    const std::int64_t splits = std::max(
-        std::min(divided_up(key.shape[2], kKeysOfABlock), kBlocksAtOnce / std::max(groups, std::int64_t{1})),
-        std::int64_t{1});
+    const std::int64_t splits =
+        std::max(std::min(divided_up(key.shape[2], kKeysOfABlock),
+                          kBlocksAtOnce / std::max(groups, std::int64_t{1})),
+                 std::int64_t{1});
     bytes += product({2, splits, kKeysOfABlock, rounded_up(head, 128), 4});
   }
   return product({groups, bytes});
@@ -232,7 +235,7 @@ Multiprocessors multiprocessors_of(const Hardware& hardware) {
 
 bool takes_cuda_memory(std::string_view op) {
   return is_matmul(op) || is_sum(op) || op == kEmbeddingBackward || op == kFlashBackward ||
-         op == kEfficientBackward;
+         op == kEfficientBackward || op == kSoftmaxBackward;
 }
 
 std::array<bool, kWorkspaceLibraries> libraries_of(std::string_view op, Layouts arguments) {
@@ -250,6 +253,9 @@ std::vector<std::int64_t> temporaries_of(std::string_view op, Layouts arguments,
   const Layout* const result = at(results, 0);
   if (!first || !result) return {};
   if (is_sum(op)) return of_sum(*first, *result, card);
+  if (op == kSoftmaxBackward) {  // the gradient times the output
+    return {product({numel(first->shape), itemsize(first->dtype)})};
+  }
   if (op == kEmbeddingBackward && second && !first->shape.empty() && !result->shape.empty()) {
     return of_embedding(*first, *second, result->shape[0]);
   }

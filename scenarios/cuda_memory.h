@@ -6,10 +6,10 @@
 // gradients in single precision. All sizes are in bytes.
 //
 // Sources: aten/src/ATen/cuda/CUDABlas.cpp (sizes by card, CUBLAS_WORKSPACE_CONFIG), and for
-// temporaries the host code in aten/src/ATen/native/cuda (Reduce.cuh, EmbeddingBackwardKernel.cu)
-// and of the attentions' backwards (flash_api.cpp; transformers/cuda/attention_backward.cu with
-// kernel_backward.h of mem_eff_attention), as in LibTorch 2.11. Not there: what sorting, norms,
-// convolutions and cuDNN take, which is small or not known.
+// temporaries the host code in aten/src/ATen/native/cuda (Reduce.cuh, EmbeddingBackwardKernel.cu,
+// SoftMax.cu) and of the attentions' backwards (flash_api.cpp; transformers/cuda/
+// attention_backward.cu with kernel_backward.h of mem_eff_attention), as in LibTorch 2.11. Not
+// there: what sorting, norms, convolutions and cuDNN take, which is small or not known.
 #pragma once
 
 #include <array>

@@ -136,8 +136,7 @@ std::uint64_t DevicePool::take_addresses(std::int64_t bytes) {
   if (const std::uint64_t place = options_.place ? options_.place() : 0; place != 0) return place;
   const auto address = addresses_.take(static_cast<std::uint64_t>(bytes));
   if (!address) {
-    refuse_addresses("16 TiB", bytes,
-                     (std::uint64_t{1} << kDeviceAddressBits) - addresses_.left());
+    refuse_addresses("16 TiB", bytes, (std::uint64_t{1} << kDeviceAddressBits) - addresses_.left());
   }
   return *address;
 }

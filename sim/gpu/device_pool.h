@@ -13,8 +13,8 @@
 // Invariants: blocks tile their segments; of two neighbours never both are free; reserved bytes are
 // the segments'; no decision looks at a pointer (order is stream, size, address).
 // Addresses are numbers from (device + 1) << 44, which segments take from the top down
-// (segment_addresses.h), those of expandable segments from 1 << 57, upwards. None is used again by
-// another segment.
+// (formats/segment_addresses.h), those of expandable segments from 1 << 57, upwards. None is used
+// again by another segment.
 //
 // tests/vgpu/allocator holds it against PyTorch's own, operation by operation. The time that
 // cudaMalloc and cudaFree take is the machine's matter. Not modelled: private pools, CUDA graphs.
@@ -29,13 +29,13 @@
 #include <vector>
 
 #include "formats/alloc_conf.h"
+#include "formats/segment_addresses.h"
 #include "formats/stream_op.h"
 #include "sim/gpu/block.h"
 #include "sim/gpu/free_blocks.h"
 #include "sim/gpu/out_of_memory.h"
 #include "sim/gpu/pool_events.h"
 #include "sim/gpu/pool_trace.h"
-#include "sim/gpu/segment_addresses.h"
 
 namespace ferry::sim {
 

@@ -142,8 +142,8 @@ struct EfficientBackward {
   std::vector<std::int64_t> temporaries() const {
     const Layout query = tensor({batch, heads, queries, width}, dtype);
     const Layout key = tensor({batch, heads, keys, width}, dtype);
-    return Call{"aten._scaled_dot_product_efficient_attention_backward", {query, query, key, key},
-                {query}}
+    return Call{
+        "aten._scaled_dot_product_efficient_attention_backward", {query, query, key, key}, {query}}
         .temporaries(kH100);
   }
 };
@@ -167,9 +167,16 @@ TEST(CudaMemoryTest, EfficientAttentionsBackwardKeepsSumsAndTiles) {
       {{kHalf, 16, 16, 96, 96, 160}, {98304, 58732544, -1}},
       {{kHalf, 1, 2, 2048, 2048, 256}, {16384, 12584960, -1}}};
   for (const auto& [call, pieces] : seen) {
-    EXPECT_EQ(call.temporaries(), pieces) << call.batch << " x " << call.heads << " x "
-                                          << call.queries << " x " << call.width;
+    EXPECT_EQ(call.temporaries(), pieces)
+        << call.batch << " x " << call.heads << " x " << call.queries << " x " << call.width;
   }
+}
+
+TEST(CudaMemoryTest, SoftmaxsBackwardMultipliesFirst) {
+  const Layout scores = tensor({8, 12, 1024, 1024});
+  const Call backward{"aten._softmax_backward_data", {scores, scores}, {scores}};
+  EXPECT_EQ(backward.temporaries(kH100), std::vector<std::int64_t>{201326592});
+  EXPECT_FALSE(takes_cuda_memory("aten._log_softmax_backward_data"));
 }
 
 TEST(CudaMemoryTest, DropoutMakesItsMaskFirst) {
@@ -178,9 +185,10 @@ TEST(CudaMemoryTest, DropoutMakesItsMaskFirst) {
 }
 
 TEST(CudaMemoryTest, OperatorsThatLackTensorsTakeNothing) {
-  for (const char* op : {"aten.sum", "aten.mean", "aten.embedding_dense_backward",
-                         "aten._scaled_dot_product_flash_attention_backward",
-                         "aten._scaled_dot_product_efficient_attention_backward"}) {
+  for (const char* op :
+       {"aten.sum", "aten.mean", "aten.embedding_dense_backward",
+        "aten._scaled_dot_product_flash_attention_backward",
+        "aten._scaled_dot_product_efficient_attention_backward", "aten._softmax_backward_data"}) {
     EXPECT_TRUE(takes_cuda_memory(op));
     EXPECT_TRUE((Call{op, {}, {}}).temporaries(kH100).empty()) << op;
     EXPECT_TRUE((Call{op, {tensor({4, 4})}, {tensor({4})}}).temporaries(kH100).empty()) << op;

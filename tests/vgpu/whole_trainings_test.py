@@ -3,10 +3,10 @@
     whole_trainings_test.py FERRY PYTHON [ROW…]        rows by their ids; all where none is named
 
 The table (FERRY_MEMORY_TABLE) was measured by PyTorch 2.11's own host code over a CUDA runtime
-whose launches did nothing; without it nothing is compared. A figure is equal, or off by little;
-what is reserved depends on where each small block lies, and TRL's rows keep less after forward than
-the table says, for a reason that is not known. Prints each row and its largest differences; fails
-where one is beyond what is allowed.
+whose launches did nothing and whose addresses went up; without it nothing is compared. A figure is
+equal, or off by little; TRL's rows keep less after forward than the table says, for a reason that
+is not known, and have its peaks. Prints each row and its largest differences; fails where one is
+beyond what is allowed.
 """
 
 import csv
@@ -24,13 +24,13 @@ PROGRAM = pathlib.Path(__file__).parent / "programs/whole_training.py"
 CARDS = {"90": "h200", "80": "a100"}
 STEPS = 4
 ALLOWED = 0.01
-ALLOWED_RESERVED = 0.08
-ALLOWED_TRL = 0.06
+ALLOWED_AFTER_TRLS_FORWARD = 0.06
 
 
 def steps_of(row):
     command = [FERRY, "run", "--python", PYTHON, "--hide-gpu", "--no-values", "--zeros",
-               "--segments-go-up", "--card", CARDS[row["sm"]], str(PROGRAM), json.dumps(row), str(STEPS)]
+               "--segments-go-up", "--card", CARDS[row["sm"]], str(PROGRAM), json.dumps(row),
+               str(STEPS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     steps = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or len(steps) != STEPS:
@@ -49,9 +49,8 @@ def differences(row, steps):
 
 
 def allowed(row, figure):
-    if figure.startswith("reserved"):
-        return ALLOWED_RESERVED
-    return ALLOWED if row["offload"] == "off" else ALLOWED_TRL
+    trl = row["offload"] != "off" and figure.startswith("fwd_end")
+    return ALLOWED_AFTER_TRLS_FORWARD if trl else ALLOWED
 
 
 def main():

@@ -126,8 +126,8 @@ Tensor by_tokens(const Tensor& output) {
 Tensor in_tiles(const Tensor& logsumexp, bool wanted) {
   const std::int64_t rows = logsumexp.size(2);
   const std::int64_t whole = (rows + kRowsOfATile - 1) / kRowsOfATile * kRowsOfATile;
-  Tensor tiles = at::zeros({logsumexp.size(0), logsumexp.size(1), wanted ? whole : 0},
-                           logsumexp.options());
+  Tensor tiles =
+      at::zeros({logsumexp.size(0), logsumexp.size(1), wanted ? whole : 0}, logsumexp.options());
   if (wanted) tiles.narrow(2, 0, rows).copy_(logsumexp);
   return tiles;
 }

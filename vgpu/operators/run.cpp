@@ -11,12 +11,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "scenarios/cuda_memory.h"
 #include "vgpu/operators/costs.h"
 #include "vgpu/operators/host_views.h"
 #include "vgpu/operators/operator.h"
 #include "vgpu/operators/random.h"
 #include "vgpu/operators/shapes.h"
-#include "scenarios/cuda_memory.h"
 #include "vgpu/operators/temporaries.h"
 #include "vgpu/operators/values.h"
 #include "vgpu/operators/workspaces.h"

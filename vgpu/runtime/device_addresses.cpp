@@ -9,7 +9,7 @@ namespace ferry::vgpu {
 namespace {
 
 constexpr std::size_t kReserved = std::size_t{1} << 40;
-constexpr std::size_t kPiece = sim::SegmentAddresses::kPiece;
+constexpr std::size_t kPiece = SegmentAddresses::kPiece;
 
 }  // namespace
 
@@ -23,12 +23,12 @@ bool DeviceAddresses::reserve(std::size_t bytes) {
   return true;
 }
 
-void* DeviceAddresses::take(std::size_t bytes, sim::AddressOrder order) {
+void* DeviceAddresses::take(std::size_t bytes, AddressOrder order) {
   for (bool is_new = false;; is_new = true) {
     if (!addresses_ && begin_ != nullptr) {
       const auto begin = reinterpret_cast<std::uintptr_t>(begin_);
-      addresses_.emplace((begin + kPiece - 1) / kPiece * kPiece,
-                         (begin + size_) / kPiece * kPiece, order);
+      addresses_.emplace((begin + kPiece - 1) / kPiece * kPiece, (begin + size_) / kPiece * kPiece,
+                         order);
     }
     const auto address = addresses_ ? addresses_->take(bytes) : std::nullopt;
     if (address) return begin_ + (*address - reinterpret_cast<std::uintptr_t>(begin_));

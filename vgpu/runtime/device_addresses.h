@@ -1,19 +1,19 @@
 // Where a device's memory lies in this process: as a driver would put it
-// (sim/gpu/segment_addresses.h), among addresses that are reserved a TiB at a time. What the
+// (formats/segment_addresses.h), among addresses that are reserved a TiB at a time. What the
 // runtime has of them is unmapped by mapping nothing there, never by munmap.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 
-#include "sim/gpu/segment_addresses.h"
+#include "formats/segment_addresses.h"
 
 namespace ferry::vgpu {
 
 class DeviceAddresses {
  public:
   // Null: the machine has no such addresses. Nothing is mapped there yet.
-  void* take(std::size_t bytes, sim::AddressOrder order);
+  void* take(std::size_t bytes, AddressOrder order);
   // All that were taken are free again, and may be given out anew.
   void restart() { addresses_.reset(); }
 
@@ -22,7 +22,7 @@ class DeviceAddresses {
 
   char* begin_ = nullptr;  // of the last that were reserved
   std::size_t size_ = 0;
-  std::optional<sim::SegmentAddresses> addresses_;
+  std::optional<SegmentAddresses> addresses_;
 };
 
 }  // namespace ferry::vgpu

@@ -35,7 +35,7 @@ void* Runtime::take_addresses(std::size_t bytes, int device) {
     for (DeviceAddresses& each : addresses_) each.restart();
   }
   return addresses_[static_cast<std::size_t>(device)].take(
-      bytes, segments_go_up ? sim::AddressOrder::kUp : sim::AddressOrder::kDown);
+      bytes, segments_go_up ? AddressOrder::kUp : AddressOrder::kDown);
 }
 
 void Runtime::release_unused(int device, std::uint64_t kept) {

@@ -36,16 +36,13 @@ OPTIMIZERS = {"none": ("none", "foreach"), "adamw": ("adamw", "foreach"),
               "fused": ("adamw", "fused"), "sgd": ("momentum", "foreach")}
 KINDS = {"gpt2": "GPT2LMHeadModel", "llama3-8b": "LlamaForCausalLM",
          "vit-b16": "ViTForImageClassification", "t5-small": "T5ForConditionalGeneration"}
-# TRL knows a storage by its address, so it takes a new one for another that was there a moment ago,
-# and leaves it on the device: how often depends on where segments lie. (With addresses that go down
-# it is as much more.)
-REQUESTED = {"S13": 0.003}
 STEPS = 4
 LEAST_OF = 3  # the steps that the table's least memory is enough for
 ALLOWED = 0.01
 ALLOWED_REQUESTED = 0.001
-# The least memory: the table's runtime put some segments of S30 elsewhere. PyTorch's own host code
-# over addresses that go up needs what ours does, and fails at the table's.
+# The least memory: the table's runtime put some segments of T5 elsewhere. PyTorch's own host code
+# over addresses that go up reserves what ours does to the byte, fails at the table's least memory,
+# and runs at ours.
 ALLOWED_LEAST = {"S30": 0.05}
 
 
@@ -146,7 +143,8 @@ def least_outside(ferry, row, program, least):
     """How far it is from the table's bracket, or 0 where it runs and fails where the table's did:
     whether a training runs is not monotone in the capacity, so a search may end elsewhere."""
     low, high = int(row["mincap_default_fails_at"]), int(row["mincap_default"])
-    fits = [planned(ferry, row, program, LEAST_OF, "--budget", str(at))["fits"] for at in (low, high)]
+    fits = [planned(ferry, row, program, LEAST_OF, "--budget", str(at))["fits"]
+            for at in (low, high)]
     if fits == [False, True]:
         return 0.0
     return least / high - 1 if least > high else min(least / low - 1, 0)
@@ -155,9 +153,7 @@ def least_outside(ferry, row, program, least):
 def allowed(row, name):
     if name == "least":
         return ALLOWED_LEAST.get(row["id"], ALLOWED)
-    if name.startswith("requested"):
-        return REQUESTED.get(row["id"], ALLOWED_REQUESTED)
-    return ALLOWED
+    return ALLOWED_REQUESTED if name.startswith("requested") else ALLOWED
 
 
 def main():

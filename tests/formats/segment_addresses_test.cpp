@@ -1,10 +1,10 @@
-#include "sim/gpu/segment_addresses.h"
+#include "formats/segment_addresses.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace ferry::sim {
+namespace ferry {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
@@ -14,7 +14,9 @@ struct SegmentAddressesTest : ::testing::Test {
   SegmentAddresses addresses{kTop / 2, kTop, AddressOrder::kDown};
 
   // How far below the top it begins, in MiB.
-  std::uint64_t below(std::uint64_t mib) { return (kTop - addresses.take(mib * kMiB).value()) / kMiB; }
+  std::uint64_t below(std::uint64_t mib) {
+    return (kTop - addresses.take(mib * kMiB).value()) / kMiB;
+  }
 };
 
 // The segments of a PyTorch memory snapshot of an H100, in the order of their making, and their
@@ -64,4 +66,4 @@ TEST(SegmentAddressesUp, FollowEachOther) {
 }
 
 }  // namespace
-}  // namespace ferry::sim
+}  // namespace ferry

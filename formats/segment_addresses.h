@@ -19,7 +19,7 @@
 #include <optional>
 #include <vector>
 
-namespace ferry::sim {
+namespace ferry {
 
 enum class AddressOrder { kDown, kUp };
 
@@ -71,4 +71,4 @@ class SegmentAddresses {
   std::vector<Rest> rests_;  // from the top down
 };
 
-}  // namespace ferry::sim
+}  // namespace ferry
