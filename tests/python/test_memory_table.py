@@ -1,7 +1,7 @@
 """`ferry plan` beside a table of whole trainings' memory: the shipped programs' rows.
 
 The table (FERRY_MEMORY_TABLE) was made by PyTorch 2.11's own allocator, dispatcher and host code
-over a CUDA runtime whose launches did nothing.
+over a CUDA runtime whose launches did nothing and whose addresses went up.
 """
 
 import csv
@@ -37,7 +37,7 @@ def policy_of(row):
 def planned(row, steps):
     command = [FERRY, "plan", row["model"], "--hardware", CARDS[row["sm"]], "--policy",
                *policy_of(row), "--microbatches", row["accum"], "--steps", str(steps),
-               "--unchecked", "--json", "--optimizer", *OPTIMIZERS[row["opt"]]]
+               "--unchecked", "--json", "--segments-go-up", "--optimizer", *OPTIMIZERS[row["opt"]]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return json.loads(done.stdout)["rows"][0]
 
@@ -57,10 +57,8 @@ class MemoryTableTest(unittest.TestCase):
             for step in (1, 2, 3):
                 with self.subTest(row=name, step=step):
                     row, seen = self.rows[name], planned(self.rows[name], step)
-                    # S13's second step asks for 0.2 % less than PyTorch.
-                    self.near(seen["device_peak_bytes"], row[f"peak_{step}"],
-                              0.003 if name == "S13" else 0.001, "allocated")
-                    self.near(seen["device_reserved_bytes"], row[f"reserved_{step}"], 0.01,
+                    self.near(seen["device_peak_bytes"], row[f"peak_{step}"], 2e-5, "allocated")
+                    self.near(seen["device_reserved_bytes"], row[f"reserved_{step}"], 2e-5,
                               "reserved")
 
     # Of the optimizer's step the table has no requested bytes.
@@ -74,7 +72,7 @@ class MemoryTableTest(unittest.TestCase):
                 compared += 1
                 with self.subTest(row=name, step=step):
                     self.near(planned(row, step)["device_requested_bytes"],
-                              row[f"req_peak_fwdbwd_{step}"], 0.001, "requested")
+                              row[f"req_peak_fwdbwd_{step}"], 2e-5, "requested")
         self.assertGreater(compared, 2 * len(ROWS))
 
     # To the byte, but for a segment of the first step's.

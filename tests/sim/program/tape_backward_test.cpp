@@ -31,6 +31,25 @@ TEST(TapeTest, MicrobatchesAccumulate) {
   EXPECT_EQ(run.alive(), 1);  // the gradient
 }
 
+TEST(TapeTest, GradientsThatAreViewsAreAddedOutOfPlace) {
+  for (const bool views : {false, true}) {
+    Source s;
+    const CodeId backward = s.code(CodeKind::kBody, "Backward");
+    const Slot made = s.op(backward, "grad", {s.argument(backward)}, s.type());
+    s.result(backward, views ? s.view(backward, made, s.type()) : made);
+    const CodeId forward = s.code(CodeKind::kSegment, "forward");
+    const Slot h = s.layer(forward, "h", {s.w}, {});
+    const Slot a = s.layer(forward, "a", {h}, {}, backward);
+    const Slot b = s.layer(forward, "b", {h}, {}, backward);
+    s.result(forward, s.layer(forward, "c", {a, b}, {}));
+    s.backward(s.call(forward));
+    Trial run(s.program);
+    run.run();
+    EXPECT_EQ(run.log.kernels(), (Names{"h", "a", "b", "c", "ones_like", "grad", "grad", "grad",
+                                        "grad", views ? "add" : "add_", "grad"}));
+  }
+}
+
 TEST(TapeTest, ASecondBackwardNeedsRetainGraph) {
   for (const bool retain : {false, true}) {
     Source s;
