@@ -253,7 +253,7 @@ std::vector<std::int64_t> temporaries_of(std::string_view op, Layouts arguments,
   const Layout* const result = at(results, 0);
   if (!first || !result) return {};
   if (is_sum(op)) return of_sum(*first, *result, card);
-  if (op == kSoftmaxBackward) {  // the gradient times the output
+  if (op == kSoftmaxBackward && second) {  // the gradient times the output
     return {product({numel(first->shape), itemsize(first->dtype)})};
   }
   if (op == kEmbeddingBackward && second && !first->shape.empty() && !result->shape.empty()) {

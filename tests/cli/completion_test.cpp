@@ -115,7 +115,8 @@ TEST_F(CompletionTest, PoliciesOneByOneBehindCommas) {
   EXPECT_EQ(offered("plan gpt2 --stages 2 --policy per"), Words{"per-stage"});
   EXPECT_EQ(offered("simulate gpt2 --policy per"), Words{});
   EXPECT_EQ(offered("plan gpt2 --policy offload,checkpoint-"),
-            (Words{"offload,checkpoint-nth", "offload,checkpoint-offload"}));
+            (Words{"offload,checkpoint-nth", "offload,checkpoint-offload",
+                   "offload,checkpoint-offload-all"}));
   EXPECT_EQ(offered("plan gpt2 --optimizer adamw --order ff"), Words{"ffbb"});
   EXPECT_EQ(offered("plan gpt2 --stages 2 --schedule gpipe,1"), Words{"gpipe,1f1b"});
   EXPECT_EQ(offered("plan gpt2 --stages 2 --balance m"), Words{"memory"});

@@ -32,6 +32,9 @@ const std::map<std::string, std::string>& cannot_show() {
       {"rule: release late",
        "the event is recorded after the node: waiting for it a node early costs overlap, not "
        "safety"},
+      {"rule: use source",
+       "what is still on the device is copied back all the same: slower, and right. The "
+       "simulator's accounts see it"},
   };
   return list;
 }

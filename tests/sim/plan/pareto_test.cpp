@@ -66,7 +66,8 @@ TEST_F(ParetoTest, NoPolicyNeedsLessThanItsFloor) {
   for (const PolicyRow& row : rows.rows) {
     EXPECT_LE(found.floor_bytes, row.least_bytes) << row.policy;
   }
-  EXPECT_EQ(found.floor_bytes, rows.rows.back().least_bytes);
+  // A curve tries what is found for each of its budgets, and `best` for one: it ends close by.
+  EXPECT_LE(rows.rows.back().least_bytes, found.floor_bytes / 100 * 103);
 }
 
 TEST_F(ParetoTest, TheSameIsFoundAgain) {
