@@ -25,10 +25,6 @@ import torch
 
 import zoo
 
-# Where the virtual GPU is known to save less than PyTorch's kernels do: the memory-efficient
-# attention's output lies there as the query does, and the rows of its statistics are not rounded up
-# to 32 (docs/captures.md).
-LESS = {"ViT-B/16 (torchvision)", "CLIP", "TransformerEncoder", "wav2vec 2.0, no LayerDrop"}
 HEAD = ("| model | captured | ops | saved tensors | saved, besides parameters | virtual GPU |\n"
         "|---|---|---|---|---|---|")
 
@@ -107,8 +103,7 @@ def row(ferry, name):
         if seen is None:
             cells.append(f"not run: {why}")
         else:
-            same = seen["bytes"] == summary.saved_bytes
-            agree = same != (name in LESS)
+            agree = same = seen["bytes"] == summary.saved_bytes
             by = seen["bytes"] / max(summary.saved_bytes, 1) - 1
             cells.append("the same" if same else f"{mebibytes(seen['bytes'])} ({100 * by:+.2f} %)")
     return "| " + " | ".join(cells) + " |", agree
