@@ -141,7 +141,8 @@ void set_pinned_bytes(std::int64_t bytes);
 // Whether an address is never given out again, so that in a log it means one block. At first it may
 // be, as CUDA's may.
 void keep_addresses(bool kept);
-// Whether cudaMalloc gives addresses above those that it gave, not below, as drivers do.
+// Whether cudaMalloc gives addresses above those that it gave, not below, as drivers do. Before it
+// gives the first.
 void put_segments_upwards(bool upwards);
 
 // The nth call from now on (from 0) of this entry point, by its name, fails. In a step: of those
