@@ -150,38 +150,113 @@ struct Beside {
   std::int64_t written_bytes = 0;
 };
 
-Beside beside_one_kernel(const OpCall& call) {
-  const std::string_view name = call.name;
-  const auto in = [&](std::size_t i) {
-    return i < call.in.size() ? distinct_bytes(*call.in[i]) : 0;
-  };
-  const std::int64_t out = call.out.empty() ? 0 : distinct_bytes(*call.out[0]);
-  const auto outs = static_cast<std::int64_t>(call.out.size());
-  // A copy of the tensor, and then in place.
-  if (name == "aten.masked_fill" || name == "aten.baddbmm") return {1, out, out};
-  // The gradient times the result, and then what a softmax does with it.
-  if (name == "aten._softmax_backward_data") return {1, in(0) + in(1), in(0)};
-  // One for the input's gradient, one for the weight's and the bias's.
-  if (name == "aten.native_layer_norm_backward" && outs > 1) return {1, in(0) + in(1), 0};
-  // Sums over groups or channels, then what they make of them.
-  if (name == "aten.native_group_norm" || (name == "aten.native_batch_norm" && outs > 1)) {
-    return {2, in(0), 0};
+class CallBytes {
+ public:
+  explicit CallBytes(const OpCall& call) : call_(call) {}
+  std::int64_t in(std::size_t i) const {
+    return i < call_.in.size() ? distinct_bytes(*call_.in[i]) : 0;
   }
-  if (name == "aten.native_group_norm_backward") return {3, in(0) + in(1), 0};
-  if (name == "aten.native_batch_norm_backward") return {0, in(0) + in(1), 0};  // in one kernel
-  if (name == "aten.convolution" && call.in.size() > 2) return {1, out, out};   // adds the bias
-  if (name == "aten.convolution_backward" && outs > 1) return {outs - 1, (outs - 1) * in(0), 0};
-  // Zeros, and then what is not 0.
-  if (name == "aten.nll_loss_backward" || name == "aten.nll_loss2d_backward") return {1, 0, 0};
-  if (name == "aten.slice_backward" || name == "aten.select_backward" ||
-      name == "aten.constant_pad_nd") {
-    return {1, 0, in(0)};
+  std::int64_t out() const { return call_.out.empty() ? 0 : distinct_bytes(*call_.out[0]); }
+  // Of as many elements in single precision.
+  std::int64_t single(std::size_t i) const {
+    return i < call_.in.size() ? in(i) / itemsize(call_.in[i]->dtype) * 4 : 0;
   }
-  // Sums of products first; last the queries' gradients, which were added up in fp32.
-  if (name == "aten._scaled_dot_product_flash_attention_backward") {
-    return {2, in(0) + 2 * in(1), 2 * in(1)};
+
+ private:
+  const OpCall& call_;
+};
+
+// Few rows are added to zeros by one kernel. More are sorted by their index (8 passes over its 8
+// bytes), the rows of each index are cut into parts of ten, these are summed in single precision,
+// and then each other (EmbeddingBackwardKernel.cu, cub's radix sort). Each row is taken for one of
+// its own where there are as many: how often an index comes is not known.
+Beside beside_embedding(const OpCall& call) {
+  if (call.in.size() < 2 || call.out.empty() || call.in[0]->shape.empty()) return {};
+  constexpr std::int64_t kUnsorted = 3072;
+  constexpr std::int64_t kSortingKernels = 19;
+  constexpr std::int64_t kPasses = 8;
+  constexpr std::int64_t kKeyAndPlace = 16;
+  const std::int64_t count = product(call.in[1]->shape);
+  const std::int64_t columns = call.in[0]->shape.back();
+  const std::int64_t rows = product(call.out[0]->shape) / std::max<std::int64_t>(columns, 1);
+  const std::int64_t touched = std::min(count, rows);
+  const std::int64_t added = touched * columns * itemsize(call.out[0]->dtype);
+  if (count <= kUnsorted) return {1, added, added};
+  const std::int64_t parts = std::min(count, count / 10 + touched) * columns * 4;
+  const std::int64_t sorted = kPasses * count * kKeyAndPlace;
+  return {1 + kSortingKernels, sorted + parts, sorted + parts + added};
+}
+
+Beside beside_attention(const OpCall& call, const CallBytes& bytes) {
+  if (call.in.size() < 3 || call.in[1]->shape.size() < 4 || call.in[2]->shape.size() < 4) return {};
+  const Layout &query = *call.in[1], &key = *call.in[2];
+  if (call.name == "aten._scaled_dot_product_flash_attention_backward") {
+    // Sums of products first; last the queries' gradients, which were added up in fp32. Of grouped
+    // keys and values there is a gradient for each head of the queries, to be summed.
+    Beside beside{2, bytes.in(0) + 2 * bytes.in(1), 2 * bytes.in(1)};
+    if (query.shape[1] != key.shape[1] && key.shape[1] > 0) {
+      const std::int64_t each = bytes.in(2) / key.shape[1] * query.shape[1];
+      beside = {4, beside.read_bytes + 2 * each, beside.written_bytes + 2 * each};
+    }
+    return beside;
+  }
+  if (call.name == "aten._scaled_dot_product_efficient_attention_backward") {
+    // The queries' gradients are added up in fp32, from zeros. Where they are of fp32 anyway,
+    // operators multiply and sum first.
+    const std::int64_t gradients = bytes.single(1);
+    if (query.dtype != DType::kF32) return {1, gradients, gradients};
+    return {4, 2 * bytes.in(0) + gradients, bytes.in(0) + gradients};
   }
   return {};
+}
+
+Beside beside_norm(const OpCall& call, const CallBytes& bytes) {
+  const std::string_view name = call.name;
+  const std::size_t outs = call.out.size();
+  // One for the input's gradient, one for the weight's and the bias's.
+  if ((name == "aten.native_layer_norm_backward" || name == "aten._fused_rms_norm_backward") &&
+      outs > 1) {
+    return {1, bytes.in(0) + bytes.in(1), 0};
+  }
+  // Sums over groups or channels, then what they make of them.
+  if (name == "aten.native_group_norm" || (name == "aten.native_batch_norm" && outs > 1)) {
+    return {2, bytes.in(0), 0};
+  }
+  if (name == "aten.native_group_norm_backward") {
+    return {outs > 1 ? 4 : 3, bytes.in(0) + bytes.in(1), 0};
+  }
+  if (name == "aten.native_batch_norm_backward") {
+    return {0, bytes.in(0) + bytes.in(1), 0};  // in one kernel
+  }
+  return {};
+}
+
+Beside beside_one_kernel(const OpCall& call) {
+  const std::string_view name = call.name;
+  const CallBytes bytes(call);
+  const std::int64_t out = bytes.out();
+  const auto outs = static_cast<std::int64_t>(call.out.size());
+  // A copy of the tensor, and then in place; a vector is added by cuBLASLt instead.
+  if (name == "aten.masked_fill" || name == "aten.baddbmm" ||
+      (name == "aten.addmm" && !call.in.empty() && call.in[0]->shape.size() != 1)) {
+    return {1, out, out};
+  }
+  // The gradient times the result, and then what a softmax does with it.
+  if (name == "aten._softmax_backward_data") return {1, bytes.in(0) + bytes.in(1), bytes.in(0)};
+  if (name == "aten.convolution" && call.in.size() > 2) return {1, out, out};  // adds the bias
+  if (name == "aten.convolution_backward" && outs > 1) {
+    return {outs - 1, (outs - 1) * bytes.in(0), 0};
+  }
+  // Zeros, and then what is not 0.
+  if (name == "aten.nll_loss_backward" || name == "aten.nll_loss2d_backward") return {1, 0, 0};
+  if (name == "aten.max_pool2d_with_indices_backward") return {1, 0, out};
+  if (name == "aten.slice_backward" || name == "aten.select_backward" ||
+      name == "aten.constant_pad_nd") {
+    return {1, 0, bytes.in(0)};
+  }
+  if (name == "aten.embedding_dense_backward") return beside_embedding(call);
+  if (is_attention(name)) return beside_attention(call, bytes);
+  return beside_norm(call, bytes);
 }
 
 }  // namespace

@@ -101,6 +101,73 @@ TEST(OpCosts, SeveralKernelsHandBytesToEachOther) {
   EXPECT_EQ(costs("aten.relu", {x}, {x}).kernels, 1);
 }
 
+TEST(OpCosts, AnEmbeddingsGradientIsSortedWhereItHasManyRows) {
+  const auto backward = [](std::int64_t count, std::int64_t rows) {
+    return costs("aten.embedding_dense_backward",
+                 {tensor({count, 64}), contiguous_layout(DType::kI64, {count})},
+                 {tensor({rows, 64})});
+  };
+  const std::int64_t row = 64 * 4;
+  const OpCosts few = backward(3072, 50000);
+  EXPECT_EQ(few.kernels, 2);
+  EXPECT_EQ(few.read_bytes, 3072 * (row + 8 + row)) << "what is added to, as well";
+  EXPECT_EQ(few.written_bytes, (50000 + 3072) * row);
+  const OpCosts many = backward(3073, 50000);
+  EXPECT_EQ(many.kernels, 21);
+  EXPECT_EQ(many.read_bytes, 3073 * (row + 8 + 8 * 16 + row)) << "the parts are rows";
+  EXPECT_EQ(many.written_bytes, 50000 * row + 3073 * (8 * 16 + row + row));
+  const OpCosts often = backward(10000, 100);
+  EXPECT_EQ(often.read_bytes, 10000 * (row + 8 + 8 * 16) + (1000 + 100) * row);
+  EXPECT_EQ(often.written_bytes, 100 * row + 10000 * 8 * 16 + (1000 + 100 + 100) * row);
+}
+
+TEST(OpCosts, AttentionInBackwardSumsWhatItsKernelDoesNot) {
+  const auto half = [](std::vector<std::int64_t> shape) {
+    return contiguous_layout(DType::kBF16, std::move(shape));
+  };
+  const std::string_view flash = "aten._scaled_dot_product_flash_attention_backward";
+  const Layout q = half({1, 8, 16, 64}), k = half({1, 2, 16, 64});
+  const std::int64_t head = 16 * 64 * 2;
+  const OpCosts whole = costs(flash, {q, q, q, q}, {q, q, q});
+  EXPECT_EQ(whole.kernels, 3);
+  EXPECT_EQ(whole.read_bytes, (4 + 3) * 8 * head);
+  EXPECT_EQ(whole.written_bytes, (3 + 2) * 8 * head);
+  const OpCosts grouped = costs(flash, {q, q, k, k}, {q, k, k});
+  EXPECT_EQ(grouped.kernels, 5);
+  EXPECT_EQ(grouped.read_bytes, (2 * 8 + 2 * 2 + 3 * 8 + 2 * 8) * head);
+  EXPECT_EQ(grouped.written_bytes, (8 + 2 * 2 + 2 * 8 + 2 * 8) * head);
+
+  const std::string_view efficient = "aten._scaled_dot_product_efficient_attention_backward";
+  const OpCosts in_half = costs(efficient, {q, q, q, q}, {q, q, q});
+  EXPECT_EQ(in_half.kernels, 2);
+  EXPECT_EQ(in_half.written_bytes, (3 + 2) * 8 * head);
+  const Layout full = tensor({1, 8, 16, 64});
+  const OpCosts in_full = costs(efficient, {full, full, full, full}, {full, full, full});
+  EXPECT_EQ(in_full.kernels, 5);
+  EXPECT_EQ(in_full.read_bytes, (4 + 3) * 16 * head);
+  EXPECT_EQ(in_full.written_bytes, (3 + 2) * 16 * head);
+}
+
+TEST(OpCosts, AMatrixThatIsAddedToAProductIsCopiedFirstAndAVectorIsNot) {
+  const Layout a = tensor({4, 8}), b = tensor({8, 16}), made = tensor({4, 16});
+  const OpCosts vector = costs("aten.addmm", {tensor({16}), a, b}, {made});
+  EXPECT_EQ(vector.kernels, 1);
+  EXPECT_EQ(vector.written_bytes, 4 * 4 * 16);
+  const OpCosts matrix = costs("aten.addmm", {made, a, b}, {made});
+  EXPECT_EQ(matrix.kernels, 2);
+  EXPECT_EQ(matrix.read_bytes, 4 * (4 * 16 + 4 * 8 + 8 * 16 + 4 * 16));
+  EXPECT_EQ(matrix.written_bytes, 2 * 4 * 4 * 16);
+}
+
+TEST(OpCosts, AGroupNormsWeightHasAKernelOfItsOwnInBackward) {
+  const Layout x = tensor({2, 8, 4}), w = tensor({8}), of_groups = tensor({2, 4});
+  const auto backward = [&](const std::vector<Layout>& out) {
+    return costs("aten.native_group_norm_backward", {x, x, of_groups, of_groups, w}, out).kernels;
+  };
+  EXPECT_EQ(backward({x, w, w}), 5);
+  EXPECT_EQ(backward({x}), 4);
+}
+
 TEST(OpCosts, AConvolutionInBackwardTakesAPassForEachGradientOfItsShape) {
   const Layout x = tensor({2, 3, 8, 8}), w = tensor({5, 3, 3, 3}), y = tensor({2, 5, 8, 8});
   const std::int64_t forward = costs("aten.convolution", {x, w}, {y}).flops;
