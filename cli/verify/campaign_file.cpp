@@ -29,6 +29,7 @@ std::string campaign_of(const VerifyArguments& arguments) {
                      {"seed", arguments.seed},
                      {"small", arguments.small},
                      {"every_way", arguments.unusual ? Json(*arguments.unusual) : Json()},
+                     {"every_order", arguments.orders ? Json(*arguments.orders) : Json()},
                      {"canary", arguments.canary}};
   return json.dump();
 }

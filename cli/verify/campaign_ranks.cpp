@@ -14,7 +14,7 @@ namespace {
 std::uint64_t block_size_over(const Ranks& ranks, const verify::CampaignOptions& options) {
   constexpr std::uint64_t kMost = 256, kShares = 16;
   const std::uint64_t least = verify::block_size(options);
-  if (options.deviations) return least;
+  if (options.deviations || options.orders) return least;
   const auto threads = static_cast<std::uint64_t>(ranks.size()) *
                        static_cast<std::uint64_t>(std::max(options.jobs, 1));
   return std::clamp(verify::end_of(options) / (threads * kShares), least, kMost);
@@ -59,7 +59,7 @@ Crew campaign_crew(const verify::CampaignOptions& options) {
   // program takes its time: the last one would wait for a rank that has two, while others have
   // none.)
   return {.jobs = std::max(options.jobs, 1),
-          .ahead = options.deviations ? 0 : 1,
+          .ahead = options.deviations || options.orders ? 0 : 1,
           .work = [trial = std::make_shared<const Trial>(options)](const std::string& piece) {
             return to_text(verify::try_block(trial->options, trial->deadline, block_from(piece)));
           }};

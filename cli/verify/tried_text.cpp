@@ -10,23 +10,19 @@ namespace ferry::cli {
 using Json = nlohmann::json;
 
 Json to_json(const verify::Coverage& coverage) {
-  return {{"programs", coverage.programs},
-          {"runs", coverage.runs},
-          {"cut_off", coverage.cut_off},
-          {"operations", coverage.operations},
-          {"device_operations", coverage.device_operations},
-          {"chosen", coverage.chosen},
-          {"schedules", coverage.schedules},
-          {"failures", coverage.failures},
-          {"steps", coverage.steps},
-          {"asked", coverage.asked},
-          {"features", coverage.features}};
+  return {{"programs", coverage.programs},     {"runs", coverage.runs},
+          {"classes", coverage.classes},       {"cut_off", coverage.cut_off},
+          {"operations", coverage.operations}, {"device_operations", coverage.device_operations},
+          {"chosen", coverage.chosen},         {"schedules", coverage.schedules},
+          {"failures", coverage.failures},     {"steps", coverage.steps},
+          {"asked", coverage.asked},           {"features", coverage.features}};
 }
 
 verify::Coverage coverage_from(const Json& json) {
   verify::Coverage coverage;
   json.at("programs").get_to(coverage.programs);
   json.at("runs").get_to(coverage.runs);
+  json.at("classes").get_to(coverage.classes);
   json.at("cut_off").get_to(coverage.cut_off);
   json.at("operations").get_to(coverage.operations);
   json.at("device_operations").get_to(coverage.device_operations);

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/context.h"
@@ -39,6 +40,7 @@ Examples:
   ferry verify --seconds 60             the core on random programs, every oracle watching
   ferry verify --programs 500 --seed 7  the same ones every time
   ferry verify --small --every-way 1    each run with at most one unusual answer
+  ferry verify --every-order 1000       pipelines, in every order of their workers' turns
   ferry verify --programs 1000000 --resume nightly.json   goes on where it was stopped or killed
   mpirun -n 64 ferry verify --programs 1000000   the numbers split over MPI's ranks
   ferry verify --mutants                which oracle kills which mutant of the core
@@ -61,6 +63,7 @@ nlohmann::ordered_json counts_of(const verify::Campaign& campaign,
   return {{"seed", arguments.seed},
           {"programs", campaign.coverage.programs},
           {"runs", campaign.coverage.runs},
+          {"classes", campaign.coverage.classes},
           {"cut_off", campaign.coverage.cut_off},
           {"operations", campaign.coverage.operations},
           {"seconds", campaign.seconds}};
@@ -105,10 +108,15 @@ void print(const verify::Campaign& campaign, std::int64_t before, const VerifyAr
     fmt::print("{} programs, every way; ", coverage.programs - coverage.cut_off);
     if (coverage.cut_off > 0) fmt::print("{} cut off by time; ", coverage.cut_off);
   }
+  if (arguments.orders) {
+    fmt::print("{} programs, every order; ", coverage.programs - coverage.cut_off);
+    if (coverage.cut_off > 0) fmt::print("{} cut off; ", coverage.cut_off);
+    fmt::print("{} classes of orders; ", coverage.classes);
+  }
   const auto runs = static_cast<double>(std::max<std::int64_t>(coverage.runs, 1));
   const auto now = static_cast<double>(coverage.runs - before);
   fmt::print("{} {}{} in {:.1f} s: {:.0f} a second on {} thread{}{}, {:.0f} operations each\n",
-             coverage.runs, arguments.unusual ? "runs" : "programs",
+             coverage.runs, arguments.unusual || arguments.orders ? "runs" : "programs",
              before > 0 ? fmt::format(", {} of them", coverage.runs - before) : "",
              campaign.seconds, now / std::max(campaign.seconds, 1e-9), arguments.jobs,
              arguments.jobs == 1 ? "" : "s",
@@ -139,6 +147,7 @@ verify::CampaignOptions options_of(const VerifyArguments& arguments) {
   if (options.programs == 0 && options.seconds == 0) options.seconds = kSecondsByDefault;
   options.jobs = arguments.jobs;
   options.deviations = arguments.unusual;
+  options.orders = arguments.orders;
   if (arguments.small) options.sizes = verify::Sizes::kSmall;
   if (!arguments.canary.empty()) options.canary = mutant_of("--canary", arguments.canary);
   options.stop = is_stopped;
@@ -273,6 +282,26 @@ void add_campaign_options(CLI::App& command, VerifyArguments& arguments, Context
   for (CLI::Option* mode : modes) mode->excludes(canary)->excludes(resume);
 }
 
+// What tries more than one run of a program.
+std::pair<CLI::Option*, CLI::Option*> add_exhaustive_options(CLI::App& command,
+                                                             VerifyArguments& arguments) {
+  CLI::Option* unusual =
+      command
+          .add_option(
+              "--every-way", arguments.unusual,
+              "Of each program every run with at most so many unusual answers: a call or an "
+              "allocation that fails, a poll, a pageable copy, a worker's turn")
+          ->check(whole_number<std::uint64_t>(0, 8));
+  CLI::Option* orders =
+      command
+          .add_option("--every-order", arguments.orders,
+                      "Small pipelines alone, in every order of their workers' and engines' turns: "
+                      "once for those that are alike, in at most so many runs")
+          ->check(whole_number<std::uint64_t>(1))
+          ->excludes(unusual);
+  return {unusual, orders};
+}
+
 CLI::Option* add_hazard_option(CLI::App& command, VerifyArguments& arguments) {
   return command
       .add_option("--hazard", arguments.hazard,
@@ -310,13 +339,8 @@ void add_verify(CLI::App& app, Context& context) {
   CLI::Option* small =
       command->add_flag("--small", arguments->small,
                         "Small programs alone, and no pipelines: some 150 operations each");
-  CLI::Option* unusual =
-      command
-          ->add_option(
-              "--every-way", arguments->unusual,
-              "Of each program every run with at most so many unusual answers: a call or an "
-              "allocation that fails, a poll, a pageable copy, a worker's turn")
-          ->check(whole_number<std::uint64_t>(0, 8));
+  const auto [unusual, orders] = add_exhaustive_options(*command, *arguments);
+  orders->excludes(small);
   CLI::Option* mutants = command->add_flag(
       "--mutants", arguments->mutants, "The matrix: which oracle kills which mutant of the core");
   CLI::Option* mutant = command
@@ -339,7 +363,7 @@ void add_verify(CLI::App& app, Context& context) {
                                ->check(some_text());
   const std::vector<CLI::Option*> modes = {mutants, mutant, schedulers, scheduler, line};
   for (CLI::Option* mode : modes) {
-    for (CLI::Option* campaign : {seconds, small, unusual}) mode->excludes(campaign);
+    for (CLI::Option* campaign : {seconds, small, unusual, orders}) mode->excludes(campaign);
     for (CLI::Option* other : modes) {
       if (mode != other) mode->excludes(other);
     }

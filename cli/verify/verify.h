@@ -21,6 +21,7 @@ struct VerifyArguments {
   std::uint64_t seed = 0;
   bool small = false;
   std::optional<std::uint64_t> unusual;  // every way with at most so many
+  std::optional<std::uint64_t> orders;   // every order, in at most so many runs of a program
   int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::string canary;
   std::string resume;  // a file

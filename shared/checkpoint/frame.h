@@ -196,13 +196,19 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       std::size_t needed = std::min(needed_, run.results.size());
       if (!rules().stops_at_last()) --needed;
       all = call_.options().early_stop && rules().stops_early() && run.packed >= needed;
-      run.stopped = all;
     }
-    if (all) {
-      join(run);
-      throw StopRecomputation(&run);
-    }
+    if (all) stop(run);
     return std::make_unique<KeptTensor<D>>(device, std::move(detached));
+  }
+
+  // The run has stopped only once its streams are joined: until then an error is no stop.
+  [[noreturn]] void stop(Run& run) {
+    join(run);
+    {
+      const std::lock_guard lock(mutex_);
+      run.stopped = true;
+    }
+    throw StopRecomputation(&run);
   }
 
   // Before a function drops a tensor that it used on another stream, it makes its own stream wait

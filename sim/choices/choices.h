@@ -38,7 +38,29 @@ struct Question {
   ChoicePoint point;
   std::uint32_t ways;                     // 2 or more
   std::span<const std::uint32_t> actors;  // whose turn it may be, one for each way; else empty
+  bool done = false;                      // kPoll: what the clock says
 };
+
+// How a turn touches something that other turns may touch as well. Who writes meets whoever reads
+// or writes. What is made must be there before a turn that needs it.
+enum class Access : std::uint8_t { kRead, kWrite, kMake, kNeed };
+
+// What is touched. A key is one of these with a number of its own: what two turns make that do not
+// meet must have different numbers, in whatever order they run. Nodes and queues are the row's own.
+enum class Touched : std::uint8_t {
+  kStream,
+  kRecord,  // of an event
+  kPool,
+  kStorage,
+  kGradient,
+  kTask,   // of a worker
+  kNode,   // of a backward: the gradients that came to it
+  kQueue,  // the nodes of a device that are ready
+};
+inline constexpr unsigned kTouchedShift = 56;
+constexpr std::uint64_t touch_key(Touched what, std::uint64_t number) {
+  return (static_cast<std::uint64_t>(what) << kTouchedShift) | number;
+}
 
 struct Deviation {
   std::uint64_t at = 0;  // which of the run's questions, from 0
@@ -55,10 +77,36 @@ class Choices {
 
   // Returns an answer in [0, ways). Where there is one way only, nothing is asked.
   std::uint32_t choose(ChoicePoint point, std::uint32_t ways) { return ask({point, ways, {}}); }
-  // Returns which of the actors goes on.
+  // Returns whether a pool's query finds the event done; `clock`: whether it is.
+  bool poll(bool clock) { return (ask({ChoicePoint::kPoll, 2, {}, clock}) == 0) == clock; }
+  // Returns which of the actors goes on. All that is done until the next question of this kind, or
+  // the end of the row, is that actor's turn.
   std::uint32_t turn(ChoicePoint point, std::span<const std::uint32_t> actors) {
-    return ask({point, static_cast<std::uint32_t>(actors.size()), actors});
+    const Question question{point, static_cast<std::uint32_t>(actors.size()), actors};
+    const std::uint32_t answer = ask(question);
+    took(question, answer);
+    return answer;
   }
+  // The turn touches something.
+  void touch(Touched what, std::uint64_t number, Access access) {
+    touched(touch_key(what, number), access);
+  }
+  // Turns come in rows: the tasks of a pipeline's workers, or the nodes of one backward. What is
+  // done before a row, or after it, is so in every order of its turns. Rows nest.
+  class Row {
+   public:
+    explicit Row(Choices* choices) : choices_(choices) {
+      if (choices_) choices_->row_began();
+    }
+    Row(const Row&) = delete;
+    Row& operator=(const Row&) = delete;
+    ~Row() {
+      if (choices_) choices_->row_ended();
+    }
+
+   private:
+    Choices* choices_;
+  };
   std::uint32_t ask(const Question& question) {
     if (question.ways < 2) return 0;
     ++asked_[static_cast<std::size_t>(question.point)];
@@ -81,6 +129,11 @@ class Choices {
  private:
   // Answers the run's question number count().
   virtual std::uint32_t pick(const Question& question) = 0;
+  // For those who go through orders (turn_orders.h): `took` is told of turns without a choice, too.
+  virtual void row_began() {}
+  virtual void row_ended() {}
+  virtual void took(const Question& /*question*/, std::uint32_t /*answer*/) {}
+  virtual void touched(std::uint64_t /*key*/, Access /*access*/) {}
 
   std::uint64_t count_ = 0;
   std::uint64_t failures_asked_ = 0;

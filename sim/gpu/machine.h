@@ -158,11 +158,16 @@ class Machine {
   // owned.
   void set_choices(choices::Choices* choices) { choices_ = choices; }
   bool has_choices() const { return choices_ != nullptr; }
+  choices::Choices* choices() const { return choices_; }
   std::uint32_t choose(choices::ChoicePoint point, std::size_t ways) {
     return choices_ ? choices_->choose(point, static_cast<std::uint32_t>(ways)) : 0;
   }
   std::uint32_t turn(choices::ChoicePoint point, std::span<const std::uint32_t> actors) {
     return choices_ ? choices_->turn(point, actors) : 0;
+  }
+  // The turn that goes on touches something that others may touch.
+  void touch(choices::Touched what, std::uint64_t number, choices::Access access) {
+    if (choices_) choices_->touch(what, number, access);
   }
 
   // Ends the run: all work is done. Returns the time.

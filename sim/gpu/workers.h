@@ -24,13 +24,18 @@ class SimWorkers {
     const Time given = machine_->host_now();
     std::vector<Time> ends(tasks.size());
     std::vector<bool> ran(tasks.size());
+    const choices::Choices::Row row(machine_->choices());
     for (std::size_t turn = 0; turn < tasks.size(); ++turn) {
       const std::size_t next = machine_->has_choices() ? choose(tasks, ran) : turn;
       const WorkerTask& task = tasks[next];
       machine_->set_host_thread(static_cast<std::uint32_t>(task.worker + 1));
       machine_->host_not_before(given);
-      for (const std::size_t before : task.after) machine_->host_not_before(ends.at(before));
+      for (const std::size_t before : task.after) {
+        machine_->host_not_before(ends.at(before));
+        machine_->touch(choices::Touched::kTask, before, choices::Access::kNeed);
+      }
       task.run();
+      machine_->touch(choices::Touched::kTask, next, choices::Access::kMake);
       ends[next] = machine_->host_now();
       ran[next] = true;
     }

@@ -54,7 +54,7 @@ std::vector<Value> GraphEngine::run(std::span<const Root> roots, bool retain_gra
   const TaskScope<Task> scope(tasks_, task, machine_);
   count(task, roots);
   for (const Root& root : roots) flow(task, root.edge, {root.gradient, {}}, caller);
-  while (!task.ready.empty()) run_next(task);
+  run_ready(task);
   for (const StreamId leaf : task.leaf_streams) {
     if (leaf != caller) {
       machine_.wait(Step::kUser, caller, machine_.record(Step::kUser, leaf));
@@ -101,6 +101,7 @@ void GraphEngine::count(Task& task, std::span<const Root> roots) {
 
 void GraphEngine::flow(Task& task, const Edge& edge, Value gradient, StreamId from) {
   const std::shared_ptr<Node>& node = edge.node;
+  machine_.touch(choices::Touched::kNode, node->id, choices::Access::kWrite);
   Inputs& inputs = task.waiting[node->id];
   if (!inputs.node) {
     inputs.node = node;
@@ -112,6 +113,8 @@ void GraphEngine::flow(Task& task, const Edge& edge, Value gradient, StreamId fr
     join(into, std::move(gradient), *node, task.create_graph);
   }
   if (--task.dependencies[node->id] > 0) return;
+  machine_.touch(choices::Touched::kQueue, machine_.device_of(node->stream),
+                 choices::Access::kWrite);
   task.ready.emplace(std::pair(node->sequence, node->id), std::move(inputs));
   task.waiting.erase(node->id);
 }
@@ -184,9 +187,18 @@ GraphEngine::Ready::iterator GraphEngine::choose(Task& task) {
   return of_devices[machine_.turn(choices::ChoicePoint::kEngine, devices)];
 }
 
+void GraphEngine::run_ready(Task& task) {
+  const choices::Choices::Row row(machine_.choices());
+  while (!task.ready.empty()) run_next(task);
+}
+
+// A turn takes a node from its device's queue, with the gradients that came to it; and puts
+// gradients to others, which may go to their queues.
 void GraphEngine::run_next(Task& task) {
   const auto next = choose(task);
   Inputs inputs = std::move(next->second);
+  const std::uint32_t device = machine_.device_of(inputs.node->stream);
+  machine_.touch(choices::Touched::kQueue, device, choices::Access::kWrite);
   task.ready.erase(next);
   Node& node = *inputs.node;
   for (std::size_t i = 0; i < task.wanted.size(); ++i) {
@@ -234,6 +246,9 @@ void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
   machine_.set_place(leaf.place);
   machine_.set_current_stream(leaf.stream);
   Value& total = leaf.total ? *leaf.total : runner_.gradient_of(leaf.leaf);
+  if (!leaf.total) {
+    machine_.touch(choices::Touched::kGradient, leaf.leaf, choices::Access::kWrite);
+  }
   if (total.tensor) {
     const std::array<Range, 2> reads{range_of(total.tensor), range_of(gradient.tensor)};
     const std::int64_t bytes = static_cast<std::int64_t>(reads[0].bytes);

@@ -116,6 +116,7 @@ class GraphEngine {
   void flow(Task& task, const Edge& edge, Value gradient, StreamId from);
   void join(Value& into, Value gradient, const Node& node, bool grad_mode);
   Ready::iterator choose(Task& task);
+  void run_ready(Task& task);
   void run_next(Task& task);
   void accumulate(Task& task, const Node& leaf, Value gradient);
   void cross(const Tensor& tensor, StreamId from, StreamId to);

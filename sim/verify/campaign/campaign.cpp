@@ -8,6 +8,7 @@
 #include "sim/choices/strategies.h"
 #include "sim/verify/campaign/at_work.h"
 #include "sim/verify/campaign/closer_look.h"
+#include "sim/verify/campaign/every_order.h"
 #include "sim/verify/campaign/shrink_spec.h"
 #include "sim/verify/campaign/threads.h"
 
@@ -19,7 +20,7 @@ bool is_looked_at_closely(std::uint64_t number) { return number % 32 == 0 || num
 
 Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
   if (options.canary) return *options.canary;
-  const bool pipeline = number % 16 == 15 && options.sizes == Sizes::kMixed;
+  const bool pipeline = options.orders || (number % 16 == 15 && options.sizes == Sizes::kMixed);
   return no_mutant(pipeline ? MutantPart::kPipeline : MutantPart::kOffload);
 }
 
@@ -56,6 +57,21 @@ DrawnRun try_every_way(const CampaignOptions& options, std::uint64_t number, Cov
   return drawn;
 }
 
+DrawnRun try_every_order(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
+                         const std::function<bool()>& late) {
+  Draws draws(options.seed, number);
+  OperationCount count(coverage);
+  return try_every_order(in_few_turns(draw_spec(who_is_tried(options, number), draws)),
+                         *options.orders, &count, late);
+}
+
+DrawnRun try_number(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
+                    const std::function<bool()>& late) {
+  if (options.orders) return try_every_order(options, number, coverage, late);
+  if (options.deviations) return try_every_way(options, number, coverage, late);
+  return try_program(options, number, coverage);
+}
+
 }  // namespace
 
 DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage) {
@@ -80,7 +96,7 @@ bool Deadline::is_late() const {
 
 std::uint64_t block_size(const CampaignOptions& options) {
   constexpr std::uint64_t kBlock = 16;
-  return options.deviations ? 1 : kBlock;  // every way through one program is as long
+  return options.deviations || options.orders ? 1 : kBlock;  // a program's ways are as long
 }
 
 std::uint64_t end_of(const CampaignOptions& options) {
@@ -91,9 +107,8 @@ TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline, c
   TriedBlock tried{.block = block, .coverage = {}, .failure = {}};
   for (std::uint64_t number = block.first; number < block.end && !deadline.is_late(); ++number) {
     const AtWork work(number);
-    DrawnRun drawn = options.deviations ? try_every_way(options, number, tried.coverage,
-                                                        [&deadline] { return deadline.is_late(); })
-                                        : try_program(options, number, tried.coverage);
+    DrawnRun drawn =
+        try_number(options, number, tried.coverage, [&deadline] { return deadline.is_late(); });
     tried.coverage.add(drawn);
     if (!drawn.verdict) continue;
     // A user who stopped gets the program as it is; its replay line makes it smaller another time.

@@ -26,6 +26,9 @@ struct CampaignOptions {
   // None: each program runs once, and its choices are drawn. Otherwise it runs in every way with at
   // most so many answers that are not the usual ones.
   std::optional<std::uint64_t> deviations;
+  // If there is a number, each program is a pipeline of few turns. It runs in every order of them,
+  // once for those that are alike, and at most so often (every_order.h).
+  std::optional<std::uint64_t> orders;
   std::optional<Mutant> canary;  // is tried in the core's stead: what must be found is found
   // So is this one, which outlives the campaign. `usual`: no answers are drawn for it.
   const HuntedScheduler* scheduler = nullptr;

@@ -71,6 +71,7 @@ void add_options(const CoreOptions& options, Features& features) {
 void Coverage::add(const DrawnRun& drawn) {
   ++programs;
   runs += drawn.runs;
+  classes += drawn.classes;
   cut_off += drawn.cut_off ? 1 : 0;
   const RunSpec& spec = drawn.spec;
   for (std::size_t i = 0; i < asked.size(); ++i) asked[i] += drawn.asked[i];
@@ -92,6 +93,7 @@ void Coverage::add(const DrawnRun& drawn) {
 Coverage& Coverage::operator+=(const Coverage& other) {
   programs += other.programs;
   runs += other.runs;
+  classes += other.classes;
   cut_off += other.cut_off;
   operations += other.operations;
   device_operations += other.device_operations;

@@ -17,8 +17,9 @@ namespace ferry::verify {
 
 struct Coverage {
   std::int64_t programs = 0;
-  std::int64_t runs = 0;        // of the programs: several where all ways are tried
-  std::int64_t cut_off = 0;     // programs of which not all ways were tried
+  std::int64_t runs = 0;        // of the programs: several where all ways, or orders, are tried
+  std::int64_t classes = 0;     // of orders that were tried
+  std::int64_t cut_off = 0;     // programs of which not all ways, or orders, were tried
   std::int64_t operations = 0;  // on streams, those that are waited for included
   std::int64_t device_operations = 0;
   std::int64_t chosen = 0;                   // programs whose choices were drawn

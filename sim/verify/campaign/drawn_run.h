@@ -14,10 +14,11 @@ struct DrawnRun {
   RunSpec spec;
   std::optional<Verdict> verdict;
   std::array<std::uint64_t, choices::kChoicePoints> asked{};
-  bool chosen = false;    // other answers than failures were drawn
-  bool failed = false;    // a call or an allocation failed
-  std::int64_t runs = 1;  // more where every way was tried
-  bool cut_off = false;   // not every way was tried
+  bool chosen = false;       // other answers than failures were drawn
+  bool failed = false;       // a call or an allocation failed
+  std::int64_t runs = 1;     // more where every way, or order, was tried
+  std::int64_t classes = 0;  // of orders, where each was tried
+  bool cut_off = false;      // not every one was tried
 };
 
 // Draws a trial. The spec has no deviations.

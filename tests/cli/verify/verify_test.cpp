@@ -51,6 +51,17 @@ TEST_F(VerifyTest, EveryWay) {
   EXPECT_EQ(usual["runs"], 3);
 }
 
+TEST_F(VerifyTest, EveryOrder) {
+  const Result all = verify("--programs 2 --every-order 40 --seed 1");
+  EXPECT_EQ(all.code, kOk) << all.out;
+  EXPECT_NE(all.out.find("2 programs, every order; "), std::string::npos) << all.out;
+  const json counts = json::parse(verify("--programs 2 --every-order 40 --seed 1 --json").out);
+  EXPECT_GT(counts["classes"], 2);
+  EXPECT_EQ(counts["cut_off"], 0);
+  const json cut = json::parse(verify("--programs 2 --every-order 2 --seed 1 --json").out);
+  EXPECT_EQ(cut["cut_off"], 1);
+}
+
 TEST_F(VerifyTest, ASeedIsNewEveryTime) {
   const std::string one = verify("--programs 1").out;
   const std::string two = verify("--programs 1").out;
@@ -174,6 +185,9 @@ TEST_F(VerifyTest, WhatIsWrongIsSaid) {
   refused("--mutants --schedulers", "--schedulers");
   refused("--every-way -1", "--every-way");
   refused("--mutants --every-way 1", "--every-way");
+  refused("--every-order 0", "--every-order");
+  refused("--every-order 10 --small", "--small");
+  refused("--every-order 10 --every-way 1", "--every-way");
 }
 
 }  // namespace

@@ -70,6 +70,30 @@ TEST(CheckpointTest, OtherShapesAreAnErrorUnlessUnchecked) {
   }
 }
 
+// The last layer saves on another stream, so an early stop has a stream to join.
+TEST(CheckpointTest, AnEarlyStopThatCannotJoinItsStreamsIsAnError) {
+  for (const Step step : {Step::kRecomputed, Step::kUnpackRecomputed}) {
+    Layers p;
+    const CodeId id = p.segment();
+    const Slot x = p.op(id, "own", p.b.argument(id));
+    p.b.add(id, Sync{0, 1});
+    p.b.add(id, SetStream{1});
+    const Slot y = p.layer(id, "side", x);
+    p.b.add(id, SetStream{0});
+    p.b.add(id, RecordUse{x, 1});
+    p.b.add(id, RecordUse{y, 0});
+    p.b.add(id, Sync{1, 0});
+    p.b.result(id, y);
+    for (int i = 0; i < 2; ++i) {
+      p.backward(p.call(0, id, {p.begin()})[0]);
+      p.b.add(0, Sync{1, 0});
+    }
+    sim::SimulationOptions options;
+    options.fault = std::make_shared<FaultPoint>(step, 0);
+    expect_error(run(p.take(), options), "injected fault");
+  }
+}
+
 TEST(CheckpointTest, ASavedTensorThatTheFunctionWritesLaterIsAnError) {
   for (const bool recompute : {false, true}) {
     Layers p;
