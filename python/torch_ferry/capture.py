@@ -30,6 +30,7 @@ import os
 import sys
 import warnings
 
+from . import progress
 from .program import CaptureError, ProgramError
 
 
@@ -184,6 +185,7 @@ def _script(options):
         script = Script(options.spec, options.arguments, options.device, options.assume).run()
         name = options.name or os.path.splitext(os.path.basename(options.spec))[0]
         script.program(name).write(options.path)
+    progress.clear()
     print(f"torch_ferry.capture: {options.path}; to plan it as the script trains: "
           f"{script.advice(options.path)}", file=sys.stderr)
 
@@ -239,7 +241,8 @@ def main(arguments=None):
         print(f"torch_ferry.capture: torch is missing: {error}", file=sys.stderr)
         return 7
     try:
-        (_script if options.spec.endswith(".py") else _step)(options)
+        with progress.shown():
+            (_script if options.spec.endswith(".py") else _step)(options)
     except ModuleNotFoundError as error:
         print(f"torch_ferry.capture: {options.spec} needs a package: {error}", file=sys.stderr)
         return 7

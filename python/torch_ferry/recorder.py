@@ -13,7 +13,7 @@ from unittest import mock
 import torch
 from torch.utils._pytree import tree_flatten_with_path
 
-from . import compiled, kernels, segments
+from . import compiled, kernels, progress, segments
 from ._recording import recording
 from .check import check
 from .lower import Globals, lower
@@ -76,6 +76,7 @@ class Recorder:
         self.trace.finish_forward(loss)
         run()
         self.trace.sink = None
+        progress.clear()
 
     def program(self, name, about):
         table = Globals(self.trace)

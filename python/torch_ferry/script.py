@@ -40,6 +40,7 @@ class Script:
         self.recorder = Recorder(self.mode, device)
         self.optimizers, self.optimizer, self.implementation = [], None, None
         self.backwards = 0
+        self.clips, self.scales = False, False  # gradients, before that step
         self._asked = self.mode.assumed
         self._depth = 0
 
@@ -58,6 +59,10 @@ class Script:
         if self.optimizer:
             about["optimizer"] = f"{self.optimizer} {self.implementation}"
         about["microbatches"] = str(self.backwards)
+        if self.clips:
+            about["clipped"] = "clip_grad_norm_"
+        if self.scales:
+            about["scaled"] = "GradScaler"
         return self.recorder.program(name, about)
 
     def advice(self, path):
@@ -70,6 +75,7 @@ class Script:
             words += ["--optimizer none"]
         if self.backwards > 1:
             words += ["--microbatches", str(self.backwards)]
+        words += ["--clip-grad-norm"] * self.clips + ["--grad-scaler"] * self.scales
         return " ".join(words)
 
     # What is put around PyTorch.
@@ -135,9 +141,21 @@ class Script:
                 self._note(optimizer)
                 raise _Done
 
+        clip, scale = nn.utils.clip_grad_norm_, torch.amp.GradScaler.step
+
+        def clipped(*args, **kwargs):
+            self.clips |= self.backwards > 0
+            return clip(*args, **kwargs)
+
+        def scaled(scaler, *args, **kwargs):
+            self.scales |= scaler.is_enabled()
+            return scale(scaler, *args, **kwargs)
+
         handle = register_optimizer_step_pre_hook(stepping)
         try:
-            with mock.patch.object(torch.optim.Optimizer, "__init__", init):
+            with mock.patch.object(torch.optim.Optimizer, "__init__", init), \
+                    mock.patch.object(nn.utils, "clip_grad_norm_", clipped), \
+                    mock.patch.object(torch.amp.GradScaler, "step", scaled):
                 yield
         finally:
             handle.remove()

@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from . import progress
 from .costs import cost, tensors_in, tensors_of
 from .once import runs_once
 from .program import ProgramError
@@ -172,6 +173,7 @@ class Trace(TorchDispatchMode):
         outputs = [self.ref(tensor) for tensor in fresh]
         label = f"{func.namespace}.{name}"
         self.sink.append(OpEvent(self.count(), label, refs, outputs, written, once, costs))
+        progress.operator()
 
     def _on_device(self, inputs, written):
         """Without those on the host, which take none of the device's memory."""

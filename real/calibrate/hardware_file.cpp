@@ -6,15 +6,17 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "scenarios/matrix_time.h"
+
 namespace ferry::real::calibrate {
 namespace {
 
 constexpr std::int64_t kRepresentative = std::int64_t{1} << 24;
 
-const CopyTime* find(const Measured& measured, Lane lane, bool both, std::int64_t bytes) {
+const CopyTime* find(const Measured& measured, Lane lane, bool both, std::int64_t bytes,
+                     HostMemory memory = HostMemory::kPinned) {
   for (const CopyTime& copy : measured.copies) {
-    if (copy.lane == lane && copy.both == both && copy.bytes == bytes &&
-        copy.memory == HostMemory::kPinned) {
+    if (copy.lane == lane && copy.both == both && copy.bytes == bytes && copy.memory == memory) {
       return &copy;
     }
   }
@@ -50,6 +52,27 @@ std::int64_t copy_rate(const Measured& measured, Lane lane, bool both) {
   return std::max<std::int64_t>(bytes * 1000 / ns, 1);
 }
 
+// Of memory that is not pinned. Where none was copied: as pinned memory.
+std::int64_t pageable_rate(const Measured& measured, Lane lane) {
+  const std::int64_t bytes = representative_bytes(measured);
+  const std::int64_t pinned = copy_rate(measured, lane, false);
+  const CopyTime* const copy = find(measured, lane, false, bytes, HostMemory::kPageable);
+  if (copy == nullptr) return pinned;
+  const std::int64_t ns = std::max<std::int64_t>(copy->time.ns - latency_ns(measured), 1);
+  return std::clamp<std::int64_t>(bytes * 1000 / ns, 1, pinned);
+}
+
+// Of the largest block that was; 0 where the host tier is not pinned memory.
+std::int64_t pin_rate(const Measured& measured, const About& about) {
+  std::int64_t rate = 0;
+  if (about.device == "cpu") return rate;
+  for (const AllocationTime& each : measured.allocations) {  // sizes ascend
+    if (each.what != kFreshHostBlock) continue;
+    rate = std::max<std::int64_t>(each.bytes * 1000 / each.time.ns, 1);
+  }
+  return rate;
+}
+
 std::int64_t matmul_rate(const MatmulTime& matmul) {
   const std::int64_t flops = 2 * matmul.side * matmul.side * matmul.side;
   return std::max<std::int64_t>(flops * 1000 / matmul.time.ns, 1);
@@ -60,6 +83,20 @@ std::optional<std::int64_t> matmul_rate_of(const Measured& measured, DType dtype
     if (matmul.dtype == dtype) return matmul_rate(matmul);
   }
   return std::nullopt;
+}
+
+// A GPU whose multiprocessors are known takes whole tiles, in whole waves. The measured product had
+// some that were not full, so its rate is below that of products whose all are, which a peak is.
+void raise_to_full_waves(const Measured& measured, Hardware& hardware) {
+  for (const MatmulTime& matmul : measured.matmuls) {
+    const std::int64_t side = matmul.side;
+    const WideNs planned = product_ns({1, side, side, side}, matmul.dtype, hardware);
+    std::int64_t& peak =
+        hardware.flops_per_us[static_cast<std::size_t>(compute_class(matmul.dtype))];
+    if (planned > matmul.time.ns) {
+      peak = static_cast<std::int64_t>(peak * planned / matmul.time.ns);
+    }
+  }
 }
 
 std::string line(const std::string& key, const std::string& value, const std::string& comment) {
@@ -83,13 +120,20 @@ std::string link_lines(const Measured& measured, const Hardware& hardware) {
   text += line("d2h_both", quantity(link.d2h_both, "MB/s"), "the same");
   text += line("latency", quantity(link.latency_ns, "ns"),
                "the least time of the smallest copy, of the slower direction");
-  return text;
+  const bool pageable =
+      std::any_of(measured.copies.begin(), measured.copies.end(),
+                  [](const CopyTime& copy) { return copy.memory == HostMemory::kPageable; });
+  if (!pageable) return text;
+  text += line("pageable_h2d", quantity(link.pageable_h2d, "MB/s"),
+               "the same sizes, of memory that is not pinned");
+  return text + line("pageable_d2h", quantity(link.pageable_d2h, "MB/s"), "the same");
 }
 
 std::string peak_lines(const Measured& measured, const Hardware& hardware) {
   const std::string how =
-      fmt::format("square matrices of {}, {} rounds, the median", measured.matmuls.front().side,
-                  measured.matmuls.front().time.rounds);
+      fmt::format("square matrices of {}, {} rounds, the median{}", measured.matmuls.front().side,
+                  measured.matmuls.front().time.rounds,
+                  hardware.multiprocessors > 0 ? ", as if all its waves had been full" : "");
   const auto rate = [&](DType dtype) {
     return quantity(hardware.flops_per_us_of(dtype), "MFLOP/s");
   };
@@ -122,17 +166,27 @@ Hardware to_hardware(const Measured& measured, const About& about) {
   set(ComputeClass::kFp64, DType::kF64, 1);
   set(ComputeClass::kFp32, DType::kF32, 1);
   set(ComputeClass::kHalf, DType::kBF16, 1);
-  set(ComputeClass::kFp8, DType::kF8, hardware.flops_per_us_of(DType::kBF16));
+  set(ComputeClass::kFp8, DType::kF8, 1);
+  hardware.multiprocessors = machine.multiprocessors;
+  hardware.compute_capability = machine.compute_capability;
   hardware.memory_bytes_per_us =
       std::max<std::int64_t>(measured.triad_bytes * 1000 / measured.triad.ns, 1);
   hardware.kernel_min_ns = measured.kernel.ns;
   hardware.launch_ns = about.device == "cpu" ? 0 : measured.issue.ns;
+  hardware.pin_bytes_per_us = pin_rate(measured, about);
+  raise_to_full_waves(measured, hardware);
+  if (!matmul_rate_of(measured, DType::kF8)) {
+    hardware.flops_per_us[static_cast<std::size_t>(ComputeClass::kFp8)] =
+        hardware.flops_per_us_of(DType::kBF16);
+  }
   Link& link = hardware.link;
   link.h2d_alone = copy_rate(measured, Lane::kHostToDevice, false);
   link.d2h_alone = copy_rate(measured, Lane::kDeviceToHost, false);
   link.h2d_both = std::min(copy_rate(measured, Lane::kHostToDevice, true), link.h2d_alone);
   link.d2h_both = std::min(copy_rate(measured, Lane::kDeviceToHost, true), link.d2h_alone);
   link.latency_ns = latency_ns(measured);
+  link.pageable_h2d = pageable_rate(measured, Lane::kHostToDevice);
+  link.pageable_d2h = pageable_rate(measured, Lane::kDeviceToHost);
   return hardware;
 }
 
@@ -141,6 +195,14 @@ std::string to_toml(const Measured& measured, const About& about) {
   const bool cpu = about.device == "cpu";
   // TOML escapes strings as JSON does.
   std::string text = "description = " + nlohmann::json(hardware.description).dump() + "\n\n";
+  if (hardware.compute_capability > 0) {
+    const std::int64_t capability = hardware.compute_capability;
+    text += line("compute_capability", fmt::format("\"{}.{}\"", capability / 10, capability % 10),
+                 "what the machine says");
+  }
+  if (hardware.multiprocessors > 0) {
+    text += line("multiprocessors", std::to_string(hardware.multiprocessors), "the same");
+  }
   text += line("memory", quantity(hardware.memory_bytes, "B"), "what the machine says");
   text += line("host_memory", quantity(hardware.host_memory_bytes, "B"),
                "what the machine says of the host tier");
@@ -154,6 +216,10 @@ std::string to_toml(const Measured& measured, const About& about) {
                cpu ? fmt::format("the thread that issues computes; {} ns an operator with autograd",
                                  measured.issue.ns)
                    : "host time of an operator with autograd, without waiting");
+  if (hardware.pin_bytes_per_us > 0) {
+    text += line("pin_rate", quantity(hardware.pin_bytes_per_us, "MB/s"),
+                 "a fresh block of pinned memory, the largest of those measured");
+  }
   return text + peak_lines(measured, hardware) + link_lines(measured, hardware);
 }
 

@@ -28,7 +28,9 @@ struct Machine {
   std::string driver;  // the GPU's driver; on a CPU, the kernel
   std::int64_t memory_bytes = 0;
   std::int64_t host_memory_bytes = 0;
-  std::int64_t host_threads = 0;  // threads that LibTorch computes with
+  std::int64_t host_threads = 0;        // threads that LibTorch computes with
+  std::int64_t multiprocessors = 0;     // of a GPU, here and below; 0: not known
+  std::int64_t compute_capability = 0;  // CUDA's, times ten
 };
 
 // The time of a copy between the device and the host tier, one of several queued on its lane.
@@ -42,10 +44,13 @@ struct CopyTime {
 
 // The host's time to allocate and free a block.
 struct AllocationTime {
-  std::string what;  // "device block, cached"
+  std::string what;  // "device block, cached"; of the host tier, kFreshHostBlock
   std::int64_t bytes = 0;
   Timing time;
 };
+
+// A block of the host tier that no cache has: on a GPU, memory that is pinned.
+inline constexpr const char* kFreshHostBlock = "host block, fresh";
 
 struct MatmulTime {
   DType dtype = DType::kF32;

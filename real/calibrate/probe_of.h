@@ -66,7 +66,7 @@ class ProbeOf final : public Probe {
       for (std::int64_t round = 0; round < effort.rounds; ++round) {
         cached.push_back(host_block_ns(bytes, nullptr));
       }
-      times.push_back({"host block, fresh", bytes, timing_of(fresh)});
+      times.push_back({kFreshHostBlock, bytes, timing_of(fresh)});
       times.push_back({"host block, cached", bytes, timing_of(cached)});
     }
     return times;

@@ -45,6 +45,8 @@ std::unique_ptr<Probe> make_cuda(const std::filesystem::path&) {
   machine.memory_bytes = static_cast<std::int64_t>(properties->totalGlobalMem);
   machine.host_memory_bytes = device.host_usage().total_bytes;
   machine.host_threads = threads();
+  machine.multiprocessors = properties->multiProcessorCount;
+  machine.compute_capability = properties->major * 10 + properties->minor;
   return std::make_unique<ProbeOf<CudaDevice>>(
       std::move(device), c10::Device(c10::DeviceType::CUDA, 0), std::move(machine),
       std::vector<HostMemory>{HostMemory::kPinned, HostMemory::kPageable});

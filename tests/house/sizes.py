@@ -11,7 +11,7 @@ FEW_FILE_LINES = 450  # no more than a few files of production are longer
 FEW = 5
 COLUMNS_MAX = 100
 
-DATA = {".json", ".jsonl", ".lock"}
+DATA = {".json", ".jsonl", ".lock", ".png"}
 INCLUDE = re.compile(r"\s*#\s*include\b")
 ONE_TOKEN = re.compile(r"\s*(?://+|#+|\*)?\s*\S+")  # a URL, say: there is no place to break it
 

@@ -107,7 +107,10 @@ class Scripts(unittest.TestCase):
         self.assertEqual(program.about["optimizer"], "adamw fused")
         self.assertEqual(program.about["microbatches"], "2")
         self.assertRegex(program.about["compiled"], "^Net: as written")
-        self.assertIn("--optimizer adamw --optimizer-implementation fused --microbatches 2", said)
+        self.assertIn("--optimizer adamw --optimizer-implementation fused --microbatches 2 "
+                      "--clip-grad-norm --grad-scaler\n", said)
+        self.assertEqual(program.about["clipped"], "clip_grad_norm_")
+        self.assertEqual(program.about["scaled"], "GradScaler")
         self.assertEqual(program.globals[0]["shape"], [32, 32])
         self.assertEqual([line["enter"] for line in forward_of(program, "enter")
                           if "arguments" in line], ["checkpoint.0"])

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "real/calibrate/report.h"
+#include "scenarios/matrix_time.h"
 
 namespace ferry::real::calibrate {
 namespace {
@@ -28,6 +29,10 @@ Measured made_up() {
   measured.matmuls = {{DType::kF32, 100, just(20'000)},
                       {DType::kBF16, 100, just(10'000)},
                       {DType::kF64, 100, just(40'000)}};
+  measured.allocations = {{kFreshHostBlock, 1 << 10, just(9'000)},
+                          {"host block, cached", 1 << 10, just(100)},
+                          {kFreshHostBlock, 1 << 20, just(500'000)},
+                          {"device block, fresh", 1 << 20, just(50)}};
   for (const Lane lane : {Lane::kDeviceToHost, Lane::kHostToDevice}) {
     const std::int64_t slow = lane == Lane::kDeviceToHost ? 1 : 2;
     measured.copies.push_back({lane, HostMemory::kPinned, false, 1 << 10, just(900 + 50 * slow)});
@@ -56,6 +61,39 @@ TEST(HardwareFileTest, TheFiguresAreThoseMeasured) {
   EXPECT_EQ(hardware.flops_per_us_of(DType::kF8), 200'000);  // not measured: as bf16
   EXPECT_EQ(hardware.kernel_min_ns, 2000);
   EXPECT_EQ(hardware.launch_ns, 5000);
+  EXPECT_EQ(hardware.link.pageable_d2h, 116);  // a mebibyte in 9 ms
+  EXPECT_EQ(hardware.link.pageable_h2d, 116);
+  EXPECT_EQ(hardware.pin_bytes_per_us, 2'097);  // a fresh mebibyte in 500 us
+}
+
+// Then a plan takes whole tiles and waves, and the peak is told so that the product that was
+// measured takes as long as it did.
+TEST(HardwareFileTest, OfAGpuThePeakIsThatOfFullWaves) {
+  Measured measured = made_up();
+  measured.machine.multiprocessors = 4;
+  measured.machine.compute_capability = 89;
+  const Hardware hardware = to_hardware(measured, kGpu);
+  for (const MatmulTime& matmul : measured.matmuls) {
+    EXPECT_NEAR(static_cast<double>(product_ns({1, 100, 100, 100}, matmul.dtype, hardware)),
+                static_cast<double>(matmul.time.ns), 2);
+  }
+  EXPECT_GT(hardware.flops_per_us_of(DType::kBF16), 200'000);
+  EXPECT_EQ(hardware.flops_per_us_of(DType::kF8), hardware.flops_per_us_of(DType::kBF16));
+  const Hardware read = parse_hardware(to_toml(measured, kGpu), "mine.toml");
+  EXPECT_EQ(read.multiprocessors, 4);
+  EXPECT_EQ(read.compute_capability, 89);
+}
+
+TEST(HardwareFileTest, WhatWasNotMeasuredIsNotTold) {
+  Measured measured = made_up();
+  std::erase_if(measured.copies,
+                [](const CopyTime& copy) { return copy.memory == HostMemory::kPageable; });
+  About cpu = kGpu;
+  cpu.device = "cpu";  // whose host tier is not pinned
+  const std::string text = to_toml(measured, cpu);
+  for (const char* key : {"pageable", "pin_rate", "multiprocessors", "compute_capability"}) {
+    EXPECT_EQ(text.find(key), std::string::npos) << key;
+  }
 }
 
 // The thread that issues on a CPU is the one that computes.
@@ -99,6 +137,8 @@ TEST(HardwareFileTest, TheFileIsReadAsItWasMeant) {
     EXPECT_EQ(read.memory_percent, 100);
     EXPECT_EQ(read.link.h2d_both, meant.link.h2d_both);
     EXPECT_EQ(read.link.latency_ns, meant.link.latency_ns);
+    EXPECT_EQ(read.link.pageable_d2h, meant.link.pageable_d2h);
+    EXPECT_EQ(read.pin_bytes_per_us, meant.pin_bytes_per_us);
     EXPECT_EQ(read.launch_ns, meant.launch_ns);
     // Every figure says how it was measured.
     const auto lines = std::count(text.begin(), text.end(), '=');
