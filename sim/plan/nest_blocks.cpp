@@ -177,19 +177,22 @@ void NestBlocks::set_frontiers() {
 }
 
 void NestBlocks::set_retained() {
-  retained_.assign(width() * width(), 0);
+  asked_later_.assign(width() * width(), 0);
+  held_.assign(width() * width(), 0);
   for (std::size_t begin = 0; begin < blocks(); ++begin) {
     for (std::size_t end = begin + 1; end < width(); ++end) {
-      std::int64_t& bytes = retained_[at(begin, end)];
       for (const Made& made : made_) {
         if (made.block >= end) continue;
         const bool inside = made.block >= begin;
         const auto asks = [&](const Use& use) { return use.block >= begin && use.block < end; };
-        const bool later = !made.uses.empty() && made.uses.back().block >= end;
-        const bool asked = std::any_of(made.uses.begin(), made.uses.end(), asks);
-        const bool stays = inside && made.saved ? later || !made.again
-                                                : !made.saved && asked && (!inside || !made.again);
-        if (stays) bytes += made.bytes;
+        if (made.saved) {
+          const bool later = !made.uses.empty() && made.uses.back().block >= end;
+          if (inside && !made.again) held_[at(begin, end)] += made.bytes;
+          if (inside && made.again && later) asked_later_[at(begin, end)] += made.bytes;
+        } else if (!inside || !made.again) {
+          const bool asked = std::any_of(made.uses.begin(), made.uses.end(), asks);
+          if (asked) held_[at(begin, end)] += made.bytes;
+        }
       }
     }
   }

@@ -58,12 +58,13 @@ class NestBlocks {
   std::int64_t frontier(std::size_t begin, std::size_t middle, std::size_t end) const {
     return frontiers_[middle * width() * width() + at(begin, end)];
   }
-  // What stays from the forward on where an outermost span has [begin, end): what it makes that is
-  // saved, and asked for from there on or never made again; and what its sweep begins from and
-  // nobody saves.
-  std::int64_t retained(std::size_t begin, std::size_t end) const {
-    return retained_[at(begin, end)];
+  // What stays from the forward on where an outermost span has [begin, end). For those after it:
+  // what it makes that is saved, and asked for from `end` on. For its own sweep: what it makes that
+  // is saved and never runs again, and what it begins from and nobody saves.
+  std::int64_t asked_later(std::size_t begin, std::size_t end) const {
+    return asked_later_[at(begin, end)];
   }
+  std::int64_t held(std::size_t begin, std::size_t end) const { return held_[at(begin, end)]; }
 
  private:
   struct Use {
@@ -98,7 +99,7 @@ class NestBlocks {
   std::vector<Made> made_;  // by storage
   std::array<std::vector<Direct>, 2> direct_;
   std::vector<sim::Time> through_ns_;
-  std::vector<std::int64_t> through_bytes_, frontiers_, retained_;
+  std::vector<std::int64_t> through_bytes_, frontiers_, asked_later_, held_;
 };
 
 }  // namespace ferry::plan

@@ -1,15 +1,38 @@
 #include "sim/plan/nest_table.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
 namespace ferry::plan {
 namespace {
 
-constexpr std::size_t kBlocks = 100;
-constexpr std::int64_t kSlots = 400;
-constexpr sim::Time kUnits = 4'000'000;  // that all operators take, once
+constexpr std::size_t kBlocks = 128;
+constexpr std::int64_t kSlotsMost = 2'000;
+constexpr std::int64_t kWork = 600'000'000;  // steps of the inner loops: fewer slots of many blocks
+constexpr sim::Time kUnits = 4'000'000;      // that all operators take, once
+
+// The slot of which most storages are multiples, as nearly as may be, so that sums are right: of
+// all that part the largest storage, and have no more slots. Of equals the largest slot.
+std::int64_t slot_of(const SpanModel& model, std::int64_t bytes, std::int64_t slots) {
+  std::int64_t largest = 0;
+  for (const ModelStorage& storage : model.storages) largest = std::max(largest, storage.bytes);
+  const std::int64_t smallest = bytes / slots + 1;
+  std::int64_t best = smallest, least = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t parts = 1; largest / parts >= smallest; ++parts) {
+    const std::int64_t slot = largest / parts;
+    std::int64_t off = 0;
+    for (const ModelStorage& storage : model.storages) {
+      const std::int64_t over = storage.bytes % slot;
+      off += std::min(over, slot - over);
+    }
+    if (off >= least) continue;
+    least = off;
+    best = slot;
+  }
+  return best;
+}
 
 }  // namespace
 
@@ -17,7 +40,8 @@ NestTable::NestTable(const SpanChoices& choices)
     : choices_(choices), blocks_(choices.model(), kBlocks) {
   const std::size_t all = blocks_.blocks();
   const std::int64_t bytes = choices.slot_bytes() * choices.slots();
-  slot_bytes_ = std::max<std::int64_t>(bytes / kSlots, 1);
+  const auto steps = static_cast<std::int64_t>(all * all * all / 3 + 1);
+  slot_bytes_ = slot_of(choices.model(), bytes, std::min(kSlotsMost, kWork / steps));
   width_ = static_cast<std::size_t>(bytes / slot_bytes_) + 1;
   sim::Time ns = 0;
   for (std::size_t op = 0; op < choices.operators(); ++op) ns += choices.ns(op);
@@ -86,8 +110,9 @@ NestTable::Step NestTable::kept(std::size_t block) const {
           .taken = slots(saved_sums_[block + 1]) - slots(saved_sums_[block])};
 }
 
-std::int32_t NestTable::retained(std::size_t begin, std::size_t end) const {
-  return slots(blocks_.retained(begin, end));
+NestTable::Stays NestTable::stays(std::size_t begin, std::size_t end) const {
+  const std::int64_t own = blocks_.held(begin, end);
+  return {.own = slots(own), .all = slots(own + blocks_.asked_later(begin, end))};
 }
 
 void NestTable::fill(const Sweep& of) {
@@ -120,17 +145,19 @@ void NestTable::fill_least() {
   std::fill(least_.begin() + static_cast<std::ptrdiff_t>(all * width_), least_.end(), 0);
   for (std::size_t i = all; i-- > 0;) {
     std::int32_t* const here = &least_[i * width_];
-    const Step stays = kept(i);
+    const Step keeps = kept(i);
     const std::int32_t* const rest = least(i + 1);
-    for (std::int32_t m = std::max(stays.needed, stays.taken); m < width; ++m) {
-      here[m] = std::min(kNever, rest[m - stays.taken]);
+    for (std::int32_t m = std::max(keeps.needed, keeps.taken); m < width; ++m) {
+      here[m] = std::min(kNever, rest[m - keeps.taken]);
     }
     for (std::size_t end = i + 1; end <= blocks_.reach(i); ++end) {
-      const std::int32_t taken = retained(i, end);
-      const std::int32_t* const own = sweep({i, end, true}).data();
+      const Stays stay = stays(i, end);
+      const std::int32_t* const anew = sweep({i, end, false}).data();
+      const std::int32_t* const held = sweep({i, end, true}).data();
       const std::int32_t* const later = least(end);
-      for (std::int32_t m = taken; m < width; ++m) {
-        here[m] = std::min(here[m], own[m - taken] + later[m - taken]);
+      for (std::int32_t m = stay.all; m < width; ++m) {
+        const std::int32_t own = std::min(anew[m - stay.own], held[m - stay.all]);
+        here[m] = std::min(here[m], own + later[m - stay.all]);
       }
     }
   }
@@ -148,21 +175,26 @@ std::vector<PlanSpan> NestTable::spans(std::int32_t slots) const {
   std::size_t left = own(slots);
   for (std::size_t i = 0; i < blocks_.blocks();) {
     const std::int32_t best = least(i)[left];
-    const Step stays = kept(i);
-    const auto needed = static_cast<std::size_t>(std::max(stays.needed, stays.taken));
-    const auto taken = static_cast<std::size_t>(stays.taken);
+    const Step keeps = kept(i);
+    const auto needed = static_cast<std::size_t>(std::max(keeps.needed, keeps.taken));
+    const auto taken = static_cast<std::size_t>(keeps.taken);
     if (left >= needed && least(i + 1)[left - taken] == best) {
       left -= taken;
       ++i;
       continue;
     }
     for (std::size_t end = i + 1; end <= blocks_.reach(i); ++end) {
-      const auto stay = static_cast<std::size_t>(retained(i, end));
-      if (left < stay) continue;
-      const Sweep own{i, end, true};
-      if (sweep(own)[left - stay] + least(end)[left - stay] != best) continue;
-      left -= stay;
-      found.push_back(span(own, left, {}, 1));
+      const auto [own, all] = stays(i, end);
+      const auto m = static_cast<std::int32_t>(left);
+      if (m < all) continue;
+      const auto for_anew = static_cast<std::size_t>(m - own);
+      const auto for_held = static_cast<std::size_t>(m - all);
+      const Sweep anew{i, end, false}, held{i, end, true};
+      const bool again = sweep(anew)[for_anew] < sweep(held)[for_held];
+      const std::int32_t ns = again ? sweep(anew)[for_anew] : sweep(held)[for_held];
+      if (ns + least(end)[for_held] != best) continue;
+      found.push_back(again ? span(anew, for_anew, {}, 1) : span(held, for_held, {}, 1));
+      left = for_held;
       i = end;
       break;
     }

@@ -11,7 +11,7 @@
 //                         own nodes save it, and sweep(i, j, m - frontier) without that
 //
 //     least(i, m)     the same for the whole forward from i on, which keeps i, or has an outermost
-//                     span [i, j): sweep(i, j, m - retained) + least(j, m - retained)
+//                     span [i, j): the lesser of its sweeps + least(j, m - what stays of it)
 //
 // Where each block saves what it makes, and `through` begins the frontier anew, this is rotor's
 // recursion (arXiv 1911.13214) but for the last operator of a span, whose result is kept.
@@ -67,7 +67,12 @@ class NestTable {
   Step direct(const Sweep& of) const;
   Step through(const Sweep& of, std::size_t middle) const;
   Step kept(std::size_t block) const;
-  std::int32_t retained(std::size_t begin, std::size_t end) const;
+  // Of an outermost span: slots that stay for its sweep, and for what comes after it as well.
+  struct Stays {
+    std::int32_t own = 0;
+    std::int32_t all = 0;
+  };
+  Stays stays(std::size_t begin, std::size_t end) const;
   void fill(const Sweep& of);
   void fill_least();
   // Of the blocks of `of`, in so many slots, within a span that keeps `around`.

@@ -81,8 +81,8 @@ TEST(NestedSpansTest, EachBackwardReplaysAllOfThemOnce) {
   EXPECT_EQ(ours.result.gradients, run(two_inner(Recompute::kNone, 3)).result.gradients);
 }
 
-// A row of spans of so many layers each, in one around all of them or not.
-Layers row(int spans, int layers, Recompute outer) {
+// A row of spans of so many layers each, in one around all of them.
+Layers row(int spans, int layers, bool retain = false) {
   Layers p;
   const CodeId id = p.segment();
   Slot x = p.b.argument(id);
@@ -100,22 +100,22 @@ Layers row(int spans, int layers, Recompute outer) {
     x = z;
   }
   p.b.result(id, x);
-  p.backward(p.call(0, id, {p.begin()}, outer)[0]);
+  p.backward(p.call(0, id, {p.begin()}, Recompute::kReplay)[0], retain);
   return p;
 }
 
 // What an inner span begins from goes with its replay, so only one of them is made again at a time.
 TEST(NestedSpansTest, WhatAnInnerOneBeginsFromGoesWithItsReplay) {
   const auto peak = [](int spans, int layers) {
-    return run(row(spans, layers, Recompute::kReplay)).census.peak;
+    return run(row(spans, layers)).census.peak;
   };
   EXPECT_EQ(peak(4, 9) - peak(4, 4), 5);
   EXPECT_EQ(peak(9, 4) - peak(4, 4), 5);
-  Ran ours = run(row(4, 4, Recompute::kReplay));
+  Ran ours = run(row(4, 4));
   // The outer one's: all but the last span's. The inner ones': all but the last layer.
   EXPECT_EQ(ours.of("layer"), 16 + 12 + 4 * 3);
-  const Ran kept = run(row(4, 4, Recompute::kReplay), Rules::without(Rule::kFreeUnpacked));
-  EXPECT_GT(kept.census.peak, ours.census.peak);
+  const Ran kept = run(row(4, 4, /*retain=*/true), Rules::without(Rule::kFreeUnpacked));
+  EXPECT_GT(kept.census.peak, run(row(4, 4, /*retain=*/true)).census.peak);
 }
 
 // Backward's kernels, before and after "between".
@@ -155,7 +155,7 @@ TEST(NestedSpansTest, AReplayThatFailsLeavesWhatTheNextOneNeeds) {
     EXPECT_FALSE(ours.leftovers.any()) << nth;
     if (ours.errors.empty()) break;
     const bool forward_failed = grads.before == 0 && grads.after == 0;
-    if (forward_failed || grads.before == 10) continue;
+    if (forward_failed || grads.before >= 10) continue;
     EXPECT_EQ(grads.after, 10) << nth;
     in_replays += ours.replays.replays > 3 ? 1 : 0;
   }
