@@ -7,6 +7,8 @@
 // packs of the forward. Entries of one `group` share a storage, which is kept or offloaded as one.
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -53,11 +55,15 @@ struct PlanSpan {
   std::vector<std::uint64_t> keep = {};  // in order, each from `first` to `last`
   std::vector<PlanSpan> inner = {};      // in order, each within this one
   bool operator==(const PlanSpan&) const = default;
-  // (A default one would ask for that of `inner`, which asks for this one.)
-  bool operator<(const PlanSpan& other) const {
-    const auto own = std::tie(first, last, first_op, last_op, keep);
-    const auto others = std::tie(other.first, other.last, other.first_op, other.last_op, other.keep);
-    return own != others ? own < others : inner < other.inner;
+  // (A default one would ask for that of `inner`, which asks for this one. And two `<` a level would
+  // be more for each level than for the one before.)
+  std::strong_ordering operator<=>(const PlanSpan& other) const {
+    const auto own = std::tie(first, last, first_op, last_op, keep) <=>
+                     std::tie(other.first, other.last, other.first_op, other.last_op, other.keep);
+    if (own != 0) return own;
+    return std::lexicographical_compare_three_way(
+        inner.begin(), inner.end(), other.inner.begin(), other.inner.end(),
+        [](const PlanSpan& a, const PlanSpan& b) { return a <=> b; });
   }
 };
 

@@ -122,8 +122,8 @@ std::string cell(const Chain& chain, std::optional<std::int64_t> more_ns) {
   return more_ns ? chain.permille(*more_ns) : "none";
 }
 
-// Spans are on one level, rotor's schedules nest. But a plan keeps what ends a span, so the last
-// operator of a span does not run again.
+// Wherever rotor has a schedule. A plan keeps what ends a span, so the last operator of a span does
+// not run again: mostly that is ahead.
 TEST(BestRotorTest, BestIsNotBehindTheOptimum) {
   std::size_t compared = 0, ahead = 0, moves_help = 0;
   for (const Shape& each : shapes()) {
