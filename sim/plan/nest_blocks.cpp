@@ -1,6 +1,7 @@
 #include "sim/plan/nest_blocks.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace ferry::plan {
@@ -42,11 +43,12 @@ void NestBlocks::set_blocks(const SpanModel& model) {
   for (const ModelOperator& op : model.operators) {
     const auto written = [&](std::uint32_t s) { return model.storages[s].written; };
     again_.push_back(op.again && std::none_of(op.makes.begin(), op.makes.end(), written));
-    std::size_t until = 0;
+    std::optional<std::size_t> until;
     for (const std::uint32_t s : op.makes) {
-      if (model.storages[s].saved) until = std::max(until, block_of_[model.storages[s].last]);
+      const ModelStorage& storage = model.storages[s];
+      if (storage.saved) until = std::min(until.value_or(all), block_of_[storage.last]);
     }
-    saved_until_.push_back(until);
+    saved_until_.push_back(until.value_or(0));
   }
   for (std::size_t block = 0; block < blocks(); ++block) {
     std::int64_t beside = 0, saved = 0;
@@ -92,7 +94,7 @@ void NestBlocks::set_direct(const SpanModel& model, bool held) {
     std::vector<bool> asked(model.storages.size(), false);
     const auto makes = [&](std::uint32_t s) {
       const ModelStorage& storage = model.storages[s];
-      return again_[storage.maker] && !(held && storage.saved && block_of_[storage.last] >= end);
+      return again_[storage.maker] && !(held && is_asked_from(storage.maker, end));
     };
     for (std::size_t op = firsts_[end]; op-- > 0;) {
       const ModelOperator& here = model.operators[op];

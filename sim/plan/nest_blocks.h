@@ -28,7 +28,8 @@ class NestBlocks {
   // A span that begins with the block may have all before this one.
   std::size_t reach(std::size_t block) const { return reach_[block]; }
   bool runs_again(std::size_t op) const { return again_[op]; }
-  // True if what it makes is saved, and read or saved from the block `end` on as well.
+  // True if it makes something that is saved, and all such is read or saved from the block `end` on
+  // as well. (To keep an operator for one of its results would keep the others, too.)
   bool is_asked_from(std::size_t op, std::size_t end) const { return saved_until_[op] >= end; }
 
   // Bytes over the least that is beside any place: beside the block's forward and its backward; and
@@ -94,7 +95,7 @@ class NestBlocks {
   std::vector<std::size_t> block_of_;  // by operator
   std::vector<std::size_t> reach_;
   std::vector<bool> again_;
-  std::vector<std::size_t> saved_until_;  // the last block that asks for what it makes and is saved
+  std::vector<std::size_t> saved_until_;  // the last block that asks for all that is saved of it
   std::vector<std::int64_t> beside_, carried_, saved_;
   std::vector<Made> made_;  // by storage
   std::array<std::vector<Direct>, 2> direct_;
