@@ -7,10 +7,13 @@
 // packs of the forward. Entries of one `group` share a storage, which is kept or offloaded as one.
 #pragma once
 
+#include <algorithm>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -40,14 +43,32 @@ struct PlanSegment {
 // Operators of the forward, from `first` to `last`, which run again in backward but for those in
 // `keep` (formats/spans.h). They are known by their place among the operators of the forward, and
 // the names are there to compare.
+//
+// Spans nest. Those in `inner` run again each for itself, when its part of backward comes, from what
+// the outer one's replay made for them: so that one makes only what its own nodes save, and what
+// each inner one begins from. An operator that an inner span keeps may run again in the outer one.
 struct PlanSpan {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
   std::string first_op = {};
   std::string last_op = {};
   std::vector<std::uint64_t> keep = {};  // in order, each from `first` to `last`
-  auto operator<=>(const PlanSpan&) const = default;
+  std::vector<PlanSpan> inner = {};      // in order, each within this one
+  bool operator==(const PlanSpan&) const = default;
+  // (A default one would ask for that of `inner`, which asks for this one. And two `<` a level would
+  // be more for each level than for the one before.)
+  std::strong_ordering operator<=>(const PlanSpan& other) const {
+    const auto own = std::tie(first, last, first_op, last_op, keep) <=>
+                     std::tie(other.first, other.last, other.first_op, other.last_op, other.keep);
+    if (own != 0) return own;
+    return std::lexicographical_compare_three_way(
+        inner.begin(), inner.end(), other.inner.begin(), other.inner.end(),
+        [](const PlanSpan& a, const PlanSpan& b) { return a <=> b; });
+  }
 };
+
+// Deeper spans are refused: each level records its operators once more.
+inline constexpr std::size_t kSpanDepth = 64;
 
 struct Prediction {
   std::int64_t peak_bytes = 0;      // bytes allocated

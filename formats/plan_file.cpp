@@ -35,11 +35,20 @@ std::string segment_text(const PlanSegment& segment) {
          ",\"recompute\":" + (segment.recompute ? "true" : "false") + "}";
 }
 
+std::string inner_text(const std::vector<PlanSpan>& inner);
+
 std::string span_text(const PlanSpan& span) {
   const std::vector<std::int64_t> keep(span.keep.begin(), span.keep.end());
   return "{\"first\":" + std::to_string(span.first) + ",\"first_op\":" + json_text(span.first_op) +
          ",\"last\":" + std::to_string(span.last) + ",\"last_op\":" + json_text(span.last_op) +
-         ",\"keep\":" + json_list(keep) + "}";
+         ",\"keep\":" + json_list(keep) + inner_text(span.inner) + "}";
+}
+
+std::string inner_text(const std::vector<PlanSpan>& inner) {
+  if (inner.empty()) return "";
+  std::string text;
+  for (const PlanSpan& span : inner) text += (text.empty() ? "" : ",") + span_text(span);
+  return ",\"inner\":[" + text + "]";
 }
 
 // Writes one item to a line.
@@ -139,28 +148,56 @@ class PlanReader {
   void read_spans(Fields& top, Plan& plan) {
     read_list(top, "spans", [&plan](Fields& line) {
       if (!plan.segments.empty()) line.fail("a plan has spans or segments, not both");
-      PlanSpan span;
-      const auto place = [&line](const char* key) {
-        return static_cast<std::uint64_t>(line.integer(key));
-      };
-      span.first = place("first");
-      span.first_op = line.text("first_op");
-      span.last = place("last");
-      span.last_op = line.text("last_op");
+      PlanSpan span = read_span(line);
       if (!plan.spans.empty() && span.first <= plan.spans.back().last) {
         line.expected("first", "an operator after the span before it");
       }
-      if (span.last < span.first) line.expected("last", "no operator before \"first\"");
-      for (const std::int64_t kept : line.integers("keep")) {
-        const auto op = static_cast<std::uint64_t>(kept);
-        const bool follows = span.keep.empty() || op > span.keep.back();
-        if (kept < 0 || op < span.first || op > span.last || !follows) {
-          line.expected("keep", "operators of the span, in order");
-        }
-        span.keep.push_back(op);
-      }
+      read_inner(line, span, 1);
       plan.spans.push_back(std::move(span));
     });
+  }
+
+  // All but its inner ones.
+  static PlanSpan read_span(Fields& line) {
+    PlanSpan span;
+    const auto place = [&line](const char* key) {
+      return static_cast<std::uint64_t>(line.integer(key));
+    };
+    span.first = place("first");
+    span.first_op = line.text("first_op");
+    span.last = place("last");
+    span.last_op = line.text("last_op");
+    if (span.last < span.first) line.expected("last", "no operator before \"first\"");
+    for (const std::int64_t kept : line.integers("keep")) {
+      const auto op = static_cast<std::uint64_t>(kept);
+      const bool follows = span.keep.empty() || op > span.keep.back();
+      if (kept < 0 || op < span.first || op > span.last || !follows) {
+        line.expected("keep", "operators of the span, in order");
+      }
+      span.keep.push_back(op);
+    }
+    return span;
+  }
+
+  // `depth`: that of the span around.
+  static void read_inner(Fields& around, PlanSpan& span, std::size_t depth) {
+    if (!around.has("inner")) return;
+    const Json& items = around.at("inner");
+    if (!items.is_array()) around.expected("inner", "a list");
+    if (depth == kSpanDepth) {
+      around.expected("inner", "at most " + std::to_string(kSpanDepth) + " levels of spans");
+    }
+    for (const Json& item : items) {
+      Fields fields(item, around.file(), around.line());
+      PlanSpan inner = read_span(fields);
+      const std::uint64_t free = span.inner.empty() ? span.first : span.inner.back().last + 1;
+      if (inner.first < free || inner.last > span.last) {
+        around.expected("inner", "spans within the one around them, in order");
+      }
+      read_inner(fields, inner, depth + 1);
+      fields.finish();
+      span.inner.push_back(std::move(inner));
+    }
   }
 
   void read_entries(Fields& top, Plan& plan) {

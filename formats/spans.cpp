@@ -50,6 +50,74 @@ std::string name_of(const PlanSpan& span) {
   return "the span of operators " + std::to_string(span.first) + " to " + std::to_string(span.last);
 }
 
+// The statements of spans.
+class Ranging {
+ public:
+  explicit Ranging(const Program& program) : program_(program), ops_(operator_ranges(program)) {}
+
+  std::size_t operators() const { return ops_.size(); }
+
+  // `bounds`: the first and the last operator that they may have. `depth`: how many levels of spans
+  // they make.
+  std::vector<SpanRange> within(const std::vector<PlanSpan>& spans,
+                                std::pair<std::uint64_t, std::uint64_t> bounds,
+                                std::size_t depth) const {
+    std::vector<SpanRange> found;
+    std::uint64_t free = bounds.first;
+    for (const PlanSpan& span : spans) {
+      if (span.first < free || span.last < span.first || span.last > bounds.second) {
+        throw std::invalid_argument(
+            name_of(span) +
+            (depth == 1 ? ": the forward has " + std::to_string(operators()) +
+                              " operators, and spans are in order"
+                        : ": inner spans are in order, and within operators " +
+                              std::to_string(bounds.first) + " to " +
+                              std::to_string(bounds.second)));
+      }
+      free = span.last + 1;
+      found.push_back(range_of(span, depth));
+    }
+    return found;
+  }
+
+ private:
+  SpanRange range_of(const PlanSpan& span, std::size_t depth) const {
+    if (depth > kSpanDepth) {
+      throw std::invalid_argument("spans are nested more than " + std::to_string(kSpanDepth) +
+                                  " deep");
+    }
+    check_names(span);
+    SpanRange range{.begin = ops_[span.first].begin, .end = ops_[span.last].end};
+    if (any_in(statements(), range.begin, range.end, parts)) {
+      throw std::invalid_argument(name_of(span) + " has a call, a backward or an exclusion in it");
+    }
+    for (const std::uint64_t kept : span.keep) {
+      if (kept < span.first || kept > span.last) {
+        throw std::invalid_argument(name_of(span) + " has no operator " + std::to_string(kept) +
+                                    " to keep");
+      }
+      range.keep.push_back(ops_[kept].op);
+    }
+    std::sort(range.keep.begin(), range.keep.end());
+    range.inner = within(span.inner, {span.first, span.last}, depth + 1);
+    return range;
+  }
+
+  void check_names(const PlanSpan& span) const {
+    for (const auto& [place, planned] :
+         {std::pair(span.first, span.first_op), std::pair(span.last, span.last_op)}) {
+      const std::string& here = std::get<Op>(statements()[ops_[place].op].action).name;
+      if (planned.empty() || planned == here) continue;
+      throw std::invalid_argument(name_of(span) + ": operator " + std::to_string(place) + " is " +
+                                  here + " in the program, not " + planned);
+    }
+  }
+  const Statements& statements() const { return program_.codes[*spanned_code(program_)].statements; }
+
+  const Program& program_;
+  const std::vector<OperatorRange> ops_;
+};
+
 }  // namespace
 
 std::optional<CodeId> spanned_code(const Program& program) {
@@ -88,44 +156,12 @@ std::vector<OperatorRange> operator_ranges(const Program& program) {
 }
 
 std::vector<SpanRange> span_ranges(const Program& program, const std::vector<PlanSpan>& spans) {
-  std::vector<SpanRange> found;
-  if (spans.empty()) return found;
-  const std::vector<OperatorRange> ops = operator_ranges(program);
-  if (ops.empty()) throw std::invalid_argument("the program's forward has no spans of operators");
-  const Statements& statements = program.codes[*spanned_code(program)].statements;
-  const auto op_at = [&](std::uint64_t place) {
-    return std::get<Op>(statements[ops[place].op].action);
-  };
-  std::uint64_t free = 0;
-  for (const PlanSpan& span : spans) {
-    if (span.first < free || span.last < span.first || span.last >= ops.size()) {
-      throw std::invalid_argument(name_of(span) + ": the forward has " +
-                                  std::to_string(ops.size()) +
-                                  " operators, and spans are in order");
-    }
-    free = span.last + 1;
-    for (const auto& [place, planned] :
-         {std::pair(span.first, span.first_op), std::pair(span.last, span.last_op)}) {
-      const std::string& here = op_at(place).name;
-      if (planned.empty() || planned == here) continue;
-      throw std::invalid_argument(name_of(span) + ": operator " + std::to_string(place) + " is " +
-                                  here + " in the program, not " + planned);
-    }
-    SpanRange range{.begin = ops[span.first].begin, .end = ops[span.last].end};
-    if (any_in(statements, range.begin, range.end, parts)) {
-      throw std::invalid_argument(name_of(span) + " has a call, a backward or an exclusion in it");
-    }
-    for (const std::uint64_t kept : span.keep) {
-      if (kept < span.first || kept > span.last) {
-        throw std::invalid_argument(name_of(span) + " has no operator " + std::to_string(kept) +
-                                    " to keep");
-      }
-      range.keep.push_back(ops[kept].op);
-    }
-    std::sort(range.keep.begin(), range.keep.end());
-    found.push_back(std::move(range));
+  if (spans.empty()) return {};
+  const Ranging ranging(program);
+  if (ranging.operators() == 0) {
+    throw std::invalid_argument("the program's forward has no spans of operators");
   }
-  return found;
+  return ranging.within(spans, {0, ranging.operators() - 1}, 1);
 }
 
 }  // namespace ferry

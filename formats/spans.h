@@ -22,7 +22,8 @@
 // operator 5 reads and saves is made again by that span, and is kept by one that ends with 4.
 //
 // A forward with a When has no spans, and no span has a Call, a Backward or an Exclude in it: what
-// runs there is not the forward's own.
+// runs there is not the forward's own. Of nested spans that begin with one operator, the outer one
+// begins first; where they end with one, it ends last.
 #pragma once
 
 #include <cstddef>
@@ -52,6 +53,7 @@ struct SpanRange {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::vector<std::size_t> keep = {};  // statements of operators, in order
+  std::vector<SpanRange> inner = {};   // in order, within it
 };
 
 // Throws std::invalid_argument where the program has no such span.

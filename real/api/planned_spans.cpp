@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ferry/offload.h"
 #include "real/api/known_op.h"
@@ -65,14 +66,16 @@ class PlannedSpans::Forward::Run {
     return TorchAutograd().graph_task() == GraphTaskId::kNone &&
            TorchAutograd().thread() == thread_;
   }
-  bool is_over() const { return !span_ && next_ == plan_->spans_.size(); }
+  bool is_over() const { return open_.empty() && next_ == plan_->spans_.size(); }
 
-  // The next op runs, or its node saves: ends the span that it is not in, begins its own.
+  // The next op runs, or its node saves: ends the spans that it is not in, begins those that begin
+  // with it.
   void reach() {
-    if (span_ && ops_ > plan_->spans_[next_].last) end_span();
-    if (span_ || is_over() || ops_ != plan_->spans_[next_].first) return;
-    span_ = replays().begin(around_);
-    hooks_ = span_->hooks();
+    end_spans();
+    for (const PlanSpan* next = next_span(); next && next->first == ops_; next = next_span()) {
+      const std::shared_ptr<Replays::Span> span = replays().begin(around_next());
+      open_.push_back({.plan = next, .span = span, .hooks = span->hooks()});
+    }
   }
 
   template <class RunOutside>
@@ -80,15 +83,21 @@ class PlannedSpans::Forward::Run {
     if (!traits_of(op).is_seen) return run();
     reach();
     if (is_over()) return run();
-    SeenOps::Seen seen = seen_.run(op, keys, stack, span_ && !keeps(), run);
-    const bool counted = counts(seen);
-    if (span_) SeenOps::tell(*span_, std::move(seen));
-    if (!counted) return;
-    const PlanSpan& span = plan_->spans_[next_];
+    const auto replays_it = [this](const Open& open) { return !keeps(open); };
+    const bool again = std::ranges::any_of(open_, replays_it);
+    const SeenOps::Seen seen = seen_.run(op, keys, stack, again, run);
+    for (const Open& open : open_) {
+      SeenOps::Seen told = seen;
+      if (keeps(open)) told.run = nullptr;
+      SeenOps::tell(*open.span, std::move(told));
+    }
+    if (!counts(seen)) return;
     // (An evaluation may be of anything.)
     const bool trains = saved_ || c10::GradMode::is_enabled();
-    if (trains && ops_ == span.first) require_op(span.first_op, ops_, op);
-    if (trains && ops_ == span.last) require_op(span.last_op, ops_, op);
+    for (const Open& open : open_) {
+      if (trains && ops_ == open.plan->first) require_op(open.plan->first_op, ops_, op);
+      if (trains && ops_ == open.plan->last) require_op(open.plan->last_op, ops_, op);
+    }
     ++ops_;
     nodes_ = at::sequence_number::peek();
   }
@@ -97,12 +106,12 @@ class PlannedSpans::Forward::Run {
     if (!is_here()) return pack_around(tensor);
     saved_ = true;
     if (ops_ == 0 || at::sequence_number::peek() != nodes_) reach();
-    return span_ ? hooks_->pack(tensor) : pack_around(tensor);
+    return open_.empty() ? pack_around(tensor) : open_.back().hooks->pack(tensor);
   }
 
   // One that saved nothing was none.
   void end() {
-    if (span_ && ops_ > plan_->spans_[next_].last) end_span();
+    end_spans();
     if (!saved_ || is_over()) return;
     throw torch_error(PlanMismatch("the model does not match the plan: the last forward ran " +
                                    std::to_string(ops_) +
@@ -111,15 +120,39 @@ class PlannedSpans::Forward::Run {
   }
 
  private:
-  bool keeps() const { return std::ranges::binary_search(plan_->spans_[next_].keep, ops_); }
+  // A span that runs now.
+  struct Open {
+    const PlanSpan* plan;
+    std::shared_ptr<Replays::Span> span;
+    std::shared_ptr<Hooks<at::Tensor>> hooks;
+    std::size_t next = 0;  // the one in it that comes, or that is open
+  };
+
+  bool keeps(const Open& open) const { return std::ranges::binary_search(open.plan->keep, ops_); }
+  // The next that may begin; null: none, in the one that is open.
+  const PlanSpan* next_span() const {
+    const std::vector<PlanSpan>& all = open_.empty() ? plan_->spans_ : open_.back().plan->inner;
+    const std::size_t next = open_.empty() ? next_ : open_.back().next;
+    return next < all.size() ? &all[next] : nullptr;
+  }
+  // What an inner span's replay begins from is for the span around it to make again.
+  HookStack<at::Tensor> around_next() const {
+    HookStack<at::Tensor> stack = around_;
+    if (open_.empty()) return stack;
+    using Frame = HookFrame<at::Tensor>;
+    stack.top = std::make_shared<const Frame>(Frame{open_.back().hooks, std::move(stack.top)});
+    return stack;
+  }
   std::unique_ptr<Saved<at::Tensor>> pack_around(const at::Tensor& tensor) const {
     return around_.pack(tensor);
   }
-  void end_span() {
-    const std::shared_ptr<Replays::Span> span = std::exchange(span_, nullptr);
-    hooks_ = nullptr;
-    ++next_;
-    span->end();
+  void end_spans() {
+    while (!open_.empty() && ops_ > open_.back().plan->last) {
+      const std::shared_ptr<Replays::Span> span = open_.back().span;
+      open_.pop_back();
+      ++(open_.empty() ? next_ : open_.back().next);
+      span->end();
+    }
   }
 
   const std::shared_ptr<PlannedSpans> plan_;
@@ -129,9 +162,8 @@ class PlannedSpans::Forward::Run {
   bool saved_ = false;       // any tensor
   std::uint64_t ops_ = 0;    // that ran
   std::uint64_t nodes_ = 0;  // that were made when the last of them had run
-  std::size_t next_ = 0;     // the span that comes, or that is open
-  std::shared_ptr<Replays::Span> span_;
-  std::shared_ptr<Hooks<at::Tensor>> hooks_;  // the open span's
+  std::size_t next_ = 0;     // the outermost span that comes, or that is open
+  std::vector<Open> open_;   // the outermost first
 };
 
 class PlannedSpans::Forward::Router final : public Hooks<at::Tensor> {

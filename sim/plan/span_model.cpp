@@ -144,13 +144,14 @@ class Modelling {
 
   void add_memory() {
     const std::size_t end = kernels(), all = ranges_.size();
-    std::vector<std::int64_t> used(end + 1, 0), beside(end + 1, 0);
+    std::vector<std::int64_t> used(end + 1, 0), beside(end + 1, 0), fresh(end, 0);
     std::vector<std::uint32_t> place(end, 0);
     for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
       const TracedStorage& storage = trace_.storages[s];
       if (storage.maker >= end) continue;
       const std::size_t until = std::min<std::size_t>(storage.freed, end);
       const bool saved = numbers_[s] != kNone && model_.storages[numbers_[s]].saved;
+      if (!saved) fresh[storage.maker] += storage.block_bytes;
       for (auto* bytes : {&used, &beside}) {
         if (saved && bytes == &beside) continue;
         (*bytes)[storage.maker] += storage.block_bytes;
@@ -168,6 +169,18 @@ class Modelling {
       model_.peak_bytes = std::max(model_.peak_bytes, used[k] + trace_.held_bytes);
     }
     model_.least_bytes = trace_.held_bytes;
+    std::vector<bool> reached(all, false);
+    for (std::size_t k = all; k < end; ++k) {
+      if (reached[place[k]]) continue;
+      reached[place[k]] = true;
+      model_.operators[place[k]].carried = beside[k] - fresh[k] + trace_.held_bytes;
+    }
+    // Where backward never comes to a place, what is there when it comes to the next one.
+    for (std::size_t i = all; i-- > 0;) {
+      if (reached[i]) continue;
+      model_.operators[i].carried =
+          i + 1 < all ? model_.operators[i + 1].carried : trace_.held_bytes;
+    }
   }
 
   // Makes one of the operators of each group.
@@ -187,6 +200,7 @@ class Modelling {
       whole.ns += op.ns;
       ++whole.count;
       whole.beside = std::max(whole.beside, op.beside);
+      whole.carried = op.carried;
       whole.again &= op.again;
       whole.joins_next = op.joins_next;
       for (const auto list :

@@ -29,6 +29,7 @@ struct ModelOperator {
   sim::Time ns = 0;
   std::uint32_t count = 1;                // of operators
   std::int64_t beside = 0;                // bytes in its forward, or in a backward at its place
+  std::int64_t carried = 0;               // of these, when backward comes to its place
   bool again = true;                      // it may run again
   bool joins_next = true;                 // a span may have it and the next one
   std::vector<std::uint32_t> makes = {};  // storages

@@ -46,6 +46,8 @@ constexpr std::size_t kStepsMost = 64;
 constexpr std::size_t kFewWalked = 48;  // operators: a walk goes on where something fits
 constexpr sim::Time kLittle = 1'000;    // the part of its step that is not worth another
 
+bool nests(const PlanSpan& span) { return !span.inner.empty(); }
+
 bool is_answer(const Cost& cost, const Limits& limits) {
   return !cost.fails && fits(cost, limits) && !is_useless(cost, limits);
 }
@@ -108,7 +110,13 @@ const SpanTable& SpanSearch::table(std::size_t number) {
 
 // Of all tables of a kind: noise on the times changes nothing of the memory.
 std::int32_t SpanSearch::least_slots(const Way& way) const {
-  return least_slots_[way.table % kKinds];
+  return way.nested ? nested_->least_slots() : least_slots_[way.table % kKinds];
+}
+bool SpanSearch::fits(std::int32_t level, const Way& way) const {
+  return way.nested ? nested_->fits(level) : tables_.at(0).fits(level);
+}
+sim::Time SpanSearch::ns(std::int32_t level, const Way& way) const {
+  return way.nested ? nested_->ns(level) : tables_.at(0).ns(level);
 }
 std::int32_t SpanSearch::lowest(const Way& way) const { return least_slots(way) - kMoreShares; }
 
@@ -121,13 +129,15 @@ std::int64_t SpanSearch::moved_bytes(std::int32_t level, const Way& way) const {
 }
 
 std::vector<PlanSpan> SpanSearch::spans(std::int32_t level, const Way& way) {
-  return named(table(way.table).spans(std::max(level, least_slots(way))));
+  const std::int32_t slots = std::max(level, least_slots(way));
+  return named(way.nested ? nested_->spans(slots) : table(way.table).spans(slots));
 }
 
 std::vector<PlanSpan> SpanSearch::named(std::vector<PlanSpan> spans) const {
   for (PlanSpan& span : spans) {
     span.first_op = names_[span.first];
     span.last_op = names_[span.last];
+    span.inner = named(std::move(span.inner));
   }
   return spans;
 }
@@ -230,10 +240,11 @@ std::int32_t SpanSearch::guess(const Bisection& each, const Limits& limits) cons
 
 bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& trials) const {
   if (each.fails - each.fits <= 1 || each.probes >= kProbes) return false;
-  const std::int32_t most = std::max(each.fails - 1, least_slots({}));
-  if (!tables_.at(0).fits(most)) return false;
+  const bool nested = each.way->nested;
+  const std::int32_t most = std::max(each.fails - 1, least_slots({.nested = nested}));
+  if (!fits(most, *each.way)) return false;
   const Cost* best = best_of(trials, limits);
-  const sim::Time told = kept_.step_ns + tables_.at(0).ns(most);
+  const sim::Time told = kept_.step_ns + ns(most, *each.way);
   if (best && told >= best->step_ns) return false;
   if (best && names_.size() > kOperators) {
     // A lower level has more to run again, though now and then less to wait for.
@@ -251,6 +262,13 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
     const std::size_t noise = way.table / kKinds;
     if (noise == 0 || noise % every == turn) open.push_back(begin(way, limits));
   }
+  bisect(std::move(open), what, limits, trials);
+  nest(what, limits, trials);
+  if (is_far(limits, trials)) scan(what, limits, trials, every);
+}
+
+void SpanSearch::bisect(std::vector<Bisection> open, const What& what, const Limits& limits,
+                        Trials& trials) {
   for (;;) {
     std::vector<Try> round;
     std::vector<Bisection*> asked;
@@ -273,7 +291,25 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
       }
     }
   }
-  if (is_far(limits, trials)) scan(what, limits, trials, every);
+}
+
+// Where one level has room enough, a second one gains nothing.
+void SpanSearch::nest(const What& what, const Limits& limits, Trials& trials) {
+  if (choices_.operators() == 0) return;
+  const std::int32_t slots = choices_.slots_of(limits.budget_bytes);
+  if (slots > least_slots({}) / 2 * 3 && !is_far(limits, trials)) return;
+  if (!nested_) {
+    nested_.emplace(choices_);
+    nested_ways_.push_back({.nested = true});
+    for (const std::int64_t share : kShares) {
+      for (const std::int64_t window : kWindows) {
+        nested_ways_.push_back({.share = share, .window = window, .nested = true});
+      }
+    }
+  }
+  std::vector<Bisection> open;
+  for (Way& way : nested_ways_) open.push_back(begin(way, limits));
+  bisect(std::move(open), what, limits, trials);
 }
 
 // True if nothing was found, or what takes a twentieth longer than twice the table's time for the
@@ -349,6 +385,7 @@ void SpanSearch::walk(const What& what, const Limits& limits, Trials& trials) {
     if (!each.done || candidate.options || candidate.trl) continue;
     const Outlined* const own = candidate.outlined.get();
     const bool recomputes = std::ranges::count(candidate.mix.recompute, true) > 0;
+    if (own && std::ranges::any_of(own->spans, nests)) continue;
     if (!recomputes) nearest.add(own ? own->spans : std::vector<PlanSpan>(), each.cost);
   }
   std::mt19937_64 draws(all);

@@ -7,7 +7,9 @@
 // and each has a bisection of its own. Where a share moves, the table is asked for as much more.
 // Tables of times with noise give other spans, of about the same time, and other fragments.
 //
-// Below the lowest level that the table has, more and more bytes move, until all do. Where the
+// Below the lowest level that the table has, more and more bytes move, until all do. Where one level
+// of spans has nothing, or little memory is left, a table of nested spans (nest_table.h) is asked as
+// the others are. Where the
 // answer is far from what the table says, for near the least memory fragments decide, levels of
 // every table are tried in a row. And where nothing fits then, what is a step away from what came
 // nearest (span_steps.h), and so on: of a small program that comes to all sets of spans.
@@ -18,12 +20,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "scenarios/policy.h"
 #include "sim/plan/candidates.h"
 #include "sim/plan/keep_trace.h"
+#include "sim/plan/nest_table.h"
 #include "sim/plan/picks.h"
 #include "sim/plan/span_steps.h"
 #include "sim/plan/span_table.h"
@@ -51,6 +55,7 @@ class SpanSearch {
     std::int64_t share = 0;                  // in hundredths of what the link can carry
     std::int64_t window = 0;                 // of the largest that moves
     std::int64_t pace = 0;                   // of the link's, in hundredths; 0: evenly
+    bool nested = false;                     // the table is that of nested spans
     std::map<std::int32_t, Cost> seen = {};  // by level, for whatever budget
   };
   // Levels from `fails` on do not fit, and `fits` is known to fit; at first it is below the lowest.
@@ -86,7 +91,14 @@ class SpanSearch {
   // Then its next level is `near`.
   bool goes_on(Bisection& each, const Limits& limits, const Trials& trials) const;
 
+  // Of the way's table.
+  bool fits(std::int32_t level, const Way& way) const;
+  sim::Time ns(std::int32_t level, const Way& way) const;
+  // Until each has ended.
+  void bisect(std::vector<Bisection> open, const What& what, const Limits& limits, Trials& trials);
+
   bool is_far(const Limits& limits, const Trials& trials) const;
+  void nest(const What& what, const Limits& limits, Trials& trials);
   void scan(const What& what, const Limits& limits, Trials& trials, std::size_t every);
 
   const Problem& problem_;
@@ -100,6 +112,8 @@ class SpanSearch {
   std::vector<std::int32_t> least_slots_;    // by kind of table
   std::map<std::size_t, SpanTable> tables_;  // those that were asked for
   std::vector<Way> ways_;
+  std::optional<NestTable> nested_;  // made when it is asked for
+  std::vector<Way> nested_ways_;
   std::size_t searches_ = 0;
   std::map<std::vector<PlanSpan>, std::shared_ptr<const Outlined>> known_;
 };

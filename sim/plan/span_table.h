@@ -44,6 +44,7 @@ class SpanChoices {
     std::uint32_t price = kNoPrice;  // operators dearer than that are kept
   };
 
+  const SpanModel& model() const { return model_; }
   std::size_t operators() const { return model_.operators.size(); }
   bool has_prices() const { return prices_.size() > 1; }
   std::int32_t slots() const { return slots_; }  // where nothing runs again

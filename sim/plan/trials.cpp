@@ -27,6 +27,17 @@ bool rules_out(const Cost& best, const Floor& floor, const Limits& limits) {
   return cannot_fit && floor.bytes > best.device_reserved_bytes;
 }
 
+std::string key_of(const std::vector<PlanSpan>& spans) {
+  std::string key;
+  for (const PlanSpan& span : spans) {
+    key += "span " + std::to_string(span.first) + "-" + std::to_string(span.last);
+    for (const std::uint64_t kept : span.keep) key += " " + std::to_string(kept);
+    if (!span.inner.empty()) key += " (" + key_of(span.inner) + ")";
+    key += "\n";
+  }
+  return key;
+}
+
 field::StashPolicy stash_policy(OffloadAll whose) {
   switch (whose) {
     case OffloadAll::kTrl:
@@ -80,11 +91,7 @@ std::string Trials::key(const Candidate& candidate) const {
   for (const std::string& module : own ? own->modules : std::vector<std::string>()) {
     key += module + "\n";
   }
-  for (const PlanSpan& span : own ? own->spans : std::vector<PlanSpan>()) {
-    key += "span " + std::to_string(span.first) + "-" + std::to_string(span.last);
-    for (const std::uint64_t kept : span.keep) key += " " + std::to_string(kept);
-    key += "\n";
-  }
+  if (own) key += key_of(own->spans);
   const auto segments = segment_plan(problem_.survey_of(candidate), candidate.mix);
   for (const SegmentPlan& segment : segments->segments) {
     key += segment.checkpoint ? 'r' : '-';

@@ -115,6 +115,16 @@ std::string without_namespace(const std::string& name) {
   return name.substr(name.starts_with("aten.") ? 5 : 0);
 }
 
+// In how many spans each operator is that do not keep it.
+void count_times(const std::vector<PlanSpan>& spans, std::vector<std::size_t>& times) {
+  for (const PlanSpan& span : spans) {
+    for (std::uint64_t i = span.first; i <= span.last && i < times.size(); ++i) {
+      if (!std::binary_search(span.keep.begin(), span.keep.end(), i)) ++times[i];
+    }
+    count_times(span.inner, times);
+  }
+}
+
 std::size_t moved_storages(const Mix& mix, const Survey& survey) {
   std::set<std::uint64_t> groups;
   for (std::size_t p = 0; p < survey.packs.size(); ++p) {
@@ -150,18 +160,19 @@ std::vector<BlockWords> described(const Program& program, const std::vector<Plan
   const Statements& statements = program.codes[*forward].statements;
   const std::vector<std::string> modules = modules_of(statements);
   const std::vector<OperatorRange> ranges = operator_ranges(program);
-  for (const PlanSpan& span : spans) {
-    for (std::uint64_t i = span.first; i <= span.last && i < ranges.size(); ++i) {
-      if (std::binary_search(span.keep.begin(), span.keep.end(), i)) continue;
-      const std::string block = block_of(modules[ranges[i].op]);
-      const Op& op = std::get<Op>(statements[ranges[i].op].action);
-      auto here = std::find_if(blocks.begin(), blocks.end(),
-                               [&](const BlockWords& each) { return each.block == block; });
-      if (here == blocks.end()) here = blocks.insert(here, BlockWords{block, {}});
-      std::vector<std::string>& names = here->operators;
-      const std::string name = without_namespace(op.name);
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
+  std::vector<std::size_t> times(ranges.size(), 0);
+  count_times(spans, times);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    if (times[i] == 0) continue;
+    const std::string block = block_of(modules[ranges[i].op]);
+    const Op& op = std::get<Op>(statements[ranges[i].op].action);
+    auto here = std::find_if(blocks.begin(), blocks.end(),
+                             [&](const BlockWords& each) { return each.block == block; });
+    if (here == blocks.end()) here = blocks.insert(here, BlockWords{block, {}});
+    here->times = std::max(here->times, times[i]);
+    std::vector<std::string>& names = here->operators;
+    const std::string name = without_namespace(op.name);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return blocks;
 }
@@ -173,7 +184,8 @@ std::string in_words(const std::vector<BlockWords>& blocks, const Mix& mix, cons
     auto family = std::find_if(families.begin(), families.end(),
                                [&](const auto& known) { return known.first == operators; });
     if (family == families.end()) family = families.insert(family, {operators, {}});
-    add(family->second, each.block.empty() ? "the forward" : each.block, "");
+    add(family->second, each.block.empty() ? "the forward" : each.block,
+        each.times > 1 ? " (up to " + std::to_string(each.times) + " times)" : "");
   }
   std::string text;
   for (const auto& [operators, ranges] : families) {

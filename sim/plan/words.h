@@ -1,6 +1,7 @@
 // A plan in a sentence, for people.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,12 @@ std::string in_words(const Mix& mix, const std::vector<std::string>& names, cons
 struct BlockWords {
   std::string block;                   // empty: in no module
   std::vector<std::string> operators;  // each once, in order
+  std::size_t times = 1;               // that one of them runs again, at most: nested spans
 };
 std::vector<BlockWords> described(const Program& program, const std::vector<PlanSpan>& spans);
 
-// "recompute the operators native_layer_norm, gelu of h.{0-11}; offload 4 storages; keep the rest"
+// "recompute the operators native_layer_norm, gelu of h.{0-11}; offload 4 storages; keep the rest";
+// where spans nest "of h.{0-11} (up to 3 times)".
 std::string in_words(const std::vector<BlockWords>& blocks, const Mix& mix, const Survey& survey);
 
 }  // namespace ferry::plan

@@ -17,16 +17,22 @@ namespace {
 
 constexpr std::size_t kSpareSlots = 1u << 16;  // larger frames are freed
 
-// While it lives, this is the span that runs.
-class ReplacedSpan {
+bool keeps(const SpanRange& span, std::size_t statement) {
+  return std::binary_search(span.keep.begin(), span.keep.end(), statement);
+}
+
+// While it lives, the span is open.
+class OpenSpan {
  public:
-  ReplacedSpan(const SpanRange*& now, const SpanRange* span) : now_(now) { now_ = span; }
-  ReplacedSpan(const ReplacedSpan&) = delete;
-  ReplacedSpan& operator=(const ReplacedSpan&) = delete;
-  ~ReplacedSpan() { now_ = nullptr; }
+  OpenSpan(std::vector<const SpanRange*>& open, const SpanRange& span) : open_(open) {
+    open_.push_back(&span);
+  }
+  OpenSpan(const OpenSpan&) = delete;
+  OpenSpan& operator=(const OpenSpan&) = delete;
+  ~OpenSpan() { open_.pop_back(); }
 
  private:
-  const SpanRange*& now_;
+  std::vector<const SpanRange*>& open_;
 };
 
 // While it lives, this is the place of the node that runs.
@@ -209,9 +215,15 @@ void Tape::run_op(CodeFrame& frame, std::size_t index, const Op& op) {
   }
   const std::uint64_t tag = kernels_.run_op(frame, index, op);
   for (const Slot slot : op.out) ran.outputs.push_back(frame.at(slot).tensor);
-  const bool kept = span_ && std::binary_search(span_->keep.begin(), span_->keep.end(), index);
-  if (!kept && !op.once) ran.run = run_again(frame.code, index, tag, std::move(present));
-  for (const OpListener& listener : listeners_) listener(ran);
+  RanOp::Run again;
+  if (!op.once) again = run_again(frame.code, index, tag, std::move(present));
+  // The last listeners are the planned spans': what one of them keeps, others may run again.
+  const std::size_t others = listeners_.size() - std::min(listeners_.size(), open_spans_.size());
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    const bool kept = i >= others && keeps(*open_spans_[i - others], index);
+    ran.run = kept ? nullptr : again;
+    listeners_[i](ran);
+  }
 }
 
 // What runs the op again that ran with `tag`. `present`: which of its inputs are tensors.
@@ -278,13 +290,20 @@ void Tape::save(CodeFrame& frame, Node& node, Slot slot) {
 }
 
 void Tape::run_statements(CodeFrame& frame) {
-  const Code& code = program_.codes[frame.code];
   const bool forward = spans_ && depth_ == 1 && spanned_code(program_) == frame.code;
+  static const std::vector<SpanRange> none;
+  run_statements(frame, {0, program_.codes[frame.code].statements.size()},
+                 forward ? *spans_ : none);
+}
+
+void Tape::run_statements(CodeFrame& frame, std::pair<std::size_t, std::size_t> range,
+                          const std::vector<SpanRange>& spans) {
+  const Code& code = program_.codes[frame.code];
   std::size_t span = 0;
-  for (std::size_t i = 0; i < code.statements.size(); ++i) {
-    if (forward && span < spans_->size() && (*spans_)[span].begin == i) {
-      run_span(frame, (*spans_)[span]);
-      i = (*spans_)[span++].end - 1;
+  for (std::size_t i = range.first; i < range.second; ++i) {
+    if (span < spans.size() && spans[span].begin == i) {
+      run_span(frame, spans[span]);
+      i = spans[span++].end - 1;
       continue;
     }
     const auto* when = std::get_if<When>(&code.statements[i].action);
@@ -299,8 +318,8 @@ void Tape::run_statements(CodeFrame& frame) {
 void Tape::run_span(CodeFrame& frame, const SpanRange& span) {
   const auto run = [&] {
     // No statement of a span runs another code, so what runs now is of this span.
-    const ReplacedSpan now(span_, &span);
-    for (std::size_t i = span.begin; i < span.end; ++i) run_statement(frame, i);
+    const OpenSpan open(open_spans_, span);
+    run_statements(frame, {span.begin, span.end}, span.inner);
   };
   if (segments_) return segments_->run_span(listeners_, run);
   run();

@@ -44,7 +44,8 @@ struct RanOp {
   };
   std::vector<Input> inputs;
   std::vector<Tensor> outputs;
-  std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)> run;
+  using Run = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+  Run run;  // none: it does not run again
 };
 using OpListener = std::function<void(const RanOp&)>;
 
@@ -122,6 +123,9 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   std::vector<Value> run_code(CodeId id, std::vector<Value> arguments, std::vector<Value> saved);
   // Runs the frame's statements, except those that a When hides.
   void run_statements(CodeFrame& frame);
+  // Those in [first, second), of which some are in spans.
+  void run_statements(CodeFrame& frame, std::pair<std::size_t, std::size_t> range,
+                      const std::vector<SpanRange>& spans);
   void run_statement(CodeFrame& frame, std::size_t index);
   void run_span(CodeFrame& frame, const SpanRange& span);
   void run_op(CodeFrame& frame, std::size_t index, const Op& op);
@@ -183,7 +187,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   SegmentRunner* segments_ = nullptr;
   std::vector<OpListener> listeners_;  // of the spans that the running code is in
   std::shared_ptr<const std::vector<SpanRange>> spans_;
-  const SpanRange* span_ = nullptr;  // that runs now
+  std::vector<const SpanRange*> open_spans_;  // that run now, of those; the outermost first
   std::function<void()> before_call_;
   std::vector<ProgramError> errors_;
   Time backward_began_ = -1;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <functional>
 #include <stdexcept>
+#include <utility>
 
 #include "formats/plan_options.h"
 #include "tests/formats/sample.h"
@@ -218,6 +220,54 @@ TEST(PlanFileTest, BadSpansAreRefusedWithTheirLine) {
             "plan.json:10: expected \"last\": no operator before \"first\"");
   const std::string keep = "plan.json:10: expected \"keep\": operators of the span, in order";
   for (const char* bad : {"[3,2]", "[2,2]", "[0]", "[2,4]"}) EXPECT_EQ(error("[2,3]", bad), keep);
+}
+
+// Two in the first span, one of them with another in it.
+Plan nested() {
+  Plan plan = spanned();
+  plan.spans[0].inner = {{.first = 1, .last = 2, .first_op = "norm", .last_op = "gelu"},
+                         {.first = 3, .last = 3, .first_op = "mm", .last_op = "mm", .keep = {3}}};
+  plan.spans[0].inner[0].inner = {
+      {.first = 2, .last = 2, .first_op = "gelu", .last_op = "gelu"}};
+  return plan;
+}
+
+TEST(PlanFileTest, NestedSpansRoundTrip) {
+  const std::string text = to_text(nested());
+  EXPECT_EQ(parse_plan(text, "plan.json"), nested());
+  EXPECT_NE(parse_plan(text, "plan.json"), spanned());
+  EXPECT_NE(text.find(R"("keep":[2,3],"inner":[{"first":1,"first_op":"norm","last":2,)"
+                      R"("last_op":"gelu","keep":[],"inner":[{"first":2,)"),
+            std::string::npos)
+      << text;
+}
+
+TEST(PlanFileTest, BadInnerSpansAreRefusedWithTheirLine) {
+  const auto error = [](const std::function<void(PlanSpan&)>& change) {
+    Plan plan = nested();
+    change(plan.spans[0]);
+    return error_of([&] { parse_plan(to_text(plan), "plan.json"); });
+  };
+  const std::string within =
+      "plan.json:10: expected \"inner\": spans within the one around them, in order";
+  EXPECT_EQ(error([](PlanSpan& span) { span.inner[0].first = 0; }), within);
+  EXPECT_EQ(error([](PlanSpan& span) { span.inner[1].last = 4; }), within);
+  EXPECT_EQ(error([](PlanSpan& span) { std::swap(span.inner[0], span.inner[1]); }), within);
+  EXPECT_EQ(error([](PlanSpan& span) { span.inner[0].inner[0].last = 3; }), within);
+  EXPECT_EQ(error([](PlanSpan& span) { span.inner[1].keep = {2}; }),
+            "plan.json:10: expected \"keep\": operators of the span, in order");
+  const auto levels = [&](std::size_t more) {
+    return error([more](PlanSpan& span) {
+      span.inner.clear();
+      for (std::size_t level = 0; level < more; ++level) {
+        PlanSpan around = span;
+        around.inner = {std::move(span)};
+        span = std::move(around);
+      }
+    });
+  };
+  EXPECT_EQ(levels(kSpanDepth - 1), "");
+  EXPECT_EQ(levels(kSpanDepth), "plan.json:10: expected \"inner\": at most 64 levels of spans");
 }
 
 TEST(PlanFileTest, SpansBesideSegmentsAreRefused) {

@@ -101,6 +101,43 @@ TEST(SpansTest, SpansThatTheForwardDoesNotHaveAreRefused) {
             "the span of operators 1 to 1: operator 1 is a in the program, not b");
 }
 
+TEST(SpansTest, InnerSpansLieWithinTheirs) {
+  PlanSpan outer{.first = 0, .last = 2, .keep = {0}};
+  outer.inner = {{.first = 1, .last = 2, .keep = {1}}};
+  outer.inner[0].inner = {{2, 2}};
+  const auto found = span_ranges(program(kThree, "[5]"), {outer});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].keep, std::vector<std::size_t>{0}) << "what an inner one keeps is its own";
+  ASSERT_EQ(found[0].inner.size(), 1u);
+  const SpanRange& inner = found[0].inner[0];
+  EXPECT_EQ(inner.begin, 2u);
+  EXPECT_EQ(inner.end, 7u);
+  EXPECT_EQ(inner.keep, std::vector<std::size_t>{3});
+  ASSERT_EQ(inner.inner.size(), 1u);
+  EXPECT_EQ(inner.inner[0].begin, 6u);
+}
+
+TEST(SpansTest, InnerSpansThatReachBeyondAreRefused) {
+  const auto refused = [](std::vector<PlanSpan> inner) {
+    return refusal(kThree, {{.first = 1, .last = 2, .inner = std::move(inner)}});
+  };
+  EXPECT_EQ(refused({{1, 1}, {2, 2}}), "");
+  const std::string within = ": inner spans are in order, and within operators 1 to 2";
+  EXPECT_EQ(refused({{0, 1}}), "the span of operators 0 to 1" + within);
+  EXPECT_EQ(refused({{2, 3}}), "the span of operators 2 to 3" + within);
+  EXPECT_EQ(refused({{2, 2}, {1, 1}}), "the span of operators 1 to 1" + within);
+  EXPECT_EQ(refused({{1, 1, "b", ""}}),
+            "the span of operators 1 to 1: operator 1 is a in the program, not b");
+  PlanSpan deep{1, 1};
+  for (std::size_t level = 1; level < kSpanDepth; ++level) {
+    PlanSpan around{1, 1};
+    around.inner = {std::move(deep)};
+    deep = std::move(around);
+  }
+  EXPECT_EQ(refusal(kThree, {deep}), "");
+  EXPECT_EQ(refused({deep}), "spans are nested more than 64 deep");
+}
+
 TEST(SpansTest, AForwardThatDiffersWhenItRunsAgainHasNone) {
   Lines hidden = kThree;
   hidden.insert(hidden.begin() + 1, R"({"when":"recomputing","count":1})");

@@ -14,7 +14,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::uint64_t kFormat = 3;
+constexpr std::uint64_t kFormat = 4;
 constexpr std::string_view kLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t kMostItems = 1000;  // of a list: more was never drawn
@@ -150,11 +150,12 @@ void plan(Io& io, P& value, int depth) {
 constexpr int kPlanDepth = 3;
 
 template <class Io, class S>
-void spans(Io& io, S& value) {
-  list(io, value, [&io](auto& each) {
+void spans(Io& io, S& value, int levels) {
+  list(io, value, [&](auto& each) {
     io.number(each.skips, 0, 1000);
     io.number(each.operators, 1, 1000);
     io.number(each.kept, 0, 63);
+    if (levels > 1) spans(io, each.inner, levels - 1);
   });
 }
 
@@ -194,7 +195,7 @@ std::string encode(const Trial& trial) {
   const bool planned = trial.plan != nullptr;
   writer.number(planned, 0, 1);
   if (planned) plan(writer, *trial.plan, kPlanDepth);
-  spans(writer, trial.spans);
+  spans(writer, trial.spans, kSpanLevels);
   return writer.text();
 }
 
@@ -210,7 +211,7 @@ Trial decode_trial(std::string_view text) {
     plan(reader, found, kPlanDepth);
     trial.plan = std::make_shared<const SegmentPlan>(std::move(found));
   }
-  spans(reader, trial.spans);
+  spans(reader, trial.spans, kSpanLevels);
   reader.end();
   return trial;
 }

@@ -78,6 +78,21 @@ std::vector<CoreOptions> plainer(const CoreOptions& options) {
   return all;
 }
 
+// None, one fewer, or one level fewer.
+std::vector<std::vector<DrawnSpan>> plainer(const std::vector<DrawnSpan>& spans) {
+  std::vector<std::vector<DrawnSpan>> all;
+  if (spans.empty()) return all;
+  all.emplace_back();
+  all.emplace_back(spans.begin(), spans.end() - 1);
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    for (std::vector<DrawnSpan>& inner : plainer(spans[i].inner)) {
+      all.push_back(spans);
+      all.back()[i].inner = std::move(inner);
+    }
+  }
+  return all;
+}
+
 std::vector<Trial> plainer(const Trial& trial) {
   std::vector<Trial> all;
   if (trial.plan) {
@@ -95,11 +110,9 @@ std::vector<Trial> plainer(const Trial& trial) {
       all.back().plan = std::make_shared<const SegmentPlan>(std::move(plan));
     }
   }
-  if (!trial.spans.empty()) {
+  for (std::vector<DrawnSpan>& spans : plainer(trial.spans)) {
     all.push_back(trial);
-    all.back().spans.clear();
-    all.push_back(trial);
-    all.back().spans.pop_back();
+    all.back().spans = std::move(spans);
   }
   for (CoreOptions& options : plainer(trial.options)) {
     all.push_back(trial);

@@ -21,6 +21,42 @@ SegmentPlan draw_segment(Draws& draws, int depth) {
   return plan;
 }
 
+// Of the operators [begin, end).
+std::vector<PlanSpan> spans_within(const std::vector<OperatorRange>& operators, std::size_t begin,
+                                   std::size_t end, const std::vector<DrawnSpan>& drawn) {
+  std::vector<PlanSpan> spans;
+  std::size_t at = begin;
+  for (const DrawnSpan& each : drawn) {
+    at += static_cast<std::size_t>(each.skips);
+    if (at >= end) break;
+    PlanSpan span{.first = at, .last = at};
+    const auto most = static_cast<std::uint64_t>(each.operators);
+    while (span.last + 1 < end && span.last + 1 - span.first < most &&
+           operators[span.last].joins_next) {
+      ++span.last;
+    }
+    for (std::uint64_t op = span.first; op <= span.last; ++op) {
+      if ((each.kept >> (op - span.first) & 1) != 0) span.keep.push_back(op);
+    }
+    at = span.last + 1;
+    span.inner = spans_within(operators, span.first, at, each.inner);
+    spans.push_back(std::move(span));
+  }
+  return spans;
+}
+
+// Levels of spans in them, at most so many.
+void draw_inner(Draws& draws, std::vector<DrawnSpan>& spans, int levels) {
+  if (levels == 0) return;
+  for (DrawnSpan& span : spans) {
+    for (int inner = draws.one_in(2) ? draws.in(1, 4) : 0; inner > 0; --inner) {
+      span.inner.push_back({.skips = draws.in(0, 2), .operators = draws.in(1, 5)});
+      span.inner.back().kept = draws.one_in(2) ? draws.in(0, 64) : 0;
+    }
+    draw_inner(draws, span.inner, levels - 1);
+  }
+}
+
 }  // namespace
 
 CoreOptions draw_options(Draws& draws) {
@@ -52,21 +88,7 @@ std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws) {
 
 std::vector<PlanSpan> spans_in(const Program& program, const std::vector<DrawnSpan>& drawn) {
   const std::vector<OperatorRange> operators = operator_ranges(program);
-  std::vector<PlanSpan> spans;
-  std::size_t at = 0;
-  for (const DrawnSpan& each : drawn) {
-    at += static_cast<std::size_t>(each.skips);
-    if (at >= operators.size()) break;
-    PlanSpan span{.first = at, .last = at};
-    const auto most = static_cast<std::uint64_t>(each.operators);
-    while (span.last + 1 - span.first < most && operators[span.last].joins_next) ++span.last;
-    for (std::uint64_t op = span.first; op <= span.last; ++op) {
-      if ((each.kept >> (op - span.first) & 1) != 0) span.keep.push_back(op);
-    }
-    at = span.last + 1;
-    spans.push_back(std::move(span));
-  }
-  return spans;
+  return spans_within(operators, 0, operators.size(), drawn);
 }
 
 Trial draw_trial(Draws& draws, Sizes sizes) {
@@ -81,6 +103,7 @@ Trial draw_trial(Draws& draws, Sizes sizes) {
     trial.spans.push_back({.skips = draws.in(0, 3), .operators = draws.in(1, 7)});
     trial.spans.back().kept = draws.one_in(2) ? draws.in(0, 64) : 0;
   }
+  draw_inner(draws, trial.spans, kSpanLevels - 1);
   return trial;
 }
 

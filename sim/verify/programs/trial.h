@@ -17,12 +17,14 @@
 namespace ferry::verify {
 
 // A span of the forward's operators, as a plan has it: where it begins behind the one before, how
-// many it has at most, and which of them are kept, as bits.
+// many it has at most, which of them are kept, as bits, and those in it.
 struct DrawnSpan {
   int skips = 0;
   int operators = 1;
   int kept = 0;
+  std::vector<DrawnSpan> inner = {};
 };
+inline constexpr int kSpanLevels = 3;  // at most
 
 struct Trial {
   Recipe recipe;

@@ -60,6 +60,14 @@ std::string window_of(const CoreOptions& options) {
   return options.window_bytes == 0 ? text : text + " or " + bytes;
 }
 
+std::int64_t inner_spans(const std::vector<DrawnSpan>& spans) {
+  std::int64_t inner = 0;
+  for (const DrawnSpan& span : spans) {
+    inner += static_cast<std::int64_t>(span.inner.size()) + inner_spans(span.inner);
+  }
+  return inner;
+}
+
 }  // namespace
 
 std::string text_of(const Recipe& recipe) {
@@ -108,6 +116,8 @@ std::ostream& operator<<(std::ostream& out, const Trial& trial) {
   if (has_plan(trial)) out << "; its segments planned";
   if (has_spans(trial)) {
     out << "; " << counted(static_cast<std::int64_t>(trial.spans.size()), "planned span");
+    const std::int64_t inner = inner_spans(trial.spans);
+    if (inner > 0) out << " with " << inner << " inside";
   }
   return out << "; " << text_of(trial.options);
 }

@@ -19,18 +19,23 @@
 namespace ferry::real::capture {
 namespace {
 
+void set_names(std::vector<PlanSpan>& spans, const std::vector<std::string>& names) {
+  for (PlanSpan& span : spans) {
+    span.first_op = names[span.first];
+    span.last_op = names[span.last];
+    set_names(span.inner, names);
+  }
+}
+
 // With the operators' names, which are compared.
 std::vector<PlanSpan> drawn_spans(choices::Draws& draws, const Program& program) {
-  const std::vector<OperatorRange> operators = operator_ranges(program);
-  const auto name = [&](std::uint64_t place) {
+  std::vector<std::string> names;
+  for (const OperatorRange& range : operator_ranges(program)) {
     const Code& forward = program.codes[*spanned_code(program)];
-    return std::get<Op>(forward.statements[operators[place].op].action).name;
-  };
-  std::vector<PlanSpan> spans = test::draw_spans(draws, program);
-  for (PlanSpan& span : spans) {
-    span.first_op = name(span.first);
-    span.last_op = name(span.last);
+    names.push_back(std::get<Op>(forward.statements[range.op].action).name);
   }
+  std::vector<PlanSpan> spans = test::draw_spans(draws, program);
+  set_names(spans, names);
   return spans;
 }
 

@@ -102,6 +102,13 @@ TEST(WordsTest, SpansAreToldByBlock) {
   EXPECT_EQ(words({{.first = 1, .last = 2, .keep = {2}}, {3, 5}}),
             "recompute the operators a of h.0; the operators a, b of h.1; the operators c of the "
             "forward; keep the rest");
+  PlanSpan outer{.first = 1, .last = 4};
+  outer.inner = {{.first = 1, .last = 2, .keep = {2}}, {.first = 3, .last = 4}};
+  EXPECT_EQ(words({outer}),
+            "recompute the operators a, b of h.{0-1} (up to 2 times); keep the rest");
+  outer.inner = {{.first = 1, .last = 2, .keep = {1, 2}}};
+  EXPECT_EQ(words({outer}), "recompute the operators a, b of h.{0-1}; keep the rest")
+      << "in the outer one alone";
 }
 
 }  // namespace

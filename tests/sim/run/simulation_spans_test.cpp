@@ -2,9 +2,12 @@
 // changes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/program_file.h"
@@ -100,6 +103,61 @@ TEST(SimulationSpansTest, OnlyWhatMainCallsIsAForward) {
   main.push_back({Backward{{loss}, {}, {}, false, false}, 0});
   const Outcome ours = run(program, {{.first = 1, .last = 3}});
   EXPECT_EQ(ours.simulation.replays.replays, 1);
+}
+
+// Of operators 0 to 3 the outer replay makes what the second inner span begins from, and no more.
+TEST(SimulationSpansTest, AnInnerSpanIsMadeAgainWithinTheOuterOne) {
+  PlanSpan outer{.first = 0, .last = 4};
+  outer.inner = {{.first = 0, .last = 1}, {.first = 2, .last = 4}};
+  const Outcome plain = run(five(), {});
+  const Outcome ours = run(five(), {outer});
+  EXPECT_EQ(ours.simulation.replays.replays, 3);
+  // 0 and 1 in the outer one's; 0 in the first inner one's; 2 and 3 in the second's.
+  EXPECT_EQ(ours.kernels.at("layer"), plain.kernels.at("layer") + 5);
+  EXPECT_EQ(ours.simulation.gradients, plain.simulation.gradients);
+}
+
+TEST(SimulationSpansTest, WhatAnInnerSpanKeepsRunsAgainInTheOuterOne) {
+  PlanSpan outer{.first = 0, .last = 4};
+  outer.inner = {{.first = 0, .last = 1}, {.first = 2, .last = 4, .keep = {2}}};
+  const Outcome plain = run(five(), {});
+  const Outcome inner = run(five(), {outer});
+  EXPECT_EQ(inner.kernels.at("layer"), plain.kernels.at("layer") + 5) << "0 to 2; 3; 0";
+  EXPECT_EQ(inner.simulation.gradients, plain.simulation.gradients);
+  outer.keep = {2};
+  const Outcome both = run(five(), {outer});
+  EXPECT_EQ(both.kernels.at("layer"), plain.kernels.at("layer") + 4) << "2 runs once";
+  EXPECT_EQ(both.simulation.gradients, plain.simulation.gradients);
+}
+
+// A chain of equal layers: in one level of spans it needs what the square root of them saves. A
+// tree of spans needs what its depth does.
+TEST(SimulationSpansTest, NestedSpansNeedLessMemoryThanAnyThatDoNotNest) {
+  constexpr std::uint64_t kLayers = 27;
+  const Program program =
+      test::chain({.layers = kLayers, .elements = 1 << 18, .weight_elements = 64});
+  const auto thirds = [](std::uint64_t first, std::uint64_t last, std::size_t levels,
+                         const auto& self) -> std::vector<PlanSpan> {
+    const std::uint64_t third = (last + 1 - first) / 3;
+    std::vector<PlanSpan> spans;
+    for (std::uint64_t i = 0; levels > 0 && i < 3; ++i) {
+      PlanSpan span{.first = first + i * third, .last = first + (i + 1) * third - 1};
+      span.inner = self(span.first, span.last, levels - 1, self);
+      spans.push_back(std::move(span));
+    }
+    return spans;
+  };
+  const Outcome plain = run(program, {});
+  const Outcome nested = run(program, thirds(0, kLayers - 1, 2, thirds));
+  EXPECT_EQ(nested.simulation.gradients, plain.simulation.gradients);
+  for (std::uint64_t length = 1; length <= kLayers; ++length) {
+    std::vector<PlanSpan> row;
+    for (std::uint64_t first = 0; first < kLayers; first += length) {
+      row.push_back({.first = first, .last = std::min(first + length, kLayers) - 1});
+    }
+    EXPECT_LT(nested.simulation.device_peak_bytes, run(program, row).simulation.device_peak_bytes)
+        << length;
+  }
 }
 
 TEST(SimulationSpansTest, ASpanThatTheProgramLacksIsRefused) {

@@ -20,30 +20,34 @@ namespace ferry::test {
 enum class SpanPlace : std::uint8_t { kOutside, kFirst, kFirstKept, kNext, kNextKept };
 inline constexpr int kSpanPlaces = 5;
 
-// Where a span cannot go on, or there is none to go on with, another begins.
+// Where a span cannot go on, or there is none to go on with, another begins. `from`: the operator
+// of the first place.
 inline std::vector<PlanSpan> spans_of(const std::vector<OperatorRange>& operators,
-                                      const std::vector<SpanPlace>& places) {
+                                      const std::vector<SpanPlace>& places, std::size_t from = 0) {
   std::vector<PlanSpan> spans;
   bool open = false;
   for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::size_t op = from + i;
     const SpanPlace place = places[i];
     const bool next = place == SpanPlace::kNext || place == SpanPlace::kNextKept;
-    const bool joins = next && open && operators[i - 1].joins_next;
+    const bool joins = next && open && operators[op - 1].joins_next;
     open = place != SpanPlace::kOutside;
     if (!open) continue;
-    if (!joins) spans.push_back({.first = i});
-    spans.back().last = i;
+    if (!joins) spans.push_back({.first = op});
+    spans.back().last = op;
     if (place == SpanPlace::kFirstKept || place == SpanPlace::kNextKept) {
-      spans.back().keep.push_back(i);
+      spans.back().keep.push_back(op);
     }
   }
   return spans;
 }
 
-inline std::vector<PlanSpan> draw_spans(choices::Draws& draws, const Program& program) {
-  const std::vector<OperatorRange> operators = operator_ranges(program);
+// `levels`: of spans in the spans, at most.
+inline std::vector<PlanSpan> draw_spans(choices::Draws& draws,
+                                        const std::vector<OperatorRange>& operators,
+                                        std::size_t from, std::size_t count, int levels) {
   std::vector<SpanPlace> places;
-  for (std::size_t i = 0; i < operators.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const bool outside = draws.one_in(4);
     const bool first = draws.one_in(4);
     const bool kept = draws.one_in(4);
@@ -51,7 +55,18 @@ inline std::vector<PlanSpan> draw_spans(choices::Draws& draws, const Program& pr
                      : first ? (kept ? SpanPlace::kFirstKept : SpanPlace::kFirst)
                              : (kept ? SpanPlace::kNextKept : SpanPlace::kNext));
   }
-  return spans_of(operators, places);
+  std::vector<PlanSpan> spans = spans_of(operators, places, from);
+  for (PlanSpan& span : spans) {
+    if (levels == 0 || draws.one_in(3)) continue;
+    span.inner = draw_spans(draws, operators, span.first, span.last + 1 - span.first, levels - 1);
+  }
+  return spans;
+}
+
+inline std::vector<PlanSpan> draw_spans(choices::Draws& draws, const Program& program,
+                                        int levels = 2) {
+  const std::vector<OperatorRange> operators = operator_ranges(program);
+  return draw_spans(draws, operators, 0, operators.size(), levels);
 }
 
 // Of a forward of few operators: there are five to the power of their number.
