@@ -1,6 +1,7 @@
 """The tables of docs/planning.md about `best`: how far it is from what no plan is below.
 
-    python bench/plan_tables.py PROGRAM grid [--allocated]    shipped programs on three cards
+    python bench/plan_tables.py PROGRAM grid [--allocated] [--programs gpt2]
+                                                              shipped programs on three cards
     python bench/plan_tables.py PROGRAM dtr LOGS              DTR's logs beside DTR's own results
     python bench/plan_tables.py PROGRAM parts                 with a part of the decisions left out
 
@@ -55,11 +56,17 @@ def ratio(row, keep):
     return f"{row['step_ns'] / keep['step_ns']:.3f}" if row["fits"] else "none"
 
 
-def grid(ferry, allocated):
+def gap(row, bound):
+    return f"{(row['step_ns'] / bound - 1) * 100:.1f} %" if row["fits"] and bound else ""
+
+
+def grid(ferry, allocated, programs):
+    """`best-expandable` is empty where `best` is near the bound, or it is not faster."""
     judged = ["--allocated"] if allocated else []
-    print("| program, card | budget | mixed | best | no plan is below | gap | s |")
-    print("|---|---|---|---|---|---|---|")
-    for program in PROGRAMS:
+    print("| program, card | budget | mixed | best | best-expandable | no plan is below "
+          "| gap | gap, expandable | s |")
+    print("|---" * 9 + "|")
+    for program in programs:
         for card in CARDS:
             keep = plan(ferry, program, card, "keep", *judged)[0]["rows"][0]
             for tenths in TENTHS:
@@ -67,10 +74,12 @@ def grid(ferry, allocated):
                 mixed = plan(ferry, program, card, "mixed", "--budget", budget, *judged)[0]
                 found, seconds = plan(ferry, program, card, "best", "--budget", budget, *judged)
                 row, bound = found["rows"][0], found["lower_bound_ns"]
-                gap = f"{(row['step_ns'] / bound - 1) * 100:.1f} %" if row["fits"] else ""
+                other = found["rows"][1] if len(found["rows"]) > 1 else None
                 below = f"{bound / keep['step_ns']:.3f}" if bound else "none"
                 print(f"| {program}, {card} | 0.{tenths} | {ratio(mixed['rows'][0], keep)} "
-                      f"| {ratio(row, keep)} | {below} | {gap} | {seconds:.1f} |", flush=True)
+                      f"| {ratio(row, keep)} | {ratio(other, keep) if other else ''} | {below} "
+                      f"| {gap(row, bound)} | {gap(other, bound) if other else ''} "
+                      f"| {seconds:.1f} |", flush=True)
 
 
 def dtr(ferry, logs):
@@ -113,7 +122,8 @@ def parts(ferry):
                 for options in PARTS.values():
                     on = str(cards[card]) if "no host" in options else card
                     rest = [each for each in options if each != "no host"]
-                    found, _ = plan(ferry, program, on, "best", "--budget", budget, *rest)
+                    found, _ = plan(ferry, program, on, "best", "--budget", budget,
+                                    "--no-expandable", *rest)
                     cells.append(ratio(found["rows"][0], keep))
                 print(f"| {program}, {card} | 0.{tenths} | " + " | ".join(cells) + " |", flush=True)
 
@@ -122,12 +132,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("ferry")
     tables = parser.add_subparsers(dest="table", required=True)
-    tables.add_parser("grid").add_argument("--allocated", action="store_true")
+    of_grid = tables.add_parser("grid")
+    of_grid.add_argument("--allocated", action="store_true")
+    of_grid.add_argument("--programs", nargs="*", default=PROGRAMS)
     tables.add_parser("dtr").add_argument("logs", type=pathlib.Path)
     tables.add_parser("parts")
     arguments = parser.parse_args()
     if arguments.table == "grid":
-        grid(arguments.ferry, arguments.allocated)
+        grid(arguments.ferry, arguments.allocated, arguments.programs)
     elif arguments.table == "dtr":
         dtr(arguments.ferry, arguments.logs)
     else:

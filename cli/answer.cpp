@@ -86,6 +86,22 @@ std::string pinning(const Hardware& hardware, const sim::Simulation& run) {
                      format_bytes(run.host_peak_bytes), format_time(us * 1000));
 }
 
+// Of a row of another allocator than asked for: how to have it, and what there is without it.
+std::string allocator(const PolicyRequest& request, const plan::PlanResult& result,
+                      const plan::PolicyRow& row) {
+  if (row.alloc_conf == to_string(request.plan.alloc_conf)) return "";
+  std::string text =
+      fmt::format(" Train with PYTORCH_CUDA_ALLOC_CONF={} in the environment", row.alloc_conf);
+  const plan::PolicyRow* next = nullptr;  // the fastest without it
+  for (const plan::PolicyRow& each : result.rows) {
+    if (each.alloc_conf == row.alloc_conf || !each.is_answer() || !each.has_plan()) continue;
+    if (!next || each.simulation.step_ns < next->simulation.step_ns) next = &each;
+  }
+  if (!next) return text + ": without it nothing fits.";
+  const std::int64_t slowdown = plan::slowdown_permille(next->simulation.step_ns, result.keep_ns);
+  return text + fmt::format("; without it use {}: {}.", next->policy, thousandths(slowdown));
+}
+
 std::string use(const PolicyRequest& request, const plan::PlanResult& result,
                 const plan::PolicyRow& row) {
   const std::int64_t budget = request.plan.budget_bytes;
@@ -93,6 +109,7 @@ std::string use(const PolicyRequest& request, const plan::PlanResult& result,
   std::string text = fmt::format("Use {}: {} a step, {} of keep's time, in {} of {}.", row.policy,
                                  format_time(row.simulation.step_ns), thousandths(slowdown),
                                  format_bytes(row.least_bytes), format_bytes(budget));
+  text += allocator(request, result, row);
   text += host_bound(request.hardware, row.simulation) + pinning(request.hardware, row.simulation);
   if (const plan::PolicyRow* next = faster(result, row)) {
     const std::int64_t more = next->least_bytes - budget;
@@ -165,9 +182,14 @@ std::string helps(const PolicyRequest& request, const plan::PolicyRow& least) {
 
 std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& result) {
   const plan::PolicyRow* least = nullptr;
+  // Less of the device's memory is of no use where the host has not so much to pin.
+  const auto key = [&](const plan::PolicyRow& row) {
+    const bool pins = row.simulation.host_peak_bytes > request.hardware.host_memory_bytes;
+    return std::pair(pins, row.least_bytes);
+  };
   for (const plan::PolicyRow& row : result.rows) {
     if (row.least_bytes == 0 || row.useless || !row.is_safe()) continue;
-    if (!least || row.least_bytes < least->least_bytes) least = &row;
+    if (!least || key(row) < key(*least)) least = &row;
   }
   if (!least) return "";
   std::string text = fmt::format(

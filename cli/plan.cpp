@@ -35,6 +35,7 @@ void refuse_what_is_no_plan(const PolicyArguments& arguments, const PolicyReques
 int run(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
   request.answers = true;
+  request.plan.expandable_too = !arguments.no_expandable;
   require_folder_of(arguments.output);
   refuse_what_is_no_plan(arguments, request);
   ProgressLine progress;
@@ -81,6 +82,9 @@ Examples:
       ->add_option("-o,--output", arguments->output,
                    "Write the plan of the best row that fits here")
       ->type_name("FILE");
+  command->add_flag("--no-expandable", arguments->no_expandable,
+                    "`best` is planned under the usual allocator alone, however far it is from the "
+                    "bound, and not under expandable segments as well");
   add_pipeline_options(*command, *pipeline, context);
   add_pareto_option(*command, *pareto);
   command->get_option("--policy")

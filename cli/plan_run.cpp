@@ -27,13 +27,29 @@ void check_made_for(const Plan& plan, const std::string& file, const PolicyReque
   }
 }
 
+// The allocator that the plan is for, unless another was asked for.
+AllocConf conf_of(const Plan& plan, const std::string& file, const AllocConf& asked) {
+  const std::string given = to_string(asked);
+  if (given == plan.alloc_conf) return asked;
+  if (!given.empty()) {
+    spdlog::warn("{}: made for the allocator's options \"{}\", run with \"{}\"", file,
+                 plan.alloc_conf, given);
+    return asked;
+  }
+  AllocConf conf = parse_alloc_conf(plan.alloc_conf, file);
+  conf.segments_go_up = asked.segments_go_up;
+  return conf;
+}
+
 }  // namespace
 
 plan::PlanResult run_plan(const std::filesystem::path& path, const PolicyRequest& request) {
   const std::string file = path.string();
   const Plan plan = read_plan(path);
   check_made_for(plan, file, request);
+  const AllocConf conf = conf_of(plan, file, request.plan.alloc_conf);
   plan::PlanRequest keep = request.plan;
+  keep.alloc_conf = conf;
   keep.policies = {Policy::kKeep};
   keep.consumers = {};
   keep.trace = nullptr;
@@ -56,7 +72,7 @@ plan::PlanResult run_plan(const std::filesystem::path& path, const PolicyRequest
   if (!plan.segments.empty()) result.segments.assign(plan.segments.size(), "");
   options.training = request.plan.training;
   options.workspace_bytes = request.plan.workspace_bytes;
-  options.alloc_conf = request.plan.alloc_conf;
+  options.alloc_conf = conf;
   options.check = false;
   options.segments = planned_segments(plan);
   options.spans = plan.spans;
@@ -83,6 +99,7 @@ plan::PlanResult run_plan(const std::filesystem::path& path, const PolicyRequest
     sim::Simulation shown = run(device_bytes);
     result.rows = {plan::row_of(plan.policy, std::move(candidate), std::move(shown), device_bytes,
                                 std::move(verdict), result.keep_judged_bytes)};
+    result.rows.front().alloc_conf = to_string(conf);
   } catch (const plan::Stopped&) {
     result.stopped = true;
   }

@@ -86,7 +86,20 @@ std::string allocator_line(const PolicyRequest& request) {
   return options.empty() ? "" : fmt::format("allocator: {}\n", options);
 }
 
+// "best-expandable: with PYTORCH_CUDA_ALLOC_CONF=…\n", of rows of another allocator than asked for.
+std::string other_allocators(const PolicyRequest& request, const plan::PlanResult& result) {
+  std::string text;
+  for (const plan::PolicyRow& row : result.rows) {
+    if (row.alloc_conf == to_string(request.plan.alloc_conf)) continue;
+    text += fmt::format("{}: with PYTORCH_CUDA_ALLOC_CONF={}\n", row.policy, row.alloc_conf);
+  }
+  return text;
+}
+
 bool any_fits(const plan::PlanResult& result) {
+  for (const plan::PolicyRow& row : result.rows) {
+    if (row.policy == plan::kBestExpandable && row.is_answer()) return true;
+  }
   // If a search was asked for, its row is the answer (the widest search's); else any row will do.
   for (const Policy search : {Policy::kBest, Policy::kMixed, Policy::kBudget}) {
     for (const plan::PolicyRow& row : result.rows) {
@@ -318,6 +331,7 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
     }
     text += moves_text(row, request.plan.offload_all);
   }
+  text += other_allocators(request, result);
   text += words_line(request, result) + certificate_text(result);
   const std::string says = request.answers ? answer(request, result) : "";
   return text + (says.empty() ? "" : "\n" + says + "\n");
@@ -342,6 +356,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
     const auto overlap = run.overlap_permille();
     nlohmann::ordered_json entry = {
         {"policy", row.policy},
+        {"alloc_conf", row.alloc_conf},
         {"device_peak_bytes", run.device_peak_bytes},
         {"device_requested_bytes", run.device_requested_bytes},
         {"device_reserved_bytes", run.device_reserved_bytes},

@@ -37,6 +37,7 @@ struct PolicyArguments {
   bool allocated = false;
   bool no_spans = false;
   bool no_modules = false;
+  bool no_expandable = false;
   bool json = false;
   bool csv = false;
   std::vector<std::filesystem::path> times;

@@ -91,6 +91,9 @@ struct Plan {
   // hooks around the spans see.
   std::vector<PlanSpan> spans = {};
   std::vector<PlanEntry> entries;
+  // The options of PyTorch's allocator that it was planned under (formats/alloc_conf.h), as
+  // PYTORCH_CUDA_ALLOC_CONF has them; "": the usual ones.
+  std::string alloc_conf = {};
   bool operator==(const Plan&) const = default;
 };
 

@@ -6,7 +6,9 @@
 #include <optional>
 #include <span>
 
+#include "formats/alloc_conf.h"
 #include "formats/atomic_file.h"
+#include "formats/error.h"
 #include "formats/json_fields.h"
 #include "formats/layout.h"
 #include "formats/text_file.h"
@@ -81,6 +83,7 @@ class PlanReader {
     read_program(fields(top, "program"), plan);
     plan.hardware = text(top, "hardware");
     plan.policy = text(top, "policy");
+    if (top.has("alloc_conf")) plan.alloc_conf = read_alloc_conf(top);
     read_options(top, plan);
     read_prediction(fields(top, "predicted"), plan.predicted);
     if (top.has("segments")) read_segments(top, plan);
@@ -100,6 +103,16 @@ class PlanReader {
     if (!top.at(key).is_string())
       Fields(json_, file_, lines_.line_of(key)).expected(key, "a string");
     return top.text(key);
+  }
+
+  std::string read_alloc_conf(Fields& top) {
+    const std::string given = text(top, "alloc_conf");
+    try {
+      return to_string(parse_alloc_conf(given, file_));
+    } catch (const InputError&) {
+      Fields(json_, file_, lines_.line_of("alloc_conf"))
+          .expected("alloc_conf", "options as in PYTORCH_CUDA_ALLOC_CONF");
+    }
   }
 
   static void read_program(Fields program, Plan& plan) {
@@ -257,7 +270,11 @@ std::string to_text(const Plan& plan) {
   text += "  \"program\": {\"name\":" + json_text(plan.program) +
           ",\"digest\":" + json_text(plan.program_digest) + "},\n";
   text += "  \"hardware\": " + json_text(plan.hardware) + ",\n";
-  text += "  \"policy\": " + json_text(plan.policy) + ",\n  \"options\": {";
+  text += "  \"policy\": " + json_text(plan.policy) + ",\n";
+  if (!plan.alloc_conf.empty()) {
+    text += "  \"alloc_conf\": " + json_text(plan.alloc_conf) + ",\n";
+  }
+  text += "  \"options\": {";
   for (std::size_t i = 0; i < plan.options.size(); ++i) {
     text += (i == 0 ? "" : ",") + member(plan.options[i].first, plan.options[i].second);
   }

@@ -17,6 +17,9 @@
 //     ]
 //   }
 //
+// A plan made for another allocator than the usual one says so after its policy, as the variable
+// PYTORCH_CUDA_ALLOC_CONF does: "alloc_conf": "expandable_segments:True".
+//
 // A plan that recomputes spans of operators has these in place of segments, and its entries are the
 // saved tensors that the spans do not make again, with the tensors that their replays begin from:
 //

@@ -157,7 +157,9 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
             "the model calls torch.utils.checkpoint, and a plan cannot say which of these calls "
             "are recomputed as it runs: call torch_ferry.checkpoint in its place")
     policies = _policies(policies, program)
-    options = [f"--hardware={os.fspath(card)}", "--policy=" + ",".join(policies), "--no-modules"]
+    # The allocator of this process is set already: no plan for another one.
+    options = [f"--hardware={os.fspath(card)}", "--policy=" + ",".join(policies), "--no-modules",
+               "--no-expandable"]
     options += [] if budget is None else [f"--budget={budget}"]
     options += [f"--optimizer={optimizer or 'none'}",
                 f"--optimizer-implementation={optimizer_implementation}"]

@@ -23,6 +23,7 @@ constexpr std::size_t kPacks = 128'000;  // of all steps with noise, or there ar
 constexpr std::uint64_t kNoise = 15;     // in hundredths of a span's time, either way
 constexpr std::int64_t kNear = 150;      // of the best overhead, in hundredths
 constexpr std::size_t kMoreShares = 16;
+constexpr sim::Time kLittle = 100;     // the part of a step that giving back may take
 constexpr std::size_t kLastSteps = 8;  // of the stairs, where nothing fits
 
 // The packs of each segment that a recompute makes again, if it is recomputed: its first ones.
@@ -86,10 +87,10 @@ std::vector<Span> noisy(std::vector<Span> spans, std::uint64_t seed) {
   return spans;
 }
 
-// The fastest so far; null: none fits.
-const Tried* fitting(const Trials& trials, const Limits& limits) {
-  const Tried* best = trials.best(limits);
-  return best && !best->cost.fails && fits(best->cost, limits) ? best : nullptr;
+// True if it runs at the budget, and to give back what it would reserve beyond that takes little.
+bool fits_soon(const Cost& within, const Cost& unlimited, const Limits& limits) {
+  return is_answer(within, limits) &&
+         within.step_ns - unlimited.step_ns <= within.step_ns / kLittle;
 }
 
 }  // namespace
@@ -217,7 +218,7 @@ std::size_t BestSearch::guess(const Bisection& each, const Limits& limits) {
 
 std::optional<Candidate> BestSearch::next(Bisection& each, const Limits& limits,
                                           const Trials& trials) {
-  const Tried* best = fitting(trials, limits);
+  const std::optional<Cost> best = trials.fitting(limits);
   while (each.open()) {
     const std::size_t rung = guess(each, limits);
     Candidate made = candidate(rung, *each.way);
@@ -227,7 +228,7 @@ std::optional<Candidate> BestSearch::next(Bisection& each, const Limits& limits,
       each.least = rung + 1;
       each.near = rung;
       each.near_bytes = floor.bytes;
-    } else if (best && floor.step_ns > best->cost.step_ns) {
+    } else if (best && floor.step_ns > best->step_ns) {
       each.fits = rung;
     } else {
       each.near = rung;
@@ -251,14 +252,16 @@ void BestSearch::search(const What& what, const Limits& limits, Trials& trials, 
     }
     bisect(std::move(noisy), what, limits, trials);
   }
-  if (!fitting(trials, limits)) try_least(what, trials);
+  if (!trials.fitting(limits)) try_least(what, trials);
 }
 
 // Where no spans of operators are known to fit, everything does.
 bool BestSearch::comes_near(const Limits& limits, const Trials& trials) const {
-  const Tried* best = fitting(trials, limits);
-  if (!best || !best->candidate.outlined || best->candidate.outlined->spans.empty()) return true;
-  const sim::Time near = (best->cost.step_ns - keep_ns_) * kNear / 100;
+  const std::optional<Cost> best = trials.fitting(limits);
+  if (!best) return true;
+  const Outlined* own = trials.best(limits)->candidate.outlined.get();
+  if (!own || own->spans.empty()) return true;
+  const sim::Time near = (best->step_ns - keep_ns_) * kNear / 100;
   for (const Way& way : ways_) {
     for (const auto& [rung, cost] : way.seen) {
       const bool fast = cost.step_ns - keep_ns_ <= near;
@@ -280,12 +283,13 @@ void BestSearch::bisect(std::vector<Bisection> open, const What& what, const Lim
       asked.push_back(&each);
     }
     if (round.empty()) break;
-    const std::vector<Cost> costs = trials.of(what(), round);
+    const std::vector<const Tried*> tried = trials.within(what(), round, limits);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       Bisection& each = *asked[i];
-      each.way->seen[each.near] = costs[i];
-      each.near_bytes = costs[i].device_reserved_bytes;
-      const bool in = !costs[i].fails && fits(costs[i], limits);
+      const Cost& cost = tried[i]->cost;
+      each.way->seen[each.near] = cost;
+      each.near_bytes = cost.device_reserved_bytes;
+      const bool in = fits_soon(tried[i]->within(limits), cost, limits);
       (in ? each.fits : each.least) = in ? each.near : each.near + 1;
     }
   }

@@ -45,19 +45,35 @@ std::vector<const Tried*> Chooser::contenders(Policy policy, const Limits& limit
   if (search.choice == Choice::kFastest) {
     for (const Candidate& each : search.candidates(problem_.survey)) own.insert(trials_.key(each));
   }
-  std::vector<const Tried*> found;
+  std::vector<std::pair<Cost, const Tried*>> found;
   for (const Tried& tried : trials_.all()) {
     const Cost& cost = tried.cost;
     const bool may_run = tried.done && !cost.fails && !tried.candidate.trl &&
                          cost.device_peak_bytes <= limits.budget_bytes &&
                          cost.host_peak_bytes <= limits.host_bytes && !is_useless(cost, limits);
     if (may_run && (own.empty() || own.contains(trials_.key(tried.candidate)))) {
-      found.push_back(&tried);
+      found.emplace_back(tried.within(limits), &tried);
     }
   }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first.step_ns, a.first.device_reserved_bytes) <
+           std::pair(b.first.step_ns, b.first.device_reserved_bytes);
+  });
+  std::vector<const Tried*> order;
+  for (const auto& [cost, tried] : found) order.push_back(tried);
+  return order;
+}
+
+std::vector<const Tried*> Chooser::by_allocated(const Limits& limits) const {
+  std::vector<const Tried*> found;
+  for (const Tried& tried : trials_.all()) {
+    const Cost& cost = tried.cost;
+    const bool may_run = tried.done && !cost.fails && !tried.candidate.trl &&
+                         !pins_too_much(cost, limits) && !is_useless(cost, limits);
+    if (may_run) found.push_back(&tried);
+  }
   std::stable_sort(found.begin(), found.end(), [](const Tried* a, const Tried* b) {
-    return std::pair(a->cost.step_ns, a->cost.device_reserved_bytes) <
-           std::pair(b->cost.step_ns, b->cost.device_reserved_bytes);
+    return a->cost.device_peak_bytes < b->cost.device_peak_bytes;
   });
   return found;
 }
@@ -100,12 +116,13 @@ Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
     }
     if (!best_) best_.emplace(problem_, trace_, keep_.step_ns);
     best_->search([&] { return so_far(limits); }, limits, trials_, every);
+    if (spans_) spans_->climb([&] { return so_far(limits); }, limits, trials_, every);
     if (spans_) spans_->walk([&] { return so_far(limits); }, limits, trials_);
   }
   trials_.try_better(so_far(limits), known_, known_floors_, limits);
   // What is far from keep is far from the least as well, as a rule.
-  const Tried* found = trials_.best(limits);
-  const bool far = found && found->cost.step_ns - keep_.step_ns > keep_.step_ns / kFar;
+  const std::optional<Cost> found = trials_.fitting(limits);
+  const bool far = !found || found->step_ns - keep_.step_ns > keep_.step_ns / kFar;
   polish(so_far(limits), problem_, limits, every == 1 ? kPolish : 1,
          far && every == 1 ? kStarts : 1, trials_);
   return trials_.best(limits)->candidate;
@@ -114,9 +131,9 @@ Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
 // "best", and what it comes to: "best, 1.094 of keep so far".
 std::string Chooser::so_far(const Limits& limits) const {
   std::string text(name(Policy::kBest));
-  const Tried* best = trials_.best(limits);
-  if (!best || best->cost.fails || !fits(best->cost, limits)) return text;
-  const std::int64_t slowdown = slowdown_permille(best->cost.step_ns, keep_.step_ns);
+  const std::optional<Cost> best = trials_.fitting(limits);
+  if (!best) return text;
+  const std::int64_t slowdown = slowdown_permille(best->step_ns, keep_.step_ns);
   const std::string thousandths = std::to_string(slowdown % 1000 + 1000).substr(1);
   return text + ", " + std::to_string(slowdown / 1000) + "." + thousandths + " of keep so far";
 }

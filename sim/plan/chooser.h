@@ -29,6 +29,9 @@ class Chooser {
   // Those that were tried of the policy's candidates and may run within the limits, by their time:
   // of a policy that has but one, or that does not ask for the fastest, none.
   std::vector<const Tried*> contenders(Policy policy, const Limits& limits) const;
+  // All that may run within the host's limit and reserves no more than keeping everything, by what
+  // it allocates.
+  std::vector<const Tried*> by_allocated(const Limits& limits) const;
   // What a policy does that moves what is worth moving, and finds that nothing is; none: it is no
   // such policy.
   std::optional<Candidate> moving_nothing(Policy policy) const;

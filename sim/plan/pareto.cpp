@@ -1,6 +1,8 @@
 #include "sim/plan/pareto.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -39,20 +41,43 @@ struct Finalist {
   Verdict verdict;
 };
 
-// The whole trainings of what was found for these budgets, each once; those that run.
+void sort_by_time(std::vector<Finalist>& all) {
+  std::ranges::stable_sort(all, std::less<>(),
+                           [](const Finalist& each) { return each.verdict.step_ns; });
+}
+
+// The whole trainings of what was found for these budgets, each once; those that run, by time.
 std::vector<Finalist> finalists(const Session& session, const std::vector<std::int64_t>& budgets) {
   std::vector<Finalist> all;
   std::set<const Tried*> seen;
   for (const std::int64_t budget : budgets) {
     const Limits limits = session.limits(budget);
     const Tried* best = session.trials().best(limits);
-    if (!best || best->cost.fails || !fits(best->cost, limits) || !seen.insert(best).second) {
-      continue;
-    }
+    if (!session.trials().fitting(limits) || !seen.insert(best).second) continue;
     Verdict verdict = session.judge(best->candidate, session.limits(kUnlimited), false);
     if (verdict.fits) all.push_back({best->candidate, std::move(verdict)});
   }
+  sort_by_time(all);
   return all;
+}
+
+// The fastest that runs in the budget, of all by their steps with unlimited memory: to give back
+// what is cached takes time.
+const Finalist* fastest(const Session& session, const std::vector<Finalist>& all,
+                        std::int64_t budget) {
+  const Finalist* best = nullptr;
+  sim::Time best_ns = 0;
+  for (const Finalist& each : all) {
+    if (best && each.verdict.step_ns >= best_ns) break;
+    if (each.verdict.least_bytes > budget) continue;
+    const bool gives_back = each.verdict.judged_bytes > budget;
+    const std::optional<sim::Time> step_ns =
+        gives_back ? session.step_at(each.candidate, budget) : each.verdict.step_ns;
+    if (!step_ns || (best && *step_ns >= best_ns)) continue;
+    best = &each;
+    best_ns = *step_ns;
+  }
+  return best;
 }
 
 // For each budget the fastest that runs in it; a plan that runs in less runs in more, as fast.
@@ -60,11 +85,7 @@ std::vector<ParetoPoint> points(const Session& session, const std::vector<Finali
                                 const std::vector<std::int64_t>& budgets) {
   std::vector<ParetoPoint> found;
   for (const std::int64_t budget : budgets) {
-    const Finalist* best = nullptr;
-    for (const Finalist& each : all) {
-      const bool runs = each.verdict.least_bytes <= budget;
-      if (runs && (!best || each.verdict.step_ns < best->verdict.step_ns)) best = &each;
-    }
+    const Finalist* best = fastest(session, all, budget);
     if (!best) continue;
     ParetoPoint point{budget,
                       session.row(Policy::kBest, best->candidate, session.limits(budget), false),
@@ -111,8 +132,12 @@ ParetoResult pareto(const Program& program, const Hardware& hardware, const Plan
   result.keep_bytes = session->keeps().device_reserved_bytes;
   result.segments = session->segments();
   result.survey = session->survey();
-  const std::vector<Finalist> all = finalists(*session, budgets);
+  std::vector<Finalist> all = finalists(*session, budgets);
   if (all.empty()) return result;
+  if (auto less = session->needing_less(session->limits(kUnlimited), least_of(all), false)) {
+    all.push_back({std::move(less->first), std::move(less->second)});
+    sort_by_time(all);
+  }
   result.floor_bytes = least_of(all);
   result.points =
       points(*session, all, budgets_between(result.floor_bytes, result.keep_bytes, count));

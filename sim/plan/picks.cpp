@@ -39,7 +39,7 @@ Cost cost_of(const sim::Simulation& simulation, Judged judged) {
 std::size_t pick_fastest(const std::vector<Cost>& costs, const Limits& limits) {
   return least(costs, [&](const Cost& cost) {
     const bool in = fits(cost, limits);
-    return std::tuple(cost.fails, is_useless(cost, limits), !in,
+    return std::tuple(cost.fails, is_useless(cost, limits), !in, pins_too_much(cost, limits),
                       in ? cost.step_ns : cost.device_reserved_bytes,
                       in ? cost.device_reserved_bytes : cost.step_ns);
   });
@@ -58,7 +58,8 @@ std::size_t pick_full_speed(const std::vector<Cost>& costs, const Limits& limits
     const bool slow = !in || cost.step_ns - bound > bound / 50;
     const bool by_time = in && slow;
     return std::tuple(cost.fails, is_useless(cost, limits), cost.out_bytes != cost.back_bytes, !in,
-                      slow, by_time ? cost.step_ns : cost.device_reserved_bytes,
+                      pins_too_much(cost, limits), slow,
+                      by_time ? cost.step_ns : cost.device_reserved_bytes,
                       by_time ? cost.device_reserved_bytes : cost.step_ns);
   });
 }

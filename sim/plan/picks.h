@@ -34,17 +34,24 @@ struct Limits {
   std::int64_t keep_bytes = 0;  // reserved when everything is kept
 };
 
+// True if the host has not so much to pin: then less memory of the device is of no use.
+inline bool pins_too_much(const Cost& cost, const Limits& limits) {
+  return cost.host_peak_bytes > limits.host_bytes;
+}
 inline bool fits(const Cost& cost, const Limits& limits) {
-  return cost.device_reserved_bytes <= limits.budget_bytes &&
-         cost.host_peak_bytes <= limits.host_bytes;
+  return cost.device_reserved_bytes <= limits.budget_bytes && !pins_too_much(cost, limits);
 }
 // True if it costs time and saves no memory.
 inline bool is_useless(const Cost& cost, const Limits& limits) {
   return cost.device_reserved_bytes > limits.keep_bytes;
 }
 
-// The fastest of those that fit; if none fits, the one that needs the least memory. The list must
-// not be empty.
+inline bool is_answer(const Cost& cost, const Limits& limits) {
+  return !cost.fails && fits(cost, limits) && !is_useless(cost, limits);
+}
+
+// The fastest of those that fit; if none fits, the one that needs the least of the device's memory,
+// of those that the host has the memory for. The list must not be empty.
 std::size_t pick_fastest(const std::vector<Cost>& costs, const Limits& limits);
 
 // A lower bound on a step's time: so many bytes cross the link each way, and computing alone takes

@@ -92,6 +92,43 @@ PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
           .refusal = std::move(verdict.refusal)};
 }
 
+namespace {
+
+// In thousandths of the bound: to come nearer is worth another allocator.
+constexpr std::int64_t kFarPermille = 10;
+
+// The row of `best`, if the request asks for it under expandable segments as well, and it is far
+// from the bound or does not fit though some plan might. Else null.
+const PolicyRow* far_best(const PlanRequest& request, const PlanResult& result) {
+  const bool usual = to_string(request.alloc_conf).empty();
+  if (!request.expandable_too || !usual || request.judged != Judged::kReserved) return nullptr;
+  const auto best = std::find_if(result.rows.begin(), result.rows.end(), [](const PolicyRow& row) {
+    return row.policy == name(Policy::kBest);
+  });
+  if (best == result.rows.end() || !result.certificate || !result.certificate->step_ns) {
+    return nullptr;
+  }
+  const sim::Time bound = *result.certificate->step_ns;
+  const sim::Time near = bound + bound * kFarPermille / 1000;
+  return best->is_answer() && best->simulation.step_ns <= near ? nullptr : &*best;
+}
+
+// Adds a row where that helps. Throws Stopped.
+void add_expandable(const Program& program, const Hardware& hardware, const PlanRequest& request,
+                    PlanResult& result) {
+  const PolicyRow* const best = far_best(request, result);
+  if (!best) return;
+  PlanRequest other = request;
+  other.alloc_conf.expandable_segments = true;
+  Session session(program, hardware, other);
+  PolicyRow row = session.choose(Policy::kBest, session.limits(request.budget_bytes));
+  row.policy = kBestExpandable;
+  const bool faster = row.simulation.step_ns < best->simulation.step_ns;
+  if (row.is_answer() && (faster || !best->is_answer())) result.rows.push_back(std::move(row));
+}
+
+}  // namespace
+
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request) {
   PlanResult result;
   std::optional<Session> session;
@@ -108,12 +145,13 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
       } catch (const Stopped&) {
         // The best so far is an answer, though not the one that the whole search would have given.
         const Tried* best = policy == Policy::kBest ? session->trials().best(limits) : nullptr;
-        if (best && fits(best->cost, limits)) {
+        if (best && session->trials().fitting(limits)) {
           result.rows.push_back(session->row(policy, best->candidate, limits, false));
         }
         throw;
       }
     }
+    add_expandable(program, hardware, request, result);
   } catch (const Stopped&) {
     result.stopped = true;
   }
@@ -154,6 +192,7 @@ Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult&
   plan.program_digest = digest(program);
   plan.hardware = hardware.name;
   plan.policy = row.policy;
+  plan.alloc_conf = row.alloc_conf;
   plan.predicted = {row.simulation.device_peak_bytes, row.simulation.device_reserved_bytes,
                     row.simulation.host_peak_bytes, row.simulation.step_ns};
   const Mix& mix = row.candidate.mix;

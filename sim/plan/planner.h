@@ -39,6 +39,9 @@ struct PlanRequest {
   sim::Training training;
   std::optional<std::int64_t> workspace_bytes;  // of CUBLAS_WORKSPACE_CONFIG; none: the card's
   AllocConf alloc_conf;
+  // Where `best` is far from the bound under the usual allocator, it is planned under expandable
+  // segments as well: for fragments are most of what it is far from it.
+  bool expandable_too = false;
   OffloadAll offload_all = OffloadAll::kTrl;
   bool check = true;
   bool spans = true;  // spans of operators may be recomputed
@@ -54,8 +57,12 @@ struct PlanRequest {
   Stop stop;
 };
 
+// The row of `best` under expandable segments, in a plan of the usual allocator.
+inline constexpr const char* kBestExpandable = "best-expandable";
+
 struct PolicyRow {
-  std::string policy;  // its name
+  std::string policy;           // its name
+  std::string alloc_conf = {};  // the allocator's options, as formats/alloc_conf.h writes them
   Candidate candidate;
   // With unlimited memory, but where it fits only because the pool gives its cache back: then with
   // the budget's.

@@ -74,14 +74,10 @@ std::vector<Candidate> with_less(const Candidate& candidate, const Survey& surve
 
 namespace {
 
-bool is_answer(const Cost& cost, const Limits& limits) {
-  return !cost.fails && fits(cost, limits) && !is_useless(cost, limits);
-}
-
 void polish_one(std::string_view what, const Problem& problem, const Limits& limits,
                 std::size_t rounds, Trials& trials, const Tried& start) {
   Candidate candidate = start.candidate;
-  sim::Time step_ns = start.cost.step_ns;
+  sim::Time step_ns = start.within(limits).step_ns;
   for (std::size_t round = 0; round < rounds; ++round) {
     std::vector<Candidate> less = with_less(candidate, problem.survey_of(candidate));
     std::vector<std::pair<sim::Time, std::size_t>> order;
@@ -96,7 +92,10 @@ void polish_one(std::string_view what, const Problem& problem, const Limits& lim
       tries.push_back(std::move(less[order[i].second]));
     }
     if (tries.empty()) return;
-    const std::vector<Cost> costs = trials.of(what, tries);
+    std::vector<Cost> costs;
+    for (const Tried* each : trials.within(what, tries, limits)) {
+      costs.push_back(each->within(limits));
+    }
     const std::size_t pick = pick_fastest(costs, limits);
     if (!is_answer(costs[pick], limits) || costs[pick].step_ns >= step_ns) return;
     candidate = std::move(tries[pick]);
@@ -108,16 +107,18 @@ void polish_one(std::string_view what, const Problem& problem, const Limits& lim
 
 void polish(std::string_view what, const Problem& problem, const Limits& limits, std::size_t rounds,
             std::size_t starts, Trials& trials) {
-  std::vector<const Tried*> order;
+  std::vector<std::pair<Cost, const Tried*>> order;
   for (const Tried& each : trials.all()) {
-    if (each.done && !each.candidate.trl && is_answer(each.cost, limits)) order.push_back(&each);
+    const Cost cost = each.within(limits);
+    if (each.done && !each.candidate.trl && is_answer(cost, limits))
+      order.emplace_back(cost, &each);
   }
-  std::stable_sort(order.begin(), order.end(), [](const Tried* a, const Tried* b) {
-    return std::pair(a->cost.step_ns, a->cost.device_reserved_bytes) <
-           std::pair(b->cost.step_ns, b->cost.device_reserved_bytes);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first.step_ns, a.first.device_reserved_bytes) <
+           std::pair(b.first.step_ns, b.first.device_reserved_bytes);
   });
   std::set<const Outlined*> polished;
-  for (const Tried* each : order) {
+  for (const auto& [cost, each] : order) {
     if (polished.size() == starts) return;
     if (!polished.insert(each->candidate.outlined.get()).second) continue;
     polish_one(what, problem, limits, rounds, trials, *each);

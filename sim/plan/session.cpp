@@ -32,14 +32,16 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
 // What a candidate's whole training needs is not what one step from a prepared state needs. The
 // search is asked again so many times, for a budget that makes up for the difference.
 constexpr int kRounds = 4;
-constexpr std::int64_t kMoreParts = 24;    // so much more may be reserved, and given back
 constexpr std::int64_t kCloseParts = 200;  // no search for a budget that is so much of it away
 constexpr int kContenders = 256;           // are run whole in a round
+constexpr int kLeastRuns = 64;             // and where nothing fits
+constexpr std::int64_t kLessParts = 512;   // of the least known: what needs so little less is none
 
 // Of those that fit the fastest; of others the one that needs the least.
-bool is_better(const Verdict& a, const Verdict& b) {
-  const auto key = [](const Verdict& each) {
-    return std::tuple(each.least_bytes == 0, !each.fits,
+bool is_better(const Verdict& a, const Verdict& b, const Limits& limits) {
+  const auto key = [&](const Verdict& each) {
+    const bool pins = each.unlimited.host_peak_bytes > limits.host_bytes;
+    return std::tuple(each.least_bytes == 0, !each.fits, pins,
                       each.fits ? each.step_ns : each.least_bytes,
                       each.fits ? each.least_bytes : each.step_ns);
   };
@@ -88,6 +90,13 @@ Verdict Session::judge(const Candidate& candidate, const Limits& limits, bool st
   return plan::judge(run, limits, problem_.judged);
 }
 
+std::optional<sim::Time> Session::step_at(const Candidate& candidate,
+                                          std::int64_t device_bytes) const {
+  const sim::Simulation run =
+      problem_.run(candidate, {.whole = true, .device_bytes = device_bytes});
+  return run.errors.empty() ? std::optional(run.step_ns) : std::nullopt;
+}
+
 // The contenders' trainings at the limits' capacity, the fastest step first, until none of those
 // left can be faster.
 void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
@@ -116,25 +125,38 @@ void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
   }
 }
 
-// What would reserve more than the capacity may run at it, and be faster than all that reserve
-// less. So `best` is asked for larger budgets as well, while that helps.
-void Session::ask_for_more(Policy policy, const Limits& limits, Chosen& chosen,
-                           std::optional<Verdict>& best) {
-  if (policy != Policy::kBest || problem_.judged != Judged::kReserved || !chosen.fits) return;
-  const sim::Time first = chosen.step_ns;
-  Limits asked = limits;
-  for (int round = 0; round < kRounds && chosen.step_ns > keeps_.step_ns; ++round) {
-    asked.budget_bytes += limits.budget_bytes / kMoreParts;
-    chooser_.choose(policy, asked);
-    const sim::Time before = chosen.step_ns;
-    scan(policy, limits, chosen);
-    if (chosen.step_ns >= before) break;
+// The least that a plan runs at is between what it allocates and what it reserves. So those that
+// allocate the least are run a little below the least that is known, until none can need less.
+std::optional<std::pair<Candidate, Verdict>> Session::needing_less(const Limits& limits,
+                                                                   std::int64_t known,
+                                                                   bool stops) const {
+  std::optional<std::pair<Candidate, Verdict>> found;
+  if (problem_.judged != Judged::kReserved) return found;
+  int runs = 0;
+  for (const Tried* each : chooser_.by_allocated(limits)) {
+    const std::int64_t below = known - known / kLessParts;
+    if (each->cost.device_peak_bytes > below || ++runs > kLeastRuns) break;
+    if (stops) throw_if(request_.stop);
+    if (!step_at(each->candidate, below)) continue;
+    Verdict verdict = judge(each->candidate, limits, stops);
+    if (verdict.judged_bytes > keep_judged_bytes() || verdict.least_bytes >= known) continue;
+    if (verdict.unlimited.host_peak_bytes > limits.host_bytes) continue;
+    known = verdict.least_bytes;
+    found.emplace(each->candidate, std::move(verdict));
   }
-  if (chosen.step_ns >= first) return;
-  Verdict verdict = judge(chosen.candidate, limits, true);
-  if (!is_better(verdict, *best)) return;
-  best = std::move(verdict);
-  chosen.shown = chosen.candidate;
+  return found;
+}
+
+// The budget to search for next, after `asked`; none: the search knows what its pick needs. What a
+// step from a prepared state is taken to need, its training may not run in. Where no step fits, the
+// least that was found is a budget as well: near it more is tried.
+std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const Limits& limits,
+                                                 const Limits& asked) const {
+  const std::int64_t lacks = verdict.least_bytes - limits.budget_bytes;
+  if (verdict.least_bytes == 0 || lacks <= 0) return std::nullopt;
+  if (trials_.fitting(asked)) return std::max<std::int64_t>(asked.budget_bytes - lacks, 1);
+  const bool again = asked.budget_bytes != limits.budget_bytes;
+  return again ? std::nullopt : std::optional(verdict.least_bytes);
 }
 
 PolicyRow Session::choose(Policy policy, const Limits& limits) {
@@ -142,24 +164,41 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
   Chosen chosen;
   std::optional<Verdict> best;
   std::set<std::string> judged;
+  const bool capacities = policy == Policy::kBest && problem_.judged == Judged::kReserved;
   for (int round = 0; round < kRounds; ++round) {
     const Candidate picked = chooser_.choose(policy, asked);
     scan(policy, limits, chosen);
-    const Candidate& candidate = chosen.fits ? chosen.candidate : picked;
-    if (!judged.insert(trials_.key(candidate)).second) break;
+    const Candidate candidate = chosen.fits ? chosen.candidate : picked;
+    const std::string key = trials_.key(candidate);
+    if (!judged.insert(key).second) break;
     Verdict verdict = judge(candidate, limits, true);
-    // What the search takes it to need, and what it needs.
-    const Cost tried = trials_.of(name(policy), {candidate}).front();
-    asked.budget_bytes = limits.budget_bytes + tried.device_reserved_bytes - verdict.least_bytes;
-    const bool ends = tried.fails || verdict.least_bytes == 0 || (verdict.fits && !chosen.fits);
-    if (!best || is_better(verdict, *best)) {
+    std::optional<std::int64_t> next;
+    if (capacities) {
+      const bool same = trials_.key(picked) == key;
+      next = next_budget(same ? verdict : judge(picked, limits, true), limits, asked);
+    } else {
+      // What the search takes it to need, and what it needs.
+      const Cost tried = trials_.of(name(policy), {candidate}).front();
+      const std::int64_t apart = tried.device_reserved_bytes - verdict.least_bytes;
+      const bool ends = tried.fails || verdict.least_bytes == 0 || (verdict.fits && !chosen.fits);
+      const bool close = round == 0 && std::abs(apart) * kCloseParts <= limits.budget_bytes;
+      if (!ends && !close) next = limits.budget_bytes + apart;
+    }
+    if (!best || is_better(verdict, *best, limits)) {
       best = std::move(verdict);
       chosen.shown = candidate;
     }
-    const std::int64_t apart = std::abs(asked.budget_bytes - limits.budget_bytes);
-    if (ends || (round == 0 && apart * kCloseParts <= limits.budget_bytes)) break;
+    if (!next) break;
+    asked.budget_bytes = *next;
   }
-  ask_for_more(policy, limits, chosen, best);
+  if (capacities && !best->fits && best->least_bytes > 0) {
+    if (auto less = needing_less(limits, best->least_bytes, true)) {
+      if (is_better(less->second, *best, limits)) {
+        chosen.shown = std::move(less->first);
+        best = std::move(less->second);
+      }
+    }
+  }
   const auto plain = chooser_.moving_nothing(policy);
   if (plain && best->least_bytes > 0) {
     Verdict unmoved = judge(*plain, limits, true);
@@ -189,8 +228,10 @@ PolicyRow Session::row(Policy policy, const Candidate& candidate, Verdict verdic
                    .recorder = request_.recorder ? request_.recorder(policy) : nullptr,
                    .memory = request_.memory};
   if (stops && request_.stop) how.consumers.push_back(&stop);
-  return row_of(std::string(name(policy)), candidate, problem_.run(candidate, how),
-                how.device_bytes, std::move(verdict), keep_judged_bytes());
+  PolicyRow made = row_of(std::string(name(policy)), candidate, problem_.run(candidate, how),
+                          how.device_bytes, std::move(verdict), keep_judged_bytes());
+  made.alloc_conf = to_string(problem_.alloc_conf);
+  return made;
 }
 
 std::vector<std::string> Session::segments() const {

@@ -42,6 +42,12 @@ class Session {
   PolicyRow choose(Policy policy, const Limits& limits);
   // Throws Stopped, if it `stops`.
   Verdict judge(const Candidate& candidate, const Limits& limits, bool stops) const;
+  // Of all that were tried the one whose training runs in the least, if that is less than is known
+  // and the host has room for it. Throws Stopped, if it `stops`.
+  std::optional<std::pair<Candidate, Verdict>> needing_less(const Limits& limits,
+                                                            std::int64_t known, bool stops) const;
+  // The candidate's training at a capacity; none: it does not run.
+  std::optional<sim::Time> step_at(const Candidate& candidate, std::int64_t device_bytes) const;
   // Runs the candidate's training. `stops`: as the request says, else never.
   PolicyRow row(Policy policy, const Candidate& candidate, const Limits& limits, bool stops) const;
   // The names of the codes that segments run, in calling order.
@@ -57,8 +63,8 @@ class Session {
   };
 
   void scan(Policy policy, const Limits& limits, Chosen& chosen);
-  void ask_for_more(Policy policy, const Limits& limits, Chosen& chosen,
-                    std::optional<Verdict>& best);
+  std::optional<std::int64_t> next_budget(const Verdict& verdict, const Limits& limits,
+                                          const Limits& asked) const;
   PolicyRow row(Policy policy, const Candidate& candidate, Verdict verdict, const Limits& limits,
                 bool stops) const;
 

@@ -29,6 +29,7 @@ constexpr std::array<std::int64_t, 2> kPrefetches = {1, 2};
 constexpr std::int64_t kPacedShare = 80;
 constexpr std::int32_t kMoreShares = 12;  // below the lowest level
 constexpr int kProbes = 12;               // of one way
+constexpr std::int64_t kBeyond = 4;       // of what it would reserve beyond the budget, it lacks so
 constexpr std::int32_t kScanned = 12;     // levels, of each table
 constexpr std::int64_t kScannedWindow = 1;
 constexpr std::array<std::int64_t, 2> kScannedShares = {100, 200};
@@ -39,6 +40,10 @@ constexpr std::size_t kFew = 256;     // operators
 constexpr std::size_t kFewest = 160;  // steps are quick to simulate, and more ways are tried
 constexpr std::size_t kTablesMost = 24;
 constexpr std::size_t kTablesLeast = 1;
+// What a bisection has left to win that is not worth another probe: a part of the step.
+constexpr sim::Time kLeastWon = 2'000;
+// Tables with noise come so many at a time, until as many have brought nothing.
+constexpr std::size_t kNoises = 4;
 // A walk tries so many sets of spans, times operators, and of what is a step from one not more.
 constexpr std::size_t kWalked = 64'000;
 constexpr std::size_t kWalkedMost = 1'024;
@@ -47,15 +52,6 @@ constexpr std::size_t kFewWalked = 48;  // operators: a walk goes on where somet
 constexpr sim::Time kLittle = 1'000;    // the part of its step that is not worth another
 
 bool nests(const PlanSpan& span) { return !span.inner.empty(); }
-
-bool is_answer(const Cost& cost, const Limits& limits) {
-  return !cost.fails && fits(cost, limits) && !is_useless(cost, limits);
-}
-
-const Cost* best_of(const Trials& trials, const Limits& limits) {
-  const Tried* best = trials.best(limits);
-  return best && is_answer(best->cost, limits) ? &best->cost : nullptr;
-}
 
 }  // namespace
 
@@ -215,7 +211,7 @@ SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits) const {
                  .fits = (way.share > 0 && way.pace == 0 ? lowest(way) : least_slots(way)) - 1,
                  .fails = choices_.slots() + 1,
                  .near = choices_.slots(),
-                 .near_bytes = limits.keep_bytes - moved_bytes(choices_.slots(), way)};
+                 .near_bytes = kept_.device_peak_bytes - moved_bytes(choices_.slots(), way)};
   for (const auto& [level, cost] : way.seen) {
     if (is_answer(cost, limits)) {
       each.fits = std::max(each.fits, level);
@@ -240,12 +236,15 @@ std::int32_t SpanSearch::guess(const Bisection& each, const Limits& limits) cons
 
 bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& trials) const {
   if (each.fails - each.fits <= 1 || each.probes >= kProbes) return false;
-  const bool nested = each.way->nested;
-  const std::int32_t most = std::max(each.fails - 1, least_slots({.nested = nested}));
-  if (!fits(most, *each.way)) return false;
-  const Cost* best = best_of(trials, limits);
-  const sim::Time told = kept_.step_ns + ns(most, *each.way);
-  if (best && told >= best->step_ns) return false;
+  const Way& way = *each.way;
+  const std::int32_t least = least_slots({.nested = way.nested});
+  const std::int32_t most = std::max(each.fails - 1, least);
+  if (!fits(most, way)) return false;
+  const std::optional<Cost> best = trials.fitting(limits);
+  const sim::Time told = told_ns(most, way);
+  const sim::Time little = kept_.step_ns / kLeastWon;
+  if (best && told + little >= best->step_ns) return false;
+  if (each.fits >= least && told_ns(each.fits, way) - told <= little) return false;
   if (best && names_.size() > kOperators) {
     // A lower level has more to run again, though now and then less to wait for.
     if (std::max(told + kept_.step_ns / kLittle, each.seen_ns) >= best->step_ns) return false;
@@ -255,14 +254,53 @@ bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& tr
   return true;
 }
 
+// What the table says of so many slots, at least those of the least that fits.
+sim::Time SpanSearch::told_ns(std::int32_t level, const Way& way) const {
+  return kept_.step_ns + ns(std::max(level, least_slots({.nested = way.nested})), way);
+}
+
+// What runs at the budget by giving back what it would reserve beyond that fits if that takes no
+// longer than to have so much less.
+void SpanSearch::take(const Tried& tried, const Limits& limits, Bisection& each) const {
+  const Cost& cost = tried.cost;
+  const Way& way = *each.way;
+  each.way->seen[each.near] = cost;
+  const std::int64_t beyond =
+      std::max<std::int64_t>(cost.device_reserved_bytes - limits.budget_bytes, 0);
+  const Cost within = tried.within(limits);
+  const bool runs = is_answer(within, limits);
+  const std::int64_t less = each.near - beyond / choices_.slot_bytes();
+  const sim::Time gives_ns = within.step_ns - cost.step_ns;
+  const bool cheap =
+      runs && (less < least_slots({.nested = way.nested}) ||
+               gives_ns <= told_ns(static_cast<std::int32_t>(less), way) - told_ns(each.near, way));
+  if (runs && (beyond == 0 || cheap)) {
+    each.fits = each.near;
+    return;
+  }
+  each.fails = each.near;
+  each.seen_ns = std::max(each.seen_ns, cost.step_ns);
+  // How far the least that it runs at is beyond the budget is not known.
+  each.near_bytes = runs ? cost.device_reserved_bytes
+                         : std::max(cost.device_peak_bytes, limits.budget_bytes + beyond / kBeyond);
+}
+
 void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
-  std::vector<Bisection> open;
   const std::size_t turn = searches_++ % every;
+  std::map<std::size_t, std::vector<Bisection>> open;  // by noise, some at a time
   for (Way& way : ways_) {
     const std::size_t noise = way.table / kKinds;
-    if (noise == 0 || noise % every == turn) open.push_back(begin(way, limits));
+    if (noise > 0 && noise % every != turn) continue;
+    open[(noise + kNoises - 1) / kNoises].push_back(begin(way, limits));
   }
-  bisect(std::move(open), what, limits, trials);
+  // What is found without noise ends most of the others at once.
+  for (auto& [number, ways] : open) {
+    const std::optional<Cost> before = trials.fitting(limits);
+    bisect(std::move(ways), what, limits, trials);
+    const std::optional<Cost> now = trials.fitting(limits);
+    const bool helps = !before || before->step_ns - now->step_ns > kept_.step_ns / kLeastWon;
+    if (number > 0 && !helps) break;
+  }
   nest(what, limits, trials);
   if (is_far(limits, trials)) scan(what, limits, trials, every);
 }
@@ -278,17 +316,10 @@ void SpanSearch::bisect(std::vector<Bisection> open, const What& what, const Lim
       asked.push_back(&each);
     }
     if (round.empty()) break;
-    const std::vector<Cost> costs = trials.of(what(), candidates(round));
+    const std::vector<const Tried*> tried = trials.within(what(), candidates(round), limits);
     for (std::size_t i = 0; i < asked.size(); ++i) {
-      Bisection& each = *asked[i];
-      each.way->seen[each.near] = costs[i];
-      each.near_bytes = costs[i].device_reserved_bytes;
-      if (is_answer(costs[i], limits)) {
-        each.fits = each.near;
-      } else {
-        each.fails = each.near;
-        each.seen_ns = std::max(each.seen_ns, costs[i].step_ns);
-      }
+      made_.try_emplace(tried[i], round[i]);
+      take(*tried[i], limits, *asked[i]);
     }
   }
 }
@@ -318,7 +349,7 @@ bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
   if (choices_.operators() == 0) return false;
   const std::int32_t slots = std::max(choices_.slots_of(limits.budget_bytes), least_slots({}));
   if (!tables_.at(0).fits(slots)) return false;
-  const Cost* best = best_of(trials, limits);
+  const std::optional<Cost> best = trials.fitting(limits);
   const sim::Time near = 2 * tables_.at(0).ns(slots) + kept_.step_ns / 20;
   return !best || best->step_ns - kept_.step_ns > near;
 }
@@ -378,7 +409,7 @@ class Nearest {
 
 void SpanSearch::walk(const What& what, const Limits& limits, Trials& trials) {
   const std::size_t all = choices_.operators();
-  if (all == 0 || (all > kFewWalked && best_of(trials, limits))) return;
+  if (all == 0 || (all > kFewWalked && trials.fitting(limits))) return;
   Nearest nearest(limits);
   for (const Tried& each : trials.all()) {
     const Candidate& candidate = each.candidate;

@@ -7,6 +7,10 @@
 // and each has a bisection of its own. Where a share moves, the table is asked for as much more.
 // Tables of times with noise give other spans, of about the same time, and other fragments.
 //
+// What would reserve more than the budget and runs at it fits as well, where to give back takes no
+// longer than the table says of so much less memory. Last the search goes on from the fastest by
+// single operators (span_climb.cpp), for no level uses what fragments leave free.
+//
 // Below the lowest level that the table has, more and more bytes move, until all do. Where one level
 // of spans has nothing, or little memory is left, a table of nested spans (nest_table.h) is asked as
 // the others are. Where the
@@ -46,6 +50,9 @@ class SpanSearch {
   void search(const What& what, const Limits& limits, Trials& trials, std::size_t every = 1);
   // The plans of other systems, of which nothing moves (field_spans.h).
   std::vector<Candidate> of_field(Policy policy);
+  // Goes on from the best that fit to what is a step away and runs less again. What fragments leave
+  // free no level of a table uses.
+  void climb(const What& what, const Limits& limits, Trials& trials, std::size_t every = 1);
   // For a budget that nothing which was tried fits in.
   void walk(const What& what, const Limits& limits, Trials& trials);
 
@@ -80,6 +87,9 @@ class SpanSearch {
     Way way;
   };
   std::vector<Candidate> candidates(const std::vector<Try>& tries);
+  struct Climb;
+  void climb_one(const What& what, const Limits& limits, Trials& trials, Climb& from);
+  std::vector<bool> again(const std::vector<PlanSpan>& spans) const;
   using Cuts = std::vector<std::shared_ptr<const Outlined>>;
   Cuts cuts(const std::vector<std::vector<PlanSpan>>& all);
   Candidate candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const;
@@ -88,6 +98,8 @@ class SpanSearch {
   Candidate moving_paced(const Way& way, const std::shared_ptr<const Outlined>& cut) const;
   Bisection begin(Way& way, const Limits& limits) const;
   std::int32_t guess(const Bisection& each, const Limits& limits) const;
+  sim::Time told_ns(std::int32_t level, const Way& way) const;
+  void take(const Tried& tried, const Limits& limits, Bisection& each) const;
   // Then its next level is `near`.
   bool goes_on(Bisection& each, const Limits& limits, const Trials& trials) const;
 
@@ -116,6 +128,7 @@ class SpanSearch {
   std::vector<Way> nested_ways_;
   std::size_t searches_ = 0;
   std::map<std::vector<PlanSpan>, std::shared_ptr<const Outlined>> known_;
+  std::map<const Tried*, Try> made_;  // how what was tried moves
 };
 
 }  // namespace ferry::plan

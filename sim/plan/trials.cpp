@@ -12,6 +12,7 @@
 #include "formats/decision_log.h"
 #include "formats/outline.h"
 #include "sim/field/stash.h"
+#include "sim/plan/parallel.h"
 
 namespace ferry::plan {
 namespace {
@@ -24,7 +25,7 @@ bool rules_out(const Cost& best, const Floor& floor, const Limits& limits) {
   if (best.fails || is_useless(best, limits)) return false;
   const bool cannot_fit = floor.bytes > limits.budget_bytes;
   if (fits(best, limits)) return cannot_fit || floor.step_ns > best.step_ns;
-  return cannot_fit && floor.bytes > best.device_reserved_bytes;
+  return cannot_fit && !pins_too_much(best, limits) && floor.bytes > best.device_reserved_bytes;
 }
 
 std::string key_of(const std::vector<PlanSpan>& spans) {
@@ -80,6 +81,19 @@ sim::Simulation Problem::run(const Candidate& candidate, const How& how) const {
   return sim::simulate(outline(whole, candidate.outlined->modules), hardware, options);
 }
 
+Cost Tried::within(const Limits& limits) const {
+  Cost found = cost;
+  if (found.fails || found.device_reserved_bytes <= limits.budget_bytes) return found;
+  for (auto each = at.upper_bound(limits.budget_bytes); each != at.begin();) {
+    --each;
+    if (!each->second) continue;
+    found.step_ns = *each->second;
+    found.device_reserved_bytes = each->first;
+    return found;
+  }
+  return found;
+}
+
 std::string Trials::key(const Candidate& candidate) const {
   std::string key;
   if (candidate.options) {
@@ -103,11 +117,38 @@ std::string Trials::key(const Candidate& candidate) const {
 }
 
 std::vector<Cost> Trials::of(std::string_view what, const std::vector<Candidate>& candidates) {
-  return some_of(what, candidates, 0, candidates.size());
+  std::vector<Cost> costs;
+  for (const Tried* each : some_of(what, candidates, 0, candidates.size())) {
+    costs.push_back(each->cost);
+  }
+  return costs;
 }
 
-std::vector<Cost> Trials::some_of(std::string_view what, const std::vector<Candidate>& candidates,
-                                  std::size_t before, std::size_t whole) {
+std::vector<const Tried*> Trials::within(std::string_view what,
+                                         const std::vector<Candidate>& candidates,
+                                         const Limits& limits) {
+  const std::vector<Tried*> all = some_of(what, candidates, 0, candidates.size());
+  const std::optional<Cost> best = fitting(limits);
+  std::vector<Tried*> tight;
+  for (Tried* each : all) {
+    const Cost& cost = each->cost;
+    if (cost.fails || fits(cost, limits) || pins_too_much(cost, limits)) continue;
+    if (problem_.judged != Judged::kReserved || is_useless(cost, limits)) continue;
+    const bool may_be_best = !best || cost.step_ns < best->step_ns;
+    const bool fresh = may_be_best && cost.device_peak_bytes <= limits.budget_bytes &&
+                       each->at.try_emplace(limits.budget_bytes).second;
+    if (fresh) tight.push_back(each);
+  }
+  in_parallel(tight.size(), [&](std::size_t i) {
+    throw_if(stop_);
+    const Cost cost = problem_.cost(tight[i]->candidate, limits.budget_bytes);
+    if (!cost.fails) tight[i]->at.at(limits.budget_bytes) = cost.step_ns;
+  });
+  return {all.begin(), all.end()};
+}
+
+std::vector<Tried*> Trials::some_of(std::string_view what, const std::vector<Candidate>& candidates,
+                                    std::size_t before, std::size_t whole) {
   std::vector<Tried*> all, fresh;
   for (const Candidate& candidate : candidates) {
     Tried*& known = known_[key(candidate)];
@@ -117,9 +158,7 @@ std::vector<Cost> Trials::some_of(std::string_view what, const std::vector<Candi
     if (!known->done && !asked) fresh.push_back(known);
   }
   simulate(what, fresh, before + candidates.size() - fresh.size(), whole);
-  std::vector<Cost> costs;
-  for (const Tried* each : all) costs.push_back(each->cost);
-  return costs;
+  return all;
 }
 
 // Uses all processors. The results do not depend on their number.
@@ -182,10 +221,10 @@ std::map<std::size_t, Cost> Trials::sieve(std::string_view what,
       batch.push_back(candidates[order[at]]);
     }
     if (batch.empty()) break;
-    const std::vector<Cost> costs = some_of(what, batch, at - batch.size(), order.size());
-    for (std::size_t i = 0; i < costs.size(); ++i) {
-      seen[numbers[i]] = costs[i];
-      if (!best || pick_fastest({*best, costs[i]}, limits) == 1) best = costs[i];
+    const std::vector<Tried*> tried = some_of(what, batch, at - batch.size(), order.size());
+    for (std::size_t i = 0; i < tried.size(); ++i) {
+      const Cost& cost = seen[numbers[i]] = tried[i]->cost;
+      if (!best || pick_fastest({*best, cost}, limits) == 1) best = cost;
     }
   }
   return seen;
@@ -211,11 +250,12 @@ std::vector<Floor> Trials::floors_for_any_budget(const std::vector<Candidate>& c
 void Trials::try_better(std::string_view what, const std::vector<Candidate>& candidates,
                         const std::vector<Floor>& floors, const Limits& limits) {
   const Tried* known = best(limits);
+  const Cost known_cost = known ? known->within(limits) : Cost();
   std::vector<Candidate> open;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (!known || !rules_out(known->cost, floors[i], limits)) open.push_back(candidates[i]);
+    if (!known || !rules_out(known_cost, floors[i], limits)) open.push_back(candidates[i]);
   }
-  sieve(what, open, limits, known ? &known->cost : nullptr);
+  sieve(what, open, limits, known ? &known_cost : nullptr);
 }
 
 const Tried* Trials::best(const Limits& limits) const {
@@ -224,9 +264,16 @@ const Tried* Trials::best(const Limits& limits) const {
   for (const Tried& each : tried_) {
     if (!each.done || each.candidate.trl) continue;
     done.push_back(&each);
-    costs.push_back(each.cost);
+    costs.push_back(each.within(limits));
   }
   return done.empty() ? nullptr : done[pick_fastest(costs, limits)];
+}
+
+std::optional<Cost> Trials::fitting(const Limits& limits) const {
+  const Tried* found = best(limits);
+  if (!found) return std::nullopt;
+  const Cost cost = found->within(limits);
+  return is_answer(cost, limits) ? std::optional(cost) : std::nullopt;
 }
 
 }  // namespace ferry::plan

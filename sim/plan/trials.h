@@ -57,8 +57,8 @@ struct Problem {
   };
   sim::Simulation run(const Candidate& candidate, const How& how) const;
   // Of one step from a prepared state, and the optimizer's part.
-  Cost cost(const Candidate& candidate) const {
-    Cost cost = cost_of(run(candidate, {}), judged);
+  Cost cost(const Candidate& candidate, std::int64_t device_bytes = 0) const {
+    Cost cost = cost_of(run(candidate, {.device_bytes = device_bytes}), judged);
     cost.step_ns += optimizer_ns;
     return cost;
   }
@@ -66,8 +66,15 @@ struct Problem {
 
 struct Tried {
   Candidate candidate;
-  Cost cost;
+  Cost cost;          // with unlimited memory
   bool done = false;  // not while it runs, nor if it was stopped
+  // Its steps at capacities below what it would reserve; none: it did not run.
+  std::map<std::int64_t, std::optional<sim::Time>> at = {};
+
+  // As the limits have it. What would reserve more than the budget may run at it, by giving back
+  // what the pool has cached: then it needs no more than the largest capacity at which it was seen
+  // to, and takes as long as there.
+  Cost within(const Limits& limits) const;
 };
 
 class Trials {
@@ -83,6 +90,10 @@ class Trials {
 
   // Throws Stopped, as does the next one; what was done by then is in all().
   std::vector<Cost> of(std::string_view what, const std::vector<Candidate>& candidates);
+  // Those that would reserve more than the budget, and may be faster than all that are known, run
+  // at the budget's capacity as well.
+  std::vector<const Tried*> within(std::string_view what, const std::vector<Candidate>& candidates,
+                                   const Limits& limits);
   // The candidate that pick_fastest would pick of the costs of all.
   std::size_t fastest(std::string_view what, const std::vector<Candidate>& candidates,
                       const Limits& limits);
@@ -101,14 +112,16 @@ class Trials {
   // The one of them that pick_fastest would pick of those whose plan the core can carry out; null:
   // there is none.
   const Tried* best(const Limits& limits) const;
+  // Its cost as the limits have it; none: nothing that fits is known.
+  std::optional<Cost> fitting(const Limits& limits) const;
 
  private:
   // Those of the candidates that were simulated, by number. `best`: known before; null: nothing.
   std::map<std::size_t, Cost> sieve(std::string_view what, const std::vector<Candidate>& candidates,
                                     const Limits& limits, const Cost* best);
-  // The costs of some candidates of `whole`, of which so many came `before`.
-  std::vector<Cost> some_of(std::string_view what, const std::vector<Candidate>& candidates,
-                            std::size_t before, std::size_t whole);
+  // Some candidates of `whole`, of which so many came `before`.
+  std::vector<Tried*> some_of(std::string_view what, const std::vector<Candidate>& candidates,
+                              std::size_t before, std::size_t whole);
   void simulate(std::string_view what, const std::vector<Tried*>& trials, std::size_t before,
                 std::size_t whole) const;
 

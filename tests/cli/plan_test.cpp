@@ -104,6 +104,7 @@ TEST_F(PlanTest, JsonForMachines) {
   EXPECT_EQ(json["optimizer"], "adamw");
   ASSERT_EQ(json["rows"].size(), 6u);
   EXPECT_EQ(keys(json["rows"][0]), (Names{"policy",
+                                          "alloc_conf",
                                           "device_peak_bytes",
                                           "device_requested_bytes",
                                           "device_reserved_bytes",

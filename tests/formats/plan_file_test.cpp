@@ -327,6 +327,25 @@ TEST(PlanFileTest, ATruncatedFileIsRefused) {
   }
 }
 
+// A plan that was made for another allocator than the usual one says so, and says it once.
+TEST(PlanFileTest, TheAllocatorRoundTrips) {
+  Plan plan = sample();
+  plan.alloc_conf = "expandable_segments:True";
+  const std::string text = to_text(plan);
+  EXPECT_NE(text.find("\n  \"alloc_conf\": \"expandable_segments:True\",\n"), std::string::npos);
+  EXPECT_EQ(parse_plan(text, "plan.json"), plan);
+  EXPECT_EQ(to_text(sample()).find("alloc_conf"), std::string::npos);
+}
+
+TEST(PlanFileTest, AnAllocatorsOptionsThatAreNoneAreRefusedWithTheirLine) {
+  const std::string known = "\"policy\": \"offload-prefix\",\n";
+  for (const char* wrong : {"\"expandable:True\"", "\"expandable_segments\"", "1"}) {
+    const std::string said = error(known, known + "  \"alloc_conf\": " + wrong + ",\n");
+    EXPECT_EQ(said.substr(0, 12), "plan.json:7:") << said;
+    EXPECT_NE(said.find("\"alloc_conf\""), std::string::npos) << said;
+  }
+}
+
 TEST(PlanFileTest, AFileRoundTrips) {
   const auto path = std::filesystem::path(::testing::TempDir()) /
                     ("ferry_plan_" + std::to_string(::getpid()) + ".json");

@@ -35,6 +35,17 @@ TEST(PicksTest, WhereNothingFitsTheLeastMemory) {
   EXPECT_EQ(pick_fastest({cost(5, 150), cost(9, 120), cost(8, 120)}, kLimits), 2u);
 }
 
+// What pins more than the host has runs nowhere, however little of the device's memory it needs.
+TEST(PicksTest, WhereNothingFitsTheLeastOfWhatTheHostHasRoomFor) {
+  Cost pins = cost(5, 110);
+  pins.host_peak_bytes = kLimits.host_bytes + 1;
+  EXPECT_EQ(pick_fastest({pins, cost(9, 150), cost(9, 140)}, kLimits), 2u);
+  pins.device_reserved_bytes = 50;
+  EXPECT_EQ(pick_fastest({pins, cost(9, 150)}, kLimits), 1u);
+  EXPECT_EQ(pick_full_speed({pins, cost(9, 150)}, kLimits, 5, kLink), 1u);
+  EXPECT_EQ(pick_fastest({pins, failing(cost(9, 150))}, kLimits), 0u);
+}
+
 // A recompute that raises ends the backward early: it is fast and needs little, and says nothing.
 TEST(PicksTest, ARunWithErrorsIsNoCandidate) {
   EXPECT_EQ(pick_fastest({cost(9, 100), failing(cost(3, 10))}, kLimits), 0u);

@@ -122,6 +122,23 @@ TEST(PlannerTest, WhatTheHostCannotPinDoesNotFit) {
   EXPECT_TRUE(plan(chain(), hardware, request({"keep"})).rows[0].fits);
 }
 
+// Nothing fits, and what needs the least of the device pins more than the host has: the row is of
+// a plan that the host has room for, and its refusal is of the device.
+TEST(PlannerTest, ARefusalNamesTheHostsMemoryOnlyWhereEachPlanPinsTooMuch) {
+  const Program unet = load_program(find_program("unet"));
+  Hardware card = find_hardware("h100");
+  const PolicyRow roomy = plan(unet, card, request({"best"}, 1)).rows[0];
+  ASSERT_GT(roomy.simulation.host_peak_bytes, std::int64_t{64} << 20);
+  card.host_memory_bytes = std::int64_t{16} << 20;
+  for (const char* policy : {"budget", "best"}) {
+    const PolicyRow row = plan(unet, card, request({policy}, 1)).rows[0];
+    EXPECT_FALSE(row.fits);
+    EXPECT_LE(row.simulation.host_peak_bytes, card.host_memory_bytes) << row.policy;
+    EXPECT_EQ(row.refusal.find("pins"), std::string::npos) << row.refusal;
+    EXPECT_GE(row.least_bytes, roomy.least_bytes) << row.policy;
+  }
+}
+
 TEST(PlannerTest, AnOptimizersStateIsInEveryRow) {
   PlanRequest adamw = request({"keep", "offload-all"});
   const PlanResult without = plan_chain(adamw);

@@ -96,6 +96,39 @@ TEST(TrialsTest, ACandidateIsSimulatedOnce) {
   EXPECT_EQ(counted.all().size(), all.size());
 }
 
+// What would reserve more than the budget may run at it by giving back what is cached: that is seen
+// by running it there, and holds for each budget from there on.
+TEST(TrialsTest, WhatWouldReserveMoreIsRunAtTheBudget) {
+  const Subject subject(load_program(find_program("unet")), find_hardware("h100"));
+  const Candidate all = recompute_all(subject.problem.survey);
+  Trials trials = subject.trials();
+  const Cost cost = trials.of("all", {all}).front();
+  ASSERT_LT(cost.device_peak_bytes, cost.device_reserved_bytes);
+  const auto limits = [&](std::int64_t budget) { return Limits{budget, kUnlimited, kUnlimited}; };
+  const auto runs_at = [&](std::int64_t budget) {
+    return subject.problem.run(all, {.device_bytes = budget});
+  };
+  // The least capacity that it runs at, to a MiB.
+  std::int64_t fails = cost.device_peak_bytes - 1, runs = cost.device_reserved_bytes;
+  while (runs - fails > std::int64_t{1} << 20) {
+    const std::int64_t middle = fails + (runs - fails) / 2;
+    (runs_at(middle).errors.empty() ? runs : fails) = middle;
+  }
+  ASSERT_LT(runs, cost.device_reserved_bytes);
+  EXPECT_FALSE(trials.fitting(limits(runs))) << "not seen yet";
+  EXPECT_TRUE(trials.within("below", {all}, limits(fails))
+                  .front()
+                  ->within(limits(fails))
+                  .device_reserved_bytes > fails);
+  const Cost within = trials.within("at", {all}, limits(runs)).front()->within(limits(runs));
+  EXPECT_EQ(within.device_reserved_bytes, runs);
+  EXPECT_EQ(within.step_ns, runs_at(runs).step_ns);
+  EXPECT_GT(within.step_ns, cost.step_ns) << "the driver's calls take time";
+  EXPECT_EQ(trials.fitting(limits(runs + 1)).value().step_ns, within.step_ns);
+  EXPECT_FALSE(trials.fitting(limits(runs - 1)));
+  EXPECT_EQ(trials.fitting(limits(kUnlimited)).value().step_ns, cost.step_ns);
+}
+
 // What was stopped is no answer; what was done before is.
 TEST(TrialsTest, WhatWasDoneBeforeAStopIsKnown) {
   const Subject subject(load_program(find_program("unet")), find_hardware("h100"));

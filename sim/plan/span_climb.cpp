@@ -1,0 +1,119 @@
+// The steps of SpanSearch::climb: from a plan that fits to others that run less again, one operator
+// at a time. What an operator made is kept then, and fits if some hole has room for it.
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "sim/plan/span_search.h"
+
+namespace ferry::plan {
+namespace {
+
+constexpr std::size_t kClimbs = 3;        // starts
+constexpr std::size_t kClimbed = 48'000;  // tries of one, times operators
+constexpr std::size_t kClimbedMost = 320;
+constexpr std::size_t kClimbedAtOnce = 8;
+constexpr std::size_t kClimbedInVain = 24;  // in a row
+constexpr sim::Time kLeastSaved = 5'000;    // the part of the step that a step here has to save
+
+}  // namespace
+
+// A set of spans, and the steps from it that were of no use, by the operators that they change.
+struct SpanSearch::Climb {
+  std::vector<PlanSpan> spans;
+  Try of;
+  sim::Time step_ns = 0;
+  std::size_t left = 0;  // tries
+  std::set<std::vector<std::size_t>> vain = {};
+};
+
+// By operator: whether it may run again.
+std::vector<bool> SpanSearch::again(const std::vector<PlanSpan>& spans) const {
+  std::vector<bool> found(choices_.operators(), false);
+  std::size_t op = 0;
+  for (const PlanSpan& span : spans) {
+    for (; op < found.size() && choices_.first_place(op) <= span.last; ++op) {
+      const std::uint64_t place = choices_.first_place(op);
+      found[op] = place >= span.first && !std::ranges::binary_search(span.keep, place);
+    }
+  }
+  return found;
+}
+
+void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
+  const std::size_t all = choices_.operators();
+  if (all == 0) return;
+  std::vector<std::pair<Cost, const Tried*>> starts;
+  for (const Tried& tried : trials.all()) {
+    if (!tried.done || !made_.contains(&tried)) continue;
+    const Cost cost = tried.within(limits);
+    if (is_answer(cost, limits)) starts.emplace_back(cost, &tried);
+  }
+  std::ranges::stable_sort(starts, std::less<>(), [](const auto& each) {
+    return std::pair(each.first.step_ns, each.first.device_reserved_bytes);
+  });
+  std::set<const Outlined*> known;
+  const std::size_t most = every == 1 ? kClimbs : 1;
+  for (const auto& [cost, tried] : starts) {
+    if (known.size() == most) return;
+    if (!known.insert(tried->candidate.outlined.get()).second) continue;
+    Climb from{.spans = tried->candidate.outlined->spans,
+               .of = made_.at(tried),
+               .step_ns = cost.step_ns,
+               .left = every == 1 ? std::min(kClimbed / all + 1, kClimbedMost) : kClimbedAtOnce};
+    climb_one(what, limits, trials, from);
+  }
+}
+
+// The steps that save the most time first, some at a time.
+void SpanSearch::climb_one(const What& what, const Limits& limits, Trials& trials, Climb& from) {
+  for (std::size_t vain = 0; vain < kClimbedInVain;) {
+    struct Next {
+      sim::Time saves_ns;
+      std::vector<PlanSpan> spans;
+      std::vector<std::size_t> changes;
+    };
+    std::vector<Next> all;
+    const std::vector<bool> now = again(from.spans);
+    for (std::vector<PlanSpan>& spans : steps_.from(from.spans)) {
+      Next next{0, named(std::move(spans)), {}};
+      const std::vector<bool> then = again(next.spans);
+      for (std::size_t op = 0; op < now.size(); ++op) {
+        if (now[op] == then[op]) continue;
+        next.saves_ns += now[op] ? choices_.ns(op) : -choices_.ns(op);
+        next.changes.push_back(op);
+      }
+      const bool saves = next.saves_ns > kept_.step_ns / kLeastSaved;
+      if (saves && !from.vain.contains(next.changes)) all.push_back(std::move(next));
+    }
+    std::ranges::stable_sort(all, std::greater<>(), &Next::saves_ns);
+    if (all.size() > std::min(kClimbedAtOnce, from.left)) {
+      all.resize(std::min(kClimbedAtOnce, from.left));
+    }
+    if (all.empty()) return;
+    from.left -= all.size();
+    std::vector<std::vector<PlanSpan>> sets;
+    for (const Next& each : all) sets.push_back(each.spans);
+    const Cuts found = cuts(sets);
+    std::vector<Candidate> tries;
+    for (const auto& cut : found) tries.push_back(candidate(from.of, cut));
+    const std::vector<const Tried*> tried = trials.within(what(), tries, limits);
+    const sim::Time before = from.step_ns;
+    vain += all.size();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      made_.try_emplace(tried[i], from.of);
+      const Cost cost = tried[i]->within(limits);
+      if (!is_answer(cost, limits) || cost.step_ns >= before) {
+        from.vain.insert(std::move(all[i].changes));
+      } else if (cost.step_ns < from.step_ns) {
+        vain = 0;
+        from.step_ns = cost.step_ns;
+        from.spans = std::move(all[i].spans);
+      }
+    }
+  }
+}
+
+}  // namespace ferry::plan
