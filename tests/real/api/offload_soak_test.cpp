@@ -238,7 +238,7 @@ std::int64_t resident_kib() {
 // another, and there is one device.
 bool is_out_of_reach(Step step) { return step >= Step::kRecomputed; }
 
-TEST(Soak, AlongTrainingSurvivesEveryFailure) {
+TEST(Soak, ALongTrainingSurvivesEveryFailure) {
   const char* const asked = std::getenv("FERRY_SOAK_STEPS");
   const std::int64_t steps = asked ? std::atoll(asked) : 3000;
   at::set_num_threads(1);
