@@ -44,9 +44,10 @@ struct PlanSegment {
 // `keep` (formats/spans.h). They are known by their place among the operators of the forward, and
 // the names are there to compare.
 //
-// Spans nest. Those in `inner` run again each for itself, when its part of backward comes, from what
-// the outer one's replay made for them: so that one makes only what its own nodes save, and what
-// each inner one begins from. An operator that an inner span keeps may run again in the outer one.
+// Spans nest. Those in `inner` run again each for itself, when its part of backward comes, from
+// what the outer one's replay made for them: so that one makes only what its own nodes save, and
+// what each inner one begins from. An operator that an inner span keeps may run again in the outer
+// one.
 struct PlanSpan {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
@@ -55,8 +56,8 @@ struct PlanSpan {
   std::vector<std::uint64_t> keep = {};  // in order, each from `first` to `last`
   std::vector<PlanSpan> inner = {};      // in order, each within this one
   bool operator==(const PlanSpan&) const = default;
-  // (A default one would ask for that of `inner`, which asks for this one. And two `<` a level would
-  // be more for each level than for the one before.)
+  // (A default one would ask for that of `inner`, which asks for this one; and two `<` at each
+  // level would double the work with each.)
   std::strong_ordering operator<=>(const PlanSpan& other) const {
     const auto own = std::tie(first, last, first_op, last_op, keep) <=>
                      std::tie(other.first, other.last, other.first_op, other.last_op, other.keep);

@@ -33,9 +33,9 @@
 // with a "segment" is a pack of that one, and it alone may be recomputed. The reader refuses, with
 // file and line: malformed JSON, an unknown, missing or duplicate key, a wrong type, packs of the
 // forward or of a segment that do not count up from 0, a segment that is not recomputed, two
-// decisions for one group (recomputed entries excepted), spans that overlap, are out of order, reach
-// beyond the one around them or are nested too deep, and spans beside segments. Written whole or
-// not at all.
+// decisions for one group (recomputed entries excepted), spans that overlap, are out of order,
+// reach beyond the one around them or are nested too deep, and spans beside segments. Written
+// whole or not at all.
 #pragma once
 
 #include <filesystem>

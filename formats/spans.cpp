@@ -67,12 +67,11 @@ class Ranging {
     for (const PlanSpan& span : spans) {
       if (span.first < free || span.last < span.first || span.last > bounds.second) {
         throw std::invalid_argument(
-            name_of(span) +
-            (depth == 1 ? ": the forward has " + std::to_string(operators()) +
-                              " operators, and spans are in order"
-                        : ": inner spans are in order, and within operators " +
-                              std::to_string(bounds.first) + " to " +
-                              std::to_string(bounds.second)));
+            name_of(span) + (depth == 1 ? ": the forward has " + std::to_string(operators()) +
+                                              " operators, and spans are in order"
+                                        : ": inner spans are in order, and within operators " +
+                                              std::to_string(bounds.first) + " to " +
+                                              std::to_string(bounds.second)));
       }
       free = span.last + 1;
       found.push_back(range_of(span, depth));
@@ -112,7 +111,9 @@ class Ranging {
                                   here + " in the program, not " + planned);
     }
   }
-  const Statements& statements() const { return program_.codes[*spanned_code(program_)].statements; }
+  const Statements& statements() const {
+    return program_.codes[*spanned_code(program_)].statements;
+  }
 
   const Program& program_;
   const std::vector<OperatorRange> ops_;

@@ -209,8 +209,7 @@ PlanSpan NestTable::span(const Sweep& of, std::size_t left,
   std::set<std::uint64_t> keep(std::lower_bound(around.begin(), around.end(), span.first),
                                std::upper_bound(around.begin(), around.end(), span.last));
   for (std::size_t op = first; op < last; ++op) {
-    const bool kept =
-        !blocks_.runs_again(op) || (of.held && blocks_.is_asked_from(op, of.end));
+    const bool kept = !blocks_.runs_again(op) || (of.held && blocks_.is_asked_from(op, of.end));
     for (std::uint64_t at = choices_.first_place(op); kept && at < choices_.first_place(op + 1);
          ++at) {
       keep.insert(at);

@@ -2,13 +2,13 @@
 // the blocks of a forward (nest_blocks.h), and over the memory that is left for them. For budgets
 // below those that one level of spans (span_table.h) has a plan for.
 //
-//     sweep(i, l, m)  the least time of what runs again for the backward of the blocks [i, l), where
-//                     what they begin from is there, in m bytes: the least of
+//     sweep(i, l, m)  the least time of what runs again for the backward of the blocks [i, l),
+//                     where what they begin from is there, in m bytes: the least of
 //
 //       i direct      its time + sweep(i + 1, l, m - what it makes for backward)
 //       through       for each j: the time of [i, j) + sweep(j, l, m - frontier)
-//         [i, j)        + the lesser of sweep(i, j, m), which makes the frontier once more where its
-//                         own nodes save it, and sweep(i, j, m - frontier) without that
+//         [i, j)        + the lesser of sweep(i, j, m), which makes the frontier once more where
+//                         its own nodes save it, and sweep(i, j, m - frontier) without that
 //
 //     least(i, m)     the same for the whole forward from i on, which keeps i, or has an outermost
 //                     span [i, j): the lesser of its sweeps + least(j, m - what stays of it)
@@ -76,8 +76,8 @@ class NestTable {
   void fill(const Sweep& of);
   void fill_least();
   // Of the blocks of `of`, in so many slots, within a span that keeps `around`.
-  std::vector<PlanSpan> inner(Sweep of, std::size_t left,
-                              const std::vector<std::uint64_t>& around, std::size_t depth) const;
+  std::vector<PlanSpan> inner(Sweep of, std::size_t left, const std::vector<std::uint64_t>& around,
+                              std::size_t depth) const;
   PlanSpan span(const Sweep& of, std::size_t left, const std::vector<std::uint64_t>& around,
                 std::size_t depth) const;
 

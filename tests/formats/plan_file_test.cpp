@@ -227,8 +227,7 @@ Plan nested() {
   Plan plan = spanned();
   plan.spans[0].inner = {{.first = 1, .last = 2, .first_op = "norm", .last_op = "gelu"},
                          {.first = 3, .last = 3, .first_op = "mm", .last_op = "mm", .keep = {3}}};
-  plan.spans[0].inner[0].inner = {
-      {.first = 2, .last = 2, .first_op = "gelu", .last_op = "gelu"}};
+  plan.spans[0].inner[0].inner = {{.first = 2, .last = 2, .first_op = "gelu", .last_op = "gelu"}};
   return plan;
 }
 

@@ -14,8 +14,8 @@
 #include "scenarios/hardware.h"
 #include "scenarios/programs.h"
 #include "sim/plan/keep_trace.h"
+#include "sim/plan/planner.h"
 #include "sim/plan/span_model.h"
-#include "sim/run/simulation.h"
 #include "tests/sim/support/graphs.h"
 #include "tests/sim/support/tiny.h"
 
@@ -93,8 +93,7 @@ TEST(NestTableTest, OfAChainItSaysTheTimeAndTheMemory) {
       EXPECT_EQ(run.gradients, of.keep.gradients);
       const sim::Time again = run.compute_ns - of.keep.compute_ns;
       EXPECT_LE(std::abs(again - table.ns(slots)), of.keep.compute_ns / 1000) << slots;
-      const std::int64_t bytes =
-          of.choices.model().least_bytes + slots * of.choices.slot_bytes();
+      const std::int64_t bytes = of.choices.model().least_bytes + slots * of.choices.slot_bytes();
       EXPECT_LE(run.device_peak_bytes, bytes + of.choices.peak_bytes() / 32) << slots;
     }
     EXPECT_GE(deepest, 3u);

@@ -106,9 +106,7 @@ Layers row(int spans, int layers, bool retain = false) {
 
 // What an inner span begins from goes with its replay, so only one of them is made again at a time.
 TEST(NestedSpansTest, WhatAnInnerOneBeginsFromGoesWithItsReplay) {
-  const auto peak = [](int spans, int layers) {
-    return run(row(spans, layers)).census.peak;
-  };
+  const auto peak = [](int spans, int layers) { return run(row(spans, layers)).census.peak; };
   EXPECT_EQ(peak(4, 9) - peak(4, 4), 5);
   EXPECT_EQ(peak(9, 4) - peak(4, 4), 5);
   Ran ours = run(row(4, 4));
