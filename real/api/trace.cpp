@@ -1,12 +1,22 @@
 #include "real/api/trace.h"
 
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/version.h>
+
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
+#include <c10/core/CachingDeviceAllocator.h>
+#endif
+
 #include "formats/kineto_file.h"
 #include "real/autograd/slots.h"
+#include "real/cpu/counting_allocator.h"
 
 namespace ferry::real {
 namespace {
@@ -28,12 +38,36 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction&) {
   return std::make_unique<Begun>();
 }
 
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
+std::optional<Trace::Allocated> allocated_on_cuda() {
+  constexpr auto kCuda = c10::DeviceType::CUDA;
+  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  if (!c10::impl::hasDeviceGuardImpl(kCuda)) return std::nullopt;
+  auto* const allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(kCuda));
+  if (allocator == nullptr || !allocator->initialized()) return std::nullopt;
+  const c10::DeviceIndex device = c10::impl::getDeviceGuardImpl(kCuda)->getDevice().index();
+  const std::int64_t bytes = allocator->getDeviceStats(device).allocated_bytes[kAll].current;
+  return Trace::Allocated{static_cast<std::uint32_t>(device), now_ns(), bytes};
+}
+#else  // it tells those alone that are linked with its CUDA libraries
+std::optional<Trace::Allocated> allocated_on_cuda() { return std::nullopt; }
+#endif
+
+// Of the device that this thread computes on.
+std::optional<Trace::Allocated> allocated_now() {
+  if (auto on_cuda = allocated_on_cuda()) return on_cuda;
+  CountingAllocator& counting = CountingAllocator::instance();
+  if (c10::GetCPUAllocator() != &counting) return std::nullopt;
+  return Trace::Allocated{0, now_ns(), counting.live_bytes()};
+}
+
 void end(const at::RecordFunction& op, at::ObserverContext* context) {
   const auto* const slot =
       static_cast<const TraceSlot*>(c10::ThreadLocalDebugInfo::get(kTraceSlot));
   if (!slot || !context) return;
   slot->trace->add(Trace::Op{op.name(), at::RecordFunction::currentThreadId(),
                              static_cast<const Begun*>(context)->ns, now_ns()});
+  if (const auto allocated = allocated_now()) slot->trace->add(*allocated);
 }
 
 KinetoSpan on_its_lane(const Span& copy) {
@@ -58,6 +92,14 @@ void Trace::add(Op op) {
   ops_.push_back(std::move(op));
 }
 
+void Trace::add(Allocated allocated) {
+  const std::lock_guard lock(mutex_);
+  const auto [last, is_first] = last_allocated_.try_emplace(allocated.device, allocated.bytes);
+  if (!is_first && last->second == allocated.bytes) return;
+  last->second = allocated.bytes;
+  allocated_.push_back(allocated);
+}
+
 void Trace::write(const std::filesystem::path& path) const {
   KinetoFile file(path);
   file.name_device(kKinetoHost, "operators");
@@ -76,6 +118,9 @@ void Trace::write(const std::filesystem::path& path) const {
                 .name = op.name,
                 .start_ns = op.begin_ns,
                 .end_ns = op.end_ns});
+  }
+  for (const Allocated& each : allocated_) {
+    file.write_memory(each.device, each.at_ns, each.bytes);
   }
   write_copies(file);
   file.commit();

@@ -2,6 +2,10 @@
 
 #include <ATen/Parallel.h>
 #include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
 
 #include "formats/atomic_file.h"
 #include "real/calibrate/hardware_file.h"
@@ -25,17 +29,43 @@ About about_of(const Options& options) {
   return about;
 }
 
-Measured measure(const Options& options) {
+// What is being measured: a line on stderr where that is a terminal, gone at the end.
+class StageLine {
+ public:
+  StageLine() = default;
+  ~StageLine() {
+    if (terminal_) show("\r\033[K");
+  }
+  StageLine(const StageLine&) = delete;
+  StageLine& operator=(const StageLine&) = delete;
+
+  void begin(const char* what) const {
+    if (terminal_) show(fmt::format("\rmeasuring {}\033[K", what));
+  }
+
+ private:
+  static void show(const std::string& text) {
+    fmt::print(stderr, "{}", text);
+    std::fflush(stderr);
+  }
+
+  const bool terminal_ = isatty(STDERR_FILENO) != 0;
+};
+
+Measured measure(const Options& options, const StageLine& stage) {
   const c10::Device device =
       options.cuda ? c10::Device(c10::DeviceType::CUDA, 0) : c10::Device(c10::DeviceType::CPU);
   const Effort effort = effort_of(options.small, options.rounds);
   const auto probe = make_probe(device.type(), options.disk);
   Measured measured;
   measured.machine = probe->machine();
+  stage.begin("operators: launches, memory, matrix products");
   measure_rates(device, effort, measured);
+  stage.begin("blocks of host memory");
   for (const AllocationTime& each : probe->host_blocks(effort)) {
     measured.allocations.push_back(each);
   }
+  stage.begin("copies, alone and beside each other");
   measured.copies = probe->copies(effort);
   return measured;
 }
@@ -52,10 +82,16 @@ void calibrate(const Options& options) {
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   const About about = about_of(options);
   TimesTable table;
-  if (options.model) table = measure_times(*options.model, options.rounds);
   std::vector<KernelUse> kernels;
-  if (!options.kernels.empty()) kernels = measure_kernels(*options.model);
-  const Measured measured = measure(options);
+  Measured measured;
+  {
+    const StageLine stage;
+    stage.begin("the model's operators");
+    if (options.model) table = measure_times(*options.model, options.rounds);
+    stage.begin("the model's kernels");
+    if (!options.kernels.empty()) kernels = measure_kernels(*options.model);
+    measured = measure(options, stage);
+  }
   table.device = measured.machine.name;
   table.about.emplace_back("--threads", fmt::format("{}", measured.machine.host_threads));
   table.about.emplace_back("date", about.date);
