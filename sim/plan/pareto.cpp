@@ -28,14 +28,6 @@ std::vector<std::int64_t> budgets_between(std::int64_t least, std::int64_t most,
   return budgets;
 }
 
-// What to search for: from the least that a step was found to reserve to what keep's does.
-std::vector<std::int64_t> searched_budgets(const Session& session, std::size_t count) {
-  const Tried* found = session.trials().best(session.limits(0));
-  if (!found || found->cost.fails) return {};
-  return budgets_between(found->cost.device_reserved_bytes, session.keep().device_reserved_bytes,
-                         count);
-}
-
 struct Finalist {
   Candidate candidate;
   Verdict verdict;
@@ -112,27 +104,34 @@ ParetoResult pareto(const Program& program, const Hardware& hardware, const Plan
   ParetoResult result;
   std::optional<Session> session;
   std::vector<std::int64_t> budgets;
+  std::optional<PolicyRow> least;
   try {
     session.emplace(program, hardware, request);
     if (session->keep().fails) {
       throw std::invalid_argument("its step fails where everything is kept");
     }
-    // No plan fits in nothing: what needs the least memory is found.
-    session->chooser().choose_best(session->limits(0), kEvery);
-    budgets = searched_budgets(*session, count);
+    // No plan fits in a byte: what `best` finds then needs the least memory.
+    least.emplace(session->choose(Policy::kBest, session->limits(1)));
+    const std::int64_t from = least->least_bytes;
+    if (from > 0) budgets = budgets_between(from, session->keep().device_reserved_bytes, count);
     for (const std::int64_t budget : budgets) {
       session->chooser().choose_best(session->limits(budget), kEvery);
     }
   } catch (const Stopped&) {
     result.stopped = true;
     if (!session) return result;
-    if (budgets.empty()) budgets = searched_budgets(*session, count);
+    if (budgets.empty()) budgets = {kUnlimited};
   }
   result.keep_ns = session->keeps().step_ns;
   result.keep_bytes = session->keeps().device_reserved_bytes;
   result.segments = session->segments();
   result.survey = session->survey();
   std::vector<Finalist> all = finalists(*session, budgets);
+  if (least && least->least_bytes > 0) {
+    Verdict verdict = session->judge(least->candidate, session->limits(kUnlimited), false);
+    if (verdict.fits) all.push_back({least->candidate, std::move(verdict)});
+    sort_by_time(all);
+  }
   if (all.empty()) return result;
   if (auto less = session->needing_less(session->limits(kUnlimited), least_of(all), false)) {
     all.push_back({std::move(less->first), std::move(less->second)});
