@@ -17,6 +17,7 @@ constexpr std::size_t kClimbedMost = 320;
 constexpr std::size_t kClimbedAtOnce = 8;
 constexpr std::size_t kClimbedInVain = 24;  // in a row
 constexpr sim::Time kLeastSaved = 5'000;    // the part of the step that a step here has to save
+constexpr sim::Time kLeastLost = 200;       // that fragments have to cost, to be worth a climb
 
 }  // namespace
 
@@ -45,6 +46,10 @@ std::vector<bool> SpanSearch::again(const std::vector<PlanSpan>& spans) const {
 void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
   const std::size_t all = choices_.operators();
   if (all == 0) return;
+  const std::optional<Cost> best = trials.fitting(limits);
+  const std::int32_t level = choices_.slots_of(limits.budget_bytes);
+  const sim::Time told = told_ns(level, {});  // without fragments
+  if (best && best->step_ns - told <= kept_.step_ns / kLeastLost) return;
   std::vector<std::pair<Cost, const Tried*>> starts;
   for (const Tried& tried : trials.all()) {
     if (!tried.done || !made_.contains(&tried)) continue;
