@@ -144,9 +144,8 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
         result.rows.push_back(session->choose(policy, limits));
       } catch (const Stopped&) {
         // The best so far is an answer, though not the one that the whole search would have given.
-        const Tried* best = policy == Policy::kBest ? session->trials().best(limits) : nullptr;
-        if (best && session->trials().fitting(limits)) {
-          result.rows.push_back(session->row(policy, best->candidate, limits, false));
+        if (policy == Policy::kBest && session->trials().fitting(limits)) {
+          result.rows.push_back(session->best_by_then(limits));
         }
         throw;
       }

@@ -35,6 +35,7 @@ constexpr int kRounds = 4;
 constexpr std::int64_t kCloseParts = 200;  // no search for a budget that is so much of it away
 constexpr int kContenders = 256;           // are run whole in a round
 constexpr int kLeastRuns = 64;             // and where nothing fits
+constexpr int kJudgedByThen = 4;           // after a stop, of those that may not fit
 constexpr std::int64_t kLessParts = 512;   // of the least known: what needs so little less is none
 
 // Of those that fit the fastest; of others the one that needs the least.
@@ -232,6 +233,19 @@ PolicyRow Session::row(Policy policy, const Candidate& candidate, Verdict verdic
                           how.device_bytes, std::move(verdict), keep_judged_bytes());
   made.alloc_conf = to_string(problem_.alloc_conf);
   return made;
+}
+
+// The first of the fastest whose training fits, if one of the first does.
+PolicyRow Session::best_by_then(const Limits& limits) const {
+  int judged = 0;
+  for (const Tried* each : chooser_.contenders(Policy::kBest, limits)) {
+    if (each->cost.device_reserved_bytes > limits.budget_bytes && ++judged > kJudgedByThen)
+      continue;
+    Verdict verdict = judge(each->candidate, limits, false);
+    if (!verdict.fits) continue;
+    return row(Policy::kBest, each->candidate, std::move(verdict), limits, false);
+  }
+  return row(Policy::kBest, trials_.best(limits)->candidate, limits, false);
 }
 
 std::vector<std::string> Session::segments() const {

@@ -50,6 +50,8 @@ class Session {
   std::optional<sim::Time> step_at(const Candidate& candidate, std::int64_t device_bytes) const;
   // Runs the candidate's training. `stops`: as the request says, else never.
   PolicyRow row(Policy policy, const Candidate& candidate, const Limits& limits, bool stops) const;
+  // The row of `best` for a search that was stopped, of which something may fit.
+  PolicyRow best_by_then(const Limits& limits) const;
   // The names of the codes that segments run, in calling order.
   std::vector<std::string> segments() const;
 

@@ -13,7 +13,8 @@ namespace {
 class PlanSpansTest : public PlanFolder {};
 
 TEST_F(PlanSpansTest, APlanWithSpansIsSimulated) {
-  const std::string asked = "plan unet --hardware h100 --budget 1300MiB --policy best ";
+  const std::string asked =
+      "plan unet --hardware h100 --budget 1300MiB --policy best --no-expandable ";
   const Result planned = ferry(asked + "--json -o unet.plan");
   ASSERT_EQ(planned.code, kOk) << planned.err;
   EXPECT_NE(read("unet.plan").find("\"spans\""), std::string::npos);

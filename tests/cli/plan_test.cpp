@@ -174,8 +174,8 @@ TEST_F(PlanTest, CsvHasTheRowsOfTheJson) {
   std::string keys, cells;
   const auto add = [&](const std::string& key, const nlohmann::ordered_json& value) {
     keys += (keys.empty() ? "" : ",") + key;
-    const bool first = key == "policy";
-    cells += first ? value.get<std::string>() : value.is_null() ? "," : "," + value.dump();
+    if (key != "policy") cells += ",";
+    if (!value.is_null()) cells += value.is_string() ? value.get<std::string>() : value.dump();
   };
   for (const auto& row : rows) {
     keys.clear();
@@ -211,7 +211,7 @@ TEST_F(PlanTest, TheCurveOfTimeAgainstMemory) {
   EXPECT_NE(table.out.find("The least budget that a plan was found for: "), std::string::npos);
   EXPECT_NE(table.out.find("      budget   allocated    reserved"), std::string::npos) << table.out;
   const Result csv = ferry(asked + " --csv");
-  EXPECT_EQ(csv.out.rfind("budget_bytes,policy,device_peak_bytes", 0), 0u) << csv.out;
+  EXPECT_EQ(csv.out.rfind("budget_bytes,policy,alloc_conf,device_peak_bytes", 0), 0u) << csv.out;
   EXPECT_EQ(std::count(csv.out.begin(), csv.out.end(), '\n'), 21);
 }
 

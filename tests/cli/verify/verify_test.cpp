@@ -153,7 +153,7 @@ TEST_F(VerifyTest, TablesAreCsvAsWell) {
   const Result campaign = verify("--programs 20 --seed 5 --csv");
   EXPECT_EQ(campaign.code, kOk);
   EXPECT_TRUE(campaign.out.starts_with(
-      "seed,programs,runs,cut_off,operations,seconds,oracle,words,replay\n5,20,20,0,"))
+      "seed,programs,runs,classes,cut_off,operations,seconds,oracle,words,replay\n5,20,20,0,0,"))
       << campaign.out;
   EXPECT_TRUE(campaign.out.ends_with(",,,\n")) << campaign.out;
   EXPECT_EQ(verify("--programs 1 --csv --json").code, kUsage);

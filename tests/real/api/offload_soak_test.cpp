@@ -256,7 +256,9 @@ TEST(Soak, ALongTrainingSurvivesEveryFailure) {
     }
   }
   soak.finish();
-  if (!kSanitized) EXPECT_LT(resident_kib() - early, 2048);
+  if (!kSanitized) {
+    EXPECT_LT(resident_kib() - early, 2048);
+  }
   EXPECT_GT(soak.own(), 0);
   std::set<std::string> never;
   for (std::size_t i = 1; i < kSteps; ++i) {

@@ -97,6 +97,7 @@ TEST(PlannerProp, APlanRunsAsItsRow) {
       sim::SimulationOptions options;
       options.offload = to_options(plan);
       options.segments = planned_segments(plan);
+      options.device_bytes = row.device_bytes;
       const sim::Simulation again = sim::simulate(with_segments(program), card(), options);
       RC_LOG() << to_text(plan);
       RC_ASSERT(again.digest == row.simulation.digest);
