@@ -239,8 +239,8 @@ std::int64_t resident_kib() {
   return resident * sysconf(_SC_PAGESIZE) / 1024;
 }
 
-// Steps that do not fail here: with one stream that computes nothing goes from one to another, there
-// is one device, every prefetched target is consumed, and to give host bytes back cannot fail.
+// Steps that do not fail here: with one stream that computes nothing goes from one to another,
+// there is one device, every prefetched target is consumed, and host bytes go back without fail.
 bool is_out_of_reach(Step step) {
   return step >= Step::kRecomputed || step == Step::kDiscard || step == Step::kHostReturn;
 }
