@@ -62,7 +62,6 @@ void TurnOrders::take(std::size_t row, bool within) {
   if (within) {
     if (!turns_.empty()) turns_.back().within = combine(turns_.back().within, place.chosen + 1);
   } else {
-    place.turn = turns_.size();
     places_.push_back(at_);
     turns_.push_back({row, place.ready[place.chosen], place.ready, 0, {}});
   }

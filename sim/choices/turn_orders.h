@@ -55,7 +55,6 @@ class TurnOrders {
     std::vector<std::uint32_t> ready;
     bool within = false;       // in a row within a turn
     std::uint32_t chosen = 0;  // an index of `ready`
-    std::size_t turn = 0;      // the run's
     // Not where it is within a turn:
     Touches touches;                    // of the chosen turn, in any run
     std::vector<std::uint32_t> wanted;  // actors

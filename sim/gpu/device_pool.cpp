@@ -11,7 +11,6 @@
 namespace ferry::sim {
 namespace {
 
-constexpr int kDeviceAddressBits = 44;
 constexpr std::uint64_t kReservations = std::uint64_t{1} << 57;  // above every device's segments
 constexpr int kReservationBits = 47;                             // of each device
 static_assert(limits::kStorageBytes < std::int64_t{1} << kDeviceAddressBits);

@@ -15,6 +15,9 @@ inline constexpr std::int64_t kSmallSegment = std::int64_t{2} << 20;
 inline constexpr std::int64_t kMinLarge = std::int64_t{10} << 20;  // these have their own segments
 inline constexpr std::int64_t kRoundLarge = std::int64_t{2} << 20;
 
+// Device d's addresses begin at (d + 1) << kDeviceAddressBits.
+inline constexpr int kDeviceAddressBits = 44;
+
 inline std::int64_t round_up(std::int64_t bytes, std::int64_t to) {
   return (bytes + to - 1) / to * to;
 }

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "sim/gpu/device_pool_sizes.h"
+
 namespace ferry::sim {
 
 using choices::Access;
@@ -14,8 +16,8 @@ constexpr std::uint64_t pair(std::uint64_t high, std::uint64_t low) { return (hi
 
 }  // namespace
 
-// Each device's addresses begin at a multiple of this, and the host's as well.
-std::uint64_t OpTouches::pool_of(std::uint64_t address) { return address >> 44; }
+// The host's addresses are above all devices'.
+std::uint64_t OpTouches::pool_of(std::uint64_t address) { return address >> kDeviceAddressBits; }
 
 void OpTouches::allocated(const StreamOp& op) {
   const std::uint64_t pool = pool_of(op.range.address);

@@ -2,12 +2,10 @@
 //
 // An operation writes its stream: what a stream is given keeps its order. A wait reads the record
 // that it waits for. Memory is touched by the storage, and its pool by whoever takes or gives back:
-// which block a pool hands out depends on what it was asked before. Of what nothing can be seen
-// here, Python's and the core's own objects, each belongs to one stage or one micro-batch, or is
-// handed on as a tensor.
+// which block a pool hands out depends on what it was asked before. The core's own objects are not
+// seen here: each belongs to one stage or one micro-batch, or hands on tensors, which are.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 

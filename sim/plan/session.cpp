@@ -35,7 +35,7 @@ constexpr int kRounds = 4;
 constexpr std::int64_t kCloseParts = 200;  // no search for a budget that is so much of it away
 constexpr int kContenders = 256;           // are run whole in a round
 constexpr int kLeastRuns = 64;             // and where nothing fits
-constexpr int kJudgedByThen = 4;           // after a stop, of those that may not fit
+constexpr int kJudgedByThen = 16;          // after a stop
 constexpr std::int64_t kLessParts = 512;   // of the least known: what needs so little less is none
 
 // Of those that fit the fastest; of others the one that needs the least.
@@ -235,12 +235,14 @@ PolicyRow Session::row(Policy policy, const Candidate& candidate, Verdict verdic
   return made;
 }
 
-// The first of the fastest whose training fits, if one of the first does.
+// Of those whose step was seen to run within the limits the fastest whose training does, if one of
+// the first does; else one of the others.
 PolicyRow Session::best_by_then(const Limits& limits) const {
-  int judged = 0;
-  for (const Tried* each : chooser_.contenders(Policy::kBest, limits)) {
-    if (each->cost.device_reserved_bytes > limits.budget_bytes && ++judged > kJudgedByThen)
-      continue;
+  std::vector<const Tried*> order = chooser_.contenders(Policy::kBest, limits);
+  std::ranges::stable_partition(
+      order, [&](const Tried* each) { return is_answer(each->within(limits), limits); });
+  if (order.size() > kJudgedByThen) order.resize(kJudgedByThen);
+  for (const Tried* each : order) {
     Verdict verdict = judge(each->candidate, limits, false);
     if (!verdict.fits) continue;
     return row(Policy::kBest, each->candidate, std::move(verdict), limits, false);

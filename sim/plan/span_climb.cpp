@@ -53,6 +53,8 @@ void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials, s
   std::vector<std::pair<Cost, const Tried*>> starts;
   for (const Tried& tried : trials.all()) {
     if (!tried.done || !made_.contains(&tried)) continue;
+    if (std::ranges::any_of(tried.candidate.outlined->spans, nests))
+      continue;  // a step is of one level
     const Cost cost = tried.within(limits);
     if (is_answer(cost, limits)) starts.emplace_back(cost, &tried);
   }

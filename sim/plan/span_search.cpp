@@ -29,7 +29,6 @@ constexpr std::array<std::int64_t, 2> kPrefetches = {1, 2};
 constexpr std::int64_t kPacedShare = 80;
 constexpr std::int32_t kMoreShares = 12;  // below the lowest level
 constexpr int kProbes = 12;               // of one way
-constexpr std::int64_t kBeyond = 4;       // of what it would reserve beyond the budget, it lacks so
 constexpr std::int32_t kScanned = 12;     // levels, of each table
 constexpr std::int64_t kScannedWindow = 1;
 constexpr std::array<std::int64_t, 2> kScannedShares = {100, 200};
@@ -50,8 +49,6 @@ constexpr std::size_t kWalkedMost = 1'024;
 constexpr std::size_t kStepsMost = 64;
 constexpr std::size_t kFewWalked = 48;  // operators: a walk goes on where something fits
 constexpr sim::Time kLittle = 1'000;    // the part of its step that is not worth another
-
-bool nests(const PlanSpan& span) { return !span.inner.empty(); }
 
 }  // namespace
 
@@ -211,7 +208,7 @@ SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits) const {
                  .fits = (way.share > 0 && way.pace == 0 ? lowest(way) : least_slots(way)) - 1,
                  .fails = choices_.slots() + 1,
                  .near = choices_.slots(),
-                 .near_bytes = kept_.device_peak_bytes - moved_bytes(choices_.slots(), way)};
+                 .near_bytes = limits.keep_bytes - moved_bytes(choices_.slots(), way)};
   for (const auto& [level, cost] : way.seen) {
     if (is_answer(cost, limits)) {
       each.fits = std::max(each.fits, level);
@@ -280,9 +277,7 @@ void SpanSearch::take(const Tried& tried, const Limits& limits, Bisection& each)
   }
   each.fails = each.near;
   each.seen_ns = std::max(each.seen_ns, cost.step_ns);
-  // How far the least that it runs at is beyond the budget is not known.
-  each.near_bytes = runs ? cost.device_reserved_bytes
-                         : std::max(cost.device_peak_bytes, limits.budget_bytes + beyond / kBeyond);
+  each.near_bytes = cost.device_reserved_bytes;
 }
 
 void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, std::size_t every) {

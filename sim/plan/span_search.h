@@ -13,10 +13,10 @@
 //
 // Below the lowest level that the table has, more and more bytes move, until all do. Where one
 // level of spans has nothing, or little memory is left, a table of nested spans (nest_table.h) is
-// asked as the others are. Where the
-// answer is far from what the table says, for near the least memory fragments decide, levels of
-// every table are tried in a row. And where nothing fits then, what is a step away from what came
-// nearest (span_steps.h), and so on: of a small program that comes to all sets of spans.
+// asked as the others are. Where the answer is far from what the table says, for near the least
+// memory fragments decide, levels of every table are tried in a row. And where nothing fits then,
+// what is a step away from what came nearest (span_steps.h), and so on: of a small program that
+// comes to all sets of spans.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +38,8 @@
 #include "sim/plan/trials.h"
 
 namespace ferry::plan {
+
+inline bool nests(const PlanSpan& span) { return !span.inner.empty(); }
 
 class SpanSearch {
  public:

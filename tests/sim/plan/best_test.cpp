@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/modules.h"
@@ -152,6 +154,28 @@ TEST_F(BestTest, WhereTheModelCallsCheckpointThePlanIsOfItsCalls) {
   for (const PlanSegment& segment : plan.segments) recomputed += segment.recompute ? 1 : 0;
   EXPECT_GT(recomputed, 0u);
   expect_runs_as_planned(plan, with_segments(program), card_, best);
+}
+
+// Where the progress has told of a plan, a search that is stopped then has one. At this budget what
+// it tells of first runs in less than it would reserve.
+TEST_F(BestTest, WhatIsStoppedHasWhatWasTold) {
+  const std::int64_t budget = part_of_keep(unet_, card_, 60);
+  for (const int more : {0, 1, 3, 10, 30, 100}) {
+    SCOPED_TRACE(more);
+    std::atomic<bool> told = false;
+    std::atomic<int> asked = 0;
+    PlanRequest request;
+    request.policies = {Policy::kBest};
+    request.budget_bytes = budget;
+    request.progress = [&](std::string_view what, std::size_t, std::size_t) {
+      if (what.find(" of keep so far") != std::string_view::npos) told = true;
+    };
+    request.stop = [&] { return told && asked++ >= more; };
+    const PlanResult result = plan(unet_, card_, request);
+    EXPECT_TRUE(result.stopped);
+    ASSERT_EQ(result.rows.size(), 1u);
+    EXPECT_TRUE(result.rows[0].is_answer());
+  }
 }
 
 }  // namespace
