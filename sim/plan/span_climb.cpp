@@ -17,7 +17,6 @@ constexpr std::size_t kClimbedMost = 320;
 constexpr std::size_t kClimbedAtOnce = 8;
 constexpr std::size_t kClimbedInVain = 24;  // in a row
 constexpr sim::Time kLeastSaved = 5'000;    // the part of the step that a step here has to save
-constexpr sim::Time kLeastLost = 100;       // the part that a climb might win, to be worth it
 
 }  // namespace
 
@@ -47,9 +46,7 @@ void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials, s
   const std::size_t all = choices_.operators();
   if (all == 0) return;
   const std::optional<Cost> best = trials.fitting(limits);
-  // Without fragments, and where all moves in time that can.
-  const sim::Time told = told_ns(choices_.slots_of(limits.budget_bytes + link_bytes_), {});
-  if (best && best->step_ns - told <= kept_.step_ns / kLeastLost) return;
+  if (best && !may_win(*best, limits)) return;
   std::vector<std::pair<Cost, const Tried*>> starts;
   for (const Tried& tried : trials.all()) {
     if (!tried.done || !made_.contains(&tried)) continue;

@@ -41,8 +41,12 @@ constexpr std::size_t kTablesMost = 24;
 constexpr std::size_t kTablesLeast = 1;
 // What a bisection has left to win that is not worth another probe: a part of the step.
 constexpr sim::Time kLeastWon = 2'000;
-// Tables with noise come so many at a time, until as many have brought nothing.
-constexpr std::size_t kNoises = 4;
+// What reserves more than the budget may run at it: so many such parts of it more, until two in a row
+// have brought nothing.
+constexpr int kMore = 4;
+constexpr std::int64_t kMoreParts = 24;
+constexpr int kMoreInVain = 2;
+constexpr sim::Time kLeastLost = 100;  // the part of the step that is worth looking for
 // A walk tries so many sets of spans, times operators, and of what is a step from one not more.
 constexpr std::size_t kWalked = 64'000;
 constexpr std::size_t kWalkedMost = 1'024;
@@ -203,14 +207,16 @@ std::vector<Candidate> SpanSearch::of_field(Policy policy) {
 }
 
 // What was seen for other budgets narrows it down.
-SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits) const {
+SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& aim, bool or_runs) const {
   Bisection each{.way = &way,
+                 .aim = aim,
+                 .or_runs = or_runs,
                  .fits = (way.share > 0 && way.pace == 0 ? lowest(way) : least_slots(way)) - 1,
                  .fails = choices_.slots() + 1,
                  .near = choices_.slots(),
-                 .near_bytes = limits.keep_bytes - moved_bytes(choices_.slots(), way)};
+                 .near_bytes = aim.keep_bytes - moved_bytes(choices_.slots(), way)};
   for (const auto& [level, cost] : way.seen) {
-    if (is_answer(cost, limits)) {
+    if (is_answer(cost, aim)) {
       each.fits = std::max(each.fits, level);
     } else {
       each.fails = std::min(each.fails, level);
@@ -224,9 +230,9 @@ SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits) const {
 
 // As many slots fewer as bytes are too many; every third time the middle, so that a wrong guess
 // costs little.
-std::int32_t SpanSearch::guess(const Bisection& each, const Limits& limits) const {
+std::int32_t SpanSearch::guess(const Bisection& each) const {
   if (each.probes % 3 == 2) return (each.fits + each.fails) / 2;
-  const std::int64_t slots = (limits.budget_bytes - each.near_bytes) / choices_.slot_bytes();
+  const std::int64_t slots = (each.aim.budget_bytes - each.near_bytes) / choices_.slot_bytes();
   return static_cast<std::int32_t>(
       std::clamp<std::int64_t>(each.near + slots, each.fits + 1, each.fails - 1));
 }
@@ -246,7 +252,7 @@ bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& tr
     // A lower level has more to run again, though now and then less to wait for.
     if (std::max(told + kept_.step_ns / kLittle, each.seen_ns) >= best->step_ns) return false;
   }
-  each.near = guess(each, limits);
+  each.near = guess(each);
   ++each.probes;
   return true;
 }
@@ -256,48 +262,64 @@ sim::Time SpanSearch::told_ns(std::int32_t level, const Way& way) const {
   return kept_.step_ns + ns(std::max(level, least_slots({.nested = way.nested})), way);
 }
 
-// What runs at the budget by giving back what it would reserve beyond that fits if that takes no
-// longer than to have so much less.
+// A level fits that reserves no more than is aimed at. Or it runs at the budget by giving back what it
+// would reserve beyond, and that takes no longer than to have so much less.
 void SpanSearch::take(const Tried& tried, const Limits& limits, Bisection& each) const {
   const Cost& cost = tried.cost;
-  const Way& way = *each.way;
   each.way->seen[each.near] = cost;
-  const std::int64_t beyond =
-      std::max<std::int64_t>(cost.device_reserved_bytes - limits.budget_bytes, 0);
-  const Cost within = tried.within(limits);
-  const bool runs = is_answer(within, limits);
-  const std::int64_t less = each.near - beyond / choices_.slot_bytes();
-  const sim::Time gives_ns = within.step_ns - cost.step_ns;
-  const bool cheap =
-      runs && (less < least_slots({.nested = way.nested}) ||
-               gives_ns <= told_ns(static_cast<std::int32_t>(less), way) - told_ns(each.near, way));
-  if (runs && (beyond == 0 || cheap)) {
-    each.fits = each.near;
-    return;
-  }
-  each.fails = each.near;
-  each.seen_ns = std::max(each.seen_ns, cost.step_ns);
   each.near_bytes = cost.device_reserved_bytes;
+  if (is_answer(cost, each.aim)) {
+    each.fits = each.near;
+  } else if (each.or_runs && runs_cheaply(tried, limits, each)) {
+    each.fits = each.near;
+    // The least that it runs at is not known: at least what it allocates, at most the budget.
+    each.near_bytes = (cost.device_peak_bytes + limits.budget_bytes) / 2;
+  } else {
+    each.fails = each.near;
+    each.seen_ns = std::max(each.seen_ns, cost.step_ns);
+  }
+}
+
+bool SpanSearch::runs_cheaply(const Tried& tried, const Limits& limits,
+                              const Bisection& each) const {
+  const Cost within = tried.within(limits);
+  if (!is_answer(within, limits)) return false;
+  const Way& way = *each.way;
+  const std::int64_t beyond = tried.cost.device_reserved_bytes - limits.budget_bytes;
+  const std::int64_t less = each.near - beyond / choices_.slot_bytes();
+  if (less < least_slots({.nested = way.nested})) return true;
+  const sim::Time runs_again_ns =
+      told_ns(static_cast<std::int32_t>(less), way) - told_ns(each.near, way);
+  return within.step_ns - tried.cost.step_ns <= runs_again_ns;
 }
 
 void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
   const std::size_t turn = searches_++ % every;
-  std::map<std::size_t, std::vector<Bisection>> open;  // by noise, some at a time
-  for (Way& way : ways_) {
-    const std::size_t noise = way.table / kKinds;
-    if (noise > 0 && noise % every != turn) continue;
-    open[(noise + kNoises - 1) / kNoises].push_back(begin(way, limits));
-  }
-  // What is found without noise ends most of the others at once.
-  for (auto& [number, ways] : open) {
+  const auto bisect_all = [&](const Limits& aim, bool or_runs) {
+    std::vector<Bisection> open;
+    for (Way& way : ways_) {
+      const std::size_t noise = way.table / kKinds;
+      if (noise == 0 || noise % every == turn) open.push_back(begin(way, aim, or_runs));
+    }
+    bisect(std::move(open), what, limits, trials);
+  };
+  bisect_all(limits, true);
+  const bool capacities = every == 1 && problem_.judged == Judged::kReserved;
+  Limits aim = limits;
+  for (int more = 0, vain = 0; capacities && more < kMore && vain < kMoreInVain; ++more) {
     const std::optional<Cost> before = trials.fitting(limits);
-    bisect(std::move(ways), what, limits, trials);
-    const std::optional<Cost> now = trials.fitting(limits);
-    const bool helps = !before || before->step_ns - now->step_ns > kept_.step_ns / kLeastWon;
-    if (number > 0 && !helps) break;
+    if (!before || !may_win(*before, limits)) break;
+    aim.budget_bytes += limits.budget_bytes / kMoreParts;
+    bisect_all(aim, false);
+    if (trials.fitting(limits)->step_ns >= before->step_ns) ++vain;
   }
   nest(what, limits, trials);
   if (is_far(limits, trials)) scan(what, limits, trials, every);
+}
+
+bool SpanSearch::may_win(const Cost& best, const Limits& limits) const {
+  const sim::Time told = told_ns(choices_.slots_of(limits.budget_bytes + link_bytes_), {});
+  return best.step_ns - told > kept_.step_ns / kLeastLost;
 }
 
 void SpanSearch::bisect(std::vector<Bisection> open, const What& what, const Limits& limits,
@@ -334,7 +356,7 @@ void SpanSearch::nest(const What& what, const Limits& limits, Trials& trials) {
     }
   }
   std::vector<Bisection> open;
-  for (Way& way : nested_ways_) open.push_back(begin(way, limits));
+  for (Way& way : nested_ways_) open.push_back(begin(way, limits, true));
   bisect(std::move(open), what, limits, trials);
 }
 

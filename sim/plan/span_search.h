@@ -8,8 +8,9 @@
 // Tables of times with noise give other spans, of about the same time, and other fragments.
 //
 // What would reserve more than the budget and runs at it fits as well, where to give back takes no
-// longer than the table says of so much less memory. Last the search goes on from the fastest by
-// single operators (span_climb.cpp), for no level uses what fragments leave free.
+// longer than the table says of so much less memory. Where fragments may cost much, levels that
+// reserve a little more, and more, are run at the budget, too. Last the search goes on from the
+// fastest by single operators (span_climb.cpp), for no level uses what fragments leave free.
 //
 // Below the lowest level that the table has, more and more bytes move, until all do. Where one
 // level of spans has nothing, or little memory is left, a table of nested spans (nest_table.h) is
@@ -70,6 +71,8 @@ class SpanSearch {
   // Levels from `fails` on do not fit, and `fits` is known to fit; at first it is below the lowest.
   struct Bisection {
     Way* way;
+    Limits aim;            // what a level may reserve to fit
+    bool or_runs = false;  // fits as well if it runs at the budget
     std::int32_t fits = 0;
     std::int32_t fails = 0;
     std::int32_t near = 0;  // what was asked for last, and its bytes
@@ -98,16 +101,19 @@ class SpanSearch {
   static Candidate moving(std::int64_t bytes, std::int64_t window,
                           const std::shared_ptr<const Outlined>& cut);
   Candidate moving_paced(const Way& way, const std::shared_ptr<const Outlined>& cut) const;
-  Bisection begin(Way& way, const Limits& limits) const;
-  std::int32_t guess(const Bisection& each, const Limits& limits) const;
+  Bisection begin(Way& way, const Limits& aim, bool or_runs) const;
+  std::int32_t guess(const Bisection& each) const;
   sim::Time told_ns(std::int32_t level, const Way& way) const;
   void take(const Tried& tried, const Limits& limits, Bisection& each) const;
+  bool runs_cheaply(const Tried& tried, const Limits& limits, const Bisection& each) const;
   // Then its next level is `near`.
   bool goes_on(Bisection& each, const Limits& limits, const Trials& trials) const;
 
   // Of the way's table.
   bool fits(std::int32_t level, const Way& way) const;
   sim::Time ns(std::int32_t level, const Way& way) const;
+  // True if without fragments, and if all moved in time that can, it would be a part faster.
+  bool may_win(const Cost& best, const Limits& limits) const;
   // Until each has ended.
   void bisect(std::vector<Bisection> open, const What& what, const Limits& limits, Trials& trials);
 
