@@ -50,8 +50,9 @@ void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials, s
   std::vector<std::pair<Cost, const Tried*>> starts;
   for (const Tried& tried : trials.all()) {
     if (!tried.done || !made_.contains(&tried)) continue;
-    if (std::ranges::any_of(tried.candidate.outlined->spans, nests))
-      continue;  // a step is of one level
+    const Outlined* const own = tried.candidate.outlined.get();
+    // A step is of one level, and what recomputes nothing has none.
+    if (!own || std::ranges::any_of(own->spans, nests)) continue;
     const Cost cost = tried.within(limits);
     if (is_answer(cost, limits)) starts.emplace_back(cost, &tried);
   }

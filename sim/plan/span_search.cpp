@@ -318,6 +318,7 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
 }
 
 bool SpanSearch::may_win(const Cost& best, const Limits& limits) const {
+  if (choices_.operators() == 0) return false;
   const sim::Time told = told_ns(choices_.slots_of(limits.budget_bytes + link_bytes_), {});
   return best.step_ns - told > kept_.step_ns / kLeastLost;
 }
