@@ -102,12 +102,19 @@ std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim
   return judge_bounds(trial.options, run.statistics, largest);
 }
 
+bool refuses(const std::string& error) {
+  return error == "Tensor cached during selective activation checkpoint has been mutated";
+}
+
+// Where a call fails as well, fewer backwards may come so far.
+void forgive_refused(const sim::Simulation& keep, sim::Simulation& run) {
+  std::erase_if(run.errors, [](const sim::ProgramError& each) { return refuses(each.message); });
+  run.gradients = keep.gradients;
+}
+
 // Each such call's backward fails for that reason, and nothing else does.
 std::optional<Verdict> judge_refused(const RecomputeCounts& expected, const sim::Simulation& run) {
   const std::vector<std::string> errors = messages(run);
-  const auto refuses = [](const std::string& error) {
-    return error == "Tensor cached during selective activation checkpoint has been mutated";
-  };
   const auto refused = std::count_if(errors.begin(), errors.end(), refuses);
   if (static_cast<std::size_t>(refused) != errors.size() || refused != expected.refused) {
     return Verdict{Oracle::kError, "a kept tensor was written: " + std::to_string(refused) +
@@ -185,10 +192,13 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   forgive(trial, keep, run.errors);
   // (What a span reads and the step writes may be needed by an earlier node than what was saved.)
   if (may_need_written(trial)) run.gradients = keep.gradients;
-  if (struck(run, conditions)) return judge_failure(keep, run);
   RecomputeCounts expected;
   if (counted) {
     expected = expected_counts(make_program(right), trial.plan.get(), kept_ops(options));
+  }
+  if (struck(run, conditions)) {
+    if (expected.refused > 0) forgive_refused(keep, run);
+    return judge_failure(keep, run);
   }
   if (expected.refused > 0) return judge_refused(expected, run);
   if (auto verdict = judge(trial, largest_storage(program), keep, run)) return verdict;
