@@ -32,6 +32,9 @@ class CheckpointRules : public Rules {
   bool serves_unfinished() const { return holds(Rule::kUnfinished); }
   bool detaches_reentrant() const { return holds(Rule::kDetachReentrant); }
   bool refuses_reentrant() const { return holds(Rule::kRefuseReentrant); }
+  bool keeps_outputs() const { return holds(Rule::kKeepOutputs); }
+  bool checks_outputs() const { return holds(Rule::kCheckOutputs); }
+  bool leaves_last_plain() const { return holds(Rule::kLastPlain); }
 };
 
 }  // namespace ferry

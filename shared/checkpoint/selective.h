@@ -35,6 +35,7 @@
 #include <variant>
 #include <vector>
 
+#include "shared/checkpoint/checkpoint_rules.h"
 #include "shared/checkpoint/hooks.h"
 #include "shared/seam/checkpoint_context.h"
 #include "shared/seam/error.h"
@@ -105,8 +106,9 @@ class SelectiveCache {
 
   // `hooks`: those in force where the checkpoint is called. Outputs of a recompute's ops are kept
   // rather than offloaded: they are about to be used.
-  SelectiveCache(D device, const HookStack<Tensor>& hooks, bool allow_mutation)
-      : device_(std::move(device)), allow_mutation_(allow_mutation) {
+  SelectiveCache(D device, const HookStack<Tensor>& hooks, bool allow_mutation,
+                 const CheckpointRules& rules = Rules())
+      : device_(std::move(device)), allow_mutation_(allow_mutation), rules_(rules) {
     if (!checkpoint_context(hooks).recomputing) around_ = around_checkpoints(hooks);
     around_.checkpoint = nullptr;  // the context would keep a group's recomputed tensors
   }
@@ -121,7 +123,7 @@ class SelectiveCache {
   // Records that forward ran `op` once more. Throws what the hooks throw.
   void ran(std::string_view op, CheckpointPolicy policy, const Outputs& outputs) {
     Entry entry;
-    if (keeps(policy)) {
+    if (keeps(policy) && rules_.keeps_outputs()) {
       entry.state = Entry::State::kStored;
       for (const Output& output : outputs) entry.outputs.push_back(keep(output, policy));
     }
@@ -192,7 +194,7 @@ class SelectiveCache {
   }
 
   void check(const Entry& entry) {
-    if (allow_mutation_) return;
+    if (allow_mutation_ || !rules_.checks_outputs()) return;
     for (const Kept& output : entry.outputs) {
       const auto* const kept = std::get_if<KeptTensor>(&output);
       if (kept && device_.read(kept->version) != kept->version_at_save) {
@@ -213,6 +215,7 @@ class SelectiveCache {
 
   D device_;
   const bool allow_mutation_;
+  const CheckpointRules rules_;
   HookStack<Tensor> around_;
 
   typename D::Mutex mutex_;

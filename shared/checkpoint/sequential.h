@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "shared/checkpoint/checkpoint_rules.h"
+
 namespace ferry {
 
 // Functions [begin, end) of the chain.
@@ -19,7 +21,8 @@ struct SequentialSegment {
 // Equal segments, each a checkpoint. The last takes the remainder and runs without a checkpoint:
 // its backward comes at once. Throws std::invalid_argument unless 1 <= segments <= length.
 inline std::vector<SequentialSegment> sequential_segments(std::int64_t length,
-                                                          std::int64_t segments) {
+                                                          std::int64_t segments,
+                                                          const CheckpointRules& rules = Rules()) {
   if (segments < 1 || segments > length) {
     throw std::invalid_argument(
         "checkpoint_sequential: segments should be from 1 to the number of "
@@ -29,7 +32,7 @@ inline std::vector<SequentialSegment> sequential_segments(std::int64_t length,
   const std::int64_t each = length / segments;
   std::vector<SequentialSegment> cut;
   for (std::int64_t i = 0; i + 1 < segments; ++i) cut.push_back({i * each, (i + 1) * each, true});
-  cut.push_back({(segments - 1) * each, length, false});
+  cut.push_back({(segments - 1) * each, length, !rules.leaves_last_plain()});
   return cut;
 }
 

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "shared/pipeline/pipeline_rules.h"
+
 namespace ferry {
 
 // How many items each part gets. Of the answers that are equally good, one whose largest part has
@@ -21,7 +23,8 @@ namespace ferry {
 // so long as one item is left for each part after them.
 // Costs are not negative, and their sum fits. Throws std::invalid_argument where there are no
 // parts, or more parts than items.
-inline std::vector<std::size_t> balance(std::span<const std::int64_t> costs, std::size_t parts) {
+inline std::vector<std::size_t> balance(std::span<const std::int64_t> costs, std::size_t parts,
+                                        const PipelineRules& rules = Rules()) {
   if (parts == 0) throw std::invalid_argument("expected at least one part to balance");
   if (parts > costs.size()) {
     throw std::invalid_argument("expected an item for each part: " + std::to_string(costs.size()) +
@@ -32,7 +35,8 @@ inline std::vector<std::size_t> balance(std::span<const std::int64_t> costs, std
   std::vector<Wide> weights;
   for (const std::int64_t cost : costs) {
     if (cost < 0) throw std::invalid_argument("expected costs of at least 0");
-    weights.push_back(Wide{cost} * static_cast<Wide>(costs.size() + 1) + 1);
+    const Wide counted = rules.balances_costs() ? Wide{cost} : Wide{0};
+    weights.push_back(counted * static_cast<Wide>(costs.size() + 1) + 1);
   }
   const auto filled = [&](Wide limit) {
     std::vector<std::size_t> sizes;

@@ -97,7 +97,7 @@ class Pipeline {
 
     PipelineRules rules() const { return owner.state_->rules; }
     bool runs_again(std::size_t i, std::size_t j) const {
-      return i < checkpointed && owner.options_.checkpoints(j);
+      return i < checkpointed && (owner.options_.checkpoints(j) || !rules().chooses_stages());
     }
     Place<D> place(std::size_t i, std::size_t j) { return places.of(owner.stages_[j].device, i); }
 

@@ -14,6 +14,9 @@ class PipelineRules : public Rules {
   bool recomputes_early() const { return holds(Rule::kRecomputeEarly); }
   bool takes_callers_mode() const { return holds(Rule::kCallersMode); }
   bool checkpoints_some() const { return holds(Rule::kCheckpointSome); }
+  bool chooses_stages() const { return holds(Rule::kCheckpointStages); }
+  bool puts_inputs_away() const { return holds(Rule::kPutAway); }
+  bool balances_costs() const { return holds(Rule::kBalanceCosts); }
 };
 
 }  // namespace ferry

@@ -114,7 +114,8 @@ struct ScheduledPipeline<D, A, W>::OneStep {
   std::size_t index(std::size_t stage, std::size_t i) const { return stage * count + i; }
   Place<D> place(std::size_t stage, std::size_t i) { return places.of(device_of(stage), i); }
   bool runs_again(std::size_t stage, std::size_t i) const {
-    return i < checkpointed && owner.options_.checkpoints(stage);
+    return i < checkpointed &&
+           (owner.options_.checkpoints(stage) || !owner.rules_.chooses_stages());
   }
   bool is_last(std::size_t stage) const { return stage + 1 == owner.stages_.size(); }
 
@@ -165,7 +166,9 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     Crossings<Value> leaving = runs_again(s, i)
                                    ? run->forward_checkpointed(owner.options_.preserve_rng_state)
                                    : run->forward();
-    if (owner.input_hooks_[s] && runs_again(s, i)) run->put_away(owner.input_hooks_[s]);
+    if (owner.input_hooks_[s] && runs_again(s, i) && owner.rules_.puts_inputs_away()) {
+      run->put_away(owner.input_hooks_[s]);
+    }
     if (is_last(s)) {
       losses[i] = autograd.leaf(autograd.tensor(leaving.values.front()), false);
     }

@@ -59,6 +59,9 @@ enum class Rule : std::uint8_t {
   kUnfinished,       // a backward inside an unfinished forward may recompute
   kDetachReentrant,  // the reentrant variant's inputs are leaves
   kRefuseReentrant,  // the reentrant variant refuses `.grad()`
+  kKeepOutputs,      // an op whose outputs a selective checkpoint keeps does not run again
+  kCheckOutputs,     // a kept output that was written since is an error when it is asked for
+  kLastPlain,        // the last segment of a chain runs without a checkpoint
 
   // Rules of skip tensors and pipelines.
   kGiveUpPopped,       // a portal gives its tensor up when it is popped
@@ -71,30 +74,33 @@ enum class Rule : std::uint8_t {
   kRecomputeEarly,     // a stage runs again before its gradient has arrived
   kCallersMode,        // workers have the caller's grad mode
   kCheckpointSome,     // the checkpoint mode says which micro-batches are checkpointed
+  kCheckpointStages,   // the options say which stages are checkpointed
+  kPutAway,            // a stage's inputs are saved under its own hooks until it runs again
+  kBalanceCosts,       // stages are cut by what their layers cost, not by their number
+  kPopStashed,         // a declared stash that no layer pops is an error
+  kSpacesApart,        // a skip tensor of another namespace is another one
 };
 
-inline constexpr std::array<std::string_view, 54> kRuleNames = {
-    "keep source",      "bound stash",      "hold target",
-    "bound reloads",    "count escapes",    "release late",
-    "end of task",      "forget",           "identity",
-    "versioned",        "covers",           "share",
-    "share target",     "check version",    "exempt",
-    "keep kept",        "other device",     "live stream",
-    "owner pool",       "host events",      "copy part",
-    "use source",       "outer inputs",     "stop at last",
-    "stop early",       "task key",         "thread key",
-    "fresh outside",    "group key",        "free unpacked",
-    "free unneeded",    "free at end",      "refuse twice",
-    "replay random",    "replay ambient",   "recompute grad",
-    "forward stream",   "check recompute",  "skip dead",
-    "keep chosen",      "first choice",     "unfinished",
-    "detach reentrant", "refuse reentrant", "give up popped",
-    "forget restash",   "own popped",       "join stashed",
-    "order pops",       "order portals",    "order microbatches",
-    "recompute early",  "callers mode",     "checkpoint some"};
+inline constexpr std::array<std::string_view, 62> kRuleNames = {
+    "keep source",     "bound stash",        "hold target",      "bound reloads",
+    "count escapes",   "release late",       "end of task",      "forget",
+    "identity",        "versioned",          "covers",           "share",
+    "share target",    "check version",      "exempt",           "keep kept",
+    "other device",    "live stream",        "owner pool",       "host events",
+    "copy part",       "use source",         "outer inputs",     "stop at last",
+    "stop early",      "task key",           "thread key",       "fresh outside",
+    "group key",       "free unpacked",      "free unneeded",    "free at end",
+    "refuse twice",    "replay random",      "replay ambient",   "recompute grad",
+    "forward stream",  "check recompute",    "skip dead",        "keep chosen",
+    "first choice",    "unfinished",         "detach reentrant", "refuse reentrant",
+    "keep outputs",    "check outputs",      "last plain",       "give up popped",
+    "forget restash",  "own popped",         "join stashed",     "order pops",
+    "order portals",   "order microbatches", "recompute early",  "callers mode",
+    "checkpoint some", "checkpoint stages",  "put away",         "balance costs",
+    "pop stashed",     "spaces apart"};
 inline constexpr std::size_t kRules = kRuleNames.size();
 inline constexpr std::size_t kCheckpointRules = static_cast<std::size_t>(Rule::kGiveUpPopped);
-static_assert(kRules == static_cast<std::size_t>(Rule::kCheckpointSome) + 1);
+static_assert(kRules == static_cast<std::size_t>(Rule::kSpacesApart) + 1);
 
 constexpr std::string_view name(Rule rule) { return kRuleNames[static_cast<std::size_t>(rule)]; }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shared/skip/namespace.h"
+#include "shared/skip/skip_rules.h"
 #include "shared/skip/skippable.h"
 
 namespace ferry {
@@ -67,14 +68,17 @@ class SkipLayout {
 
 // The layout of layers in stages: stage[i] is layer i's. Throws SkipError if declarations clash.
 inline SkipLayout skip_layout(std::span<const Skippable> layers,
-                              std::span<const std::size_t> stages) {
-  verify_skippables(layers);
+                              std::span<const std::size_t> stages,
+                              const SkipRules& rules = Rules()) {
+  verify_skippables(layers, rules);
   std::vector<SkipRoute> routes;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     for (const SkipName& name : layers[i].stashes) routes.push_back({name, stages[i], 0});
     for (const SkipName& name : layers[i].pops) {
-      const auto route = std::find_if(routes.begin(), routes.end(),
-                                      [&](const SkipRoute& each) { return each.name == name; });
+      const auto is_it = [&](const SkipRoute& each) {
+        return rules.keeps_spaces_apart() ? each.name == name : each.name.name == name.name;
+      };
+      const auto route = std::find_if(routes.begin(), routes.end(), is_it);
       route->to = stages[i];
     }
   }

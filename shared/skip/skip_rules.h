@@ -16,6 +16,8 @@ class SkipRules : public Rules {
   bool joins_stashed() const { return holds(Rule::kJoinStashed); }
   bool orders_pops() const { return holds(Rule::kOrderPops); }
   bool orders_portals() const { return holds(Rule::kOrderPortals); }
+  bool wants_pops() const { return holds(Rule::kPopStashed); }
+  bool keeps_spaces_apart() const { return holds(Rule::kSpacesApart); }
 };
 
 }  // namespace ferry

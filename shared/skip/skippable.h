@@ -11,6 +11,7 @@
 
 #include "shared/seam/error.h"
 #include "shared/skip/namespace.h"
+#include "shared/skip/skip_rules.h"
 
 namespace ferry {
 
@@ -29,7 +30,7 @@ struct Skippable {
 
 // Throws unless every stash has exactly one pop, in a later layer, in its namespace; a layer does
 // not pop what it stashes itself.
-inline void verify_skippables(std::span<const Skippable> layers) {
+inline void verify_skippables(std::span<const Skippable> layers, const SkipRules& rules = Rules()) {
   std::set<SkipName> stashed;
   std::set<SkipName> popped;
   std::vector<std::string> faults;
@@ -60,7 +61,7 @@ inline void verify_skippables(std::span<const Skippable> layers) {
     }
   }
   for (const SkipName& name : stashed) {
-    if (popped.contains(name)) continue;
+    if (popped.contains(name) || !rules.wants_pops()) continue;
     faults.push_back("no module declared '" + name.name + "' as poppable but stashed");
   }
   if (faults.empty()) return;

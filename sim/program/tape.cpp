@@ -159,7 +159,7 @@ void Tape::run_statement(CodeFrame& frame, std::size_t index) {
   machine_.set_place(code.kind == CodeKind::kBody ? node_place_ : code.statements[index].line);
   if (const auto* op = std::get_if<Op>(&action)) {
     op_line_ = program_.codes[frame.code].statements[index].line;
-    return run_op(frame, index, *op);
+    return run_op_under(op_scopes_.size(), frame, index, *op);
   }
   if (const auto* view = std::get_if<View>(&action)) return kernels_.run_view(frame, *view);
   if (const auto* free = std::get_if<Free>(&action)) {
@@ -198,6 +198,14 @@ void Tape::run_statement(CodeFrame& frame, std::size_t index) {
   } else if (const auto* ambient = std::get_if<Ambient>(&action)) {
     kernels_.ambient.ambient = ambient->state;
   }
+}
+
+// Under so many of the scopes, the outermost ones.
+void Tape::run_op_under(std::size_t scopes, CodeFrame& frame, std::size_t index, const Op& op) {
+  if (scopes == 0) return run_op(frame, index, op);
+  OpCall call{op, frame, kernels_.ambient,
+              [&, scopes] { run_op_under(scopes - 1, frame, index, op); }};
+  op_scopes_[scopes - 1](call);
 }
 
 void Tape::run_op(CodeFrame& frame, std::size_t index, const Op& op) {

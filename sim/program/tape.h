@@ -49,6 +49,16 @@ struct RanOp {
 };
 using OpListener = std::function<void(const RanOp&)>;
 
+// An op that is about to run, for whoever may have its outputs already. `run` goes on to the scopes
+// around, and then runs it; the outputs then stand in the frame's slots.
+struct OpCall {
+  const Op& op;
+  CodeFrame& frame;
+  AmbientState& ambient;
+  std::function<void()> run;
+};
+using OpScope = std::function<void(OpCall&)>;
+
 // Runs the calls that are checkpoints (shared/checkpoint/checkpointer.h) or spans
 // (shared/replay/replayer.h).
 class SegmentRunner {
@@ -98,6 +108,9 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   // The runner of checkpoints; null: they run as other calls do. It must outlive the tape.
   void set_segments(SegmentRunner* segments) { segments_ = segments; }
 
+  // Each op runs under these; the innermost is the last.
+  std::vector<OpScope>& op_scopes() { return op_scopes_; }
+
   void run();
   // Runs one code on the current stream, for callers that replace the program's main code.
   std::vector<Value> call(CodeId code, std::vector<Value> arguments) {
@@ -129,6 +142,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   void run_statement(CodeFrame& frame, std::size_t index);
   void run_span(CodeFrame& frame, const SpanRange& span);
   void run_op(CodeFrame& frame, std::size_t index, const Op& op);
+  void run_op_under(std::size_t scopes, CodeFrame& frame, std::size_t index, const Op& op);
   std::function<std::vector<Tensor>(const std::vector<Tensor>&)> run_again(
       CodeId code, std::size_t index, std::uint64_t tag, std::vector<bool> present);
   void make_node(CodeFrame& frame, const MakeNode& make);
@@ -185,6 +199,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   std::map<LaunchThread, std::uint64_t> sequences_;  // node counts of each thread
   bool grad_mode_ = true;
   SegmentRunner* segments_ = nullptr;
+  std::vector<OpScope> op_scopes_;
   std::vector<OpListener> listeners_;  // of the spans that the running code is in
   std::shared_ptr<const std::vector<SpanRange>> spans_;
   std::vector<const SpanRange*> open_spans_;  // that run now, of those; the outermost first

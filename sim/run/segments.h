@@ -26,8 +26,11 @@ class Segments final : public SegmentRunner {
       replayers_.emplace_back(device, autograd, rules);
     }
   }
+  // What each checkpoint that is not reentrant is given as its context_fn.
+  void set_contexts(std::function<CheckpointContexts()> make) { contexts_ = std::move(make); }
   void run(std::vector<Value> inputs, CoreCheckpointOptions options, Function function,
            Function forward) override {
+    options.context_fn = contexts_;
     here().run(std::move(inputs), std::move(options), std::move(function), std::move(forward));
   }
   std::vector<Value> run_reentrant(
@@ -90,6 +93,7 @@ class Segments final : public SegmentRunner {
   }
   const Machine& machine_;
   const SimAutograd autograd_;
+  std::function<CheckpointContexts()> contexts_;
   std::vector<Checkpointer<D, SimAutograd>> checkpointers_;
   std::vector<Replayer<D, SimAutograd>> replayers_;
 };

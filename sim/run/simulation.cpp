@@ -136,6 +136,9 @@ template <class D>
 void run_on(const Run& run, D device, Scheduler* scheduler, Simulation& result) {
   Segments<D> segments(run.machine, {device}, run.tape.autograd(), run.options.rules);
   run.tape.set_segments(&segments);
+  if (run.options.selective) {
+    segments.set_contexts(selective(run.tape, run.options.selective, run.options.rules));
+  }
   CheckpointStatistics checkpoints;
   ReplayStatistics replays;
   const auto before_last = [&] {

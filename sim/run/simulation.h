@@ -33,6 +33,7 @@
 #include "sim/gpu/step_trace.h"
 #include "sim/program/tape.h"
 #include "sim/run/scheduler.h"
+#include "sim/run/selective.h"
 #include "sim/run/training.h"
 
 namespace ferry::sim {
@@ -55,6 +56,7 @@ struct SimulationOptions {
   // Spans of operators in each forward (formats/spans.h). A simulation throws
   // std::invalid_argument where the program has no such spans.
   std::vector<PlanSpan> spans;
+  std::shared_ptr<const OpPolicies> selective;  // of every checkpoint; null: none is selective
   Training training;
   // Of CUBLAS_WORKSPACE_CONFIG; none: the card's default. A card that is no GPU has no workspaces.
   std::optional<std::int64_t> workspace_bytes;

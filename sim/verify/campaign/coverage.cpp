@@ -66,6 +66,14 @@ void add_options(const CoreOptions& options, Features& features) {
   features.has("some packs kept", !options.offload.empty());
 }
 
+void add_pipeline(const PipelineTrial& trial, Features& features) {
+  features.has("pipeline");
+  features.has("stages cut by cost", trial.balanced > 0);
+  features.has("a policy for each stage", trial.policies);
+  features.has("skip tensors in namespaces", trial.isolated);
+  features.has("declarations that do not fit", trial.stray != Stray::kNothing);
+}
+
 }  // namespace
 
 void Coverage::add(const DrawnRun& drawn) {
@@ -79,7 +87,7 @@ void Coverage::add(const DrawnRun& drawn) {
   failures += drawn.failed ? 1 : 0;
   Features found(*this);
   if (spec.is_pipeline()) {
-    found.has("pipeline");
+    add_pipeline(spec.pipeline, found);
     if (spec.pipeline.offload) add_options(*spec.pipeline.offload, found);
     return;
   }
@@ -87,6 +95,8 @@ void Coverage::add(const DrawnRun& drawn) {
   add_recipe(spec.trial.recipe, found);
   if (!spec.scheduler) add_options(spec.trial.options, found);
   found.has("planned spans of operators", has_spans(spec.trial));
+  found.has("chain of segments", spec.trial.recipe.sequence > 0);
+  found.has("selective checkpoints", is_selective(spec.trial));
   found.has("selective plan", spec.trial.recipe.segments && spec.trial.plan != nullptr);
 }
 

@@ -11,10 +11,29 @@
 namespace ferry::verify {
 namespace {
 
+// The ops of which an output is written after them, in the same code.
+std::set<const Op*> ops_written_later(const Program& program) {
+  std::set<const Op*> written;
+  for (const Code& code : program.codes) {
+    std::map<Slot, const Op*> made_by;
+    for (const Statement& statement : code.statements) {
+      const auto* op = std::get_if<Op>(&statement.action);
+      if (!op) continue;
+      for (const std::uint32_t position : op->writes) {
+        const auto found = made_by.find(op->in[position]);
+        if (found != made_by.end()) written.insert(found->second);
+      }
+      for (const Slot slot : op->out) made_by[slot] = op;
+    }
+  }
+  return written;
+}
+
 class RecomputeModel {
  public:
   // `plan`: of each call of main; null: none.
-  RecomputeModel(const Program& program, const SegmentPlan* plan) : program_(program) {
+  RecomputeModel(const Program& program, const SegmentPlan* plan, const std::set<std::string>& kept)
+      : program_(program), kept_(kept), written_(ops_written_later(program)) {
     Needs needs = NeedsRun(program).take();
     auto forward = needs.begin();
     for (const Statement& statement : program.codes[program.main].statements) {
@@ -26,7 +45,9 @@ class RecomputeModel {
       Cursor cursor{plan};
       add_call(top, *call, cursor, false);
       run_fully(top);
+      refused_ = false;
       run_again_where_needed(top);
+      counts_.refused += refused_ ? 1 : 0;
     }
   }
   const RecomputeCounts& counts() const { return counts_; }
@@ -113,7 +134,9 @@ class RecomputeModel {
   }
 
   void run_item(const Item& item) {
-    if (item.op) ++counts_.ops[item.op->name];
+    const bool kept = item.op && again_ && kept_.contains(item.op->name);
+    if (item.op && !kept) ++counts_.ops[item.op->name];
+    if (kept && written_.contains(item.op)) refused_ = true;
     if (!item.segment) return;
     ++counts_.segments;
     run_fully(*item.segment);
@@ -126,7 +149,9 @@ class RecomputeModel {
     counts_.stopped_early += run.segment->early_stop ? 1 : 0;
     std::size_t last = run.items.size();
     while (run.segment->early_stop && !run.items[last - 1].held) --last;
+    again_ = true;
     for (std::size_t i = 0; i < last; ++i) run_item(run.items[i]);
+    again_ = false;
     // A call whose inputs were being saved has begun.
     for (std::size_t i = last; i < run.items.size(); ++i) {
       if (run.items[i].segment && i - run.items[i].inputs < last) ++counts_.segments;
@@ -150,7 +175,11 @@ class RecomputeModel {
   }
 
   const Program& program_;
+  const std::set<std::string>& kept_;
+  const std::set<const Op*> written_;
   RecomputeCounts counts_;
+  bool again_ = false;    // what runs now is a recompute
+  bool refused_ = false;  // in this call of main
   // These two belong to the call of main that is being counted.
   std::vector<GraphTasks> needs_;
   std::size_t packs_ = 0;
@@ -158,8 +187,15 @@ class RecomputeModel {
 
 }  // namespace
 
-RecomputeCounts expected_counts(const Program& program, const SegmentPlan* plan) {
-  return RecomputeModel(program, plan).counts();
+RecomputeCounts expected_counts(const Program& program, const SegmentPlan* plan,
+                                const std::set<std::string>& kept) {
+  return RecomputeModel(program, plan, kept).counts();
+}
+
+std::set<std::string> written_later(const Program& program) {
+  std::set<std::string> names;
+  for (const Op* op : ops_written_later(program)) names.insert(op->name);
+  return names;
 }
 
 std::string miscounted(const RecomputeCounts& expected, const CheckpointStatistics& counted) {

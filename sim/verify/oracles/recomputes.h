@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "formats/program.h"
@@ -37,10 +38,16 @@ struct RecomputeCounts {
   std::int64_t segments = 0;
   std::int64_t recomputes = 0;
   std::int64_t stopped_early = 0;
+  std::int64_t refused = 0;  // calls of main whose backward asks for a kept output that was written
 };
 
-// `plan` says what each call of main keeps; null: nothing is planned.
-RecomputeCounts expected_counts(const Program& program, const SegmentPlan* plan);
+// `plan` says what each call of main keeps; null: nothing is planned. `kept`: the ops whose outputs
+// every segment keeps.
+RecomputeCounts expected_counts(const Program& program, const SegmentPlan* plan,
+                                const std::set<std::string>& kept = {});
+
+// The ops of the program's forward, by name, of which an output is written after them.
+std::set<std::string> written_later(const Program& program);
 
 // Compares the core's statistics; empty where they are right.
 std::string miscounted(const RecomputeCounts& expected, const CheckpointStatistics& counted);

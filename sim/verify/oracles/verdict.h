@@ -26,11 +26,13 @@ enum class Oracle : std::uint8_t {
   kDeterminism,    // run again, the same program runs in another way
   kSchedule,       // an order of the device shows another value, and no race was reported
   kAccounts,       // the offloader moved something else, or counts otherwise
+  kCut,            // stages or segments are cut otherwise than they should be
   kException,      // something else was thrown
 };
-inline constexpr std::array<std::string_view, 14> kOracleNames = {
-    "happens-before", "lifetime", "value", "liveness",    "pool",     "error",    "leak",
-    "moves",          "count",    "bound", "determinism", "schedule", "accounts", "exception"};
+inline constexpr std::array<std::string_view, 15> kOracleNames = {
+    "happens-before", "lifetime", "value",    "liveness", "pool",
+    "error",          "leak",     "moves",    "count",    "bound",
+    "determinism",    "schedule", "accounts", "cut",      "exception"};
 constexpr std::string_view name(Oracle oracle) {
   return kOracleNames[static_cast<std::size_t>(oracle)];
 }

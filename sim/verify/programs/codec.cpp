@@ -14,7 +14,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::uint64_t kFormat = 4;
+constexpr std::uint64_t kFormat = 5;
 constexpr std::string_view kLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t kMostItems = 1000;  // of a list: more was never drawn
@@ -160,6 +160,13 @@ void spans(Io& io, S& value, int levels) {
 }
 
 template <class Io, class T>
+void selective(Io& io, T& trial) {
+  io.number(trial.selective, 0, 1);
+  if (!trial.selective) return;
+  for (auto& policy : trial.policies) io.number(policy, 0, kOpChoices - 1);
+}
+
+template <class Io, class T>
 void pipeline(Io& io, T& trial) {
   io.number(trial.kind, 0, 3);
   io.number(trial.mode, 0, 2);
@@ -171,6 +178,12 @@ void pipeline(Io& io, T& trial) {
   io.number(trial.passenger, 0, 1);
   io.number(trial.grad, 0, 1);
   io.number(trial.nodes_before, 0, 1000);
+  io.number(trial.balanced, 0, static_cast<std::int64_t>(kMostItems));
+  io.number(trial.policies, 0, 1);
+  io.number(trial.isolated, 0, 1);
+  io.number(trial.stray, 0, 2);
+  io.number(trial.stray_layer, 0, static_cast<std::int64_t>(kMostItems));
+  io.number(trial.stray_of, 0, static_cast<std::int64_t>(kMostItems));
   list(io, trial.layers, [&](auto& layer) {
     io.number(layer.size, 0, 2);
     std::int64_t pops = layer.pops + 1;
@@ -178,6 +191,8 @@ void pipeline(Io& io, T& trial) {
     if constexpr (Io::kReads) layer.pops = static_cast<int>(pops) - 1;
     io.number(layer.begins, 0, 1);
     io.number(layer.uses, 0, 1);
+    io.number(layer.cost, 0, kCosts - 1);
+    io.number(layer.policy, 0, kStagePolicies - 1);
   });
   bool offloads = trial.offload.has_value();
   io.number(offloads, 0, 1);
@@ -196,6 +211,7 @@ std::string encode(const Trial& trial) {
   writer.number(planned, 0, 1);
   if (planned) plan(writer, *trial.plan, kPlanDepth);
   spans(writer, trial.spans, kSpanLevels);
+  selective(writer, trial);
   return writer.text();
 }
 
@@ -212,6 +228,7 @@ Trial decode_trial(std::string_view text) {
     trial.plan = std::make_shared<const SegmentPlan>(std::move(found));
   }
   spans(reader, trial.spans, kSpanLevels);
+  selective(reader, trial);
   reader.end();
   return trial;
 }
@@ -228,6 +245,7 @@ PipelineTrial decode_pipeline_trial(std::string_view text) {
   pipeline(reader, trial);
   reader.end();
   if (trial.layers.size() < 2) refuse("fewer than two layers");
+  if (trial.layers.size() > kMostNetLayers) refuse("more layers than are ever drawn");
   for (std::size_t i = 0; i < trial.layers.size(); ++i) {
     if (trial.layers[i].pops + 1 >= static_cast<int>(i) && trial.layers[i].pops >= 0) {
       refuse("a layer reads one that is not before it");

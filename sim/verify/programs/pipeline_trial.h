@@ -9,7 +9,9 @@
 #include <optional>
 #include <vector>
 
+#include "shared/pipeline/pipeline_rules.h"
 #include "shared/pipeline/stage.h"
+#include "shared/pipeline/stage_policy.h"
 #include "shared/seam/options.h"
 #include "sim/verify/programs/trial.h"
 
@@ -25,7 +27,15 @@ struct NetLayer {
   int pops = -1;        // the earlier layer whose output it reads as well; -1: none
   bool begins = false;  // it is the first layer of a stage
   bool uses = true;     // it reads what it pops; else it drops it
+  int cost = 0;         // where stages are cut by costs
+  StagePolicy policy = StagePolicy::kKeep;  // of the stage that begins with it, if each has its own
 };
+inline constexpr std::size_t kMostNetLayers = 9;
+inline constexpr int kCosts = 8;
+inline constexpr int kStagePolicies = 4;
+
+// What a layer declares beside the skip tensors that it stashes and pops: no declaration fits that.
+enum class Stray : std::uint8_t { kNothing, kStash, kPop };
 
 struct PipelineTrial {
   std::vector<NetLayer> layers;
@@ -39,24 +49,29 @@ struct PipelineTrial {
   std::optional<CoreOptions> offload;  // what the stages save
   bool passenger = false;  // a second value passes every stage, and every second layer reads it
   bool grad = true;
-  int nodes_before = 0;  // of another model's, that each worker has made and numbered
+  int nodes_before = 0;   // of another model's, that each worker has made and numbered
+  int balanced = 0;       // cut by costs into so many stages; 0: where layers begin them
+  bool policies = false;  // each stage has its own, in place of the same for all
+  bool isolated = false;  // skip tensors have one name, each in a namespace of its own
+  Stray stray = Stray::kNothing;
+  int stray_layer = 0;  // that declares it
+  int stray_of = 0;     // the layer whose stash it names; one that stashes nothing: a new name
 
   // Returns how many stages each device gets; all get as many.
   std::size_t stages_each() const {
-    std::size_t count = 1;
-    for (std::size_t i = 1; i < layers.size(); ++i) count += layers[i].begins ? 1 : 0;
     const bool interleaved = kind == PipelineKind::kInterleaved;
-    return interleaved ? std::min(count, static_cast<std::size_t>(each)) : 1;
+    return interleaved ? std::min(cuts(), static_cast<std::size_t>(each)) : 1;
   }
-  std::vector<std::size_t> first_layers() const {
-    std::vector<std::size_t> first = {0};
-    for (std::size_t i = 1; i < layers.size(); ++i) {
-      if (layers[i].begins) first.push_back(i);
-    }
-    first.resize(first.size() / stages_each() * stages_each());
-    return first;
-  }
-  std::size_t devices() const { return first_layers().size() / stages_each(); }
+  std::size_t stages() const { return cuts() / stages_each() * stages_each(); }
+  std::size_t devices() const { return stages() / stages_each(); }
+  std::vector<std::int64_t> costs() const;
+  // Of each stage.
+  std::vector<std::size_t> first_layers(const PipelineRules& rules = Rules()) const;
+  // `first`: the stage's first layer.
+  StagePolicy policy(std::size_t first) const;
+
+ private:
+  std::size_t cuts() const;
 };
 
 PipelineTrial draw_pipeline_trial(Draws& draws);

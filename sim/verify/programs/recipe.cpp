@@ -94,4 +94,20 @@ void draw_repeats(Draws& draws, Recipe& recipe) {
   recipe.failure = raises ? StepFailure::kRecomputeRaises : StepFailure::kRecomputeSavesMore;
 }
 
+void draw_sequence(Draws& draws, Recipe& recipe) {
+  if (draws.one_in(8)) recipe.sequence = draws.in(1, static_cast<int>(recipe.layers.size()) + 1);
+}
+
+Recipe in_segments(Recipe recipe, const std::vector<ChainSegment>& segments) {
+  recipe.segments = true;
+  recipe.whole = false;
+  for (Layer& layer : recipe.layers) layer.opens = layer.closes = 0;
+  for (const ChainSegment& segment : segments) {
+    recipe.layers[segment.begin].opens = 1;
+    recipe.layers[segment.begin].segment &= ~kSpanBit;
+    recipe.layers[segment.end - 1].closes = 1;
+  }
+  return recipe;
+}
+
 }  // namespace ferry::verify

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -107,7 +108,17 @@ struct Recipe {
   bool segments = false;  // false: no layer has an extra or opens a segment
   bool whole = false;     // each forward is one segment, and so is each function of a gradient
   bool embeds = true;     // the first layer's input has a gradient
+  int sequence = 0;  // its layers are a chain that is cut into so many segments; 0: they are not
 };
+
+// A segment of a chain that is a checkpoint: of layers [begin, end).
+struct ChainSegment {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  bool operator==(const ChainSegment&) const = default;
+};
+// Returns the recipe with these segments, in the place of those that its layers begin and end.
+Recipe in_segments(Recipe recipe, const std::vector<ChainSegment>& segments);
 
 // Visits each field but the layers with the values that it may have, [first, end). What writes
 // recipes down, reads them and makes them smaller is written with it.
@@ -124,6 +135,7 @@ void visit_fields(R& recipe, Visit&& visit) {
   visit(recipe.segments, 0, 2);
   visit(recipe.whole, 0, 2);
   visit(recipe.embeds, 0, 2);
+  visit(recipe.sequence, 0, kMostLayers + 1);
 }
 template <class L, class Visit>
 void visit_layer(L& layer, Visit&& visit) {
@@ -141,9 +153,11 @@ void visit_layer(L& layer, Visit&& visit) {
 // has about 1500.
 enum class Sizes : std::uint8_t { kMixed, kSmall };
 
-// Without spans, and without recomputes that fail: these are the core's alone to run.
+// Without spans, recomputes that fail and chains: these are the core's alone to run.
 Recipe draw_recipe(Draws& draws, Sizes sizes = Sizes::kMixed);
 // Makes some segments spans, and some recomputes fail.
 void draw_repeats(Draws& draws, Recipe& recipe);
+// Makes some recipes a chain.
+void draw_sequence(Draws& draws, Recipe& recipe);
 
 }  // namespace ferry::verify

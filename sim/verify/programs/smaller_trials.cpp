@@ -114,6 +114,17 @@ std::vector<Trial> plainer(const Trial& trial) {
     all.push_back(trial);
     all.back().spans = std::move(spans);
   }
+  if (trial.selective) {
+    all.push_back(trial);
+    all.back().selective = false;
+    all.back().policies = {};
+  }
+  constexpr int kRunsAgain = 2;
+  for (std::size_t op = 0; trial.selective && op < trial.policies.size(); ++op) {
+    if (trial.policies[op] == kRunsAgain) continue;
+    all.push_back(trial);
+    all.back().policies[op] = kRunsAgain;
+  }
   for (CoreOptions& options : plainer(trial.options)) {
     all.push_back(trial);
     all.back().options = std::move(options);
@@ -152,7 +163,12 @@ std::vector<PipelineTrial> plainer(const PipelineTrial& trial) {
   with(&PipelineTrial::nodes_before, 0);
   with(&PipelineTrial::passenger, false);
   with(&PipelineTrial::backwards_order, false);
+  with(&PipelineTrial::balanced, 0);
+  with(&PipelineTrial::policies, false);
+  with(&PipelineTrial::isolated, false);
+  with(&PipelineTrial::stray, Stray::kNothing);
   with(&PipelineTrial::mode, CheckpointMode::kNever);
+  if (trial.balanced > 1) with(&PipelineTrial::balanced, trial.balanced - 1);
   if (trial.microbatches > 1 && trial.kind != PipelineKind::kInterleaved) {
     with(&PipelineTrial::microbatches, trial.microbatches - 1);
   }
@@ -166,6 +182,8 @@ std::vector<PipelineTrial> plainer(const PipelineTrial& trial) {
     change(&NetLayer::pops, -1);
     change(&NetLayer::begins, false);
     change(&NetLayer::size, 0);
+    change(&NetLayer::cost, 0);
+    change(&NetLayer::policy, StagePolicy::kKeep);
   }
   return all;
 }

@@ -1,5 +1,6 @@
 #include "sim/verify/programs/trial.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 
@@ -57,6 +58,22 @@ void draw_inner(Draws& draws, std::vector<DrawnSpan>& spans, int levels) {
   }
 }
 
+// Takes out what does not go with it.
+void make_selective(Draws& draws, Trial& trial) {
+  trial.selective = true;
+  for (int& policy : trial.policies) policy = draws.in(0, kOpChoices);
+  trial.spans.clear();
+  Recipe& recipe = trial.recipe;
+  recipe.segments = true;
+  recipe.retain = false;
+  recipe.derivatives = 1;
+  recipe.failure = StepFailure::kNone;
+  for (Layer& layer : recipe.layers) {
+    layer.segment &= ~kSpanBit;
+    if (layer.extra >= Extra::kInnerBackward) layer.extra = Extra::kDropout;
+  }
+}
+
 }  // namespace
 
 CoreOptions draw_options(Draws& draws) {
@@ -104,7 +121,20 @@ Trial draw_trial(Draws& draws, Sizes sizes) {
     trial.spans.back().kept = draws.one_in(2) ? draws.in(0, 64) : 0;
   }
   draw_inner(draws, trial.spans, kSpanLevels - 1);
+  draw_sequence(draws, trial.recipe);
+  if (draws.one_in(8)) make_selective(draws, trial);
   return trial;
+}
+
+bool is_selective(const Trial& trial) {
+  const Recipe& recipe = trial.recipe;
+  const auto strange = [](const Layer& layer) {
+    return layer.extra >= Extra::kInnerBackward ||
+           (layer.opens > 0 && (layer.segment & kSpanBit) != 0);
+  };
+  return trial.selective && recipe.segments && !recipe.retain && recipe.derivatives == 1 &&
+         recipe.failure == StepFailure::kNone && trial.spans.empty() &&
+         std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
 }
 
 }  // namespace ferry::verify

@@ -2,10 +2,12 @@
 // plan of the step's segments. A drawn trial depends on a seed and its number alone.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/plan.h"
@@ -26,11 +28,21 @@ struct DrawnSpan {
 };
 inline constexpr int kSpanLevels = 3;  // at most
 
+// The ops of forward that selective checkpoints may keep. Others run again.
+inline constexpr std::array<std::string_view, 12> kSelectiveOps = {
+    "linear",  "mask", "escape", "large", "own",       "draw",
+    "dropout", "side", "late",   "embed", "meanwhile", "loss"};
+// By op: PyTorch's policies, by their numbers.
+using OpChoices = std::array<int, kSelectiveOps.size()>;
+inline constexpr int kOpChoices = 6;
+
 struct Trial {
   Recipe recipe;
   CoreOptions options;
   std::shared_ptr<const SegmentPlan> plan;  // null: its segments are as the program says
   std::vector<DrawnSpan> spans = {};
+  bool selective = false;  // its checkpoints keep the outputs of some ops
+  OpChoices policies = {};
 };
 
 CoreOptions draw_options(Draws& draws);
@@ -51,5 +63,7 @@ inline bool has_plan(const Trial& trial) { return trial.plan && trial.recipe.seg
 inline bool has_spans(const Trial& trial) {
   return !trial.spans.empty() && !(trial.recipe.segments && trial.recipe.whole);
 }
+// Whether its checkpoints are selective. What is kept serves one backward, and no span.
+bool is_selective(const Trial& trial);
 
 }  // namespace ferry::verify

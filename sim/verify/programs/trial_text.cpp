@@ -60,6 +60,17 @@ std::string window_of(const CoreOptions& options) {
   return options.window_bytes == 0 ? text : text + " or " + bytes;
 }
 
+// PyTorch's policies by their numbers: two each to save, to recompute and to offload.
+std::string kept_of(const OpChoices& choices) {
+  std::string text;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (choices[i] / 2 == 1) continue;
+    text.append(text.empty() ? "" : ", ").append(choices[i] < 2 ? "save " : "offload ");
+    text.append(kSelectiveOps[i]);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
 std::int64_t inner_spans(const std::vector<DrawnSpan>& spans) {
   std::int64_t inner = 0;
   for (const DrawnSpan& span : spans) {
@@ -84,6 +95,7 @@ std::string text_of(const Recipe& recipe) {
   step.add_if(recipe.retain, "retain_graph");
   step.add_if(recipe.embeds, "an input with a gradient");
   step.add_if(recipe.move, "a parameter that moves");
+  step.add_if(recipe.sequence > 0, "a chain in " + counted(recipe.sequence, "segment"));
   step.add_if(recipe.segments && recipe.whole, "the whole forward checkpointed");
   if (recipe.derivatives > 1) {
     const std::string order = recipe.derivatives == 2 ? "second" : "third";
@@ -119,6 +131,7 @@ std::ostream& operator<<(std::ostream& out, const Trial& trial) {
     const std::int64_t inner = inner_spans(trial.spans);
     if (inner > 0) out << " with " << inner << " inside";
   }
+  if (is_selective(trial)) out << "; its checkpoints keep: " << kept_of(trial.policies);
   return out << "; " << text_of(trial.options);
 }
 

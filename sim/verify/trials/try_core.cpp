@@ -14,6 +14,7 @@
 #include "sim/verify/oracles/recomputes.h"
 #include "sim/verify/oracles/replays.h"
 #include "sim/verify/programs/random_program.h"
+#include "sim/verify/trials/chosen_checkpoints.h"
 
 namespace ferry::verify {
 namespace {
@@ -101,6 +102,37 @@ std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim
   return judge_bounds(trial.options, run.statistics, largest);
 }
 
+bool refuses(const std::string& error) {
+  return error == "Tensor cached during selective activation checkpoint has been mutated";
+}
+
+// Where a call fails as well, fewer backwards may come so far.
+void forgive_refused(const sim::Simulation& keep, sim::Simulation& run) {
+  std::erase_if(run.errors, [](const sim::ProgramError& each) { return refuses(each.message); });
+  run.gradients = keep.gradients;
+}
+
+// Each such call's backward fails for that reason, and nothing else does.
+std::optional<Verdict> judge_refused(const RecomputeCounts& expected, const sim::Simulation& run) {
+  const std::vector<std::string> errors = messages(run);
+  const auto refused = std::count_if(errors.begin(), errors.end(), refuses);
+  if (static_cast<std::size_t>(refused) != errors.size() || refused != expected.refused) {
+    return Verdict{Oracle::kError, "a kept tensor was written: " + std::to_string(refused) +
+                                       " backwards say so, not " +
+                                       std::to_string(expected.refused)};
+  }
+  if (const auto hazard = judge_hazards(run.hazards)) return hazard;
+  return judge_leaks(run.leftovers);
+}
+
+std::optional<Verdict> judge_counts(const RecomputeCounts& expected, const OpCounts& counted,
+                                    const sim::Simulation& run) {
+  std::string wrong = miscounted(expected.ops, counted);
+  if (wrong.empty()) wrong = miscounted(expected, run.checkpoints);
+  if (wrong.empty()) return std::nullopt;
+  return Verdict{Oracle::kCount, wrong};
+}
+
 }  // namespace
 
 bool struck(const sim::Simulation& run, const Conditions& conditions) {
@@ -131,8 +163,10 @@ bool counts_are_known(const Recipe& recipe) {
          std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
 }
 
-std::optional<Verdict> try_core(const Trial& trial, const Subject& subject,
+std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
                                 const Conditions& conditions) {
+  Recipe right;
+  const Trial trial = in_chain(drawn, subject.rules, right);
   const Program program = make_program(trial.recipe);
   const Hardware hardware = test_hardware();
   const sim::Simulation keep = sim::simulate(without_segments(program), hardware, {});
@@ -147,6 +181,7 @@ std::optional<Verdict> try_core(const Trial& trial, const Subject& subject,
   options.world = subject.world_fault;
   options.segments = trial.plan;
   if (has_spans(trial)) options.spans = spans_in(program, trial.spans);
+  options.selective = policies_of(trial, program, counts_are_known(trial.recipe));
   options.consumers = {&moves, &accounts};
   options.hooks_watch = &accounts;
   const bool counted = counts_are_known(trial.recipe) && !has_spans(trial);
@@ -157,13 +192,18 @@ std::optional<Verdict> try_core(const Trial& trial, const Subject& subject,
   forgive(trial, keep, run.errors);
   // (What a span reads and the step writes may be needed by an earlier node than what was saved.)
   if (may_need_written(trial)) run.gradients = keep.gradients;
-  if (struck(run, conditions)) return judge_failure(keep, run);
+  RecomputeCounts expected;
+  if (counted) {
+    expected = expected_counts(make_program(right), trial.plan.get(), kept_ops(options));
+  }
+  if (struck(run, conditions)) {
+    if (expected.refused > 0) forgive_refused(keep, run);
+    return judge_failure(keep, run);
+  }
+  if (expected.refused > 0) return judge_refused(expected, run);
   if (auto verdict = judge(trial, largest_storage(program), keep, run)) return verdict;
   if (counted) {
-    const RecomputeCounts expected = expected_counts(program, trial.plan.get());
-    std::string wrong = miscounted(expected.ops, counter.counts);
-    if (wrong.empty()) wrong = miscounted(expected, run.checkpoints);
-    if (!wrong.empty()) return Verdict{Oracle::kCount, wrong};
+    if (auto verdict = judge_counts(expected, counter.counts, run)) return verdict;
   }
   if (replayed) {
     if (auto verdict = judge_replays(program, options, counter.counts, run)) return verdict;

@@ -42,7 +42,7 @@ struct Conditions {
 bool struck(const sim::Simulation& run, const Conditions& conditions);
 
 // Returns the verdict of the first oracle that objects.
-std::optional<Verdict> try_core(const Trial& trial, const Subject& subject = {},
+std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject = {},
                                 const Conditions& conditions = {});
 
 }  // namespace ferry::verify

@@ -1,5 +1,6 @@
 #include "sim/verify/trials/try_pipeline.h"
 
+#include "sim/verify/oracles/cuts.h"
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/hazards.h"
 
@@ -14,7 +15,7 @@ NetResult run_plain(const PipelineTrial& trial) {
 
 NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject,
                         const Conditions& conditions) {
-  NetRun run(trial, true, conditions.choices, conditions.watch);
+  NetRun run(trial, true, conditions.choices, conditions.watch, subject.rules);
   // Every device of the run, each with the same of what is adapted.
   const auto with = [&]<class D>(const auto& adapted, std::vector<D> devices) {
     for (std::uint32_t d = 0; d < run.devices(); ++d) {
@@ -45,6 +46,91 @@ std::optional<Verdict> judge_failure(const NetResult& expected, const NetResult&
   return std::nullopt;
 }
 
+std::string skip_of(int layer) { return "of " + std::to_string(layer); }
+
+// Skip tensors that are declared otherwise than once each way are refused before anything runs.
+std::optional<Verdict> judge_declared(const PipelineTrial& trial, const NetResult& run) {
+  std::vector<DeclaredSkip> declared;
+  for (std::size_t i = 0; i < trial.layers.size(); ++i) {
+    const int pops = trial.layers[i].pops;
+    if (pops < 0) continue;
+    declared.push_back({static_cast<std::size_t>(pops), false, skip_of(pops)});
+    declared.push_back({i, true, skip_of(pops)});
+  }
+  const auto count = static_cast<int>(trial.layers.size());
+  declared.push_back({static_cast<std::size_t>(trial.stray_layer % count),
+                      trial.stray == Stray::kPop, skip_of(trial.stray_of % count)});
+  for (const std::string& skip : unmatched(declared)) {
+    const std::string name = trial.isolated ? "skip" : skip;
+    if (run.error.starts_with("one or more pairs of stash and pop do not match:") &&
+        run.error.find("'" + name + "'") != std::string::npos) {
+      continue;
+    }
+    return Verdict{Oracle::kError, "declarations of '" + name + "' that do not fit were taken" +
+                                       (run.error.empty() ? "" : ": " + run.error)};
+  }
+  if (run.runs.empty()) return std::nullopt;
+  return Verdict{Oracle::kError, "layers ran whose declarations do not fit"};
+}
+
+std::optional<Verdict> judge_cut(const PipelineTrial& trial, const NetResult& run) {
+  if (trial.balanced == 0) return std::nullopt;
+  std::vector<std::size_t> first = {0};
+  for (const std::size_t size : best_cut(trial.costs(), trial.stages())) {
+    first.push_back(first.back() + size);
+  }
+  first.pop_back();
+  if (run.first_layers == first) return std::nullopt;
+  std::string words = "stages begin at layers";
+  for (const std::size_t layer : run.first_layers) words += " " + std::to_string(layer + 1);
+  words += ", which balances less well than";
+  for (const std::size_t layer : first) words += " " + std::to_string(layer + 1);
+  return Verdict{Oracle::kCut, words};
+}
+
+// What a layer's node saves: its inputs and its weight.
+std::int64_t saves_of(const PipelineTrial& trial, std::size_t layer) {
+  const bool pops = trial.layers[layer].pops >= 0 && trial.layers[layer].uses;
+  return 2 + (pops ? 1 : 0) + (NetProgram::reads_passenger(trial, layer) ? 1 : 0);
+}
+
+// How often each layer runs, and what each stage's own hooks are given.
+std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetResult& run) {
+  const auto stop = static_cast<std::int64_t>(
+      trial.grad ? checkpoint_stop(trial.mode, static_cast<std::size_t>(trial.microbatches)) : 0);
+  for (std::size_t s = 0; s < run.first_layers.size(); ++s) {
+    const std::size_t begin = run.first_layers[s];
+    const std::size_t end =
+        s + 1 < run.first_layers.size() ? run.first_layers[s + 1] : trial.layers.size();
+    const StagePolicy policy = trial.policy(begin);
+    const bool moves_inputs = policy == StagePolicy::kCheckpointOffload;
+    const bool again = !trial.policies || policy == StagePolicy::kCheckpoint || moves_inputs;
+    const std::int64_t runs =
+        trial.steps * (trial.microbatches + (again ? stop * trial.backwards : 0));
+    std::int64_t saved = 0, arriving = trial.passenger ? 2 : 1;
+    for (std::size_t i = begin; i < end; ++i) {
+      saved += saves_of(trial, i);
+      const int pops = trial.layers[i].pops;
+      if (pops >= 0 && static_cast<std::size_t>(pops) < begin) ++arriving;
+      const auto found = run.runs.find("layer" + std::to_string(i));
+      const std::int64_t ran = found == run.runs.end() ? 0 : found->second;
+      if (ran == runs) continue;
+      return Verdict{Oracle::kCount, "layer " + std::to_string(i) + " ran " + std::to_string(ran) +
+                                         " times, not " + std::to_string(runs)};
+    }
+    if (!trial.policies) continue;
+    std::int64_t packs = moves_inputs ? trial.steps * stop * arriving : 0;
+    if (policy == StagePolicy::kOffload && trial.grad) {
+      packs = trial.steps * trial.microbatches * saved;
+    }
+    if (run.packs[s] == packs) continue;
+    return Verdict{Oracle::kAccounts, "stage " + std::to_string(s + 1) + " gave its hooks " +
+                                          std::to_string(run.packs[s]) + " tensors, not " +
+                                          std::to_string(packs)};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& subject,
@@ -52,19 +138,12 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   const NetResult expected = run_plain(trial);
   const NetResult run = run_pipelined(trial, subject, conditions);
   if (conditions.choices && conditions.choices->failure()) return judge_failure(expected, run);
+  if (trial.stray != Stray::kNothing) return judge_declared(trial, run);
   if (!run.error.empty()) return Verdict{Oracle::kError, run.error};
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.gradients != expected.gradients) return Verdict{Oracle::kValue, "a gradient differs"};
-  const auto stop =
-      trial.grad ? checkpoint_stop(trial.mode, static_cast<std::size_t>(trial.microbatches)) : 0;
-  const auto runs = trial.steps * (trial.microbatches + static_cast<int>(stop) * trial.backwards);
-  for (std::size_t i = 0; i < trial.layers.size(); ++i) {
-    const auto found = run.runs.find("layer" + std::to_string(i));
-    const std::int64_t ran = found == run.runs.end() ? 0 : found->second;
-    if (ran == runs) continue;
-    return Verdict{Oracle::kCount, "layer " + std::to_string(i) + " ran " + std::to_string(ran) +
-                                       " times, not " + std::to_string(runs)};
-  }
+  if (const auto wrong = judge_cut(trial, run)) return wrong;
+  if (const auto wrong = judge_counts(trial, run)) return wrong;
   if (run.kept != 0) {
     return Verdict{Oracle::kLeak, std::to_string(run.kept) + " storages are kept after backward"};
   }

@@ -15,7 +15,9 @@
 #include "shared/offload/offloader.h"
 #include "shared/pipeline/pipeline.h"
 #include "shared/pipeline/scheduled_pipeline.h"
+#include "shared/pipeline/stage_policy.h"
 #include "shared/skip/layout.h"
+#include "shared/skip/skippable.h"
 #include "sim/gpu/device.h"
 #include "sim/gpu/workers.h"
 #include "sim/program/autograd.h"
@@ -33,7 +35,9 @@ struct NetResult {
   std::vector<std::uint64_t> gradients;  // contents by weight; 0: none
   std::vector<check::Hazard> hazards;
   std::string error;
-  OpCounts runs;          // of kernels, by name
+  OpCounts runs;                          // of kernels, by name
+  std::vector<std::size_t> first_layers;  // of each stage
+  std::vector<std::int64_t> packs;        // tensors that each stage's own hooks were given
   std::int64_t kept = 0;  // storages beyond weights, inputs, gradients and results after backward
   std::int64_t left = 0;  // storages, and events, when all is dropped
 };
@@ -45,8 +49,12 @@ class NetRun {
 
   // watch: from the first operation on.
   NetRun(const PipelineTrial& trial, bool pipelined, choices::Choices* choices = nullptr,
-         StreamOpConsumer* watch = nullptr)
-      : trial_(trial), net_(trial), first_(trial.first_layers()) {
+         StreamOpConsumer* watch = nullptr, const Rules& rules = {})
+      : trial_(trial), net_(trial), first_(trial.first_layers(rules)), packs_(first_.size()) {
+    for (std::size_t i = 0; i < trial.layers.size(); ++i) {
+      names_.push_back(trial.isolated ? SkipName("skip", Namespace())
+                                      : SkipName("of " + std::to_string(i)));
+    }
     devices_ = pipelined ? trial.devices() : 1;
     sim::MachineOptions options;
     options.launch_ns = 500;
@@ -70,10 +78,6 @@ class NetRun {
                                     first_.begin()) -
            1;
   }
-  static SkipName skip(std::size_t stashed, std::size_t popped) {
-    return SkipName(std::to_string(stashed) + "-" + std::to_string(popped));
-  }
-
   // Runs layers [begin, end), which stash and pop.
   Values layers(std::size_t begin, std::size_t end, Values x) {
     const auto tracker = current_skip_tracker(tape_->autograd());
@@ -81,13 +85,13 @@ class NetRun {
       const NetLayer& layer = trial_.layers[i];
       Values in = {x.front()};
       if (layer.pops >= 0) {
-        Value popped = tracker->load(skip(static_cast<std::size_t>(layer.pops), i));
+        Value popped = tracker->load(names_[static_cast<std::size_t>(layer.pops)]);
         if (layer.uses) in.push_back(std::move(popped));
       }
       if (NetProgram::reads_passenger(trial_, i)) in.push_back(x.back());
       x.front() = tape_->call(net_.codes[i], std::move(in)).front();
       for (std::size_t to = i + 1; to < trial_.layers.size(); ++to) {
-        if (trial_.layers[to].pops == static_cast<int>(i)) tracker->save(skip(i, to), x.front());
+        if (trial_.layers[to].pops == static_cast<int>(i)) tracker->save(names_[i], x.front());
       }
     }
     return x;
@@ -95,24 +99,40 @@ class NetRun {
   std::size_t end_of(std::size_t stage) const {
     return stage + 1 < first_.size() ? first_[stage + 1] : trial_.layers.size();
   }
-  using StageHooks = std::vector<std::shared_ptr<Hooks<sim::Tensor>>>;  // by device; or none
+  using Pair = std::shared_ptr<Hooks<sim::Tensor>>;
+  // Makes the hooks of that device count, for the stage, what they are given; or none.
+  using StageHooks = std::vector<Pair>;  // by device; or none
+  Pair hooks_of(std::size_t number, const StageHooks& hooks, StagePolicy policy) {
+    if (hooks.empty() || (trial_.policies && trial_.policy(first_[number]) != policy)) return {};
+    return std::make_shared<Counted>(hooks[number % devices_], packs_[number]);
+  }
   std::function<Values(Values)> stage(std::size_t number, const StageHooks& hooks) {
-    std::shared_ptr<Hooks<sim::Tensor>> pair;
-    if (!hooks.empty()) pair = hooks[number % devices_];
+    const Pair pair = hooks_of(number, hooks, StagePolicy::kOffload);
     return [this, number, pair](Values x) {
       std::optional<HooksGuard<sim::SimAutograd>> guard;
       if (pair) guard.emplace(tape_->autograd(), pair);
       return layers(first_[number], end_of(number), std::move(x));
     };
   }
-  SkipLayout layout() const {
-    std::vector<SkipRoute> routes;
+  // What the layers declare, and the stages that they are in.
+  SkipLayout layout(const Rules& rules) const {
+    std::vector<Skippable> declared;
+    std::vector<std::size_t> stages;
     for (std::size_t i = 0; i < trial_.layers.size(); ++i) {
+      declared.push_back({"layer" + std::to_string(i), {}, {}});
+      stages.push_back(stage_of(i));
       if (trial_.layers[i].pops < 0) continue;
       const auto from = static_cast<std::size_t>(trial_.layers[i].pops);
-      routes.push_back({skip(from, i), stage_of(from), stage_of(i)});
+      declared[from].stashes.push_back(names_[from]);
+      declared[i].pops.push_back(names_[from]);
     }
-    return SkipLayout(std::move(routes));
+    if (trial_.stray != Stray::kNothing) {
+      Skippable& layer = declared[static_cast<std::size_t>(trial_.stray_layer) % declared.size()];
+      const bool stash = trial_.stray == Stray::kStash;
+      (stash ? layer.stashes : layer.pops)
+          .push_back(names_[static_cast<std::size_t>(trial_.stray_of) % names_.size()]);
+    }
+    return skip_layout(declared, stages, rules);
   }
   Values input(std::size_t microbatch) const {
     const Value& value = tape_->globals()[net_.inputs[microbatch]];
@@ -183,7 +203,10 @@ class NetRun {
     for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back(stage(s, hooks));
     const auto kind = static_cast<ScheduleKind>(static_cast<int>(trial_.kind) - 1);
     ScheduledPipeline pipeline(devices, autograd, sim::SimWorkers(*machine_), std::move(stages),
-                               layout(), kind, options(), rules);
+                               layout(rules), kind, options(), rules);
+    for (std::size_t s = 0; trial_.policies && s < first_.size(); ++s) {
+      pipeline.save_inputs(s, hooks_of(s, hooks, StagePolicy::kCheckpointOffload));
+    }
     results_ =
         pipeline.step(all_inputs(), [this](const Values& x, std::size_t) { return loss(x); });
     count_kept();
@@ -195,7 +218,7 @@ class NetRun {
     std::vector<PipelineStage<sim::SimAutograd>> stages;
     for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back({s, stage(s, hooks)});
     Pipeline pipeline(devices, tape_->autograd(), sim::SimWorkers(*machine_), std::move(stages),
-                      layout(), options(), rules);
+                      layout(rules), options(), rules);
     return pipeline.forward(all_inputs());
   }
 
@@ -208,6 +231,8 @@ class NetRun {
     }
     result.kept = kept_;
     result.runs = counter_.counts;
+    result.first_layers = first_;
+    result.packs = packs_;
     results_.clear();
     for (const Slot slot : net_.weights) {
       const Value& gradient = tape_->gradients()[slot];
@@ -223,9 +248,27 @@ class NetRun {
   std::size_t devices() const { return devices_; }
 
  private:
+  // Does as the pair, and counts what it is given.
+  class Counted final : public Hooks<sim::Tensor> {
+   public:
+    Counted(Pair pair, std::int64_t& packs) : pair_(std::move(pair)), packs_(packs) {}
+    std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) override {
+      ++packs_;
+      return pair_->pack(tensor);
+    }
+
+   private:
+    const Pair pair_;
+    std::int64_t& packs_;
+  };
+
   CorePipelineOptions options() const {
     CorePipelineOptions options;
     options.checkpoint = trial_.mode;
+    if (!trial_.policies) return options;
+    for (const std::size_t first : first_) {
+      options.checkpointed_stages.push_back(runs_again(trial_.policy(first)));
+    }
     return options;
   }
   std::vector<Values> all_inputs() const {
@@ -266,7 +309,9 @@ class NetRun {
 
   const PipelineTrial trial_;
   NetProgram net_;
-  const std::vector<std::size_t> first_;
+  const std::vector<std::size_t> first_;  // layers of the stages
+  std::vector<std::int64_t> packs_;       // by stage
+  std::vector<SkipName> names_;           // of the layers' outputs
   const Hardware hardware_ = test_hardware();
   const sim::Roofline times_{hardware_};
   std::size_t devices_ = 1;

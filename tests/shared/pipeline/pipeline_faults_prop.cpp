@@ -14,6 +14,7 @@ RC_GTEST_PROP(PipelineFaults, TheNextStepWorks, ()) {
   PipelineTrial trial = *any_pipeline_trial();
   trial.steps = 1;
   trial.grad = true;
+  trial.stray = Stray::kNothing;
   const auto step =
       static_cast<Step>(*in_range(static_cast<int>(kCheckpointSteps), static_cast<int>(kSteps)));
   const auto fault = std::make_shared<FaultPoint>(step, *in_range(0, 12));

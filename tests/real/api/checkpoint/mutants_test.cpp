@@ -378,6 +378,9 @@ const std::map<Rule, Case>& cases() {
 const std::map<Rule, std::string>& cannot_show() {
   static const std::map<Rule, std::string> list = {
       {Rule::kForwardStream, "a CPU has one stream: the one forward started on is the current one"},
+      {Rule::kKeepOutputs, "ferry::selective has no rules"},
+      {Rule::kCheckOutputs, "ferry::selective has no rules"},
+      {Rule::kLastPlain, "ferry::checkpoint_sequential has no rules"},
   };
   return list;
 }
