@@ -41,8 +41,8 @@ constexpr std::size_t kTablesMost = 24;
 constexpr std::size_t kTablesLeast = 1;
 // What a bisection has left to win that is not worth another probe: a part of the step.
 constexpr sim::Time kLeastWon = 2'000;
-// What reserves more than the budget may run at it: so many such parts of it more, until two in a row
-// have brought nothing.
+// What reserves more than the budget may run at it: so many such parts of it more, until two in a
+// row have brought nothing.
 constexpr int kMore = 4;
 constexpr std::int64_t kMoreParts = 24;
 constexpr int kMoreInVain = 2;
@@ -262,8 +262,8 @@ sim::Time SpanSearch::told_ns(std::int32_t level, const Way& way) const {
   return kept_.step_ns + ns(std::max(level, least_slots({.nested = way.nested})), way);
 }
 
-// A level fits that reserves no more than is aimed at. Or it runs at the budget by giving back what it
-// would reserve beyond, and that takes no longer than to have so much less.
+// A level fits that reserves no more than is aimed at. Or it runs at the budget by giving back what
+// it would reserve beyond, and that takes no longer than to have so much less.
 void SpanSearch::take(const Tried& tried, const Limits& limits, Bisection& each) const {
   const Cost& cost = tried.cost;
   each.way->seen[each.near] = cost;
