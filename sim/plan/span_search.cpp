@@ -41,8 +41,8 @@ constexpr std::size_t kTablesMost = 24;
 constexpr std::size_t kTablesLeast = 1;
 // What a bisection has left to win that is not worth another probe: a part of the step.
 constexpr sim::Time kLeastWon = 2'000;
-// What reserves more than the budget may run at it: so many such parts of it more, until two in a
-// row have brought nothing.
+// What reserves more than the budget may run at it: so many such parts of it more, until two
+// have brought nothing.
 constexpr int kMore = 4;
 constexpr std::int64_t kMoreParts = 24;
 constexpr int kMoreInVain = 2;
