@@ -22,6 +22,7 @@ inline constexpr std::int64_t kBytes = std::int64_t{1} << 50;   // of an op's ac
 inline constexpr std::int64_t kFlops = 1'000'000'000'000'000'000;   // of an op
 inline constexpr std::int64_t kKernels = 1000;                      // of an op
 inline constexpr std::int64_t kMatrixSize = std::int64_t{1} << 31;  // a dimension of a product
+inline constexpr std::size_t kMatrixProducts = 2;                   // of an op
 inline constexpr std::int64_t kFlopsPerUs = 1'000'000'000'000'000;
 inline constexpr std::int64_t kBytesPerUs = 1'000'000'000'000;
 

@@ -38,9 +38,10 @@ using CodeId = std::uint32_t;  // an index into Program::codes
 // The name of an op that stands for a tensor that the step found, and that no operator made.
 inline constexpr std::string_view kGivenOp = "ferry.given";
 
-// What an operator multiplies, where that is matrices: `batch` times m × k by k × n.
+// What an operator multiplies, where that is matrices, or a convolution that is computed as one:
+// `batch` times m × k by k × n.
 struct MatrixProduct {
-  std::int64_t batch = 0;  // 0: no product, or nobody said of which shape
+  std::int64_t batch = 0;
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
@@ -66,7 +67,7 @@ struct Op {
   bool random = false;       // draws from the random generator (dropout): its values depend on the
                              // generator's state, and it moves that state on
   std::int64_t kernels = 1;  // that it runs one after the other, on a GPU
-  MatrixProduct product{};
+  std::vector<MatrixProduct> products{};  // one after the other, that its FLOPs are
   bool operator==(const Op&) const = default;
 };
 

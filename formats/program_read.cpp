@@ -38,24 +38,46 @@ class Types {
   std::map<Key, TypeId> ids_;
 };
 
-// "matmul":[batch, m, n, k], and "aligned".
-MatrixProduct read_product(Fields& line, std::int64_t flops) {
-  if (!line.has("matmul")) return {};
-  const std::vector<std::int64_t> sizes = line.integers("matmul");
-  const auto in_range = [](std::int64_t size) { return size >= 1 && size <= limits::kMatrixSize; };
-  if (sizes.size() != 4 || !std::all_of(sizes.begin(), sizes.end(), in_range)) {
-    line.expected("matmul",
-                  "[batch, m, n, k], each from 1 to " + std::to_string(limits::kMatrixSize));
+MatrixProduct read_product(const Fields& line, const Json& sizes) {
+  const auto in_range = [](const Json& size) {
+    return size.is_number_integer() && size >= 1 && size <= limits::kMatrixSize;
+  };
+  if (!sizes.is_array() || sizes.size() != 4 ||
+      !std::all_of(sizes.begin(), sizes.end(), in_range)) {
+    line.expected("matmul", "[batch, m, n, k], or a list of two such, each from 1 to " +
+                                std::to_string(limits::kMatrixSize));
   }
-  __extension__ typedef __int128 Wide;
-  if (Wide{2} * sizes[0] * sizes[1] * sizes[2] * sizes[3] != flops) {
-    line.expected("matmul", "a product of as many FLOPs as \"flops\" says");
+  return {sizes[0], sizes[1], sizes[2], sizes[3]};
+}
+
+// "matmul":[batch, m, n, k] or a list of two such, and "aligned" of all.
+std::vector<MatrixProduct> read_products(Fields& line, std::int64_t flops) {
+  const Json* const said = line.find("matmul");
+  if (said == nullptr) return {};
+  std::vector<MatrixProduct> products;
+  const bool several = said->is_array() && !said->empty() && said->front().is_array();
+  if (several && said->size() > limits::kMatrixProducts) {
+    line.expected("matmul", "at most " + std::to_string(limits::kMatrixProducts) + " products");
+  }
+  if (several) {
+    for (const Json& sizes : *said) products.push_back(read_product(line, sizes));
+  } else {
+    products.push_back(read_product(line, *said));
   }
   const std::int64_t aligned = line.integer_or("aligned", 16);
   if (aligned != 2 && aligned != 4 && aligned != 8 && aligned != 16) {
     line.expected("aligned", "2, 4, 8 or 16 bytes");
   }
-  return {sizes[0], sizes[1], sizes[2], sizes[3], aligned};
+  __extension__ typedef __int128 Wide;
+  Wide counted = 0;
+  for (MatrixProduct& each : products) {
+    counted += Wide{2} * each.batch * each.m * each.n * each.k;
+    each.aligned_bytes = aligned;
+  }
+  if (counted != flops) {
+    line.expected("matmul", "products of as many FLOPs as \"flops\" says");
+  }
+  return products;
 }
 
 Action read_op(Fields& line, Types& types) {
@@ -71,8 +93,8 @@ Action read_op(Fields& line, Types& types) {
         .once = line.flag("once", false),
         .random = line.flag("random", false),
         .kernels = line.has("kernels") ? line.integer("kernels", 1, limits::kKernels) : 1,
-        .product = {}};
-  op.product = read_product(line, op.flops);
+        .products = {}};
+  op.products = read_products(line, op.flops);
   const Json& outputs = line.at("out");
   if (!outputs.is_array()) line.expected("out", "a list of outputs");
   for (const Json& output : outputs) {

@@ -32,11 +32,16 @@ struct Line {
 
   std::string type(TypeId id) const { return json_layout(program.types.at(id)); }
 
-  static std::string matmul(const MatrixProduct& product) {
-    std::string text = ",\"matmul\":" + json_list({product.batch, product.m, product.n, product.k});
-    if (product.aligned_bytes != 16)
-      text += ",\"aligned\":" + std::to_string(product.aligned_bytes);
-    return text;
+  // One as its sizes, several as a list of theirs.
+  static std::string matmul(const std::vector<MatrixProduct>& products) {
+    std::string text = ",\"matmul\":", separator = products.size() > 1 ? "[" : "";
+    for (const MatrixProduct& each : products) {
+      text += separator + json_list({each.batch, each.m, each.n, each.k});
+      separator = ",";
+    }
+    if (products.size() > 1) text += "]";
+    const std::int64_t aligned = products[0].aligned_bytes;
+    return aligned == 16 ? text : text + ",\"aligned\":" + std::to_string(aligned);
   }
 
   std::string operator()(const Op& op) const {
@@ -51,7 +56,7 @@ struct Line {
     append_unless_0(text, "read", op.read_bytes);
     append_unless_0(text, "written", op.written_bytes);
     if (op.kernels != 1) text += ",\"kernels\":" + std::to_string(op.kernels);
-    if (op.product.batch > 0) text += matmul(op.product);
+    if (!op.products.empty()) text += matmul(op.products);
     append_unless_0(text, "ns", op.measured_ns);
     if (op.once) text += ",\"once\":true";
     if (op.random) text += ",\"random\":true";

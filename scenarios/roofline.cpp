@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "formats/limits.h"
-#include "formats/op_costs.h"
+#include "formats/op_products.h"
 #include "scenarios/matrix_time.h"
 
 namespace ferry {
@@ -24,7 +24,10 @@ std::int64_t kernel_ns(const Op& op, DType compute, const Hardware& hardware) {
   const Wide bytes = Wide{op.read_bytes} + op.written_bytes;
   const std::int64_t share =
       is_attention(op.name) ? hardware.attention_percent : hardware.matmul_percent;
-  Wide computing = product_ns(op.product, compute, hardware);
+  Wide computing = 0;
+  for (const MatrixProduct& product : op.products) {
+    computing += product_ns(product, compute, hardware);
+  }
   if (computing == 0) computing = duration_ns(op.flops, hardware.flops_per_us_of(compute), share);
   const Wide moving = duration_ns(bytes, hardware.memory_bytes_per_us, hardware.memory_percent);
   const Wide shortest = Wide{hardware.kernel_min_ns} * op.kernels;

@@ -2,8 +2,9 @@
 //
 // The longer of computing and of moving bytes, at the share of the peaks that kernels reach, but at
 // least the hardware's shortest kernel, as often as the operator runs one; a measured time wins.
-// Computing a matrix product takes whole tiles and waves (scenarios/matrix_time.h). Integers only.
-// Not modelled: caches, kernels that overlap, convolutions that fill the device badly.
+// Computing a matrix product, or a convolution as one, takes whole tiles and waves
+// (scenarios/matrix_time.h). Integers only. Not modelled: caches, kernels that overlap, grouped
+// convolutions that fill the device badly.
 #pragma once
 
 #include <cstdint>

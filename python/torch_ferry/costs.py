@@ -1,16 +1,18 @@
 """What an op costs: FLOPs, bytes read, bytes written, kernels, the shape of a matrix product.
 
-The twin of formats/op_costs.h. FLOPs are PyTorch's own formulas (torch.utils.flop_counter): of
-matmuls, convolutions, attention; but of causal attention only those of the pairs that the mask
-leaves, for its kernels skip the others. Everything else is bound by bandwidth: bytes of the
-distinct elements of its tensor arguments and results. Ops that look at a part of an argument only,
-or at nothing but its shape, are listed by name below; a gather reads as much as it returns. Where
-PyTorch 2.11 runs several kernels on a GPU, they are counted, with the bytes that go from one to the
-next (aten/src/ATen/native/cuda).
+The twin of formats/op_costs.h; tests/python/test_costs.py holds them together. FLOPs are those of
+matmuls, convolutions and attention (products.py). Everything else is bound by bandwidth: bytes of
+the distinct elements of its tensor arguments and results. Ops that look at a part of an argument
+only, or at nothing but its shape, are listed by name below; a gather reads as much as it returns.
+Where PyTorch 2.11 runs several kernels on a GPU, they are counted, with the bytes that go from one
+to the next (aten/src/ATen/native/cuda).
 """
 
 import torch
-from torch.utils.flop_counter import flop_registry
+
+from .op_call import argument, distinct_bytes
+from .products import ATTENTION, flops_and_products
+from .puts import PUTS, put_traffic
 
 SHAPE_ONLY = {
     "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like",
@@ -19,47 +21,43 @@ SHAPE_ONLY = {
 WRITES_NOTHING = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 OVERWRITES = {"copy_", "zero_", "fill_", "normal_", "uniform_", "bernoulli_", "random_",
               "exponential_"}
-GATHERS = {"embedding", "index_select", "gather", "nll_loss_forward"}  # from the first argument
-NOT_READ = {"nll_loss_backward": (1,)}  # its `self` gives the shape
-ATTENTION = "_scaled_dot_product"
-
-
-def distinct_bytes(tensor):
-    count = 1
-    for size, stride in zip(tensor.shape, tensor.stride()):
-        count *= size if stride or size == 0 else 1
-    return count * tensor.element_size()
+GATHERS = {"embedding", "index_select", "gather"}  # from the first argument
+LOSSES = {"nll_loss_forward", "nll_loss2d_forward"}  # read one element of each row
+LOSS_GRADIENTS = {"nll_loss_backward", "nll_loss2d_backward"}  # their `self` gives the shape
 
 
 def cost(func, args, kwargs, result, inputs, written, fresh):
     """What a line of a program says of one call. `inputs`, `fresh`: tensors; `written`: of
     `inputs`."""
-    packet = func._overloadpacket
-    flops = 0
-    name = packet.__name__
-    if name == "_grouped_mm":
-        flops = _grouped_product(*args[:2])
-    elif packet in flop_registry:
-        heads = _ungrouped(args) if name.startswith(ATTENTION) else args
-        flops = int(flop_registry[packet](*heads, **kwargs, out_val=result))
-    if name.startswith(ATTENTION) and _is_causal(func, args, kwargs):
-        queries, keys = (t.shape[-2] for t in args[name.endswith("_backward"):][:2])
-        flops = flops * _causal_pairs(queries, keys) // (queries * keys)
+    name = func._overloadpacket.__name__
+    flops, products = flops_and_products(func, args, kwargs, result, inputs, fresh)
+    if name in PUTS and len(inputs) > 1:
+        kernels, reads, writes = put_traffic(
+            name, inputs, fresh, lambda *asked: argument(func, args, kwargs, *asked))
+    else:
+        kernels, reads, writes = _traffic(name, inputs, written, fresh)
+    said = {"flops": flops, "read": reads, "written": writes}
+    if kernels != 1:
+        said["kernels"] = kernels
+    said.update(products)
+    return {key: value for key, value in said.items() if value}
+
+
+def _traffic(name, inputs, written, fresh):
+    """(kernels, read, written)"""
     writes = sum(map(distinct_bytes, fresh)) + sum(distinct_bytes(inputs[i]) for i in written)
-    skipped = set(NOT_READ.get(name, ())) | (set(written) if name in OVERWRITES else set())
-    reads = [distinct_bytes(t) for i, t in enumerate(inputs) if i not in skipped]
+    reads = [distinct_bytes(t) for t in inputs]
+    for number in written if name in OVERWRITES else (1,) if name in LOSS_GRADIENTS else ():
+        reads[number] = 0
     if name in SHAPE_ONLY:
         reads = []
     elif name in GATHERS and reads and fresh:
-        rows = sum(t.numel() for t in inputs[1:2]) * inputs[0].element_size()
-        reads[0] = min(reads[0], rows if name == "nll_loss_forward" else distinct_bytes(fresh[0]))
+        reads[0] = min(reads[0], distinct_bytes(fresh[0]))
+    elif name in LOSSES and len(reads) > 1 and fresh:
+        reads[0] = min(reads[0], inputs[1].numel() * inputs[0].element_size())
     more, reads_more, writes_more = _beside_one_kernel(name, inputs, fresh)
-    said = {"flops": flops, "read": sum(reads) + reads_more,
-            "written": 0 if name in WRITES_NOTHING else writes + writes_more}
-    if more:
-        said["kernels"] = 1 + more
-    said.update(_matrix_product(name, inputs, fresh))
-    return {key: value for key, value in said.items() if value}
+    return (1 + more, sum(reads) + reads_more,
+            0 if name in WRITES_NOTHING else writes + writes_more)
 
 
 def _beside_one_kernel(name, inputs, fresh):
@@ -75,7 +73,7 @@ def _beside_one_kernel(name, inputs, fresh):
         return 1, made, made
     if name == "convolution_backward" and len(fresh) > 1:
         return len(fresh) - 1, (len(fresh) - 1) * read(0), 0
-    if name in ("nll_loss_backward", "nll_loss2d_backward"):  # zeros, and then what is not 0
+    if name in LOSS_GRADIENTS:  # zeros, and then what is not 0
         return 1, 0, 0
     if name == "max_pool2d_with_indices_backward":
         return 1, 0, made
@@ -132,85 +130,3 @@ def _beside_embedding(gradient, indices, made):
     parts = min(count, count // 10 + touched) * columns * 4
     between = 8 * count * 16 + parts  # 8 passes, of a key and a place
     return 20, between, between + added
-
-
-def _matrix_product(name, inputs, fresh):
-    if name not in ("mm", "bmm", "addmm", "baddbmm"):
-        return {}
-    a, b = inputs[-2:]
-    if a.numel() == 0 or b.numel() == 0:
-        return {}
-    said = {"matmul": [a[..., 0, 0].numel(), a.shape[-2], b.shape[-1], a.shape[-1]]}
-    aligned = min(map(_aligned_bytes, (a, b, *fresh[:1])))
-    return said if aligned == 16 else {**said, "aligned": aligned}
-
-
-def _aligned_bytes(matrix):
-    """At what power of 2, of at most 16 bytes, each row of a matrix begins, whichever of its last
-    two dimensions the rows lie along. One that has gaps in both is copied before it is
-    multiplied."""
-    strides = matrix.stride()
-    along = -1 if strides[-1] == 1 else -2
-    if strides[along] != 1:
-        return 16
-    places = matrix.storage_offset()
-    for at in range(-matrix.dim(), 0):
-        if at != along and matrix.shape[at] > 1:
-            places |= strides[at]
-    places = places * matrix.element_size() | 16
-    return max(places & -places, 2)
-
-
-def _is_causal(func, args, kwargs):
-    for position, argument in enumerate(func._schema.arguments):
-        if argument.name == "is_causal":
-            default = argument.default_value
-            return args[position] if position < len(args) else kwargs.get("is_causal", default)
-    return False
-
-
-def _causal_pairs(queries, keys):
-    """That a causal mask leaves: its diagonal begins at the first of both."""
-    triangle = min(queries, keys)
-    return triangle * (triangle + 1) // 2 + (queries - triangle) * keys
-
-
-def _grouped_product(a, b):
-    """Of matrices side by side in one, each with its own, as experts have them: each row of what is
-    side by side is multiplied once, whatever group it is in."""
-    batch = a.shape[0] if a.dim() == 3 and b.dim() == 3 else 1
-    return 2 * batch * a.shape[-2] * a.shape[-1] * b.shape[-1]
-
-
-def _ungrouped(args):
-    """The shapes of attention's arguments, with as many heads of keys and values as of queries: the
-    formulas know no groups, and each query is multiplied with some key all the same."""
-    shapes = [a.shape if isinstance(a, torch.Tensor) else a for a in args]
-    fours = [at for at, shape in enumerate(shapes[:4])
-             if isinstance(shape, torch.Size) and len(shape) == 4]
-    heads = max(shapes[at][1] for at in fours)
-    for at in fours:
-        batch, _, *rest = shapes[at]
-        shapes[at] = torch.Size((batch, heads, *rest))
-    return shapes
-
-
-def tensors_of(func, args, kwargs):
-    """The tensor arguments of a call in order, and the positions of those that it writes."""
-    tensors, written = [], []
-    for position, argument in enumerate(func._schema.arguments):
-        value = args[position] if position < len(args) else kwargs.get(argument.name)
-        info = argument.alias_info
-        for tensor in tensors_in(value):
-            if info is not None and info.is_write:
-                written.append(len(tensors))
-            tensors.append(tensor)
-    return tensors, written
-
-
-def tensors_in(value):
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from tensors_in(item)

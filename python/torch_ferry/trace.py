@@ -25,13 +25,24 @@ from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from . import progress
-from .costs import cost, tensors_in, tensors_of
+from .costs import cost
 from .once import runs_once
+from .op_call import tensors_in, tensors_of
 from .program import ProgramError
 from .values import carry
 
 LEAF = "torch::autograd::AccumulateGrad"
 sequence_number = torch._C._autograd._get_sequence_nr
+aten = torch.ops.aten
+ZEROS = ("aten.new_zeros", "aten.zeros")
+# PyTorch's formulas of gradients write zeros in place, unless tensors are of a subclass, as fake
+# ones are (areAnyTensorSubclassLike).
+IN_PLACE = {
+    aten.index_put.default: aten._index_put_impl_.default,  # unchecked, for forward looked
+    aten.scatter_add.default: aten.scatter_add_.default,
+    aten.scatter.src: aten.scatter_.src,
+    aten.index_add.default: aten.index_add_.default,
+}
 
 
 class Ref(NamedTuple):
@@ -89,14 +100,15 @@ class Node:
 class Body:
     """One run of a node in backward."""
 
-    def __init__(self, arguments, asks_again):
+    def __init__(self, arguments, is_pythons):
         self.arguments = arguments
+        self.is_pythons = is_pythons
         self.saved = {}  # number of the pack → Ref
         self.results = []
         self.events = []
         # Unpacked tensors. A node of C++ lets go of them as its formula ends, before PyTorch sums
         # gradients to the shape of what was broadcast; a function of Python's may ask again.
-        self.held = {} if asks_again else WeakValueDictionary()
+        self.held = {} if is_pythons else WeakValueDictionary()
 
 
 class Packed:
@@ -140,10 +152,22 @@ class Trace(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         args, kwargs = tree_map_only(torch.Tensor, self._fake, (args, kwargs or {}))
+        func, args = self._as_of_no_subclass(func, args)
         result = func(*args, **kwargs)
         if self.sink is not None:
             self._record(func, args, kwargs, result)
         return result
+
+    def _as_of_no_subclass(self, func, args):
+        """The call that a formula of C++ makes where tensors are PyTorch's own."""
+        if self.open is None or func not in IN_PLACE or self.open[1].is_pythons:
+            return func, args
+        before = self.sink[-1] if self.sink else None
+        made_zeros = isinstance(before, OpEvent) and before.name in ZEROS
+        if not made_zeros or before.outputs[0] != self.ref(args[0]):
+            return func, args
+        unchecked = (True,) if func is aten.index_put.default else ()
+        return IN_PLACE[func], (*args, *unchecked)
 
     def _fake(self, tensor):
         """The step's own tensor for one of Python's, which is there before the step."""
@@ -336,9 +360,9 @@ class Trace(TorchDispatchMode):
             function.register_hook(self._leaving(node))
             todo.extend(child for child, _ in function.next_functions if child is not None)
 
-    def _entering(self, node, asks_again):
+    def _entering(self, node, is_pythons):
         def before(gradients):
-            body = Body([None if g is None else self.ref(g) for g in gradients], asks_again)
+            body = Body([None if g is None else self.ref(g) for g in gradients], is_pythons)
             self.bodies[node] = body
             self.open, self.sink = (node, body), body.events
         return before

@@ -170,7 +170,7 @@ void Frame::op(const OpEvent& event) {
   op.read_bytes = event.read_bytes;
   op.written_bytes = event.written_bytes;
   op.kernels = event.kernels;
-  op.product = event.product;
+  op.products = event.products;
   op.measured_ns = event.measured_ns;
   for (const Ref& ref : event.in) op.in.push_back(slot(ref));
   for (const Ref& ref : event.out) op.out.push_back(output(ref, op));

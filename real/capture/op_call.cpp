@@ -23,22 +23,21 @@ void each_argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack
   }
 }
 
-bool is_causal(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+OpFlags flags_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  OpFlags flags;
   const auto& arguments = op.schema().arguments();
   const std::size_t first = stack.size() - arguments.size();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].name() != "is_causal") continue;
-    return stack[first + i].isBool() && stack[first + i].toBool();
+    const c10::IValue& value = stack[first + i];
+    if (value.isBool()) flags.set(arguments[i].name(), value.toBool());
+    if (value.isString()) flags.set(arguments[i].name(), value.toStringRef());
   }
-  return false;
+  return flags;
 }
 
 void set_costs(OpEvent& event) {
-  OpCall call{.name = event.name,
-              .in = {},
-              .out = {},
-              .writes = event.writes,
-              .is_causal = event.is_causal};
+  OpCall call{
+      .name = event.name, .in = {}, .out = {}, .writes = event.writes, .flags = event.flags};
   for (const Ref& ref : event.in) call.in.push_back(&ref.layout);
   for (const Ref& ref : event.out) call.out.push_back(&ref.layout);
   const OpCosts costs = op_costs(call);
@@ -46,7 +45,7 @@ void set_costs(OpEvent& event) {
   event.read_bytes = costs.read_bytes;
   event.written_bytes = costs.written_bytes;
   event.kernels = costs.kernels;
-  event.product = costs.product;
+  event.products = costs.products;
 }
 
 }  // namespace ferry::real::capture

@@ -23,7 +23,7 @@ void each_argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack
                    const std::function<void(const at::Tensor&, bool writes)>& see);
 
 // True if it is attention under a causal mask, by its boxed arguments.
-bool is_causal(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+OpFlags flags_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
 // FLOPs and bytes of an event whose refs are known (formats/op_costs.h).
 void set_costs(OpEvent& event);

@@ -126,7 +126,7 @@ std::optional<OpEvent> Recorder::before_op(const c10::OperatorHandle& op,
   event.made = made();
   event.name = label(op);
   event.once = !in_backward() && !can_run_again(op, stack);
-  event.is_causal = is_causal(op, stack);
+  event.flags = flags_of(op, stack);
   each_argument(op, stack, [&](const at::Tensor& tensor, bool writes) {
     if (writes) event.writes.push_back(static_cast<std::uint32_t>(event.in.size()));
     event.in.push_back(ref(tensor, Birth::kMet, event.name));

@@ -21,6 +21,7 @@
 #include <variant>
 #include <vector>
 
+#include "formats/op_call.h"
 #include "formats/program.h"
 
 namespace ferry::real::capture {
@@ -59,13 +60,13 @@ struct OpEvent {
   std::vector<Ref> in;
   std::vector<Ref> out;  // new storages
   std::vector<std::uint32_t> writes;
-  bool once = false;       // in forward: no replay runs it again
-  bool is_causal = false;  // its argument of that name
+  bool once = false;  // in forward: no replay runs it again
+  OpFlags flags{};
   std::int64_t flops = 0;
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
   std::int64_t kernels = 1;
-  MatrixProduct product{};
+  std::vector<MatrixProduct> products{};
   std::int64_t measured_ns = 0;
   std::optional<std::size_t> clocked;  // its number on the device's clock, which is read at the end
 };

@@ -41,12 +41,16 @@ TypeId type(Program& program) {
   return static_cast<TypeId>(program.types.size() - 1);
 }
 
-// It has as many FLOPs as it says.
-MatrixProduct product(Op& op) {
+// It has as many FLOPs as they say.
+void multiply(Op& op) {
   const auto size = [] { return 1 + number() % 100; };
-  MatrixProduct made{size(), size(), size(), size(), std::int64_t{2} << number() % 4};
-  op.flops = 2 * made.batch * made.m * made.n * made.k;
-  return made;
+  const std::int64_t aligned = std::int64_t{2} << number() % 4;
+  op.flops = 0;
+  for (std::uint32_t i = 0; i < 1 + number() % 2; ++i) {
+    const MatrixProduct made{size(), size(), size(), size(), aligned};
+    op.flops += 2 * made.batch * made.m * made.n * made.k;
+    op.products.push_back(made);
+  }
 }
 
 // The options are written where there is a recompute.
@@ -77,7 +81,7 @@ Action action(Program& program) {
       op.once = flag;
       op.random = *rc::gen::arbitrary<bool>();
       op.kernels = 1 + number() % 1000;
-      if (flag) op.product = product(op);
+      if (flag) multiply(op);
       for (std::size_t i = 0; i < op.out.size(); ++i) op.types.push_back(type(program));
       return op;
     }

@@ -119,11 +119,18 @@ TEST(ProgramFileTest, AProductMustHaveTheFlopsThatItsShapeSays) {
   };
   EXPECT_EQ(refusal(R"("flops":120,"matmul":[1,3,4,5])"), "");
   EXPECT_EQ(refusal(R"("flops":121,"matmul":[1,3,4,5])"),
-            "p.jsonl:3: expected \"matmul\": a product of as many FLOPs as \"flops\" says");
+            "p.jsonl:3: expected \"matmul\": products of as many FLOPs as \"flops\" says");
   const std::string sizes =
-      "p.jsonl:3: expected \"matmul\": [batch, m, n, k], each from 1 to 2147483648";
+      "p.jsonl:3: expected \"matmul\": [batch, m, n, k], or a list of two such, each from 1 to "
+      "2147483648";
   EXPECT_EQ(refusal(R"("flops":0,"matmul":[1,3,4,0])"), sizes);
   EXPECT_EQ(refusal(R"("flops":24,"matmul":[1,3,4])"), sizes);
+  EXPECT_EQ(refusal(R"("flops":24,"matmul":[1,3,4,-1])"), sizes);
+  EXPECT_EQ(refusal(R"("flops":24,"matmul":4)"), sizes);
+  EXPECT_EQ(refusal(R"("flops":24,"matmul":[[1,3,4,1],2])"), sizes);
+  EXPECT_EQ(refusal(R"("flops":144,"matmul":[[1,3,4,5],[1,3,4,1]])"), "");
+  EXPECT_EQ(refusal(R"("flops":6,"matmul":[[1,1,1,1],[1,1,1,1],[1,1,1,1]])"),
+            "p.jsonl:3: expected \"matmul\": at most 2 products");
   EXPECT_EQ(refusal(R"("flops":120,"matmul":[1,3,4,5],"aligned":3)"),
             "p.jsonl:3: expected \"aligned\": 2, 4, 8 or 16 bytes");
   EXPECT_EQ(refusal(R"("aligned":2)"), "p.jsonl:3: unknown key \"aligned\"");

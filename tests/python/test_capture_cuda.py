@@ -57,6 +57,40 @@ class OnAGpu(unittest.TestCase):
         self.assertEqual((back["kernels"], back["read"], back["written"]), (2, 1024, 512))
         self.assertNotIn("kernels", costs["aten._softmax"])
 
+    def test_a_formula_of_pytorchs_puts_into_its_zeros_in_place(self):
+        """As it does but for tensors of a subclass, which fake ones are."""
+        def forward(m, x):
+            places = torch.arange(3, device=x.device)
+            rows = places[:, None].expand(3, 8)
+            return (m.w[places] + m.w.gather(0, rows) + m.w.index_select(0, places)
+                    + m.w.topk(3, 0).values).sum() + x.sum()
+        program = captured(module(forward, ("w", (8, 8))), (8, 8))
+        bodies = {code.signature["name"]: [line for line in code.statements if "op" in line]
+                  for code in program.codes if code.kind == "body"}
+        for node, name, kernels in (("IndexBackward0", "_index_put_impl_", 6),
+                                    ("GatherBackward0", "scatter_add_", 1),
+                                    ("IndexSelectBackward0", "index_add_", 1),
+                                    ("TopkBackward0", "scatter_", 1)):
+            zeros, put = bodies[node]
+            self.assertEqual(put["op"], f"aten.{name}")
+            self.assertIn("zeros", zeros["op"])
+            self.assertEqual((put["out"], put["writes"], put.get("kernels", 1)), ([], [0], kernels))
+
+    def test_a_function_of_pythons_makes_what_it_says(self):
+        class Own(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, w, places):
+                ctx.save_for_backward(places)
+                return w.index_select(0, places)
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient.new_zeros(8, 8).index_add(0, ctx.saved_tensors[0], gradient), None
+        program = captured(module(lambda m, x: Own.apply(m.w, torch.arange(3, device=x.device)),
+                                  ("w", (8, 8))), (8, 8))
+        self.assertIn("aten.index_add", [line.get("op") for code in program.codes
+                                         for line in code.statements])
+
     def test_a_vocabulary_that_no_row_begins_well_with(self):
         def products(vocabulary):
             program = captured(module(lambda m, x: x.bfloat16() @ m.w.bfloat16().t(),

@@ -63,11 +63,24 @@ TEST(RooflineTest, AttentionHasAShareOfItsOwn) {
 TEST(RooflineTest, AProductTakesWholeTilesWhereMultiprocessorsAreKnown) {
   Hardware card = hardware();
   Op product = op(2 * 257 * 128 * 128, 0, 0);
-  product.product = {1, 257, 128, 128, 16};
+  product.products = {{1, 257, 128, 128, 16}};
   card.kernel_min_ns = 0;
   EXPECT_EQ(kernel_ns(product, DType::kBF16, card), 17) << "by FLOPs alone";
   card.multiprocessors = 1;
   EXPECT_GT(kernel_ns(product, DType::kBF16, card), 20) << "three rows of tiles for two and a row";
+}
+
+TEST(RooflineTest, ProductsAreComputedOneAfterTheOther) {
+  Hardware card = hardware();
+  card.kernel_min_ns = 0;
+  card.multiprocessors = 4;
+  const auto ns = [&](const std::vector<MatrixProduct>& products) {
+    Op op;
+    op.products = products;
+    return kernel_ns(op, DType::kBF16, card);
+  };
+  const MatrixProduct one{1, 512, 512, 4096, 16}, other{1, 64, 64, 100'000, 16};
+  EXPECT_EQ(ns({one, other}), ns({one}) + ns({other}));
 }
 
 TEST(RooflineTest, AMeasuredTimeWins) {

@@ -19,9 +19,8 @@ Layout layout_of(const at::Tensor& tensor) {
           tensor.strides().vec(), tensor.storage_offset()};
 }
 
-bool counts(const at::Tensor& tensor) {
-  return tensor.defined() && !tensor.unsafeGetTensorImpl()->is_wrapped_number();
-}
+// A tensor of the host's takes none of the device's memory.
+bool counts(const at::Tensor& tensor) { return tensor.defined() && tensor.is_cuda(); }
 
 }  // namespace
 
@@ -32,9 +31,8 @@ KernelCost cost_of(const Operator& op, const std::vector<c10::IValue>& arguments
   OpCall call{.name = op.label, .in = {}, .out = {}, .writes = {}};
   const auto& schema = op.op.schema().arguments();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (schema[i].name() == "is_causal" && arguments[i].isBool()) {
-      call.is_causal = arguments[i].toBool();
-    }
+    if (arguments[i].isBool()) call.flags.set(schema[i].name(), arguments[i].toBool());
+    if (arguments[i].isString()) call.flags.set(schema[i].name(), arguments[i].toStringRef());
     each_tensor(arguments[i], [&](const at::Tensor& tensor) {
       if (!counts(tensor)) return;
       if (op.writes[i]) call.writes.push_back(static_cast<std::uint32_t>(call.in.size()));
@@ -53,7 +51,7 @@ KernelCost cost_of(const Operator& op, const std::vector<c10::IValue>& arguments
           .bytes = costs.read_bytes + costs.written_bytes,
           .computes_in = computes_in.value_or(DType::kF32),
           .kernels = costs.kernels,
-          .product = costs.product,
+          .products = costs.products,
           .op = op.label};
 }
 

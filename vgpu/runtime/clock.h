@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "formats/program.h"
 #include "formats/stream_op.h"
@@ -18,7 +19,7 @@ struct KernelCost {
   std::int64_t bytes = 0;  // read and written
   DType computes_in = DType::kF32;
   std::int64_t kernels = 1;
-  MatrixProduct product{};
+  std::vector<MatrixProduct> products{};
   std::string_view op{};  // "aten.mm", of a text that stays
 };
 struct CopyCost {

@@ -97,7 +97,7 @@ sim::Time Timeline::duration(const KernelCost& cost) const {
   op.flops = cost.flops;
   op.read_bytes = cost.bytes;
   op.kernels = cost.kernels;
-  op.product = cost.product;
+  op.products = cost.products;
   op.name = cost.op;
   return kernel_ns(op, cost.computes_in, hardware_);
 }
