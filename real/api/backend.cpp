@@ -10,9 +10,11 @@ namespace ferry::real {
 namespace {
 
 constexpr std::size_t kDeviceTypes = static_cast<std::size_t>(c10::COMPILE_TIME_MAX_DEVICE_TYPES);
-std::array<std::atomic<MakeBackend>, kDeviceTypes>& makers() {
-  static std::array<std::atomic<MakeBackend>, kDeviceTypes> makers{};
-  return makers;
+// What libraries register when they are loaded, by device type.
+template <class Function>
+std::atomic<Function>& registered(c10::DeviceType type) {
+  static std::array<std::atomic<Function>, kDeviceTypes> all{};
+  return all[static_cast<std::size_t>(type)];
 }
 
 std::unique_ptr<Backend> make_cpu(const OffloadOptions& options, CoreOptions core,
@@ -34,11 +36,21 @@ std::unique_ptr<Backend> make_cpu(const OffloadOptions& options, CoreOptions cor
 }  // namespace
 
 void register_backend(c10::DeviceType type, MakeBackend make) {
-  makers()[static_cast<std::size_t>(type)] = make;
+  registered<MakeBackend>(type) = make;
 }
 
 bool has_backend(c10::Device device) {
-  return device.is_cpu() || makers()[static_cast<std::size_t>(device.type())] != nullptr;
+  return device.is_cpu() || registered<MakeBackend>(device.type()) != nullptr;
+}
+
+void register_allocator(c10::DeviceType type, AllocatorSettings settings) {
+  registered<AllocatorSettings>(type) = settings;
+}
+
+std::optional<std::string> allocator_settings(c10::DeviceType type) {
+  const AllocatorSettings settings = registered<AllocatorSettings>(type);
+  if (!settings) return std::nullopt;
+  return settings();
 }
 
 std::unique_ptr<Backend> make_backend(c10::Device device, const OffloadOptions& options,
@@ -47,7 +59,7 @@ std::unique_ptr<Backend> make_backend(c10::Device device, const OffloadOptions& 
   if (type == c10::DeviceType::CPU) return make_cpu(options, std::move(core), std::move(observer));
   TORCH_CHECK_VALUE(options.disk().empty(), "OffloadOptions::disk is for the CPU; the device is ",
                     device);
-  const MakeBackend make = makers()[static_cast<std::size_t>(type)];
+  const MakeBackend make = registered<MakeBackend>(type);
   TORCH_CHECK(make, "ferry has no offloading for ", device,
               type == c10::DeviceType::CUDA ? ": link ferry::real_cuda" : "");
   return make(device, options, std::move(core), std::move(observer));

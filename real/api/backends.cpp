@@ -70,6 +70,13 @@ void Backends::flush() {
   for (const Entry& entry : entries_) entry.backend->flush();
 }
 
+std::vector<c10::Device> Backends::devices() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<c10::Device> all;
+  for (const Entry& entry : entries_) all.push_back(entry.device);
+  return all;
+}
+
 std::string Backends::where() const {
   const std::lock_guard lock(mutex_);
   std::string text;

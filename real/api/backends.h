@@ -32,6 +32,8 @@ class Backends final : public Hooks<at::Tensor> {
   OffloadStatistics statistics() const;
   bool empty() const;
   void flush();
+  // Those that an offloader serves.
+  std::vector<c10::Device> devices() const;
   // "cpu to memory, cuda:0 to page-locked memory", and which tensors nobody can offload.
   std::string where() const;
 

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "formats/alloc_conf.h"
+#include "formats/error.h"
 #include "formats/plan_options.h"
 #include "real/tensors/torch_error.h"
 
@@ -33,6 +35,17 @@ CoreOptions to_core(const Plan& plan, const OffloadOptions& options) {
   return core;
 }
 
+// Whether an allocator's options are those that a plan names; one that names none does not care.
+// Options that are not modelled are others.
+bool has_alloc_conf(const std::string& settings, const std::string& planned) {
+  if (planned.empty()) return true;
+  try {
+    return to_string(parse_alloc_conf(settings, "the allocator")) == planned;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 OffloadState::OffloadState(const OffloadOptions& options)
@@ -42,7 +55,7 @@ OffloadState::OffloadState(const Plan& plan, const OffloadOptions& options)
     : OffloadState(options, to_core(plan, options), &plan) {}
 
 OffloadState::OffloadState(const OffloadOptions& options, CoreOptions core, const Plan* plan)
-    : core_(core), info_(options.info()) {
+    : core_(core), info_(options.info()), alloc_conf_(plan ? plan->alloc_conf : "") {
   c10::initLogging();  // reads TORCH_CPP_LOG_LEVEL, as a Python process does
   SpanObserver observer;
   if (plan) segments_ = planned_segments(*plan);
@@ -80,11 +93,27 @@ void OffloadState::begin_run() {
 void OffloadState::end_run() {
   const OffloadStatistics step = step_statistics();
   if (step.packs == 0 || has_told_.exchange(true)) return;
+  warn_of_allocators();
   const std::string text = "offloading from " + backends_->where() + "; " + to_string(step);
   if (info_) {
     info_(text);
   } else {
     LOG(INFO) << "ferry: " << text;
+  }
+}
+
+void OffloadState::warn_of_allocators() const {
+  for (const c10::Device& device : backends_->devices()) {
+    const std::optional<std::string> settings = allocator_settings(device.type());
+    if (!settings || has_alloc_conf(*settings, alloc_conf_)) continue;
+    const std::string text = "the plan is for PYTORCH_CUDA_ALLOC_CONF=" + alloc_conf_ + "; " +
+                             device.str() + "'s allocator has \"" + *settings +
+                             "\", and may need more memory than was planned";
+    if (core_.warn) {
+      core_.warn(text);
+    } else {
+      LOG(WARNING) << "ferry: " << text;
+    }
   }
 }
 

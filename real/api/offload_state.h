@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "ferry/offload.h"
@@ -52,9 +53,12 @@ class OffloadState {
     std::vector<Decision> decisions;
   };
   OffloadState(const OffloadOptions& options, CoreOptions core, const Plan* plan);
+  // Where the plan is for other options of the allocator than a device has.
+  void warn_of_allocators() const;
 
   const CoreOptions core_;  // as asked for; the core's own also has the log
   const std::function<void(const std::string&)> info_;
+  const std::string alloc_conf_;  // of a plan
   const std::weak_ptr<StreamLog> stream_log_ = StreamLog::active();
   std::atomic<bool> has_told_ = false;
   mutable std::mutex step_mutex_;

@@ -1,6 +1,7 @@
 // CUDA for Offload, and for the times of captures: registers itself when a program that links it
 // starts.
 #include <ATen/Context.h>
+#include <c10/cuda/CUDAAllocatorConfig.h>
 
 #include <utility>
 
@@ -23,8 +24,17 @@ std::unique_ptr<Backend> make_cuda(c10::Device on, const OffloadOptions&, CoreOp
   return make_backend_of(std::move(device), std::move(core), log);
 }
 
+// The one name for them that LibTorch has had from 2.8 to 2.12; the later ones say to use another.
+std::string settings_of_allocator() {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  return c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::last_allocator_settings();
+#pragma GCC diagnostic pop
+}
+
 [[maybe_unused]] const bool at_load = [] {
   register_backend(c10::DeviceType::CUDA, &make_cuda);
+  register_allocator(c10::DeviceType::CUDA, &settings_of_allocator);
   capture::register_stall(c10::DeviceType::CUDA, &stall_current_stream);
   return true;
 }();

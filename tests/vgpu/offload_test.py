@@ -16,8 +16,8 @@ PROGRAMS = pathlib.Path(__file__).parent / "programs"
 NEEDED = (0, 1, 3, 5)
 
 
-def run(*words):
-    environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=PACKAGE)
+def run(*words, **variables):
+    environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=PACKAGE, **variables)
     command = [FERRY, "run", "--python", PYTHON, "--hide-gpu", *map(str, words)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
@@ -28,6 +28,13 @@ class Offloading(unittest.TestCase):
             done = run(schedule, PROGRAMS / "offload.py")
             self.assertEqual((done.returncode, done.stdout), (0, "True " * 6), done.stderr)
             self.assertIn("0 violations", done.stderr)
+
+    def test_a_plan_for_other_options_of_the_allocator_says_so_once(self):
+        planned, told = "expandable_segments:True", "the plan is for PYTORCH_CUDA_ALLOC_CONF="
+        for conf, times in (("max_split_size_mb:256", 1), (planned, 0), ("", 1)):
+            done = run(PROGRAMS / "offload_plan.py", planned, PYTORCH_CUDA_ALLOC_CONF=conf)
+            self.assertEqual((done.returncode, done.stdout), (0, "True\n"), done.stderr)
+            self.assertEqual(done.stderr.count(told + planned), times, done.stderr)
 
 
 class Trl(unittest.TestCase):

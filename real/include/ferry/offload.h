@@ -80,7 +80,8 @@ struct OffloadOptions {
   TORCH_ARG(bool, log) = false;
   // Keep every op and copy with its times, for Offload::write_trace.
   TORCH_ARG(bool, trace) = false;
-  // Called once when page-locked memory runs short.
+  // Called once when page-locked memory runs short, and once for each device whose allocator has
+  // other options than a plan is for (without this, that goes to LibTorch's log, at WARNING).
   TORCH_ARG(std::function<void(const std::string&)>, warn);
   // Called once, after the first guarded forward, with what was done and where. None: writes to
   // LibTorch's log at level INFO (TORCH_CPP_LOG_LEVEL=INFO shows it).

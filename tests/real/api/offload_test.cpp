@@ -20,6 +20,7 @@
 #include "formats/kineto_file.h"
 #include "formats/plan_file.h"
 #include "formats/plan_options.h"
+#include "real/api/backend.h"
 #include "real/autograd/torch_autograd.h"
 #include "tests/real/api/message.h"
 
@@ -389,6 +390,36 @@ TEST_F(OffloadTest, APlanThatMovesNothingMovesNothing) {
   const auto forward = run(offload);
   net.loss(input()).backward();
   EXPECT_EQ(offload.statistics().offloaded_count, 0);
+}
+
+TEST_F(OffloadTest, APlanForOtherOptionsOfTheAllocatorSaysSoOnce) {
+  static std::string settings;
+  real::register_allocator(c10::DeviceType::CPU, [] { return settings; });
+  const auto told = [this](const std::string& planned, const std::string& has) {
+    settings = has;
+    Plan plan = plan_of(net, [](std::size_t) { return PlanChoice::kKeep; });
+    plan.alloc_conf = planned;
+    std::vector<std::string> texts;
+    Offload offload(plan, OffloadOptions().device(torch::kCPU).warn([&](const std::string& text) {
+      texts.push_back(text);
+    }));
+    for (int step = 0; step < 2; ++step) {
+      const auto forward = run(offload);
+      net.loss(input()).backward();
+    }
+    return texts;
+  };
+  const std::string expandable = "expandable_segments:True";
+  EXPECT_EQ(told(expandable, "max_split_size_mb:64"),
+            std::vector<std::string>{"the plan is for PYTORCH_CUDA_ALLOC_CONF=" + expandable +
+                                     "; cpu's allocator has \"max_split_size_mb:64\", and may need "
+                                     "more memory than was planned"});
+  EXPECT_EQ(told(expandable, "").size(), 1U);
+  EXPECT_EQ(told(expandable, "backend:cudaMallocAsync").size(), 1U) << "not modelled";
+  EXPECT_EQ(told(expandable, " expandable_segments : True ").size(), 0U);
+  EXPECT_EQ(told("", "max_split_size_mb:64").size(), 0U) << "the plan names none";
+  real::register_allocator(c10::DeviceType::CPU, nullptr);
+  EXPECT_EQ(told(expandable, "").size(), 0U) << "there is no such allocator";
 }
 
 TEST_F(OffloadTest, AModelThatIsNotThePlansSaysWhereAndHow) {
