@@ -205,8 +205,9 @@ class ReplayModel final : private sim::KernelTimes, private sim::SegmentRunner {
     }
     sim::Tensor unpack() override {
       const GraphTaskId task = model_.tape_.autograd().graph_task();
-      if (made_) model_.again_ += made_->span->unpack(made_->ordinal, task);
-      return tensor_;
+      if (!made_) return tensor_;
+      model_.again_ += made_->span->unpack(made_->ordinal, task);
+      return made_again(*tensor_);
     }
 
    private:
@@ -248,6 +249,15 @@ class ReplayModel final : private sim::KernelTimes, private sim::SegmentRunner {
     std::vector<std::shared_ptr<Span>>& spans_;
     std::vector<sim::OpListener>& listeners_;
   };
+
+  // What a replay makes is on a storage that no span made: where a backward inside a span saves it
+  // for the graph of a gradient, the span passes it on.
+  static sim::Tensor made_again(const sim::TensorImpl& tensor) {
+    sim::Machine& machine = *tensor.storage->machine;
+    sim::Tensor again = std::make_shared<sim::TensorImpl>(tensor);
+    again->storage = machine.allocate(tensor.storage->bytes, machine.current_stream());
+    return again;
+  }
 
   // By the innermost span that made it.
   static std::optional<Made> made_of(const sim::Tensor& tensor,
