@@ -62,6 +62,7 @@ enum class Rule : std::uint8_t {
   kKeepOutputs,      // an op whose outputs a selective checkpoint keeps does not run again
   kCheckOutputs,     // a kept output that was written since is an error when it is asked for
   kLastPlain,        // the last segment of a chain runs without a checkpoint
+  kRefuseLate,       // a span whose argument was written is refused when it needs it, not before
 
   // Rules of skip tensors and pipelines.
   kGiveUpPopped,       // a portal gives its tensor up when it is popped
@@ -81,7 +82,7 @@ enum class Rule : std::uint8_t {
   kSpacesApart,        // a skip tensor of another namespace is another one
 };
 
-inline constexpr std::array<std::string_view, 62> kRuleNames = {
+inline constexpr std::array<std::string_view, 63> kRuleNames = {
     "keep source",     "bound stash",        "hold target",      "bound reloads",
     "count escapes",   "release late",       "end of task",      "forget",
     "identity",        "versioned",          "covers",           "share",
@@ -93,7 +94,7 @@ inline constexpr std::array<std::string_view, 62> kRuleNames = {
     "refuse twice",    "replay random",      "replay ambient",   "recompute grad",
     "forward stream",  "check recompute",    "skip dead",        "keep chosen",
     "first choice",    "unfinished",         "detach reentrant", "refuse reentrant",
-    "keep outputs",    "check outputs",      "last plain",       "give up popped",
+    "keep outputs",    "check outputs",      "last plain",       "refuse late", "give up popped",
     "forget restash",  "own popped",         "join stashed",     "order pops",
     "order portals",   "order microbatches", "recompute early",  "callers mode",
     "checkpoint some", "checkpoint stages",  "put away",         "balance costs",

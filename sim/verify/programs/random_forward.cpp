@@ -36,7 +36,9 @@ Activation RandomForward::make_layers(Region& region, Activation x) {
     const Activation before = x;
     if (recipe_.segments && opened_ < layer.opens && region.depth < kSegmentDepth) {
       ++opened_;
+      const std::size_t first = at_;
       x = make_segment(region, layer, x);
+      if (region.depth == 0) write_around(region.id, first, before, x);
       finish(region, before, x, false);
     } else {
       x = make_whole_layer(region, layer, x);
@@ -84,10 +86,21 @@ Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, A
   }
   // (A recomputed tensor is not written: then there may be no error.)
   if (failure_ == StepFailure::kSavedWritten && fails && region.depth == 0 &&
-      before.slot != from_segment_) {
+      (writes_ == LateWrites::kOfAny || before.slot != from_segment_)) {
     b_.write(id, "late_", before.slot);
   }
   return x;
+}
+
+// Where the failing layer is in the segment that began with layer `first` and has just ended: what
+// is written is the segment's input, or its result.
+void RandomForward::write_around(CodeId id, std::size_t first, const Activation& in,
+                                 const Activation& out) {
+  const std::size_t failing =
+      static_cast<std::size_t>(recipe_.failing_layer) % recipe_.layers.size();
+  if (failure_ != StepFailure::kSavedWritten || writes_ != LateWrites::kOfAny) return;
+  if (failing < first || failing >= at_) return;
+  b_.write(id, "late_", recipe_.layers[failing].hold ? in.slot : out.slot);
 }
 
 // Makes the next layers a code of their own. Its results are x and, but for the reentrant variant,

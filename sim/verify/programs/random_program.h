@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "formats/program.h"
@@ -24,7 +25,10 @@
 
 namespace ferry::verify {
 
-Program make_program(const Recipe& recipe);
+// Which tensor a step writes that fails by such a write (kSavedWritten): never one that is
+// recomputed, so that there is an error whatever is recomputed; or that, too, and a segment's input.
+enum class LateWrites : std::uint8_t { kOfKept, kOfAny };
+Program make_program(const Recipe& recipe, LateWrites writes = LateWrites::kOfKept);
 
 // Returns the same program with plain calls in place of its segments.
 Program without_segments(Program program);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/verify/oracles/accounts.h"
@@ -13,6 +14,7 @@
 #include "sim/verify/oracles/moves.h"
 #include "sim/verify/oracles/recomputes.h"
 #include "sim/verify/oracles/replays.h"
+#include "sim/verify/oracles/versions.h"
 #include "sim/verify/programs/random_program.h"
 #include "sim/verify/trials/chosen_checkpoints.h"
 
@@ -63,9 +65,34 @@ std::optional<Verdict> judge_replays(const Program& program, const sim::Simulati
   return differs("spans say that they run", run.replays.calls_replayed, expected.again);
 }
 
+// Whether some call is a checkpoint.
+bool has_checkpoints(const Recipe& recipe) {
+  if (!recipe.segments) return false;
+  return recipe.whole || std::any_of(recipe.layers.begin(), recipe.layers.end(), [](const Layer& l) {
+           const bool in_backward = l.kind == LayerKind::kNested && l.segment % 2 != 0;
+           return in_backward || (l.opens > 0 && (l.segment & kSpanBit) == 0);
+         });
+}
+
+// Whether a saved tensor is written that will be needed, and sim/verify/oracles/versions.h says
+// what comes of it.
+bool refusals_are_known(const Trial& trial) {
+  const Recipe& recipe = trial.recipe;
+  if (recipe.failure != StepFailure::kSavedWritten) return false;
+  bool spans = has_spans(trial);
+  for (const Layer& layer : recipe.layers) {
+    const bool opens = recipe.segments && layer.opens > 0;
+    if (opens && is_reentrant(layer.segment)) return false;
+    if (layer.kind == LayerKind::kNested && has_plan(trial)) return false;
+    spans |= opens && (layer.segment & kSpanBit) != 0;
+  }
+  return !spans || !has_checkpoints(recipe);
+}
+
 // Whether a planned span may need again what the failing step writes, though no node saved it.
 bool may_need_written(const Trial& trial) {
-  return trial.recipe.failure == StepFailure::kSavedWritten && has_spans(trial);
+  return trial.recipe.failure == StepFailure::kSavedWritten && has_spans(trial) &&
+         !refusals_are_known(trial);
 }
 
 // Takes out the error of a step that fails by what is run again: a run that keeps everything has
@@ -100,6 +127,16 @@ std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim
     return Verdict{Oracle::kMoves, "a storage was reloaded twice while it could have been held"};
   }
   return judge_bounds(trial.options, run.statistics, largest);
+}
+
+// Gives the run that keeps everything the errors of one that runs again what it does. Where these
+// are others, fewer or more gradients come.
+void keep_as_refused(const Trial& trial, const std::vector<PlanSpan>& spans, const Program& program,
+                     sim::Simulation& keep, sim::Simulation& run) {
+  const SegmentPlan* const plan = has_plan(trial) ? trial.plan.get() : nullptr;
+  std::vector<sim::ProgramError> errors = expected_errors(program, spans, plan);
+  if (!misrefused(errors, keep.errors).empty()) run.gradients = keep.gradients;
+  keep.errors = std::move(errors);
 }
 
 bool refuses(const std::string& error) {
@@ -167,9 +204,11 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
                                 const Conditions& conditions) {
   Recipe right;
   const Trial trial = in_chain(drawn, subject.rules, right);
-  const Program program = make_program(trial.recipe);
+  const bool refusals = refusals_are_known(trial);
+  const Program program =
+      make_program(trial.recipe, refusals ? LateWrites::kOfAny : LateWrites::kOfKept);
   const Hardware hardware = test_hardware();
-  const sim::Simulation keep = sim::simulate(without_segments(program), hardware, {});
+  sim::Simulation keep = sim::simulate(without_segments(program), hardware, {});
   MoveWatch moves(program);
   Accounts accounts(trial.options);
   OpCounter counter;
@@ -192,6 +231,7 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   forgive(trial, keep, run.errors);
   // (What a span reads and the step writes may be needed by an earlier node than what was saved.)
   if (may_need_written(trial)) run.gradients = keep.gradients;
+  if (refusals) keep_as_refused(trial, options.spans, program, keep, run);
   RecomputeCounts expected;
   if (counted) {
     expected = expected_counts(make_program(right), trial.plan.get(), kept_ops(options));
@@ -201,6 +241,8 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
     return judge_failure(keep, run);
   }
   if (expected.refused > 0) return judge_refused(expected, run);
+  const std::string misplaced = refusals ? misrefused(keep.errors, run.errors) : "";
+  if (!misplaced.empty()) return Verdict{Oracle::kVersion, misplaced};
   if (auto verdict = judge(trial, largest_storage(program), keep, run)) return verdict;
   if (counted) {
     if (auto verdict = judge_counts(expected, counter.counts, run)) return verdict;
