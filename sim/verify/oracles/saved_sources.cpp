@@ -46,8 +46,8 @@ void SpanModel::ran(const sim::RanOp& op, StreamId stream, GraphTaskId task) {
     if (is_made(input.tensor)) {
       call.reads.push_back(storage);
     } else if (again) {
-      call.outside.push_back({SeenVersion(input.tensor),
-                              std::make_shared<KeptSource>(input.tensor), input.tensor});
+      call.outside.push_back(
+          {SeenVersion(input.tensor), std::make_shared<KeptSource>(input.tensor), input.tensor});
     }
   }
   if (!again) return;

@@ -31,10 +31,9 @@ enum class Oracle : std::uint8_t {
   kException,      // something else was thrown
 };
 inline constexpr std::array<std::string_view, 16> kOracleNames = {
-    "happens-before", "lifetime", "value",    "liveness", "pool",
-    "error",          "leak",     "moves",    "count",    "bound",
-    "determinism",    "schedule", "accounts", "cut",      "version",
-    "exception"};
+    "happens-before", "lifetime", "value",   "liveness", "pool",        "error",
+    "leak",           "moves",    "count",   "bound",    "determinism", "schedule",
+    "accounts",       "cut",      "version", "exception"};
 constexpr std::string_view name(Oracle oracle) {
   return kOracleNames[static_cast<std::size_t>(oracle)];
 }

@@ -21,11 +21,7 @@ namespace {
 class RandomProgram {
  public:
   RandomProgram(const Recipe& recipe, LateWrites writes)
-      : recipe_(recipe),
-        writes_(writes),
-        draft_(recipe),
-        b_(draft_.b),
-        weights_(draft_.weights) {
+      : recipe_(recipe), writes_(writes), draft_(recipe), b_(draft_.b), weights_(draft_.weights) {
     const CodeId forward = make_forward(StepFailure::kNone);
     const bool fails = recipe.failure != StepFailure::kNone;
     if (fails) {
@@ -42,7 +38,9 @@ class RandomProgram {
   Program take() { return std::move(b_.program); }
 
  private:
-  CodeId make_forward(StepFailure failure) { return RandomForward(draft_, failure, writes_).make(); }
+  CodeId make_forward(StepFailure failure) {
+    return RandomForward(draft_, failure, writes_).make();
+  }
 
   Slot call(CodeId forward) { return call(forward, recipe_.whole); }
   Slot call(CodeId called, bool whole, std::vector<Slot> in = {}) {

@@ -68,7 +68,8 @@ std::optional<Verdict> judge_replays(const Program& program, const sim::Simulati
 // Whether some call is a checkpoint.
 bool has_checkpoints(const Recipe& recipe) {
   if (!recipe.segments) return false;
-  return recipe.whole || std::any_of(recipe.layers.begin(), recipe.layers.end(), [](const Layer& l) {
+  return recipe.whole ||
+         std::any_of(recipe.layers.begin(), recipe.layers.end(), [](const Layer& l) {
            const bool in_backward = l.kind == LayerKind::kNested && l.segment % 2 != 0;
            return in_backward || (l.opens > 0 && (l.segment & kSpanBit) == 0);
          });
