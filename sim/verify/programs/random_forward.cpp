@@ -36,9 +36,10 @@ Activation RandomForward::make_layers(Region& region, Activation x) {
     const Activation before = x;
     if (recipe_.segments && opened_ < layer.opens && region.depth < kSegmentDepth) {
       ++opened_;
-      const std::size_t first = at_;
+      const std::size_t held = region.held.size();
       x = make_segment(region, layer, x);
-      if (region.depth == 0) write_around(region.id, first, before, x);
+      const Activation& last = region.held.size() > held ? region.held.back() : x;
+      if (region.depth == 0) write_around(region.id, {before, x, last});
       finish(region, before, x, false);
     } else {
       x = make_whole_layer(region, layer, x);
@@ -92,15 +93,14 @@ Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, A
   return x;
 }
 
-// Where the failing layer is in the segment that began with layer `first` and has just ended: what
-// is written is the segment's input, or its result.
-void RandomForward::write_around(CodeId id, std::size_t first, const Activation& in,
-                                 const Activation& out) {
-  const std::size_t failing =
-      static_cast<std::size_t>(recipe_.failing_layer) % recipe_.layers.size();
+// After a segment that has the failing layer, or comes after it, writes one of these: the segment's
+// input, or one of its results.
+void RandomForward::write_around(CodeId id, const std::array<Activation, 3>& around) {
+  const auto failing = static_cast<std::size_t>(recipe_.failing_layer) % recipe_.layers.size();
   if (failure_ != StepFailure::kSavedWritten || writes_ != LateWrites::kOfAny) return;
-  if (failing < first || failing >= at_) return;
-  b_.write(id, "late_", recipe_.layers[failing].hold ? in.slot : out.slot);
+  if (failing >= at_) return;
+  const Layer& layer = recipe_.layers[failing];
+  b_.write(id, "late_", around[layer.skip ? 2 : layer.hold ? 0 : 1].slot);
 }
 
 // Makes the next layers a code of their own. Its results are x and, but for the reentrant variant,

@@ -5,6 +5,7 @@
 // of codes. An activation is freed by the code that made the next one of it, or held to the end.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 
@@ -36,7 +37,7 @@ class RandomForward {
   Activation make_whole_layer(Region& region, const Layer& layer, Activation x);
   Activation make_segment(Region& outer, const Layer& layer, const Activation& x);
   void fail_again(CodeId id, const Activation& x);
-  void write_around(CodeId id, std::size_t first, const Activation& in, const Activation& out);
+  void write_around(CodeId id, const std::array<Activation, 3>& around);
   // `random`: the segment draws random numbers.
   void set_recompute(Call& call, const Layer& layer, bool reentrant, bool random) const;
 
