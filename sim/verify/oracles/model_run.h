@@ -2,8 +2,8 @@
 // notes what would have come back from where (saved_sources.h): which calls spans would run again,
 // and where a tensor would be refused that was written since it was saved.
 //
-// Not modelled: segments and spans in one program, reentrant segments, plans with segments that
-// bodies of nodes call, what the function of a segment writes of what it has saved.
+// Not modelled: segments and calls that are spans in one program, reentrant segments, plans with
+// segments that bodies of nodes call, what the function of a segment writes of what it has saved.
 #pragma once
 
 #include <cstdint>

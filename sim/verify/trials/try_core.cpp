@@ -80,7 +80,7 @@ bool has_checkpoints(const Recipe& recipe) {
 bool refusals_are_known(const Trial& trial) {
   const Recipe& recipe = trial.recipe;
   if (recipe.failure != StepFailure::kSavedWritten) return false;
-  bool spans = has_spans(trial);
+  bool spans = false;
   for (const Layer& layer : recipe.layers) {
     const bool opens = recipe.segments && layer.opens > 0;
     if (opens && is_reentrant(layer.segment)) return false;
@@ -90,29 +90,23 @@ bool refusals_are_known(const Trial& trial) {
   return !spans || !has_checkpoints(recipe);
 }
 
-// Whether a planned span may need again what the failing step writes, though no node saved it.
-bool may_need_written(const Trial& trial) {
-  return trial.recipe.failure == StepFailure::kSavedWritten && has_spans(trial) &&
-         !refusals_are_known(trial);
+// Whether its spans are in force. (A span may need again what the failing step writes, though no
+// node saved it.)
+bool runs_spans(const Trial& trial) {
+  return has_spans(trial) &&
+         (trial.recipe.failure != StepFailure::kSavedWritten || refusals_are_known(trial));
 }
 
 // Takes out the error of a step that fails by what is run again: a run that keeps everything has
 // none.
-void forgive(const Trial& trial, const sim::Simulation& keep,
-             std::vector<sim::ProgramError>& errors) {
-  const StepFailure failure = trial.recipe.failure;
-  const bool written = may_need_written(trial) && keep.errors.empty();
-  if (!fails_again(failure) && !written) return;
-  const auto is_it = [&](const sim::ProgramError& error) {
+void forgive(StepFailure failure, std::vector<sim::ProgramError>& errors) {
+  if (!fails_again(failure)) return;
+  const auto is_it = [failure](const sim::ProgramError& error) {
     if (failure == StepFailure::kRecomputeRaises) return error.message == kRecomputeFails;
-    return error.message.starts_with(written ? "one of the variables" : "ferry::checkpoint: ");
+    return error.message.starts_with("ferry::checkpoint: ");
   };
   const auto found = std::find_if(errors.begin(), errors.end(), is_it);
-  if (written) {
-    std::erase_if(errors, is_it);  // of each backward of the step
-  } else if (found != errors.end()) {
-    errors.erase(found);
-  }
+  if (found != errors.end()) errors.erase(found);
 }
 
 std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim::Simulation& keep,
@@ -220,7 +214,7 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   options.choices = conditions.choices;
   options.world = subject.world_fault;
   options.segments = trial.plan;
-  if (has_spans(trial)) options.spans = spans_in(program, trial.spans);
+  if (runs_spans(trial)) options.spans = spans_in(program, trial.spans);
   options.selective = policies_of(trial, program, counts_are_known(trial.recipe));
   options.consumers = {&moves, &accounts};
   options.hooks_watch = &accounts;
@@ -229,9 +223,7 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   if (counted || replayed) options.consumers.push_back(&counter);
   if (conditions.watch) options.consumers.push_back(conditions.watch);
   sim::Simulation run = sim::simulate(program, hardware, options);
-  forgive(trial, keep, run.errors);
-  // (What a span reads and the step writes may be needed by an earlier node than what was saved.)
-  if (may_need_written(trial)) run.gradients = keep.gradients;
+  forgive(trial.recipe.failure, run.errors);
   if (refusals) keep_as_refused(trial, options.spans, program, keep, run);
   RecomputeCounts expected;
   if (counted) {
