@@ -25,8 +25,9 @@
 
 namespace ferry::verify {
 
-// Which tensor a step writes that fails by such a write (kSavedWritten): never one that is
-// recomputed, so that there is an error whatever is recomputed; or that, too, and a segment's input.
+// Which tensors a step may write that fails by such a write (kSavedWritten). Of none that is
+// recomputed: then there is an error whatever is recomputed. Or any: a segment's input and results,
+// too.
 enum class LateWrites : std::uint8_t { kOfKept, kOfAny };
 Program make_program(const Recipe& recipe, LateWrites writes = LateWrites::kOfKept);
 
