@@ -109,8 +109,8 @@ void forgive(StepFailure failure, std::vector<sim::ProgramError>& errors) {
   if (found != errors.end()) errors.erase(found);
 }
 
-std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim::Simulation& keep,
-                             const sim::Simulation& run) {
+std::optional<Verdict> judge(const Trial& trial, const ProgramBounds& bounds,
+                             const sim::Simulation& keep, const sim::Simulation& run) {
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   const std::string error = first_difference(messages(keep), messages(run));
   if (!error.empty()) return Verdict{Oracle::kError, error};
@@ -121,7 +121,7 @@ std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim
       run.statistics.reloaded_count > run.statistics.offloaded_count) {
     return Verdict{Oracle::kMoves, "a storage was reloaded twice while it could have been held"};
   }
-  return judge_bounds(trial.options, run.statistics, largest);
+  return judge_bounds(trial.options, run.statistics, bounds);
 }
 
 // Gives the run that keeps everything the errors of one that runs again what it does. Where these
@@ -236,7 +236,9 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   if (expected.refused > 0) return judge_refused(expected, run);
   const std::string misplaced = refusals ? misrefused(keep.errors, run.errors) : "";
   if (!misplaced.empty()) return Verdict{Oracle::kVersion, misplaced};
-  if (auto verdict = judge(trial, largest_storage(program), keep, run)) return verdict;
+  const ProgramBounds bounds{largest_storage(program),
+                             outputs_in_checkpoints(program, moved_ops(options))};
+  if (auto verdict = judge(trial, bounds, keep, run)) return verdict;
   if (counted) {
     if (auto verdict = judge_counts(expected, counter.counts, run)) return verdict;
   }
