@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
+#include <cstddef>
 #include <string>
 
 #include "sim/verify/mutants/layers.h"
+#include "sim/verify/programs/random_program.h"
+#include "sim/verify/programs/trial.h"
 
 namespace ferry::verify {
 namespace {
@@ -59,6 +61,20 @@ TEST(Versions, WhatAPlanKeepsOrMovesIsRefused) {
     EXPECT_EQ(errors(Recompute::kCheckpoint, Written::kResult, &plan), 1u);
     EXPECT_EQ(errors(Recompute::kCheckpoint, Written::kInput, &plan), 0u) << "nothing runs again";
   }
+}
+
+// A backward in forward needs what the span made of a tensor that forward wrote, so forward ends
+// there. Where nothing runs again, it is each of the step's two backwards that needs the tensor.
+TEST(Versions, ABackwardInASpanMayBeTheFirstToNeedIt) {
+  Trial trial;
+  trial.recipe.segments = trial.recipe.retain = true;
+  trial.recipe.layers.resize(2);
+  trial.recipe.layers[1].extra = Extra::kInnerBackward;
+  trial.recipe.failure = StepFailure::kSavedWritten;
+  trial.spans = {{.skips = 1, .operators = 4}};
+  const Program program = make_program(trial.recipe);
+  EXPECT_EQ(expected_errors(program, {}, nullptr).size(), 2u);
+  EXPECT_EQ(expected_errors(program, spans_in(program, trial.spans), nullptr).size(), 1u);
 }
 
 TEST(Versions, TheErrorSaysWhereAndWhich) {
