@@ -91,6 +91,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   struct Slot {
     Packed packed = Packed::kElsewhere;
     std::optional<typename D::Metadata> metadata;
+    // Of a mutant alone: the core recomputes a tensor whatever became of forward's.
+    std::optional<std::pair<typename D::Version, std::uint64_t>> version = {};
   };
 
   class Holder final : public Saved<Tensor> {
@@ -152,6 +154,11 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       Slot slot{Packed::kHeld, std::nullopt};
       if (call_.options().determinism_check == DeterminismCheck::kDefault) {
         slot.metadata = device.metadata(tensor);
+      }
+      if (!rules().allows_written()) {
+        typename D::Version version = device.version(tensor);
+        const std::uint64_t now = device.read(version);
+        slot.version.emplace(std::move(version), now);
       }
       {
         const std::lock_guard lock(mutex_);
@@ -231,6 +238,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   }
 
   Tensor unpack(std::size_t ordinal) {
+    if (!rules().allows_written()) refuse_written(ordinal);
     const std::shared_ptr<ExecGroup> group =
         rules().keys_by_group() ? checkpoint_context(state_->autograd.hooks()).group : nullptr;
     const Key key = this_key(group.get());
@@ -251,6 +259,14 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     Tensor tensor = result->tensor.unpack();
     hand_over(tensor, result->stream);
     return tensor;
+  }
+
+  void refuse_written(std::size_t ordinal) {
+    D& device = state_->device;
+    const std::lock_guard lock(mutex_);
+    auto& [version, saved] = *slots_[ordinal].version;
+    const std::uint64_t now = device.read(version);
+    if (now != saved) throw make_error<Tensor>(ModifiedInPlace(now, saved));
   }
 
   Key this_key(const ExecGroup* group) const {

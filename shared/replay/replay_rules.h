@@ -14,6 +14,7 @@ class ReplayRules : public Rules {
   bool frees_unpacked() const { return holds(Rule::kFreeUnpacked); }
   bool frees_at_end() const { return holds(Rule::kFreeAtEnd); }
   bool checks_version() const { return holds(Rule::kCheckVersion); }
+  bool refuses_late() const { return holds(Rule::kRefuseLate); }
   bool stops_early() const { return holds(Rule::kStopEarly); }
 };
 

@@ -97,7 +97,10 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
       recorder_.end();
       held = arguments(recording_.needed(targets(/*alive=*/false), state_->rules));
     }
-    for (const auto& argument : held) pass(*argument, around);
+    for (const auto& argument : held) {
+      if (!state_->rules.refuses_late()) saved(*argument)->unpack();
+      pass(*argument, around);
+    }
     std::vector<std::size_t> needed;
     {
       const std::lock_guard lock(mutex_);

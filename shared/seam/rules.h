@@ -62,6 +62,8 @@ enum class Rule : std::uint8_t {
   kKeepOutputs,      // an op whose outputs a selective checkpoint keeps does not run again
   kCheckOutputs,     // a kept output that was written since is an error when it is asked for
   kLastPlain,        // the last segment of a chain runs without a checkpoint
+  kAllowWritten,     // what forward saved may be written where it is recomputed
+  kRefuseLate,       // a span whose argument was written is refused when it needs it, not before
 
   // Rules of skip tensors and pipelines.
   kGiveUpPopped,       // a portal gives its tensor up when it is popped
@@ -81,23 +83,23 @@ enum class Rule : std::uint8_t {
   kSpacesApart,        // a skip tensor of another namespace is another one
 };
 
-inline constexpr std::array<std::string_view, 62> kRuleNames = {
-    "keep source",     "bound stash",        "hold target",      "bound reloads",
-    "count escapes",   "release late",       "end of task",      "forget",
-    "identity",        "versioned",          "covers",           "share",
-    "share target",    "check version",      "exempt",           "keep kept",
-    "other device",    "live stream",        "owner pool",       "host events",
-    "copy part",       "use source",         "outer inputs",     "stop at last",
-    "stop early",      "task key",           "thread key",       "fresh outside",
-    "group key",       "free unpacked",      "free unneeded",    "free at end",
-    "refuse twice",    "replay random",      "replay ambient",   "recompute grad",
-    "forward stream",  "check recompute",    "skip dead",        "keep chosen",
-    "first choice",    "unfinished",         "detach reentrant", "refuse reentrant",
-    "keep outputs",    "check outputs",      "last plain",       "give up popped",
-    "forget restash",  "own popped",         "join stashed",     "order pops",
-    "order portals",   "order microbatches", "recompute early",  "callers mode",
-    "checkpoint some", "checkpoint stages",  "put away",         "balance costs",
-    "pop stashed",     "spaces apart"};
+inline constexpr std::array<std::string_view, 64> kRuleNames = {
+    "keep source",     "bound stash",     "hold target",      "bound reloads",
+    "count escapes",   "release late",    "end of task",      "forget",
+    "identity",        "versioned",       "covers",           "share",
+    "share target",    "check version",   "exempt",           "keep kept",
+    "other device",    "live stream",     "owner pool",       "host events",
+    "copy part",       "use source",      "outer inputs",     "stop at last",
+    "stop early",      "task key",        "thread key",       "fresh outside",
+    "group key",       "free unpacked",   "free unneeded",    "free at end",
+    "refuse twice",    "replay random",   "replay ambient",   "recompute grad",
+    "forward stream",  "check recompute", "skip dead",        "keep chosen",
+    "first choice",    "unfinished",      "detach reentrant", "refuse reentrant",
+    "keep outputs",    "check outputs",   "last plain",       "allow written",
+    "refuse late",     "give up popped",  "forget restash",   "own popped",
+    "join stashed",    "order pops",      "order portals",    "order microbatches",
+    "recompute early", "callers mode",    "checkpoint some",  "checkpoint stages",
+    "put away",        "balance costs",   "pop stashed",      "spaces apart"};
 inline constexpr std::size_t kRules = kRuleNames.size();
 inline constexpr std::size_t kCheckpointRules = static_cast<std::size_t>(Rule::kGiveUpPopped);
 static_assert(kRules == static_cast<std::size_t>(Rule::kSpacesApart) + 1);

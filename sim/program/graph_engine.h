@@ -16,6 +16,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -63,6 +64,7 @@ class GraphEngine {
 
   // Used by the handle.
   GraphTaskId graph_task() const { return tasks_.empty() ? GraphTaskId::kNone : tasks_.back()->id; }
+  std::size_t depth() const { return tasks_.size(); }  // of the tasks that run now
   NodeId node() const { return tasks_.empty() ? NodeId::kNone : tasks_.back()->node; }
   void after_node(std::function<void()> callback) {
     tasks_.back()->after_node.push_back(std::move(callback));

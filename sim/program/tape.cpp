@@ -130,8 +130,9 @@ void Tape::run() {
     const auto caught = [&](std::string message) {
       machine_.set_current_stream(stream);
       grad_mode_ = true;
-      errors_.push_back({code.statements[i].line, std::move(message)});
+      errors_.push_back({code.statements[i].line, std::move(message), false, unpacked_});
     };
+    unpacked_ = 0;
     try {
       if (std::holds_alternative<Call>(code.statements[i].action) && before_call_) before_call_();
       run_statement(*main_, i);
@@ -406,15 +407,21 @@ std::vector<Value> Tape::run_node(const std::shared_ptr<Node>& node, std::vector
   std::vector<Value> saved;
   saved.reserve(node->saved.size());
   for (SavedTensor& entry : node->saved) {
-    saved.push_back(saves_.unpack(node->name, entry));
+    saved.push_back(unpack_for(*node, entry));
     if (entry.own_output != ~0u) saved.back().edge = {node, entry.own_output};
   }
   return run_code(node->body, std::move(gradients), std::move(saved));
 }
 
+Value Tape::unpack_for(const Node& node, const SavedTensor& saved) {
+  Value value = saves_.unpack(node.name, saved);
+  unpacked_ += engine_.depth() == 1 ? 1 : 0;
+  return value;
+}
+
 std::vector<Value> Tape::run_host_node(Node& node, std::vector<Value> gradients) {
   std::vector<Value> saved;
-  for (SavedTensor& entry : node.saved) saved.push_back(saves_.unpack(node.name, entry));
+  for (SavedTensor& entry : node.saved) saved.push_back(unpack_for(node, entry));
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const TensorLayout& layout = node.output_layouts[i];
     if (gradients[i].tensor || !layout.window) continue;

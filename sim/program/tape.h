@@ -83,6 +83,9 @@ struct ProgramError {
   // The step exceeds the simulator's limits (LimitReached); `line` is that of the op that did. The
   // main code ends there.
   bool beyond_limits = false;
+  // How many saved tensors the nodes of the statement's own backwards had got back by then. (Those
+  // of backwards within a node, or within what a node runs again, do not count.)
+  std::int64_t unpacked = 0;
 };
 
 class Tape final : private NodeRunner, private AutogradState, private Launcher {
@@ -158,6 +161,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   SavedTensor save(std::string_view name, const Value& value) override {
     return saves_.save(name, value);
   }
+  Value unpack_for(const Node& node, const SavedTensor& saved);
   Value unpack(std::string_view name, SavedTensor& saved) override {
     return saves_.unpack(name, saved);
   }
@@ -205,6 +209,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   std::vector<const SpanRange*> open_spans_;  // that run now, of those; the outermost first
   std::function<void()> before_call_;
   std::vector<ProgramError> errors_;
+  std::int64_t unpacked_ = 0;  // by the main code's statement
   Time backward_began_ = -1;
 };
 

@@ -4,7 +4,8 @@
 // A span makes again what ops made in it, on its stream and in its task. The first such tensor that
 // a task needs brings back all that are alive, and each later one that was not among them comes
 // alone. Only those ops run again of which the tensors are made. What these read from outside the
-// span is saved when the span ends, and may be what a span around makes.
+// span is saved when the span ends, and may be what a span around makes. What comes back is a
+// tensor of its own, which no span made.
 //
 // Not modelled: checkpoints, failures.
 #pragma once

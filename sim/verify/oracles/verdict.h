@@ -27,12 +27,13 @@ enum class Oracle : std::uint8_t {
   kSchedule,       // an order of the device shows another value, and no race was reported
   kAccounts,       // the offloader moved something else, or counts otherwise
   kCut,            // stages or segments are cut otherwise than they should be
+  kVersion,        // a tensor that was written is not refused where it must be, or one is elsewhere
   kException,      // something else was thrown
 };
-inline constexpr std::array<std::string_view, 15> kOracleNames = {
-    "happens-before", "lifetime", "value",    "liveness", "pool",
-    "error",          "leak",     "moves",    "count",    "bound",
-    "determinism",    "schedule", "accounts", "cut",      "exception"};
+inline constexpr std::array<std::string_view, 16> kOracleNames = {
+    "happens-before", "lifetime", "value",   "liveness", "pool",        "error",
+    "leak",           "moves",    "count",   "bound",    "determinism", "schedule",
+    "accounts",       "cut",      "version", "exception"};
 constexpr std::string_view name(Oracle oracle) {
   return kOracleNames[static_cast<std::size_t>(oracle)];
 }

@@ -36,7 +36,10 @@ Activation RandomForward::make_layers(Region& region, Activation x) {
     const Activation before = x;
     if (recipe_.segments && opened_ < layer.opens && region.depth < kSegmentDepth) {
       ++opened_;
+      const std::size_t held = region.held.size();
       x = make_segment(region, layer, x);
+      const Activation& last = region.held.size() > held ? region.held.back() : x;
+      if (region.depth == 0) write_around(region.id, {before, x, last});
       finish(region, before, x, false);
     } else {
       x = make_whole_layer(region, layer, x);
@@ -84,10 +87,20 @@ Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, A
   }
   // (A recomputed tensor is not written: then there may be no error.)
   if (failure_ == StepFailure::kSavedWritten && fails && region.depth == 0 &&
-      before.slot != from_segment_) {
+      (writes_ == LateWrites::kOfAny || before.slot != from_segment_)) {
     b_.write(id, "late_", before.slot);
   }
   return x;
+}
+
+// After a segment that has the failing layer, or comes after it, writes one of these: the segment's
+// input, or one of its results.
+void RandomForward::write_around(CodeId id, const std::array<Activation, 3>& around) {
+  const auto failing = static_cast<std::size_t>(recipe_.failing_layer) % recipe_.layers.size();
+  if (failure_ != StepFailure::kSavedWritten || writes_ != LateWrites::kOfAny) return;
+  if (failing >= at_) return;
+  const Layer& layer = recipe_.layers[failing];
+  b_.write(id, "late_", around[layer.skip ? 2 : layer.hold ? 0 : 1].slot);
 }
 
 // Makes the next layers a code of their own. Its results are x and, but for the reentrant variant,

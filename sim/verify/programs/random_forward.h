@@ -5,12 +5,14 @@
 // of codes. An activation is freed by the code that made the next one of it, or held to the end.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 
 #include "formats/builder.h"
 #include "sim/verify/programs/draft.h"
 #include "sim/verify/programs/random_layers.h"
+#include "sim/verify/programs/random_program.h"
 #include "sim/verify/programs/recipe.h"
 
 namespace ferry::verify {
@@ -18,8 +20,13 @@ namespace ferry::verify {
 class RandomForward {
  public:
   // `failure` happens in the recipe's failing layer. The draft outlives this.
-  RandomForward(Draft& draft, StepFailure failure)
-      : draft_(draft), b_(draft.b), recipe_(draft.recipe), layers_(draft), failure_(failure) {}
+  RandomForward(Draft& draft, StepFailure failure, LateWrites writes)
+      : draft_(draft),
+        b_(draft.b),
+        recipe_(draft.recipe),
+        layers_(draft),
+        failure_(failure),
+        writes_(writes) {}
 
   // Is called once.
   CodeId make();
@@ -30,6 +37,7 @@ class RandomForward {
   Activation make_whole_layer(Region& region, const Layer& layer, Activation x);
   Activation make_segment(Region& outer, const Layer& layer, const Activation& x);
   void fail_again(CodeId id, const Activation& x);
+  void write_around(CodeId id, const std::array<Activation, 3>& around);
   // `random`: the segment draws random numbers.
   void set_recompute(Call& call, const Layer& layer, bool reentrant, bool random) const;
 
@@ -38,6 +46,7 @@ class RandomForward {
   const Recipe& recipe_;
   RandomLayers layers_;
   const StepFailure failure_;
+  const LateWrites writes_;
   std::size_t at_ = 0;                // the next layer
   int opened_ = 0;                    // how many of its segments have begun
   int closing_ = 0;                   // how many segments are still to end here

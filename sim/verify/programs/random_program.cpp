@@ -20,8 +20,8 @@ namespace {
 
 class RandomProgram {
  public:
-  explicit RandomProgram(const Recipe& recipe)
-      : recipe_(recipe), draft_(recipe), b_(draft_.b), weights_(draft_.weights) {
+  RandomProgram(const Recipe& recipe, LateWrites writes)
+      : recipe_(recipe), writes_(writes), draft_(recipe), b_(draft_.b), weights_(draft_.weights) {
     const CodeId forward = make_forward(StepFailure::kNone);
     const bool fails = recipe.failure != StepFailure::kNone;
     if (fails) {
@@ -38,7 +38,9 @@ class RandomProgram {
   Program take() { return std::move(b_.program); }
 
  private:
-  CodeId make_forward(StepFailure failure) { return RandomForward(draft_, failure).make(); }
+  CodeId make_forward(StepFailure failure) {
+    return RandomForward(draft_, failure, writes_).make();
+  }
 
   Slot call(CodeId forward) { return call(forward, recipe_.whole); }
   Slot call(CodeId called, bool whole, std::vector<Slot> in = {}) {
@@ -118,6 +120,7 @@ class RandomProgram {
   }
 
   const Recipe& recipe_;
+  const LateWrites writes_;
   Draft draft_;
   Builder& b_;
   const std::vector<Slot>& weights_;
@@ -125,7 +128,9 @@ class RandomProgram {
 
 }  // namespace
 
-Program make_program(const Recipe& recipe) { return RandomProgram(recipe).take(); }
+Program make_program(const Recipe& recipe, LateWrites writes) {
+  return RandomProgram(recipe, writes).take();
+}
 
 Program without_segments(Program program) {
   for (Code& code : program.codes) {

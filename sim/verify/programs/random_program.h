@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "formats/program.h"
@@ -24,7 +25,11 @@
 
 namespace ferry::verify {
 
-Program make_program(const Recipe& recipe);
+// Which tensors a step may write that fails by such a write (kSavedWritten). Of none that is
+// recomputed: then there is an error whatever is recomputed. Or any: a segment's input and results,
+// too.
+enum class LateWrites : std::uint8_t { kOfKept, kOfAny };
+Program make_program(const Recipe& recipe, LateWrites writes = LateWrites::kOfKept);
 
 // Returns the same program with plain calls in place of its segments.
 Program without_segments(Program program);

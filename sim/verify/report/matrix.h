@@ -16,7 +16,7 @@ namespace ferry::verify {
 
 struct MatrixOptions {
   std::uint64_t seed = 0;
-  std::int64_t programs = 20'000;          // at most, for a mutant that can be killed
+  std::int64_t programs = 60'000;          // at most, for a mutant that can be killed
   std::int64_t programs_equivalent = 500;  // for one that cannot
   int jobs = 1;
   std::function<void(const Mutant& done)> progress;  // from any thread, one at a time

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "shared/checkpoint/selective.h"
@@ -59,14 +60,26 @@ std::shared_ptr<const sim::OpPolicies> policies_of(const Trial& trial, const Pro
   return policies;
 }
 
-// PyTorch's policies by their numbers: those in the middle run an op again.
-std::set<std::string> kept_ops(const sim::SimulationOptions& options) {
-  std::set<std::string> kept;
-  if (!options.selective) return kept;
+namespace {
+
+// PyTorch's policies by their numbers, in pairs: save, recompute, offload.
+std::set<std::string> ops_of(const sim::SimulationOptions& options,
+                             std::initializer_list<int> pairs) {
+  std::set<std::string> ops;
+  if (!options.selective) return ops;
   for (const auto& [op, policy] : *options.selective) {
-    if (static_cast<int>(policy) / 2 != 1) kept.insert(op);
+    if (std::count(pairs.begin(), pairs.end(), static_cast<int>(policy) / 2) > 0) ops.insert(op);
   }
-  return kept;
+  return ops;
+}
+
+}  // namespace
+
+std::set<std::string> kept_ops(const sim::SimulationOptions& options) {
+  return ops_of(options, {0, 2});
+}
+std::set<std::string> moved_ops(const sim::SimulationOptions& options) {
+  return ops_of(options, {2});
 }
 
 }  // namespace ferry::verify

@@ -21,7 +21,8 @@ Trial in_chain(const Trial& trial, const Rules& rules, Recipe& right);
 // that is written later.
 std::shared_ptr<const sim::OpPolicies> policies_of(const Trial& trial, const Program& program,
                                                    bool known);
-// The ops whose outputs these keep.
+// The ops whose outputs these keep, and those of them whose outputs may move.
 std::set<std::string> kept_ops(const sim::SimulationOptions& options);
+std::set<std::string> moved_ops(const sim::SimulationOptions& options);
 
 }  // namespace ferry::verify

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/verify/oracles/accounts.h"
@@ -13,6 +14,7 @@
 #include "sim/verify/oracles/moves.h"
 #include "sim/verify/oracles/recomputes.h"
 #include "sim/verify/oracles/replays.h"
+#include "sim/verify/oracles/versions.h"
 #include "sim/verify/programs/random_program.h"
 #include "sim/verify/trials/chosen_checkpoints.h"
 
@@ -63,32 +65,52 @@ std::optional<Verdict> judge_replays(const Program& program, const sim::Simulati
   return differs("spans say that they run", run.replays.calls_replayed, expected.again);
 }
 
-// Whether a planned span may need again what the failing step writes, though no node saved it.
-bool may_need_written(const Trial& trial) {
-  return trial.recipe.failure == StepFailure::kSavedWritten && has_spans(trial);
+// Whether some call is a checkpoint.
+bool has_checkpoints(const Recipe& recipe) {
+  if (!recipe.segments) return false;
+  return recipe.whole ||
+         std::any_of(recipe.layers.begin(), recipe.layers.end(), [](const Layer& l) {
+           const bool in_backward = l.kind == LayerKind::kNested && l.segment % 2 != 0;
+           return in_backward || (l.opens > 0 && (l.segment & kSpanBit) == 0);
+         });
+}
+
+// Whether a saved tensor is written that will be needed, and sim/verify/oracles/versions.h says
+// what comes of it.
+bool refusals_are_known(const Trial& trial) {
+  const Recipe& recipe = trial.recipe;
+  if (recipe.failure != StepFailure::kSavedWritten) return false;
+  bool spans = false;
+  for (const Layer& layer : recipe.layers) {
+    const bool opens = recipe.segments && layer.opens > 0;
+    if (opens && is_reentrant(layer.segment)) return false;
+    if (layer.kind == LayerKind::kNested && has_plan(trial)) return false;
+    spans |= opens && (layer.segment & kSpanBit) != 0;
+  }
+  return !spans || !has_checkpoints(recipe);
+}
+
+// Whether its spans are in force. (A span may need again what the failing step writes, though no
+// node saved it.)
+bool runs_spans(const Trial& trial) {
+  return has_spans(trial) &&
+         (trial.recipe.failure != StepFailure::kSavedWritten || refusals_are_known(trial));
 }
 
 // Takes out the error of a step that fails by what is run again: a run that keeps everything has
 // none.
-void forgive(const Trial& trial, const sim::Simulation& keep,
-             std::vector<sim::ProgramError>& errors) {
-  const StepFailure failure = trial.recipe.failure;
-  const bool written = may_need_written(trial) && keep.errors.empty();
-  if (!fails_again(failure) && !written) return;
-  const auto is_it = [&](const sim::ProgramError& error) {
+void forgive(StepFailure failure, std::vector<sim::ProgramError>& errors) {
+  if (!fails_again(failure)) return;
+  const auto is_it = [failure](const sim::ProgramError& error) {
     if (failure == StepFailure::kRecomputeRaises) return error.message == kRecomputeFails;
-    return error.message.starts_with(written ? "one of the variables" : "ferry::checkpoint: ");
+    return error.message.starts_with("ferry::checkpoint: ");
   };
   const auto found = std::find_if(errors.begin(), errors.end(), is_it);
-  if (written) {
-    std::erase_if(errors, is_it);  // of each backward of the step
-  } else if (found != errors.end()) {
-    errors.erase(found);
-  }
+  if (found != errors.end()) errors.erase(found);
 }
 
-std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim::Simulation& keep,
-                             const sim::Simulation& run) {
+std::optional<Verdict> judge(const Trial& trial, const ProgramBounds& bounds,
+                             const sim::Simulation& keep, const sim::Simulation& run) {
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   const std::string error = first_difference(messages(keep), messages(run));
   if (!error.empty()) return Verdict{Oracle::kError, error};
@@ -99,7 +121,17 @@ std::optional<Verdict> judge(const Trial& trial, std::int64_t largest, const sim
       run.statistics.reloaded_count > run.statistics.offloaded_count) {
     return Verdict{Oracle::kMoves, "a storage was reloaded twice while it could have been held"};
   }
-  return judge_bounds(trial.options, run.statistics, largest);
+  return judge_bounds(trial.options, run.statistics, bounds);
+}
+
+// Gives the run that keeps everything the errors of one that runs again what it does. Where these
+// are others, fewer or more gradients come.
+void keep_as_refused(const Trial& trial, const std::vector<PlanSpan>& spans, const Program& program,
+                     sim::Simulation& keep, sim::Simulation& run) {
+  const SegmentPlan* const plan = has_plan(trial) ? trial.plan.get() : nullptr;
+  std::vector<sim::ProgramError> errors = expected_errors(program, spans, plan);
+  if (!misrefused(errors, keep.errors).empty()) run.gradients = keep.gradients;
+  keep.errors = std::move(errors);
 }
 
 bool refuses(const std::string& error) {
@@ -167,9 +199,11 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
                                 const Conditions& conditions) {
   Recipe right;
   const Trial trial = in_chain(drawn, subject.rules, right);
-  const Program program = make_program(trial.recipe);
+  const bool refusals = refusals_are_known(trial);
+  const Program program =
+      make_program(trial.recipe, refusals ? LateWrites::kOfAny : LateWrites::kOfKept);
   const Hardware hardware = test_hardware();
-  const sim::Simulation keep = sim::simulate(without_segments(program), hardware, {});
+  sim::Simulation keep = sim::simulate(without_segments(program), hardware, {});
   MoveWatch moves(program);
   Accounts accounts(trial.options);
   OpCounter counter;
@@ -180,7 +214,7 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   options.choices = conditions.choices;
   options.world = subject.world_fault;
   options.segments = trial.plan;
-  if (has_spans(trial)) options.spans = spans_in(program, trial.spans);
+  if (runs_spans(trial)) options.spans = spans_in(program, trial.spans);
   options.selective = policies_of(trial, program, counts_are_known(trial.recipe));
   options.consumers = {&moves, &accounts};
   options.hooks_watch = &accounts;
@@ -189,9 +223,8 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   if (counted || replayed) options.consumers.push_back(&counter);
   if (conditions.watch) options.consumers.push_back(conditions.watch);
   sim::Simulation run = sim::simulate(program, hardware, options);
-  forgive(trial, keep, run.errors);
-  // (What a span reads and the step writes may be needed by an earlier node than what was saved.)
-  if (may_need_written(trial)) run.gradients = keep.gradients;
+  forgive(trial.recipe.failure, run.errors);
+  if (refusals) keep_as_refused(trial, options.spans, program, keep, run);
   RecomputeCounts expected;
   if (counted) {
     expected = expected_counts(make_program(right), trial.plan.get(), kept_ops(options));
@@ -201,7 +234,11 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
     return judge_failure(keep, run);
   }
   if (expected.refused > 0) return judge_refused(expected, run);
-  if (auto verdict = judge(trial, largest_storage(program), keep, run)) return verdict;
+  const std::string misplaced = refusals ? misrefused(keep.errors, run.errors) : "";
+  if (!misplaced.empty()) return Verdict{Oracle::kVersion, misplaced};
+  const ProgramBounds bounds{largest_storage(program),
+                             outputs_in_checkpoints(program, moved_ops(options))};
+  if (auto verdict = judge(trial, bounds, keep, run)) return verdict;
   if (counted) {
     if (auto verdict = judge_counts(expected, counter.counts, run)) return verdict;
   }

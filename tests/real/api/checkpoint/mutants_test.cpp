@@ -347,6 +347,16 @@ bool reentrant_refuses_grad(Rules rules) {
          std::string::npos;
 }
 
+// `exp` saves its result.
+bool what_is_recomputed_may_be_written(Rules rules) {
+  Mutant mutant(rules);
+  const Tensor x = leaf({3});
+  const auto function = [](const Tensor& in) { return in.exp(); };
+  const Tensor y = mutant.run(function, x);
+  y.detach().add_(1);
+  return gradient(y, x).equal(gradient(function(x), x));
+}
+
 using Case = bool (*)(Rules);
 
 const std::map<Rule, Case>& cases() {
@@ -371,7 +381,8 @@ const std::map<Rule, Case>& cases() {
       {Rule::kFirstChoice, choices_are_forwards},
       {Rule::kUnfinished, a_backward_inside_may_recompute},
       {Rule::kDetachReentrant, reentrant_inputs_are_leaves},
-      {Rule::kRefuseReentrant, reentrant_refuses_grad}};
+      {Rule::kRefuseReentrant, reentrant_refuses_grad},
+      {Rule::kAllowWritten, what_is_recomputed_may_be_written}};
   return all;
 }
 
@@ -381,6 +392,7 @@ const std::map<Rule, std::string>& cannot_show() {
       {Rule::kKeepOutputs, "ferry::selective has no rules"},
       {Rule::kCheckOutputs, "ferry::selective has no rules"},
       {Rule::kLastPlain, "ferry::checkpoint_sequential has no rules"},
+      {Rule::kRefuseLate, "a span of operators is no checkpoint"},
   };
   return list;
 }

@@ -108,12 +108,26 @@ TEST(CloserLook, AnOrderThatShowsAnotherValueIsTold) {
   }
 }
 
-TEST(Campaign, EveryWayIsCutOffByTime) {
+// So does time; but how far a program comes in a time is the machine's to say.
+TEST(Campaign, WhatAStopCutOffIsTriedAgain) {
   CampaignOptions options;
-  options.seconds = 0.05;
-  options.deviations = 4;
-  const Coverage coverage = run_campaign(options).coverage;
-  EXPECT_EQ(coverage.cut_off, 1);
+  options.seed = 4;
+  options.programs = 2;
+  options.sizes = Sizes::kSmall;
+  options.deviations = 1;
+  const Coverage whole = run_campaign(options).coverage;
+  int asked = 0;
+  options.stop = [&asked] { return ++asked > 10; };
+  Settled settled;
+  options.ended = [&settled](const Ledger& ledger) { settled = ledger.settled(); };
+  EXPECT_EQ(run_campaign(options).coverage.cut_off, 1);
+  EXPECT_EQ(settled.end, 0u);
+  options.stop = nullptr;
+  options.from = settled;
+  const Coverage again = run_campaign(options).coverage;
+  EXPECT_EQ(again.runs, whole.runs);
+  EXPECT_EQ(again.operations, whole.operations);
+  EXPECT_EQ(again.cut_off, 0);
 }
 
 TEST(Campaign, EndsInTime) {

@@ -62,6 +62,14 @@ TEST(Mutants, AccountsAloneSeeWhatNeedNotMove) {
   }
 }
 
+// An error that comes where none may: what was written is computed again. Without that oracle such
+// programs would not be drawn, for a run that keeps everything has the error.
+TEST(Mutants, VersionsAloneSeeAnErrorInVain) {
+  const Mutant mutant{"allow written", Rules::without(Rule::kAllowWritten), std::nullopt,
+                      MutantPart::kCheckpoint, sim::WorldFault::kNoFault};
+  EXPECT_EQ(mutation_matrix({mutant}, MatrixOptions()).front().oracle, Oracle::kVersion);
+}
+
 TEST(Mutants, EveryStepHasOne) {
   std::set<Step> steps;
   for (const Mutant& mutant : all_mutants()) {

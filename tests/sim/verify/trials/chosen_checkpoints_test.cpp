@@ -4,26 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/verify/oracles/cuts.h"
 #include "sim/verify/trials/try_core.h"
+#include "tests/sim/verify/trials/verdicts.h"
 
 namespace ferry::verify {
 namespace {
-
-std::string words(const std::optional<Verdict>& verdict) {
-  return verdict ? to_string(*verdict) : "";
-}
-
-Subject without(Rule rule) {
-  Subject subject;
-  subject.rules = Rules::without(rule);
-  return subject;
-}
 
 TEST(Cuts, TheLastSegmentOfAChainIsNoCheckpoint) {
   using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;

@@ -8,6 +8,7 @@
 
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/trials/try_pipeline.h"
+#include "tests/sim/verify/trials/verdicts.h"
 
 namespace ferry::verify {
 namespace {
@@ -46,6 +47,20 @@ TEST(TryCore, AStashOfSmallTensorsIsBoundedToo) {
   unbounded.rules = Rules::without(Rule::kBoundStash);
   EXPECT_EQ(oracle(try_core(trial)), "");
   EXPECT_EQ(oracle(try_core(trial, unbounded)), "bound");
+}
+
+// A segment of one layer that saves its output, and a write of what it returned: what is recomputed
+// is another tensor.
+TEST(TryCore, AVersionIsRefusedWhereItMustBeAndNowhereElse) {
+  Trial trial;
+  trial.recipe.segments = true;
+  trial.recipe.layers = {{.kind = LayerKind::kSavesOutput, .opens = 1, .closes = 1}};
+  trial.recipe.failure = StepFailure::kSavedWritten;
+  EXPECT_EQ(words(try_core(trial)), "");
+  EXPECT_EQ(oracle(try_core(trial, without(Rule::kAllowWritten))), "version");
+  trial.recipe.layers[0].hold = true;  // the write is of what it was given
+  EXPECT_EQ(words(try_core(trial)), "");
+  EXPECT_EQ(oracle(try_core(trial, without(Rule::kCheckVersion))), "version");
 }
 
 // What no checker sees: that an unpacked tensor is another one than was saved.

@@ -4,27 +4,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/verify/oracles/cuts.h"
 #include "sim/verify/trials/try_pipeline.h"
+#include "tests/sim/verify/trials/verdicts.h"
 
 namespace ferry::verify {
 namespace {
 
 using Sizes = std::vector<std::size_t>;
-
-std::string words(const std::optional<Verdict>& verdict) {
-  return verdict ? to_string(*verdict) : "";
-}
-
-Subject without(Rule rule) {
-  Subject subject;
-  subject.rules = Rules::without(rule);
-  return subject;
-}
 
 TEST(Cuts, TheBestCutIsFoundByTryingAll) {
   EXPECT_EQ(best_cut(std::array<std::int64_t, 5>{1, 1, 6, 1, 1}, 2), (Sizes{3, 2}));
