@@ -14,11 +14,11 @@ class PlanSpansTest : public PlanFolder {};
 
 TEST_F(PlanSpansTest, APlanWithSpansIsSimulated) {
   const std::string asked =
-      "plan unet --hardware h100 --budget 1300MiB --policy best --no-expandable ";
+      "plan unet --hardware h100 --budget 1350MiB --policy best --no-expandable ";
   const Result planned = ferry(asked + "--json -o unet.plan");
   ASSERT_EQ(planned.code, kOk) << planned.err;
   EXPECT_NE(read("unet.plan").find("\"spans\""), std::string::npos);
-  const std::string run = "simulate unet --hardware h100 --budget 1300MiB --plan unet.plan --json";
+  const std::string run = "simulate unet --hardware h100 --budget 1350MiB --plan unet.plan --json";
   EXPECT_EQ(nlohmann::json::parse(ferry(run).out)["rows"][0]["step_ns"],
             nlohmann::json::parse(planned.out)["rows"][0]["step_ns"]);
   EXPECT_NE(ferry(asked).out.find("best: recompute the operators "), std::string::npos);

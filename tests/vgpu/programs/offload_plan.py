@@ -12,7 +12,7 @@ import torch_ferry as ferry
 PLAN = {
     "ferry": "plan", "schema": 1, "program": {"name": "exp", "digest": "0123456789abcdef"},
     "hardware": "h100", "policy": "best", "alloc_conf": sys.argv[1],
-    "options": {"min_bytes": 1}, "predicted": {"peak": 1, "reserved": 1, "host": 1, "step_ns": 1},
+    "options": {"bytes_min": 1}, "predicted": {"peak": 1, "reserved": 1, "host": 1, "step_ns": 1},
     "entries": [{"pack": 0, "op": "ExpBackward0", "dtype": "f32", "shape": [1024], "strides": [1],
                  "group": 0, "decision": "offload"}]}
 
