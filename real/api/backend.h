@@ -71,14 +71,15 @@ using MakeBackend = std::unique_ptr<Backend> (*)(c10::Device device, const Offlo
                                                  CoreOptions core, SpanObserver observer);
 
 void register_backend(c10::DeviceType type, MakeBackend make);
+bool has_backend(c10::Device device);
+// Throws c10::Error if there is no maker for the device.
+std::unique_ptr<Backend> make_backend(c10::Device device, const OffloadOptions& options,
+                                      CoreOptions core, SpanObserver observer);
+
 // The options of a device type's caching allocator, in PYTORCH_CUDA_ALLOC_CONF's syntax.
 using AllocatorSettings = std::string (*)();
 void register_allocator(c10::DeviceType type, AllocatorSettings settings);
 // None where the type has no such allocator.
 std::optional<std::string> allocator_settings(c10::DeviceType type);
-bool has_backend(c10::Device device);
-// Throws c10::Error if there is no maker for the device.
-std::unique_ptr<Backend> make_backend(c10::Device device, const OffloadOptions& options,
-                                      CoreOptions core, SpanObserver observer);
 
 }  // namespace ferry::real

@@ -106,9 +106,10 @@ void OffloadState::warn_of_allocators() const {
   for (const c10::Device& device : backends_->devices()) {
     const std::optional<std::string> settings = allocator_settings(device.type());
     if (!settings || has_alloc_conf(*settings, alloc_conf_)) continue;
+    const std::string has = settings->empty() ? "the usual options" : "\"" + *settings + "\"";
     const std::string text = "the plan is for PYTORCH_CUDA_ALLOC_CONF=" + alloc_conf_ + "; " +
-                             device.str() + "'s allocator has \"" + *settings +
-                             "\", and may need more memory than was planned";
+                             device.str() + "'s allocator has " + has +
+                             ", and may need more memory than was planned";
     if (core_.warn) {
       core_.warn(text);
     } else {

@@ -22,7 +22,7 @@ void each_tensor(const c10::IValue& value, const std::function<void(const at::Te
 void each_argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
                    const std::function<void(const at::Tensor&, bool writes)>& see);
 
-// True if it is attention under a causal mask, by its boxed arguments.
+// Of its boxed arguments those that say which kernels run.
 OpFlags flags_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
 // FLOPs and bytes of an event whose refs are known (formats/op_costs.h).

@@ -32,7 +32,6 @@ class ModelRun final : private sim::KernelTimes, private sim::SegmentRunner {
  private:
   class Kept;
   class Pair;
-  class Inside;
   // A segment or a span, of which tensors are saved.
   struct Level {
     std::shared_ptr<SpanModel> span;
