@@ -141,7 +141,7 @@ class Programs(Case):
         rounded = -log.peak_bytes() % (1 << 20)
         self.assertLessEqual(abs(keep["device_peak_bytes"] - log.peak_bytes()), rounded + 4096)
 
-    @unittest.skipUnless(LOGS.is_dir(), "no published logs: FERRY_DTR_LOGS names no folder")
+    @unittest.skipUnless(LOGS.is_dir(), "no data: no published logs (FERRY_DTR_LOGS names no folder)")
     @unittest.skipUnless(os.access(PROGRAM, os.X_OK), "the program ferry was not built")
     def test_the_published_logs(self):
         for name, (peak, total_ms) in PUBLISHED.items():
@@ -156,7 +156,7 @@ class Programs(Case):
                 self.assertLess(abs(keep["device_peak_bytes"] / peak - 1), 0.003)
                 self.assertLess(abs(keep["step_ns"] / log.total_ns() - 1), 0.03)
 
-    @unittest.skipUnless(LOGS.is_dir(), "no published logs: FERRY_DTR_LOGS names no folder")
+    @unittest.skipUnless(LOGS.is_dir(), "no data: no published logs (FERRY_DTR_LOGS names no folder)")
     @unittest.skipUnless(os.access(PROGRAM, os.X_OK), "the program ferry was not built")
     def test_best_is_ahead_of_dtr(self):
         for name, curve in CURVES.items():
