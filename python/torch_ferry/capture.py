@@ -31,7 +31,7 @@ import sys
 import warnings
 
 from . import progress
-from .program import CaptureError, ProgramError
+from .program import CaptureError, ProgramError, WriteError, check_writable
 
 
 def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", assume=()):
@@ -241,10 +241,14 @@ def main(arguments=None):
         print(f"torch_ferry.capture: torch is missing: {error}", file=sys.stderr)
         return 7
     try:
+        check_writable(options.path)
         with progress.shown():
             (_script if options.spec.endswith(".py") else _step)(options)
     except ModuleNotFoundError as error:
         print(f"torch_ferry.capture: {options.spec} needs a package: {error}", file=sys.stderr)
+        return 7
+    except WriteError as error:
+        print(f"torch_ferry.capture: {error}", file=sys.stderr)
         return 7
     except Exception as error:  # whatever the user's model raised on fake tensors
         if isinstance(error, (CaptureError, ProgramError, Unavailable)):

@@ -22,7 +22,7 @@ import sys
 from collections import defaultdict
 
 from .dtr_log import LogError, Op, Value, read
-from .program import Code, Program
+from .program import Code, Program, WriteError
 
 
 class _Frame:
@@ -238,7 +238,7 @@ def main(arguments=None):
         program_of(log, pathlib.Path(options.log).stem).write(options.output)
     except (LogError, OSError) as error:
         print(f"ferry: {error}", file=sys.stderr)
-        return 2
+        return 7 if isinstance(error, WriteError) else 2
     print(f"{options.output}: {len(log.values)} tensors, at most {log.peak_bytes()} bytes at once, "
           f"{log.total_ns() / 1e6:.2f} ms of ops")
     return 0

@@ -5,6 +5,7 @@ are one json call a line; `torch_ferry.check` says whether they make sense toget
 library only: what reads programs needs no torch.
 """
 
+import errno
 import json
 import math
 import os
@@ -20,6 +21,10 @@ ITEM_BYTES = {
 
 class ProgramError(Exception):
     """A file that is no program, or a program that contradicts itself."""
+
+
+class WriteError(OSError):
+    """A file cannot be written; the message says which, and why."""
 
 
 class CaptureError(Exception):
@@ -68,8 +73,7 @@ class Program:
     def write(self, path):
         """Writes the file whole or not at all: a neighbour first, then a rename."""
         path = os.fspath(path)
-        folder = os.path.dirname(path) or "."
-        handle, temporary = tempfile.mkstemp(prefix=".ferry-", dir=folder)
+        handle, temporary = _neighbour(path)
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
                 file.write(self.text())
@@ -82,6 +86,23 @@ class Program:
         except BaseException:
             os.unlink(temporary)
             raise
+
+
+def _neighbour(path):
+    """A new file beside `path`, open, and its name."""
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        return tempfile.mkstemp(prefix=".ferry-", dir=os.path.dirname(path) or ".")
+    except OSError as error:
+        raise WriteError(f"cannot create a file beside {path}: {error.strerror}") from error
+
+
+def check_writable(path):
+    """Raises WriteError where write(path) would: before the work whose result is to go there."""
+    handle, temporary = _neighbour(os.fspath(path))
+    os.close(handle)
+    os.unlink(temporary)
 
 
 def json_line(line):

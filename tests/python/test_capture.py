@@ -378,6 +378,16 @@ class CommandLine(unittest.TestCase):
         self.refused("mine:sized", "--", "argument")
         self.refused("nonsense")
 
+    def test_a_file_that_cannot_be_is_told_before_the_work(self):
+        (self.folder / "says.py").write_text("print('it ran')")
+        for path in ("absent/out.jsonl", "."):
+            with self.subTest(path):
+                result = self.run_it("says.py", "-o", path)
+                self.assertEqual(result.returncode, 7, result.stderr)
+                self.assertIn(f"torch_ferry.capture: cannot create a file beside {path}: ",
+                              result.stderr)
+                self.assertNotIn("it ran", result.stdout)
+
 
 @unittest.skipIf(torch is None, WHY_NOT)
 class Presets(unittest.TestCase):
