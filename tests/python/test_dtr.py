@@ -22,6 +22,7 @@ from torch_ferry.check import check  # noqa: E402
 
 PROGRAM = os.environ.get("FERRY_PROGRAM", "")
 LOGS = pathlib.Path(os.environ.get("FERRY_DTR_LOGS", ROOT.parent / "shared/data/dtr"))
+NO_LOGS = "no data: FERRY_DTR_LOGS names no folder of published logs"
 # How long a step takes over one without recomputes, by budget in tenths of the peak: DTR's own
 # simulator with its best heuristic (reproduced from its logs; it counts allocated bytes).
 CURVES = {"resnet32-56": {9: 1.013, 8: 1.025, 7: 1.046, 6: 1.074, 5: 1.107, 4: 1.140, 3: 1.179,
@@ -141,7 +142,7 @@ class Programs(Case):
         rounded = -log.peak_bytes() % (1 << 20)
         self.assertLessEqual(abs(keep["device_peak_bytes"] - log.peak_bytes()), rounded + 4096)
 
-    @unittest.skipUnless(LOGS.is_dir(), "no data: no published logs (FERRY_DTR_LOGS names no folder)")
+    @unittest.skipUnless(LOGS.is_dir(), NO_LOGS)
     @unittest.skipUnless(os.access(PROGRAM, os.X_OK), "the program ferry was not built")
     def test_the_published_logs(self):
         for name, (peak, total_ms) in PUBLISHED.items():
@@ -156,7 +157,7 @@ class Programs(Case):
                 self.assertLess(abs(keep["device_peak_bytes"] / peak - 1), 0.003)
                 self.assertLess(abs(keep["step_ns"] / log.total_ns() - 1), 0.03)
 
-    @unittest.skipUnless(LOGS.is_dir(), "no data: no published logs (FERRY_DTR_LOGS names no folder)")
+    @unittest.skipUnless(LOGS.is_dir(), NO_LOGS)
     @unittest.skipUnless(os.access(PROGRAM, os.X_OK), "the program ferry was not built")
     def test_best_is_ahead_of_dtr(self):
         for name, curve in CURVES.items():
