@@ -5,7 +5,6 @@ are one json call a line; `torch_ferry.check` says whether they make sense toget
 library only: what reads programs needs no torch.
 """
 
-import errno
 import json
 import math
 import os
@@ -24,7 +23,7 @@ class ProgramError(Exception):
 
 
 class WriteError(OSError):
-    """A file cannot be written; the message says which, and why."""
+    """No file can be made at a path; the message says which, and why."""
 
 
 class CaptureError(Exception):
@@ -90,9 +89,9 @@ class Program:
 
 def _neighbour(path):
     """A new file beside `path`, open, and its name."""
+    if os.path.exists(path) and not os.path.isfile(path):  # the rename would replace a device
+        raise WriteError(f"cannot write {path}: not a regular file")
     try:
-        if os.path.isdir(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         return tempfile.mkstemp(prefix=".ferry-", dir=os.path.dirname(path) or ".")
     except OSError as error:
         raise WriteError(f"cannot create a file beside {path}: {error.strerror}") from error

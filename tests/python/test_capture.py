@@ -380,12 +380,15 @@ class CommandLine(unittest.TestCase):
 
     def test_a_file_that_cannot_be_is_told_before_the_work(self):
         (self.folder / "says.py").write_text("print('it ran')")
-        for path in ("absent/out.jsonl", "."):
+        os.mkfifo(self.folder / "pipe")
+        for path, said in (("absent/out.jsonl", "cannot create a file beside absent/out.jsonl: "
+                                                "No such file or directory"),
+                           (".", "cannot write .: not a regular file"),
+                           ("pipe", "cannot write pipe: not a regular file")):
             with self.subTest(path):
                 result = self.run_it("says.py", "-o", path)
                 self.assertEqual(result.returncode, 7, result.stderr)
-                self.assertIn(f"torch_ferry.capture: cannot create a file beside {path}: ",
-                              result.stderr)
+                self.assertEqual(result.stderr, f"torch_ferry.capture: {said}\n")
                 self.assertNotIn("it ran", result.stdout)
 
 
