@@ -17,4 +17,7 @@ namespace ferry {
 // `compute` is the dtype that the operator multiplies in. At least 1.
 std::int64_t kernel_ns(const Op& op, DType compute, const Hardware& hardware);
 
+// What its bytes alone take; of a measured one it may be more than its time.
+std::int64_t moving_ns(const Op& op, const Hardware& hardware);
+
 }  // namespace ferry

@@ -43,10 +43,10 @@ inline sim::Tensor gathered(sim::SimDevice& device, const sim::Tensor& tensor, S
       sim::make_tensor(machine.allocate(bytes, stream), {window, 0}, machine.new_version());
   const Range from = range_of(tensor), to = range_of(copy);
   const std::int64_t rate = machine.options().clone_bytes_per_us;
+  const sim::Time took = rate > 0 ? bytes * 1000 / rate + 1 : 0;
   const StreamId before = device.current_stream();
   machine.set_current_stream(stream);
-  machine.kernel("clone", check::kGatherTag, {&from, 1}, {&to, 1},
-                 rate > 0 ? bytes * 1000 / rate + 1 : 0);
+  machine.kernel("clone", check::kGatherTag, {&from, 1}, {&to, 1}, {took, took});
   machine.set_current_stream(before);
   return copy;
 }

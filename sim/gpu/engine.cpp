@@ -15,6 +15,9 @@ constexpr std::uint32_t kPeer = 3;            // from other devices to this one
 constexpr std::uint32_t kShared = kNone - 1;  // a Unit's user when it has several
 constexpr std::int64_t kMaxBytes = EventHeap::kNever / 1000;
 constexpr int kPeerBytesBits = 48;  // bits of a peer copy's value; its source is above them
+constexpr int kKernelNsBits = 50;   // of a kernel's value; its memory's share is above them
+constexpr std::int64_t kWhole =
+    1000;  // the rate of a kernel that nothing slows, and all of a share
 constexpr std::uint32_t kMaxDevices = 1u << 15;
 constexpr std::uint64_t kWakeClass = std::uint64_t{1} << 63;  // after finishes at its time
 
@@ -31,6 +34,8 @@ std::int64_t bytes_of(const QueuedOp& op) {
   if (kind_of(op) != OpKind::kPeer) return op.value;
   return op.value & ((std::int64_t{1} << kPeerBytesBits) - 1);
 }
+Time ns_of(const QueuedOp& kernel) { return kernel.value & ((Time{1} << kKernelNsBits) - 1); }
+std::int64_t memory_share_of(const QueuedOp& kernel) { return kernel.value >> kKernelNsBits; }
 std::uint32_t source_of(const QueuedOp& op) {
   return static_cast<std::uint32_t>(op.value >> kPeerBytesBits);
 }
@@ -49,16 +54,19 @@ void require(bool holds, const char* what) {
 
 }  // namespace
 
-DeviceId Engine::add_device(const LinkRates& rates, PortId port, const PeerRates& peer) {
+DeviceId Engine::add_device(const LinkRates& rates, PortId port, const PeerRates& peer,
+                            std::int64_t memory_bytes_per_us) {
   require(std::min({rates.h2d_alone, rates.d2h_alone, rates.h2d_both, rates.d2h_both}) > 0,
           "a link rate must be at least 1 byte per us");
   require(std::min({rates.latency_ns, peer.latency_ns, peer.bytes_per_us}) >= 0,
           "a latency or a peer link's rate must not be negative");
+  require(memory_bytes_per_us >= 0, "a memory's rate must not be negative");
   require(port == kNoPort || static_cast<std::size_t>(port) < links_.ports(), "no such port");
   const auto id = static_cast<std::uint32_t>(links_.devices());
   require(id < kMaxDevices, "too many devices");
   links_.add_device(rates, port, peer);
   units_.resize(units_.size() + kUnits);
+  memories_.push_back({.bytes_per_us = memory_bytes_per_us});
   Unit* units = &units_[std::size_t{id} * kUnits];
   units[kDown].route = {.from = id};
   units[kUp].route = {.to = id};
@@ -97,9 +105,12 @@ void Engine::use(Unit& unit, std::uint32_t stream) {
   if (unit.user != stream) unit.user = unit.user == kNone ? stream : kShared;
 }
 
-OpIndex Engine::kernel(StreamId stream, Time duration, Time not_before) {
-  require(duration >= 0, "a duration must not be negative");
-  submit(stream, OpKind::kKernel, std::max<Time>(duration, 1), not_before);
+OpIndex Engine::kernel(StreamId stream, KernelTime time, Time not_before) {
+  require(time.ns >= 0 && time.ns >> kKernelNsBits == 0, "a kernel takes 0 to 1e15 ns");
+  require(time.memory_ns >= 0, "a kernel's time of the memory must not be negative");
+  const Time ns = std::max<Time>(time.ns, 1);
+  const std::int64_t share = (std::min(time.memory_ns, ns) * kWhole + ns - 1) / ns;
+  submit(stream, OpKind::kKernel, share << kKernelNsBits | ns, not_before);
   Stream& s = streams_[number(stream)];
   s.copied_last = false;
   use(units_[s.device * kUnits], number(stream));
@@ -114,6 +125,7 @@ OpIndex Engine::copy(StreamId stream, CopyKind direction, std::int64_t bytes, Ti
   submit(stream, down ? OpKind::kDeviceToHost : OpKind::kHostToDevice, bytes, not_before);
   Stream& s = streams_[number(stream)];
   s.copied_last = true;
+  memories_[s.device].copied = true;
   use(units_[s.device * kUnits + (down ? kDown : kUp)], number(stream));
   return next_op_ - 1;
 }
@@ -126,6 +138,7 @@ OpIndex Engine::peer_copy(StreamId stream, DeviceId from, std::int64_t bytes, Ti
   require(source < links_.devices() && source != device, "a peer copy is from another device");
   submit(stream, OpKind::kPeer, std::int64_t{source} << kPeerBytesBits | bytes, not_before);
   streams_[number(stream)].copied_last = true;
+  memories_[source].copied = memories_[device].copied = true;
   links_.announce(links_.between(source, device));
   return next_op_ - 1;
 }
@@ -183,6 +196,7 @@ const StreamStats& Engine::stats(StreamId stream) const { return streams_[number
 DeviceStats Engine::stats(DeviceId device) const {
   const Unit* units = &units_[static_cast<std::size_t>(device) * kUnits];
   return {.compute_busy_ns = units[0].busy_ns,
+          .slowed_ns = memories_[static_cast<std::size_t>(device)].slowed_ns,
           .d2h_busy_ns = units[kDown].busy_ns,
           .h2d_busy_ns = units[kUp].busy_ns,
           .peer_busy_ns = units[kPeer].busy_ns,
@@ -194,7 +208,7 @@ DeviceStats Engine::stats(DeviceId device) const {
 std::size_t Engine::held_bytes() const { return chunks_.held_bytes() + signals_.held_bytes(); }
 
 // This is the only place that rounds.
-Time Engine::copy_end(const Unit& unit) {
+Time Engine::end_of(const Unit& unit) {
   return unit.as_of + (unit.left + unit.rate - 1) / unit.rate;
 }
 
@@ -213,13 +227,20 @@ void Engine::step() {
   for (const std::uint32_t unit : dirty_) arbitrate(unit);
   dirty_.clear();
   if (rates_dirty_) set_rates();
+  for (const std::uint32_t device : slowed_) {
+    memories_[device].dirty = false;
+    const Unit& unit = units_[device * kUnits];
+    if (unit.running == kNone) continue;
+    change_rate(device * kUnits, kernel_rate(device, streams_[unit.running].ops.front()));
+  }
+  slowed_.clear();
 }
 
 void Engine::finish(std::uint32_t id) {
   Unit& unit = units_[id];
   const std::uint32_t stream = unit.running;
   const QueuedOp& op = streams_[stream].ops.front();
-  end_on(unit, op, now_);
+  end_on(id, op, now_);
   if (!unit.dirty) {
     unit.dirty = true;
     dirty_.push_back(id);
@@ -263,7 +284,7 @@ void Engine::run_stream(std::uint32_t id) {
       const Time end = begin(unit, id, at);
       if (end > horizon_) return events_.push({end, index_of(op), unit_slot(unit)});
       at = end;
-      end_on(units_[unit], op, at);
+      end_on(unit, op, at);
       complete(stream, id, op, units_[unit].start, at);
     }
   }
@@ -337,11 +358,13 @@ void Engine::enqueue(std::uint32_t id, std::uint32_t stream) {
   }
 }
 
-// True if, before the horizon, nothing else can take the engine nor change the rate of this
-// stream's copy: later submissions start at the horizon or after it.
+// True if, before the horizon, nothing else can take the engine nor change the rate of what this
+// stream runs, nor be slowed by it: later submissions start at the horizon or after it.
 bool Engine::alone_on(std::uint32_t id, std::uint32_t stream) const {
   if (units_[id].user != stream) return false;
-  if (id % kUnits == 0) return true;
+  const Memory& memory = memories_[id / kUnits];
+  if (id % kUnits == 0) return memory.bytes_per_us == 0 || !memory.copied;
+  if (memory.bytes_per_us > 0 && units_[id / kUnits * kUnits].user != kNone) return false;
   if (links_.shared(id / kUnits)) return false;
   if (units_[other_direction(id)].user == kNone) return true;
   const LinkRates& link = links_.pcie(id / kUnits);
@@ -354,21 +377,55 @@ Time Engine::begin(std::uint32_t id, std::uint32_t stream, Time at) {
   const QueuedOp& op = streams_[stream].ops.front();
   unit.running = stream;
   unit.start = at;
-  if (kind_of(op) == OpKind::kKernel) return at + op.value;
+  if (kind_of(op) == OpKind::kKernel) {
+    unit.left = ns_of(op) * kWhole;
+    unit.as_of = at;
+    unit.rate = kernel_rate(id / kUnits, op);
+    return unit.rate == kWhole ? at + ns_of(op) : end_of(unit);
+  }
   if (kind_of(op) == OpKind::kPeer) unit.route = links_.between(source_of(op), id / kUnits);
   links_.enter(unit.route);
   unit.left = std::max<std::int64_t>(bytes_of(op) * 1000, 1);
   unit.as_of = at + links_.latency_ns(unit.route);
   unit.rate = links_.rate(unit.route);
-  return copy_end(unit);
+  take_memory(unit.route, unit.rate);
+  return end_of(unit);
 }
 
-void Engine::end_on(Unit& unit, const QueuedOp& op, Time at) {
+// A copy on this route takes so much more of the rates of the memories at its ends.
+void Engine::take_memory(const Route& route, std::int64_t bytes_per_us) {
+  for (const std::uint32_t device : {route.from, route.to}) {
+    if (device == Route::kHost) continue;
+    Memory& memory = memories_[device];
+    if (memory.bytes_per_us == 0) continue;
+    memory.copies += bytes_per_us;
+    if (!std::exchange(memory.dirty, true)) slowed_.push_back(device);
+  }
+}
+
+// A kernel that needs the memory all the time is slowed by all that copies take of it; one that
+// needs less of it, once they leave less than that. (At least a thousandth is left for it.)
+std::int64_t Engine::kernel_rate(std::uint32_t device, const QueuedOp& op) const {
+  const Memory& memory = memories_[device];
+  if (memory.copies == 0 || memory_share_of(op) == 0) return kWhole;
+  __extension__ using Wide = __int128;
+  const Wide left =
+      std::max<Wide>((Wide{memory.bytes_per_us} - memory.copies) * kWhole, memory.bytes_per_us);
+  const Wide needed = Wide{memory_share_of(op)} * memory.bytes_per_us;
+  return static_cast<std::int64_t>(std::clamp<Wide>(left * kWhole / needed, 1, kWhole));
+}
+
+void Engine::end_on(std::uint32_t id, const QueuedOp& op, Time at) {
+  Unit& unit = units_[id];
   unit.running = kNone;
   unit.busy_ns += at - unit.start;
-  if (kind_of(op) == OpKind::kKernel) return;
+  if (kind_of(op) == OpKind::kKernel) {
+    memories_[id / kUnits].slowed_ns += at - unit.start - ns_of(op);
+    return;
+  }
   unit.bytes += bytes_of(op);
   links_.leave(unit.route);
+  take_memory(unit.route, -unit.rate);
 }
 
 // A free engine takes the first stream that is ready.
@@ -397,18 +454,26 @@ void Engine::set_rates() {
   }
 }
 
-// Other copies started or ended: counts the bytes sent at the old rate, and moves the end.
+// Other copies started or ended.
 void Engine::set_rate(std::uint32_t id) {
   Unit& unit = units_[id];
   if (unit.running == kNone) return;
   const std::int64_t rate = links_.rate(unit.route);
+  if (rate == unit.rate) return;
+  take_memory(unit.route, rate - unit.rate);
+  change_rate(id, rate);
+}
+
+// Counts what was done at the old rate, and moves the end.
+void Engine::change_rate(std::uint32_t id, std::int64_t rate) {
+  Unit& unit = units_[id];
   if (rate == unit.rate) return;
   if (now_ > unit.as_of) {
     unit.left -= (now_ - unit.as_of) * unit.rate;
     unit.as_of = now_;
   }
   unit.rate = rate;
-  events_.move(unit_slot(id), copy_end(unit));
+  events_.move(unit_slot(id), end_of(unit));
 }
 
 // The front of the stream's queue has ended.

@@ -8,6 +8,10 @@
 // are counted in thousandths, so a rate times a nanosecond is a whole number, and a finish is
 // rounded up once, at its end.
 //
+// Memory: where a device's rate is known, the bytes of its running copies come out of it, and a
+// kernel that needs more than what they leave goes on as slowly as that makes it. (Copies go first:
+// at most some hundredths of the rate are theirs.)
+//
 // Determinism: events order by (time, class, sequence), the sequence being the submission index. At
 // one time: finishes, records and the waits that they release, then the engines take what is ready.
 // An activity lasts at least 1 ns, so what starts at a time never changes what is ready at that
@@ -16,13 +20,15 @@
 // Running ahead: an engine that only one stream ever used needs no arbitration, so that stream runs
 // on without the event heap, as far as advance() or drain() go. The times are the same; a trace is
 // then in each stream's order only. Copies do so only where no other device's copies can change
-// their rate: not on a root port, nor between devices, nor beside such copies on PCIe.
+// their rate: not on a root port, nor between devices, nor beside such copies on PCIe. Where copies
+// slow kernels, neither runs ahead once a device has had both.
 //
 // Host time: not_before must not lie before the time already advanced to (it aborts: a programmer's
 // error). Submission itself processes nothing. One thread.
 //
 // Not modelled: several kernels at once, preemption and stream priorities, hardware queues that
-// alias streams, host functions, host memory's own rate, copies that the source pushes.
+// alias streams, host functions, host memory's own rate, copies that the source pushes, copies that
+// kernels slow.
 // Semantics: CUDA 13 runtime guide ("Asynchronous Concurrent Execution").
 #pragma once
 
@@ -44,6 +50,14 @@ using OpIndex = std::uint64_t;
 enum class Signal : std::uint32_t {};
 
 enum class OpKind : std::uint8_t { kKernel, kDeviceToHost, kHostToDevice, kPeer, kRecord, kWait };
+
+// A kernel takes `ns` by itself. Its bytes alone would take `memory_ns` of the memory's whole rate,
+// at most `ns`; 0: copies do not slow it.
+struct KernelTime {
+  KernelTime(Time ns_alone = 0, Time memory = 0) : ns(ns_alone), memory_ns(memory) {}
+  Time ns;
+  Time memory_ns;
+};
 
 // A wait starts when its stream reaches it and ends when its signal is complete.
 struct CompletedOp {
@@ -73,6 +87,7 @@ class TraceSink {
 // Covers operations that have ended.
 struct DeviceStats {
   Time compute_busy_ns = 0;
+  Time slowed_ns = 0;  // of these, what copies added
   Time d2h_busy_ns = 0;
   Time h2d_busy_ns = 0;
   Time peer_busy_ns = 0;  // busy with copies from other devices
@@ -93,12 +108,14 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  DeviceId add_device(const LinkRates& rates, PortId port = kNoPort, const PeerRates& peer = {});
+  // `memory_bytes_per_us`: what kernels get of the memory's rate; 0: copies do not slow them.
+  DeviceId add_device(const LinkRates& rates, PortId port = kNoPort, const PeerRates& peer = {},
+                      std::int64_t memory_bytes_per_us = 0);
   PortId add_port(const PortRates& rates);
   StreamId add_stream(DeviceId device);             // numbered from 0 over all devices
   void trace_to(TraceSink* sink) { sink_ = sink; }  // not owned; null: no sink
 
-  OpIndex kernel(StreamId stream, Time duration, Time not_before);
+  OpIndex kernel(StreamId stream, KernelTime time, Time not_before);
   // One of the two directions of the link; a copy within the device is a kernel.
   OpIndex copy(StreamId stream, CopyKind direction, std::int64_t bytes, Time not_before);
   // The stream's device copies from another one.
@@ -149,11 +166,19 @@ class Engine {
     Time start = 0;
     Time busy_ns = 0;
     std::int64_t bytes = 0;
-    // Used by copies only.
-    Route route;
-    std::int64_t left = 0;  // thousandths of a byte, at `as_of`
+    Route route;            // of copies
+    std::int64_t left = 0;  // thousandths of a byte, or of a kernel's ns, at `as_of`
     Time as_of = 0;
-    std::int64_t rate = 0;  // thousandths of a byte per ns = bytes per us
+    std::int64_t rate = 0;  // of these in a ns: a copy's bytes per us
+  };
+
+  // A device's memory, and the copies that take of its rate.
+  struct Memory {
+    std::int64_t bytes_per_us = 0;
+    std::int64_t copies = 0;  // bytes per us of those that run
+    Time slowed_ns = 0;       // that they added to kernels
+    bool copied = false;      // there ever was one
+    bool dirty = false;       // the kernel on the device must get another rate
   };
 
   void submit(StreamId stream, OpKind kind, std::int64_t value, Time not_before);
@@ -171,10 +196,13 @@ class Engine {
   void arbitrate(std::uint32_t unit);
   bool alone_on(std::uint32_t unit, std::uint32_t stream) const;
   Time begin(std::uint32_t unit, std::uint32_t stream, Time at);
-  void end_on(Unit& unit, const QueuedOp& op, Time at);
-  static Time copy_end(const Unit& unit);
+  void end_on(std::uint32_t unit, const QueuedOp& op, Time at);
+  static Time end_of(const Unit& unit);
   void set_rates();
   void set_rate(std::uint32_t unit);
+  void change_rate(std::uint32_t unit, std::int64_t rate);
+  void take_memory(const Route& route, std::int64_t bytes_per_us);
+  std::int64_t kernel_rate(std::uint32_t device, const QueuedOp& op) const;
   void complete(Stream& stream, std::uint32_t id, const QueuedOp& op, Time start, Time end);
 
   Time now_ = 0;
@@ -188,6 +216,8 @@ class Engine {
   SignalTable signals_;
   Links links_;
   std::vector<Unit> units_;
+  std::vector<Memory> memories_;       // by device
+  std::vector<std::uint32_t> slowed_;  // devices whose memory is dirty
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> runnable_;  // streams whose head may pass now
   std::vector<std::uint32_t> dirty_;     // units to arbitrate

@@ -61,8 +61,9 @@ void Machine::add_device(PortId port) {
   const DevicePoolOptions memory{.total_bytes = options_.device_bytes,
                                  .context_bytes = options_.context_bytes,
                                  .conf = options_.alloc_conf};
-  devices_.emplace_back(engine_.add_device(options_.links, port, options_.peer), number, memory,
-                        tokens_);
+  devices_.emplace_back(
+      engine_.add_device(options_.links, port, options_.peer, options_.memory_bytes_per_us), number,
+      memory, tokens_);
   PerDevice& device = devices_.back();
   device.compute.push_back(add_stream(number));
   for (StreamId& lane : device.lanes) lane = add_stream(number);
@@ -176,9 +177,9 @@ void Machine::forget(EventImpl& event) noexcept {
 }
 
 void Machine::kernel(std::string_view name, std::uint64_t tag, std::span<const Range> reads,
-                     std::span<const Range> writes, Time duration) {
-  take(duration);
-  engine_.kernel(current_, duration, issue_time());
+                     std::span<const Range> writes, KernelTime time) {
+  take(time.ns);
+  engine_.kernel(current_, time, issue_time());
   launched(current_);
   if (consumers_.empty()) return;
   StreamOp op;
@@ -190,9 +191,9 @@ void Machine::kernel(std::string_view name, std::uint64_t tag, std::span<const R
   issue(op);
 }
 
-void Machine::copy_on_device(std::string_view name, Range from, Range to, Time duration) {
-  take(duration);
-  engine_.kernel(current_, duration, issue_time());
+void Machine::copy_on_device(std::string_view name, Range from, Range to, KernelTime time) {
+  take(time.ns);
+  engine_.kernel(current_, time, issue_time());
   launched(current_);
   if (consumers_.empty()) return;
   StreamOp op;

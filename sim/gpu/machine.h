@@ -51,7 +51,8 @@ enum class HostPoolKind : std::uint8_t { kFerrys, kPyTorchs };
 
 struct MachineOptions {
   LinkRates links;
-  Time launch_ns = 0;             // host time of a launch
+  std::int64_t memory_bytes_per_us = 0;  // what kernels get; 0: copies do not slow them
+  Time launch_ns = 0;                    // host time of a launch
   std::int64_t pageable_h2d = 0;  // bytes a microsecond that the host copies aside; 0: no time
   std::int64_t pageable_d2h = 0;
   std::int64_t clone_bytes_per_us = 0;  // rate of a copy on the device itself; 0: it takes no time
@@ -137,9 +138,9 @@ class Machine {
 
   // Work.
   void kernel(std::string_view name, std::uint64_t tag, std::span<const Range> reads,
-              std::span<const Range> writes, Time duration);
-  // Copies within the device, on the current stream; it takes as long as a kernel of `duration`.
-  void copy_on_device(std::string_view name, Range from, Range to, Time duration);
+              std::span<const Range> writes, KernelTime time);
+  // Copies within the device, on the current stream, as a kernel does.
+  void copy_on_device(std::string_view name, Range from, Range to, KernelTime time);
   void copy(Step step, CopyKind kind, Range from, Range to, StreamId stream, bool blocks_host);
   // Copies from another device to the one of `stream`.
   void peer_copy(Step step, Range from, Range to, std::uint32_t from_device, StreamId stream);

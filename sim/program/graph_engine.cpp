@@ -139,7 +139,8 @@ void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_
   const bool alone = into.tensor.use_count() == 1 && into.tensor->storage.use_count() == 1 &&
                      !into.tensor->is_view;
   if (alone && !grad_mode) {
-    machine_.kernel("add_", check::kSumTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
+    machine_.kernel("add_", check::kSumTag, reads, {reads.data(), 1},
+                    runner_.memory_time(3 * bytes));
     ++into.tensor->version->value;
   } else {
     into = add(into, gradient, node.stream, grad_mode);
@@ -157,7 +158,7 @@ Value GraphEngine::add(const Value& a, const Value& b, StreamId stream, bool gra
       {a.tensor->layout.window, a.tensor->layout.extent().begin + a.tensor->layout.shift},
       machine_.new_version());
   const Range write = range_of(sum);
-  machine_.kernel("add", check::kSumTag, reads, {&write, 1}, runner_.memory_ns(3 * bytes));
+  machine_.kernel("add", check::kSumTag, reads, {&write, 1}, runner_.memory_time(3 * bytes));
   if (!grad_mode || (!a.edge && !b.edge)) return {std::move(sum), {}};
   std::shared_ptr<Node> node = runner_.new_node("AddBackward");
   node->next = {a.edge, b.edge};
@@ -257,7 +258,8 @@ void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
       machine_.set_kind(*total.tensor->storage, MemoryKind::kGradient);
       return;
     }
-    machine_.kernel("add_", check::kSumTag, reads, {reads.data(), 1}, runner_.memory_ns(3 * bytes));
+    machine_.kernel("add_", check::kSumTag, reads, {reads.data(), 1},
+                    runner_.memory_time(3 * bytes));
     ++total.tensor->version->value;
     return;
   }
@@ -273,7 +275,7 @@ void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
                   {gradient.tensor->layout.window,
                    gradient.tensor->layout.extent().begin + gradient.tensor->layout.shift},
                   machine_.new_version());
-  machine_.copy_on_device("clone", from, range_of(clone), runner_.memory_ns(2 * bytes));
+  machine_.copy_on_device("clone", from, range_of(clone), runner_.memory_time(2 * bytes));
   total = {clone, gradient.edge};
 }
 

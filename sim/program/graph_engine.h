@@ -45,7 +45,7 @@ class NodeRunner {
   // Makes a node on the current stream.
   virtual std::shared_ptr<Node> new_node(std::string_view name) = 0;
   // The time to read and write so many bytes.
-  virtual Time memory_ns(std::int64_t bytes) = 0;
+  virtual KernelTime memory_time(std::int64_t bytes) = 0;
 };
 
 class GraphEngine {

@@ -66,7 +66,7 @@ void Kernels::launch(CodeId code, std::size_t index, const Op& op, std::uint64_t
     writes_.push_back(range_of(tensor));
     ++tensor->version->value;
   }
-  machine_.kernel(op.name, tag, reads_, writes_, prepared_.codes[code].durations[index]);
+  machine_.kernel(op.name, tag, reads_, writes_, prepared_.codes[code].times[index]);
   while (!taken.empty()) taken.pop_back();  // the last one first
 }
 
@@ -116,7 +116,7 @@ Tensor Kernels::filled(std::string_view op, TensorLayout layout, StreamId stream
   const Tensor tensor =
       make_tensor(machine_.allocate(bytes, stream), layout, machine_.new_version());
   const Range write = range_of(tensor);
-  machine_.kernel(op, hash_of(op), {}, {&write, 1}, memory_ns(bytes));
+  machine_.kernel(op, hash_of(op), {}, {&write, 1}, memory_time(bytes));
   return tensor;
 }
 
@@ -124,14 +124,14 @@ void Kernels::move(const Tensor& tensor) {
   const Storage from = tensor->storage;
   const Storage to =
       machine_.allocate(from->bytes, machine_.current_stream(), Step::kUser, from->kind);
-  machine_.copy_on_device("move", range_of(from), range_of(to), memory_ns(2 * from->bytes));
+  machine_.copy_on_device("move", range_of(from), range_of(to), memory_time(2 * from->bytes));
   tensor->storage = to;
 }
 
-Time Kernels::memory_ns(std::int64_t bytes) const {
+KernelTime Kernels::memory_time(std::int64_t bytes) const {
   Op op;
   op.read_bytes = bytes;
-  return times_.op_ns(op, DType::kF32);
+  return times_.of(op, DType::kF32);
 }
 
 }  // namespace ferry::sim

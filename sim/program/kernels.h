@@ -53,7 +53,7 @@ class Kernels {
   // Gives the tensor another storage with the same contents.
   void move(const Tensor& tensor);
   // The time to read and write so many bytes.
-  Time memory_ns(std::int64_t bytes) const;
+  KernelTime memory_time(std::int64_t bytes) const;
 
   AmbientState ambient;
   Workspaces workspaces;

@@ -23,14 +23,14 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
   }
   for (std::size_t i = 0; i < code.statements.size(); ++i) {
     const Action& action = code.statements[i].action;
-    Time duration = 0;
+    KernelTime time;
     std::uint64_t tag = 0;
     bool takes_memory = false;
     bool makes_last_first = false;
     if (const auto* op = std::get_if<Op>(&action)) {
       std::for_each(op->out.begin(), op->out.end(), see);
       const TypeId type = !op->types.empty() ? op->types.front() : TypeId{0};
-      duration = times.op_ns(*op, op->types.empty() ? DType::kF32 : program.types[type].dtype);
+      time = times.of(*op, op->types.empty() ? DType::kF32 : program.types[type].dtype);
       tag = hash_of(op->name) ^ (std::uint64_t{id} << 32) ^ i;
       takes_memory = memory && memory->is_asked(op->name);
       makes_last_first = memory && memory->makes_last_first(op->name);
@@ -43,7 +43,7 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
     } else if (const auto* backward = std::get_if<Backward>(&action)) {
       std::for_each(backward->out.begin(), backward->out.end(), see);
     }
-    prepared.durations.push_back(duration);
+    prepared.times.push_back(time);
     prepared.tags.push_back(tag);
     prepared.takes_memory.push_back(takes_memory);
     prepared.makes_last_first.push_back(makes_last_first);

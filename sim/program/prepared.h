@@ -23,13 +23,19 @@ class KernelTimes {
  public:
   virtual ~KernelTimes() = default;
   virtual Time op_ns(const Op& op, DType computes_in) const = 0;
+  // What the op's bytes take of the memory's whole rate: copies slow it for these. May be more than
+  // its time.
+  virtual Time op_memory_ns(const Op&) const { return 0; }
+  KernelTime of(const Op& op, DType computes_in) const {
+    return {op_ns(op, computes_in), op_memory_ns(op)};
+  }
 };
 
 // The cost of a code's statements, and what they compute.
 struct PreparedCode {
   std::size_t slots = 0;  // slots of a frame
   std::int64_t work = 0;  // as formats/program_work.h counts it, without the codes it runs
-  std::vector<Time> durations;
+  std::vector<KernelTime> times;
   std::vector<std::uint64_t> tags;
   std::vector<bool> takes_memory;      // it may: KernelMemory is asked
   std::vector<bool> makes_last_first;  // its results, as KernelMemory says

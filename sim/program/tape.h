@@ -172,7 +172,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   AmbientState& ambient() override { return kernels_.ambient; }
   bool& grad_mode() override { return grad_mode_; }
   std::vector<std::string>*& op_log() override { return kernels_.op_log; }
-  Time memory_ns(std::int64_t bytes) override { return kernels_.memory_ns(bytes); }
+  KernelTime memory_time(std::int64_t bytes) override { return kernels_.memory_time(bytes); }
 
   // The one that runs now: in backward (in a recompute, say) the engine's, of the stream's device.
   LaunchThread launch_thread() const override;

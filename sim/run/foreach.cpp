@@ -24,9 +24,9 @@ void Foreach::launch(std::string_view name, std::initializer_list<const TensorLi
     }
   }
   const std::uint64_t tag = hash_of(name) ^ (++launches_ << 32);  // no two compute the same
-  const Time duration = times_.op_ns(op, DType::kF32);
-  busy_ns_ += duration;
-  machine_.kernel(name, tag, read, written, duration);
+  const KernelTime time = times_.of(op, DType::kF32);
+  busy_ns_ += time.ns;
+  machine_.kernel(name, tag, read, written, time);
 }
 
 Tensor Foreach::empty(std::int64_t bytes, MemoryKind kind) {

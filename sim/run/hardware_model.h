@@ -21,6 +21,7 @@ class Roofline final : public KernelTimes {
   Time op_ns(const Op& op, DType computes_in) const override {
     return kernel_ns(op, computes_in, hardware_);
   }
+  Time op_memory_ns(const Op& op) const override { return moving_ns(op, hardware_); }
 
  private:
   const Hardware& hardware_;
@@ -72,7 +73,8 @@ inline MachineOptions machine_options(const Hardware& hardware) {
   machine.pageable_d2h = hardware.link.pageable_d2h;
   machine.device_alloc_ns = kDriverCallNs;
   machine.device_free_ns = kDriverCallNs;
-  machine.clone_bytes_per_us = hardware.memory_bytes_per_us * hardware.memory_percent / 100 / 2;
+  machine.memory_bytes_per_us = hardware.memory_bytes_per_us * hardware.memory_percent / 100;
+  machine.clone_bytes_per_us = machine.memory_bytes_per_us / 2;
   machine.host_total_bytes = hardware.host_memory_bytes;
   return machine;
 }

@@ -45,7 +45,10 @@ Timeline::Timeline(Hardware hardware) : hardware_(std::move(hardware)) {
 Timeline::Device& Timeline::device(int number) {
   while (devices_.size() <= static_cast<std::size_t>(number)) {
     const sim::MachineOptions machine = sim::machine_options(hardware_);
-    devices_.push_back({engine_.add_device(machine.links, sim::kNoPort, machine.peer), {}, {}});
+    devices_.push_back(
+        {engine_.add_device(machine.links, sim::kNoPort, machine.peer, machine.memory_bytes_per_us),
+         {},
+         {}});
     name_device(static_cast<std::uint32_t>(devices_.size() - 1));
   }
   return devices_[static_cast<std::size_t>(number)];
@@ -92,14 +95,14 @@ void Timeline::allocated(int device, std::int64_t change) {
 // The engine does not go back: after a question or a wait it may be ahead of the host.
 sim::Time Timeline::issue_time() const { return std::max(host_ns_, engine_.now()); }
 
-sim::Time Timeline::duration(const KernelCost& cost) const {
+sim::KernelTime Timeline::time_of(const KernelCost& cost) const {
   Op op;
   op.flops = cost.flops;
   op.read_bytes = cost.bytes;
   op.kernels = cost.kernels;
   op.products = cost.products;
   op.name = cost.op;
-  return kernel_ns(op, cost.computes_in, hardware_);
+  return {kernel_ns(op, cost.computes_in, hardware_), moving_ns(op, hardware_)};
 }
 
 void Timeline::launched(StreamId own, int device) {
@@ -119,7 +122,7 @@ void Timeline::issue(StreamId stream, int device, const Cost& cost, const char* 
   }
   if (const auto* kernel = std::get_if<KernelCost>(&cost)) {
     this->device(device).computes = own;
-    engine_.kernel(own, duration(*kernel), issue_time());
+    engine_.kernel(own, time_of(*kernel), issue_time());
   } else if (const auto* sleep = std::get_if<Sleep>(&cost)) {
     engine_.kernel(own, std::max<sim::Time>(sleep->ns, 1), issue_time());
   } else if (const auto* copy = std::get_if<CopyCost>(&cost)) {
@@ -150,7 +153,7 @@ void Timeline::issue_copy(StreamId own, const CopyCost& copy) {
       engine_.peer_copy(own, device(copy.peer).id, copy.bytes, issue_time());
       return;
     case CopyKind::kDeviceToDevice:
-      engine_.kernel(own, duration({.bytes = 2 * copy.bytes}), issue_time());
+      engine_.kernel(own, time_of({.bytes = 2 * copy.bytes}), issue_time());
       return;
   }
 }

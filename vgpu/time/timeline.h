@@ -85,7 +85,7 @@ class Timeline final : public Clock {
   Device& device(int number);
   StreamId on(StreamId stream, int device);
   sim::Time issue_time() const;
-  sim::Time duration(const KernelCost& cost) const;
+  sim::KernelTime time_of(const KernelCost& cost) const;
   void issue_copy(StreamId own, const CopyCost& copy);
   sim::Time aside_ns(const CopyCost& copy) const;
   void name_device(std::uint32_t number);

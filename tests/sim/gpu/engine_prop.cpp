@@ -19,15 +19,17 @@ enum { kKernel, kDown, kUp, kPeer, kRecord, kWait, kAdvance, kHostWait };  // th
 struct Step {
   int kind = 0;  // as kKernel and what follows
   std::uint32_t stream = 0;
-  std::uint32_t from = 0;  // the device that a peer copy reads
-  std::int64_t value = 0;  // ns, bytes, or which of the earlier signals
-  std::int64_t pause = 0;  // of the host, before it
+  std::uint32_t from = 0;   // the device that a peer copy reads
+  std::int64_t value = 0;   // ns, bytes, or which of the earlier signals
+  std::int64_t memory = 0;  // ns that a kernel's bytes take
+  std::int64_t pause = 0;   // of the host, before it
 };
 
 struct Place {
   LinkRates link;
   PortId port = kNoPort;
   PeerRates peer;
+  std::int64_t memory = 0;  // its rate
 };
 
 struct Case {
@@ -38,8 +40,8 @@ struct Case {
 };
 
 std::ostream& operator<<(std::ostream& out, const Step& s) {
-  return out << '{' << s.kind << " s" << s.stream << " f" << s.from << " v" << s.value << " +"
-             << s.pause << '}';
+  return out << '{' << s.kind << " s" << s.stream << " f" << s.from << " v" << s.value << " m"
+             << s.memory << " +" << s.pause << '}';
 }
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   for (const PortRates& port : c.ports) {
@@ -49,7 +51,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
     const LinkRates& r = d.link;
     out << "rates " << r.h2d_alone << ' ' << r.d2h_alone << ' ' << r.h2d_both << ' ' << r.d2h_both
         << " latency " << r.latency_ns << " peer " << d.peer.bytes_per_us << " latency "
-        << d.peer.latency_ns;
+        << d.peer.latency_ns << " memory " << d.memory;
     if (d.port != kNoPort) out << " port " << static_cast<std::uint32_t>(d.port);
     out << "; ";
   }
@@ -70,12 +72,16 @@ rc::Gen<Case> cases() {
         return steady ? LinkRates{a, b, a, b, latency} : LinkRates{a, b, c, d, latency};
       },
       rate, rate, rate, rate, within<Time>(0, 5), rc::gen::arbitrary<bool>());
-  // Of ports and peer links, now and then none.
+  // Of ports and peer links, now and then none; of a memory, at times less than copies may take.
+  const auto memory =
+      rc::gen::oneOf(rc::gen::just<std::int64_t>(0), rate, within<std::int64_t>(2000, 100'000));
   const auto place = rc::gen::apply(
-      [](LinkRates rates, std::uint32_t port, bool linked, std::int64_t peer, Time latency) {
-        return Place{rates, PortId{port}, {linked ? peer : 0, latency}};
+      [](LinkRates rates, std::uint32_t port, bool linked, std::int64_t peer, Time latency,
+         std::int64_t bytes_per_us) {
+        return Place{rates, PortId{port}, {linked ? peer : 0, latency}, bytes_per_us};
       },
-      link, within<std::uint32_t>(0, 3), rc::gen::arbitrary<bool>(), rate, within<Time>(0, 5));
+      link, within<std::uint32_t>(0, 3), rc::gen::arbitrary<bool>(), rate, within<Time>(0, 5),
+      memory);
   const auto port = rc::gen::apply(
       [](auto up, auto down) {
         return PortRates{up, down};
@@ -86,6 +92,7 @@ rc::Gen<Case> cases() {
       rc::gen::set(&Step::stream, within<std::uint32_t>(0, 99)),
       rc::gen::set(&Step::from, within<std::uint32_t>(0, 99)),
       rc::gen::set(&Step::value, within<std::int64_t>(0, 30)),
+      rc::gen::set(&Step::memory, within<std::int64_t>(0, 40)),
       rc::gen::set(&Step::pause, rc::gen::oneOf(rc::gen::just<Time>(0), within<Time>(0, 20))));
   return rc::gen::apply(
       [](std::vector<PortRates> ports, std::vector<Place> devices,
@@ -123,6 +130,7 @@ struct Given {
   std::uint32_t stream;
   std::uint32_t from;
   std::int64_t value;
+  std::int64_t memory;
   Time not_before;
 };
 
@@ -137,8 +145,9 @@ struct Naive {
   enum Way { kLinkUp, kLinkDown, kPeerOut, kPeerIn, kPortUp, kPortDown };
   using Crossed = std::pair<Way, std::uint32_t>;
   struct Unit {
-    int running = -1;  // the operation on it
-    Time start = 0, left = 0;
+    int running = -1;          // the operation on it
+    Time start = 0, left = 0;  // of a kernel: thousandths of its ns
+    std::int64_t rate = 0;
     Copy copy{};
     std::vector<Crossed> crossed{};
   };
@@ -182,6 +191,7 @@ struct Naive {
     while (pass_all(now)) {
     }
     for (std::size_t u = 0; u < units.size(); ++u) start(u, now);
+    for (std::size_t u = 0; u < units.size(); ++u) set_rate(u);
     for (std::size_t u = 0; u < units.size(); ++u) progress(u);
   }
   bool pass_all(Time now) {
@@ -215,7 +225,7 @@ struct Naive {
     if (best == given.size()) return;
     unit.running = static_cast<int>(best);
     unit.start = now;
-    unit.left = std::max<Time>(given[best].value, 1);
+    unit.left = 1000 * std::max<Time>(given[best].value, 1);
     unit.crossed = u % 4 == kKernel ? std::vector<Crossed>{} : crosses(given[best]);
     const Place& here = c.devices[u / 4];
     const bool by_peer_link = !unit.crossed.empty() && unit.crossed[0].first == kPeerOut;
@@ -256,16 +266,43 @@ struct Naive {
     if (way == kLinkUp) return crossing({kLinkDown, id}) > 0 ? d.link.d2h_both : d.link.d2h_alone;
     return crossing({kLinkUp, id}) > 0 ? d.link.h2d_both : d.link.h2d_alone;
   }
+  // Of copies first, whatever the order of the units: kernels get what these leave.
+  void set_rate(std::size_t u) {
+    Unit& unit = units[u];
+    if (unit.running < 0 || u % 4 == kKernel) return;
+    unit.rate = capacity(unit.crossed[0]);
+    for (const Crossed& way : unit.crossed) {
+      unit.rate = std::min(unit.rate, capacity(way) / crossing(way));
+    }
+  }
+  bool touches(const Unit& unit, std::uint32_t device) const {
+    const Given& g = given[static_cast<std::size_t>(unit.running)];
+    return c.streams[g.stream] == device || (g.kind == kPeer && g.from == device);
+  }
+  std::int64_t kernel_rate(std::size_t u) const {
+    const auto device = static_cast<std::uint32_t>(u / 4);
+    const std::int64_t all = c.devices[device].memory;
+    std::int64_t copies = 0;
+    for (std::size_t other = 0; other < units.size(); ++other) {
+      if (other % 4 == kKernel || units[other].running < 0) continue;
+      if (touches(units[other], device)) copies += units[other].rate;
+    }
+    const Given& g = given[static_cast<std::size_t>(units[u].running)];
+    const std::int64_t ns = std::max<Time>(g.value, 1);
+    const std::int64_t share = (std::min(g.memory, ns) * 1000 + ns - 1) / ns;
+    if (all == 0 || copies == 0 || share == 0) return 1000;
+    const std::int64_t left = std::max((all - copies) * 1000, all);
+    return std::clamp<std::int64_t>(left * 1000 / (share * all), 1, 1000);
+  }
   void progress(std::size_t u) {
     Unit& unit = units[u];
     if (unit.running < 0) return;
-    --unit.left;
-    if (u % 4 == kKernel) return;
-    if (unit.copy.latency-- > 0) return;
-    unit.copy.latency = 0;
-    std::int64_t rate = capacity(unit.crossed[0]);
-    for (const Crossed& way : unit.crossed) rate = std::min(rate, capacity(way) / crossing(way));
-    unit.copy.thousandths -= rate;
+    if (u % 4 == kKernel) {
+      unit.left -= kernel_rate(u);
+    } else if (unit.copy.latency-- <= 0) {
+      unit.copy.latency = 0;
+      unit.copy.thousandths -= unit.rate;
+    }
   }
 };
 
@@ -278,7 +315,7 @@ struct Answer {
 
 void prepare(Engine& engine, const Case& c) {
   for (const PortRates& port : c.ports) engine.add_port(port);
-  for (const Place& d : c.devices) engine.add_device(d.link, d.port, d.peer);
+  for (const Place& d : c.devices) engine.add_device(d.link, d.port, d.peer, d.memory);
   for (const std::uint32_t device : c.streams) engine.add_stream(DeviceId{device});
 }
 
@@ -289,7 +326,7 @@ struct Submitter {
   void operator()(const Given& g) {
     const StreamId stream{g.stream};
     signals.push_back({});
-    if (g.kind == kKernel) engine.kernel(stream, g.value, g.not_before);
+    if (g.kind == kKernel) engine.kernel(stream, {g.value, g.memory}, g.not_before);
     if (g.kind == kDown) engine.copy(stream, CopyKind::kDeviceToHost, g.value, g.not_before);
     if (g.kind == kUp) engine.copy(stream, CopyKind::kHostToDevice, g.value, g.not_before);
     if (g.kind == kPeer) engine.peer_copy(stream, DeviceId{g.from}, g.value, g.not_before);
@@ -324,7 +361,8 @@ Answer run_live(const Case& c, std::vector<Given>& given) {
       host = std::max(host, when);
     } else {
       if (step.kind == kRecord) records.push_back(static_cast<std::int64_t>(given.size()));
-      given.push_back({step.kind, step.stream, step.from, on_signal ? record : step.value, host});
+      given.push_back(
+          {step.kind, step.stream, step.from, on_signal ? record : step.value, step.memory, host});
       submit(given.back());
     }
   }

@@ -47,7 +47,7 @@ class GraphEngineRig : public ::testing::Test, public sim::NodeRunner {
     made->name = name;
     return made;
   }
-  sim::Time memory_ns(std::int64_t) override { return 1; }
+  sim::KernelTime memory_time(std::int64_t) override { return 1; }
 
   sim::Tensor tensor() {
     static const auto window = std::make_shared<const sim::Window>(
