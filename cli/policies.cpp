@@ -396,6 +396,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
     entry["deferred_peak_bytes"] = run.deferred_peak_bytes;
     entry["idle_for_copies_ns"] = run.compute_idle_for_copies_ns;
     entry["idle_for_host_ns"] = idle_for_host_ns(run);
+    entry["slowed_by_copies_ns"] = run.slowed_by_copies_ns;
     entry["d2h_ns"] = run.d2h_ns;
     entry["h2d_ns"] = run.h2d_ns;
     add_gap(entry, result, row);

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "formats/limits.h"
+
 namespace ferry::sim {
 namespace {
 
@@ -66,7 +68,8 @@ DeviceId Engine::add_device(const LinkRates& rates, PortId port, const PeerRates
   require(id < kMaxDevices, "too many devices");
   links_.add_device(rates, port, peer);
   units_.resize(units_.size() + kUnits);
-  memories_.push_back({.bytes_per_us = memory_bytes_per_us});
+  // No link takes a thousandth of more than that, and kernel_rate() cannot overflow.
+  memories_.push_back({.bytes_per_us = std::min(memory_bytes_per_us, limits::kBytesPerUs)});
   Unit* units = &units_[std::size_t{id} * kUnits];
   units[kDown].route = {.from = id};
   units[kUp].route = {.to = id};
@@ -404,15 +407,13 @@ void Engine::take_memory(const Route& route, std::int64_t bytes_per_us) {
 }
 
 // A kernel that needs the memory all the time is slowed by all that copies take of it; one that
-// needs less of it, once they leave less than that. (At least a thousandth is left for it.)
+// needs less of it, once they leave less than that.
 std::int64_t Engine::kernel_rate(std::uint32_t device, const QueuedOp& op) const {
   const Memory& memory = memories_[device];
   if (memory.copies == 0 || memory_share_of(op) == 0) return kWhole;
-  __extension__ using Wide = __int128;
-  const Wide left =
-      std::max<Wide>((Wide{memory.bytes_per_us} - memory.copies) * kWhole, memory.bytes_per_us);
-  const Wide needed = Wide{memory_share_of(op)} * memory.bytes_per_us;
-  return static_cast<std::int64_t>(std::clamp<Wide>(left * kWhole / needed, 1, kWhole));
+  const std::int64_t left = std::max(memory.bytes_per_us - memory.copies, memory.bytes_per_us / 2);
+  const std::int64_t needed = memory_share_of(op) * memory.bytes_per_us;
+  return std::clamp<std::int64_t>(left * kWhole * kWhole / needed, 1, kWhole);
 }
 
 void Engine::end_on(std::uint32_t id, const QueuedOp& op, Time at) {

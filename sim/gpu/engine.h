@@ -9,8 +9,8 @@
 // rounded up once, at its end.
 //
 // Memory: where a device's rate is known, the bytes of its running copies come out of it, and a
-// kernel that needs more than what they leave goes on as slowly as that makes it. (Copies go first:
-// at most some hundredths of the rate are theirs.)
+// kernel that needs more than what they leave goes on as slowly as that makes it, but at least half
+// is left. (Copies go first: links give a few hundredths of that rate.)
 //
 // Determinism: events order by (time, class, sequence), the sequence being the submission index. At
 // one time: finishes, records and the waits that they release, then the engines take what is ready.

@@ -179,6 +179,7 @@ void read_machine(Machine& machine, const TrainingLoop& loop, Simulation& result
   const DeviceStats device = machine.device_stats();
   const DeviceStats& before = loop.stats_before();
   result.compute_ns = device.compute_busy_ns - before.compute_busy_ns;
+  result.slowed_by_copies_ns = device.slowed_ns - before.slowed_ns;
   result.d2h_ns = device.d2h_busy_ns - before.d2h_busy_ns;
   result.h2d_ns = device.h2d_busy_ns - before.h2d_busy_ns;
   result.d2h_bytes = device.d2h_bytes - before.d2h_bytes;

@@ -97,6 +97,7 @@ struct Simulation {
   Time step_ns = 0;                  // until all work is done
   Time optimizer_ns = 0;             // the part that the optimizer's kernels took
   Time compute_ns = 0;               // the part spent computing
+  Time slowed_by_copies_ns = 0;      // of that, what copies took of the memory's rate
   // Time without computing because a stream or, after the last kernel, the step's end waited for a
   // copy.
   Time compute_idle_for_copies_ns = 0;

@@ -56,7 +56,7 @@ budget               2.00 MiB    4.00 KiB        0 B        0 B    2.00 KiB    7
 best                 2.00 MiB    4.00 KiB        0 B        0 B    2.00 KiB    7.00 KiB   2.00 KiB
 
 offload-all: TRL's OffloadActivations, re-enacted: 6.00 KiB to the host, 4.00 KiB back
-offload-all: the copies lag, and computing waits 9.82 us for them; on the device meanwhile: at most 6.00 KiB in the window until copied
+offload-all: the copies lag, and computing waits 9.81 us for them; on the device meanwhile: at most 6.00 KiB in the window until copied
 offload: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 512 MiB
 offload: the copies lag, and computing waits 5.62 us for them; on the device meanwhile: at most 6.00 KiB in the window until copied, 4.00 KiB freed, which the pool holds until copied
 no bound for: offload-all (another scheduler)
@@ -135,6 +135,7 @@ TEST_F(PlanTest, JsonForMachines) {
                                           "deferred_peak_bytes",
                                           "idle_for_copies_ns",
                                           "idle_for_host_ns",
+                                          "slowed_by_copies_ns",
                                           "d2h_ns",
                                           "h2d_ns",
                                           "lower_bound_ns",

@@ -41,6 +41,13 @@ TEST(RooflineTest, TheLongestOfThreeDecides) {
   EXPECT_EQ(kernel_ns(op(1, 1, 1), DType::kBF16, hardware()), 2'000);
 }
 
+TEST(RooflineTest, WhatBytesTakeIsToldApart) {
+  EXPECT_EQ(moving_ns(op(10'000'000'000, 4'000'000, 1'000'000), hardware()), 10'000);
+  Op measured = op(0, 10'000'000, 0);
+  measured.measured_ns = 7;
+  EXPECT_EQ(moving_ns(measured, hardware()), 20'000);
+}
+
 TEST(RooflineTest, AFractionOfANanosecondIsRoundedUp) {
   EXPECT_EQ(kernel_ns(op(0, 10'000'000, 1), DType::kBF16, hardware()), 20'001);
 }

@@ -291,8 +291,8 @@ struct Naive {
     const std::int64_t ns = std::max<Time>(g.value, 1);
     const std::int64_t share = (std::min(g.memory, ns) * 1000 + ns - 1) / ns;
     if (all == 0 || copies == 0 || share == 0) return 1000;
-    const std::int64_t left = std::max((all - copies) * 1000, all);
-    return std::clamp<std::int64_t>(left * 1000 / (share * all), 1, 1000);
+    const std::int64_t left = std::max(all - copies, all / 2);
+    return std::clamp<std::int64_t>(left * 1'000'000 / (share * all), 1, 1000);
   }
   void progress(std::size_t u) {
     Unit& unit = units[u];

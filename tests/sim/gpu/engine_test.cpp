@@ -217,6 +217,62 @@ TEST_F(EngineTest, DevicesOnAPortShareItsRate) {
   EXPECT_EQ(engine.run_until_idle(b), 200);
 }
 
+struct MemoryTest : ::testing::Test {
+  Engine engine;
+  DeviceId device = engine.add_device(kOneByteANs, kNoPort, {10'000, 0}, 10'000);  // 10 bytes a ns
+  StreamId compute = engine.add_stream(device);
+  StreamId copies = engine.add_stream(device);
+};
+
+TEST_F(MemoryTest, ACopyTakesOfTheRateWhileItRuns) {
+  engine.kernel(compute, {90, 90}, 0);
+  engine.copy(copies, CopyKind::kDeviceToHost, 50, 0);  // a tenth, for 50 ns: 45 are done
+  EXPECT_EQ(engine.drain(), 95);
+  EXPECT_EQ(engine.stats(device).slowed_ns, 5);
+  EXPECT_EQ(engine.stats(device).compute_busy_ns, 95);
+}
+
+TEST_F(MemoryTest, ACopyThatBeginsLaterSlowsTheRest) {
+  engine.kernel(compute, {100, 100}, 0);
+  engine.copy(copies, CopyKind::kHostToDevice, 500, 10);
+  EXPECT_EQ(engine.run_until_idle(compute), 110);
+  EXPECT_EQ(engine.drain(), 510);
+}
+
+TEST_F(MemoryTest, BothDirectionsTake) {
+  engine.kernel(compute, {80, 80}, 0);
+  engine.copy(copies, CopyKind::kDeviceToHost, 500, 0);
+  engine.copy(engine.add_stream(device), CopyKind::kHostToDevice, 500, 0);
+  EXPECT_EQ(engine.run_until_idle(compute), 100);
+}
+
+TEST_F(MemoryTest, AKernelThatNeedsLessThanIsLeftIsNotSlowed) {
+  engine.copy(copies, CopyKind::kDeviceToHost, 1000, 0);
+  engine.kernel(compute, {100, 90}, 0);
+  engine.kernel(compute, {100, 0}, 0);
+  EXPECT_EQ(engine.run_until_idle(compute), 200);
+  engine.kernel(compute, {95, 93}, 200);  // 979 thousandths, and 900 are left: 919 of its speed
+  EXPECT_EQ(engine.run_until_idle(compute), 304);
+}
+
+TEST_F(MemoryTest, ACopyBetweenDevicesTakesOfBoth) {
+  const DeviceId other = engine.add_device(kOneByteANs, kNoPort, {5'000, 0}, 10'000);
+  const StreamId there = engine.add_stream(other);
+  engine.peer_copy(engine.add_stream(other), device, 5'000, 0);  // half of each
+  engine.kernel(compute, {100, 100}, 0);
+  engine.kernel(there, {100, 100}, 0);
+  EXPECT_EQ(engine.run_until_idle(compute), 200);
+  EXPECT_EQ(engine.run_until_idle(there), 200);
+}
+
+TEST_F(MemoryTest, HalfIsLeftToKernels) {
+  const DeviceId slow = engine.add_device(kOneByteANs, kNoPort, {}, 500);
+  const StreamId here = engine.add_stream(slow);
+  engine.copy(engine.add_stream(slow), CopyKind::kDeviceToHost, 100'000, 0);
+  engine.kernel(here, {10, 10}, 0);
+  EXPECT_EQ(engine.run_until_idle(here), 20);
+}
+
 TEST_F(EngineTest, APeerCopySaysAnotherDevice) {
   EXPECT_DEATH(engine.peer_copy(compute, device, 1, 0), "from another device");
   EXPECT_DEATH(engine.peer_copy(compute, DeviceId{1}, 1, 0), "from another device");

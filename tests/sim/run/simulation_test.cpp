@@ -115,6 +115,29 @@ TEST(SimulationTest, OverlapIsOverTheWholeStep) {
   EXPECT_EQ(result.compute_idle_for_copies_ns, result.step_ns - result.compute_ns);
 }
 
+// A layer's op needs the memory for all of its 100 ns, and a copy takes a tenth of the rate.
+TEST(SimulationTest, CopiesSlowKernelsForWhatTheyTakeOfTheMemory) {
+  Program program = chain(8);
+  for (Code& code : program.codes) {
+    for (Statement& statement : code.statements) {
+      auto* op = std::get_if<Op>(&statement.action);
+      if (op && op->name == "layer") op->read_bytes = 1'000'000;
+    }
+  }
+  Hardware card = test::tiny_hardware();
+  card.memory_bytes_per_us = 10 * card.link.d2h_alone;
+  SimulationOptions options;
+  options.offload.emplace();
+  options.offload->window_bytes = kUnlimited;  // nothing waits
+  const Simulation keep = simulate(program, card, {});
+  const Simulation moved = simulate(program, card, options);
+  EXPECT_EQ(keep.slowed_by_copies_ns, 0);
+  // y0 leaves under the other seven layers, and is not gone before they are over.
+  EXPECT_GE(moved.slowed_by_copies_ns, 7 * 11);
+  EXPECT_LE(moved.slowed_by_copies_ns, 7 * 12);
+  EXPECT_EQ(moved.compute_ns, keep.compute_ns + moved.slowed_by_copies_ns);
+}
+
 TEST(SimulationTest, WhateverMovesTheGradientsAreThoseOfKeeping) {
   const Simulation keep = run(chain(12));
   for (const std::int64_t window_packs : {1, 3, 5}) {
