@@ -20,6 +20,7 @@
 #include "formats/microbatches.h"
 #include "formats/printable.h"
 #include "formats/program_file.h"
+#include "scenarios/l2.h"
 #include "scenarios/programs.h"
 #include "scenarios/scenario.h"
 #include "scenarios/units.h"
@@ -224,6 +225,7 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   if (!arguments.times.empty()) {
     request.times_used = use_times(measured, request.hardware, request.program);
   }
+  find_in_l2(request.hardware, request.program);
   request.plan.budget_bytes =
       budget_of(request, arguments.budget.empty() ? request.hardware.usable_bytes() : budget);
   request.plan.check = !arguments.unchecked;

@@ -25,6 +25,7 @@
 #include "formats/plan_options.h"
 #include "formats/program_file.h"
 #include "scenarios/hardware.h"
+#include "scenarios/l2.h"
 #include "scenarios/programs.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/planner.h"
@@ -250,8 +251,9 @@ ExitCode run(const Arguments& arguments) {
   }
   std::optional<Plan> plan;
   if (!arguments.plan.empty()) plan = read_plan(arguments.plan);
-  const Program program = load(arguments.program, plan);
+  Program program = load(arguments.program, plan);
   const Hardware hardware = find_hardware(arguments.hardware);
+  find_in_l2(hardware, program);
   const plan::Survey survey = survey_of(arguments, program, hardware, plan);
   const DecisionLog log = read_decision_log(arguments.log);
   Replay replay;

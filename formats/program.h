@@ -68,6 +68,8 @@ struct Op {
                              // generator's state, and it moves that state on
   std::int64_t kernels = 1;  // that it runs one after the other, on a GPU
   std::vector<MatrixProduct> products{};  // one after the other, that its FLOPs are
+  std::int64_t cached_bytes = 0;  // of those it reads, what a card's L2 has (scenarios/l2.h): of no
+                                  // file
   bool operator==(const Op&) const = default;
 };
 

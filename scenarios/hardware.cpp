@@ -85,6 +85,13 @@ void read_capacity(TomlFields& file, Hardware& hardware) {
   }
 }
 
+// Both or neither.
+void read_l2(TomlFields& file, Hardware& hardware) {
+  if (!file.has("l2") && !file.has("l2_rate")) return;
+  hardware.l2_bytes = positive(size(file, "l2"), file, "l2");
+  hardware.l2_bytes_per_us = rate(file, "l2_rate");
+}
+
 std::int64_t read_cost(TomlFields& file) {
   constexpr std::int64_t kMost = 1'000'000'000;  // a step's cost is its time times this
   if (!file.has("cost")) return 0;
@@ -142,6 +149,8 @@ Hardware parse_hardware(std::string_view text, const std::string& path) {
       .matmul_percent = file.quantity("efficiency.matmul", parse_percent),
       .attention_percent = share_or(file, "efficiency.attention", "efficiency.matmul"),
       .memory_percent = file.quantity("efficiency.memory", parse_percent),
+      .l2_bytes = 0,
+      .l2_bytes_per_us = 0,
       .kernel_min_ns = time(file, "kernel_min"),
       .launch_ns = time(file, "launch"),
       .pin_bytes_per_us = file.has("pin_rate") ? rate(file, "pin_rate") : 0,
@@ -150,6 +159,7 @@ Hardware parse_hardware(std::string_view text, const std::string& path) {
       .port = read_port(file),
       .cost_per_hour = read_cost(file)};
   read_capacity(file, hardware);
+  read_l2(file, hardware);
   const auto peak_of = [&](ComputeClass of) -> std::int64_t& {
     return hardware.flops_per_us[static_cast<std::size_t>(of)];
   };

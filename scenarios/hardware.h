@@ -7,8 +7,9 @@
 // has four rates, for the directions are not symmetric where both are busy. Two tables are
 // optional, and matter where several such GPUs run: [peer], links between them, and [port], what
 // shares a PCIe root port. A lone GPU has its port to itself, and the link's rates are measured
-// through it. What an hour costs (`cost`) is optional as well: `ferry sweep` weighs it. Not
-// modelled: clocks that fall under load.
+// through it. What an hour costs (`cost`) is optional as well: `ferry sweep` weighs it. So is the L2
+// cache, `l2` and `l2_rate`; no card that ships states it (docs/times.md). Not modelled: clocks that
+// fall under load.
 #pragma once
 
 #include <array>
@@ -65,6 +66,8 @@ struct Hardware {
   std::int64_t matmul_percent = 100;
   std::int64_t attention_percent = 100;  // of the same peak, by kernels of attention
   std::int64_t memory_percent = 100;
+  std::int64_t l2_bytes = 0;          // 0: no cache is modelled
+  std::int64_t l2_bytes_per_us = 0;   // what kernels read from it
   std::int64_t kernel_min_ns = 0;     // the shortest kernel
   std::int64_t launch_ns = 0;         // host time to issue one
   std::int64_t pin_bytes_per_us = 0;  // of cudaHostAlloc, on the host; 0: not known

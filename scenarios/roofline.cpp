@@ -19,9 +19,14 @@ Wide duration_ns(Wide amount, std::int64_t rate, std::int64_t percent) {
   return (amount * 1000 * 100 + below - 1) / below;
 }
 
+// By the memory, without what the cache has.
 Wide moving(const Op& op, const Hardware& hardware) {
-  const Wide bytes = Wide{op.read_bytes} + op.written_bytes;
+  const Wide bytes = Wide{op.read_bytes} - op.cached_bytes + op.written_bytes;
   return duration_ns(bytes, hardware.memory_bytes_per_us, hardware.memory_percent);
+}
+
+Wide from_cache(const Op& op, const Hardware& hardware) {
+  return op.cached_bytes > 0 ? duration_ns(op.cached_bytes, hardware.l2_bytes_per_us, 100) : 0;
 }
 
 }  // namespace
@@ -36,7 +41,8 @@ std::int64_t kernel_ns(const Op& op, DType compute, const Hardware& hardware) {
   }
   if (computing == 0) computing = duration_ns(op.flops, hardware.flops_per_us_of(compute), share);
   const Wide shortest = Wide{hardware.kernel_min_ns} * op.kernels;
-  const Wide longest = std::max({computing, moving(op, hardware), shortest, Wide{1}});
+  const Wide longest =
+      std::max({computing, moving(op, hardware) + from_cache(op, hardware), shortest, Wide{1}});
   return static_cast<std::int64_t>(std::min(longest, kMost));
 }
 

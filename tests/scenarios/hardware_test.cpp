@@ -55,6 +55,17 @@ std::string error(const std::string& piece, const std::string& instead) {
   return "";
 }
 
+TEST(HardwareTest, AnL2HasASizeAndARate) {
+  EXPECT_EQ(parse_hardware(kText, "small.toml").l2_bytes, 0);
+  const std::string size = "l2 = \"50MB\"\n", rate = "l2_rate = \"5TB/s\"\n";
+  const Hardware card = parse_hardware(size + rate + kText, "small.toml");
+  EXPECT_EQ(card.l2_bytes, 50'000'000);
+  EXPECT_EQ(card.l2_bytes_per_us, 5'000'000);
+  EXPECT_THROW(parse_hardware(size + kText, "small.toml"), InputError);
+  EXPECT_THROW(parse_hardware(rate + kText, "small.toml"), InputError);
+  EXPECT_THROW(parse_hardware("l2 = \"0MB\"\n" + rate + kText, "small.toml"), InputError);
+}
+
 TEST(HardwareTest, EveryFigureIsRead) {
   const Hardware small = parse_hardware(kText, "folder/small.toml");
   EXPECT_EQ(small.name, "small");

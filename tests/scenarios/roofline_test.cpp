@@ -48,6 +48,15 @@ TEST(RooflineTest, WhatBytesTakeIsToldApart) {
   EXPECT_EQ(moving_ns(measured, hardware()), 20'000);
 }
 
+TEST(RooflineTest, WhatTheL2HasIsReadAtItsRate) {
+  Hardware card = hardware();  // 500 bytes a ns
+  card.l2_bytes_per_us = 4'000'000;
+  Op found = op(0, 8'000'000, 2'000'000);
+  found.cached_bytes = 6'000'000;
+  EXPECT_EQ(kernel_ns(found, DType::kBF16, card), 8'000 + 1'500);
+  EXPECT_EQ(moving_ns(found, card), 8'000);
+}
+
 TEST(RooflineTest, AFractionOfANanosecondIsRoundedUp) {
   EXPECT_EQ(kernel_ns(op(0, 10'000'000, 1), DType::kBF16, hardware()), 20'001);
 }

@@ -261,8 +261,9 @@ TEST_F(MemoryTest, ACopyBetweenDevicesTakesOfBoth) {
   engine.peer_copy(engine.add_stream(other), device, 5'000, 0);  // half of each
   engine.kernel(compute, {100, 100}, 0);
   engine.kernel(there, {100, 100}, 0);
-  EXPECT_EQ(engine.run_until_idle(compute), 200);
-  EXPECT_EQ(engine.run_until_idle(there), 200);
+  engine.drain();
+  EXPECT_EQ(engine.stats(compute).end_ns, 200);
+  EXPECT_EQ(engine.stats(there).end_ns, 200);
 }
 
 TEST_F(MemoryTest, HalfIsLeftToKernels) {
