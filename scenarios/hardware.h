@@ -7,9 +7,9 @@
 // has four rates, for the directions are not symmetric where both are busy. Two tables are
 // optional, and matter where several such GPUs run: [peer], links between them, and [port], what
 // shares a PCIe root port. A lone GPU has its port to itself, and the link's rates are measured
-// through it. What an hour costs (`cost`) is optional as well: `ferry sweep` weighs it. So is the L2
-// cache, `l2` and `l2_rate`; no card that ships states it (docs/times.md). Not modelled: clocks that
-// fall under load.
+// through it. What an hour costs (`cost`) is optional as well: `ferry sweep` weighs it. So is the
+// L2 cache, `l2` and `l2_rate`; no card that ships states it (docs/times.md). Not modelled: clocks
+// that fall under load.
 #pragma once
 
 #include <array>

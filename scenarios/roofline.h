@@ -3,9 +3,9 @@
 // The longer of computing and of moving bytes, at the share of the peaks that kernels reach, but at
 // least the hardware's shortest kernel, as often as the operator runs one; a measured time wins.
 // Computing a matrix product, or a convolution as one, takes whole tiles and waves
-// (scenarios/matrix_time.h). What the L2 cache has is read at its rate (scenarios/l2.h). That copies
-// take of the memory's rate is the engine's (sim/gpu/engine.h). Integers only. Not modelled: kernels
-// that overlap, grouped convolutions that fill the device badly.
+// (scenarios/matrix_time.h). What the L2 cache has is read at its rate (scenarios/l2.h). That
+// copies take of the memory's rate is the engine's (sim/gpu/engine.h). Integers only. Not modelled:
+// kernels that overlap, grouped convolutions that fill the device badly.
 #pragma once
 
 #include <cstdint>

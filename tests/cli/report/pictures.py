@@ -52,6 +52,7 @@ def part_of(page, chosen, shown):
 
 
 def main(ferry, folder="docs"):
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as pages:
         for name, (arguments, chosen, shown) in PICTURES.items():
             page = pathlib.Path(pages, f"{name}.html")
@@ -61,8 +62,12 @@ def main(ferry, folder="docs"):
                 return made.returncode
             height = part_of(page, chosen, shown)
             picture = pathlib.Path(folder, f"{name}.png").resolve()
-            chromium(f"--window-size={WIDTH},{height}", "--blink-settings=preferredColorScheme=1",
-                     f"--screenshot={picture}", page.as_uri())  # fmt: skip
+            picture.unlink(missing_ok=True)
+            _, said = chromium(f"--window-size={WIDTH},{height}",
+                               "--blink-settings=preferredColorScheme=1",
+                               f"--screenshot={picture}", page.as_uri())  # fmt: skip
+            if not picture.exists():
+                raise RuntimeError(f"{picture}: not made: {said}")
             print(f"{picture}: {WIDTH} x {height}, to look at")
     return 0
 
