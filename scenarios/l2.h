@@ -7,8 +7,8 @@
 //
 // It is a property of the program, not of a run: an operator that is recomputed or replayed takes
 // what it takes in forward, so no plan can gain by an order that the model favours, and the bound
-// of docs/lower-bound.md holds. Not modelled: what is still there of earlier operators, and parts of
-// tensors that do not fit.
+// of docs/lower-bound.md holds. Not modelled: what is still there of earlier operators, and parts
+// of tensors that do not fit.
 #pragma once
 
 #include "formats/program.h"
