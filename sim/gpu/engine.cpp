@@ -112,7 +112,8 @@ OpIndex Engine::kernel(StreamId stream, KernelTime time, Time not_before) {
   require(time.ns >= 0 && time.ns >> kKernelNsBits == 0, "a kernel takes 0 to 1e15 ns");
   require(time.memory_ns >= 0, "a kernel's time of the memory must not be negative");
   const Time ns = std::max<Time>(time.ns, 1);
-  const std::int64_t share = (std::min(time.memory_ns, ns) * kWhole + ns - 1) / ns;
+  const std::int64_t share =
+      time.memory_ns == 0 ? 0 : (std::min(time.memory_ns, ns) * kWhole + ns - 1) / ns;
   submit(stream, OpKind::kKernel, share << kKernelNsBits | ns, not_before);
   Stream& s = streams_[number(stream)];
   s.copied_last = false;
