@@ -18,8 +18,7 @@ constexpr std::uint32_t kShared = kNone - 1;  // a Unit's user when it has sever
 constexpr std::int64_t kMaxBytes = EventHeap::kNever / 1000;
 constexpr int kPeerBytesBits = 48;  // bits of a peer copy's value; its source is above them
 constexpr int kKernelNsBits = 50;   // of a kernel's value; its memory's share is above them
-constexpr std::int64_t kWhole =
-    1000;  // the rate of a kernel that nothing slows, and all of a share
+constexpr std::int64_t kWhole = 1000;  // a share of 1, and a kernel's rate that nothing slows
 constexpr std::uint32_t kMaxDevices = 1u << 15;
 constexpr std::uint64_t kWakeClass = std::uint64_t{1} << 63;  // after finishes at its time
 
