@@ -41,7 +41,7 @@ TEST_F(L2Test, WhatTheOperatorBeforeMadeIsFound) {
 }
 
 TEST_F(L2Test, WhatDoesNotFitIsNot) {
-  op({op({}, large)}, small);
+  op({op({}, large)}, large);
   EXPECT_EQ(found(), (Found{0, 0}));
   EXPECT_EQ(found(forward, kLarge), (Found{0, kLarge}));
   EXPECT_EQ(found(forward, 0), (Found{0, 0}));
