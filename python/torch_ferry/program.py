@@ -23,7 +23,7 @@ class ProgramError(Exception):
 
 
 class WriteError(OSError):
-    """No file can be made at a path; the message says which, and why."""
+    """No file can be written at a path; the message says which, and why."""
 
 
 class CaptureError(Exception):
@@ -82,6 +82,9 @@ class Program:
             os.umask(umask)
             os.chmod(temporary, 0o666 & ~umask)
             os.replace(temporary, path)
+        except OSError as error:  # the disk is full, say
+            os.unlink(temporary)
+            raise WriteError(f"cannot write {path}: {error.strerror}") from error
         except BaseException:
             os.unlink(temporary)
             raise

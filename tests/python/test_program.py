@@ -1,6 +1,7 @@
 """What torch_ferry.program and torch_ferry.check refuse. Needs no torch."""
 
 import pathlib
+import resource
 import sys
 import tempfile
 import unittest
@@ -9,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 from torch_ferry.check import check  # noqa: E402
-from torch_ferry.program import ProgramError, load  # noqa: E402
+from torch_ferry.program import ProgramError, WriteError, load  # noqa: E402
 from torch_ferry.summary import summarize  # noqa: E402
 
 HEAD = """{"ferry":"program","schema":1,"name":"small"}
@@ -80,6 +81,22 @@ class ProgramFile(unittest.TestCase):
         for path in shipped:
             with self.subTest(path.name):
                 check(load(path))
+
+    def test_a_full_disk_is_told_and_the_file_stays(self):
+        program = self.load(GOOD)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "out.jsonl"
+            path.write_text("earlier")
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+            try:
+                with self.assertRaises(WriteError) as told:
+                    program.write(path)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            self.assertEqual(str(told.exception), f"cannot write {path}: File too large")
+            self.assertEqual([each.name for each in pathlib.Path(folder).iterdir()], ["out.jsonl"])
+            self.assertEqual(path.read_text(), "earlier")
 
     def test_a_failed_write_leaves_no_file(self):
         program = self.load(GOOD)
