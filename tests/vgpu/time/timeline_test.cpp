@@ -25,7 +25,7 @@ Hardware simple_card() {
 class TimelineTest : public testing::Test {
  protected:
   void kernel(std::int64_t ns, StreamId stream = kMain) {
-    timeline_.issue(stream, 0, KernelCost{.bytes = ns}, "work");
+    timeline_.issue(stream, 0, KernelCost{.flops = ns}, "work");
   }
   std::int64_t end_of(StreamId stream) {
     const Clock::Mark mark = timeline_.record(stream, 0);
@@ -73,6 +73,18 @@ TEST_F(TimelineTest, ACopyRunsBesideKernelsAndOneOnTheDeviceIsAKernel) {
   EXPECT_EQ(end_of(kSide), 510);
   timeline_.issue(kSide, 0, CopyCost{CopyKind::kDeviceToDevice, 100}, "work");
   EXPECT_EQ(end_of(kSide), 1200);  // it reads and writes
+}
+
+// A kernel needs the memory for 1,000 ns, of which a copy takes a tenth from 10 on.
+TEST_F(TimelineTest, ACopyTakesOfTheRateThatAKernelNeeds) {
+  Hardware card = simple_card();
+  card.memory_bytes_per_us = 10'000;
+  Timeline timeline(card);
+  timeline.issue(kMain, 0, KernelCost{.bytes = 10'000}, "work");
+  timeline.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 5'000}, "work");
+  const Clock::Mark mark = timeline.record(kMain, 0);
+  EXPECT_EQ(timeline.end_ns(mark), 10 + 990 * 10 / 9);
+  timeline.release(mark);
 }
 
 TEST_F(TimelineTest, AStreamWaitsForWhatAnotherWasGivenBefore) {
