@@ -91,12 +91,13 @@ TEST(SimulationTest, MovingOneTensorAtOnceByHand) {
 }
 
 // A wide window keeps the source: nothing comes back, and only the copy's end makes the step
-// longer. What was computed beside it, 424 ns of its 2048, is hidden.
+// longer. What was computed beside it, 428 ns of its 2048, is hidden. (Backward's first gradient is
+// 4 bytes of the memory's rate, of which the copy leaves half: 8 ns.)
 TEST(SimulationTest, ACopyThatNobodyWaitsForIsHiddenWhileSomethingComputes) {
   const Simulation result = run(chain(), moving_one());
   expect_clean(result);
   EXPECT_EQ(result.step_ns, 100 + 2048);
-  EXPECT_EQ(result.overlap_permille(), 424 * 1000 / 2048);
+  EXPECT_EQ(result.overlap_permille(), 428 * 1000 / 2048);
   EXPECT_EQ(result.statistics.stash_hits, 1);
   EXPECT_EQ(result.statistics.vain_count, 1);
 }
@@ -132,9 +133,9 @@ TEST(SimulationTest, CopiesSlowKernelsForWhatTheyTakeOfTheMemory) {
   const Simulation keep = simulate(program, card, {});
   const Simulation moved = simulate(program, card, options);
   EXPECT_EQ(keep.slowed_by_copies_ns, 0);
-  // y0 leaves under the other seven layers, and is not gone before they are over.
-  EXPECT_GE(moved.slowed_by_copies_ns, 7 * 11);
-  EXPECT_LE(moved.slowed_by_copies_ns, 7 * 12);
+  // The input leaves under all eight layers, 111.1 ns each, and is not gone before they are over;
+  // nor is it before backward's first gradient, which takes a nanosecond by itself.
+  EXPECT_EQ(moved.slowed_by_copies_ns, 8 * (112 - 100) + 1);
   EXPECT_EQ(moved.compute_ns, keep.compute_ns + moved.slowed_by_copies_ns);
 }
 
