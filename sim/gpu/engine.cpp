@@ -10,7 +10,8 @@
 namespace ferry::sim {
 namespace {
 
-constexpr std::uint32_t kUnits = 4;           // engines of a device
+constexpr std::uint32_t kUnits = 4;  // engines of a device
+constexpr std::uint32_t kKernel = 0;
 constexpr std::uint32_t kDown = 1;            // device to host
 constexpr std::uint32_t kUp = 2;              // host to device
 constexpr std::uint32_t kPeer = 3;            // from other devices to this one
@@ -68,6 +69,7 @@ DeviceId Engine::add_device(const LinkRates& rates, PortId port, const PeerRates
   links_.add_device(rates, port, peer);
   units_.resize(units_.size() + kUnits);
   // No link takes a thousandth of more than that, and kernel_rate() cannot overflow.
+  copies_slow_ = copies_slow_ || memory_bytes_per_us > 0;
   memories_.push_back({.bytes_per_us = std::min(memory_bytes_per_us, limits::kBytesPerUs)});
   Unit* units = &units_[std::size_t{id} * kUnits];
   units[kDown].route = {.from = id};
@@ -102,21 +104,33 @@ void Engine::submit(StreamId stream, OpKind kind, std::int64_t value, Time not_b
   }
 }
 
-// A second stream makes an engine shared for ever: running ahead needs to know no more.
-void Engine::use(Unit& unit, std::uint32_t stream) {
-  if (unit.user != stream) unit.user = unit.user == kNone ? stream : kShared;
+// A second stream makes an engine shared for ever: running ahead needs to know no more. True if the
+// stream is the first.
+bool Engine::use(Unit& unit, std::uint32_t stream) {
+  if (unit.user == stream) return false;
+  const bool first = unit.user == kNone;
+  unit.user = first ? stream : kShared;
+  return first;
+}
+
+// The engines of a device that slow others, or are slowed, from now on.
+void Engine::contend(std::uint32_t device, std::initializer_list<std::uint32_t> units) {
+  if (memories_[device].bytes_per_us == 0) return;
+  for (const std::uint32_t unit : units) units_[device * kUnits + unit].contended = true;
 }
 
 OpIndex Engine::kernel(StreamId stream, KernelTime time, Time not_before) {
-  require(time.ns >= 0 && time.ns >> kKernelNsBits == 0, "a kernel takes 0 to 1e15 ns");
-  require(time.memory_ns >= 0, "a kernel's time of the memory must not be negative");
-  const Time ns = std::max<Time>(time.ns, 1);
-  const std::int64_t share =
-      time.memory_ns == 0 ? 0 : (std::min(time.memory_ns, ns) * kWhole + ns - 1) / ns;
-  submit(stream, OpKind::kKernel, share << kKernelNsBits | ns, not_before);
+  require(static_cast<std::uint64_t>(time.ns) >> kKernelNsBits == 0, "a kernel takes 0 to 1e15 ns");
+  std::int64_t value = std::max<Time>(time.ns, 1);
+  if (time.memory_ns != 0) {
+    require(time.memory_ns > 0, "a kernel's time of the memory must not be negative");
+    const std::int64_t share = (std::min(time.memory_ns, value) * kWhole + value - 1) / value;
+    value |= share << kKernelNsBits;
+  }
+  submit(stream, OpKind::kKernel, value, not_before);
   Stream& s = streams_[number(stream)];
   s.copied_last = false;
-  use(units_[s.device * kUnits], number(stream));
+  if (use(units_[s.device * kUnits], number(stream))) contend(s.device, {kDown, kUp});
   return next_op_ - 1;
 }
 
@@ -128,8 +142,9 @@ OpIndex Engine::copy(StreamId stream, CopyKind direction, std::int64_t bytes, Ti
   submit(stream, down ? OpKind::kDeviceToHost : OpKind::kHostToDevice, bytes, not_before);
   Stream& s = streams_[number(stream)];
   s.copied_last = true;
-  memories_[s.device].copied = true;
-  use(units_[s.device * kUnits + (down ? kDown : kUp)], number(stream));
+  if (use(units_[s.device * kUnits + (down ? kDown : kUp)], number(stream))) {
+    contend(s.device, {kKernel});
+  }
   return next_op_ - 1;
 }
 
@@ -141,7 +156,8 @@ OpIndex Engine::peer_copy(StreamId stream, DeviceId from, std::int64_t bytes, Ti
   require(source < links_.devices() && source != device, "a peer copy is from another device");
   submit(stream, OpKind::kPeer, std::int64_t{source} << kPeerBytesBits | bytes, not_before);
   streams_[number(stream)].copied_last = true;
-  memories_[source].copied = memories_[device].copied = true;
+  contend(source, {kKernel});
+  contend(device, {kKernel});
   links_.announce(links_.between(source, device));
   return next_op_ - 1;
 }
@@ -232,9 +248,10 @@ void Engine::step() {
   if (rates_dirty_) set_rates();
   for (const std::uint32_t device : slowed_) {
     memories_[device].dirty = false;
-    const Unit& unit = units_[device * kUnits];
-    if (unit.running == kNone) continue;
-    change_rate(device * kUnits, kernel_rate(device, streams_[unit.running].ops.front()));
+    const std::uint32_t stream = units_[device * kUnits + kKernel].running;
+    if (stream == kNone) continue;
+    const QueuedOp& op = streams_[stream].ops.front();
+    if (memory_share_of(op) > 0) change_rate(device * kUnits + kKernel, kernel_rate(device, op));
   }
   slowed_.clear();
 }
@@ -364,10 +381,8 @@ void Engine::enqueue(std::uint32_t id, std::uint32_t stream) {
 // True if, before the horizon, nothing else can take the engine nor change the rate of what this
 // stream runs, nor be slowed by it: later submissions start at the horizon or after it.
 bool Engine::alone_on(std::uint32_t id, std::uint32_t stream) const {
-  if (units_[id].user != stream) return false;
-  const Memory& memory = memories_[id / kUnits];
-  if (id % kUnits == 0) return memory.bytes_per_us == 0 || !memory.copied;
-  if (memory.bytes_per_us > 0 && units_[id / kUnits * kUnits].user != kNone) return false;
+  if (units_[id].user != stream || units_[id].contended) return false;
+  if (id % kUnits == kKernel) return true;
   if (links_.shared(id / kUnits)) return false;
   if (units_[other_direction(id)].user == kNone) return true;
   const LinkRates& link = links_.pcie(id / kUnits);
@@ -381,10 +396,11 @@ Time Engine::begin(std::uint32_t id, std::uint32_t stream, Time at) {
   unit.running = stream;
   unit.start = at;
   if (kind_of(op) == OpKind::kKernel) {
+    if (memory_share_of(op) == 0) return at + ns_of(op);
     unit.left = ns_of(op) * kWhole;
     unit.as_of = at;
     unit.rate = kernel_rate(id / kUnits, op);
-    return unit.rate == kWhole ? at + ns_of(op) : end_of(unit);
+    return end_of(unit);
   }
   if (kind_of(op) == OpKind::kPeer) unit.route = links_.between(source_of(op), id / kUnits);
   links_.enter(unit.route);
@@ -397,6 +413,7 @@ Time Engine::begin(std::uint32_t id, std::uint32_t stream, Time at) {
 
 // A copy on this route takes so much more of the rates of the memories at its ends.
 void Engine::take_memory(const Route& route, std::int64_t bytes_per_us) {
+  if (!copies_slow_) return;
   for (const std::uint32_t device : {route.from, route.to}) {
     if (device == Route::kHost) continue;
     Memory& memory = memories_[device];
@@ -410,7 +427,7 @@ void Engine::take_memory(const Route& route, std::int64_t bytes_per_us) {
 // needs less of it, once they leave less than that.
 std::int64_t Engine::kernel_rate(std::uint32_t device, const QueuedOp& op) const {
   const Memory& memory = memories_[device];
-  if (memory.copies == 0 || memory_share_of(op) == 0) return kWhole;
+  if (memory.copies == 0) return kWhole;
   const std::int64_t left = std::max(memory.bytes_per_us - memory.copies, memory.bytes_per_us / 2);
   const std::int64_t needed = memory_share_of(op) * memory.bytes_per_us;
   return std::clamp<std::int64_t>(left * kWhole * kWhole / needed, 1, kWhole);
@@ -421,7 +438,7 @@ void Engine::end_on(std::uint32_t id, const QueuedOp& op, Time at) {
   unit.running = kNone;
   unit.busy_ns += at - unit.start;
   if (kind_of(op) == OpKind::kKernel) {
-    memories_[id / kUnits].slowed_ns += at - unit.start - ns_of(op);
+    if (memory_share_of(op) > 0) memories_[id / kUnits].slowed_ns += at - unit.start - ns_of(op);
     return;
   }
   unit.bytes += bytes_of(op);
@@ -439,7 +456,7 @@ void Engine::arbitrate(std::uint32_t id) {
     const OpIndex op = index_of(streams_[stream].ops.front());
     events_.push({begin(id, stream, now_), op, unit_slot(id)});
   }
-  if (id % kUnits == 0) return;
+  if (id % kUnits == kKernel) return;
   if (id % kUnits == kPeer || links_.shared(id / kUnits)) {
     rates_dirty_ = true;
   } else {
@@ -451,7 +468,7 @@ void Engine::arbitrate(std::uint32_t id) {
 void Engine::set_rates() {
   rates_dirty_ = false;
   for (std::uint32_t id = 0; id < units_.size(); ++id) {
-    if (id % kUnits != 0) set_rate(id);
+    if (id % kUnits != kKernel) set_rate(id);
   }
 }
 

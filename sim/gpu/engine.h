@@ -34,6 +34,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "formats/stream_op.h"
@@ -162,7 +163,8 @@ class Engine {
     std::uint32_t running = kNone;      // the stream whose head is on it
     std::uint32_t first_ready = kNone;  // streams by (ready time, submission)
     std::uint32_t last_ready = kNone;
-    bool dirty = false;  // must arbitrate at the end of this time
+    bool dirty = false;      // must arbitrate at the end of this time
+    bool contended = false;  // kernels and copies of its device slow, or are slowed
     Time start = 0;
     Time busy_ns = 0;
     std::int64_t bytes = 0;
@@ -177,12 +179,12 @@ class Engine {
     std::int64_t bytes_per_us = 0;
     std::int64_t copies = 0;  // bytes per us of those that run
     Time slowed_ns = 0;       // that they added to kernels
-    bool copied = false;      // there ever was one
     bool dirty = false;       // the kernel on the device must get another rate
   };
 
   void submit(StreamId stream, OpKind kind, std::int64_t value, Time not_before);
-  static void use(Unit& unit, std::uint32_t stream);
+  static bool use(Unit& unit, std::uint32_t stream);
+  void contend(std::uint32_t device, std::initializer_list<std::uint32_t> units);
   void step();  // handles all events of the next event time
   void finish(std::uint32_t unit);
   void run_streams();
@@ -216,6 +218,7 @@ class Engine {
   SignalTable signals_;
   Links links_;
   std::vector<Unit> units_;
+  bool copies_slow_ = false;           // on some device
   std::vector<Memory> memories_;       // by device
   std::vector<std::uint32_t> slowed_;  // devices whose memory is dirty
   std::vector<Stream> streams_;
