@@ -88,8 +88,9 @@ void set_options(const Arguments& arguments, const DecisionLog& log,
   }
 }
 
-Program load(const std::string& name, const std::optional<Plan>& plan) {
-  const Program program = load_program(find_program(name));
+Program load(const std::string& name, const Hardware& hardware, const std::optional<Plan>& plan) {
+  Program program = load_program(find_program(name));
+  find_in_l2(hardware, program);  // as it is written: a plan's segments do not change its times
   try {
     return plan ? plan::with_segments(program, *plan) : plan::with_segments(program);
   } catch (const std::invalid_argument& error) {
@@ -251,9 +252,8 @@ ExitCode run(const Arguments& arguments) {
   }
   std::optional<Plan> plan;
   if (!arguments.plan.empty()) plan = read_plan(arguments.plan);
-  Program program = load(arguments.program, plan);
   const Hardware hardware = find_hardware(arguments.hardware);
-  find_in_l2(hardware, program);
+  const Program program = load(arguments.program, hardware, plan);
   const plan::Survey survey = survey_of(arguments, program, hardware, plan);
   const DecisionLog log = read_decision_log(arguments.log);
   Replay replay;

@@ -1,6 +1,8 @@
 #include "scenarios/l2.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <variant>
@@ -10,8 +12,6 @@
 
 namespace ferry {
 namespace {
-
-using Bytes = std::map<Slot, std::int64_t>;  // of storages whose size the code tells
 
 // The storages of one code's slots, as its statements make them.
 class Storages {
@@ -39,8 +39,8 @@ class Storages {
 
  private:
   const Program& program_;
-  std::map<Slot, Slot> storage_;  // of views
-  Bytes bytes_;
+  std::map<Slot, Slot> storage_;        // of views
+  std::map<Slot, std::int64_t> bytes_;  // of storages whose size the code tells
 };
 
 // By body: the sizes of the gradients that it is handed, which are those of its node's outputs.
@@ -90,7 +90,9 @@ class Finder {
  private:
   std::int64_t found(const std::vector<Slot>& inputs) const {
     std::set<Slot> read;
-    for (const Slot slot : inputs) read.insert(storages_.of(slot));
+    for (const Slot slot : inputs) {
+      if (slot != kNoSlot) read.insert(storages_.of(slot));
+    }
     std::int64_t bytes = 0;
     for (const Slot storage : read) {
       const std::int64_t size = storages_.bytes(storage);

@@ -52,8 +52,8 @@ enum class Signal : std::uint32_t {};
 
 enum class OpKind : std::uint8_t { kKernel, kDeviceToHost, kHostToDevice, kPeer, kRecord, kWait };
 
-// A kernel takes `ns` by itself. Its bytes alone would take `memory_ns` of the memory's whole rate,
-// at most `ns`; 0: copies do not slow it.
+// A kernel takes `ns` by itself. Its bytes alone would take `memory_ns` of the memory's whole rate;
+// more than `ns` counts as `ns`. 0: copies do not slow it.
 struct KernelTime {
   KernelTime(Time ns_alone = 0, Time memory = 0) : ns(ns_alone), memory_ns(memory) {}
   Time ns;

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "formats/limits.h"
 #include "scenarios/roofline.h"
 #include "sim/run/hardware_model.h"
 
@@ -124,7 +125,7 @@ void Timeline::issue(StreamId stream, int device, const Cost& cost, const char* 
     this->device(device).computes = own;
     engine_.kernel(own, time_of(*kernel), issue_time());
   } else if (const auto* sleep = std::get_if<Sleep>(&cost)) {
-    engine_.kernel(own, std::max<sim::Time>(sleep->ns, 1), issue_time());
+    engine_.kernel(own, std::clamp<sim::Time>(sleep->ns, 1, limits::kTimeNs), issue_time());
   } else if (const auto* copy = std::get_if<CopyCost>(&cost)) {
     issue_copy(own, *copy);
   } else {

@@ -117,6 +117,11 @@ TEST_F(TimelineTest, AHostThatAsksIsToldByTheTimeAndEndsUpThere) {
   EXPECT_GT(end_of(kSide), 1'000'000);
 }
 
+TEST_F(TimelineTest, ASleepOfYearsIsOneOfDays) {
+  timeline_.issue(kMain, 0, Sleep{std::int64_t{1} << 60}, "work");
+  EXPECT_EQ(end_of(kMain), 1'000'000'000'000'000);  // as long as an op may take
+}
+
 TEST_F(TimelineTest, ASleepTakesItsTimeAndAHostFunctionNone) {
   timeline_.issue(kMain, 0, Sleep{300}, "work");
   timeline_.issue(kMain, 0, Cost(), "work");
