@@ -4,7 +4,7 @@
 // least the hardware's shortest kernel, as often as the operator runs one; a measured time wins.
 // Computing a matrix product, or a convolution as one, takes whole tiles and waves
 // (scenarios/matrix_time.h). What the L2 cache has is read at its rate (scenarios/l2.h). That
-// copies take of the memory's rate is the engine's (sim/gpu/engine.h). Integers only. Not modelled:
+// copies take of the memory's rate is sim/gpu/memory_rates.h's. Integers only. Not modelled:
 // kernels that overlap, grouped convolutions that fill the device badly.
 #pragma once
 

@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "formats/limits.h"
-
 namespace ferry::sim {
 namespace {
 
@@ -17,9 +15,9 @@ constexpr std::uint32_t kUp = 2;              // host to device
 constexpr std::uint32_t kPeer = 3;            // from other devices to this one
 constexpr std::uint32_t kShared = kNone - 1;  // a Unit's user when it has several
 constexpr std::int64_t kMaxBytes = EventHeap::kNever / 1000;
-constexpr int kPeerBytesBits = 48;     // bits of a peer copy's value; its source is above them
-constexpr int kKernelNsBits = 50;      // of a kernel's value; its memory's share is above them
-constexpr std::int64_t kWhole = 1000;  // a share of 1, and a kernel's rate that nothing slows
+constexpr int kPeerBytesBits = 48;  // bits of a peer copy's value; its source is above them
+constexpr int kKernelNsBits = 50;   // of a kernel's value; its memory's share is above them
+constexpr std::int64_t kWhole = MemoryRates::kWhole;
 constexpr std::uint32_t kMaxDevices = 1u << 15;
 constexpr std::uint64_t kWakeClass = std::uint64_t{1} << 63;  // after finishes at its time
 
@@ -68,9 +66,7 @@ DeviceId Engine::add_device(const LinkRates& rates, PortId port, const PeerRates
   require(id < kMaxDevices, "too many devices");
   links_.add_device(rates, port, peer);
   units_.resize(units_.size() + kUnits);
-  // No link takes a thousandth of more than that, and kernel_rate() cannot overflow.
-  copies_slow_ = copies_slow_ || memory_bytes_per_us > 0;
-  memories_.push_back({.bytes_per_us = std::min(memory_bytes_per_us, limits::kBytesPerUs)});
+  memory_.add_device(memory_bytes_per_us);
   Unit* units = &units_[std::size_t{id} * kUnits];
   units[kDown].route = {.from = id};
   units[kUp].route = {.to = id};
@@ -115,7 +111,7 @@ bool Engine::use(Unit& unit, std::uint32_t stream) {
 
 // The engines of a device that slow others, or are slowed, from now on.
 void Engine::contend(std::uint32_t device, std::initializer_list<std::uint32_t> units) {
-  if (memories_[device].bytes_per_us == 0) return;
+  if (!memory_.is_known(device)) return;
   for (const std::uint32_t unit : units) units_[device * kUnits + unit].contended = true;
 }
 
@@ -215,7 +211,7 @@ const StreamStats& Engine::stats(StreamId stream) const { return streams_[number
 DeviceStats Engine::stats(DeviceId device) const {
   const Unit* units = &units_[static_cast<std::size_t>(device) * kUnits];
   return {.compute_busy_ns = units[0].busy_ns,
-          .slowed_ns = memories_[static_cast<std::size_t>(device)].slowed_ns,
+          .slowed_ns = memory_.slowed_ns(static_cast<std::uint32_t>(device)),
           .d2h_busy_ns = units[kDown].busy_ns,
           .h2d_busy_ns = units[kUp].busy_ns,
           .peer_busy_ns = units[kPeer].busy_ns,
@@ -246,14 +242,12 @@ void Engine::step() {
   for (const std::uint32_t unit : dirty_) arbitrate(unit);
   dirty_.clear();
   if (rates_dirty_) set_rates();
-  for (const std::uint32_t device : slowed_) {
-    memories_[device].dirty = false;
+  memory_.each_changed([this](std::uint32_t device) {
     const std::uint32_t stream = units_[device * kUnits + kKernel].running;
-    if (stream == kNone) continue;
-    const QueuedOp& op = streams_[stream].ops.front();
-    if (memory_share_of(op) > 0) change_rate(device * kUnits + kKernel, kernel_rate(device, op));
-  }
-  slowed_.clear();
+    if (stream == kNone) return;
+    const std::int64_t share = memory_share_of(streams_[stream].ops.front());
+    if (share > 0) change_rate(device * kUnits + kKernel, memory_.speed(device, share));
+  });
 }
 
 void Engine::finish(std::uint32_t id) {
@@ -399,7 +393,7 @@ Time Engine::begin(std::uint32_t id, std::uint32_t stream, Time at) {
     if (memory_share_of(op) == 0) return at + ns_of(op);
     unit.left = ns_of(op) * kWhole;
     unit.as_of = at;
-    unit.rate = kernel_rate(id / kUnits, op);
+    unit.rate = memory_.speed(id / kUnits, memory_share_of(op));
     return end_of(unit);
   }
   if (kind_of(op) == OpKind::kPeer) unit.route = links_.between(source_of(op), id / kUnits);
@@ -407,30 +401,8 @@ Time Engine::begin(std::uint32_t id, std::uint32_t stream, Time at) {
   unit.left = std::max<std::int64_t>(bytes_of(op) * 1000, 1);
   unit.as_of = at + links_.latency_ns(unit.route);
   unit.rate = links_.rate(unit.route);
-  take_memory(unit.route, unit.rate);
+  memory_.take(unit.route, unit.rate);
   return end_of(unit);
-}
-
-// A copy on this route takes so much more of the rates of the memories at its ends.
-void Engine::take_memory(const Route& route, std::int64_t bytes_per_us) {
-  if (!copies_slow_) return;
-  for (const std::uint32_t device : {route.from, route.to}) {
-    if (device == Route::kHost) continue;
-    Memory& memory = memories_[device];
-    if (memory.bytes_per_us == 0) continue;
-    memory.copies += bytes_per_us;
-    if (!std::exchange(memory.dirty, true)) slowed_.push_back(device);
-  }
-}
-
-// A kernel that needs the memory all the time is slowed by all that copies take of it; one that
-// needs less of it, once they leave less than that.
-std::int64_t Engine::kernel_rate(std::uint32_t device, const QueuedOp& op) const {
-  const Memory& memory = memories_[device];
-  if (memory.copies == 0) return kWhole;
-  const std::int64_t left = std::max(memory.bytes_per_us - memory.copies, memory.bytes_per_us / 2);
-  const std::int64_t needed = memory_share_of(op) * memory.bytes_per_us;
-  return std::clamp<std::int64_t>(left * kWhole * kWhole / needed, 1, kWhole);
 }
 
 void Engine::end_on(std::uint32_t id, const QueuedOp& op, Time at) {
@@ -438,12 +410,12 @@ void Engine::end_on(std::uint32_t id, const QueuedOp& op, Time at) {
   unit.running = kNone;
   unit.busy_ns += at - unit.start;
   if (kind_of(op) == OpKind::kKernel) {
-    if (memory_share_of(op) > 0) memories_[id / kUnits].slowed_ns += at - unit.start - ns_of(op);
+    if (memory_share_of(op) > 0) memory_.add_slowed(id / kUnits, at - unit.start - ns_of(op));
     return;
   }
   unit.bytes += bytes_of(op);
   links_.leave(unit.route);
-  take_memory(unit.route, -unit.rate);
+  memory_.take(unit.route, -unit.rate);
 }
 
 // A free engine takes the first stream that is ready.
@@ -478,7 +450,7 @@ void Engine::set_rate(std::uint32_t id) {
   if (unit.running == kNone) return;
   const std::int64_t rate = links_.rate(unit.route);
   if (rate == unit.rate) return;
-  take_memory(unit.route, rate - unit.rate);
+  memory_.take(unit.route, rate - unit.rate);
   change_rate(id, rate);
 }
 

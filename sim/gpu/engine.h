@@ -8,9 +8,7 @@
 // are counted in thousandths, so a rate times a nanosecond is a whole number, and a finish is
 // rounded up once, at its end.
 //
-// Memory: where a device's rate is known, the bytes of its running copies come out of it, and a
-// kernel that needs more than what they leave goes on as slowly as that makes it, but at least half
-// is left. (Copies go first: links give a few hundredths of that rate.)
+// Kernels are slowed by what copies take of the memory's rate (sim/gpu/memory_rates.h).
 //
 // Determinism: events order by (time, class, sequence), the sequence being the submission index. At
 // one time: finishes, records and the waits that they release, then the engines take what is ready.
@@ -40,6 +38,7 @@
 #include "formats/stream_op.h"
 #include "sim/gpu/event_heap.h"
 #include "sim/gpu/links.h"
+#include "sim/gpu/memory_rates.h"
 #include "sim/gpu/op_queue.h"
 
 namespace ferry::sim {
@@ -174,14 +173,6 @@ class Engine {
     std::int64_t rate = 0;  // of these in a ns: a copy's bytes per us
   };
 
-  // A device's memory, and the copies that take of its rate.
-  struct Memory {
-    std::int64_t bytes_per_us = 0;
-    std::int64_t copies = 0;  // bytes per us of those that run
-    Time slowed_ns = 0;       // that they added to kernels
-    bool dirty = false;       // the kernel on the device must get another rate
-  };
-
   void submit(StreamId stream, OpKind kind, std::int64_t value, Time not_before);
   static bool use(Unit& unit, std::uint32_t stream);
   void contend(std::uint32_t device, std::initializer_list<std::uint32_t> units);
@@ -203,8 +194,6 @@ class Engine {
   void set_rates();
   void set_rate(std::uint32_t unit);
   void change_rate(std::uint32_t unit, std::int64_t rate);
-  void take_memory(const Route& route, std::int64_t bytes_per_us);
-  std::int64_t kernel_rate(std::uint32_t device, const QueuedOp& op) const;
   void complete(Stream& stream, std::uint32_t id, const QueuedOp& op, Time start, Time end);
 
   Time now_ = 0;
@@ -218,9 +207,7 @@ class Engine {
   SignalTable signals_;
   Links links_;
   std::vector<Unit> units_;
-  bool copies_slow_ = false;           // on some device
-  std::vector<Memory> memories_;       // by device
-  std::vector<std::uint32_t> slowed_;  // devices whose memory is dirty
+  MemoryRates memory_;
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> runnable_;  // streams whose head may pass now
   std::vector<std::uint32_t> dirty_;     // units to arbitrate
