@@ -19,11 +19,15 @@ namespace ferry::sim {
 // Lists them in the order in which they see an operation.
 class Checkers final : public StreamOpConsumer {
  public:
+  Checkers() = default;
+  explicit Checkers(check::HappensBefore::Options options) : happens_before_(options) {}
   void operator()(const StreamOp& op) override {
     lifetime_(op);
     happens_before_(op);
     values_(op);
   }
+  // The program is over, and lets go of its globals.
+  void end_reuse() { happens_before_.end_reuse(); }
   check::Values& values() { return values_; }
   const check::Values& values() const { return values_; }
   // Appends these to hazards noticed elsewhere.

@@ -61,6 +61,7 @@ struct SimulationOptions {
   // Of CUBLAS_WORKSPACE_CONFIG; none: the card's default. A card that is no GPU has no workspaces.
   std::optional<std::int64_t> workspace_bytes;
   bool check = true;
+  bool reuse_at_free = false;     // sim/check/happens_before.h
   std::int64_t device_bytes = 0;  // capacity, beside the context; 0: unlimited
   AllocConf alloc_conf;           // of the device's memory
   std::int64_t host_bytes = 0;    // capacity; 0: unlimited
@@ -75,6 +76,7 @@ struct SimulationOptions {
   WorldFault world = WorldFault::kNoFault;
   std::vector<StreamOpConsumer*> consumers;
   HooksWatch* hooks_watch = nullptr;  // of the offloader's hooks; not owned, null: nobody
+  TaskWatch* task_watch = nullptr;    // not owned, null: nobody
   StepTrace* trace = nullptr;         // is given what the streams do; not owned, null: nobody
   RunRecorder* recorder = nullptr;    // records the last step; not with `trace`; null: nobody
   MemorySnapshot* memory = nullptr;   // of the device, at the end; not owned, null: none

@@ -11,9 +11,11 @@
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/hazards.h"
 #include "sim/verify/oracles/leaks.h"
+#include "sim/verify/oracles/lives.h"
 #include "sim/verify/oracles/moves.h"
 #include "sim/verify/oracles/recomputes.h"
 #include "sim/verify/oracles/replays.h"
+#include "sim/verify/oracles/vain_waits.h"
 #include "sim/verify/oracles/versions.h"
 #include "sim/verify/programs/random_program.h"
 #include "sim/verify/trials/chosen_checkpoints.h"
@@ -88,6 +90,13 @@ bool refusals_are_known(const Trial& trial) {
     spans |= opens && (layer.segment & kSpanBit) != 0;
   }
   return !spans || !has_checkpoints(recipe);
+}
+
+// Whether a backward makes a graph, in which what runs again may be saved.
+bool makes_graphs(const Recipe& recipe) {
+  return recipe.derivatives > 1 ||
+         std::any_of(recipe.layers.begin(), recipe.layers.end(),
+                     [](const Layer& layer) { return layer.extra == Extra::kInnerCreates; });
 }
 
 // Whether its spans are in force. (A span may need again what the failing step writes, though no
@@ -203,9 +212,13 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   const Program program =
       make_program(trial.recipe, refusals ? LateWrites::kOfAny : LateWrites::kOfKept);
   const Hardware hardware = test_hardware();
-  sim::Simulation keep = sim::simulate(without_segments(program), hardware, {});
+  sim::SimulationOptions keeping;
+  keeping.reuse_at_free = true;
+  sim::Simulation keep = sim::simulate(without_segments(program), hardware, keeping);
   MoveWatch moves(program);
   Accounts accounts(trial.options);
+  Lives lives(program);
+  VainWaits waits;
   OpCounter counter;
   sim::SimulationOptions options;
   options.offload = trial.options;
@@ -214,9 +227,11 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   options.choices = conditions.choices;
   options.world = subject.world_fault;
   options.segments = trial.plan;
+  options.reuse_at_free = true;
   if (runs_spans(trial)) options.spans = spans_in(program, trial.spans);
   options.selective = policies_of(trial, program, counts_are_known(trial.recipe));
-  options.consumers = {&moves, &accounts};
+  options.consumers = {&moves, &accounts, &lives, &waits};
+  options.task_watch = &lives;
   options.hooks_watch = &accounts;
   const bool counted = counts_are_known(trial.recipe) && !has_spans(trial);
   const bool replayed = replays_are_known(trial);
@@ -229,6 +244,8 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   if (counted) {
     expected = expected_counts(make_program(right), trial.plan.get(), kept_ops(options));
   }
+  // What a program itself frees too early, or whoever could not go on, is not the core's.
+  if (forgive_frees(keep.hazards) || struck(run, conditions)) forgive_frees(run.hazards);
   if (struck(run, conditions)) {
     if (expected.refused > 0) forgive_refused(keep, run);
     return judge_failure(keep, run);
@@ -245,6 +262,10 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   if (replayed) {
     if (auto verdict = judge_replays(program, options, counter.counts, run)) return verdict;
   }
+  if (!makes_graphs(trial.recipe) && !lives.complaint().empty()) {
+    return Verdict{Oracle::kLeak, lives.complaint()};
+  }
+  if (!waits.complaint().empty()) return Verdict{Oracle::kMoves, waits.complaint()};
   if (!moves.complaint().empty()) return Verdict{Oracle::kMoves, moves.complaint()};
   const std::string wrong = accounts.complaint(run.statistics);
   if (!wrong.empty()) return Verdict{Oracle::kAccounts, wrong};
