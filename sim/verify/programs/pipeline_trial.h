@@ -64,6 +64,11 @@ struct PipelineTrial {
   }
   std::size_t stages() const { return cuts() / stages_each() * stages_each(); }
   std::size_t devices() const { return stages() / stages_each(); }
+  // The micro-batches that run again in backward, in stages that do: the first so many.
+  std::int64_t recomputed() const {
+    if (!grad || mode == CheckpointMode::kNever) return 0;
+    return mode == CheckpointMode::kAlways ? microbatches : microbatches - 1;
+  }
   std::vector<std::int64_t> costs() const;
   // Of each stage.
   std::vector<std::size_t> first_layers(const PipelineRules& rules = Rules()) const;

@@ -96,8 +96,7 @@ std::int64_t saves_of(const PipelineTrial& trial, std::size_t layer) {
 
 // How often each layer runs, and what each stage's own hooks are given.
 std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetResult& run) {
-  const auto stop = static_cast<std::int64_t>(
-      trial.grad ? checkpoint_stop(trial.mode, static_cast<std::size_t>(trial.microbatches)) : 0);
+  const std::int64_t stop = trial.recomputed();
   for (std::size_t s = 0; s < run.first_layers.size(); ++s) {
     const std::size_t begin = run.first_layers[s];
     const std::size_t end =

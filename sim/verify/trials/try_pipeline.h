@@ -152,7 +152,7 @@ class NetRun {
         for (std::size_t i = 0; i < m; ++i) plain(i, i + 1);
         continue;
       }
-      const std::size_t stop = checkpoint_stop(trial_.mode, m);
+      const auto stop = static_cast<std::size_t>(trial_.recomputed());
       if (stop < m) plain(stop, m);
       for (std::size_t i = stop; i-- > 0;) plain(i, i + 1);
     }
