@@ -8,7 +8,8 @@
 namespace ferry::sim {
 
 std::vector<check::Hazard> Checkers::hazards(std::vector<check::Hazard> noticed) const {
-  for (const auto* found : {&lifetime_.hazards(), &happens_before_.hazards()}) {
+  if (!hazards_) return noticed;
+  for (const auto* found : {&hazards_->lifetime.hazards(), &hazards_->happens_before.hazards()}) {
     noticed.insert(noticed.end(), found->begin(), found->end());
   }
   return noticed;

@@ -135,7 +135,7 @@ void run_scheduled(const Run& run, Scheduler& scheduler, const std::function<voi
 template <class D>
 void run_on(const Run& run, D device, Scheduler* scheduler, Simulation& result) {
   Segments<D> segments(run.machine, {device}, run.tape.autograd(), run.options.rules);
-  run.tape.set_segments(&segments);
+  run.tape.set_segments(run.options.segments_as_calls ? nullptr : &segments);
   if (run.options.selective) {
     segments.set_contexts(selective(run.tape, run.options.selective, run.options.rules));
   }
@@ -243,7 +243,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   Simulation result;
   const Roofline times(hardware);
   const CudaMemory kernel_memory(hardware, options.workspace_bytes);
-  Checkers checkers;
+  Checkers checkers(options.check && options.check_order ? Checks::kAll : Checks::kValues);
   check::Values* const values = options.check ? &checkers.values() : nullptr;
   MachineOptions limits = machine_options(hardware);
   if (options.device_bytes > 0) {

@@ -61,9 +61,11 @@ struct SimulationOptions {
   // Of CUBLAS_WORKSPACE_CONFIG; none: the card's default. A card that is no GPU has no workspaces.
   std::optional<std::int64_t> workspace_bytes;
   bool check = true;
-  std::int64_t device_bytes = 0;  // capacity, beside the context; 0: unlimited
-  AllocConf alloc_conf;           // of the device's memory
-  std::int64_t host_bytes = 0;    // capacity; 0: unlimited
+  bool check_order = true;         // if checked: happens-before and lifetimes, not the values alone
+  bool segments_as_calls = false;  // the program's checkpoints and spans run as other calls do
+  std::int64_t device_bytes = 0;   // capacity, beside the context; 0: unlimited
+  AllocConf alloc_conf;            // of the device's memory
+  std::int64_t host_bytes = 0;     // capacity; 0: unlimited
   HostPoolKind host_pool = HostPoolKind::kFerrys;
   std::int64_t work_most = limits::kWork;  // limit on work (formats/program_work.h)
   // Used by the tests of the core.
