@@ -13,7 +13,10 @@ namespace ferry {
 
 class Builder {
  public:
-  Builder() { code(CodeKind::kMain, ""); }
+  Builder() {
+    program.codes.reserve(32);  // else the first few codes would move again and again
+    code(CodeKind::kMain, "");
+  }
 
   TypeId type(std::vector<std::int64_t> shape, DType dtype = DType::kBF16) {
     return layout(contiguous_layout(dtype, std::move(shape)));
