@@ -40,6 +40,7 @@ class Builder {
 
   CodeId code(CodeKind kind, std::string name) {
     program.codes.push_back({kind, std::move(name), {}, {}, {}, {}, 0});
+    program.codes.back().statements.reserve(4);  // most bodies have no more
     next_.push_back(0);
     return static_cast<CodeId>(program.codes.size() - 1);
   }

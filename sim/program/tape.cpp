@@ -70,11 +70,13 @@ class RaisedByProgram : public std::runtime_error {
 
 Tape::Tape(const Program& program, Machine& machine, const KernelTimes& times,
            check::Values* values, std::span<const std::uint32_t> device_of_global,
-           const KernelMemory* memory)
+           const KernelMemory* memory, std::shared_ptr<const Prepared> given)
     : program_(program),
       machine_(machine),
       values_(values),
-      prepared_(prepared(program, times, memory)),
+      own_prepared_(given ? std::move(given)
+                          : std::make_shared<Prepared>(prepared(program, times, memory))),
+      prepared_(*own_prepared_),
       engine_(machine, *this),
       kernels_(program, prepared_, machine, times, *this, memory),
       saves_(machine, engine_.hooks, values),
@@ -168,10 +170,8 @@ void Tape::run_statement(CodeFrame& frame, std::size_t index) {
   } else if (const auto* make = std::get_if<MakeNode>(&action)) {
     make_node(frame, *make);
   } else if (const auto* saves = std::get_if<Save>(&action)) {
-    const auto found = frame.nodes.find(saves->node);
-    if (found == frame.nodes.end()) return;  // grad mode was off, or nothing required grad
-    const std::shared_ptr<Node> node = found->second.lock();
-    if (!node) return;  // no output of it was kept
+    const std::shared_ptr<Node> node = frame.nodes.lock(saves->node);
+    if (!node) return;  // no output of it was kept, or grad mode was off, or nothing required grad
     for (const Slot slot : saves->slots) save(frame, *node, slot);
   } else if (const auto* call = std::get_if<Call>(&action)) {
     run_call(frame, *call);
@@ -265,7 +265,7 @@ void Tape::make_node(CodeFrame& frame, const MakeNode& make) {
   node->body = make.body;
   node->outputs = static_cast<std::uint32_t>(make.out.size());
   for (const Slot slot : make.in) node->next.push_back(frame.at(slot).edge);
-  frame.nodes[make.id] = node;
+  frame.nodes.set(make.id, node);
   for (std::uint32_t i = 0; i < make.out.size(); ++i) frame.at(make.out[i]).edge = {node, i};
   for (const Slot slot : make.saved) save(frame, *node, slot);
 }

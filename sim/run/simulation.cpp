@@ -238,6 +238,12 @@ std::optional<std::int64_t> Simulation::overlap_permille() const {
   return permille(hidden, copying, Round::kDown);
 }
 
+std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware) {
+  const Roofline times(hardware);
+  const CudaMemory memory(hardware, std::nullopt);
+  return std::make_shared<const Prepared>(prepared(program, times, &memory));
+}
+
 Simulation simulate(const Program& program, const Hardware& hardware,
                     const SimulationOptions& options) {
   Simulation result;
@@ -265,7 +271,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   if (options.trace != nullptr) machine.add_consumer(&trace.emplace(machine, *options.trace));
   if (options.recorder != nullptr) options.recorder->begin(machine);
   try {
-    Tape tape(program, machine, times, values, {}, &kernel_memory);
+    Tape tape(program, machine, times, values, {}, &kernel_memory, options.prepared);
     run_tape(tape, machine, times, program, options, values, result);
     if (memory) *options.memory = memory->snapshot();
   } catch (const OutOfMemory& error) {

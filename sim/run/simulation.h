@@ -75,6 +75,8 @@ struct SimulationOptions {
   choices::Choices* choices =
       nullptr;  // decides open choices, and calls that fail; null: the usual ways
   WorldFault world = WorldFault::kNoFault;
+  // Of the program on this hardware, for several runs of it (prepare()); null: the run makes it.
+  std::shared_ptr<const Prepared> prepared;
   std::vector<StreamOpConsumer*> consumers;
   HooksWatch* hooks_watch = nullptr;  // of the offloader's hooks; not owned, null: nobody
   StepTrace* trace = nullptr;         // is given what the streams do; not owned, null: nobody
@@ -127,6 +129,9 @@ struct Simulation {
   // 1 - idle / copying, in thousandths, over the whole step; none if nothing was copied.
   std::optional<std::int64_t> overlap_permille() const;
 };
+
+// For runs with the hardware's own workspaces.
+std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware);
 
 Simulation simulate(const Program& program, const Hardware& hardware,
                     const SimulationOptions& options);

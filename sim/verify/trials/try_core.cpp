@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -159,8 +160,10 @@ std::optional<Verdict> judge_refused(const RecomputeCounts& expected, const sim:
 }
 
 // Runs the program as one that keeps everything, for its results: nobody reads its hazards.
-sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware) {
+sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
+                               const std::shared_ptr<const sim::Prepared>& prepared) {
   sim::SimulationOptions options;
+  options.prepared = prepared;
   options.segments_as_calls = true;
   options.check_order = false;
   return sim::simulate(program, hardware, options);
@@ -212,11 +215,13 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   const Program program =
       make_program(trial.recipe, refusals ? LateWrites::kOfAny : LateWrites::kOfKept);
   const Hardware hardware = test_hardware();
-  sim::Simulation keep = run_that_keeps(program, hardware);
+  const std::shared_ptr<const sim::Prepared> prepared = sim::prepare(program, hardware);
+  sim::Simulation keep = run_that_keeps(program, hardware, prepared);
   MoveWatch moves(program);
   Accounts accounts(trial.options);
   OpCounter counter;
   sim::SimulationOptions options;
+  options.prepared = prepared;
   options.offload = trial.options;
   options.rules = subject.rules;
   options.mutation = subject.mutation;
