@@ -159,16 +159,6 @@ std::optional<Verdict> judge_refused(const RecomputeCounts& expected, const sim:
   return judge_leaks(run.leftovers);
 }
 
-// Runs the program as one that keeps everything, for its results: nobody reads its hazards.
-sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
-                               const std::shared_ptr<const sim::Prepared>& prepared) {
-  sim::SimulationOptions options;
-  options.prepared = prepared;
-  options.segments_as_calls = true;
-  options.check_order = false;
-  return sim::simulate(program, hardware, options);
-}
-
 std::optional<Verdict> judge_counts(const RecomputeCounts& expected, const OpCounts& counted,
                                     const sim::Simulation& run) {
   std::string wrong = miscounted(expected.ops, counted);
@@ -181,6 +171,15 @@ std::optional<Verdict> judge_counts(const RecomputeCounts& expected, const OpCou
 
 bool struck(const sim::Simulation& run, const Conditions& conditions) {
   return run.out_of_memory > 0 || (conditions.choices && conditions.choices->failure());
+}
+
+sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
+                               std::shared_ptr<const sim::Prepared> prepared) {
+  sim::SimulationOptions options;
+  options.prepared = std::move(prepared);
+  options.segments_as_calls = true;
+  options.check_order = false;
+  return sim::simulate(program, hardware, options);
 }
 
 Hardware test_hardware() {
