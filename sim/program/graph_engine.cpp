@@ -64,6 +64,7 @@ std::vector<Value> GraphEngine::run(std::span<const Root> roots, bool retain_gra
 // Counts the gradients that each node will get; with wanted edges, finds nodes that lead there.
 void GraphEngine::count(Task& task, std::span<const Root> roots) {
   std::vector<Node*> nodes;  // each once
+  nodes.reserve(32);
   const std::uint64_t count = ++counts_;
   const auto reach = [&](Node* node) {
     if (node->counted == count) {

@@ -55,6 +55,7 @@ std::vector<Storage> optimizer_state(const Program& program, Optimizer optimizer
 
 std::vector<std::uint64_t> read_gradients(const Tape& tape, const check::Values* values) {
   std::vector<std::uint64_t> contents;
+  contents.reserve(tape.gradients().size());
   for (const Value& gradient : tape.gradients()) {
     const bool known = values && gradient.tensor;
     contents.push_back(known ? values->read(range_of(gradient.tensor)) : 0);
@@ -64,6 +65,7 @@ std::vector<std::uint64_t> read_gradients(const Tape& tape, const check::Values*
 
 Leftovers leftovers(const Machine& machine, const Tape& tape, std::size_t state) {
   std::vector<const StorageImpl*> alive;
+  alive.reserve(tape.globals().size() + tape.gradients().size());
   for (const auto* list : {&tape.globals(), &tape.gradients()}) {
     for (const Value& value : *list) {
       if (value.tensor) alive.push_back(value.tensor->storage.get());
