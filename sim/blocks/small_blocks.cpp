@@ -9,6 +9,8 @@
 // What is given back without its size (by a destructor that does not know it) goes to the C library
 // at once. Programs with sanitizers do not link this: they would see no use after free. Free lists
 // by size and thread are tcmalloc's idea (Ghemawat and Menage).
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -24,17 +26,24 @@ struct FreeBlock {
   FreeBlock* next;
 };
 struct Sized {
-  FreeBlock* first;
-  std::size_t bytes;
+  FreeBlock* first = nullptr;
+  std::size_t room = 0;  // for so many more
 };
 
-// Has no constructor and no destructor: it may be used before and after everything else.
+constexpr std::size_t step_of(std::size_t bytes) { return (bytes + kStep - 1) / kStep; }
+constexpr std::size_t bytes_of(std::size_t step) { return std::max(step, std::size_t{1}) * kStep; }
+
+// Is there from the start and has no destructor: it may be used before and after everything else.
 struct Kept {
-  Sized sizes[kLargest / kStep + 1];
-  bool watched;  // is given back when the thread ends
-  bool ended;
+  constexpr Kept() {
+    for (std::size_t step = 0; step < sizes.size(); ++step) {
+      sizes[step].room = kKept / bytes_of(step);
+    }
+  }
+  std::array<Sized, kLargest / kStep + 1> sizes;  // by step
+  bool watched = false;                           // is given back when the thread ends
 };
-thread_local constinit Kept kept{};
+thread_local constinit Kept kept;
 
 class AtThreadEnd {
  public:
@@ -42,8 +51,8 @@ class AtThreadEnd {
   AtThreadEnd(const AtThreadEnd&) = delete;
   AtThreadEnd& operator=(const AtThreadEnd&) = delete;
   ~AtThreadEnd() {
-    kept.ended = true;
     for (Sized& each : kept.sizes) {
+      each.room = 0;  // what comes now is not kept
       while (each.first != nullptr) {
         FreeBlock* const block = each.first;
         each.first = block->next;
@@ -55,8 +64,6 @@ class AtThreadEnd {
 };
 thread_local AtThreadEnd at_thread_end;
 
-std::size_t step_of(std::size_t bytes) { return bytes == 0 ? 1 : (bytes + kStep - 1) / kStep; }
-
 void* from_the_system(std::size_t bytes) {
   for (;;) {
     if (void* const block = std::malloc(bytes)) return block;
@@ -66,32 +73,39 @@ void* from_the_system(std::size_t bytes) {
   }
 }
 
+// (Apart from what is done each time, so that that is short.)
+[[gnu::noinline]] void* new_block(std::size_t bytes) {
+  if (bytes > kLargest) return from_the_system(bytes);
+  if (!kept.watched) at_thread_end.begin();
+  return from_the_system(bytes_of(step_of(bytes)));
+}
+
 }  // namespace
 }  // namespace ferry
 
 using ferry::kept;  // what follows is everybody's
 
 void* operator new(std::size_t bytes) {
-  if (bytes > ferry::kLargest) return ferry::from_the_system(bytes);
-  const std::size_t step = ferry::step_of(bytes);
-  ferry::Sized& sized = kept.sizes[step];
-  if (ferry::FreeBlock* const block = sized.first) {
-    sized.first = block->next;
-    sized.bytes -= step * ferry::kStep;
-    return block;
-  }
-  if (!kept.watched) ferry::at_thread_end.begin();
-  return ferry::from_the_system(step * ferry::kStep);
+  if (bytes > ferry::kLargest) [[unlikely]]
+    return ferry::new_block(bytes);
+  ferry::Sized& sized = kept.sizes[ferry::step_of(bytes)];
+  ferry::FreeBlock* const block = sized.first;
+  if (block == nullptr) [[unlikely]]
+    return ferry::new_block(bytes);
+  sized.first = block->next;
+  ++sized.room;
+  return block;
 }
 
 void operator delete(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return;
-  const std::size_t step = ferry::step_of(bytes);
-  if (bytes > ferry::kLargest || kept.ended || kept.sizes[step].bytes >= ferry::kKept)
+  if (bytes > ferry::kLargest) [[unlikely]]
     return std::free(block);
-  ferry::Sized& sized = kept.sizes[step];
+  ferry::Sized& sized = kept.sizes[ferry::step_of(bytes)];
+  if (sized.room == 0) [[unlikely]]
+    return std::free(block);
   sized.first = new (block) ferry::FreeBlock{sized.first};
-  sized.bytes += step * ferry::kStep;
+  --sized.room;
 }
 
 void operator delete(void* block) noexcept { std::free(block); }
