@@ -39,8 +39,8 @@ struct Conditions {
   StreamOpConsumer* watch = nullptr;
 };
 
-// Runs the program as one that keeps everything and recomputes nothing, for its results: hazards are
-// not looked for, as nobody reads them. `prepared`: see sim::SimulationOptions.
+// Runs the program as one that keeps everything and recomputes nothing, for its results: hazards
+// are not looked for, as nobody reads them. `prepared`: see sim::SimulationOptions.
 sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
                                std::shared_ptr<const sim::Prepared> prepared);
 
