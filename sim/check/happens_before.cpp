@@ -43,7 +43,9 @@ void HappensBefore::operator()(const StreamOp& op) {
     case StreamOpKind::kFree:
       if (op.pool == PoolKind::kAsync) return free_in_stream(op);
       if (options_.host_free_waits && (is_host(op.range.address) || op.pool == PoolKind::kHost)) {
-        host_free(op);
+        end_under_use(op, clocks_.thread(op.thread), HazardKind::kHostFree);
+      } else if (options_.reuse_at_free && op.pool == PoolKind::kCaching) {
+        end_under_use(op, clocks_.stream(op.stream), HazardKind::kFreeUnderUse);
       }
       return free(op);
     case StreamOpKind::kRecordUse:
@@ -283,22 +285,23 @@ void HappensBefore::forget(Range range) {
   lives_.erase(range.address, range.end());
 }
 
-// The free counts as the access in reports: whoever gets the bytes next is not to blame. A
-// record_use makes the pool wait, as on the device.
-void HappensBefore::host_free(const StreamOp& op) {
-  const Actor host = clocks_.thread(op.thread);
-  begin(op, host);
+// The free counts as the access in reports: whoever gets the bytes next is not to blame. What comes
+// next on `actor`, issued by this host thread, must come after all uses. A record_use makes the
+// pool wait.
+void HappensBefore::end_under_use(const StreamOp& op, Actor actor, HazardKind kind) {
+  begin(op, actor);
   buffer_ = op.range;
   freed_.assign(now_, now_ + clocks_.width());
+  ClockRows::join(freed_.data(), clocks_.clock(clocks_.thread(op.thread)), clocks_.width());
   take_uses(op.range);
   now_ = freed_.data();
   const auto running = [&](const Access& access) { return access.seq != 0 && !ordered(access); };
   cells_.modify(op.range.address, op.range.end(),
                 [&](std::uint64_t begin, std::uint64_t end, Cell& c) {
                   for (const Access& read : c.reads) {
-                    if (running(read)) conflict(HazardKind::kHostFree, read, begin, end, c);
+                    if (running(read)) conflict(kind, read, begin, end, c);
                   }
-                  if (running(c.write)) conflict(HazardKind::kHostFree, c.write, begin, end, c);
+                  if (running(c.write)) conflict(kind, c.write, begin, end, c);
                   std::erase_if(c.reads, running);
                   if (running(c.write)) c.write = Access{};
                 });

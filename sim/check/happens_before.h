@@ -53,12 +53,16 @@ class HappensBefore {
  public:
   // host_free_waits: the host pool gives bytes back to the system at once, so that a free of host
   // memory under a copy is a hazard. (PyTorch's pinned pool keeps them until the copy is done.)
+  // reuse_at_free: the caching allocator gives freed bytes out again at once, on the stream that
+  // they belong to, and whoever gets them writes them: kFreeUnderUse, where that would be too early.
+  // (So it may, whatever the program goes on to do.)
   // foreign: another program's log. Its addresses do not tell host memory from a device's: what the
   // host writes, or a copy to the host, is host memory. And an op that conflicts with an earlier
   // one on several of its buffers is reported for each of them, not once. hazards_most: further
   // hazards are only counted.
   struct Options {
     bool host_free_waits = false;
+    bool reuse_at_free = false;
     bool foreign = false;
     std::size_t hazards_most = ~std::size_t{0};
   };
@@ -66,6 +70,8 @@ class HappensBefore {
   explicit HappensBefore(Options options);
 
   void operator()(const StreamOp& op);
+  // The program is over: nobody gets what is freed from now on.
+  void end_reuse() { options_.reuse_at_free = false; }
   const std::vector<Hazard>& hazards() const { return log_.hazards(); }
   // The next op has this number (by default they are counted from 0). Numbers only grow.
   void number_next(std::uint64_t op);
@@ -151,7 +157,7 @@ class HappensBefore {
   void lives_of(std::uint64_t begin, std::uint64_t end, F&& f) const;
   void take_uses(Range range);
   void record_use(Range range, Clocks::Place stream);
-  void host_free(const StreamOp& op);
+  void end_under_use(const StreamOp& op, Actor actor, HazardKind kind);
   void drop_done(Range range, const Life& life);
   bool settled(const Access& access) const { return clocks_.settled(access.actor, access.seq); }
   void conflict(HazardKind kind, const Access& earlier, std::uint64_t begin, std::uint64_t end,

@@ -11,34 +11,30 @@
 
 namespace ferry::sim {
 
-namespace {
-
 // Runs the callbacks of the task's end and takes the task off the stack, whatever happened.
-template <class Task>
-class TaskScope {
+class GraphEngine::TaskScope {
  public:
-  TaskScope(std::vector<Task*>& tasks, Task& task, Machine& machine)
-      : tasks_(tasks), task_(task), machine_(machine), stream_(machine.current_stream()) {
-    tasks_.push_back(&task);
+  TaskScope(GraphEngine& engine, Task& task)
+      : engine_(engine), task_(task), stream_(engine.machine_.current_stream()) {
+    engine_.tasks_.push_back(&task);
+    if (engine_.task_watch_) engine_.task_watch_->task_began();
   }
   TaskScope(const TaskScope&) = delete;
   TaskScope& operator=(const TaskScope&) = delete;
   ~TaskScope() {
     task_.drop_all();
     task_.node = NodeId::kNone;
-    machine_.set_current_stream(stream_);
+    engine_.machine_.set_current_stream(stream_);
     for (const auto& callback : task_.after_task) callback();
-    tasks_.pop_back();
+    engine_.tasks_.pop_back();
+    if (engine_.task_watch_) engine_.task_watch_->task_ended();
   }
 
  private:
-  std::vector<Task*>& tasks_;
+  GraphEngine& engine_;
   Task& task_;
-  Machine& machine_;
   StreamId stream_;
 };
-
-}  // namespace
 
 std::vector<Value> GraphEngine::run(std::span<const Root> roots, bool retain_graph,
                                     bool create_graph, std::span<const Edge> wanted) {
@@ -49,7 +45,7 @@ std::vector<Value> GraphEngine::run(std::span<const Root> roots, bool retain_gra
   task.wanted = wanted;
   task.found.resize(wanted.size());
   const StreamId caller = machine_.current_stream();
-  const TaskScope<Task> scope(tasks_, task, machine_);
+  const TaskScope scope(*this, task);
   count(task, roots);
   for (const Root& root : roots) flow(task, root.edge, {root.gradient, {}}, caller);
   run_ready(task);

@@ -45,6 +45,14 @@ class NodeRunner {
   virtual KernelTime memory_time(std::int64_t bytes) = 0;
 };
 
+// Is told when a graph task begins, and when it has ended and its callbacks have run.
+class TaskWatch {
+ public:
+  virtual ~TaskWatch() = default;
+  virtual void task_began() = 0;
+  virtual void task_ended() noexcept = 0;
+};
+
 class GraphEngine {
  public:
   GraphEngine(Machine& machine, NodeRunner& runner) : machine_(machine), runner_(runner) {}
@@ -78,9 +86,11 @@ class GraphEngine {
     return std::all_of(tasks_.begin(), tasks_.end(),
                        [](const Task* task) { return task->wanted.empty(); });
   }
+  void watch_tasks(TaskWatch* watch) { task_watch_ = watch; }  // not owned; null: nobody
   HookStack<Tensor> hooks;
 
  private:
+  class TaskScope;
   // The gradients that have reached one node so far.
   struct Inputs {
     std::shared_ptr<Node> node;
@@ -155,6 +165,7 @@ class GraphEngine {
   Machine& machine_;
   NodeRunner& runner_;
   std::vector<Task*> tasks_;
+  TaskWatch* task_watch_ = nullptr;
   std::int64_t task_ids_ = 0;
   std::uint64_t node_runs_ = 0;
   std::uint64_t counts_ = 0;

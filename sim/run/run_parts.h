@@ -22,8 +22,8 @@ namespace ferry::sim {
 enum class Checks : std::uint8_t { kAll, kValues };
 class Checkers final : public StreamOpConsumer {
  public:
-  explicit Checkers(Checks checks = Checks::kAll) {
-    if (checks == Checks::kAll) hazards_.emplace();
+  explicit Checkers(Checks checks = Checks::kAll, check::HappensBefore::Options options = {}) {
+    if (checks == Checks::kAll) hazards_.emplace(options);
   }
   void operator()(const StreamOp& op) override {
     if (hazards_) {
@@ -32,6 +32,10 @@ class Checkers final : public StreamOpConsumer {
     }
     values_(op);
   }
+  // The program is over, and lets go of its globals.
+  void end_reuse() {
+    if (hazards_) hazards_->happens_before.end_reuse();
+  }
   check::Values& values() { return values_; }
   const check::Values& values() const { return values_; }
   // Appends these to hazards noticed elsewhere.
@@ -39,6 +43,7 @@ class Checkers final : public StreamOpConsumer {
 
  private:
   struct Hazards {
+    explicit Hazards(check::HappensBefore::Options options) : happens_before(options) {}
     check::Lifetime lifetime;
     check::HappensBefore happens_before;
   };

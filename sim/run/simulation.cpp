@@ -203,6 +203,7 @@ void run_tape(Tape& tape, Machine& machine, const KernelTimes& times, const Prog
               const SimulationOptions& options, const check::Values* values, Simulation& result) {
   TrainingLoop loop(options.training, program, machine, times, tape);
   machine.set_choices(options.choices);
+  tape.watch_tasks(options.task_watch);
   if (!options.spans.empty()) {
     tape.set_spans(
         std::make_shared<const std::vector<SpanRange>>(span_ranges(program, options.spans)));
@@ -249,7 +250,9 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   Simulation result;
   const Roofline times(hardware);
   const CudaMemory kernel_memory(hardware, options.workspace_bytes);
-  Checkers checkers(options.check && options.check_order ? Checks::kAll : Checks::kValues);
+  check::HappensBefore::Options checks;
+  checks.reuse_at_free = options.reuse_at_free;
+  Checkers checkers(options.check && options.check_order ? Checks::kAll : Checks::kValues, checks);
   check::Values* const values = options.check ? &checkers.values() : nullptr;
   MachineOptions limits = machine_options(hardware);
   if (options.device_bytes > 0) {
@@ -273,6 +276,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   try {
     Tape tape(program, machine, times, values, {}, &kernel_memory, options.prepared);
     run_tape(tape, machine, times, program, options, values, result);
+    checkers.end_reuse();
     if (memory) *options.memory = memory->snapshot();
   } catch (const OutOfMemory& error) {
     // Before the step: parameters, inputs or the optimizer's state alone do not fit.

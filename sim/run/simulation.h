@@ -63,6 +63,7 @@ struct SimulationOptions {
   bool check = true;
   bool check_order = true;         // if checked: happens-before and lifetimes, not the values alone
   bool segments_as_calls = false;  // the program's checkpoints and spans run as other calls do
+  bool reuse_at_free = false;      // sim/check/happens_before.h
   std::int64_t device_bytes = 0;   // capacity, beside the context; 0: unlimited
   AllocConf alloc_conf;            // of the device's memory
   std::int64_t host_bytes = 0;     // capacity; 0: unlimited
@@ -79,6 +80,7 @@ struct SimulationOptions {
   std::shared_ptr<const Prepared> prepared;
   std::vector<StreamOpConsumer*> consumers;
   HooksWatch* hooks_watch = nullptr;  // of the offloader's hooks; not owned, null: nobody
+  TaskWatch* task_watch = nullptr;    // not owned, null: nobody
   StepTrace* trace = nullptr;         // is given what the streams do; not owned, null: nobody
   RunRecorder* recorder = nullptr;    // records the last step; not with `trace`; null: nobody
   MemorySnapshot* memory = nullptr;   // of the device, at the end; not owned, null: none

@@ -2,8 +2,11 @@
 // which one is run.
 //
 // FERRY_MUTANT=17 is mutant 17; none, and the core is itself. FERRY_MUTANT=-1 is the core itself,
-// too, and writes to the file FERRY_MUTANTS_REACHED which mutants' places it came by: no run that
-// passes none of a mutant's places can show it.
+// too, and notes which mutants' places it comes by: no run that passes none of a mutant's places can
+// show it. When it ends they are written to the file FERRY_MUTANTS_REACHED, if there is one.
+//
+// With -DFERRY_MUTATION_FIXED=17,18 the compiler knows that it is these two, as if they were
+// written: so their object code can be compared with the core's (equivalents.py). =0: none.
 #pragma once
 
 #include <atomic>
@@ -21,7 +24,7 @@ namespace ferry::mutation {
 inline constexpr int kReached = -1;
 inline constexpr std::size_t kMutantsMax = std::size_t{1} << 16;
 
-// The numbers that came by, written when the process ends.
+// The numbers that came by, since they were last taken.
 class Reached {
  public:
   Reached() : numbers_(kMutantsMax) {}
@@ -31,21 +34,37 @@ class Reached {
     const char* path = std::getenv("FERRY_MUTANTS_REACHED");
     if (!path) return;
     std::ofstream file(path);
-    for (std::size_t i = 0; i < numbers_.size(); ++i) {
-      if (numbers_[i]) file << i << '\n';
-    }
+    for (const int number : take()) file << number << '\n';
   }
   void add(int number) { numbers_[static_cast<std::size_t>(number)] = true; }
+  std::vector<int> take() {
+    std::vector<int> taken;
+    for (std::size_t i = 0; i < numbers_.size(); ++i) {
+      if (!numbers_[i]) continue;
+      numbers_[i] = false;
+      taken.push_back(static_cast<int>(i));
+    }
+    return taken;
+  }
 
  private:
   std::vector<std::atomic<bool>> numbers_;
 };
 
-inline void note(int number) {
+inline Reached& reached() {
   static Reached reached;
-  reached.add(number);
+  return reached;
 }
 
+#ifdef FERRY_MUTATION_FIXED
+consteval bool is(int number) {
+  for (const int fixed : {FERRY_MUTATION_FIXED}) {
+    if (fixed == number) return true;
+  }
+  return false;
+}
+consteval bool is_at_run_time(int number) { return is(number); }
+#else
 inline int from_environment() {
   const char* text = std::getenv("FERRY_MUTANT");
   return text ? std::atoi(text) : 0;
@@ -54,7 +73,7 @@ inline const int chosen = from_environment();
 
 inline bool is(int number) {
   if (chosen < 0) [[unlikely]]
-    note(number);
+    reached().add(number);
   return chosen == number;
 }
 
@@ -63,18 +82,19 @@ constexpr bool is_at_run_time(int number) {
   if (std::is_constant_evaluated()) return false;
   return is(number);
 }
+#endif
 
 // Two arguments may be swapped where their types are equal.
 template <class A, class B>
 requires std::is_same_v<std::remove_cvref_t<A>, std::remove_cvref_t<B>>
 constexpr bool alike() { return true; }
 
-// A guard of a scope that is not there in mutant `number`.
+// A guard of a scope, unless it is gone in the mutant.
 template <class Make>
 class Unless {
  public:
   using Guard = decltype(std::declval<Make&>()());
-  Unless(int number, Make make) : here_(!is(number)) {
+  Unless(bool gone, Make make) : here_(!gone) {
     if (here_) ::new (static_cast<void*>(bytes_)) Guard(make());
   }
   Unless(const Unless&) = delete;

@@ -1,9 +1,11 @@
 // Hunts the mutant that FERRY_MUTANT names: the campaign's programs, until an oracle objects.
 //
-//     ferry_mutation_hunt SEED FIRST END
+//     ferry_mutation_hunt SEED MOST < NUMBERS    of the programs
 //
-// Prints "PROGRAM ORACLE: words" and exits with 1, or "END" and 0. A program that crashes or has no
-// end is told on stderr, as "crash" or "hang" in program N: exit code 3.
+// Prints "PROGRAM ORACLE: words" and exits with 1; or "PROGRAM DIGEST" of its operations for each,
+// and exits with 0. A program that crashes or has no end is told on stderr, as "crash" or "hang" in
+// program N: exit code 3. Where FERRY_MUTANT is -1, there follow the mutants whose places a program
+// comes by, each at its first MOST programs.
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -12,10 +14,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "sim/verify/campaign/at_work.h"
 #include "sim/verify/campaign/campaign.h"
+#include "sim/verify/oracles/determinism.h"
+#include "tests/mutation/chosen.h"
 
 namespace {
 
@@ -23,6 +29,7 @@ using ferry::verify::AtWork;
 using ferry::verify::CampaignOptions;
 using ferry::verify::Coverage;
 using ferry::verify::DrawnRun;
+using ferry::verify::OpDigest;
 
 // A program takes a millisecond. The real time is for what waits for ever.
 constexpr int kCpuSeconds = 4;
@@ -52,31 +59,42 @@ void set_time() {
   ::setitimer(ITIMER_REAL, &real, nullptr);
 }
 
-int hunt(std::uint64_t seed, std::uint64_t first, std::uint64_t end) {
+int hunt(std::uint64_t seed, int most) {
   CampaignOptions options;
   options.seed = seed;
   Coverage coverage;
-  for (std::uint64_t number = first; number < end; ++number) {
+  std::vector<int> programs_of(ferry::mutation::kMutantsMax);
+  std::ostringstream told;
+  for (std::uint64_t number = 0; std::cin >> number;) {
     const AtWork work(number);
     set_time();
-    const DrawnRun run = ferry::verify::try_program(options, number, coverage);
-    if (!run.verdict) continue;
-    std::cout << number << ' ' << to_string(*run.verdict) << '\n';
-    return 1;
+    OpDigest digest;
+    const DrawnRun run = ferry::verify::try_program(options, number, coverage, &digest);
+    if (run.verdict) {
+      std::cout << number << ' ' << to_string(*run.verdict) << '\n';
+      return 1;
+    }
+    told << number << ' ' << digest.value();
+    if (ferry::mutation::chosen < 0) {
+      for (const int mutant : ferry::mutation::reached().take()) {
+        if (++programs_of[static_cast<std::size_t>(mutant)] <= most) told << ' ' << mutant;
+      }
+    }
+    told << '\n';
   }
-  std::cout << end << '\n';
+  std::cout << told.str();
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::cerr << "expected SEED FIRST END\n";
+  if (argc != 3) {
+    std::cerr << "expected SEED MOST\n";
     return 2;
   }
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM, SIGVTALRM}) {
     std::signal(signal, tell);
   }
-  return hunt(std::stoull(argv[1]), std::stoull(argv[2]), std::stoull(argv[3]));
+  return hunt(std::stoull(argv[1]), std::stoi(argv[2]));
 }

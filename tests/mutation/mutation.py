@@ -1,21 +1,26 @@
 """Mutants of the core, made from its syntax tree, hunted.
 
-    mutation.py [FILE...] [--folder BUILD] [--programs N] [--seed S] [--sample N] [--seconds S]
-                [--least PERCENT] [--no-tests] [--table]
+    mutation.py [FILE...] [--folder BUILD] [--programs N] [--most N] [--seed S] [--sample N]
+                [--seconds S] [--least PERCENT] [--jobs N] [--again] [--no-tests] [--table]
 
-For each file of shared (all where none is named): builds all its mutants in one program, tries each
-that a drawn program comes by on so many drawn programs, and those that live by the unit tests of
-the core's rooms. What was found out is kept in the folder, and a hunt that was stopped goes on.
---sample: so many mutants, drawn by the seed. --least: exit code 1 where drawn programs kill a
-smaller share, in percent, of those that they come by. --table: no hunt; the table of what is known.
+For each file of shared (all where none is named): builds all its mutants in one program; tries each
+on the first so many of the drawn programs that come by its place, and those that live by the unit
+tests (hunters.py). Of what lives still it asks the compiler whether it is the same program. What
+was found out is kept in the folder, and a hunt that was stopped goes on.
+--sample: so many mutants, drawn by the seed. --again: also what drawn programs did not kill before.
+--least: exit code 1 where drawn programs kill a smaller share, in percent, of those that they come
+by. --table: no hunt; the table of what is known.
 """
 
 import argparse
+import concurrent.futures
+import os
 import pathlib
 import random
 import sys
 import time
 
+import equivalents
 import hunters
 import overlay
 import results
@@ -27,11 +32,14 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/mutation")
-    parser.add_argument("--programs", type=int, default=2000)
+    parser.add_argument("--programs", type=int, default=50000)
+    parser.add_argument("--most", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--least", type=float, default=0)
     parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("--no-tests", action="store_true")
     parser.add_argument("--table", action="store_true")
     return parser.parse_args()
@@ -72,53 +80,75 @@ class Clock:
         return self.end is not None and time.monotonic() > self.end
 
 
+def each(numbers, attempt, jobs, clock):
+    """(number, what came of it) in their order, several at a time; ends when it is late."""
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        tried = pool.map(lambda n: None if clock.late() else attempt(n), numbers)
+        for count, (number, found) in enumerate(zip(numbers, tried)):
+            if found is None:
+                return
+            yield number, found
+            if count % 100 == 0:
+                say(f"{count} of {len(numbers)}")
+
+
 def hunt(options, made, numbers, known, clock):
     """By drawn programs. What lives is tried again where there are more programs than before."""
-    hunt_of = hunters.Hunt(made.build, options.seed, options.programs)
-    reached = hunt_of.reached.intersection(numbers)
+    hunt_of = hunters.Hunt(made.build, options.seed, options.programs, options.most)
+    reached = [n for n in numbers if n in hunt_of.reached]
     say(f"{len(reached)} of {len(numbers)} are come by in {options.programs} programs")
-    for count, number in enumerate(numbers):
-        before = known.of.get(number, {})
-        if before.get("oracle") or before.get("hunted", 0) >= options.programs or clock.late():
-            continue
-        killed = hunt_of.kill(number)
-        what = {"oracle": "", "programs": 0, "words": ""}
-        if killed:
-            what = dict(zip(what, killed))
+    alive = {n: known.of.get(n, {}).get("tried", -1) for n in numbers
+             if not known.of.get(n, {}).get("oracle")}
+    left = [n for n, tried in alive.items()
+            if options.again or tried < len(hunt_of.reached.get(n, []))]
+    for number, found in each(left, hunt_of.kill, options.jobs, clock):
         file, line, kind = made.names[number]
-        known.add(number, file=file, line=line, kind=kind, reached=number in reached,
-                  hunted=options.programs, **what)
-        if count % 100 == 0:
-            say(f"{count} of {len(numbers)} hunted")
+        known.add(number, file=file, line=line, kind=kind, **found)
 
 
-def test(made, numbers, known, clock):
-    living = [n for n in numbers if n in known.of and not known.of[n]["oracle"]]
-    if all("test" in known.of[n] for n in living) or clock.late():
+def test(options, made, numbers, known, clock):
+    living = [n for n in numbers if n in known.of and not known.of[n]["oracle"] and
+              "test" not in known.of[n]]
+    if not living or clock.late():
         return
-    made.compile([f"test_shared_{room}" for room in hunters.ROOMS], say)
+    made.compile(list(hunters.TESTS.values()), say)
     tests = hunters.Tests(made.build)
     say(f"{len(living)} live; {len(tests.reached)} unit tests")
-    for number in living:
-        if "test" not in known.of[number] and not clock.late():
-            room = made.names[number][0].split("/")[1]
-            known.add(number, test=tests.kill(number, room) or "")
+
+    def attempt(number):
+        return tests.kill(number, made.names[number][0].split("/")[1])
+
+    for number, killer in each(living, attempt, options.jobs, clock):
+        known.add(number, test=killer)
+
+
+def compare(options, made, numbers, known, clock):
+    """Whether what lives is the same program."""
+    living = [n for n in numbers if n in known.of and results.fate(known.of[n]) == "open" and
+              "equivalent" not in known.of[n]]
+    if not living or clock.late():
+        return
+    for number, same in equivalents.equivalents(made, living, options.jobs, say).items():
+        known.add(number, equivalent="the same object code" if same else "")
 
 
 def report(numbers, known, least):
     """Whether drawn programs kill enough of what they come by."""
     rows = [known.of[n] for n in numbers if n in known.of]
     fates = [results.fate(row) for row in rows]
-    reached = [row for row in rows if row["reached"]]
+    reached = [row for row in rows if row["tried"]]
     killed = sum(1 for row in reached if row["oracle"])
     print(f"{len(rows)} mutants hunted: {fates.count('hunt')} killed by drawn programs, "
-          f"{fates.count('tests')} by unit tests alone, {fates.count('open')} live, "
+          f"{fates.count('tests')} by unit tests alone, {fates.count('equivalent')} are the same "
+          f"program, {fates.count('open')} live, "
           f"{fates.count('')} were not tried by unit tests; of the {len(reached)} that "
           f"drawn programs come by these kill "
           f"{results.percent(killed, len(reached))}")
     for row in rows:
         if results.fate(row) == "open":
-            print(f"lives: {row['file']}:{row['line']} {row['kind']} (mutant {row['number']})")
+            does = "the same" if row["differs"] is None else f"otherwise in {row['differs']}"
+            print(f"lives: {row['file']}:{row['line']} {row['kind']} (mutant {row['number']}, does "
+                  f"{does})")
     return 100 * killed >= least * len(reached)
 
 
@@ -133,7 +163,8 @@ def main():
     numbers, clock = chosen(options, made), Clock(options.seconds)
     hunt(options, made, numbers, known, clock)
     if not options.no_tests:
-        test(made, numbers, known, clock)
+        test(options, made, numbers, known, clock)
+        compare(options, made, numbers, known, clock)
     return 0 if report(numbers, known, options.least) else 1
 
 

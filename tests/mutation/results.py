@@ -21,7 +21,7 @@ class Results:
 
 
 def fate(row):
-    """hunt, tests, equivalent or open; "" where it was not hunted."""
+    """hunt, tests, equivalent or open; "" where it was not tried by all of them."""
     if row.get("oracle"):
         return "hunt"
     if row.get("test"):
@@ -40,9 +40,11 @@ def percent(part, whole):
 
 
 def table(names, dropped, results):
-    """A line for each file, and one for all."""
-    rows = ["| file | mutants | killed by the hunt | after programs (median, most) | by unit tests "
-            "only | equivalent | open | of those, reached |", "|---|---|---|---|---|---|---|---|"]
+    """A line for each file, and one for all. Last: of the open ones, those of which some drawn
+    program has other operations, and of the killed and open ones, what is killed."""
+    rows = ["| file | mutants | come by | killed by the hunt | after programs (median, most) | by "
+            "unit tests only | equivalent | open | of those, other operations | killed |",
+            "|---|---|---|---|---|---|---|---|---|---|"]
     files = collections.defaultdict(list)
     for number, (file, _, _) in names.items():
         if number not in dropped and fate(results.of.get(number, {})):
@@ -56,11 +58,13 @@ def table(names, dropped, results):
 
 def line(name, found):
     fates = collections.Counter(map(fate, found))
-    programs = [row["programs"] for row in found if fate(row) == "hunt"]
-    reached = sum(1 for row in found if fate(row) == "open" and row.get("reached"))
-    most = max(programs, default="-")
-    return (f"| {name} | {len(found)} | {fates['hunt']} | {median(programs)}, {most} | "
-            f"{fates['tests']} | {fates['equivalent']} | {fates['open']} | {reached} |")
+    programs = [row["tried"] for row in found if fate(row) == "hunt"]
+    reached = sum(1 for row in found if row["tried"])
+    other = sum(1 for row in found if fate(row) == "open" and row["differs"] is not None)
+    killed, left = fates["hunt"] + fates["tests"], fates["open"]
+    return (f"| {name} | {len(found)} | {reached} | {fates['hunt']} | "
+            f"{median(programs)}, {max(programs, default='-')} | {fates['tests']} | "
+            f"{fates['equivalent']} | {left} | {other} | {percent(killed, killed + left)} |")
 
 
 def oracles(results):

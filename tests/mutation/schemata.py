@@ -3,7 +3,7 @@
     a < b            (is(17) ? (a <= b) : (a < b))
     f(x);            if (!is(18)) f(x);
     return y;        if (is(19)) return {}; return y;
-    lock_guard l(m); Unless l(20, [&] { return lock_guard(m); });
+    lock_guard l(m); Unless l(is(20), [&] { return lock_guard(m); });
 
 What is written stands where it stood, on its line: so the compiler's errors lead back to the
 mutants that do not compile (`blamed`).
@@ -41,7 +41,7 @@ def opening(place):
         elif place.shape == "statement":
             parts.append((f"if (!{asked(place, form)}) ", form.number))
         elif place.shape == "guard":
-            parts.append((f"ferry::mutation::Unless {form.text}({form.number}, "
+            parts.append((f"ferry::mutation::Unless {form.text}({asked(place, form)}, "
                           "[&] { return ", form.number))
         else:
             parts.append((f"{asked(place, form)} ? ({form.text}) : ", form.number))

@@ -74,8 +74,9 @@ DrawnRun try_number(const CampaignOptions& options, std::uint64_t number, Covera
 
 }  // namespace
 
-DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage) {
-  OperationCount count(coverage);
+DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
+                     StreamOpConsumer* watch) {
+  OperationCount count(coverage, watch);
   DrawnRun drawn =
       options.scheduler
           ? try_drawn(*options.scheduler, options.seed, number, scheduler_draws(options), &count)

@@ -69,7 +69,9 @@ std::uint64_t block_size(const CampaignOptions& options);
 std::uint64_t end_of(const CampaignOptions& options);
 
 // Tries program `number` of the campaign; some are looked at more closely when nobody objects.
-DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage);
+// `watch` is told of its first run's operations.
+DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
+                     StreamOpConsumer* watch = nullptr);
 
 // The programs of a block, until one fails, which is made smaller at once, or time is over.
 TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline, const Block& block);

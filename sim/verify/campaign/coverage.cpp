@@ -120,6 +120,7 @@ void OperationCount::operator()(const StreamOp& op) {
   ++coverage_.operations;
   coverage_.device_operations += is_device_operation(op.kind) ? 1 : 0;
   ++coverage_.steps[static_cast<std::size_t>(op.step)];
+  if (next_) (*next_)(op);
 }
 
 }  // namespace ferry::verify

@@ -33,14 +33,16 @@ struct Coverage {
   Coverage& operator+=(const Coverage& other);
 };
 
-// Adds the operations of a run to the coverage while it goes on.
+// Adds the operations of a run to the coverage while it goes on, and passes them on.
 class OperationCount final : public StreamOpConsumer {
  public:
-  explicit OperationCount(Coverage& coverage) : coverage_(coverage) {}
+  explicit OperationCount(Coverage& coverage, StreamOpConsumer* next = nullptr)
+      : coverage_(coverage), next_(next) {}
   void operator()(const StreamOp& op) override;
 
  private:
   Coverage& coverage_;
+  StreamOpConsumer* next_;  // not owned; null: nobody
 };
 
 // Whether a device does it (kernels, copies, fills), and not only waits or is waited for.

@@ -21,19 +21,19 @@
 namespace ferry::verify {
 namespace {
 
-// Runs the program so that all backwards may share a group.
+// Runs the program so that all backwards share a group.
 class GroupedRun final : private sim::SegmentRunner, private sim::KernelTimes {
  public:
-  GroupedRun(const Program& program, Rules rules, bool grouped)
+  GroupedRun(const Program& program, Rules rules)
       : machine_(sim::MachineOptions{}),
         tape_(program, machine_, *this, nullptr),
         checkpointer_(sim::SimDevice(machine_), tape_.autograd(), rules) {
     machine_.add_consumer(&census);
     tape_.set_segments(this);
-    std::optional<ExecGroupGuard<sim::SimAutograd>> guard;
-    if (grouped) guard.emplace(tape_.autograd(), std::make_shared<ExecGroup>());
-    tape_.run();
-    guard.reset();
+    {
+      const ExecGroupGuard<sim::SimAutograd> guard(tape_.autograd(), std::make_shared<ExecGroup>());
+      tape_.run();
+    }
     tape_.drop_frames();
     for (const sim::ProgramError& error : tape_.errors()) errors.push_back(error.message);
     recomputes = checkpointer_.statistics().recomputes;
@@ -79,7 +79,7 @@ bool group_shares_one_recompute(Rules rules) {
   TwoHeads program;
   program.backward(program.heads[0], true);
   program.backward(program.heads[1]);
-  const GroupedRun run(program.take(), rules, true);
+  const GroupedRun run(program.take(), rules);
   // The layer before the segment is reached by both, and has its own graph.
   return run.errors.empty() && run.recomputes == 1;
 }
@@ -88,7 +88,7 @@ bool overlapping_backwards_in_a_group_are_refused(Rules rules) {
   TwoHeads program;
   program.backward(program.heads[0], true);
   program.backward(program.heads[0]);
-  const GroupedRun run(program.take(), rules, true);
+  const GroupedRun run(program.take(), rules);
   return run.errors == std::vector<std::string>{checkpoint_text::twice(true)};
 }
 
@@ -99,20 +99,10 @@ bool dropped_graph_frees_what_was_recomputed_for_it(Rules rules) {
   program.op(0, "before", program.input);
   program.b.add(0, Free{{program.heads[1]}});
   program.op(0, "after", program.input);
-  const GroupedRun run(program.take(), rules, true);
+  const GroupedRun run(program.take(), rules);
   const auto& alive = run.census.alive_at;
   // The head, and its layers' inputs, of which one is the segment's. One more: what "before" made.
   return alive.at("after") <= alive.at("before") + 1 - 3;
-}
-
-bool end_of_task_frees_what_was_recomputed(Rules rules) {
-  TwoHeads program;
-  program.op(0, "before", program.input);
-  program.backward(program.heads[0], true);
-  program.op(0, "after", program.input);
-  const GroupedRun run(program.take(), rules, false);
-  // One more: what "before" made.
-  return run.census.alive_at.at("after") <= run.census.alive_at.at("before") + 1;
 }
 
 int alive_at_last_grad(Rules rules, bool retain, std::shared_ptr<const SegmentPlan> plan) {
@@ -182,46 +172,6 @@ bool reentrant_refuses_inputs(Rules rules) {
   program.b.add(0, Backward{{y}, {program.w[0]}, {program.b.slot(0)}, false, false});
   return errors_of(program.take(), rules) ==
          std::vector<std::string>{checkpoint_text::kReentrantInvalid};
-}
-
-// Nodes on stream 1 save what stream 0 computed. Main keeps that until the streams have met; what a
-// recompute makes in its stead is the core's, and goes while the node reads it. The next recompute
-// begins on stream 0, and takes its block.
-Program saved_on_another_stream() {
-  Layers program;
-  Builder& b = program.b;
-  const CodeId id = program.segment();
-  const Slot x = b.argument(id);
-  const CodeId body = b.code(CodeKind::kBody, "SideBackward");
-  const Slot gradient = b.argument(body);
-  b.result(body, b.op(body, "side_grad", {gradient, b.saved(body)}, program.big));
-  b.add(id, Free{{program.op(id, "reuse", x)}});
-  b.add(id, Sync{0, 1});
-  b.add(id, SetStream{1});
-  const Slot y = b.slot(id);
-  b.add(id, MakeNode{"SideBackward", 0, {x}, {y}, {}, body});
-  b.add(id, Op{"side", {x}, {y}, {program.big}, {}, 0, 0, 0, 0});
-  b.add(id, SetStream{0});
-  b.add(id, RecordUse{y, 0});
-  b.add(id, Sync{1, 0});
-  const Slot late = program.op(id, "late", y);
-  b.add(id, Save{0, {late}});
-  b.result(id, y);
-  b.result(id, late);
-  const Slot begun = program.begin();
-  const std::vector<Slot> first = program.call(0, id, {begun});
-  const std::vector<Slot> second = program.call(0, id, {first[0]});
-  program.backward(second[0]);
-  b.add(0, Sync{1, 0});
-  b.add(0, Free{{first[1], second[1]}});
-  return program.take();
-}
-
-bool other_streams_tensors_are_in_use(const Mutant& mutant) {
-  sim::SimulationOptions options;
-  options.rules = mutant.rules;
-  options.mutation = mutant.mutation;
-  return sim::simulate(saved_on_another_stream(), test_hardware(), options).hazards.empty();
 }
 
 // Says in which task and on which thread it is.
@@ -298,15 +248,12 @@ bool each_thread_recomputes_for_itself(Rules rules) {
 
 std::map<std::string, MutantCase> checkpoint_cases() {
   return {
-      {"recomputed in use: drop", other_streams_tensors_are_in_use},
-      {"recomputed in use: other stream", other_streams_tensors_are_in_use},
       {"rule: thread key", case_of_rules(each_thread_recomputes_for_itself)},
       {"rule: fresh outside", case_of_rules(every_access_outside_of_backward_recomputes)},
       {"rule: group key", case_of_rules(group_shares_one_recompute)},
       {"rule: refuse twice", case_of_rules(overlapping_backwards_in_a_group_are_refused)},
       {"rule: free unpacked", case_of_rules(unpacked_tensors_go)},
       {"rule: free unneeded", case_of_rules(dropped_graph_frees_what_was_recomputed_for_it)},
-      {"rule: free at end", case_of_rules(end_of_task_frees_what_was_recomputed)},
       {"rule: keep chosen", case_of_rules(chosen_tensors_are_not_recomputed)},
       {"rule: check recompute", case_of_rules(other_shapes_are_an_error)},
       {"rule: skip dead", case_of_rules(dead_tensors_are_not_compared)},

@@ -12,4 +12,10 @@ std::optional<Verdict> judge_hazards(const std::vector<check::Hazard>& hazards) 
   return Verdict{oracle, to_string(hazard), hazard};
 }
 
+bool forgive_frees(std::vector<check::Hazard>& hazards) {
+  return std::erase_if(hazards, [](const check::Hazard& hazard) {
+           return hazard.kind == check::HazardKind::kFreeUnderUse;
+         }) > 0;
+}
+
 }  // namespace ferry::verify

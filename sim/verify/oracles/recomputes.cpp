@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -44,6 +45,7 @@ class RecomputeModel {
       Run top;
       Cursor cursor{plan};
       add_call(top, *call, cursor, false);
+      counts_.packs_known &= packs_ == needs_.size();
       run_fully(top);
       refused_ = false;
       run_again_where_needed(top);
@@ -59,6 +61,7 @@ class RecomputeModel {
     const Op* op = nullptr;
     std::unique_ptr<Run> segment = nullptr;
     std::size_t inputs = 0;     // of the segment: the items before it are their packs
+    std::optional<SavedChoice> pack = {};
     bool held = false;          // a pack that is recomputed
     GraphTasks needed_in = {};  // a node's pack
   };
@@ -66,6 +69,7 @@ class RecomputeModel {
   struct Run {
     const Call* segment = nullptr;
     const SegmentPlan* plan = nullptr;
+    bool hooks = true;  // around it there are some
     std::vector<Item> items;
     std::size_t packs = 0;
   };
@@ -94,6 +98,7 @@ class RecomputeModel {
     item.segment = std::make_unique<Run>();
     item.segment->segment = &call;
     item.segment->plan = plan;
+    item.segment->hooks = !excluded;
     item.inputs = run.items.size() - first;
     add_code(*item.segment, code, inside);
     run.items.push_back(std::move(item));
@@ -123,14 +128,19 @@ class RecomputeModel {
   static Item& add_pack(Run& run) {
     const std::size_t ordinal = run.packs++;
     Item& item = run.items.emplace_back();
-    item.held = run.segment && (!run.plan || ordinal >= run.plan->choices.size() ||
-                                run.plan->choices[ordinal] == SavedChoice::kRecompute);
+    const bool planned = run.plan && ordinal < run.plan->choices.size();
+    item.pack = planned ? run.plan->choices[ordinal] : SavedChoice::kRecompute;
+    item.held = run.segment && item.pack == SavedChoice::kRecompute;
     return item;
   }
   void add_node_pack(Run& run) {
     Item& item = add_pack(run);
     // (A node that has nothing to lead to is not made, and saves nothing.)
-    if (packs_ < needs_.size()) item.needed_in = std::move(needs_[packs_++]);
+    if (packs_ < needs_.size()) {
+      item.needed_in = std::move(needs_[packs_++]);
+    } else {
+      counts_.packs_known = false;
+    }
   }
 
   void run_item(const Item& item) {
@@ -142,7 +152,17 @@ class RecomputeModel {
     run_fully(*item.segment);
   }
   void run_fully(const Run& run) {
-    for (const Item& item : run.items) run_item(item);
+    for (const Item& item : run.items) {
+      run_item(item);
+      if (run.segment && item.pack) count_pack(*item.pack, run.hooks);
+    }
+  }
+  void count_pack(SavedChoice choice, bool hooks) {
+    if (choice == SavedChoice::kRecompute || again_) {
+      ++counts_.saved;
+    } else {
+      ++(choice == SavedChoice::kOffload && hooks ? counts_.passed_on : counts_.kept);
+    }
   }
   void run_again(const Run& run) {
     ++counts_.recomputes;
@@ -211,7 +231,12 @@ std::string miscounted(const RecomputeCounts& expected, const CheckpointStatisti
   if (counted.stopped_early != expected.stopped_early) {
     return differs("stopped_early", counted.stopped_early, expected.stopped_early);
   }
-  return counted.alive == 0 ? "" : differs("alive", counted.alive, 0);
+  if (counted.alive != 0) return differs("alive", counted.alive, 0);
+  if (!expected.packs_known) return "";
+  if (counted.saved != expected.saved) return differs("saved", counted.saved, expected.saved);
+  if (counted.kept != expected.kept) return differs("kept", counted.kept, expected.kept);
+  if (counted.passed_on == expected.passed_on) return "";
+  return differs("passed_on", counted.passed_on, expected.passed_on);
 }
 
 std::string miscounted(const OpCounts& expected, const OpCounts& counted) {

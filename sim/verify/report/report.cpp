@@ -31,7 +31,10 @@ void explain_race(const check::Hazard& hazard, const explore::Recording& recordi
     report.text.append(explore::diagram(explorer, hazard, *found.witness));
   } else {
     report.text.append(report.verdict->words);
-    report.text.append("\nno schedule shows another value: please report this, too\n");
+    report.text.append(hazard.kind == check::HazardKind::kFreeUnderUse
+                           ? "\nno schedule of this program shows it: another program may be given "
+                             "the bytes at once, and write them\n"
+                           : "\nno schedule shows another value: please report this, too\n");
   }
 }
 

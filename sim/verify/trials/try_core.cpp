@@ -13,9 +13,11 @@
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/hazards.h"
 #include "sim/verify/oracles/leaks.h"
+#include "sim/verify/oracles/lives.h"
 #include "sim/verify/oracles/moves.h"
 #include "sim/verify/oracles/recomputes.h"
 #include "sim/verify/oracles/replays.h"
+#include "sim/verify/oracles/vain_waits.h"
 #include "sim/verify/oracles/versions.h"
 #include "sim/verify/programs/random_program.h"
 #include "sim/verify/trials/chosen_checkpoints.h"
@@ -92,6 +94,13 @@ bool refusals_are_known(const Trial& trial) {
   return !spans || !has_checkpoints(recipe);
 }
 
+// Whether a backward makes a graph, in which what runs again may be saved.
+bool makes_graphs(const Recipe& recipe) {
+  return recipe.derivatives > 1 ||
+         std::any_of(recipe.layers.begin(), recipe.layers.end(),
+                     [](const Layer& layer) { return layer.extra == Extra::kInnerCreates; });
+}
+
 // Whether its spans are in force. (A span may need again what the failing step writes, though no
 // node saved it.)
 bool runs_spans(const Trial& trial) {
@@ -159,6 +168,24 @@ std::optional<Verdict> judge_refused(const RecomputeCounts& expected, const sim:
   return judge_leaks(run.leftovers);
 }
 
+// Whether the program itself frees too early, where everything is kept.
+bool frees_too_early(const Program& program, const Hardware& hardware,
+                     const std::shared_ptr<const sim::Prepared>& prepared) {
+  sim::SimulationOptions options;
+  options.prepared = prepared;
+  options.segments_as_calls = true;
+  options.reuse_at_free = true;
+  sim::Simulation keep = sim::simulate(program, hardware, options);
+  return forgive_frees(keep.hazards);
+}
+
+// What a program itself frees too early, or whoever could not go on, is not the core's.
+template <class Careless>
+void forgive_own_frees(bool is_struck, const Careless& is_careless, sim::Simulation& run) {
+  std::vector<check::Hazard> others = run.hazards;
+  if (forgive_frees(others) && (is_struck || is_careless())) run.hazards = std::move(others);
+}
+
 std::optional<Verdict> judge_counts(const RecomputeCounts& expected, const OpCounts& counted,
                                     const sim::Simulation& run) {
   std::string wrong = miscounted(expected.ops, counted);
@@ -218,6 +245,8 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   sim::Simulation keep = run_that_keeps(program, hardware, prepared);
   MoveWatch moves(program);
   Accounts accounts(trial.options);
+  Lives lives(program);
+  VainWaits waits;
   OpCounter counter;
   sim::SimulationOptions options;
   options.prepared = prepared;
@@ -227,9 +256,11 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   options.choices = conditions.choices;
   options.world = subject.world_fault;
   options.segments = trial.plan;
+  options.reuse_at_free = true;
   if (runs_spans(trial)) options.spans = spans_in(program, trial.spans);
   options.selective = policies_of(trial, program, counts_are_known(trial.recipe));
-  options.consumers = {&moves, &accounts};
+  options.consumers = {&moves, &accounts, &lives, &waits};
+  options.task_watch = &lives;
   options.hooks_watch = &accounts;
   const bool counted = counts_are_known(trial.recipe) && !has_spans(trial);
   const bool replayed = replays_are_known(trial);
@@ -244,6 +275,8 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
     expected = right == trial.recipe ? expected_counts(program, trial.plan.get(), kept)
                                      : expected_counts(make_program(right), trial.plan.get(), kept);
   }
+  forgive_own_frees(
+      struck(run, conditions), [&] { return frees_too_early(program, hardware, prepared); }, run);
   if (struck(run, conditions)) {
     if (expected.refused > 0) forgive_refused(keep, run);
     return judge_failure(keep, run);
@@ -260,6 +293,10 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   if (replayed) {
     if (auto verdict = judge_replays(program, options, counter.counts, run)) return verdict;
   }
+  if (!makes_graphs(trial.recipe) && !lives.complaint().empty()) {
+    return Verdict{Oracle::kLeak, lives.complaint()};
+  }
+  if (!waits.complaint().empty()) return Verdict{Oracle::kMoves, waits.complaint()};
   if (!moves.complaint().empty()) return Verdict{Oracle::kMoves, moves.complaint()};
   const std::string wrong = accounts.complaint(run.statistics);
   if (!wrong.empty()) return Verdict{Oracle::kAccounts, wrong};

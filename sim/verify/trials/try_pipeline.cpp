@@ -136,12 +136,16 @@ std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetResult&
 std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& subject,
                                     const Conditions& conditions) {
   const NetResult expected = run_plain(trial);
-  const NetResult run = run_pipelined(trial, subject, conditions);
-  if (conditions.choices && conditions.choices->failure()) return judge_failure(expected, run);
+  NetResult run = run_pipelined(trial, subject, conditions);
+  if (conditions.choices && conditions.choices->failure()) {
+    forgive_frees(run.hazards);
+    return judge_failure(expected, run);
+  }
   if (trial.stray != Stray::kNothing) return judge_declared(trial, run);
   if (!run.error.empty()) return Verdict{Oracle::kError, run.error};
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.gradients != expected.gradients) return Verdict{Oracle::kValue, "a gradient differs"};
+  if (!run.vain_wait.empty()) return Verdict{Oracle::kMoves, run.vain_wait};
   if (const auto wrong = judge_cut(trial, run)) return wrong;
   if (const auto wrong = judge_counts(trial, run)) return wrong;
   if (run.kept != 0) {

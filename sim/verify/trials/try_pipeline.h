@@ -26,6 +26,7 @@
 #include "sim/run/hardware_model.h"
 #include "sim/run/run_parts.h"
 #include "sim/verify/oracles/recomputes.h"
+#include "sim/verify/oracles/vain_waits.h"
 #include "sim/verify/programs/pipeline_net.h"
 #include "sim/verify/trials/try_core.h"
 
@@ -34,6 +35,7 @@ namespace ferry::verify {
 struct NetResult {
   std::vector<std::uint64_t> gradients;  // contents by weight; 0: none
   std::vector<check::Hazard> hazards;
+  std::string vain_wait;
   std::string error;
   OpCounts runs;                          // of kernels, by name
   std::vector<std::size_t> first_layers;  // of each stage
@@ -54,7 +56,7 @@ class NetRun {
         net_(trial),
         first_(trial.first_layers(rules)),
         packs_(first_.size()),
-        checkers_(pipelined ? sim::Checks::kAll : sim::Checks::kValues) {
+        checkers_(pipelined ? sim::Checks::kAll : sim::Checks::kValues, {.reuse_at_free = true}) {
     for (std::size_t i = 0; i < trial.layers.size(); ++i) {
       names_.push_back(trial.isolated ? SkipName("skip", Namespace())
                                       : SkipName("of " + std::to_string(i)));
@@ -67,6 +69,7 @@ class NetRun {
     machine_ = std::make_unique<sim::Machine>(options);
     machine_->add_consumer(&checkers_);
     machine_->add_consumer(&counter_);
+    machine_->add_consumer(&waits_);
     if (watch) machine_->add_consumer(watch);
     std::vector<std::uint32_t> device_of(net_.b.program.globals.size(), 0);
     for (std::size_t i = 0; i < net_.weights.size(); ++i) {
@@ -245,6 +248,7 @@ class NetRun {
     }
     machine_->drain();
     result.left = machine_->live_storages() - known() + machine_->live_events();
+    result.vain_wait = waits_.complaint();
     result.hazards = checkers_.hazards(sim::noticed(*machine_, *tape_));
     return result;
   }
@@ -321,6 +325,7 @@ class NetRun {
   std::size_t devices_ = 1;
   sim::Checkers checkers_;
   OpCounter counter_;
+  VainWaits waits_;
   std::unique_ptr<sim::Machine> machine_;
   std::unique_ptr<sim::Tape> tape_;
   Values results_;

@@ -53,6 +53,7 @@ class Calls {
   Calls& host_read(Range range) { return memory(StreamOpKind::kHostRead, 0, range); }
   Calls& host_write(Range range) { return memory(StreamOpKind::kHostWrite, 0, range); }
   Calls& forget(Range range) { return check_.forget(range), *this; }
+  Calls& end_reuse() { return check_.end_reuse(), *this; }
   Calls& destroy(std::uint32_t event) { return check_.destroy_event(EventId{event}), *this; }
 
   // "kind earlier→later" of each report, with "xN" where it was seen N times.
@@ -351,6 +352,33 @@ TEST(HappensBefore, HostMemoryFreedUnderACopyWhereThePoolGivesItBackAtOnce) {
   EXPECT_EQ(Calls(strict).copy(1, kPinned, kX).free(kPinned).found(), "free under a copy 0→1");
   EXPECT_EQ(Calls(strict).copy(1, kPinned, kX).stream_sync(1).free(kPinned).found(), "");
   EXPECT_EQ(Calls().copy(1, kPinned, kX).free(kPinned).found(), "");
+}
+
+// Whoever allocates next, on the stream that the bytes belong to, gets them.
+TEST(HappensBefore, ABufferFreedUnderAUseWhereItsBytesAreGivenOutAtOnce) {
+  const HappensBefore::Options strict{.reuse_at_free = true};
+  const auto used_and = [&](auto more) {
+    Calls calls(strict);
+    calls.alloc(0, kX).kernel(1, {kX}, {kY});
+    more(calls);
+    return calls.found();
+  };
+  EXPECT_EQ(used_and([](Calls& c) { c.free(kX); }), "free under a use 1→2");
+  EXPECT_EQ(used_and([](Calls& c) { c.record_use(1, kX).free(kX); }), "");
+  EXPECT_EQ(used_and([](Calls& c) { c.record(1, 1).wait(1, 0).free(kX); }), "");
+  EXPECT_EQ(used_and([](Calls& c) { c.record(1, 1).free(kX).wait(1, 0); }), "free under a use 1→3");
+  EXPECT_EQ(used_and([](Calls& c) { c.stream_sync(1).free(kX); }), "");
+  EXPECT_EQ(Calls().alloc(0, kX).kernel(1, {kX}, {kY}).free(kX).found(), "");
+  // Work of the buffer's own stream comes before whatever gets the bytes there.
+  EXPECT_EQ(Calls(strict).alloc(0, kX).kernel(0, {}, {kX}).free(kX).found(), "");
+  // It is reported once, there and not where somebody else writes the bytes.
+  EXPECT_EQ(used_and([](Calls& c) { c.free(kX).alloc(0, kX).kernel(0, {}, {kX}); }),
+            "free under a use 1→2");
+}
+
+TEST(HappensBefore, NobodyGetsWhatIsFreedAfterTheEnd) {
+  Calls calls(HappensBefore::Options{.reuse_at_free = true});
+  EXPECT_EQ(calls.alloc(0, kX).kernel(1, {kX}, {kY}).end_reuse().free(kX).found(), "");
 }
 
 TEST(HappensBefore, ManyStreamsAndLargeIds) {

@@ -70,6 +70,22 @@ TEST(Mutants, VersionsAloneSeeAnErrorInVain) {
   EXPECT_EQ(mutation_matrix({mutant}, MatrixOptions()).front().oracle, Oracle::kVersion);
 }
 
+// What a recompute made stays for ever where a graph does. All of it is right, and it goes in the end.
+TEST(Mutants, LivesAloneSeeWhatOutlivesItsBackward) {
+  const Mutant mutant{"free at end", Rules::without(Rule::kFreeAtEnd), std::nullopt,
+                      MutantPart::kCheckpoint, sim::WorldFault::kNoFault};
+  EXPECT_EQ(mutation_matrix({mutant}, MatrixOptions()).front().oracle, Oracle::kLeak);
+}
+
+// Nobody who is drawn gets the bytes while they are read; somebody else's program may.
+TEST(Mutants, ATensorInUseElsewhereMustNotBeGivenOut) {
+  const Mutation mutation{Step::kRecomputedInUse, Bend::kDrop};
+  const Mutant mutant{"recomputed in use", Rules(), mutation, MutantPart::kCheckpoint,
+                      sim::WorldFault::kNoFault};
+  const MatrixRow row = mutation_matrix({mutant}, MatrixOptions()).front();
+  EXPECT_EQ(row.oracle, Oracle::kHappensBefore);
+}
+
 TEST(Mutants, EveryStepHasOne) {
   std::set<Step> steps;
   for (const Mutant& mutant : all_mutants()) {
