@@ -1,7 +1,7 @@
 # The command `ferry`: what it plans and simulates with, and what is typed and printed.
 ferry_room(scenarios PRIVATE ferry_toml)
 ferry_room(sim/check PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
-foreach(room blocks choices explore gpu program run field)
+foreach(room choices explore gpu program run field)
   ferry_room(sim/${room})
 endforeach()
 ferry_room(sim/plan PRIVATE Threads::Threads)
@@ -63,9 +63,6 @@ endif()
 add_executable(ferry cli/main.cpp)
 target_link_libraries(ferry PRIVATE ferry_cli ferry_cli_report ferry_cli_sweep ferry_warnings
                                     CLI11::CLI11 ferry_text)
-if(NOT FERRY_SANITIZE)
-  target_link_libraries(ferry PRIVATE ferry_sim_blocks)
-endif()
 ferry_portable(ferry)
 target_compile_definitions(ferry PRIVATE FERRY_VERSION="${PROJECT_VERSION}"
                                          FERRY_HAS_VERIFY=$<TARGET_EXISTS:ferry_cli_verify>)
