@@ -13,7 +13,10 @@ namespace ferry {
 
 class Builder {
  public:
-  Builder() { code(CodeKind::kMain, ""); }
+  Builder() {
+    program.codes.reserve(32);  // else the first few codes would move again and again
+    code(CodeKind::kMain, "");
+  }
 
   TypeId type(std::vector<std::int64_t> shape, DType dtype = DType::kBF16) {
     return layout(contiguous_layout(dtype, std::move(shape)));
@@ -37,6 +40,7 @@ class Builder {
 
   CodeId code(CodeKind kind, std::string name) {
     program.codes.push_back({kind, std::move(name), {}, {}, {}, {}, 0});
+    program.codes.back().statements.reserve(4);  // most bodies have no more
     next_.push_back(0);
     return static_cast<CodeId>(program.codes.size() - 1);
   }

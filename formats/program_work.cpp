@@ -14,12 +14,6 @@ namespace {
 
 constexpr std::int64_t kSlotsOfAFrame = 64;  // slots made in the time of using one
 
-std::int64_t work_of(const Statement& statement) {
-  std::int64_t work = 1;
-  for_each_slot(statement.action, [&](Slot, Role) { ++work; });
-  return work;
-}
-
 // Goes from the codes that run nothing to those that run them.
 class Works {
  public:
@@ -95,8 +89,11 @@ std::int64_t own_work(const Program& program, CodeId id) {
     std::for_each(slots->begin(), slots->end(), see);
   }
   for (const Statement& statement : code.statements) {
-    work += work_of(statement);
-    for_each_slot(statement.action, [&](Slot slot, Role) { see(slot); });
+    ++work;
+    for_each_slot(statement.action, [&](Slot slot, Role) {
+      ++work;
+      see(slot);
+    });
   }
   return work + (past - globals) / kSlotsOfAFrame;
 }

@@ -2,9 +2,11 @@
 // open. Globals are in every frame.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "formats/program.h"
@@ -13,6 +15,34 @@
 #include "sim/program/graph.h"
 
 namespace ferry::sim {
+
+// The nodes that a code made, by the numbers that its statements name them by. They are owned by
+// edges only, as in PyTorch.
+class FrameNodes {
+ public:
+  void set(std::uint32_t number, std::weak_ptr<Node> node) {
+    const auto place = find(number);
+    if (place != made_.end() && place->first == number) {
+      made_[static_cast<std::size_t>(place - made_.begin())].second = std::move(node);
+    } else {
+      made_.emplace(place, number, std::move(node));  // nearly always at the end
+    }
+  }
+  // None: there was none, or it is gone.
+  std::shared_ptr<Node> lock(std::uint32_t number) const {
+    const auto place = find(number);
+    return place != made_.end() && place->first == number ? place->second.lock() : nullptr;
+  }
+
+ private:
+  using Made = std::vector<std::pair<std::uint32_t, std::weak_ptr<Node>>>;
+  Made::const_iterator find(std::uint32_t number) const {
+    if (made_.empty() || made_.back().first < number) return made_.end();
+    return std::lower_bound(made_.begin(), made_.end(), number,
+                            [](const auto& each, std::uint32_t n) { return each.first < n; });
+  }
+  Made made_;  // in order
+};
 
 struct CodeFrame {
   // The globals must outlive it.
@@ -33,7 +63,7 @@ struct CodeFrame {
   std::vector<Value>& globals;
   CodeId code = 0;
   std::vector<Value> slots;
-  std::map<std::uint32_t, std::weak_ptr<Node>> nodes;  // owned by edges only, as in PyTorch
+  FrameNodes nodes;
   std::vector<std::unique_ptr<NoHooksGuard<SimAutograd>>> excluded;
 };
 

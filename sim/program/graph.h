@@ -61,6 +61,9 @@ struct Node {
   std::vector<Edge> next;
   std::vector<SavedTensor> saved;
   bool released = false;
+  // Of the engine's latest count of gradients that came here.
+  std::uint64_t counted = 0;
+  int dependencies = 0;
 
   Node() = default;
   Node(const Node&) = delete;

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <cstddef>
 #include <stdexcept>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -23,8 +22,7 @@ class GraphEngine::TaskScope {
   TaskScope(const TaskScope&) = delete;
   TaskScope& operator=(const TaskScope&) = delete;
   ~TaskScope() {
-    task_.waiting.clear();
-    task_.ready.clear();
+    task_.drop_all();
     task_.node = NodeId::kNone;
     engine_.machine_.set_current_stream(stream_);
     for (const auto& callback : task_.after_task) callback();
@@ -61,44 +59,52 @@ std::vector<Value> GraphEngine::run(std::span<const Root> roots, bool retain_gra
 
 // Counts the gradients that each node will get; with wanted edges, finds nodes that lead there.
 void GraphEngine::count(Task& task, std::span<const Root> roots) {
-  std::vector<Node*> order;  // each node once
-  std::vector<Node*> open;
-  std::unordered_set<std::uint64_t> seen;
-  for (const Root& root : roots) {
-    Node* node = root.edge.node.get();
-    ++task.dependencies[node->id];
-    if (seen.insert(node->id).second) open.push_back(node);
-  }
-  while (!open.empty()) {
-    Node* node = open.back();
-    open.pop_back();
-    order.push_back(node);
-    for (const Edge& edge : node->next) {
-      if (!edge) continue;
-      ++task.dependencies[edge.node->id];
-      if (seen.insert(edge.node->id).second) open.push_back(edge.node.get());
+  std::vector<Node*> nodes;  // each once
+  nodes.reserve(32);
+  const std::uint64_t count = ++counts_;
+  const auto reach = [&](Node* node) {
+    if (node->counted == count) {
+      ++node->dependencies;
+      return;
+    }
+    node->counted = count;
+    node->dependencies = 1;
+    nodes.push_back(node);
+  };
+  for (const Root& root : roots) reach(root.edge.node.get());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (const Edge& edge : nodes[i]->next) {
+      if (edge) reach(edge.node.get());
     }
   }
-  if (task.wanted.empty()) return;
-  // A node leads only to nodes made earlier, and to leaves.
-  std::sort(order.begin(), order.end(), [](const Node* a, const Node* b) { return a->id < b->id; });
-  const auto wanted = [&task](const Edge& edge) {
-    return std::any_of(task.wanted.begin(), task.wanted.end(), [&](const Edge& each) {
-      return each.node == edge.node && each.output == edge.output;
-    });
+  std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return a->id < b->id; });
+  task.nodes.resize(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    task.nodes[i].id = nodes[i]->id;
+    task.nodes[i].dependencies = nodes[i]->dependencies;
+  }
+  if (!task.wanted.empty()) find_needed(task, nodes);
+}
+
+// A node leads only to nodes made earlier, and to leaves.
+void GraphEngine::find_needed(Task& task, std::span<Node* const> nodes) {
+  const auto leads = [&task](const Edge& edge) {
+    return edge && (task.nodes[task.place_of(*edge.node)].needed ||
+                    std::any_of(task.wanted.begin(), task.wanted.end(), [&](const Edge& each) {
+                      return each.node == edge.node && each.output == edge.output;
+                    }));
   };
-  for (const Node* node : order) {
-    const bool leads = std::any_of(node->next.begin(), node->next.end(), [&](const Edge& edge) {
-      return edge && (task.needed.contains(edge.node->id) || wanted(edge));
-    });
-    if (leads) task.needed.insert(node->id);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::vector<Edge>& next = nodes[i]->next;
+    task.nodes[i].needed = std::any_of(next.begin(), next.end(), leads);
   }
 }
 
 void GraphEngine::flow(Task& task, const Edge& edge, Value gradient, StreamId from) {
   const std::shared_ptr<Node>& node = edge.node;
   machine_.touch(choices::Touched::kNode, node->id, choices::Access::kWrite);
-  Inputs& inputs = task.waiting[node->id];
+  const std::size_t at = task.place_of(*node);
+  Inputs& inputs = task.nodes[at].inputs;
   if (!inputs.node) {
     inputs.node = node;
     inputs.gradients.resize(node->outputs);
@@ -108,11 +114,12 @@ void GraphEngine::flow(Task& task, const Edge& edge, Value gradient, StreamId fr
     Value& into = inputs.gradients.at(edge.output);
     join(into, std::move(gradient), *node, task.create_graph);
   }
-  if (--task.dependencies[node->id] > 0) return;
+  if (--task.nodes[at].dependencies > 0) return;
   machine_.touch(choices::Touched::kQueue, machine_.device_of(node->stream),
                  choices::Access::kWrite);
-  task.ready.emplace(std::pair(node->sequence, node->id), std::move(inputs));
-  task.waiting.erase(node->id);
+  const Ready ready{node->sequence, node->id, at};
+  task.ready.insert(std::upper_bound(task.ready.begin(), task.ready.end(), ready), ready);
+  task.nodes[at].ready = true;
 }
 
 void GraphEngine::cross(const Tensor& tensor, StreamId from, StreamId to) {
@@ -167,18 +174,18 @@ Value GraphEngine::add(const Value& a, const Value& b, StreamId stream, bool gra
 
 // PyTorch has a thread for each device, which takes the latest of its nodes; which thread goes
 // first may be chosen.
-GraphEngine::Ready::iterator GraphEngine::choose(Task& task) {
-  const auto latest = std::prev(task.ready.end());
+std::size_t GraphEngine::choose(const Task& task) {
+  const std::size_t latest = task.ready.size() - 1;
   if (!machine_.has_choices() || machine_.devices() == 1) return latest;
-  std::vector<Ready::iterator> of_devices;
+  std::vector<std::size_t> of_devices;
   std::vector<std::uint32_t> devices;
   std::vector<char> seen(machine_.devices());
-  for (auto it = task.ready.end(); it != task.ready.begin();) {
-    --it;
-    const std::uint32_t device = machine_.device_of(it->second.node->stream);
+  for (std::size_t i = task.ready.size(); i-- > 0;) {
+    const Node& node = *task.nodes[task.ready[i].at].inputs.node;
+    const std::uint32_t device = machine_.device_of(node.stream);
     if (seen[device]) continue;
     seen[device] = 1;
-    of_devices.push_back(it);
+    of_devices.push_back(i);
     devices.push_back(device);
   }
   return of_devices[machine_.turn(choices::ChoicePoint::kEngine, devices)];
@@ -192,8 +199,9 @@ void GraphEngine::run_ready(Task& task) {
 // A turn takes a node from its device's queue, with the gradients that came to it; and puts
 // gradients to others, which may go to their queues.
 void GraphEngine::run_next(Task& task) {
-  const auto next = choose(task);
-  Inputs inputs = std::move(next->second);
+  const auto next = task.ready.begin() + static_cast<std::ptrdiff_t>(choose(task));
+  Pending& pending = task.nodes[next->at];
+  Inputs inputs = std::move(pending.inputs);
   const std::uint32_t device = machine_.device_of(inputs.node->stream);
   machine_.touch(choices::Touched::kQueue, device, choices::Access::kWrite);
   task.ready.erase(next);
@@ -204,7 +212,7 @@ void GraphEngine::run_next(Task& task) {
     task.found[i] = inputs.gradients.at(edge.output);
     task.sync_from(node.stream);
   }
-  const bool needed = task.wanted.empty() || task.needed.contains(node.id);
+  const bool needed = task.wanted.empty() || pending.needed;
   if (node.is_leaf()) {
     if (task.wanted.empty()) accumulate(task, node, std::move(inputs.gradients.front()));
     return;

@@ -19,12 +19,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -99,18 +96,48 @@ class GraphEngine {
     std::shared_ptr<Node> node;
     std::vector<Value> gradients;
   };
+  // A node of the task, until it has run.
+  struct Pending {
+    std::uint64_t id = 0;  // the node's
+    int dependencies = 0;  // the gradients that are still to come
+    bool needed = false;   // the node leads to a wanted edge
+    bool ready = false;
+    Inputs inputs;
+    void drop() {  // as it dies: the gradients first
+      inputs.gradients.clear();
+      inputs.node.reset();
+    }
+  };
   // Ordered by sequence number, then identity: the highest runs first.
-  using Ready = std::map<std::pair<std::uint64_t, std::uint64_t>, Inputs>;
+  struct Ready {
+    std::uint64_t sequence = 0;
+    std::uint64_t id = 0;
+    std::size_t at = 0;  // in the task's nodes
+    bool operator<(const Ready& other) const {
+      return sequence != other.sequence ? sequence < other.sequence : id < other.id;
+    }
+  };
   struct Task {
     GraphTaskId id = GraphTaskId::kNone;
     NodeId node = NodeId::kNone;
     bool retain_graph = false;
     bool create_graph = false;
-    // Keyed by the nodes' identities.
-    std::unordered_map<std::uint64_t, int> dependencies;  // looked up by key, never iterated
-    std::set<std::uint64_t> needed;                       // nodes that lead to a wanted edge
-    std::map<std::uint64_t, Inputs> waiting;
-    Ready ready;
+    std::vector<Pending> nodes;  // by identity
+    std::vector<Ready> ready;    // in order
+    std::size_t place_of(const Node& of) const {
+      const auto place =
+          std::lower_bound(nodes.begin(), nodes.end(), of.id,
+                           [](const Pending& each, std::uint64_t ids) { return each.id < ids; });
+      return static_cast<std::size_t>(place - nodes.begin());
+    }
+    // What will not run any more: the latest node first, those that wait before those that do not.
+    void drop_all() {
+      for (auto each = nodes.rbegin(); each != nodes.rend(); ++each) {
+        if (!each->ready) each->drop();
+      }
+      for (auto each = ready.rbegin(); each != ready.rend(); ++each) nodes[each->at].drop();
+      ready.clear();
+    }
     std::span<const Edge> wanted;
     std::vector<Value> found;
     std::vector<StreamId> leaf_streams;  // streams that the caller's waits for at the end
@@ -125,9 +152,10 @@ class GraphEngine {
   };
 
   void count(Task& task, std::span<const Root> roots);
+  static void find_needed(Task& task, std::span<Node* const> nodes);
   void flow(Task& task, const Edge& edge, Value gradient, StreamId from);
   void join(Value& into, Value gradient, const Node& node, bool grad_mode);
-  Ready::iterator choose(Task& task);
+  std::size_t choose(const Task& task);  // a place among what is ready
   void run_ready(Task& task);
   void run_next(Task& task);
   void accumulate(Task& task, const Node& leaf, Value gradient);
@@ -140,6 +168,7 @@ class GraphEngine {
   TaskWatch* task_watch_ = nullptr;
   std::int64_t task_ids_ = 0;
   std::uint64_t node_runs_ = 0;
+  std::uint64_t counts_ = 0;
 };
 
 }  // namespace ferry::sim

@@ -11,7 +11,7 @@ namespace ferry::sim {
 template <class Output>
 void Kernels::make_outputs(CodeId code, std::size_t index, const Op& op, const Output& output) {
   const std::size_t count = op.out.size();
-  const bool last_first = prepared_.codes[code].makes_last_first[index];
+  const bool last_first = prepared_.codes[code].ops[index].makes_last_first;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t number = last_first ? count - 1 - i : i;
     output(number) = make_output(op, number);
@@ -27,7 +27,7 @@ Tensor Kernels::make_output(const Op& op, std::size_t number) {
 std::uint64_t Kernels::run_op(CodeFrame& frame, std::size_t index, const Op& op) {
   make_outputs(frame.code, index, op,
                [&](std::size_t i) -> Tensor& { return frame.at(op.out[i]).tensor; });
-  std::uint64_t tag = prepared_.codes[frame.code].tags[index];
+  std::uint64_t tag = prepared_.codes[frame.code].ops[index].tag;
   if (ambient.ambient != 0) tag ^= choices::mix_bits(ambient.ambient);
   if (op.random) tag ^= choices::mix_bits(~ambient.random++);
   if (op_log) log_op(op);
@@ -53,7 +53,7 @@ template <class Input, class Output>
 void Kernels::launch(CodeId code, std::size_t index, const Op& op, std::uint64_t tag,
                      const Input& input, const Output& output) {
   std::vector<Storage> taken;
-  if (prepared_.codes[code].takes_memory[index]) taken = take_memory(op, input, output);
+  if (prepared_.codes[code].ops[index].takes_memory) taken = take_memory(op, input, output);
   reads_.clear();
   writes_.clear();
   for (std::size_t i = 0; i < op.in.size(); ++i) {
@@ -66,7 +66,7 @@ void Kernels::launch(CodeId code, std::size_t index, const Op& op, std::uint64_t
     writes_.push_back(range_of(tensor));
     ++tensor->version->value;
   }
-  machine_.kernel(op.name, tag, reads_, writes_, prepared_.codes[code].times[index]);
+  machine_.kernel(op.name, tag, reads_, writes_, prepared_.codes[code].ops[index].time);
   while (!taken.empty()) taken.pop_back();  // the last one first
 }
 

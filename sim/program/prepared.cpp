@@ -21,19 +21,17 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
   for (const auto* slots : {&code.arguments, &code.saved, &code.results}) {
     std::for_each(slots->begin(), slots->end(), see);
   }
+  prepared.ops.resize(code.statements.size());
   for (std::size_t i = 0; i < code.statements.size(); ++i) {
     const Action& action = code.statements[i].action;
-    KernelTime time;
-    std::uint64_t tag = 0;
-    bool takes_memory = false;
-    bool makes_last_first = false;
     if (const auto* op = std::get_if<Op>(&action)) {
       std::for_each(op->out.begin(), op->out.end(), see);
       const TypeId type = !op->types.empty() ? op->types.front() : TypeId{0};
-      time = times.of(*op, op->types.empty() ? DType::kF32 : program.types[type].dtype);
-      tag = hash_of(op->name) ^ (std::uint64_t{id} << 32) ^ i;
-      takes_memory = memory && memory->is_asked(op->name);
-      makes_last_first = memory && memory->makes_last_first(op->name);
+      PreparedOp& made = prepared.ops[i];
+      made.time = times.of(*op, op->types.empty() ? DType::kF32 : program.types[type].dtype);
+      made.tag = hash_of(op->name) ^ (std::uint64_t{id} << 32) ^ i;
+      made.takes_memory = memory && memory->is_asked(op->name);
+      made.makes_last_first = memory && memory->makes_last_first(op->name);
     } else if (const auto* view = std::get_if<View>(&action)) {
       see(view->out);
     } else if (const auto* make = std::get_if<MakeNode>(&action)) {
@@ -43,10 +41,6 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
     } else if (const auto* backward = std::get_if<Backward>(&action)) {
       std::for_each(backward->out.begin(), backward->out.end(), see);
     }
-    prepared.times.push_back(time);
-    prepared.tags.push_back(tag);
-    prepared.takes_memory.push_back(takes_memory);
-    prepared.makes_last_first.push_back(makes_last_first);
   }
   prepared.slots = last - program.globals.size();
   prepared.work = own_work(program, id);
@@ -57,6 +51,8 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
 
 Prepared prepared(const Program& program, const KernelTimes& times, const KernelMemory* memory) {
   Prepared made;
+  made.windows.reserve(program.types.size());
+  made.codes.reserve(program.codes.size());
   for (const Layout& type : program.types) {
     const Hull bytes = hull(type);
     made.windows.push_back(

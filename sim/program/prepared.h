@@ -31,14 +31,18 @@ class KernelTimes {
   }
 };
 
-// The cost of a code's statements, and what they compute.
+// The cost of an op, and what it computes.
+struct PreparedOp {
+  KernelTime time;
+  std::uint64_t tag = 0;
+  bool takes_memory = false;      // it may: KernelMemory is asked
+  bool makes_last_first = false;  // its results, as KernelMemory says
+};
+
 struct PreparedCode {
-  std::size_t slots = 0;  // slots of a frame
-  std::int64_t work = 0;  // as formats/program_work.h counts it, without the codes it runs
-  std::vector<KernelTime> times;
-  std::vector<std::uint64_t> tags;
-  std::vector<bool> takes_memory;      // it may: KernelMemory is asked
-  std::vector<bool> makes_last_first;  // its results, as KernelMemory says
+  std::size_t slots = 0;        // slots of a frame
+  std::int64_t work = 0;        // as formats/program_work.h counts it, without the codes it runs
+  std::vector<PreparedOp> ops;  // by statement; those of others are empty
 };
 
 struct Prepared {

@@ -6,6 +6,22 @@
 #include "formats/layout.h"
 
 namespace ferry::sim {
+namespace {
+
+// While it lives, this node is saving a tensor. (A handler that throws again would unwind twice:
+// recomputes end by an exception.)
+class Named {
+ public:
+  Named(std::string_view& now, std::string_view name) : now_(now) { now_ = name; }
+  Named(const Named&) = delete;
+  Named& operator=(const Named&) = delete;
+  ~Named() { now_ = {}; }
+
+ private:
+  std::string_view& now_;
+};
+
+}  // namespace
 
 SavedTensor Saves::save(std::string_view name, const Value& value) {
   SavedTensor saved;
@@ -17,14 +33,10 @@ SavedTensor Saves::save(std::string_view name, const Value& value) {
   }
   StorageImpl& storage = *value.tensor->storage;
   if (storage.kind == MemoryKind::kTemporary) machine_.set_kind(storage, MemoryKind::kActivation);
-  saving_node_ = name;
-  try {
+  {
+    const Named saving(saving_node_, name);
     saved.packed = hooks_.pack(value.tensor);
-  } catch (...) {
-    saving_node_ = {};
-    throw;
   }
-  saving_node_ = {};
   if (!saved.packed) {
     saved.plain = std::make_shared<TensorImpl>(*value.tensor);
     saved.version_at_save = value.tensor->version->value;

@@ -70,11 +70,13 @@ class RaisedByProgram : public std::runtime_error {
 
 Tape::Tape(const Program& program, Machine& machine, const KernelTimes& times,
            check::Values* values, std::span<const std::uint32_t> device_of_global,
-           const KernelMemory* memory)
+           const KernelMemory* memory, std::shared_ptr<const Prepared> given)
     : program_(program),
       machine_(machine),
       values_(values),
-      prepared_(prepared(program, times, memory)),
+      own_prepared_(given ? std::move(given)
+                          : std::make_shared<Prepared>(prepared(program, times, memory))),
+      prepared_(*own_prepared_),
       engine_(machine, *this),
       kernels_(program, prepared_, machine, times, *this, memory),
       saves_(machine, engine_.hooks, values),
@@ -168,10 +170,8 @@ void Tape::run_statement(CodeFrame& frame, std::size_t index) {
   } else if (const auto* make = std::get_if<MakeNode>(&action)) {
     make_node(frame, *make);
   } else if (const auto* saves = std::get_if<Save>(&action)) {
-    const auto found = frame.nodes.find(saves->node);
-    if (found == frame.nodes.end()) return;  // grad mode was off, or nothing required grad
-    const std::shared_ptr<Node> node = found->second.lock();
-    if (!node) return;  // no output of it was kept
+    const std::shared_ptr<Node> node = frame.nodes.lock(saves->node);
+    if (!node) return;  // no output of it was kept, or grad mode was off, or nothing required grad
     for (const Slot slot : saves->slots) save(frame, *node, slot);
   } else if (const auto* call = std::get_if<Call>(&action)) {
     run_call(frame, *call);
@@ -264,8 +264,10 @@ void Tape::make_node(CodeFrame& frame, const MakeNode& make) {
   const std::shared_ptr<Node> node = new_node(make.name);
   node->body = make.body;
   node->outputs = static_cast<std::uint32_t>(make.out.size());
+  node->next.reserve(make.in.size());
+  node->saved.reserve(make.saved.size());
   for (const Slot slot : make.in) node->next.push_back(frame.at(slot).edge);
-  frame.nodes[make.id] = node;
+  frame.nodes.set(make.id, node);
   for (std::uint32_t i = 0; i < make.out.size(); ++i) frame.at(make.out[i]).edge = {node, i};
   for (const Slot slot : make.saved) save(frame, *node, slot);
 }
@@ -432,6 +434,7 @@ std::vector<Value> Tape::run_host_node(Node& node, std::vector<Value> gradients)
 
 void Tape::run_call(CodeFrame& frame, const Call& call) {
   std::vector<Value> arguments;
+  arguments.reserve(call.in.size());
   for (const Slot slot : call.in) arguments.push_back(frame.at(slot));
   const bool body = program_.codes[frame.code].kind == CodeKind::kBody;
   const SimAutograd::GradModeScope mode(autograd(), grad_mode_ || body);
@@ -474,6 +477,7 @@ void Tape::run_backward(CodeFrame& frame, const Backward& backward) {
   if (backward_began_ < 0) backward_began_ = machine_.host_now();
   const StreamId stream = machine_.current_stream();
   std::vector<GraphEngine::Root> roots;
+  roots.reserve(backward.roots.size());
   for (const Slot slot : backward.roots) {
     const Value& root = frame.at(slot);
     if (!root.edge) continue;  // its forward failed, or nothing required grad
@@ -484,6 +488,7 @@ void Tape::run_backward(CodeFrame& frame, const Backward& backward) {
   }
   if (roots.empty()) return;
   std::vector<Edge> wanted;
+  wanted.reserve(backward.inputs.size());
   for (const Slot slot : backward.inputs) wanted.push_back(frame.at(slot).edge);
   std::vector<Value> found =
       engine_.run(roots, backward.retain_graph, backward.create_graph, wanted);

@@ -92,9 +92,11 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
  public:
   // The program, the machine, the times and the memory must outlive the tape. `values`: null leaves
   // contents unchecked. Globals live on the devices listed; past the list's end on device 0, and
-  // aliases with what they alias. `memory`: null: kernels take none.
+  // aliases with what they alias. `memory`: null: kernels take none. `prepared`: of these; null: it
+  // is made here.
   Tape(const Program& program, Machine& machine, const KernelTimes& times, check::Values* values,
-       std::span<const std::uint32_t> device_of_global = {}, const KernelMemory* memory = nullptr);
+       std::span<const std::uint32_t> device_of_global = {}, const KernelMemory* memory = nullptr,
+       std::shared_ptr<const Prepared> prepared = nullptr);
   ~Tape() override;
 
   SimAutograd autograd() { return SimAutograd(engine_, this); }
@@ -186,7 +188,8 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   const Program& program_;
   Machine& machine_;
   check::Values* values_;
-  const Prepared prepared_;
+  const std::shared_ptr<const Prepared> own_prepared_;  // keeps what follows alive
+  const Prepared& prepared_;
   GraphEngine engine_;
   Kernels kernels_;
   Saves saves_;

@@ -8,7 +8,8 @@
 namespace ferry::sim {
 
 std::vector<check::Hazard> Checkers::hazards(std::vector<check::Hazard> noticed) const {
-  for (const auto* found : {&lifetime_.hazards(), &happens_before_.hazards()}) {
+  if (!hazards_) return noticed;
+  for (const auto* found : {&hazards_->lifetime.hazards(), &hazards_->happens_before.hazards()}) {
     noticed.insert(noticed.end(), found->begin(), found->end());
   }
   return noticed;
@@ -54,6 +55,7 @@ std::vector<Storage> optimizer_state(const Program& program, Optimizer optimizer
 
 std::vector<std::uint64_t> read_gradients(const Tape& tape, const check::Values* values) {
   std::vector<std::uint64_t> contents;
+  contents.reserve(tape.gradients().size());
   for (const Value& gradient : tape.gradients()) {
     const bool known = values && gradient.tensor;
     contents.push_back(known ? values->read(range_of(gradient.tensor)) : 0);
@@ -63,6 +65,7 @@ std::vector<std::uint64_t> read_gradients(const Tape& tape, const check::Values*
 
 Leftovers leftovers(const Machine& machine, const Tape& tape, std::size_t state) {
   std::vector<const StorageImpl*> alive;
+  alive.reserve(tape.globals().size() + tape.gradients().size());
   for (const auto* list : {&tape.globals(), &tape.gradients()}) {
     for (const Value& value : *list) {
       if (value.tensor) alive.push_back(value.tensor->storage.get());

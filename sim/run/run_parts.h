@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,26 +17,37 @@
 
 namespace ferry::sim {
 
-// Lists them in the order in which they see an operation.
+// Lists them in the order in which they see an operation. A run whose hazards nobody reads needs
+// the values alone.
+enum class Checks : std::uint8_t { kAll, kValues };
 class Checkers final : public StreamOpConsumer {
  public:
-  Checkers() = default;
-  explicit Checkers(check::HappensBefore::Options options) : happens_before_(options) {}
+  explicit Checkers(Checks checks = Checks::kAll, check::HappensBefore::Options options = {}) {
+    if (checks == Checks::kAll) hazards_.emplace(options);
+  }
   void operator()(const StreamOp& op) override {
-    lifetime_(op);
-    happens_before_(op);
+    if (hazards_) {
+      hazards_->lifetime(op);
+      hazards_->happens_before(op);
+    }
     values_(op);
   }
   // The program is over, and lets go of its globals.
-  void end_reuse() { happens_before_.end_reuse(); }
+  void end_reuse() {
+    if (hazards_) hazards_->happens_before.end_reuse();
+  }
   check::Values& values() { return values_; }
   const check::Values& values() const { return values_; }
   // Appends these to hazards noticed elsewhere.
   std::vector<check::Hazard> hazards(std::vector<check::Hazard> noticed = {}) const;
 
  private:
-  check::Lifetime lifetime_;
-  check::HappensBefore happens_before_;
+  struct Hazards {
+    explicit Hazards(check::HappensBefore::Options options) : happens_before(options) {}
+    check::Lifetime lifetime;
+    check::HappensBefore happens_before;
+  };
+  std::optional<Hazards> hazards_;
   check::Values values_;
 };
 

@@ -135,7 +135,7 @@ void run_scheduled(const Run& run, Scheduler& scheduler, const std::function<voi
 template <class D>
 void run_on(const Run& run, D device, Scheduler* scheduler, Simulation& result) {
   Segments<D> segments(run.machine, {device}, run.tape.autograd(), run.options.rules);
-  run.tape.set_segments(&segments);
+  run.tape.set_segments(run.options.segments_as_calls ? nullptr : &segments);
   if (run.options.selective) {
     segments.set_contexts(selective(run.tape, run.options.selective, run.options.rules));
   }
@@ -239,6 +239,12 @@ std::optional<std::int64_t> Simulation::overlap_permille() const {
   return permille(hidden, copying, Round::kDown);
 }
 
+std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware) {
+  const Roofline times(hardware);
+  const CudaMemory memory(hardware, std::nullopt);
+  return std::make_shared<const Prepared>(prepared(program, times, &memory));
+}
+
 Simulation simulate(const Program& program, const Hardware& hardware,
                     const SimulationOptions& options) {
   Simulation result;
@@ -246,7 +252,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   const CudaMemory kernel_memory(hardware, options.workspace_bytes);
   check::HappensBefore::Options checks;
   checks.reuse_at_free = options.reuse_at_free;
-  Checkers checkers(checks);
+  Checkers checkers(options.check && options.check_order ? Checks::kAll : Checks::kValues, checks);
   check::Values* const values = options.check ? &checkers.values() : nullptr;
   MachineOptions limits = machine_options(hardware);
   if (options.device_bytes > 0) {
@@ -268,7 +274,7 @@ Simulation simulate(const Program& program, const Hardware& hardware,
   if (options.trace != nullptr) machine.add_consumer(&trace.emplace(machine, *options.trace));
   if (options.recorder != nullptr) options.recorder->begin(machine);
   try {
-    Tape tape(program, machine, times, values, {}, &kernel_memory);
+    Tape tape(program, machine, times, values, {}, &kernel_memory, options.prepared);
     run_tape(tape, machine, times, program, options, values, result);
     checkers.end_reuse();
     if (memory) *options.memory = memory->snapshot();

@@ -61,10 +61,12 @@ struct SimulationOptions {
   // Of CUBLAS_WORKSPACE_CONFIG; none: the card's default. A card that is no GPU has no workspaces.
   std::optional<std::int64_t> workspace_bytes;
   bool check = true;
-  bool reuse_at_free = false;     // sim/check/happens_before.h
-  std::int64_t device_bytes = 0;  // capacity, beside the context; 0: unlimited
-  AllocConf alloc_conf;           // of the device's memory
-  std::int64_t host_bytes = 0;    // capacity; 0: unlimited
+  bool check_order = true;         // if checked: happens-before and lifetimes, not the values alone
+  bool segments_as_calls = false;  // the program's checkpoints and spans run as other calls do
+  bool reuse_at_free = false;      // sim/check/happens_before.h
+  std::int64_t device_bytes = 0;   // capacity, beside the context; 0: unlimited
+  AllocConf alloc_conf;            // of the device's memory
+  std::int64_t host_bytes = 0;     // capacity; 0: unlimited
   HostPoolKind host_pool = HostPoolKind::kFerrys;
   std::int64_t work_most = limits::kWork;  // limit on work (formats/program_work.h)
   // Used by the tests of the core.
@@ -74,6 +76,8 @@ struct SimulationOptions {
   choices::Choices* choices =
       nullptr;  // decides open choices, and calls that fail; null: the usual ways
   WorldFault world = WorldFault::kNoFault;
+  // Of the program on this hardware, for several runs of it (prepare()); null: the run makes it.
+  std::shared_ptr<const Prepared> prepared;
   std::vector<StreamOpConsumer*> consumers;
   HooksWatch* hooks_watch = nullptr;  // of the offloader's hooks; not owned, null: nobody
   TaskWatch* task_watch = nullptr;    // not owned, null: nobody
@@ -127,6 +131,9 @@ struct Simulation {
   // 1 - idle / copying, in thousandths, over the whole step; none if nothing was copied.
   std::optional<std::int64_t> overlap_permille() const;
 };
+
+// For runs with the hardware's own workspaces.
+std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware);
 
 Simulation simulate(const Program& program, const Hardware& hardware,
                     const SimulationOptions& options);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,10 +113,12 @@ SchedulerStep scheduler_step(const HuntedScheduler& scheduler, std::uint64_t num
 std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const SchedulerStep& step,
                                      const Conditions& conditions) {
   const Hardware hardware = test_hardware();
-  const sim::Simulation keep = sim::simulate(without_segments(step.program), hardware, {});
+  const std::shared_ptr<const sim::Prepared> prepared = sim::prepare(step.program, hardware);
+  const sim::Simulation keep = run_that_keeps(step.program, hardware, prepared);
   Watches watches(step.program);
   Faults faults(conditions.choices);
   sim::SimulationOptions options;
+  options.prepared = prepared;
   options.consumers = {&watches.unmoved, &watches.moves};
   if (conditions.watch) options.consumers.push_back(conditions.watch);
   options.choices = conditions.choices;

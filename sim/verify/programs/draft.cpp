@@ -33,7 +33,7 @@ CodeId Draft::make_body(TypeId out, const std::vector<TypeId>& in, std::size_t s
                         std::optional<TypeId> first_saved) {
   std::vector<std::optional<TypeId>> saved(saves);
   if (first_saved) saved.front() = first_saved;
-  return make_body_of_order(1, {out}, saved, in, fails);
+  return make_body_of_order(1, {out}, std::move(saved), in, fails);
 }
 
 // `in`: of its results. As long as that may be differentiated once more, it makes a node, which
@@ -43,10 +43,12 @@ CodeId Draft::make_body_of_order(int order, const std::vector<TypeId>& gradients
                                  const std::vector<TypeId>& in, bool fails) {
   const CodeId id = b.code(CodeKind::kBody, "Backward" + std::to_string(order));
   std::vector<Slot> have;
+  have.reserve(gradients.size() + saved.size());
   for (std::size_t i = 0; i < gradients.size(); ++i) have.push_back(b.argument(id));
   for (std::size_t i = 0; i < saved.size(); ++i) have.push_back(b.saved(id));
   if (fails) b.add(id, Raise{"backward fails"});
   std::vector<Slot> results;
+  results.reserve(in.size());
   for (std::size_t i = 0; i < in.size(); ++i) results.push_back(b.slot(id));
   if (order < orders_) {
     saved.insert(saved.begin(), gradients.begin(), gradients.end());

@@ -7,6 +7,7 @@
 // its own results, which has such a body again.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,7 +25,11 @@ class Draft {
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
 
-  TypeId sized(int size) { return b.type({kSizes[static_cast<std::size_t>(size)]}); }
+  TypeId sized(int size) {
+    std::optional<TypeId>& known = sized_[static_cast<std::size_t>(size)];
+    if (!known) known = b.type({kSizes[static_cast<std::size_t>(size)]});
+    return *known;
+  }
 
   // Makes a body for a node with this output, these inputs and saves: its results are ops on all
   // it has. The type of the first saved tensor is given where that tensor has a graph.
@@ -50,6 +55,7 @@ class Draft {
   CodeId make_inner();
 
   const int orders_;
+  std::array<std::optional<TypeId>, kSizes.size()> sized_;  // those that were asked for
 };
 
 }  // namespace ferry::verify

@@ -93,6 +93,7 @@ struct Layer {
   int opens = 0;    // how many segments begin with it
   int closes = 0;   // how many end with it
   int segment = 0;  // the SegmentBits of those that begin
+  bool operator==(const Layer&) const = default;
 };
 
 struct Recipe {
@@ -109,6 +110,7 @@ struct Recipe {
   bool whole = false;     // each forward is one segment, and so is each function of a gradient
   bool embeds = true;     // the first layer's input has a gradient
   int sequence = 0;  // its layers are a chain that is cut into so many segments; 0: they are not
+  bool operator==(const Recipe&) const = default;
 };
 
 // A segment of a chain that is a checkpoint: of layers [begin, end).

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -166,6 +168,24 @@ std::optional<Verdict> judge_refused(const RecomputeCounts& expected, const sim:
   return judge_leaks(run.leftovers);
 }
 
+// Whether the program itself frees too early, where everything is kept.
+bool frees_too_early(const Program& program, const Hardware& hardware,
+                     const std::shared_ptr<const sim::Prepared>& prepared) {
+  sim::SimulationOptions options;
+  options.prepared = prepared;
+  options.segments_as_calls = true;
+  options.reuse_at_free = true;
+  sim::Simulation keep = sim::simulate(program, hardware, options);
+  return forgive_frees(keep.hazards);
+}
+
+// What a program itself frees too early, or whoever could not go on, is not the core's.
+template <class Careless>
+void forgive_own_frees(bool is_struck, const Careless& is_careless, sim::Simulation& run) {
+  std::vector<check::Hazard> others = run.hazards;
+  if (forgive_frees(others) && (is_struck || is_careless())) run.hazards = std::move(others);
+}
+
 std::optional<Verdict> judge_counts(const RecomputeCounts& expected, const OpCounts& counted,
                                     const sim::Simulation& run) {
   std::string wrong = miscounted(expected.ops, counted);
@@ -178,6 +198,15 @@ std::optional<Verdict> judge_counts(const RecomputeCounts& expected, const OpCou
 
 bool struck(const sim::Simulation& run, const Conditions& conditions) {
   return run.out_of_memory > 0 || (conditions.choices && conditions.choices->failure());
+}
+
+sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
+                               std::shared_ptr<const sim::Prepared> prepared) {
+  sim::SimulationOptions options;
+  options.prepared = std::move(prepared);
+  options.segments_as_calls = true;
+  options.check_order = false;
+  return sim::simulate(program, hardware, options);
 }
 
 Hardware test_hardware() {
@@ -212,15 +241,15 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   const Program program =
       make_program(trial.recipe, refusals ? LateWrites::kOfAny : LateWrites::kOfKept);
   const Hardware hardware = test_hardware();
-  sim::SimulationOptions keeping;
-  keeping.reuse_at_free = true;
-  sim::Simulation keep = sim::simulate(without_segments(program), hardware, keeping);
+  const std::shared_ptr<const sim::Prepared> prepared = sim::prepare(program, hardware);
+  sim::Simulation keep = run_that_keeps(program, hardware, prepared);
   MoveWatch moves(program);
   Accounts accounts(trial.options);
   Lives lives(program);
   VainWaits waits;
   OpCounter counter;
   sim::SimulationOptions options;
+  options.prepared = prepared;
   options.offload = trial.options;
   options.rules = subject.rules;
   options.mutation = subject.mutation;
@@ -242,10 +271,12 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   if (refusals) keep_as_refused(trial, options.spans, program, keep, run);
   RecomputeCounts expected;
   if (counted) {
-    expected = expected_counts(make_program(right), trial.plan.get(), kept_ops(options));
+    const std::set<std::string> kept = kept_ops(options);
+    expected = right == trial.recipe ? expected_counts(program, trial.plan.get(), kept)
+                                     : expected_counts(make_program(right), trial.plan.get(), kept);
   }
-  // What a program itself frees too early, or whoever could not go on, is not the core's.
-  if (forgive_frees(keep.hazards) || struck(run, conditions)) forgive_frees(run.hazards);
+  forgive_own_frees(
+      struck(run, conditions), [&] { return frees_too_early(program, hardware, prepared); }, run);
   if (struck(run, conditions)) {
     if (expected.refused > 0) forgive_refused(keep, run);
     return judge_failure(keep, run);

@@ -4,6 +4,7 @@
 // of the two must be the same.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "scenarios/hardware.h"
@@ -37,6 +38,11 @@ struct Conditions {
   choices::Choices* choices = nullptr;
   StreamOpConsumer* watch = nullptr;
 };
+
+// Runs the program as one that keeps everything and recomputes nothing, for its results: hazards
+// are not looked for, as nobody reads them. `prepared`: see sim::SimulationOptions.
+sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
+                               std::shared_ptr<const sim::Prepared> prepared);
 
 // Whether a call or an allocation was made to fail.
 bool struck(const sim::Simulation& run, const Conditions& conditions);

@@ -49,10 +49,14 @@ class NetRun {
   using Value = sim::Value;
   using Values = std::vector<Value>;
 
-  // watch: from the first operation on.
+  // Of the run that is not pipelined nobody reads the hazards. watch: from the first operation on.
   NetRun(const PipelineTrial& trial, bool pipelined, choices::Choices* choices = nullptr,
          StreamOpConsumer* watch = nullptr, const Rules& rules = {})
-      : trial_(trial), net_(trial), first_(trial.first_layers(rules)), packs_(first_.size()) {
+      : trial_(trial),
+        net_(trial),
+        first_(trial.first_layers(rules)),
+        packs_(first_.size()),
+        checkers_(pipelined ? sim::Checks::kAll : sim::Checks::kValues, {.reuse_at_free = true}) {
     for (std::size_t i = 0; i < trial.layers.size(); ++i) {
       names_.push_back(trial.isolated ? SkipName("skip", Namespace())
                                       : SkipName("of " + std::to_string(i)));
@@ -319,7 +323,7 @@ class NetRun {
   const Hardware hardware_ = test_hardware();
   const sim::Roofline times_{hardware_};
   std::size_t devices_ = 1;
-  sim::Checkers checkers_{check::HappensBefore::Options{.reuse_at_free = true}};
+  sim::Checkers checkers_;
   OpCounter counter_;
   VainWaits waits_;
   std::unique_ptr<sim::Machine> machine_;
