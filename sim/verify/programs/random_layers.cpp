@@ -126,14 +126,25 @@ Activation RandomLayers::excluded(CodeId id, const Parts& parts) {
 
 Activation RandomLayers::side_stream(const Region& region, const Parts& parts, Slot w, bool late) {
   const CodeId id = region.id;
+  // Nobody records that the other stream reads it: it lives until this one has waited for that. A
+  // recompute that stops early lets go of it before. (The core joins the stream on which its
+  // function was called, and knows no other that the function takes tensors from.)
+  const bool waits = region.stream == 0;
+  const Slot aside = waits ? b_.op(id, "aside", {w}, parts.out) : Slot{};
   draft_.begin_stream(id, parts.in, region.stream);
+  if (waits) b_.add(id, Free{{b_.op(id, "beside", {aside}, parts.out)}});
   const Activation y = linear(id, parts, true);
-  if (late) return saved_late(region, y);
-  b_.add(id, SetStream{region.stream});
-  const Slot meanwhile = b_.op(id, "meanwhile", {w}, parts.out);
-  b_.add(id, Free{{meanwhile}});
-  draft_.end_stream(id, {y.slot}, region.stream);
-  return y;
+  Activation result = y;
+  if (late) {
+    result = saved_late(region, y);
+  } else {
+    b_.add(id, SetStream{region.stream});
+    const Slot meanwhile = b_.op(id, "meanwhile", {w}, parts.out);
+    b_.add(id, Free{{meanwhile}});
+    draft_.end_stream(id, {y.slot}, region.stream);
+  }
+  if (waits) b_.add(id, Free{{aside}});
+  return result;
 }
 
 // A node of the stream next to the region's, where this is called, saves what the region's stream
