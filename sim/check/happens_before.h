@@ -54,8 +54,8 @@ class HappensBefore {
   // host_free_waits: the host pool gives bytes back to the system at once, so that a free of host
   // memory under a copy is a hazard. (PyTorch's pinned pool keeps them until the copy is done.)
   // reuse_at_free: the caching allocator gives freed bytes out again at once, on the stream that
-  // they belong to, and whoever gets them writes them: kFreeUnderUse, where that would be too early.
-  // (So it may, whatever the program goes on to do.)
+  // they belong to, and whoever gets them writes them, as may happen: kFreeUnderUse, where that
+  // would be too early.
   // foreign: another program's log. Its addresses do not tell host memory from a device's: what the
   // host writes, or a copy to the host, is host memory. And an op that conflicts with an earlier
   // one on several of its buffers is reported for each of them, not once. hazards_most: further

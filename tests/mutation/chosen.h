@@ -2,8 +2,8 @@
 // which one is run.
 //
 // FERRY_MUTANT=17 is mutant 17; none, and the core is itself. FERRY_MUTANT=-1 is the core itself,
-// too, and notes which mutants' places it comes by: no run that passes none of a mutant's places can
-// show it. When it ends they are written to the file FERRY_MUTANTS_REACHED, if there is one.
+// too, and notes which mutants' places it comes by: no run that passes none of a mutant's places
+// can show it. When it ends they are written to the file FERRY_MUTANTS_REACHED, if there is one.
 //
 // With -DFERRY_MUTATION_FIXED=17,18 the compiler knows that it is these two, as if they were
 // written: so their object code can be compared with the core's (equivalents.py). =0: none.

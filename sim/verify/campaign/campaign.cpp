@@ -25,7 +25,7 @@ Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
 }
 
 // Whether the program itself may free what another stream still reads: where it cannot go on, it
-// does not come to the wait for that. Orders would show it, and no oracle holds it against the core.
+// does not come to the wait for that. Orders would show it, and it is not held against the core.
 bool is_careless(const DrawnRun& drawn) {
   const Recipe& recipe = drawn.spec.trial.recipe;
   return (drawn.failed || recipe.failure != StepFailure::kNone) &&

@@ -1,6 +1,6 @@
-// Finds memory that a backward leaves behind: what an op that ran again made goes at the latest with
-// the outermost graph task in which it ran, for nobody may need it any more. (Of a step with one
-// derivative. Where there are more, the graph of the next one may.)
+// Finds memory that a backward leaves behind: what an op that ran again made goes at the latest
+// with the outermost graph task in which it ran, for nobody may need it any more. (Of a step with
+// one derivative. Where there are more, the graph of the next one may.)
 //
 // It knows the ops that may run again from the program, and which of them do from the engine: they
 // are kernels of forward within a graph task.
@@ -29,8 +29,8 @@ class Lives final : public StreamOpConsumer, public sim::TaskWatch {
   const std::string& complaint() const { return complaint_; }
 
  private:
-  std::set<std::string, std::less<>> ops_;          // of forward
-  std::map<std::uint64_t, std::string> alive_;      // by address: who wrote it again; "": nobody
+  std::set<std::string, std::less<>> ops_;      // of forward
+  std::map<std::uint64_t, std::string> alive_;  // by address: who wrote it again; "": nobody
   int depth_ = 0;
   std::string complaint_;
 };

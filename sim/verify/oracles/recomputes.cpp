@@ -60,7 +60,7 @@ class RecomputeModel {
   struct Item {
     const Op* op = nullptr;
     std::unique_ptr<Run> segment = nullptr;
-    std::size_t inputs = 0;     // of the segment: the items before it are their packs
+    std::size_t inputs = 0;  // of the segment: the items before it are their packs
     std::optional<SavedChoice> pack = {};
     bool held = false;          // a pack that is recomputed
     GraphTasks needed_in = {};  // a node's pack

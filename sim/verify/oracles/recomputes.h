@@ -5,8 +5,8 @@
 // For each segment it lists what matters, in order: ops, packs, segments. A segment is run again
 // once in each graph task in which a tensor that it recomputes is needed: by a node, or as the
 // input of a segment in it that runs again. It then runs up to the last tensor that it recomputes,
-// or to its end; the segments that it meets run as in forward, but that all which they save is to be
-// made again.
+// or to its end; the segments that it meets run as in forward, but that all which they save is to
+// be made again.
 //
 // Not modelled: reentrant segments, backwards inside forward, failures, segments that bodies call
 // or that are called where hooks are excluded.
@@ -39,8 +39,8 @@ struct RecomputeCounts {
   std::int64_t segments = 0;
   std::int64_t recomputes = 0;
   std::int64_t stopped_early = 0;
-  bool packs_known = true;     // every node of the program is made
-  std::int64_t saved = 0;      // packs in segments, by what is chosen for them
+  bool packs_known = true;  // every node of the program is made
+  std::int64_t saved = 0;   // packs in segments, by what is chosen for them
   std::int64_t kept = 0;
   std::int64_t passed_on = 0;
   std::int64_t refused = 0;  // calls of main whose backward asks for a kept output that was written

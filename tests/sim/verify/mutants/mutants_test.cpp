@@ -70,7 +70,7 @@ TEST(Mutants, VersionsAloneSeeAnErrorInVain) {
   EXPECT_EQ(mutation_matrix({mutant}, MatrixOptions()).front().oracle, Oracle::kVersion);
 }
 
-// What a recompute made stays for ever where a graph does. All of it is right, and it goes in the end.
+// What a recompute made stays for as long as a graph does. It is right, and it goes in the end.
 TEST(Mutants, LivesAloneSeeWhatOutlivesItsBackward) {
   const Mutant mutant{"free at end", Rules::without(Rule::kFreeAtEnd), std::nullopt,
                       MutantPart::kCheckpoint, sim::WorldFault::kNoFault};
