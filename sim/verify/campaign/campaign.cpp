@@ -28,7 +28,7 @@ Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
 // does not come to the wait for that. Orders would show it, and it is not held against the core.
 bool is_careless(const DrawnRun& drawn) {
   const Recipe& recipe = drawn.spec.trial.recipe;
-  return (drawn.failed || recipe.failure != StepFailure::kNone) &&
+  return !drawn.spec.scheduler && (drawn.failed || recipe.failure != StepFailure::kNone) &&
          std::any_of(recipe.layers.begin(), recipe.layers.end(),
                      [](const Layer& layer) { return layer.kind == LayerKind::kSideStream; });
 }

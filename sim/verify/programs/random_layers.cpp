@@ -129,7 +129,7 @@ Activation RandomLayers::side_stream(const Region& region, const Parts& parts, S
   // Nobody records that the other stream reads it: it lives until this one has waited for that. A
   // recompute that stops early lets go of it before. (The core joins the stream on which its
   // function was called, and knows no other that the function takes tensors from.)
-  const bool waits = region.stream == 0;
+  const bool waits = recipe_.waits_late && region.stream == 0;
   const Slot aside = waits ? b_.op(id, "aside", {w}, parts.out) : Slot{};
   draft_.begin_stream(id, parts.in, region.stream);
   if (waits) b_.add(id, Free{{b_.op(id, "beside", {aside}, parts.out)}});

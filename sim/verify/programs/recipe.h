@@ -110,6 +110,9 @@ struct Recipe {
   bool whole = false;     // each forward is one segment, and so is each function of a gradient
   bool embeds = true;     // the first layer's input has a gradient
   int sequence = 0;  // its layers are a chain that is cut into so many segments; 0: they are not
+  // Not drawn: what side streams read is in part protected by the program's own later wait alone.
+  // (It does not come to that where it fails.)
+  bool waits_late = false;
   bool operator==(const Recipe&) const = default;
 };
 

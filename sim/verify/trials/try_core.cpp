@@ -236,7 +236,8 @@ bool counts_are_known(const Recipe& recipe) {
 std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
                                 const Conditions& conditions) {
   Recipe right;
-  const Trial trial = in_chain(drawn, subject.rules, right);
+  Trial trial = in_chain(drawn, subject.rules, right);
+  trial.recipe.waits_late = right.waits_late = true;
   const bool refusals = refusals_are_known(trial);
   const Program program =
       make_program(trial.recipe, refusals ? LateWrites::kOfAny : LateWrites::kOfKept);
