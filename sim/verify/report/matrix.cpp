@@ -22,8 +22,8 @@ void keep_smallest(const DrawnRun& drawn, MatrixRow& row) {
   const Report report = explain(shrink_spec(drawn.spec, *drawn.verdict));
   const auto& hazard = report.verdict->hazard;
   // (Who else gets freed bytes shows in no schedule of this program.)
-  const bool shows = hazard && check::is_race(hazard->kind) &&
-                     hazard->kind != check::HazardKind::kFreeUnderUse;
+  const bool shows =
+      hazard && check::is_race(hazard->kind) && hazard->kind != check::HazardKind::kFreeUnderUse;
   row.unconfirmed |= shows && !report.confirmed;
   if (row.counterexample_ops && *row.counterexample_ops <= report.device_operations) return;
   row.counterexample_ops = report.device_operations;
