@@ -21,7 +21,6 @@
 
 namespace ferry::mutation {
 
-inline constexpr int kReached = -1;
 inline constexpr std::size_t kMutantsMax = std::size_t{1} << 16;
 
 // The numbers that came by, since they were last taken.

@@ -40,31 +40,33 @@ def percent(part, whole):
 
 
 def table(names, dropped, results):
-    """A line for each file, and one for all. Last: of the open ones, those of which some drawn
-    program has other operations, and of the killed and open ones, what is killed."""
-    rows = ["| file | mutants | come by | killed by the hunt | after programs (median, most) | by "
-            "unit tests only | equivalent | open | of those, other operations | killed |",
+    """A line for each file, and one for all, of what was hunted. What lives is told apart by
+    whether some drawn program has other operations."""
+    rows = ["| file | mutants | run by a drawn program | killed by the hunt | after programs "
+            "(median, most) | by unit tests alone | equivalent | live, same operations | live, "
+            "other operations | killed by the hunt, of those run |",
             "|---|---|---|---|---|---|---|---|---|---|"]
     files = collections.defaultdict(list)
     for number, (file, _, _) in names.items():
-        if number not in dropped and fate(results.of.get(number, {})):
-            files[file].append(results.of[number])
+        if number not in dropped and "oracle" in results.of.get(number, {}):
+            files[file.removeprefix("shared/")].append(results.of[number])
     total = []
     for file, found in sorted(files.items()):
         rows.append(line(f"`{file}`", found))
         total += found
-    return rows + [line("all", total)]
+    return rows + [line("all of these", total)]
 
 
 def line(name, found):
     fates = collections.Counter(map(fate, found))
-    programs = [row["tried"] for row in found if fate(row) == "hunt"]
-    reached = sum(1 for row in found if row["tried"])
-    other = sum(1 for row in found if fate(row) == "open" and row["differs"] is not None)
-    killed, left = fates["hunt"] + fates["tests"], fates["open"]
-    return (f"| {name} | {len(found)} | {reached} | {fates['hunt']} | "
+    run = [row for row in found if row["tried"]]
+    programs = [row["tried"] for row in run if row["oracle"]]
+    live = [row for row in run if fate(row) in ("open", "")]
+    other = sum(1 for row in live if row["differs"] is not None)
+    return (f"| {name} | {len(found)} | {len(run)} | {len(programs)} | "
             f"{median(programs)}, {max(programs, default='-')} | {fates['tests']} | "
-            f"{fates['equivalent']} | {left} | {other} | {percent(killed, killed + left)} |")
+            f"{fates['equivalent']} | {len(live) - other} | {other} | "
+            f"{percent(len(programs), len(run))} |")
 
 
 def oracles(results):

@@ -20,7 +20,7 @@ enum class Oracle : std::uint8_t {
   kPool,           // a pool does what it promised not to do
   kError,          // an error is another one, or its cause is lost
   kLeak,           // something is left after the step, or after a backward
-  kMoves,          // a copy that nobody needed
+  kMoves,          // a copy, or a wait, that nobody needed
   kCount,          // an op ran more or less often than the rules of nesting say
   kBound,          // a stash is beyond its bound
   kDeterminism,    // run again, the same program runs in another way
