@@ -138,12 +138,13 @@ void Recorder::after_op(OpEvent event, const c10::OperatorHandle& op,
                         const torch::jit::Stack& stack) {
   const std::lock_guard lock(mutex_);
   bool on_cpu = true;
-  bool on_accelerator = true;
+  bool on_accelerator = true;  // numbers aside: the seeds of a dropout, which stay with the host
   const std::size_t returns = op.schema().returns().size();
   for (std::size_t i = stack.size() - returns; i < stack.size(); ++i) {
     each_tensor(stack[i], [&](const at::Tensor& tensor) {
       on_cpu = on_cpu && tensor.is_cpu();
-      on_accelerator = on_accelerator && clock_.watches(tensor.device().type());
+      const bool number = tensor.is_cpu() && tensor.dim() == 0;
+      on_accelerator = on_accelerator && (number || clock_.watches(tensor.device().type()));
       require_plain(tensor, event.name);
       if (!storages_.knows(tensor.storage())) {
         event.out.push_back(ref(tensor, Birth::kOp, event.name));
