@@ -9,27 +9,6 @@
 #include "real/tensors/torch_tensors.h"
 
 namespace ferry::real::capture {
-namespace {
-
-// A dtype without a name in the file becomes one of equal size.
-std::optional<DType> program_dtype(c10::ScalarType type) {
-  switch (type) {
-    case c10::ScalarType::ComplexFloat:
-      return DType::kF64;
-    case c10::ScalarType::ComplexHalf:
-      return DType::kF32;
-    case c10::ScalarType::UInt64:
-      return DType::kI64;
-    case c10::ScalarType::UInt32:
-      return DType::kI32;
-    case c10::ScalarType::UInt16:
-      return DType::kI16;
-    default:
-      return to_dtype(type);
-  }
-}
-
-}  // namespace
 
 bool Storages::knows(const c10::Storage& storage) const {
   const auto found = numbers_.find(storage.unsafeGetStorageImpl());
@@ -78,7 +57,7 @@ void require_plain(const at::Tensor& tensor, const std::string& who) {
                                    " works on a tensor that is no plain window on a storage (" +
                                    tensor.toString() + "): it cannot be captured"));
   }
-  if (!program_dtype(tensor.scalar_type())) {
+  if (!to_dtype(tensor.scalar_type())) {
     throw torch_error(CaptureError(who + " works on a tensor of dtype " +
                                    c10::toString(tensor.scalar_type()) +
                                    ", which has no name in a program"));
@@ -86,7 +65,7 @@ void require_plain(const at::Tensor& tensor, const std::string& who) {
 }
 
 Layout layout_of(const at::Tensor& tensor) {
-  return {.dtype = *program_dtype(tensor.scalar_type()),
+  return {.dtype = *to_dtype(tensor.scalar_type()),
           .shape = tensor.sizes().vec(),
           .strides = tensor.strides().vec(),
           .offset = tensor.storage_offset()};

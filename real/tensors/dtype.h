@@ -1,4 +1,5 @@
-// Converts LibTorch's element types to a program's (formats/program.h), where one exists.
+// Converts LibTorch's element types to a program's (formats/program.h), where one exists. One that
+// has no name there becomes one of equal size; flash attention's state on CUDA is of UInt64.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -12,8 +13,10 @@ namespace ferry::real {
 inline std::optional<DType> to_dtype(c10::ScalarType type) {
   switch (type) {
     case c10::ScalarType::Double:
+    case c10::ScalarType::ComplexFloat:
       return DType::kF64;
     case c10::ScalarType::Float:
+    case c10::ScalarType::ComplexHalf:
       return DType::kF32;
     case c10::ScalarType::BFloat16:
       return DType::kBF16;
@@ -23,10 +26,13 @@ inline std::optional<DType> to_dtype(c10::ScalarType type) {
     case c10::ScalarType::Float8_e5m2:
       return DType::kF8;
     case c10::ScalarType::Long:
+    case c10::ScalarType::UInt64:
       return DType::kI64;
     case c10::ScalarType::Int:
+    case c10::ScalarType::UInt32:
       return DType::kI32;
     case c10::ScalarType::Short:
+    case c10::ScalarType::UInt16:
       return DType::kI16;
     case c10::ScalarType::Char:
       return DType::kI8;

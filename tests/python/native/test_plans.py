@@ -57,6 +57,29 @@ class Plans(unittest.TestCase):
             raise KeyError
         step(self.model, self.x, offload)
 
+    def test_saved_tensors_of_dtypes_that_a_plan_has_no_name_for(self):
+        from torch_ferry import capture
+
+        class Filter(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.randn(512, 129, dtype=torch.complex64))
+
+            def forward(self, x):
+                spectrum = torch.fft.rfft(x * 2)
+                return torch.fft.irfft(spectrum * self.weight * spectrum)
+
+        model, x = Filter(), torch.randn(512, 256, requires_grad=True)
+        program, plan = (pathlib.Path(self.folder.name, name) for name in ("f.jsonl", "f.json"))
+        captured = capture.capture(model, (x,), lambda y: y.pow(2).mean(), device="cpu")
+        captured.write(program)
+        subprocess.run([PROGRAM, "plan", program, "--hardware", "rtx4090", "--policy", "offload",
+                        "-o", plan], capture_output=True, check=True)
+        want = step(model, x, contextlib.nullcontext())
+        offload = ferry.run(plan)
+        self.assertTrue(same(want, step(model, x, offload)))
+        self.assertGreater(offload.statistics().offloaded_count, 0)
+
     def test_a_file_that_is_no_plan(self):
         path = pathlib.Path(self.folder.name, "wrong.json")
         path.write_text('{"ferry": "plan",\n "schema": 7}\n')
