@@ -53,7 +53,8 @@ nlohmann::ordered_json to_json(const Hardware& hardware) {
       {"port",
        {{"devices", hardware.port.devices},
         {"up_bytes_per_us", hardware.port.up_bytes_per_us},
-        {"down_bytes_per_us", hardware.port.down_bytes_per_us}}}};
+        {"down_bytes_per_us", hardware.port.down_bytes_per_us}}},
+      {"compute_capability", hardware.compute_capability}};
 }
 
 void print_table(const std::vector<Hardware>& all) {

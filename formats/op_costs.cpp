@@ -108,9 +108,11 @@ Beside beside_embedding(const OpCall& call) {
 Beside beside_attention(const OpCall& call, const CallBytes& bytes) {
   if (call.in.size() < 3 || call.in[1]->shape.size() < 4 || call.in[2]->shape.size() < 4) return {};
   const Layout &query = *call.in[1], &key = *call.in[2];
-  if (call.name == "aten._scaled_dot_product_flash_attention_backward") {
+  if (call.name == "aten._scaled_dot_product_flash_attention_backward" ||
+      call.name == "aten._scaled_dot_product_cudnn_attention_backward") {
     // Sums of products first; last the queries' gradients, which were added up in fp32. Of grouped
-    // keys and values there is a gradient for each head of the queries, to be summed.
+    // keys and values there is a gradient for each head of the queries, to be summed. (cuDNN's
+    // kernels were seen on an H100: there are as many, and they do the same.)
     Beside beside{2, bytes.in(0) + 2 * bytes.in(1), 2 * bytes.in(1)};
     if (query.shape[1] != key.shape[1] && key.shape[1] > 0) {
       const std::int64_t each = bytes.in(2) / key.shape[1] * query.shape[1];

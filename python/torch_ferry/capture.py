@@ -34,17 +34,20 @@ from . import progress
 from .program import CaptureError, ProgramError, WriteError, check_writable
 
 
-def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", assume=()):
+def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", assume=(),
+            capability=None):
     """One forward and backward of loss_fn(module(*inputs)) as a torch_ferry.program.Program.
 
     device: "cuda" or "cpu", whose kernels save what a program is to be of. What is elsewhere is
     moved there first, and what the step makes without naming a device is made there.
+    capability: the compute capability of the card whose attention is picked, (9, 0) say; by default
+    that of the GPU that is here, or else that of cards on which PyTorch prefers flash attention.
     assume: what to take for values that are asked for and not known (values.ASSUMPTIONS); what was
     assumed, and for which lines, is in the program's `about`."""
     import torch
     from .recorder import Recorder
 
-    with _device(device):
+    with _device(device, capability):
         mode = fake_mode_of(module, assume)
         module, inputs, moved = _to_fakes(mode, module, inputs, device)
         recorder = Recorder(mode, device, moved)
@@ -65,7 +68,7 @@ def cuda():
 
 
 @contextlib.contextmanager
-def _device(device):
+def _device(device, capability=None):
     import torch
     from . import fake_cuda
 
@@ -78,7 +81,7 @@ def _device(device):
         if around and not torch.is_autocast_enabled("cuda"):
             raise CaptureError("torch.autocast around a capture casts nothing where there is no "
                                "GPU: enter torch_ferry.capture.cuda() before it")
-    with fake_cuda.available():
+    with fake_cuda.of_card(capability), fake_cuda.available():
         yield
 
 
@@ -172,6 +175,13 @@ def probability(text):
     return value
 
 
+def compute_capability(text):
+    major, point, minor = text.partition(".")
+    if not (point and major.isdecimal() and minor.isdecimal()):
+        raise argparse.ArgumentTypeError(f"expected a compute capability, as 9.0, not {text!r}")
+    return int(major), int(minor)
+
+
 def _script(options):
     """Writes the program of a script's step."""
     from .script import Script
@@ -181,7 +191,7 @@ def _script(options):
             raise CaptureError(f"--{key} is for presets; what the script takes stands after --")
     if not os.path.isfile(options.spec):
         raise CaptureError("there is no such file")
-    with _device(options.device):
+    with _device(options.device, options.capability):
         script = Script(options.spec, options.arguments, options.device, options.assume).run()
         name = options.name or os.path.splitext(os.path.basename(options.spec))[0]
         script.program(name).write(options.path)
@@ -194,7 +204,7 @@ def _step(options):
     """Writes the program of a preset's step, or a function's."""
     if options.arguments:
         raise CaptureError("what stands after -- is for scripts")
-    with _device(options.device):
+    with _device(options.device, options.capability):
         name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
                                    dtype=options.dtype, dropout=options.dropout)
         program = capture(*step, name=options.name or name, about=about, device=options.device,
@@ -224,6 +234,9 @@ def _parser():
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
                         help="whose kernels the step is to be of; default cuda, and no GPU is "
                         "needed")
+    parser.add_argument("--capability", type=compute_capability, metavar="X.Y",
+                        help="of the card whose attention is picked: 9.0 for an H100, on which "
+                        "PyTorch prefers cuDNN's; default: the GPU's own, or flash attention")
     return parser
 
 

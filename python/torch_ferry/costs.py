@@ -104,7 +104,8 @@ def _beside_attention(name, inputs, read):
     if not name.endswith("_backward") or len(inputs) < 3:
         return 0, 0, 0
     query, key = inputs[1:3]
-    if name == "_scaled_dot_product_flash_attention_backward":
+    if name in ("_scaled_dot_product_flash_attention_backward",
+                "_scaled_dot_product_cudnn_attention_backward"):
         kernels, reads, writes = 2, read(0) + 2 * read(1), 2 * read(1)
         if query.shape[1] != key.shape[1]:
             each = read(2) // key.shape[1] * query.shape[1]

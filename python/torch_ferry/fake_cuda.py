@@ -20,7 +20,7 @@ import torch
 from torch._subclasses import fake_tensor
 
 _OBJECT = "_fake_cuda.so"
-CAPABILITY = (9, 0)  # what scripts are told that ask; SDPA's kernels are chosen in kernels.py
+CAPABILITY = (9, 0)  # what scripts are told that ask, where no card is named
 
 
 class Unavailable(Exception):
@@ -51,6 +51,31 @@ class FakeMode(fake_tensor.FakeTensorMode):
 
 
 _depth = 0
+_card = None  # the compute capability of the card that was named
+
+
+@contextlib.contextmanager
+def of_card(capability):
+    """Kernels are picked as on a card of this compute capability, (9, 0) say. None changes
+    nothing."""
+    global _card
+    before, _card = _card, capability or _card
+    try:
+        yield
+    finally:
+        _card = before
+
+
+def card():
+    """The compute capability of the card that was named, or else of the GPU that is here; None:
+    there is neither."""
+    if _card is None and has_gpu():
+        return torch.cuda.get_device_capability()
+    return _card
+
+
+def _told():
+    return _card or CAPABILITY
 
 
 @contextlib.contextmanager
@@ -104,10 +129,11 @@ def _always(value):
 _ANSWERS = {
     "is_available": _always(True), "is_initialized": _always(True), "device_count": _always(1),
     "current_device": _always(0), "is_bf16_supported": _always(True),
-    "get_device_capability": _always(CAPABILITY), "get_device_name": _always("a GPU that is none"),
-    "get_device_properties": _always(types.SimpleNamespace(
-        name="a GPU that is none", major=CAPABILITY[0], minor=CAPABILITY[1],
-        total_memory=80 << 30, multi_processor_count=132, warp_size=32)),
+    "get_device_capability": lambda *arguments, **keywords: _told(),
+    "get_device_name": _always("a GPU that is none"),
+    "get_device_properties": lambda *arguments, **keywords: types.SimpleNamespace(
+        name="a GPU that is none", major=_told()[0], minor=_told()[1],
+        total_memory=80 << 30, multi_processor_count=132, warp_size=32),
     "mem_get_info": _always((80 << 30, 80 << 30)), "memory_allocated": _always(0),
     "max_memory_allocated": _always(0), "memory_reserved": _always(0),
     "max_memory_reserved": _always(0), "memory_stats": _always({}),

@@ -3,27 +3,32 @@
 Fake tensors say that they are on a GPU, so PyTorch's operators branch as there. One asks the
 device itself: scaled_dot_product_attention, which picks its kernel by the card. It is put right
 here, by the rules of PyTorch's sdp_utils.cpp (aten/src/ATen/native/transformers/cuda) for a card of
-compute capability 8.0 or more, in PyTorch's order: flash, memory-efficient, math. Grouped queries
-stay grouped, as flash attention takes them. `torch.nn.attention.sdpa_kernel` is heeded.
+compute capability 8.0 or more, in PyTorch's order: flash, memory-efficient, math, cuDNN's; on a
+card of 9.0 or 10.0 (H100, H200, B200) cuDNN's comes first, as seen on an H100 with PyTorch 2.11.
+Grouped queries stay grouped, as flash attention and cuDNN's take them.
+`torch.nn.attention.sdpa_kernel` is heeded.
 
-Not picked: cuDNN's attention, which PyTorch 2.11 prefers on an H100. It saves tensors of the same
-sizes as flash attention. Refused: cuDNN's recurrent layers, which keep for backward what only cuDNN
-knows the size of. PyTorch's own, of one step each, are taken where cuDNN is off; one of their
-kernels has no formula for fake tensors in PyTorch, and is here (aten/src/ATen/native/cuda/RNN.cu).
+Refused: cuDNN's recurrent layers, which keep for backward what only cuDNN knows the size of.
+PyTorch's own, of one step each, are taken where cuDNN is off; one of their kernels has no formula
+for fake tensors in PyTorch, and is here (aten/src/ATen/native/cuda/RNN.cu).
 """
 
 import contextlib
+import os
 from unittest import mock
 
 import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
+from . import fake_cuda
 from .program import ProgramError
 from .values import FORMULAS, asking_line
 
 aten = torch.ops.aten
 RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
+PREFER_CUDNN = ((9, 0), (10, 0))  # cards
+HALVES = (torch.bfloat16, torch.float16)
 
 
 _pytorchs = F.scaled_dot_product_attention
@@ -63,11 +68,17 @@ def _autocast(query, key, value, attn_mask=None, *args, **kwargs):
 def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
               enable_gqa=False):
     given = (query, key, value, attn_mask, is_causal, enable_gqa)
+    by_cudnn = (torch.backends.cuda.cudnn_sdp_enabled()
+                and takes_cudnn(query, key, value, dropout_p, enable_gqa))
+    if by_cudnn and prefers_cudnn():
+        return _cudnn(query, key, value, attn_mask, dropout_p, is_causal, scale)
     if torch.backends.cuda.flash_sdp_enabled() and takes_flash(*given):
         return _flash(query, key, value, dropout_p, is_causal, scale)
     if torch.backends.cuda.mem_efficient_sdp_enabled() and takes_efficient(*given):
         return _efficient(query, key, value, attn_mask, dropout_p, is_causal, scale)
     if not torch.backends.cuda.math_sdp_enabled():
+        if by_cudnn:
+            return _cudnn(query, key, value, attn_mask, dropout_p, is_causal, scale)
         raise RuntimeError("no attention kernel that is enabled takes these tensors")
     if attn_mask is not None:
         attn_mask = _as_bias(attn_mask, query.dtype)
@@ -76,9 +87,25 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
         enable_gqa=enable_gqa)[0]
 
 
+def prefers_cudnn():
+    return (fake_cuda.card() in PREFER_CUDNN
+            and os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1")
+
+
+def takes_cudnn(query, key, value, dropout_p, grouped):
+    wide, wide_value = query.shape[-1], value.shape[-1]
+    narrow = wide <= 128 and wide_value <= 128 or (wide, wide_value) == (192, 128)
+    free = not (torch.are_deterministic_algorithms_enabled()
+                and not torch.is_deterministic_algorithms_warn_only_enabled())
+    return (free and query.dtype in HALVES and _dense(query, key, value)
+            and wide == key.shape[-1] and narrow and wide % 8 == 0 and wide_value % 8 == 0
+            and key.shape[-2] != 1 and not (dropout_p and query.shape[-2] == 1)
+            and _heads_fit(query, key, value, grouped))
+
+
 def takes_flash(query, key, value, mask, is_causal, grouped):
     head = query.shape[-1]
-    return (mask is None and query.dtype in (torch.bfloat16, torch.float16)
+    return (mask is None and query.dtype in HALVES
             and _dense(query, key, value)
             and head == key.shape[-1] == value.shape[-1] and head <= 256
             and not (is_causal and query.shape[-2] != key.shape[-2])
@@ -107,6 +134,14 @@ def _heads_fit(query, key, value, grouped):
     return grouped and key.shape[1] == value.shape[1] and query.shape[1] % key.shape[1] == 0
 
 
+def _cudnn(query, key, value, mask, dropout_p, is_causal, scale):
+    if mask is not None:
+        mask = _as_bias(mask, query.dtype)
+    return aten._scaled_dot_product_cudnn_attention(
+        query, key, value, mask, _needs_grad(query, key, value), dropout_p, is_causal, False,
+        scale=scale)[0]
+
+
 def _flash(query, key, value, dropout_p, is_causal, scale):
     head = query.shape[-1]
     if head % 8:  # the kernel's rows are of whole 16 bytes
@@ -124,9 +159,13 @@ def _efficient(query, key, value, mask, dropout_p, is_causal, scale):
         if columns % 16:  # so are the mask's
             mask = F.pad(mask, (0, 16 - columns % 16))[..., :columns]
         mask = mask.expand(query.shape[:2] + (query.shape[2], key.shape[2]))
-    needs_grad = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
     return aten._scaled_dot_product_efficient_attention(
-        query, key, value, mask, needs_grad, dropout_p, is_causal, scale=scale)[0]
+        query, key, value, mask, _needs_grad(query, key, value), dropout_p, is_causal,
+        scale=scale)[0]
+
+
+def _needs_grad(*tensors):
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 def _as_bias(mask, dtype):

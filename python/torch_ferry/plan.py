@@ -145,13 +145,15 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     """
     from . import capture
 
-    _ferry("hardware", "--", os.fspath(card))  # before the step is captured, which takes longer
+    # Before the step is captured, which takes longer.
+    _, shown, _ = _ferry("hardware", "--json", "--", os.fspath(card))
     if isinstance(inputs, collections.abc.Mapping):
         inputs = dict(inputs)
     elif not isinstance(inputs, (tuple, list)):
         inputs = (inputs,)
     program = capture.capture(model, inputs, loss_fn, name=name or type(model).__name__,
-                              device=_device_of(model, device))
+                              device=_device_of(model, device),
+                              capability=_capability(shown["hardware"][0]))
     if "checkpoints" in program.about:  # which recompute in any case, and hide what they save
         raise capture.CaptureError(
             "the model calls torch.utils.checkpoint, and a plan cannot say which of these calls "
@@ -171,6 +173,11 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     if code == _DOES_NOT_FIT and not (made and made.row["fits"]):  # or it fits and saves nothing
         raise DoesNotFit(_too_much(made) if made else said, made)
     return made
+
+
+def _capability(hardware):
+    """(9, 0) of the number that JSON has; None where the card's file says none."""
+    return divmod(hardware["compute_capability"], 10) if hardware["compute_capability"] else None
 
 
 def _policies(asked, program):

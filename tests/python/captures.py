@@ -29,8 +29,8 @@ def module(forward, *parameters):
     return Made()
 
 
-def captured(made, shape=(4, 4), loss=lambda y: y.sum()):
-    return ferry_capture.capture(made, (torch.zeros(shape),), loss, name="test")
+def captured(made, shape=(4, 4), loss=lambda y: y.sum(), **options):
+    return ferry_capture.capture(made, (torch.zeros(shape),), loss, name="test", **options)
 
 
 def forward_of(program, *keys):

@@ -13,15 +13,16 @@ if torch:
 class OnAGpu(unittest.TestCase):
     """What a GPU's kernels save, where there is none."""
 
-    def attention(self, query, key, dtype="bfloat16", **options):
+    def attention(self, query, key, dtype="bfloat16", card=None, width=16, **options):
         """The node of attention over a query and keys of these heads."""
         def forward(m, x):
             rows = (x * m.w).to(getattr(torch, dtype))
             def heads(count):
-                return rows[:, :count * 16].view(1, 8, count, 16).transpose(1, 2)
+                return rows[:, :count * width].view(1, 8, count, width).transpose(1, 2)
             return nn.functional.scaled_dot_product_attention(heads(query), heads(key), heads(key),
                                                               **options)
-        program = captured(module(forward, ("w", (8, 64))), (8, 64), lambda y: y.float().sum())
+        of = module(forward, ("w", (8, 4 * width)))
+        program = captured(of, (8, 4 * width), lambda y: y.float().sum(), capability=card)
         node = next(line for line in forward_of(program, "node") if "Attention" in line["node"])
         return program, node["node"]
 
@@ -116,6 +117,38 @@ class OnAGpu(unittest.TestCase):
             self.assertEqual(self.attention(4, 4)[1], efficient)
         with sdpa_kernel(SDPBackend.MATH), self.assertRaises(StopIteration):
             self.attention(4, 4)  # math is made of many operators
+
+    def test_a_hopper_prefers_cudnns_attention(self):
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        names = {name: f"ScaledDotProduct{name}AttentionBackward0"
+                 for name in ("Cudnn", "Flash", "Efficient")}
+        mask = torch.ones(8, 8, dtype=torch.bool)
+
+        def picked(*arguments, card=(9, 0), **options):
+            return self.attention(*arguments, card=card, **options)[1]
+
+        for card in ((9, 0), (10, 0)):
+            self.assertEqual(picked(4, 4, card=card), names["Cudnn"])
+        for card in (None, (8, 0), (8, 9), (12, 0)):
+            self.assertEqual(picked(4, 4, card=card), names["Flash"])
+        self.assertEqual(picked(4, 2, enable_gqa=True), names["Cudnn"])
+        self.assertEqual(picked(4, 4, attn_mask=mask), names["Cudnn"])
+        self.assertEqual(picked(4, 4, "float32"), names["Efficient"])
+        self.assertEqual(picked(4, 4, width=136), names["Flash"])
+        with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]):
+            self.assertEqual(picked(4, 4), names["Flash"])
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            self.assertEqual(picked(4, 4, card=(8, 0)), names["Cudnn"])
+        torch.use_deterministic_algorithms(True)
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+        self.assertEqual(picked(4, 4), names["Flash"])
+
+    def test_what_cudnns_attention_saves_is_as_seen_on_an_h100(self):
+        program, _ = self.attention(4, 4, card=(9, 0), is_causal=True)
+        made = next(line for line in forward_of(program, "op") if "attention" in line["op"])
+        self.assertEqual(made["op"], "aten._scaled_dot_product_cudnn_attention")
+        self.assertEqual([(out["dtype"], out["shape"]) for out in made["out"]],
+                         [("bf16", [1, 4, 8, 16]), ("f32", [1, 4, 8, 1]), ("i64", []), ("i64", [])])
 
     def test_autocast_casts_before_the_kernel_is_picked(self):
         def forward(m, x):  # as a rotary embedding does, which leaves values as they are

@@ -135,6 +135,30 @@ TEST(CudaMemoryTest, FlashAttentionsBackwardExpandsGroupedKeys) {
   EXPECT_EQ(backward(8).temporaries(kH100).size(), 4u);
 }
 
+// Measured on an H100: what PyTorch 2.11's allocator gave out in each call.
+TEST(CudaMemoryTest, CudnnsAttentionKeepsSumsAndGradientsInOneBlock) {
+  const auto backward = [](std::int64_t batch, std::int64_t heads, std::int64_t of_keys,
+                           std::int64_t tokens, std::int64_t width) {
+    const Layout query = tensor({batch, heads, tokens, width}, DType::kBF16);
+    const Layout key = tensor({batch, of_keys, tokens, width}, DType::kBF16);
+    return Call{
+        "aten._scaled_dot_product_cudnn_attention_backward", {query, query, key, key}, {query}}
+        .temporaries(kH100);
+  };
+  using Pieces = std::vector<std::int64_t>;
+  EXPECT_EQ(backward(16, 12, 12, 1024, 64), (Pieces{51118336}));
+  EXPECT_EQ(backward(8, 16, 16, 512, 128), (Pieces{33816832}));
+  EXPECT_EQ(backward(2, 12, 12, 1000, 80), (Pieces{7776256})) << "not rounded up";
+  EXPECT_EQ(backward(1, 32, 32, 4096, 128), (Pieces{67633408}));
+  EXPECT_EQ(backward(4, 32, 8, 2048, 64), (Pieces{135266560})) << "grouped";
+  EXPECT_EQ(backward(1, 32, 8, 8192, 128), (Pieces{269484288})) << "grouped";
+  const Layout query = tensor({16, 12, 1024, 64}, DType::kBF16);
+  EXPECT_EQ(
+      (Call{"aten._scaled_dot_product_cudnn_attention", {query, query, query}, {query}}.temporaries(
+          kH100)),
+      (Pieces{256}));
+}
+
 struct EfficientBackward {
   DType dtype;
   std::int64_t batch, heads, queries, keys, width;
@@ -188,6 +212,7 @@ TEST(CudaMemoryTest, OperatorsThatLackTensorsTakeNothing) {
   for (const char* op :
        {"aten.sum", "aten.mean", "aten.embedding_dense_backward",
         "aten._scaled_dot_product_flash_attention_backward",
+        "aten._scaled_dot_product_cudnn_attention_backward",
         "aten._scaled_dot_product_efficient_attention_backward", "aten._softmax_backward_data"}) {
     EXPECT_TRUE(takes_cuda_memory(op));
     EXPECT_TRUE((Call{op, {}, {}}).temporaries(kH100).empty()) << op;

@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 FERRY, PYTHON, PACKAGE = sys.argv[1:4]
@@ -35,6 +36,22 @@ class Offloading(unittest.TestCase):
             done = run(PROGRAMS / "offload_plan.py", planned, PYTORCH_CUDA_ALLOC_CONF=conf)
             self.assertEqual((done.returncode, done.stdout), (0, "True\n"), done.stderr)
             self.assertEqual(done.stderr.count(told + planned), times, done.stderr)
+
+
+    def test_a_plan_of_attention_is_one_of_the_cards_kernel(self):
+        program = PROGRAMS / "attention_plan.py"
+        with tempfile.TemporaryDirectory() as folder:
+            plan = pathlib.Path(folder, "attention.plan")
+            for card, other, kernel in (("rtx4090", "h100", "Flash"), ("h100", "a100", "Cudnn")):
+                subprocess.run([PYTHON, program, "plan", card, plan], check=True,
+                               env=dict(os.environ, PYTHONPATH=PACKAGE))
+                self.assertIn(f"ScaledDotProduct{kernel}AttentionBackward0", plan.read_text())
+                done = run("--card", card, program, "run", plan)
+                self.assertEqual((done.returncode, done.stdout), (0, "True True\n"), done.stderr)
+                self.assertIn("0 violations", done.stderr)
+                done = run("--card", other, program, "run", plan)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("PlanMismatch", done.stderr)
 
 
 class Trl(unittest.TestCase):

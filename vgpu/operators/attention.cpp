@@ -76,6 +76,7 @@ Made forward(const Attention& call, const at::Generator& generator) {
   } else {
     std::tie(made.output, made.logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(
         call.query, call.key, call.value, 0, call.causal, call.bias, call.scale);
+    made.logsumexp = made.logsumexp.contiguous();  // as a GPU has it: a plan names strides
   }
   return made;
 }
@@ -196,7 +197,7 @@ void cudnn_attention(Stack& stack, const at::Generator& generator) {
       stack[5].toDouble(), stack[6].toBool(),   stack[8].toOptional<double>()};
   const Made made = forward(call, generator);
   stack = {made.output,
-           made.logsumexp,
+           made.logsumexp.unsqueeze(-1),
            Tensor(),
            Tensor(),
            call.query.size(-2),
@@ -212,7 +213,8 @@ void cudnn_attention_backward(Stack& stack, const at::Generator&) {
   const Attention call{
       stack[1].toTensor(),  stack[2].toTensor(), stack[3].toTensor(),           given(stack[8]),
       stack[13].toDouble(), stack[14].toBool(),  stack[15].toOptional<double>()};
-  const Made made{stack[4].toTensor(), stack[5].toTensor(), seed_of(stack[6].toTensor())};
+  const Made made{stack[4].toTensor(), stack[5].toTensor().squeeze(-1),
+                  seed_of(stack[6].toTensor())};
   const Gradients of = backward(call, stack[0].toTensor(), made);
   stack = {of.query, of.key, of.value};
 }

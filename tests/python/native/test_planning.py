@@ -296,7 +296,8 @@ class Stopped(unittest.TestCase):
             # It plans for ever, having pressed Ctrl-C for us: once somebody has read more from its
             # pipe than that holds, for by then Python has started it.
             program, temporary = folder / "ferry", folder / "temporary"
-            program.write_text("#!/bin/sh\n[ $1 = plan ] || exit 0\n"
+            card = '{"hardware": [{"compute_capability": 89}]}'
+            program.write_text(f"#!/bin/sh\n[ $1 = plan ] || {{ echo '{card}'; exit 0; }}\n"
                                f"echo $$ >{folder}/pid\nhead -c 1000000 /dev/zero\n"
                                "kill -INT $PPID\nexec sleep 1000\n")
             program.chmod(0o755)
