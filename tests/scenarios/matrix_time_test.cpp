@@ -62,6 +62,17 @@ TEST(MatrixTime, RowsThatBeginAnywhereTakeTwiceAsLong) {
       << "two elements of fp64 are 16 bytes";
 }
 
+TEST(MatrixTime, AHopperTakesLongestForRowsThatBeginAnywhere) {
+  Hardware hopper = hardware();
+  hopper.compute_capability = 90;
+  const auto times = [&](std::int64_t aligned) {
+    return product_ns({1, 2560, 1280, 1000, aligned}, DType::kBF16, hopper) * 10 / wave_ns(1000);
+  };
+  EXPECT_EQ(times(16), 10);
+  EXPECT_EQ(times(8), 35);
+  EXPECT_EQ(times(2), 50);
+}
+
 TEST(MatrixTime, WhatIsNotKnownHasNone) {
   Hardware unknown = hardware();
   unknown.multiprocessors = 0;
