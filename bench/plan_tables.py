@@ -1,6 +1,6 @@
 """The tables of docs/planning.md about `best`: how far it is from what no plan is below.
 
-    python bench/plan_tables.py PROGRAM grid [--allocated] [--programs gpt2]
+    python bench/plan_tables.py PROGRAM grid [--allocated] [--programs gpt2] [--cards h100]
                                                               shipped programs on three cards
     python bench/plan_tables.py PROGRAM dtr LOGS              DTR's logs beside DTR's own results
     python bench/plan_tables.py PROGRAM parts                 with a part of the decisions left out
@@ -60,14 +60,14 @@ def gap(row, bound):
     return f"{(row['step_ns'] / bound - 1) * 100:.1f} %" if row["fits"] and bound else ""
 
 
-def grid(ferry, allocated, programs):
+def grid(ferry, allocated, programs, cards):
     """`best-expandable` is empty where `best` is near the bound, or it is not faster."""
     judged = ["--allocated"] if allocated else []
     print("| program, card | budget | mixed | best | best-expandable | no plan is below "
           "| gap | gap, expandable | s |")
     print("|---" * 9 + "|")
     for program in programs:
-        for card in CARDS:
+        for card in cards:
             keep = plan(ferry, program, card, "keep", *judged)[0]["rows"][0]
             for tenths in TENTHS:
                 budget = str(memory_of(keep, allocated) * tenths // 10)
@@ -135,11 +135,12 @@ def main():
     of_grid = tables.add_parser("grid")
     of_grid.add_argument("--allocated", action="store_true")
     of_grid.add_argument("--programs", nargs="*", default=PROGRAMS)
+    of_grid.add_argument("--cards", nargs="*", default=CARDS)
     tables.add_parser("dtr").add_argument("logs", type=pathlib.Path)
     tables.add_parser("parts")
     arguments = parser.parse_args()
     if arguments.table == "grid":
-        grid(arguments.ferry, arguments.allocated, arguments.programs)
+        grid(arguments.ferry, arguments.allocated, arguments.programs, arguments.cards)
     elif arguments.table == "dtr":
         dtr(arguments.ferry, arguments.logs)
     else:

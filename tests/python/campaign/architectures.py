@@ -1,10 +1,11 @@
 """Three training steps of each architecture, plain and in each way of Ferry's: the same bits, a
 lower peak, and nothing left.
 
-The ways: offloading (to memory with window 0 and with Ferry's defaults, to a disk) and, where the
-model can checkpoint its layers, both variants of PyTorch's checkpoint and of Ferry's, with
-offloading around. A checkpoint by PyTorch without Ferry stands in for the plain run there: what a
-layer is given twice, or a weight is used for twice, may be added in another order.
+The ways: offloading (to memory with window 0 and with Ferry's defaults, and wholly: to a disk where
+the model is on a CPU) and, where the model can checkpoint its layers, both variants of PyTorch's
+checkpoint and of Ferry's, with offloading around. A checkpoint by PyTorch without Ferry stands in
+for the plain run there: what a layer is given twice, or a weight is used for twice, may be added in
+another order.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from torch.utils.checkpoint import checkpoint as pytorchs
 
 import torch_ferry as ferry
 from campaign.bits import same
-from campaign.memory import Peak
+from campaign.memory import Peak, PeakOnCuda
 from campaign.models import MODELS
 
 STEPS = 3
@@ -37,6 +38,7 @@ def train(make, guard, checkpoint=None):
     torch.manual_seed(1)
     model, batch = make()
     model.train()
+    measure = PeakOnCuda if model.device.type == "cuda" else Peak
     if checkpoint:
         model._set_gradient_checkpointing(enable=True, gradient_checkpointing_func=checkpoint)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -44,7 +46,7 @@ def train(make, guard, checkpoint=None):
     for number in range(STEPS):
         torch.manual_seed(number)
         optimizer.zero_grad()
-        measured = Peak(model)
+        measured = measure(model)
         with guard:
             loss = model(**batch).loss
         measured.forward_ended()
@@ -111,15 +113,20 @@ class _Tried:
     def offloads(self, plain):
         self.compare("offload, window 0", plain, ferry.offload(window=0))
         self.compare("offload", plain, ferry.offload())
-        to_disk = ferry.offload(window=0, prefetch=0, hold=0, min_bytes=0, disk=self.folder)
-        moved = self.compare("offload to disk", plain, to_disk)
-        counts = to_disk.statistics()
+        # Wholly: on a CPU to a disk, for its host memory is where the tensors are.
+        all_of_it = dict(window=0, prefetch=0, hold=0, min_bytes=0)
+        if self.folder:
+            all_of_it["disk"] = self.folder
+        wholly = ferry.offload(**all_of_it)
+        way = f"offload {'to disk' if self.folder else 'wholly'}"
+        moved = self.compare(way, plain, wholly)
+        counts = wholly.statistics()
         self.row.packs, self.row.moved = counts.packs, counts.offloaded_bytes
         self.row.peaks = plain.peak, moved.peak
         for what, before, after in (("peak", plain.peak, moved.peak),
                                     ("what forward holds", plain.saved, moved.saved)):
             if after >= before:
-                self.row.faults.append(f"offload to disk: {what} is {after}, not below {before}")
+                self.row.faults.append(f"{way}: {what} is {after}, not below {before}")
 
     def checkpoints(self, plain):
         for reentrant in (False, True):
@@ -152,13 +159,20 @@ def try_model(name, make, folder):
     return tried.row
 
 
-def run_all(names=()):
+def on(device, make):
+    """The model and its batch, drawn on the CPU whatever the device is."""
+    model, batch = make()
+    return model.to(device), {name: part.to(device) for name, part in batch.items()}
+
+
+def run_all(names=(), device="cpu"):
     """A row for each model, as it is done."""
     with tempfile.TemporaryDirectory() as folder:
         for name, make in MODELS.items():
             if names and name not in names:
                 continue
             try:
-                yield try_model(name, make, folder)
+                yield try_model(name, functools.partial(on, device, make),
+                                folder if device == "cpu" else None)
             except ImportError as error:
                 yield Row(name, left_out=[f"not here: {error}"])

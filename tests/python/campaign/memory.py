@@ -1,6 +1,9 @@
-"""The bytes that malloc has handed out in this process, which is where the CPU's tensors are."""
+"""The bytes that this process was handed: by malloc, which is where the CPU's tensors are, or by
+CUDA's caching allocator."""
 
 import ctypes
+
+import torch
 
 
 class _Counts(ctypes.Structure):  # glibc's struct mallinfo2
@@ -45,3 +48,20 @@ class Peak:
     def stop(self):
         for handle in self._handles:
             handle.remove()
+
+
+class PeakOnCuda:
+    """The most that the caching allocator gave out above what was there when this was made, which
+    it counts by itself. `saved` is what it has given out at forward's end."""
+
+    def __init__(self, _):
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        self.saved = self.peak = 0
+        self._before = torch.cuda.memory_allocated()
+
+    def forward_ended(self):
+        self.saved = torch.cuda.memory_allocated() - self._before
+
+    def stop(self):
+        self.peak = torch.cuda.max_memory_allocated() - self._before

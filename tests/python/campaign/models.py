@@ -91,6 +91,10 @@ class _Denoiser(nn.Module):
         made = self.model(noisy, times, text).sample
         return transformers.utils.ModelOutput(loss=(made - noise).pow(2).mean())
 
+    @property
+    def device(self):
+        return self.model.device
+
     def _set_gradient_checkpointing(self, enable, gradient_checkpointing_func):
         self.model.enable_gradient_checkpointing(gradient_checkpointing_func)
 

@@ -1,10 +1,12 @@
 """What others wrote, in a Python process, under Ferry and without: the same bits?
 
     run.py CALLS LIST [--stride N] [--models NAME...]
+    run.py --device cuda [--models NAME...]
 
 CALLS is what tests/real/sweep/record.py wrote, LIST the overloads that are known not to be the same
-(tests/real/sweep/listed.txt). The package is $FERRY_PYTHON_PACKAGE's. The last line says what was
-the same and what was left out. Exit codes: 0 all is as it should be, 1 it is not.
+(tests/real/sweep/listed.txt). On a GPU run the architectures alone, with deterministic algorithms.
+The package is $FERRY_PYTHON_PACKAGE's. The last line says what was the same and what was left out.
+Exit codes: 0 all is as it should be, 1 it is not.
 """
 
 import argparse
@@ -19,14 +21,13 @@ sys.path[:0] = [os.environ["FERRY_PYTHON_PACKAGE"], str(pathlib.Path(__file__).p
 import torch
 import transformers
 
-from campaign import architectures, operators, trainers
-from campaign.pytorchs import checkpoints, hooks, nested, selective
+from campaign import architectures
 
 
-def try_architectures(names):
+def try_architectures(names, device="cpu"):
     print(architectures.HEAD, flush=True)
     rows = []
-    for row in architectures.run_all(names):
+    for row in architectures.run_all(names, device):
         print(row.text(), flush=True)
         rows.append(row)
     faults = [f"{row.model}: {fault}" for row in rows for fault in row.faults]
@@ -37,6 +38,7 @@ def try_architectures(names):
 
 def try_pytorchs():
     """Each test in all its ways (pytorchs/ways.py)."""
+    from campaign.pytorchs import checkpoints, hooks, nested, selective
     load = unittest.defaultTestLoader.loadTestsFromModule
     suite = unittest.TestSuite(map(load, (hooks, checkpoints, nested, selective)))
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=0).run(suite)
@@ -45,6 +47,7 @@ def try_pytorchs():
 
 
 def try_operators(calls, listed, stride):
+    from campaign import operators
     sweep = operators.Sweep(operators.read_calls(calls), operators.read_list(listed), stride).run()
     print(sweep.text(), flush=True)
     left_out = [f"{sweep.verdicts[verdict]} overloads {verdict}"
@@ -52,20 +55,34 @@ def try_operators(calls, listed, stride):
     return f"{sweep.verdicts['equal']} overloads", left_out, sweep.faults
 
 
+def on_a_cpu(options):
+    from campaign import trainers
+    torch.set_num_threads(1)
+    return (try_architectures(options.models), trainers.try_sft(), try_pytorchs(),
+            try_operators(options.calls, options.list, options.stride))
+
+
+def on_a_gpu(options):
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    return (try_architectures(options.models, "cuda"),)
+
+
 def main(arguments):
     parser = argparse.ArgumentParser()
-    parser.add_argument("calls")
-    parser.add_argument("list")
+    parser.add_argument("calls", nargs="?")
+    parser.add_argument("list", nargs="?")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--stride", type=int, default=1, help="of the overloads")
     parser.add_argument("--models", nargs="*", default=())
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     torch.set_warn_always(False)
     transformers.logging.set_verbosity_error()
-    torch.set_num_threads(1)
-    same, left_out, faults = zip(try_architectures(options.models), trainers.try_sft(),
-                                 try_pytorchs(),
-                                 try_operators(options.calls, options.list, options.stride))
+    if options.device == "cpu" and not options.list:
+        parser.error("expected CALLS and LIST")
+    tried = on_a_gpu(options) if options.device == "cuda" else on_a_cpu(options)
+    same, left_out, faults = zip(*tried)
     left_out, faults = sum(left_out, []), sum(faults, [])
     for fault in faults:
         print(fault)

@@ -45,6 +45,7 @@ class OddStep {
     Tensors results;
     branches(results);
     tail(results);
+    beside_a_small_one(results);
     side_by_side(results);
     return results;
   }
@@ -58,7 +59,7 @@ class OddStep {
   }
   // Blocks that were free, with values of their own.
   static void take_again(Tensors& results) {
-    for (int i = 0; i < 3; ++i) results.push_back(torch::full({kElements}, 7.0 + i, at::kCUDA));
+    for (int i = 0; i < 6; ++i) results.push_back(torch::full({kElements}, 7.0 + i, at::kCUDA));
   }
 
   // A backward has no use for what was saved first; nodes' saved tensors outlive them; and nobody
@@ -99,6 +100,19 @@ class OddStep {
       results.push_back(torch::autograd::grad({y}, {from}).front());
     }
     hand_over(results.back(), other_, here);
+  }
+
+  // What is too small to move is saved, which takes the place of what moves in the window: nothing
+  // is copied between that and the next use of the block.
+  static void beside_a_small_one(Tensors& results) {
+    const at::Tensor from = leaf();
+    const at::Tensor few = torch::ones({8}, at::kCUDA).requires_grad_();
+    const at::Tensor y = from.sin().sin();  // the graph alone has the first one's result
+    const at::Tensor z = few.sin();
+    take_again(results);
+    for (at::Tensor& gradient : torch::autograd::grad({y.sum() + z.sum()}, {from, few})) {
+      results.push_back(std::move(gradient));
+    }
   }
 
   // Two chains, each on a stream of its own, in turns.

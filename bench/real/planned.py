@@ -1,0 +1,262 @@
+"""Plans made before a GPU is there, and what it does under them: time, memory, bits.
+
+    planned.py plan FOLDER [--card h100]        anywhere: captures the models, writes their plans
+    planned.py run FOLDER [--json FILE]         on a GPU: trains under each plan
+
+Each model is Hugging Face's, in bfloat16, with foreach AdamW. Planned are keeping, offloading, and
+the fastest that fits in some shares of the memory that keeping needs. `run` trains so many steps
+under each, and prints what was predicted of a step beside what was measured: its time, and the
+peaks of what the caching allocator gave out and of what it took, which in a row with a budget may
+not be more than that. Beside them run PyTorch's checkpoint of each layer and, with --trl FOLDER,
+TRL's offloading. A row's bits are those of two more steps with deterministic algorithms, for which
+each plan is made once more, as other kernels run then: loss and weights as `keep` has them, or the
+row says DIFFER, and the exit code is 1.
+
+Both need torch_ferry on the path, torch, and the same transformers.
+"""
+
+import argparse
+import contextlib
+import functools
+import gc
+import json
+import os
+import pathlib
+import statistics
+import sys
+
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+import torch
+import transformers
+
+import torch_ferry as ferry
+
+SHARES = (0.9, 0.75, 0.6)  # of the memory that keeping everything needs
+STEPS, LEFT_OUT = 10, 4
+LLAMA_1B = dict(vocab_size=128256, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16,
+                num_attention_heads=32, num_key_value_heads=8, tie_word_embeddings=True)
+
+
+def gpt2():
+    config = transformers.GPT2Config(use_cache=False)
+    return transformers.GPT2LMHeadModel(config), (16, 1024)
+
+
+def llama_1b():
+    config = transformers.LlamaConfig(use_cache=False, **LLAMA_1B)
+    return transformers.LlamaForCausalLM(config), (4, 2048)
+
+
+MODELS = {"GPT-2, 16 × 1024": gpt2, "Llama, 1B, 4 × 2048": llama_1b}
+
+
+def make(name, device):
+    """In bfloat16 from the beginning: what a cast leaves behind would be in the measured memory."""
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with torch.device(device):
+            model, shape = MODELS[name]()
+            ids = torch.randint(0, 50257, shape)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    return model.train(), {"input_ids": ids, "labels": ids}
+
+
+def loss_of(output):
+    return output.loss
+
+
+@contextlib.contextmanager
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+class Planner:
+    """Plans of one model, each for the training that is measured and the one that is compared."""
+
+    def __init__(self, name, card):
+        model, batch = make(name, "meta")
+        model = model.to_empty(device="cpu")
+        model.tie_weights()  # each was given memory of its own
+        batch = {part: torch.zeros(ids.shape, dtype=ids.dtype) for part, ids in batch.items()}
+        self._plan = functools.partial(ferry.plan, model, batch, loss_of, card=card,
+                                       device="cuda", name=name)
+
+    def keep(self):
+        made = self._plan(policies=["keep", "offload"])
+        return next(row for row in made.rows if row["policy"] == "keep")
+
+    def __call__(self, **options):
+        """Its row of the table, and the texts of both plans."""
+        made = self._plan(**options)
+        with deterministic():
+            return made.row, (made.text, self._plan(**options).text)
+
+
+def plan_model(name, card):
+    """(policy, share, its row of the table, the plans' texts) of each."""
+    planned = Planner(name, card)
+    keep = planned.keep()
+    yield "keep", None, keep, ()
+    yield "offload", None, *planned(policies=["offload"])
+    for share in SHARES:
+        try:
+            budget = int(share * keep["least_bytes"])
+            yield "best", share, *planned(policies=["best"], budget=budget)
+        except ferry.DoesNotFit as error:
+            print(f"{name}: {error}", file=sys.stderr)
+
+
+def rows_needs(rows, name):
+    """What keeping everything needs, which is a model's first row."""
+    return next(row["predicted"]["least_bytes"] for row in rows if row["model"] == name)
+
+
+def plan_all(card, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for name in MODELS:
+        for policy, share, predicted, texts in plan_model(name, card):
+            plans = [f"{len(rows)}.{way}.plan" for way, _ in zip(("measured", "compared"), texts)]
+            for file, text in zip(plans, texts, strict=True):
+                (folder / file).write_text(text, encoding="utf-8")
+            rows.append({"model": name, "policy": policy, "share": share, "plans": plans,
+                         "predicted": predicted,
+                         "budget": share and int(share * rows_needs(rows, name))})
+            print(f"{name}: {policy} {share or ''} {predicted['step_ns'] / 1e6:.1f} ms",
+                  flush=True)
+    (folder / "rows.json").write_text(json.dumps({"card": card, "rows": rows}, indent=1) + "\n")
+
+
+class Training:
+    """Of a model made anew; nothing of the last one is left on the device."""
+
+    def __init__(self, name, guard=None, checkpoint=False):
+        gc.collect()
+        torch._C._cuda_clearCublasWorkspaces()
+        torch.cuda.empty_cache()
+        self.model, self.batch = make(name, "cuda")
+        if checkpoint:
+            self.model.gradient_checkpointing_enable(
+                gradient_checkpointing_kwargs={"use_reentrant": False})
+        self.optimizer = torch.optim.AdamW(self.model.parameters())
+        self.guard = guard(self.model) if guard else contextlib.nullcontext()
+
+    def step(self):
+        with self.guard:
+            loss = loss_of(self.model(**self.batch))
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss.detach()
+
+
+def bits(training, steps=2):
+    with deterministic():
+        losses = []
+        for number in range(steps):
+            torch.manual_seed(number)
+            losses.append(training.step())
+        weights = [part.detach().view(torch.int16).to(torch.int64).sum()
+                   for part in training.model.parameters()]
+        return [loss.item() for loss in losses] + torch.stack(weights).tolist()
+
+
+def measure(training):
+    torch.cuda.reset_peak_memory_stats()
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(STEPS + 1)]
+    marks[0].record()
+    for number in range(STEPS):
+        training.step()
+        marks[number + 1].record()
+    torch.cuda.synchronize()
+    steps = [one.elapsed_time(two) for one, two in zip(marks, marks[1:])][LEFT_OUT:]
+    return {"ms": statistics.median(steps), "least_ms": min(steps), "most_ms": max(steps),
+            "allocated": torch.cuda.max_memory_allocated(),
+            "reserved": torch.cuda.max_memory_reserved()}
+
+
+def trl(folder):
+    import field_trl
+    module, _ = field_trl.load(folder)
+    return lambda model: module.get_act_offloading_ctx_manager(model=model)
+
+
+def ways(rows, folder, trl_folder):
+    """(row, what is around its forward, measured and compared, whether PyTorch checkpoints)."""
+    for name in dict.fromkeys(row["model"] for row in rows):
+        for row in rows:
+            if row["model"] == name:
+                guards = [lambda _, path=folder / plan: ferry.run(str(path))
+                          for plan in row["plans"]]
+                yield row, guards or (None, None), False
+        yield {"model": name, "policy": "PyTorch's checkpoint", "share": None}, (None, None), True
+        if trl_folder:
+            guard = trl(trl_folder)
+            yield {"model": name, "policy": "TRL", "share": None}, (guard, guard), False
+
+
+def cells(row):
+    measured, predicted = row["measured"], row.get("predicted")
+    share = f" {row['share']:g}" if row["share"] else ""
+    texts = [row["model"], row["policy"] + share]
+    for said, found, unit in (
+            ("step_ns", measured["ms"] * 1e6, 1e6), ("device_peak_bytes", measured["allocated"],
+            2**20), ("device_reserved_bytes", measured["reserved"], 2**20)):
+        texts += [f"{predicted[said] / unit:.1f}" if predicted else "", f"{found / unit:.1f}",
+                  f"{found / predicted[said]:.3f}" if predicted else ""]
+    return [*texts, row["bits"]]
+
+
+HEAD = ["model", "policy", "ms planned", "measured", "ratio", "allocated MiB", "measured", "ratio",
+        "reserved MiB", "measured", "ratio", "bits"]
+
+
+def run_all(folder, json_file, trl_folder):
+    written = json.loads((folder / "rows.json").read_text())
+    torch.cuda.init()
+    device = torch.cuda.get_device_name()
+    print(f"{device}, torch {torch.__version__}, transformers {transformers.__version__}; planned "
+          f"for {written['card']}\n\n| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}", flush=True)
+    done, keep = [], {}
+    for row, (measured, compared), checkpoint in ways(written["rows"], folder, trl_folder):
+        row = dict(row)
+        memory = torch.cuda.get_device_properties(0).total_memory
+        torch.cuda.set_per_process_memory_fraction((row.get("budget") or memory) / memory)
+        try:
+            row["measured"] = measure(Training(row["model"], measured, checkpoint))
+            found = bits(Training(row["model"], compared, checkpoint))
+            same = found == keep.setdefault(row["model"], found)
+            row["bits"] = "equal" if same else "DIFFER"
+            print(f"| {' | '.join(cells(row))} |", flush=True)
+        except Exception as error:
+            row["failed"] = f"{type(error).__name__}: {error}"[:600]
+            print(f"| {row['model']} | {row['policy']} | {row['failed']} |", flush=True)
+        done.append(row)
+    if json_file:
+        json_file.write_text(json.dumps({"schema": 1, "device": device, "rows": done}, indent=1))
+    return 1 if any(row.get("bits") != "equal" for row in done) else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("verb", choices=("plan", "run"))
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--card", default="h100")
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--trl", type=pathlib.Path)
+    given = parser.parse_args()
+    if given.verb == "plan":
+        return plan_all(given.card, given.folder)
+    return run_all(given.folder, given.json, given.trl)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
