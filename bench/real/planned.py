@@ -143,6 +143,7 @@ class Training:
         torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
         self.model, self.batch = make(name, "cuda")
+        torch.cuda.empty_cache()  # of a head that was tied, say: no plan begins with it
         if checkpoint:
             self.model.gradient_checkpointing_enable(
                 gradient_checkpointing_kwargs={"use_reentrant": False})
