@@ -1,7 +1,7 @@
 """Whole trainings on a real GPU, and the same ones on the virtual GPU: the memory of each step.
 
-    real_gpu.py run FILE [--jobs N]             on a machine with a GPU; writes FILE
-    real_gpu.py compare FILE FERRY PYTHON       anywhere: prints a row for each training
+    real_gpu.py run FILE [--jobs N]             on a machine with a GPU of 80 GB; writes FILE
+    real_gpu.py compare FILE FERRY PYTHON [--card h100]      anywhere: a row for each training
 
 `run` needs torch and transformers, and nothing of Ferry's but programs/whole_training.py beside
 this file. `compare` runs the same rows under `ferry run --no-values` and prints, for each, how far
@@ -83,7 +83,7 @@ def worst(real, virtual, kind):
     return max(ratios, key=abs)
 
 
-def compare(file, ferry, python):
+def compare(file, ferry, python, card):
     written = json.loads(file.read_text())
     print(f"{written['device']}, torch {written['torch']}, transformers {written['transformers']}\n"
           f"\n| training | {' | '.join(KINDS)} |\n|{'---|' * (1 + len(KINDS))}")
@@ -92,7 +92,7 @@ def compare(file, ferry, python):
         if len(training["steps"]) != STEPS:
             continue
         virtual = steps_of([ferry, "run", "--python", python, "--hide-gpu", "--no-values",
-                            "--zeros", "--card", "h100", PROGRAM, json.dumps(training["row"])])
+                            "--zeros", "--card", card, PROGRAM, json.dumps(training["row"])])
         off = [worst(training["steps"], virtual, kind) for kind in KINDS]
         beyond += any(abs(each) > ALLOWED for each in off)
         cells = " | ".join(f"{100 * each:+.2f} %" if each else "equal" for each in off)
@@ -105,13 +105,14 @@ def main():
     parser.add_argument("verb", choices=("run", "compare"))
     parser.add_argument("file", type=pathlib.Path)
     parser.add_argument("rest", nargs="*")
-    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=3)
+    parser.add_argument("--card", default="h100")
     given = parser.parse_args()
     if given.verb == "run":
         return run(given.file, given.jobs)
     if len(given.rest) != 2:
         parser.error("compare: expected FERRY and PYTHON")
-    return compare(given.file, *given.rest)
+    return compare(given.file, *given.rest, given.card)
 
 
 if __name__ == "__main__":
