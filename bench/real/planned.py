@@ -101,35 +101,29 @@ class Planner:
 
 
 def plan_model(name, card):
-    """(policy, share, its row of the table, the plans' texts) of each."""
+    """(policy, share, budget, its row of the table, the plans' texts) of each."""
     planned = Planner(name, card)
     keep = planned.keep()
-    yield "keep", None, keep, ()
-    yield "offload", None, *planned(policies=["offload"])
+    yield "keep", None, None, keep, ()
+    yield "offload", None, None, *planned(policies=["offload"])
     for share in SHARES:
         try:
             budget = int(share * keep["least_bytes"])
-            yield "best", share, *planned(policies=["best"], budget=budget)
+            yield "best", share, budget, *planned(policies=["best"], budget=budget)
         except ferry.DoesNotFit as error:
             print(f"{name}: {error}", file=sys.stderr)
-
-
-def rows_needs(rows, name):
-    """What keeping everything needs, which is a model's first row."""
-    return next(row["predicted"]["least_bytes"] for row in rows if row["model"] == name)
 
 
 def plan_all(card, folder):
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for name in MODELS:
-        for policy, share, predicted, texts in plan_model(name, card):
+        for policy, share, budget, predicted, texts in plan_model(name, card):
             plans = [f"{len(rows)}.{way}.plan" for way, _ in zip(("measured", "compared"), texts)]
             for file, text in zip(plans, texts, strict=True):
                 (folder / file).write_text(text, encoding="utf-8")
-            rows.append({"model": name, "policy": policy, "share": share, "plans": plans,
-                         "predicted": predicted,
-                         "budget": share and int(share * rows_needs(rows, name))})
+            rows.append({"model": name, "policy": policy, "share": share, "budget": budget,
+                         "plans": plans, "predicted": predicted})
             print(f"{name}: {policy} {share or ''} {predicted['step_ns'] / 1e6:.1f} ms",
                   flush=True)
     (folder / "rows.json").write_text(json.dumps({"card": card, "rows": rows}, indent=1) + "\n")
