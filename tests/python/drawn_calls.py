@@ -110,34 +110,36 @@ def heads(d):
     return batch, many, width, tokens, keys
 
 
-@drawn("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward")
-def flash(d, op, name):
+def grouped(d):
+    """Query, key and value in half precision, some of them grouped."""
     d.dtype = torch.bfloat16
     batch, many, width, tokens, keys = heads(d)
     query = d.plain([batch, many * d.random.choice((1, 2)), tokens, width])
-    key, value = (d.plain([batch, many, keys, width]) for _ in range(2))
+    return query, *(d.plain([batch, many, keys, width]) for _ in range(2))
+
+
+@drawn("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward")
+def flash(d, op, name):
+    query, key, value = grouped(d)
     causal = d.flag()
     if not name.endswith("backward"):
         return op.default, query, key, value, 0.0, causal
     seed = d.whole([])
     return (op.default, torch.empty_like(query), query, key, value, torch.empty_like(query),
-            d.plain(query.shape[:3], torch.float32), None, None, tokens, keys, 0.0, causal, seed,
-            seed)
+            d.plain(query.shape[:3], torch.float32), None, None, query.shape[2], key.shape[2], 0.0,
+            causal, seed, seed)
 
 
 @drawn("_scaled_dot_product_cudnn_attention", "_scaled_dot_product_cudnn_attention_backward")
 def cudnn(d, op, name):
-    d.dtype = torch.bfloat16
-    batch, many, width, tokens, keys = heads(d)
-    query = d.plain([batch, many * d.random.choice((1, 2)), tokens, width])
-    key, value = (d.plain([batch, many, keys, width]) for _ in range(2))
+    query, key, value = grouped(d)
     causal = d.flag()
     if not name.endswith("backward"):
         return op.default, query, key, value, None, True, 0.0, causal
     seed = d.whole([])
     return (op.default, torch.empty_like(query), query, key, value, torch.empty_like(query),
-            d.plain([*query.shape[:3], 1], torch.float32), seed, seed, None, None, None, tokens,
-            keys, 0.0, causal)
+            d.plain([*query.shape[:3], 1], torch.float32), seed, seed, None, None, None,
+            query.shape[2], key.shape[2], 0.0, causal)
 
 
 @drawn("_scaled_dot_product_efficient_attention",
