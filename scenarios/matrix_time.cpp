@@ -32,7 +32,7 @@ WideNs ceil_of(WideNs a, WideNs b) { return (a + b - 1) / b; }
 // vectors cannot be read. Hopper's own kernels want 16 bytes, and those of older cards run in their
 // place: on an H100 the head of GPT-2, in bfloat16, of 50,257 columns, took 4.2 to 6.8 times as
 // long as its products would at the card's share (measured), one of rows of 8 bytes 3.5 times
-// (docs/times.md). Twice is assumed of others.
+// (docs/times.md), for which 4 are taken too. Twice is assumed of others.
 std::int64_t misaligned_tenths(std::int64_t aligned_bytes, std::int64_t compute_capability) {
   if (aligned_bytes >= 16) return 10;
   if (compute_capability != 90) return 20;

@@ -10,7 +10,7 @@ peaks of what the caching allocator gave out and of what it took, which in a row
 not be more than that. Beside them run PyTorch's checkpoint of each layer and, with --trl FOLDER,
 TRL's offloading. A row's bits are those of two more steps with deterministic algorithms, for which
 each plan is made once more, as other kernels run then: loss and weights as `keep` has them, or the
-row says DIFFER, and the exit code is 1.
+row says DIFFER. Exit codes: 1 a row differs, or failed; 2 for usage; 7 where there is no GPU.
 
 Both need torch_ferry on the path, torch, and the same transformers.
 """
@@ -153,14 +153,22 @@ class Training:
         return loss.detach()
 
 
+def digest(weights):
+    """A number of its bits and their places, made where it is, in pieces that need little room."""
+    number = torch.zeros((), dtype=torch.int64, device=weights.device)
+    for piece in weights.flatten().view(torch.int16).split(1 << 22):
+        places = 2 * torch.arange(piece.numel(), device=piece.device) + 1
+        number = number * 1_000_003 + (piece.long() * places).sum()
+    return number
+
+
 def bits(training, steps=2):
     with deterministic():
         losses = []
         for number in range(steps):
             torch.manual_seed(number)
             losses.append(training.step())
-        weights = [part.detach().view(torch.int16).to(torch.int64).sum()
-                   for part in training.model.parameters()]
+        weights = [digest(part.detach()) for part in training.model.parameters()]
         return [loss.item() for loss in losses] + torch.stack(weights).tolist()
 
 
@@ -228,8 +236,9 @@ def run_all(folder, json_file, trl_folder):
         try:
             row["measured"] = measure(Training(row["model"], measured, checkpoint))
             found = bits(Training(row["model"], compared, checkpoint))
-            same = found == keep.setdefault(row["model"], found)
-            row["bits"] = "equal" if same else "DIFFER"
+            if row["policy"] == "keep":
+                keep[row["model"]] = found
+            row["bits"] = "equal" if found == keep.get(row["model"]) else "DIFFER"
             print(f"| {' | '.join(cells(row))} |", flush=True)
         except Exception as error:
             row["failed"] = f"{type(error).__name__}: {error}"[:600]
@@ -250,6 +259,11 @@ def main():
     given = parser.parse_args()
     if given.verb == "plan":
         return plan_all(given.card, given.folder)
+    if not (given.folder / "rows.json").is_file():
+        parser.error(f"{given.folder}: expected what `plan` wrote, with a rows.json")
+    if not torch.cuda.is_available():
+        print("planned: no GPU", file=sys.stderr)
+        return 7
     return run_all(given.folder, given.json, given.trl)
 
 

@@ -255,6 +255,8 @@ def main(arguments=None):
         return 7
     try:
         check_writable(options.path)
+        if options.capability and options.device != "cuda":
+            raise CaptureError("--capability is a GPU's: expected --device cuda with it")
         with progress.shown():
             (_script if options.spec.endswith(".py") else _step)(options)
     except ModuleNotFoundError as error:

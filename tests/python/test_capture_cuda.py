@@ -2,6 +2,7 @@
 
 import copy
 import unittest
+from unittest import mock
 
 from captures import WHY_NOT, captured, ferry_capture, forward_of, module, torch
 
@@ -139,6 +140,8 @@ class OnAGpu(unittest.TestCase):
             self.assertEqual(picked(4, 4), names["Flash"])
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
             self.assertEqual(picked(4, 4, card=(8, 0)), names["Cudnn"])
+        with mock.patch.dict("os.environ", TORCH_CUDNN_SDPA_DEPRIORITIZED="1"):
+            self.assertEqual(picked(4, 4), names["Flash"])
         torch.use_deterministic_algorithms(True)
         self.addCleanup(torch.use_deterministic_algorithms, False)
         self.assertEqual(picked(4, 4), names["Flash"])

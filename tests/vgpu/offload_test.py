@@ -37,7 +37,6 @@ class Offloading(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, "True\n"), done.stderr)
             self.assertEqual(done.stderr.count(told + planned), times, done.stderr)
 
-
     def test_a_plan_of_attention_is_one_of_the_cards_kernel(self):
         program = PROGRAMS / "attention_plan.py"
         with tempfile.TemporaryDirectory() as folder:

@@ -5,8 +5,8 @@
 
 `run` needs torch and transformers, and nothing of Ferry's but programs/whole_training.py beside
 this file. `compare` runs the same rows under `ferry run --no-values` and prints, for each, how far
-the worst figure of the virtual GPU is from the real one's, by kind. Exit code 1: one is more than
-a hundredth off.
+the worst figure of the virtual GPU is from the real one's, by kind. Exit code 1: a training has not
+all of its steps, there or here, or a figure is more than a hundredth off.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def run(file, jobs):
     about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__,
              "transformers": transformers.__version__}
     file.write_text(json.dumps({"schema": 1, **about, "trainings": done}, indent=1) + "\n")
-    return 0 if all(training["steps"] for training in done) else 1
+    return 0 if all(len(training["steps"]) == STEPS for training in done) else 1
 
 
 def worst(real, virtual, kind):
@@ -89,10 +89,13 @@ def compare(file, ferry, python, card):
           f"\n| training | {' | '.join(KINDS)} |\n|{'---|' * (1 + len(KINDS))}")
     beyond = 0
     for training in written["trainings"]:
-        if len(training["steps"]) != STEPS:
-            continue
         virtual = steps_of([ferry, "run", "--python", python, "--hide-gpu", "--no-values",
                             "--zeros", "--card", card, PROGRAM, json.dumps(training["row"])])
+        if len(training["steps"]) != STEPS or len(virtual) != STEPS:
+            beyond += 1
+            print(f"| {said(training['row'])} | not all steps: {len(training['steps'])} there, "
+                  f"{len(virtual)} here |", flush=True)
+            continue
         off = [worst(training["steps"], virtual, kind) for kind in KINDS]
         beyond += any(abs(each) > ALLOWED for each in off)
         cells = " | ".join(f"{100 * each:+.2f} %" if each else "equal" for each in off)
@@ -112,6 +115,8 @@ def main():
         return run(given.file, given.jobs)
     if len(given.rest) != 2:
         parser.error("compare: expected FERRY and PYTHON")
+    if not given.file.is_file():
+        parser.error(f"compare: no file {given.file}")
     return compare(given.file, *given.rest, given.card)
 
 

@@ -1,5 +1,7 @@
 """The bundle's runner and packer: what a part does to the others, the state and the archive."""
 
+import contextlib
+import io
 import json
 import pathlib
 import sys
@@ -13,6 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import archive  # noqa: E402
+import decisions  # noqa: E402
 import machine  # noqa: E402
 import pack  # noqa: E402
 import parts  # noqa: E402
@@ -35,6 +38,23 @@ class Here:
 
 def part(name, script, limit=20, **more):
     return runner.Part(name, "proof", limit, script, **more)
+
+
+class NothingFits:
+    """In place of the program: no plan but keep's."""
+    def train(self, *_):
+        return ""
+
+    def plan(self, _, *words):
+        keep = {"least_bytes": 100, "peak_bytes": {"activations": 50}}
+        return keep if "keep" in words else None
+
+
+class DecisionsTest(unittest.TestCase):
+    def test_where_nothing_is_compared_it_fails(self):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(decisions.main(NothingFits()), 1)
+        self.assertEqual(said.getvalue().count("(nothing fits)"), 8)
 
 
 class RunnerTest(unittest.TestCase):
