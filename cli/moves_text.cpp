@@ -38,12 +38,16 @@ std::string moved(const plan::PolicyRow& row, OffloadAll whose) {
   }
   const auto& options = row.candidate.options;
   if (!options || counts.offloaded_count == 0) return "";
-  return fmt::format("{}: {} storages, {} to the host, {} back ({} copies in vain); window {}\n",
+  const std::string ahead = options->prefetch_packs == kUnlimited
+                                ? ""
+                                : fmt::format(", back {} packs ahead", options->prefetch_packs);
+  return fmt::format("{}: {} storages, {} to the host, {} back ({} copies in vain); window {}{}\n",
                      row.policy, counts.offloaded_count, format_bytes(counts.offloaded_bytes),
                      format_bytes(counts.reloaded_bytes), counts.vain_count,
                      options->window_bytes == kUnlimited
                          ? fmt::format("{} packs", options->window_packs)
-                         : format_bytes(options->window_bytes));
+                         : format_bytes(options->window_bytes),
+                     ahead);
 }
 
 bool is_worth(std::int64_t part, std::int64_t whole) {

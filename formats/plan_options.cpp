@@ -29,7 +29,7 @@ constexpr PlanOption choice(const char* name) {
           }};
 }
 
-constexpr std::array<PlanOption, 8> kPlanOptions = {
+constexpr std::array<PlanOption, 9> kPlanOptions = {
     choice<&CoreOptions::host_memory, HostMemory, 1>("host_memory"),
     choice<&CoreOptions::copy_streams, CopyStreams, 2>("copy_streams"),
     choice<&CoreOptions::reload_pool, ReloadPool, 1>("reload_pool"),
@@ -37,6 +37,7 @@ constexpr std::array<PlanOption, 8> kPlanOptions = {
     number<&CoreOptions::window_packs>("window_packs"),
     number<&CoreOptions::window_bytes>("window_bytes"),
     number<&CoreOptions::prefetch_bytes>("prefetch_bytes"),
+    number<&CoreOptions::prefetch_packs>("prefetch_packs"),
     number<&CoreOptions::hold_bytes>("hold_bytes"),
 };
 

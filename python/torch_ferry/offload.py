@@ -52,6 +52,9 @@ class Offload:
                  once, at most 512 MiB)
     window_tensors
                  the same as window, counted in saved tensors
+    prefetch_tensors
+                 how many saved tensors ahead of its use something may be brought back; what the
+                 window has of more distant ones leaves when backward begins
     min_bytes    tensors that would move less are kept (1024)
     disk         a folder: the host's side is a file there, which no crash leaves behind. CPU only
     disk_bytes_max

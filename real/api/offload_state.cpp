@@ -22,6 +22,7 @@ CoreOptions to_core(const OffloadOptions& options) {
   core.window_packs = options.window_tensors();
   core.window_bytes = options.window();
   core.prefetch_bytes = options.prefetch();
+  core.prefetch_packs = options.prefetch_tensors();
   core.hold_bytes = options.hold();
   core.keep_when_full = options.keep_when_full();
   core.warn = options.warn();

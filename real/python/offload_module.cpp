@@ -84,6 +84,7 @@ const std::map<std::string_view, Set>& setters() {
       {"min_bytes", &set_bytes<static_cast<Bytes>(&O::min_bytes)>},
       {"window", &set_bytes<static_cast<Bytes>(&O::window)>},
       {"window_tensors", &set_bytes<static_cast<Bytes>(&O::window_tensors)>},
+      {"prefetch_tensors", &set_bytes<static_cast<Bytes>(&O::prefetch_tensors)>},
       {"prefetch", &set_bytes<static_cast<Bytes>(&O::prefetch)>},
       {"hold", &set_bytes<static_cast<Bytes>(&O::hold)>},
       {"disk_bytes_max", &set_bytes<static_cast<Bytes>(&O::disk_bytes_max)>},

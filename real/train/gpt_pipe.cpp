@@ -72,7 +72,8 @@ OffloadOptions planned_offload(const StagedPlan& plan, const Options& options) {
   result.pinned(core.host_memory == HostMemory::kPinned);
   result.copy_streams(core.copy_streams).reload_pool(core.reload_pool);
   result.min_bytes(core.bytes_min).window_tensors(core.window_packs).window(core.window_bytes);
-  return result.prefetch(core.prefetch_bytes).hold(core.hold_bytes);
+  result.prefetch(core.prefetch_bytes).prefetch_tensors(core.prefetch_packs);
+  return result.hold(core.hold_bytes);
 }
 
 // Devices and their stages.

@@ -91,15 +91,17 @@ class Inbound {
     while (held_bytes_ > context_.bounds.hold()) let_longest_go(held_);
   }
 
-  // Begins reloads of saves packed earlier in the run, backwards, as far as the bound allows. `run`
+  // Begins reloads of saves packed earlier in the run, backwards, as far as the bounds allow. `run`
   // and `sequence` are those of the save that the task is unpacking.
   void prefetch(std::uint64_t run, std::uint64_t sequence, const Stream& consumer, GraphTaskId task,
                 Bin<D>& bin) {
     Task& state = tasks_[task];
     std::uint64_t& cursor = state.cursors.try_emplace(run, sequence).first->second;
     cursor = std::min(cursor, sequence);
+    const auto packs = static_cast<std::uint64_t>(context_.options.prefetch_packs);
     while (const ParcelRef parcel = tracker_.older(cursor)) {
       if (parcel->run != run) return;
+      if (sequence - parcel->sequence > packs && context_.rules.bounds_reloads()) return;
       if (wants_prefetch(*parcel, task, bin)) {
         const std::int64_t bytes = prefetched_bytes_ + parcel->extent.bytes();
         const bool fits = bytes <= context_.bounds.prefetch();

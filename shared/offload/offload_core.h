@@ -151,10 +151,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
         tensor = from_target(save, consumer, task, node, first_of_node, bin);
       }
       context_.log(DecisionKind::kUnpack, parcel);
-      if (looks_ahead(task)) {
-        inbound_.prefetch(save.place_.run, save.place_.sequence, consumer, task, bin);
-      }
-      error = section.catch_up();
+      error = go_on(save.place_, consumer, task, section);
       if (error) inbound_.let_go(parcel, task, bin);  // then the next unpack tries again
     }
     warn_once();
@@ -163,14 +160,15 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     return *std::move(tensor);
   }
 
-  // A kept tensor was unpacked: saves packed before it will be needed soon.
+  // A kept tensor was unpacked.
   void look_ahead(const Place& place) {
     if (parcels_.load(std::memory_order_relaxed) == 0) return;
     const GraphTaskId task = autograd_.graph_task();
     if (!looks_ahead(task)) return;
     begin_task(task);
     Section<D> section(mutex_, context_, outbound_);
-    inbound_.prefetch(place.run, place.sequence, context_.current(), task, section.bin);
+    const std::exception_ptr error = go_on(place, context_.current(), task, section);
+    if (error) std::rethrow_exception(error);
   }
 
   void forget(Save& save) noexcept {
@@ -365,7 +363,24 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   }
 
   bool looks_ahead(GraphTaskId task) const {
-    return context_.options.prefetch_bytes != 0 && task != GraphTaskId::kNone;
+    const CoreOptions& options = context_.options;
+    const bool at_all = options.prefetch_bytes != 0 || options.prefetch_packs != kUnlimited;
+    return at_all && task != GraphTaskId::kNone;
+  }
+
+  // Backward unpacks the save: those packed shortly before it will be needed soon, others much
+  // later. Returns the first error.
+  std::exception_ptr go_on(const Place& place, const Stream& consumer, GraphTaskId task,
+                           Section<D>& section) {
+    if (looks_ahead(task)) {
+      try {
+        outbound_.evict_far(place.sequence, section.bin);
+      } catch (...) {
+        return std::current_exception();
+      }
+      inbound_.prefetch(place.run, place.sequence, consumer, task, section.bin);
+    }
+    return section.catch_up();
   }
 
   // Registers the callback for the task's end before anything else is done for the task. Call it

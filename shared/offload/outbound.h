@@ -4,12 +4,12 @@
 //                         └──── offload ────┐   │
 //   d2h       ... ────────── after producer ▼ D2H(x) ──● offloaded
 //
-// The stash is a window over the order of packing, bounded in packs and in bytes. A source leaves
-// it after its own pool's stream was told to wait for the copy, so that the pool may give the block
-// out again at once; the host never waits, unless it is what computes: then it does after the
-// core's lock is released, and the source goes after that. A parcel that dies first abandons its
-// source: the pool itself then waits for the copy, and no compute stream stalls for a copy that
-// nobody reads.
+// The stash is a window over the order of packing, bounded in packs and in bytes; what backward
+// comes to much later need not stay when it begins. A source leaves the window after its own pool's
+// stream was told to wait for the copy, so that the pool may give the block out again at once; the
+// host never waits, unless it is what computes: then it does after the core's lock is released, and
+// the source goes after that. A parcel that dies first abandons its source: the pool itself then
+// waits for the copy, and no compute stream stalls for a copy that nobody reads.
 //
 // A program may give a storage other memory while it is copied (resize_, set_data_ptr). The device
 // keeps the bytes where they are for the copy; the parcel is marked, and its next unpack raises.
@@ -97,6 +97,13 @@ class Outbound {
     if (!context_.rules.bounds_stash()) return;
     const auto packs = static_cast<std::uint64_t>(context_.options.window_packs);
     while (!window_.empty() && sequence - window_.begin()->first >= packs) evict_first(bin);
+  }
+
+  // Evicts the sources that are too far from the save of `sequence`, which backward unpacks.
+  void evict_far(std::uint64_t sequence, Bin<D>& bin) {
+    if (!context_.rules.bounds_stash()) return;
+    const auto packs = static_cast<std::uint64_t>(context_.options.prefetch_packs);
+    while (!window_.empty() && window_.begin()->first + packs < sequence) evict_first(bin);
   }
 
   // Makes room for a source of `bytes`; one larger than the window is alone in it.

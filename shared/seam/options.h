@@ -62,6 +62,10 @@ struct CoreOptions {
   std::int64_t window_bytes = std::int64_t{512} << 20;
   // Bound on reloads begun before their use, along the reverse of packing; 0: none.
   std::int64_t prefetch_bytes = std::int64_t{512} << 20;
+  // The backward window: while backward unpacks a tensor, nothing that was packed more than so many
+  // tensors before it is on the device for this offloader's sake. Reloads begin no earlier, and
+  // what the forward window still has of such sources leaves.
+  std::int64_t prefetch_packs = kUnlimited;
   // Bound on reloaded storages kept for further saves of the same storage; one storage larger than
   // this is kept beside them. 0: each save reloads.
   std::int64_t hold_bytes = std::int64_t{512} << 20;
@@ -102,6 +106,7 @@ inline void check_options(const CoreOptions& options) {
   at_least("window_packs", options.window_packs, 1);
   bound("window_bytes", options.window_bytes);
   bound("prefetch_bytes", options.prefetch_bytes);
+  at_least("prefetch_packs", options.prefetch_packs, 0);
   bound("hold_bytes", options.hold_bytes);
   at_least("host_warn_percent", options.host_warn_percent, 0);
 }

@@ -86,7 +86,10 @@ std::optional<Candidate> Chooser::moving_nothing(Policy policy) const {
 }
 
 SpanSearch& Chooser::spans() {
-  if (!spans_) spans_.emplace(problem_, trace_, keep_);
+  if (!tables_) {
+    tables_ = std::make_shared<SpanTables>(problem_.whole, problem_.hardware, trace_);
+  }
+  if (!spans_) spans_.emplace(problem_, tables_, trace_, keep_);
   return *spans_;
 }
 

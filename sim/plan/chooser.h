@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scenarios/policy.h"
@@ -20,8 +22,16 @@ namespace ferry::plan {
 class Chooser {
  public:
   // All must outlive it.
-  Chooser(const Problem& problem, const Cost& keep, const KeepTrace& trace, Trials& trials)
-      : problem_(problem), keep_(keep), trace_(trace), trials_(trials) {}
+  // `tables`: those that another search for the same program on the same hardware has made; null:
+  // they are made when they are asked for.
+  Chooser(const Problem& problem, const Cost& keep, const KeepTrace& trace, Trials& trials,
+          std::shared_ptr<SpanTables> tables)
+      : problem_(problem),
+        keep_(keep),
+        trace_(trace),
+        trials_(trials),
+        tables_(std::move(tables)) {}
+  const std::shared_ptr<SpanTables>& tables() const { return tables_; }
 
   // Throws std::invalid_argument for a policy that needs segments where there are none, and
   // Stopped.
@@ -49,6 +59,7 @@ class Chooser {
   const KeepTrace& trace_;
   Trials& trials_;
   // Made when they are asked for.
+  std::shared_ptr<SpanTables> tables_;
   std::optional<SpanSearch> spans_;
   std::optional<BestSearch> best_;
   std::map<Policy, std::vector<Candidate>> field_;  // candidates of the field's policies

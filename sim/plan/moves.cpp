@@ -12,6 +12,7 @@ namespace {
 __extension__ typedef __int128 Wide;
 
 constexpr std::int64_t kSpread = 85;  // in hundredths of the bytes that stay
+constexpr std::int64_t kHeld = 4;     // of the largest that moves in time
 
 void mark_moves(Mix& mix, const Survey& survey, const std::set<std::uint64_t>& moves) {
   for (std::size_t p = 0; p < survey.packs.size(); ++p) {
@@ -96,8 +97,8 @@ std::vector<sim::Time> kernel_ends(const KeepTrace& keep, sim::Time launch_ns) {
   return ends;
 }
 
-void move_paced(Mix& mix, const Survey& survey, const std::vector<sim::Time>& ends,
-                const Link& link, std::int64_t pace, std::int64_t prefetch, CoreOptions& options) {
+void move_in_time(Mix& mix, const Survey& survey, const std::vector<sim::Time>& ends,
+                  sim::Time turn_ns, const Link& link, const InTime& how, CoreOptions& options) {
   if (survey.packs.empty()) return;
   const auto packed_ns = [&](std::size_t pack) {
     return ends[std::min<std::size_t>(survey.packs[pack].kernels, ends.size() - 1)];
@@ -107,31 +108,27 @@ void move_paced(Mix& mix, const Survey& survey, const std::vector<sim::Time>& en
   for (const auto& [group, here] : all) order.emplace_back(here.first, group);
   std::sort(order.begin(), order.end());
   const std::size_t last = survey.packs.size() - 1;
-  std::vector<std::pair<std::size_t, std::uint64_t>> moves;
+  std::set<std::uint64_t> moves;
   sim::Time free_ns = 0, next_ns = 0;  // of the link, and of the pace
   std::size_t lag = 1;                 // packs until each is copied
+  std::int64_t largest = 0;
   for (const auto& [pack, group] : order) {
     const std::int64_t bytes = all.at(group).bytes;
     const sim::Time copy_ns =
         link.latency_ns + static_cast<sim::Time>(Wide{bytes} * 1000 / link.d2h_alone) + 1;
     const sim::Time now = packed_ns(pack), end = std::max(free_ns, now) + copy_ns;
-    if (now < next_ns || end > packed_ns(last)) continue;
+    if (now < next_ns || end > turn_ns / 100 * how.until) continue;
     free_ns = end;
-    next_ns = now + copy_ns * 100 / pace;
+    next_ns = now + copy_ns * 100 / how.pace;
     while (pack + lag < last && packed_ns(pack + lag) < end) ++lag;
-    moves.emplace_back(pack, group);
+    moves.insert(group);
+    largest = std::max(largest, bytes);
   }
-  std::set<std::uint64_t> groups;
-  std::int64_t largest = 0;
-  for (const auto& [pack, group] : moves) {
-    if (pack + lag > last) continue;
-    groups.insert(group);
-    largest = std::max(largest, all.at(group).bytes);
-  }
-  mark_moves(mix, survey, groups);
+  mark_moves(mix, survey, moves);
   options.window_packs = static_cast<std::int64_t>(lag);
-  options.window_bytes = kUnlimited;
-  options.prefetch_bytes = options.hold_bytes = largest * prefetch;
+  options.window_bytes = options.prefetch_bytes = kUnlimited;
+  options.prefetch_packs = static_cast<std::int64_t>(how.ahead);
+  options.hold_bytes = largest * kHeld;
 }
 
 }  // namespace ferry::plan

@@ -4,10 +4,11 @@
 // stay. Few are on their way at a time, and the window may be small; but what is in it when the
 // forward ends stays.
 //
-// Paced: what is packed whenever the link has carried, at some pace, what moved before. The window
-// is of packs in place of bytes: so many that each copy has ended when its source leaves, and no
-// fewer than so many come after the last that moves. So all have left when the forward ends, and
-// what comes back first can be little, for the moved ones are as far apart in backward.
+// In time: what is packed whenever the link has carried, at some pace, what moved before, as long
+// as it is out when backward begins. The window is of packs in place of bytes: so many that each
+// copy has ended when its source leaves. What it still has when backward begins leaves then, and
+// what moved comes back a number of packs ahead of its use: not yet at the peak, and before
+// backward would wait for it.
 #pragma once
 
 #include <cstddef>
@@ -45,9 +46,13 @@ void move_evenly(Mix& mix, const Survey& survey, std::int64_t most, std::int64_t
 // When the device has run so many kernels of a step, by their number.
 std::vector<sim::Time> kernel_ends(const KeepTrace& keep, sim::Time launch_ns);
 
-// `ends`: kernel_ends. `pace`: in hundredths of the link's rate; above 100 copies queue. So many of
-// the largest that moves come back early, or are held: `prefetch`.
-void move_paced(Mix& mix, const Survey& survey, const std::vector<sim::Time>& ends,
-                const Link& link, std::int64_t pace, std::int64_t prefetch, CoreOptions& options);
+struct InTime {
+  std::int64_t pace = 100;   // in hundredths of the link's rate; above 100 copies queue
+  std::int64_t until = 100;  // of the time until backward begins, in hundredths
+  std::size_t ahead = 1;     // packs
+};
+// `ends`: kernel_ends. `turn_ns`: when backward begins.
+void move_in_time(Mix& mix, const Survey& survey, const std::vector<sim::Time>& ends,
+                  sim::Time turn_ns, const Link& link, const InTime& how, CoreOptions& options);
 
 }  // namespace ferry::plan

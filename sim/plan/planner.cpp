@@ -1,6 +1,7 @@
 #include "sim/plan/planner.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -115,13 +116,15 @@ const PolicyRow* far_best(const PlanRequest& request, const PlanResult& result) 
 
 // Adds a row where that helps. Throws Stopped.
 void add_expandable(const Program& program, const Hardware& hardware, const PlanRequest& request,
-                    PlanResult& result) {
+                    const std::shared_ptr<SpanTables>& tables, PlanResult& result) {
   const PolicyRow* const best = far_best(request, result);
   if (!best) return;
   PlanRequest other = request;
   other.alloc_conf.expandable_segments = true;
-  Session session(program, hardware, other);
-  PolicyRow row = session.choose(Policy::kBest, session.limits(request.budget_bytes));
+  Session session(program, hardware, other, tables);
+  const Limits limits = session.limits(request.budget_bytes);
+  session.try_first(best->candidate, limits);  // what is slower than that need not be looked for
+  PolicyRow row = session.choose(Policy::kBest, limits);
   row.policy = kBestExpandable;
   const bool faster = row.simulation.step_ns < best->simulation.step_ns;
   if (row.is_answer() && (faster || !best->is_answer())) result.rows.push_back(std::move(row));
@@ -150,7 +153,7 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
         throw;
       }
     }
-    add_expandable(program, hardware, request, result);
+    add_expandable(program, hardware, request, session->chooser().tables(), result);
   } catch (const Stopped&) {
     result.stopped = true;
   }

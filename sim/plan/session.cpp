@@ -26,6 +26,8 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
                   .judged = request.judged,
                   .offload_all = request.offload_all};
   problem.survey = survey(problem.program, hardware);
+  problem.prepared_whole = sim::prepare(program, hardware);
+  problem.prepared_program = sim::prepare(problem.program, hardware);
   return problem;
 }
 
@@ -64,7 +66,8 @@ Cost cost_of_keep(Problem& problem, const sim::Simulation& keeps) {
 
 }  // namespace
 
-Session::Session(const Program& program, const Hardware& hardware, const PlanRequest& request)
+Session::Session(const Program& program, const Hardware& hardware, const PlanRequest& request,
+                 std::shared_ptr<SpanTables> tables)
     : request_(request),
       problem_(problem_of(program, hardware, request)),
       keeps_(run_keep(problem_, request)),
@@ -72,7 +75,7 @@ Session::Session(const Program& program, const Hardware& hardware, const PlanReq
       trace_(trace_training(problem_.program, hardware, problem_.training, keeps_.optimizer_ns)),
       floors_(problem_.program, hardware, trace_),
       trials_(problem_, floors_, request.progress, request.stop),
-      chooser_(problem_, keep_, trace_, trials_) {}
+      chooser_(problem_, keep_, trace_, trials_, std::move(tables)) {}
 
 Limits Session::limits(std::int64_t budget_bytes) const {
   return {budget_bytes, problem_.hardware.host_memory_bytes,

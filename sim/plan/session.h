@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,8 +21,10 @@ namespace ferry::plan {
 
 class Session {
  public:
-  // All must outlive it. Throws Stopped.
-  Session(const Program& program, const Hardware& hardware, const PlanRequest& request);
+  // All must outlive it. `tables`: of another session for the same program on the same hardware, or
+  // null. Throws Stopped.
+  Session(const Program& program, const Hardware& hardware, const PlanRequest& request,
+          std::shared_ptr<SpanTables> tables = nullptr);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -37,6 +40,10 @@ class Session {
   Chooser& chooser() { return chooser_; }
   const Trials& trials() const { return trials_; }
 
+  // What another session for the same program chose: a candidate of `best` here.
+  void try_first(const Candidate& candidate, const Limits& limits) {
+    trials_.within(name(Policy::kBest), {candidate}, limits);
+  }
   // What the policy comes to: the fastest of its candidates whose training runs within the limits.
   // Throws Stopped.
   PolicyRow choose(Policy policy, const Limits& limits);

@@ -83,7 +83,7 @@ void SpanSearch::climb_one(const What& what, const Limits& limits, Trials& trial
     std::vector<Next> all;
     const std::vector<bool> now = again(from.spans);
     for (std::vector<PlanSpan>& spans : steps_.from(from.spans)) {
-      Next next{0, named(std::move(spans)), {}};
+      Next next{0, tables_->named(std::move(spans)), {}};
       const std::vector<bool> then = again(next.spans);
       for (std::size_t op = 0; op < now.size(); ++op) {
         if (now[op] == then[op]) continue;
@@ -101,7 +101,7 @@ void SpanSearch::climb_one(const What& what, const Limits& limits, Trials& trial
     from.left -= all.size();
     std::vector<std::vector<PlanSpan>> sets;
     for (const Next& each : all) sets.push_back(each.spans);
-    const Cuts found = cuts(sets);
+    const SpanTables::Cuts found = tables_->cuts(sets);
     std::vector<Candidate> tries;
     for (const auto& cut : found) tries.push_back(candidate(from.of, cut));
     const std::vector<const Tried*> tried = trials.within(what(), tries, limits);

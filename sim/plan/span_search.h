@@ -3,14 +3,16 @@
 //
 // The table says the time and the memory of its spans closely, but not what the allocator makes of
 // them. So the largest memory whose simulated step fits is found by bisection: a *level*, in slots
-// of the table. A *way* is a table, a share of what the link can carry by the turn, and a window,
-// and each has a bisection of its own. Where a share moves, the table is asked for as much more.
-// Tables of times with noise give other spans, of about the same time, and other fragments.
+// of the table. A *way* is a table, and how what it keeps moves (moves.h), and each has bisections
+// of its own. Where something moves, the table is asked for as much more. Tables of times with
+// noise give other spans, of about the same time, and other fragments.
 //
-// What would reserve more than the budget and runs at it fits as well, where to give back takes no
-// longer than the table says of so much less memory. Where fragments may cost much, levels that
-// reserve a little more, and more, are run at the budget, too. Last the search goes on from the
-// fastest by single operators (span_climb.cpp), for no level uses what fragments leave free.
+// A level fits that reserves no more than the budget. What would reserve more may run at it, by
+// giving back and taking anew, and that takes about as long at any level: so each way is bisected a
+// second time for the largest level that runs. Levels that are slower than what was found, by what
+// the table says of them, are not tried; so one try tells, as a rule, of a way that is no better.
+// Last the search goes on from the fastest by single operators (span_climb.cpp), for no level uses
+// what fragments leave free.
 //
 // Below the lowest level that the table has, more and more bytes move, until all do. Where one
 // level of spans has nothing, or little memory is left, a table of nested spans (nest_table.h) is
@@ -25,27 +27,34 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "scenarios/policy.h"
 #include "sim/plan/candidates.h"
 #include "sim/plan/keep_trace.h"
-#include "sim/plan/nest_table.h"
 #include "sim/plan/picks.h"
 #include "sim/plan/span_steps.h"
-#include "sim/plan/span_table.h"
+#include "sim/plan/span_tables.h"
 #include "sim/plan/trials.h"
 
 namespace ferry::plan {
 
 inline bool nests(const PlanSpan& span) { return !span.inner.empty(); }
 
+// As InTime (moves.h), but `ahead` is a part of all packs; none: what moves, moves evenly.
+struct PartsInTime {
+  std::int64_t pace = 0;
+  std::size_t ahead = 0;
+  std::int64_t until = 100;
+};
+
 class SpanSearch {
  public:
-  // The problem must outlive it; of the trace nothing need live on.
-  SpanSearch(const Problem& problem, const KeepTrace& keep, const Cost& kept);
+  // The problem must outlive it; of the trace nothing need live on. The tables are of the problem's
+  // whole program on its hardware.
+  SpanSearch(const Problem& problem, std::shared_ptr<SpanTables> tables, const KeepTrace& keep,
+             const Cost& kept);
 
   // Tries candidates for the budget. What was found is in trials.all(). Of the tables with noise
   // every n-th is tried, in each call others.
@@ -62,31 +71,29 @@ class SpanSearch {
  private:
   struct Way {
     std::size_t table = 0;
-    std::int64_t share = 0;                  // in hundredths of what the link can carry
-    std::int64_t window = 0;                 // of the largest that moves
-    std::int64_t pace = 0;                   // of the link's, in hundredths; 0: evenly
+    std::int64_t share = 0;   // in hundredths of what the link can carry
+    std::int64_t window = 0;  // of the largest that moves
+    PartsInTime in_time = {};
     bool nested = false;                     // the table is that of nested spans
     std::map<std::int32_t, Cost> seen = {};  // by level, for whatever budget
   };
   // Levels from `fails` on do not fit, and `fits` is known to fit; at first it is below the lowest.
   struct Bisection {
     Way* way;
-    Limits aim;            // what a level may reserve to fit
-    bool or_runs = false;  // fits as well if it runs at the budget
+    bool runs = false;  // a level fits as well if it runs at the budget
     std::int32_t fits = 0;
     std::int32_t fails = 0;
     std::int32_t near = 0;  // what was asked for last, and its bytes
     std::int64_t near_bytes = 0;
     int probes = 0;
     sim::Time seen_ns = 0;  // the longest step that does not fit
+    sim::Time over_ns = 0;  // what the last took beyond what the table says
   };
 
-  const SpanTable& table(std::size_t number);
   std::int32_t least_slots(const Way& way) const;
   std::int32_t lowest(const Way& way) const;
   std::int64_t moved_bytes(std::int32_t level, const Way& way) const;
   std::vector<PlanSpan> spans(std::int32_t level, const Way& way);
-  std::vector<PlanSpan> named(std::vector<PlanSpan> spans) const;
   struct Try {
     std::int32_t level = 0;
     Way way;
@@ -95,17 +102,16 @@ class SpanSearch {
   struct Climb;
   void climb_one(const What& what, const Limits& limits, Trials& trials, Climb& from);
   std::vector<bool> again(const std::vector<PlanSpan>& spans) const;
-  using Cuts = std::vector<std::shared_ptr<const Outlined>>;
-  Cuts cuts(const std::vector<std::vector<PlanSpan>>& all);
   Candidate candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const;
   static Candidate moving(std::int64_t bytes, std::int64_t window,
                           const std::shared_ptr<const Outlined>& cut);
-  Candidate moving_paced(const Way& way, const std::shared_ptr<const Outlined>& cut) const;
-  Bisection begin(Way& way, const Limits& aim, bool or_runs) const;
-  std::int32_t guess(const Bisection& each) const;
+  Candidate moving_in_time(const Way& way, const std::shared_ptr<const Outlined>& cut) const;
+  void add_ways();
+  Bisection begin(Way& way, const Limits& limits, bool runs) const;
+  std::int32_t guess(const Bisection& each, const Limits& limits) const;
   sim::Time told_ns(std::int32_t level, const Way& way) const;
+  std::int32_t too_slow(sim::Time step_ns, std::int32_t most, const Way& way) const;
   void take(const Tried& tried, const Limits& limits, Bisection& each) const;
-  bool runs_cheaply(const Tried& tried, const Limits& limits, const Bisection& each) const;
   // Then its next level is `near`.
   bool goes_on(Bisection& each, const Limits& limits, const Trials& trials) const;
 
@@ -114,6 +120,8 @@ class SpanSearch {
   sim::Time ns(std::int32_t level, const Way& way) const;
   // True if without fragments, and if all moved in time that can, it would be a part faster.
   bool may_win(const Cost& best, const Limits& limits) const;
+  void bisect_all(bool noisy, bool runs, const What& what, const Limits& limits, Trials& trials,
+                  std::size_t every, std::size_t turn);
   // Until each has ended.
   void bisect(std::vector<Bisection> open, const What& what, const Limits& limits, Trials& trials);
 
@@ -122,20 +130,17 @@ class SpanSearch {
   void scan(const What& what, const Limits& limits, Trials& trials, std::size_t every);
 
   const Problem& problem_;
-  const SpanChoices choices_;
+  const std::shared_ptr<SpanTables> tables_;
+  const SpanChoices& choices_;
   const SpanSteps steps_{choices_};
   const Cost kept_;
-  std::vector<std::string> names_;           // of the operators
-  std::vector<sim::Time> ends_;              // kernel_ends
-  std::int64_t link_bytes_ = 0;              // that can leave by the turn
-  std::int64_t saved_bytes_ = 0;             // of all that could move
-  std::vector<std::int32_t> least_slots_;    // by kind of table
-  std::map<std::size_t, SpanTable> tables_;  // those that were asked for
-  std::vector<Way> ways_;
-  std::optional<NestTable> nested_;  // made when it is asked for
-  std::vector<Way> nested_ways_;
+  std::vector<sim::Time> ends_;     // kernel_ends
+  sim::Time turn_ns_ = 0;           // when backward begins, of these
+  std::int64_t link_bytes_ = 0;     // that can leave by the turn
+  std::int64_t saved_bytes_ = 0;    // of all that could move
+  std::vector<std::size_t> noisy_;  // tables
+  std::vector<Way> ways_, nested_ways_;
   std::size_t searches_ = 0;
-  std::map<std::vector<PlanSpan>, std::shared_ptr<const Outlined>> known_;
   std::map<const Tried*, Try> made_;  // how what was tried moves
 };
 

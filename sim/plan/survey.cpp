@@ -143,12 +143,12 @@ bool ends_at_first_backward(const Program& program) {
 // Runs the program up to where nothing more is packed. `spans`: null, and segments are surveyed; or
 // they run as a step runs them.
 Survey surveyed(const Program& program, const Hardware& hardware,
-                const std::vector<PlanSpan>* spans) {
+                const std::vector<PlanSpan>* spans, std::shared_ptr<const sim::Prepared> prepared) {
   const sim::Roofline times(hardware);
   Counter counter(ends_at_first_backward(program));  // outlives the tape, which frees at its end
   sim::Machine machine(sim::machine_options(hardware));
   machine.add_consumer(&counter);
-  sim::Tape tape(program, machine, times, nullptr);
+  sim::Tape tape(program, machine, times, nullptr, {}, nullptr, std::move(prepared));
   const auto surveyor = std::make_shared<Surveyor>(program, tape);
   sim::Segments<sim::SimDevice> runner(machine, {sim::SimDevice(machine)}, tape.autograd(), {});
   tape.before_call([&surveyor] { ++surveyor->forwards; });
@@ -172,12 +172,12 @@ Survey surveyed(const Program& program, const Hardware& hardware,
 }  // namespace
 
 Survey survey(const Program& program, const Hardware& hardware) {
-  return surveyed(program, hardware, nullptr);
+  return surveyed(program, hardware, nullptr, nullptr);
 }
 
-Survey survey(const Program& program, const Hardware& hardware,
-              const std::vector<PlanSpan>& spans) {
-  return surveyed(program, hardware, &spans);
+Survey survey(const Program& program, const Hardware& hardware, const std::vector<PlanSpan>& spans,
+              std::shared_ptr<const sim::Prepared> prepared) {
+  return surveyed(program, hardware, &spans, std::move(prepared));
 }
 
 }  // namespace ferry::plan

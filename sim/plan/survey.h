@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "formats/plan.h"
 #include "formats/program.h"
 #include "scenarios/hardware.h"
+#include "sim/run/simulation.h"
 
 namespace ferry::plan {
 
@@ -40,7 +42,9 @@ struct Survey {
 
 Survey survey(const Program& program, const Hardware& hardware);
 // Of a program without segments, with spans of operators: what its spans do not make again, and
-// what their replays begin from, as hooks around the spans see it.
-Survey survey(const Program& program, const Hardware& hardware, const std::vector<PlanSpan>& spans);
+// what their replays begin from, as hooks around the spans see it. `prepared`: of the program on
+// this hardware, without kernels' memory, for several surveys; null: it is made.
+Survey survey(const Program& program, const Hardware& hardware, const std::vector<PlanSpan>& spans,
+              std::shared_ptr<const sim::Prepared> prepared = nullptr);
 
 }  // namespace ferry::plan

@@ -75,9 +75,15 @@ sim::Simulation Problem::run(const Candidate& candidate, const How& how) const {
   options.trace = how.trace;
   options.recorder = how.recorder;
   options.memory = how.memory;
-  if (!candidate.outlined) return sim::simulate(program, hardware, options);
+  if (!candidate.outlined) {
+    options.prepared = prepared_program;
+    return sim::simulate(program, hardware, options);
+  }
   options.spans = candidate.outlined->spans;
-  if (candidate.outlined->modules.empty()) return sim::simulate(whole, hardware, options);
+  if (candidate.outlined->modules.empty()) {
+    options.prepared = prepared_whole;
+    return sim::simulate(whole, hardware, options);
+  }
   return sim::simulate(outline(whole, candidate.outlined->modules), hardware, options);
 }
 

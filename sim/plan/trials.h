@@ -42,6 +42,9 @@ struct Problem {
   sim::Time optimizer_ns = 0;  // of a step; whole trainings tell it
   Judged judged = Judged::kReserved;
   OffloadAll offload_all = OffloadAll::kTrl;
+  // Of the two programs on the hardware; null: each run makes it.
+  std::shared_ptr<const sim::Prepared> prepared_whole = nullptr;
+  std::shared_ptr<const sim::Prepared> prepared_program = nullptr;
 
   const Survey& survey_of(const Candidate& candidate) const {
     return candidate.outlined ? candidate.outlined->survey : survey;

@@ -239,10 +239,12 @@ std::optional<std::int64_t> Simulation::overlap_permille() const {
   return permille(hidden, copying, Round::kDown);
 }
 
-std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware) {
+std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware,
+                                        bool takes_memory) {
   const Roofline times(hardware);
   const CudaMemory memory(hardware, std::nullopt);
-  return std::make_shared<const Prepared>(prepared(program, times, &memory));
+  return std::make_shared<const Prepared>(
+      prepared(program, times, takes_memory ? &memory : nullptr));
 }
 
 Simulation simulate(const Program& program, const Hardware& hardware,

@@ -132,8 +132,9 @@ struct Simulation {
   std::optional<std::int64_t> overlap_permille() const;
 };
 
-// For runs with the hardware's own workspaces.
-std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware);
+// `takes_memory`: its kernels may, as simulate()'s do.
+std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware,
+                                        bool takes_memory = true);
 
 Simulation simulate(const Program& program, const Hardware& hardware,
                     const SimulationOptions& options);

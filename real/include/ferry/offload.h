@@ -59,6 +59,9 @@ struct OffloadOptions {
   TORCH_ARG(std::int64_t, window_tensors) = kUnlimited;
   // The most bytes to bring back before their use; 0: none.
   TORCH_ARG(std::int64_t, prefetch) = kAutomatic;
+  // The most saved tensors that backward still has to unpack between one that is brought back early
+  // and its use. What of more distant ones the window still holds leaves when backward begins.
+  TORCH_ARG(std::int64_t, prefetch_tensors) = kUnlimited;
   // The most bytes to hold for further saves of the same storage; 0: none.
   TORCH_ARG(std::int64_t, hold) = kAutomatic;
   // A directory: the host tier is a file in it, which no crash leaves behind. Empty: memory. CPU
@@ -113,7 +116,7 @@ class Offload {
   // Executes a plan: its choices, which of the calls of ferry::checkpoint recompute (by the order
   // in which a forward makes them) and what they keep, which operators run again in backward (by
   // their places in the forward, on the guard's thread), and its options in place of min_bytes,
-  // window, window_tensors, prefetch, hold, pinned, copy_streams and reload_pool.
+  // window, window_tensors, prefetch, prefetch_tensors, hold, pinned, copy_streams and reload_pool.
   Offload(const Plan& plan, OffloadOptions options);
 
   // Tensors that the module owns, or this tensor, are kept: parameters and buffers occupy device

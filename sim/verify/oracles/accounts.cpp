@@ -27,9 +27,13 @@ bool stays_anyway(const sim::StorageImpl& storage) {
 // Keeps account of one saved tensor.
 class Accounts::Watched final : public Saved<sim::Tensor> {
  public:
-  Watched(Accounts& accounts, std::unique_ptr<Saved<sim::Tensor>> inner, ParcelRef parcel,
-          std::optional<std::uint64_t> kept)
-      : accounts_(accounts), inner_(std::move(inner)), parcel_(std::move(parcel)), kept_(kept) {}
+  Watched(Accounts& accounts, std::unique_ptr<Saved<sim::Tensor>> inner, std::uint64_t sequence,
+          ParcelRef parcel, std::optional<std::uint64_t> kept)
+      : accounts_(accounts),
+        inner_(std::move(inner)),
+        sequence_(sequence),
+        parcel_(std::move(parcel)),
+        kept_(kept) {}
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
   ~Watched() override {
@@ -41,14 +45,17 @@ class Accounts::Watched final : public Saved<sim::Tensor> {
     const bool there = parcel_ && !parcel_->source.expired();
     accounts_.reloaded_now_.clear();
     accounts_.unpacks_ = parcel_.get();
+    accounts_.unpacks_at_ = sequence_;
     sim::Tensor tensor = inner_->unpack();
     if (parcel_) accounts_.unpacked(*parcel_, there, tensor->storage->address);
+    accounts_.leave_far(sequence_);
     return tensor;
   }
 
  private:
   Accounts& accounts_;
   std::unique_ptr<Saved<sim::Tensor>> inner_;
+  const std::uint64_t sequence_;
   const ParcelRef parcel_;                   // null: it was kept
   const std::optional<std::uint64_t> kept_;  // the storage's identity, where it is remembered
 };
@@ -95,7 +102,7 @@ std::unique_ptr<Saved<sim::Tensor>> Accounts::Pair::pack(const sim::Tensor& tens
     if (tensor->storage->bytes >= all.options_.bytes_min) kept = tensor->storage->identity;
     if (kept) ++all.kept_[*kept];
   }
-  return std::make_unique<Watched>(all, std::move(saved), std::move(parcel), kept);
+  return std::make_unique<Watched>(all, std::move(saved), sequence, std::move(parcel), kept);
 }
 
 std::shared_ptr<Hooks<sim::Tensor>> Accounts::watch(std::shared_ptr<Hooks<sim::Tensor>> hooks) {
@@ -164,6 +171,15 @@ Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, std::uint64_t sequ
   on_host_ += static_cast<std::int64_t>(bytes);
   host_peak_ = std::max(host_peak_, on_host_);
   return parcel;
+}
+
+// Backward unpacks the save of that place: what was packed long before it leaves.
+void Accounts::leave_far(std::uint64_t sequence) {
+  const auto packs = static_cast<std::uint64_t>(options_.prefetch_packs);
+  while (!window_.empty() && window_.begin()->first + packs < sequence) {
+    window_bytes_ -= window_.begin()->second;
+    window_.erase(window_.begin());
+  }
 }
 
 void Accounts::leave_window(const Parcel& parcel) {
@@ -242,6 +258,9 @@ void Accounts::reloads(const StreamOp& op) {
     parcel.reloaded = true;
     reloaded_now_.push_back(op.writes[0].address);
   } else {
+    if (unpacks_at_ - parcel.sequence > static_cast<std::uint64_t>(options_.prefetch_packs)) {
+      complain("a tensor came back too early");
+    }
     if (parcel.ahead) came_in_vain(parcel);
     parcel.reloaded = parcel.ahead = true;
   }

@@ -65,6 +65,7 @@ class Accounts final : public StreamOpConsumer, public sim::HooksWatch {
   Fate fate_of(const sim::Tensor& tensor, std::uint64_t pack, ParcelRef& shares) const;
   ParcelRef send(const sim::Tensor& tensor, std::uint64_t sequence);
   void leave_window(const Parcel& parcel);
+  void leave_far(std::uint64_t sequence);
   void unpacked(Parcel& parcel, bool source_there, std::uint64_t address);
   void came_in_vain(const Parcel& parcel);
   void forget(Parcel& parcel);
@@ -78,6 +79,7 @@ class Accounts final : public StreamOpConsumer, public sim::HooksWatch {
   std::optional<Copied> copied_;
   // The reloads of the parcel that is unpacked now: where their targets lie.
   const Parcel* unpacks_ = nullptr;
+  std::uint64_t unpacks_at_ = 0;  // the place of the save that is unpacked
   std::vector<std::uint64_t> reloaded_now_;
   std::map<std::uint64_t, ParcelRef> alive_;      // by host address
   std::map<std::uint64_t, int> kept_;             // saves by the identity of their storage

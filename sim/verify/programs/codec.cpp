@@ -14,7 +14,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::uint64_t kFormat = 5;
+constexpr std::uint64_t kFormat = 6;
 constexpr std::string_view kLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t kMostItems = 1000;  // of a list: more was never drawn
@@ -130,6 +130,7 @@ void options(Io& io, O& value) {
   io.number(value.window_packs, 1, kMost);
   io.number(value.window_bytes, kAutomatic, kMost);
   io.number(value.prefetch_bytes, kAutomatic, kMost);
+  io.number(value.prefetch_packs, 0, kMost);
   io.number(value.hold_bytes, kAutomatic, kMost);
   list(io, value.offload, [&io](auto&& each) {
     bool chosen = each;

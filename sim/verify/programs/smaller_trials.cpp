@@ -68,6 +68,7 @@ std::vector<CoreOptions> plainer(const CoreOptions& options) {
   };
   with(&CoreOptions::offload, std::vector<bool>());
   with(&CoreOptions::prefetch_bytes, std::int64_t{0});
+  with(&CoreOptions::prefetch_packs, kUnlimited);
   with(&CoreOptions::hold_bytes, std::int64_t{0});
   with(&CoreOptions::window_bytes, std::int64_t{0});
   with(&CoreOptions::window_packs, std::int64_t{1});

@@ -92,6 +92,7 @@ CoreOptions draw_options(Draws& draws) {
   options.window_bytes = pick({0, 64 << 10, 4 << 20, kUnlimited});
   options.prefetch_bytes = pick({0, 64 << 10, 8 << 20});
   options.hold_bytes = pick({0, 64 << 10, 8 << 20, kUnlimited});
+  options.prefetch_packs = pick({0, 2, 6, kUnlimited, kUnlimited, kUnlimited});
   if (draws.one_in(4)) {
     for (int i = 0; i < 60; ++i) options.offload.push_back(!draws.one_in(3));
   }

@@ -118,6 +118,8 @@ std::string text_of(const CoreOptions& options) {
   words.add_if(options.reload_pool == ReloadPool::kCopyStream, "reloads in the copy stream's pool");
   words.add_if(options.bytes_min > 0, "tensors from " + bytes_of(options.bytes_min) + " on");
   words.add_if(options.prefetch_bytes != 0, "prefetch " + bytes_of(options.prefetch_bytes));
+  words.add_if(options.prefetch_packs != kUnlimited,
+               "back " + counted(options.prefetch_packs, "pack") + " ahead at most");
   words.add_if(options.hold_bytes != 0, "hold " + bytes_of(options.hold_bytes));
   words.add_if(!options.offload.empty(), "only some packs");
   return words.text();

@@ -60,6 +60,7 @@ OffloadOptions draw_options() {
   options.window(*one_of<std::int64_t>({0, 5000, kUnlimited}));
   options.window_tensors(*one_of<std::int64_t>({1, 3, kUnlimited}));
   options.prefetch(*one_of<std::int64_t>({0, 5000, kUnlimited}));
+  options.prefetch_tensors(*one_of<std::int64_t>({0, 2, kUnlimited, kUnlimited}));
   options.hold(*one_of<std::int64_t>({0, 5000, kUnlimited}));
   options.copy_streams(
       *one_of<CopyStreams>({CopyStreams::kTwo, CopyStreams::kOne, CopyStreams::kNone}));

@@ -88,6 +88,25 @@ TEST_F(OffloadTest, OneGuardAroundForwardAndBackward) {
   EXPECT_GT(offload.statistics().reloaded_count, 0);
 }
 
+// The window holds all that moves until backward begins.
+TEST_F(OffloadTest, WhatIsNeededMuchLaterLeavesWhenBackwardBegins) {
+  const auto reloaded = [this](std::int64_t tensors) {
+    const auto options = OffloadOptions().min_bytes(1).window(kUnlimited).prefetch(0);
+    Offload offload(OffloadOptions(options).prefetch_tensors(tensors));
+    offload.exempt(net);
+    {
+      const OffloadGuard guard(offload);
+      net.loss(input()).backward();
+    }
+    expect_plain();
+    EXPECT_TRUE(offload.empty());
+    return offload.statistics().reloaded_count;
+  };
+  EXPECT_EQ(reloaded(kUnlimited), 0);
+  EXPECT_GT(reloaded(1), 0);
+  EXPECT_GT(reloaded(0), reloaded(1));
+}
+
 // It fills the noise that it has saved, and its version does not say so: what was copied when it
 // was saved had none of it.
 TEST(Offload, TheNoiseOfRReluMovesWhenItIsDrawn) {

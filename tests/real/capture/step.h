@@ -42,6 +42,7 @@ inline OffloadOptions real_options(const CoreOptions& core) {
       .window(core.window_bytes)
       .window_tensors(core.window_packs)
       .prefetch(core.prefetch_bytes)
+      .prefetch_tensors(core.prefetch_packs)
       .hold(core.hold_bytes)
       .copy_streams(core.copy_streams)
       .reload_pool(core.reload_pool)

@@ -1,7 +1,9 @@
-// The forward window: how long a source stays on the device, and who waits for its copy.
+// The windows: how long a source stays on the device in forward, and who waits for its copy; how
+// far ahead of backward anything is there.
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,6 +89,111 @@ TEST(OffloaderWindow, ASourceOfAnotherPoolIsLeftToItsPool) {
   const Tensor next = rig.world.make(test::kMiB);
   EXPECT_EQ(rig.waits(Step::kEvict), 0);
   EXPECT_EQ(rig.world.hazards(), std::vector<std::string>{});
+}
+
+std::vector<std::uint64_t> packs_of(const test::Rig& rig, DecisionKind kind) {
+  std::vector<std::uint64_t> packs;
+  for (const Decision& decision : rig.decisions) {
+    if (decision.kind == kind) packs.push_back(decision.pack);
+  }
+  return packs;
+}
+
+// Six sources of 64 KiB.
+std::vector<test::SaveRef> in_the_window(test::Rig& rig) {
+  std::vector<test::SaveRef> saves;
+  for (int i = 0; i < 6; ++i) saves.push_back(rig.pack_only(rig.world.make(64 * test::kKiB)));
+  return saves;
+}
+
+CoreOptions two_ahead() {
+  CoreOptions options = test::eager_options();
+  options.window_packs = kUnlimited;
+  options.window_bytes = kUnlimited;
+  options.prefetch_packs = 2;
+  return options;
+}
+
+using Packs = std::vector<std::uint64_t>;
+
+TEST(BackwardWindow, WhatIsFarLeavesWhenBackwardBegins) {
+  test::Rig rig(two_ahead());
+  const std::vector<test::SaveRef> saves = in_the_window(rig);
+  rig.script.backward([&] {
+    rig.consume(saves[5]);
+    EXPECT_EQ(packs_of(rig, DecisionKind::kEvict), (Packs{0, 1, 2}));
+    EXPECT_EQ(rig.live_storages(), 3) << "and those that come next stay";
+    EXPECT_EQ(rig.waits(Step::kEvict), 3);
+    for (const std::size_t i : {4, 3}) rig.consume(saves[i]);
+    EXPECT_EQ(rig.offloader.statistics().stash_hits, 3);
+  });
+  EXPECT_EQ(rig.offloader.statistics().reloaded_count, 0);
+  EXPECT_EQ(rig.world.hazards(), std::vector<std::string>{});
+}
+
+// A kept tensor tells as well where backward has come to.
+TEST(BackwardWindow, AKeptTensorEndsTheStayOfTheFar) {
+  test::Rig rig(two_ahead());
+  const std::vector<test::SaveRef> saves = in_the_window(rig);
+  const test::SaveRef kept = rig.pack(rig.world.make(test::Rig::kTiny));
+  rig.script.backward([&] { rig.consume(kept); });
+  EXPECT_EQ(packs_of(rig, DecisionKind::kEvict), (Packs{0, 1, 2, 3}));
+}
+
+TEST(BackwardWindow, OutsideABackwardAllStay) {
+  test::Rig rig(two_ahead());
+  const std::vector<test::SaveRef> saves = in_the_window(rig);
+  saves[5]->unpack();
+  EXPECT_EQ(rig.live_storages(), 6);
+}
+
+TEST(BackwardWindow, NothingComesBackSoonerHoweverManyBytesMay) {
+  CoreOptions options = two_ahead();
+  options.window_packs = 1;
+  options.prefetch_bytes = kUnlimited;
+  test::Rig rig(options);
+  std::vector<test::SaveRef> saves;
+  for (int i = 0; i < 6; ++i) saves.push_back(rig.pack_only(rig.world.make(64 * test::kKiB)));
+  rig.evict();
+  rig.script.backward([&] {
+    rig.consume(saves[5]);
+    EXPECT_EQ(packs_of(rig, DecisionKind::kPrefetch), (Packs{4, 3}));
+    rig.consume(saves[4]);
+    EXPECT_EQ(packs_of(rig, DecisionKind::kPrefetch), (Packs{4, 3, 2}));
+  });
+  EXPECT_EQ(rig.world.hazards(), std::vector<std::string>{});
+}
+
+// The tensor that is unpacked may itself be of a source that was packed long before.
+TEST(BackwardWindow, ASourceThatIsUnpackedNowIsUsedBeforeItLeaves) {
+  test::Rig rig(two_ahead());
+  const Tensor x = rig.world.make(64 * test::kKiB);
+  const std::uint64_t contents = rig.world.contents(x);
+  const test::SaveRef first = rig.pack(x);
+  const std::vector<test::SaveRef> saves = in_the_window(rig);
+  const test::SaveRef last = rig.pack(x);  // shares the first's copy
+  rig.script.backward([&] { EXPECT_EQ(rig.consume(last), contents); });
+  EXPECT_EQ(rig.offloader.statistics().stash_hits, 1);
+}
+
+// The thread itself waits for the copy, where it is what computes; and may be told that it failed.
+TEST(BackwardWindow, AFailedWaitIsToldAndTheNextUnpackTriesAgain) {
+  test::World world;
+  test::Script script;
+  const auto fault = std::make_shared<FaultPoint>(Step::kEvict, 1);
+  Offloader<Faulty<sim::SimDevice>, test::ScriptAutograd> offloader(
+      Faulty<sim::SimDevice>(world.device(), fault), test::ScriptAutograd(script), two_ahead());
+  std::vector<test::SaveRef> saves;
+  for (int i = 0; i < 6; ++i) saves.push_back(offloader.hooks()->pack(world.make(64 * 1024)));
+  script.backward([&] {
+    EXPECT_ANY_THROW(saves[5]->unpack());
+    EXPECT_EQ(offloader.statistics().forward_stash_bytes, 5 * 64 * 1024) << "one has left";
+    EXPECT_NO_THROW(saves[5]->unpack());
+    EXPECT_EQ(offloader.statistics().forward_stash_bytes, 3 * 64 * 1024);
+  });
+  saves.clear();
+  EXPECT_TRUE(offloader.empty());
+  EXPECT_EQ(world.hazards(), std::vector<std::string>{});
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ TEST(Options, ComplaintsNameTheOptionItsBoundAndItsValue) {
   EXPECT_EQ(with(&O::window_packs, 0), "window_packs should be at least 1 but is 0");
   EXPECT_EQ(with(&O::window_bytes, -2), "window_bytes should be at least 0 but is -2");
   EXPECT_EQ(with(&O::prefetch_bytes, -3), "prefetch_bytes should be at least 0 but is -3");
+  EXPECT_EQ(with(&O::prefetch_packs, -1), "prefetch_packs should be at least 0 but is -1");
   EXPECT_EQ(with(&O::hold_bytes, -4), "hold_bytes should be at least 0 but is -4");
 }
 
@@ -43,6 +44,7 @@ TEST(Options, TheLeastValuesAreSound) {
   least.window_packs = 1;
   least.window_bytes = 0;
   least.prefetch_bytes = 0;
+  least.prefetch_packs = 0;
   least.hold_bytes = 0;
   EXPECT_EQ(complaint(least), "");
 }

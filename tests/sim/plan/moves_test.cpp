@@ -1,4 +1,4 @@
-// What moves at a pace: of storages of 1 MiB, one packed each 100 us.
+// What moves in time: of storages of 1 MiB, one packed each 100 us; backward begins with the last.
 #include "sim/plan/moves.h"
 
 #include <gtest/gtest.h>
@@ -40,54 +40,65 @@ struct Moved {
   CoreOptions options;
 };
 
-Moved moved(std::int64_t us_for_mib, std::int64_t pace, const Survey& survey = packs()) {
+Moved moved(std::int64_t us_for_mib, std::int64_t pace, const Survey& survey = packs(),
+            std::int64_t until = 100) {
   Link link;
   link.d2h_alone = kMiB / us_for_mib;
   Mix mix = keep_all(survey);
   Moved found;
-  move_paced(mix, survey, ends(), link, pace, 2, found.options);
+  move_in_time(mix, survey, ends(), ends().back(), link, {pace, until, 3}, found.options);
   for (std::size_t p = 0; p < mix.packs.size(); ++p) {
     if (mix.packs[p] == PlanChoice::kOffload) found.packs.push_back(p);
   }
   return found;
 }
 
-TEST(MovePacedTest, AQuickLinkTakesAllButTheLast) {
+using Packs = std::vector<std::size_t>;
+
+TEST(MoveInTimeTest, AQuickLinkTakesAllButTheLast) {
   const Moved found = moved(50, 100);
-  EXPECT_EQ(found.packs, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(found.packs, (Packs{0, 1, 2, 3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(found.options.window_packs, 1);
   EXPECT_EQ(found.options.window_bytes, kUnlimited);
-  EXPECT_EQ(found.options.prefetch_bytes, 2 * kMiB);
+  EXPECT_EQ(found.options.prefetch_bytes, kUnlimited);
+  EXPECT_EQ(found.options.prefetch_packs, 3);
+  EXPECT_EQ(found.options.hold_bytes, 4 * kMiB);
 }
 
-// Each copy has ended three packs later, and so has the last one when the forward ends.
-TEST(MovePacedTest, ASlowLinkTakesTheNextWhenItIsFree) {
+// Each copy has ended three packs later, and so has the last one when backward begins.
+TEST(MoveInTimeTest, ASlowLinkTakesTheNextWhenItIsFree) {
   const Moved found = moved(299, 100);
-  EXPECT_EQ(found.packs, (std::vector<std::size_t>{0, 3, 6}));
+  EXPECT_EQ(found.packs, (Packs{0, 3, 6}));
   EXPECT_EQ(found.options.window_packs, 3);
-  EXPECT_EQ(moved(299, 50).packs, (std::vector<std::size_t>{0, 6}));
+  EXPECT_EQ(moved(299, 50).packs, (Packs{0, 6}));
 }
 
 // The third is packed at 500 us, and copied at 997 us: five packs later.
-TEST(MovePacedTest, AtAHigherPaceCopiesQueue) {
+TEST(MoveInTimeTest, AtAHigherPaceCopiesQueue) {
   const Moved found = moved(299, 200);
-  EXPECT_EQ(found.packs, (std::vector<std::size_t>{0, 2, 4}));
+  EXPECT_EQ(found.packs, (Packs{0, 2, 4}));
   EXPECT_EQ(found.options.window_packs, 5);
+  EXPECT_EQ(moved(299, 1000).packs, (Packs{0, 1, 2})) << "the first, as many as the link carries";
 }
 
-// The first is copied six packs after it was packed. Of another after it six packs must come, too.
-TEST(MovePacedTest, WhatWouldStayInTheWindowDoesNotMove) {
+TEST(MoveInTimeTest, AShorterTimeTakesTheFirst) {
+  EXPECT_EQ(moved(299, 100, packs(), 70).packs, (Packs{0, 3}));
+}
+
+// The first is copied six packs after it was packed. Of the other there are not six to come: it is
+// in the window when backward begins.
+TEST(MoveInTimeTest, WhatIsCopiedWhenBackwardBeginsMovesThoughTheWindowHasIt) {
   Survey survey = packs();
   survey.packs[0].storage_bytes = 2 * kMiB;
   const Moved found = moved(299, 100, survey);
-  EXPECT_EQ(found.packs, std::vector<std::size_t>{0});
+  EXPECT_EQ(found.packs, (Packs{0, 6}));
   EXPECT_EQ(found.options.window_packs, 6);
 }
 
-TEST(MovePacedTest, WhatHasNotLeftWhenTheForwardEndsDoesNotMove) {
+TEST(MoveInTimeTest, WhatIsNotCopiedWhenBackwardBeginsDoesNotMove) {
   Survey survey = packs();
   survey.packs[0].storage_bytes = 4 * kMiB;
-  EXPECT_EQ(moved(299, 100, survey).packs, (std::vector<std::size_t>{1, 4}));
+  EXPECT_EQ(moved(299, 100, survey).packs, (Packs{1, 4}));
   EXPECT_TRUE(moved(1000, 100).packs.empty());
   EXPECT_TRUE(moved(299, 100, Survey{}).packs.empty());
 }
