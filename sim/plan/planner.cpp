@@ -96,7 +96,7 @@ PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
 namespace {
 
 // In thousandths of the bound: to come nearer is worth another allocator.
-constexpr std::int64_t kFarPermille = 20;
+constexpr std::int64_t kFarPermille = 15;
 
 // The row of `best`, if the request asks for it under expandable segments as well, and it is far
 // from the bound or does not fit though some plan might. Else null.

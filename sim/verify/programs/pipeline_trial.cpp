@@ -171,6 +171,7 @@ PipelineTrial draw_pipeline_trial(Draws& draws) {
   trial.nodes_before = draws.one_in(2) ? draws.in(1, 1000) : 0;
   draw_stages(draws, trial);
   if (interleaved) trial.microbatches = static_cast<int>(trial.devices()) * rounds;
+  if (trial.offload) draw_backward_window(draws, *trial.offload);
   return trial;
 }
 

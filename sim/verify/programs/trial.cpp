@@ -1,6 +1,7 @@
 #include "sim/verify/programs/trial.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <initializer_list>
 
@@ -92,11 +93,15 @@ CoreOptions draw_options(Draws& draws) {
   options.window_bytes = pick({0, 64 << 10, 4 << 20, kUnlimited});
   options.prefetch_bytes = pick({0, 64 << 10, 8 << 20});
   options.hold_bytes = pick({0, 64 << 10, 8 << 20, kUnlimited});
-  options.prefetch_packs = pick({0, 2, 6, kUnlimited, kUnlimited, kUnlimited});
   if (draws.one_in(4)) {
     for (int i = 0; i < 60; ++i) options.offload.push_back(!draws.one_in(3));
   }
   return options;
+}
+
+void draw_backward_window(Draws& draws, CoreOptions& options) {
+  constexpr std::array<std::int64_t, 3> kPacks = {0, 2, 6};
+  if (draws.one_in(2)) options.prefetch_packs = kPacks[static_cast<std::size_t>(draws.in(0, 3))];
 }
 
 std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws) {
@@ -124,6 +129,7 @@ Trial draw_trial(Draws& draws, Sizes sizes) {
   draw_inner(draws, trial.spans, kSpanLevels - 1);
   draw_sequence(draws, trial.recipe);
   if (draws.one_in(8)) make_selective(draws, trial);
+  draw_backward_window(draws, trial.options);
   return trial;
 }
 

@@ -46,6 +46,8 @@ struct Trial {
 };
 
 CoreOptions draw_options(Draws& draws);
+// Drawn last, so that programs which were drawn before there was one are drawn again.
+void draw_backward_window(Draws& draws, CoreOptions& options);
 // The plan need not fit any program. Null: the segments are not planned.
 std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws);
 Trial draw_trial(Draws& draws, Sizes sizes = Sizes::kMixed);

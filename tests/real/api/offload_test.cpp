@@ -104,7 +104,6 @@ TEST_F(OffloadTest, WhatIsNeededMuchLaterLeavesWhenBackwardBegins) {
   };
   EXPECT_EQ(reloaded(kUnlimited), 0);
   EXPECT_GT(reloaded(1), 0);
-  EXPECT_GT(reloaded(0), reloaded(1));
 }
 
 // It fills the noise that it has saved, and its version does not say so: what was copied when it
