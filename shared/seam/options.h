@@ -62,9 +62,9 @@ struct CoreOptions {
   std::int64_t window_bytes = std::int64_t{512} << 20;
   // Bound on reloads begun before their use, along the reverse of packing; 0: none.
   std::int64_t prefetch_bytes = std::int64_t{512} << 20;
-  // The backward window: while backward unpacks a tensor, nothing that was packed more than so many
-  // tensors before it is on the device for this offloader's sake. Reloads begin no earlier, and
-  // what the forward window still has of such sources leaves.
+  // The backward window: while backward unpacks a tensor, no reload is begun early for what was
+  // packed more than so many packs before it, and sources that the forward window still has from
+  // before that, of any run, leave as at a pack. (What is held for further saves is hold_bytes'.)
   std::int64_t prefetch_packs = kUnlimited;
   // Bound on reloaded storages kept for further saves of the same storage; one storage larger than
   // this is kept beside them. 0: each save reloads.

@@ -40,7 +40,7 @@ class Session {
   Chooser& chooser() { return chooser_; }
   const Trials& trials() const { return trials_; }
 
-  // What another session for the same program chose: a candidate of `best` here.
+  // What another session for the same program chose: a candidate of `best` here. Throws Stopped.
   void try_first(const Candidate& candidate, const Limits& limits) {
     trials_.within(name(Policy::kBest), {candidate}, limits);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "sim/plan/field_spans.h"
@@ -87,7 +88,6 @@ void SpanSearch::add_ways() {
     // Of the larger kind, which takes longer to make, fewer have noise.
     const std::size_t most = all > kFew && choices_.has_prices() ? noises / 4 + 1 : noises;
     if (number % kKinds == 0 && number / kKinds > most) continue;
-    noisy_.push_back(number);
     ways_.push_back({.table = number});
     const PartsInTime& paced = kNoisyInTime[1 + number % (kNoisyInTime.size() - 1)];
     for (const PartsInTime& how : {kNoisyInTime.front(), paced}) {
@@ -123,6 +123,11 @@ std::vector<PlanSpan> SpanSearch::spans(std::int32_t level, const Way& way) {
 }
 
 std::vector<Candidate> SpanSearch::candidates(const std::vector<Try>& tries) {
+  std::set<std::size_t> numbers;
+  for (const Try& each : tries) {
+    if (!each.way.nested) numbers.insert(each.way.table);
+  }
+  tables_->make(numbers);
   std::vector<std::vector<PlanSpan>> all;
   for (const Try& each : tries) all.push_back(spans(each.level, each.way));
   const SpanTables::Cuts found = tables_->cuts(all);
@@ -269,7 +274,6 @@ void SpanSearch::take(const Tried& tried, const Limits& limits, Bisection& each)
 void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
   if (choices_.operators() == 0) return;
   const std::size_t turn = searches_++ % every;
-  tables_->make(noisy_);
   for (const bool noisy : {false, true}) {
     for (const bool runs : {false, true}) {
       if (runs && problem_.judged != Judged::kReserved) continue;
@@ -349,9 +353,8 @@ bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
 void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
   const std::int32_t all = choices_.slots_of(limits.budget_bytes);
   std::vector<Try> tries;
-  std::vector<std::size_t> numbers = {0};
-  if (choices_.has_prices()) numbers.push_back(1);
-  numbers.insert(numbers.end(), noisy_.begin(), noisy_.end());
+  std::set<std::size_t> numbers;
+  for (const Way& way : ways_) numbers.insert(way.table);
   for (const std::size_t number : numbers) {
     if (number / kKinds % every != searches_ % every) continue;
     const std::int32_t least = least_slots({.table = number});

@@ -77,7 +77,8 @@ class SpanSearch {
     bool nested = false;                     // the table is that of nested spans
     std::map<std::int32_t, Cost> seen = {};  // by level, for whatever budget
   };
-  // Levels from `fails` on do not fit, and `fits` is known to fit; at first it is below the lowest.
+  // Levels from `fails` on do not fit. `fits` does, or it and those below are too slow to be of
+  // use; at first it is below the lowest.
   struct Bisection {
     Way* way;
     bool runs = false;  // a level fits as well if it runs at the budget
@@ -134,11 +135,10 @@ class SpanSearch {
   const SpanChoices& choices_;
   const SpanSteps steps_{choices_};
   const Cost kept_;
-  std::vector<sim::Time> ends_;     // kernel_ends
-  sim::Time turn_ns_ = 0;           // when backward begins, of these
-  std::int64_t link_bytes_ = 0;     // that can leave by the turn
-  std::int64_t saved_bytes_ = 0;    // of all that could move
-  std::vector<std::size_t> noisy_;  // tables
+  std::vector<sim::Time> ends_;   // kernel_ends
+  sim::Time turn_ns_ = 0;         // when backward begins, of these
+  std::int64_t link_bytes_ = 0;   // that can leave by the turn
+  std::int64_t saved_bytes_ = 0;  // of all that could move
   std::vector<Way> ways_, nested_ways_;
   std::size_t searches_ = 0;
   std::map<const Tried*, Try> made_;  // how what was tried moves

@@ -17,13 +17,15 @@ SpanTables::SpanTables(const Program& program, const Hardware& hardware, const K
   for (const OperatorRange& range : operator_ranges(program)) {
     names_.push_back(std::get<Op>(forward[range.op].action).name);
   }
-  make({0, 1});
-  for (std::size_t kind = 0; kind < kKinds; ++kind) {
-    least_slots_.push_back(table(choices_.has_prices() ? kind : 0).least_slots());
+  // Without prices the kinds are the same.
+  const std::size_t second = choices_.has_prices() ? 1 : 0;
+  make({0, second});
+  for (const std::size_t number : {std::size_t{0}, second}) {
+    least_slots_.push_back(table(number).least_slots());
   }
 }
 
-void SpanTables::make(const std::vector<std::size_t>& numbers) {
+void SpanTables::make(const std::set<std::size_t>& numbers) {
   std::vector<std::size_t> missing;
   for (const std::size_t number : numbers) {
     if (!tables_.contains(number)) missing.push_back(number);

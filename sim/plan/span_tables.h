@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,7 @@ class SpanTables {
   std::int32_t least_slots(std::size_t number) const { return least_slots_[number % kKinds]; }
 
   // Makes those of the tables that are missing, on all processors.
-  void make(const std::vector<std::size_t>& numbers);
+  void make(const std::set<std::size_t>& numbers);
   const SpanTable& table(std::size_t number);  // made where it is missing
   const NestTable& nested();                   // the same
 

@@ -132,7 +132,7 @@ struct Simulation {
   std::optional<std::int64_t> overlap_permille() const;
 };
 
-// `takes_memory`: its kernels may, as simulate()'s do.
+// For simulate(), whatever the workspaces. Not `takes_memory`: for tapes whose kernels take none.
 std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware,
                                         bool takes_memory = true);
 

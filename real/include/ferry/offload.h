@@ -59,8 +59,8 @@ struct OffloadOptions {
   TORCH_ARG(std::int64_t, window_tensors) = kUnlimited;
   // The most bytes to bring back before their use; 0: none.
   TORCH_ARG(std::int64_t, prefetch) = kAutomatic;
-  // The most saved tensors that backward still has to unpack between one that is brought back early
-  // and its use. What of more distant ones the window still holds leaves when backward begins.
+  // How many saved tensors ahead of backward something may be brought back, in the order of saving.
+  // What the window still has of more distant ones leaves when backward begins.
   TORCH_ARG(std::int64_t, prefetch_tensors) = kUnlimited;
   // The most bytes to hold for further saves of the same storage; 0: none.
   TORCH_ARG(std::int64_t, hold) = kAutomatic;

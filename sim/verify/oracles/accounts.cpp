@@ -76,8 +76,7 @@ std::unique_ptr<Saved<sim::Tensor>> Accounts::Pair::pack(const sim::Tensor& tens
   const std::uint64_t sequence = all.sequence_++;
   const auto packs = static_cast<std::uint64_t>(all.options_.window_packs);
   while (!all.window_.empty() && sequence - all.window_.begin()->first >= packs) {
-    all.window_bytes_ -= all.window_.begin()->second;
-    all.window_.erase(all.window_.begin());
+    all.leave_first();
   }
   ParcelRef parcel;
   const Fate fate = all.fate_of(tensor, all.pack_++, parcel);
@@ -150,8 +149,7 @@ Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, std::uint64_t sequ
   }
   while (!window_.empty() &&
          window_bytes_ > std::max<std::int64_t>(window_bytes() - storage.bytes, 0)) {
-    window_bytes_ -= window_.begin()->second;
-    window_.erase(window_.begin());
+    leave_first();
   }
   const StreamId now = storage.machine->current_stream();
   if (options_.copy_streams != CopyStreams::kNone || storage.block->stream() != now) {
@@ -173,12 +171,16 @@ Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, std::uint64_t sequ
   return parcel;
 }
 
+void Accounts::leave_first() {
+  window_bytes_ -= window_.begin()->second;
+  window_.erase(window_.begin());
+}
+
 // Backward unpacks the save of that place: what was packed long before it leaves.
 void Accounts::leave_far(std::uint64_t sequence) {
   const auto packs = static_cast<std::uint64_t>(options_.prefetch_packs);
   while (!window_.empty() && window_.begin()->first + packs < sequence) {
-    window_bytes_ -= window_.begin()->second;
-    window_.erase(window_.begin());
+    leave_first();
   }
 }
 

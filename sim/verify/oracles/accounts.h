@@ -65,6 +65,7 @@ class Accounts final : public StreamOpConsumer, public sim::HooksWatch {
   Fate fate_of(const sim::Tensor& tensor, std::uint64_t pack, ParcelRef& shares) const;
   ParcelRef send(const sim::Tensor& tensor, std::uint64_t sequence);
   void leave_window(const Parcel& parcel);
+  void leave_first();
   void leave_far(std::uint64_t sequence);
   void unpacked(Parcel& parcel, bool source_there, std::uint64_t address);
   void came_in_vain(const Parcel& parcel);
