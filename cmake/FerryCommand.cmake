@@ -64,6 +64,7 @@ add_executable(ferry cli/main.cpp)
 target_link_libraries(ferry PRIVATE ferry_cli ferry_cli_report ferry_cli_sweep ferry_warnings
                                     CLI11::CLI11 ferry_text)
 ferry_portable(ferry)
+ferry_jemalloc(ferry)
 target_compile_definitions(ferry PRIVATE FERRY_VERSION="${PROJECT_VERSION}"
                                          FERRY_HAS_VERIFY=$<TARGET_EXISTS:ferry_cli_verify>)
 if(TARGET ferry_cli_verify)
