@@ -55,8 +55,10 @@ Prepared prepared(const Program& program, const KernelTimes& times, const Kernel
   made.codes.reserve(program.codes.size());
   for (const Layout& type : program.types) {
     const Hull bytes = hull(type);
-    made.windows.push_back(
-        std::make_shared<Window>(Window{type, {bytes.begin_bytes, bytes.end_bytes}}));
+    const Window window{type, {bytes.begin_bytes, bytes.end_bytes}};
+    made.own_windows.push_back(std::make_unique<const Window>(window));
+    const std::shared_ptr<const void> nobody;
+    made.windows.emplace_back(nobody, made.own_windows.back().get());
   }
   for (CodeId id = 0; id < program.codes.size(); ++id) {
     made.codes.push_back(prepared_code(program, id, times, memory));

@@ -45,9 +45,12 @@ struct PreparedCode {
   std::vector<PreparedOp> ops;  // by statement; those of others are empty
 };
 
+// It must outlive every tensor that has one of its windows. (No window is counted: runs on several
+// threads share what was prepared, and would share the counts as well.)
 struct Prepared {
-  std::vector<std::shared_ptr<const Window>> windows;  // indexed by TypeId
-  std::vector<PreparedCode> codes;                     // indexed by CodeId
+  std::vector<std::shared_ptr<const Window>> windows;      // indexed by TypeId; they own nothing
+  std::vector<PreparedCode> codes;                         // indexed by CodeId
+  std::vector<std::unique_ptr<const Window>> own_windows;  // what `windows` shows
 };
 
 // `memory`: null: no kernel takes any.
