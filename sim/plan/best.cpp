@@ -283,13 +283,13 @@ void BestSearch::bisect(std::vector<Bisection> open, const What& what, const Lim
       asked.push_back(&each);
     }
     if (round.empty()) break;
-    const std::vector<const Tried*> tried = trials.within(what(), round, limits);
+    const std::vector<Trials::Found> found = trials.within(what(), round, limits);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       Bisection& each = *asked[i];
-      const Cost& cost = tried[i]->cost;
+      const Cost& cost = found[i].tried->cost;
       each.way->seen[each.near] = cost;
       each.near_bytes = cost.device_reserved_bytes;
-      const bool in = fits_soon(tried[i]->within(limits), cost, limits);
+      const bool in = fits_soon(found[i].cost, cost, limits);
       (in ? each.fits : each.least) = in ? each.near : each.near + 1;
     }
   }

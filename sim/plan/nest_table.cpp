@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "sim/plan/parallel.h"
+
 namespace ferry::plan {
 namespace {
 
@@ -61,10 +63,11 @@ NestTable::NestTable(const SpanChoices& choices)
     }
   }
   sweeps_.resize(2 * (all + 1) * (all + 1));
+  // A sweep is made of shorter ones.
   for (std::size_t length = 0; length <= all; ++length) {
-    for (std::size_t begin = 0; begin + length <= all; ++begin) {
-      for (const bool held : {false, true}) fill({begin, begin + length, held});
-    }
+    in_parallel(2 * (all - length + 1), [&](std::size_t i) {
+      fill({i / 2, i / 2 + length, i % 2 == 1});
+    });
   }
   fill_least();
 }

@@ -93,9 +93,7 @@ void polish_one(std::string_view what, const Problem& problem, const Limits& lim
     }
     if (tries.empty()) return;
     std::vector<Cost> costs;
-    for (const Tried* each : trials.within(what, tries, limits)) {
-      costs.push_back(each->within(limits));
-    }
+    for (const auto& each : trials.at_budget(what, tries, limits)) costs.push_back(each.cost);
     const std::size_t pick = pick_fastest(costs, limits);
     if (!is_answer(costs[pick], limits) || costs[pick].step_ns >= step_ns) return;
     candidate = std::move(tries[pick]);

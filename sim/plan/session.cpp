@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "formats/modules.h"
+#include "sim/plan/parallel.h"
 #include "sim/plan/stop.h"
 
 namespace ferry::plan {
@@ -36,6 +37,7 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
 constexpr int kRounds = 4;
 constexpr std::int64_t kCloseParts = 200;  // no search for a budget that is so much of it away
 constexpr int kContenders = 256;           // are run whole in a round
+constexpr std::size_t kScannedAtOnce = 4;  // of these
 constexpr int kLeastRuns = 64;             // and where nothing fits
 constexpr int kJudgedByThen = 16;          // after a stop
 constexpr std::int64_t kLessParts = 512;   // of the least known: what needs so little less is none
@@ -101,32 +103,50 @@ std::optional<sim::Time> Session::step_at(const Candidate& candidate,
   return run.errors.empty() ? std::optional(run.step_ns) : std::nullopt;
 }
 
-// The contenders' trainings at the limits' capacity, the fastest step first, until none of those
-// left can be faster.
+// The contenders' trainings at the limits' capacity, the fastest step first and some at a time,
+// until none of those left can be faster.
 void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
-  const bool allocated = problem_.judged == Judged::kAllocated;
+  const auto may_win = [&](const Tried* each) {
+    return !chosen.fits || each->cost.step_ns < chosen.step_ns;
+  };
+  const std::vector<const Tried*> all = chooser_.contenders(policy, limits);
   int runs = 0;
-  for (const Tried* each : chooser_.contenders(policy, limits)) {
-    if (chosen.fits && each->cost.step_ns >= chosen.step_ns) break;
-    const auto [known, fresh] =
-        ran_.try_emplace({limits.budget_bytes, trials_.key(each->candidate)});
-    if (fresh) {
-      if (++runs > kContenders) break;
-      throw_if(request_.stop);
-      const sim::Simulation run = problem_.run(
-          each->candidate, {.whole = true, .device_bytes = allocated ? 0 : limits.budget_bytes});
-      const std::int64_t bytes = cost_of(run, problem_.judged).device_reserved_bytes;
-      if (run.errors.empty() && run.host_peak_bytes <= limits.host_bytes &&
-          bytes <= std::min(limits.budget_bytes, keep_judged_bytes())) {
-        known->second = run.step_ns;
-      }
+  for (std::size_t at = 0; at < all.size() && may_win(all[at]);) {
+    std::vector<const Tried*> fresh;
+    std::vector<std::optional<sim::Time>*> into;
+    std::size_t end = at;
+    for (; end < all.size() && fresh.size() < kScannedAtOnce && may_win(all[end]); ++end) {
+      const auto [known, is_fresh] =
+          ran_.try_emplace({limits.budget_bytes, trials_.key(all[end]->candidate)});
+      if (!is_fresh) continue;
+      if (++runs > kContenders) return;
+      fresh.push_back(all[end]);
+      into.push_back(&known->second);
     }
-    const std::optional<sim::Time>& step_ns = known->second;
-    if (!step_ns || (chosen.fits && *step_ns >= chosen.step_ns)) continue;
-    chosen.fits = true;
-    chosen.step_ns = *step_ns;
-    chosen.candidate = each->candidate;
+    in_parallel(fresh.size(), [&](std::size_t i) {
+      throw_if(request_.stop);
+      *into[i] = fits_as_a_whole(fresh[i]->candidate, limits);
+    });
+    for (; at < end && may_win(all[at]); ++at) {
+      const std::optional<sim::Time> step_ns =
+          ran_.at({limits.budget_bytes, trials_.key(all[at]->candidate)});
+      if (!step_ns || (chosen.fits && *step_ns >= chosen.step_ns)) continue;
+      chosen.fits = true;
+      chosen.step_ns = *step_ns;
+      chosen.candidate = all[at]->candidate;
+    }
   }
+}
+
+std::optional<sim::Time> Session::fits_as_a_whole(const Candidate& candidate,
+                                                  const Limits& limits) const {
+  const bool allocated = problem_.judged == Judged::kAllocated;
+  const sim::Simulation run =
+      problem_.run(candidate, {.whole = true, .device_bytes = allocated ? 0 : limits.budget_bytes});
+  const std::int64_t bytes = cost_of(run, problem_.judged).device_reserved_bytes;
+  const bool fits = run.errors.empty() && run.host_peak_bytes <= limits.host_bytes &&
+                    bytes <= std::min(limits.budget_bytes, keep_judged_bytes());
+  return fits ? std::optional(run.step_ns) : std::nullopt;
 }
 
 // The least that a plan runs at is between what it allocates and what it reserves. So those that

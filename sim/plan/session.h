@@ -72,6 +72,8 @@ class Session {
   };
 
   void scan(Policy policy, const Limits& limits, Chosen& chosen);
+  // The step of the candidate's training, if it runs within the limits.
+  std::optional<sim::Time> fits_as_a_whole(const Candidate& candidate, const Limits& limits) const;
   std::optional<std::int64_t> next_budget(const Verdict& verdict, const Limits& limits,
                                           const Limits& asked) const;
   PolicyRow row(Policy policy, const Candidate& candidate, Verdict verdict, const Limits& limits,

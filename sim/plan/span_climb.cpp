@@ -16,7 +16,8 @@ constexpr std::size_t kClimbed = 48'000;  // tries of one, times operators
 constexpr std::size_t kClimbedMost = 320;
 constexpr std::size_t kClimbedAtOnce = 8;
 constexpr std::size_t kClimbedInVain = 24;  // in a row
-constexpr sim::Time kLeastSaved = 5'000;    // the part of the step that a step here has to save
+constexpr sim::Time kLittle = 1'000;  // the part of the step that a climb saves, or it is the last
+constexpr sim::Time kLeastSaved = 5'000;  // the part of the step that a step here has to save
 
 }  // namespace
 
@@ -28,19 +29,6 @@ struct SpanSearch::Climb {
   std::size_t left = 0;  // tries
   std::set<std::vector<std::size_t>> vain = {};
 };
-
-// By operator: whether it may run again.
-std::vector<bool> SpanSearch::again(const std::vector<PlanSpan>& spans) const {
-  std::vector<bool> found(choices_.operators(), false);
-  std::size_t op = 0;
-  for (const PlanSpan& span : spans) {
-    for (; op < found.size() && choices_.first_place(op) <= span.last; ++op) {
-      const std::uint64_t place = choices_.first_place(op);
-      found[op] = place >= span.first && !std::ranges::binary_search(span.keep, place);
-    }
-  }
-  return found;
-}
 
 void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
   const std::size_t all = choices_.operators();
@@ -69,6 +57,7 @@ void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials, s
                .step_ns = cost.step_ns,
                .left = every == 1 ? std::min(kClimbed / all + 1, kClimbedMost) : kClimbedAtOnce};
     climb_one(what, limits, trials, from);
+    if (cost.step_ns - from.step_ns < kept_.step_ns / kLittle) return;
   }
 }
 
@@ -77,17 +66,17 @@ void SpanSearch::climb_one(const What& what, const Limits& limits, Trials& trial
   for (std::size_t vain = 0; vain < kClimbedInVain;) {
     struct Next {
       sim::Time saves_ns;
-      std::vector<PlanSpan> spans;
+      SpanSteps::Step step;
       std::vector<std::size_t> changes;
+      std::vector<PlanSpan> spans = {};
     };
     std::vector<Next> all;
-    const std::vector<bool> now = again(from.spans);
-    for (std::vector<PlanSpan>& spans : steps_.from(from.spans)) {
-      Next next{0, tables_->named(std::move(spans)), {}};
-      const std::vector<bool> then = again(next.spans);
-      for (std::size_t op = 0; op < now.size(); ++op) {
-        if (now[op] == then[op]) continue;
-        next.saves_ns += now[op] ? choices_.ns(op) : -choices_.ns(op);
+    const std::vector<SpanSteps::Place> here = steps_.places(from.spans);
+    for (SpanSteps::Step& step : steps_.from(here)) {
+      Next next{0, std::move(step), {}};
+      for (const auto& [op, place] : next.step) {
+        if (SpanSteps::runs(here[op]) == SpanSteps::runs(place)) continue;
+        next.saves_ns += SpanSteps::runs(place) ? -choices_.ns(op) : choices_.ns(op);
         next.changes.push_back(op);
       }
       const bool saves = next.saves_ns > kept_.step_ns / kLeastSaved;
@@ -100,16 +89,19 @@ void SpanSearch::climb_one(const What& what, const Limits& limits, Trials& trial
     if (all.empty()) return;
     from.left -= all.size();
     std::vector<std::vector<PlanSpan>> sets;
-    for (const Next& each : all) sets.push_back(each.spans);
+    for (Next& each : all) {
+      each.spans = tables_->named(steps_.spans(here, each.step));
+      sets.push_back(each.spans);
+    }
     const SpanTables::Cuts found = tables_->cuts(sets);
     std::vector<Candidate> tries;
     for (const auto& cut : found) tries.push_back(candidate(from.of, cut));
-    const std::vector<const Tried*> tried = trials.within(what(), tries, limits);
+    const std::vector<Trials::Found> tried = trials.at_budget(what(), tries, limits);
     const sim::Time before = from.step_ns;
     vain += all.size();
     for (std::size_t i = 0; i < all.size(); ++i) {
-      made_.try_emplace(tried[i], from.of);
-      const Cost cost = tried[i]->within(limits);
+      made_.try_emplace(tried[i].tried, from.of);
+      const Cost& cost = tried[i].cost;
       if (!is_answer(cost, limits) || cost.step_ns >= before) {
         from.vain.insert(std::move(all[i].changes));
       } else if (cost.step_ns < from.step_ns) {

@@ -29,6 +29,8 @@ constexpr std::array<PartsInTime, 7> kInTime = {{{kAtOncePace, 2},
                                                  {100, 5},
                                                  {100, 8},
                                                  {50, 4}}};
+// Without a backward window, for a backward that asks in another order than that of the forward.
+constexpr std::array<PartsInTime, 2> kBackEarly = {{{kAtOncePace, 1}, {100, 1}}};
 constexpr std::array<PartsInTime, 3> kNoisyInTime = {{{kAtOncePace, 2}, {100, 5}, {50, 4}}};
 constexpr std::int64_t kShareInTime = 80;  // about, for the first guess
 constexpr std::int32_t kMoreShares = 12;   // below the lowest level
@@ -36,9 +38,10 @@ constexpr int kProbes = 12;                // of one way
 constexpr std::size_t kAtOnce = 8;         // ways, before what they found rules out others
 constexpr std::int64_t kBeyondParts = 4;   // a step that does not run needs less by such a part of
                                            // what it would reserve beyond the budget
+constexpr std::int32_t kFailedParts = 3;   // of the levels that may run below one that does not
 constexpr sim::Time kOverParts = 4;        // what a level took beyond the table's time another one
                                            // takes as well, but for such a part
-constexpr std::int32_t kNested = 4;        // such a part above the least, one level is enough
+constexpr std::int32_t kNested = 16;       // such a part above the least, one level is enough
 constexpr std::size_t kKinds = SpanTables::kKinds;
 constexpr std::int32_t kScanned = 12;  // levels, of each table
 constexpr std::int64_t kScannedWindow = 1;
@@ -82,6 +85,9 @@ void SpanSearch::add_ways() {
     for (const std::int64_t window : kWindows) ways_.push_back({0, share, window});
   }
   if (choices_.has_prices()) ways_.push_back({.table = 1});
+  for (const PartsInTime& how : kBackEarly) {
+    ways_.push_back({.share = kShareInTime, .in_time = how});
+  }
   const std::size_t noises = std::clamp(kNoisy / all, kTablesLeast, kTablesMost);
   for (std::size_t number = kKinds; number < kKinds * (noises + 1); ++number) {
     if (number % kKinds > 0 && !choices_.has_prices()) continue;
@@ -252,14 +258,18 @@ sim::Time SpanSearch::told_ns(std::int32_t level, const Way& way) const {
 
 // A level fits that reserves no more than the budget; or that runs at it, by giving back what it
 // would reserve beyond, if that is asked for. The least that it runs at is not known: at least what
-// it allocates.
-void SpanSearch::take(const Tried& tried, const Limits& limits, Bisection& each) const {
-  const Cost& cost = tried.cost;
+// it allocates. Of what fails at the budget nothing is known: the next is a part below it.
+void SpanSearch::take(const Cost& cost, const Limits& limits, Bisection& each) const {
+  if (cost.fails) {
+    const std::int64_t levels = (each.near - each.fits) / kFailedParts;
+    each.near_bytes = limits.budget_bytes + levels * choices_.slot_bytes() + 1;
+    each.fails = each.near;
+    return;
+  }
   each.way->seen[each.near] = cost;
   each.near_bytes = each.runs ? cost.device_peak_bytes : cost.device_reserved_bytes;
-  const Cost run = each.runs ? tried.within(limits) : cost;
-  each.over_ns = run.step_ns - told_ns(each.near, *each.way);
-  if (is_answer(run, limits)) {
+  each.over_ns = cost.step_ns - told_ns(each.near, *each.way);
+  if (is_answer(cost, limits)) {
     each.fits = each.near;
     return;
   }
@@ -280,7 +290,7 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
       bisect_all(noisy, runs, what, limits, trials, every, turn);
     }
   }
-  nest(what, limits, trials);
+  nest(what, limits, trials, every);
   if (is_far(limits, trials)) scan(what, limits, trials, every);
 }
 
@@ -292,9 +302,9 @@ void SpanSearch::bisect_all(bool noisy, bool runs, const What& what, const Limit
     const std::size_t noise = way.table / kKinds;
     if ((noise > 0) != noisy || (noisy && noise % every != turn)) continue;
     open.push_back(begin(way, limits, runs));
-    if (open.size() == kAtOnce) bisect(std::exchange(open, {}), what, limits, trials);
+    if (open.size() == kAtOnce) bisect(std::exchange(open, {}), what, limits, trials, every);
   }
-  bisect(std::move(open), what, limits, trials);
+  bisect(std::move(open), what, limits, trials, every);
 }
 
 bool SpanSearch::may_win(const Cost& best, const Limits& limits) const {
@@ -304,7 +314,7 @@ bool SpanSearch::may_win(const Cost& best, const Limits& limits) const {
 }
 
 void SpanSearch::bisect(std::vector<Bisection> open, const What& what, const Limits& limits,
-                        Trials& trials) {
+                        Trials& trials, std::size_t every) {
   for (;;) {
     std::vector<Try> round;
     std::vector<Bisection*> asked;
@@ -314,16 +324,23 @@ void SpanSearch::bisect(std::vector<Bisection> open, const What& what, const Lim
       asked.push_back(&each);
     }
     if (round.empty()) break;
-    const std::vector<const Tried*> tried = trials.within(what(), candidates(round), limits);
+    const std::vector<Candidate> all = candidates(round);
+    const auto run = [&] {
+      if (!open.front().runs) return trials.unlimited(what(), all);
+      // What is learned for one of several budgets is of use for the others.
+      if (every > 1) return trials.within(what(), all, limits);
+      return trials.at_budget(what(), all, limits);
+    };
+    const std::vector<Trials::Found> found = run();
     for (std::size_t i = 0; i < asked.size(); ++i) {
-      made_.try_emplace(tried[i], round[i]);
-      take(*tried[i], limits, *asked[i]);
+      made_.try_emplace(found[i].tried, round[i]);
+      take(found[i].cost, limits, *asked[i]);
     }
   }
 }
 
 // Where one level has room enough, a second one gains nothing.
-void SpanSearch::nest(const What& what, const Limits& limits, Trials& trials) {
+void SpanSearch::nest(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
   const std::int32_t slots = choices_.slots_of(limits.budget_bytes);
   if (slots > least_slots({}) / kNested * (kNested + 1) && !is_far(limits, trials)) return;
   if (nested_ways_.empty()) {
@@ -336,7 +353,7 @@ void SpanSearch::nest(const What& what, const Limits& limits, Trials& trials) {
   }
   std::vector<Bisection> open;
   for (Way& way : nested_ways_) open.push_back(begin(way, limits, true));
-  bisect(std::move(open), what, limits, trials);
+  bisect(std::move(open), what, limits, trials, every);
 }
 
 // True if nothing was found, or what takes a twentieth longer than twice the table's time for the

@@ -102,7 +102,6 @@ class SpanSearch {
   std::vector<Candidate> candidates(const std::vector<Try>& tries);
   struct Climb;
   void climb_one(const What& what, const Limits& limits, Trials& trials, Climb& from);
-  std::vector<bool> again(const std::vector<PlanSpan>& spans) const;
   Candidate candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const;
   static Candidate moving(std::int64_t bytes, std::int64_t window,
                           const std::shared_ptr<const Outlined>& cut);
@@ -112,7 +111,7 @@ class SpanSearch {
   std::int32_t guess(const Bisection& each, const Limits& limits) const;
   sim::Time told_ns(std::int32_t level, const Way& way) const;
   std::int32_t too_slow(sim::Time step_ns, std::int32_t most, const Way& way) const;
-  void take(const Tried& tried, const Limits& limits, Bisection& each) const;
+  void take(const Cost& cost, const Limits& limits, Bisection& each) const;
   // Then its next level is `near`.
   bool goes_on(Bisection& each, const Limits& limits, const Trials& trials) const;
 
@@ -124,10 +123,11 @@ class SpanSearch {
   void bisect_all(bool noisy, bool runs, const What& what, const Limits& limits, Trials& trials,
                   std::size_t every, std::size_t turn);
   // Until each has ended.
-  void bisect(std::vector<Bisection> open, const What& what, const Limits& limits, Trials& trials);
+  void bisect(std::vector<Bisection> open, const What& what, const Limits& limits, Trials& trials,
+              std::size_t every);
 
   bool is_far(const Limits& limits, const Trials& trials) const;
-  void nest(const What& what, const Limits& limits, Trials& trials);
+  void nest(const What& what, const Limits& limits, Trials& trials, std::size_t every);
   void scan(const What& what, const Limits& limits, Trials& trials, std::size_t every);
 
   const Problem& problem_;

@@ -1,8 +1,6 @@
 #include "sim/plan/span_steps.h"
 
 #include <algorithm>
-#include <set>
-#include <utility>
 
 namespace ferry::plan {
 
@@ -18,23 +16,49 @@ std::vector<SpanSteps::Place> SpanSteps::places(const std::vector<PlanSpan>& spa
       places[op] = kept ? Place::kKept : first ? Place::kFirst : Place::kNext;
     }
   }
-  return settled(std::move(places));
-}
-
-std::vector<SpanSteps::Place> SpanSteps::settled(std::vector<Place> places) const {
-  bool open = false;  // a span may go on
-  for (std::size_t op = 0; op < places.size(); ++op) {
-    Place& place = places[op];
-    const bool runs = place == Place::kFirst || place == Place::kNext;
-    if (runs && !choices_.runs_again(op)) place = Place::kKept;
-    if (place == Place::kKept && !open) place = Place::kOutside;
-    if (place == Place::kNext && !open) place = Place::kFirst;
-    open = place != Place::kOutside && choices_.joins_next(op);
+  bool open = false;
+  for (op = 0; op < places.size(); ++op) {
+    places[op] = settled(op, places[op], open);
+    open = goes_on(op, places[op]);
   }
   return places;
 }
 
-std::vector<PlanSpan> SpanSteps::spans(const std::vector<Place>& places) const {
+SpanSteps::Place SpanSteps::settled(std::size_t op, Place place, bool open) const {
+  if (runs(place) && !choices_.runs_again(op)) place = Place::kKept;
+  if (place == Place::kKept && !open) return Place::kOutside;
+  return place == Place::kNext && !open ? Place::kFirst : place;
+}
+
+// What follows stays as it is from where a span goes on as it did before, or does not.
+SpanSteps::Step SpanSteps::step(const std::vector<Place>& places, std::size_t op,
+                                Place place) const {
+  Step step;
+  bool open = op > 0 && goes_on(op - 1, places[op - 1]);
+  for (std::size_t at = op; at < places.size(); ++at) {
+    const Place then = settled(at, at == op ? place : places[at], open);
+    if (then != places[at]) step.emplace_back(at, then);
+    open = goes_on(at, then);
+    if (open == goes_on(at, places[at])) break;
+  }
+  return step;
+}
+
+std::vector<SpanSteps::Step> SpanSteps::from(const std::vector<Place>& places) const {
+  std::vector<Step> found;
+  for (std::size_t op = 0; op < places.size(); ++op) {
+    const auto own = static_cast<std::ptrdiff_t>(found.size());
+    for (const Place place : {Place::kOutside, Place::kFirst, Place::kNext, Place::kKept}) {
+      Step next = step(places, op, place);
+      const bool known = std::find(found.begin() + own, found.end(), next) != found.end();
+      if (!next.empty() && !known) found.push_back(std::move(next));
+    }
+  }
+  return found;
+}
+
+std::vector<PlanSpan> SpanSteps::spans(std::vector<Place> places, const Step& step) const {
+  for (const auto& [op, place] : step) places[op] = place;
   std::vector<PlanSpan> spans;
   for (std::size_t op = 0; op < places.size(); ++op) {
     if (places[op] == Place::kOutside) continue;
@@ -46,21 +70,6 @@ std::vector<PlanSpan> SpanSteps::spans(const std::vector<Place>& places) const {
     }
   }
   return spans;
-}
-
-std::vector<std::vector<PlanSpan>> SpanSteps::from(const std::vector<PlanSpan>& spans) const {
-  const std::vector<Place> here = places(spans);
-  std::set<std::vector<Place>> seen = {here};
-  std::vector<std::vector<PlanSpan>> found;
-  for (std::size_t op = 0; op < here.size(); ++op) {
-    for (const Place place : {Place::kOutside, Place::kFirst, Place::kNext, Place::kKept}) {
-      std::vector<Place> next = here;
-      next[op] = place;
-      next = settled(std::move(next));
-      if (seen.insert(next).second) found.push_back(this->spans(next));
-    }
-  }
-  return found;
 }
 
 }  // namespace ferry::plan

@@ -3,10 +3,14 @@
 //
 // What spans.h of formats says of a plan's spans holds for them: they are in order, and none parts
 // what runs together. A kept operator that begins a span is outside as well, and is written so.
+//
+// There are some steps for each operator, and a step changes the operators beside it alone. So
+// steps are told as what they change, and a set of spans is made of the few that are tried.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "formats/plan.h"
@@ -16,21 +20,29 @@ namespace ferry::plan {
 
 class SpanSteps {
  public:
+  // Of an operator, as the choices have them: where it is.
+  enum class Place : std::uint8_t { kOutside, kFirst, kNext, kKept };
+  static bool runs(Place place) { return place == Place::kFirst || place == Place::kNext; }
+  // Operators in their order, and where they are then.
+  using Step = std::vector<std::pair<std::size_t, Place>>;
+
   // The choices must outlive it.
   explicit SpanSteps(const SpanChoices& choices) : choices_(choices) {}
 
-  // Each once, none of them `spans`, in the order of the operators. The spans are a plan's of the
-  // program, without names.
-  std::vector<std::vector<PlanSpan>> from(const std::vector<PlanSpan>& spans) const;
+  // By operator. The spans are a plan's of the program.
+  std::vector<Place> places(const std::vector<PlanSpan>& spans) const;
+  // Each once, in the order of the operators.
+  std::vector<Step> from(const std::vector<Place>& places) const;
+  // After a step; without names.
+  std::vector<PlanSpan> spans(std::vector<Place> places, const Step& step) const;
 
  private:
-  // Of the operators as the choices have them.
-  enum class Place : std::uint8_t { kOutside, kFirst, kNext, kKept };
-
-  std::vector<Place> places(const std::vector<PlanSpan>& spans) const;
-  // Places as they are meant: a span cannot go on where there is none.
-  std::vector<Place> settled(std::vector<Place> places) const;
-  std::vector<PlanSpan> spans(const std::vector<Place>& places) const;
+  // What an operator's place comes to. `open`: a span may go on there.
+  Place settled(std::size_t op, Place place, bool open) const;
+  bool goes_on(std::size_t op, Place place) const {
+    return place != Place::kOutside && choices_.joins_next(op);
+  }
+  Step step(const std::vector<Place>& places, std::size_t op, Place place) const;
 
   const SpanChoices& choices_;
 };

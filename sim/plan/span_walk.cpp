@@ -70,12 +70,14 @@ void SpanSearch::walk(const What& what, const Limits& limits, Trials& trials) {
   std::string words = what();
   std::size_t told = 0, tried = 0;
   for (std::size_t left = std::min(kWalked / all + 1, kWalkedMost); left > 0 && !nearest.empty();) {
-    std::vector<std::vector<PlanSpan>> next = steps_.from(nearest.take());
-    for (std::vector<PlanSpan>& spans : next) spans = tables_->named(std::move(spans));
-    std::erase_if(next, [&](const auto& spans) { return nearest.knows(spans); });
-    while (next.size() > std::min(kStepsMost, left)) {
-      std::swap(next[draws() % next.size()], next.back());
-      next.pop_back();
+    const std::vector<SpanSteps::Place> here = steps_.places(nearest.take());
+    std::vector<SpanSteps::Step> steps = steps_.from(here);
+    std::vector<std::vector<PlanSpan>> next;
+    while (!steps.empty() && next.size() < std::min(kStepsMost, left)) {
+      std::swap(steps[draws() % steps.size()], steps.back());
+      std::vector<PlanSpan> spans = tables_->named(steps_.spans(here, steps.back()));
+      steps.pop_back();
+      if (!nearest.knows(spans)) next.push_back(std::move(spans));
     }
     left -= std::max<std::size_t>(next.size(), 1);  // to look around costs something, too
     const SpanTables::Cuts found = tables_->cuts(next);

@@ -12,7 +12,6 @@
 #include "formats/decision_log.h"
 #include "formats/outline.h"
 #include "sim/field/stash.h"
-#include "sim/plan/parallel.h"
 
 namespace ferry::plan {
 namespace {
@@ -89,6 +88,7 @@ sim::Simulation Problem::run(const Candidate& candidate, const How& how) const {
 
 Cost Tried::within(const Limits& limits) const {
   Cost found = cost;
+  found.fails = found.fails || !done;
   if (found.fails || found.device_reserved_bytes <= limits.budget_bytes) return found;
   for (auto each = at.upper_bound(limits.budget_bytes); each != at.begin();) {
     --each;
@@ -124,15 +124,22 @@ std::string Trials::key(const Candidate& candidate) const {
 
 std::vector<Cost> Trials::of(std::string_view what, const std::vector<Candidate>& candidates) {
   std::vector<Cost> costs;
-  for (const Tried* each : some_of(what, candidates, 0, candidates.size())) {
-    costs.push_back(each->cost);
-  }
+  for (const Found& each : unlimited(what, candidates)) costs.push_back(each.cost);
   return costs;
 }
 
-std::vector<const Tried*> Trials::within(std::string_view what,
-                                         const std::vector<Candidate>& candidates,
-                                         const Limits& limits) {
+std::vector<Trials::Found> Trials::unlimited(std::string_view what,
+                                             const std::vector<Candidate>& candidates) {
+  std::vector<Found> found;
+  for (const Tried* each : some_of(what, candidates, 0, candidates.size())) {
+    found.push_back({each, each->cost});
+  }
+  return found;
+}
+
+std::vector<Trials::Found> Trials::within(std::string_view what,
+                                          const std::vector<Candidate>& candidates,
+                                          const Limits& limits) {
   const std::vector<Tried*> all = some_of(what, candidates, 0, candidates.size());
   const std::optional<Cost> best = fitting(limits);
   std::vector<Tried*> tight;
@@ -141,35 +148,77 @@ std::vector<const Tried*> Trials::within(std::string_view what,
     if (cost.fails || fits(cost, limits) || pins_too_much(cost, limits)) continue;
     if (problem_.judged != Judged::kReserved || is_useless(cost, limits)) continue;
     const bool may_be_best = !best || cost.step_ns < best->step_ns;
-    const bool fresh = may_be_best && cost.device_peak_bytes <= limits.budget_bytes &&
-                       each->at.try_emplace(limits.budget_bytes).second;
-    if (fresh) tight.push_back(each);
+    if (may_be_best && cost.device_peak_bytes <= limits.budget_bytes) tight.push_back(each);
   }
-  in_parallel(tight.size(), [&](std::size_t i) {
-    throw_if(stop_);
-    const Cost cost = problem_.cost(tight[i]->candidate, limits.budget_bytes);
-    if (!cost.fails) tight[i]->at.at(limits.budget_bytes) = cost.step_ns;
+  run_at(what, tight, limits.budget_bytes);
+  return found(all, limits);
+}
+
+std::vector<Trials::Found> Trials::at_budget(std::string_view what,
+                                             const std::vector<Candidate>& candidates,
+                                             const Limits& limits) {
+  if (problem_.judged != Judged::kReserved || !fitting(limits)) {
+    return within(what, candidates, limits);
+  }
+  std::vector<Tried*> all;
+  for (const Candidate& candidate : candidates) all.push_back(known(candidate));
+  run_at(what, all, limits.budget_bytes);
+  return found(all, limits);
+}
+
+std::vector<Trials::Found> Trials::found(const std::vector<Tried*>& all, const Limits& limits) {
+  std::vector<Found> found;
+  for (const Tried* each : all) found.push_back({each, each->within(limits)});
+  return found;
+}
+
+// Those of which it is not known yet.
+void Trials::run_at(std::string_view what, const std::vector<Tried*>& trials,
+                    std::int64_t capacity) {
+  std::vector<Tried*> fresh;
+  for (Tried* each : trials) {
+    const bool needs_less = each->done && each->capacity == 0 &&
+                            (each->cost.fails || each->cost.device_reserved_bytes <= capacity);
+    if (!needs_less && each->at.try_emplace(capacity).second) fresh.push_back(each);
+  }
+  simulate(what, fresh, trials.size() - fresh.size(), trials.size(), [&](Tried& each) {
+    const Cost cost = problem_.cost(each.candidate, capacity);
+    if (cost.fails) return;
+    each.at.at(capacity) = cost.step_ns;
+    // What it takes with more memory is known.
+    if (each.done && (each.capacity == 0 || each.capacity > capacity)) return;
+    each.cost = cost;
+    each.capacity = capacity;
+    each.done = true;
   });
-  return {all.begin(), all.end()};
+}
+
+Tried* Trials::known(const Candidate& candidate) {
+  Tried*& known = known_[key(candidate)];
+  if (!known) known = &tried_.emplace_back(Tried{candidate, {}});
+  return known;
 }
 
 std::vector<Tried*> Trials::some_of(std::string_view what, const std::vector<Candidate>& candidates,
                                     std::size_t before, std::size_t whole) {
   std::vector<Tried*> all, fresh;
   for (const Candidate& candidate : candidates) {
-    Tried*& known = known_[key(candidate)];
-    if (!known) known = &tried_.emplace_back(Tried{candidate, {}});
-    all.push_back(known);
-    const bool asked = std::find(fresh.begin(), fresh.end(), known) != fresh.end();
-    if (!known->done && !asked) fresh.push_back(known);
+    Tried* const each = known(candidate);
+    all.push_back(each);
+    const bool asked = std::find(fresh.begin(), fresh.end(), each) != fresh.end();
+    if ((!each->done || each->capacity > 0) && !asked) fresh.push_back(each);
   }
-  simulate(what, fresh, before + candidates.size() - fresh.size(), whole);
+  simulate(what, fresh, before + candidates.size() - fresh.size(), whole, [&](Tried& each) {
+    each.cost = problem_.cost(each.candidate);
+    each.capacity = 0;
+    each.done = true;
+  });
   return all;
 }
 
 // Uses all processors. The results do not depend on their number.
 void Trials::simulate(std::string_view what, const std::vector<Tried*>& trials, std::size_t before,
-                      std::size_t whole) const {
+                      std::size_t whole, const Run& run) const {
   std::atomic<std::size_t> next = 0;
   std::atomic<std::size_t> done = before;
   std::mutex mutex;
@@ -178,8 +227,7 @@ void Trials::simulate(std::string_view what, const std::vector<Tried*>& trials, 
     try {
       for (std::size_t i = next++; i < trials.size(); i = next++) {
         throw_if(stop_);
-        trials[i]->cost = problem_.cost(trials[i]->candidate);
-        trials[i]->done = true;
+        run(*trials[i]);
         ++done;
         if (reports && progress_) progress_(what, done, whole);
       }

@@ -69,9 +69,10 @@ struct Problem {
 
 struct Tried {
   Candidate candidate;
-  Cost cost;          // with unlimited memory
-  bool done = false;  // not while it runs, nor if it was stopped
-  // Its steps at capacities below what it would reserve; none: it did not run.
+  Cost cost;                  // with unlimited memory,
+  std::int64_t capacity = 0;  // or, if this is not 0, with so much
+  bool done = false;          // not while it runs, nor if it was stopped
+  // Its steps at capacities; none: it did not run.
   std::map<std::int64_t, std::optional<sim::Time>> at = {};
 
   // As the limits have it. What would reserve more than the budget may run at it, by giving back
@@ -93,10 +94,20 @@ class Trials {
 
   // Throws Stopped, as does the next one; what was done by then is in all().
   std::vector<Cost> of(std::string_view what, const std::vector<Candidate>& candidates);
+  struct Found {
+    const Tried* tried;
+    Cost cost;  // of `unlimited` with unlimited memory, else as the limits have it
+  };
+  std::vector<Found> unlimited(std::string_view what, const std::vector<Candidate>& candidates);
   // Those that would reserve more than the budget, and may be faster than all that are known, run
   // at the budget's capacity as well.
-  std::vector<const Tried*> within(std::string_view what, const std::vector<Candidate>& candidates,
-                                   const Limits& limits);
+  std::vector<Found> within(std::string_view what, const std::vector<Candidate>& candidates,
+                            const Limits& limits);
+  // Where it is known that something fits, they run at the budget's capacity alone: half the work,
+  // but of what does not run there nothing is learned, nor what the others take where there is
+  // more. Else as `within`.
+  std::vector<Found> at_budget(std::string_view what, const std::vector<Candidate>& candidates,
+                               const Limits& limits);
   // The candidate that pick_fastest would pick of the costs of all.
   std::size_t fastest(std::string_view what, const std::vector<Candidate>& candidates,
                       const Limits& limits);
@@ -122,11 +133,15 @@ class Trials {
   // Those of the candidates that were simulated, by number. `best`: known before; null: nothing.
   std::map<std::size_t, Cost> sieve(std::string_view what, const std::vector<Candidate>& candidates,
                                     const Limits& limits, const Cost* best);
+  Tried* known(const Candidate& candidate);
+  static std::vector<Found> found(const std::vector<Tried*>& all, const Limits& limits);
   // Some candidates of `whole`, of which so many came `before`.
   std::vector<Tried*> some_of(std::string_view what, const std::vector<Candidate>& candidates,
                               std::size_t before, std::size_t whole);
+  void run_at(std::string_view what, const std::vector<Tried*>& trials, std::int64_t capacity);
+  using Run = std::function<void(Tried&)>;
   void simulate(std::string_view what, const std::vector<Tried*>& trials, std::size_t before,
-                std::size_t whole) const;
+                std::size_t whole, const Run& run) const;
 
   const Problem& problem_;
   const Floors& floors_;

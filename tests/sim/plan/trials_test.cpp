@@ -116,17 +116,70 @@ TEST(TrialsTest, WhatWouldReserveMoreIsRunAtTheBudget) {
   }
   ASSERT_LT(runs, cost.device_reserved_bytes);
   EXPECT_FALSE(trials.fitting(limits(runs))) << "not seen yet";
-  EXPECT_TRUE(trials.within("below", {all}, limits(fails))
-                  .front()
-                  ->within(limits(fails))
-                  .device_reserved_bytes > fails);
-  const Cost within = trials.within("at", {all}, limits(runs)).front()->within(limits(runs));
+  EXPECT_GT(trials.within("below", {all}, limits(fails)).front().cost.device_reserved_bytes, fails);
+  const Cost within = trials.within("at", {all}, limits(runs)).front().cost;
   EXPECT_EQ(within.device_reserved_bytes, runs);
   EXPECT_EQ(within.step_ns, runs_at(runs).step_ns);
   EXPECT_GT(within.step_ns, cost.step_ns) << "the driver's calls take time";
   EXPECT_EQ(trials.fitting(limits(runs + 1)).value().step_ns, within.step_ns);
   EXPECT_FALSE(trials.fitting(limits(runs - 1)));
   EXPECT_EQ(trials.fitting(limits(kUnlimited)).value().step_ns, cost.step_ns);
+}
+
+// Where something is known to fit, a candidate is run at the budget's capacity alone: then
+// its cost is of that. What does not run there has none, and may run where there is more.
+TEST(TrialsTest, AtOneBudgetAloneACandidateIsRunOnce) {
+  const Subject subject(load_program(find_program("unet")), find_hardware("h100"));
+  const Candidate keeps{std::nullopt, keep_all(subject.problem.survey)};
+  const Candidate all = recompute_all(subject.problem.survey);
+  std::atomic<int> runs = 0;
+  Trials trials(subject.problem, subject.floors, nullptr, [&runs] {
+    ++runs;
+    return false;
+  });
+  const auto limits = [&](std::int64_t budget) { return Limits{budget, kUnlimited, kUnlimited}; };
+  const Cost keep = trials.of("keep", {keeps}).front();
+  const Cost whole = subject.problem.cost(all);
+  const Limits large = limits(keep.device_reserved_bytes), tight = limits(whole.device_peak_bytes);
+  runs = 0;
+  const Trials::Found found = trials.at_budget("large", {all}, large).front();
+  EXPECT_EQ(runs, 1);
+  EXPECT_TRUE(found.tried->done);
+  EXPECT_EQ(found.tried->capacity, large.budget_bytes);
+  EXPECT_EQ(found.cost.step_ns, whole.step_ns) << "it gave nothing back";
+  EXPECT_EQ(found.cost.device_reserved_bytes, whole.device_reserved_bytes);
+  // With unlimited memory it is run where that is asked for.
+  EXPECT_EQ(trials.of("whole", {all}).front().step_ns, whole.step_ns);
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(found.tried->capacity, 0);
+  trials.at_budget("again", {all}, large);
+  EXPECT_EQ(runs, 2) << "it is known to fit";
+  // Nothing is known to fit: what it needs matters.
+  Trials first = subject.trials();
+  const Trials::Found alone = first.at_budget("tight", {all}, tight).front();
+  EXPECT_TRUE(alone.tried->done);
+  EXPECT_EQ(alone.cost.device_reserved_bytes, whole.device_reserved_bytes);
+}
+
+TEST(TrialsTest, WhatDoesNotRunAtABudgetMayRunAtALargerOne) {
+  const Subject subject(load_program(find_program("unet")), find_hardware("h100"));
+  const Candidate keeps{std::nullopt, keep_all(subject.problem.survey)};
+  const Candidate all = recompute_all(subject.problem.survey);
+  Trials trials = subject.trials();
+  const Cost least = trials.of("all", {all}).front();
+  const Cost keep = subject.problem.cost(keeps);
+  const auto limits = [&](std::int64_t budget) { return Limits{budget, kUnlimited, kUnlimited}; };
+  const Limits tight = limits(least.device_reserved_bytes);
+  const Trials::Found failed = trials.at_budget("tight", {keeps}, tight).front();
+  EXPECT_TRUE(failed.cost.fails);
+  EXPECT_FALSE(failed.tried->done);
+  EXPECT_EQ(trials.best(tight)->cost.step_ns, least.step_ns);
+  const Limits large = limits(keep.device_reserved_bytes);
+  const Trials::Found runs = trials.at_budget("large", {keeps}, large).front();
+  EXPECT_EQ(runs.tried, failed.tried);
+  EXPECT_FALSE(runs.cost.fails);
+  EXPECT_EQ(trials.fitting(large).value().step_ns, keep.step_ns);
+  EXPECT_EQ(trials.fitting(tight).value().step_ns, least.step_ns);
 }
 
 // What was stopped is no answer; what was done before is.
