@@ -2,8 +2,8 @@
 // which one is run.
 //
 // FERRY_MUTANT=17 is mutant 17; none, and the core is itself. FERRY_MUTANT=-1 is the core itself,
-// too, and notes which mutants' places it comes by: no run that passes none of a mutant's places
-// can show it. When it ends they are written to the file FERRY_MUTANTS_REACHED, if there is one.
+// too, and notes which mutants' places it comes by (noted_tests.cpp, hunt.cpp): no run that passes
+// none of a mutant's places can show it.
 //
 // With -DFERRY_MUTATION_FIXED=17,18 the compiler knows that it is these two, as if they were
 // written: so their object code can be compared with the core's (equivalents.py). =0: none.
@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -27,14 +26,6 @@ inline constexpr std::size_t kMutantsMax = std::size_t{1} << 16;
 class Reached {
  public:
   Reached() : numbers_(kMutantsMax) {}
-  Reached(const Reached&) = delete;
-  Reached& operator=(const Reached&) = delete;
-  ~Reached() {
-    const char* path = std::getenv("FERRY_MUTANTS_REACHED");
-    if (!path) return;
-    std::ofstream file(path);
-    for (const int number : take()) file << number << '\n';
-  }
   void add(int number) { numbers_[static_cast<std::size_t>(number)] = true; }
   std::vector<int> take() {
     std::vector<int> taken;

@@ -13,39 +13,43 @@ import time
 
 import overlay
 
-# The tests of the core's rooms, and the simulations whose times were worked out by hand.
-TESTS = {room: f"test_shared_{room}" for room in (
-    "seam", "adaptors", "offload", "transfer", "skip", "checkpoint", "replay", "pipeline")}
-TESTS["run"] = "test_sim_run"
-MEMORY = 4 << 30
+# By world: the tests of the core's rooms, and the simulations whose times were worked out by hand;
+# those of the CPU's device, and of all that LibTorch's autograd does over it; and those of CUDA's,
+# on a GPU that is none (vgpu/), whose order is judged.
+TESTS = {
+    "sim": {room: f"test_shared_{room}" for room in (
+        "seam", "adaptors", "offload", "transfer", "skip", "checkpoint", "replay", "pipeline")},
+    "cpu": {"offload": "test_real_cpu", "checkpoint": "test_real_api_checkpoint",
+            "replay": "test_real_api_replay", "selective": "test_real_api_selective",
+            "pipeline": "test_real_pipeline", "api": "test_real_api"},
+    "cuda": {"offload": "test_real_cuda", "checkpoint": "test_real_cuda_autograd"},
+}
+TESTS["sim"]["run"] = "test_sim_run"
+WORLDS = tuple(TESTS)
+# The address space of a process. LibTorch maps its libraries.
+MEMORY = {"sim": 4 << 30, "cpu": 64 << 30, "cuda": 64 << 30}
+# Of one mutant's tests, the quickest first: each start of LibTorch takes a second.
+SECONDS = {"sim": float("inf"), "cpu": 20, "cuda": 20}
 FAILED = re.compile(r"^\[  FAILED  \] (\S+)", re.MULTILINE)
 
 
-def bounded():
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def start(command, mutant, seconds, reached="", given=""):
+def start(command, mutant, seconds, given="", world="sim", noted=None):
     """(exit code or None for a time-out, stdout, stderr)"""
-    environment = dict(os.environ, FERRY_MUTANT=str(mutant), FERRY_MUTANTS_REACHED=str(reached),
-                       RC_PARAMS="seed=20250101")
+    environment = dict(os.environ, FERRY_MUTANT=str(mutant), RC_PARAMS="seed=20250101",
+                       OMP_NUM_THREADS="1")
+    if noted:
+        environment["FERRY_MUTANTS_NOTED"] = str(noted)
+
+    def bounded():
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY[world], MEMORY[world]))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
     try:
         done = subprocess.run(command, env=environment, capture_output=True, preexec_fn=bounded,
                               text=True, errors="replace", timeout=seconds, input=given)
     except subprocess.TimeoutExpired:
         return None, "", ""
     return done.returncode, done.stdout, done.stderr
-
-
-def reached_by(command, seconds=600):
-    """The numbers of the mutants whose places a process comes by."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "reached"
-        code, out, error = start(command, -1, seconds, path)
-        if code != 0:
-            raise RuntimeError(f"{command}: the core itself fails: {out[-2000:]}{error[-2000:]}")
-        return {int(line) for line in path.read_text().split()} if path.exists() else set()
 
 
 class Hunt:
@@ -90,31 +94,56 @@ class Hunt:
 
 
 class Tests:
-    """The unit tests: by each, which mutants it comes by and how long it takes."""
+    """A world's tests: by each, which mutants it comes by and how long it takes."""
 
-    def __init__(self, build):
-        self.reached, self.seconds = {}, {}
-        for room, name in TESTS.items():
+    def __init__(self, build, world):
+        self.world, self.reached, self.seconds = world, {}, {}
+        for room, name in TESTS[world].items():
             program = find(build, name)
-            for test in listed(program):
-                begin = time.monotonic()
-                self.reached[(room, program, test)] = reached_by(command(program, [test]))
-                self.seconds[(room, program, test)] = time.monotonic() - begin
+            for test, milliseconds, numbers in noted(program, world):
+                self.reached[(room, program, test)] = numbers
+                self.seconds[(room, program, test)] = milliseconds / 1000
 
     def kill(self, mutant, room):
-        """The first test that fails, of the mutant's own room if there is one, or ""."""
+        """The first test that fails, of the mutant's own room if there is one, or ""; None where
+        none comes by it."""
         around = [key for key, numbers in self.reached.items() if mutant in numbers]
-        for own in (True, False):
-            programs = {key[1] for key in around if (key[0] == room) == own}
-            for program in sorted(programs):
-                tests = [key for key in around if key[1] == program]
-                # Noting what is come by takes longer than running it; the machine may be busy.
-                limit = 20 + 4 * sum(self.seconds[key] for key in tests)
-                code, out, _ = start(command(program, [key[2] for key in tests]), mutant, limit)
-                if code != 0:
-                    failed, end = FAILED.search(out), "hang" if code is None else "crash"
-                    return failed[1] if failed else f"{program.name}: {end}"
-        return ""
+        around.sort(key=lambda key: (key[0] != room, key[1], self.seconds[key]))
+        seconds, tests = 0, {}
+        for key in around:
+            seconds += self.seconds[key]
+            if seconds > SECONDS[self.world] and tests:
+                break
+            tests.setdefault((key[0] != room, key[1]), []).append(key)
+        for (_, program), keys in tests.items():
+            failed = self.failed(program, keys, mutant)
+            # In the real worlds threads take turns, and the machine may be busy.
+            if failed and (self.world == "sim" or not self.failed(program, keys, 0)):
+                return failed
+        return "" if around else None
+
+    def failed(self, program, keys, mutant):
+        # Noting what is come by takes longer than running it; the machine may be busy.
+        limit = 20 + 4 * sum(self.seconds[key] for key in keys)
+        code, out, _ = start(command(program, [key[2] for key in keys]), mutant, limit,
+                             world=self.world)
+        if code == 0:
+            return ""
+        failed, end = FAILED.search(out), "hang" if code is None else "crash"
+        return failed[1] if failed else f"{program.name}: {end}"
+
+
+def noted(program, world):
+    """Of each test of a program: its name, milliseconds, and the mutants whose places it comes
+    by."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "noted"
+        code, out, error = start([str(program)], -1, 1800, world=world, noted=path)
+        if code != 0:
+            raise RuntimeError(f"{program}: the core itself fails: {out[-2000:]}{error[-2000:]}")
+        for line in path.read_text().splitlines():
+            test, milliseconds, *numbers = line.split()
+            yield test, int(milliseconds), set(map(int, numbers))
 
 
 def command(program, tests):
@@ -124,15 +153,3 @@ def command(program, tests):
 def find(build, name):
     found = [p for p in pathlib.Path(build).rglob(name) if p.is_file() and os.access(p, os.X_OK)]
     return found[0]
-
-
-def listed(program):
-    suite, tests = "", []
-    for line in subprocess.run([str(program), "--gtest_list_tests"], capture_output=True,
-                               text=True, check=True).stdout.splitlines():
-        line = line.partition("#")[0].rstrip()
-        if line.startswith("  "):
-            tests.append(suite + line.strip())
-        elif line.endswith("."):
-            suite = line
-    return tests

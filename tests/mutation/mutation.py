@@ -2,11 +2,14 @@
 
     mutation.py [FILE...] [--folder BUILD] [--programs N] [--most N] [--seed S] [--sample N]
                 [--seconds S] [--least PERCENT] [--jobs N] [--again] [--no-tests] [--table]
+    mutation.py [FILE...] --world cpu|cuda --torch FOLDER [--sample N] ...
 
 For each file of shared (all where none is named): builds all its mutants in one program; tries each
 on the first so many of the drawn programs that come by its place, and those that live by the unit
 tests (hunters.py). Of what lives still it asks the compiler whether it is the same program. What
 was found out is kept in the folder, and a hunt that was stopped goes on.
+--world: the other world, by its tests: the CPU's device, or CUDA's on the virtual GPU, with
+LibTorch's autograd.
 --sample: so many mutants, drawn by the seed. --again: also what drawn programs did not kill before.
 --least: exit code 1 where drawn programs kill a smaller share, in percent, of those that they come
 by. --table: no hunt; the table of what is known.
@@ -32,6 +35,8 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/mutation")
+    parser.add_argument("--world", choices=hunters.WORLDS, default="sim")
+    parser.add_argument("--torch", help="the folder of the package torch, for the real worlds")
     parser.add_argument("--programs", type=int, default=50000)
     parser.add_argument("--most", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
@@ -42,7 +47,10 @@ def arguments():
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--no-tests", action="store_true")
     parser.add_argument("--table", action="store_true")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if (options.world == "sim") != (options.torch is None):
+        parser.error("--torch goes with --world cpu or cuda, and these with it")
+    return options
 
 
 def say(text):
@@ -52,12 +60,13 @@ def say(text):
 def built(options):
     """All of shared's mutants in one program, whatever is hunted: the numbers are the same."""
     files = [str(f.relative_to(ROOT)) for f in sorted(ROOT.glob("shared/**/*.h"))]
-    made = overlay.Overlay(ROOT, options.folder, files)
+    made = overlay.Overlay(ROOT, options.folder, files, options.torch)
     if options.table:
         return made
     say(f"{len(made.names)} mutants")
     made.make()
-    made.compile([overlay.HUNT], say)
+    tests = list(hunters.TESTS[options.world].values())
+    made.compile([overlay.HUNT] if options.world == "sim" else tests, say)
     say(f"{len(made.dropped)} do not compile")
     return made
 
@@ -111,8 +120,8 @@ def test(options, made, numbers, known, clock):
               "test" not in known.of[n]]
     if not living or clock.late():
         return
-    made.compile(list(hunters.TESTS.values()), say)
-    tests = hunters.Tests(made.build)
+    made.compile(list(hunters.TESTS["sim"].values()), say)
+    tests = hunters.Tests(made.build, "sim")
     say(f"{len(living)} live; {len(tests.reached)} unit tests")
 
     def attempt(number):
@@ -130,6 +139,32 @@ def compare(options, made, numbers, known, clock):
         return
     for number, same in equivalents.equivalents(made, living, options.jobs, say).items():
         known.add(number, equivalent="the same object code" if same else "")
+
+
+def test_really(options, made, numbers, known, clock):
+    """By the tests of a real world; whether these kill enough of what they come by."""
+    tests, world = hunters.Tests(made.build, options.world), options.world
+    say(f"{len(tests.reached)} tests")
+
+    def attempt(number):
+        killer = tests.kill(number, made.names[number][0].split("/")[1])
+        return {"come_by": killer is not None, "killer": killer or ""}
+
+    left = [n for n in numbers if world not in known.of.get(n, {})]
+    for number, found in each(left, attempt, options.jobs, clock):
+        file, line, kind = made.names[number]
+        known.add(number, file=file, line=line, kind=kind, **{world: found})
+    rows = [known.of[n] for n in numbers if world in known.of.get(n, {})]
+    reached = [row for row in rows if row[world]["come_by"]]
+    killed = [row for row in reached if row[world]["killer"]]
+    print(f"{len(rows)} mutants in the world {world}; its tests come by {len(reached)} and kill "
+          f"{results.percent(len(killed), len(reached))} of these")
+    for row in reached:
+        if not row[world]["killer"]:
+            fate = {"hunt": "drawn programs kill it", "tests": "the simulator's unit tests kill it"}
+            print(f"lives: {row['file']}:{row['line']} {row['kind']} (mutant {row['number']}) "
+                  f"{fate.get(results.fate(row), '')}")
+    return 100 * len(killed) >= options.least * len(reached)
 
 
 def report(numbers, known, least):
@@ -161,6 +196,8 @@ def main():
         print(dict(results.oracles(known).most_common()))
         return 0
     numbers, clock = chosen(options, made), Clock(options.seconds)
+    if options.world != "sim":
+        return 0 if test_really(options, made, numbers, known, clock) else 1
     hunt(options, made, numbers, known, clock)
     if not options.no_tests:
         test(options, made, numbers, known, clock)

@@ -22,6 +22,8 @@ ERROR = re.compile(r"^(/[^:\s]+):(\d+):(\d+):\s+(error|fatal error|required from
 PROBES = ("sim/run/core.cpp", "sim/verify/trials/try_pipeline.cpp", "sim/run/simulation.cpp",
           "sim/run/pipeline_simulation.cpp", "sim/program/tape.cpp",
           "sim/verify/trials/try_core.cpp")
+REAL_PROBES = ("real/api/offload.cpp", "real/api/checkpoint.cpp", "real/api/replays.cpp",
+               "real/cuda_backend/cuda_backend.cpp")
 HUNT = "ferry_mutation_hunt"
 
 
@@ -30,11 +32,14 @@ class DoesNotCompile(Exception):
 
 
 class Overlay:
-    """`files`: of shared, relative to the root. Numbers are given in their order."""
+    """`files`: of shared, relative to the root. Numbers are given in their order. `torch`: with the
+    LibTorch that is there, in a tree of its own, for of it more mutants do not compile."""
 
-    def __init__(self, root, folder, files):
-        self.root, self.folder = pathlib.Path(root), pathlib.Path(folder)
-        self.tree, self.build = self.folder / "tree", self.folder / "build"
+    def __init__(self, root, folder, files, torch=None):
+        self.root, self.folder = pathlib.Path(root), pathlib.Path(folder).resolve()
+        self.torch = torch
+        own = self.folder / "real" if torch else self.folder
+        self.tree, self.build = own / "tree", own / "build"
         self.files, self.names, self.dropped = sorted(files), {}, set()
         self.texts = {}
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -44,9 +49,11 @@ class Overlay:
                 for form in place.forms:
                     form.number = len(self.names) + 1
                     self.names[form.number] = (file, place.line, form.kind)
-        self.known = self.folder / f"dropped-{self.digest()}.json"
-        if self.known.exists():
-            self.dropped = set(json.loads(self.known.read_text()))
+        name = f"dropped-{self.digest()}.json"
+        self.known = own / name
+        for known in (self.folder / name, self.known):
+            if known.exists():
+                self.dropped |= set(json.loads(known.read_text()))
 
     def found(self):
         """The places of each file; kept, for libclang takes a while."""
@@ -76,7 +83,8 @@ class Overlay:
         self.write()
         run(["cmake", "-S", str(self.tree), "-B", str(self.build), "-G", "Ninja",
              "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g0",
-             "-DCMAKE_CXX_FLAGS=-w", "-DFERRY_TORCH=OFF", "-DFERRY_BENCH=OFF"])
+             "-DCMAKE_CXX_FLAGS=-w", f"-DFERRY_TORCH={self.torch or 'OFF'}", "-DFERRY_BENCH=OFF",
+             "-DFERRY_MUTATION=ON"])
 
     def write(self):
         for file, found in self.places.items():
@@ -93,7 +101,10 @@ class Overlay:
     def compile(self, targets, say):
         """Drops what does not compile, and builds the rest."""
         commands = json.loads((self.build / "compile_commands.json").read_text())
-        probes = [c for c in commands if c["file"].endswith(PROBES) and "/tests/" not in c["file"]]
+        probes = [c for c in commands if "/tests/" not in c["file"] and
+                  c["file"].endswith(REAL_PROBES if self.torch else PROBES)]
+        if self.torch:  # precompiled headers, without which a probe takes a minute more
+            run(["ninja", "-C", str(self.build), "ferry_torch_pch", "ferry_aten_pch"])
         for probe in probes:
             while self.drop(output_of(probe), probe["file"], say):
                 self.write()
