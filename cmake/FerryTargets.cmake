@@ -43,10 +43,10 @@ if(FERRY_SANITIZE)
   endif()
 endif()
 
-# ferry_jemalloc(PROGRAM): with that allocator, for a third of what a simulation does is to make and
-# drop small objects. A sanitizer has one of its own.
+# ferry_jemalloc(PROGRAM): with that allocator, for a quarter of what a simulation does is to make
+# and drop small objects. A sanitizer has one of its own.
 find_library(FERRY_JEMALLOC libjemalloc_pic.a)
-if(NOT FERRY_JEMALLOC)
+if(FERRY_COMMAND AND NOT FERRY_JEMALLOC)
   message(STATUS "ferry: no jemalloc (libjemalloc-dev): `ferry` simulates slower")
 endif()
 function(ferry_jemalloc program)

@@ -111,7 +111,7 @@ void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
   };
   const std::vector<const Tried*> all = chooser_.contenders(policy, limits);
   int runs = 0;
-  for (std::size_t at = 0; at < all.size() && may_win(all[at]);) {
+  for (std::size_t at = 0; at < all.size() && runs < kContenders && may_win(all[at]);) {
     std::vector<const Tried*> fresh;
     std::vector<std::optional<sim::Time>*> into;
     std::size_t end = at;
@@ -119,7 +119,7 @@ void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
       const auto [known, is_fresh] =
           ran_.try_emplace({limits.budget_bytes, trials_.key(all[end]->candidate)});
       if (!is_fresh) continue;
-      if (++runs > kContenders) return;
+      ++runs;
       fresh.push_back(all[end]);
       into.push_back(&known->second);
     }

@@ -177,9 +177,11 @@ void Trials::run_at(std::string_view what, const std::vector<Tried*>& trials,
                     std::int64_t capacity) {
   std::vector<Tried*> fresh;
   for (Tried* each : trials) {
-    const bool needs_less = each->done && each->capacity == 0 &&
-                            (each->cost.fails || each->cost.device_reserved_bytes <= capacity);
-    if (!needs_less && each->at.try_emplace(capacity).second) fresh.push_back(each);
+    const Cost& cost = each->cost;
+    const bool is_known =
+        each->done && each->capacity == 0 &&
+        (cost.fails || cost.device_reserved_bytes <= capacity || cost.device_peak_bytes > capacity);
+    if (!is_known && each->at.try_emplace(capacity).second) fresh.push_back(each);
   }
   simulate(what, fresh, trials.size() - fresh.size(), trials.size(), [&](Tried& each) {
     const Cost cost = problem_.cost(each.candidate, capacity);

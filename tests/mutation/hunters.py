@@ -14,22 +14,20 @@ import time
 import overlay
 
 # By world: the tests of the core's rooms, and the simulations whose times were worked out by hand;
-# those of the CPU's device, and of all that LibTorch's autograd does over it; and those of CUDA's,
-# on a GPU that is none (vgpu/), whose order is judged.
+# and those of the CPU's device, and of all that LibTorch's autograd does over it.
 TESTS = {
     "sim": {room: f"test_shared_{room}" for room in (
         "seam", "adaptors", "offload", "transfer", "skip", "checkpoint", "replay", "pipeline")},
     "cpu": {"offload": "test_real_cpu", "checkpoint": "test_real_api_checkpoint",
             "replay": "test_real_api_replay", "selective": "test_real_api_selective",
             "pipeline": "test_real_pipeline", "api": "test_real_api"},
-    "cuda": {"offload": "test_real_cuda", "checkpoint": "test_real_cuda_autograd"},
 }
 TESTS["sim"]["run"] = "test_sim_run"
 WORLDS = tuple(TESTS)
 # The address space of a process. LibTorch maps its libraries.
-MEMORY = {"sim": 4 << 30, "cpu": 64 << 30, "cuda": 64 << 30}
+MEMORY = {"sim": 4 << 30, "cpu": 64 << 30}
 # Of one mutant's tests, the quickest first: each start of LibTorch takes a second.
-SECONDS = {"sim": float("inf"), "cpu": 20, "cuda": 20}
+SECONDS = {"sim": float("inf"), "cpu": 20}
 FAILED = re.compile(r"^\[  FAILED  \] (\S+)", re.MULTILINE)
 
 
@@ -117,7 +115,7 @@ class Tests:
             tests.setdefault((key[0] != room, key[1]), []).append(key)
         for (_, program), keys in tests.items():
             failed = self.failed(program, keys, mutant)
-            # In the real worlds threads take turns, and the machine may be busy.
+            # On the CPU threads take turns, and the machine may be busy.
             if failed and (self.world == "sim" or not self.failed(program, keys, 0)):
                 return failed
         return "" if around else None

@@ -2,14 +2,14 @@
 
     mutation.py [FILE...] [--folder BUILD] [--programs N] [--most N] [--seed S] [--sample N]
                 [--seconds S] [--least PERCENT] [--jobs N] [--again] [--no-tests] [--table]
-    mutation.py [FILE...] --world cpu|cuda --torch FOLDER [--sample N] ...
+    mutation.py [FILE...] --world cpu --torch FOLDER [--sample N] ...
 
 For each file of shared (all where none is named): builds all its mutants in one program; tries each
 on the first so many of the drawn programs that come by its place, and those that live by the unit
 tests (hunters.py). Of what lives still it asks the compiler whether it is the same program. What
 was found out is kept in the folder, and a hunt that was stopped goes on.
---world: the other world, by its tests: the CPU's device, or CUDA's on the virtual GPU, with
-LibTorch's autograd.
+--world: the other world, by its tests: the CPU's device, with LibTorch's autograd. FOLDER is that
+of the package torch.
 --sample: so many mutants, drawn by the seed. --again: also what drawn programs did not kill before.
 --least: exit code 1 where drawn programs kill a smaller share, in percent, of those that they come
 by. --table: no hunt; the table of what is known.
@@ -36,7 +36,7 @@ def arguments():
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/mutation")
     parser.add_argument("--world", choices=hunters.WORLDS, default="sim")
-    parser.add_argument("--torch", help="the folder of the package torch, for the real worlds")
+    parser.add_argument("--torch", help="the folder of the package torch, for --world cpu")
     parser.add_argument("--programs", type=int, default=50000)
     parser.add_argument("--most", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
@@ -49,7 +49,9 @@ def arguments():
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if (options.world == "sim") != (options.torch is None):
-        parser.error("--torch goes with --world cpu or cuda, and these with it")
+        parser.error("--torch goes with --world cpu, and this with it")
+    if options.torch and not (pathlib.Path(options.torch) / "share/cmake").is_dir():
+        parser.error(f"--torch {options.torch}: expected the folder of the package torch")
     return options
 
 
@@ -142,7 +144,7 @@ def compare(options, made, numbers, known, clock):
 
 
 def test_really(options, made, numbers, known, clock):
-    """By the tests of a real world; whether these kill enough of what they come by."""
+    """By the tests of the real world; whether these kill enough of what they come by."""
     tests, world = hunters.Tests(made.build, options.world), options.world
     say(f"{len(tests.reached)} tests")
 

@@ -32,8 +32,9 @@ class DoesNotCompile(Exception):
 
 
 class Overlay:
-    """`files`: of shared, relative to the root. Numbers are given in their order. `torch`: with the
-    LibTorch that is there, in a tree of its own, for of it more mutants do not compile."""
+    """`files`: of shared, relative to the root. Numbers are given in their order. `torch`: built
+    with the LibTorch in that folder, in a tree of its own, for there other mutants do not
+    compile."""
 
     def __init__(self, root, folder, files, torch=None):
         self.root, self.folder = pathlib.Path(root), pathlib.Path(folder).resolve()
