@@ -127,7 +127,7 @@ def test(options, made, numbers, known, clock):
     say(f"{len(living)} live; {len(tests.reached)} unit tests")
 
     def attempt(number):
-        return tests.kill(number, made.names[number][0].split("/")[1])
+        return tests.kill(number, made.names[number][0].split("/")[1]) or ""
 
     for number, killer in each(living, attempt, options.jobs, clock):
         known.add(number, test=killer)
