@@ -1,11 +1,14 @@
 #include "sim/plan/chooser.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "sim/plan/parallel.h"
 #include "sim/plan/planner.h"
 #include "sim/plan/polish.h"
 #include "sim/plan/span_model.h"
@@ -105,19 +108,33 @@ Candidate Chooser::choose_of_field(Policy policy, const Limits& limits) {
   return all[trials_.fastest(name(policy), all, limits)];
 }
 
+// What a choice begins with; no part asks another.
+void Chooser::prepare(bool searches) {
+  const std::array<std::function<void()>, 3> parts = {
+      [&] {
+        if (searches && problem_.spans) spans();
+      },
+      [&] {
+        if (!known_.empty()) return;
+        known_ = search_of(Policy::kBest).candidates(problem_.survey);
+        known_floors_ = trials_.floors_for_any_budget(known_);
+      },
+      [&] {
+        if (searches && !best_) best_.emplace(problem_, trace_, keep_.step_ns);
+      }};
+  in_parallel(parts.size(), [&](std::size_t part) { parts[part](); });
+}
+
 // What the search finds rules out most of the others.
 Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
   const std::string_view what = name(Policy::kBest);
-  if (known_.empty()) {
-    known_ = search_of(Policy::kBest).candidates(problem_.survey);
-    known_floors_ = trials_.floors_for_any_budget(known_);
-  }
+  const bool searches = keep_.fails || !fits(keep_, limits);
+  prepare(searches);
   trials_.of(what, {known_.front()});  // keeps everything
-  if (keep_.fails || !fits(keep_, limits)) {
+  if (searches) {
     if (problem_.spans) {
       spans().search([&] { return so_far(limits); }, limits, trials_, every);
     }
-    if (!best_) best_.emplace(problem_, trace_, keep_.step_ns);
     best_->search([&] { return so_far(limits); }, limits, trials_, every);
     if (spans_) spans_->climb([&] { return so_far(limits); }, limits, trials_, every);
     if (spans_) spans_->walk([&] { return so_far(limits); }, limits, trials_);

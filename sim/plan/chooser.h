@@ -50,6 +50,7 @@ class Chooser {
 
  private:
   std::string so_far(const Limits& limits) const;
+  void prepare(bool searches);
   SpanSearch& spans();
   Candidate choose_of_field(Policy policy, const Limits& limits);
   std::size_t pick(const Search& search, const std::vector<Candidate>& all, const Limits& limits);

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::size_t kTries = 8;       // in a round
 constexpr std::size_t kWeighed = 1024;  // of the ways to have less, in a round
+constexpr std::size_t kInVain = 4;      // starts in a row that gain little: then none follows
+constexpr sim::Time kLittle = 5'000;    // the part of the step that is little
 
 Candidate remade(const Candidate& of, Mix mix, const Survey& survey) {
   Candidate made = settled(of.options.value_or(CoreOptions()), std::move(mix), survey);
@@ -116,10 +118,14 @@ void polish(std::string_view what, const Problem& problem, const Limits& limits,
            std::pair(b.first.step_ns, b.first.device_reserved_bytes);
   });
   std::set<const Outlined*> polished;
+  std::size_t in_vain = 0;
   for (const auto& [cost, each] : order) {
-    if (polished.size() == starts) return;
+    if (polished.size() == starts || in_vain == kInVain) return;
     if (!polished.insert(each->candidate.outlined.get()).second) continue;
+    const sim::Time before = trials.fitting(limits)->step_ns;
     polish_one(what, problem, limits, rounds, trials, *each);
+    const sim::Time gained = before - trials.fitting(limits)->step_ns;
+    in_vain = gained > before / kLittle ? 0 : in_vain + 1;
   }
 }
 

@@ -16,8 +16,9 @@ namespace ferry::plan {
 // The plans that do one thing less.
 std::vector<Candidate> with_less(const Candidate& candidate, const Survey& survey);
 
-// From the best `starts` of the trials that differ in what they recompute, at most so many times.
-// Of the plans that do one thing less it tries those that may fit and have the lowest floors.
+// From the best `starts` of the trials that differ in what they recompute, at most so many times;
+// from fewer where the first gain little. Of the plans that do one thing less it tries those that
+// may fit and have the lowest floors.
 void polish(std::string_view what, const Problem& problem, const Limits& limits, std::size_t rounds,
             std::size_t starts, Trials& trials);
 

@@ -35,7 +35,7 @@ constexpr std::array<PartsInTime, 3> kNoisyInTime = {{{kAtOncePace, 2}, {100, 5}
 constexpr std::int64_t kShareInTime = 80;  // about, for the first guess
 constexpr std::int32_t kMoreShares = 12;   // below the lowest level
 constexpr int kProbes = 12;                // of one way
-constexpr std::size_t kAtOnce = 8;         // ways, before what they found rules out others
+constexpr std::size_t kAtOnce = 8;         // ways; where one ends another begins
 constexpr std::int64_t kBeyondParts = 4;   // a step that does not run needs less by such a part of
                                            // what it would reserve beyond the budget
 constexpr std::int32_t kFailedParts = 3;   // of the levels that may run below one that does not
@@ -294,7 +294,6 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
   if (is_far(limits, trials)) scan(what, limits, trials, every);
 }
 
-// What is found rules out levels of the ways that follow.
 void SpanSearch::bisect_all(bool noisy, bool runs, const What& what, const Limits& limits,
                             Trials& trials, std::size_t every, std::size_t turn) {
   std::vector<Bisection> open;
@@ -302,7 +301,6 @@ void SpanSearch::bisect_all(bool noisy, bool runs, const What& what, const Limit
     const std::size_t noise = way.table / kKinds;
     if ((noise > 0) != noisy || (noisy && noise % every != turn)) continue;
     open.push_back(begin(way, limits, runs));
-    if (open.size() == kAtOnce) bisect(std::exchange(open, {}), what, limits, trials, every);
   }
   bisect(std::move(open), what, limits, trials, every);
 }
@@ -313,28 +311,29 @@ bool SpanSearch::may_win(const Cost& best, const Limits& limits) const {
   return best.step_ns - told > kept_.step_ns / kLeastLost;
 }
 
-void SpanSearch::bisect(std::vector<Bisection> open, const What& what, const Limits& limits,
+// What is found rules out levels of the ways that follow.
+void SpanSearch::bisect(std::vector<Bisection> ways, const What& what, const Limits& limits,
                         Trials& trials, std::size_t every) {
-  for (;;) {
-    std::vector<Try> round;
-    std::vector<Bisection*> asked;
-    for (Bisection& each : open) {
-      if (!goes_on(each, limits, trials)) continue;
-      round.push_back({each.near, *each.way});
-      asked.push_back(&each);
+  std::vector<Bisection*> open;
+  for (std::size_t next = 0;;) {
+    std::erase_if(open, [&](Bisection* each) { return !goes_on(*each, limits, trials); });
+    for (; open.size() < kAtOnce && next < ways.size(); ++next) {
+      if (goes_on(ways[next], limits, trials)) open.push_back(&ways[next]);
     }
-    if (round.empty()) break;
+    if (open.empty()) break;
+    std::vector<Try> round;
+    for (const Bisection* each : open) round.push_back({each->near, *each->way});
     const std::vector<Candidate> all = candidates(round);
     const auto run = [&] {
-      if (!open.front().runs) return trials.unlimited(what(), all);
+      if (!open.front()->runs) return trials.unlimited(what(), all);
       // What is learned for one of several budgets is of use for the others.
       if (every > 1) return trials.within(what(), all, limits);
       return trials.at_budget(what(), all, limits);
     };
     const std::vector<Trials::Found> found = run();
-    for (std::size_t i = 0; i < asked.size(); ++i) {
+    for (std::size_t i = 0; i < open.size(); ++i) {
       made_.try_emplace(found[i].tried, round[i]);
-      take(found[i].cost, limits, *asked[i]);
+      take(found[i].cost, limits, *open[i]);
     }
   }
 }

@@ -123,7 +123,7 @@ class SpanSearch {
   void bisect_all(bool noisy, bool runs, const What& what, const Limits& limits, Trials& trials,
                   std::size_t every, std::size_t turn);
   // Until each has ended.
-  void bisect(std::vector<Bisection> open, const What& what, const Limits& limits, Trials& trials,
+  void bisect(std::vector<Bisection> ways, const What& what, const Limits& limits, Trials& trials,
               std::size_t every);
 
   bool is_far(const Limits& limits, const Trials& trials) const;

@@ -18,6 +18,9 @@ namespace {
 
 // Simulated together before the next ones are judged by what they took.
 constexpr std::size_t kBatch = 8;
+// Batches in a row that need no less memory than what is known, where nothing fits: those of the
+// lowest floors come first, and none follow then.
+constexpr std::size_t kInVain = 8;
 
 // True if no cost that the floor allows could be picked before the best.
 bool rules_out(const Cost& best, const Floor& floor, const Limits& limits) {
@@ -268,7 +271,9 @@ std::map<std::size_t, Cost> Trials::sieve(std::string_view what,
   std::map<std::size_t, Cost> seen;
   std::optional<Cost> best;
   if (known) best = *known;
+  std::size_t in_vain = 0;
   for (std::size_t at = 0; at < order.size();) {
+    if (known && in_vain == kInVain && !is_answer(*best, limits)) break;
     std::vector<Candidate> batch;
     std::vector<std::size_t> numbers;
     for (; at < order.size() && batch.size() < kBatch; ++at) {
@@ -278,9 +283,12 @@ std::map<std::size_t, Cost> Trials::sieve(std::string_view what,
     }
     if (batch.empty()) break;
     const std::vector<Tried*> tried = some_of(what, batch, at - batch.size(), order.size());
+    ++in_vain;
     for (std::size_t i = 0; i < tried.size(); ++i) {
       const Cost& cost = seen[numbers[i]] = tried[i]->cost;
-      if (!best || pick_fastest({*best, cost}, limits) == 1) best = cost;
+      if (best && pick_fastest({*best, cost}, limits) == 0) continue;
+      best = cost;
+      in_vain = 0;
     }
   }
   return seen;

@@ -111,7 +111,8 @@ class Trials {
   // The candidate that pick_fastest would pick of the costs of all.
   std::size_t fastest(std::string_view what, const std::vector<Candidate>& candidates,
                       const Limits& limits);
-  // Tries those that could be picked before what all() has. `floors`: theirs for any budget.
+  // Tries those that could be picked before what all() has; where nothing fits, until many in a row
+  // need no less. `floors`: theirs for any budget.
   void try_better(std::string_view what, const std::vector<Candidate>& candidates,
                   const std::vector<Floor>& floors, const Limits& limits);
 
