@@ -27,13 +27,14 @@ enum class Oracle : std::uint8_t {
   kSchedule,       // an order of the device shows another value, and no race was reported
   kAccounts,       // the offloader moved something else, or counts otherwise
   kCut,            // stages or segments are cut otherwise than they should be
+  kPlace,          // a kernel runs on another device than its memory's
   kVersion,        // a tensor that was written is not refused where it must be, or one is elsewhere
   kException,      // something else was thrown
 };
-inline constexpr std::array<std::string_view, 16> kOracleNames = {
-    "happens-before", "lifetime", "value",   "liveness", "pool",        "error",
-    "leak",           "moves",    "count",   "bound",    "determinism", "schedule",
-    "accounts",       "cut",      "version", "exception"};
+inline constexpr std::array<std::string_view, 17> kOracleNames = {
+    "happens-before", "lifetime", "value", "liveness", "pool",        "error",
+    "leak",           "moves",    "count", "bound",    "determinism", "schedule",
+    "accounts",       "cut",      "place", "version",  "exception"};
 constexpr std::string_view name(Oracle oracle) {
   return kOracleNames[static_cast<std::size_t>(oracle)];
 }

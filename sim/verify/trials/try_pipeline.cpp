@@ -1,5 +1,7 @@
 #include "sim/verify/trials/try_pipeline.h"
 
+#include <algorithm>
+
 #include "sim/verify/oracles/cuts.h"
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/hazards.h"
@@ -94,6 +96,27 @@ std::int64_t saves_of(const PipelineTrial& trial, std::size_t layer) {
   return 2 + (pops ? 1 : 0) + (NetProgram::reads_passenger(trial, layer) ? 1 : 0);
 }
 
+// Autograd's backward comes to a stage with the last micro-batch first, for each waits for the one
+// after it. The first stage is told by the second.
+std::optional<Verdict> judge_order(const PipelineTrial& trial, const NetResult& run) {
+  if (trial.kind != PipelineKind::kAutograd || run.first_layers.size() == 1) return std::nullopt;
+  const bool skips =
+      std::ranges::any_of(trial.layers, [](const NetLayer& each) { return each.pops >= 0; });
+  if (trial.grad && !skips && !run.late.empty()) return Verdict{Oracle::kSchedule, run.late};
+  for (std::size_t i = 0; i < run.backwards.size(); ++i) {
+    const std::vector<std::size_t>& order = run.backwards[i];
+    for (std::size_t k = 0; k + 1 < order.size(); ++k) {
+      const bool begins_anew =
+          order[k] == 0 && order[k + 1] + 1 == static_cast<std::size_t>(trial.microbatches);
+      if (order[k + 1] + 1 == order[k] || begins_anew) continue;
+      return Verdict{Oracle::kSchedule,
+                     "layer " + std::to_string(i) + " goes backward with micro-batch " +
+                         std::to_string(order[k + 1]) + " after " + std::to_string(order[k])};
+    }
+  }
+  return std::nullopt;
+}
+
 // How often each layer runs, and what each stage's own hooks are given.
 std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetResult& run) {
   const std::int64_t stop = trial.recomputed();
@@ -145,6 +168,8 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.gradients != expected.gradients) return Verdict{Oracle::kValue, "a gradient differs"};
   if (!run.vain_wait.empty()) return Verdict{Oracle::kMoves, run.vain_wait};
+  if (!run.misplaced.empty()) return Verdict{Oracle::kPlace, run.misplaced};
+  if (const auto wrong = judge_order(trial, run)) return wrong;
   if (const auto wrong = judge_cut(trial, run)) return wrong;
   if (const auto wrong = judge_counts(trial, run)) return wrong;
   if (run.kept != 0) {

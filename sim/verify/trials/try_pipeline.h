@@ -25,6 +25,7 @@
 #include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
 #include "sim/run/run_parts.h"
+#include "sim/verify/oracles/places.h"
 #include "sim/verify/oracles/recomputes.h"
 #include "sim/verify/oracles/vain_waits.h"
 #include "sim/verify/programs/pipeline_net.h"
@@ -36,6 +37,9 @@ struct NetResult {
   std::vector<std::uint64_t> gradients;  // contents by weight; 0: none
   std::vector<check::Hazard> hazards;
   std::string vain_wait;
+  std::string misplaced, late;
+  // By layer: the micro-batches in the order of their backwards.
+  std::vector<std::vector<std::size_t>> backwards;
   std::string error;
   OpCounts runs;                          // of kernels, by name
   std::vector<std::size_t> first_layers;  // of each stage
@@ -70,6 +74,7 @@ class NetRun {
     machine_->add_consumer(&checkers_);
     machine_->add_consumer(&counter_);
     machine_->add_consumer(&waits_);
+    if (pipelined) machine_->add_consumer(&places_.emplace(*machine_));
     if (watch) machine_->add_consumer(watch);
     std::vector<std::uint32_t> device_of(net_.b.program.globals.size(), 0);
     for (std::size_t i = 0; i < net_.weights.size(); ++i) {
@@ -77,6 +82,9 @@ class NetRun {
     }
     tape_ = std::make_unique<sim::Tape>(net_.b.program, *machine_, times_, &checkers_.values(),
                                         device_of);
+    for (std::size_t i = 0; places_ && i < net_.inputs.size(); ++i) {
+      places_->input(sim::range_of(tape_->globals()[net_.inputs[i]].tensor), i);
+    }
     machine_->set_choices(choices);
   }
 
@@ -249,6 +257,11 @@ class NetRun {
     machine_->drain();
     result.left = machine_->live_storages() - known() + machine_->live_events();
     result.vain_wait = waits_.complaint();
+    if (places_) result.misplaced = places_->misplaced();
+    if (places_) result.late = places_->late();
+    for (std::size_t i = 0; places_ && i < trial_.layers.size(); ++i) {
+      result.backwards.push_back(places_->order("grad" + std::to_string(i) + ".0"));
+    }
     result.hazards = checkers_.hazards(sim::noticed(*machine_, *tape_));
     return result;
   }
@@ -326,6 +339,7 @@ class NetRun {
   sim::Checkers checkers_;
   OpCounter counter_;
   VainWaits waits_;
+  std::optional<Places> places_;  // of the pipeline
   std::unique_ptr<sim::Machine> machine_;
   std::unique_ptr<sim::Tape> tape_;
   Values results_;
