@@ -3,6 +3,7 @@
 A place that nothing comes by is not hunted: what runs does not depend on it.
 """
 
+import hashlib
 import os
 import pathlib
 import re
@@ -129,6 +130,12 @@ class Tests:
             return ""
         failed, end = FAILED.search(out), "hang" if code is None else "crash"
         return failed[1] if failed else f"{program.name}: {end}"
+
+
+def digest(build, world):
+    """Of the world's tests as they are built."""
+    texts = [find(build, name).read_bytes() for name in sorted(TESTS[world].values())]
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:12]
 
 
 def noted(program, world):

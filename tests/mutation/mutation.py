@@ -8,6 +8,7 @@ For each file of shared (all where none is named): builds all its mutants in one
 on the first so many of the drawn programs that come by its place, and those that live by the unit
 tests (hunters.py). Of what lives still it asks the compiler whether it is the same program. What
 was found out is kept in the folder, and a hunt that was stopped goes on.
+What argued/ says to be the core itself (argued.py) may not be killed.
 --world: the other world, by its tests: the CPU's device, with LibTorch's autograd. FOLDER is that
 of the package torch.
 --sample: so many mutants, drawn by the seed. --again: also what drawn programs did not kill before.
@@ -23,6 +24,7 @@ import random
 import sys
 import time
 
+import argued
 import equivalents
 import hunters
 import overlay
@@ -119,10 +121,14 @@ def hunt(options, made, numbers, known, clock):
 
 def test(options, made, numbers, known, clock):
     living = [n for n in numbers if n in known.of and not known.of[n]["oracle"] and
-              "test" not in known.of[n]]
+              not known.of[n].get("test")]
     if not living or clock.late():
         return
     made.compile(list(hunters.TESTS["sim"].values()), say)
+    digest = hunters.digest(made.build, "sim")
+    living = [n for n in living if known.of[n].get("tests") != digest]
+    if not living:
+        return
     tests = hunters.Tests(made.build, "sim")
     say(f"{len(living)} live; {len(tests.reached)} unit tests")
 
@@ -130,13 +136,12 @@ def test(options, made, numbers, known, clock):
         return tests.kill(number, made.names[number][0].split("/")[1]) or ""
 
     for number, killer in each(living, attempt, options.jobs, clock):
-        known.add(number, test=killer)
+        known.add(number, test=killer, tests=digest)
 
 
 def compare(options, made, numbers, known, clock):
     """Whether what lives is the same program."""
-    living = [n for n in numbers if n in known.of and results.fate(known.of[n]) == "open" and
-              "equivalent" not in known.of[n]]
+    living = [n for n in numbers if known.fate(n) == "open" and "equivalent" not in known.of[n]]
     if not living or clock.late():
         return
     for number, same in equivalents.equivalents(made, living, options.jobs, say).items():
@@ -165,34 +170,42 @@ def test_really(options, made, numbers, known, clock):
         if not row[world]["killer"]:
             fate = {"hunt": "drawn programs kill it", "tests": "the simulator's unit tests kill it"}
             print(f"lives: {row['file']}:{row['line']} {row['kind']} (mutant {row['number']}) "
-                  f"{fate.get(results.fate(row), '')}")
+                  f"{fate.get(known.fate(row['number']), '')}")
     return 100 * len(killed) >= options.least * len(reached)
 
 
 def report(numbers, known, least):
-    """Whether drawn programs kill enough of what they come by."""
+    """Whether drawn programs kill enough of what they come by, and nothing argues against what
+    kills."""
     rows = [known.of[n] for n in numbers if n in known.of]
-    fates = [results.fate(row) for row in rows]
+    fates = [known.fate(row["number"]) for row in rows]
     reached = [row for row in rows if row["tried"]]
     killed = sum(1 for row in reached if row["oracle"])
     print(f"{len(rows)} mutants hunted: {fates.count('hunt')} killed by drawn programs, "
-          f"{fates.count('tests')} by unit tests alone, {fates.count('equivalent')} are the same "
-          f"program, {fates.count('open')} live, "
+          f"{fates.count('tests')} by unit tests alone, {fates.count('equivalent')} are the core "
+          f"itself, {fates.count('open')} live, "
           f"{fates.count('')} were not tried by unit tests; of the {len(reached)} that "
           f"drawn programs come by these kill "
           f"{results.percent(killed, len(reached))}")
-    for row in rows:
-        if results.fate(row) == "open":
+    for row, fate in zip(rows, fates):
+        if fate == "open":
             does = "the same" if row["differs"] is None else f"otherwise in {row['differs']}"
             print(f"lives: {row['file']}:{row['line']} {row['kind']} (mutant {row['number']}, does "
                   f"{does})")
-    return 100 * killed >= least * len(reached)
+    wrong = known.wrongly_argued()
+    for number in wrong:
+        print(f"argued to be the core, and killed: {known.of[number]}")
+    return not wrong and 100 * killed >= least * len(reached)
 
 
 def main():
     options = arguments()
     made = built(options)
-    known = results.Results(options.folder / f"results-{made.digest()}.jsonl")
+    why, lost = argued.arguments(made)
+    if lost:
+        print("no mutant is so written:", *lost, sep="\n", file=sys.stderr)
+        return 1
+    known = results.Results(options.folder / f"results-{made.digest()}.jsonl", why)
     if options.table:
         print("\n".join(results.table(made.names, made.dropped, known)))
         print(dict(results.oracles(known).most_common()))

@@ -1,15 +1,18 @@
 """The mutants of a source of this test's own (tiny.h): each kind is made, what compiles runs and
-is another program, and what does not compile is found and dropped.
+is another program, what does not compile is found and dropped, and an argument finds its mutant.
 
     mutation_test.py CXX
 """
 
+import json
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+import types
 
+import argued
 import overlay
 import places
 import schemata
@@ -87,6 +90,20 @@ def without_errors(folder, compiler, found):
     raise AssertionError("there are still errors")
 
 
+def check_arguments(found):
+    """Each mutant has a name of its own; what has another is out of date."""
+    made = types.SimpleNamespace(root=ROOT, places={"tests/mutation/tiny.h": found})
+    names = argued.named(made)
+    assert len(set(names.values())) == len(names)
+    number, name = next(iter(names.items()))
+    entry = dict(zip(argued.KEYS, name), why="an argument")
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [json.dumps(each) for each in (entry, {**entry, "was": "what nobody wrote"})]
+        (pathlib.Path(folder) / "tiny.jsonl").write_text("\n".join(lines))
+        known, lost = argued.arguments(made, pathlib.Path(folder))
+    assert known == {number: "an argument"} and len(lost) == 1, (known, lost)
+
+
 def main():
     try:
         places.libclang()
@@ -96,6 +113,7 @@ def main():
 
     found = places.places(HERE / "tiny.h", ROOT)
     names = numbered(found)
+    check_arguments(found)
     missing = KINDS - {kind for _, kind in names.values()}
     assert not missing, f"not made: {sorted(missing)}"
     with tempfile.TemporaryDirectory() as name:

@@ -6,10 +6,11 @@ import pathlib
 
 
 class Results:
-    """One line of JSON for each mutant, by its number. The numbers are an overlay's."""
+    """One line of JSON for each mutant, by its number. The numbers are an overlay's. `argued`:
+    those that were judged to be the core, by number (argued.py)."""
 
-    def __init__(self, path):
-        self.path = pathlib.Path(path)
+    def __init__(self, path, argued):
+        self.path, self.argued = pathlib.Path(path), argued
         lines = self.path.read_text().splitlines() if self.path.exists() else []
         self.of = {row["number"]: row for row in map(json.loads, lines)}
 
@@ -19,16 +20,19 @@ class Results:
         with self.path.open("a") as file:
             file.write(json.dumps(row) + "\n")
 
+    def fate(self, number):
+        """hunt, tests, equivalent or open; "" where it was not tried by all of them."""
+        row = self.of.get(number, {})
+        if row.get("oracle"):
+            return "hunt"
+        if row.get("test"):
+            return "tests"
+        if number in self.argued or row.get("equivalent"):
+            return "equivalent"
+        return "open" if "oracle" in row and "test" in row else ""
 
-def fate(row):
-    """hunt, tests, equivalent or open; "" where it was not tried by all of them."""
-    if row.get("oracle"):
-        return "hunt"
-    if row.get("test"):
-        return "tests"
-    if row.get("equivalent"):
-        return "equivalent"
-    return "open" if "oracle" in row and "test" in row else ""
+    def wrongly_argued(self):
+        return [n for n in self.argued if self.fate(n) in ("hunt", "tests")]
 
 
 def median(values):
@@ -40,33 +44,34 @@ def percent(part, whole):
 
 
 def table(names, dropped, results):
-    """A line for each file, and one for all, of what was hunted. What lives is told apart by
-    whether some drawn program has other operations."""
+    """A line for each file, and one for all, of what was hunted."""
     rows = ["| file | mutants | run by a drawn program | killed by the hunt | after programs "
-            "(median, most) | by unit tests alone | equivalent | live, same operations | live, "
-            "other operations | killed by the hunt, of those run |",
+            "(median, most) | by unit tests alone | equivalent | open | killed by the hunt, of those "
+            "run that are not equivalent | killed, of all that are not |",
             "|---|---|---|---|---|---|---|---|---|---|"]
     files = collections.defaultdict(list)
     for number, (file, _, _) in names.items():
         if number not in dropped and "oracle" in results.of.get(number, {}):
-            files[file.removeprefix("shared/")].append(results.of[number])
+            files[file.removeprefix("shared/")].append(number)
     total = []
     for file, found in sorted(files.items()):
-        rows.append(line(f"`{file}`", found))
+        rows.append(line(f"`{file}`", found, results))
         total += found
-    return rows + [line("all of these", total)]
+    return rows + [line("all of these", total, results)]
 
 
-def line(name, found):
-    fates = collections.Counter(map(fate, found))
+def line(name, numbers, results):
+    fates = collections.Counter(map(results.fate, numbers))
+    found = [results.of[n] for n in numbers]
     run = [row for row in found if row["tried"]]
     programs = [row["tried"] for row in run if row["oracle"]]
-    live = [row for row in run if fate(row) in ("open", "")]
-    other = sum(1 for row in live if row["differs"] is not None)
+    same = sum(1 for row in run if results.fate(row["number"]) == "equivalent")
+    others = len(found) - fates["equivalent"]
     return (f"| {name} | {len(found)} | {len(run)} | {len(programs)} | "
             f"{median(programs)}, {max(programs, default='-')} | {fates['tests']} | "
-            f"{fates['equivalent']} | {len(live) - other} | {other} | "
-            f"{percent(len(programs), len(run))} |")
+            f"{fates['equivalent']} | {fates['open'] + fates['']} | "
+            f"{percent(len(programs), len(run) - same)} | "
+            f"{percent(fates['hunt'] + fates['tests'], others)} |")
 
 
 def oracles(results):
