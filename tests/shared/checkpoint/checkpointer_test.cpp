@@ -244,6 +244,24 @@ TEST(CheckpointTest, WhereItStopsEarlyTheStreamsMeetAllTheSame) {
   expect_right(program, run(program));
 }
 
+// The node of the last layer saves what the segment returns.
+TEST(CheckpointTest, WhatForwardSavedMayBeWrittenWhereItIsRecomputed) {
+  Layers p;
+  const CodeId id = p.segment();
+  p.b.result(id, p.layer_saves_output(id, "last", p.b.argument(id)));
+  const Slot y = p.call(0, id, {p.begin()})[0];
+  p.b.write(0, "late_", y);
+  p.backward(y);
+  const Program program = p.take();
+  const Ran plain = run(verify::without_segments(program));
+  ASSERT_EQ(plain.result.errors.size(), 1u);
+  const Ran ran = run(program);
+  EXPECT_TRUE(ran.result.errors.empty());
+  EXPECT_TRUE(ran.result.hazards.empty());
+  EXPECT_FALSE(ran.result.leftovers.any());
+  expect_counts(ran, {{"last", 2}, {"grad", 4}});
+}
+
 Program long_chain(int segments, bool goes_backward) {
   Layers p;
   const CodeId id = p.segment_of({"a", "b", "c", "d"});

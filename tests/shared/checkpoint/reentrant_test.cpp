@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "shared/checkpoint/errors.h"
 #include "tests/shared/checkpoint/ran.h"
+#include "tests/shared/checkpoint/told.h"
 
 namespace ferry::sim {
 namespace {
@@ -13,6 +17,8 @@ using test::expect_error;
 using test::expect_right;
 using test::Ran;
 using test::run;
+using test::ToldRig;
+using test::Values;
 using verify::Layers;
 
 // R1 { a, R2 { b }, c }: all of R1 runs again, R2 in it as in forward, and then R2 for itself.
@@ -57,6 +63,46 @@ TEST(CheckpointTest, WithoutAnInputThatRequiresGradAReentrantSegmentHasNoGraph) 
   EXPECT_TRUE(ran.result.errors.empty());
   expect_counts(ran, {{"a", 1}, {"grad", 0}});
   EXPECT_EQ(ran.result.gradients[p.w[0]], 0u);
+}
+
+Program dropping(bool preserve_rng) {
+  Layers p;
+  const CodeId id = p.segment();
+  p.b.result(id, p.layer(id, "last", p.dropout(id, p.b.argument(id))));
+  Call call{id, {p.begin()}, {}};
+  call.recompute = Recompute::kReentrant;
+  call.preserve_rng = preserve_rng;
+  p.backward(p.call_with(0, call)[0]);
+  return p.take();
+}
+
+TEST(CheckpointTest, AReentrantSegmentSeesForwardsRandomNumbersAgain) {
+  const Program program = dropping(true);
+  const Ran ran = run(program);
+  expect_right(program, ran);
+  expect_counts(ran, {{"draw", 2}});
+}
+
+TEST(CheckpointTest, WithoutItsRandomStateAReentrantSegmentSeesOthers) {
+  const Program program = dropping(false);
+  const Ran plain = run(verify::without_segments(program));
+  EXPECT_NE(run(program).result.gradients, plain.result.gradients);
+}
+
+TEST(CheckpointTest, AReentrantSegmentReturnsAsManyTensorsAgain) {
+  for (const auto& [first, again] : {std::pair{1, 2}, {2, 1}}) {
+    ToldRig rig;
+    int outputs = first;
+    const Values out = rig.call(/*reentrant=*/true, {rig.rig.leaf()}, [&](const Values& in) {
+      const Values made{rig.layer("one", in[0]), rig.layer("two", in[0])};
+      return Values(made.begin(), made.begin() + outputs);
+    });
+    outputs = again;
+    EXPECT_EQ(test::error_of([&] { rig.rig.backward({out[0]}); }),
+              "ferry::checkpoint: the function returned " + std::to_string(first) +
+                  " tensors in the original forward, and " + std::to_string(again) +
+                  " in recomputation.");
+  }
 }
 
 }  // namespace

@@ -51,6 +51,17 @@ TEST(Bounds, AutomaticOnesFollowWhatIsOnTheHost) {
   EXPECT_EQ(bounds.window(), 512 * kMiB);
 }
 
+TEST(Bounds, AutomaticOnesAreAWholeSixteenth) {
+  const CoreOptions options = automatic();
+  for (const std::int64_t bytes : {std::int64_t{16}, kKiB}) {
+    Bounds bounds(options);
+    bounds.sent(bytes - 1);
+    EXPECT_EQ(bounds.window(), bytes / 16 - 1);
+    bounds.sent(1);
+    EXPECT_EQ(bounds.window(), bytes / 16);
+  }
+}
+
 // Twenty layers, saved and brought back: what is stashed on the device, both ways, is a small part
 // of what is saved. (With the fixed default of CoreOptions all of it would stay.)
 TEST(Bounds, AutomaticOnesKeepASmallModelSmall) {

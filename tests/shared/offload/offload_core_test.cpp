@@ -149,6 +149,14 @@ TEST_F(OffloadCoreTest, ASourceThatLivesIsHandedOutWithoutAStep) {
   EXPECT_EQ(world.machine().operations(), before);
 }
 
+TEST_F(OffloadCoreTest, WhereSourcesAreNotHandedOutTheyComeBackFromTheHost) {
+  const auto reloading = core(test::eager_options(), Rules::without(Rule::kUseSource));
+  const Tensor x = world.make(kBytes);
+  const SaveRef save = reloading->pack(x);
+  EXPECT_NE(save->unpack()->storage, x->storage);
+  EXPECT_EQ(calls->of(Step::kReload).calls, 1);
+}
+
 TEST_F(OffloadCoreTest, TheLastSaveReturnsTheHostBytesAndTheParcelIsForgotten) {
   const auto returning = core();
   Tensor x = world.make(kBytes);
@@ -187,6 +195,38 @@ TEST_F(OffloadCoreTest, ATasksEndIsAskedForOnceAndNothingIsDoneWhereItIsRefused)
   EXPECT_EQ(told->tasks, 1);
   save.reset();
   EXPECT_TRUE(asking->empty());
+}
+
+// It has nothing to bring back ahead of its use, or nothing of the sort is wanted.
+TEST_F(OffloadCoreTest, AKeptTensorAsksForATasksEndOnlyWhereSomethingMayComeBack) {
+  CoreOptions options = test::eager_options();
+  for (const std::int64_t prefetch : {std::int64_t{0}, kUnlimited}) {
+    options.prefetch_bytes = prefetch;
+    const auto asking = core(options);
+    const SaveRef kept = asking->pack(world.make(kTiny));
+    const auto asked = [&] {
+      told->tasks = 0;
+      script.backward([&] { script.node([&] { kept->unpack(); }); });
+      return told->tasks;
+    };
+    EXPECT_EQ(asked(), 0) << "nothing was sent";
+    SaveRef sent = asking->pack(world.make(kBytes));
+    EXPECT_EQ(asked(), prefetch > 0 ? 1 : 0);
+    sent.reset();
+    EXPECT_EQ(asked(), 0) << "nothing is there any more";
+  }
+}
+
+TEST_F(OffloadCoreTest, ItIsNotEmptyWhileATaskIsOpen) {
+  const auto open = core();
+  SaveRef save = open->pack(world.make(kBytes));
+  evict(*open);
+  script.backward([&] {
+    save->unpack();
+    save.reset();
+    EXPECT_FALSE(open->empty());
+  });
+  EXPECT_TRUE(open->empty());
 }
 
 // A deleter may be anybody's code, and so is whoever reads the decisions.

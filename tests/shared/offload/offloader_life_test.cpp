@@ -160,6 +160,17 @@ TEST_P(OffloaderLife, StepsDoNotAccumulate) {
   }
 }
 
+TEST_P(OffloaderLife, AnOffloaderIsEmptyWhenNothingIsLeftAndNotBefore) {
+  test::Rig rig(options());
+  EXPECT_TRUE(rig.offloader.empty());
+  Graph graph = forward(rig, 2);
+  EXPECT_FALSE(rig.offloader.empty());
+  graph.saves.pop_back();
+  EXPECT_FALSE(rig.offloader.empty());
+  graph.saves.pop_back();
+  EXPECT_TRUE(rig.offloader.empty());
+}
+
 TEST_P(OffloaderLife, SavesOutliveTheOffloader) {
   test::World world;
   test::Script script;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <ctime>
 #include <memory>
 
 #include "sim/gpu/device.h"
@@ -19,7 +20,7 @@ class TrackerTest : public ::testing::Test {
     auto parcel = std::make_shared<Parcel<SimDevice>>();
     parcel->key = key;
     parcel->extent = extent;
-    parcel->sequence = ++sequence_;
+    parcel->sequence = sequence_++;
     parcel->saves = 1;
     tracker.insert(parcel);
     return parcel;
@@ -50,6 +51,35 @@ TEST_F(TrackerTest, FindsAParcelThatHoldsAllTheBytes) {
   EXPECT_EQ(tracker.find(kX, {500, 600}, false), left);
 }
 
+// However many begin where the bytes do.
+TEST_F(TrackerTest, FindsTheOneThatIsLongEnough) {
+  const ParcelRef brief = add(kX, {0, 512});
+  const ParcelRef all = add(kX, {0, 1024});
+  const ParcelRef end = add(kX, {768, 1024});
+  EXPECT_EQ(tracker.find(kX, {0, 512}), brief) << "the first of them";
+  EXPECT_EQ(tracker.find(kX, {0, 1024}), all);
+  EXPECT_EQ(tracker.find(kX, {512, 1000}), all);
+}
+
+TEST_F(TrackerTest, FindsTheLastThatBeginsBeforeTheBytesWhateverBeginsWithThem) {
+  const ParcelRef brief = add(kX, {512, 600});  // the first pack of all
+  const ParcelRef before = add(kX, {256, 1024});
+  EXPECT_EQ(tracker.find(kX, {512, 1024}), before);
+}
+
+// A search takes a few steps, however many parcels a storage has.
+TEST_F(TrackerTest, LooksAtTheLastThatBeginsBeforeTheBytesAndNotAtThoseBeforeIt) {
+  const ParcelRef wide = add(kX, {128, 1024});
+  const ParcelRef narrow = add(kX, {256, 300});
+  EXPECT_EQ(tracker.find(kX, {512, 600}), nullptr);
+}
+
+TEST_F(TrackerTest, FindsAnyBytesWhereNoneAreAskedFor) {
+  const ParcelRef right = add(kX, {512, 1024});
+  EXPECT_EQ(tracker.find(kX, {0, 100}), nullptr);
+  EXPECT_EQ(tracker.find(kX, {0, 100}, false), right);
+}
+
 TEST_F(TrackerTest, DoesNotKeepAParcelAlive) {
   ParcelRef x = add(kX);
   const std::weak_ptr<Parcel<SimDevice>> seen = x;
@@ -73,6 +103,38 @@ TEST_F(TrackerTest, ForgetsWhatIsErasedAlone) {
   EXPECT_EQ(tracker.size(), 1u);
   tracker.erase(*right);
   EXPECT_TRUE(tracker.empty());
+}
+
+TEST_F(TrackerTest, ErasingWhatIsNotThereChangesNothing) {
+  const ParcelRef x = add(kX);
+  Parcel<SimDevice> other;
+  other.key = {2, 2, 0};
+  other.sequence = 99;
+  tracker.erase(other);
+  EXPECT_EQ(tracker.find(kX, kAll), x);
+  EXPECT_EQ(tracker.size(), 1u);
+}
+
+// Of as many parcels, whose keys differ in one number only. It takes milliseconds, or else minutes.
+TEST_F(TrackerTest, FindsAsFastAmongManyWhateverTheirKeysDifferIn) {
+  constexpr std::uint64_t kMany = 100'000;
+  constexpr std::clock_t kLongest = 3 * CLOCKS_PER_SEC;
+  for (std::uint64_t ParcelKey::*const number :
+       {&ParcelKey::storage, &ParcelKey::counter, &ParcelKey::version}) {
+    Tracker<SimDevice> many;
+    const auto parcel = std::make_shared<Parcel<SimDevice>>();
+    parcel->key = kX;
+    parcel->saves = 1;
+    parcel->extent = {0, 1};
+    const std::clock_t began = std::clock();
+    for (std::uint64_t i = 0; i < kMany && std::clock() - began < kLongest; ++i) {
+      parcel->sequence = parcel->key.*number = i;
+      many.insert(parcel);
+    }
+    EXPECT_EQ(many.size(), kMany) << "in three seconds of processor time";
+    EXPECT_EQ(many.find(parcel->key, {0, 1}), parcel);
+    EXPECT_EQ(many.find(parcel->key, {1, 2}), nullptr);
+  }
 }
 
 TEST_F(TrackerTest, RemembersTheOrderOfPacking) {

@@ -1,0 +1,148 @@
+// Reloaded storages that are held for further saves, and how they are given up.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/shared/offload/parts.h"
+
+namespace ferry {
+namespace {
+
+using sim::Tensor;
+using test::kKiB;
+using test::Mutant;
+using test::Parts;
+using test::without;
+using ParcelRef = Parts::ParcelRef;
+using Text = std::vector<std::string>;
+
+constexpr std::int64_t kBytes = Parts::kBytes;
+constexpr GraphTaskId kTask{7};
+
+CoreOptions holding(std::int64_t bytes, ReloadPool pool = ReloadPool::kConsumer) {
+  CoreOptions options = test::eager_options();
+  options.hold_bytes = bytes;
+  options.reload_pool = pool;
+  return options;
+}
+
+// Which parcels have a target, the first packed first.
+using Back = std::vector<bool>;
+Back back(const std::vector<ParcelRef>& parcels) {
+  Back result;
+  for (const ParcelRef& parcel : parcels) result.push_back(parcel->target != nullptr);
+  return result;
+}
+
+// Sends a tensor of each size, unpacks the first of two saves of each, the last packed first, and
+// says which are held then.
+Back held(std::int64_t bound, const std::vector<std::int64_t>& sizes) {
+  Parts parts(holding(bound));
+  std::vector<ParcelRef> parcels;
+  for (const std::int64_t bytes : sizes) parcels.push_back(parts.send(parts.world.make(bytes)));
+  parts.evict();
+  parts.inbound.begin_task(kTask, sizes.size());
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    parcels[i]->saves = 2;
+    parts.run_node(parcels[i], kTask);
+  }
+  return back(parcels);
+}
+
+TEST(InboundHold, OneStorageLargerThanTheBoundIsHeldHoweverSmallTheBound) {
+  EXPECT_EQ(held(0, {kBytes}), Back{false});
+  EXPECT_EQ(held(1, {kBytes}), Back{true});
+  EXPECT_EQ(held(1, {kBytes, 2 * kBytes}), (Back{true, false}));
+}
+
+TEST(InboundHold, AStorageAsLargeAsTheBoundIsWithinIt) {
+  EXPECT_EQ(held(kBytes, {kBytes, kKiB}), (Back{true, false})) << "nothing else is";
+  EXPECT_EQ(held(kBytes, {kBytes, kBytes + 1}), (Back{true, true})) << "a larger one is beside it";
+}
+
+TEST(InboundHold, WhatWasHeldBesideTheBoundLeavesNoRoomBehind) {
+  Parts parts(holding(kBytes));
+  std::vector<ParcelRef> parcels = parts.away(3);
+  parcels.push_back(parts.send(parts.world.make(2 * kBytes)));
+  parts.evict();
+  parts.inbound.begin_task(kTask, 4);
+  for (const ParcelRef& parcel : parcels) parcel->saves = 2;
+  for (int i = 0; i < 2; ++i) parts.run_node(parcels[3], kTask);
+  for (std::size_t i = 3; i-- > 0;) parts.run_node(parcels[i], kTask);
+  EXPECT_EQ(back(parcels), (Back{true, false, false, false}));
+}
+
+// The copy stream does not wait for the node that it feeds.
+TEST(InboundHold, WhatANodeCrowdsOutIsReleasedAtTheEndOfThatNode) {
+  Parts parts(holding(kBytes, ReloadPool::kCopyStream));
+  const std::vector<ParcelRef> parcels = parts.away(2);
+  for (const ParcelRef& parcel : parcels) parcel->saves = 2;
+  parts.inbound.begin_task(kTask, 2);
+  parts.run_node(parcels[1], kTask);
+  constexpr NodeId kNext{99};
+  Tensor x = parts.hand_out(parcels[0], kTask, kNext);
+  EXPECT_EQ(back(parcels), (Back{true, false}));
+  EXPECT_EQ(parts.made(Step::kReleaseAfterNode), 0);
+  x.reset();
+  parts.end_node(kTask, kNext);
+  EXPECT_EQ(parts.made(Step::kReleaseAfterNode), 1);
+  EXPECT_EQ(parts.live_storages(), 1);
+}
+
+TEST(InboundHold, AHeldTargetThatASecondStreamCannotWaitForIsGivenUpAtOnce) {
+  Parts parts(holding(kBytes, ReloadPool::kCopyStream));
+  std::vector<ParcelRef> parcels = parts.away(1);
+  parcels[0]->saves = 2;
+  parts.inbound.begin_task(kTask, 1);
+  parts.run_node(parcels[0], kTask);
+  parts.compute_on(1);
+  parts.fails = Step::kConsume;
+  EXPECT_THROW(parts.bring(parcels[0]), InjectedFault);
+  EXPECT_EQ(back(parcels), Back{false});
+  EXPECT_EQ(parts.live_storages(), 0);
+  EXPECT_EQ(parts.made(Step::kReleaseAfterNode), 1);
+  EXPECT_EQ(parts.run_node(parcels[0], kTask), parts.contents[0]) << "and may be tried again";
+  parts.end_task(kTask);
+  parts.end(parcels);
+  parts.expect_clean();
+}
+
+// Such as a later save of the same tensor, which finds its source still there.
+TEST(InboundHold, WhoeverHasItWhenItIsGivenUpMayUseItLater) {
+  const auto hazards = [](const Mutant& mutant) {
+    Parts parts(holding(kBytes, ReloadPool::kCopyStream), mutant);
+    const std::vector<ParcelRef> parcels = parts.away(2);
+    parcels[0]->saves = 2;
+    parts.inbound.begin_task(kTask, 2);
+    parts.run_node(parcels[0], kTask);
+    Tensor found = parts.tensor(parcels[0], parcels[0]->target);
+    parts.end_task(kTask);
+    EXPECT_EQ(back(parcels), (Back{false, false}));
+    parts.world.use(found);
+    found.reset();
+    parts.bring(parcels[1]);  // may be given the block
+    return parts.world.hazards();
+  };
+  EXPECT_EQ(hazards({}), Text{});
+  EXPECT_FALSE(hazards(without(Rule::kCountEscapes)).empty());
+}
+
+// The end of such a task will not come; another thread of it may have unpacked by then.
+TEST(InboundHold, WhatACancelledTaskHasHeldGoesWithItsParcel) {
+  for (const std::int64_t bound : {kBytes, std::int64_t{1}}) {
+    Parts parts(holding(bound));
+    std::vector<ParcelRef> parcels = parts.away(1);
+    parcels[0]->saves = 2;
+    parts.inbound.begin_task(kTask, 1);
+    parts.run_node(parcels[0], kTask);
+    parts.inbound.cancel_task(kTask);
+    EXPECT_FALSE(parts.inbound.empty());
+    parts.end(parcels);
+    parts.expect_clean();
+  }
+}
+
+}  // namespace
+}  // namespace ferry
