@@ -19,11 +19,12 @@ namespace {
 
 constexpr std::size_t kPolish = 6;  // rounds
 constexpr std::size_t kStarts = 16;
-constexpr sim::Time kFar = 8;  // an eighth of the step
+constexpr std::size_t kStartsPacks = 32'000;  // times packs, or there are fewer
+constexpr sim::Time kFar = 8;                 // an eighth of the step
 
 }  // namespace
 
-Candidate Chooser::choose(Policy policy, const Limits& limits) {
+Candidate Chooser::choose(Policy policy, const Limits& limits, std::size_t every) {
   const Survey& found = problem_.survey;
   const std::string_view what = name(policy);
   if (is_for_segments(policy) && found.segments.empty()) {
@@ -31,7 +32,7 @@ Candidate Chooser::choose(Policy policy, const Limits& limits) {
                                 "' needs segments: " + kNoSegments);
   }
   const Search& search = search_of(policy);
-  if (search.choice == Choice::kBest) return choose_best(limits);
+  if (search.choice == Choice::kBest) return choose_best(limits, every);
   if (search.choice == Choice::kSpans) return choose_of_field(policy, limits);
   std::vector<Candidate> all = search.candidates(found);
   return std::move(all[pick(search, all, limits)]);
@@ -139,12 +140,14 @@ Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
     if (spans_) spans_->climb([&] { return so_far(limits); }, limits, trials_, every);
     if (spans_) spans_->walk([&] { return so_far(limits); }, limits, trials_);
   }
-  trials_.try_better(so_far(limits), known_, known_floors_, limits);
+  trials_.try_better(so_far(limits), known_, known_floors_, limits, every == 1);
   // What is far from keep is far from the least as well, as a rule.
   const std::optional<Cost> found = trials_.fitting(limits);
   const bool far = !found || found->step_ns - keep_.step_ns > keep_.step_ns / kFar;
-  polish(so_far(limits), problem_, limits, every == 1 ? kPolish : 1,
-         far && every == 1 ? kStarts : 1, trials_);
+  const std::size_t starts =
+      std::clamp<std::size_t>(kStartsPacks / (problem_.survey.packs.size() + 1), 1, kStarts);
+  polish(so_far(limits), problem_, limits, every == 1 ? kPolish : 1, far && every == 1 ? starts : 1,
+         trials_);
   return trials_.best(limits)->candidate;
 }
 

@@ -8,10 +8,13 @@
 namespace ferry::plan {
 namespace {
 
-constexpr std::size_t kTries = 8;       // in a round
-constexpr std::size_t kWeighed = 1024;  // of the ways to have less, in a round
-constexpr std::size_t kInVain = 4;      // starts in a row that gain little: then none follows
-constexpr sim::Time kLittle = 5'000;    // the part of the step that is little
+constexpr std::size_t kTries = 8;  // in a round
+// Of the ways to have less, in a round. Each is weighed tensor by tensor: fewer where there are more.
+constexpr std::size_t kWeighed = 1'024;
+constexpr std::size_t kWeighedLeast = 32;
+constexpr std::size_t kWeighedPacks = 1'024'000;
+constexpr std::size_t kInVain = 4;    // starts in a row that gain little: then none follows
+constexpr sim::Time kLittle = 5'000;  // the part of the step that is little
 
 Candidate remade(const Candidate& of, Mix mix, const Survey& survey) {
   Candidate made = settled(of.options.value_or(CoreOptions()), std::move(mix), survey);
@@ -64,7 +67,9 @@ std::vector<Candidate> with_less(const Candidate& candidate, const Survey& surve
   const std::set<std::uint64_t> groups = moved_groups(mix, survey);
   const std::vector<std::uint64_t> moved(groups.begin(), groups.end());
   const std::size_t all = recomputed.size() + moved.size();
-  const std::size_t every = all / (kWeighed + 1) + 1;
+  const std::size_t most =
+      std::clamp(kWeighedPacks / (survey.packs.size() + 1), kWeighedLeast, kWeighed);
+  const std::size_t every = all / (most + 1) + 1;
   std::vector<Candidate> found;
   for (std::size_t i = 0; i < all; i += every) {
     Mix less = i < recomputed.size() ? without_recompute(mix, survey, recomputed[i])

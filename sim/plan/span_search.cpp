@@ -42,8 +42,11 @@ constexpr std::int32_t kFailedParts = 3;   // of the levels that may run below o
 constexpr sim::Time kOverParts = 4;        // what a level took beyond the table's time another one
                                            // takes as well, but for such a part
 constexpr std::int32_t kNested = 16;       // such a part above the least, one level is enough
+constexpr std::size_t kPlain = 4;          // one of so many, for one of several budgets
 constexpr std::size_t kKinds = SpanTables::kKinds;
-constexpr std::int32_t kScanned = 12;  // levels, of each table
+constexpr std::size_t kScanned = 12;  // levels, of each table
+constexpr std::size_t kScannedLeast = 2;
+constexpr std::size_t kScannedOperators = 48'000;  // times levels, or there are fewer
 constexpr std::int64_t kScannedWindow = 1;
 constexpr std::array<std::int64_t, 2> kScannedShares = {100, 200};
 // Tables with noise: fewer of a program with more operators, whose steps take longer to simulate.
@@ -297,10 +300,11 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, 
 void SpanSearch::bisect_all(bool noisy, bool runs, const What& what, const Limits& limits,
                             Trials& trials, std::size_t every, std::size_t turn) {
   std::vector<Bisection> open;
-  for (Way& way : ways_) {
-    const std::size_t noise = way.table / kKinds;
+  for (std::size_t i = 0; i < ways_.size(); ++i) {
+    const std::size_t noise = ways_[i].table / kKinds;
     if ((noise > 0) != noisy || (noisy && noise % every != turn)) continue;
-    open.push_back(begin(way, limits, runs));
+    if (!noisy && every > 1 && i > 0 && i % kPlain != turn % kPlain) continue;
+    open.push_back(begin(ways_[i], limits, runs));
   }
   bisect(std::move(open), what, limits, trials, every);
 }
@@ -368,6 +372,8 @@ bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
 // Near the least memory fragments decide, and a lower level may need more.
 void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
   const std::int32_t all = choices_.slots_of(limits.budget_bytes);
+  const auto levels = static_cast<std::int32_t>(
+      std::clamp(kScannedOperators / choices_.operators(), kScannedLeast, kScanned));
   std::vector<Try> tries;
   std::set<std::size_t> numbers;
   for (const Way& way : ways_) numbers.insert(way.table);
@@ -375,7 +381,7 @@ void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials, st
     if (number / kKinds % every != searches_ % every) continue;
     const std::int32_t least = least_slots({.table = number});
     const std::int32_t most = std::max(all, least);
-    for (std::int32_t level = least; level <= most; level += (most - least) / kScanned + 1) {
+    for (std::int32_t level = least; level <= most; level += (most - least) / levels + 1) {
       for (const std::int64_t share : kScannedShares) {
         tries.push_back({level, {number, share, kScannedWindow}});
       }

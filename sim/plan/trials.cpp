@@ -253,7 +253,7 @@ void Trials::simulate(std::string_view what, const std::vector<Tried*>& trials, 
 
 std::map<std::size_t, Cost> Trials::sieve(std::string_view what,
                                           const std::vector<Candidate>& candidates,
-                                          const Limits& limits, const Cost* known) {
+                                          const Limits& limits, const Cost* known, bool all_of) {
   std::vector<Floor> floors;
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -273,7 +273,7 @@ std::map<std::size_t, Cost> Trials::sieve(std::string_view what,
   if (known) best = *known;
   std::size_t in_vain = 0;
   for (std::size_t at = 0; at < order.size();) {
-    if (known && in_vain == kInVain && !is_answer(*best, limits)) break;
+    if (known && in_vain == kInVain && !(all_of && is_answer(*best, limits))) break;
     std::vector<Candidate> batch;
     std::vector<std::size_t> numbers;
     for (; at < order.size() && batch.size() < kBatch; ++at) {
@@ -298,7 +298,7 @@ std::size_t Trials::fastest(std::string_view what, const std::vector<Candidate>&
                             const Limits& limits) {
   std::vector<std::size_t> numbers;
   std::vector<Cost> costs;
-  for (const auto& [number, cost] : sieve(what, candidates, limits, nullptr)) {
+  for (const auto& [number, cost] : sieve(what, candidates, limits, nullptr, true)) {
     numbers.push_back(number);
     costs.push_back(cost);
   }
@@ -312,14 +312,14 @@ std::vector<Floor> Trials::floors_for_any_budget(const std::vector<Candidate>& c
 }
 
 void Trials::try_better(std::string_view what, const std::vector<Candidate>& candidates,
-                        const std::vector<Floor>& floors, const Limits& limits) {
+                        const std::vector<Floor>& floors, const Limits& limits, bool all_of) {
   const Tried* known = best(limits);
   const Cost known_cost = known ? known->within(limits) : Cost();
   std::vector<Candidate> open;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!known || !rules_out(known_cost, floors[i], limits)) open.push_back(candidates[i]);
   }
-  sieve(what, open, limits, known ? &known_cost : nullptr);
+  sieve(what, open, limits, known ? &known_cost : nullptr, all_of);
 }
 
 const Tried* Trials::best(const Limits& limits) const {

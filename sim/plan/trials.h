@@ -111,10 +111,10 @@ class Trials {
   // The candidate that pick_fastest would pick of the costs of all.
   std::size_t fastest(std::string_view what, const std::vector<Candidate>& candidates,
                       const Limits& limits);
-  // Tries those that could be picked before what all() has; where nothing fits, until many in a row
-  // need no less. `floors`: theirs for any budget.
+  // Tries those that could be picked before what all() has; where nothing fits, or not `all_of`
+  // them are asked for, until many in a row are no better. `floors`: theirs for any budget.
   void try_better(std::string_view what, const std::vector<Candidate>& candidates,
-                  const std::vector<Floor>& floors, const Limits& limits);
+                  const std::vector<Floor>& floors, const Limits& limits, bool all_of = true);
 
   Floor floor(const Candidate& candidate, const Limits& limits) const {
     return floors_.of(candidate, problem_.survey_of(candidate), limits.budget_bytes);
@@ -133,7 +133,7 @@ class Trials {
  private:
   // Those of the candidates that were simulated, by number. `best`: known before; null: nothing.
   std::map<std::size_t, Cost> sieve(std::string_view what, const std::vector<Candidate>& candidates,
-                                    const Limits& limits, const Cost* best);
+                                    const Limits& limits, const Cost* best, bool all_of);
   Tried* known(const Candidate& candidate);
   static std::vector<Found> found(const std::vector<Tried*>& all, const Limits& limits);
   // Some candidates of `whole`, of which so many came `before`.
