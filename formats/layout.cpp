@@ -111,6 +111,21 @@ void check_storage(const Layout& layout) {
   }
 }
 
+bool is_dense(const Layout& layout) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // stride, size
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    if (layout.shape[i] == 0) return true;
+    if (layout.shape[i] > 1) dimensions.emplace_back(layout.strides[i], layout.shape[i]);
+  }
+  std::sort(dimensions.begin(), dimensions.end());
+  std::int64_t filled = 1;
+  for (const auto& [stride, size] : dimensions) {
+    if (stride != filled) return false;
+    filled = product(filled, size);
+  }
+  return true;
+}
+
 std::int64_t tensor_bytes(const Layout& layout) {
   return product(numel(layout.shape), itemsize(layout.dtype));
 }

@@ -30,6 +30,7 @@ std::int64_t numel(std::span<const std::int64_t> shape);
 std::vector<std::int64_t> contiguous_strides(std::span<const std::int64_t> shape);
 Layout contiguous_layout(DType dtype, std::vector<std::int64_t> shape);
 bool is_contiguous(const Layout& layout);  // true if row-major, from offset 0
+bool is_dense(const Layout& layout);       // true if its elements fill its hull, each place once
 
 // The half-open range of bytes, counted from the storage's start, between the first and the last
 // element (a strided window leaves holes in it).

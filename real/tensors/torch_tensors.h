@@ -61,6 +61,7 @@ class TorchTensors {
   static bool exists(const Storage& storage) { return static_cast<bool>(storage); }
 
   static bool plain(const Tensor& tensor);
+  static bool dense(const Tensor& tensor) { return tensor.is_non_overlapping_and_dense(); }
 
   static Layout layout(const Tensor& tensor);
   static Extent extent(const Layout& layout);

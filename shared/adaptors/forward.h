@@ -74,6 +74,8 @@ class Forward {
   // Exists only where the device can replay (shared/replay/recording.h).
   bool plain(const Tensor& tensor) requires requires(D device) { device.plain(tensor); }
   { return upstream_.plain(tensor); }
+  bool dense(const Tensor& tensor) requires requires(D device) { device.dense(tensor); }
+  { return upstream_.dense(tensor); }
 
   Storage storage(const Tensor& tensor) { return upstream_.storage(tensor); }
   std::int64_t bytes(const Storage& storage) { return upstream_.bytes(storage); }

@@ -94,6 +94,10 @@ class Context {
   void log(DecisionKind kind, const Parcel<D>& parcel) {
     if (options.log) decisions.push_back({kind, parcel.run, parcel.pack, parcel.extent.bytes()});
   }
+  // The next decision is logged without more memory.
+  void make_room_to_log() {
+    if (options.log) decisions.reserve(decisions.size() + 1);
+  }
   std::vector<Decision> decisions;  // decisions not yet logged
 
  private:

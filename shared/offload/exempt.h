@@ -32,7 +32,7 @@ class Exempt {
 
   // True if the tensor (on `storage`) is exempt, or lies on an exempt tensor's storage.
   bool has(const Tensor& tensor, const Storage& storage, Bin<D>& bin) {
-    if (counters_.empty()) return false;
+    if (size() == 0) return false;
     if (storages_.contains(device_.identity(storage))) return true;
     if (!counters_.contains(device_.identity(device_.version(tensor)))) return false;
     learn(storage);  // the exempt tensor has got another storage

@@ -42,15 +42,27 @@ class Inbound {
 
   Inbound(Context<D>& context, Tracker<D>& tracker) : context_(context), tracker_(tracker) {}
 
-  // True if the task is new here: the caller must then have after_task called at its end.
+  // True if the task's end is not announced yet: the caller must then have after_task called at it.
   // `sequence`: the number of the next pack.
   bool begin_task(GraphTaskId task, std::uint64_t sequence) {
     const auto [state, fresh] = tasks_.try_emplace(task);
     if (fresh) state->second.began = sequence;
-    return fresh;
+    return !std::exchange(state->second.announced, true);
   }
 
-  void cancel_task(GraphTaskId task) { tasks_.erase(task); }
+  // Nobody will call after_task. Another thread may be in the task already: what is kept to the
+  // task's end goes now, and what its nodes use when they end.
+  void cancel_task(GraphTaskId task, Bin<D>& bin) noexcept {
+    const auto found = tasks_.find(task);
+    if (found == tasks_.end()) return;
+    Task& state = found->second;
+    state.announced = false;
+    for (const auto& entry : std::exchange(state.left, {})) {
+      if (const ParcelRef parcel = entry.lock()) let_go(*parcel, task, bin);
+    }
+    for (const TargetRef& target : std::exchange(state.due, {})) release(*target, bin);
+    if (state.open.empty()) tasks_.erase(found);
+  }
 
   // A reloaded storage of the parcel that `consumer` may use: an existing one, or a new one.
   TargetRef bring(Parcel<D>& parcel, const Stream& consumer, Bin<D>& bin) {
@@ -71,7 +83,7 @@ class Inbound {
   // After the tensor was handed out: keeps the target for the parcel's other saves, or drops it.
   void settle(const ParcelRef& parcel, GraphTaskId task, Bin<D>& bin) {
     const bool hold = context_.rules.shares_targets() && task != GraphTaskId::kNone &&
-                      context_.bounds.hold() > 0 && parcel->pending() > 0;
+                      context_.bounds.hold() > 0 && parcel->pending(task) > 0 && announced(task);
     if (!hold) {
       let_go(*parcel, task, bin);
       return;
@@ -95,6 +107,7 @@ class Inbound {
   // and `sequence` are those of the save that the task is unpacking.
   void prefetch(std::uint64_t run, std::uint64_t sequence, const Stream& consumer, GraphTaskId task,
                 Bin<D>& bin) {
+    if (!announced(task)) return;
     Task& state = tasks_[task];
     std::uint64_t& cursor = state.cursors.try_emplace(run, sequence).first->second;
     cursor = std::min(cursor, sequence);
@@ -132,9 +145,11 @@ class Inbound {
     if (uses == state->second.open.end()) return;
     record_done(uses->second);
     std::vector<TargetRef> due = std::exchange(state->second.due, {});
-    close(std::move(uses->second), context_.rules.releases_late() ? state->second.due : due, bin);
+    const bool late = context_.rules.releases_late() && state->second.announced;
+    close(std::move(uses->second), late ? state->second.due : due, bin);
     state->second.open.erase(node);
     for (const TargetRef& target : due) release(*target, bin);
+    if (!state->second.announced && state->second.open.empty()) tasks_.erase(state);
   }
 
   // Releases all targets of the task. If its last node threw, that node's uses end here.
@@ -175,8 +190,12 @@ class Inbound {
       target->kept_by_parcel = false;
       return;
     }
-    const auto state = tasks_.find(task);
-    finish(target, state == tasks_.end() ? nullptr : &state->second.due, bin);
+    finish(target, announced(task) ? &tasks_.find(task)->second.due : nullptr, bin);
+  }
+
+  // The same if the parcel keeps it for further saves.
+  void let_go_held(Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) noexcept {
+    if (parcel.target && parcel.target->role == Role::kHeld) let_go(parcel, task, bin);
   }
 
   bool empty() const {
@@ -200,7 +219,13 @@ class Inbound {
     std::map<std::uint64_t, std::uint64_t> cursors;  // by run: the sequence that prefetch has
                                                      // reached
     std::uint64_t began = 0;                         // the next pack's number at its begin
+    bool announced = false;                          // after_task will be called
   };
+
+  bool announced(GraphTaskId task) const {
+    const auto found = tasks_.find(task);
+    return found != tasks_.end() && found->second.announced;
+  }
 
   bool copy_pool() const {
     return context_.options.reload_pool == ReloadPool::kCopyStream &&
@@ -281,7 +306,7 @@ class Inbound {
   }
 
   bool wants_prefetch(const Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) {
-    if (parcel.target || (parcel.task == task && parcel.pending() == 0)) return false;
+    if (parcel.target || parcel.pending(task) == 0) return false;
     // Written since the save: it will not be unpacked, and its copy may be torn.
     if (context_.device.read(parcel.version) != parcel.version_at_pack) return false;
     Storage source = context_.device.lock(parcel.source);

@@ -69,14 +69,16 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
           layout_(std::move(layout)) {}
     Save(const Save&) = delete;
     Save& operator=(const Save&) = delete;
-    ~Save() override { core_->forget(*this); }
+    ~Save() override {
+      if (parcel_) core_->forget(*this);
+    }
     Tensor unpack() override { return core_->unpack(*this); }
 
    private:
     friend class OffloadCore;
     Place place_;
     std::shared_ptr<OffloadCore> core_;
-    ParcelRef parcel_;
+    ParcelRef parcel_;  // null: it was never sent
     typename D::Layout layout_;
     GraphTaskId unpacked_in_ = GraphTaskId::kNone;
   };
@@ -141,18 +143,21 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       Storage source = context_.device.lock(parcel.source);
       if (context_.device.exists(source)) bin.drop(Storage(source));  // perhaps the last reference
       check_place(parcel, source);
-      count_unpack(save, task);
       const Stream consumer = context_.current();
       if (context_.device.exists(source) && context_.rules.uses_source()) {
         // Orders nothing, as autograd itself does: the user is already ordered after the writer.
         tensor = context_.device.restore(source, save.layout_, 0, parcel.version);
+        count_unpack(save, task);
         ++context_.statistics.stash_hits;
       } else {
         tensor = from_target(save, consumer, task, node, first_of_node, bin);
       }
       context_.log(DecisionKind::kUnpack, parcel);
       error = go_on(save.place_, consumer, task, section);
-      if (error) inbound_.let_go(parcel, task, bin);  // then the next unpack tries again
+      if (error) {  // then the next unpack tries again
+        count_unpack(save, GraphTaskId::kNone);
+        inbound_.let_go(parcel, task, bin);
+      }
     }
     warn_once();
     if (first_of_node) autograd_.after_node(at_end_of(task, node));
@@ -176,10 +181,11 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     Bin<D>& bin = section.bin;
     Parcel<D>& parcel = *save.parcel_;
     --parcel.saves;
-    if (save.unpacked_in_ != GraphTaskId::kNone && save.unpacked_in_ == parcel.task) {
-      --parcel.unpacked;
+    parcel.count_unpacked(save.unpacked_in_, -1);
+    if (parcel.saves > 0) {
+      if (parcel.pending(parcel.task) == 0) inbound_.let_go_held(parcel, parcel.task, bin);
+      return;
     }
-    if (parcel.saves > 0) return;
     parcels_.fetch_sub(1, std::memory_order_relaxed);
     outbound_.forget(parcel, bin);
     inbound_.let_go(parcel, parcel.task, bin);
@@ -322,23 +328,29 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
                                                         .packed_on = context_.current(),
                                                         .address = device.address(storage)});
     outbound_.evict_for(device.bytes(storage), bin);
-    outbound_.send(parcel, storage, room);
+    // Once the copy runs nothing may fail for want of memory.
+    auto save = std::make_unique<Save>(this->shared_from_this(), nullptr, std::move(layout), place);
+    context_.make_room_to_log();
+    tracker_.insert(parcel);  // nobody finds it before it has a save
+    try {
+      outbound_.send(parcel, storage, room);
+    } catch (...) {
+      tracker_.erase(*parcel);
+      throw;
+    }
     parcel->saves = 1;
     parcels_.fetch_add(1, std::memory_order_relaxed);
-    tracker_.insert(parcel);
     context_.log(DecisionKind::kPack, *parcel);
-    return std::make_unique<Save>(this->shared_from_this(), parcel, std::move(layout), place);
+    save->parcel_ = std::move(parcel);
+    return save;
   }
 
   void count_unpack(Save& save, GraphTaskId task) {
     Parcel<D>& parcel = *save.parcel_;
-    if (parcel.task != task) {
-      parcel.task = task;
-      parcel.unpacked = 0;
-    }
-    if (task == GraphTaskId::kNone || save.unpacked_in_ == task) return;
-    save.unpacked_in_ = task;
-    ++parcel.unpacked;
+    parcel.task = task;
+    if (save.unpacked_in_ == task) return;
+    parcel.count_unpacked(task, 1);
+    parcel.count_unpacked(std::exchange(save.unpacked_in_, task), -1);
   }
 
   Tensor from_target(Save& save, const Stream& consumer, GraphTaskId task, NodeId node,
@@ -353,6 +365,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
       inbound_.let_go(*parcel, task, bin);
       throw;
     }
+    count_unpack(save, task);
     if (node == NodeId::kNone) {
       target->escaped = true;  // the end of no node covers this use
     } else if (inbound_.needs_release()) {
@@ -397,8 +410,8 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
         self->inbound_.after_task(task, section.bin);
       });
     } catch (...) {
-      const std::lock_guard lock(mutex_);
-      inbound_.cancel_task(task);
+      Section<D> section(mutex_, context_, outbound_);
+      inbound_.cancel_task(task, section.bin);
       throw;
     }
   }

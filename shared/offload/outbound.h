@@ -62,34 +62,23 @@ class Outbound {
   // Copies the bytes parcel.extent of `source`. If it throws, nothing of the parcel
   // remains.
   void send(const ParcelRef& parcel, const Storage& source, HostRoom<D>& room) {
-    D& device = context_.device;
     const Stream compute = parcel->packed_on;
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, compute);
-    if (!(copies == compute)) {
-      device.wait(Step::kOffloadAfterProducer, copies, device.record(Step::kProduced, compute));
-    }
-    const std::int64_t bytes = parcel->extent.bytes();
-    parcel->host = room.take();
+    const bool stays =
+        context_.rules.keeps_source() && (!(copies == compute) || !at_home(source, compute));
+    if (stays) window_.emplace(parcel->sequence, parcel);
     try {
-      device.offload(Step::kOffload, source, parcel->extent.begin, parcel->host, copies);
+      copy(parcel, source, room, compute, copies);
     } catch (...) {
-      device.release_host(Step::kHostReturn, std::move(parcel->host), {});
+      if (stays) window_.erase(parcel->sequence);
       throw;
     }
-    try {
-      parcel->offloaded = device.record(Step::kOffloaded, copies);
-    } catch (...) {
-      // The copy is running, but no event marks its end. The pool can wait for it; the host bytes
-      // need a later record.
-      context_.protect(source, copies);
-      parcel->reloads.emplace_back(copies, std::nullopt);
-      return_host(*parcel);
-      throw;
-    }
-    context_.bounds.sent(bytes);
+    context_.bounds.sent(parcel->extent.bytes());
     context_.statistics.offloaded_count += 1;
-    context_.statistics.offloaded_bytes += bytes;
-    if (!(copies == compute) || !at_home(source, compute)) keep(parcel, source);
+    context_.statistics.offloaded_bytes += parcel->extent.bytes();
+    if (!stays) return;
+    parcel->kept_bytes = context_.device.bytes(source);
+    hold(*parcel, source);
   }
 
   // Evicts the sources that are outside the window at the pack of `sequence`.
@@ -150,7 +139,10 @@ class Outbound {
   void waited(HostWait<D>&& wait, Bin<D>& bin) noexcept {
     if (wait.failed) {
       try {
-        if (wait.evicted->saves > 0) return stash(wait.evicted, wait.storage);
+        if (wait.evicted->saves > 0) {
+          window_.emplace(wait.evicted->sequence, wait.evicted);
+          return hold(*wait.evicted, wait.storage);
+        }
       } catch (...) {  // there was no memory for its entry
       }
       context_.protect(wait.storage, wait.copies);
@@ -167,17 +159,37 @@ class Outbound {
     return owner && *owner == stream;
   }
 
-  void keep(const ParcelRef& parcel, const Storage& source) {
-    if (!context_.rules.keeps_source()) return;
-    parcel->kept_bytes = context_.device.bytes(source);
-    stash(parcel, source);
+  // If it throws, no copy runs, or its source is protected, and the host bytes are returned.
+  void copy(const ParcelRef& parcel, const Storage& source, HostRoom<D>& room,
+            const Stream& compute, const Stream& copies) {
+    D& device = context_.device;
+    if (!(copies == compute)) {
+      device.wait(Step::kOffloadAfterProducer, copies, device.record(Step::kProduced, compute));
+    }
+    parcel->host = room.take();
+    try {
+      device.offload(Step::kOffload, source, parcel->extent.begin, parcel->host, copies);
+    } catch (...) {
+      device.release_host(Step::kHostReturn, std::move(parcel->host), {});
+      throw;
+    }
+    try {
+      parcel->offloaded = device.record(Step::kOffloaded, copies);
+    } catch (...) {
+      // The copy is running, but no event marks its end. The pool can wait for it; the host bytes
+      // need a later record.
+      context_.protect(source, copies);
+      parcel->reloads.emplace_back(copies, std::nullopt);
+      return_host(*parcel);
+      throw;
+    }
   }
 
-  void stash(const ParcelRef& parcel, const Storage& source) {
-    window_.emplace(parcel->sequence, parcel);
-    parcel->kept = source;
+  // The window, which has an entry for it, keeps the source.
+  void hold(Parcel<D>& parcel, const Storage& source) {
+    parcel.kept = source;
     OffloadStatistics& statistics = context_.statistics;
-    statistics.forward_stash_bytes += parcel->kept_bytes;
+    statistics.forward_stash_bytes += parcel.kept_bytes;
     statistics.forward_stash_peak_bytes =
         std::max(statistics.forward_stash_peak_bytes, statistics.forward_stash_bytes);
   }

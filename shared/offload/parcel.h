@@ -5,6 +5,7 @@
 // states refer to it weakly, and the forward window drops it when its last save dies.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -87,13 +88,31 @@ struct Parcel {
   bool replaced = false;                   // its source got other memory while it was copied
   std::shared_ptr<Target<D>> target = {};  // set while prefetched, handed out or held
 
-  // The number of its saves, and of those that the latest graph task has unpacked.
   int saves = 0;
-  int unpacked = 0;
-  GraphTaskId task = GraphTaskId::kNone;
+  GraphTaskId task = GraphTaskId::kNone;  // the latest that unpacked one
   bool ever_reloaded = false;
+  // How many saves each graph task was the latest to unpack. A task that began inside another takes
+  // turns with it.
+  std::vector<std::pair<GraphTaskId, int>> unpacked = {};
 
-  int pending() const { return saves - unpacked; }
+  // What the task has yet to unpack.
+  int pending(GraphTaskId of) const {
+    for (const auto& [task_of, count] : unpacked) {
+      if (task_of == of) return saves - count;
+    }
+    return saves;
+  }
+
+  void count_unpacked(GraphTaskId by, int change) {
+    if (by == GraphTaskId::kNone) return;
+    const auto known = std::find_if(unpacked.begin(), unpacked.end(),
+                                    [by](const auto& each) { return each.first == by; });
+    if (known == unpacked.end()) {
+      unpacked.emplace_back(by, change);
+    } else if ((known->second += change) == 0) {
+      unpacked.erase(known);
+    }
+  }
 };
 
 }  // namespace ferry

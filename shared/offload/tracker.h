@@ -24,8 +24,13 @@ class Tracker {
   using ParcelRef = std::shared_ptr<Parcel<D>>;
 
   void insert(const ParcelRef& parcel) {
-    by_key_[parcel->key].emplace(place(*parcel), parcel);
-    by_sequence_.emplace(parcel->sequence, parcel);
+    try {
+      by_key_[parcel->key].emplace(place(*parcel), parcel);
+      by_sequence_.emplace(parcel->sequence, parcel);
+    } catch (...) {
+      erase(*parcel);
+      throw;
+    }
   }
 
   void erase(const Parcel<D>& parcel) {

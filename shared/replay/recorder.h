@@ -111,8 +111,8 @@ class SpanRecorder {
   }
 
   bool covers(const Tensor& tensor) {
-    return device_.extent(device_.layout(tensor)) ==
-           Extent{0, device_.bytes(device_.storage(tensor))};
+    return device_.dense(tensor) && device_.extent(device_.layout(tensor)) ==
+                                        Extent{0, device_.bytes(device_.storage(tensor))};
   }
 
   // True if it writes made storages only, reads none that is blank, and has plain tensors where

@@ -36,7 +36,7 @@
 
 namespace ferry {
 
-// The part of Device (shared/seam/device.h) that replaying needs, and `plain`.
+// The part of Device (shared/seam/device.h) that replaying needs, and `plain` and `dense`.
 template <class D>
 concept ReplayDevice = ComputeDevice<D> &&
     requires(D device, const typename D::Storage storage, const typename D::Tensor tensor,
@@ -53,6 +53,8 @@ concept ReplayDevice = ComputeDevice<D> &&
   { device.restore(storage, layout, bytes, version) } -> std::same_as<typename D::Tensor>;
   // True if the tensor is nothing but a window on its storage: `restore` makes an equal one.
   { device.plain(tensor) } -> std::same_as<bool>;
+  // True if its elements fill its extent, each byte once.
+  { device.dense(tensor) } -> std::same_as<bool>;
 };
 
 // A replay made something else than forward did.

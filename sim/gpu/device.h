@@ -169,6 +169,7 @@ class SimDevice {
   }
   // Replaying asks for it (shared/replay/recording.h).
   static bool plain(const Tensor&) { return true; }
+  static bool dense(const Tensor& tensor) { return is_dense(tensor->layout.window->layout); }
   Layout layout(const Tensor& tensor) { return tensor->layout; }
   Extent extent(const Layout& layout) { return layout.extent(); }
   Version version(const Tensor& tensor) { return tensor->version; }

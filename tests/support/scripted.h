@@ -24,8 +24,7 @@ class Scripted {
  public:
   template <class Body>
   void backward(Body body) {
-    static std::atomic<std::int64_t> ids{0};
-    tasks_.push_back(Task{GraphTaskId{ids++}});
+    tasks_.push_back(Task{GraphTaskId{task_ids_++}});
     try {
       body();
     } catch (...) {
@@ -62,6 +61,7 @@ class Scripted {
     tasks_.pop_back();
   }
 
+  static inline std::atomic<std::int64_t> task_ids_{0};
   std::vector<Task> tasks_;
   std::uint64_t node_ids_ = 0;
   HookStack<T> hooks_;

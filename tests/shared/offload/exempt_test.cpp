@@ -74,6 +74,14 @@ TEST_F(ExemptTest, ATensorWithoutACounterIsKnownByItsStorageAlone) {
   EXPECT_FALSE(has(without_counter()));
 }
 
+TEST_F(ExemptTest, ATensorWithoutACounterNeedsNoOtherToBeKnown) {
+  const Tensor x =
+      sim::make_tensor(world.make(kKiB)->storage, {}, std::make_shared<sim::VersionCounter>());
+  EXPECT_FALSE(has(x));
+  add(x);
+  EXPECT_TRUE(has(x));
+}
+
 // As a lazy parameter has none yet.
 TEST_F(ExemptTest, ATensorWithoutAStorageIsKnownOnceItHasOne) {
   const Tensor x = world.make(kKiB);

@@ -129,16 +129,61 @@ TEST(InboundHold, WhoeverHasItWhenItIsGivenUpMayUseItLater) {
   EXPECT_FALSE(hazards(without(Rule::kCountEscapes)).empty());
 }
 
+TEST(InboundHold, WhatIsDueInACancelledTaskIsReleasedAtOnce) {
+  Parts parts(holding(0, ReloadPool::kCopyStream));
+  std::vector<ParcelRef> parcels = parts.away(2);
+  parts.inbound.begin_task(kTask, 2);
+  parts.run_node(parcels[1], kTask);
+  EXPECT_EQ(parts.made(Step::kReleaseAfterNode), 0) << "it waits for the next node";
+  parts.cancel_task(kTask);
+  EXPECT_EQ(parts.made(Step::kReleaseAfterNode), 1);
+  parts.run_node(parcels[0], kTask);
+  EXPECT_EQ(parts.made(Step::kReleaseAfterNode), 2) << "nothing waits for a task without an end";
+  parts.end(parcels);
+  parts.expect_clean();
+}
+
+TEST(InboundHold, ACancelledTaskThatIsBegunAgainHasItsEndAnnounced) {
+  Parts parts(holding(kBytes));
+  EXPECT_TRUE(parts.inbound.begin_task(kTask, 0));
+  EXPECT_FALSE(parts.inbound.begin_task(kTask, 0));
+  parts.cancel_task(kTask);
+  EXPECT_TRUE(parts.inbound.begin_task(kTask, 0));
+}
+
+// A node that another thread runs meanwhile is using its target.
+TEST(InboundHold, ANodeThatACancelledTaskRunsKeepsWhatItUses) {
+  Parts parts(holding(0, ReloadPool::kCopyStream));
+  std::vector<ParcelRef> parcels = parts.away(1);
+  parts.inbound.begin_task(kTask, 1);
+  constexpr NodeId kNode{99};
+  Tensor x = parts.hand_out(parcels[0], kTask, kNode);
+  parts.cancel_task(kTask);
+  parts.world.use(x);
+  EXPECT_EQ(parts.world.contents(x), parts.contents[0]);
+  x.reset();
+  EXPECT_EQ(parts.live_storages(), 1);
+  parts.end_node(kTask, kNode);
+  EXPECT_EQ(parts.live_storages(), 0);
+  parts.end(parcels);
+  parts.expect_clean();
+}
+
 // The end of such a task will not come; another thread of it may have unpacked by then.
-TEST(InboundHold, WhatACancelledTaskHasHeldGoesWithItsParcel) {
+TEST(InboundHold, WhatACancelledTaskHasHeldGoesAtOnceAndNothingMoreIsHeld) {
   for (const std::int64_t bound : {kBytes, std::int64_t{1}}) {
     Parts parts(holding(bound));
     std::vector<ParcelRef> parcels = parts.away(1);
     parcels[0]->saves = 2;
     parts.inbound.begin_task(kTask, 1);
     parts.run_node(parcels[0], kTask);
-    parts.inbound.cancel_task(kTask);
     EXPECT_FALSE(parts.inbound.empty());
+    parts.cancel_task(kTask);
+    EXPECT_TRUE(parts.inbound.empty());
+    EXPECT_EQ(back(parcels), Back{false});
+    parts.run_node(parcels[0], kTask);
+    EXPECT_EQ(back(parcels), Back{false});
+    EXPECT_TRUE(parts.inbound.empty());
     parts.end(parcels);
     parts.expect_clean();
   }

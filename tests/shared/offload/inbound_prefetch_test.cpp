@@ -103,13 +103,17 @@ TEST(InboundPrefetch, ASourceThatItLooksAtGoesWithTheBin) {
 }
 
 // The end of such a task will not come; another thread of it may have looked ahead by then.
-TEST(InboundPrefetch, WhatACancelledTaskHasPrefetchedGoesWithItsParcel) {
+TEST(InboundPrefetch, WhatACancelledTaskHasPrefetchedGoesAtOnceAndNothingMoreComes) {
   Parts parts(prefetching());
   std::vector<ParcelRef> parcels = parts.away(2);
   parts.inbound.begin_task(kTask, 2);
   parts.prefetch(parcels[1], kTask);
-  parts.inbound.cancel_task(kTask);
   EXPECT_FALSE(parts.inbound.empty());
+  parts.cancel_task(kTask);
+  EXPECT_TRUE(parts.inbound.empty());
+  EXPECT_EQ(back(parcels), (Back{false, false}));
+  parts.prefetch(parcels[1], kTask);
+  EXPECT_EQ(back(parcels), (Back{false, false}));
   parts.end(parcels);
   parts.expect_clean();
 }

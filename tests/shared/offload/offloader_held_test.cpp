@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <exception>
+#include <memory>
 #include <vector>
 
+#include "shared/adaptors/observed.h"
 #include "tests/sim/support/offloader_rig.h"
 
 namespace ferry {
@@ -86,6 +89,59 @@ TEST_F(OffloaderHeld, ASaveThatDiesWithoutThisBackwardIsWaitedForNoMore) {
       EXPECT_EQ(on_device(), 0);
     });
   }
+}
+
+TEST_F(OffloaderHeld, WhatIsHeldForASaveThatDiesGoesWithIt) {
+  std::vector<SaveRef> saves = saves_of_one(2);
+  rig.script.backward([&] {
+    rig.consume(saves[1]);
+    EXPECT_EQ(on_device(), kBytes);
+    saves[0].reset();
+    EXPECT_EQ(on_device(), 0);
+  });
+}
+
+// The save that the inner one unpacked dies there, and the outer one has unpacked both others.
+TEST_F(OffloaderHeld, ABackwardInsideAnotherTakesNothingFromItsCount) {
+  for (const bool dies_last : {false, true}) {
+    std::vector<SaveRef> saves = saves_of_one(3);
+    rig.script.backward([&] {
+      rig.consume(saves[2]);
+      rig.script.backward([&] { rig.consume(saves[1]); });
+      if (!dies_last) saves[1].reset();
+      rig.consume(saves[0]);
+      EXPECT_EQ(on_device(), dies_last ? kBytes : 0);
+      saves[1].reset();
+      EXPECT_EQ(on_device(), 0) << "before the outer one ends";
+    });
+  }
+}
+
+// It will be tried again, and shares the reload with the other then.
+TEST(OffloaderHeldFailure, AnUnpackThatFailedIsStillToCome) {
+  CoreOptions options = test::eager_options();
+  options.hold_bytes = test::kMiB;
+  test::World world;
+  test::Script script;
+  const auto fault = std::make_shared<FaultPoint>(Step::kReload, 0);
+  Offloader<Faulty<sim::SimDevice>, test::ScriptAutograd> offloader(
+      Faulty<sim::SimDevice>(world.device(), fault), test::ScriptAutograd(script), options);
+  sim::Tensor x = world.make(kBytes);
+  std::vector<SaveRef> saves;
+  for (int i = 0; i < 2; ++i) saves.push_back(offloader.hooks()->pack(x));
+  x.reset();
+  offloader.hooks()->pack(world.make(test::Rig::kTiny));
+  const auto consume = [&](const SaveRef& save) {
+    script.node([&] { world.use(save->unpack()); });
+  };
+  script.backward([&] {
+    EXPECT_THROW(consume(saves[1]), std::exception);
+    consume(saves[0]);
+    EXPECT_EQ(offloader.statistics().backward_stash_bytes, kBytes) << "for the one that failed";
+    consume(saves[1]);
+    EXPECT_EQ(offloader.statistics().backward_stash_bytes, 0);
+  });
+  EXPECT_EQ(world.copies(Step::kReload), 1);
 }
 
 }  // namespace

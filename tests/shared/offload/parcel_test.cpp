@@ -61,12 +61,21 @@ TEST(ParcelTest, TheVersionOutlivesTheTensorAndTellsOfLaterWrites) {
 }
 
 TEST(ParcelTest, PendingAreTheSavesThatTheTaskHasNotUnpacked) {
+  constexpr GraphTaskId kOuter{1}, kInner{2};
   Parcel<SimDevice> parcel;
-  EXPECT_EQ(parcel.pending(), 0);
+  EXPECT_EQ(parcel.pending(kOuter), 0);
   parcel.saves = 3;
-  EXPECT_EQ(parcel.pending(), 3);
-  parcel.unpacked = 2;
-  EXPECT_EQ(parcel.pending(), 1);
+  EXPECT_EQ(parcel.pending(kOuter), 3);
+  parcel.count_unpacked(kOuter, 1);
+  parcel.count_unpacked(kInner, 1);
+  parcel.count_unpacked(kOuter, 1);
+  EXPECT_EQ(parcel.pending(kOuter), 1);
+  EXPECT_EQ(parcel.pending(kInner), 2);
+  EXPECT_EQ(parcel.pending(GraphTaskId{3}), 3);
+  parcel.count_unpacked(kInner, -1);
+  EXPECT_EQ(parcel.pending(kInner), 3);
+  parcel.count_unpacked(GraphTaskId::kNone, 1);
+  EXPECT_EQ(parcel.pending(GraphTaskId::kNone), 3) << "what no task unpacks may come again";
 }
 
 TEST(ParcelTest, ATargetIsInUseUntilTheNodesOfAllItsStreamsHaveEnded) {

@@ -110,7 +110,7 @@ class Parts {
     const TargetRef target = inbound.bring(*parcel, consumer, bin);
     const Tensor x = tensor(parcel, target);
     parcel->task = task;
-    ++parcel->unpacked;
+    parcel->count_unpacked(task, 1);
     if (inbound.needs_release()) inbound.use(target, consumer, task, node);
     inbound.settle(parcel, task, bin);
     return x;
@@ -132,6 +132,10 @@ class Parts {
   void prefetch(const ParcelRef& from, GraphTaskId task) {
     Bin<Device> bin;
     inbound.prefetch(from->run, from->sequence, context.current(), task, bin);
+  }
+  void cancel_task(GraphTaskId task) {
+    Bin<Device> bin;
+    inbound.cancel_task(task, bin);
   }
   void end_task(GraphTaskId task) {
     Bin<Device> bin;
