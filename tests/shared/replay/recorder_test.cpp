@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <utility>
+#include <variant>
 
 #include "tests/shared/replay/span_rig.h"
 

@@ -1,5 +1,5 @@
-// One replay by itself: the stream on which its calls run, what is alive meanwhile, and what it says
-// of an operator that makes something else than in forward.
+// One replay by itself: the stream on which its calls run, what is alive meanwhile, and what it
+// says of an operator that makes something else than in forward.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Spans without a tape: a test says which operators ran, what they took and made, which tensors were
-// saved, and who unpacks them when.
+// Spans without a tape: a test says which operators ran, what they took and made, which tensors
+// were saved, and who unpacks them when.
 //
 //   const Tensor y = call(span, {{x}});
 //   const Save saved = save(span, y);
