@@ -2,9 +2,11 @@
 // nobody takes it.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/shared/skip/strict_portals.h"
 
@@ -114,6 +116,28 @@ TEST_F(PortalEdges, ACopyGoesBackOnTheStreamOfArrival) {
   for (const sim::Edge& edge : lane.edge.node->next) {
     EXPECT_EQ(edge.node->stream, rig_.place(1).arrivals);
   }
+}
+
+TEST_F(PortalEdges, AGradientThatCameBackHasNoGraph) {
+  std::vector<Value> arrived;
+  const Value x = autograd()
+                      .node(std::array{rig_.leaf()}, {without_gradient()},
+                            [&](std::vector<Value> gradients) {
+                              arrived = gradients;
+                              return gradients;
+                            })
+                      .front();
+  const auto hidden = portal();
+  Value lane = rig_.leaf();
+  join(autograd(), lane, hidden->blue(x, false));
+  cross(*hidden, lane);
+  const sim::SimDevice::StreamScope on(rig_.place(1).device, rig_.place(1).compute);
+  const Value order = fork(autograd(), lane);
+  rig_.backward({rig_.op({hidden->orange(*hidden->take(), order), lane})});
+  ASSERT_EQ(arrived.size(), 1u);
+  ASSERT_TRUE(arrived[0].tensor);
+  EXPECT_EQ(arrived[0].tensor->storage->device, 0u);
+  EXPECT_FALSE(requires_grad(arrived[0]));
 }
 
 TEST_F(PortalEdges, AStashWithoutAGradientIsPoppedWithoutOne) {
