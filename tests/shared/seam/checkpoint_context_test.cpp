@@ -101,15 +101,6 @@ TEST(ExecGroupGuardTest, GroupsDoNotNest) {
   EXPECT_EQ(checkpoint_context(stack).group, group) << "a group may be entered again";
 }
 
-TEST(PlannedSegmentsTest, AreGivenInCallingOrder) {
-  SegmentPlan plan;
-  plan.segments = {SegmentPlan::closed(false), SegmentPlan::closed(true)};
-  PlannedSegments segments(std::make_shared<const SegmentPlan>(plan));
-  EXPECT_FALSE(segments.next()->checkpoint);
-  EXPECT_TRUE(segments.next()->checkpoint);
-  EXPECT_EQ(segments.next(), nullptr) << "the call's own options decide";
-}
-
 TEST(PlannedSegmentsTest, CallsThatAClosedPlanDoesNotListRunPlain) {
   SegmentPlan plan = SegmentPlan::closed();
   plan.segments = {SegmentPlan()};
@@ -121,6 +112,15 @@ TEST(PlannedSegmentsTest, CallsThatAClosedPlanDoesNotListRunPlain) {
     EXPECT_FALSE(unlisted->checkpoint);
     EXPECT_FALSE(unlisted->unlisted) << "nor is what they call";
   }
+}
+
+TEST(PlannedSegmentsTest, AreGivenInCallingOrder) {
+  SegmentPlan plan;
+  plan.segments = {SegmentPlan::closed(false), SegmentPlan::closed(true)};
+  PlannedSegments segments(std::make_shared<const SegmentPlan>(plan));
+  EXPECT_FALSE(segments.next()->checkpoint);
+  EXPECT_TRUE(segments.next()->checkpoint);
+  EXPECT_EQ(segments.next(), nullptr) << "the call's own options decide";
 }
 
 TEST(NumberedSegmentTest, SaysItsRunAndItsPlaceThere) {
