@@ -86,20 +86,5 @@ TEST_F(CutStageTest, BackwardBeginsAtALossWithNoGradient) {
   EXPECT_EQ(exist(stage.gradients().values), (Flags{true}));
 }
 
-TEST_F(CutStageTest, AfterItsBackwardAStageKeepsNothingOfItsGraph) {
-  std::weak_ptr<sim::StorageImpl> inside;
-  Stage stage = this->stage(
-      [&](Values in) {
-        const Value y = rig_.saving_op(in);
-        inside = y.tensor->storage;
-        return Values{rig_.saving_op({y})};
-      },
-      {rig_.leaf()});
-  stage.forward();
-  EXPECT_FALSE(inside.expired());
-  stage.backward(gradients(1));
-  EXPECT_TRUE(inside.expired());
-}
-
 }  // namespace
 }  // namespace ferry::test
