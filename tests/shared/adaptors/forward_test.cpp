@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "tests/shared/adaptors/round_trip.h"
 
 namespace ferry {
@@ -26,6 +29,28 @@ TEST(Forward, AStreamScopeIsTheUpstreamDevices) {
     EXPECT_EQ(device.current_stream(), world.stream(1));
   }
   EXPECT_EQ(device.current_stream(), world.stream(0));
+}
+
+// A device whose tensors are none that a span of operators may know by their storage.
+struct Unplain : SimDevice {
+  explicit Unplain(SimDevice device) : SimDevice(device) {}
+  static bool plain(const Tensor&) { return false; }
+};
+
+TEST(Forward, WhatATensorIsTheUpstreamDeviceSays) {
+  test::World world;
+  SimDevice alone = world.device();
+  Twice device{Forward(alone)};
+  sim::Tensor x = world.make(4096);
+  EXPECT_TRUE(device.plain(x));
+  EXPECT_FALSE(Forward<Unplain>(Unplain(alone)).plain(x));
+  EXPECT_EQ(device.metadata(x), alone.metadata(x));
+  EXPECT_EQ(device.metadata(x).shape, std::vector<std::int64_t>{4096});
+  EXPECT_EQ(device.describe(device.metadata(x)), "shape [4096], dtype u8");
+  const sim::Version version = device.version(x);
+  EXPECT_FALSE(device.unique(version)) << "the tensor has it, too";
+  x.reset();
+  EXPECT_TRUE(device.unique(version));
 }
 
 }  // namespace

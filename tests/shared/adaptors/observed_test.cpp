@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/shared/adaptors/round_trip.h"
+#include "tests/sim/support/pipeline_rig.h"
 
 namespace ferry {
 namespace {
@@ -32,6 +33,22 @@ TEST(Logged, SeesEveryCallInOrderWithStepAndBytes) {
                                             {Step::kConsume, StepKind::kWait, 0},
                                             {Step::kNodeDone, StepKind::kRecord, 0}};
   EXPECT_EQ(calls, expected);
+}
+
+TEST(Logged, SeesACopyToAnotherDevice) {
+  test::PipelineRig rig(2);
+  std::vector<DeviceCall> calls;
+  const auto log =
+      std::make_shared<CallLog>([&](const DeviceCall& call) { calls.push_back(call); });
+  Logged<SimDevice> source(rig.place(0).device, log);
+  Logged<SimDevice> target(rig.place(1).device, log);
+  source.transfer(Step::kReceive, rig.fresh(), target, rig.place(1).arrivals);
+  EXPECT_EQ(calls, (std::vector<DeviceCall>{{Step::kReceive, StepKind::kCopy, 0}}))
+      << "its bytes are not known before it is made";
+}
+
+TEST(DeviceCall, IsTheProgramsOwnUnlessItSaysOtherwise) {
+  EXPECT_EQ(DeviceCall(), (DeviceCall{Step::kUser, StepKind::kNone, 0}));
 }
 
 TEST(Counted, SumsCallsAndBytesByStep) {

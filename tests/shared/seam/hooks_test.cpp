@@ -9,24 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/shared/seam/slot.h"
+
 namespace ferry {
-
-template <>
-struct Exceptions<std::string> : Exceptions<void> {};
-
 namespace {
 
-// A tensor is its name; an autograd is the slot alone.
-using Tensor = std::string;
-
-struct Slot {
-  using Tensor = std::string;
-  HookStack<Tensor>* stack;
-  HookStack<Tensor> hooks() const { return *stack; }
-  struct HooksScope : ReplacedHooks<Tensor> {
-    HooksScope(Slot slot, HookStack<Tensor> next) : ReplacedHooks(*slot.stack, std::move(next)) {}
-  };
-};
+using test::Slot;
+using Tensor = Slot::Tensor;
 
 struct Text final : Saved<Tensor> {
   explicit Text(Tensor saved) : text(std::move(saved)) {}
@@ -144,6 +133,14 @@ TEST_F(HooksTest, ANestedDisableRestoresTheOuterMessage) {
   EXPECT_EQ(message_of_push(), "none");
 }
 
+// A world's scope may hold any stack, also one that its program did not push.
+TEST_F(HooksTest, WhileDisabledNoPairAppliesWhoeverPushedIt) {
+  stack.top = std::make_shared<const HookFrame<Tensor>>(HookFrame<Tensor>{pair("old"), nullptr});
+  EXPECT_EQ(packed(), "old(x)");
+  stack.disabled = std::make_shared<const std::string>("no hooks here");
+  EXPECT_EQ(packed(), "-");
+}
+
 // As a graph task does, which carries the slot of the thread that began it.
 TEST_F(HooksTest, ACopyOfTheSlotIsASnapshot) {
   HookStack<Tensor> travelling;
@@ -167,6 +164,8 @@ TEST_F(HooksTest, APairOutlivesItsGuardWhereASaveNeedsIt) {
 
 TEST_F(HooksTest, PoppingSomeoneElsesFrameStopsTheProgram) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
+  { const Guard own(slot(), pair("own")); }
+  EXPECT_EQ(packed(), "-");
   EXPECT_DEATH(
       {
         std::optional<Guard> outer(std::in_place, slot(), pair("outer"));

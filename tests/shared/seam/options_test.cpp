@@ -36,6 +36,7 @@ TEST(Options, ComplaintsNameTheOptionItsBoundAndItsValue) {
   EXPECT_EQ(with(&O::prefetch_bytes, -3), "prefetch_bytes should be at least 0 but is -3");
   EXPECT_EQ(with(&O::prefetch_packs, -1), "prefetch_packs should be at least 0 but is -1");
   EXPECT_EQ(with(&O::hold_bytes, -4), "hold_bytes should be at least 0 but is -4");
+  EXPECT_EQ(with(&O::host_warn_percent, -1), "host_warn_percent should be at least 0 but is -1");
 }
 
 TEST(Options, TheLeastValuesAreSound) {
@@ -46,7 +47,27 @@ TEST(Options, TheLeastValuesAreSound) {
   least.prefetch_bytes = 0;
   least.prefetch_packs = 0;
   least.hold_bytes = 0;
+  least.host_warn_percent = 0;
   EXPECT_EQ(complaint(least), "");
+}
+
+// As docs/training.md says: no bound in packs, and 512 MiB each way.
+TEST(Options, FerrysOwnDefaultsAreItsDocumentedBounds) {
+  constexpr std::int64_t kHalfGiB = 536'870'912;
+  const CoreOptions own;
+  EXPECT_EQ(own.bytes_min, 1024);
+  EXPECT_EQ(own.window_packs, kUnlimited);
+  EXPECT_EQ(own.window_bytes, kHalfGiB);
+  EXPECT_EQ(own.prefetch_bytes, kHalfGiB);
+  EXPECT_EQ(own.prefetch_packs, kUnlimited);
+  EXPECT_EQ(own.hold_bytes, kHalfGiB);
+  EXPECT_EQ(own.host_warn_percent, 60);
+  EXPECT_FALSE(own.keep_when_full);
+  EXPECT_TRUE(own.offload.empty());
+}
+
+TEST(Decision, IsTheFirstPackOfNoBytesUnlessItSaysOtherwise) {
+  EXPECT_EQ(Decision(), (Decision{DecisionKind::kPack, 0, 0, 0}));
 }
 
 // torchtune's and TRL's OffloadActivations: use_pin_memory, use_streams, min_offload_size,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace ferry {
 namespace {
 
@@ -50,6 +52,65 @@ TEST(OffloadStatistics, OfAStepAreTheDifference) {
   EXPECT_EQ(step.quarantined, 1);
   EXPECT_EQ(step.stalled_ns, 1'250'000);
   EXPECT_EQ(step.forward_stash_peak_bytes, 200) << "a peak is no count";
+}
+
+TEST(OffloadStatistics, StartAtNothing) {
+  const OffloadStatistics none;
+  for (const auto count : {&OffloadStatistics::packs,
+                           &OffloadStatistics::kept,
+                           &OffloadStatistics::full,
+                           &OffloadStatistics::shared,
+                           &OffloadStatistics::offloaded_count,
+                           &OffloadStatistics::offloaded_bytes,
+                           &OffloadStatistics::reloaded_count,
+                           &OffloadStatistics::reloaded_bytes,
+                           &OffloadStatistics::prefetched_count,
+                           &OffloadStatistics::stash_hits,
+                           &OffloadStatistics::target_hits,
+                           &OffloadStatistics::vain_count,
+                           &OffloadStatistics::vain_bytes,
+                           &OffloadStatistics::compute_waits,
+                           &OffloadStatistics::stalled_ns,
+                           &OffloadStatistics::forward_stash_bytes,
+                           &OffloadStatistics::forward_stash_peak_bytes,
+                           &OffloadStatistics::backward_stash_bytes,
+                           &OffloadStatistics::backward_stash_peak_bytes,
+                           &OffloadStatistics::quarantined}) {
+    EXPECT_EQ(none.*count, 0);
+  }
+}
+
+TEST(OffloadStatistics, OfSeveralOffloadersHaveTheSumOfTheirStashes) {
+  OffloadStatistics sum;
+  sum.forward_stash_bytes = 1;
+  sum.forward_stash_peak_bytes = 2;
+  sum.backward_stash_bytes = 3;
+  sum.backward_stash_peak_bytes = 4;
+  OffloadStatistics other;
+  other.forward_stash_bytes = 10;
+  other.forward_stash_peak_bytes = 20;
+  other.backward_stash_bytes = 30;
+  other.backward_stash_peak_bytes = 40;
+  sum += other;
+  EXPECT_EQ(sum.forward_stash_bytes, 11);
+  EXPECT_EQ(sum.forward_stash_peak_bytes, 22);
+  EXPECT_EQ(sum.backward_stash_bytes, 33);
+  EXPECT_EQ(sum.backward_stash_peak_bytes, 44);
+}
+
+TEST(OffloadStatistics, OneForWantOfRoomAndTheShortestStallAreSaid) {
+  OffloadStatistics counts;
+  counts.full = 1;
+  EXPECT_NE(to_string(counts).find("0 kept (1 for want of room on the host);"), std::string::npos);
+  counts.stalled_ns = 1;
+  EXPECT_NE(to_string(counts).find("0 waits for copies, 0.0 ms stalled"), std::string::npos);
+}
+
+TEST(Mebibytes, AreRoundedToTheNearestTenth) {
+  EXPECT_EQ(in_mebibytes(0), "0.0 MiB");
+  EXPECT_EQ(in_mebibytes(52'428), "0.0 MiB");
+  EXPECT_EQ(in_mebibytes(52'429), "0.1 MiB");
+  EXPECT_EQ(in_mebibytes(12'897'485), "12.3 MiB");
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ Value value(const char* text) { return std::make_shared<std::string>(text); }
 TEST(PlainSkips, PopsOnceWhatWasStashed) {
   Plain skips;
   skips.save({"x"}, value("1"));
+  EXPECT_FALSE(skips.empty());
   EXPECT_EQ(*skips.load({"x"}), "1");
   EXPECT_TRUE(skips.empty());
   EXPECT_THROW(skips.load({"x"}), SkipError);

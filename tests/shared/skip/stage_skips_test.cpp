@@ -1,0 +1,111 @@
+// A stage's tracker: what a stage needs that stashes or pops nothing, what it pops where none was
+// stashed, and what one finds that runs again.
+#include "shared/skip/stage_skips.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tests/shared/skip/strict_portals.h"
+
+namespace ferry {
+namespace {
+
+class StageSkipsTest : public test::StrictPortals {
+ protected:
+  using Skips = StageSkips<sim::SimDevice, test::StrictAutograd>;
+  using Popped = PoppedTensors<sim::SimDevice>;
+  using Values = std::vector<Value>;
+
+  // `x` and `y` go from stage 0 to stage 1.
+  Skips::Of of(std::size_t stage, std::shared_ptr<Popped> popped = nullptr) {
+    return {autograd(), layout_, portals_, stage, std::move(popped), Rules()};
+  }
+  // Of a micro-batch that no order can go with.
+  Values integers() { return {without_gradient(DType::kI64)}; }
+
+  const std::shared_ptr<const SkipLayout> layout_ =
+      std::make_shared<const SkipLayout>(std::vector<SkipRoute>{{{"x"}, 0, 1}, {{"y"}, 0, 1}});
+  const std::shared_ptr<Portals<sim::SimDevice, test::StrictAutograd>> portals_ =
+      std::make_shared<Portals<sim::SimDevice, test::StrictAutograd>>(
+          Portals<sim::SimDevice, test::StrictAutograd>{{0, portal()}, {1, portal()}});
+};
+
+TEST_F(StageSkipsTest, AStageThatPopsNothingLeavesItsInputsAsTheyAre) {
+  Skips skips(of(0), false);
+  Values values = integers();
+  EXPECT_NO_THROW(skips.open(values)) << "it needs no value that can have a gradient";
+  const Value before = rig_.leaf();
+  values = {before};
+  skips.open(values);
+  EXPECT_EQ(values[0].edge.node, before.edge.node);
+  EXPECT_EQ(asked_->nodes, 0);
+}
+
+TEST_F(StageSkipsTest, AStageThatPopsForksItsInputs) {
+  Skips skips(of(1), false);
+  Values values = integers();
+  EXPECT_THROW(skips.open(values), ValueError);
+  const Value before = rig_.leaf();
+  values = {before};
+  skips.open(values);
+  EXPECT_NE(values[0].edge.node, before.edge.node);
+}
+
+TEST_F(StageSkipsTest, AStageThatStashedNothingLeavesItsOutputsAsTheyAre) {
+  Skips skips(of(0), false);
+  Values values = integers();
+  EXPECT_NO_THROW(skips.close(values));
+  EXPECT_EQ(asked_->nodes, 0);
+}
+
+TEST_F(StageSkipsTest, AStashWithoutAGradientNeedsNoOutputToCarryOne) {
+  Skips skips(of(0), false);
+  skips.save({"x"}, without_gradient());
+  skips.save({"y"}, Value());
+  Values values = integers();
+  EXPECT_NO_THROW(skips.close(values));
+}
+
+TEST_F(StageSkipsTest, AStashWithAGradientJoinsTheOutputs) {
+  Skips skips(of(0), false);
+  skips.save({"x"}, rig_.leaf());
+  Values values = integers();
+  EXPECT_THROW(skips.close(values), ValueError);
+  const Value before = rig_.leaf();
+  values = {before};
+  skips.close(values);
+  EXPECT_NE(values[0].edge.node, before.edge.node);
+}
+
+TEST_F(StageSkipsTest, NoneIsPoppedWhereNoneWasStashed) {
+  const Value kept = rig_.leaf();
+  Skips(of(0), false).save({"x"}, kept);
+  Skips(of(0), false).save({"y"}, Value());
+  const auto popped = std::make_shared<Popped>();
+  for (const bool again : {false, true}) {
+    Skips skips(of(1, popped), again);
+    EXPECT_EQ(skips.load({"x"}).tensor->storage, kept.tensor->storage);
+    EXPECT_FALSE(skips.load({"y"}).tensor);
+  }
+}
+
+TEST_F(StageSkipsTest, AStageThatOwnsNothingPopsOnceAlone) {
+  Skips(of(0), false).save({"x"}, rig_.leaf());
+  EXPECT_TRUE(Skips(of(1), false).load({"x"}).tensor);
+  EXPECT_THROW(Skips(of(1), true).load({"x"}), SkipError) << "the portal gave it up";
+}
+
+TEST_F(StageSkipsTest, AStageIsTheFirstUnlessItSaysOtherwise) {
+  const Skips::Of of{.autograd = autograd(),
+                     .layout = layout_,
+                     .portals = portals_,
+                     .popped = {},
+                     .rules = Rules()};
+  EXPECT_EQ(of.stage, 0u);
+}
+
+}  // namespace
+}  // namespace ferry
