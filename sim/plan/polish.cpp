@@ -9,7 +9,7 @@ namespace ferry::plan {
 namespace {
 
 constexpr std::size_t kTries = 8;  // in a round
-// Of the ways to have less, in a round. Each is weighed tensor by tensor: fewer where there are more.
+// Of the ways to have less, in a round. Each is weighed tensor by tensor, so fewer of a large plan.
 constexpr std::size_t kWeighed = 1'024;
 constexpr std::size_t kWeighedLeast = 32;
 constexpr std::size_t kWeighedPacks = 1'024'000;

@@ -31,6 +31,17 @@ TEST(LayoutTest, ContiguousMeansRowMajorFromTheStart) {
   EXPECT_FALSE(is_contiguous(layout));
 }
 
+TEST(LayoutTest, DenseMeansThatTheElementsFillTheirHull) {
+  EXPECT_TRUE(is_dense(contiguous_layout(DType::kF32, {2, 3})));
+  EXPECT_TRUE(is_dense({DType::kF32, {2, 3}, {1, 2}, 7})) << "transposed, wherever it begins";
+  EXPECT_TRUE(is_dense({DType::kF32, {1, 3}, {5, 1}, 0})) << "one element has no step";
+  EXPECT_TRUE(is_dense({DType::kF32, {2, 0}, {9, 9}, 0}));
+  EXPECT_TRUE(is_dense({DType::kF32, {}, {}, 0}));
+  EXPECT_FALSE(is_dense({DType::kF32, {3}, {2}, 0})) << "holes";
+  EXPECT_FALSE(is_dense({DType::kF32, {2, 3}, {4, 1}, 0})) << "a hole between rows";
+  EXPECT_FALSE(is_dense({DType::kF32, {2, 3}, {0, 1}, 0})) << "each place twice";
+}
+
 TEST(LayoutTest, AStorageHasRoomOnASimulatedDevice) {
   EXPECT_NO_THROW(check_storage(contiguous_layout(DType::kU8, {8, kHuge})));
   EXPECT_THROW(check_storage(contiguous_layout(DType::kU8, {8, kHuge + 1})), LayoutError);

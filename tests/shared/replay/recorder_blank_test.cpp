@@ -63,6 +63,16 @@ TEST_F(BlankTest, AnOverwriteOfAPartLosesIt) {
   expect_lost(y);
 }
 
+TEST_F(BlankTest, AnOverwriteThatLeavesHolesLosesIt) {
+  const Tensor y = world.make(kBytes - 1);
+  Seen call = seen({}, {y});
+  call.makes_blank = true;
+  EXPECT_TRUE(ran(std::move(call)));
+  const Layout every_second{DType::kU8, {kBytes / 2}, {2}, 0};  // the first and the last among them
+  EXPECT_FALSE(overwritten({{world.view(y, every_second), true}}));
+  expect_lost(y);
+}
+
 TEST_F(BlankTest, ACallThatReadsItWhileItOverwritesAnotherLosesBoth) {
   const Tensor read = blank();
   const Tensor written = blank();
