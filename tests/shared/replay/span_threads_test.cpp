@@ -53,6 +53,7 @@ struct ThreadsDevice {
   std::uint64_t identity(const Storage& storage) { return storage->identity; }
   bool on_device(const Tensor&) { return true; }
   bool plain(const Tensor&) { return true; }
+  bool dense(const Tensor&) { return true; }
   Layout layout(const Tensor&) { return 0; }
   Extent extent(Layout) { return {0, 1}; }
   Version version(const Tensor& tensor) { return tensor->version; }
