@@ -24,7 +24,7 @@ constexpr sim::Time kFar = 8;                 // an eighth of the step
 
 }  // namespace
 
-Candidate Chooser::choose(Policy policy, const Limits& limits, std::size_t every) {
+Candidate Chooser::choose(Policy policy, const Limits& limits) {
   const Survey& found = problem_.survey;
   const std::string_view what = name(policy);
   if (is_for_segments(policy) && found.segments.empty()) {
@@ -32,7 +32,7 @@ Candidate Chooser::choose(Policy policy, const Limits& limits, std::size_t every
                                 "' needs segments: " + kNoSegments);
   }
   const Search& search = search_of(policy);
-  if (search.choice == Choice::kBest) return choose_best(limits, every);
+  if (search.choice == Choice::kBest) return choose_best(limits);
   if (search.choice == Choice::kSpans) return choose_of_field(policy, limits);
   std::vector<Candidate> all = search.candidates(found);
   return std::move(all[pick(search, all, limits)]);

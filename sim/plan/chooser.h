@@ -35,7 +35,7 @@ class Chooser {
 
   // Throws std::invalid_argument for a policy that needs segments where there are none, and
   // Stopped.
-  Candidate choose(Policy policy, const Limits& limits, std::size_t every = 1);
+  Candidate choose(Policy policy, const Limits& limits);
   // Those that were tried of the policy's candidates and may run within the limits, by their time:
   // of a policy that has but one, or that does not ask for the fastest, none.
   std::vector<const Tried*> contenders(Policy policy, const Limits& limits) const;

@@ -111,7 +111,7 @@ ParetoResult pareto(const Program& program, const Hardware& hardware, const Plan
       throw std::invalid_argument("its step fails where everything is kept");
     }
     // No plan fits in a byte: what `best` finds then needs the least memory.
-    least.emplace(session->choose(Policy::kBest, session->limits(1), kEvery));
+    least.emplace(session->choose(Policy::kBest, session->limits(1)));
     const std::int64_t from = least->least_bytes;
     if (from > 0) budgets = budgets_between(from, session->keep().device_reserved_bytes, count);
     for (const std::int64_t budget : budgets) {

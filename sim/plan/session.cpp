@@ -183,14 +183,14 @@ std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const L
   return again ? std::nullopt : std::optional(verdict.least_bytes);
 }
 
-PolicyRow Session::choose(Policy policy, const Limits& limits, std::size_t every) {
+PolicyRow Session::choose(Policy policy, const Limits& limits) {
   Limits asked = limits;
   Chosen chosen;
   std::optional<Verdict> best;
   std::set<std::string> judged;
   const bool capacities = policy == Policy::kBest && problem_.judged == Judged::kReserved;
   for (int round = 0; round < kRounds; ++round) {
-    const Candidate picked = chooser_.choose(policy, asked, every);
+    const Candidate picked = chooser_.choose(policy, asked);
     scan(policy, limits, chosen);
     const Candidate candidate = chosen.fits ? chosen.candidate : picked;
     const std::string key = trials_.key(candidate);

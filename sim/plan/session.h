@@ -46,7 +46,7 @@ class Session {
   }
   // What the policy comes to: the fastest of its candidates whose training runs within the limits.
   // Throws Stopped.
-  PolicyRow choose(Policy policy, const Limits& limits, std::size_t every = 1);
+  PolicyRow choose(Policy policy, const Limits& limits);
   // Throws Stopped, if it `stops`.
   Verdict judge(const Candidate& candidate, const Limits& limits, bool stops) const;
   // Of all that were tried the one whose training runs in the least, if that is less than is known
