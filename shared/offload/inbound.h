@@ -82,8 +82,9 @@ class Inbound {
 
   // After the tensor was handed out: keeps the target for the parcel's other saves, or drops it.
   void settle(const ParcelRef& parcel, GraphTaskId task, Bin<D>& bin) {
-    const bool hold = context_.rules.shares_targets() && task != GraphTaskId::kNone &&
-                      context_.bounds.hold() > 0 && parcel->pending(task) > 0 && announced(task);
+    Task* const state = announced(task);
+    const bool hold = context_.rules.shares_targets() && state && context_.bounds.hold() > 0 &&
+                      parcel->pending(task) > 0;
     if (!hold) {
       let_go(*parcel, task, bin);
       return;
@@ -92,7 +93,7 @@ class Inbound {
     parcel->target->large = parcel->target->bytes > context_.bounds.hold();
     set_role(*parcel->target, Role::kHeld);
     holding(*parcel->target).emplace(parcel->sequence, parcel);
-    tasks_[task].left.push_back(parcel);
+    state->left.push_back(parcel);
     if (!context_.rules.bounds_reloads()) return;
     // Backward unpacks in reverse order of packing, so the last packed was held longest.
     const auto let_longest_go = [&](Held& held) {
@@ -107,9 +108,9 @@ class Inbound {
   // and `sequence` are those of the save that the task is unpacking.
   void prefetch(std::uint64_t run, std::uint64_t sequence, const Stream& consumer, GraphTaskId task,
                 Bin<D>& bin) {
-    if (!announced(task)) return;
-    Task& state = tasks_[task];
-    std::uint64_t& cursor = state.cursors.try_emplace(run, sequence).first->second;
+    Task* const state = announced(task);
+    if (!state) return;
+    std::uint64_t& cursor = state->cursors.try_emplace(run, sequence).first->second;
     cursor = std::min(cursor, sequence);
     const auto packs = static_cast<std::uint64_t>(context_.options.prefetch_packs);
     while (const ParcelRef parcel = tracker_.older(cursor)) {
@@ -120,7 +121,7 @@ class Inbound {
         const bool fits = bytes <= context_.bounds.prefetch();
         if (!fits && context_.rules.bounds_reloads()) return;
         if (!start_prefetch(parcel, consumer, bin)) return;
-        state.left.push_back(parcel);
+        state->left.push_back(parcel);
       }
       cursor = parcel->sequence;
     }
@@ -190,7 +191,8 @@ class Inbound {
       target->kept_by_parcel = false;
       return;
     }
-    finish(target, announced(task) ? &tasks_.find(task)->second.due : nullptr, bin);
+    Task* const state = announced(task);
+    finish(target, state ? &state->due : nullptr, bin);
   }
 
   // The same if the parcel keeps it for further saves.
@@ -222,9 +224,10 @@ class Inbound {
     bool announced = false;                          // after_task will be called
   };
 
-  bool announced(GraphTaskId task) const {
+  // The task, if its end is announced.
+  Task* announced(GraphTaskId task) {
     const auto found = tasks_.find(task);
-    return found != tasks_.end() && found->second.announced;
+    return found != tasks_.end() && found->second.announced ? &found->second : nullptr;
   }
 
   bool copy_pool() const {

@@ -361,11 +361,11 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     try {
       tensor = context_.device.restore(target->storage, save.layout_, parcel->extent.begin,
                                        parcel->version);
+      count_unpack(save, task);
     } catch (...) {
       inbound_.let_go(*parcel, task, bin);
       throw;
     }
-    count_unpack(save, task);
     if (node == NodeId::kNone) {
       target->escaped = true;  // the end of no node covers this use
     } else if (inbound_.needs_release()) {
