@@ -93,12 +93,13 @@ class Hunt:
 
 
 class Tests:
-    """A world's tests: by each, which mutants it comes by and how long it takes."""
+    """A world's tests, or those of some of its rooms: by each, which mutants it comes by and how
+    long it takes."""
 
-    def __init__(self, build, world):
+    def __init__(self, build, world, rooms=None):
         self.world, self.reached, self.seconds = world, {}, {}
-        for room, name in TESTS[world].items():
-            program = find(build, name)
+        for room in rooms or TESTS[world]:
+            program = find(build, TESTS[world][room])
             for test, milliseconds, numbers in noted(program, world):
                 self.reached[(room, program, test)] = numbers
                 self.seconds[(room, program, test)] = milliseconds / 1000

@@ -52,9 +52,15 @@ class Overlay:
                     self.names[form.number] = (file, place.line, form.kind)
         name = f"dropped-{self.digest()}.json"
         self.known = own / name
-        for known in (self.folder / name, self.known):
-            if known.exists():
-                self.dropped |= set(json.loads(known.read_text()))
+        self.learn(self.folder / name)
+        self.learn(self.known)
+
+    def learn(self, known):
+        """Whether others dropped more."""
+        dropped = set(json.loads(known.read_text())) if known.exists() else set()
+        more = dropped - self.dropped
+        self.dropped |= more
+        return bool(more)
 
     def found(self):
         """The places of each file; kept, for libclang takes a while."""
@@ -101,6 +107,8 @@ class Overlay:
 
     def compile(self, targets, say):
         """Drops what does not compile, and builds the rest."""
+        if self.learn(self.known):
+            self.write()
         commands = json.loads((self.build / "compile_commands.json").read_text())
         probes = [c for c in commands if "/tests/" not in c["file"] and
                   c["file"].endswith(REAL_PROBES if self.torch else PROBES)]
