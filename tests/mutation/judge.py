@@ -32,17 +32,18 @@ def arguments():
     parser = argparse.ArgumentParser(description=about, epilog=commands,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=pathlib.Path, default=mutation.FOLDER)
+    rooms = sorted(hunters.TESTS["sim"])
     command = parser.add_subparsers(dest="command", required=True)
     command.add_parser("lives").add_argument("of", nargs="*", metavar="ROOM|FILE")
     command.add_parser("show").add_argument("numbers", nargs="+", type=int, metavar="NUMBER")
     run = command.add_parser("run")
-    run.add_argument("room")
+    run.add_argument("room", choices=rooms)
     run.add_argument("filter", nargs="?", default="*")
     attempt = command.add_parser("try")
-    attempt.add_argument("room")
+    attempt.add_argument("room", choices=rooms)
     attempt.add_argument("numbers", nargs="*", type=int, metavar="NUMBER")
     argue = command.add_parser("argue")
-    argue.add_argument("number", type=int)
+    argue.add_argument("numbers", nargs=1, type=int, metavar="NUMBER")
     argue.add_argument("why")
     return parser.parse_args()
 
@@ -122,6 +123,9 @@ def argue(name, why, folder):
 def main():
     options = arguments()
     judged = Judged(options.folder)
+    unknown = set(getattr(options, "numbers", [])) - judged.named.keys()
+    if unknown:
+        sys.exit(f"no mutant has the number {min(unknown)}")
     if options.command == "lives":
         for number in judged.living(options.of):
             row = judged.known.of[number]
@@ -130,7 +134,7 @@ def main():
     elif options.command == "show":
         print("\n".join(map(judged.shown, options.numbers)))
     elif options.command == "argue":
-        argue(judged.named[options.number], options.why, argued.HERE)
+        argue(judged.named[options.numbers[0]], options.why, argued.HERE)
     else:
         return {"run": run, "try": attempt}[options.command](judged, options)
     return 0
