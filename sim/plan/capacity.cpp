@@ -1,6 +1,7 @@
 #include "sim/plan/capacity.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "scenarios/units.h"
 
@@ -30,10 +31,18 @@ Verdict judge(const RunAt& run, const Limits& limits, Judged judged) {
     verdict.refusal = free.errors.front().message;
     return verdict;
   }
-  verdict.step_ns = free.step_ns;
   const bool allocated = judged == Judged::kAllocated;
   verdict.judged_bytes = cost_of(free, judged).device_reserved_bytes;
   verdict.least_bytes = allocated ? free.device_peak_bytes : least_capacity(run, free);
+  return judge_again(std::move(verdict), run, limits, judged);
+}
+
+Verdict judge_again(Verdict verdict, const RunAt& run, const Limits& limits, Judged judged) {
+  if (verdict.least_bytes == 0) return verdict;  // it fails whatever the limits
+  const sim::Simulation& free = verdict.unlimited;
+  verdict.step_ns = free.step_ns;
+  verdict.fits = verdict.by_retries = false;
+  verdict.refusal.clear();
   if (free.host_peak_bytes > limits.host_bytes) {
     verdict.refusal = "it pins " + format_bytes(free.host_peak_bytes) + " of the host's " +
                       format_bytes(limits.host_bytes);
@@ -43,7 +52,7 @@ Verdict judge(const RunAt& run, const Limits& limits, Judged judged) {
     verdict.fits = true;
     return verdict;
   }
-  if (allocated) {
+  if (judged == Judged::kAllocated) {
     verdict.refusal = "it allocates " + format_bytes(free.device_peak_bytes);
     return verdict;
   }

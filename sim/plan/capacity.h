@@ -36,5 +36,7 @@ struct Verdict {
 
 // Where allocated bytes are judged, it needs what it allocates, and nothing is run at a capacity.
 Verdict judge(const RunAt& run, const Limits& limits, Judged judged = Judged::kReserved);
+// The same of one that has been judged for other limits: what it needs is known.
+Verdict judge_again(Verdict verdict, const RunAt& run, const Limits& limits, Judged judged);
 
 }  // namespace ferry::plan

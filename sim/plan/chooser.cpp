@@ -21,6 +21,7 @@ constexpr std::size_t kPolish = 6;  // rounds
 constexpr std::size_t kStarts = 16;
 constexpr std::size_t kStartsPacks = 32'000;  // times packs, or there are fewer
 constexpr sim::Time kFar = 8;                 // an eighth of the step
+constexpr std::size_t kEvery = 16;            // of tables with noise, where some are tried
 
 }  // namespace
 
@@ -32,7 +33,7 @@ Candidate Chooser::choose(Policy policy, const Limits& limits) {
                                 "' needs segments: " + kNoSegments);
   }
   const Search& search = search_of(policy);
-  if (search.choice == Choice::kBest) return choose_best(limits);
+  if (search.choice == Choice::kBest) return choose_best(limits, {});
   if (search.choice == Choice::kSpans) return choose_of_field(policy, limits);
   std::vector<Candidate> all = search.candidates(found);
   return std::move(all[pick(search, all, limits)]);
@@ -127,27 +128,30 @@ void Chooser::prepare(bool searches) {
 }
 
 // What the search finds rules out most of the others.
-Candidate Chooser::choose_best(const Limits& limits, std::size_t every) {
+Candidate Chooser::choose_best(const Limits& limits, const Effort& effort) {
+  const std::size_t every = effort.rest ? 1 : kEvery;
   const std::string_view what = name(Policy::kBest);
   const bool searches = keep_.fails || !fits(keep_, limits);
   prepare(searches);
   trials_.of(what, {known_.front()});  // keeps everything
   if (searches) {
     if (problem_.spans) {
-      spans().search([&] { return so_far(limits); }, limits, trials_, every);
+      spans().search([&] { return so_far(limits); }, limits, trials_, effort.spans ? 1 : kEvery);
     }
     best_->search([&] { return so_far(limits); }, limits, trials_, every);
-    if (spans_) spans_->climb([&] { return so_far(limits); }, limits, trials_, every);
-    if (spans_) spans_->walk([&] { return so_far(limits); }, limits, trials_);
+    if (spans_ && effort.rest) spans_->climb([&] { return so_far(limits); }, limits, trials_);
+    if (spans_ && (effort.walks || trials_.fitting(limits))) {
+      spans_->walk([&] { return so_far(limits); }, limits, trials_);
+    }
   }
-  trials_.try_better(so_far(limits), known_, known_floors_, limits, every == 1);
+  trials_.try_better(so_far(limits), known_, known_floors_, limits, effort.rest);
+  if (!effort.rest) return trials_.best(limits)->candidate;
   // What is far from keep is far from the least as well, as a rule.
   const std::optional<Cost> found = trials_.fitting(limits);
   const bool far = !found || found->step_ns - keep_.step_ns > keep_.step_ns / kFar;
   const std::size_t starts =
       std::clamp<std::size_t>(kStartsPacks / (problem_.survey.packs.size() + 1), 1, kStarts);
-  polish(so_far(limits), problem_, limits, every == 1 ? kPolish : 1, far && every == 1 ? starts : 1,
-         trials_);
+  polish(so_far(limits), problem_, limits, kPolish, far ? starts : 1, trials_);
   return trials_.best(limits)->candidate;
 }
 

@@ -45,8 +45,13 @@ class Chooser {
   // What a policy does that moves what is worth moving, and finds that nothing is; none: it is no
   // such policy.
   std::optional<Candidate> moving_nothing(Policy policy) const;
-  // For one of many budgets that share the trials.
-  Candidate choose_best(const Limits& limits, std::size_t every = 1);
+  // What `best` tries for a budget.
+  struct Effort {
+    bool spans = true;  // all ways that spans have, or some,
+    bool rest = true;   // and of what else it knows
+    bool walks = true;  // and where nothing fits, steps away from what came nearest
+  };
+  Candidate choose_best(const Limits& limits, const Effort& effort);
 
  private:
   std::string so_far(const Limits& limits) const;

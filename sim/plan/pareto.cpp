@@ -13,9 +13,6 @@
 namespace ferry::plan {
 namespace {
 
-// Budgets that are close share what they find.
-constexpr std::size_t kEvery = 16;
-
 // Equally far apart.
 std::vector<std::int64_t> budgets_between(std::int64_t least, std::int64_t most,
                                           std::size_t count) {
@@ -79,9 +76,12 @@ std::vector<ParetoPoint> points(const Session& session, const std::vector<Finali
   for (const std::int64_t budget : budgets) {
     const Finalist* best = fastest(session, all, budget);
     if (!best) continue;
-    ParetoPoint point{budget,
-                      session.row(Policy::kBest, best->candidate, session.limits(budget), false),
-                      session.certificate(budget)};
+    const Limits limits = session.limits(budget);
+    ParetoPoint point{
+        budget,
+        session.row(Policy::kBest, best->candidate,
+                    session.judge_at(best->candidate, best->verdict, limits), limits, false),
+        session.certificate(budget)};
     const PolicyRow* before = found.empty() ? nullptr : &found.back().row;
     if (before && (!point.row.fits || before->simulation.step_ns < point.row.simulation.step_ns)) {
       point.row = *before;
@@ -114,8 +114,10 @@ ParetoResult pareto(const Program& program, const Hardware& hardware, const Plan
     least.emplace(session->choose(Policy::kBest, session->limits(1)));
     const std::int64_t from = least->least_bytes;
     if (from > 0) budgets = budgets_between(from, session->keep().device_reserved_bytes, count);
-    for (const std::int64_t budget : budgets) {
-      session->chooser().choose_best(session->limits(budget), kEvery);
+    // Budgets that are close share what they find, and for the least it was looked just now.
+    constexpr Chooser::Effort kSome = {.spans = false, .rest = false};
+    for (std::size_t i = 1; i < budgets.size(); ++i) {
+      session->chooser().choose_best(session->limits(budgets[i]), kSome);
     }
   } catch (const Stopped&) {
     result.stopped = true;

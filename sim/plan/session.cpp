@@ -88,12 +88,19 @@ std::optional<Certificate> Session::certificate(std::int64_t budget_bytes) const
   return certify(problem_.program, problem_.hardware, trace_, budget_bytes);
 }
 
-Verdict Session::judge(const Candidate& candidate, const Limits& limits, bool stops) const {
-  const auto run = [&](std::int64_t device_bytes) {
+RunAt Session::runs(const Candidate& candidate, bool stops) const {
+  return [this, &candidate, stops](std::int64_t device_bytes) {
     if (stops) throw_if(request_.stop);
     return problem_.run(candidate, {.whole = true, .device_bytes = device_bytes});
   };
-  return plan::judge(run, limits, problem_.judged);
+}
+
+Verdict Session::judge(const Candidate& candidate, const Limits& limits, bool stops) const {
+  return plan::judge(runs(candidate, stops), limits, problem_.judged);
+}
+
+Verdict Session::judge_at(const Candidate& candidate, Verdict known, const Limits& limits) const {
+  return judge_again(std::move(known), runs(candidate, false), limits, problem_.judged);
 }
 
 std::optional<sim::Time> Session::step_at(const Candidate& candidate,
@@ -152,8 +159,7 @@ std::optional<sim::Time> Session::fits_as_a_whole(const Candidate& candidate,
 // The least that a plan runs at is between what it allocates and what it reserves. So those that
 // allocate the least are run a little below the least that is known, until none can need less.
 std::optional<std::pair<Candidate, Verdict>> Session::needing_less(const Limits& limits,
-                                                                   std::int64_t known,
-                                                                   bool stops) const {
+                                                                   std::int64_t known, bool stops) {
   std::optional<std::pair<Candidate, Verdict>> found;
   if (problem_.judged != Judged::kReserved) return found;
   int runs = 0;
@@ -161,7 +167,9 @@ std::optional<std::pair<Candidate, Verdict>> Session::needing_less(const Limits&
     const std::int64_t below = known - known / kLessParts;
     if (each->cost.device_peak_bytes > below || ++runs > kLeastRuns) break;
     if (stops) throw_if(request_.stop);
-    if (!step_at(each->candidate, below)) continue;
+    const auto [known_run, fresh] = runs_at_.try_emplace({below, trials_.key(each->candidate)});
+    if (fresh) known_run->second = step_at(each->candidate, below).has_value();
+    if (!known_run->second) continue;
     Verdict verdict = judge(each->candidate, limits, stops);
     if (verdict.judged_bytes > keep_judged_bytes() || verdict.least_bytes >= known) continue;
     if (verdict.unlimited.host_peak_bytes > limits.host_bytes) continue;
@@ -183,6 +191,14 @@ std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const L
   return again ? std::nullopt : std::optional(verdict.least_bytes);
 }
 
+// Of a budget that no plan fits in, the rounds are for what needs the least: the first need not
+// walk, for the others do, and near the least that is known it is spans that need less.
+Chooser::Effort Session::effort(int round, const Limits& limits, const Limits& asked) const {
+  const std::optional<Certificate> bound = certificate(limits.budget_bytes);
+  if (!bound || limits.budget_bytes >= bound->least_bytes) return {};
+  return {.rest = asked.budget_bytes <= limits.budget_bytes, .walks = round > 0};
+}
+
 PolicyRow Session::choose(Policy policy, const Limits& limits) {
   Limits asked = limits;
   Chosen chosen;
@@ -190,7 +206,8 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
   std::set<std::string> judged;
   const bool capacities = policy == Policy::kBest && problem_.judged == Judged::kReserved;
   for (int round = 0; round < kRounds; ++round) {
-    const Candidate picked = chooser_.choose(policy, asked);
+    const Candidate picked = capacities ? chooser_.choose_best(asked, effort(round, limits, asked))
+                                        : chooser_.choose(policy, asked);
     scan(policy, limits, chosen);
     const Candidate candidate = chosen.fits ? chosen.candidate : picked;
     const std::string key = trials_.key(candidate);

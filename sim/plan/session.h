@@ -49,14 +49,18 @@ class Session {
   PolicyRow choose(Policy policy, const Limits& limits);
   // Throws Stopped, if it `stops`.
   Verdict judge(const Candidate& candidate, const Limits& limits, bool stops) const;
+  // `known`: the candidate's verdict for other limits.
+  Verdict judge_at(const Candidate& candidate, Verdict known, const Limits& limits) const;
   // Of all that were tried the one whose training runs in the least, if that is less than is known
   // and the host has room for it. Throws Stopped, if it `stops`.
   std::optional<std::pair<Candidate, Verdict>> needing_less(const Limits& limits,
-                                                            std::int64_t known, bool stops) const;
+                                                            std::int64_t known, bool stops);
   // The candidate's training at a capacity; none: it does not run.
   std::optional<sim::Time> step_at(const Candidate& candidate, std::int64_t device_bytes) const;
   // Runs the candidate's training. `stops`: as the request says, else never.
   PolicyRow row(Policy policy, const Candidate& candidate, const Limits& limits, bool stops) const;
+  PolicyRow row(Policy policy, const Candidate& candidate, Verdict verdict, const Limits& limits,
+                bool stops) const;
   // The row of `best` for a search that was stopped, of which something may fit.
   PolicyRow best_by_then(const Limits& limits) const;
   // The names of the codes that segments run, in calling order.
@@ -71,13 +75,14 @@ class Session {
     Candidate shown;  // that, or what needs the least
   };
 
+  // Its training at a capacity. The candidate must outlive it.
+  RunAt runs(const Candidate& candidate, bool stops) const;
   void scan(Policy policy, const Limits& limits, Chosen& chosen);
   // The step of the candidate's training, if it runs within the limits.
   std::optional<sim::Time> fits_as_a_whole(const Candidate& candidate, const Limits& limits) const;
+  Chooser::Effort effort(int round, const Limits& limits, const Limits& asked) const;
   std::optional<std::int64_t> next_budget(const Verdict& verdict, const Limits& limits,
                                           const Limits& asked) const;
-  PolicyRow row(Policy policy, const Candidate& candidate, Verdict verdict, const Limits& limits,
-                bool stops) const;
 
   const PlanRequest& request_;
   Problem problem_;
@@ -89,6 +94,7 @@ class Session {
   Chooser chooser_;
   // The steps of trainings that were run at a capacity, by that and by key; none: it did not run.
   std::map<std::pair<std::int64_t, std::string>, std::optional<sim::Time>> ran_;
+  std::map<std::pair<std::int64_t, std::string>, bool> runs_at_;  // whether it ran, likewise
 };
 
 }  // namespace ferry::plan

@@ -30,7 +30,7 @@ struct SpanSearch::Climb {
   std::set<std::vector<std::size_t>> vain = {};
 };
 
-void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
+void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials) {
   const std::size_t all = choices_.operators();
   if (all == 0) return;
   const std::optional<Cost> best = trials.fitting(limits);
@@ -48,14 +48,13 @@ void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials, s
     return std::pair(each.first.step_ns, each.first.device_reserved_bytes);
   });
   std::set<const Outlined*> known;
-  const std::size_t most = every == 1 ? kClimbs : 1;
   for (const auto& [cost, tried] : starts) {
-    if (known.size() == most) return;
+    if (known.size() == kClimbs) return;
     if (!known.insert(tried->candidate.outlined.get()).second) continue;
     Climb from{.spans = tried->candidate.outlined->spans,
                .of = made_.at(tried),
                .step_ns = cost.step_ns,
-               .left = every == 1 ? std::min(kClimbed / all + 1, kClimbedMost) : kClimbedAtOnce};
+               .left = std::min(kClimbed / all + 1, kClimbedMost)};
     climb_one(what, limits, trials, from);
     if (cost.step_ns - from.step_ns < kept_.step_ns / kLittle) return;
   }

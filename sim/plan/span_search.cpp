@@ -42,7 +42,7 @@ constexpr std::int32_t kFailedParts = 3;   // of the levels that may run below o
 constexpr sim::Time kOverParts = 4;        // what a level took beyond the table's time another one
                                            // takes as well, but for such a part
 constexpr std::int32_t kNested = 16;       // such a part above the least, one level is enough
-constexpr std::size_t kPlain = 4;          // one of so many, for one of several budgets
+constexpr std::size_t kPlain = 3;          // one of so many, for one of several budgets
 constexpr std::size_t kKinds = SpanTables::kKinds;
 constexpr std::size_t kScanned = 12;  // levels, of each table
 constexpr std::size_t kScannedLeast = 2;

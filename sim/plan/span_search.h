@@ -64,7 +64,7 @@ class SpanSearch {
   std::vector<Candidate> of_field(Policy policy);
   // Goes on from the best that fit to what is a step away and runs less again. What fragments leave
   // free no level of a table uses.
-  void climb(const What& what, const Limits& limits, Trials& trials, std::size_t every = 1);
+  void climb(const What& what, const Limits& limits, Trials& trials);
   // For a budget that nothing which was tried fits in.
   void walk(const What& what, const Limits& limits, Trials& trials);
 
