@@ -4,6 +4,7 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <optional>
@@ -156,10 +157,12 @@ TEST_P(CheckpointRule, IsCaught) {
     EXPECT_NO_THROW(EXPECT_TRUE(each(Rules())) << schedule);
     EXPECT_EQ(hazard(world), "") << schedule;
   }
-  for (const Schedule& schedule : schedules()) {
+  const auto is_right = [&](const Schedule& schedule) {
     VirtualWorld world(schedule.tempo, schedule.seed);
-    EXPECT_FALSE(right(each, Rules::without(GetParam()))) << schedule;
-  }
+    return right(each, Rules::without(GetParam()));
+  };
+  // Threads take turns: not by each.
+  EXPECT_FALSE(std::ranges::all_of(schedules(), is_right));
 }
 
 INSTANTIATE_TEST_SUITE_P(Core, CheckpointRule, testing::ValuesIn(checkpoint_rules()),
