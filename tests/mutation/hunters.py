@@ -38,7 +38,7 @@ SECONDS = {"sim": float("inf"), "cpu": 20, "cuda": 20}
 LEFT_OUT = {"cuda": "-*Mutant.*:*MutantOnGpu.*"}
 # What runs on the virtual GPU without being linked to it: as in tests/real/CMakeLists.txt.
 PRELOADED = {"ferry_gpu_tests": "libferry_virtual_gpu.so"}
-FAILED = re.compile(r"^\[  FAILED  \] (\S+)", re.MULTILINE)
+FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+)", re.MULTILINE)
 
 
 def start(command, mutant, seconds, given="", world="sim", noted=None):
