@@ -5,10 +5,12 @@ A place that nothing comes by is not hunted: what runs does not depend on it.
 
 import functools
 import hashlib
+import math
 import os
 import pathlib
 import re
 import resource
+import signal
 import subprocess
 import tempfile
 import time
@@ -42,7 +44,8 @@ FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+)", re.MULTILINE)
 
 
 def start(command, mutant, seconds, given="", world="sim", noted=None):
-    """(exit code or None for a time-out, stdout, stderr)"""
+    """(exit code or None for a time-out, stdout, stderr). Seconds are of processor time, for the
+    machine may be busy; what waits is let wait for thrice that."""
     environment = dict(os.environ, FERRY_MUTANT=str(mutant), RC_PARAMS="seed=20250101",
                        OMP_NUM_THREADS="1")
     environment.update(on_the_virtual_gpu(command[0]))
@@ -52,13 +55,15 @@ def start(command, mutant, seconds, given="", world="sim", noted=None):
     def bounded():
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY[world], MEMORY[world]))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), resource.RLIM_INFINITY))
 
     try:
         done = subprocess.run(command, env=environment, capture_output=True, preexec_fn=bounded,
-                              text=True, errors="replace", timeout=seconds, input=given)
+                              text=True, errors="replace", timeout=3 * seconds, input=given)
     except subprocess.TimeoutExpired:
         return None, "", ""
-    return done.returncode, done.stdout, done.stderr
+    code = None if done.returncode == -signal.SIGXCPU else done.returncode
+    return code, done.stdout, done.stderr
 
 
 @functools.lru_cache
@@ -116,12 +121,13 @@ class Hunt:
 
 
 class Tests:
-    """A world's tests: by each, which mutants it comes by and how long it takes."""
+    """A world's tests, or those of some of its rooms: by each, which mutants it comes by and how
+    long it takes."""
 
-    def __init__(self, build, world):
+    def __init__(self, build, world, rooms=None):
         self.world, self.reached, self.seconds = world, {}, {}
-        for room, name in TESTS[world].items():
-            program = find(build, name)
+        for room in rooms or TESTS[world]:
+            program = find(build, TESTS[world][room])
             for test, milliseconds, numbers in noted(program, world):
                 self.reached[(room, program, test)] = numbers
                 self.seconds[(room, program, test)] = milliseconds / 1000
@@ -150,7 +156,7 @@ class Tests:
         return str(program), self.seconds[key]
 
     def failed(self, program, keys, mutant):
-        # Noting what is come by takes longer than running it; the machine may be busy.
+        # Noting what is come by takes longer than running it.
         limit = 20 + 4 * sum(self.seconds[key] for key in keys)
         code, out, _ = start(command(program, [key[2] for key in keys]), mutant, limit,
                              world=self.world)

@@ -31,12 +31,13 @@ import overlay
 import results
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "build/mutation"
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("files", nargs="*", metavar="FILE")
-    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/mutation")
+    parser.add_argument("--folder", type=pathlib.Path, default=FOLDER)
     parser.add_argument("--world", choices=hunters.WORLDS, default="sim")
     parser.add_argument("--torch", help="the folder of the package torch")
     parser.add_argument("--programs", type=int, default=50000)
@@ -61,10 +62,13 @@ def say(text):
     print(time.strftime("%X"), text, file=sys.stderr, flush=True)
 
 
+def files():
+    return [str(file.relative_to(ROOT)) for file in sorted(ROOT.glob("shared/**/*.h"))]
+
+
 def built(options):
     """All of shared's mutants in one program, whatever is hunted: the numbers are the same."""
-    files = [str(f.relative_to(ROOT)) for f in sorted(ROOT.glob("shared/**/*.h"))]
-    made = overlay.Overlay(ROOT, options.folder, files, options.torch)
+    made = overlay.Overlay(ROOT, options.folder, files(), options.torch)
     if options.table:
         return made
     say(f"{len(made.names)} mutants")

@@ -4,7 +4,6 @@ is another program, what does not compile is found and dropped, and an argument 
     mutation_test.py CXX
 """
 
-import json
 import pathlib
 import re
 import subprocess
@@ -13,6 +12,7 @@ import tempfile
 import types
 
 import argued
+import judge
 import overlay
 import places
 import schemata
@@ -91,17 +91,20 @@ def without_errors(folder, compiler, found):
 
 
 def check_arguments(found):
-    """Each mutant has a name of its own; what has another is out of date."""
+    """Each mutant has a name of its own; what has another is out of date. The last word counts."""
     made = types.SimpleNamespace(root=ROOT, places={"tests/mutation/tiny.h": found})
     names = argued.named(made)
     assert len(set(names.values())) == len(names)
     number, name = next(iter(names.items()))
-    entry = dict(zip(argued.KEYS, name), why="an argument")
-    with tempfile.TemporaryDirectory() as folder:
-        lines = [json.dumps(each) for each in (entry, {**entry, "was": "what nobody wrote"})]
-        (pathlib.Path(folder) / "tiny.jsonl").write_text("\n".join(lines))
-        known, lost = argued.arguments(made, pathlib.Path(folder))
-    assert known == {number: "an argument"} and len(lost) == 1, (known, lost)
+    unwritten = tuple("what nobody wrote" if key == "was" else value
+                      for key, value in zip(argued.KEYS, name))
+    with tempfile.TemporaryDirectory() as text:
+        folder = pathlib.Path(text)
+        judge.argue(name, "one that is no good", folder)
+        judge.argue(unwritten, "an argument", folder)
+        judge.argue(name, "a better argument", folder)
+        known, lost = argued.arguments(made, folder)
+    assert known == {number: "a better argument"} and len(lost) == 1, (known, lost)
 
 
 def main():

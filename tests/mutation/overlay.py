@@ -6,6 +6,7 @@ places in the written text, and the text knows whose they are (schemata.py).
 
 import hashlib
 import json
+import os
 import pathlib
 import pickle
 import re
@@ -56,9 +57,15 @@ class Overlay:
                     self.names[form.number] = (file, place.line, form.kind)
         name = f"dropped-{self.digest()}.json"
         self.known = own / name
-        for known in (self.folder / name, self.known):
-            if known.exists():
-                self.dropped |= set(json.loads(known.read_text()))
+        self.learn(self.folder / name)
+        self.learn(self.known)
+
+    def learn(self, known):
+        """Whether others dropped more."""
+        dropped = set(json.loads(known.read_text())) if known.exists() else set()
+        more = dropped - self.dropped
+        self.dropped |= more
+        return bool(more)
 
     def found(self):
         """The places of each file; kept, for libclang takes a while."""
@@ -91,20 +98,23 @@ class Overlay:
              "-DCMAKE_CXX_FLAGS=-w", f"-DFERRY_TORCH={self.torch or 'OFF'}", "-DFERRY_BENCH=OFF",
              "-DFERRY_MUTATION=ON"])
 
-    def write(self):
+    def write(self, keep_time=False):
         for file, found in self.places.items():
             alive = [self.without_dropped(place) for place in found]
             source = (self.root / file).read_bytes()
             rendered = schemata.render(source, [p for p in alive if p.forms], CHOSEN)
             self.texts[str(self.tree / file)] = rendered
-            write(self.tree / file, rendered.text)
+            write(self.tree / file, rendered.text, keep_time)
 
     def without_dropped(self, place):
         forms = [form for form in place.forms if form.number not in self.dropped]
         return schemata.dataclasses.replace(place, forms=forms)
 
     def compile(self, targets, say):
-        """Drops what does not compile, and builds the rest."""
+        """Drops what does not compile, and builds the rest. A file keeps its time then: what has
+        been compiled with it need not be again, for nobody asks for what was dropped."""
+        if self.learn(self.known):
+            self.write(keep_time=True)
         commands = json.loads((self.build / "compile_commands.json").read_text())
         asked = [*(REAL_PROBES if self.torch else PROBES),
                  *(name for target in targets for name in TEST_PROBES.get(target, ()))]
@@ -113,7 +123,7 @@ class Overlay:
             run(["ninja", "-C", str(self.build), "ferry_torch_pch", "ferry_aten_pch"])
         for probe in probes:
             while self.drop(output_of(probe), probe["file"], say):
-                self.write()
+                self.write(keep_time=True)
         while True:
             done = run(["ninja", "-C", str(self.build), "-j2", "-k0", *targets], check=False)
             if done.returncode == 0:
@@ -123,7 +133,7 @@ class Overlay:
                      any(c["command"].find(f" -o {name} ") >= 0 for name in failed)]
             if not again or not any([self.drop(output_of(c), c["file"], say) for c in again]):
                 raise DoesNotCompile(done.stdout[-4000:])
-            self.write()
+            self.write(keep_time=True)
 
     def drop(self, output, file, say):
         """Whether mutants were dropped for what the compiler said of a file."""
@@ -149,11 +159,15 @@ class Overlay:
         return bool(blamed)
 
 
-def write(path, text):
+def write(path, text, keep_time=False):
     """Leaves a file alone that says so already, for it need not be compiled again."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
+    if path.exists() and path.read_text() == text:
+        return
+    before = path.stat() if keep_time and path.exists() else None
+    path.write_text(text)
+    if before:
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def output_of(command):

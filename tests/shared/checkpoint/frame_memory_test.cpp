@@ -141,5 +141,16 @@ TEST_F(FrameTest, WhatIsPassedOnIsTheHooksAroundIt) {
   EXPECT_EQ(around->held, 0);
 }
 
+// To nobody: it stays where it is, as what is kept does.
+TEST_F(FrameTest, WhatIsPassedOnWithoutHooksAroundItIsKept) {
+  Saves saves = run_saving(1, choosing({kOffload}));
+  ASSERT_NE(saves[0], nullptr);
+  EXPECT_EQ(live(), 1);
+  EXPECT_EQ(checkpointer.statistics().kept, 1);
+  EXPECT_EQ(checkpointer.statistics().passed_on, 0);
+  script.backward([&] { EXPECT_EQ(error_of(saves, 0), ""); });
+  EXPECT_EQ(recomputes(), 0);
+}
+
 }  // namespace
 }  // namespace ferry::test

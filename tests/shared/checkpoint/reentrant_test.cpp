@@ -36,6 +36,20 @@ TEST(CheckpointTest, ReentrantSegmentsRunWhollyAgain) {
   expect_counts(ran, {{"begin", 1}, {"a", 2}, {"b", 3}, {"c", 2}});
 }
 
+TEST(CheckpointTest, AReentrantSegmentGoesBackwardFromAllItsOutputs) {
+  Layers p(3);
+  const CodeId id = p.segment();
+  const Slot x = p.b.argument(id);
+  p.b.result(id, p.layer(id, "first", x, 1));
+  p.b.result(id, p.layer(id, "second", x, 2));
+  p.b.add(0, Backward{p.call(0, id, {p.begin()}, Recompute::kReentrant), {}, {}, false, false});
+  const Program program = p.take();
+  const Ran ran = run(program);
+  expect_right(program, ran);
+  expect_counts(ran, {{"first", 2}, {"second", 2}});
+  EXPECT_NE(ran.result.gradients[p.w[2]], 0u);
+}
+
 TEST(CheckpointTest, AReentrantSegmentRefusesBackwardsThatDoNotAccumulate) {
   Layers p;
   const CodeId id = p.segment_of({"a"});
