@@ -2,15 +2,15 @@
 
     mutation.py [FILE...] [--folder BUILD] [--programs N] [--most N] [--seed S] [--sample N]
                 [--seconds S] [--least PERCENT] [--jobs N] [--again] [--no-tests] [--table]
-    mutation.py [FILE...] --world cpu --torch FOLDER [--sample N] ...
+    mutation.py [FILE...] --world cpu|cuda --torch FOLDER [--sample N] ...
 
 For each file of shared (all where none is named): builds all its mutants in one program; tries each
 on the first so many of the drawn programs that come by its place, and those that live by the unit
 tests (hunters.py). Of what lives still it asks the compiler whether it is the same program. What
 was found out is kept in the folder, and a hunt that was stopped goes on.
 What argued/ says to be the core itself (argued.py) may not be killed.
---world: the other world, by its tests: the CPU's device, with LibTorch's autograd. FOLDER is that
-of the package torch.
+--world: another world, by its tests: the CPU's device, or the CUDA device on the virtual GPU, both
+with LibTorch's autograd. FOLDER is that of the package torch.
 --sample: so many mutants, drawn by the seed. --again: also what drawn programs did not kill before.
 --least: exit code 1 where drawn programs kill a smaller share, in percent, of those that they come
 by. --table: no hunt; the table of what is known.
@@ -39,7 +39,7 @@ def arguments():
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--folder", type=pathlib.Path, default=FOLDER)
     parser.add_argument("--world", choices=hunters.WORLDS, default="sim")
-    parser.add_argument("--torch", help="the folder of the package torch, for --world cpu")
+    parser.add_argument("--torch", help="the folder of the package torch")
     parser.add_argument("--programs", type=int, default=50000)
     parser.add_argument("--most", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
@@ -52,7 +52,7 @@ def arguments():
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if (options.world == "sim") != (options.torch is None):
-        parser.error("--torch goes with --world cpu, and this with it")
+        parser.error("--torch goes with --world cpu and cuda, and these with it")
     if options.torch and not (pathlib.Path(options.torch) / "share/cmake").is_dir():
         parser.error(f"--torch {options.torch}: expected the folder of the package torch")
     return options
@@ -210,6 +210,10 @@ def main():
         print("no mutant is so written:", *lost, sep="\n", file=sys.stderr)
         return 1
     known = results.Results(options.folder / f"results-{made.digest()}.jsonl", why)
+    if options.table and options.world != "sim":
+        print("\n".join(results.world_table(made.names, known, options.world)))
+        print(dict(results.killers(known, options.world).most_common()))
+        return 0
     if options.table:
         print("\n".join(results.table(made.names, made.dropped, known)))
         print(dict(results.oracles(known).most_common()))

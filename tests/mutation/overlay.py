@@ -24,7 +24,11 @@ PROBES = ("sim/run/core.cpp", "sim/verify/trials/try_pipeline.cpp", "sim/run/sim
           "sim/run/pipeline_simulation.cpp", "sim/program/tape.cpp",
           "sim/verify/trials/try_core.cpp")
 REAL_PROBES = ("real/api/offload.cpp", "real/api/checkpoint.cpp", "real/api/replays.cpp",
-               "real/cuda_backend/cuda_backend.cpp")
+               "real/cuda_backend/cuda_backend.cpp", "real/pipeline/pipe.cpp")
+# And, of the tests that a world runs, those that instantiate what the libraries do not.
+TEST_PROBES = {"test_real_cuda_autograd": [
+    f"tests/real/cuda_autograd/{name}.cpp"
+    for name in ("offload_rules_test", "checkpoint_rules_test", "pipe_rules_test")]}
 HUNT = "ferry_mutation_hunt"
 
 
@@ -112,8 +116,9 @@ class Overlay:
         if self.learn(self.known):
             self.write(keep_time=True)
         commands = json.loads((self.build / "compile_commands.json").read_text())
-        probes = [c for c in commands if "/tests/" not in c["file"] and
-                  c["file"].endswith(REAL_PROBES if self.torch else PROBES)]
+        asked = [*(REAL_PROBES if self.torch else PROBES),
+                 *(name for target in targets for name in TEST_PROBES.get(target, ()))]
+        probes = [c for c in commands if c["file"] in [str(self.tree / name) for name in asked]]
         if self.torch:  # precompiled headers, without which a probe takes a minute more
             run(["ninja", "-C", str(self.build), "ferry_torch_pch", "ferry_aten_pch"])
         for probe in probes:

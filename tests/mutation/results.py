@@ -77,3 +77,32 @@ def line(name, numbers, results):
 def oracles(results):
     """Which oracle was the first to object, of all that the hunt killed."""
     return collections.Counter(row["oracle"] for row in results.of.values() if row.get("oracle"))
+
+
+def world_table(names, results, world):
+    """Of what the tests of another world were tried on, a line for each file and one for all."""
+    files = collections.defaultdict(list)
+    for number, row in results.of.items():
+        if world in row:
+            files[names[number][0].removeprefix("shared/")].append(row[world])
+    rows = ["| file | tried | come by | killed | by a crash or a hang | live |",
+            "|---|---|---|---|---|---|"]
+    everything = [each for found in files.values() for each in found]
+    for file, found in [*sorted((f"`{file}`", found) for file, found in files.items()),
+                        ("all of these", everything)]:
+        killers = [each["killer"] for each in found if each["killer"]]
+        reached = sum(each["come_by"] for each in found)
+        rows.append(f"| {file} | {len(found)} | {reached} | {len(killers)} | "
+                    f"{sum(map(ends, killers))} | {reached - len(killers)} |")
+    return rows
+
+
+def ends(killer):
+    return killer.endswith((": crash", ": hang"))
+
+
+def killers(results, world):
+    """Which suites of tests killed how many."""
+    killed = [row[world]["killer"] for row in results.of.values() if world in row]
+    return collections.Counter(each if ends(each) else each.partition(".")[0]
+                               for each in killed if each)

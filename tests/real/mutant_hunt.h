@@ -23,10 +23,15 @@ inline void PrintTo(const Mutation& mutation, std::ostream* out) {
 
 namespace real {
 
-inline std::string mutant_test_name(const testing::TestParamInfo<Mutation>& mutant) {
-  std::string text = name_of(mutant.param);
+inline std::string test_name(std::string text) {
   for (char& c : text) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return text;
+}
+inline std::string mutant_test_name(const testing::TestParamInfo<Mutation>& mutant) {
+  return test_name(name_of(mutant.param));
+}
+inline std::string rule_test_name(const testing::TestParamInfo<Rule>& rule) {
+  return test_name(std::string(name(rule.param)));
 }
 
 struct HuntTrials {

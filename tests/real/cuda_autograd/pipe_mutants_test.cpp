@@ -1,9 +1,12 @@
 // Transfers between two virtual GPUs on the pipelines' device, under every tempo; and the mutants
-// of their steps, dropped or on another stream.
+// of their steps, bent in every way that applies.
 #include <ATen/cuda/CUDAEvent.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,29 +36,53 @@ class Wrong : public TorchPipeDevice {
 
   Event record(Step step, const Stream& stream) {
     if (is(step, Bend::kDrop)) return Event();
-    return TorchPipeDevice::record(step, is(step, Bend::kOtherStream) ? other() : stream);
+    const Stream on = is(step, Bend::kOtherStream) ? other() : stream;
+    const Event event = TorchPipeDevice::record(step, on);
+    catch_up();
+    auto& latest = state_->latest[on.id()];
+    const Event before = std::exchange(latest, event);
+    return is(step, Bend::kStale) ? before : event;
   }
   void wait(Step step, const Stream& stream, const Event& event) {
     if (is(step, Bend::kDrop)) return;
-    TorchPipeDevice::wait(step, is(step, Bend::kOtherStream) ? other() : stream, event);
+    if (is(step, Bend::kDelay)) {
+      catch_up();
+      state_->late = [step, stream, event] { TorchPipeDevice::wait(step, stream, event); };
+      return;
+    }
+    Event wanted = event;
+    if (is(step, Bend::kStale)) wanted = std::exchange(state_->waited, event);
+    TorchPipeDevice::wait(step, is(step, Bend::kOtherStream) ? other() : stream, wanted);
   }
   void record_use(Step step, const Storage& storage, const Stream& stream) {
     if (is(step, Bend::kDrop)) return;
     TorchPipeDevice::record_use(step, storage, is(step, Bend::kOtherStream) ? other() : stream);
   }
   Tensor transfer(Step step, const Tensor& tensor, Wrong& to, const Stream& stream) {
-    return TorchPipeDevice::transfer(step, tensor, to,
-                                     is(step, Bend::kOtherStream) ? to.other() : stream);
+    Tensor arrived = TorchPipeDevice::transfer(step, tensor, to,
+                                               is(step, Bend::kOtherStream) ? to.other() : stream);
+    to.catch_up();
+    return arrived;
   }
 
  private:
+  struct State {
+    std::map<c10::StreamId, Event> latest;  // record on each stream
+    Event waited;
+    std::function<void()> late;  // runs after the next record or copy
+  };
+
   bool is(Step step, Bend bend) const {
     return mutation_ && mutation_->step == step && mutation_->bend == bend;
+  }
+  void catch_up() {
+    if (const auto late = std::exchange(state_->late, nullptr)) late();
   }
   // One of this device that no transfer of the test has.
   Stream other() const { return transfer_stream(7); }
 
   std::optional<Mutation> mutation_;
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 static_assert(PipelineDevice<Wrong>);
 
@@ -108,7 +135,7 @@ TEST(PipeTransfer, BringsTheBits) {
 std::vector<Mutation> mutations() {
   std::vector<Mutation> all;
   for (auto step = static_cast<std::size_t>(Step::kSent); step < kSteps; ++step) {
-    for (const Bend bend : {Bend::kDrop, Bend::kOtherStream}) {
+    for (const Bend bend : {Bend::kDrop, Bend::kOtherStream, Bend::kDelay, Bend::kStale}) {
       const Mutation mutation{static_cast<Step>(step), bend};
       if (applies(mutation)) all.push_back(mutation);
     }
