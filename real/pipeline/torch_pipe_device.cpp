@@ -1,6 +1,7 @@
 #include "real/pipeline/torch_pipe_device.h"
 
 #include <ATen/ops/empty_like.h>
+#include <c10/core/Event.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -72,6 +73,13 @@ at::Tensor TorchPipeDevice::transfer(Step, const Tensor& tensor, TorchPipeDevice
   std::optional<c10::StreamGuard> target;
   if (streams_) source.emplace(streams_->departures);
   if (other.streams_) target.emplace(stream);
+  if (source && target && !tensor.is_contiguous()) {
+    // Of such a tensor LibTorch may first make a contiguous one (copy_requires_temporaries in
+    // ATen/native/cuda/Copy.cu), before its barriers: so here the source waits for what was sent.
+    c10::Event sent(device_.type());
+    sent.record(stream);
+    sent.block(streams_->departures);
+  }
   const c10::AutoGradMode no_grad(false);
   Tensor arrived = at::empty_like(tensor, tensor.options().device(other.device_));
   // The host waits for a copy to the CPU: nothing else would.
