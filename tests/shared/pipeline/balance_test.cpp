@@ -7,10 +7,10 @@
 namespace ferry {
 namespace {
 
-using Costs = std::vector<std::int64_t>;
+using CostList = std::vector<std::int64_t>;
 using Sizes = std::vector<std::size_t>;
 
-std::string refusal(const Costs& costs, std::size_t parts) {
+std::string refusal(const CostList& costs, std::size_t parts) {
   try {
     balance(costs, parts);
   } catch (const std::invalid_argument& error) {
@@ -20,25 +20,25 @@ std::string refusal(const Costs& costs, std::size_t parts) {
 }
 
 TEST(BalanceTest, TheLargestPartIsAsSmallAsCanBe) {
-  EXPECT_EQ(balance(Costs{1, 2, 3, 4, 5, 6}, 2), (Sizes{4, 2}));
-  EXPECT_EQ(balance(Costs{6, 5, 4, 3, 2, 1}, 3), (Sizes{1, 2, 3}));
-  EXPECT_EQ(balance(Costs{1, 1, 10, 1, 1}, 3), (Sizes{2, 1, 2}));
-  EXPECT_EQ(balance(Costs{7}, 1), (Sizes{1}));
+  EXPECT_EQ(balance(CostList{1, 2, 3, 4, 5, 6}, 2), (Sizes{4, 2}));
+  EXPECT_EQ(balance(CostList{6, 5, 4, 3, 2, 1}, 3), (Sizes{1, 2, 3}));
+  EXPECT_EQ(balance(CostList{1, 1, 10, 1, 1}, 3), (Sizes{2, 1, 2}));
+  EXPECT_EQ(balance(CostList{7}, 1), (Sizes{1}));
 }
 
 TEST(BalanceTest, EachPartHasAnItem) {
-  EXPECT_EQ(balance(Costs{0, 0, 0}, 3), (Sizes{1, 1, 1}));
-  EXPECT_EQ(balance(Costs{100, 1, 1, 1}, 3), (Sizes{1, 2, 1}));
-  EXPECT_EQ(balance(Costs{1, 1, 1, 100}, 3), (Sizes{2, 1, 1}));
+  EXPECT_EQ(balance(CostList{0, 0, 0}, 3), (Sizes{1, 1, 1}));
+  EXPECT_EQ(balance(CostList{100, 1, 1, 1}, 3), (Sizes{1, 2, 1}));
+  EXPECT_EQ(balance(CostList{1, 1, 1, 100}, 3), (Sizes{2, 1, 1}));
 }
 
 // Layers that cost nothing went to the first part: 5 : 1.
 TEST(BalanceTest, WhereCostsAreEqualSoAreTheParts) {
-  EXPECT_EQ(balance(Costs{0, 0, 0, 0, 0, 0}, 2), (Sizes{3, 3}));
-  EXPECT_EQ(balance(Costs{0, 0, 0, 0, 0, 0}, 4), (Sizes{2, 2, 1, 1}));
-  EXPECT_EQ(balance(Costs{5, 0, 0, 0}, 2), (Sizes{1, 3}));
+  EXPECT_EQ(balance(CostList{0, 0, 0, 0, 0, 0}, 2), (Sizes{3, 3}));
+  EXPECT_EQ(balance(CostList{0, 0, 0, 0, 0, 0}, 4), (Sizes{2, 2, 1, 1}));
+  EXPECT_EQ(balance(CostList{5, 0, 0, 0}, 2), (Sizes{1, 3}));
   constexpr std::int64_t kMuch = std::numeric_limits<std::int64_t>::max() / 4;
-  EXPECT_EQ(balance(Costs{kMuch, kMuch, kMuch, kMuch}, 2), (Sizes{2, 2}));
+  EXPECT_EQ(balance(CostList{kMuch, kMuch, kMuch, kMuch}, 2), (Sizes{2, 2}));
 }
 
 TEST(BalanceTest, WhatCannotBeBalancedIsRefused) {
