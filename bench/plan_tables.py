@@ -4,6 +4,8 @@
                                                               shipped programs on three cards
     python bench/plan_tables.py PROGRAM dtr LOGS              DTR's logs beside DTR's own results
     python bench/plan_tables.py PROGRAM parts                 with a part of the decisions left out
+    python bench/plan_tables.py PROGRAM pareto                the curve beside its budgets, planned
+                                                              one by one
 
 PROGRAM is `ferry`, LOGS the folder of DTR's published logs. Seconds are those of the processor, all
 threads together. Exit code 2: a run failed.
@@ -37,10 +39,13 @@ ONE_STEP = ("--optimizer", "none", "--steps", "1")
 
 def plan(ferry, program, card, policies, *options):
     """The rows of a plan, and the seconds that it took."""
+    return printed(ferry, program, card, "--policy", policies, *options)
+
+
+def printed(ferry, program, card, *options):
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run([ferry, "plan", program, "--hardware", card, "--policy", policies,
-                           *ONE_STEP, "--json", *options],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run([ferry, "plan", program, "--hardware", card, *ONE_STEP, "--json",
+                           *options], capture_output=True, text=True, check=False)
     if not done.stdout:
         print(done.stderr, file=sys.stderr)
         sys.exit(2)
@@ -128,6 +133,24 @@ def parts(ferry):
                 print(f"| {program}, {card} | 0.{tenths} | " + " | ".join(cells) + " |", flush=True)
 
 
+def pareto(ferry):
+    """The price of a curve: its seconds, over the mean of its budgets for the same allocator."""
+    print("| program, card | all, s | one, s | times | longer, mean | most | least budget |")
+    print("|---" * 7 + "|")
+    for program in PROGRAMS:
+        curve, seconds = printed(ferry, program, "h100", "--pareto")
+        one, longer = 0, []
+        for row in curve["rows"]:
+            found, took = plan(ferry, program, "h100", "best", "--no-expandable", "--budget",
+                               str(row["budget_bytes"]))
+            one += took / len(curve["rows"])
+            if found["rows"][0]["fits"]:
+                longer.append(row["step_ns"] / found["rows"][0]["step_ns"])
+        print(f"| {program}, h100 | {seconds:.1f} | {one:.2f} | {seconds / one:.1f} "
+              f"| {sum(longer) / len(longer):.3f} | {max(longer):.3f} "
+              f"| {curve['floor_bytes'] / 2**30:.3f} GiB |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("ferry")
@@ -138,13 +161,14 @@ def main():
     of_grid.add_argument("--cards", nargs="*", default=CARDS)
     tables.add_parser("dtr").add_argument("logs", type=pathlib.Path)
     tables.add_parser("parts")
+    tables.add_parser("pareto")
     arguments = parser.parse_args()
     if arguments.table == "grid":
         grid(arguments.ferry, arguments.allocated, arguments.programs, arguments.cards)
     elif arguments.table == "dtr":
         dtr(arguments.ferry, arguments.logs)
     else:
-        parts(arguments.ferry)
+        {"parts": parts, "pareto": pareto}[arguments.table](arguments.ferry)
 
 
 if __name__ == "__main__":

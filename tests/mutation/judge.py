@@ -123,10 +123,15 @@ def argue(name, why, folder):
 def main():
     options = arguments()
     judged = Judged(options.folder)
+    places = {*hunters.TESTS["sim"], *mutation.files()}
+    for name in set(getattr(options, "of", [])) - places:
+        sys.exit(f"'{name}' is no room and no file of shared")
     unknown = set(getattr(options, "numbers", [])) - judged.named.keys()
     if unknown:
         sys.exit(f"no mutant has the number {min(unknown)}")
     if options.command == "lives":
+        if not judged.known.of:
+            sys.exit(f"{options.folder} has no results of this tree: mutation.py hunts")
         for number in judged.living(options.of):
             row = judged.known.of[number]
             hint = "" if row["differs"] is None else "(other operations)"

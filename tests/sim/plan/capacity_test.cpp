@@ -64,6 +64,19 @@ TEST_F(CapacityTest, WhatIsJudgedAgainIsAsIfItWereJudgedAnew) {
   }
 }
 
+TEST_F(CapacityTest, BelowWhatItReservesItTakesAsLongAsItDoesThere) {
+  const Verdict roomy = again(first_, 300 * kMiB), tight = again(first_, 200 * kMiB);
+  EXPECT_TRUE(roomy.fits);
+  EXPECT_FALSE(roomy.by_retries);
+  EXPECT_EQ(roomy.step_ns, 1'000);
+  EXPECT_TRUE(tight.fits);
+  EXPECT_TRUE(tight.by_retries);
+  EXPECT_EQ(tight.step_ns, 1'500);
+  const Verdict none = again(first_, 120 * kMiB);
+  EXPECT_FALSE(none.fits);
+  EXPECT_EQ(none.refusal, "out of memory");
+}
+
 TEST_F(CapacityTest, ToJudgeAgainRunsItOnceAtMost) {
   training_.runs = 0;
   again(first_, 400 * kMiB);
