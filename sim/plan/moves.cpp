@@ -108,7 +108,7 @@ void move_in_time(Mix& mix, const Survey& survey, const std::vector<sim::Time>& 
   for (const auto& [group, here] : all) order.emplace_back(here.first, group);
   std::sort(order.begin(), order.end());
   const std::size_t last = survey.packs.size() - 1;
-  std::set<std::uint64_t> moves;
+  std::vector<std::pair<std::size_t, std::uint64_t>> sent;
   sim::Time free_ns = 0, next_ns = 0;  // of the link, and of the pace
   std::size_t lag = 1;                 // packs until each is copied
   std::int64_t largest = 0;
@@ -121,12 +121,22 @@ void move_in_time(Mix& mix, const Survey& survey, const std::vector<sim::Time>& 
     free_ns = end;
     next_ns = now + copy_ns * 100 / how.pace;
     while (pack + lag < last && packed_ns(pack + lag) < end) ++lag;
+    sent.emplace_back(pack, group);
+  }
+  std::set<std::uint64_t> moves;
+  for (const auto& [pack, group] : sent) {
+    if (how.room > 0 && pack + lag > last) continue;
     moves.insert(group);
-    largest = std::max(largest, bytes);
+    largest = std::max(largest, all.at(group).bytes);
   }
   mark_moves(mix, survey, moves);
   options.window_packs = static_cast<std::int64_t>(lag);
-  options.window_bytes = options.prefetch_bytes = kUnlimited;
+  options.window_bytes = kUnlimited;
+  if (how.room > 0) {
+    options.prefetch_bytes = options.hold_bytes = largest * how.room;
+    return;
+  }
+  options.prefetch_bytes = kUnlimited;
   options.prefetch_packs = static_cast<std::int64_t>(how.ahead);
   options.hold_bytes = largest * kHeld;
 }

@@ -9,6 +9,10 @@
 // copy has ended when its source leaves. What it still has when backward begins leaves then, and
 // what moved comes back a number of packs ahead of its use: not yet at the peak, and before
 // backward would wait for it.
+//
+// Or it comes back as soon as there is room for so many of the largest. Then nothing leaves when
+// backward begins, and what the window would still have stays. Where few tensors are kept, packs
+// are too coarse a measure of what comes back.
 #pragma once
 
 #include <cstddef>
@@ -50,6 +54,7 @@ struct InTime {
   std::int64_t pace = 100;   // in hundredths of the link's rate; above 100 copies queue
   std::int64_t until = 100;  // of the time until backward begins, in hundredths
   std::size_t ahead = 1;     // packs
+  std::int64_t room = 0;     // not 0: for so many of the largest, in place of `ahead`
 };
 // `ends`: kernel_ends. `turn_ns`: when backward begins.
 void move_in_time(Mix& mix, const Survey& survey, const std::vector<sim::Time>& ends,

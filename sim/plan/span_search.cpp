@@ -29,6 +29,9 @@ constexpr std::array<PartsInTime, 7> kInTime = {{{kAtOncePace, 2},
                                                  {100, 5},
                                                  {100, 8},
                                                  {50, 4}}};
+// What comes back by bytes, for little memory.
+constexpr std::array<PartsInTime, 3> kInRoom = {
+    {{160, 1, 100, 1}, {125, 1, 100, 2}, {250, 1, 100, 2}}};
 // Without a backward window, for a backward that asks in another order than that of the forward.
 constexpr std::array<PartsInTime, 2> kBackEarly = {{{kAtOncePace, 1}, {100, 1}}};
 constexpr std::array<PartsInTime, 3> kNoisyInTime = {{{kAtOncePace, 2}, {100, 5}, {50, 4}}};
@@ -87,6 +90,9 @@ void SpanSearch::add_ways() {
   for (const std::int64_t share : kShares) {
     for (const std::int64_t window : kWindows) ways_.push_back({0, share, window});
   }
+  for (const PartsInTime& how : kInRoom) {
+    ways_.push_back({.share = kShareInTime, .in_time = how});
+  }
   if (choices_.has_prices()) ways_.push_back({.table = 1});
   for (const PartsInTime& how : kBackEarly) {
     ways_.push_back({.share = kShareInTime, .in_time = how});
@@ -102,7 +108,10 @@ void SpanSearch::add_ways() {
     for (const PartsInTime& how : {kNoisyInTime.front(), paced}) {
       ways_.push_back({.table = number, .share = kShareInTime, .in_time = how});
     }
-    if (all <= kFewest) ways_.push_back({number, kEvenShare, kWindows.front()});
+    if (all > kFewest) continue;
+    ways_.push_back({number, kEvenShare, kWindows.front()});
+    ways_.push_back(
+        {.table = number, .share = kShareInTime, .in_time = kInRoom[number % kInRoom.size()]});
   }
 }
 
@@ -165,8 +174,8 @@ Candidate SpanSearch::moving_in_time(const Way& way,
                                      const std::shared_ptr<const Outlined>& cut) const {
   Mix mix = keep_all(cut->survey);
   CoreOptions options;
-  const auto& [pace, ahead, until] = way.in_time;
-  const InTime how{pace, until, cut->survey.packs.size() / ahead + 1};
+  const auto& [pace, ahead, until, room] = way.in_time;
+  const InTime how{pace, until, cut->survey.packs.size() / ahead + 1, room};
   move_in_time(mix, cut->survey, ends_, turn_ns_, problem_.hardware.link, how, options);
   Candidate made = settled(std::move(options), std::move(mix), cut->survey);
   made.outlined = cut;

@@ -47,6 +47,7 @@ struct PartsInTime {
   std::int64_t pace = 0;
   std::size_t ahead = 0;
   std::int64_t until = 100;
+  std::int64_t room = 0;  // not 0: for so many of the largest, in place of packs
 };
 
 class SpanSearch {

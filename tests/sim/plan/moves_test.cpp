@@ -41,12 +41,12 @@ struct Moved {
 };
 
 Moved moved(std::int64_t us_for_mib, std::int64_t pace, const Survey& survey = packs(),
-            std::int64_t until = 100) {
+            std::int64_t until = 100, std::int64_t room = 0) {
   Link link;
   link.d2h_alone = kMiB / us_for_mib;
   Mix mix = keep_all(survey);
   Moved found;
-  move_in_time(mix, survey, ends(), ends().back(), link, {pace, until, 3}, found.options);
+  move_in_time(mix, survey, ends(), ends().back(), link, {pace, until, 3, room}, found.options);
   for (std::size_t p = 0; p < mix.packs.size(); ++p) {
     if (mix.packs[p] == PlanChoice::kOffload) found.packs.push_back(p);
   }
@@ -93,6 +93,19 @@ TEST(MoveInTimeTest, WhatIsCopiedWhenBackwardBeginsMovesThoughTheWindowHasIt) {
   const Moved found = moved(299, 100, survey);
   EXPECT_EQ(found.packs, (Packs{0, 6}));
   EXPECT_EQ(found.options.window_packs, 6);
+}
+
+TEST(MoveInTimeTest, ByRoomNothingLeavesWhenBackwardBegins) {
+  Survey survey = packs();
+  survey.packs[0].storage_bytes = 2 * kMiB;
+  const Moved found = moved(299, 100, survey, 100, 2);
+  EXPECT_EQ(found.packs, (Packs{0})) << "the other would be in the window";
+  EXPECT_EQ(found.options.window_packs, 6);
+  EXPECT_EQ(found.options.window_bytes, kUnlimited);
+  EXPECT_EQ(found.options.prefetch_bytes, 4 * kMiB) << "two of the largest that moves";
+  EXPECT_EQ(found.options.hold_bytes, 4 * kMiB);
+  EXPECT_EQ(found.options.prefetch_packs, CoreOptions().prefetch_packs);
+  EXPECT_EQ(moved(299, 100, packs(), 100, 1).packs, (Packs{0, 3, 6}));
 }
 
 TEST(MoveInTimeTest, WhatIsNotCopiedWhenBackwardBeginsDoesNotMove) {
