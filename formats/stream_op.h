@@ -34,7 +34,7 @@ enum class StreamOpKind : std::uint8_t {
   kStreamSync,  // the host waits for `stream`
   kAlloc,       // `range` is handed out, for use on `stream`
   kFree,        // `range` goes back to its pool; orders nothing
-  kRecordUse,   // PyTorch's record_stream: `range` is in use on `stream` too
+  kRecordUse,   // PyTorch's record_stream: `range` is in use on `stream` too; or until `event`
   kHostRead,
   kHostWrite,
   kMemset,    // writes `writes`
@@ -84,6 +84,7 @@ struct StreamOp {
   std::string_view name;
   HostToken token{};
   bool in_stream = false;    // kRelease, kAcquire: by a host function in `stream`, not by a thread
+  bool until_event = false;  // kRecordUse: until what `event` has recorded by now, and no longer
   std::uint32_t device = 0;  // of kStream and kDeviceSync
   StreamKind stream_kind = StreamKind::kNonblocking;
   HostOrder host_order = HostOrder::kNone;

@@ -254,6 +254,8 @@ bool TraceReader::translate(Op kind, StreamOp& op) {
     case Op::kRecordUse:
       stream();
       op.range = buffer(Key::kBuffer, at(Key::kBuffer, kBufferText));
+      op.until_event = static_cast<bool>(find(Key::kEvent));
+      if (op.until_event) event();
       return true;
     case Op::kHostRead:
     case Op::kHostWrite:

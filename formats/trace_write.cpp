@@ -125,6 +125,7 @@ void TraceText::body(const StreamOp& op) {
       return word("pool", kPools[static_cast<std::size_t>(op.pool)]);
     case StreamOpKind::kRecordUse:
       buffer("buffer", op.range);
+      if (op.until_event) number("event", static_cast<std::uint32_t>(op.event));
       return stream(op);
     case StreamOpKind::kHostRead:
     case StreamOpKind::kHostWrite:

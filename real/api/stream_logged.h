@@ -6,7 +6,7 @@
 //   allocate                 alloc, by whoever watches the allocator
 //   record_use               record_use
 //   allocate_host            alloc of pool `host`
-//   release_host             for each event a record_use of its stream, then free: the tier waits
+//   release_host             for each event a record_use until it, then free: the tier waits
 //
 // A call that throws writes nothing. A host buffer that dies without release_host is given back
 // when all that the lanes were given is done, and is logged so.
@@ -76,7 +76,11 @@ class StreamLogged : public Forward<D> {
       return *this;
     }
     ~HostBuffer() {
-      if (owner_) owner_->host_freed(Step::kUser, range_, owner_->lanes);
+      if (!owner_) return;
+      for (const Stream& lane : owner_->lanes) {
+        owner_->host_used(owner_->op(StreamOpKind::kRecordUse, Step::kUser, lane), range_);
+      }
+      owner_->host_freed(Step::kUser, range_);
     }
 
    private:
@@ -135,12 +139,16 @@ class StreamLogged : public Forward<D> {
     if (!taken.owner_) return;
     try {
       std::vector<typename D::Event> upstream;
-      std::vector<Stream> streams;
+      for (const Event& event : events) upstream.push_back(event.event_);
+      const std::shared_ptr<State> owner = std::exchange(taken.owner_, nullptr);
       for (const Event& event : events) {
-        upstream.push_back(event.event_);
-        if (event.recorded_) streams.push_back(event.recorded_->stream);
+        if (!event.recorded_) continue;
+        StreamOp op = owner->op(StreamOpKind::kRecordUse, step, event.recorded_->stream);
+        op.event = event.recorded_->id;
+        op.until_event = true;
+        owner->host_used(op, taken.range_);
       }
-      std::exchange(taken.owner_, nullptr)->host_freed(step, taken.range_, streams);
+      owner->host_freed(step, taken.range_);
       Base::upstream().release_host(step, std::move(taken.buffer_), upstream);
     } catch (...) {  // without memory for the lists the buffer frees itself
     }
@@ -194,13 +202,13 @@ class StreamLogged : public Forward<D> {
       op.range = range;
       log->write(op);
     }
-    void host_freed(Step step, Range range, const std::vector<Stream>& users) const {
+    void host_used(StreamOp op, Range range) const {
       if (range.bytes == 0) return;
-      for (const Stream& user : users) {
-        StreamOp op = this->op(StreamOpKind::kRecordUse, step, user);
-        op.range = range;
-        log->write(op);
-      }
+      op.range = range;
+      log->write(op);
+    }
+    void host_freed(Step step, Range range) const {
+      if (range.bytes == 0) return;
       StreamOp op = this->op(StreamOpKind::kFree, step, lanes.front());
       op.pool = PoolKind::kHost;
       op.range = range;

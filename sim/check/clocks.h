@@ -157,6 +157,10 @@ class Clocks {
   void forget_token(HostToken token) { tokens_.drop(static_cast<std::uint32_t>(token)); }
 
   const std::uint32_t* clock(Actor actor) const { return rows_.row(actor); }
+  // Null if the event was never recorded, or is destroyed.
+  const std::uint32_t* clock(EventId event) const {
+    return events_.find(static_cast<std::uint32_t>(event));
+  }
   std::uint32_t width() const { return rows_.width(); }
   Place place(Actor actor) const { return {actor, infos_[actor].birth}; }
   // False if its stream is gone, and every thread knew that its work was done.

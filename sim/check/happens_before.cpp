@@ -49,7 +49,7 @@ void HappensBefore::operator()(const StreamOp& op) {
       }
       return free(op);
     case StreamOpKind::kRecordUse:
-      return record_use(op.range, clocks_.place(clocks_.stream(op.stream)));
+      return record_use(op);
     case StreamOpKind::kRelease:
     case StreamOpKind::kAcquire:
       if (op.in_stream) clocks_.act(clocks_.issue(op.stream, op.thread), seq_);
@@ -170,17 +170,19 @@ void HappensBefore::alloc(const StreamOp& op) {
 void HappensBefore::free(const StreamOp& op) {
   const std::uint32_t* host = clocks_.clock(clocks_.thread(op.thread));
   lives_.update(op.range.address, op.range.end(), [&](std::uint64_t, std::uint64_t, Life& life) {
+    const bool waits = !life.uses.empty() || (!life.freed && !life.done.empty());
     life.since = seq_;
     life.freed = true;
     life.done_with |= op.pool == PoolKind::kMalloc;
+    if (!waits) return;
+    life.done.resize(clocks_.width(), 0);
+    // The pool records an event on each of these streams now: an op like any other.
     for (const Clocks::Place use : life.uses) {
-      life.done.resize(clocks_.width(), 0);
-      // The pool records an event on that stream now: an op like any other.
       if (clocks_.is_there(use)) {
         ClockRows::join(life.done.data(), clocks_.clock(use.actor), clocks_.width());
       }
-      ClockRows::join(life.done.data(), host, clocks_.width());
     }
+    ClockRows::join(life.done.data(), host, clocks_.width());
     life.uses.clear();
   });
 }
@@ -233,9 +235,14 @@ void HappensBefore::free_in_stream(const StreamOp& op) {
   });
 }
 
-// Sets freed_ to the work that the streams of record_use were given so far.
+// Adds to freed_ what each record_use waits for: all that its stream was given so far, or what its
+// event stands for.
 void HappensBefore::take_uses(Range range) {
   lives_.visit(range.address, range.end(), [&](std::uint64_t, std::uint64_t, const Life& life) {
+    if (!life.freed) {
+      const auto width = static_cast<std::uint32_t>(life.done.size());
+      ClockRows::join(freed_.data(), life.done.data(), width);
+    }
     for (const Clocks::Place use : life.uses) {
       if (!clocks_.is_there(use)) continue;
       ClockRows::join(freed_.data(), clocks_.clock(use.actor), clocks_.width());
@@ -255,8 +262,16 @@ void HappensBefore::lives_of(std::uint64_t begin, std::uint64_t end, F&& f) cons
 }
 
 // PyTorch records the use for the whole block, wherever the tensor lies in it.
-void HappensBefore::record_use(Range range, Clocks::Place stream) {
+void HappensBefore::record_use(const StreamOp& op) {
+  const Range range = op.range;
+  const Clocks::Place stream = clocks_.place(clocks_.stream(op.stream));
+  const std::uint32_t* const recorded = clocks_.clock(op.event);
   const auto add = [&](std::uint64_t, std::uint64_t, Life& life) {
+    if (op.until_event) {
+      if (recorded == nullptr) return;
+      life.done.resize(clocks_.width(), 0);
+      return ClockRows::join(life.done.data(), recorded, clocks_.width());
+    }
     if (stream == life.owner) return;
     if (std::find(life.uses.begin(), life.uses.end(), stream) == life.uses.end()) {
       life.uses.push_back(stream);

@@ -18,7 +18,9 @@
 // the last write of its bytes is: whatever comes then is ordered after both. A record_use promises
 // that the pool waits, before it gives the bytes out again, for all that its stream was given until
 // the free, and so for all that comes before that. For the allocation's own stream it promises
-// nothing, as in PyTorch. What went through cudaFree starts a new life with its next allocation.
+// nothing, as in PyTorch. One that names an event promises that the pool waits for what the event
+// had recorded when it was told, and no more. What went through cudaFree starts a new life with its
+// next allocation.
 //
 // The stream-ordered allocator (PoolKind::kAsync; cudaMallocAsync) is work of its stream, at both
 // ends: a use must come after the allocation, and the free after the uses. Who gets the bytes next
@@ -130,7 +132,8 @@ class HappensBefore {
     bool freed = false;
     bool done_with = false;           // freed by cudaFree: the device was done with it
     std::vector<Clocks::Place> uses;  // streams of record_use
-    std::vector<std::uint32_t> done;  // the clock that the pool waits for; empty: none
+    // The clock that the pool waits for; empty: none. Before the free, what events stand for.
+    std::vector<std::uint32_t> done;
   };
   struct Conflict {
     HazardKind kind;
@@ -156,7 +159,7 @@ class HappensBefore {
   template <class F>
   void lives_of(std::uint64_t begin, std::uint64_t end, F&& f) const;
   void take_uses(Range range);
-  void record_use(Range range, Clocks::Place stream);
+  void record_use(const StreamOp& op);
   void end_under_use(const StreamOp& op, Actor actor, HazardKind kind);
   void drop_done(Range range, const Life& life);
   bool settled(const Access& access) const { return clocks_.settled(access.actor, access.seq); }

@@ -23,6 +23,7 @@ struct Allocation {
   bool freed = false;
   bool synchronised = false;               // freed by cudaFree
   std::vector<check::Clocks::Place> uses;  // streams of record_use
+  bool told = false;                       // a record_use said until which event
   std::vector<std::uint32_t> waits;        // the clock that the pool waits for; empty: nothing
 };
 
@@ -54,7 +55,7 @@ class GraphBuilder {
         }
         return free(op);
       case StreamOpKind::kRecordUse:
-        return record_use(op.range, clocks_.place(clocks_.stream(op.stream)));
+        return record_use(op);
       default:
         return clocks_.order(op);
     }
@@ -217,6 +218,8 @@ class GraphBuilder {
     std::vector<std::uint32_t> clock(clocks_.clock(host), clocks_.clock(host) + clocks_.width());
     blocks_.visit(op.range.address, op.range.end(),
                   [&](std::uint64_t, std::uint64_t, const Allocation& block) {
+                    const auto known = static_cast<std::uint32_t>(block.waits.size());
+                    check::ClockRows::join(clock.data(), block.waits.data(), known);
                     for (const check::Clocks::Place use : block.uses) {
                       if (!clocks_.is_there(use)) continue;
                       check::ClockRows::join(clock.data(), clocks_.clock(use.actor),
@@ -241,22 +244,32 @@ class GraphBuilder {
         op.range.address, op.range.end(), [&](std::uint64_t, std::uint64_t, Allocation& block) {
           block.freed = true;
           block.synchronised |= op.pool == PoolKind::kMalloc;
+          if (!std::exchange(block.told, false) && block.uses.empty()) return;
+          block.waits.resize(clocks_.width(), 0);
           for (const check::Clocks::Place use : block.uses) {
-            block.waits.resize(clocks_.width(), 0);
             if (clocks_.is_there(use)) {
               check::ClockRows::join(block.waits.data(), clocks_.clock(use.actor), clocks_.width());
             }
-            check::ClockRows::join(block.waits.data(), host, clocks_.width());
           }
+          check::ClockRows::join(block.waits.data(), host, clocks_.width());
           block.uses.clear();
         });
   }
 
   // Returns the life of the whole allocation, wherever in it the range lies.
-  void record_use(Range range, check::Clocks::Place stream) {
+  void record_use(const StreamOp& op) {
+    const check::Clocks::Place stream = clocks_.place(clocks_.stream(op.stream));
+    const std::uint32_t* const recorded = clocks_.clock(op.event);
+    Range range = op.range;
     const Allocation* block = blocks_.find(range.address);
     if (block != nullptr && block->whole.bytes != 0) range = block->whole;
     blocks_.update(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Allocation& part) {
+      if (op.until_event) {
+        if (recorded == nullptr) return;
+        part.told = true;
+        part.waits.resize(clocks_.width(), 0);
+        return check::ClockRows::join(part.waits.data(), recorded, clocks_.width());
+      }
       if (stream == part.owner) return;
       if (std::find(part.uses.begin(), part.uses.end(), stream) == part.uses.end()) {
         part.uses.push_back(stream);

@@ -370,6 +370,8 @@ void Machine::release_host(Step step, const HostBlock& block, std::span<const Ev
     until.push_back(tokens_.hold(event));
     op.kind = StreamOpKind::kRecordUse;
     op.stream = event->stream;
+    op.event = event->id;
+    op.until_event = true;
     issue(op);
   }
   op.kind = StreamOpKind::kFree;

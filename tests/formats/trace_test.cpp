@@ -107,6 +107,9 @@ TEST(Trace, Memory) {
   const Read use(R"({"op":"record_use","buffer":{"bytes":1,"address":2},"stream":"s"})");
   EXPECT_EQ(use.op.kind, Kind::kRecordUse);
   EXPECT_EQ(use.op.range, (Range{2, 1}));
+  EXPECT_FALSE(use.op.until_event);
+  const Read until(R"({"op":"record_use","buffer":"x","stream":"s","event":3})");
+  EXPECT_TRUE(until.op.until_event);
   EXPECT_EQ(Read(R"({"op":"host_read","buffer":"x"})").op.kind, Kind::kHostRead);
   EXPECT_EQ(Read(R"({"op":"host_write","buffer":"x"})").op.range, kNamed);
 }

@@ -50,6 +50,13 @@ class Calls {
   Calls& record_use(std::uint32_t stream, Range range) {
     return memory(StreamOpKind::kRecordUse, stream, range);
   }
+  Calls& use_until(std::uint32_t event, Range range) {
+    return give(StreamOpKind::kRecordUse, 0, [&](StreamOp& op) {
+      op.event = EventId{event};
+      op.until_event = true;
+      op.range = range;
+    });
+  }
   Calls& host_read(Range range) { return memory(StreamOpKind::kHostRead, 0, range); }
   Calls& host_write(Range range) { return memory(StreamOpKind::kHostWrite, 0, range); }
   Calls& forget(Range range) { return check_.forget(range), *this; }
@@ -312,6 +319,49 @@ TEST(HappensBefore, ARecordedUseCoversWhatItsStreamWaitedFor) {
                 .kernel(0, {}, {kX})
                 .found(),
             "");
+}
+
+// `gives` says what the pool is told of the kernel on stream 1.
+std::string given_out_again(const std::function<void(Calls&)>& uses_and_tells,
+                            HappensBefore::Options options = {}) {
+  Calls calls(options);
+  calls.alloc(0, kX);
+  uses_and_tells(calls);
+  return calls.free(kX).alloc(0, kX).kernel(0, {}, {kX}).found();
+}
+
+TEST(HappensBefore, AUseUntilAnEventProtectsFromWhatTheEventStandsForAlone) {
+  const auto used = [](Calls& c) -> Calls& { return c.kernel(1, {kX}, {}); };
+  EXPECT_EQ(given_out_again([&](Calls& c) { used(c).record(1, 1).use_until(1, kX); }), "");
+  // It came before the use, was never recorded, or is gone.
+  EXPECT_EQ(given_out_again([&](Calls& c) { used(c.record(1, 1)).use_until(1, kX); }), "reuse 2→6");
+  EXPECT_EQ(given_out_again([&](Calls& c) { used(c).use_until(1, kX); }), "reuse 1→5");
+  EXPECT_EQ(given_out_again([&](Calls& c) { used(c).record(1, 1).destroy(1).use_until(1, kX); }),
+            "reuse 1→6");
+  // What the event records later is not what the pool was told of.
+  EXPECT_EQ(given_out_again([&](Calls& c) { used(c.record(1, 1).use_until(1, kX)).record(1, 1); }),
+            "reuse 3→7");
+  // Nor is it what another block's pool was told, or the block's earlier life.
+  EXPECT_EQ(given_out_again([&](Calls& c) { used(c).record(1, 1).use_until(1, kY); }), "reuse 1→6");
+  EXPECT_EQ(given_out_again([&](Calls& c) {
+              used(c).record(1, 1).use_until(1, kX).free(kX).alloc(0, kX);
+              used(c);
+            }),
+            "reuse 6→9");
+  // Of the block's own stream as well, and of two events both.
+  EXPECT_EQ(given_out_again([&](Calls& c) {
+              used(c).record(1, 1).kernel(2, {kX}, {}).record(2, 2);
+              c.use_until(1, kX).use_until(2, kX);
+            }),
+            "");
+}
+
+TEST(HappensBefore, AUseUntilAnEventHoldsAFreeThatGivesOutAtOnce) {
+  const HappensBefore::Options strict{.reuse_at_free = true};
+  const auto used = [](Calls& c) -> Calls& { return c.kernel(1, {kX}, {}); };
+  EXPECT_EQ(given_out_again([&](Calls& c) { used(c).record(1, 1).use_until(1, kX); }, strict), "");
+  EXPECT_EQ(given_out_again([&](Calls& c) { used(c.record(1, 1)).use_until(1, kX); }, strict),
+            "free under a use 2→4");
 }
 
 TEST(HappensBefore, ForgottenBytesStartAnew) {

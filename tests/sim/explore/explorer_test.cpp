@@ -84,6 +84,14 @@ TEST(Explorer, AUseThatThePoolWasNotToldOf) {
             "2@6: untold #2 reads 16 bytes at 0x1000: what c #6 wrote, not undefined");
 }
 
+TEST(Explorer, APoolThatWaitsForAnEventWaitsForNoMore) {
+  test::Calls calls;
+  calls.alloc(0, kX).kernel(1, {kX}, {}, "told").record(1, 1).kernel(1, {kX}, {}, "untold");
+  calls.use_until(1, kX).free(kX).alloc(0, kX).kernel(0, {}, {kX}, "c");
+  EXPECT_EQ(confirmed(calls),
+            "3@7: untold #3 reads 16 bytes at 0x1000: what c #7 wrote, not undefined");
+}
+
 TEST(Explorer, CudaFreeWaits) {
   test::Calls calls;
   calls.alloc(0, kX).kernel(1, {}, {kX}).free(kX, PoolKind::kMalloc).alloc(0, kX);

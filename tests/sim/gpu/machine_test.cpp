@@ -167,6 +167,8 @@ TEST(MachineTest, HostBytesGoBackWithTheEventsThatHoldThem) {
   EXPECT_EQ(w.log.ops[0].range, block.range());
   EXPECT_EQ(w.log.ops[2].kind, Kind::kRecordUse);
   EXPECT_EQ(w.log.ops[2].stream, event->stream);
+  EXPECT_EQ(w.log.ops[2].event, event->id);
+  EXPECT_TRUE(w.log.ops[2].until_event);
   EXPECT_EQ(w.log.ops[3].kind, Kind::kFree);
   EXPECT_EQ(w.log.ops[3].step, Step::kHostReturn);
   EXPECT_EQ(w.machine.host_pool().stats().in_use_bytes.current, 0);

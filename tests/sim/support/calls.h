@@ -50,6 +50,13 @@ class Calls {
   Calls& record_use(std::uint32_t stream, Range range) {
     return memory(StreamOpKind::kRecordUse, stream, range);
   }
+  Calls& use_until(std::uint32_t event, Range range) {
+    StreamOp op = of(StreamOpKind::kRecordUse, 0);
+    op.event = EventId{event};
+    op.until_event = true;
+    op.range = range;
+    return give(op);
+  }
   Calls& host_read(Range range) { return memory(StreamOpKind::kHostRead, 0, range); }
   Calls& host_write(Range range) { return memory(StreamOpKind::kHostWrite, 0, range); }
 

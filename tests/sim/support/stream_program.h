@@ -157,6 +157,7 @@ class ProgramMaker {
       live_.erase(pick);
     } else {
       op.range = {pick->address + d[5] % 2, 1};
+      op.until_event = d[5] / 2 % 3 == 0;
     }
   }
 

@@ -87,6 +87,12 @@ TEST(Hunt, EveryWay) {
   found = hunt(survives, options);
   EXPECT_FALSE(found.report) << words(found);
   EXPECT_GT(found.coverage.runs, 2 * without_failures);
+  HuntedScheduler early = sends(Wrong::kGivesBackEarly);
+  early.survives_failures = true;
+  found = hunt(early, options);
+  ASSERT_TRUE(found.report);
+  EXPECT_EQ(found.report->verdict->oracle, Oracle::kHappensBefore) << words(found);
+  EXPECT_NE(words(found).find("take the step `host return`"), std::string::npos);
 }
 
 TEST(Hunt, ThreadsDoNotShow) {
