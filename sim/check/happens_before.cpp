@@ -170,19 +170,17 @@ void HappensBefore::alloc(const StreamOp& op) {
 void HappensBefore::free(const StreamOp& op) {
   const std::uint32_t* host = clocks_.clock(clocks_.thread(op.thread));
   lives_.update(op.range.address, op.range.end(), [&](std::uint64_t, std::uint64_t, Life& life) {
-    const bool waits = !life.uses.empty() || (!life.freed && !life.done.empty());
     life.since = seq_;
     life.freed = true;
     life.done_with |= op.pool == PoolKind::kMalloc;
-    if (!waits) return;
-    life.done.resize(clocks_.width(), 0);
-    // The pool records an event on each of these streams now: an op like any other.
     for (const Clocks::Place use : life.uses) {
+      life.done.resize(clocks_.width(), 0);
+      // The pool records an event on that stream now: an op like any other.
       if (clocks_.is_there(use)) {
         ClockRows::join(life.done.data(), clocks_.clock(use.actor), clocks_.width());
       }
+      ClockRows::join(life.done.data(), host, clocks_.width());
     }
-    ClockRows::join(life.done.data(), host, clocks_.width());
     life.uses.clear();
   });
 }

@@ -23,7 +23,7 @@ struct Allocation {
   bool freed = false;
   bool synchronised = false;               // freed by cudaFree
   std::vector<check::Clocks::Place> uses;  // streams of record_use
-  bool told = false;                       // a record_use said until which event
+  std::vector<std::uint32_t> until;        // what events of record_use stand for; empty: none
   std::vector<std::uint32_t> waits;        // the clock that the pool waits for; empty: nothing
 };
 
@@ -218,8 +218,7 @@ class GraphBuilder {
     std::vector<std::uint32_t> clock(clocks_.clock(host), clocks_.clock(host) + clocks_.width());
     blocks_.visit(op.range.address, op.range.end(),
                   [&](std::uint64_t, std::uint64_t, const Allocation& block) {
-                    const auto known = static_cast<std::uint32_t>(block.waits.size());
-                    check::ClockRows::join(clock.data(), block.waits.data(), known);
+                    join(clock, block.until);
                     for (const check::Clocks::Place use : block.uses) {
                       if (!clocks_.is_there(use)) continue;
                       check::ClockRows::join(clock.data(), clocks_.clock(use.actor),
@@ -244,15 +243,15 @@ class GraphBuilder {
         op.range.address, op.range.end(), [&](std::uint64_t, std::uint64_t, Allocation& block) {
           block.freed = true;
           block.synchronised |= op.pool == PoolKind::kMalloc;
-          if (!std::exchange(block.told, false) && block.uses.empty()) return;
-          block.waits.resize(clocks_.width(), 0);
           for (const check::Clocks::Place use : block.uses) {
+            block.waits.resize(clocks_.width(), 0);
             if (clocks_.is_there(use)) {
               check::ClockRows::join(block.waits.data(), clocks_.clock(use.actor), clocks_.width());
             }
+            check::ClockRows::join(block.waits.data(), host, clocks_.width());
           }
-          check::ClockRows::join(block.waits.data(), host, clocks_.width());
           block.uses.clear();
+          join(block.waits, std::exchange(block.until, {}));
         });
   }
 
@@ -266,15 +265,18 @@ class GraphBuilder {
     blocks_.update(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Allocation& part) {
       if (op.until_event) {
         if (recorded == nullptr) return;
-        part.told = true;
-        part.waits.resize(clocks_.width(), 0);
-        return check::ClockRows::join(part.waits.data(), recorded, clocks_.width());
+        return join(part.until, {recorded, recorded + clocks_.width()});
       }
       if (stream == part.owner) return;
       if (std::find(part.uses.begin(), part.uses.end(), stream) == part.uses.end()) {
         part.uses.push_back(stream);
       }
     });
+  }
+
+  static void join(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from) {
+    into.resize(std::max(into.size(), from.size()), 0);
+    check::ClockRows::join(into.data(), from.data(), static_cast<std::uint32_t>(from.size()));
   }
 
   // Returns what to add to the range's addresses to have it where nothing else is.

@@ -65,6 +65,10 @@ TEST(Explorer, APoolThatWaitedHandsOutAnotherBlockMeanwhile) {
   calls.record_use(1, kX).free(kX).alloc(0, kX).kernel(0, {}, {kX});
   // The allocation may come at any time, and its kernel then, after the first one.
   EXPECT_EQ(safe_orders(calls), 5u);
+  test::Calls told;
+  told.alloc(0, kX).kernel(0, {}, {kX}).record(1, 0).wait(1, 1).kernel(1, {kX}, {kY});
+  told.record(2, 1).use_until(2, kX).free(kX).alloc(0, kX).kernel(0, {}, {kX});
+  EXPECT_EQ(safe_orders(told), 5u);
 }
 
 TEST(Explorer, WhatThePoolWaitedForIsNoOrder) {
@@ -135,12 +139,17 @@ TEST(Explorer, HostMemoryFreedUnderACopy) {
   const auto copied = [](test::Calls& calls) -> test::Calls& {
     return calls.alloc(0, kPinned).host_write(kPinned).copy(1, kPinned, kX);
   };
-  test::Calls freed, told, waited;
+  test::Calls freed, told, until, early, waited;
   EXPECT_EQ(
       seen(copied(freed).free(kPinned)),
       "copy #2 reads 16 bytes at 0x1000000000000000: what free #3 left, not what host write #1 "
       "wrote");
   EXPECT_EQ(seen(copied(told).record_use(1, kPinned).free(kPinned)), "safe");
+  EXPECT_EQ(seen(copied(until).record(1, 1).use_until(1, kPinned).free(kPinned)), "safe");
+  EXPECT_EQ(
+      seen(copied(early.record(1, 1)).use_until(1, kPinned).free(kPinned)),
+      "copy #3 reads 16 bytes at 0x1000000000000000: what free #5 left, not what host write #2 "
+      "wrote");
   EXPECT_EQ(seen(copied(waited).stream_sync(1).free(kPinned)), "safe");
 }
 
