@@ -12,9 +12,10 @@ std::optional<Verdict> judge_hazards(const std::vector<check::Hazard>& hazards) 
   return Verdict{oracle, to_string(hazard), hazard};
 }
 
-bool forgive_frees(std::vector<check::Hazard>& hazards) {
-  return std::erase_if(hazards, [](const check::Hazard& hazard) {
-           return hazard.kind == check::HazardKind::kFreeUnderUse;
+bool forgive_frees(std::vector<check::Hazard>& hazards, Uses uses) {
+  return std::erase_if(hazards, [uses](const check::Hazard& hazard) {
+           return hazard.kind == check::HazardKind::kFreeUnderUse &&
+                  (uses == Uses::kOfAll || hazard.earlier.step == Step::kUser);
          }) > 0;
 }
 

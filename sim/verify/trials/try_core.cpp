@@ -176,14 +176,16 @@ bool frees_too_early(const Program& program, const Hardware& hardware,
   options.segments_as_calls = true;
   options.reuse_at_free = true;
   sim::Simulation keep = sim::simulate(program, hardware, options);
-  return forgive_frees(keep.hazards);
+  return forgive_frees(keep.hazards, Uses::kOfAll);
 }
 
-// What a program itself frees too early, or whoever could not go on, is not the core's.
+// What a program itself frees too early, or where it could not go on, is not the core's. Nor is what
+// the core could not even protect, and kept for as long as it lived.
 template <class Careless>
 void forgive_own_frees(bool is_struck, const Careless& is_careless, sim::Simulation& run) {
   std::vector<check::Hazard> others = run.hazards;
-  if (forgive_frees(others) && (is_struck || is_careless())) run.hazards = std::move(others);
+  const Uses uses = run.statistics.quarantined > 0 ? Uses::kOfAll : Uses::kOfTheProgram;
+  if (forgive_frees(others, uses) && (is_struck || is_careless())) run.hazards = std::move(others);
 }
 
 std::optional<Verdict> judge_counts(const RecomputeCounts& expected, const OpCounts& counted,
