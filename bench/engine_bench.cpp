@@ -140,7 +140,7 @@ BENCHMARK_CAPTURE(w1, trace, true)->Apply(w1_sizes);
 // Some 600,000 operations, whatever the number of streams.
 void one_device(benchmark::State& state) {
   const auto pairs = static_cast<std::uint64_t>(state.range(0)) / 2;
-  measure(state, {.n = (smoke() ? 1'000 : 100'000) / pairs, .pairs = pairs}, false);
+  measure(state, {.n = (smoke() ? 10'000 : 100'000) / pairs, .pairs = pairs}, false);
 }
 BENCHMARK(one_device)->Arg(4)->Arg(16)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
 
