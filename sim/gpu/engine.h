@@ -40,6 +40,7 @@
 #include "sim/gpu/links.h"
 #include "sim/gpu/memory_rates.h"
 #include "sim/gpu/op_queue.h"
+#include "sim/gpu/signal_table.h"
 
 namespace ferry::sim {
 
@@ -136,7 +137,7 @@ class Engine {
 
   Time now() const { return now_; }
   OpIndex submitted() const { return next_op_; }
-  Time makespan() const { return makespan_; }  // the latest end so far
+  Time makespan() const;  // the latest end so far
   const StreamStats& stats(StreamId stream) const;
   DeviceStats stats(DeviceId device) const;
   // The sum of op_digest over finished operations, so equal in every order of completion.
@@ -144,12 +145,11 @@ class Engine {
   std::size_t held_bytes() const;  // bytes for queued operations and signals
 
  private:
-  struct Stream {
+  struct alignas(64) Stream {
     OpQueue ops;
     std::uint32_t device = 0;
     std::uint32_t next =
         kNone;             // in the list of an engine's ready streams, or a signal's waiting ones
-    bool active = false;   // its head is pending: at an event, an engine, or a signal
     bool waiting = false;  // pending at a signal
     bool copied_last = false;  // its latest work, records and waits apart, is a copy
     Time ready = 0;            // when its head became ready
@@ -157,48 +157,66 @@ class Engine {
   };
 
   // One engine of a device: slot 4 * device + {compute, d2h, h2d, peer}.
-  struct Unit {
+  struct alignas(128) Unit {
     std::uint32_t user = kNone;         // the one stream that ever used it, or kShared
     std::uint32_t running = kNone;      // the stream whose head is on it
     std::uint32_t first_ready = kNone;  // streams by (ready time, submission)
     std::uint32_t last_ready = kNone;
     bool dirty = false;      // must arbitrate at the end of this time
     bool contended = false;  // kernels and copies of its device slow, or are slowed
+    bool coupled = false;    // its copies meet others on their way, or take of a memory's rate
+    bool tied = false;       // what runs has entered links, or is a kernel that copies slow
     Time start = 0;
     Time busy_ns = 0;
     std::int64_t bytes = 0;
-    Route route;            // of copies
-    std::int64_t left = 0;  // thousandths of a byte, or of a kernel's ns, at `as_of`
+    std::int64_t counted = 0;  // the bits of an operation's value that are bytes
+    Time latency_ns = 0;       // of copies, as what follows
+    std::int64_t rate_alone = 0;
+    Route route;
+    std::int64_t left = 0;  // of what is tied: thousandths of a byte, or of a ns, at `as_of`
     Time as_of = 0;
     std::int64_t rate = 0;  // of these in a ns: a copy's bytes per us
   };
 
-  void submit(StreamId stream, OpKind kind, std::int64_t value, Time not_before);
+  inline Stream& stream_of(StreamId stream);
+  inline OpIndex submit(Stream& s, OpKind kind, std::int64_t value, Time not_before);
+  OpIndex submit_slowly(Stream& s, QueuedOp op);
+  Signal record_in_new_block(StreamId stream, Time not_before);
   static bool use(Unit& unit, std::uint32_t stream);
   void contend(std::uint32_t device, std::initializer_list<std::uint32_t> units);
-  void step();  // handles all events of the next event time
-  void finish(std::uint32_t unit);
-  void run_streams();
-  void run_stream(std::uint32_t stream);
-  void wake_at(std::uint32_t stream, Time at);
-  void pass_record(const QueuedOp& op, Time at);
-  bool pass_wait(Stream& stream, std::uint32_t id, const QueuedOp& op, Time& at);
+  void run_once();
+  void run_to(Time until);
+  inline void step();  // handles all events of the next event time
+  inline std::uint32_t finish(std::uint32_t unit);
+  inline void make_dirty(Unit& unit, std::uint32_t id, bool is_free);
+  inline void run_from(std::uint32_t stream);
+  inline void run_stream(std::uint32_t stream);
+  void wake_at(std::uint32_t stream, OpIndex head, Time at);
+  inline void pass_record(std::uint32_t signal, Time at);
+  inline bool pass_wait(Stream& stream, std::uint32_t id, std::uint32_t signal, Time& at);
   void wake_waiters(std::uint32_t last_waiter);
-  void enqueue(std::uint32_t unit, std::uint32_t stream);
-  bool goes_first(std::uint32_t a, std::uint32_t b) const;
-  void arbitrate(std::uint32_t unit);
-  bool alone_on(std::uint32_t unit, std::uint32_t stream) const;
-  Time begin(std::uint32_t unit, std::uint32_t stream, Time at);
-  void end_on(std::uint32_t unit, const QueuedOp& op, Time at);
+  inline void enqueue(Unit& unit, std::uint32_t id, std::uint32_t stream);
+  void enqueue_before_last(Unit& unit, std::uint32_t stream);
+  inline static bool goes_first(const Stream& x, const Stream& y);
+  inline void arbitrate(std::uint32_t unit);
+  inline bool alone_on(const Unit& unit, std::uint32_t id, std::uint32_t stream) const;
+  inline Time begin(Unit& unit, std::uint32_t id, std::uint32_t stream, Time at);
+  Time begin_slowed(Unit& unit, std::uint32_t id, const QueuedOp& op, Time at);
+  Time begin_coupled(Unit& unit, std::uint32_t id, const QueuedOp& op, Time at);
+  void couple(Unit& unit);
+  void enter(Unit& unit, std::int64_t bytes, Time at);
+  inline void end_on(Unit& unit, std::uint32_t id, const QueuedOp& op, Time at);
+  void untie(Unit& unit, std::uint32_t id, const QueuedOp& op, Time at);
+  inline static Time at_rate(std::int64_t left, std::int64_t rate);
   static Time end_of(const Unit& unit);
   void set_rates();
   void set_rate(std::uint32_t unit);
+  void set_speeds();
   void change_rate(std::uint32_t unit, std::int64_t rate);
-  void complete(Stream& stream, std::uint32_t id, const QueuedOp& op, Time start, Time end);
+  inline void complete(Stream& stream, std::uint32_t id, Time start, Time end);
 
   Time now_ = 0;
   Time horizon_ = 0;  // the earliest time at which more may be submitted
-  Time makespan_ = 0;
   OpIndex next_op_ = 0;
   std::uint64_t digest_ = 0;
   TraceSink* sink_ = nullptr;
@@ -209,9 +227,10 @@ class Engine {
   std::vector<Unit> units_;
   MemoryRates memory_;
   std::vector<Stream> streams_;
-  std::vector<std::uint32_t> runnable_;  // streams whose head may pass now
-  std::vector<std::uint32_t> dirty_;     // units to arbitrate
-  bool rates_dirty_ = false;             // some copy's rate may have changed
+  std::vector<std::uint32_t> woken_;  // streams whose wait a record ended
+  std::vector<std::uint32_t> dirty_;  // units to arbitrate: so many
+  std::size_t dirty_count_ = 0;
+  bool rates_dirty_ = false;  // some copy's rate may have changed
 };
 
 }  // namespace ferry::sim

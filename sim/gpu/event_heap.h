@@ -16,52 +16,51 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace ferry::sim {
 
-struct Event {
-  std::int64_t time;
-  std::uint64_t order;  // breaks ties in time; unique
-  std::uint32_t slot;
+struct alignas(32) Event {
+  std::int64_t time = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t order = 0;  // breaks ties in time; unique
+  std::uint32_t slot = 0;
 
-  bool before(const Event& other) const {
-    return time != other.time ? time < other.time : order < other.order;
-  }
+  bool before(const Event& other) const { return key() < other.key(); }
+
+ private:
+  __extension__ using Key = unsigned __int128;  // compared without a branch; no time is negative
+  Key key() const { return static_cast<Key>(time) << 64 | order; }
 };
 
 class EventHeap {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  void add_slots(std::size_t slots) { place_.resize(std::max(place_.size(), slots), 0); }
-
-  bool empty() const { return heap_.size() == (hole_ ? 1 : 0); }
-
-  // The earliest pending time; kNever if nothing is pending.
-  std::int64_t next_time() const {
-    if (!hole_) return heap_.empty() ? kNever : heap_.front().time;
-    std::int64_t earliest = kNever;
-    const std::size_t end = std::min(heap_.size(), 1 + kChildren);
-    for (std::size_t i = 1; i < end; ++i) earliest = std::min(earliest, heap_[i].time);
-    return earliest;
+  void add_slots(std::size_t slots) {
+    if (slots <= place_.size()) return;
+    place_.resize(slots);
+    heap_.resize(slots + kChildren + 1);
   }
 
+  bool empty() const { return count_ == (first_ != 0 ? 1 : 0); }
+
+  // The earliest pending time; kNever if nothing is pending.
+  std::int64_t next_time() const { return heap_[first_].time; }
+
   // Requires that it is not empty.
-  Event pop() {
+  std::uint32_t pop_slot() {
     fill_hole();
-    hole_ = true;
-    return heap_.front();
+    first_ = least_of(1);
+    return heap_[0].slot;
   }
 
   // Requires that the slot has no event pending.
   void push(const Event& event) {
-    if (hole_) {
-      hole_ = false;
-      sift_down(0, event);
+    if (first_ != 0) {
+      fall_in(event);
     } else {
-      heap_.push_back(event);
-      sift_up(heap_.size() - 1, event);
+      sift_up(count_++, event);
     }
   }
 
@@ -79,11 +78,19 @@ class EventHeap {
   static constexpr std::size_t kChildren = 4;
 
   void fill_hole() {
-    if (!hole_) return;
-    hole_ = false;
-    const Event last = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) sift_down(0, last);
+    if (first_ == 0) return;
+    const Event last = heap_[--count_];
+    heap_[count_].time = kNever;
+    if (count_ > 0) fall_in(last);
+    first_ = 0;
+  }
+
+  // Fills the hole at the root.
+  void fall_in(const Event& event) {
+    const std::size_t least = std::exchange(first_, 0);
+    if (event.before(heap_[least])) return put(0, event);
+    put(0, heap_[least]);
+    sift_down(least, event);
   }
 
   void put(std::size_t at, const Event& event) {
@@ -102,13 +109,8 @@ class EventHeap {
   }
 
   void sift_down(std::size_t at, const Event& event) {
-    const std::size_t size = heap_.size();
-    for (std::size_t first = at * kChildren + 1; first < size; first = at * kChildren + 1) {
-      std::size_t least = first;
-      const std::size_t end = std::min(size, first + kChildren);
-      for (std::size_t i = first + 1; i < end; ++i) {
-        if (heap_[i].before(heap_[least])) least = i;
-      }
+    for (std::size_t first = at * kChildren + 1; first < count_; first = at * kChildren + 1) {
+      const std::size_t least = least_of(first);
       if (!heap_[least].before(event)) break;
       put(at, heap_[least]);
       at = least;
@@ -116,9 +118,18 @@ class EventHeap {
     put(at, event);
   }
 
-  std::vector<Event> heap_;  // the root is dead while hole_ is true
+  // Of four children. What is unused is never the least, unless all are.
+  std::size_t least_of(std::size_t first) const {
+    return earlier(earlier(first, first + 1), earlier(first + 2, first + 3));
+  }
+  std::size_t earlier(std::size_t a, std::size_t b) const {
+    return heap_[b].before(heap_[a]) ? b : a;
+  }
+
+  std::vector<Event> heap_ = std::vector<Event>(kChildren + 1);  // what is unused never happens
   std::vector<std::uint32_t> place_;
-  bool hole_ = false;
+  std::size_t count_ = 0;  // with the root, which is dead while it is a hole
+  std::size_t first_ = 0;  // where the earliest is: in a child of the root while that is a hole
 };
 
 }  // namespace ferry::sim

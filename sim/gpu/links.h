@@ -65,7 +65,9 @@ struct Route {
 class Links {
  public:
   void add_device(const LinkRates& rates, PortId port, const PeerRates& peer) {
-    devices_.push_back({.pcie = rates, .peer = peer, .port = static_cast<std::uint32_t>(port)});
+    const bool steady = rates.h2d_alone == rates.h2d_both && rates.d2h_alone == rates.d2h_both;
+    devices_.push_back(
+        {.pcie = rates, .peer = peer, .port = static_cast<std::uint32_t>(port), .steady = steady});
   }
   PortId add_port(const PortRates& rates) {
     ports_.push_back({.rates = rates});
@@ -84,6 +86,8 @@ class Links {
   bool shared(std::uint32_t device) const {
     return devices_[device].port != kNone || devices_[device].peers_cross;
   }
+  // True if copies in one direction of its PCIe link change nothing for those in the other.
+  bool steady(std::uint32_t device) const { return devices_[device].steady; }
   void announce(const Route& route) {
     if (route.on_peer_links) return;
     devices_[route.from].peers_cross = devices_[route.to].peers_cross = true;
@@ -117,6 +121,7 @@ class Links {
     LinkRates pcie;
     PeerRates peer;
     std::uint32_t port = kNone;
+    bool steady = false;
     bool peers_cross = false;  // a peer copy that crosses its PCIe link was ever submitted
     std::int32_t up = 0;
     std::int32_t down = 0;

@@ -50,6 +50,7 @@ class MemoryRates {
                                     kWhole);
   }
 
+  bool any_changed() const { return !changed_.empty(); }
   // Calls `changed(device)` for each where copies take more or less than at the last call.
   template <class F>
   void each_changed(const F& changed) {

@@ -129,6 +129,34 @@ TEST_F(EngineTest, TheTraceTellsEveryOperation) {
   EXPECT_EQ(recorder.ops[3].end, 15);
 }
 
+TEST_F(EngineTest, TheLongestKernelRunsAfterTheLongestPause) {
+  const Time longest = (Time{1} << 50) - 1;
+  const Time pause = Time{1} << 60;
+  engine.kernel(compute, 1, 0);
+  engine.kernel(compute, longest, 0);
+  engine.kernel(compute, 1, 1);
+  engine.kernel(compute, longest, pause);
+  engine.kernel(compute, 3, pause + 1);
+  EXPECT_EQ(engine.drain(), pause + longest + 3);
+  EXPECT_EQ(engine.stats(device).compute_busy_ns, 2 * longest + 5);
+}
+
+TEST_F(EngineTest, ManySignalsStayApart) {
+  const StreamId slow = engine.add_stream(engine.add_device({1, 1, 1, 1, 0}));
+  std::vector<Signal> signals;
+  for (int i = 0; i < 10'000; ++i) {
+    engine.kernel(compute, i % 7 + 1, 0);
+    signals.push_back(engine.record(compute, 0));
+  }
+  for (std::size_t i = signals.size(); i-- > 0;) engine.wait(slow, signals[i], 0);
+  engine.drain();
+  Time end = 0;
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    end += static_cast<Time>(i % 7 + 1);
+    EXPECT_EQ(engine.run_until(signals[i]), end);
+  }
+}
+
 TEST_F(EngineTest, AReleasedSignalServesTheWaitsAlreadyGiven) {
   engine.kernel(compute, 10, 0);
   const Signal produced = engine.record(compute, 0);
@@ -178,6 +206,16 @@ TEST_F(EngineTest, APeerCopyTakesBothLinksWhileItRuns) {
   EXPECT_EQ(engine.run_until_idle(there), 260 + (100 - 45 - 40) * 2);
   EXPECT_EQ(engine.stats(second).peer_bytes, 100);
   EXPECT_EQ(engine.stats(device).peer_bytes, 0);
+}
+
+TEST_F(EngineTest, TheFirstPeerCopyMeetsACopyThatRunsAlready) {
+  const StreamId there = engine.add_stream(engine.add_device(kOneByteANs));
+  engine.copy(copies, CopyKind::kDeviceToHost, 100, 0);
+  engine.advance(40);
+  engine.peer_copy(there, device, 100, 40);
+  // To the host: 40 bytes alone, 60 at half the rate. Fetched: 60 beside it, 40 alone.
+  EXPECT_EQ(engine.run_until_idle(copies), 160);
+  EXPECT_EQ(engine.run_until_idle(there), 200);
 }
 
 TEST_F(EngineTest, ADeviceFetchesOneCopyAtATime) {
@@ -230,6 +268,15 @@ TEST_F(MemoryTest, ACopyTakesOfTheRateWhileItRuns) {
   EXPECT_EQ(engine.drain(), 95);
   EXPECT_EQ(engine.stats(device).slowed_ns, 5);
   EXPECT_EQ(engine.stats(device).compute_busy_ns, 95);
+}
+
+TEST_F(MemoryTest, TheLongestKernelIsSlowedExactly) {
+  const Time longest = (Time{1} << 50) - 1;
+  engine.kernel(compute, {1, 0}, 0);
+  engine.kernel(compute, {longest, longest}, 0);
+  engine.copy(copies, CopyKind::kDeviceToHost, 1'001, 0);  // a tenth, for 1,000 ns of it
+  EXPECT_EQ(engine.drain(), 1 + longest + 100);
+  EXPECT_EQ(engine.stats(device).slowed_ns, 100);
 }
 
 TEST_F(MemoryTest, ACopyThatBeginsLaterSlowsTheRest) {
