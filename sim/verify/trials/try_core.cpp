@@ -179,8 +179,8 @@ bool frees_too_early(const Program& program, const Hardware& hardware,
   return forgive_frees(keep.hazards, Uses::kOfAll);
 }
 
-// What a program itself frees too early, or where it could not go on, is not the core's. Nor is what
-// the core could not even protect, and kept for as long as it lived.
+// What a program itself frees too early, or where it could not go on, is not the core's. Nor is
+// what the core could not even protect, and kept for as long as it lived.
 template <class Careless>
 void forgive_own_frees(bool is_struck, const Careless& is_careless, sim::Simulation& run) {
   std::vector<check::Hazard> others = run.hazards;
