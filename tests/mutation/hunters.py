@@ -18,8 +18,9 @@ import time
 import overlay
 
 # By world: the tests of the core's rooms, and the simulations whose times were worked out by hand;
-# those of the CPU's device, and of all that LibTorch's autograd does over it; and those that run
-# the CUDA device on the virtual GPU, the last of them being written for a GPU.
+# those of the CPU's device, and of all that LibTorch's autograd does over it; those that run the
+# CUDA device on the virtual GPU, the last of them being written for a GPU; and, under
+# ThreadSanitizer, those of the core that have threads.
 TESTS = {
     "sim": {room: f"test_shared_{room}" for room in (
         "seam", "adaptors", "offload", "transfer", "skip", "checkpoint", "replay", "pipeline")},
@@ -28,26 +29,29 @@ TESTS = {
             "pipeline": "test_real_pipeline", "api": "test_real_api"},
     "cuda": {"device": "test_real_cuda", "autograd": "test_real_cuda_autograd",
              "gpu": "ferry_gpu_tests"},
+    "threads": {room: f"test_shared_{room}" for room in ("offload", "checkpoint", "replay")},
 }
 TESTS["sim"]["run"] = "test_sim_run"
 WORLDS = tuple(TESTS)
-# The address space of a process. LibTorch maps its libraries, the virtual GPU its addresses.
-MEMORY = {"sim": 4 << 30, "cpu": 64 << 30, "cuda": 1 << 42}
+# The address space of a process. LibTorch maps its libraries, the virtual GPU its addresses,
+# ThreadSanitizer nearly all that there is.
+MEMORY = {"sim": 4 << 30, "cpu": 64 << 30, "cuda": 1 << 42, "threads": resource.RLIM_INFINITY}
 # Of one mutant's tests, the quickest first: each start of LibTorch takes a second.
-SECONDS = {"sim": float("inf"), "cpu": 20, "cuda": 20}
-# Left out: hunts of the mutants that were made by hand. They take longest, and do not ask whether
-# the core does it right.
-LEFT_OUT = {"cuda": "-*Mutant.*:*MutantOnGpu.*"}
+SECONDS = {"sim": float("inf"), "cpu": 20, "cuda": 20, "threads": float("inf")}
+# A filter of tests. On the virtual GPU without the hunts of mutants that were made by hand: they
+# take longest, and do not ask whether the core does it right.
+FILTER = {"cuda": "-*Mutant.*:*MutantOnGpu.*", "threads": "*Threads*"}
 # What runs on the virtual GPU without being linked to it: as in tests/real/CMakeLists.txt.
 PRELOADED = {"ferry_gpu_tests": "libferry_virtual_gpu.so"}
 FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+)", re.MULTILINE)
+RACE = "WARNING: ThreadSanitizer"
 
 
 def start(command, mutant, seconds, given="", world="sim", noted=None):
     """(exit code or None for a time-out, stdout, stderr). Seconds are of processor time, for the
     machine may be busy; what waits is let wait for thrice that."""
     environment = dict(os.environ, FERRY_MUTANT=str(mutant), RC_PARAMS="seed=20250101",
-                       OMP_NUM_THREADS="1")
+                       OMP_NUM_THREADS="1", TSAN_OPTIONS="halt_on_error=1")
     environment.update(on_the_virtual_gpu(command[0]))
     if noted:
         environment["FERRY_MUTANTS_NOTED"] = str(noted)
@@ -158,10 +162,12 @@ class Tests:
     def failed(self, program, keys, mutant):
         # Noting what is come by takes longer than running it.
         limit = 20 + 4 * sum(self.seconds[key] for key in keys)
-        code, out, _ = start(command(program, [key[2] for key in keys]), mutant, limit,
-                             world=self.world)
+        code, out, error = start(command(program, [key[2] for key in keys]), mutant, limit,
+                                 world=self.world)
         if code == 0:
             return ""
+        if RACE in error:
+            return f"{program.name}: race"
         failed, end = FAILED.search(out), "hang" if code is None else "crash"
         return failed[1] if failed else f"{program.name}: {end}"
 
@@ -177,7 +183,7 @@ def noted(program, world):
     by."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "noted"
-        code, out, error = start(command(program, [LEFT_OUT.get(world, "*")]), -1, 1800,
+        code, out, error = start(command(program, [FILTER.get(world, "*")]), -1, 1800,
                                  world=world, noted=path)
         if code != 0:
             raise RuntimeError(f"{program}: the core itself fails: {out[-2000:]}{error[-2000:]}")

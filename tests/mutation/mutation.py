@@ -3,6 +3,7 @@
     mutation.py [FILE...] [--folder BUILD] [--programs N] [--most N] [--seed S] [--sample N]
                 [--seconds S] [--least PERCENT] [--jobs N] [--again] [--no-tests] [--table]
     mutation.py [FILE...] --world cpu|cuda --torch FOLDER [--sample N] ...
+    mutation.py [FILE...] --world threads
 
 For each file of shared (all where none is named): builds all its mutants in one program; tries each
 on the first so many of the drawn programs that come by its place, and those that live by the unit
@@ -10,7 +11,8 @@ tests (hunters.py). Of what lives still it asks the compiler whether it is the s
 was found out is kept in the folder, and a hunt that was stopped goes on.
 What argued/ says to be the core itself (argued.py) may not be killed.
 --world: another world, by its tests: the CPU's device, or the CUDA device on the virtual GPU, both
-with LibTorch's autograd. FOLDER is that of the package torch.
+with LibTorch's autograd. FOLDER is that of the package torch. threads: guards that are not there,
+under ThreadSanitizer, by the tests that have threads.
 --sample: so many mutants, drawn by the seed. --again: also what drawn programs did not kill before.
 --least: exit code 1 where drawn programs kill a smaller share, in percent, of those that they come
 by. --table: no hunt; the table of what is known.
@@ -51,7 +53,7 @@ def arguments():
     parser.add_argument("--no-tests", action="store_true")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
-    if (options.world == "sim") != (options.torch is None):
+    if (options.world in ("cpu", "cuda")) != (options.torch is not None):
         parser.error("--torch goes with --world cpu and cuda, and these with it")
     if options.torch and not (pathlib.Path(options.torch) / "share/cmake").is_dir():
         parser.error(f"--torch {options.torch}: expected the folder of the package torch")
@@ -68,14 +70,15 @@ def files():
 
 def built(options):
     """All of shared's mutants in one program, whatever is hunted: the numbers are the same."""
-    made = overlay.Overlay(ROOT, options.folder, files(), options.torch)
+    made = overlay.Overlay(ROOT, options.folder, files(), options.torch,
+                           options.world == "threads")
     if options.table:
         return made
-    say(f"{len(made.names)} mutants")
+    say(f"{len(made.names) - len(made.unasked)} mutants")
     made.make()
     tests = list(hunters.TESTS[options.world].values())
     made.compile([overlay.HUNT] if options.world == "sim" else tests, say)
-    say(f"{len(made.dropped)} do not compile")
+    say(f"{len(made.dropped - made.unasked)} do not compile")
     return made
 
 
@@ -153,7 +156,7 @@ def compare(options, made, numbers, known, clock):
 
 
 def test_really(options, made, numbers, known, clock):
-    """By the tests of the real world; whether these kill enough of what they come by."""
+    """By the tests of another world; whether these kill enough of what they come by."""
     tests, world = hunters.Tests(made.build, options.world), options.world
     say(f"{len(tests.reached)} tests")
 

@@ -12,6 +12,7 @@ import tempfile
 import types
 
 import argued
+import hunters
 import judge
 import overlay
 import places
@@ -107,6 +108,18 @@ def check_arguments(found):
     assert known == {number: "a better argument"} and len(lost) == 1, (known, lost)
 
 
+def check_races():
+    """What ThreadSanitizer says of a test comes before what the test says of itself."""
+    tests = object.__new__(hunters.Tests)
+    tests.world, tests.seconds = "threads", {("room", "program", "A.B"): 1}
+    said = {hunters.RACE: "program: race", "": "A.B"}
+    usual = hunters.start
+    for error, killer in said.items():
+        hunters.start = lambda *_, **__: (66, "[  FAILED  ] A.B", error)
+        assert tests.failed(pathlib.Path("program"), list(tests.seconds), 1) == killer
+    hunters.start = usual
+
+
 def main():
     try:
         places.libclang()
@@ -117,6 +130,8 @@ def main():
     found = places.places(HERE / "tiny.h", ROOT)
     names = numbered(found)
     check_arguments(found)
+    check_races()
+    assert overlay.GUARD in KINDS
     missing = KINDS - {kind for _, kind in names.values()}
     assert not missing, f"not made: {sorted(missing)}"
     with tempfile.TemporaryDirectory() as name:

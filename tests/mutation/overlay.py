@@ -30,6 +30,7 @@ TEST_PROBES = {"test_real_cuda_autograd": [
     f"tests/real/cuda_autograd/{name}.cpp"
     for name in ("offload_rules_test", "checkpoint_rules_test", "pipe_rules_test")]}
 HUNT = "ferry_mutation_hunt"
+GUARD = "guard removed"
 
 
 class DoesNotCompile(Exception):
@@ -39,12 +40,13 @@ class DoesNotCompile(Exception):
 class Overlay:
     """`files`: of shared, relative to the root. Numbers are given in their order. `torch`: built
     with the LibTorch in that folder, in a tree of its own, for there other mutants do not
-    compile."""
+    compile. `threads`: only guards that are not there, under ThreadSanitizer, in a tree of its
+    own."""
 
-    def __init__(self, root, folder, files, torch=None):
+    def __init__(self, root, folder, files, torch=None, threads=False):
         self.root, self.folder = pathlib.Path(root), pathlib.Path(folder).resolve()
-        self.torch = torch
-        own = self.folder / "real" if torch else self.folder
+        self.torch, self.threads = torch, threads
+        own = self.folder / ("real" if torch else "threads" if threads else "")
         self.tree, self.build = own / "tree", own / "build"
         self.files, self.names, self.dropped = sorted(files), {}, set()
         self.texts = {}
@@ -55,6 +57,8 @@ class Overlay:
                 for form in place.forms:
                     form.number = len(self.names) + 1
                     self.names[form.number] = (file, place.line, form.kind)
+        self.unasked = {n for n, (_, _, kind) in self.names.items() if threads and kind != GUARD}
+        self.dropped |= self.unasked
         name = f"dropped-{self.digest()}.json"
         self.known = own / name
         self.learn(self.folder / name)
@@ -96,7 +100,7 @@ class Overlay:
         run(["cmake", "-S", str(self.tree), "-B", str(self.build), "-G", "Ninja",
              "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g0",
              "-DCMAKE_CXX_FLAGS=-w", f"-DFERRY_TORCH={self.torch or 'OFF'}", "-DFERRY_BENCH=OFF",
-             "-DFERRY_MUTATION=ON"])
+             "-DFERRY_MUTATION=ON", f"-DFERRY_SANITIZE={'thread' if self.threads else ''}"])
 
     def write(self, keep_time=False):
         for file, found in self.places.items():
@@ -116,7 +120,7 @@ class Overlay:
         if self.learn(self.known):
             self.write(keep_time=True)
         commands = json.loads((self.build / "compile_commands.json").read_text())
-        asked = [*(REAL_PROBES if self.torch else PROBES),
+        asked = [*(REAL_PROBES if self.torch else () if self.threads else PROBES),
                  *(name for target in targets for name in TEST_PROBES.get(target, ()))]
         probes = [c for c in commands if c["file"] in [str(self.tree / name) for name in asked]]
         if self.torch:  # precompiled headers, without which a probe takes a minute more
