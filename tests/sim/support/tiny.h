@@ -23,6 +23,7 @@ struct LoggedOp {
   std::vector<Range> reads;
   std::vector<Range> writes;
   std::string name;
+  bool until_event;
 };
 
 class OpLog final : public StreamOpConsumer {
@@ -36,7 +37,8 @@ class OpLog final : public StreamOpConsumer {
                    op.range,
                    {op.reads.begin(), op.reads.end()},
                    {op.writes.begin(), op.writes.end()},
-                   std::string(op.name)});
+                   std::string(op.name),
+                   op.until_event});
   }
   std::vector<LoggedOp> of(StreamOpKind kind) const {
     std::vector<LoggedOp> found;
