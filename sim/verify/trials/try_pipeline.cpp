@@ -160,7 +160,8 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   const NetResult expected = run_plain(trial);
   NetResult run = run_pipelined(trial, subject, conditions);
   if (conditions.choices && conditions.choices->failure()) {
-    forgive_frees(run.hazards, Uses::kOfTheProgram);
+    // Of each stage: what its offloader could not protect is not known here.
+    forgive_frees(run.hazards, Uses::kOfAll);
     return judge_failure(expected, run);
   }
   if (trial.stray != Stray::kNothing) return judge_declared(trial, run);
