@@ -8,6 +8,7 @@
 namespace ferry::sim {
 
 using namespace engine;
+
 DeviceId Engine::add_device(const LinkRates& rates, PortId port, const PeerRates& peer,
                             std::int64_t memory_bytes_per_us) {
   require(std::min({rates.h2d_alone, rates.d2h_alone, rates.h2d_both, rates.d2h_both}) > 0,

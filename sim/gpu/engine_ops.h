@@ -24,8 +24,8 @@ inline constexpr std::int64_t kMaxBytes = EventHeap::kNever / 1000;
 inline constexpr int kPeerBytesBits = 48;  // bits of a peer copy's value; its source is above them
 inline constexpr std::int64_t kPeerBytes = (std::int64_t{1} << kPeerBytesBits) - 1;
 inline constexpr int kKernelNsBits = 50;
-inline constexpr int kShareBits =
-    10;  // of a kernel's value: its memory's share; the ns are above them
+// Of a kernel's value, those of its memory's share; the ns are above them.
+inline constexpr int kShareBits = 10;
 inline constexpr std::int64_t kWhole = MemoryRates::kWhole;
 inline constexpr std::uint32_t kMaxDevices = 1u << 15;
 inline constexpr std::uint64_t kWakeClass = std::uint64_t{1} << 63;  // after finishes at its time
@@ -34,8 +34,10 @@ inline constexpr std::uint64_t kWakeClass = std::uint64_t{1} << 63;  // after fi
 inline std::uint32_t unit_slot(std::uint32_t unit) { return unit * 2; }
 inline std::uint32_t stream_slot(std::uint32_t stream) { return stream * 2 + 1; }
 
-inline OpKind kind_of(const QueuedOp& op) { return static_cast<OpKind>(op.tag & 7); }
-inline OpIndex index_of(const QueuedOp& op) { return op.tag >> 3; }
+inline OpKind kind_of(const QueuedOp& op) {
+  return static_cast<OpKind>(op.tag & ((1u << QueuedOp::kKindBits) - 1));
+}
+inline OpIndex index_of(const QueuedOp& op) { return op.tag >> QueuedOp::kKindBits; }
 inline std::uint32_t signal_of(const QueuedOp& op) { return static_cast<std::uint32_t>(op.value); }
 inline std::uint32_t number(StreamId stream) { return static_cast<std::uint32_t>(stream); }
 

@@ -12,9 +12,9 @@ namespace ferry::verify {
 // Returns the first hazard, under the oracle that its kind belongs to.
 std::optional<Verdict> judge_hazards(const std::vector<check::Hazard>& hazards);
 
-// Takes out what would be hazards if freed bytes were given out again at once, under a use of the
-// program's own or, of everybody, under any. True if there were any. (A program may be as careless
-// itself, and one that could not go on too. The core says what it could not protect.)
+// Takes out frees under a use, which would be hazards if the bytes were given out again at once:
+// under the program's own uses, or under all. True if there were any. (A program may be careless
+// itself, or fail before it is careful. The core says what it could not protect.)
 enum class Uses : std::uint8_t { kOfTheProgram, kOfAll };
 bool forgive_frees(std::vector<check::Hazard>& hazards, Uses uses);
 
