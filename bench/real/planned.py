@@ -20,6 +20,7 @@ import contextlib
 import functools
 import gc
 import json
+import multiprocessing
 import os
 import pathlib
 import statistics
@@ -134,7 +135,6 @@ class Training:
 
     def __init__(self, name, guard=None, checkpoint=False):
         gc.collect()
-        torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
         self.model, self.batch = make(name, "cuda")
         torch.cuda.empty_cache()  # of a head that was tied, say: no plan begins with it
@@ -222,27 +222,61 @@ HEAD = ["model", "policy", "ms planned", "measured", "ratio", "allocated MiB", "
         "reserved MiB", "measured", "ratio", "bits"]
 
 
-def run_all(folder, json_file, trl_folder):
+def apart(call, *given):
+    """What a process of its own returns: whoever ran before leaves workspaces in the allocator."""
+    context = multiprocessing.get_context("fork")  # CUDA begins in the child
+    receive, send = context.Pipe(duplex=False)
+
+    def child():
+        try:
+            send.send((True, call(*given)))
+        except Exception as error:
+            send.send((False, f"{type(error).__name__}: {error}"[:600]))
+
+    process = context.Process(target=child)
+    process.start()
+    send.close()
+    try:
+        return receive.recv()
+    except EOFError:
+        process.join()
+        return False, f"the process ended with {process.exitcode}"
+    finally:
+        process.join()
+
+
+def headline():
+    if not torch.cuda.is_available():
+        return None
+    return torch.cuda.get_device_name()
+
+
+def measure_row(row, measured, compared, checkpoint):
+    """What the allocator may take while it is measured is the row's budget."""
+    memory = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction((row.get("budget") or memory) / memory)
+    found = measure(Training(row["model"], measured, checkpoint))
+    torch.cuda.set_per_process_memory_fraction(1.0)
+    return found, bits(Training(row["model"], compared, checkpoint))
+
+
+def run_all(device, folder, json_file, trl_folder):
     written = json.loads((folder / "rows.json").read_text())
-    torch.cuda.init()
-    device = torch.cuda.get_device_name()
     print(f"{device}, torch {torch.__version__}, transformers {transformers.__version__}; planned "
           f"for {written['card']}\n\n| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}", flush=True)
     done, keep = [], {}
     for row, (measured, compared), checkpoint in ways(written["rows"], folder, trl_folder):
         row = dict(row)
-        memory = torch.cuda.get_device_properties(0).total_memory
-        torch.cuda.set_per_process_memory_fraction((row.get("budget") or memory) / memory)
-        try:
-            row["measured"] = measure(Training(row["model"], measured, checkpoint))
-            found = bits(Training(row["model"], compared, checkpoint))
+        succeeded, found = apart(measure_row, row, measured, compared, checkpoint)
+        if succeeded:
+            row["measured"], numbers = found
             if row["policy"] == "keep":
-                keep[row["model"]] = found
-            row["bits"] = "equal" if found == keep.get(row["model"]) else "DIFFER"
+                keep[row["model"]] = numbers
+            row["bits"] = "equal" if numbers == keep.get(row["model"]) else "DIFFER"
             print(f"| {' | '.join(cells(row))} |", flush=True)
-        except Exception as error:
-            row["failed"] = f"{type(error).__name__}: {error}"[:600]
-            print(f"| {row['model']} | {row['policy']} | {row['failed']} |", flush=True)
+        else:
+            row["failed"] = found
+            print(f"| {row['model']} | {row['policy']} | {found} |", flush=True)
         done.append(row)
     if json_file:
         json_file.write_text(json.dumps({"schema": 1, "device": device, "rows": done}, indent=1))
@@ -261,10 +295,11 @@ def main():
         return plan_all(given.card, given.folder)
     if not (given.folder / "rows.json").is_file():
         parser.error(f"{given.folder}: expected what `plan` wrote, with a rows.json")
-    if not torch.cuda.is_available():
+    _, device = apart(headline)
+    if device is None:
         print("planned: no GPU", file=sys.stderr)
         return 7
-    return run_all(given.folder, given.json, given.trl)
+    return run_all(device, given.folder, given.json, given.trl)
 
 
 if __name__ == "__main__":
