@@ -23,9 +23,12 @@ struct DriverCalls {
 
   bool gave_back() const { return frees > 0 || pages_unmapped > 0; }
   DriverCalls since(const DriverCalls& before) const {
-    return {mallocs - before.mallocs,           malloc_bytes - before.malloc_bytes,
-            frees - before.frees,               free_bytes - before.free_bytes,
-            pages_mapped - before.pages_mapped, pages_unmapped - before.pages_unmapped};
+    return {mallocs - before.mallocs,
+            malloc_bytes - before.malloc_bytes,
+            frees - before.frees,
+            free_bytes - before.free_bytes,
+            pages_mapped - before.pages_mapped,
+            pages_unmapped - before.pages_unmapped};
   }
 };
 
