@@ -127,6 +127,8 @@ Block* DevicePool::make_segment(std::int64_t rounded, StreamId stream) {
       new_block(new_segment({address, bytes, stream, rounded <= kSmallSize}), address, bytes);
   stats_.reserved_bytes.add(bytes);
   ++stats_.num_device_alloc;
+  ++stats_.driver.mallocs;
+  stats_.driver.malloc_bytes += bytes;
   tell(MemoryAction::kSegmentAlloc, block, bytes);
   return block;
 }

@@ -17,7 +17,7 @@
 // again by another segment.
 //
 // tests/vgpu/allocator holds it against PyTorch's own, operation by operation. The time that
-// cudaMalloc and cudaFree take is the machine's matter. Not modelled: private pools, CUDA graphs.
+// calls of the driver take is the machine's matter. Not modelled: private pools, CUDA graphs.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,7 @@
 #include "formats/segment_addresses.h"
 #include "formats/stream_op.h"
 #include "sim/gpu/block.h"
+#include "sim/gpu/driver_times.h"
 #include "sim/gpu/free_blocks.h"
 #include "sim/gpu/out_of_memory.h"
 #include "sim/gpu/pool_events.h"
@@ -59,6 +60,7 @@ struct DevicePoolStats {
   std::int64_t num_sync_all_streams = 0;  // waits for all that is in use elsewhere
   std::int64_t num_device_alloc = 0;      // calls that got memory from the device: or mapped it
   std::int64_t num_device_free = 0;
+  DriverCalls driver;  // the same by kind, with their sizes
 };
 
 class DevicePool {

@@ -97,6 +97,7 @@ bool DevicePool::map(Block* block, std::int64_t bytes) {
   free_blocks.put(block);
   stats_.reserved_bytes.add(mapped);
   ++stats_.num_device_alloc;
+  stats_.driver.pages_mapped += mapped / page_bytes(block->segment().small);
   if (trace_ != nullptr) {
     trace_->on(
         {MemoryAction::kSegmentMap, address, mapped, block->stream(), block->segment().address});
@@ -129,6 +130,7 @@ void DevicePool::unmap(Block* block) {
     free_blocks.put_unmapped(block);
     stats_.reserved_bytes.add(-bytes);
     ++stats_.num_device_free;
+    stats_.driver.pages_unmapped += bytes / page_bytes(segment->small);
     if (trace_ != nullptr) {
       trace_->on({MemoryAction::kSegmentUnmap, begin, bytes, segment->stream, segment->address});
     }

@@ -121,6 +121,8 @@ void DevicePool::release_cached(FreeBlocks& free_blocks) {
 // A whole segment, which is in no list any more.
 void DevicePool::release(Block* block) {
   ++stats_.num_device_free;
+  ++stats_.driver.frees;
+  stats_.driver.free_bytes += block->bytes_;
   tell(MemoryAction::kSegmentFree, block, block->bytes_);
   stats_.reserved_bytes.add(-block->bytes_);
   delete_segment(block->segment_);

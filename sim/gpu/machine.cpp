@@ -249,10 +249,9 @@ Storage Machine::allocate(std::int64_t bytes, StreamId stream, Step step, Memory
   if (choose(choices::ChoicePoint::kMemory, 2) != 0) devices_[device].pool.refuse(bytes);
   const StreamId pool = has(WorldFault::kOnePool) ? devices_[device].compute.front() : stream;
   const DevicePoolStats& stats = devices_[device].pool.stats();
-  const std::int64_t freed = stats.num_device_free;
-  const std::int64_t made = stats.num_device_alloc;
+  const DriverCalls before = stats.driver;
   Block* block = devices_[device].pool.allocate(bytes, pool);
-  if (stats.num_device_free > 0) charge_driver(devices_[device], freed, made);
+  if (stats.driver.gave_back()) charge_driver(devices_[device], stats.driver.since(before));
   ++live_storages_;
   Storage storage =
       std::make_shared<StorageImpl>(*this, device, block, bytes, ++storages_, kind, place_);
@@ -269,18 +268,15 @@ Storage Machine::allocate(std::int64_t bytes, StreamId stream, Step step, Memory
   return storage;
 }
 
-// cudaFree may wait for the device: it gives no order to rely on, and takes the time.
-void Machine::charge_driver(PerDevice& device, std::int64_t freed_before,
-                            std::int64_t made_before) {
-  const std::int64_t freed = device.pool.stats().num_device_free - freed_before;
-  const std::int64_t made = device.pool.stats().num_device_alloc - made_before;
-  if (freed > 0) {
+// To give memory back waits for the device: it gives no order to rely on, and takes the time.
+void Machine::charge_driver(const PerDevice& device, const DriverCalls& calls) {
+  if (calls.gave_back()) {
     for (std::uint32_t stream = 0; stream < stream_devices_.size(); ++stream) {
       if (&devices_[stream_devices_[stream]] != &device) continue;
       host_not_before(engine_.run_until_idle(StreamId{stream}));
     }
   }
-  host_not_before(host_now() + freed * options_.device_free_ns + made * options_.device_alloc_ns);
+  host_not_before(host_now() + options_.driver.of(calls));
 }
 
 void Machine::free(StorageImpl& storage) noexcept {

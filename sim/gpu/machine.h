@@ -68,8 +68,7 @@ struct MachineOptions {
   WorldFault fault = WorldFault::kNoFault;
   std::uint32_t devices_per_port = 0;  // consecutive devices share one; 0, or a lone device: none
   std::int64_t work_most = limits::kWork;  // limit on a tape's work (formats/program_work.h)
-  Time device_alloc_ns = 0;                // host time of a cudaMalloc, once the pool is full
-  Time device_free_ns = 0;                 // of a cudaFree, after the device has caught up
+  DriverTimes driver;  // once the pool has been full; who gives back waits for the device
 };
 
 // A snapshot of a stream's work. The last handle returns its number.
@@ -249,7 +248,7 @@ class Machine {
     DevicePool pool;
   };
 
-  void charge_driver(PerDevice& device, std::int64_t freed_before, std::int64_t made_before);
+  void charge_driver(const PerDevice& device, const DriverCalls& calls);
   void add_device(PortId port);
   StreamId add_stream(std::uint32_t device);
   void free(StorageImpl& storage) noexcept;

@@ -69,24 +69,24 @@ const Finalist* fastest(const Session& session, const std::vector<Finalist>& all
   return best;
 }
 
-// For each budget the fastest that runs in it; a plan that runs in less runs in more, as fast.
+// For each budget the fastest that runs in it; or the plan for the one below, kept to that: with
+// more, the pool may place its blocks so that it runs out of memory.
 std::vector<ParetoPoint> points(const Session& session, const std::vector<Finalist>& all,
                                 const std::vector<std::int64_t>& budgets) {
   std::vector<ParetoPoint> found;
   for (const std::int64_t budget : budgets) {
-    const Finalist* best = fastest(session, all, budget);
-    if (!best) continue;
-    const Limits limits = session.limits(budget);
-    ParetoPoint point{
-        budget,
-        session.row(Policy::kBest, best->candidate,
-                    session.judge_at(best->candidate, best->verdict, limits), limits, false),
-        session.certificate(budget)};
-    const PolicyRow* before = found.empty() ? nullptr : &found.back().row;
-    if (before && (!point.row.fits || before->simulation.step_ns < point.row.simulation.step_ns)) {
-      point.row = *before;
+    std::optional<PolicyRow> row;
+    if (const Finalist* best = fastest(session, all, budget)) {
+      const Limits limits = session.limits(budget);
+      row = session.row(Policy::kBest, best->candidate,
+                        session.judge_at(best->candidate, best->verdict, limits), limits, false);
     }
-    if (point.row.fits) found.push_back(std::move(point));
+    const PolicyRow* before = found.empty() ? nullptr : &found.back().row;
+    const bool here = row && row->fits;
+    if (before && (!here || before->simulation.step_ns < row->simulation.step_ns)) row = *before;
+    if (row && row->fits) {
+      found.push_back({budget, *std::move(row), session.certificate(budget)});
+    }
   }
   return found;
 }

@@ -180,20 +180,27 @@ std::optional<std::pair<Candidate, Verdict>> Session::needing_less(const Limits&
 }
 
 // The budget to search for next, after `asked`; none: the search knows what its pick needs. What a
-// step from a prepared state is taken to need, its training may not run in. Where no step fits, the
-// least that was found is a budget as well: near it more is tried.
+// step from a prepared state is taken to need, a training may not run in; or its later steps, whose
+// pool is full, run in less, and what is asked of a larger budget may as well. Where no step fits,
+// the least that was found is a budget as well: near it more is tried.
 std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const Limits& limits,
                                                  const Limits& asked) const {
   const std::int64_t lacks = verdict.least_bytes - limits.budget_bytes;
-  if (verdict.least_bytes == 0 || lacks <= 0) return std::nullopt;
-  if (trials_.fitting(asked)) return std::max<std::int64_t>(asked.budget_bytes - lacks, 1);
+  const bool spares = problem_.training.steps > 1 && -lacks * kCloseParts > limits.budget_bytes;
+  if (verdict.least_bytes == 0 || (lacks <= 0 && !spares)) return std::nullopt;
+  if (spares || trials_.fitting(asked)) {
+    return std::max<std::int64_t>(asked.budget_bytes - lacks, 1);
+  }
   const bool again = asked.budget_bytes != limits.budget_bytes;
   return again ? std::nullopt : std::optional(verdict.least_bytes);
 }
 
 // Of a budget that no plan fits in, the rounds are for what needs the least: the first need not
-// walk, for the others do, and near the least that is known it is spans that need less.
+// walk, for the others do, and near the least that is known it is spans that need less. Where a
+// larger budget is asked for though something fits, spans alone are worth their time.
 Chooser::Effort Session::effort(int round, const Limits& limits, const Limits& asked) const {
+  const bool spares = asked.budget_bytes > limits.budget_bytes && trials_.fitting(limits);
+  if (spares) return {.rest = false};
   const std::optional<Certificate> bound = certificate(limits.budget_bytes);
   if (!bound || limits.budget_bytes >= bound->least_bytes) return {};
   return {.rest = asked.budget_bytes <= limits.budget_bytes, .walks = round > 0};

@@ -241,6 +241,43 @@ TEST(MachineTest, CapacityIsTheDevices) {
   EXPECT_THROW(other.machine.allocate_host(Step::kHostAllocate, 1), OutOfHostMemory);
 }
 
+// Each kind of call and each MiB has a time of its own, and all digits of the sum are its.
+constexpr DriverTimes kDigits{.malloc_ns = 10'000'000,
+                              .malloc_mib_ns = 100'000,
+                              .free_ns = 1'000'000,
+                              .free_mib_ns = 1'000,
+                              .map_ns = 3,
+                              .unmap_ns = 40};
+
+TEST(MachineTest, CallsOfTheDriverTakeTimeOnceThePoolWasFull) {
+  MachineOptions small = options();
+  small.device_bytes = std::int64_t{50} << 20;
+  small.driver = kDigits;
+  Watched w(small);
+  for (int i = 0; i < 2; ++i) w.machine.allocate(std::int64_t{20} << 20, w.compute).reset();
+  EXPECT_EQ(w.machine.host_now(), 0) << "it is not full, and the second has the first's block";
+  w.machine.kernel("mm", 0, {}, {}, 7'000);
+  const Storage large = w.machine.allocate(std::int64_t{40} << 20, w.compute);
+  const sim::Time began = 7'000;  // it waits for the device, and gives 20 MiB back
+  EXPECT_EQ(w.machine.host_now(), began + 1'000'000 + 20 * 1'000 + 10'000'000 + 40 * 100'000);
+  const sim::Time then = w.machine.host_now();
+  const Storage more = w.machine.allocate(std::int64_t{1} << 20, w.compute);
+  EXPECT_EQ(w.machine.host_now(), then + 10'000'000 + 2 * 100'000) << "a segment of 2 MiB";
+}
+
+TEST(MachineTest, ExpandableSegmentsTakeTimeByThePage) {
+  MachineOptions small = options();
+  small.device_bytes = std::int64_t{100} << 20;
+  small.alloc_conf.expandable_segments = true;
+  small.driver = kDigits;
+  Watched w(small);
+  w.machine.allocate(std::int64_t{50} << 20, w.compute).reset();  // three pages of 20 MiB
+  EXPECT_EQ(w.machine.host_now(), 0);
+  const StreamId other = w.machine.lane(Lane::kHostToDevice);
+  const Storage there = w.machine.allocate(std::int64_t{70} << 20, other);  // four of its own
+  EXPECT_EQ(w.machine.host_now(), 3 * 40 + 4 * 3);
+}
+
 TEST(MachineTest, WithAndWithoutConsumersTheTimesAreTheSame) {
   const auto run = [](Machine& machine) {
     const StreamId compute = machine.compute_stream(0);

@@ -57,14 +57,14 @@ class BestTest : public ::testing::Test {
 };
 
 // The blocks of a U-Net differ in bytes and times, and so do the ops in each. Mixed recomputes
-// whole blocks evenly spread, or quarters of their bytes, and its step is a sixth longer.
+// whole blocks evenly spread, or quarters of their bytes, and its step is an eighth longer.
 TEST_F(BestTest, BlocksThatDifferAreWeighed) {
   const PlanResult result =
       plan_on(unet_, card_, part_of_keep(unet_, card_, 80), {Policy::kMixed, Policy::kBest});
   const PolicyRow& mixed = result.rows[0];
   const PolicyRow& best = result.rows[1];
   EXPECT_TRUE(best.is_answer());
-  EXPECT_GT(mixed.simulation.step_ns, result.keep_ns / 100 * 115);
+  EXPECT_GT(mixed.simulation.step_ns, result.keep_ns / 100 * 112);
   EXPECT_LT(best.simulation.step_ns, result.keep_ns / 100 * 107);
   const Plan plan = through_file(unet_, card_, result, best);
   expect_runs_as_planned(plan, with_segments(unet_, plan), card_, best);
@@ -91,6 +91,23 @@ TEST_F(BestTest, WhatFragmentsLeaveFreeIsUsed) {
   ASSERT_TRUE(result.rows[0].is_answer());
   const sim::Time bound = result.certificate->step_ns.value();
   EXPECT_LT(result.rows[0].simulation.step_ns, bound + bound * 58 / 1000);
+}
+
+// The later steps of a training run in less than a step from a prepared state was seen to need: a
+// twentieth, here. Before, this step was 2.8 % from the bound.
+TEST_F(BestTest, ATrainingThatSparesMemoryIsPlannedForMore) {
+  const Program gpt2 = load_program(find_program("gpt2"));
+  PlanRequest request;
+  request.training = {.optimizer = sim::Optimizer::kAdamW, .steps = 3};
+  request.policies = {Policy::kKeep, Policy::kBest};
+  const PlanResult whole = plan(gpt2, card_, request);
+  request.policies = {Policy::kBest};
+  request.alloc_conf.expandable_segments = true;
+  request.budget_bytes = whole.rows[0].simulation.device_reserved_bytes / 10 * 7;
+  const PlanResult result = plan(gpt2, card_, request);
+  ASSERT_TRUE(result.rows[0].is_answer());
+  const sim::Time bound = result.certificate->step_ns.value();
+  EXPECT_LT(result.rows[0].simulation.step_ns, bound + bound * 24 / 1000);
 }
 
 // Where the usual allocator's fragments keep `best` from the bound, it is planned under expandable

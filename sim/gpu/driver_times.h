@@ -1,0 +1,50 @@
+// What the host's calls for the device's memory take: of a pool that had been full, and has to give
+// back what it needs elsewhere.
+//
+// A call takes longer for more memory. Expandable segments are mapped and unmapped page by page, at
+// some calls each (cuMemCreate, cuMemMap and cuMemSetAccess; cuMemUnmap and cuMemRelease).
+// bench/real/driver_calls.py measures them all.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/gpu/links.h"
+
+namespace ferry::sim {
+
+// What a pool asked of the driver so far. Its segments are whole MiB.
+struct DriverCalls {
+  std::int64_t mallocs = 0;  // cudaMalloc
+  std::int64_t malloc_bytes = 0;
+  std::int64_t frees = 0;  // cudaFree
+  std::int64_t free_bytes = 0;
+  std::int64_t pages_mapped = 0;
+  std::int64_t pages_unmapped = 0;
+
+  bool gave_back() const { return frees > 0 || pages_unmapped > 0; }
+  DriverCalls since(const DriverCalls& before) const {
+    return {mallocs - before.mallocs,
+            malloc_bytes - before.malloc_bytes,
+            frees - before.frees,
+            free_bytes - before.free_bytes,
+            pages_mapped - before.pages_mapped,
+            pages_unmapped - before.pages_unmapped};
+  }
+};
+
+struct DriverTimes {
+  Time malloc_ns = 0;
+  Time malloc_mib_ns = 0;  // and for each MiB of it
+  Time free_ns = 0;
+  Time free_mib_ns = 0;
+  Time map_ns = 0;  // of a page
+  Time unmap_ns = 0;
+
+  Time of(const DriverCalls& calls) const {
+    return calls.mallocs * malloc_ns + (calls.malloc_bytes >> 20) * malloc_mib_ns +
+           calls.frees * free_ns + (calls.free_bytes >> 20) * free_mib_ns +
+           calls.pages_mapped * map_ns + calls.pages_unmapped * unmap_ns;
+  }
+};
+
+}  // namespace ferry::sim
