@@ -2,6 +2,7 @@
 
     python bench/plan_tables.py PROGRAM grid [--allocated] [--programs gpt2] [--cards h100]
                                                               shipped programs on three cards
+    python bench/plan_tables.py PROGRAM grid --trainings ...  the same, of whole trainings
     python bench/plan_tables.py PROGRAM dtr LOGS              DTR's logs beside DTR's own results
     python bench/plan_tables.py PROGRAM parts                 with a part of the decisions left out
     python bench/plan_tables.py PROGRAM pareto                the curve beside its budgets, planned
@@ -35,17 +36,18 @@ PARTS = {"all": (), "without modules": ("--no-modules",), "without spans": ("--n
 
 # The decisions are of forward and backward: no optimizer, whose time would be in every figure.
 ONE_STEP = ("--optimizer", "none", "--steps", "1")
+TRAINING = ()  # what is planned unless told otherwise: the third step, with AdamW
 
 
-def plan(ferry, program, card, policies, *options):
+def plan(ferry, program, card, policies, *options, of=ONE_STEP):
     """The rows of a plan, and the seconds that it took."""
-    return printed(ferry, program, card, "--policy", policies, *options)
+    return printed(ferry, program, card, "--policy", policies, *options, of=of)
 
 
-def printed(ferry, program, card, *options):
+def printed(ferry, program, card, *options, of=ONE_STEP):
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run([ferry, "plan", program, "--hardware", card, *ONE_STEP, "--json",
-                           *options], capture_output=True, text=True, check=False)
+    done = subprocess.run([ferry, "plan", program, "--hardware", card, *of, "--json", *options],
+                          capture_output=True, text=True, check=False)
     if not done.stdout:
         print(done.stderr, file=sys.stderr)
         sys.exit(2)
@@ -65,7 +67,7 @@ def gap(row, bound):
     return f"{(row['step_ns'] / bound - 1) * 100:.1f} %" if row["fits"] and bound else ""
 
 
-def grid(ferry, allocated, programs, cards):
+def grid(ferry, allocated, programs, cards, of):
     """`best-expandable` is empty where `best` is near the bound, or it is not faster."""
     judged = ["--allocated"] if allocated else []
     print("| program, card | budget | mixed | best | best-expandable | no plan is below "
@@ -73,11 +75,12 @@ def grid(ferry, allocated, programs, cards):
     print("|---" * 9 + "|")
     for program in programs:
         for card in cards:
-            keep = plan(ferry, program, card, "keep", *judged)[0]["rows"][0]
+            keep = plan(ferry, program, card, "keep", *judged, of=of)[0]["rows"][0]
             for tenths in TENTHS:
                 budget = str(memory_of(keep, allocated) * tenths // 10)
-                mixed = plan(ferry, program, card, "mixed", "--budget", budget, *judged)[0]
-                found, seconds = plan(ferry, program, card, "best", "--budget", budget, *judged)
+                mixed = plan(ferry, program, card, "mixed", "--budget", budget, *judged, of=of)[0]
+                found, seconds = plan(ferry, program, card, "best", "--budget", budget, *judged,
+                                      of=of)
                 row, bound = found["rows"][0], found["lower_bound_ns"]
                 other = found["rows"][1] if len(found["rows"]) > 1 else None
                 below = f"{bound / keep['step_ns']:.3f}" if bound else "none"
@@ -157,6 +160,7 @@ def main():
     tables = parser.add_subparsers(dest="table", required=True)
     of_grid = tables.add_parser("grid")
     of_grid.add_argument("--allocated", action="store_true")
+    of_grid.add_argument("--trainings", action="store_const", const=TRAINING, default=ONE_STEP)
     of_grid.add_argument("--programs", nargs="*", default=PROGRAMS)
     of_grid.add_argument("--cards", nargs="*", default=CARDS)
     tables.add_parser("dtr").add_argument("logs", type=pathlib.Path)
@@ -164,7 +168,8 @@ def main():
     tables.add_parser("pareto")
     arguments = parser.parse_args()
     if arguments.table == "grid":
-        grid(arguments.ferry, arguments.allocated, arguments.programs, arguments.cards)
+        grid(arguments.ferry, arguments.allocated, arguments.programs, arguments.cards,
+             arguments.trainings)
     elif arguments.table == "dtr":
         dtr(arguments.ferry, arguments.logs)
     else:
