@@ -205,13 +205,22 @@ TEST_F(StreamLogTest, EveryPlanIsClean) {
 TEST_F(StreamLogTest, HasOpsCallsAndBytes) {
   std::set<std::string> names, ops, streams;
   std::map<std::string, std::int64_t> copied;
+  std::map<std::int64_t, std::string> recorded;  // each event's stream
+  int returned = 0;
   for (const auto& line :
        parse_lines(train(gpt() + "--policy offload --window 0 --min-bytes 1KiB"))) {
     ops.insert(line["op"]);
     if (line.contains("stream")) streams.insert(line["stream"]);
     if (line.contains("name")) names.insert(line["name"]);
     if (line["op"] == "copy") copied[line["name"]] += line["src"]["bytes"].get<std::int64_t>();
+    if (line["op"] == "record") recorded[line["event"]] = line["stream"];
+    if (line["op"] != "record_use" || line["name"] != "host return") continue;
+    // The host's bytes stay until what the event has recorded, and not for all later work.
+    ++returned;
+    ASSERT_TRUE(line.contains("event"));
+    EXPECT_EQ(recorded[line["event"]], line["stream"]);
   }
+  EXPECT_GT(returned, 0);
   EXPECT_EQ(streams, (std::set<std::string>{"compute", "d2h", "h2d"}));
   for (const char* op : {"stream", "kernel", "copy", "record", "wait", "event_destroy", "alloc",
                          "free", "record_use"}) {
