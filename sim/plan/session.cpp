@@ -181,12 +181,14 @@ std::optional<std::pair<Candidate, Verdict>> Session::needing_less(const Limits&
 
 // The budget to search for next, after `asked`; none: the search knows what its pick needs. What a
 // step from a prepared state is taken to need, a training may not run in; or its later steps, whose
-// pool is full, run in less, and what is asked of a larger budget may as well. Where no step fits,
-// the least that was found is a budget as well: near it more is tried.
+// pool is full, run in less, and so may what is found for a larger budget. Where no step fits, the
+// least that was found is a budget as well: near it more is tried.
 std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const Limits& limits,
                                                  const Limits& asked) const {
   const std::int64_t lacks = verdict.least_bytes - limits.budget_bytes;
-  const bool spares = problem_.training.steps > 1 && -lacks * kCloseParts > limits.budget_bytes;
+  const bool first = asked.budget_bytes <= limits.budget_bytes;
+  const bool spares =
+      first && problem_.training.steps > 1 && -lacks * kCloseParts > limits.budget_bytes;
   if (verdict.least_bytes == 0 || (lacks <= 0 && !spares)) return std::nullopt;
   if (spares || trials_.fitting(asked)) {
     return std::max<std::int64_t>(asked.budget_bytes - lacks, 1);
@@ -237,6 +239,8 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
       chosen.shown = candidate;
     }
     if (!next) break;
+    // What is found for less is slower, as a rule, than what was chosen for all there is.
+    if (capacities && *next < asked.budget_bytes && chosen.fits) break;
     asked.budget_bytes = *next;
   }
   if (capacities && !best->fits && best->least_bytes > 0) {
