@@ -36,6 +36,7 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
 // search is asked again so many times, for a budget that makes up for the difference.
 constexpr int kRounds = 4;
 constexpr std::int64_t kCloseParts = 200;  // no search for a budget that is so much of it away
+constexpr sim::Time kFarParts = 16;        // of a step: what is further away is far
 constexpr int kContenders = 256;           // are run whole in a round
 constexpr std::size_t kScannedAtOnce = 4;  // of these
 constexpr int kLeastRuns = 64;             // and where nothing fits
@@ -197,6 +198,13 @@ std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const L
   return again ? std::nullopt : std::optional(verdict.least_bytes);
 }
 
+// Whether a search for less memory may find what is faster than the training that was chosen: where
+// that is far from what its pick took from a prepared state.
+bool Session::may_gain(const Limits& asked, sim::Time chosen_ns) const {
+  const std::optional<Cost> found = trials_.fitting(asked);
+  return !found || chosen_ns - found->step_ns > keep_.step_ns / kFarParts;
+}
+
 // Of a budget that no plan fits in, the rounds are for what needs the least: the first need not
 // walk, for the others do, and near the least that is known it is spans that need less. Where a
 // larger budget is asked for though something fits, spans alone are worth their time.
@@ -239,8 +247,8 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
       chosen.shown = candidate;
     }
     if (!next) break;
-    // What is found for less is slower, as a rule, than what was chosen for all there is.
-    if (capacities && *next < asked.budget_bytes && chosen.fits) break;
+    const bool less = *next < asked.budget_bytes;
+    if (capacities && less && chosen.fits && !may_gain(asked, chosen.step_ns)) break;
     asked.budget_bytes = *next;
   }
   if (capacities && !best->fits && best->least_bytes > 0) {

@@ -83,6 +83,7 @@ class Session {
   Chooser::Effort effort(int round, const Limits& limits, const Limits& asked) const;
   std::optional<std::int64_t> next_budget(const Verdict& verdict, const Limits& limits,
                                           const Limits& asked) const;
+  bool may_gain(const Limits& asked, sim::Time chosen_ns) const;
 
   const PlanRequest& request_;
   Problem problem_;

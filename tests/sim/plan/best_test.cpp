@@ -110,6 +110,21 @@ TEST_F(BestTest, ATrainingThatSparesMemoryIsPlannedForMore) {
   EXPECT_LT(result.rows[0].simulation.step_ns, bound + bound * 24 / 1000);
 }
 
+// Of what fits by a step from a prepared state, no training of Llama's fits: it is searched for less
+// memory, though checkpointing, which was tried before, fits and takes a fifth longer.
+TEST_F(BestTest, ASlowPlanThatFitsDoesNotEndTheSearch) {
+  const Program llama = load_program(find_program("llama3-8b"));
+  PlanRequest request;
+  request.training = {.optimizer = sim::Optimizer::kAdamW, .steps = 3};
+  request.policies = {Policy::kCheckpoint, Policy::kBest};
+  request.budget_bytes = card_.usable_bytes();
+  const PlanResult result = plan(llama, card_, request);
+  ASSERT_TRUE(result.rows[0].fits);
+  ASSERT_TRUE(result.rows[1].is_answer());
+  EXPECT_GT(result.rows[0].simulation.step_ns, result.keep_ns / 100 * 120);
+  EXPECT_LT(result.rows[1].simulation.step_ns, result.keep_ns / 100 * 104);
+}
+
 // Where the usual allocator's fragments keep `best` from the bound, it is planned under expandable
 // segments as well, and its plan says so.
 TEST_F(BestTest, FarFromTheBoundExpandableSegmentsAreARowToo) {
