@@ -110,8 +110,8 @@ TEST_F(BestTest, ATrainingThatSparesMemoryIsPlannedForMore) {
   EXPECT_LT(result.rows[0].simulation.step_ns, bound + bound * 24 / 1000);
 }
 
-// Of what fits by a step from a prepared state, no training of Llama's fits: it is searched for less
-// memory, though checkpointing, which was tried before, fits and takes a fifth longer.
+// Of what fits by a step from a prepared state, no training of Llama's fits: less memory is looked
+// for, though checkpointing, which was tried before, fits and takes a fifth longer.
 TEST_F(BestTest, ASlowPlanThatFitsDoesNotEndTheSearch) {
   const Program llama = load_program(find_program("llama3-8b"));
   PlanRequest request;
