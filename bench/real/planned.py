@@ -5,7 +5,7 @@
 
 Each model is Hugging Face's, in bfloat16, with foreach AdamW. Planned are keeping, offloading, and
 the fastest that fits in some shares of the memory that keeping needs. `run` trains so many steps
-under each, and prints what was predicted of a step beside what was measured: its time, and the
+under each, in a process of its own, and prints what was predicted of a step beside what was measured: its time, and the
 peaks of what the caching allocator gave out and of what it took, which in a row with a budget may
 not be more than that. Beside them run PyTorch's checkpoint of each layer and, with --trl FOLDER,
 TRL's offloading. A row's bits are those of two more steps with deterministic algorithms, for which

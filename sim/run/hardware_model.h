@@ -56,7 +56,7 @@ class CudaMemory final : public KernelMemory {
   const Multiprocessors card_;
 };
 
-// Medians of an H100 with 20 GiB in use, driver 580.159 (docs/on-a-gpu.md); of every card.
+// Medians of an H100 with 20 GiB in use, driver 580.159 (docs/on-a-gpu.md), taken for every card.
 inline constexpr DriverTimes kDriverTimes{.malloc_ns = 55'000,
                                           .malloc_mib_ns = 140,
                                           .free_ns = 50'000,
