@@ -5,12 +5,13 @@
 
 Each model is Hugging Face's, in bfloat16, with foreach AdamW. Planned are keeping, offloading, and
 the fastest that fits in some shares of the memory that keeping needs. `run` trains so many steps
-under each, in a process of its own, and prints what was predicted of a step beside what was measured: its time, and the
-peaks of what the caching allocator gave out and of what it took, which in a row with a budget may
-not be more than that. Beside them run PyTorch's checkpoint of each layer and, with --trl FOLDER,
-TRL's offloading. A row's bits are those of two more steps with deterministic algorithms, for which
-each plan is made once more, as other kernels run then: loss and weights as `keep` has them, or the
-row says DIFFER. Exit codes: 1 a row differs, or failed; 2 for usage; 7 where there is no GPU.
+under each, in a process of its own, and prints what was predicted of a step beside what was
+measured: its time, and the peaks of what the caching allocator gave out and of what it took, which
+in a row with a budget may not be more than that. Beside them run PyTorch's checkpoint of each layer
+and, with --trl FOLDER, TRL's offloading. A row's bits are those of two more steps with
+deterministic algorithms, for which each plan is made once more, as other kernels run then: loss and
+weights as `keep` has them, or the row says DIFFER. Exit codes: 1 a row differs, or failed; 2 for
+usage; 7 where there is no GPU.
 
 Both need torch_ferry on the path, torch, and the same transformers.
 """
