@@ -187,9 +187,9 @@ std::optional<std::pair<Candidate, Verdict>> Session::needing_less(const Limits&
 std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const Limits& limits,
                                                  const Limits& asked) const {
   const std::int64_t lacks = verdict.least_bytes - limits.budget_bytes;
-  const bool first = asked.budget_bytes <= limits.budget_bytes;
+  const bool for_more = asked.budget_bytes > limits.budget_bytes;
   const bool spares =
-      first && problem_.training.steps > 1 && -lacks * kCloseParts > limits.budget_bytes;
+      !for_more && problem_.training.steps > 1 && -lacks * kCloseParts > limits.budget_bytes;
   if (verdict.least_bytes == 0 || (lacks <= 0 && !spares)) return std::nullopt;
   if (spares || trials_.fitting(asked)) {
     return std::max<std::int64_t>(asked.budget_bytes - lacks, 1);

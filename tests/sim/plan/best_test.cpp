@@ -93,8 +93,8 @@ TEST_F(BestTest, WhatFragmentsLeaveFreeIsUsed) {
   EXPECT_LT(result.rows[0].simulation.step_ns, bound + bound * 58 / 1000);
 }
 
-// The later steps of a training run in less than a step from a prepared state was seen to need: a
-// twentieth, here. Before, this step was 2.8 % from the bound.
+// The later steps of a training run in less than a step from a prepared state was seen to need, by
+// a twelfth here. Before, this step was 2.8 % from the bound.
 TEST_F(BestTest, ATrainingThatSparesMemoryIsPlannedForMore) {
   const Program gpt2 = load_program(find_program("gpt2"));
   PlanRequest request;
