@@ -5,7 +5,7 @@
     python bench/plan_tables.py PROGRAM grid --trainings ...  the same, of whole trainings
     python bench/plan_tables.py PROGRAM dtr LOGS              DTR's logs beside DTR's own results
     python bench/plan_tables.py PROGRAM parts                 with a part of the decisions left out
-    python bench/plan_tables.py PROGRAM pareto                the curve beside its budgets, planned
+    python bench/plan_tables.py PROGRAM pareto [--trainings]  the curve beside its budgets, planned
                                                               one by one
 
 PROGRAM is `ferry`, LOGS the folder of DTR's published logs. Seconds are those of the processor, all
@@ -136,16 +136,16 @@ def parts(ferry):
                 print(f"| {program}, {card} | 0.{tenths} | " + " | ".join(cells) + " |", flush=True)
 
 
-def pareto(ferry):
+def pareto(ferry, of):
     """The price of a curve: its seconds, over the mean of its budgets for the same allocator."""
     print("| program, card | all, s | one, s | times | longer, mean | most | least budget |")
     print("|---" * 7 + "|")
     for program in PROGRAMS:
-        curve, seconds = printed(ferry, program, "h100", "--pareto")
+        curve, seconds = printed(ferry, program, "h100", "--pareto", of=of)
         one, longer = 0, []
         for row in curve["rows"]:
             found, took = plan(ferry, program, "h100", "best", "--no-expandable", "--budget",
-                               str(row["budget_bytes"]))
+                               str(row["budget_bytes"]), of=of)
             one += took / len(curve["rows"])
             if found["rows"][0]["fits"]:
                 longer.append(row["step_ns"] / found["rows"][0]["step_ns"])
@@ -160,20 +160,23 @@ def main():
     tables = parser.add_subparsers(dest="table", required=True)
     of_grid = tables.add_parser("grid")
     of_grid.add_argument("--allocated", action="store_true")
-    of_grid.add_argument("--trainings", action="store_const", const=TRAINING, default=ONE_STEP)
     of_grid.add_argument("--programs", nargs="*", default=PROGRAMS)
     of_grid.add_argument("--cards", nargs="*", default=CARDS)
     tables.add_parser("dtr").add_argument("logs", type=pathlib.Path)
     tables.add_parser("parts")
-    tables.add_parser("pareto")
+    of_pareto = tables.add_parser("pareto")
+    for each in (of_grid, of_pareto):
+        each.add_argument("--trainings", action="store_const", const=TRAINING, default=ONE_STEP)
     arguments = parser.parse_args()
     if arguments.table == "grid":
         grid(arguments.ferry, arguments.allocated, arguments.programs, arguments.cards,
              arguments.trainings)
     elif arguments.table == "dtr":
         dtr(arguments.ferry, arguments.logs)
+    elif arguments.table == "pareto":
+        pareto(arguments.ferry, arguments.trainings)
     else:
-        {"parts": parts, "pareto": pareto}[arguments.table](arguments.ferry)
+        parts(arguments.ferry)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,12 @@ namespace ferry::plan {
 namespace {
 
 constexpr std::int64_t kSegmentStep = 2 << 20;  // segments are multiples of it
-constexpr std::int64_t kParts = 256;
 
 // Between what it allocates, less which it cannot run with, and what it reserves.
 std::int64_t least_capacity(const RunAt& run, const sim::Simulation& unlimited) {
   std::int64_t fails = unlimited.device_peak_bytes - 1;
   std::int64_t runs = unlimited.device_reserved_bytes;
-  while (runs - fails > std::max(kSegmentStep, runs / kParts)) {
+  while (runs - fails > std::max(kSegmentStep, runs / kLeastParts)) {
     const std::int64_t middle = fails + (runs - fails) / 2;
     (run(middle).errors.empty() ? runs : fails) = middle;
   }

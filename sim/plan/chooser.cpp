@@ -136,10 +136,10 @@ Candidate Chooser::choose_best(const Limits& limits, const Effort& effort) {
   trials_.of(what, {known_.front()});  // keeps everything
   if (searches) {
     if (problem_.spans) {
-      spans().search([&] { return so_far(limits); }, limits, trials_, effort.spans ? 1 : kEvery);
+      spans().search([&] { return so_far(limits); }, limits, trials_, effort.spans);
     }
     best_->search([&] { return so_far(limits); }, limits, trials_, every);
-    if (spans_ && effort.rest) spans_->climb([&] { return so_far(limits); }, limits, trials_);
+    if (spans_ && effort.climbs) spans_->climb([&] { return so_far(limits); }, limits, trials_);
     if (spans_ && (effort.walks || trials_.fitting(limits))) {
       spans_->walk([&] { return so_far(limits); }, limits, trials_);
     }

@@ -47,9 +47,10 @@ class Chooser {
   std::optional<Candidate> moving_nothing(Policy policy) const;
   // What `best` tries for a budget.
   struct Effort {
-    bool spans = true;  // all ways that spans have, or some,
-    bool rest = true;   // and of what else it knows
-    bool walks = true;  // and where nothing fits, steps away from what came nearest
+    SpanSearch::Breadth spans = {};
+    bool rest = true;    // all of what else it knows, or some,
+    bool climbs = true;  // steps away from the fastest,
+    bool walks = true;   // and where nothing fits, from what came nearest
   };
   Candidate choose_best(const Limits& limits, const Effort& effort);
 

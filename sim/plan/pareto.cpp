@@ -58,7 +58,9 @@ const Finalist* fastest(const Session& session, const std::vector<Finalist>& all
   sim::Time best_ns = 0;
   for (const Finalist& each : all) {
     if (best && each.verdict.step_ns >= best_ns) break;
-    if (each.verdict.least_bytes > budget) continue;
+    // Its least is known to a part of it, so it may run in a little less.
+    const std::int64_t least = each.verdict.least_bytes;
+    if (least - least / kLeastParts > budget) continue;
     const bool gives_back = each.verdict.judged_bytes > budget;
     const std::optional<sim::Time> step_ns =
         gives_back ? session.step_at(each.candidate, budget) : each.verdict.step_ns;
@@ -104,20 +106,23 @@ ParetoResult pareto(const Program& program, const Hardware& hardware, const Plan
   ParetoResult result;
   std::optional<Session> session;
   std::vector<std::int64_t> budgets;
-  std::optional<PolicyRow> least;
+  std::optional<Finalist> least;
   try {
     session.emplace(program, hardware, request);
     if (session->keep().fails) {
       throw std::invalid_argument("its step fails where everything is kept");
     }
-    // No plan fits in a byte: what `best` finds then needs the least memory.
-    least.emplace(session->choose(Policy::kBest, session->limits(1)));
-    const std::int64_t from = least->least_bytes;
+    // No plan fits in a byte: what `best` tries then needs the least memory.
+    const Candidate found =
+        session->chooser().choose_best(session->limits(1), {.spans = {.noise = 4}});
+    least = Finalist{found, session->judge(found, session->limits(kUnlimited), true)};
+    const std::int64_t from = least->verdict.least_bytes;
     if (from > 0) budgets = budgets_between(from, session->keep().device_reserved_bytes, count);
-    // Budgets that are close share what they find, and for the least it was looked just now.
-    constexpr Chooser::Effort kSome = {.spans = false, .rest = false};
-    for (std::size_t i = 1; i < budgets.size(); ++i) {
-      session->chooser().choose_best(session->limits(budgets[i]), kSome);
+    // Budgets that are close share what they find.
+    constexpr Chooser::Effort kSome = {
+        .spans = {.ways = 6, .noise = 16, .least_won = 400}, .rest = false, .climbs = false};
+    for (const std::int64_t budget : budgets) {
+      session->chooser().choose_best(session->limits(budget), kSome);
     }
   } catch (const Stopped&) {
     result.stopped = true;
@@ -129,9 +134,8 @@ ParetoResult pareto(const Program& program, const Hardware& hardware, const Plan
   result.segments = session->segments();
   result.survey = session->survey();
   std::vector<Finalist> all = finalists(*session, budgets);
-  if (least && least->least_bytes > 0) {
-    Verdict verdict = session->judge(least->candidate, session->limits(kUnlimited), false);
-    if (verdict.fits) all.push_back({least->candidate, std::move(verdict)});
+  if (least && least->verdict.fits) {
+    all.push_back(*std::move(least));
     sort_by_time(all);
   }
   if (all.empty()) return result;

@@ -33,6 +33,7 @@ Cost cost_of(const sim::Simulation& simulation, Judged judged) {
           .host_peak_bytes = simulation.host_peak_bytes,
           .out_bytes = simulation.d2h_bytes,
           .back_bytes = simulation.h2d_bytes,
+          .retries = simulation.last_alloc_retries,
           .fails = !simulation.errors.empty()};
 }
 

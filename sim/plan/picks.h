@@ -23,6 +23,7 @@ struct Cost {
   std::int64_t host_peak_bytes = 0;
   std::int64_t out_bytes = 0;   // copied to the host
   std::int64_t back_bytes = 0;  // copied back
+  std::int64_t retries = 0;     // times that the step gave back what was cached
   bool fails = false;           // a failed forward or backward makes the costs meaningless
 };
 

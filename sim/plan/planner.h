@@ -4,7 +4,8 @@
 // fits where its training runs on a device of the budget's capacity (capacity.h). A run with
 // errors, and one that reserves more than keeping everything does, is no candidate of a search, and
 // a row of that kind no answer.
-// What a search tries is one step from a prepared state, with unlimited memory. The candidates of a
+// What a search tries is a training's third step, for those that follow are like it, or the one
+// step that there is, with unlimited memory or at the budget's capacity. The candidates of a
 // search, other than best's, are a fixed list that does not depend on the budget (policies.h). Of
 // those that may fit, the fastest whose training runs is taken.
 #pragma once
@@ -35,7 +36,7 @@ struct PlanRequest {
   std::int64_t budget_bytes = 0;  // the device's capacity: what its memory pool may reserve
   Judged judged = Judged::kReserved;
   std::vector<Policy> policies;
-  // Rows are whole trainings; what a search tries is one step of them, from a prepared state.
+  // Rows are whole trainings; a search tries three steps of them, or those that there are.
   sim::Training training;
   std::optional<std::int64_t> workspace_bytes;  // of CUBLAS_WORKSPACE_CONFIG; none: the card's
   AllocConf alloc_conf;

@@ -1,7 +1,6 @@
 #include "sim/plan/session.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -32,14 +31,16 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
   return problem;
 }
 
-// What a candidate's whole training needs is not what one step from a prepared state needs. The
+// What a candidate's whole training needs may not be what the steps of it that are tried need. The
 // search is asked again so many times, for a budget that makes up for the difference.
 constexpr int kRounds = 4;
 constexpr std::int64_t kCloseParts = 200;  // no search for a budget that is so much of it away
-constexpr sim::Time kFarParts = 16;        // of a step: what is further away is far
+constexpr std::size_t kSomeNoise = 4;      // one of so many tables with noise
+constexpr std::size_t kLittleNoise = 16;
+constexpr std::int64_t kLeastBudget = 1;   // no plan fits in it: what is found needs the least
 constexpr int kContenders = 256;           // are run whole in a round
 constexpr std::size_t kScannedAtOnce = 4;  // of these
-constexpr int kLeastRuns = 64;             // and where nothing fits
+constexpr std::size_t kLeastRuns = 64;     // and where nothing fits
 constexpr int kJudgedByThen = 16;          // after a stop
 constexpr std::int64_t kLessParts = 512;   // of the least known: what needs so little less is none
 
@@ -157,63 +158,81 @@ std::optional<sim::Time> Session::fits_as_a_whole(const Candidate& candidate,
   return fits ? std::optional(run.step_ns) : std::nullopt;
 }
 
+void Session::run_at(std::int64_t device_bytes, const std::vector<const Tried*>& all) {
+  std::vector<std::pair<const Candidate*, bool*>> fresh;
+  for (const Tried* each : all) {
+    const auto [known, is_fresh] =
+        runs_at_.try_emplace({device_bytes, trials_.key(each->candidate)});
+    if (is_fresh) fresh.emplace_back(&each->candidate, &known->second);
+  }
+  in_parallel(fresh.size(), [&](std::size_t i) {
+    *fresh[i].second = step_at(*fresh[i].first, device_bytes).has_value();
+  });
+}
+
 // The least that a plan runs at is between what it allocates and what it reserves. So those that
 // allocate the least are run a little below the least that is known, until none can need less.
 std::optional<std::pair<Candidate, Verdict>> Session::needing_less(const Limits& limits,
                                                                    std::int64_t known, bool stops) {
   std::optional<std::pair<Candidate, Verdict>> found;
   if (problem_.judged != Judged::kReserved) return found;
-  int runs = 0;
-  for (const Tried* each : chooser_.by_allocated(limits)) {
+  const std::vector<const Tried*> all = chooser_.by_allocated(limits);
+  for (std::size_t at = 0; at < std::min(all.size(), kLeastRuns);) {
     const std::int64_t below = known - known / kLessParts;
-    if (each->cost.device_peak_bytes > below || ++runs > kLeastRuns) break;
+    std::vector<const Tried*> next;
+    for (std::size_t i = at; i < std::min(all.size(), at + kScannedAtOnce); ++i) {
+      if (all[i]->cost.device_peak_bytes <= below) next.push_back(all[i]);
+    }
+    if (next.empty()) break;
     if (stops) throw_if(request_.stop);
-    const auto [known_run, fresh] = runs_at_.try_emplace({below, trials_.key(each->candidate)});
-    if (fresh) known_run->second = step_at(each->candidate, below).has_value();
-    if (!known_run->second) continue;
-    Verdict verdict = judge(each->candidate, limits, stops);
-    if (verdict.judged_bytes > keep_judged_bytes() || verdict.least_bytes >= known) continue;
-    if (verdict.unlimited.host_peak_bytes > limits.host_bytes) continue;
-    known = verdict.least_bytes;
-    found.emplace(each->candidate, std::move(verdict));
+    run_at(below, next);
+    for (const Tried* each : next) {
+      ++at;
+      if (!runs_at_.at({below, trials_.key(each->candidate)})) continue;
+      Verdict verdict = judge(each->candidate, limits, stops);
+      if (verdict.judged_bytes > keep_judged_bytes() || verdict.least_bytes >= known) continue;
+      if (verdict.unlimited.host_peak_bytes > limits.host_bytes) continue;
+      known = verdict.least_bytes;
+      found.emplace(each->candidate, std::move(verdict));
+      break;  // the others are run below that
+    }
   }
   return found;
 }
 
-// The budget to search for next, after `asked`; none: the search knows what its pick needs. What a
-// step from a prepared state is taken to need, a training may not run in; or its later steps, whose
-// pool is full, run in less, and so may what is found for a larger budget. Where no step fits, the
-// least that was found is a budget as well: near it more is tried.
+// The budget to search for next, after `asked`; none: the search knows what its pick needs. What
+// the steps that are tried ran in, the whole may not; a single step is tried once more for the
+// budget, after it was for what needs the least. Where no step fits, what needs the least is looked
+// for, and the least that was found is a budget as well: near it more is tried.
 std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const Limits& limits,
                                                  const Limits& asked) const {
   const std::int64_t lacks = verdict.least_bytes - limits.budget_bytes;
-  const bool for_more = asked.budget_bytes > limits.budget_bytes;
-  const bool spares =
-      !for_more && problem_.training.steps > 1 && -lacks * kCloseParts > limits.budget_bytes;
-  if (verdict.least_bytes == 0 || (lacks <= 0 && !spares)) return std::nullopt;
-  if (spares || trials_.fitting(asked)) {
+  const bool trains = problem_.is_training();
+  if (verdict.least_bytes == 0 || lacks <= 0) return std::nullopt;
+  if (trials_.fitting(asked)) {
+    if (trains && asked.budget_bytes > limits.budget_bytes) return std::nullopt;
     return std::max<std::int64_t>(asked.budget_bytes - lacks, 1);
   }
+  if (trains && asked.budget_bytes > kLeastBudget) return kLeastBudget;
   const bool again = asked.budget_bytes != limits.budget_bytes;
-  return again ? std::nullopt : std::optional(verdict.least_bytes);
-}
-
-// Whether a search for less memory may find what is faster than the training that was chosen: where
-// that is far from what its pick took from a prepared state.
-bool Session::may_gain(const Limits& asked, sim::Time chosen_ns) const {
-  const std::optional<Cost> found = trials_.fitting(asked);
-  return !found || chosen_ns - found->step_ns > keep_.step_ns / kFarParts;
+  return again && !trains ? std::nullopt : std::optional(verdict.least_bytes);
 }
 
 // Of a budget that no plan fits in, the rounds are for what needs the least: the first need not
-// walk, for the others do, and near the least that is known it is spans that need less. Where a
-// larger budget is asked for though something fits, spans alone are worth their time.
+// walk, for the others do, and near the least that is known it is spans that need less. To try a
+// training takes three times as long, and what it needs is what it was seen to need: so some of
+// what is known is enough, and the steps from there find more.
 Chooser::Effort Session::effort(int round, const Limits& limits, const Limits& asked) const {
-  const bool spares = asked.budget_bytes > limits.budget_bytes && trials_.fitting(limits);
-  if (spares) return {.rest = false};
   const std::optional<Certificate> bound = certificate(limits.budget_bytes);
-  if (!bound || limits.budget_bytes >= bound->least_bytes) return {};
-  return {.rest = asked.budget_bytes <= limits.budget_bytes, .walks = round > 0};
+  const bool may_fit = !bound || limits.budget_bytes >= bound->least_bytes;
+  const bool first = round == 0;
+  if (problem_.is_training()) {
+    return {.spans = {.noise = first ? kSomeNoise : kLittleNoise},
+            .rest = !may_fit && first,
+            .walks = !first};
+  }
+  if (may_fit) return {};
+  return {.rest = asked.budget_bytes <= limits.budget_bytes, .walks = !first};
 }
 
 PolicyRow Session::choose(Policy policy, const Limits& limits) {
@@ -247,8 +266,6 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
       chosen.shown = candidate;
     }
     if (!next) break;
-    const bool less = *next < asked.budget_bytes;
-    if (capacities && less && chosen.fits && !may_gain(asked, chosen.step_ns)) break;
     asked.budget_bytes = *next;
   }
   if (capacities && !best->fits && best->least_bytes > 0) {

@@ -28,7 +28,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  const Cost& keep() const { return keep_; }               // of one step from a prepared state
+  const Cost& keep() const { return keep_; }               // as what is tried
   const sim::Simulation& keeps() const { return keeps_; }  // its whole training
   std::int64_t keep_judged_bytes() const {
     return keeps_.errors.empty() ? cost_of(keeps_, problem_.judged).device_reserved_bytes
@@ -80,10 +80,11 @@ class Session {
   void scan(Policy policy, const Limits& limits, Chosen& chosen);
   // The step of the candidate's training, if it runs within the limits.
   std::optional<sim::Time> fits_as_a_whole(const Candidate& candidate, const Limits& limits) const;
+  // Whether their trainings run at a capacity: then it is known.
+  void run_at(std::int64_t device_bytes, const std::vector<const Tried*>& all);
   Chooser::Effort effort(int round, const Limits& limits, const Limits& asked) const;
   std::optional<std::int64_t> next_budget(const Verdict& verdict, const Limits& limits,
                                           const Limits& asked) const;
-  bool may_gain(const Limits& asked, sim::Time chosen_ns) const;
 
   const PlanRequest& request_;
   Problem problem_;

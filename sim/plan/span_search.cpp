@@ -45,7 +45,6 @@ constexpr std::int32_t kFailedParts = 3;   // of the levels that may run below o
 constexpr sim::Time kOverParts = 4;        // what a level took beyond the table's time another one
                                            // takes as well, but for such a part
 constexpr std::int32_t kNested = 16;       // such a part above the least, one level is enough
-constexpr std::size_t kPlain = 3;          // one of so many, for one of several budgets
 constexpr std::size_t kKinds = SpanTables::kKinds;
 constexpr std::size_t kScanned = 12;  // levels, of each table
 constexpr std::size_t kScannedLeast = 2;
@@ -59,8 +58,6 @@ constexpr std::size_t kFew = 256;          // operators
 constexpr std::size_t kFewest = 160;       // steps are quick to simulate, and more ways are tried
 constexpr std::size_t kTablesMost = 24;
 constexpr std::size_t kTablesLeast = 1;
-// What a bisection has left to win that is not worth another probe: a part of the step.
-constexpr sim::Time kLeastWon = 2'000;
 constexpr sim::Time kLeastLost = 100;  // the part of the step that is worth looking for
 constexpr sim::Time kLittle = 1'000;   // the part of its step that is not worth another
 
@@ -207,6 +204,8 @@ SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits, bool run
   for (const auto& [level, cost] : way.seen) {
     if (is_answer(cost, limits)) {
       each.fits = std::max(each.fits, level);
+      each.near = level;
+      each.near_bytes = cost.device_reserved_bytes;
       continue;
     }
     each.near = level;
@@ -234,7 +233,7 @@ bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& tr
   if (!fits(most, way)) return false;
   const std::optional<Cost> best = trials.fitting(limits);
   const sim::Time told = told_ns(most, way);
-  const sim::Time little = kept_.step_ns / kLeastWon;
+  const sim::Time little = kept_.step_ns / each.least_won;
   if (best) {
     // To move, and to give back, takes about as long at other levels.
     const sim::Time more = little + each.over_ns / kOverParts * (kOverParts - 1);
@@ -272,7 +271,10 @@ sim::Time SpanSearch::told_ns(std::int32_t level, const Way& way) const {
 // would reserve beyond, if that is asked for. The least that it runs at is not known: at least what
 // it allocates. Of what fails at the budget nothing is known: the next is a part below it.
 void SpanSearch::take(const Cost& cost, const Limits& limits, Bisection& each) const {
-  if (cost.fails) {
+  // A training's first step may give back, but if each of its steps does, that takes longer than to
+  // run more again. It is a try as good as any, and for its level as if it failed.
+  const bool always_gives_back = each.runs && cost.retries > 0 && problem_.is_training();
+  if (cost.fails || always_gives_back) {
     const std::int64_t levels = (each.near - each.fits) / kFailedParts;
     each.near_bytes = limits.budget_bytes + levels * choices_.slot_bytes() + 1;
     each.fails = each.near;
@@ -293,29 +295,33 @@ void SpanSearch::take(const Cost& cost, const Limits& limits, Bisection& each) c
   }
 }
 
-void SpanSearch::search(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
+void SpanSearch::search(const What& what, const Limits& limits, Trials& trials,
+                        const Breadth& breadth) {
   if (choices_.operators() == 0) return;
-  const std::size_t turn = searches_++ % every;
+  ++searches_;
+  const bool reserved = problem_.judged == Judged::kReserved;
   for (const bool noisy : {false, true}) {
     for (const bool runs : {false, true}) {
-      if (runs && problem_.judged != Judged::kReserved) continue;
-      bisect_all(noisy, runs, what, limits, trials, every, turn);
+      if (runs ? !reserved : reserved && problem_.is_training()) continue;
+      bisect_all(noisy, runs, what, limits, trials, breadth);
     }
   }
-  nest(what, limits, trials, every);
-  if (is_far(limits, trials)) scan(what, limits, trials, every);
+  nest(what, limits, trials);
+  if (is_far(limits, trials)) scan(what, limits, trials, breadth);
 }
 
 void SpanSearch::bisect_all(bool noisy, bool runs, const What& what, const Limits& limits,
-                            Trials& trials, std::size_t every, std::size_t turn) {
+                            Trials& trials, const Breadth& breadth) {
   std::vector<Bisection> open;
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     const std::size_t noise = ways_[i].table / kKinds;
-    if ((noise > 0) != noisy || (noisy && noise % every != turn)) continue;
-    if (!noisy && every > 1 && i > 0 && i % kPlain != turn % kPlain) continue;
+    if ((noise > 0) != noisy) continue;
+    const std::size_t of = noisy ? breadth.noise : breadth.ways;
+    if (i > 0 && (noisy ? noise : i) % of != searches_ % of) continue;
     open.push_back(begin(ways_[i], limits, runs));
+    open.back().least_won = breadth.least_won;
   }
-  bisect(std::move(open), what, limits, trials, every);
+  bisect(std::move(open), what, limits, trials);
 }
 
 bool SpanSearch::may_win(const Cost& best, const Limits& limits) const {
@@ -326,7 +332,7 @@ bool SpanSearch::may_win(const Cost& best, const Limits& limits) const {
 
 // What is found rules out levels of the ways that follow.
 void SpanSearch::bisect(std::vector<Bisection> ways, const What& what, const Limits& limits,
-                        Trials& trials, std::size_t every) {
+                        Trials& trials) {
   std::vector<Bisection*> open;
   for (std::size_t next = 0;;) {
     std::erase_if(open, [&](Bisection* each) { return !goes_on(*each, limits, trials); });
@@ -337,13 +343,8 @@ void SpanSearch::bisect(std::vector<Bisection> ways, const What& what, const Lim
     std::vector<Try> round;
     for (const Bisection* each : open) round.push_back({each->near, *each->way});
     const std::vector<Candidate> all = candidates(round);
-    const auto run = [&] {
-      if (!open.front()->runs) return trials.unlimited(what(), all);
-      // What is learned for one of several budgets is of use for the others.
-      if (every > 1) return trials.within(what(), all, limits);
-      return trials.at_budget(what(), all, limits);
-    };
-    const std::vector<Trials::Found> found = run();
+    const std::vector<Trials::Found> found =
+        open.front()->runs ? trials.at_budget(what(), all, limits) : trials.unlimited(what(), all);
     for (std::size_t i = 0; i < open.size(); ++i) {
       made_.try_emplace(found[i].tried, round[i]);
       take(found[i].cost, limits, *open[i]);
@@ -352,7 +353,7 @@ void SpanSearch::bisect(std::vector<Bisection> ways, const What& what, const Lim
 }
 
 // Where one level has room enough, a second one gains nothing.
-void SpanSearch::nest(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
+void SpanSearch::nest(const What& what, const Limits& limits, Trials& trials) {
   const std::int32_t slots = choices_.slots_of(limits.budget_bytes);
   if (slots > least_slots({}) / kNested * (kNested + 1) && !is_far(limits, trials)) return;
   if (nested_ways_.empty()) {
@@ -365,7 +366,7 @@ void SpanSearch::nest(const What& what, const Limits& limits, Trials& trials, st
   }
   std::vector<Bisection> open;
   for (Way& way : nested_ways_) open.push_back(begin(way, limits, true));
-  bisect(std::move(open), what, limits, trials, every);
+  bisect(std::move(open), what, limits, trials);
 }
 
 // True if nothing was found, or what takes a twentieth longer than twice the table's time for the
@@ -379,7 +380,8 @@ bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
 }
 
 // Near the least memory fragments decide, and a lower level may need more.
-void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials, std::size_t every) {
+void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials,
+                      const Breadth& breadth) {
   const std::int32_t all = choices_.slots_of(limits.budget_bytes);
   const auto levels = static_cast<std::int32_t>(
       std::clamp(kScannedOperators / choices_.operators(), kScannedLeast, kScanned));
@@ -387,7 +389,7 @@ void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials, st
   std::set<std::size_t> numbers;
   for (const Way& way : ways_) numbers.insert(way.table);
   for (const std::size_t number : numbers) {
-    if (number / kKinds % every != searches_ % every) continue;
+    if (number / kKinds % breadth.noise != searches_ % breadth.noise) continue;
     const std::int32_t least = least_slots({.table = number});
     const std::int32_t most = std::max(all, least);
     for (std::int32_t level = least; level <= most; level += (most - least) / levels + 1) {

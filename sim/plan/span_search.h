@@ -9,10 +9,11 @@
 //
 // A level fits that reserves no more than the budget. What would reserve more may run at it, by
 // giving back and taking anew, and that takes about as long at any level: so each way is bisected a
-// second time for the largest level that runs. Levels that are slower than what was found, by what
-// the table says of them, are not tried; so one try tells, as a rule, of a way that is no better.
-// Last the search goes on from the fastest by single operators (span_climb.cpp), for no level uses
-// what fragments leave free.
+// second time for the largest level that runs. Of a training that is the only time: what its first
+// step gave back the steps that are judged need not give back again. Levels that are slower than
+// what was found, by what the table says of them, are not tried; so one try tells, as a rule, of a
+// way that is no better. Last the search goes on from the fastest by single operators
+// (span_climb.cpp), for no level uses what fragments leave free.
 //
 // Below the lowest level that the table has, more and more bytes move, until all do. Where one
 // level of spans has nothing, or little memory is left, a table of nested spans (nest_table.h) is
@@ -57,10 +58,15 @@ class SpanSearch {
   SpanSearch(const Problem& problem, std::shared_ptr<SpanTables> tables, const KeepTrace& keep,
              const Cost& kept);
 
-  // Tries candidates for the budget. What was found is in trials.all(). Of the tables with noise
-  // every n-th is tried, in each call others.
+  // How much of what it knows a search tries, in each call other parts of it.
+  struct Breadth {
+    std::size_t ways = 1;         // one of so many ways without noise,
+    std::size_t noise = 1;        // and of the tables with noise
+    sim::Time least_won = 2'000;  // the part of the step for which a bisection goes on
+  };
+  // Tries candidates for the budget. What was found is in trials.all().
   using What = std::function<std::string()>;
-  void search(const What& what, const Limits& limits, Trials& trials, std::size_t every = 1);
+  void search(const What& what, const Limits& limits, Trials& trials, const Breadth& breadth);
   // The plans of other systems, of which nothing moves (field_spans.h).
   std::vector<Candidate> of_field(Policy policy);
   // Goes on from the best that fit to what is a step away and runs less again. What fragments leave
@@ -88,6 +94,7 @@ class SpanSearch {
     std::int32_t near = 0;  // what was asked for last, and its bytes
     std::int64_t near_bytes = 0;
     int probes = 0;
+    sim::Time least_won = Breadth().least_won;
     sim::Time seen_ns = 0;  // the longest step that does not fit
     sim::Time over_ns = 0;  // what the last took beyond what the table says
   };
@@ -122,14 +129,13 @@ class SpanSearch {
   // True if without fragments, and if all moved in time that can, it would be a part faster.
   bool may_win(const Cost& best, const Limits& limits) const;
   void bisect_all(bool noisy, bool runs, const What& what, const Limits& limits, Trials& trials,
-                  std::size_t every, std::size_t turn);
+                  const Breadth& breadth);
   // Until each has ended.
-  void bisect(std::vector<Bisection> ways, const What& what, const Limits& limits, Trials& trials,
-              std::size_t every);
+  void bisect(std::vector<Bisection> ways, const What& what, const Limits& limits, Trials& trials);
 
   bool is_far(const Limits& limits, const Trials& trials) const;
-  void nest(const What& what, const Limits& limits, Trials& trials, std::size_t every);
-  void scan(const What& what, const Limits& limits, Trials& trials, std::size_t every);
+  void nest(const What& what, const Limits& limits, Trials& trials);
+  void scan(const What& what, const Limits& limits, Trials& trials, const Breadth& breadth);
 
   const Problem& problem_;
   const std::shared_ptr<SpanTables> tables_;

@@ -69,7 +69,9 @@ void SpanSearch::walk(const What& what, const Limits& limits, Trials& trials) {
   // To say what was found so far all trials are looked at, and a walk tries few at a time.
   std::string words = what();
   std::size_t told = 0, tried = 0;
-  for (std::size_t left = std::min(kWalked / all + 1, kWalkedMost); left > 0 && !nearest.empty();) {
+  const std::size_t steps_each = std::max<std::size_t>(problem_.tried_steps(), 1);
+  for (std::size_t left = std::min(kWalked / all / steps_each + 1, kWalkedMost);
+       left > 0 && !nearest.empty();) {
     const std::vector<SpanSteps::Place> here = steps_.places(nearest.take());
     std::vector<SpanSteps::Step> steps = steps_.from(here);
     std::vector<std::vector<PlanSpan>> next;

@@ -68,7 +68,7 @@ sim::Simulation Problem::run(const Candidate& candidate, const How& how) const {
   }
   options.segments = segment_plan(survey_of(candidate), candidate.mix);
   options.training = training;
-  if (!how.whole) options.training.steps = 0;
+  if (!how.whole) options.training.steps = tried_steps();
   options.workspace_bytes = workspace_bytes;
   options.alloc_conf = alloc_conf;
   options.device_bytes = how.device_bytes;
@@ -96,7 +96,8 @@ Cost Tried::within(const Limits& limits) const {
   for (auto each = at.upper_bound(limits.budget_bytes); each != at.begin();) {
     --each;
     if (!each->second) continue;
-    found.step_ns = *each->second;
+    found.step_ns = each->second->step_ns;
+    found.retries = each->second->retries;
     found.device_reserved_bytes = each->first;
     return found;
   }
@@ -189,7 +190,7 @@ void Trials::run_at(std::string_view what, const std::vector<Tried*>& trials,
   simulate(what, fresh, trials.size() - fresh.size(), trials.size(), [&](Tried& each) {
     const Cost cost = problem_.cost(each.candidate, capacity);
     if (cost.fails) return;
-    each.at.at(capacity) = cost.step_ns;
+    each.at.at(capacity) = cost;
     // What it takes with more memory is known.
     if (each.done && (each.capacity == 0 || each.capacity > capacity)) return;
     each.cost = cost;

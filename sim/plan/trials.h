@@ -6,6 +6,7 @@
 // Which ones are simulated does not depend on the number of processors.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -50,7 +51,7 @@ struct Problem {
     return candidate.outlined ? candidate.outlined->survey : survey;
   }
   struct How {
-    bool whole = false;             // the training's steps; else one, from a prepared state
+    bool whole = false;             // all steps of the training; else those that are tried
     std::int64_t device_bytes = 0;  // capacity; 0: unlimited
     bool check = false;
     std::vector<StreamOpConsumer*> consumers = {};
@@ -59,10 +60,13 @@ struct Problem {
     MemorySnapshot* memory = nullptr;
   };
   sim::Simulation run(const Candidate& candidate, const How& how) const;
-  // Of one step from a prepared state, and the optimizer's part.
+  // So many steps are run of a candidate, and the last one judged: the third of a training is as
+  // those that follow. 0, as in sim::Training: then what the optimizer takes is added.
+  std::size_t tried_steps() const { return std::min(training.steps, sim::kSteadyStep); }
+  bool is_training() const { return tried_steps() > 1; }
   Cost cost(const Candidate& candidate, std::int64_t device_bytes = 0) const {
     Cost cost = cost_of(run(candidate, {.device_bytes = device_bytes}), judged);
-    cost.step_ns += optimizer_ns;
+    if (tried_steps() == 0) cost.step_ns += optimizer_ns;
     return cost;
   }
 };
@@ -73,7 +77,7 @@ struct Tried {
   std::int64_t capacity = 0;  // or, if this is not 0, with so much
   bool done = false;          // not while it runs, nor if it was stopped
   // Its steps at capacities; none: it did not run.
-  std::map<std::int64_t, std::optional<sim::Time>> at = {};
+  std::map<std::int64_t, std::optional<Cost>> at = {};
 
   // As the limits have it. What would reserve more than the budget may run at it, by giving back
   // what the pool has cached: then it needs no more than the largest capacity at which it was seen

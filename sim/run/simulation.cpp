@@ -196,6 +196,7 @@ void read_machine(Machine& machine, const TrainingLoop& loop, Simulation& result
   result.operations = machine.operations();
   result.digest = machine.engine().digest();
   result.num_alloc_retries = machine.pool().stats().num_alloc_retries;
+  result.last_alloc_retries = result.num_alloc_retries - loop.retries_before();
   result.out_of_memory = machine.pool().stats().num_ooms + machine.host_pool().stats().num_ooms;
 }
 

@@ -124,8 +124,9 @@ struct Simulation {
   std::vector<std::uint64_t> gradients;  // contents by global, if checked; 0: none
   std::vector<ProgramError> errors;
   std::vector<std::string> warnings;
-  std::int64_t out_of_memory = 0;      // failed allocations
-  std::int64_t num_alloc_retries = 0;  // times that the pool gave its cache back, in all steps
+  std::int64_t out_of_memory = 0;       // failed allocations
+  std::int64_t num_alloc_retries = 0;   // times that the pool gave its cache back, in all steps
+  std::int64_t last_alloc_retries = 0;  // and in the last one
   Leftovers leftovers;
 
   // 1 - idle / copying, in thousandths, over the whole step; none if nothing was copied.

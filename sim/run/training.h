@@ -18,6 +18,8 @@ namespace ferry::sim {
 enum class Optimizer : std::uint8_t { kNoOptimizer, kSgd, kMomentum, kAdam, kAdamW };
 enum class OptimizerImplementation : std::uint8_t { kForeach, kForLoop, kFused };
 
+inline constexpr std::size_t kSteadyStep = 3;  // whose memory is that of all later ones
+
 struct Training {
   Optimizer optimizer = Optimizer::kNoOptimizer;
   OptimizerImplementation implementation = OptimizerImplementation::kForeach;

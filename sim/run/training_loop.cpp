@@ -39,6 +39,7 @@ void TrainingLoop::begin_last() {
   machine_.reset_peaks();
   stats_before_ = machine_.device_stats();
   blocked_before_ns_ = machine_.compute_blocked_on_copies_ns();
+  retries_before_ = machine_.pool().stats().num_alloc_retries;
 }
 
 void TrainingLoop::run_optimizer() {

@@ -33,6 +33,7 @@ class TrainingLoop {
   Time began_ns() const { return began_ns_; }
   const DeviceStats& stats_before() const { return stats_before_; }
   Time blocked_before_ns() const { return blocked_before_ns_; }
+  std::int64_t retries_before() const { return retries_before_; }
   // What the optimizer's kernels took in the last step.
   Time optimizer_ns() const { return optimizer_ns_; }
   std::size_t kept_storages() const { return optimizer_.kept_storages() + prepared_.size(); }
@@ -52,6 +53,7 @@ class TrainingLoop {
   Time began_ns_ = 0;
   DeviceStats stats_before_{};
   Time blocked_before_ns_ = 0;
+  std::int64_t retries_before_ = 0;
   Time optimizer_ns_ = 0;
   std::vector<ProgramError> errors_;
 };

@@ -93,9 +93,9 @@ TEST_F(BestTest, WhatFragmentsLeaveFreeIsUsed) {
   EXPECT_LT(result.rows[0].simulation.step_ns, bound + bound * 58 / 1000);
 }
 
-// The later steps of a training run in less than a step from a prepared state was seen to need, by
-// a twelfth here. Before, this step was 2.8 % from the bound.
-TEST_F(BestTest, ATrainingThatSparesMemoryIsPlannedForMore) {
+// A step whose pool the steps before it have filled needs other memory than one with an empty pool,
+// here a twelfth less. Judged by the latter, this step was 2.8 % from the bound.
+TEST_F(BestTest, ATrainingIsJudgedByItsThirdStep) {
   const Program gpt2 = load_program(find_program("gpt2"));
   PlanRequest request;
   request.training = {.optimizer = sim::Optimizer::kAdamW, .steps = 3};
@@ -110,8 +110,7 @@ TEST_F(BestTest, ATrainingThatSparesMemoryIsPlannedForMore) {
   EXPECT_LT(result.rows[0].simulation.step_ns, bound + bound * 24 / 1000);
 }
 
-// Of what fits by a step from a prepared state, no training of Llama's fits: less memory is looked
-// for, though checkpointing, which was tried before, fits and takes a fifth longer.
+// Checkpointing, which was tried before, fits and takes a fifth longer.
 TEST_F(BestTest, ASlowPlanThatFitsDoesNotEndTheSearch) {
   const Program llama = load_program(find_program("llama3-8b"));
   PlanRequest request;
