@@ -22,7 +22,7 @@ DeviceId Engine::add_device(const LinkRates& rates, PortId port, const PeerRates
   links_.add_device(rates, port, peer);
   units_.resize(units_.size() + kUnits);
   memory_.add_device(memory_bytes_per_us);
-  dirty_.resize(units_.size() + 1);
+  dirty_.resize(units_.size());
   Unit* units = &units_[std::size_t{id} * kUnits];
   units[kDown].route = {.from = id};
   units[kDown].rate_alone = rates.d2h_alone;
@@ -34,8 +34,21 @@ DeviceId Engine::add_device(const LinkRates& rates, PortId port, const PeerRates
     unit->coupled =
         unit == &units[kPeer] || links_.shared(id) || !links_.steady(id) || memory_.is_known(id);
   }
+  rates_vary_ = rates_vary_ || units[kUp].coupled;
   events_.add_slots(unit_slot(static_cast<std::uint32_t>(units_.size())));
   return DeviceId{id};
+}
+
+void Engine::trace_to(TraceSink* sink) {
+  sink_ = sink;
+  watched_ = sink_ != nullptr || keeps_digest_;
+}
+
+void Engine::keep_digest() { watched_ = keeps_digest_ = true; }
+
+std::uint64_t Engine::digest() const {
+  require(keeps_digest_, "asked for a digest that nobody kept");
+  return digest_;
 }
 
 PortId Engine::add_port(const PortRates& rates) {
@@ -52,35 +65,12 @@ StreamId Engine::add_stream(DeviceId device) {
   return StreamId{id};
 }
 
-inline Engine::Stream& Engine::stream_of(StreamId stream) {
-  require(number(stream) < streams_.size(), "no such stream");
-  return streams_[number(stream)];
-}
-
-// A queue that is not empty has a chunk only where there is more than its front.
-inline OpIndex Engine::submit(Stream& s, OpKind kind, std::int64_t value, Time not_before) {
-  require(not_before >= now_, "an operation was issued before the time already advanced to");
-  const OpIndex op = next_op_++;
-  const QueuedOp queued{op << QueuedOp::kKindBits | static_cast<std::uint64_t>(kind), not_before,
-                        value};
-  return s.ops.try_push(queued) ? op : submit_slowly(s, queued);
-}
-
-OpIndex Engine::submit_slowly(Stream& s, const QueuedOp op) {
+void Engine::submit_slowly(Stream& s, std::uint64_t tag, std::int64_t value, Time not_before) {
+  const QueuedOp op{tag, not_before, value};
   if (s.ops.empty()) {
-    wake_at(static_cast<std::uint32_t>(&s - streams_.data()), index_of(op), op.not_before);
+    wake_at(static_cast<std::uint32_t>(&s - streams_.data()), index_of(op), not_before);
   }
   s.ops.push(chunks_, op);
-  return index_of(op);
-}
-
-// A second stream makes an engine shared for ever: running ahead needs to know no more. True if the
-// stream is the first.
-bool Engine::use(Unit& unit, std::uint32_t stream) {
-  if (unit.user == stream) return false;
-  const bool first = unit.user == kNone;
-  unit.user = first ? stream : kShared;
-  return first;
 }
 
 // The engines of a device that slow others, or are slowed, from now on.
@@ -97,33 +87,6 @@ void Engine::couple(Unit& unit) {
   }
 }
 
-OpIndex Engine::kernel(StreamId stream, KernelTime time, Time not_before) {
-  require(static_cast<std::uint64_t>(time.ns) >> kKernelNsBits == 0, "a kernel takes 0 to 1e15 ns");
-  const Time ns = std::max<Time>(time.ns, 1);
-  std::int64_t value = ns << kShareBits;
-  if (time.memory_ns != 0) {
-    require(time.memory_ns > 0, "a kernel's time of the memory must not be negative");
-    value |= (std::min(time.memory_ns, ns) * kWhole + ns - 1) / ns;
-  }
-  Stream& s = stream_of(stream);
-  s.copied_last = false;
-  if (use(units_[s.device * kUnits], number(stream))) contend(s.device, {kDown, kUp});
-  return submit(s, OpKind::kKernel, value, not_before);
-}
-
-OpIndex Engine::copy(StreamId stream, CopyKind direction, std::int64_t bytes, Time not_before) {
-  require(bytes >= 0 && bytes < kMaxBytes, "a copy must have 0 to 9e15 bytes");
-  require(direction != CopyKind::kDeviceToDevice, "a copy within a device is a kernel");
-  require(direction != CopyKind::kPeer, "a copy between devices says its source: peer_copy()");
-  const bool down = direction == CopyKind::kDeviceToHost;
-  Stream& s = stream_of(stream);
-  s.copied_last = true;
-  if (use(units_[s.device * kUnits + (down ? kDown : kUp)], number(stream))) {
-    contend(s.device, {kKernel});
-  }
-  return submit(s, down ? OpKind::kDeviceToHost : OpKind::kHostToDevice, bytes, not_before);
-}
-
 OpIndex Engine::peer_copy(StreamId stream, DeviceId from, std::int64_t bytes, Time not_before) {
   require(bytes >= 0 && bytes >> kPeerBytesBits == 0, "a peer copy must have 0 to 2.8e14 bytes");
   Stream& s = stream_of(stream);
@@ -133,6 +96,7 @@ OpIndex Engine::peer_copy(StreamId stream, DeviceId from, std::int64_t bytes, Ti
   s.copied_last = true;
   contend(source, {kKernel});
   contend(device, {kKernel});
+  rates_vary_ = true;
   const Route route = links_.between(source, device);
   if (!route.on_peer_links) {
     for (const std::uint32_t end : {source, device}) {
@@ -144,25 +108,9 @@ OpIndex Engine::peer_copy(StreamId stream, DeviceId from, std::int64_t bytes, Ti
   return submit(s, OpKind::kPeer, value, not_before);
 }
 
-Signal Engine::record(StreamId stream, Time not_before) {
-  if (!signals_.has_room()) return record_in_new_block(stream, not_before);
-  Stream& s = stream_of(stream);
-  const std::uint32_t id = signals_.make(s.copied_last);
-  submit(s, OpKind::kRecord, id, not_before);
-  return Signal{id};
-}
-
 Signal Engine::record_in_new_block(StreamId stream, Time not_before) {
   signals_.add_block();
   return record(stream, not_before);
-}
-
-OpIndex Engine::wait(StreamId stream, Signal signal, Time not_before) {
-  const auto id = static_cast<std::uint32_t>(signal);
-  require(id < signals_.size(), "no such signal");
-  Stream& s = stream_of(stream);
-  ++signals_[id].users;
-  return submit(s, OpKind::kWait, id, not_before);
 }
 
 void Engine::release(Signal signal) { signals_.drop_user(static_cast<std::uint32_t>(signal)); }
@@ -192,7 +140,7 @@ Time Engine::run_until_idle(StreamId stream) {
 }
 
 Time Engine::drain() {
-  horizon_ = EventHeap::kNever - 1;
+  horizon_ = EventQueue::kNever - 1;
   run_to(horizon_);
   const Time end = makespan();
   now_ = std::max(now_, end);

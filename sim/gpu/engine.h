@@ -36,7 +36,8 @@
 #include <vector>
 
 #include "formats/stream_op.h"
-#include "sim/gpu/event_heap.h"
+#include "sim/gpu/engine_ops.h"
+#include "sim/gpu/event_queue.h"
 #include "sim/gpu/links.h"
 #include "sim/gpu/memory_rates.h"
 #include "sim/gpu/op_queue.h"
@@ -44,13 +45,9 @@
 
 namespace ferry::sim {
 
-using OpIndex = std::uint64_t;
-
 // The work captured by one record. Release it once nobody will ask for it again: its number is then
 // reused. Otherwise it holds 16 bytes until the engine dies.
 enum class Signal : std::uint32_t {};
-
-enum class OpKind : std::uint8_t { kKernel, kDeviceToHost, kHostToDevice, kPeer, kRecord, kWait };
 
 // A kernel takes `ns` by itself. Its bytes alone would take `memory_ns` of the memory's whole rate;
 // more than `ns` counts as `ns`. 0: copies do not slow it.
@@ -113,8 +110,9 @@ class Engine {
   DeviceId add_device(const LinkRates& rates, PortId port = kNoPort, const PeerRates& peer = {},
                       std::int64_t memory_bytes_per_us = 0);
   PortId add_port(const PortRates& rates);
-  StreamId add_stream(DeviceId device);             // numbered from 0 over all devices
-  void trace_to(TraceSink* sink) { sink_ = sink; }  // not owned; null: no sink
+  StreamId add_stream(DeviceId device);  // numbered from 0 over all devices
+  void trace_to(TraceSink* sink);        // not owned; null: no sink
+  void keep_digest();                    // from now on
 
   OpIndex kernel(StreamId stream, KernelTime time, Time not_before);
   // One of the two directions of the link; a copy within the device is a kernel.
@@ -140,17 +138,18 @@ class Engine {
   Time makespan() const;  // the latest end so far
   const StreamStats& stats(StreamId stream) const;
   DeviceStats stats(DeviceId device) const;
-  // The sum of op_digest over finished operations, so equal in every order of completion.
-  std::uint64_t digest() const { return digest_; }
+  // The sum of op_digest over operations that finished since keep_digest(), so equal in every order
+  // of completion. It aborts if nobody called that.
+  std::uint64_t digest() const;
   std::size_t held_bytes() const;  // bytes for queued operations and signals
 
  private:
   struct alignas(64) Stream {
     OpQueue ops;
     std::uint32_t device = 0;
-    std::uint32_t next =
-        kNone;             // in the list of an engine's ready streams, or a signal's waiting ones
-    bool waiting = false;  // pending at a signal
+    // In the list of an engine's ready streams, of a signal's waiting ones, or of the woken.
+    std::uint32_t next = kNone;
+    bool waiting = false;      // pending at a signal
     bool copied_last = false;  // its latest work, records and waits apart, is a copy
     Time ready = 0;            // when its head became ready
     StreamStats stats;
@@ -178,9 +177,9 @@ class Engine {
     std::int64_t rate = 0;  // of these in a ns: a copy's bytes per us
   };
 
-  inline Stream& stream_of(StreamId stream);
-  inline OpIndex submit(Stream& s, OpKind kind, std::int64_t value, Time not_before);
-  OpIndex submit_slowly(Stream& s, QueuedOp op);
+  Stream& stream_of(StreamId stream);
+  OpIndex submit(Stream& s, OpKind kind, std::int64_t value, Time not_before);
+  void submit_slowly(Stream& s, std::uint64_t tag, std::int64_t value, Time not_before);
   Signal record_in_new_block(StreamId stream, Time not_before);
   static bool use(Unit& unit, std::uint32_t stream);
   void contend(std::uint32_t device, std::initializer_list<std::uint32_t> units);
@@ -188,14 +187,14 @@ class Engine {
   void run_to(Time until);
   inline void step();  // handles all events of the next event time
   inline std::uint32_t finish(std::uint32_t unit);
-  inline void make_dirty(Unit& unit, std::uint32_t id, bool is_free);
+  void settle_rates();
   inline void run_from(std::uint32_t stream);
   inline void run_stream(std::uint32_t stream);
   void wake_at(std::uint32_t stream, OpIndex head, Time at);
   inline void pass_record(std::uint32_t signal, Time at);
   inline bool pass_wait(Stream& stream, std::uint32_t id, std::uint32_t signal, Time& at);
   void wake_waiters(std::uint32_t last_waiter);
-  inline void enqueue(Unit& unit, std::uint32_t id, std::uint32_t stream);
+  inline void enqueue(Unit& unit, std::uint32_t id, Stream& s, std::uint32_t stream);
   void enqueue_before_last(Unit& unit, std::uint32_t stream);
   inline static bool goes_first(const Stream& x, const Stream& y);
   inline void arbitrate(std::uint32_t unit);
@@ -220,17 +219,23 @@ class Engine {
   OpIndex next_op_ = 0;
   std::uint64_t digest_ = 0;
   TraceSink* sink_ = nullptr;
-  EventHeap events_;
+  EventQueue events_;
   ChunkStore chunks_;
   SignalTable signals_;
   Links links_;
   std::vector<Unit> units_;
   MemoryRates memory_;
   std::vector<Stream> streams_;
-  std::vector<std::uint32_t> woken_;  // streams whose wait a record ended
+  std::uint32_t first_woken_ = kNone;  // streams whose wait a record ended
+  std::uint32_t last_woken_ = kNone;
   std::vector<std::uint32_t> dirty_;  // units to arbitrate: so many
   std::size_t dirty_count_ = 0;
+  bool rates_vary_ = false;   // what runs may slow down or speed up, from now on
   bool rates_dirty_ = false;  // some copy's rate may have changed
+  bool watched_ = false;      // there is a sink, or the digest is kept
+  bool keeps_digest_ = false;
 };
 
 }  // namespace ferry::sim
+
+#include "sim/gpu/engine_submit.h"

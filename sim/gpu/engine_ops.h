@@ -1,5 +1,5 @@
-// What the engine's two halves, submission (engine.cpp) and the run (engine_run.cpp), know of a
-// queued operation: its kind, and what its value says.
+// What the engine's two halves, submission (engine_submit.h, engine.cpp) and the run
+// (engine_run.cpp), know of a queued operation: its kind, and what its value says.
 //
 // A kernel's value has its ns above the share of the memory's rate that it needs, a peer copy's its
 // source above the bytes; a copy's is its bytes, and a record's or a wait's is the signal.
@@ -10,9 +10,19 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "sim/gpu/engine.h"
+#include "formats/stream_op.h"
+#include "sim/gpu/event_queue.h"
+#include "sim/gpu/memory_rates.h"
+#include "sim/gpu/op_queue.h"
+#include "sim/gpu/signal_table.h"
 
-namespace ferry::sim::engine {
+namespace ferry::sim {
+
+using OpIndex = std::uint64_t;
+
+enum class OpKind : std::uint8_t { kKernel, kDeviceToHost, kHostToDevice, kPeer, kRecord, kWait };
+
+namespace engine {
 
 inline constexpr std::uint32_t kUnits = 4;  // engines of a device
 inline constexpr std::uint32_t kKernel = 0;
@@ -20,7 +30,7 @@ inline constexpr std::uint32_t kDown = 1;            // device to host
 inline constexpr std::uint32_t kUp = 2;              // host to device
 inline constexpr std::uint32_t kPeer = 3;            // from other devices to this one
 inline constexpr std::uint32_t kShared = kNone - 1;  // a Unit's user when it has several
-inline constexpr std::int64_t kMaxBytes = EventHeap::kNever / 1000;
+inline constexpr std::int64_t kMaxBytes = EventQueue::kNever / 1000;
 inline constexpr int kPeerBytesBits = 48;  // bits of a peer copy's value; its source is above them
 inline constexpr std::int64_t kPeerBytes = (std::int64_t{1} << kPeerBytesBits) - 1;
 inline constexpr int kKernelNsBits = 50;
@@ -39,6 +49,7 @@ inline OpKind kind_of(const QueuedOp& op) {
 }
 inline OpIndex index_of(const QueuedOp& op) { return op.tag >> QueuedOp::kKindBits; }
 inline std::uint32_t signal_of(const QueuedOp& op) { return static_cast<std::uint32_t>(op.value); }
+
 inline std::uint32_t number(StreamId stream) { return static_cast<std::uint32_t>(stream); }
 
 inline std::int64_t bytes_of(const QueuedOp& op) {
@@ -73,4 +84,5 @@ inline void require(bool holds, const char* what) {
     fail(what);
 }
 
-}  // namespace ferry::sim::engine
+}  // namespace engine
+}  // namespace ferry::sim

@@ -34,8 +34,7 @@ void Engine::run_to(Time until) {
   } while (events_.next_time() == now_);
   const std::size_t dirty = std::exchange(dirty_count_, 0);
   for (std::size_t i = 0; i < dirty; ++i) arbitrate(dirty_[i]);
-  if (rates_dirty_) set_rates();
-  if (memory_.any_changed()) set_speeds();
+  if (rates_vary_) settle_rates();
 }
 
 // Returns the stream, which goes on.
@@ -44,16 +43,16 @@ inline std::uint32_t Engine::finish(std::uint32_t id) {
   const std::uint32_t stream = unit.running;
   Stream& s = streams_[stream];
   end_on(unit, id, s.ops.front(), now_);
-  make_dirty(unit, id, true);
+  unit.dirty = true;
+  dirty_[dirty_count_++] = id;
   complete(s, stream, unit.start, now_);
   return stream;
 }
 
-// Without a branch, which nobody could predict.
-inline void Engine::make_dirty(Unit& unit, std::uint32_t id, bool is_free) {
-  dirty_[dirty_count_] = id;
-  dirty_count_ += static_cast<std::size_t>(is_free & !unit.dirty);
-  unit.dirty |= is_free;
+// After all that starts and ends at this time.
+void Engine::settle_rates() {
+  if (rates_dirty_) set_rates();
+  if (memory_.any_changed()) set_speeds();
 }
 
 // Copies take more or less of some devices' memory.
@@ -68,11 +67,11 @@ void Engine::set_speeds() {
 
 // Records wake streams, whose records wake further ones: a work list, in the order of waking.
 [[gnu::always_inline]] inline void Engine::run_from(std::uint32_t stream) {
-  for (std::size_t next = 0;; stream = woken_[next++]) {
+  for (;;) {
     run_stream(stream);
-    if (next == woken_.size()) break;
+    if (first_woken_ == kNone) return;
+    stream = std::exchange(first_woken_, streams_[first_woken_].next);
   }
-  woken_.clear();
 }
 
 // Runs the stream until its head has to wait for something. `at` is the stream's own time: it may
@@ -100,7 +99,7 @@ void Engine::set_speeds() {
       if (!alone_on(unit, number, id)) {
         if (at > now_) return wake_at(id, index_of(op), at);
         stream.ready = at;
-        return enqueue(unit, number, id);
+        return enqueue(unit, number, stream, id);
       }
       at = begin(unit, number, id, at);
       if (at > horizon_) return events_.push({at, index_of(op), unit_slot(number)});
@@ -134,7 +133,7 @@ inline bool Engine::pass_wait(Stream& stream, std::uint32_t id, std::uint32_t nu
   }
   const Time blocked = std::max<Time>(signal.time - at, 0);
   stream.stats.blocked_ns += blocked;
-  stream.stats.blocked_on_copies_ns += signal.of_copy ? blocked : 0;
+  stream.stats.blocked_on_copies_ns += signal.of_copy() ? blocked : 0;
   at += blocked;
   signals_.drop_user(signal, number);
   return true;
@@ -142,9 +141,13 @@ inline bool Engine::pass_wait(Stream& stream, std::uint32_t id, std::uint32_t nu
 
 // The list has the last waiter first; they wake in the order in which they began to wait.
 void Engine::wake_waiters(std::uint32_t last_waiter) {
-  const auto first = static_cast<std::ptrdiff_t>(woken_.size());
-  for (std::uint32_t id = last_waiter; id != kNone; id = streams_[id].next) woken_.push_back(id);
-  std::reverse(woken_.begin() + first, woken_.end());
+  std::uint32_t first = kNone;
+  for (std::uint32_t id = last_waiter; id != kNone;) {
+    const std::uint32_t earlier = std::exchange(streams_[id].next, first);
+    first = std::exchange(id, earlier);
+  }
+  (first_woken_ == kNone ? first_woken_ : streams_[last_woken_].next) = first;
+  last_woken_ = last_waiter;
 }
 
 // By the time at which they became ready, then by submission.
@@ -153,12 +156,12 @@ inline bool Engine::goes_first(const Stream& x, const Stream& y) {
   return x.ops.front().tag < y.ops.front().tag;
 }
 
-inline void Engine::enqueue(Unit& unit, std::uint32_t id, std::uint32_t stream) {
-  make_dirty(unit, id, unit.running == kNone);
-  Stream& s = streams_[stream];
+// An engine that has other streams waiting runs, or is dirty.
+inline void Engine::enqueue(Unit& unit, std::uint32_t id, Stream& s, std::uint32_t stream) {
   s.next = kNone;
   if (unit.first_ready == kNone) {
     unit.first_ready = unit.last_ready = stream;
+    if (unit.running == kNone && !std::exchange(unit.dirty, true)) dirty_[dirty_count_++] = id;
   } else if (Stream& last = streams_[unit.last_ready]; goes_first(last, s)) {
     last.next = stream;
     unit.last_ready = stream;
@@ -291,9 +294,11 @@ void Engine::change_rate(std::uint32_t id, std::int64_t rate) {
                                                     Time end) {
   const QueuedOp& op = stream.ops.front();
   stream.stats.end_ns = end;
-  digest_ += op_digest(index_of(op), start, end);
-  if (sink_ != nullptr) {
-    sink_->completed({index_of(op), StreamId{id}, kind_of(op), start, end, op.not_before});
+  if (watched_) {
+    if (keeps_digest_) digest_ += op_digest(index_of(op), start, end);
+    if (sink_ != nullptr) {
+      sink_->completed({index_of(op), StreamId{id}, kind_of(op), start, end, op.not_before});
+    }
   }
   stream.ops.pop(chunks_);
 }

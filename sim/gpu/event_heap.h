@@ -43,16 +43,16 @@ class EventHeap {
     heap_.resize(slots + kChildren + 1);
   }
 
-  bool empty() const { return count_ == (first_ != 0 ? 1 : 0); }
+  std::size_t size() const { return count_ - (first_ != 0 ? 1 : 0); }
 
   // The earliest pending time; kNever if nothing is pending.
   std::int64_t next_time() const { return heap_[first_].time; }
 
-  // Requires that it is not empty.
-  std::uint32_t pop_slot() {
+  // Requires that it is not empty. What it returns stays until the next call.
+  const Event& pop() {
     fill_hole();
     first_ = least_of(1);
-    return heap_[0].slot;
+    return heap_[0];
   }
 
   // Requires that the slot has no event pending.

@@ -39,6 +39,7 @@ EventImpl::~EventImpl() { machine->forget(*this); }
 
 Machine::Machine(const MachineOptions& options)
     : options_(options), tokens_(*this), host_pool_(make_host_pool(options, tokens_)) {
+  engine_.keep_digest();
   const bool ports = options.devices > 1 && options.devices_per_port > 0;
   PortId port = kNoPort;
   for (std::uint32_t i = 0; i < std::max(options.devices, 1u); ++i) {

@@ -16,10 +16,13 @@ inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
 struct SignalState {
   static constexpr std::int64_t kPending = -1;
-  std::int64_t time;          // ns; kPending until the record is reached
-  std::uint32_t link;         // the last stream that waits; in a free one: the next free signal
-  std::uint32_t users : 31;   // the number of users that can still refer to it
-  std::uint32_t of_copy : 1;  // the stream's last work before the record is a copy
+  static constexpr std::uint32_t kUser = 2;
+
+  bool of_copy() const { return (users & 1) != 0; }
+
+  std::int64_t time;    // ns; kPending until the record is reached
+  std::uint32_t link;   // the last stream that waits; in a free one: the next free signal
+  std::uint32_t users;  // kUser for each that can still refer to it; and 1 if of a copy
 };
 
 class SignalTable {
@@ -34,15 +37,17 @@ class SignalTable {
     } else {
       id = size_++;
     }
-    (*this)[id] = SignalState{SignalState::kPending, kNone, 2, of_copy};
+    (*this)[id] = SignalState{SignalState::kPending, kNone, 2 * SignalState::kUser + of_copy};
     return id;
   }
 
   void add_block() { blocks_.push_back(std::make_unique_for_overwrite<SignalState[]>(kBlock)); }
 
+  void add_user(std::uint32_t id) { (*this)[id].users += SignalState::kUser; }
   void drop_user(std::uint32_t id) { drop_user((*this)[id], id); }
   void drop_user(SignalState& signal, std::uint32_t id) {
-    if (--signal.users > 0) return;
+    signal.users -= SignalState::kUser;
+    if (signal.users >= SignalState::kUser) return;
     signal.link = free_;
     free_ = id;
   }

@@ -40,6 +40,7 @@ void Timeline::Watch::completed(const sim::CompletedOp& op) {
 
 Timeline::Timeline(Hardware hardware) : hardware_(std::move(hardware)) {
   engine_.trace_to(&watch_);
+  engine_.keep_digest();
   watch_.main = on(kDefaultStream, 0);
 }
 

@@ -314,6 +314,7 @@ struct Answer {
 };
 
 void prepare(Engine& engine, const Case& c) {
+  engine.keep_digest();
   for (const PortRates& port : c.ports) engine.add_port(port);
   for (const Place& d : c.devices) engine.add_device(d.link, d.port, d.peer, d.memory);
   for (const std::uint32_t device : c.streams) engine.add_stream(DeviceId{device});

@@ -113,6 +113,7 @@ TEST_F(EngineTest, EverythingTakesAtLeastANanosecond) {
 TEST_F(EngineTest, TheTraceTellsEveryOperation) {
   Recorder recorder;
   engine.trace_to(&recorder);
+  engine.keep_digest();
   engine.kernel(compute, 10, 0);
   const Signal produced = engine.record(compute, 0);
   engine.wait(copies, produced, 0);
@@ -325,6 +326,10 @@ TEST_F(EngineTest, APeerCopySaysAnotherDevice) {
   EXPECT_DEATH(engine.peer_copy(compute, device, 1, 0), "from another device");
   EXPECT_DEATH(engine.peer_copy(compute, DeviceId{1}, 1, 0), "from another device");
   EXPECT_DEATH(engine.copy(compute, CopyKind::kPeer, 1, 0), "says its source");
+}
+
+TEST_F(EngineTest, ADigestThatNobodyKeptAborts) {
+  EXPECT_DEATH(engine.digest(), "a digest that nobody kept");
 }
 
 TEST_F(EngineTest, AnIssueInThePastAborts) {
