@@ -126,7 +126,7 @@ class EventHeap {
     return heap_[b].before(heap_[a]) ? b : a;
   }
 
-  std::vector<Event> heap_ = std::vector<Event>(kChildren + 1);  // what is unused never happens
+  std::vector<Event> heap_;  // what is unused never happens
   std::vector<std::uint32_t> place_;
   std::size_t count_ = 0;  // with the root, which is dead while it is a hole
   std::size_t first_ = 0;  // where the earliest is: in a child of the root while that is a hole

@@ -5,6 +5,7 @@
 // they become many, all go into a heap, until few are left.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,7 +17,7 @@ class EventQueue {
  public:
   static constexpr std::int64_t kNever = EventHeap::kNever;
 
-  void add_slots(std::size_t slots) { heap_.add_slots(slots); }
+  void add_slots(std::size_t slots) { slots_ = std::max(slots_, slots); }
 
   bool empty() const { return next_time() == kNever; }
 
@@ -53,6 +54,7 @@ class EventQueue {
   static constexpr std::size_t kFew = 8;
 
   [[gnu::noinline]] void push_to_many(const Event& event) {
+    heap_.add_slots(slots_);
     for (; count_ > 0; --count_) heap_.push(few_[count_]);
     are_many_ = true;
     heap_.push(event);
@@ -70,6 +72,7 @@ class EventQueue {
 
   Event few_[kFew + 1];  // from 1, the earliest last: the first never happens
   std::size_t count_ = 0;
+  std::size_t slots_ = 0;  // the heap gets room for them when it is needed
   bool are_many_ = false;
   EventHeap heap_;
 };
