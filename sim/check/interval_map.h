@@ -35,7 +35,7 @@ class IntervalMap {
  public:
   IntervalMap() {
     static_assert(kLeaf >= 2);
-    leaves_.push_back(std::make_unique<Leaf>());
+    leaves_.push_back(std::make_unique_for_overwrite<Leaf>());
     first_.push_back(0);
   }
 
@@ -51,6 +51,14 @@ class IntervalMap {
   const T* covering(std::uint64_t begin, std::uint64_t end) const {
     const Cursor c = seek(begin);
     return has(c) && begin_of(c) <= begin && end_of(c) >= end ? &value(c) : nullptr;
+  }
+
+  // The same, and where that piece begins.
+  const T* covering(std::uint64_t begin, std::uint64_t end, std::uint64_t& piece_begin) const {
+    const Cursor c = seek(begin);
+    if (!has(c)) return nullptr;
+    piece_begin = begin_of(c);
+    return piece_begin <= begin && end_of(c) >= end ? &value(c) : nullptr;
   }
 
   // Calls f(piece begin, piece end, const T&) for the pieces that meet [begin, end), uncut and in
@@ -124,7 +132,7 @@ class IntervalMap {
   template <class F>
   void erase_if(F&& f) {
     std::vector<std::unique_ptr<Leaf>> old;
-    old.push_back(std::make_unique<Leaf>());
+    old.push_back(std::make_unique_for_overwrite<Leaf>());
     std::swap(old, leaves_);
     first_.assign(1, 0);
     for (const std::unique_ptr<Leaf>& from : old) {
@@ -134,7 +142,7 @@ class IntervalMap {
           continue;
         }
         if (leaves_.back()->count == kPacked) {
-          leaves_.push_back(std::make_unique<Leaf>());
+          leaves_.push_back(std::make_unique_for_overwrite<Leaf>());
           first_.push_back(from->begin[i]);
         }
         Leaf& into = *leaves_.back();
@@ -180,9 +188,18 @@ class IntervalMap {
   Cursor seek(std::uint64_t address) const {
     const auto above = std::upper_bound(first_.begin() + 1, first_.end(), address);
     const auto leaf = static_cast<std::size_t>(above - first_.begin()) - 1;
-    const auto ends = leaves_[leaf]->end.begin();
-    const auto found = std::upper_bound(ends, ends + leaves_[leaf]->count, address);
-    return settle({leaf, static_cast<std::uint32_t>(found - ends)});
+    return settle({leaf, search(*leaves_[leaf], address)});
+  }
+
+  // As std::upper_bound, but without branches: which half it is, nobody can predict.
+  static std::uint32_t search(const Leaf& leaf, std::uint64_t address) {
+    const std::uint64_t* ends = leaf.end.data();
+    for (std::uint32_t left = leaf.count; left > 0;) {
+      const std::uint32_t half = (left + 1) / 2;
+      ends += ends[half - 1] <= address ? half : 0;
+      left -= half;
+    }
+    return static_cast<std::uint32_t>(ends - leaf.end.data());
   }
 
   std::uint32_t take_slot() {
@@ -199,7 +216,7 @@ class IntervalMap {
   Cursor make_room(Cursor c) {
     Leaf& full = *leaves_[c.leaf];
     if (full.count < kLeaf) return c;
-    auto right = std::make_unique<Leaf>();
+    auto right = std::make_unique_for_overwrite<Leaf>();
     // Ascending addresses fill their leaves; otherwise a leaf splits in halves.
     const bool append = c.at == kLeaf && c.leaf + 1 == leaves_.size();
     const std::uint32_t keep = append ? kLeaf - 1 : kLeaf / 2;

@@ -57,18 +57,19 @@ void Values::write_as_it_is(Range range, std::uint64_t value) {
 
 // An even number. A whole sum counts as the sum of its summands.
 std::uint64_t Values::summand(Range range) const {
-  runs(range, scratch_);
-  if (scratch_.size() == 1 && scratch_[0].content.offset == 0) {
-    const std::uint64_t value = scratch_[0].content.value;
+  const std::span<const Run> cut = runs(range);
+  if (cut.size() == 1 && cut[0].content.offset == 0) {
+    const std::uint64_t value = cut[0].content.value;
     if ((value & kIsSum) != 0) return value & ~kIsSum;
   }
-  return choices::mix_bits(read(range)) & ~kIsSum;
+  return choices::mix_bits(hash_of(range, cut)) & ~kIsSum;
 }
 
-std::uint64_t Values::read(Range range) const {
-  runs(range, scratch_);
+std::uint64_t Values::read(Range range) const { return hash_of(range, runs(range)); }
+
+std::uint64_t Values::hash_of(Range range, std::span<const Run> runs) {
   std::uint64_t hash = choices::combine(kReadSeed, range.bytes);
-  for (const Run& run : scratch_) {
+  for (const Run& run : runs) {
     hash = choices::combine(hash, run.bytes);
     hash = choices::combine(hash, run.content.value);
     hash = choices::combine(hash, run.content.offset);
@@ -85,9 +86,21 @@ std::uint64_t Values::gathered(std::uint64_t contents, std::uint64_t bytes) {
   return one.read(range);
 }
 
-// Cuts the range into the longest stretches that are one write's bytes in order: the same bytes
-// have the same runs, however they are cut in the map.
-void Values::runs(Range range, std::vector<Run>& into) const {
+// The longest stretches of the range that are one write's bytes in order: the same bytes have the
+// same runs, however they are cut in the map. Good until the next call. Most ranges are one piece.
+std::span<const Values::Run> Values::runs(Range range) const {
+  std::uint64_t begin = 0;
+  const Content* const one = contents_.covering(range.address, range.end(), begin);
+  if (one && range.bytes > 0) {
+    scratch_.assign(1, {0, range.bytes, *one});
+    Shift{}(scratch_[0].content, range.address - begin);
+    return scratch_;
+  }
+  cut_into_runs(range, scratch_);
+  return scratch_;
+}
+
+void Values::cut_into_runs(Range range, std::vector<Run>& into) const {
   into.clear();
   const auto add = [&](std::uint64_t begin, std::uint64_t end, Content content) {
     if (begin >= end) return;
@@ -114,11 +127,11 @@ void Values::runs(Range range, std::vector<Run>& into) const {
 }
 
 void Values::copy(Range from, Range to) {
-  runs({from.address, std::min(from.bytes, to.bytes)}, scratch_);
-  if (scratch_.size() != 1 || scratch_[0].bytes != to.bytes) {
+  const std::span<const Run> cut = runs({from.address, std::min(from.bytes, to.bytes)});
+  if (cut.size() != 1 || cut[0].bytes != to.bytes) {
     contents_.replace(to.address, to.end(), Content{});
   }
-  for (const Run& run : scratch_) {
+  for (const Run& run : cut) {
     const std::uint64_t begin = to.address + run.at;
     contents_.replace(begin, begin + run.bytes, run.content);
   }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "formats/stream_op.h"
@@ -62,7 +63,9 @@ class Values {
 
   void write_as_it_is(Range range, std::uint64_t value);
   std::uint64_t summand(Range range) const;
-  void runs(Range range, std::vector<Run>& into) const;
+  std::span<const Run> runs(Range range) const;
+  void cut_into_runs(Range range, std::vector<Run>& into) const;
+  static std::uint64_t hash_of(Range range, std::span<const Run> runs);
   void copy(Range from, Range to);
 
   IntervalMap<Content, Shift> contents_;
