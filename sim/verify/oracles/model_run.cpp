@@ -62,8 +62,9 @@ class ModelRun::Pair final : public Hooks<sim::Tensor> {
 };
 
 ModelRun::ModelRun(const Program& program, const std::vector<PlanSpan>& spans,
-                   const SegmentPlan* plan)
-    : machine_(sim::MachineOptions{}), tape_(program, machine_, *this, nullptr) {
+                   const SegmentPlan* plan, std::shared_ptr<const sim::Prepared> prepared)
+    : machine_(sim::MachineOptions{}),
+      tape_(program, machine_, *this, nullptr, {}, nullptr, std::move(prepared)) {
   machine_.add_consumer(&kernels_);
   tape_.set_segments(this);
   tape_.before_call([this, plan] { cursors_ = {Cursor{plan}}; });

@@ -22,8 +22,9 @@ namespace ferry::verify {
 class ModelRun final : private sim::KernelTimes, private sim::SegmentRunner {
  public:
   // `spans`: those of a plan; beside them the program's calls may be spans. `plan`: that of the
-  // segments in each call of main; null: none.
-  ModelRun(const Program& program, const std::vector<PlanSpan>& spans, const SegmentPlan* plan);
+  // segments in each call of main; null: none. `prepared`: of the program; null: it is made here.
+  ModelRun(const Program& program, const std::vector<PlanSpan>& spans, const SegmentPlan* plan,
+           std::shared_ptr<const sim::Prepared> prepared = nullptr);
 
   std::int64_t kernels() const { return kernels_.count; }  // that ran
   std::int64_t again() const { return again_; }            // calls that spans add to these

@@ -16,6 +16,7 @@
 
 #include "formats/plan.h"
 #include "formats/program.h"
+#include "sim/program/prepared.h"
 
 namespace ferry::verify {
 
@@ -25,6 +26,7 @@ struct ReplayCounts {
 };
 
 // `spans`: those of a plan; beside them the program's calls may be spans.
-ReplayCounts expected_replays(const Program& program, const std::vector<PlanSpan>& spans);
+ReplayCounts expected_replays(const Program& program, const std::vector<PlanSpan>& spans,
+                              std::shared_ptr<const sim::Prepared> prepared = nullptr);
 
 }  // namespace ferry::verify

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "sim/verify/oracles/model_run.h"
 
@@ -16,8 +17,9 @@ std::string text_of(const sim::ProgramError& error) {
 
 std::vector<sim::ProgramError> expected_errors(const Program& program,
                                                const std::vector<PlanSpan>& spans,
-                                               const SegmentPlan* plan) {
-  return ModelRun(program, spans, plan).errors();
+                                               const SegmentPlan* plan,
+                                               std::shared_ptr<const sim::Prepared> prepared) {
+  return ModelRun(program, spans, plan, std::move(prepared)).errors();
 }
 
 std::string misrefused(const std::vector<sim::ProgramError>& expected,

@@ -5,6 +5,7 @@
 // It is told from the program and its plan, by a run in which nothing runs again (model_run.h).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,9 @@
 namespace ferry::verify {
 
 // The errors of a run that has no others. `spans`, `plan`: as of ModelRun.
-std::vector<sim::ProgramError> expected_errors(const Program& program,
-                                               const std::vector<PlanSpan>& spans,
-                                               const SegmentPlan* plan);
+std::vector<sim::ProgramError> expected_errors(
+    const Program& program, const std::vector<PlanSpan>& spans, const SegmentPlan* plan,
+    std::shared_ptr<const sim::Prepared> prepared = nullptr);
 
 // The first of the errors that is not as expected; empty: there is none.
 std::string misrefused(const std::vector<sim::ProgramError>& expected,

@@ -55,7 +55,7 @@ bool replays_are_known(const Trial& trial) {
 
 std::optional<Verdict> judge_replays(const Program& program, const sim::SimulationOptions& options,
                                      const OpCounts& counted, const sim::Simulation& run) {
-  const ReplayCounts expected = expected_replays(program, options.spans);
+  const ReplayCounts expected = expected_replays(program, options.spans, options.prepared);
   std::int64_t kernels = 0;
   for (const auto& [name, count] : counted) kernels += count;
   const auto differs = [](const char* what, std::int64_t found, std::int64_t must) {
@@ -137,10 +137,11 @@ std::optional<Verdict> judge(const Trial& trial, const ProgramBounds& bounds,
 
 // Gives the run that keeps everything the errors of one that runs again what it does. Where these
 // are others, fewer or more gradients come.
-void keep_as_refused(const Trial& trial, const std::vector<PlanSpan>& spans, const Program& program,
-                     sim::Simulation& keep, sim::Simulation& run) {
+void keep_as_refused(const Trial& trial, const sim::SimulationOptions& options,
+                     const Program& program, sim::Simulation& keep, sim::Simulation& run) {
   const SegmentPlan* const plan = has_plan(trial) ? trial.plan.get() : nullptr;
-  std::vector<sim::ProgramError> errors = expected_errors(program, spans, plan);
+  std::vector<sim::ProgramError> errors =
+      expected_errors(program, options.spans, plan, options.prepared);
   if (!misrefused(errors, keep.errors).empty()) run.gradients = keep.gradients;
   keep.errors = std::move(errors);
 }
@@ -271,7 +272,7 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   if (conditions.watch) options.consumers.push_back(conditions.watch);
   sim::Simulation run = sim::simulate(program, hardware, options);
   forgive(trial.recipe.failure, run.errors);
-  if (refusals) keep_as_refused(trial, options.spans, program, keep, run);
+  if (refusals) keep_as_refused(trial, options, program, keep, run);
   RecomputeCounts expected;
   if (counted) {
     const std::set<std::string> kept = kept_ops(options);
