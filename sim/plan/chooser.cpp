@@ -129,7 +129,7 @@ void Chooser::prepare(bool searches) {
 
 // What the search finds rules out most of the others.
 Candidate Chooser::choose_best(const Limits& limits, const Effort& effort) {
-  const std::size_t every = effort.rest ? 1 : kEvery;
+  const std::size_t every = effort.modules ? 1 : kEvery;
   const std::string_view what = name(Policy::kBest);
   const bool searches = keep_.fails || !fits(keep_, limits);
   prepare(searches);
@@ -144,8 +144,8 @@ Candidate Chooser::choose_best(const Limits& limits, const Effort& effort) {
       spans_->walk([&] { return so_far(limits); }, limits, trials_);
     }
   }
-  trials_.try_better(so_far(limits), known_, known_floors_, limits, effort.rest);
-  if (!effort.rest) return trials_.best(limits)->candidate;
+  trials_.try_better(so_far(limits), known_, known_floors_, limits, effort.known);
+  if (!effort.modules) return trials_.best(limits)->candidate;
   // What is far from keep is far from the least as well, as a rule.
   const std::optional<Cost> found = trials_.fitting(limits);
   const bool far = !found || found->step_ns - keep_.step_ns > keep_.step_ns / kFar;

@@ -48,9 +48,10 @@ class Chooser {
   // What `best` tries for a budget.
   struct Effort {
     SpanSearch::Breadth spans = {};
-    bool rest = true;    // all of what else it knows, or some,
-    bool climbs = true;  // steps away from the fastest,
-    bool walks = true;   // and where nothing fits, from what came nearest
+    bool modules = true;  // all ways that modules have, or some, and to do less than these,
+    bool known = true;    // what is known for any budget, or until many are no better,
+    bool climbs = true;   // steps away from the fastest spans,
+    bool walks = true;    // and where nothing fits, from what came nearest
   };
   Candidate choose_best(const Limits& limits, const Effort& effort);
 

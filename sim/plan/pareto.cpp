@@ -119,8 +119,10 @@ ParetoResult pareto(const Program& program, const Hardware& hardware, const Plan
     const std::int64_t from = least->verdict.least_bytes;
     if (from > 0) budgets = budgets_between(from, session->keep().device_reserved_bytes, count);
     // Budgets that are close share what they find.
-    constexpr Chooser::Effort kSome = {
-        .spans = {.ways = 6, .noise = 16, .least_won = 400}, .rest = false, .climbs = false};
+    constexpr Chooser::Effort kSome = {.spans = {.ways = 6, .noise = 16, .least_won = 400},
+                                       .modules = false,
+                                       .known = false,
+                                       .climbs = false};
     for (const std::int64_t budget : budgets) {
       session->chooser().choose_best(session->limits(budget), kSome);
     }

@@ -202,8 +202,8 @@ std::optional<std::pair<Candidate, Verdict>> Session::needing_less(const Limits&
 
 // The budget to search for next, after `asked`; none: the search knows what its pick needs. What
 // the steps that are tried ran in, the whole may not; a single step is tried once more for the
-// budget, after it was for what needs the least. Where no step fits, what needs the least is looked
-// for, and the least that was found is a budget as well: near it more is tried.
+// budget, after it was for what needs the least. Where no training fits, what needs the least is
+// looked for; of a step the least that was found is a budget as well: near it more is tried.
 std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const Limits& limits,
                                                  const Limits& asked) const {
   const std::int64_t lacks = verdict.least_bytes - limits.budget_bytes;
@@ -213,9 +213,8 @@ std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const L
     if (trains && asked.budget_bytes > limits.budget_bytes) return std::nullopt;
     return std::max<std::int64_t>(asked.budget_bytes - lacks, 1);
   }
-  if (trains && asked.budget_bytes > kLeastBudget) return kLeastBudget;
-  const bool again = asked.budget_bytes != limits.budget_bytes;
-  return again && !trains ? std::nullopt : std::optional(verdict.least_bytes);
+  if (asked.budget_bytes != limits.budget_bytes) return std::nullopt;
+  return trains && asked.budget_bytes > kLeastBudget ? kLeastBudget : verdict.least_bytes;
 }
 
 // Of a budget that no plan fits in, the rounds are for what needs the least: the first need not
@@ -228,11 +227,12 @@ Chooser::Effort Session::effort(int round, const Limits& limits, const Limits& a
   const bool first = round == 0;
   if (problem_.is_training()) {
     return {.spans = {.noise = first ? kSomeNoise : kLittleNoise},
-            .rest = !may_fit && first,
+            .modules = !may_fit && first,
             .walks = !first};
   }
   if (may_fit) return {};
-  return {.rest = asked.budget_bytes <= limits.budget_bytes, .walks = !first};
+  const bool less = asked.budget_bytes <= limits.budget_bytes;
+  return {.modules = less, .known = less, .walks = !first};
 }
 
 PolicyRow Session::choose(Policy policy, const Limits& limits) {
