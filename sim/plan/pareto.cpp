@@ -13,6 +13,12 @@
 namespace ferry::plan {
 namespace {
 
+constexpr sim::Time kNearParts = 250;  // of the bound: what is so near it is near enough
+constexpr Chooser::Effort kSome = {.spans = {.ways = 6, .noise = 16, .least_won = 200},
+                                   .modules = false,
+                                   .known = false,
+                                   .climbs = false};
+
 // Equally far apart.
 std::vector<std::int64_t> budgets_between(std::int64_t least, std::int64_t most,
                                           std::size_t count) {
@@ -23,6 +29,14 @@ std::vector<std::int64_t> budgets_between(std::int64_t least, std::int64_t most,
     budgets.push_back(i == steps ? most : budget);
   }
   return budgets;
+}
+
+// True if for the budget something is known that hardly anything can be faster than.
+bool is_near(const Session& session, std::int64_t budget) {
+  const std::optional<Cost> known = session.trials().fitting(session.limits(budget));
+  const std::optional<Certificate> bound = session.certificate(budget);
+  if (!known || !bound || !bound->step_ns) return false;
+  return known->step_ns - *bound->step_ns <= *bound->step_ns / kNearParts;
 }
 
 struct Finalist {
@@ -119,12 +133,10 @@ ParetoResult pareto(const Program& program, const Hardware& hardware, const Plan
     const std::int64_t from = least->verdict.least_bytes;
     if (from > 0) budgets = budgets_between(from, session->keep().device_reserved_bytes, count);
     // Budgets that are close share what they find.
-    constexpr Chooser::Effort kSome = {.spans = {.ways = 6, .noise = 16, .least_won = 400},
-                                       .modules = false,
-                                       .known = false,
-                                       .climbs = false};
     for (const std::int64_t budget : budgets) {
-      session->chooser().choose_best(session->limits(budget), kSome);
+      if (!is_near(*session, budget)) {
+        session->chooser().choose_best(session->limits(budget), kSome);
+      }
     }
   } catch (const Stopped&) {
     result.stopped = true;
