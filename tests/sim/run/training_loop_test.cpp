@@ -9,6 +9,9 @@
 
 #include "formats/builder.h"
 #include "formats/program_check.h"
+#include "formats/program_file.h"
+#include "scenarios/hardware.h"
+#include "scenarios/programs.h"
 #include "sim/run/simulation.h"
 #include "tests/sim/support/tiny.h"
 
@@ -93,6 +96,24 @@ TEST(TrainingLoopTest, AWorkspaceInACachedBlockCostsALaterStepASegment) {
   small.workspace_bytes = 128 << 10;  // CUBLAS_WORKSPACE_CONFIG=:16:8
   EXPECT_EQ(simulate(with_matmuls(), hopper(), small).device_reserved_bytes,
             trained(with_matmuls(), test::tiny_hardware(), 3).device_reserved_bytes);
+}
+
+// In a pool that is a little too small the first step gives back what is cached, the second finds
+// what it needs, and the third gives back again.
+TEST(TrainingLoopTest, TheLastStepsRetriesAreItsOwn) {
+  const Program program = load_program(find_program("unet"));
+  const Hardware card = find_hardware("h100");
+  const std::int64_t all = trained(program, card, 1).device_reserved_bytes;
+  std::vector<std::int64_t> retries;
+  std::int64_t before = 0;
+  for (const std::size_t steps : {1, 2, 3}) {
+    const Simulation run = trained(program, card, steps, all / 100 * 98);
+    expect_clean(run);
+    EXPECT_EQ(run.num_alloc_retries, before + run.last_alloc_retries);
+    before = run.num_alloc_retries;
+    retries.push_back(run.last_alloc_retries);
+  }
+  EXPECT_EQ(retries, (std::vector<std::int64_t>{1, 0, 1}));
 }
 
 TEST(TrainingLoopTest, TheFiguresAreTheLastStepsAlone) {
