@@ -178,8 +178,7 @@ class Watch final : public Hooks<sim::Tensor> {
   Tracer& tracer_;
 };
 
-// What is in memory in each optimizer's step, whatever the plan: all but activations, and but the
-// temporaries, which depend on the implementation.
+// What is in memory in each optimizer's step, whatever the plan: all but activations.
 std::int64_t optimizer_bytes(const KeepTrace& trace) {
   std::int64_t bytes = trace.held_bytes;
   for (const TracedStorage& storage : trace.storages) {
@@ -212,12 +211,17 @@ KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Opti
   }
   tape.before_call(nullptr);
   tape.drop_frames();
+  std::map<DType, std::int64_t> by_dtype;
   for (std::size_t i = 0; i < program.globals.size(); ++i) {
     const sim::Tensor& gradient = tape.gradients()[i].tensor;
     if (!gradient) continue;
     tracer.keep_gradient(gradient);
     if (program.globals[i].alias != kNoSlot) continue;
-    tracer.trace.trained_bytes += rounded(tape.globals()[i].tensor->storage->bytes);
+    const std::int64_t bytes = rounded(tape.globals()[i].tensor->storage->bytes);
+    tracer.trace.trained_bytes += bytes;
+    std::int64_t& alike = by_dtype[program.types[program.globals[i].type].dtype];
+    alike += bytes;
+    tracer.trace.trained_alike_bytes = std::max(tracer.trace.trained_alike_bytes, alike);
   }
   tracer.trace.fails = !tape.errors().empty();
   tracer.end_step();
@@ -231,6 +235,10 @@ KeepTrace trace_training(const Program& program, const Hardware& hardware,
   const std::int64_t state = sim::optimizer_tensors(training.optimizer) * trace.trained_bytes;
   trace.optimizer_ns = optimizer_ns;
   trace.optimizer_bytes = optimizer_bytes(trace) + state;
+  // The roots of the second moments: a list for all parameters of a dtype.
+  const bool lists = training.implementation == sim::OptimizerImplementation::kForeach &&
+                     sim::optimizer_tensors(training.optimizer) == 2;
+  if (lists) trace.optimizer_bytes += trace.trained_alike_bytes;
   // The first step makes the state when backward is over; from the second on it is there.
   if (training.steps > 1) trace.held_bytes += state;
   return trace;

@@ -53,7 +53,8 @@ struct KeepTrace {
   std::int64_t held_bytes = 0;  // globals, the optimizer's state and workspaces, throughout
   // Of the parameters that got a gradient: a tensor for each of an optimizer's state is as large.
   std::int64_t trained_bytes = 0;
-  bool fails = false;  // the step ends in an error
+  std::int64_t trained_alike_bytes = 0;  // of those of one dtype, of which there are the most
+  bool fails = false;                    // the step ends in an error
   // Of the optimizer's own step, which follows in every plan: what its kernels take, one after the
   // other, and what is in memory then.
   sim::Time optimizer_ns = 0;

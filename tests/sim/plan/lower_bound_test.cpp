@@ -144,5 +144,21 @@ TEST(LowerBoundTest, OfATrainingTheStateIsThatOfWhatIsTrained) {
   }
 }
 
+// foreach AdamW takes the roots of all second moments of a dtype at once.
+TEST(LowerBoundTest, OfATrainingTheListsOfForeachAreThere) {
+  const Program program =
+      test::of_parameters({{4 * kMiB, DType::kF32}, {2 * kMiB, DType::kBF16}}, 8 * kMiB);
+  sim::Training training;
+  training.optimizer = sim::Optimizer::kAdamW;
+  training.steps = 2;
+  const KeepTrace trace = trace_training(program, test::tiny_hardware(), training, 0);
+  EXPECT_EQ(trace.optimizer_bytes, (6 + 8 + 6 + 12 + 4) * kMiB);
+  const sim::Simulation run = test::trained(program, training, 2);
+  EXPECT_GE(run.device_peak_bytes, trace.optimizer_bytes);
+  training.optimizer = sim::Optimizer::kMomentum;
+  const KeepTrace other = trace_training(program, test::tiny_hardware(), training, 0);
+  EXPECT_EQ(other.optimizer_bytes, (6 + 8 + 6 + 6) * kMiB);
+}
+
 }  // namespace
 }  // namespace ferry::plan
