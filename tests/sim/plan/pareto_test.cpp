@@ -55,9 +55,8 @@ TEST_F(ParetoTest, TimeNeverRisesWithMemory) {
   EXPECT_LT(found.points[10].row.simulation.step_ns, found.points[0].row.simulation.step_ns);
 }
 
-// The least that a plan runs in is known to a part of it, so of those that are said to need a
-// little more some run in the curve's first budget as well: here one of 1.15 of keep's time, in
-// place of one of 3.3.
+// What needs the least is not the fastest that runs in so much: the first budget is searched as
+// the others are. Here a plan of 1.15 of keep's time runs there; what needs the least takes 3.3.
 TEST_F(ParetoTest, ItsFirstPlanIsTheFastestThatRunsThere) {
   PlanRequest request;
   request.training = {.optimizer = sim::Optimizer::kAdamW, .steps = 3};
