@@ -16,7 +16,7 @@
 
 namespace ferry::plan {
 
-inline constexpr std::int64_t kLeastParts = 256;
+inline constexpr std::int64_t kLeastParts = 256;  // the least is known to such a part of it
 
 // Runs a whole training on a device of that capacity; 0: unlimited. It need not be checked.
 using RunAt = std::function<sim::Simulation(std::int64_t device_bytes)>;
