@@ -17,7 +17,7 @@ class GraphEngine::TaskScope {
   TaskScope(GraphEngine& engine, Task& task)
       : engine_(engine), task_(task), stream_(engine.machine_.current_stream()) {
     engine_.tasks_.push_back(&task);
-    if (engine_.task_watch_) engine_.task_watch_->task_began();
+    for (TaskWatch* const watch : engine_.task_watches_) watch->task_began();
   }
   TaskScope(const TaskScope&) = delete;
   TaskScope& operator=(const TaskScope&) = delete;
@@ -25,9 +25,10 @@ class GraphEngine::TaskScope {
     task_.drop_all();
     task_.node = NodeId::kNone;
     engine_.machine_.set_current_stream(stream_);
+    for (TaskWatch* const watch : engine_.task_watches_) watch->task_ends();
     for (const auto& callback : task_.after_task) callback();
     engine_.tasks_.pop_back();
-    if (engine_.task_watch_) engine_.task_watch_->task_ended();
+    for (TaskWatch* const watch : engine_.task_watches_) watch->task_ended();
   }
 
  private:
@@ -227,7 +228,9 @@ void GraphEngine::run_next(Task& task) {
     machine_.set_current_stream(node.stream);
     task.node = NodeId{++node_runs_};
     task.after_node.clear();
+    for (TaskWatch* const watch : task_watches_) watch->node_begins();
     results = runner_.run_node(inputs.node, std::move(inputs.gradients), task.create_graph);
+    for (TaskWatch* const watch : task_watches_) watch->node_ran();
     const auto callbacks = std::exchange(task.after_node, {});
     task.results = results;
     for (const auto& callback : callbacks) callback();

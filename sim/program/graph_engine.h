@@ -45,12 +45,17 @@ class NodeRunner {
   virtual KernelTime memory_time(std::int64_t bytes) = 0;
 };
 
-// Is told when a graph task begins, and when it has ended and its callbacks have run.
+// Is told when a graph task begins, when it ends, before its callbacks run, and when they have run;
+// and when a node of it begins, and when it has run, before its callbacks. (Leaves are no nodes
+// here, and one that throws has not run.)
 class TaskWatch {
  public:
   virtual ~TaskWatch() = default;
   virtual void task_began() = 0;
+  virtual void task_ends() noexcept {}
   virtual void task_ended() noexcept = 0;
+  virtual void node_begins() {}
+  virtual void node_ran() {}
 };
 
 class GraphEngine {
@@ -86,7 +91,7 @@ class GraphEngine {
     return std::all_of(tasks_.begin(), tasks_.end(),
                        [](const Task* task) { return task->wanted.empty(); });
   }
-  void watch_tasks(TaskWatch* watch) { task_watch_ = watch; }  // not owned; null: nobody
+  void watch_tasks(std::vector<TaskWatch*> watches) { task_watches_ = std::move(watches); }
   HookStack<Tensor> hooks;
 
  private:
@@ -165,7 +170,7 @@ class GraphEngine {
   Machine& machine_;
   NodeRunner& runner_;
   std::vector<Task*> tasks_;
-  TaskWatch* task_watch_ = nullptr;
+  std::vector<TaskWatch*> task_watches_;  // not owned
   std::int64_t task_ids_ = 0;
   std::uint64_t node_runs_ = 0;
   std::uint64_t counts_ = 0;

@@ -110,7 +110,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   // Each forward that the main code calls has these spans, of its operators; null: none. Without a
   // runner they run as other statements do.
   void set_spans(std::shared_ptr<const std::vector<SpanRange>> spans) { spans_ = std::move(spans); }
-  void watch_tasks(TaskWatch* watch) { engine_.watch_tasks(watch); }  // not owned; null: nobody
+  void watch_tasks(std::vector<TaskWatch*> by) { engine_.watch_tasks(std::move(by)); }  // not owned
   // The runner of checkpoints; null: they run as other calls do. It must outlive the tape.
   void set_segments(SegmentRunner* segments) { segments_ = segments; }
 

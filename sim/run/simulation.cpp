@@ -204,7 +204,7 @@ void run_tape(Tape& tape, Machine& machine, const KernelTimes& times, const Prog
               const SimulationOptions& options, const check::Values* values, Simulation& result) {
   TrainingLoop loop(options.training, program, machine, times, tape);
   machine.set_choices(options.choices);
-  tape.watch_tasks(options.task_watch);
+  tape.watch_tasks(options.task_watches);
   if (!options.spans.empty()) {
     tape.set_spans(
         std::make_shared<const std::vector<SpanRange>>(span_ranges(program, options.spans)));

@@ -79,11 +79,11 @@ struct SimulationOptions {
   // Of the program on this hardware, for several runs of it (prepare()); null: the run makes it.
   std::shared_ptr<const Prepared> prepared;
   std::vector<StreamOpConsumer*> consumers;
-  HooksWatch* hooks_watch = nullptr;  // of the offloader's hooks; not owned, null: nobody
-  TaskWatch* task_watch = nullptr;    // not owned, null: nobody
-  StepTrace* trace = nullptr;         // is given what the streams do; not owned, null: nobody
-  RunRecorder* recorder = nullptr;    // records the last step; not with `trace`; null: nobody
-  MemorySnapshot* memory = nullptr;   // of the device, at the end; not owned, null: none
+  HooksWatch* hooks_watch = nullptr;     // of the offloader's hooks; not owned, null: nobody
+  std::vector<TaskWatch*> task_watches;  // not owned
+  StepTrace* trace = nullptr;            // is given what the streams do; not owned, null: nobody
+  RunRecorder* recorder = nullptr;       // records the last step; not with `trace`; null: nobody
+  MemorySnapshot* memory = nullptr;      // of the device, at the end; not owned, null: none
 };
 
 struct Leftovers {

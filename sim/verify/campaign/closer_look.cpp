@@ -4,6 +4,7 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink_witness.h"
 #include "sim/verify/oracles/determinism.h"
+#include "sim/verify/trials/refusals.h"
 
 namespace ferry::verify {
 namespace {
@@ -21,6 +22,7 @@ class DigestAndRecording final : public StreamOpConsumer {
 }  // namespace
 
 std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
+  if (auto wrong = judge_refusals()) return wrong;
   DigestAndRecording first;
   OpDigest again;
   try_spec(spec, &first);

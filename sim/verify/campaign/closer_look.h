@@ -1,5 +1,6 @@
 // A closer look at some runs to which no oracle objects. Made again, a run must issue the same
-// operations; and in drawn orders of the device, every access must see the same values.
+// operations; in drawn orders of the device, every access must see the same values; and what has no
+// sense must be refused.
 #pragma once
 
 #include <cstdint>

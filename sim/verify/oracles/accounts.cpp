@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "formats/decision_log.h"
+
 namespace ferry::verify {
 namespace {
 
@@ -24,39 +26,69 @@ bool stays_anyway(const sim::StorageImpl& storage) {
 
 }  // namespace
 
+// A call of the offloader: what is decided in it must be what is expected.
+class Accounts::Call {
+ public:
+  explicit Call(Accounts& accounts) : accounts_(accounts) {
+    if (accounts_.calls_++ == 0) accounts_.compare_decisions();  // of a task that ends
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    if (--accounts_.calls_ == 0) accounts_.compare_decisions();
+  }
+
+ private:
+  Accounts& accounts_;
+};
+
 // Keeps account of one saved tensor.
 class Accounts::Watched final : public Saved<sim::Tensor> {
  public:
-  Watched(Accounts& accounts, std::unique_ptr<Saved<sim::Tensor>> inner, std::uint64_t sequence,
-          ParcelRef parcel, std::optional<std::uint64_t> kept)
+  Watched(Accounts& accounts, std::unique_ptr<Saved<sim::Tensor>> inner, const WatchedSave& save,
+          const sim::Tensor& tensor, std::optional<std::uint64_t> kept)
       : accounts_(accounts),
         inner_(std::move(inner)),
-        sequence_(sequence),
-        parcel_(std::move(parcel)),
-        kept_(kept) {}
+        save_(save),
+        counter_(tensor->version),
+        version_(tensor->version->value),
+        machine_(*tensor->storage->machine),
+        kept_(kept) {
+    if (save_.parcel) save_.parcel->saves.push_back(&save_);
+  }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
   ~Watched() override {
+    const Call call(accounts_);
+    if (save_.parcel) accounts_.way_back_.drops(save_);
     inner_.reset();
-    if (parcel_ && --parcel_->saves == 0) accounts_.forget(*parcel_);
+    if (save_.parcel && save_.parcel->saves.empty()) accounts_.forget(*save_.parcel);
     if (kept_ && --accounts_.kept_[*kept_] == 0) accounts_.kept_.erase(*kept_);
   }
   sim::Tensor unpack() override {
-    const bool there = parcel_ && !parcel_->source.expired();
+    const Call call(accounts_);
+    const ParcelRef& parcel = save_.parcel;
+    const bool there = parcel && !parcel->source.expired();
     accounts_.reloaded_now_.clear();
-    accounts_.unpacks_ = parcel_.get();
-    accounts_.unpacks_at_ = sequence_;
+    accounts_.unpacks_ = parcel.get();
+    accounts_.unpacks_at_ = save_.sequence;
+    accounts_.handed_ = nullptr;
+    if (counter_.lock()->value == version_)
+      accounts_.unpacking(save_, machine_);  // or it is refused
     sim::Tensor tensor = inner_->unpack();
-    if (parcel_) accounts_.unpacked(*parcel_, there, tensor->storage->address);
-    accounts_.leave_far(sequence_);
+    if (accounts_.handed_) accounts_.handed_->storage = tensor->storage;
+    if (parcel) accounts_.unpacked(*parcel, there, tensor->storage->address);
+    if (parcel) accounts_.may_warn(machine_);
     return tensor;
   }
 
  private:
   Accounts& accounts_;
   std::unique_ptr<Saved<sim::Tensor>> inner_;
-  const std::uint64_t sequence_;
-  const ParcelRef parcel_;                   // null: it was kept
+  WatchedSave save_;
+  const std::weak_ptr<sim::VersionCounter> counter_;
+  const std::uint64_t version_;
+  const sim::Machine& machine_;
   const std::optional<std::uint64_t> kept_;  // the storage's identity, where it is remembered
 };
 
@@ -73,35 +105,34 @@ class Accounts::Pair final : public Hooks<sim::Tensor> {
 
 std::unique_ptr<Saved<sim::Tensor>> Accounts::Pair::pack(const sim::Tensor& tensor) {
   Accounts& all = accounts_;
-  const std::uint64_t sequence = all.sequence_++;
+  const Call call(all);
+  WatchedSave save{all.run_, all.sequence_++};
   const auto packs = static_cast<std::uint64_t>(all.options_.window_packs);
-  while (!all.window_.empty() && sequence - all.window_.begin()->first >= packs) {
+  while (!all.window_.empty() && save.sequence - all.window_.begin()->first >= packs) {
     all.leave_first();
   }
-  ParcelRef parcel;
-  const Fate fate = all.fate_of(tensor, all.pack_++, parcel);
+  const Fate fate = all.fate_of(tensor, all.pack_, save.parcel);
   all.copied_.reset();
   auto saved = inner_->pack(tensor);
   ++all.expected_.packs;
   if (all.copied_) {
     if (fate == Fate::kKept) all.complain("a tensor moved that was to stay");
     if (fate == Fate::kShared) all.complain("bytes moved of which the host has a copy");
-    parcel = all.send(tensor, sequence);
+    save.parcel = all.send(tensor, save);
   } else if (fate == Fate::kSent) {
     all.complain("a tensor stayed that was to move");
-    parcel = nullptr;
-  } else if (parcel) {
+    save.parcel = nullptr;
+  } else if (save.parcel) {
     ++all.expected_.shared;
   }
+  ++all.pack_;
   std::optional<std::uint64_t> kept;
-  if (parcel) {
-    ++parcel->saves;
-  } else {
+  if (!save.parcel) {
     ++all.expected_.kept;
     if (tensor->storage->bytes >= all.options_.bytes_min) kept = tensor->storage->identity;
     if (kept) ++all.kept_[*kept];
   }
-  return std::make_unique<Watched>(all, std::move(saved), sequence, std::move(parcel), kept);
+  return std::make_unique<Watched>(all, std::move(saved), save, tensor, kept);
 }
 
 std::shared_ptr<Hooks<sim::Tensor>> Accounts::watch(std::shared_ptr<Hooks<sim::Tensor>> hooks) {
@@ -109,8 +140,9 @@ std::shared_ptr<Hooks<sim::Tensor>> Accounts::watch(std::shared_ptr<Hooks<sim::T
 }
 
 void Accounts::begin_forward() {
+  ++run_;
   pack_ = 0;
-  host_peak_before_ = std::exchange(host_peak_, on_host_);
+  on_host_.begin_forward();
 }
 
 // `pack`: its number in this forward. `shares`: what it may share.
@@ -127,7 +159,8 @@ Accounts::Fate Accounts::fate_of(const sim::Tensor& tensor, std::uint64_t pack,
   }
   bool sure = false;
   for (const auto& [host, parcel] : alive_) {
-    if (parcel->storage != storage.identity || parcel->counter != tensor->version->identity ||
+    if (parcel->storage != storage.identity ||
+        parcel->counter_identity != tensor->version->identity ||
         parcel->version != tensor->version->value || parcel->extent.begin > extent.begin ||
         parcel->extent.end < extent.end) {
       continue;
@@ -140,7 +173,7 @@ Accounts::Fate Accounts::fate_of(const sim::Tensor& tensor, std::uint64_t pack,
 }
 
 // The tensor was copied.
-Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, std::uint64_t sequence) {
+Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, const WatchedSave& save) {
   const sim::StorageImpl& storage = *tensor->storage;
   const Extent extent = copied_of(tensor);
   const auto bytes = static_cast<std::uint64_t>(extent.end - extent.begin);
@@ -148,31 +181,38 @@ Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, std::uint64_t sequ
     complain("other bytes moved than those that were saved");
   }
   while (!window_.empty() &&
-         window_bytes_ > std::max<std::int64_t>(window_bytes() - storage.bytes, 0)) {
+         window_bytes_ >
+             std::max<std::int64_t>(on_host_.limit(options_.window_bytes) - storage.bytes, 0)) {
     leave_first();
   }
   const StreamId now = storage.machine->current_stream();
   if (options_.copy_streams != CopyStreams::kNone || storage.block->stream() != now) {
-    window_.emplace(sequence, storage.bytes);
+    const Decision evict{DecisionKind::kEvict, run_, pack_, static_cast<std::int64_t>(bytes)};
+    window_[save.sequence] = {storage.bytes, evict};
     window_bytes_ += storage.bytes;
     expected_.forward_stash_peak_bytes =
         std::max(expected_.forward_stash_peak_bytes, window_bytes_);
   }
   auto parcel = std::make_shared<Parcel>(Parcel{.source = tensor->storage,
                                                 .storage = storage.identity,
-                                                .counter = tensor->version->identity,
+                                                .counter = tensor->version,
+                                                .counter_identity = tensor->version->identity,
                                                 .version = tensor->version->value,
                                                 .extent = extent,
-                                                .sequence = sequence,
+                                                .run = run_,
+                                                .pack = pack_,
+                                                .sequence = save.sequence,
                                                 .host = copied_->to.address});
   alive_[parcel->host] = parcel;
-  on_host_ += static_cast<std::int64_t>(bytes);
-  host_peak_ = std::max(host_peak_, on_host_);
+  on_host_.add(parcel->bytes());
+  way_back_.sent(parcel);
   return parcel;
 }
 
 void Accounts::leave_first() {
-  window_bytes_ -= window_.begin()->second;
+  const InWindow& first = window_.begin()->second;
+  window_bytes_ -= first.bytes;
+  must_decide_.push_back(first.evict);
   window_.erase(window_.begin());
 }
 
@@ -187,8 +227,16 @@ void Accounts::leave_far(std::uint64_t sequence) {
 void Accounts::leave_window(const Parcel& parcel) {
   const auto found = window_.find(parcel.sequence);
   if (found == window_.end()) return;
-  window_bytes_ -= found->second;
+  window_bytes_ -= found->second.bytes;
   window_.erase(found);
+}
+
+// The save is about to be unpacked.
+void Accounts::unpacking(WatchedSave& save, const sim::Machine& machine) {
+  if (save.parcel) handed_ = way_back_.unpacks(save, sequence_, machine.current_stream());
+  if (!way_back_.looks_ahead(sequence_)) return;
+  leave_far(save.sequence);
+  way_back_.look_ahead(save);
 }
 
 // `address`: of what it is on now. (A parcel may be reloaded for a save packed earlier, while
@@ -210,16 +258,28 @@ void Accounts::unpacked(Parcel& parcel, bool source_there, std::uint64_t address
   parcel.ahead = !reloaded_now_.empty();
 }
 
+// At the first unpack of what was sent.
+void Accounts::may_warn(const sim::Machine& machine) {
+  if (options_.host_memory != HostMemory::kPinned || std::exchange(has_looked_, true)) return;
+  const std::int64_t total = machine.options().host_total_bytes;
+  const std::int64_t used = machine.host_pool().stats().pinned_bytes.current;
+  if (used * 100 <= total * options_.host_warn_percent) return;
+  const std::int64_t permille = used * 1000 / total;
+  warnings_.push_back(std::to_string(permille / 10) + "." + std::to_string(permille % 10) +
+                      "% of the host's memory is in use, more than " +
+                      std::to_string(options_.host_warn_percent) +
+                      "%: page-locked memory for offloaded tensors may run out");
+}
+
 void Accounts::came_in_vain(const Parcel& parcel) {
   ++expected_.vain_count;
-  expected_.vain_bytes += parcel.extent.end - parcel.extent.begin;
+  expected_.vain_bytes += parcel.bytes();
 }
 
 // No saved tensor needs it any more.
 void Accounts::forget(Parcel& parcel) {
-  const std::int64_t bytes = parcel.extent.end - parcel.extent.begin;
   leave_window(parcel);
-  on_host_ -= bytes;
+  on_host_.now -= parcel.bytes();
   if (!parcel.reloaded || parcel.ahead) came_in_vain(parcel);
   const auto found = alive_.find(parcel.host);
   if (found != alive_.end() && found->second.get() == &parcel) alive_.erase(found);
@@ -236,6 +296,12 @@ void Accounts::operator()(const StreamOp& op) {
     if (target == targets_.end()) return;
     target_bytes_ -= target->second;
     targets_.erase(target);
+  }
+  const bool of_target =
+      op.step == Step::kNodeDone || op.step == Step::kReleaseAfterNode || op.step == Step::kEscaped;
+  if (of_target && Releases::needed(options_)) {
+    may_let_go();
+    told_.push_back({op.step, op.stream});
   }
   if (op.kind != StreamOpKind::kCopy) return;
   if (op.step == Step::kOffload) {
@@ -255,8 +321,9 @@ void Accounts::reloads(const StreamOp& op) {
   expected_.reloaded_bytes += bytes;
   const auto found = alive_.find(host);
   if (found == alive_.end()) {
-    complain("bytes came back that no saved tensor needs");
-  } else if (Parcel& parcel = *found->second; &parcel == unpacks_) {
+    return complain("bytes came back that no saved tensor needs");
+  }
+  if (Parcel& parcel = *found->second; &parcel == unpacks_) {
     parcel.reloaded = true;
     reloaded_now_.push_back(op.writes[0].address);
   } else {
@@ -266,16 +333,72 @@ void Accounts::reloads(const StreamOp& op) {
     if (parcel.ahead) came_in_vain(parcel);
     parcel.reloaded = parcel.ahead = true;
   }
+  for (const TargetRef& target : {handed_, found->second->target}) {
+    if (target && !target->owner) target->owner = op.stream;
+  }
   targets_[op.writes[0].address] = bytes;
   target_bytes_ += bytes;
   target_peak_ = std::max(target_peak_, target_bytes_);
   largest_target_ = std::max(largest_target_, bytes);
 }
 
-std::int64_t Accounts::window_bytes() const {
-  constexpr std::int64_t kMost = std::int64_t{512} << 20;
-  if (options_.window_bytes != kAutomatic) return options_.window_bytes;
-  return std::min(std::max(host_peak_, host_peak_before_) / 16, kMost);
+void Accounts::decided(const Decision& decision) {
+  if (decision.kind == DecisionKind::kRecompute) {  // a checkpoint's
+    ++recomputes_;
+    return;
+  }
+  may_let_go();
+  decided_.push_back(decision);
+}
+
+// What it does at the end of a task while nobody calls it is to let go of what the task left.
+void Accounts::may_let_go() {
+  if (calls_ == 0 && at_end_of_task_) way_back_.let_go_of_task();
+}
+
+void Accounts::task_ended() noexcept {
+  at_end_of_task_ = false;
+  way_back_.let_go_of_task();
+  compare_decisions();
+  compare_told();
+  way_back_.task_ended();
+}
+
+void Accounts::node_begins() {
+  compare_told();
+  way_back_.node_begins();
+}
+
+// In whatever order: other callbacks may come between.
+void Accounts::compare_told() {
+  std::vector<Releases::Told> must = std::exchange(way_back_.told(), {});
+  std::sort(must.begin(), must.end());
+  std::sort(told_.begin(), told_.end());
+  const auto text = [](const std::vector<Releases::Told>& all) {
+    std::string words;
+    for (const Releases::Told& each : all) {
+      words += " `" + std::string(ferry::name(each.step)) + "` on stream " +
+               std::to_string(static_cast<std::uint32_t>(each.stream));
+    }
+    return words.empty() ? " nothing" : words;
+  };
+  if (told_ != must) complain("of what came back it told" + text(told_) + ", not" + text(must));
+  told_.clear();
+}
+
+void Accounts::compare_decisions() {
+  const auto [must, is] =
+      std::mismatch(must_decide_.begin(), must_decide_.end(), decided_.begin(), decided_.end());
+  const auto text = [](const auto& at, const auto& end) {
+    if (at == end) return std::string("nothing more");
+    return std::string(name(at->kind)) + " of pack " + std::to_string(at->pack) + " of forward " +
+           std::to_string(at->run);
+  };
+  if (must != must_decide_.end() || is != decided_.end()) {
+    complain("it decided " + text(is, decided_.end()) + ", not " + text(must, must_decide_.end()));
+  }
+  must_decide_.clear();
+  decided_.clear();
 }
 
 // The first one counts.

@@ -6,6 +6,9 @@
 // a target, or its own reload; any other reload was ahead of its use. What cannot be told from
 // outside is bounded: a target is let go some time after the copy and before its block.
 //
+// What it decides, and in what order, must be what its decision log says
+// (sim/verify/oracles/way_back.h has the half of backward).
+//
 // Not modelled: calls that fail, and a host that is full.
 #pragma once
 
@@ -22,19 +25,35 @@
 #include "shared/seam/statistics.h"
 #include "sim/gpu/machine.h"
 #include "sim/gpu/tensor.h"
+#include "sim/program/graph_engine.h"
 #include "sim/run/simulation.h"
+#include "sim/verify/oracles/on_host.h"
+#include "sim/verify/oracles/way_back.h"
 
 namespace ferry::verify {
 
 // Watches one run, from its first operation on.
-class Accounts final : public StreamOpConsumer, public sim::HooksWatch {
+class Accounts final : public StreamOpConsumer, public sim::HooksWatch, public sim::TaskWatch {
  public:
   // The options outlive it.
-  explicit Accounts(const CoreOptions& options) : options_(options) {}
+  explicit Accounts(const CoreOptions& options)
+      : options_(options), way_back_(options, on_host_, must_decide_) {}
 
   std::shared_ptr<Hooks<sim::Tensor>> watch(std::shared_ptr<Hooks<sim::Tensor>> hooks) override;
   void begin_forward() override;
   void operator()(const StreamOp& op) override;
+  void task_began() override { way_back_.task_began(); }
+  void task_ends() noexcept override { at_end_of_task_ = true; }
+  void task_ended() noexcept override;
+  void node_begins() override;
+  void node_ran() override { way_back_.node_ran(); }
+  // The offloader's log.
+  void decided(const Decision& decision);
+
+  // That the log has, of all segments.
+  std::int64_t recomputes() const { return recomputes_; }
+  // What the offloader must have warned of.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
   // When all is over: the first thing that was not as it must be; empty: nothing.
   std::string complaint(const OffloadStatistics& counts) const;
@@ -42,28 +61,21 @@ class Accounts final : public StreamOpConsumer, public sim::HooksWatch {
  private:
   class Pair;
   class Watched;
-  // A copy on the host, as long as a saved tensor needs it.
-  struct Parcel {
-    std::weak_ptr<sim::StorageImpl> source;
-    std::uint64_t storage = 0;  // its identity
-    std::uint64_t counter = 0;  // of its version
-    std::uint64_t version = 0;
-    Extent extent;
-    std::uint64_t sequence = 0;
-    std::uint64_t host = 0;  // where the copy lies
-    int saves = 0;
-    bool reloaded = false;
-    bool ahead = false;  // reloaded, and nobody has used that yet
-  };
+  class Call;
   using ParcelRef = std::shared_ptr<Parcel>;
   enum class Fate : std::uint8_t { kKept, kShared, kSent, kSharedOrSent };
   struct Copied {
     Range from;
     Range to;
   };
+  struct InWindow {
+    std::int64_t bytes = 0;
+    Decision evict;
+  };
 
   Fate fate_of(const sim::Tensor& tensor, std::uint64_t pack, ParcelRef& shares) const;
-  ParcelRef send(const sim::Tensor& tensor, std::uint64_t sequence);
+  ParcelRef send(const sim::Tensor& tensor, const WatchedSave& save);
+  void unpacking(WatchedSave& save, const sim::Machine& machine);
   void leave_window(const Parcel& parcel);
   void leave_first();
   void leave_far(std::uint64_t sequence);
@@ -71,24 +83,36 @@ class Accounts final : public StreamOpConsumer, public sim::HooksWatch {
   void came_in_vain(const Parcel& parcel);
   void forget(Parcel& parcel);
   void reloads(const StreamOp& op);
-  std::int64_t window_bytes() const;
+  void may_warn(const sim::Machine& machine);
+  void may_let_go();
+  void compare_decisions();
+  void compare_told();
   void complain(std::string_view what);
 
   const CoreOptions& options_;
-  std::uint64_t pack_ = 0;      // of this forward
+  std::uint64_t run_ = 0;       // the number of the forward
+  std::uint64_t pack_ = 0;      // in it
   std::uint64_t sequence_ = 0;  // of all packs
   std::optional<Copied> copied_;
   // The reloads of the parcel that is unpacked now: where their targets lie.
   const Parcel* unpacks_ = nullptr;
+  TargetRef handed_;              // to it
   std::uint64_t unpacks_at_ = 0;  // the place of the save that is unpacked
   std::vector<std::uint64_t> reloaded_now_;
-  std::map<std::uint64_t, ParcelRef> alive_;      // by host address
-  std::map<std::uint64_t, int> kept_;             // saves by the identity of their storage
-  std::map<std::uint64_t, std::int64_t> window_;  // bytes by order of packing
+  std::map<std::uint64_t, ParcelRef> alive_;  // by host address
+  std::map<std::uint64_t, int> kept_;         // saves by the identity of their storage
+  std::map<std::uint64_t, InWindow> window_;  // by order of packing
   std::int64_t window_bytes_ = 0;
-  std::int64_t on_host_ = 0;
-  std::int64_t host_peak_ = 0;                     // of this forward and what followed it
-  std::int64_t host_peak_before_ = 0;              // of the one before
+  HostBytes on_host_;
+  std::vector<Decision> must_decide_;  // in the call that runs, or the end of a task
+  std::vector<Decision> decided_;
+  WayBack way_back_;
+  std::vector<Releases::Told> told_;
+  std::int64_t recomputes_ = 0;
+  int calls_ = 0;                // of the offloader, that run
+  bool at_end_of_task_ = false;  // its callbacks run
+  bool has_looked_ = false;      // at how full the host is
+  std::vector<std::string> warnings_;
   std::map<std::uint64_t, std::int64_t> targets_;  // bytes by address
   std::int64_t target_bytes_ = 0;
   std::int64_t target_peak_ = 0;

@@ -128,7 +128,8 @@ void ModelRun::run_span(std::vector<sim::OpListener>& listeners,
   sim::SimAutograd autograd = tape_.autograd();
   if (!autograd.grad_mode()) return function();
   const Levels around = levels_;
-  const auto span = std::make_shared<SpanModel>(machine_.current_stream(), autograd.graph_task());
+  const auto span =
+      std::make_shared<SpanModel>(machine_.current_stream(), autograd.graph_task(), spans_);
   const auto level = std::make_shared<Level>();
   level->span = span;
   {

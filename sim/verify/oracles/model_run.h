@@ -28,6 +28,7 @@ class ModelRun final : private sim::KernelTimes, private sim::SegmentRunner {
 
   std::int64_t kernels() const { return kernels_.count; }  // that ran
   std::int64_t again() const { return again_; }            // calls that spans add to these
+  const SpanCounts& spans() const { return spans_; }
   const std::vector<sim::ProgramError>& errors() const { return tape_.errors(); }
 
  private:
@@ -68,6 +69,7 @@ class ModelRun final : private sim::KernelTimes, private sim::SegmentRunner {
 
   Kernels kernels_;
   std::int64_t again_ = 0;
+  SpanCounts spans_;
   sim::Machine machine_;
   sim::Tape tape_;
   Levels levels_;                // that run now, from the outermost one

@@ -44,12 +44,21 @@ void Places::take_part(const StreamOp& op, std::size_t microbatch) {
   orders_[std::string(op.name)].push_back(microbatch);
   const bool waited = waited_.erase({op.stream, microbatch}) > 0;
   if (op.name.starts_with("grad")) {
-    const std::string_view number = op.name.substr(4, op.name.find('.') - 4);
-    ran_.erase({"layer" + std::string(number), microbatch});
-  } else if (!ran_.emplace(op.name, microbatch).second && waited) {
+    const std::string layer = "layer" + std::string(op.name.substr(4, op.name.find('.') - 4));
+    ahead_.try_emplace(layer, forward_[layer].size());
+    ran_.erase({layer, microbatch});
+    return;
+  }
+  forward_[std::string(op.name)].insert(microbatch);
+  if (!ran_.emplace(op.name, microbatch).second && waited) {
     late_ = "`" + std::string(op.name) + "` of micro-batch " + std::to_string(microbatch) +
             " runs again after its stream waited for gradients";
   }
+}
+
+std::optional<std::size_t> Places::ahead(std::size_t layer) const {
+  const auto found = ahead_.find("layer" + std::to_string(layer));
+  return found == ahead_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<std::size_t> Places::order(std::string_view kernel) const {

@@ -1,6 +1,7 @@
 // Where a pipeline's kernels run, and in what order: each on the device whose memory it reads and
-// writes; in backward the last micro-batch first; and what runs again before the stream waits for
-// the gradients that it runs again for.
+// writes; so many forwards before the first backward as the schedule says; in backward the last
+// micro-batch first; and what runs again before the stream waits for the gradients that it runs
+// again for.
 //
 // A simulated kernel computes the same from memory of another device, which CUDA would refuse or
 // fetch over the link; and gradients are sums, whatever comes first. So values show none of it.
@@ -35,6 +36,9 @@ class Places final : public StreamOpConsumer {
 
   // The micro-batches that a kernel worked on, one after the other.
   std::vector<std::size_t> order(std::string_view kernel) const;
+  // How many micro-batches a layer had gone forward with when it first went backward; none: it did
+  // not.
+  std::optional<std::size_t> ahead(std::size_t layer) const;
   // What ran on another device than its memory's; empty: nothing did.
   const std::string& misplaced() const { return misplaced_; }
   // What ran again only after its stream had waited for a gradient; empty: nothing did.
@@ -54,6 +58,8 @@ class Places final : public StreamOpConsumer {
   std::map<std::uint64_t, Block> blocks_;              // of devices' memory, by address
   std::unordered_map<std::uint64_t, std::size_t> of_;  // by address: whose tensor begins there
   std::map<std::string, std::vector<std::size_t>, std::less<>> orders_;
+  std::map<std::string, std::set<std::size_t>, std::less<>> forward_;  // micro-batches, by layer
+  std::map<std::string, std::size_t, std::less<>> ahead_;
   std::set<std::pair<std::string, std::size_t>> ran_;       // forward kernels, since their backward
   std::map<StreamId, std::optional<std::size_t>> arrived_;  // what the latest copy had
   std::map<EventId, std::optional<std::size_t>> recorded_;  // likewise

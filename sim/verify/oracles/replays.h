@@ -17,12 +17,14 @@
 #include "formats/plan.h"
 #include "formats/program.h"
 #include "sim/program/prepared.h"
+#include "sim/verify/oracles/saved_sources.h"
 
 namespace ferry::verify {
 
 struct ReplayCounts {
   std::int64_t kernels = 0;  // that run where nothing runs again
   std::int64_t again = 0;    // that spans add to these
+  SpanCounts spans;
 };
 
 // `spans`: those of a plan; beside them the program's calls may be spans.

@@ -55,10 +55,13 @@ void SpanModel::ran(const sim::RanOp& op, StreamId stream, GraphTaskId task) {
     call.changes.push_back(output->storage->identity);
     made_.insert(output->storage->identity);
   }
-  if (!call.changes.empty()) calls_.push_back(std::move(call));
+  if (call.changes.empty()) return;
+  calls_.push_back(std::move(call));
+  ++counts_.calls;
 }
 
 SourceRef SpanModel::pack(const sim::Tensor& tensor) {
+  ++(is_made(tensor) ? counts_.saved : counts_.passed_on);
   if (!is_made(tensor)) return nullptr;
   packs_.push_back({tensor->storage->identity, calls_.size(), SeenVersion(tensor)});
   return std::make_shared<MadeSource>(shared_from_this(), packs_.size() - 1);
@@ -71,11 +74,13 @@ void SpanModel::end(const Save& save) {
     if (packs_[i].alive) alive.push_back(i);
   }
   for (const std::size_t number : needed(all)) {
+    counts_.held += static_cast<std::int64_t>(calls_[number].outside.size());
     for (Call::Outside& each : calls_[number].outside) {
       if (!each.version.is_written()) each.source = save(each.tensor);
     }
   }
   const std::set<std::size_t> kept = needed(alive);
+  counts_.calls_left += static_cast<std::int64_t>(kept.size());
   ended_ = true;
   made_.clear();
   for (std::size_t i = 0; i < calls_.size(); ++i) {
@@ -112,6 +117,7 @@ std::int64_t SpanModel::need(std::size_t ordinal, GraphTaskId task) {
 
 std::int64_t SpanModel::replay(const std::vector<std::size_t>& ordinals, GraphTaskId task) {
   std::int64_t calls = 0;
+  ++counts_.replays;
   for (const std::size_t number : needed(ordinals)) {
     ++calls;
     for (const Call::Outside& each : calls_[number].outside) calls += each.source->need(task);

@@ -97,9 +97,24 @@ class SegmentSource final : public Source {
   const std::shared_ptr<SegmentModel> segment_;
 };
 
+// What spans did, all of them together.
+struct SpanCounts {
+  std::int64_t spans = 0;
+  std::int64_t calls = 0;       // that may run again
+  std::int64_t calls_left = 0;  // of these, needed by what autograd has when their span ends
+  std::int64_t saved = 0;       // of what they made
+  std::int64_t passed_on = 0;   // of what they did not
+  std::int64_t held = 0;        // tensors from outside that calls read which are needed at its end
+  std::int64_t replays = 0;     // that brought something back
+};
+
 class SpanModel : public std::enable_shared_from_this<SpanModel> {
  public:
-  SpanModel(StreamId stream, GraphTaskId task) : stream_(stream), task_(task) {}
+  // The counts outlive it.
+  SpanModel(StreamId stream, GraphTaskId task, SpanCounts& counts)
+      : stream_(stream), task_(task), counts_(counts) {
+    ++counts_.spans;
+  }
 
   void ran(const sim::RanOp& op, StreamId stream, GraphTaskId task);
   // None: it is not what the span made.
@@ -139,6 +154,7 @@ class SpanModel : public std::enable_shared_from_this<SpanModel> {
 
   const StreamId stream_;
   const GraphTaskId task_;
+  SpanCounts& counts_;
   std::set<StorageId> made_;
   std::vector<Call> calls_;
   std::vector<Pack> packs_;

@@ -1,10 +1,12 @@
 #include "sim/verify/trials/try_core.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/hazards.h"
 #include "sim/verify/oracles/leaks.h"
+#include "sim/verify/oracles/lifespans.h"
 #include "sim/verify/oracles/lives.h"
 #include "sim/verify/oracles/moves.h"
 #include "sim/verify/oracles/recomputes.h"
@@ -65,8 +68,24 @@ std::optional<Verdict> judge_replays(const Program& program, const sim::Simulati
   if (kernels != expected.kernels + expected.again) {
     return differs("spans run", kernels - expected.kernels, expected.again);
   }
-  if (run.replays.calls_replayed == expected.again) return std::nullopt;
-  return differs("spans say that they run", run.replays.calls_replayed, expected.again);
+  const SpanCounts& spans = expected.spans;
+  const std::array<std::tuple<const char*, std::int64_t, std::int64_t>, 9> counts = {{
+      {"calls_replayed", run.replays.calls_replayed, expected.again},
+      {"spans", run.replays.spans, spans.spans},
+      {"calls", run.replays.calls, spans.calls},
+      {"calls_left", run.replays.calls_left, spans.calls_left},
+      {"saved", run.replays.saved, spans.saved},
+      {"passed_on", run.replays.passed_on, spans.passed_on},
+      {"held", run.replays.held, spans.held},
+      {"replays", run.replays.replays, spans.replays},
+      {"alive", run.replays.alive, 0},
+  }};
+  for (const auto& [name, is, must] : counts) {
+    if (is == must) continue;
+    return Verdict{Oracle::kCount, "spans count " + std::to_string(is) + " " + name + ", not " +
+                                       std::to_string(must)};
+  }
+  return std::nullopt;
 }
 
 // Whether some call is a checkpoint.
@@ -99,6 +118,36 @@ bool makes_graphs(const Recipe& recipe) {
   return recipe.derivatives > 1 ||
          std::any_of(recipe.layers.begin(), recipe.layers.end(),
                      [](const Layer& layer) { return layer.extra == Extra::kInnerCreates; });
+}
+
+// Whether a segment or a span is in another.
+bool has_nesting(const Trial& trial) {
+  const Recipe& recipe = trial.recipe;
+  if (has_spans(trial)) {
+    return recipe.segments ||
+           std::any_of(trial.spans.begin(), trial.spans.end(),
+                       [](const DrawnSpan& span) { return !span.inner.empty(); });
+  }
+  int depth = recipe.whole ? 1 : 0;
+  for (const Layer& layer : recipe.layers) {
+    depth += layer.opens;
+    if (depth > 1) return true;
+    depth = std::max(depth - layer.closes, recipe.whole ? 1 : 0);
+  }
+  return false;
+}
+
+// Whether each kernel of forward runs once in it, and what runs again is neither in what runs again
+// nor has nodes of its own.
+bool lifespans_are_known(const Trial& trial) {
+  const Recipe& recipe = trial.recipe;
+  const auto strange = [](const Layer& layer) {
+    return layer.kind == LayerKind::kNested || layer.extra >= Extra::kInnerBackward ||
+           (layer.opens > 0 && is_reentrant(layer.segment));
+  };
+  return (recipe.segments || has_spans(trial)) && recipe.microbatches == 1 && !recipe.retain &&
+         recipe.derivatives == 1 && recipe.failure == StepFailure::kNone && !has_nesting(trial) &&
+         std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
 }
 
 // Whether its spans are in force. (A span may need again what the failing step writes, though no
@@ -197,6 +246,73 @@ std::optional<Verdict> judge_counts(const RecomputeCounts& expected, const OpCou
   return Verdict{Oracle::kCount, wrong};
 }
 
+// Those that watch a run of the core, from its first operation on.
+struct Watches {
+  Watches(const Trial& trial, const Program& program)
+      : moves(program), accounts(trial.options), lives(program) {}
+  Watches(const Watches&) = delete;
+  Watches& operator=(const Watches&) = delete;
+
+  // Before the options are used, which must not outlive this.
+  void watch(sim::SimulationOptions& options) {
+    options.offload->log = [this](const Decision& decision) { accounts.decided(decision); };
+    options.consumers = {&moves, &accounts, &lives, &waits};
+    options.task_watches = {&lives, &accounts};
+    options.hooks_watch = &accounts;
+    if (!has_lifespans) return;
+    options.consumers.push_back(&lifespans);
+    options.task_watches.push_back(&lifespans);
+  }
+  std::optional<Verdict> complaint(const Trial& trial, const sim::Simulation& run) const;
+
+  MoveWatch moves;
+  Accounts accounts;
+  Lives lives;
+  VainWaits waits;
+  bool has_lifespans = false;
+  Lifespans kept;  // of the run that keeps everything
+  Lifespans lifespans{&kept};
+};
+
+std::optional<Verdict> Watches::complaint(const Trial& trial, const sim::Simulation& run) const {
+  if (!makes_graphs(trial.recipe) && !lives.complaint().empty()) {
+    return Verdict{Oracle::kLeak, lives.complaint()};
+  }
+  if (!lifespans.complaint().empty()) return Verdict{Oracle::kLeak, lifespans.complaint()};
+  if (!waits.complaint().empty()) return Verdict{Oracle::kMoves, waits.complaint()};
+  if (!moves.complaint().empty()) return Verdict{Oracle::kMoves, moves.complaint()};
+  if (run.warnings != accounts.warnings()) {
+    return Verdict{Oracle::kAccounts, "it warned " + std::to_string(run.warnings.size()) +
+                                          " times that the host is full, or in other words"};
+  }
+  if (run.checkpoints.recomputes != accounts.recomputes()) {
+    return Verdict{Oracle::kCount, std::to_string(run.checkpoints.recomputes) +
+                                       " recomputes are counted, and " +
+                                       std::to_string(accounts.recomputes()) + " logged"};
+  }
+  const std::string wrong = accounts.complaint(run.statistics);
+  if (!wrong.empty()) return Verdict{Oracle::kAccounts, wrong};
+  return std::nullopt;
+}
+
+// What the core itself says of a run, and what of it was counted from outside.
+struct Counts {
+  bool recomputes = false;  // they are known
+  bool replays = false;
+  RecomputeCounts expected;
+  OpCounter counter;
+};
+
+std::optional<Verdict> judge_counts(const Counts& counts, const Program& program,
+                                    const sim::SimulationOptions& options,
+                                    const sim::Simulation& run) {
+  if (counts.recomputes) {
+    if (auto verdict = judge_counts(counts.expected, counts.counter.counts, run)) return verdict;
+  }
+  if (!counts.replays) return std::nullopt;
+  return judge_replays(program, options, counts.counter.counts, run);
+}
+
 }  // namespace
 
 bool struck(const sim::Simulation& run, const Conditions& conditions) {
@@ -204,9 +320,14 @@ bool struck(const sim::Simulation& run, const Conditions& conditions) {
 }
 
 sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
-                               std::shared_ptr<const sim::Prepared> prepared) {
+                               std::shared_ptr<const sim::Prepared> prepared,
+                               Lifespans* lifespans) {
   sim::SimulationOptions options;
   options.prepared = std::move(prepared);
+  if (lifespans) {
+    options.consumers = {lifespans};
+    options.task_watches = {lifespans};
+  }
   options.segments_as_calls = true;
   options.check_order = false;
   return sim::simulate(program, hardware, options);
@@ -241,17 +362,16 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   Recipe right;
   Trial trial = in_chain(drawn, subject.rules, right);
   trial.recipe.waits_late = right.waits_late = true;
+  if (trial.options.bytes_min == 0) trial.options.host_warn_percent = 0;  // it warns at once
   const bool refusals = refusals_are_known(trial);
   const Program program =
       make_program(trial.recipe, refusals ? LateWrites::kOfAny : LateWrites::kOfKept);
   const Hardware hardware = test_hardware();
   const std::shared_ptr<const sim::Prepared> prepared = sim::prepare(program, hardware);
-  sim::Simulation keep = run_that_keeps(program, hardware, prepared);
-  MoveWatch moves(program);
-  Accounts accounts(trial.options);
-  Lives lives(program);
-  VainWaits waits;
-  OpCounter counter;
+  Watches watches(trial, program);
+  watches.has_lifespans = lifespans_are_known(trial);
+  sim::Simulation keep =
+      run_that_keeps(program, hardware, prepared, watches.has_lifespans ? &watches.kept : nullptr);
   sim::SimulationOptions options;
   options.prepared = prepared;
   options.offload = trial.options;
@@ -263,18 +383,16 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   options.reuse_at_free = true;
   if (runs_spans(trial)) options.spans = spans_in(program, trial.spans);
   options.selective = policies_of(trial, program, counts_are_known(trial.recipe));
-  options.consumers = {&moves, &accounts, &lives, &waits};
-  options.task_watch = &lives;
-  options.hooks_watch = &accounts;
-  const bool counted = counts_are_known(trial.recipe) && !has_spans(trial);
-  const bool replayed = replays_are_known(trial);
-  if (counted || replayed) options.consumers.push_back(&counter);
+  watches.watch(options);
+  Counts counts{.recomputes = counts_are_known(trial.recipe) && !has_spans(trial),
+                .replays = replays_are_known(trial)};
+  if (counts.recomputes || counts.replays) options.consumers.push_back(&counts.counter);
   if (conditions.watch) options.consumers.push_back(conditions.watch);
   sim::Simulation run = sim::simulate(program, hardware, options);
   forgive(trial.recipe.failure, run.errors);
   if (refusals) keep_as_refused(trial, options, program, keep, run);
-  RecomputeCounts expected;
-  if (counted) {
+  RecomputeCounts& expected = counts.expected;
+  if (counts.recomputes) {
     const std::set<std::string> kept = kept_ops(options);
     expected = right == trial.recipe ? expected_counts(program, trial.plan.get(), kept)
                                      : expected_counts(make_program(right), trial.plan.get(), kept);
@@ -291,20 +409,8 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   const ProgramBounds bounds{largest_storage(program),
                              outputs_in_checkpoints(program, moved_ops(options))};
   if (auto verdict = judge(trial, bounds, keep, run)) return verdict;
-  if (counted) {
-    if (auto verdict = judge_counts(expected, counter.counts, run)) return verdict;
-  }
-  if (replayed) {
-    if (auto verdict = judge_replays(program, options, counter.counts, run)) return verdict;
-  }
-  if (!makes_graphs(trial.recipe) && !lives.complaint().empty()) {
-    return Verdict{Oracle::kLeak, lives.complaint()};
-  }
-  if (!waits.complaint().empty()) return Verdict{Oracle::kMoves, waits.complaint()};
-  if (!moves.complaint().empty()) return Verdict{Oracle::kMoves, moves.complaint()};
-  const std::string wrong = accounts.complaint(run.statistics);
-  if (!wrong.empty()) return Verdict{Oracle::kAccounts, wrong};
-  return std::nullopt;
+  if (auto verdict = judge_counts(counts, program, options, run)) return verdict;
+  return watches.complaint(trial, run);
 }
 
 }  // namespace ferry::verify

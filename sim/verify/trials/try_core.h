@@ -12,6 +12,7 @@
 #include "shared/seam/rules.h"
 #include "sim/choices/choices.h"
 #include "sim/run/simulation.h"
+#include "sim/verify/oracles/lifespans.h"
 #include "sim/verify/oracles/verdict.h"
 #include "sim/verify/programs/trial.h"
 
@@ -40,9 +41,11 @@ struct Conditions {
 };
 
 // Runs the program as one that keeps everything and recomputes nothing, for its results: hazards
-// are not looked for, as nobody reads them. `prepared`: see sim::SimulationOptions.
+// are not looked for, as nobody reads them. `prepared`: see sim::SimulationOptions. `lifespans`
+// watches it; null: nobody does.
 sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
-                               std::shared_ptr<const sim::Prepared> prepared);
+                               std::shared_ptr<const sim::Prepared> prepared,
+                               Lifespans* lifespans = nullptr);
 
 // Whether a call or an allocation was made to fail.
 bool struck(const sim::Simulation& run, const Conditions& conditions);

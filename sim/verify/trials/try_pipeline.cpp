@@ -117,6 +117,41 @@ std::optional<Verdict> judge_order(const PipelineTrial& trial, const NetResult& 
   return std::nullopt;
 }
 
+// How many micro-batches go forward in a stage before its first backward, by what is published of
+// the schedules: 1F1B warms up with as many as there are devices behind; Megatron-LM's interleaved
+// one with twice as many, and with one for each device and stage of it but the last. Then a
+// backward follows each forward. (Interleaved, a device's stages take turns of a micro-batch for
+// each device, in backward from the last stage on.)
+std::size_t goes_ahead(const PipelineTrial& trial, std::size_t stage) {
+  const std::size_t devices = trial.devices(), each = trial.stages_each();
+  const auto microbatches = static_cast<std::size_t>(trial.microbatches);
+  const std::size_t behind = devices - 1 - stage % devices;
+  if (trial.kind == PipelineKind::kGpipe) return microbatches;
+  if (trial.kind == PipelineKind::k1F1B) return std::min(microbatches, behind + 1);
+  const std::size_t turn = stage / devices;
+  const std::size_t backwards_before = (each - 1 - turn) * devices;
+  const std::size_t warm_up = 2 * behind + (each - 1) * devices;
+  const std::size_t forwards = std::min(microbatches * each, warm_up + 1 + backwards_before);
+  std::size_t ahead = 0;
+  for (std::size_t k = 0; k < forwards; ++k) ahead += k / devices % each == turn ? 1 : 0;
+  return ahead;
+}
+
+std::optional<Verdict> judge_schedule(const PipelineTrial& trial, const NetResult& run) {
+  if (trial.kind == PipelineKind::kAutograd) return std::nullopt;
+  std::size_t stage = 0;
+  for (std::size_t layer = 0; layer < run.ahead.size(); ++layer) {
+    while (stage + 1 < run.first_layers.size() && run.first_layers[stage + 1] <= layer) ++stage;
+    const std::size_t must = goes_ahead(trial, stage);
+    if (!run.ahead[layer] || *run.ahead[layer] == must) continue;
+    return Verdict{Oracle::kSchedule, "layer " + std::to_string(layer) + " goes forward with " +
+                                          std::to_string(*run.ahead[layer]) +
+                                          " micro-batches before it goes backward, not " +
+                                          std::to_string(must)};
+  }
+  return std::nullopt;
+}
+
 // How often each layer runs, and what each stage's own hooks are given.
 std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetResult& run) {
   const std::int64_t stop = trial.recomputed();
@@ -171,6 +206,7 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   if (!run.vain_wait.empty()) return Verdict{Oracle::kMoves, run.vain_wait};
   if (!run.misplaced.empty()) return Verdict{Oracle::kPlace, run.misplaced};
   if (const auto wrong = judge_order(trial, run)) return wrong;
+  if (const auto wrong = judge_schedule(trial, run)) return wrong;
   if (const auto wrong = judge_cut(trial, run)) return wrong;
   if (const auto wrong = judge_counts(trial, run)) return wrong;
   if (run.kept != 0) {

@@ -40,6 +40,8 @@ struct NetResult {
   std::string misplaced, late;
   // By layer: the micro-batches in the order of their backwards.
   std::vector<std::vector<std::size_t>> backwards;
+  // By layer: the micro-batches that went forward before the first went backward.
+  std::vector<std::optional<std::size_t>> ahead;
   std::string error;
   OpCounts runs;                          // of kernels, by name
   std::vector<std::size_t> first_layers;  // of each stage
@@ -261,6 +263,7 @@ class NetRun {
     if (places_) result.late = places_->late();
     for (std::size_t i = 0; places_ && i < trial_.layers.size(); ++i) {
       result.backwards.push_back(places_->order("grad" + std::to_string(i) + ".0"));
+      result.ahead.push_back(places_->ahead(i));
     }
     result.hazards = checkers_.hazards(sim::noticed(*machine_, *tape_));
     return result;

@@ -102,5 +102,20 @@ TEST_F(PlacesTest, ARecomputeComesBeforeTheWaitForItsGradients) {
             "`layer0` of micro-batch 2 runs again after its stream waited for gradients");
 }
 
+TEST_F(PlacesTest, HowManyGoForwardBeforeTheFirstGoesBackward) {
+  constexpr Range kThird{70'000, 512};
+  allocate(0, kThird);
+  places_.input(kThird, 3);
+  kernel(0, "layer0", {kInput}, {kMade});
+  kernel(0, "layer0", {kInput}, {kMade});  // again
+  EXPECT_EQ(places_.ahead(0), std::nullopt);
+  kernel(0, "layer0", {kThird}, {kMade});
+  kernel(0, "grad0.0", {kInput}, {kMade});
+  kernel(0, "layer0", {kInput}, {kMade});
+  kernel(0, "grad0.0", {kThird}, {kMade});
+  EXPECT_EQ(places_.ahead(0), 2u);
+  EXPECT_EQ(places_.ahead(1), std::nullopt);
+}
+
 }  // namespace
 }  // namespace ferry::verify
