@@ -41,7 +41,6 @@ void print_for_machines(const std::vector<verify::MatrixRow>& rows, bool csv) {
          {"killed_by", text(row.killed_by())},
          {"tests", row.tests},
          {"counterexample_ops", row.counterexample_ops ? Json(*row.counterexample_ops) : Json()},
-         {"equivalent_because", text(row.equivalent_because)},
          {"replay", text(row.replay)},
          {"wrong", row.wrong()}});
   }
@@ -50,40 +49,27 @@ void print_for_machines(const std::vector<verify::MatrixRow>& rows, bool csv) {
 
 void print_table(const std::vector<verify::MatrixRow>& rows) {
   fmt::print("{:<36} {:<11} {:<18} {:>6} {:>5}\n", "mutant", "of", "killed by", "tests", "ops");
-  std::int64_t killed = 0, equivalent = 0;
+  std::int64_t killed = 0;
   std::vector<std::int64_t> sizes, tests;
   for (const verify::MatrixRow& row : rows) {
     const std::string ops =
         row.counterexample_ops ? fmt::format("{}", *row.counterexample_ops) : "-";
-    const std::string_view by = row.killed()                     ? row.killed_by()
-                                : row.equivalent_because.empty() ? "SURVIVES"
-                                                                 : "equivalent";
+    const std::string_view by = row.killed() ? row.killed_by() : "SURVIVES";
     const std::string wrong = row.unconfirmed ? "  (!) unconfirmed" : row.wrong() ? "  (!)" : "";
     fmt::print("{:<36} {:<11} {:<18} {:>6} {:>5}{}\n", row.mutant.name,
                verify::name(row.mutant.part), by, row.tests, ops, wrong);
     killed += row.killed() ? 1 : 0;
-    equivalent += row.equivalent_because.empty() ? 0 : 1;
     if (!row.counterexample_ops) continue;
     sizes.push_back(*row.counterexample_ops);
     tests.push_back(row.tests);
   }
-  const auto total = static_cast<std::int64_t>(rows.size());
-  fmt::print(
-      "\n{} mutants, {} killed, {} equivalent: {:.1f} % of those that can be told from the core\n",
-      total, killed, equivalent,
-      100.0 * static_cast<double>(killed) /
-          static_cast<double>(std::max<std::int64_t>(total - equivalent, 1)));
+  fmt::print("\n{} mutants, {} killed\n", rows.size(), killed);
   if (!sizes.empty()) {
     fmt::print(
         "counterexamples: {} device operations (median), {} at most; first kill after {} "
         "programs (median), {} at most\n",
         median(sizes), *std::max_element(sizes.begin(), sizes.end()), median(tests),
         *std::max_element(tests.begin(), tests.end()));
-  }
-  for (const verify::MatrixRow& row : rows) {
-    if (!row.equivalent_because.empty()) {
-      fmt::print("equivalent: {}: {}\n", row.mutant.name, row.equivalent_because);
-    }
   }
 }
 

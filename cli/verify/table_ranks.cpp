@@ -93,7 +93,6 @@ std::vector<verify::MatrixRow> lead_matrix(Ranks& ranks, const verify::MatrixOpt
                     .killed_by_own_case = json.at("own").get<bool>(),
                     .tests = json.at("tests").get<std::int64_t>(),
                     .counterexample_ops = count_from(json.at("ops")),
-                    .equivalent_because = json.at("because").get<std::string>(),
                     .replay = json.at("replay").get<std::string>(),
                     .unconfirmed = json.at("unconfirmed").get<bool>()});
   }
@@ -112,7 +111,6 @@ Crew matrix_crew(const verify::MatrixOptions& options) {
                            {"own", row.killed_by_own_case},
                            {"tests", row.tests},
                            {"ops", json_of(row.counterexample_ops)},
-                           {"because", row.equivalent_because},
                            {"replay", row.replay},
                            {"unconfirmed", row.unconfirmed}});
             }

@@ -14,6 +14,5 @@ inline MutantCase case_of_rules(bool (*holds)(Rules)) {
 
 std::map<std::string, MutantCase> offload_cases();
 std::map<std::string, MutantCase> checkpoint_cases();
-std::map<std::string, MutantCase> pipeline_cases();
 
 }  // namespace ferry::verify

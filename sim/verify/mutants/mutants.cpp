@@ -53,21 +53,10 @@ std::vector<Mutant> all_mutants() {
   return mutants;
 }
 
-const std::string* equivalent_because(const Mutant& mutant) {
-  static const std::map<std::string, std::string> list = {
-      {"rule: release late",
-       "the event is recorded after the node: waiting for it a node early costs overlap, not "
-       "safety"},
-  };
-  const auto found = list.find(mutant.name);
-  return found == list.end() ? nullptr : &found->second;
-}
-
 const MutantCase* own_case(const Mutant& mutant) {
   static const std::map<std::string, MutantCase> cases = [] {
     std::map<std::string, MutantCase> all = offload_cases();
     all.merge(checkpoint_cases());
-    all.merge(pipeline_cases());
     return all;
   }();
   const auto found = cases.find(mutant.name);

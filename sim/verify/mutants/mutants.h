@@ -2,7 +2,7 @@
 // fault of the world beneath it.
 //
 // A mutant is caught by an oracle on some random program, or by a case of its own where programs
-// cannot say what tells it from the core; or it is equivalent, with the reason why nothing can.
+// cannot say what tells it from the core.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +39,9 @@ inline Mutant no_mutant(MutantPart part = MutantPart::kOffload) {
   return {"none", Rules(), std::nullopt, part, sim::WorldFault::kNoFault};
 }
 
-// Says why nothing tells the mutant from the core; null: something does.
-const std::string* equivalent_because(const Mutant& mutant);
-
 // A test of something that programs do not show. It returns true where the core does it right.
 using MutantCase = std::function<bool(const Mutant&)>;
-// Null: random programs kill the mutant, or nothing can.
+// Null: random programs kill the mutant.
 const MutantCase* own_case(const Mutant& mutant);
 
 }  // namespace ferry::verify

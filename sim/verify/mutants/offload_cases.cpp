@@ -1,4 +1,4 @@
-// Tests what programs cannot write down: other storages under a tensor, tensors of other devices.
+// Tests what programs cannot write down: tensors of other devices.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,7 +9,6 @@
 #include "formats/layout.h"
 #include "shared/offload/offloader.h"
 #include "shared/seam/autograd.h"
-#include "sim/check/values.h"
 #include "sim/gpu/device.h"
 #include "sim/gpu/tensor.h"
 #include "sim/verify/mutants/cases.h"
@@ -17,13 +16,7 @@
 namespace ferry::verify {
 namespace {
 
-class ValueConsumer final : public StreamOpConsumer {
- public:
-  void operator()(const StreamOp& op) override { values(op); }
-  check::Values values;
-};
-
-// An autograd in which no backward ever runs: the cases pack and unpack outside of one.
+// An autograd in which no backward ever runs: the case packs and unpacks outside of one.
 class NoBackward {
  public:
   using Tensor = sim::Tensor;
@@ -49,60 +42,19 @@ sim::Tensor make_bytes(sim::Machine& machine, std::int64_t bytes) {
                           machine.new_version());
 }
 
-// Programs cannot write these down. Each returns true where the core does it right.
-struct Bench {
-  explicit Bench(Rules rules, CoreOptions options = {})
-      : offloader(sim::SimDevice(machine), NoBackward(), std::move(options), rules) {
-    machine.add_consumer(&consumer);
-  }
-  sim::Machine machine{sim::MachineOptions{}};
-  ValueConsumer consumer;
-  Offloader<sim::SimDevice, NoBackward> offloader;
-};
-
-// x.data = other: x keeps its version counter, and the other storage lies where the first one did.
-bool reused_address_is_no_identity(Rules rules) {
-  CoreOptions options;
-  options.window_bytes = 0;
-  Bench bench(rules, options);
-  const sim::Tensor x = make_bytes(bench.machine, 4096);
-  const auto first = bench.offloader.hooks()->pack(x);
-  const auto evicts = bench.offloader.hooks()->pack(make_bytes(bench.machine, 4096));
-  x->storage = nullptr;
-  x->storage = bench.machine.allocate(4096, bench.machine.current_stream());
-  bench.consumer.values.write(sim::range_of(x), 7);
-  const std::uint64_t expected = bench.consumer.values.read(sim::range_of(x));
-  const auto second = bench.offloader.hooks()->pack(x);
-  x->storage = nullptr;
-  const auto evicts_again = bench.offloader.hooks()->pack(make_bytes(bench.machine, 8192));
-  return bench.consumer.values.read(sim::range_of(second->unpack())) == expected;
-}
-
-bool kept_storage_does_not_move(Rules rules) {
-  CoreOptions options;
-  options.offload = {false, true};
-  Bench bench(rules, options);
-  const sim::Tensor x = make_bytes(bench.machine, 4096);
-  const auto kept = bench.offloader.hooks()->pack(x);
-  const auto again = bench.offloader.hooks()->pack(x);
-  return bench.offloader.statistics().offloaded_count == 0;
-}
-
+// True where the core does it right.
 bool other_devices_tensors_stay(Rules rules) {
-  sim::Machine other{sim::MachineOptions{}};
-  Bench bench(rules);
+  sim::Machine here{sim::MachineOptions{}}, other{sim::MachineOptions{}};
+  Offloader<sim::SimDevice, NoBackward> offloader(sim::SimDevice(here), NoBackward(), {}, rules);
   const sim::Tensor x = make_bytes(other, 4096);
-  const auto saved = bench.offloader.hooks()->pack(x);
-  return bench.offloader.statistics().offloaded_count == 0 &&
-         saved->unpack()->storage == x->storage;
+  const auto saved = offloader.hooks()->pack(x);
+  return offloader.statistics().offloaded_count == 0 && saved->unpack()->storage == x->storage;
 }
 
 }  // namespace
 
 std::map<std::string, MutantCase> offload_cases() {
-  return {{"rule: identity", case_of_rules(reused_address_is_no_identity)},
-          {"rule: keep kept", case_of_rules(kept_storage_does_not_move)},
-          {"rule: other device", case_of_rules(other_devices_tensors_stay)}};
+  return {{"rule: other device", case_of_rules(other_devices_tensors_stay)}};
 }
 
 }  // namespace ferry::verify

@@ -34,14 +34,12 @@ void keep_smallest(const DrawnRun& drawn, MatrixRow& row) {
 std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& options) {
   MatrixRow row;
   row.mutant = mutant;
-  const std::string* because = equivalent_because(mutant);
-  if (because) row.equivalent_because = *because;
   if (const MutantCase* own = own_case(mutant)) {
     row.killed_by_own_case = (*own)(no_mutant()) && !(*own)(mutant);
     row.tests = 1;
     return row;
   }
-  std::int64_t programs = because ? options.programs_equivalent : options.programs;
+  std::int64_t programs = options.programs;
   int kills = 0;
   for (std::int64_t i = 0; i < programs && kills < kKills; ++i) {
     if (options.stop && options.stop()) return std::nullopt;

@@ -16,8 +16,7 @@ namespace ferry::verify {
 
 struct MatrixOptions {
   std::uint64_t seed = 0;
-  std::int64_t programs = 60'000;          // at most, for a mutant that can be killed
-  std::int64_t programs_equivalent = 500;  // for one that cannot
+  std::int64_t programs = 60'000;  // at most, of each mutant
   int jobs = 1;
   std::function<void(const Mutant& done)> progress;  // from any thread, one at a time
   std::function<bool()> stop;  // on every thread: true leaves out the rows that are not ready
@@ -29,8 +28,7 @@ struct MatrixRow {
   bool killed_by_own_case = false;                 // in which no oracle takes part
   std::int64_t tests = 0;                          // that it took
   std::optional<std::int64_t> counterexample_ops;  // device operations; none: a case of its own
-  std::string equivalent_because;
-  std::string replay;        // the counterexample
+  std::string replay;                              // the counterexample
   bool unconfirmed = false;  // a race of which no schedule shows another value
 
   bool killed() const { return oracle.has_value() || killed_by_own_case; }
@@ -40,9 +38,8 @@ struct MatrixRow {
     return oracle ? name(*oracle) : "";
   }
 
-  // Whether it is not as it should be: it survived for no known reason; or it was killed though
-  // nothing tells it from the core; or a report of it is not true.
-  bool wrong() const { return killed() != equivalent_because.empty() || unconfirmed; }
+  // Whether it is not as it should be: it survived, or a report of it is not true.
+  bool wrong() const { return !killed() || unconfirmed; }
 };
 
 // Returns the rows in the order of `mutants`; some are missing where it was stopped.

@@ -101,7 +101,7 @@ TEST_F(VerifyTest, TheMatrixIsWhole) {
   EXPECT_GE(matrix["mutants"].size(), 60u);
   for (const json& row : matrix["mutants"]) {
     EXPECT_TRUE(row.contains("name") && row.contains("world") && row.contains("tests"));
-    EXPECT_NE(row["killed_by"].is_null(), row["equivalent_because"].is_null()) << row;
+    EXPECT_FALSE(row["killed_by"].is_null()) << row;
   }
 }
 
