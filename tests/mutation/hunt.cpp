@@ -6,6 +6,10 @@
 // and exits with 0. A program that crashes or has no end is told on stderr, as "crash" or "hang" in
 // program N: exit code 3. Where FERRY_MUTANT is -1, there follow the mutants whose places a program
 // comes by, each at its first MOST programs.
+//
+// A number from kDesigned on is one of the mutants of `ferry verify`, with the first program that
+// it was caught on: it must be caught again; one from kList on is their list, which must be as it
+// was. Where FERRY_MUTANT is -1, these are told as well.
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -13,13 +17,17 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "sim/verify/campaign/at_work.h"
 #include "sim/verify/campaign/campaign.h"
+#include "sim/verify/campaign/drawn_run.h"
+#include "sim/verify/mutants/mutants.h"
 #include "sim/verify/oracles/determinism.h"
 #include "tests/mutation/chosen.h"
 
@@ -29,6 +37,7 @@ using ferry::verify::AtWork;
 using ferry::verify::CampaignOptions;
 using ferry::verify::Coverage;
 using ferry::verify::DrawnRun;
+using ferry::verify::Mutant;
 using ferry::verify::OpDigest;
 
 // A program takes a millisecond. The real time is for what waits for ever.
@@ -59,28 +68,83 @@ void set_time() {
   ::setitimer(ITIMER_REAL, &real, nullptr);
 }
 
+constexpr std::uint64_t kDesigned = std::uint64_t{1} << 32;
+constexpr std::uint64_t kProgramsOfDesigned = 60'000;
+constexpr std::uint64_t kList = std::uint64_t{1} << 62;
+
+// Names the list of the designed mutants, which is a number from kList on.
+std::uint64_t list() {
+  std::string names;
+  for (const Mutant& mutant : ferry::verify::all_mutants()) names += mutant.name + "\n";
+  return kList | std::hash<std::string>()(names) >> 2;
+}
+
+// Whether the designed mutant of that number is caught on its program.
+bool is_caught(std::uint64_t seed, std::uint64_t number) {
+  if (number >= kList) return number == list();
+  static const std::vector<Mutant> mutants = ferry::verify::all_mutants();
+  const std::uint64_t mutant = number / kDesigned - 1;
+  return mutant < mutants.size() &&
+         ferry::verify::try_drawn(mutants[mutant], seed, number % kDesigned).verdict;
+}
+
+// The designed mutants that drawn programs catch, as such numbers.
+template <class Found>
+void each_caught(std::uint64_t seed, const Found& found) {
+  const std::vector<Mutant> mutants = ferry::verify::all_mutants();
+  ferry::mutation::reached().take();
+  found(list());
+  for (std::uint64_t mutant = 0; mutant < mutants.size(); ++mutant) {
+    if (ferry::verify::own_case(mutants[mutant])) continue;
+    for (std::uint64_t program = 0; program < kProgramsOfDesigned; ++program) {
+      const std::uint64_t number = (mutant + 1) * kDesigned + program;
+      ferry::mutation::reached().take();
+      set_time();
+      if (!is_caught(seed, number)) continue;
+      found(number);
+      break;
+    }
+  }
+}
+
 int hunt(std::uint64_t seed, int most) {
   CampaignOptions options;
   options.seed = seed;
   Coverage coverage;
   std::vector<int> programs_of(ferry::mutation::kMutantsMax);
   std::ostringstream told;
+  const auto tell_program = [&](std::uint64_t number, std::uint64_t digest, int at_most) {
+    told << number << ' ' << digest;
+    if (ferry::mutation::chosen < 0) {
+      for (const int mutant : ferry::mutation::reached().take()) {
+        if (++programs_of[static_cast<std::size_t>(mutant)] <= at_most) told << ' ' << mutant;
+      }
+    }
+    told << '\n';
+  };
   for (std::uint64_t number = 0; std::cin >> number;) {
     const AtWork work(number);
     set_time();
+    if (number >= kDesigned) {
+      if (!is_caught(seed, number)) {
+        std::cout << number << " matrix: a designed mutant is not caught\n";
+        return 1;
+      }
+      tell_program(number, 0, most);
+      continue;
+    }
     OpDigest digest;
     const DrawnRun run = ferry::verify::try_program(options, number, coverage, &digest);
     if (run.verdict) {
       std::cout << number << ' ' << to_string(*run.verdict) << '\n';
       return 1;
     }
-    told << number << ' ' << digest.value();
-    if (ferry::mutation::chosen < 0) {
-      for (const int mutant : ferry::mutation::reached().take()) {
-        if (++programs_of[static_cast<std::size_t>(mutant)] <= most) told << ' ' << mutant;
-      }
-    }
-    told << '\n';
+    tell_program(number, digest.value(), most);
+  }
+  if (ferry::mutation::chosen < 0) {
+    each_caught(seed, [&](std::uint64_t number) {
+      tell_program(number, 0, std::numeric_limits<int>::max());
+    });
   }
   std::cout << told.str();
   return 0;
