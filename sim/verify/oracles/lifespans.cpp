@@ -26,13 +26,14 @@ void Lifespans::write(const StreamOp& op, const Range& range) {
   gone_.erase(op.tag);
 }
 
-void Lifespans::node_begins() {
-  compare();
-  ++nodes_;
+void Lifespans::task_ended() noexcept {
+  if (--depth_ == 0) next();
 }
 
-void Lifespans::task_ended() noexcept {
-  if (--depth_ == 0) compare();
+// Another node, or what follows the task.
+void Lifespans::next() {
+  compare();
+  ++nodes_;
 }
 
 void Lifespans::compare() {
@@ -43,7 +44,7 @@ void Lifespans::compare() {
       const auto name = kept_->forward_names_.find(tag);
       const auto gone = kept_->gone_.find(tag);
       if (name == kept_->forward_names_.end() || gone == kept_->gone_.end()) continue;
-      if (gone->second < nodes_) complaint_ = "what " + name->second + " made again is not needed";
+      if (gone->second <= nodes_) complaint_ = "what " + name->second + " made again is not needed";
     }
   }
 }

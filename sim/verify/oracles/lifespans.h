@@ -24,18 +24,19 @@ class Lifespans final : public StreamOpConsumer, public sim::TaskWatch {
   void operator()(const StreamOp& op) override;
   void task_began() override { ++depth_; }
   void task_ended() noexcept override;
-  void node_begins() override;
+  void node_begins() override { next(); }
 
   // Empty where there is nothing to complain of.
   const std::string& complaint() const { return complaint_; }
 
  private:
-  using Node = std::int64_t;  // how many have begun
+  using Node = std::int64_t;  // how many have begun, and tasks have ended
   struct Block {
     std::vector<std::uint64_t> tags;  // of the kernels that wrote it
     bool again = false;               // within a graph task
   };
 
+  void next();
   void compare();
   void write(const StreamOp& op, const Range& range);
 

@@ -67,7 +67,7 @@ SourceRef SpanModel::pack(const sim::Tensor& tensor) {
   return std::make_shared<MadeSource>(shared_from_this(), packs_.size() - 1);
 }
 
-void SpanModel::end(const Save& save) {
+void SpanModel::end(const Saver& save) {
   std::vector<std::size_t> all, alive;
   for (std::size_t i = 0; i < packs_.size(); ++i) {
     all.push_back(i);

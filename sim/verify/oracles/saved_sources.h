@@ -63,7 +63,7 @@ class Source {
 };
 using SourceRef = std::shared_ptr<Source>;
 // What saves a tensor.
-using Save = std::function<SourceRef(const sim::Tensor&)>;
+using Saver = std::function<SourceRef(const sim::Tensor&)>;
 
 class KeptSource final : public Source {
  public:
@@ -120,7 +120,7 @@ class SpanModel : public std::enable_shared_from_this<SpanModel> {
   // None: it is not what the span made.
   SourceRef pack(const sim::Tensor& tensor);
   // `save`: what saves a tensor around the span.
-  void end(const Save& save);
+  void end(const Saver& save);
 
  private:
   using StorageId = std::uint64_t;

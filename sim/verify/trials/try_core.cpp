@@ -385,7 +385,9 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   options.selective = policies_of(trial, program, counts_are_known(trial.recipe));
   watches.watch(options);
   Counts counts{.recomputes = counts_are_known(trial.recipe) && !has_spans(trial),
-                .replays = replays_are_known(trial)};
+                .replays = replays_are_known(trial),
+                .expected = {},
+                .counter = {}};
   if (counts.recomputes || counts.replays) options.consumers.push_back(&counts.counter);
   if (conditions.watch) options.consumers.push_back(conditions.watch);
   sim::Simulation run = sim::simulate(program, hardware, options);

@@ -49,13 +49,13 @@ TEST_F(CampaignFileTest, EveryWayGoesOnAsWell) {
 }
 
 TEST_F(CampaignFileTest, AFailureIsFoundAgain) {
-  const std::string canary = "--canary rule.share-target --programs 2000 --seed 4 --jobs 1";
+  const std::string canary = "--canary rule.forward-stream --programs 2000 --seed 4 --jobs 1";
   const Result whole = verify("", canary);
-  campaign("--canary rule.share-target --programs 500 --seed 4");
+  campaign("--canary rule.forward-stream --programs 500 --seed 4");
   for (int i = 0; i < 2; ++i) {
     const Result found = campaign(canary);
     EXPECT_EQ(found.code, kViolated);
-    const std::size_t at = whole.out.find("program 601 of seed 4:");
+    const std::size_t at = whole.out.find("program 780 of seed 4:");
     ASSERT_NE(at, std::string::npos) << whole.out;
     EXPECT_NE(found.out.find(whole.out.substr(at)), std::string::npos) << found.out;
   }
@@ -65,7 +65,7 @@ TEST_F(CampaignFileTest, AnotherCampaignsFileIsRefused) {
   campaign("--programs 20 --seed 4");
   const std::string before = read_file(file_);
   for (const char* other : {"--programs 20 --seed 5", "--programs 20 --seed 4 --small",
-                            "--programs 20 --seed 4 --canary rule.share-target"}) {
+                            "--programs 20 --seed 4 --canary rule.forward-stream"}) {
     const Result result = campaign(other);
     EXPECT_EQ(result.code, kUsage);
     EXPECT_NE(result.err.find("expected the file of this campaign"), std::string::npos)

@@ -33,7 +33,7 @@ class WayBackTest : public testing::Test {
     return save(other.parcel);
   }
   void unpack(WatchedSave& save) {
-    way_back_.unpacks(save, next_);
+    way_back_.unpacks(save, next_, StreamId{});
     if (way_back_.looks_ahead(next_)) way_back_.look_ahead(save);
   }
   void end_task() {
