@@ -103,15 +103,16 @@ TEST_F(PlacesTest, ARecomputeComesBeforeTheWaitForItsGradients) {
 }
 
 TEST_F(PlacesTest, HowManyGoForwardBeforeTheFirstGoesBackward) {
-  constexpr Range kThird{70'000, 512};
-  allocate(0, kThird);
+  constexpr Range kThird{70'000, 512}, kFourth{80'000, 512};
+  for (const Range& range : {kThird, kFourth}) allocate(0, range);
   places_.input(kThird, 3);
+  places_.input(kFourth, 4);
   kernel(0, "layer0", {kInput}, {kMade});
   kernel(0, "layer0", {kInput}, {kMade});  // again
   EXPECT_EQ(places_.ahead(0), std::nullopt);
   kernel(0, "layer0", {kThird}, {kMade});
   kernel(0, "grad0.0", {kInput}, {kMade});
-  kernel(0, "layer0", {kInput}, {kMade});
+  kernel(0, "layer0", {kFourth}, {kMade});
   kernel(0, "grad0.0", {kThird}, {kMade});
   EXPECT_EQ(places_.ahead(0), 2u);
   EXPECT_EQ(places_.ahead(1), std::nullopt);

@@ -151,12 +151,17 @@ TEST_F(WayBackTest, LooksNoFurtherThanItsWindowAndItsRun) {
 
 TEST_F(WayBackTest, ATaskLooksAtEachOnce) {
   options_.prefetch_bytes = 1000;
-  WatchedSave& a = pack();
-  WatchedSave& b = pack();
+  options_.hold_bytes = 0;
+  WatchedSave& x = pack();
+  share(x);
+  WatchedSave& y = pack();
   way_back_.task_began();
-  unpack(a);
-  unpack(b);
-  EXPECT_EQ(decided(), "release 0, unpack 0, release 1, unpack 1");
+  unpack(y);
+  EXPECT_EQ(decided(), "release 2, unpack 2, prefetch 0");
+  unpack(x);
+  EXPECT_EQ(decided(), "release 0, unpack 0");
+  unpack(y);
+  EXPECT_EQ(decided(), "release 2, unpack 2") << "x is needed again, and was looked at";
 }
 
 TEST_F(WayBackTest, ANestedTaskLeavesToTheOneAroundItWhatWasPackedBefore) {
