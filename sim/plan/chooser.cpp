@@ -137,7 +137,6 @@ Candidate Chooser::choose_best(const Limits& limits, const Effort& effort) {
   if (searches) {
     if (problem_.spans) {
       spans().search([&] { return so_far(limits); }, limits, trials_, effort.spans);
-      if (effort.spans.gives_up && !trials_.fitting(limits)) return trials_.best(limits)->candidate;
     }
     best_->search([&] { return so_far(limits); }, limits, trials_, every);
     if (spans_ && effort.climbs) spans_->climb([&] { return so_far(limits); }, limits, trials_);

@@ -98,29 +98,20 @@ namespace {
 // In thousandths of the bound: to come nearer is worth another allocator.
 constexpr std::int64_t kFarPermille = 15;
 
-// Whether `best` may be planned under expandable segments as well.
-bool may_expand(const PlanRequest& request) {
-  return request.expandable_too && to_string(request.alloc_conf).empty() &&
-         request.judged == Judged::kReserved;
-}
-
-PolicyRow* best_of(PlanResult& result) {
+// The row of `best`, if the request asks for it under expandable segments as well, and it is far
+// from the bound or does not fit though some plan might. Else null.
+const PolicyRow* far_best(const PlanRequest& request, const PlanResult& result) {
+  const bool usual = to_string(request.alloc_conf).empty();
+  if (!request.expandable_too || !usual || request.judged != Judged::kReserved) return nullptr;
   const auto best = std::find_if(result.rows.begin(), result.rows.end(), [](const PolicyRow& row) {
     return row.policy == name(Policy::kBest);
   });
-  return best == result.rows.end() ? nullptr : &*best;
-}
-
-// The row of `best`, if it may be planned so as well, and it is far from the bound or does not fit
-// though some plan might. Else null.
-const PolicyRow* far_best(const PlanRequest& request, PlanResult& result) {
-  const PolicyRow* const best = best_of(result);
-  if (!may_expand(request) || !best || !result.certificate || !result.certificate->step_ns) {
+  if (best == result.rows.end() || !result.certificate || !result.certificate->step_ns) {
     return nullptr;
   }
   const sim::Time bound = *result.certificate->step_ns;
   const sim::Time near = bound + bound * kFarPermille / 1000;
-  return best->is_answer() && best->simulation.step_ns <= near ? nullptr : best;
+  return best->is_answer() && best->simulation.step_ns <= near ? nullptr : &*best;
 }
 
 // Adds a row where that helps. Throws Stopped.
@@ -153,8 +144,7 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
     result.certificate = session->certificate(request.budget_bytes);
     for (const Policy policy : request.policies) {
       try {
-        // (Fragments decide what fits: where it is hard to find, expandable segments may answer.)
-        result.rows.push_back(session->choose(policy, limits, may_expand(request)));
+        result.rows.push_back(session->choose(policy, limits));
       } catch (const Stopped&) {
         // The best so far is an answer, though not the one that the whole search would have given.
         if (policy == Policy::kBest && session->trials().fitting(limits)) {
@@ -163,12 +153,7 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
         throw;
       }
     }
-    const std::size_t chosen = result.rows.size();
     add_expandable(program, hardware, request, session->chooser().tables(), result);
-    PolicyRow* const best = best_of(result);
-    if (may_expand(request) && best && !best->is_answer() && result.rows.size() == chosen) {
-      *best = session->choose(Policy::kBest, limits);  // without giving up
-    }
   } catch (const Stopped&) {
     result.stopped = true;
   }

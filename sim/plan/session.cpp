@@ -235,22 +235,15 @@ Chooser::Effort Session::effort(int round, const Limits& limits, const Limits& a
   return {.modules = less, .known = less, .walks = !first};
 }
 
-PolicyRow Session::choose(Policy policy, const Limits& limits, bool gives_up) {
+PolicyRow Session::choose(Policy policy, const Limits& limits) {
   Limits asked = limits;
   Chosen chosen;
   std::optional<Verdict> best;
   std::set<std::string> judged;
   const bool capacities = policy == Policy::kBest && problem_.judged == Judged::kReserved;
   for (int round = 0; round < kRounds; ++round) {
-    Candidate picked;
-    if (capacities) {
-      Chooser::Effort how = effort(round, limits, asked);
-      how.spans.gives_up = gives_up && round == 0;
-      picked = chooser_.choose_best(asked, how);
-      if (how.spans.gives_up && !trials_.fitting(asked)) return row(policy, picked, limits, true);
-    } else {
-      picked = chooser_.choose(policy, asked);
-    }
+    const Candidate picked = capacities ? chooser_.choose_best(asked, effort(round, limits, asked))
+                                        : chooser_.choose(policy, asked);
     scan(policy, limits, chosen);
     const Candidate candidate = chosen.fits ? chosen.candidate : picked;
     const std::string key = trials_.key(candidate);

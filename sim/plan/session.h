@@ -45,9 +45,8 @@ class Session {
     trials_.within(name(Policy::kBest), {candidate}, limits);
   }
   // What the policy comes to: the fastest of its candidates whose training runs within the limits.
-  // `gives_up`: `best` ends with what needs the least so far, where its first tries find nothing
-  // that fits. Throws Stopped.
-  PolicyRow choose(Policy policy, const Limits& limits, bool gives_up = false);
+  // Throws Stopped.
+  PolicyRow choose(Policy policy, const Limits& limits);
   // Throws Stopped, if it `stops`.
   Verdict judge(const Candidate& candidate, const Limits& limits, bool stops) const;
   // `known`: the candidate's verdict for other limits.

@@ -305,7 +305,6 @@ void SpanSearch::search(const What& what, const Limits& limits, Trials& trials,
       if (runs ? !reserved : reserved && problem_.is_training()) continue;
       bisect_all(noisy, runs, what, limits, trials, breadth);
     }
-    if (breadth.gives_up && !trials.fitting(limits)) return;
   }
   nest(what, limits, trials);
   if (is_far(limits, trials)) scan(what, limits, trials, breadth);

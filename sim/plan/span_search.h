@@ -63,7 +63,6 @@ class SpanSearch {
     std::size_t ways = 1;         // one of so many ways without noise,
     std::size_t noise = 1;        // and of the tables with noise
     sim::Time least_won = 2'000;  // the part of the step for which a bisection goes on
-    bool gives_up = false;        // where none of the ways without noise comes to what fits
   };
   // Tries candidates for the budget. What was found is in trials.all().
   using What = std::function<std::string()>;

@@ -163,34 +163,6 @@ TEST_F(BestTest, ExpandableSegmentsAreNoRowWhereTheyWereNotAskedForOrDoNotHelp) 
   EXPECT_EQ(plan(unet_, card_, request).rows.size(), 1u) << "keep fits: there is no gap";
 }
 
-// Half of keep's memory is too little under the usual allocator, and expandable segments have a
-// plan: then what the other needs at least is not looked for, which takes longer than all that.
-TEST_F(BestTest, WhereExpandableSegmentsAnswerTheOtherSearchIsCutShort) {
-  PlanRequest request;
-  request.training = {.optimizer = sim::Optimizer::kAdamW, .steps = 3};
-  request.policies = {Policy::kKeep};
-  const std::int64_t keep =
-      plan(unet_, card_, request).rows[0].simulation.device_reserved_bytes / 100;
-  request.policies = {Policy::kBest};
-  const auto rows = [&](std::int64_t percent, bool expandable_too) {
-    request.budget_bytes = keep * percent;
-    request.expandable_too = expandable_too;
-    return plan(unet_, card_, request).rows;
-  };
-  const std::vector<PolicyRow> alone = rows(50, false);
-  const std::vector<PolicyRow> both = rows(50, true);
-  ASSERT_FALSE(alone[0].is_answer());
-  ASSERT_EQ(both.size(), 2u);
-  EXPECT_FALSE(both[0].is_answer());
-  EXPECT_TRUE(both[1].is_answer());
-  EXPECT_GT(both[0].simulation.device_reserved_bytes, alone[0].simulation.device_reserved_bytes);
-  const std::vector<PolicyRow> neither = rows(40, true);
-  ASSERT_EQ(neither.size(), 1u);
-  EXPECT_EQ(neither[0].simulation.device_reserved_bytes,
-            rows(40, false)[0].simulation.device_reserved_bytes)
-      << "expandable segments have none either: it goes on";
-}
-
 // A program that calls checkpoint numbers its calls, and a plan that left one out would number the
 // others differently.
 TEST_F(BestTest, WhereTheModelCallsCheckpointThePlanIsOfItsCalls) {
