@@ -127,7 +127,7 @@ int hunt(std::uint64_t seed, int most) {
     set_time();
     if (number >= kDesigned) {
       if (!is_caught(seed, number)) {
-        std::cout << number << " matrix: a designed mutant is not caught\n";
+        std::cout << number << " matrix: a designed mutant is not caught, or is another\n";
         return 1;
       }
       tell_program(number, 0, most);

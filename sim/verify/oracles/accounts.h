@@ -3,8 +3,8 @@
 //
 // A pack must be kept, share a copy that the host gets already, or be sent; one is sent once, and
 // whole. The forward window is a list here, by the order of packing. An unpack finds the source, or
-// a target, or its own reload; any other reload was ahead of its use. What cannot be told from
-// outside is bounded: a target is let go some time after the copy and before its block.
+// a target, or its own reload; any other reload was ahead of its use. The most that came back at
+// once is bounded alone: a target is let go some time after the copy and before its block.
 //
 // What it decides, and in what order, must be what its decision log says
 // (sim/verify/oracles/way_back.h has the half of backward).
