@@ -8,13 +8,17 @@
 namespace ferry::plan {
 namespace {
 
-constexpr std::int64_t kSegmentStep = 2 << 20;  // segments are multiples of it
+// To what the least of such a size is known. Segments are multiples of 2 MiB.
+std::int64_t known_to(std::int64_t least_bytes) {
+  constexpr std::int64_t kSegmentStep = 2 << 20;
+  return std::max(kSegmentStep, least_bytes / 256);
+}
 
 // Between what it allocates, less which it cannot run with, and what it reserves.
 std::int64_t least_capacity(const RunAt& run, const sim::Simulation& unlimited) {
   std::int64_t fails = unlimited.device_peak_bytes - 1;
   std::int64_t runs = unlimited.device_reserved_bytes;
-  while (runs - fails > std::max(kSegmentStep, runs / kLeastParts)) {
+  while (runs - fails > known_to(runs)) {
     const std::int64_t middle = fails + (runs - fails) / 2;
     (run(middle).errors.empty() ? runs : fails) = middle;
   }
@@ -22,6 +26,10 @@ std::int64_t least_capacity(const RunAt& run, const sim::Simulation& unlimited) 
 }
 
 }  // namespace
+
+bool Verdict::needs_more_than(std::int64_t device_bytes) const {
+  return device_bytes < std::max(unlimited.device_peak_bytes, least_bytes - known_to(least_bytes));
+}
 
 Verdict judge(const RunAt& run, const Limits& limits, Judged judged) {
   Verdict verdict{.unlimited = run(0)};

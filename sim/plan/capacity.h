@@ -16,8 +16,6 @@
 
 namespace ferry::plan {
 
-inline constexpr std::int64_t kLeastParts = 256;  // the least is known to such a part of it
-
 // Runs a whole training on a device of that capacity; 0: unlimited. It need not be checked.
 using RunAt = std::function<sim::Simulation(std::int64_t device_bytes)>;
 
@@ -30,6 +28,8 @@ struct Verdict {
   std::int64_t judged_bytes = 0;  // what it reserves with unlimited memory, or allocates
   std::string refusal = {};       // why it does not fit, in PyTorch's words
 
+  // Whether it is known not to run in so much: the least may be a little less than what was seen.
+  bool needs_more_than(std::int64_t device_bytes) const;
   // The capacity that its figures are of; 0: unlimited.
   std::int64_t device_bytes(const Limits& limits) const {
     return by_retries ? limits.budget_bytes : 0;

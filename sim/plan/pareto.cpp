@@ -72,9 +72,7 @@ const Finalist* fastest(const Session& session, const std::vector<Finalist>& all
   sim::Time best_ns = 0;
   for (const Finalist& each : all) {
     if (best && each.verdict.step_ns >= best_ns) break;
-    // Its least is known to a part of it, so it may run in a little less.
-    const std::int64_t least = each.verdict.least_bytes;
-    if (least - least / kLeastParts > budget) continue;
+    if (each.verdict.needs_more_than(budget)) continue;
     const bool gives_back = each.verdict.judged_bytes > budget;
     const std::optional<sim::Time> step_ns =
         gives_back ? session.step_at(each.candidate, budget) : each.verdict.step_ns;

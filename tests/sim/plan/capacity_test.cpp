@@ -44,6 +44,25 @@ TEST_F(CapacityTest, TheLeastIsFoundToTwoMebibytes) {
   EXPECT_LE(first_.least_bytes, 142 * kMiB);
 }
 
+// The least is known to 2 MiB, and to 1/256 of it where that is more.
+TEST_F(CapacityTest, WhatMayRunInALittleLessIsNotSaidToNeedMore) {
+  for (const std::int64_t scale : {1, 10}) {
+    const auto larger = [&](std::int64_t bytes) {
+      sim::Simulation run = training_(bytes / scale);
+      run.device_peak_bytes *= scale;
+      run.device_reserved_bytes *= scale;
+      return run;
+    };
+    const Verdict found = judge(larger, {kUnlimited, 16 * kMiB, kUnlimited});
+    EXPECT_FALSE(found.needs_more_than(found.least_bytes));
+    EXPECT_FALSE(found.needs_more_than(140 * kMiB * scale));
+    EXPECT_TRUE(found.needs_more_than(137 * kMiB * scale));
+  }
+  const Verdict all{.unlimited = training_(0), .least_bytes = 101 * kMiB};
+  EXPECT_TRUE(all.needs_more_than(100 * kMiB - 1)) << "it allocates more";
+  EXPECT_FALSE(all.needs_more_than(100 * kMiB));
+}
+
 TEST_F(CapacityTest, WhatIsJudgedAgainIsAsIfItWereJudgedAnew) {
   for (const std::int64_t budget : {120, 139, 140, 141, 200, 299, 300, 400}) {
     for (const std::int64_t host : {4, 16}) {
