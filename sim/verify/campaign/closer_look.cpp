@@ -4,7 +4,7 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink_witness.h"
 #include "sim/verify/oracles/determinism.h"
-#include "sim/verify/trials/refusals.h"
+#include "sim/verify/trials/promises.h"
 
 namespace ferry::verify {
 namespace {
@@ -22,10 +22,10 @@ class DigestAndRecording final : public StreamOpConsumer {
 }  // namespace
 
 std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
-  if (auto wrong = judge_refusals()) return wrong;
   DigestAndRecording first;
   OpDigest again;
   try_spec(spec, &first);
+  if (auto wrong = judge_promises(first.digest.value())) return wrong;
   try_spec(spec, &again);
   if (first.digest.value() != again.value()) {
     return Verdict{Oracle::kDeterminism, "run again, it issues other operations"};

@@ -8,10 +8,6 @@
 #include <tuple>
 #include <vector>
 
-#include "shared/pipeline/balance.h"
-#include "shared/pipeline/schedule.h"
-#include "shared/seam/options.h"
-
 namespace ferry::verify {
 namespace {
 
@@ -31,7 +27,7 @@ Verdict differs(const std::string& must, const std::string& is) {
 }
 
 // Each option just below what it may be, and there.
-std::optional<Verdict> judge_options() {
+std::optional<Verdict> judge_options(const Refusing& core) {
   using O = CoreOptions;
   static constexpr std::array<std::tuple<std::int64_t O::*, const char*, std::int64_t, int>, 7>
       kOptions = {{{&O::bytes_min, "bytes_min", 0, -1},
@@ -43,7 +39,7 @@ std::optional<Verdict> judge_options() {
                    {&O::host_warn_percent, "host_warn_percent", 0, -1}}};
   for (const auto& [option, name, least, wrong] : kOptions) {
     CoreOptions options;
-    const auto check = [&options] { check_options(options); };
+    const auto check = [&] { core.check_options(options); };
     options.*option = wrong;
     const std::string must = std::string(name) + " should be at least " + std::to_string(least) +
                              " but is " + std::to_string(wrong);
@@ -56,7 +52,7 @@ std::optional<Verdict> judge_options() {
   return std::nullopt;
 }
 
-std::optional<Verdict> judge_schedules() {
+std::optional<Verdict> judge_schedules(const Refusing& core) {
   struct Shape {
     std::size_t devices, stages_each, microbatches;
     std::string words;
@@ -74,14 +70,14 @@ std::optional<Verdict> judge_schedules() {
     for (const Shape& shape : shapes) {
       const std::string must = std::string(name(kind)) + shape.words;
       const std::string is = refusal(
-          [&] { make_schedule(kind, shape.devices, shape.stages_each, shape.microbatches); });
+          [&] { core.make_schedule(kind, shape.devices, shape.stages_each, shape.microbatches); });
       if (is != must) return differs(must, is);
     }
   }
   return std::nullopt;
 }
 
-std::optional<Verdict> judge_balance() {
+std::optional<Verdict> judge_balance(const Refusing& core) {
   struct Asked {
     std::vector<std::int64_t> costs;
     std::size_t parts;
@@ -93,7 +89,7 @@ std::optional<Verdict> judge_balance() {
       {{1, -1}, 2, "expected costs of at least 0"},
   }};
   for (const Asked& each : all) {
-    const std::string is = refusal([&] { balance(each.costs, each.parts); });
+    const std::string is = refusal([&] { core.balance(each.costs, each.parts); });
     if (is != each.words) return differs(each.words, is);
   }
   return std::nullopt;
@@ -101,10 +97,10 @@ std::optional<Verdict> judge_balance() {
 
 }  // namespace
 
-std::optional<Verdict> judge_refusals() {
-  if (auto wrong = judge_options()) return wrong;
-  if (auto wrong = judge_schedules()) return wrong;
-  return judge_balance();
+std::optional<Verdict> judge_refusals(const Refusing& core) {
+  if (auto wrong = judge_options(core)) return wrong;
+  if (auto wrong = judge_schedules(core)) return wrong;
+  return judge_balance(core);
 }
 
 }  // namespace ferry::verify

@@ -137,6 +137,8 @@ std::size_t goes_ahead(const PipelineTrial& trial, std::size_t stage) {
   return ahead;
 }
 
+}  // namespace
+
 std::optional<Verdict> judge_schedule(const PipelineTrial& trial, const NetResult& run) {
   if (trial.kind == PipelineKind::kAutograd) return std::nullopt;
   std::size_t stage = 0;
@@ -151,6 +153,8 @@ std::optional<Verdict> judge_schedule(const PipelineTrial& trial, const NetResul
   }
   return std::nullopt;
 }
+
+namespace {
 
 // How often each layer runs, and what each stage's own hooks are given.
 std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetResult& run) {

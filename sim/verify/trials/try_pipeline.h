@@ -354,6 +354,9 @@ NetResult run_plain(const PipelineTrial& trial);
 NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject = {},
                         const Conditions& conditions = {});
 
+// Whether each stage of a pipeline that goes backward itself did so when its schedule says.
+std::optional<Verdict> judge_schedule(const PipelineTrial& trial, const NetResult& run);
+
 // Returns the verdict of the first oracle that objects.
 std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& subject = {},
                                     const Conditions& conditions = {});

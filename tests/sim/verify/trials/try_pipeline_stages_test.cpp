@@ -45,6 +45,17 @@ TEST(Stages, StagesAreCutByCosts) {
             "cut: stages begin at layers 1 3, which balances less well than 1 2");
 }
 
+// GPipe's forwards all come before its first backward.
+TEST(Stages, AStageGoesBackwardWhenItsScheduleSays) {
+  PipelineTrial trial = pipeline_trial();
+  trial.microbatches = 3;
+  EXPECT_EQ(words(judge_schedule(trial, run_pipelined(trial))), "");
+  PipelineTrial other = trial;
+  other.kind = PipelineKind::kGpipe;
+  EXPECT_EQ(words(judge_schedule(trial, run_pipelined(other))),
+            "schedule: layer 0 goes forward with 3 micro-batches before it goes backward, not 2");
+}
+
 TEST(Stages, EachStageKeepsWhatItsPolicySays) {
   PipelineTrial trial = pipeline_trial();
   trial.mode = CheckpointMode::kAlways;

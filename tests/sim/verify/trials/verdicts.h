@@ -1,9 +1,11 @@
 // How trials are judged, and mutants of the core.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
+#include "sim/choices/draws.h"
 #include "sim/verify/oracles/verdict.h"
 #include "sim/verify/trials/try_core.h"
 
@@ -18,6 +20,16 @@ inline Subject without(Rule rule) {
   Subject subject;
   subject.rules = Rules::without(rule);
   return subject;
+}
+
+// What the judge says first, of so many seeds; empty: nothing.
+template <class Judge>
+std::string objection(const Judge& judge, std::uint64_t seeds = 300) {
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    choices::Draws draws(seed);
+    if (const std::optional<Verdict> verdict = judge(draws)) return to_string(*verdict);
+  }
+  return "";
 }
 
 }  // namespace ferry::verify
