@@ -5,6 +5,8 @@
 #include "sim/explore/shrink_witness.h"
 #include "sim/verify/oracles/determinism.h"
 #include "sim/verify/trials/promises.h"
+#include "sim/verify/trials/try_exempt.h"
+#include "sim/verify/trials/try_saves.h"
 
 namespace ferry::verify {
 namespace {
@@ -29,6 +31,10 @@ std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
   try_spec(spec, &again);
   if (first.digest.value() != again.value()) {
     return Verdict{Oracle::kDeterminism, "run again, it issues other operations"};
+  }
+  if (auto wrong = try_saves(again.value())) return wrong;
+  if (again.value() % 64 == 0) {
+    if (auto wrong = try_exempt()) return wrong;
   }
   return try_orders(first.recording, again.value(), coverage);
 }

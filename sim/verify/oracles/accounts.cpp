@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "formats/decision_log.h"
 
@@ -20,8 +21,10 @@ Extent copied_of(const sim::Tensor& tensor) {
   return is_part ? part : Extent{0, whole};
 }
 
+// Those of another device than the first stay, too.
 bool stays_anyway(const sim::StorageImpl& storage) {
-  return storage.kind == sim::MemoryKind::kParameter || storage.kind == sim::MemoryKind::kBuffer;
+  return storage.device != 0 || storage.kind == sim::MemoryKind::kParameter ||
+         storage.kind == sim::MemoryKind::kBuffer;
 }
 
 }  // namespace
@@ -38,42 +41,45 @@ Accounts::Fate Accounts::fate_of(const sim::Tensor& tensor, std::uint64_t pack,
       (!chosen.empty() && (pack >= chosen.size() || !chosen[pack]))) {
     return Fate::kKept;
   }
-  bool sure = false;
+  shares = copy_of(tensor, extent);
+  return shares ? Fate::kShared : Fate::kSent;
+}
+
+// The copy that has these bytes: the last of those that begin before them, or else the first that
+// begins where they do, or at the storage's first byte. What another one has is copied again.
+Accounts::ParcelRef Accounts::copy_of(const sim::Tensor& tensor, const Extent& extent) const {
+  using Place = std::pair<std::int64_t, std::uint64_t>;
+  std::map<Place, ParcelRef> copies;
   for (const auto& [host, parcel] : alive_) {
-    if (parcel->storage != storage.identity ||
-        parcel->counter_identity != tensor->version->identity ||
-        parcel->version != tensor->version->value || parcel->extent.begin > extent.begin ||
-        parcel->extent.end < extent.end) {
-      continue;
+    if (parcel->storage == tensor->storage->identity &&
+        parcel->counter_identity == tensor->version->identity &&
+        parcel->version == tensor->version->value) {
+      copies[{parcel->extent.begin, parcel->sequence}] = parcel;
     }
-    shares = parcel;
-    sure |= parcel->extent.begin == 0 || parcel->extent.begin == extent.begin;
   }
-  if (!shares) return Fate::kSent;
-  return sure ? Fate::kShared : Fate::kSharedOrSent;
+  const auto here = copies.lower_bound({extent.begin, 0});
+  if (here != copies.begin() && std::prev(here)->second->extent.covers(extent)) {
+    return std::prev(here)->second;
+  }
+  for (const std::int64_t begin : {extent.begin, std::int64_t{0}}) {
+    for (const auto& [place, parcel] : copies) {
+      if (place.first == begin && parcel->extent.covers(extent)) return parcel;
+    }
+  }
+  return nullptr;
 }
 
 // The tensor was copied.
-Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, const WatchedSave& save) {
+Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, const WatchedSave& save,
+                                   std::uint64_t pack) {
   const sim::StorageImpl& storage = *tensor->storage;
   const Extent extent = copied_of(tensor);
   const auto bytes = static_cast<std::uint64_t>(extent.end - extent.begin);
   if (copied_->from != Range{storage.address + static_cast<std::uint64_t>(extent.begin), bytes}) {
     complain("other bytes moved than those that were saved");
   }
-  while (!window_.empty() &&
-         window_bytes_ >
-             std::max<std::int64_t>(on_host_.limit(options_.window_bytes) - storage.bytes, 0)) {
-    leave_first();
-  }
-  const StreamId now = storage.machine->current_stream();
-  if (options_.copy_streams != CopyStreams::kNone || storage.block->stream() != now) {
-    const Decision evict{DecisionKind::kEvict, run_, pack_, static_cast<std::int64_t>(bytes)};
-    window_[save.sequence] = {storage.bytes, evict};
-    window_bytes_ += storage.bytes;
-    expected_.forward_stash_peak_bytes =
-        std::max(expected_.forward_stash_peak_bytes, window_bytes_);
-  }
+  const std::int64_t room = room_for(storage);
+  while (!window_.empty() && window_bytes_ > room) leave_first();
   auto parcel = std::make_shared<Parcel>(Parcel{.source = tensor->storage,
                                                 .storage = storage.identity,
                                                 .counter = tensor->version,
@@ -81,19 +87,45 @@ Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, const WatchedSave&
                                                 .version = tensor->version->value,
                                                 .extent = extent,
                                                 .run = run_,
-                                                .pack = pack_,
+                                                .pack = pack,
                                                 .sequence = save.sequence,
+                                                .address = storage.address,
                                                 .host = copied_->to.address});
+  const StreamId now = storage.machine->current_stream();
+  if (options_.copy_streams != CopyStreams::kNone || storage.block->stream() != now) {
+    window_[save.sequence] = {storage.bytes, parcel};
+    window_bytes_ += storage.bytes;
+    expected_.forward_stash_peak_bytes =
+        std::max(expected_.forward_stash_peak_bytes, window_bytes_);
+  }
   alive_[parcel->host] = parcel;
   on_host_.add(parcel->bytes());
   way_back_.sent(parcel);
   return parcel;
 }
 
+// What the window may hold beside it.
+std::int64_t Accounts::room_for(const sim::StorageImpl& storage) const {
+  return std::max<std::int64_t>(on_host_.limit(options_.window_bytes) - storage.bytes, 0);
+}
+
+// The tensor will be sent: those that will leave for it are looked at while they are there.
+void Accounts::look_at_leaving(const sim::Tensor& tensor) const {
+  std::int64_t bytes = window_bytes_;
+  const std::int64_t room = room_for(*tensor->storage);
+  for (const auto& [sequence, in] : window_) {
+    if (bytes <= room) break;
+    in.parcel->look_at_place();
+    bytes -= in.bytes;
+  }
+}
+
 void Accounts::leave_first() {
   const InWindow& first = window_.begin()->second;
+  Parcel& parcel = *first.parcel;
+  parcel.look_at_place();
   window_bytes_ -= first.bytes;
-  must_decide_.push_back(first.evict);
+  must_decide_.push_back({DecisionKind::kEvict, parcel.run, parcel.pack, parcel.bytes()});
   window_.erase(window_.begin());
 }
 

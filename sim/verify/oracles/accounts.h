@@ -9,7 +9,10 @@
 // What it decides, and in what order, must be what its decision log says
 // (sim/verify/oracles/way_back.h has the half of backward).
 //
-// Not modelled: calls that fail, and a host that is full.
+// What has other memory than it had when it was packed is refused, and so is what had other memory
+// while it was copied.
+//
+// Not modelled: calls that fail, but for a host that is full.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +52,8 @@ class Accounts final : public StreamOpConsumer, public sim::HooksWatch, public s
   void node_ran() override { way_back_.node_ran(); }
   // The offloader's log.
   void decided(const Decision& decision);
+  // The host had no room for what is being packed.
+  void host_refused() { host_refused_ = true; }
 
   // That the log has, of all segments.
   std::int64_t recomputes() const { return recomputes_; }
@@ -63,19 +68,22 @@ class Accounts final : public StreamOpConsumer, public sim::HooksWatch, public s
   class Watched;
   class Call;
   using ParcelRef = std::shared_ptr<Parcel>;
-  enum class Fate : std::uint8_t { kKept, kShared, kSent, kSharedOrSent };
+  enum class Fate : std::uint8_t { kKept, kShared, kSent };
   struct Copied {
     Range from;
     Range to;
   };
   struct InWindow {
     std::int64_t bytes = 0;
-    Decision evict;
+    ParcelRef parcel;
   };
 
   Fate fate_of(const sim::Tensor& tensor, std::uint64_t pack, ParcelRef& shares) const;
-  ParcelRef send(const sim::Tensor& tensor, const WatchedSave& save);
+  ParcelRef copy_of(const sim::Tensor& tensor, const Extent& extent) const;
+  ParcelRef send(const sim::Tensor& tensor, const WatchedSave& save, std::uint64_t pack);
   void unpacking(WatchedSave& save, const sim::Machine& machine);
+  std::int64_t room_for(const sim::StorageImpl& storage) const;
+  void look_at_leaving(const sim::Tensor& tensor) const;
   void leave_window(const Parcel& parcel);
   void leave_first();
   void leave_far(std::uint64_t sequence);
@@ -94,6 +102,7 @@ class Accounts final : public StreamOpConsumer, public sim::HooksWatch, public s
   std::uint64_t pack_ = 0;      // in it
   std::uint64_t sequence_ = 0;  // of all packs
   std::optional<Copied> copied_;
+  bool host_refused_ = false;  // the pack that runs
   // The reloads of the parcel that is unpacked now: where their targets lie.
   const Parcel* unpacks_ = nullptr;
   TargetRef handed_;              // to it

@@ -54,8 +54,13 @@ class Accounts::Watched final : public Saved<sim::Tensor> {
     accounts_.unpacks_ = parcel.get();
     accounts_.unpacks_at_ = save_.sequence;
     accounts_.handed_ = nullptr;
-    if (!is_written()) accounts_.unpacking(save_, machine_);  // or it is refused
-    sim::Tensor tensor = inner_->unpack();
+    const bool replaced = parcel && (parcel->replaced || parcel->is_elsewhere());
+    if (!is_written() && !replaced) {
+      accounts_.unpacking(save_, machine_);
+    } else if (parcel) {
+      accounts_.way_back_.refuses(accounts_.sequence_);
+    }
+    sim::Tensor tensor = unpack_inner(replaced);
     if (accounts_.handed_) accounts_.handed_->storage = tensor->storage;
     if (parcel) accounts_.unpacked(*parcel, there, tensor->storage->address);
     if (parcel) accounts_.may_warn(machine_);
@@ -63,6 +68,16 @@ class Accounts::Watched final : public Saved<sim::Tensor> {
   }
 
  private:
+  sim::Tensor unpack_inner(bool replaced) {
+    try {
+      sim::Tensor tensor = inner_->unpack();
+      if (replaced) accounts_.complain("a tensor came back that has lost its memory");
+      return tensor;
+    } catch (const StorageReplaced&) {
+      if (!replaced) accounts_.complain("a tensor was refused that has its memory");
+      throw;
+    }
+  }
   bool is_written() const {
     const sim::Version counter = counter_.lock();
     return counter && counter->value != version_;
@@ -97,20 +112,24 @@ std::unique_ptr<Saved<sim::Tensor>> Accounts::Pair::pack(const sim::Tensor& tens
     all.leave_first();
   }
   const Fate fate = all.fate_of(tensor, all.pack_, save.parcel);
+  if (fate == Fate::kSent) all.look_at_leaving(tensor);
   all.copied_.reset();
-  auto saved = inner_->pack(tensor);
+  all.host_refused_ = false;
   ++all.expected_.packs;
-  if (all.copied_) {
+  const std::uint64_t pack = all.pack_++;
+  auto saved = inner_->pack(tensor);
+  if (all.host_refused_) {
+    ++all.expected_.full;
+    if (fate != Fate::kSent) all.complain("the host was asked for room that was not needed");
+  } else if (all.copied_) {
     if (fate == Fate::kKept) all.complain("a tensor moved that was to stay");
     if (fate == Fate::kShared) all.complain("bytes moved of which the host has a copy");
-    save.parcel = all.send(tensor, save);
+    save.parcel = all.send(tensor, save, pack);
   } else if (fate == Fate::kSent) {
     all.complain("a tensor stayed that was to move");
-    save.parcel = nullptr;
   } else if (save.parcel) {
     ++all.expected_.shared;
   }
-  ++all.pack_;
   std::optional<std::uint64_t> kept;
   if (!save.parcel) {
     ++all.expected_.kept;

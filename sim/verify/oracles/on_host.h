@@ -29,6 +29,8 @@ struct Parcel {
   std::uint64_t run = 0;
   std::uint64_t pack = 0;      // within its run
   std::uint64_t sequence = 0;  // of all packs
+  std::uint64_t address = 0;   // of the source, when it was packed
+  bool replaced = false;       // the source had other memory while it was copied
   std::uint64_t host = 0;      // where the copy lies
   std::vector<const WatchedSave*> saves = {};
   std::optional<std::uint64_t> task = {};  // the latest that unpacked one
@@ -38,6 +40,16 @@ struct Parcel {
   TargetRef target = {};  // where it is back
 
   std::int64_t bytes() const { return extent.end - extent.begin; }
+  // While it is copied.
+  void look_at_place() {
+    const sim::Storage now = source.lock();
+    replaced |= now && now->address != address;
+  }
+  // Whether the source is there, and has not the memory that was copied.
+  bool is_elsewhere() const {
+    const sim::Storage now = source.lock();
+    return now && (now->address != address || now->bytes < extent.end);
+  }
 };
 
 // A saved tensor.

@@ -40,6 +40,8 @@ class WayBack {
   // `next`: the number of the pack that comes next; `consumer`: the stream that is current. Returns
   // what it is handed; null: the source.
   TargetRef unpacks(WatchedSave& save, std::uint64_t next, StreamId consumer);
+  // The save will be refused: its task is known all the same.
+  void refuses(std::uint64_t next) { know(next); }
   // Whether an unpack looks ahead; then what is packed long before the save leaves the window, and
   // `look_ahead` is to be called.
   bool looks_ahead(std::uint64_t next);
