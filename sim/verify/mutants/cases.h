@@ -13,6 +13,5 @@ inline MutantCase case_of_rules(bool (*holds)(Rules)) {
 }
 
 std::map<std::string, MutantCase> offload_cases();
-std::map<std::string, MutantCase> checkpoint_cases();
 
 }  // namespace ferry::verify

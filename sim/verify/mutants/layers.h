@@ -1,5 +1,4 @@
-// Writes programs of layers and segments by hand: what the cases of checkpoint mutants are written
-// in, and the tests of checkpoints.
+// Writes programs of layers and segments by hand: what the tests of checkpoints are written in.
 //
 // A layer reads an activation of 64 KiB and a small weight, and saves the activation. Kernels of
 // forward are named by the tests; those of backward are "grad".

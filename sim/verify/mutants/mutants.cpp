@@ -54,11 +54,7 @@ std::vector<Mutant> all_mutants() {
 }
 
 const MutantCase* own_case(const Mutant& mutant) {
-  static const std::map<std::string, MutantCase> cases = [] {
-    std::map<std::string, MutantCase> all = offload_cases();
-    all.merge(checkpoint_cases());
-    return all;
-  }();
+  static const std::map<std::string, MutantCase> cases = offload_cases();
   const auto found = cases.find(mutant.name);
   return found == cases.end() ? nullptr : &found->second;
 }

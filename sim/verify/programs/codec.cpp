@@ -14,7 +14,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::uint64_t kFormat = 6;
+constexpr std::uint64_t kFormat = 7;
 constexpr std::string_view kLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t kMostItems = 1000;  // of a list: more was never drawn
@@ -167,6 +167,12 @@ void selective(Io& io, T& trial) {
   for (auto& policy : trial.policies) io.number(policy, 0, kOpChoices - 1);
 }
 
+template <class Io, class U>
+void uses(Io& io, U& value) {
+  io.number(value.steps, 0, kMostUses);
+  if (value.steps > 0) io.number(value.number, 0, kUsesNumbers - 1);
+}
+
 template <class Io, class T>
 void pipeline(Io& io, T& trial) {
   io.number(trial.kind, 0, 3);
@@ -213,6 +219,7 @@ std::string encode(const Trial& trial) {
   if (planned) plan(writer, *trial.plan, kPlanDepth);
   spans(writer, trial.spans, kSpanLevels);
   selective(writer, trial);
+  uses(writer, trial.uses);
   return writer.text();
 }
 
@@ -230,6 +237,7 @@ Trial decode_trial(std::string_view text) {
   }
   spans(reader, trial.spans, kSpanLevels);
   selective(reader, trial);
+  uses(reader, trial.uses);
   reader.end();
   return trial;
 }

@@ -15,6 +15,7 @@
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/options.h"
 #include "sim/verify/programs/recipe.h"
+#include "sim/verify/programs/uses.h"
 
 namespace ferry::verify {
 
@@ -43,6 +44,7 @@ struct Trial {
   std::vector<DrawnSpan> spans = {};
   bool selective = false;  // its checkpoints keep the outputs of some ops
   OpChoices policies = {};
+  DrawnUses uses = {};  // a script in the place of all else
 };
 
 CoreOptions draw_options(Draws& draws);

@@ -24,6 +24,7 @@
 #include "sim/verify/oracles/versions.h"
 #include "sim/verify/programs/random_program.h"
 #include "sim/verify/trials/chosen_checkpoints.h"
+#include "sim/verify/trials/scripts.h"
 
 namespace ferry::verify {
 namespace {
@@ -359,6 +360,7 @@ bool counts_are_known(const Recipe& recipe) {
 
 std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
                                 const Conditions& conditions) {
+  if (drawn.uses.steps > 0) return try_script(drawn.uses, subject.rules, conditions.watch);
   Recipe right;
   Trial trial = in_chain(drawn, subject.rules, right);
   trial.recipe.waits_late = right.waits_late = true;

@@ -1,0 +1,45 @@
+// Scripts for a segment: the core does as the model says, and whoever breaks a rule of saved tensors
+// does not.
+#include "sim/verify/trials/segment_script.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "shared/seam/rules.h"
+
+namespace ferry::verify {
+namespace {
+
+constexpr int kScripts = 400;
+
+std::optional<Verdict> first_objection(const Rules& rules) {
+  for (int number = 0; number < kScripts; ++number) {
+    if (auto verdict = try_segment_script({number, kMostUses}, rules)) return verdict;
+  }
+  return std::nullopt;
+}
+
+TEST(SegmentScriptTest, TheCoreDoesAsTheModelSays) {
+  const auto verdict = first_objection({});
+  EXPECT_FALSE(verdict) << to_string(*verdict);
+}
+
+TEST(SegmentScriptTest, EachRuleOfSavedTensorsShows) {
+  for (const Rule rule :
+       {Rule::kOuterInputs, Rule::kStopAtLast, Rule::kStopEarly, Rule::kTaskKey, Rule::kThreadKey,
+        Rule::kGroupKey, Rule::kFreshOutside, Rule::kFreeUnpacked, Rule::kFreeUnneeded,
+        Rule::kFreeAtEnd, Rule::kRefuseTwice, Rule::kForwardStream, Rule::kCheckRecompute,
+        Rule::kSkipDead, Rule::kKeepChosen, Rule::kFirstChoice, Rule::kUnfinished,
+        Rule::kAllowWritten}) {
+    EXPECT_TRUE(first_objection(Rules::without(rule)))
+        << kRuleNames[static_cast<std::size_t>(rule)];
+  }
+}
+
+TEST(SegmentScriptTest, AScriptWithoutStepsHasForwardAlone) {
+  EXPECT_FALSE(try_segment_script({7, 0}, {}));
+}
+
+}  // namespace
+}  // namespace ferry::verify
