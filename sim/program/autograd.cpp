@@ -38,6 +38,7 @@ std::shared_ptr<Node> node_of(AutogradState& state, std::string_view name,
   const bool needed =
       state.grad_mode() && std::any_of(inputs.begin(), inputs.end(),
                                        [](const Value& input) { return bool(input.edge); });
+  if (NodeWatch* const watch = state.node_watch()) watch->asked(inputs, outputs, needed);
   if (!needed) return nullptr;
   const std::shared_ptr<Node> node = state.new_node(name);
   node->outputs = static_cast<std::uint32_t>(outputs.size());

@@ -10,6 +10,7 @@
 
 #include "shared/seam/autograd.h"
 #include "sim/program/graph_engine.h"
+#include "sim/program/node_watch.h"
 
 namespace ferry::sim {
 
@@ -33,6 +34,7 @@ class AutogradState {
   virtual std::vector<std::string>*& op_log() = 0;
   // The node that is saving a tensor now; empty: none.
   virtual std::string_view saving_node() const = 0;
+  virtual NodeWatch* node_watch() const = 0;  // null: none
 };
 
 class SimAutograd {

@@ -30,6 +30,7 @@
 #include "sim/program/graph.h"
 #include "sim/program/graph_engine.h"
 #include "sim/program/kernels.h"
+#include "sim/program/node_watch.h"
 #include "sim/program/prepared.h"
 #include "sim/program/saves.h"
 
@@ -111,6 +112,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   // runner they run as other statements do.
   void set_spans(std::shared_ptr<const std::vector<SpanRange>> spans) { spans_ = std::move(spans); }
   void watch_tasks(std::vector<TaskWatch*> by) { engine_.watch_tasks(std::move(by)); }  // not owned
+  void watch_nodes(NodeWatch* by) { node_watch_ = by; }                                 // not owned
   // The runner of checkpoints; null: they run as other calls do. It must outlive the tape.
   void set_segments(SegmentRunner* segments) { segments_ = segments; }
 
@@ -169,6 +171,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
     return saves_.unpack(name, saved);
   }
   std::shared_ptr<Node> new_node(std::string_view name) override;
+  NodeWatch* node_watch() const override { return node_watch_; }
   Tensor ones_like(const Tensor& tensor) override {
     return kernels_.filled("ones_like", tensor->layout, machine_.current_stream());
   }
@@ -206,6 +209,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   std::uint64_t node_ids_ = 0;
   std::map<LaunchThread, std::uint64_t> sequences_;  // node counts of each thread
   bool grad_mode_ = true;
+  NodeWatch* node_watch_ = nullptr;
   SegmentRunner* segments_ = nullptr;
   std::vector<OpScope> op_scopes_;
   std::vector<OpListener> listeners_;  // of the spans that the running code is in

@@ -1,15 +1,19 @@
 #include "sim/verify/campaign/closer_look.h"
 
+#include "sim/choices/draws.h"
 #include "sim/choices/strategies.h"
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink_witness.h"
 #include "sim/verify/oracles/determinism.h"
+#include "sim/verify/trials/bends.h"
 #include "sim/verify/trials/promises.h"
 #include "sim/verify/trials/try_exempt.h"
 #include "sim/verify/trials/try_saves.h"
 
 namespace ferry::verify {
 namespace {
+
+constexpr int kBends = 4;  // judged at a time
 
 class DigestAndRecording final : public StreamOpConsumer {
  public:
@@ -35,6 +39,10 @@ std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
   if (auto wrong = try_saves(again.value())) return wrong;
   if (again.value() % 64 == 0) {
     if (auto wrong = try_exempt()) return wrong;
+  }
+  choices::Draws draws(again.value());
+  for (int bend = 0; bend < kBends; ++bend) {
+    if (auto wrong = judge_bend(draws)) return wrong;
   }
   return try_orders(first.recording, again.value(), coverage);
 }

@@ -72,6 +72,9 @@ void add_pipeline(const PipelineTrial& trial, Features& features) {
   features.has("stages cut by cost", trial.balanced > 0);
   features.has("a policy for each stage", trial.policies);
   features.has("skip tensors in namespaces", trial.isolated);
+  features.has("stages that draw random numbers", trial.random);
+  features.has("integers through every stage", trial.ids);
+  features.has("two values with gradients", trial.passenger && trial.carried >= 0);
   features.has("declarations that do not fit", trial.stray != Stray::kNothing);
 }
 

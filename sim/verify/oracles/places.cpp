@@ -49,6 +49,7 @@ void Places::take_part(const StreamOp& op, std::size_t microbatch) {
     ran_.erase({layer, microbatch});
     return;
   }
+  if (!op.name.starts_with("layer")) return;  // a sum of gradients, say
   forward_[std::string(op.name)].insert(microbatch);
   if (!ran_.emplace(op.name, microbatch).second && waited) {
     late_ = "`" + std::string(op.name) + "` of micro-batch " + std::to_string(microbatch) +

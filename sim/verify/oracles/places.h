@@ -34,6 +34,11 @@ class Places final : public StreamOpConsumer {
   // What is made of that memory belongs to the micro-batch.
   void input(const Range& range, std::size_t microbatch) { of_[range.address] = microbatch; }
 
+  // Whose tensor begins there; none: nobody's.
+  std::optional<std::size_t> microbatch_of(const Range& range) const {
+    const auto found = of_.find(range.address);
+    return found == of_.end() ? std::nullopt : std::optional(found->second);
+  }
   // The micro-batches that a kernel worked on, one after the other.
   std::vector<std::size_t> order(std::string_view kernel) const;
   // How many micro-batches a layer had gone forward with when it first went backward; none: it did

@@ -173,6 +173,14 @@ void uses(Io& io, U& value) {
   if (value.steps > 0) io.number(value.number, 0, kUsesNumbers - 1);
 }
 
+// A layer's; -1: none.
+template <class Io, class T>
+void index(Io& io, T& layer) {
+  std::int64_t next = layer + 1;
+  io.number(next, 0, static_cast<std::int64_t>(kMostItems));
+  if constexpr (Io::kReads) layer = static_cast<int>(next) - 1;
+}
+
 template <class Io, class T>
 void pipeline(Io& io, T& trial) {
   io.number(trial.kind, 0, 3);
@@ -183,6 +191,10 @@ void pipeline(Io& io, T& trial) {
   io.number(trial.backwards, 1, 10);
   io.number(trial.steps, 1, 10);
   io.number(trial.passenger, 0, 1);
+  index(io, trial.carried);
+  io.number(trial.ids, 0, 1);
+  io.number(trial.random, 0, 1);
+  io.number(trial.preserves, 0, 1);
   io.number(trial.grad, 0, 1);
   io.number(trial.nodes_before, 0, 1000);
   io.number(trial.balanced, 0, static_cast<std::int64_t>(kMostItems));
@@ -193,11 +205,10 @@ void pipeline(Io& io, T& trial) {
   io.number(trial.stray_of, 0, static_cast<std::int64_t>(kMostItems));
   list(io, trial.layers, [&](auto& layer) {
     io.number(layer.size, 0, 2);
-    std::int64_t pops = layer.pops + 1;
-    io.number(pops, 0, static_cast<std::int64_t>(kMostItems));
-    if constexpr (Io::kReads) layer.pops = static_cast<int>(pops) - 1;
+    index(io, layer.pops);
     io.number(layer.begins, 0, 1);
     io.number(layer.uses, 0, 1);
+    io.number(layer.detached, 0, 1);
     io.number(layer.cost, 0, kCosts - 1);
     io.number(layer.policy, 0, kStagePolicies - 1);
   });

@@ -22,8 +22,10 @@ struct NetProgram {
       out.push_back(b.type({kNetSizes[static_cast<std::size_t>(layer.size)]}, DType::kF32));
     }
     input_type = b.type({1024}, DType::kF32);
+    ids_type = b.type({512}, DType::kI64);
     for (int i = 0; i < trial.microbatches; ++i) {
       inputs.push_back(b.global(GlobalKind::kInput, input_type));
+      if (trial.ids) ids.push_back(b.global(GlobalKind::kInput, ids_type));
     }
     for (std::size_t i = 0; i < trial.layers.size(); ++i) {
       weights.push_back(b.global(GlobalKind::kParameter, weight));
@@ -32,11 +34,29 @@ struct NetProgram {
       const int pops = trial.layers[i].pops;
       std::vector<TypeId> in = {i == 0 ? input_type : out[i - 1]};
       if (pops >= 0 && trial.layers[i].uses) in.push_back(out[static_cast<std::size_t>(pops)]);
-      if (reads_passenger(trial, i)) in.push_back(input_type);
+      const bool own = !carries(trial) || static_cast<int>(i) <= trial.carried;
+      if (reads_passenger(trial, i)) {
+        in.push_back(trial.ids ? ids_type
+                     : own     ? input_type
+                               : out[static_cast<std::size_t>(trial.carried)]);
+      }
       codes.push_back(layer(i, in, out[i]));
     }
-    loss = layer(codes.size(), {out.back()}, b.type({1}, DType::kF32));
+    std::vector<TypeId> last = {out.back()};
+    if (carries(trial)) last.push_back(out[static_cast<std::size_t>(trial.carried)]);
+    loss = layer(codes.size(), last, b.type({1}, DType::kF32));
+    noise = b.code(CodeKind::kSegment, "noise");
+    Op op;
+    op.name = "noise";
+    op.out = {b.slot(noise)};
+    op.types = {weight};
+    op.random = true;
+    b.add(noise, std::move(op));
   }
+
+  // Whether the second value is a layer's output in the end, of which the loss then needs a
+  // gradient. (Where it needs none, autograd adds a checkpoint's zeros, which are another value.)
+  static bool carries(const PipelineTrial& trial) { return trial.passenger && trial.carried >= 0; }
 
   static bool reads_passenger(const PipelineTrial& trial, std::size_t layer) {
     return trial.passenger && layer % 2 == 1;
@@ -72,11 +92,13 @@ struct NetProgram {
   }
 
   Builder b;
-  TypeId input_type = 0;
+  TypeId input_type = 0, ids_type = 0;
   std::vector<Slot> inputs;   // by micro-batch
+  std::vector<Slot> ids;      // likewise, where the second value is integers
   std::vector<Slot> weights;  // by layer
   std::vector<CodeId> codes;  // by layer
   CodeId loss = 0;
+  CodeId noise = 0;  // draws random numbers, and nobody reads them
 };
 
 }  // namespace ferry::verify

@@ -26,6 +26,7 @@ std::string text_of(const NetLayer& layer, const PipelineTrial& trial) {
     const std::string skip = "the skip tensor of layer " + std::to_string(layer.pops + 1);
     words.add((layer.uses ? "reads " : "drops ") + skip);
   }
+  words.add_if(layer.detached, "stashes without a graph");
   words.add_if(trial.balanced > 0, "cost " + std::to_string(layer.cost));
   return words.text();
 }
@@ -114,6 +115,10 @@ std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial) {
   step.add_if(trial.backwards > 1, counted(trial.backwards, "backward") + " of one graph");
   step.add_if(trial.steps > 1, counted(trial.steps, "step"));
   step.add_if(trial.passenger, "a second value through every stage");
+  step.add_if(trial.passenger && trial.carried >= 0,
+              "which is layer " + std::to_string(trial.carried + 1) + "'s output from there on");
+  step.add_if(trial.ids, "which is integers and comes first");
+  step.add_if(trial.random, trial.preserves ? "random numbers" : "random numbers, new ones again");
   step.add_if(!trial.grad, "no gradients");
   step.add_if(trial.nodes_before > 0,
               counted(trial.nodes_before, "earlier node") + " on each worker");
@@ -172,6 +177,11 @@ PipelineTrial draw_pipeline_trial(Draws& draws) {
   draw_stages(draws, trial);
   if (interleaved) trial.microbatches = static_cast<int>(trial.devices()) * rounds;
   if (trial.offload) draw_backward_window(draws, *trial.offload);
+  if (trial.passenger && draws.one_in(2)) trial.carried = draws.in(0, count);
+  trial.random = draws.one_in(4);
+  if (trial.random) trial.preserves = !draws.one_in(3);
+  for (NetLayer& layer : trial.layers) layer.detached = draws.one_in(4);
+  if (trial.passenger && trial.carried < 0) trial.ids = draws.one_in(2);
   return trial;
 }
 

@@ -23,11 +23,12 @@ enum class PipelineKind : std::uint8_t { kAutograd, kGpipe, k1F1B, kInterleaved 
 inline constexpr std::array<std::int64_t, 3> kNetSizes = {256, 2048, 16384};
 
 struct NetLayer {
-  int size = 0;         // of its output: an index into kNetSizes
-  int pops = -1;        // the earlier layer whose output it reads as well; -1: none
-  bool begins = false;  // it is the first layer of a stage
-  bool uses = true;     // it reads what it pops; else it drops it
-  int cost = 0;         // where stages are cut by costs
+  int size = 0;           // of its output: an index into kNetSizes
+  int pops = -1;          // the earlier layer whose output it reads as well; -1: none
+  bool begins = false;    // it is the first layer of a stage
+  bool uses = true;       // it reads what it pops; else it drops it
+  bool detached = false;  // what it stashes has no graph
+  int cost = 0;           // where stages are cut by costs
   StagePolicy policy = StagePolicy::kKeep;  // of the stage that begins with it, if each has its own
 };
 inline constexpr std::size_t kMostNetLayers = 9;
@@ -48,6 +49,11 @@ struct PipelineTrial {
   int steps = 1;
   std::optional<CoreOptions> offload;  // what the stages save
   bool passenger = false;  // a second value passes every stage, and every second layer reads it
+  bool ids = false;        // it is integers, and comes first
+  // The layer whose output goes on in the second value's place; -1: none.
+  int carried = -1;
+  bool random = false;    // each stage draws random numbers
+  bool preserves = true;  // a second run draws the first one's again
   bool grad = true;
   int nodes_before = 0;   // of another model's, that each worker has made and numbered
   int balanced = 0;       // cut by costs into so many stages; 0: where layers begin them
@@ -74,6 +80,12 @@ struct PipelineTrial {
   std::vector<std::size_t> first_layers(const PipelineRules& rules = Rules()) const;
   // `first`: the stage's first layer.
   StagePolicy policy(std::size_t first) const;
+  // Whether it runs that micro-batch once more, in each backward.
+  bool runs_again(std::size_t first, std::size_t microbatch) const {
+    if (static_cast<std::int64_t>(microbatch) >= recomputed()) return false;
+    const StagePolicy own = policy(first);
+    return !policies || own == StagePolicy::kCheckpoint || own == StagePolicy::kCheckpointOffload;
+  }
 
  private:
   std::size_t cuts() const;

@@ -147,6 +147,7 @@ void repair(PipelineTrial& trial) {
       if (trial.layers[before].pops == trial.layers[i].pops) trial.layers[i].pops = -1;
     }
   }
+  if (trial.carried >= static_cast<int>(trial.layers.size())) trial.carried = -1;
   if (trial.kind != PipelineKind::kInterleaved) return;
   const int devices = static_cast<int>(trial.devices());
   trial.microbatches = (trial.microbatches + devices - 1) / devices * devices;
@@ -168,6 +169,10 @@ std::vector<PipelineTrial> plainer(const PipelineTrial& trial) {
   with(&PipelineTrial::backwards, 1);
   with(&PipelineTrial::nodes_before, 0);
   with(&PipelineTrial::passenger, false);
+  with(&PipelineTrial::carried, -1);
+  with(&PipelineTrial::ids, false);
+  with(&PipelineTrial::random, false);
+  with(&PipelineTrial::preserves, true);
   with(&PipelineTrial::backwards_order, false);
   with(&PipelineTrial::balanced, 0);
   with(&PipelineTrial::policies, false);
@@ -187,6 +192,7 @@ std::vector<PipelineTrial> plainer(const PipelineTrial& trial) {
     };
     change(&NetLayer::pops, -1);
     change(&NetLayer::begins, false);
+    change(&NetLayer::detached, false);
     change(&NetLayer::size, 0);
     change(&NetLayer::cost, 0);
     change(&NetLayer::policy, StagePolicy::kKeep);

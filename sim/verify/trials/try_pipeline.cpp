@@ -5,14 +5,13 @@
 #include "sim/verify/oracles/cuts.h"
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/hazards.h"
+#include "sim/verify/trials/pipeline_picture.h"
 
 namespace ferry::verify {
 
 NetResult run_plain(const PipelineTrial& trial) {
   NetRun run(trial, false);
-  return run.result([&] {
-    if (trial.grad) run.plain();
-  });
+  return run.result([&] { run.plain(); });
 }
 
 NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject,
@@ -192,6 +191,55 @@ std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetResult&
   return std::nullopt;
 }
 
+// What autograd saves under the caller's hooks: what the stages' nodes save that have none of their
+// own, checkpoints' inputs and what they popped, and the loss where the pipeline makes it.
+std::int64_t callers_packs(const PipelineTrial& trial, const NetResult& run) {
+  if (!trial.grad) return 0;
+  const bool scheduled = trial.kind != PipelineKind::kAutograd;
+  const std::size_t stages = run.first_layers.size();
+  std::int64_t packs = 0;
+  for (std::size_t s = 0; s < stages; ++s) {
+    const std::size_t begin = run.first_layers[s];
+    const std::size_t end = s + 1 < stages ? run.first_layers[s + 1] : trial.layers.size();
+    const StagePolicy policy = trial.policy(begin);
+    const bool own = trial.policies ? policy == StagePolicy::kOffload : trial.offload.has_value();
+    const std::int64_t stop = trial.runs_again(begin, 0) ? trial.recomputed() : 0;
+    std::int64_t saved = 0, inputs = trial.passenger ? 2 : 1;
+    for (std::size_t i = begin; i < end; ++i) {
+      const int pops = trial.layers[i].pops;
+      if (!own) saved += saves_of(trial, i);
+      if (pops >= 0 && static_cast<std::size_t>(pops) < begin) ++inputs;
+    }
+    // The caller's autograd runs a stage again when the caller has left the hooks behind.
+    packs += saved * (scheduled ? trial.microbatches : trial.microbatches - stop);
+    if (!scheduled) packs += 2 * inputs * stop;
+  }
+  if (scheduled) packs += trial.microbatches * (NetProgram::carries(trial) ? 2 : 1);
+  return packs * trial.steps;
+}
+
+std::optional<Verdict> judge_state(const PipelineTrial& trial, const NetResult& run) {
+  if (!run.state.empty()) return Verdict{Oracle::kValue, run.state};
+  const std::int64_t packs = callers_packs(trial, run);
+  if (run.callers_packs == packs) return std::nullopt;
+  return Verdict{Oracle::kAccounts, "the caller's hooks were given " +
+                                        std::to_string(run.callers_packs) + " tensors, not " +
+                                        std::to_string(packs)};
+}
+
+// The graph between the stages, and what passes from device to device.
+std::optional<Verdict> judge_picture(const PipelinePicture& picture, const NetResult& run) {
+  if (run.vain_nodes != 0) {
+    return Verdict{Oracle::kMoves, std::to_string(run.vain_nodes) +
+                                       " nodes are asked for where no gradient can come by"};
+  }
+  const std::string nodes = difference(run.nodes, picture.nodes());
+  if (!nodes.empty()) return Verdict{Oracle::kCount, nodes};
+  const std::string crossings = run.crossings->difference(picture.crossings());
+  if (!crossings.empty()) return Verdict{Oracle::kMoves, crossings};
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& subject,
@@ -207,17 +255,20 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   if (!run.error.empty()) return Verdict{Oracle::kError, run.error};
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.gradients != expected.gradients) return Verdict{Oracle::kValue, "a gradient differs"};
+  if (run.losses != expected.losses) return Verdict{Oracle::kValue, "a loss differs"};
   if (!run.vain_wait.empty()) return Verdict{Oracle::kMoves, run.vain_wait};
   if (!run.misplaced.empty()) return Verdict{Oracle::kPlace, run.misplaced};
   if (const auto wrong = judge_order(trial, run)) return wrong;
   if (const auto wrong = judge_schedule(trial, run)) return wrong;
   if (const auto wrong = judge_cut(trial, run)) return wrong;
   if (const auto wrong = judge_counts(trial, run)) return wrong;
-  if (run.kept != 0) {
+  const PipelinePicture picture(trial);
+  if (run.kept > picture.kept()) {
     return Verdict{Oracle::kLeak, std::to_string(run.kept) + " storages are kept after backward"};
   }
   if (run.left != 0) return Verdict{Oracle::kLeak, "something is left after the step"};
-  return std::nullopt;
+  if (auto wrong = judge_state(trial, run)) return wrong;
+  return judge_picture(picture, run);
 }
 
 }  // namespace ferry::verify

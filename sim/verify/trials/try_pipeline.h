@@ -25,16 +25,22 @@
 #include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
 #include "sim/run/run_parts.h"
+#include "sim/verify/oracles/asked_nodes.h"
+#include "sim/verify/oracles/crossings.h"
 #include "sim/verify/oracles/places.h"
 #include "sim/verify/oracles/recomputes.h"
+#include "sim/verify/oracles/stage_states.h"
 #include "sim/verify/oracles/vain_waits.h"
 #include "sim/verify/programs/pipeline_net.h"
+#include "sim/verify/trials/fresh_workers.h"
 #include "sim/verify/trials/try_core.h"
 
 namespace ferry::verify {
 
 struct NetResult {
   std::vector<std::uint64_t> gradients;  // contents by weight; 0: none
+  std::vector<std::uint64_t> losses;     // contents by micro-batch, of the last step; 0: none
+  std::string state;                     // what is wrong with autograd's state where a layer runs
   std::vector<check::Hazard> hazards;
   std::string vain_wait;
   std::string misplaced, late;
@@ -43,9 +49,13 @@ struct NetResult {
   // By layer: the micro-batches that went forward before the first went backward.
   std::vector<std::optional<std::size_t>> ahead;
   std::string error;
-  OpCounts runs;                          // of kernels, by name
-  std::vector<std::size_t> first_layers;  // of each stage
-  std::vector<std::int64_t> packs;        // tensors that each stage's own hooks were given
+  AskedNodeCounts nodes;
+  std::int64_t vain_nodes = 0;
+  std::optional<CrossingCounts> crossings;  // of the pipeline
+  OpCounts runs;                            // of kernels, by name
+  std::vector<std::size_t> first_layers;    // of each stage
+  std::vector<std::int64_t> packs;          // tensors that each stage's own hooks were given
+  std::int64_t callers_packs = 0;           // and those of whoever began the step
   std::int64_t kept = 0;  // storages beyond weights, inputs, gradients and results after backward
   std::int64_t left = 0;  // storages, and events, when all is dropped
 };
@@ -76,7 +86,13 @@ class NetRun {
     machine_->add_consumer(&checkers_);
     machine_->add_consumer(&counter_);
     machine_->add_consumer(&waits_);
-    if (pipelined) machine_->add_consumer(&places_.emplace(*machine_));
+    if (pipelined) {
+      machine_->add_consumer(&places_.emplace(*machine_));
+      machine_->add_consumer(&crossings_.emplace(*machine_, devices_));
+      nodes_.emplace(*machine_);
+      states_.emplace(StageStates::Callers{trial.grad, kCallersAmbient.state.ambient, trial.random,
+                                           trial.preserves});
+    }
     if (watch) machine_->add_consumer(watch);
     std::vector<std::uint32_t> device_of(net_.b.program.globals.size(), 0);
     for (std::size_t i = 0; i < net_.weights.size(); ++i) {
@@ -86,6 +102,7 @@ class NetRun {
                                         device_of);
     for (std::size_t i = 0; places_ && i < net_.inputs.size(); ++i) {
       places_->input(sim::range_of(tape_->globals()[net_.inputs[i]].tensor), i);
+      if (trial.ids) places_->input(sim::range_of(tape_->globals()[net_.ids[i]].tensor), i);
     }
     machine_->set_choices(choices);
   }
@@ -107,8 +124,11 @@ class NetRun {
       }
       if (NetProgram::reads_passenger(trial_, i)) in.push_back(x.back());
       x.front() = tape_->call(net_.codes[i], std::move(in)).front();
+      if (trial_.carried == static_cast<int>(i) && NetProgram::carries(trial_))
+        x.back() = x.front();
       for (std::size_t to = i + 1; to < trial_.layers.size(); ++to) {
-        if (trial_.layers[to].pops == static_cast<int>(i)) tracker->save(names_[i], x.front());
+        if (trial_.layers[to].pops != static_cast<int>(i)) continue;
+        tracker->save(names_[i], layer.detached ? Value{x.front().tensor, {}} : x.front());
       }
     }
     return x;
@@ -128,8 +148,20 @@ class NetRun {
     return [this, number, pair](Values x) {
       std::optional<HooksGuard<sim::SimAutograd>> guard;
       if (pair) guard.emplace(tape_->autograd(), pair);
-      return layers(first_[number], end_of(number), std::move(x));
+      x = ordered(std::move(x));
+      note_state(number, x.front());
+      return ordered(layers(first_[number], end_of(number), std::move(x)));
     };
+  }
+  void note_state(std::size_t stage, const Value& x) {
+    auto autograd = tape_->autograd();
+    const CheckpointContext context = checkpoint_context(autograd.hooks());
+    const sim::AmbientState ambient = autograd.ambient({}, true).state;
+    const std::size_t microbatch = places_->microbatch_of(sim::range_of(x.tensor)).value_or(0);
+    states_->runs(stage, microbatch, trial_.runs_again(first_[stage], microbatch),
+                  {autograd.grad_mode(), context.checkpointing, context.recomputing,
+                   ambient.ambient, ambient.random});
+    if (trial_.random) tape_->call(net_.noise, {});
   }
   // What the layers declare, and the stages that they are in.
   SkipLayout layout(const Rules& rules) const {
@@ -153,14 +185,28 @@ class NetRun {
   }
   Values input(std::size_t microbatch) const {
     const Value& value = tape_->globals()[net_.inputs[microbatch]];
+    if (trial_.ids) return {value, tape_->globals()[net_.ids[microbatch]]};
     return trial_.passenger ? Values{value, value} : Values{value};
   }
-  Value loss(const Values& x) { return tape_->call(net_.loss, {x.front()}).front(); }
+  // Between stages integers come first; and back again.
+  Values ordered(Values x) const {
+    if (trial_.ids) std::swap(x.front(), x.back());
+    return x;
+  }
+  Value loss(const Values& x) {
+    Values in = {x.front()};
+    if (NetProgram::carries(trial_)) in.push_back(x.back());
+    return tape_->call(net_.loss, std::move(in)).front();
+  }
 
   // Runs the micro-batches one by one on one GPU. Where autograd goes backward through several of
   // the pipeline's at once it adds up their gradients first: so it does here.
   void plain() {
+    auto autograd = tape_->autograd();
+    const sim::SimAutograd::GradModeScope grad(autograd, trial_.grad);
+    const sim::SimAutograd::AmbientScope ambient(autograd, kCallersAmbient);
     const auto m = static_cast<std::size_t>(trial_.microbatches);
+    results_.resize(m);
     for (int again = 0; again < trial_.backwards * trial_.steps; ++again) {
       if (trial_.kind != PipelineKind::kAutograd) {
         for (std::size_t i = 0; i < m; ++i) plain(i, i + 1);
@@ -179,7 +225,8 @@ class NetRun {
                                                      std::make_shared<PlainSkips<Value>>());
       roots.push_back(loss(layers(0, trial_.layers.size(), input(i))));
     }
-    autograd.backward(roots, Values(roots.size()));
+    if (trial_.grad) autograd.backward(roots, Values(roots.size()));
+    std::move(roots.begin(), roots.end(), results_.begin() + static_cast<std::ptrdiff_t>(begin));
   }
 
   template <class D>
@@ -194,6 +241,7 @@ class NetRun {
       hooks.push_back(offloaders.back().hooks());
     }
     make_other_nodes();
+    tape_->watch_nodes(&*nodes_);
     for (int step = 0; step < trial_.steps; ++step) pipelined_step(devices, hooks, rules);
   }
   // Each thread numbers the nodes that it makes, and backward takes the highest number first: a
@@ -213,19 +261,22 @@ class NetRun {
   void pipelined_step(const std::vector<D>& devices, const StageHooks& hooks, const Rules& rules) {
     auto autograd = tape_->autograd();
     const typename sim::SimAutograd::GradModeScope grad(autograd, trial_.grad);
+    const sim::SimAutograd::AmbientScope ambient(autograd, kCallersAmbient);
+    states_->step_begins();
     if (trial_.kind == PipelineKind::kAutograd) {
       return backward(forward(devices, hooks, rules));
     }
+    const HooksGuard<sim::SimAutograd> callers(autograd, callers_hooks());
     std::vector<PipelineStage<sim::SimAutograd>::Function> stages;
     for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back(stage(s, hooks));
     const auto kind = static_cast<ScheduleKind>(static_cast<int>(trial_.kind) - 1);
-    ScheduledPipeline pipeline(devices, autograd, sim::SimWorkers(*machine_), std::move(stages),
-                               layout(rules), kind, options(), rules);
+    ScheduledPipeline pipeline(devices, autograd, FreshWorkers(*machine_, autograd),
+                               std::move(stages), layout(rules), kind, options(), rules);
     for (std::size_t s = 0; trial_.policies && s < first_.size(); ++s) {
       pipeline.save_inputs(s, hooks_of(s, hooks, StagePolicy::kCheckpointOffload));
     }
     results_ =
-        pipeline.step(all_inputs(), [this](const Values& x, std::size_t) { return loss(x); });
+        pipeline.step(all_inputs(), [this](Values x, std::size_t) { return loss(ordered(x)); });
     count_kept();
   }
   // Runs forward in the pipeline whose backward is autograd's.
@@ -234,7 +285,9 @@ class NetRun {
                               const Rules& rules) {
     std::vector<PipelineStage<sim::SimAutograd>> stages;
     for (std::size_t s = 0; s < first_.size(); ++s) stages.push_back({s, stage(s, hooks)});
-    Pipeline pipeline(devices, tape_->autograd(), sim::SimWorkers(*machine_), std::move(stages),
+    auto autograd = tape_->autograd();
+    const HooksGuard<sim::SimAutograd> callers(autograd, callers_hooks());
+    Pipeline pipeline(devices, autograd, FreshWorkers(*machine_, autograd), std::move(stages),
                       layout(rules), options(), rules);
     return pipeline.forward(all_inputs());
   }
@@ -250,6 +303,12 @@ class NetRun {
     result.runs = counter_.counts;
     result.first_layers = first_;
     result.packs = packs_;
+    result.callers_packs = callers_packs_;
+    if (states_) result.state = states_->complaint();
+    for (const Value& loss : results_) {
+      result.losses.push_back(loss.tensor ? checkers_.values().read(sim::range_of(loss.tensor))
+                                          : std::uint64_t{0});
+    }
     results_.clear();
     for (const Slot slot : net_.weights) {
       const Value& gradient = tape_->gradients()[slot];
@@ -260,6 +319,11 @@ class NetRun {
     result.left = machine_->live_storages() - known() + machine_->live_events();
     result.vain_wait = waits_.complaint();
     if (places_) result.misplaced = places_->misplaced();
+    if (nodes_) {
+      result.nodes = nodes_->counts();
+      result.vain_nodes = nodes_->in_vain();
+    }
+    if (crossings_) result.crossings = crossings_->counts();
     if (places_) result.late = places_->late();
     for (std::size_t i = 0; places_ && i < trial_.layers.size(); ++i) {
       result.backwards.push_back(places_->order("grad" + std::to_string(i) + ".0"));
@@ -272,13 +336,13 @@ class NetRun {
   std::size_t devices() const { return devices_; }
 
  private:
-  // Does as the pair, and counts what it is given.
+  // Does as the pair, and counts what it is given. None: autograd saves the tensor itself.
   class Counted final : public Hooks<sim::Tensor> {
    public:
     Counted(Pair pair, std::int64_t& packs) : pair_(std::move(pair)), packs_(packs) {}
     std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) override {
       ++packs_;
-      return pair_->pack(tensor);
+      return pair_ ? pair_->pack(tensor) : nullptr;
     }
 
    private:
@@ -286,9 +350,11 @@ class NetRun {
     std::int64_t& packs_;
   };
 
+  Pair callers_hooks() { return std::make_shared<Counted>(nullptr, callers_packs_); }
   CorePipelineOptions options() const {
     CorePipelineOptions options;
     options.checkpoint = trial_.mode;
+    options.preserve_rng_state = trial_.preserves;
     if (!trial_.policies) return options;
     for (const std::size_t first : first_) {
       options.checkpointed_stages.push_back(runs_again(trial_.policy(first)));
@@ -297,23 +363,22 @@ class NetRun {
   }
   std::vector<Values> all_inputs() const {
     std::vector<Values> inputs;
-    for (std::size_t i = 0; i < net_.inputs.size(); ++i) inputs.push_back(input(i));
+    for (std::size_t i = 0; i < net_.inputs.size(); ++i) inputs.push_back(ordered(input(i)));
     return inputs;
   }
   void backward(std::vector<Values> outputs) {
     auto autograd = tape_->autograd();
-    if (!trial_.grad) return;
     const std::size_t m = outputs.size();
     Values roots(m);
     const sim::SimDevice last(*machine_, static_cast<std::uint32_t>(devices_ - 1));
     const sim::SimDevice::StreamScope on(last, sim::SimDevice(last).compute_stream());
     for (std::size_t k = 0; k < m; ++k) {
       const std::size_t i = trial_.backwards_order ? m - 1 - k : k;
-      roots[i] = loss(outputs[i]);
+      roots[i] = loss(ordered(outputs[i]));
       outputs[i].clear();
     }
     outputs.clear();
-    for (int again = trial_.backwards; again > 0; --again) {
+    for (int again = trial_.grad ? trial_.backwards : 0; again > 0; --again) {
       autograd.backward(roots, Values(m), /*retain_graph=*/again > 1);
     }
     results_ = std::move(roots);
@@ -331,18 +396,26 @@ class NetRun {
   }
   void count_kept() { kept_ = machine_->live_storages() - known(); }
 
+  // The autocast that whoever begins a step has set.
+  static constexpr sim::SimAutograd::Ambient kCallersAmbient{{.random = 0, .ambient = 5}, false};
+
   const PipelineTrial trial_;
   NetProgram net_;
   const std::vector<std::size_t> first_;  // layers of the stages
   std::vector<std::int64_t> packs_;       // by stage
-  std::vector<SkipName> names_;           // of the layers' outputs
+  std::int64_t callers_packs_ = 0;
+  std::vector<SkipName> names_;  // of the layers' outputs
   const Hardware hardware_ = test_hardware();
   const sim::Roofline times_{hardware_};
   std::size_t devices_ = 1;
   sim::Checkers checkers_;
   OpCounter counter_;
   VainWaits waits_;
-  std::optional<Places> places_;  // of the pipeline
+  // Of the pipeline.
+  std::optional<Places> places_;
+  std::optional<Crossings> crossings_;
+  std::optional<AskedNodes> nodes_;
+  std::optional<StageStates> states_;
   std::unique_ptr<sim::Machine> machine_;
   std::unique_ptr<sim::Tape> tape_;
   Values results_;

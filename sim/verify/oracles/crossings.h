@@ -1,0 +1,52 @@
+// What a pipeline's transfers (shared/transfer/transfer.h) do on the devices: each makes the stream
+// of arrival wait for what was sent, copies tensors, and makes the stream that computes wait for
+// what arrived. Between stages on one device there is none.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/gpu/machine.h"
+
+namespace ferry::verify {
+
+// By device, how often each step was taken on one of its streams.
+class CrossingCounts {
+ public:
+  explicit CrossingCounts(std::size_t devices) : of_(devices) {}
+  void add(std::uint32_t device, Step step, std::int64_t times) {
+    of_[device][static_cast<std::size_t>(step) - kFirst] += times;
+  }
+  // So many transfers of that many tensors together.
+  void move(std::uint32_t from, std::uint32_t to, std::int64_t times, std::int64_t tensors);
+
+  // What differs, in words; empty: nothing does.
+  std::string difference(const CrossingCounts& expected) const;
+
+  static constexpr std::size_t kFirst = static_cast<std::size_t>(Step::kSent);
+
+ private:
+  std::vector<std::array<std::int64_t, kSteps - kFirst>> of_;
+};
+
+// Watches one run, from its first operation on.
+class Crossings final : public StreamOpConsumer {
+ public:
+  // The machine must outlive it.
+  Crossings(const sim::Machine& machine, std::size_t devices)
+      : machine_(machine), counts_(devices) {}
+  void operator()(const StreamOp& op) override {
+    if (op.step < Step::kSent || op.kind == StreamOpKind::kAlloc) return;
+    counts_.add(machine_.device_of(op.stream), op.step, 1);
+  }
+  const CrossingCounts& counts() const { return counts_; }
+
+ private:
+  const sim::Machine& machine_;
+  CrossingCounts counts_;
+};
+
+}  // namespace ferry::verify

@@ -1,0 +1,92 @@
+// A pipeline's nodes, transfers and state are judged by the trial alone.
+#include "sim/verify/trials/pipeline_picture.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "shared/adaptors/bent.h"
+#include "sim/verify/trials/try_pipeline.h"
+#include "tests/sim/verify/trials/verdicts.h"
+
+namespace ferry::verify {
+namespace {
+
+// Two stages on two devices, one layer each.
+PipelineTrial two_stages(PipelineKind kind) {
+  PipelineTrial trial;
+  trial.kind = kind;
+  trial.layers.resize(2);
+  trial.layers[1].begins = true;
+  return trial;
+}
+
+std::int64_t total(const AskedNodeCounts& counts) {
+  std::int64_t sum = 0;
+  for (const auto& [node, count] : counts) sum += count;
+  return sum;
+}
+
+TEST(PipelinePicture, BetweenStagesThereAreThreeNodesAndTheOrderOfMicroBatches) {
+  PipelineTrial trial = two_stages(PipelineKind::kAutograd);
+  EXPECT_EQ(total(PipelinePicture(trial).nodes()), 3 + (3 + 2));
+  trial.mode = CheckpointMode::kAlways;  // two halves, and a join
+  EXPECT_EQ(total(PipelinePicture(trial).nodes()), 3 + (3 + 2) + 2 * 2 * 3);
+  trial.grad = false;
+  EXPECT_EQ(total(PipelinePicture(trial).nodes()), 0);
+  EXPECT_EQ(words(try_pipeline(trial)), "");
+}
+
+TEST(PipelinePicture, AScheduleHasACutForEachMicroBatch) {
+  const PipelineTrial trial = two_stages(PipelineKind::k1F1B);
+  EXPECT_EQ(PipelinePicture(trial).nodes(), (AskedNodeCounts{{{0, true, 1, 0, 0, 1}, 2}}));
+  CrossingCounts crossings(2);
+  crossings.move(0, 1, 2, 2);
+  crossings.move(1, 0, 2, 2);
+  EXPECT_EQ(PipelinePicture(trial).crossings().difference(crossings), "");
+}
+
+TEST(PipelinePicture, IsWhatARunIsComparedWith) {
+  PipelineTrial trial = two_stages(PipelineKind::kAutograd);
+  NetResult run = run_pipelined(trial);
+  EXPECT_EQ(run.nodes, PipelinePicture(trial).nodes());
+  EXPECT_EQ(run.vain_nodes, 0);
+  EXPECT_EQ(run.crossings->difference(PipelinePicture(trial).crossings()), "");
+  trial.microbatches = 3;
+  EXPECT_NE(run.nodes, PipelinePicture(trial).nodes());
+}
+
+TEST(PipelinePicture, SecondValuesAndSkipTensorsMayHaveNoGradient) {
+  for (const PipelineKind kind : {PipelineKind::kAutograd, PipelineKind::kGpipe}) {
+    PipelineTrial trial = two_stages(kind);
+    trial.layers.resize(4);
+    trial.layers[3].begins = true;
+    trial.layers[3].pops = 0;
+    trial.mode = CheckpointMode::kAlways;
+    trial.random = true;
+    EXPECT_EQ(words(try_pipeline(trial)), "");
+    trial.layers[0].detached = true;
+    EXPECT_EQ(words(try_pipeline(trial)), "");
+    trial.passenger = true;
+    trial.carried = 1;
+    EXPECT_EQ(words(try_pipeline(trial)), "");
+    trial.carried = -1;
+    trial.ids = true;
+    trial.preserves = false;
+    EXPECT_EQ(words(try_pipeline(trial)), "");
+  }
+}
+
+TEST(PipelinePicture, ACallersHooksAreGivenWhatStagesSave) {
+  for (const PipelineKind kind : {PipelineKind::kAutograd, PipelineKind::k1F1B}) {
+    const PipelineTrial trial = two_stages(kind);
+    const NetResult run = run_pipelined(trial);
+    const bool loss = kind == PipelineKind::k1F1B;  // is the pipeline's own
+    EXPECT_EQ(run.callers_packs, 2 * (2 + 2 + (loss ? 1 : 0)));
+    EXPECT_EQ(run.losses, run_plain(trial).losses);
+    EXPECT_EQ(run.state, "");
+  }
+}
+
+}  // namespace
+}  // namespace ferry::verify
