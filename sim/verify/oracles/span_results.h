@@ -4,8 +4,9 @@
 // The rules: a span's storage is one that a call made which can run again. A call can where it runs
 // in the span's place, writes only what is the span's, reads nothing that is undefined, and has
 // plain tensors of these. Else what it makes is from outside, and what it writes, or may have read
-// of what is undefined, is not the span's any more. The first tensor of the span's that is needed in
-// a graph task, on a thread, brings back all that autograd still has, each later one itself alone.
+// of what is undefined, is not the span's any more. The first tensor of the span's that is needed
+// in a graph task, on a thread, brings back all that autograd still has, each later one itself
+// alone.
 //
 // Storages are known by numbers that are not used twice, and what is none by 0.
 #pragma once

@@ -1,6 +1,6 @@
 // What a pipeline's layers find about them: the caller's autocast; grad mode where the caller has
-// it and their stage does not run again; whether they are checkpointed or recomputed, as models ask it
-// (torchgpipe's is_checkpointing and is_recomputing); and in a second run the first one's random
+// it and their stage does not run again; whether they are checkpointed or recomputed, as models ask
+// it (torchgpipe's is_checkpointing and is_recomputing); and in a second run the first one's random
 // numbers, unless nobody wants that.
 #pragma once
 

@@ -1,6 +1,6 @@
-// A script for one region of the reentrant variant of checkpoint: what its function finds in forward
-// and when it runs again, what goes into the backward inside its own, what comes out of that, and
-// which backwards are refused.
+// A script for one region of the reentrant variant of checkpoint: what its function finds in
+// forward and when it runs again, what goes into the backward inside its own, what comes out of
+// that, and which backwards are refused.
 #pragma once
 
 #include <optional>

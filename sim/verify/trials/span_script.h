@@ -1,8 +1,8 @@
-// A script for one span of operators: it runs operators that make, overwrite, fill and view storages
-// in all the ways that a span must tell apart, saves tensors among them, and then unpacks and drops
-// what was saved, in several graph tasks and threads. After each step, what came back, what was
-// refused, and what is alive must be as sim/verify/oracles/span_results.h says; and what came back
-// has the contents that were saved.
+// A script for one span of operators: it runs operators that make, overwrite, fill and view
+// storages in all the ways that a span must tell apart, saves tensors among them, and then unpacks
+// and drops what was saved, in several graph tasks and threads. After each step, what came back,
+// what was refused, and what is alive must be as sim/verify/oracles/span_results.h says; and what
+// came back has the contents that were saved.
 #pragma once
 
 #include <optional>
