@@ -34,29 +34,30 @@ class Expected {
       : mutation_(mutation), out_(out), back_(back) {}
 
   void give(const Given& given) {
-    const bool named = mutation_ && mutation_->step == given.step;
-    const std::optional<Bend> bend = named ? std::optional(mutation_->bend) : std::nullopt;
+    const auto is = [&](Bend bend) {
+      return mutation_ && mutation_->step == given.step && mutation_->bend == bend;
+    };
     NotedCall call{info(given.step).kind, given.step, given.stream, 0, given.what};
-    if (bend == Bend::kOtherStream) call.stream = other(given);
+    if (is(Bend::kOtherStream)) call.stream = other(given);
     if (call.kind == StepKind::kWait) call.event = event(given.record);
     if (call.kind == StepKind::kWait || call.kind == StepKind::kRecord) call.what = 0;
     if (given.step == Step::kHostReturn) {
       // Its bytes are not there any more for what comes late.
-      call.event = bend == Bend::kDrop ? 0 : 1;
+      call.event = is(Bend::kDrop) ? 0 : 1;
       come();
-    } else if (bend == Bend::kDrop) {
+    } else if (is(Bend::kDrop)) {
       if (call.kind == StepKind::kRecord) events_.push_back(0);
       return;
     }
-    if (bend == Bend::kDelay) {
+    if (is(Bend::kDelay)) {
       come();
       late_ = call;
       return;
     }
-    if (call.kind == StepKind::kWait && bend == Bend::kStale) {
+    if (call.kind == StepKind::kWait && is(Bend::kStale)) {
       std::swap(call.event, before_);
     }
-    if (call.kind == StepKind::kRecord) record(call, bend == Bend::kStale);
+    if (call.kind == StepKind::kRecord) record(call, is(Bend::kStale));
     calls.push_back(call);
     const bool carries = call.kind == StepKind::kRecord || call.kind == StepKind::kCopy;
     if (carries && given.step != Step::kReceive) come();

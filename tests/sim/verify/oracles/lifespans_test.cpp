@@ -8,7 +8,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr Range kX{4096, 512}, kY{8192, 512};
+constexpr Range kFirst{4096, 512}, kSecond{8192, 512};
 
 void give(Lifespans& run, StreamOpKind kind, Range range, std::uint64_t tag = 0) {
   StreamOp op;
@@ -29,13 +29,13 @@ class LifespansTest : public testing::Test {
  protected:
   // Forward makes x, of tag 1, which the first of two nodes saved, and y, which the second did.
   LifespansTest() {
-    make(kept_, kX, 1);
-    make(kept_, kY, 2);
+    make(kept_, kFirst, 1);
+    make(kept_, kSecond, 2);
     kept_.task_began();
     kept_.node_begins();
-    give(kept_, StreamOpKind::kFree, kX);
+    give(kept_, StreamOpKind::kFree, kFirst);
     kept_.node_begins();
-    give(kept_, StreamOpKind::kFree, kY);
+    give(kept_, StreamOpKind::kFree, kSecond);
     kept_.task_ended();
   }
   Lifespans kept_;
@@ -45,11 +45,11 @@ class LifespansTest : public testing::Test {
 TEST_F(LifespansTest, WhatIsMadeAgainGoesWithItsLastNode) {
   run_.task_began();
   run_.node_begins();
-  make(run_, kX, 1);
-  make(run_, kY, 2);
-  give(run_, StreamOpKind::kFree, kX);
+  make(run_, kFirst, 1);
+  make(run_, kSecond, 2);
+  give(run_, StreamOpKind::kFree, kFirst);
   run_.node_begins();
-  give(run_, StreamOpKind::kFree, kY);
+  give(run_, StreamOpKind::kFree, kSecond);
   run_.task_ended();
   EXPECT_EQ(run_.complaint(), "");
 }
@@ -57,7 +57,7 @@ TEST_F(LifespansTest, WhatIsMadeAgainGoesWithItsLastNode) {
 TEST_F(LifespansTest, ANodeLateIsTooLate) {
   run_.task_began();
   run_.node_begins();
-  make(run_, kX, 1);
+  make(run_, kFirst, 1);
   EXPECT_EQ(run_.complaint(), "");
   run_.node_begins();
   EXPECT_EQ(run_.complaint(), "what linear made again is not needed");
@@ -67,16 +67,16 @@ TEST_F(LifespansTest, SoIsTheEndOfTheTask) {
   run_.task_began();
   run_.node_begins();
   run_.node_begins();
-  make(run_, kY, 2);
+  make(run_, kSecond, 2);
   run_.task_ended();
   EXPECT_EQ(run_.complaint(), "what linear made again is not needed");
 }
 
 TEST_F(LifespansTest, WhatForwardMadeOrANodeIsNotAsked) {
-  make(run_, kX, 1);
+  make(run_, kFirst, 1);
   run_.task_began();
   run_.node_begins();
-  make(run_, kY, 3);
+  make(run_, kSecond, 3);
   run_.node_begins();
   run_.node_begins();
   run_.task_ended();

@@ -4,30 +4,20 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
-
 #include "shared/seam/rules.h"
+#include "tests/sim/verify/trials/verdicts.h"
 
 namespace ferry::verify {
 namespace {
 
-constexpr int kScripts = 400;
-
-std::optional<Verdict> first_objection(const Rules& rules) {
-  for (int number = 0; number < kScripts; ++number) {
-    if (auto verdict = try_cache_script({number, kMostUses}, rules)) return verdict;
-  }
-  return std::nullopt;
-}
-
 TEST(CacheScriptTest, TheCoreDoesAsTheModelSays) {
-  const auto verdict = first_objection({});
+  const auto verdict = script_objection(try_cache_script, {});
   EXPECT_FALSE(verdict) << to_string(*verdict);
 }
 
 TEST(CacheScriptTest, EachRuleOfWhatIsKeptShows) {
   for (const Rule rule : {Rule::kKeepOutputs, Rule::kCheckOutputs}) {
-    EXPECT_TRUE(first_objection(Rules::without(rule)))
+    EXPECT_TRUE(script_objection(try_cache_script, Rules::without(rule)))
         << kRuleNames[static_cast<std::size_t>(rule)];
   }
 }

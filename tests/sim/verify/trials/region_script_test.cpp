@@ -4,30 +4,20 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
-
 #include "shared/seam/rules.h"
+#include "tests/sim/verify/trials/verdicts.h"
 
 namespace ferry::verify {
 namespace {
 
-constexpr int kScripts = 400;
-
-std::optional<Verdict> first_objection(const Rules& rules) {
-  for (int number = 0; number < kScripts; ++number) {
-    if (auto verdict = try_region_script({number, kMostUses}, rules)) return verdict;
-  }
-  return std::nullopt;
-}
-
 TEST(RegionScriptTest, TheCoreDoesAsTheModelSays) {
-  const auto verdict = first_objection({});
+  const auto verdict = script_objection(try_region_script, {});
   EXPECT_FALSE(verdict) << to_string(*verdict);
 }
 
 TEST(RegionScriptTest, EachRuleOfItsBackwardShows) {
   for (const Rule rule : {Rule::kReplayRandom, Rule::kDetachReentrant, Rule::kRefuseReentrant}) {
-    EXPECT_TRUE(first_objection(Rules::without(rule)))
+    EXPECT_TRUE(script_objection(try_region_script, Rules::without(rule)))
         << kRuleNames[static_cast<std::size_t>(rule)];
   }
 }

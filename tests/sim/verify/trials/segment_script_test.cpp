@@ -4,24 +4,18 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
-
 #include "shared/seam/rules.h"
+#include "tests/sim/verify/trials/verdicts.h"
 
 namespace ferry::verify {
 namespace {
 
-constexpr int kScripts = 400;
-
-std::optional<Verdict> first_objection(const Rules& rules) {
-  for (int number = 0; number < kScripts; ++number) {
-    if (auto verdict = try_segment_script({number, kMostUses}, rules)) return verdict;
-  }
-  return std::nullopt;
-}
+constexpr auto kSegmentScript = [](const DrawnUses& uses, const Rules& rules) {
+  return try_segment_script(uses, rules);
+};
 
 TEST(SegmentScriptTest, TheCoreDoesAsTheModelSays) {
-  const auto verdict = first_objection({});
+  const auto verdict = script_objection(kSegmentScript, {});
   EXPECT_FALSE(verdict) << to_string(*verdict);
 }
 
@@ -32,7 +26,7 @@ TEST(SegmentScriptTest, EachRuleOfSavedTensorsShows) {
         Rule::kFreeAtEnd, Rule::kRefuseTwice, Rule::kForwardStream, Rule::kCheckRecompute,
         Rule::kSkipDead, Rule::kKeepChosen, Rule::kFirstChoice, Rule::kUnfinished,
         Rule::kAllowWritten}) {
-    EXPECT_TRUE(first_objection(Rules::without(rule)))
+    EXPECT_TRUE(script_objection(kSegmentScript, Rules::without(rule)))
         << kRuleNames[static_cast<std::size_t>(rule)];
   }
 }

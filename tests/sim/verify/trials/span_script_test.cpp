@@ -4,31 +4,25 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
-
 #include "shared/seam/rules.h"
+#include "tests/sim/verify/trials/verdicts.h"
 
 namespace ferry::verify {
 namespace {
 
-constexpr int kScripts = 400;
-
-std::optional<Verdict> first_objection(const Rules& rules) {
-  for (int number = 0; number < kScripts; ++number) {
-    if (auto verdict = try_span_script({number, kMostUses}, rules)) return verdict;
-  }
-  return std::nullopt;
-}
+constexpr auto kSpanScript = [](const DrawnUses& uses, const Rules& rules) {
+  return try_span_script(uses, rules);
+};
 
 TEST(SpanScriptTest, TheCoreDoesAsTheModelSays) {
-  const auto verdict = first_objection({});
+  const auto verdict = script_objection(kSpanScript, {});
   EXPECT_FALSE(verdict) << to_string(*verdict);
 }
 
 TEST(SpanScriptTest, EachRuleOfSavedTensorsShows) {
   for (const Rule rule : {Rule::kFreeUnpacked, Rule::kFreeAtEnd, Rule::kCheckVersion,
                           Rule::kRefuseLate, Rule::kStopEarly}) {
-    EXPECT_TRUE(first_objection(Rules::without(rule)))
+    EXPECT_TRUE(script_objection(kSpanScript, Rules::without(rule)))
         << kRuleNames[static_cast<std::size_t>(rule)];
   }
 }

@@ -32,4 +32,14 @@ std::string objection(const Judge& judge, std::uint64_t seeds = 300) {
   return "";
 }
 
+// What the script says first, of so many numbers, to a core that keeps these rules.
+template <class Script>
+std::optional<Verdict> script_objection(const Script& script, const Rules& rules) {
+  constexpr int kScripts = 400;
+  for (int number = 0; number < kScripts; ++number) {
+    if (auto verdict = script(DrawnUses{number, kMostUses}, rules)) return verdict;
+  }
+  return std::nullopt;
+}
+
 }  // namespace ferry::verify
