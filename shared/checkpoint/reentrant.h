@@ -4,6 +4,7 @@
 // Source: torch/utils/checkpoint.py, CheckpointFunction.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -52,10 +53,19 @@ class ReentrantRegion {
   }
 
   std::vector<Value> backward(std::vector<Value> inputs, std::vector<Value> gradients) {
-    return this->gradients(recompute(std::move(inputs)), std::move(gradients));
+    Recomputed recomputed = recompute(std::move(inputs));
+    const bool necessary = std::ranges::any_of(recomputed.outputs, [&](const Value& output) {
+      return state_->autograd.requires_grad(output);
+    });
+    std::vector<Value> result = this->gradients(std::move(recomputed), std::move(gradients));
+    if (!necessary) {
+      throw make_error<typename A::Tensor>(Error(checkpoint_text::kNothingRequiresGrad));
+    }
+    return result;
   }
 
-  // The two halves of backward: run the function again with a graph, then a graph task on it.
+  // The two halves of backward: run the function again with a graph, then a graph task on it, if it
+  // has one.
   struct Recomputed {
     std::vector<Value> inputs;
     std::vector<Value> outputs;
@@ -87,9 +97,7 @@ class ReentrantRegion {
       roots.push_back(outputs[i]);
       from.push_back(std::move(gradients[i]));
     }
-    if (roots.empty())
-      throw make_error<typename A::Tensor>(Error(checkpoint_text::kNothingRequiresGrad));
-    autograd.backward(roots, from);
+    if (!roots.empty()) autograd.backward(roots, from);
     std::vector<Value> result;
     for (const Value& input : recomputed.inputs) result.push_back(autograd.gradient(input));
     return result;

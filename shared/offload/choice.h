@@ -53,7 +53,8 @@ class Choice {
     D& device = context_.device;
     const typename D::Version version = device.version(tensor);
     return {context_.rules.knows_by_identity() ? device.identity(storage) : device.address(storage),
-            device.identity(version), context_.rules.tells_versions() ? device.read(version) : 0};
+            device.identity(version), context_.rules.tells_versions() ? device.read(version) : 0,
+            device.address(storage)};
   }
 
  private:

@@ -215,7 +215,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   void check_place(const Parcel<D>& parcel, const Storage& source) {
     if (!context_.rules.checks_versions()) return;
     const bool moved =
-        context_.device.exists(source) && (context_.device.address(source) != parcel.address ||
+        context_.device.exists(source) && (context_.device.address(source) != parcel.key.address ||
                                            context_.device.bytes(source) < parcel.extent.end);
     if (moved || parcel.replaced) throw make_error<Tensor>(StorageReplaced());
   }
@@ -325,8 +325,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
                                                         .version = std::move(version),
                                                         .version_at_pack = version_at_pack,
                                                         .extent = extent,
-                                                        .packed_on = context_.current(),
-                                                        .address = device.address(storage)});
+                                                        .packed_on = context_.current()});
     outbound_.evict_for(device.bytes(storage), bin);
     // Once the copy runs nothing may fail for want of memory.
     auto save = std::make_unique<Save>(this->shared_from_this(), nullptr, std::move(layout), place);

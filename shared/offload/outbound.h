@@ -199,7 +199,7 @@ class Outbound {
     const ParcelRef parcel = window_.begin()->second;
     D& device = context_.device;
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, parcel->packed_on);
-    if (device.address(parcel->kept) != parcel->address) parcel->replaced = true;
+    if (device.address(parcel->kept) != parcel->key.address) parcel->replaced = true;
     if (at_home(parcel->kept, parcel->packed_on) || !context_.rules.waits_on_owner()) {
       const Stream waiting =
           context_.rules.waits_on_owner() ? parcel->packed_on : context_.current();

@@ -23,6 +23,7 @@ struct ParcelKey {
   std::uint64_t storage = 0;
   std::uint64_t counter = 0;
   std::uint64_t version = 0;
+  std::uint64_t address = 0;  // a storage may be given other memory, and nothing counts that
   bool operator==(const ParcelKey&) const = default;
 };
 
@@ -75,7 +76,6 @@ struct Parcel {
   std::uint64_t version_at_pack = 0;
   Extent extent;
   typename D::Stream packed_on;
-  std::uint64_t address = 0;  // the source's address when it was packed
 
   // The bytes on the host.
   typename D::HostBuffer host = {};

@@ -98,6 +98,7 @@ class Tracker {
       std::uint64_t hash = key.storage * 0x9E3779B97F4A7C15u;
       hash = (hash ^ key.counter) * 0xBF58476D1CE4E5B9u;
       hash = (hash ^ key.version) * 0x94D049BB133111EBu;
+      hash = (hash ^ key.address) * 0xD6E8FEB86659FD93u;
       return static_cast<std::size_t>(hash ^ (hash >> 31));
     }
   };

@@ -48,7 +48,10 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
   // Stashes. Returns a phony, to be joined with the micro-batch before that leaves the stage.
   Value blue(const Value& stashed, bool again) {
     if (!again || !rules_.forgets_restash()) put(stashed);
-    if (!autograd_.grad_mode() || !autograd_.requires_grad(stashed)) return {};
+    if (!autograd_.grad_mode() || !autograd_.requires_grad(stashed)) {
+      gradient_ = {};  // a first run could not know that nobody would take it
+      return {};
+    }
     return autograd_
         .node(std::array{stashed}, Values{autograd_.phony(stashed)},
               [self = this->shared_from_this()](const Values&) {

@@ -52,6 +52,7 @@ Accounts::ParcelRef Accounts::copy_of(const sim::Tensor& tensor, const Extent& e
   std::map<Place, ParcelRef> copies;
   for (const auto& [host, parcel] : alive_) {
     if (parcel->storage == tensor->storage->identity &&
+        parcel->address == tensor->storage->address &&
         parcel->counter_identity == tensor->version->identity &&
         parcel->version == tensor->version->value) {
       copies[{parcel->extent.begin, parcel->sequence}] = parcel;

@@ -146,17 +146,6 @@ AskedNodeCounts PipelinePicture::nodes() const {
   return counts;
 }
 
-std::int64_t PipelinePicture::kept() const {
-  std::int64_t kept = 0;
-  for (const Route& route : routes_) {
-    for (Index i = 0; i < microbatches_; ++i) {
-      const bool returns = trial_.grad && route.used && takes_back(route, i);
-      if (!scheduled() && route.detached && returns) ++kept;
-    }
-  }
-  return kept;
-}
-
 CrossingCounts PipelinePicture::crossings() const {
   CrossingCounts counts(trial_.devices());
   // A schedule goes backward in any case, with or without gradients.

@@ -26,9 +26,6 @@ class PipelinePicture {
 
   AskedNodeCounts nodes() const;
   CrossingCounts crossings() const;
-  // Storages that a backward may leave until the graph goes: gradients that came back to a portal
-  // whose stage, run again, stashed what has no graph. Nobody takes them.
-  std::int64_t kept() const;
 
  private:
   struct Route {

@@ -262,13 +262,12 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   if (const auto wrong = judge_schedule(trial, run)) return wrong;
   if (const auto wrong = judge_cut(trial, run)) return wrong;
   if (const auto wrong = judge_counts(trial, run)) return wrong;
-  const PipelinePicture picture(trial);
-  if (run.kept > picture.kept()) {
+  if (run.kept > 0) {
     return Verdict{Oracle::kLeak, std::to_string(run.kept) + " storages are kept after backward"};
   }
   if (run.left != 0) return Verdict{Oracle::kLeak, "something is left after the step"};
   if (auto wrong = judge_state(trial, run)) return wrong;
-  return judge_picture(picture, run);
+  return judge_picture(PipelinePicture(trial), run);
 }
 
 }  // namespace ferry::verify

@@ -27,7 +27,6 @@ struct Own {
   bool exempt = false;
   bool elsewhere = false;  // it has another storage than when it was made exempt
   bool moved = false;      // its storage has other memory: once, for it might get the first again
-  bool undefined = false;  // and nobody has written it since
 };
 
 // A saved tensor, and what it was.
@@ -201,9 +200,7 @@ sim::Tensor Life::part_of(const sim::Tensor& whole) {
 }
 
 void Life::pack() {
-  const Own& own = own_[any(own_.size())];
-  if (own.undefined) return;
-  const sim::Tensor tensor = own.tensor;
+  const sim::Tensor tensor = own_[any(own_.size())].tensor;
   const sim::Tensor part = draws_.one_in(2) ? part_of(tensor) : tensor;
   for (int times = draws_.one_in(4) ? 2 : 1; times > 0 && !verdict_; --times) pack(part);
 }
@@ -242,7 +239,7 @@ void Life::pack(const sim::Tensor& tensor) {
 // It is known by its storage, where that has been seen.
 void Life::pack_alias() {
   Own& own = own_[any(own_.size())];
-  if (own.undefined || (own.exempt && own.elsewhere)) return;
+  if (own.exempt && own.elsewhere) return;
   own.aliased = true;
   pack(world_.alias(own.tensor));
 }
@@ -264,12 +261,11 @@ void Life::change() {
     case 0:
       if (own.aliased) break;
       world_.write(own.tensor);
-      own.undefined = false;
       break;
     case 1: {  // x.data = y
       own.tensor->storage = world_.make(storage.bytes)->storage;
       own.elsewhere = true;
-      own.aliased = own.moved = own.undefined = false;
+      own.aliased = own.moved = false;
       if (own.exempt) {
         world_.machine().set_kind(*own.tensor->storage, sim::MemoryKind::kParameter);
         const bool asks = options_.offload.empty() && own.tensor->storage->bytes > 0 &&
@@ -281,7 +277,6 @@ void Life::change() {
     }
     case 2:
       if (!may_lose || std::exchange(own.moved, true)) break;
-      own.undefined = true;
       world_.give_other_memory(storage);
       break;
     case 3:

@@ -6,9 +6,6 @@
 // what was saved. What comes back has the contents that were saved, or is refused; what the host
 // has no room for stays, or the caller is told; a wait that fails is told once, and the next try
 // works; at the end nothing is left. The accounts (sim/verify/oracles/accounts.h) say what moves.
-//
-// Not drawn: a save of a storage that has got other memory and was not written since, while an
-// older save of it lives.
 #pragma once
 
 #include <cstdint>

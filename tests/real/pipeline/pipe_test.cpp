@@ -76,6 +76,25 @@ TEST(PipeTest, SeveralBackwardsOfOneForward) {
   }
 }
 
+// As where a model is tuned: what comes before the tuned layers has no gradients at all.
+TEST(PipeTest, FrozenLayersStay) {
+  for_all_options({1, 2, 1, 1}, 4, [](const PipeOptions& options) {
+    auto layers = scales(5);
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (Tensor& parameter : layers[i]->parameters()) parameter.set_requires_grad(false);
+    }
+    const Tensor expected = plain_step(layers, batch(8), batch(8), 4);
+    const Tensors before = gradients(layers);
+    layers->zero_grad();
+    Pipe pipe(layers, options);
+    EXPECT_TRUE(same({pipe.step(batch(8), batch(8), sum_of)}, {expected}));
+    EXPECT_TRUE(same(gradients(layers), before));
+    layers->zero_grad();
+    (pipe.forward(batch(8)) * batch(8) / 4).sum().backward();
+    EXPECT_TRUE(same(gradients(layers), before));
+  });
+}
+
 TEST(PipeTest, ABackwardOfABackwardIsRefused) {
   auto layers = scales(2);
   Pipe pipe(layers, PipeOptions().balance({1, 1}).checkpoint(CheckpointMode::kNever));

@@ -99,6 +99,21 @@ TEST(OffloaderReplaced, SoIsAStorageThatNoLongerHasTheBytesThatMoved) {
   EXPECT_THROW(part->unpack(), StorageReplaced);
 }
 
+// It has other bytes than those that the first save moved, though no write was counted.
+TEST(OffloaderReplaced, ASaveAfterItMovesAgain) {
+  MeddledRig rig;
+  const Tensor x = rig.world.make(kBytes);
+  const SaveRef first = rig.pack(x);
+  rig.meddling->moved = 512;
+  const SaveRef second = rig.pack(x);
+  EXPECT_EQ(rig.counts().shared, 0);
+  const SaveRef third = rig.pack(x);
+  EXPECT_EQ(rig.counts().shared, 1) << "it has the second one's memory";
+  EXPECT_THROW(first->unpack(), StorageReplaced);
+  EXPECT_EQ(second->unpack()->storage, x->storage);
+  EXPECT_EQ(third->unpack()->storage, x->storage);
+}
+
 // The copy may be of the one memory or of the other.
 TEST(OffloaderReplaced, SoIsOneThatHadOtherMemoryWhenItWasEvictedThoughItIsGone) {
   MeddledRig rig;

@@ -33,7 +33,7 @@ class OddOutboundTest : public ::testing::Test {
     parcel->sequence = sequence++;
     parcel->extent = {0, x->storage->bytes};
     parcel->packed_on = context->current();
-    parcel->address = x->storage->address;
+    parcel->key.address = x->storage->address;
     parcel->saves = 1;
     HostRoom<OddDevice> room(context->device, parcel->extent.bytes(), HostMemory::kPinned);
     outbound->send(parcel, x->storage, room);

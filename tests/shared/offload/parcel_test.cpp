@@ -22,11 +22,12 @@ constexpr GraphTaskId kTask{7};
 constexpr StreamId kFirst{0}, kSecond{1};
 
 TEST(ParcelTest, AKeyIsOneVersionOfOneStorageUnderOneCounter) {
-  constexpr ParcelKey key{.storage = 1, .counter = 2, .version = 3};
-  EXPECT_EQ(key, (ParcelKey{1, 2, 3}));
-  EXPECT_NE(key, (ParcelKey{9, 2, 3}));
-  EXPECT_NE(key, (ParcelKey{1, 9, 3})) << "x.data has a counter of its own";
-  EXPECT_NE(key, (ParcelKey{1, 2, 9}));
+  constexpr ParcelKey key{.storage = 1, .counter = 2, .version = 3, .address = 4};
+  EXPECT_EQ(key, (ParcelKey{1, 2, 3, 4}));
+  EXPECT_NE(key, (ParcelKey{9, 2, 3, 4}));
+  EXPECT_NE(key, (ParcelKey{1, 9, 3, 4})) << "x.data has a counter of its own";
+  EXPECT_NE(key, (ParcelKey{1, 2, 9, 4}));
+  EXPECT_NE(key, (ParcelKey{1, 2, 3, 9})) << "it has other memory";
 }
 
 // Its host bytes have one owner, who gives them back once.

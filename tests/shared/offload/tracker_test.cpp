@@ -120,7 +120,7 @@ TEST_F(TrackerTest, FindsAsFastAmongManyWhateverTheirKeysDifferIn) {
   constexpr std::uint64_t kMany = 100'000;
   constexpr std::clock_t kLongest = 3 * CLOCKS_PER_SEC;
   for (std::uint64_t ParcelKey::*const number :
-       {&ParcelKey::storage, &ParcelKey::counter, &ParcelKey::version}) {
+       {&ParcelKey::storage, &ParcelKey::counter, &ParcelKey::version, &ParcelKey::address}) {
     Tracker<SimDevice> many;
     const auto parcel = std::make_shared<Parcel<SimDevice>>();
     parcel->key = kX;

@@ -75,6 +75,19 @@ TEST_F(EarlyCheckpointTest, InputsNeedNoGradient) {
   EXPECT_TRUE(gradient(weight).tensor);
 }
 
+// A frozen stage: its outputs have a graph, as it was not known what it has.
+TEST_F(EarlyCheckpointTest, NothingInItNeedsAGradient) {
+  int runs = 0;
+  const Value x{rig_.fresh(), {}};
+  const Values out = run({x}, [&](Values in) {
+    ++runs;
+    return Values{rig_.op(in)};
+  });
+  rig_.backward(out);
+  EXPECT_EQ(runs, 2);
+  EXPECT_FALSE(gradient(x).tensor);
+}
+
 TEST_F(EarlyCheckpointTest, AFailureInTheRecomputeLeavesNothingAndTheNextOneWorks) {
   bool fails = false;
   const Value x = rig_.leaf();

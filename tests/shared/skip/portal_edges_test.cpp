@@ -72,6 +72,20 @@ TEST_F(PortalEdges, AGradientThatNobodyTookIsStillThere) {
   EXPECT_FALSE(hidden->empty());
 }
 
+// What a checkpointed stage stashes may have a graph, as far as its first run knows.
+TEST_F(PortalEdges, AGradientThatNobodyWillTakeGoesWhenTheStashingStageRunsAgain) {
+  const auto hidden = portal();
+  {
+    const NoGrad off(rig_.autograd(), false);
+    hidden->blue(without_gradient(), false);
+  }
+  const Value popped = hidden->orange(*hidden->take(), phony());
+  rig_.backward({rig_.op({popped})});
+  EXPECT_FALSE(hidden->empty());
+  EXPECT_FALSE(requires_grad(hidden->blue(without_gradient(), true)));
+  EXPECT_TRUE(hidden->empty());
+}
+
 TEST_F(PortalEdges, AStashWithoutAGradientAsksForNoEdge) {
   EXPECT_FALSE(requires_grad(portal()->blue(without_gradient(), false)));
   EXPECT_FALSE(requires_grad(portal()->blue(Value(), false)));
