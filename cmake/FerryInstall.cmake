@@ -48,9 +48,9 @@ if(TARGET ferry_sim_include)
   ferry_install(
     verify ferry_toml ferry_scenarios ferry_sim_choices ferry_sim_check ferry_sim_explore
     ferry_sim_gpu ferry_sim_program ferry_sim_run ferry_sim_verify_programs
-    ferry_sim_verify_oracles ferry_sim_verify_trials ferry_sim_verify_hunted
-    ferry_sim_verify_mutants ferry_sim_verify_campaign ferry_sim_verify_report
-    ferry_sim_verify_hunt ferry_sim_include)
+    ferry_sim_verify_oracles ferry_sim_verify_promises ferry_sim_verify_scripts
+    ferry_sim_verify_trials ferry_sim_verify_hunted ferry_sim_verify_mutants
+    ferry_sim_verify_campaign ferry_sim_verify_report ferry_sim_verify_hunt ferry_sim_include)
   ferry_install_headers(scenarios sim)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/sim/include/ferry DESTINATION include
           FILES_MATCHING PATTERN "*.h")

@@ -5,8 +5,8 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink_witness.h"
 #include "sim/verify/oracles/determinism.h"
+#include "sim/verify/promises/promises.h"
 #include "sim/verify/trials/bends.h"
-#include "sim/verify/trials/promises.h"
 #include "sim/verify/trials/try_exempt.h"
 #include "sim/verify/trials/try_saves.h"
 

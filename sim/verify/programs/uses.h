@@ -1,4 +1,4 @@
-// What becomes of saved tensors in a script (sim/verify/trials/scripts.h): they are unpacked and
+// What becomes of saved tensors in a script (sim/verify/scripts/scripts.h): they are unpacked and
 // dropped by hand, in ways that no program of the simulator has. All of a script follows from its
 // number, its kind as well; of its steps there are at most so many.
 #pragma once

@@ -23,8 +23,8 @@
 #include "sim/verify/oracles/vain_waits.h"
 #include "sim/verify/oracles/versions.h"
 #include "sim/verify/programs/random_program.h"
+#include "sim/verify/scripts/scripts.h"
 #include "sim/verify/trials/chosen_checkpoints.h"
-#include "sim/verify/trials/scripts.h"
 
 namespace ferry::verify {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/verify/trials/again.h"
+#include "sim/verify/promises/again.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,9 @@
 #include "shared/checkpoint/errors.h"
 #include "shared/seam/checkpoint_context.h"
 #include "shared/skip/tracker.h"
-#include "sim/verify/trials/by_hand.h"
-#include "sim/verify/trials/drawn_checkpoint.h"
-#include "sim/verify/trials/figures.h"
+#include "sim/verify/promises/by_hand.h"
+#include "sim/verify/promises/drawn_checkpoint.h"
+#include "sim/verify/promises/figures.h"
 
 namespace ferry::verify {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/verify/trials/cache_script.h"
+#include "sim/verify/scripts/cache_script.h"
 
 #include <cstddef>
 #include <cstdint>

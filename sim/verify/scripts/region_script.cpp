@@ -1,4 +1,4 @@
-#include "sim/verify/trials/region_script.h"
+#include "sim/verify/scripts/region_script.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@
 #include "shared/seam/checkpoint_context.h"
 #include "shared/seam/error.h"
 #include "sim/choices/draws.h"
-#include "sim/verify/trials/hand.h"
+#include "sim/verify/scripts/hand.h"
 
 namespace ferry::verify {
 

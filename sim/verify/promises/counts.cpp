@@ -1,4 +1,4 @@
-#include "sim/verify/trials/counts.h"
+#include "sim/verify/promises/counts.h"
 
 #include <array>
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/device.h"
 #include "shared/seam/options.h"
-#include "sim/verify/trials/figures.h"
+#include "sim/verify/promises/figures.h"
 
 namespace ferry::verify {
 namespace {

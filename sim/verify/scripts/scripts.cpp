@@ -1,9 +1,9 @@
-#include "sim/verify/trials/scripts.h"
+#include "sim/verify/scripts/scripts.h"
 
-#include "sim/verify/trials/cache_script.h"
-#include "sim/verify/trials/region_script.h"
-#include "sim/verify/trials/segment_script.h"
-#include "sim/verify/trials/span_script.h"
+#include "sim/verify/scripts/cache_script.h"
+#include "sim/verify/scripts/region_script.h"
+#include "sim/verify/scripts/segment_script.h"
+#include "sim/verify/scripts/span_script.h"
 
 namespace ferry::verify {
 

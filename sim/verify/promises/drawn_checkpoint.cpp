@@ -1,9 +1,9 @@
-#include "sim/verify/trials/drawn_checkpoint.h"
+#include "sim/verify/promises/drawn_checkpoint.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "sim/verify/trials/by_hand.h"
+#include "sim/verify/promises/by_hand.h"
 
 namespace ferry::verify {
 namespace {

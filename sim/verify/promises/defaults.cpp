@@ -1,4 +1,4 @@
-#include "sim/verify/trials/defaults.h"
+#include "sim/verify/promises/defaults.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include "shared/pipeline/stage.h"
 #include "shared/seam/checkpoint_context.h"
 #include "shared/seam/rules.h"
-#include "sim/verify/trials/figures.h"
+#include "sim/verify/promises/figures.h"
 
 namespace ferry::verify {
 namespace {

@@ -1,6 +1,6 @@
 // Scripts for a reentrant region: the core does as the model says, and whoever breaks a rule of its
 // backward does not.
-#include "sim/verify/trials/region_script.h"
+#include "sim/verify/scripts/region_script.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/verify/trials/adaptors.h"
+#include "sim/verify/promises/adaptors.h"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "sim/verify/trials/shapes.h"
+#include "sim/verify/promises/shapes.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +15,7 @@
 #include "shared/pipeline/stage.h"
 #include "shared/skip/layout.h"
 #include "sim/gpu/workers.h"
-#include "sim/verify/trials/by_hand.h"
+#include "sim/verify/promises/by_hand.h"
 
 namespace ferry::verify {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/verify/trials/segment_script.h"
+#include "sim/verify/scripts/segment_script.h"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 #include "sim/verify/oracles/hazards.h"
 #include "sim/verify/oracles/segment_results.h"
 #include "sim/verify/oracles/vain_waits.h"
-#include "sim/verify/trials/hand.h"
+#include "sim/verify/scripts/hand.h"
 
 namespace ferry::verify {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/verify/trials/offloader_by_hand.h"
+#include "sim/verify/promises/offloader_by_hand.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "shared/offload/bounds.h"
 #include "shared/offload/offloader.h"
-#include "sim/verify/trials/by_hand.h"
+#include "sim/verify/promises/by_hand.h"
 
 namespace ferry::verify {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/verify/trials/calls.h"
+#include "sim/verify/promises/calls.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include "shared/checkpoint/errors.h"
 #include "shared/seam/checkpoint_context.h"
 #include "shared/seam/hooks.h"
-#include "sim/verify/trials/by_hand.h"
-#include "sim/verify/trials/figures.h"
+#include "sim/verify/promises/by_hand.h"
+#include "sim/verify/promises/figures.h"
 
 namespace ferry::verify {
 namespace {

@@ -1,6 +1,6 @@
 // Scripts for a segment: the core does as the model says, and whoever breaks a rule of saved
 // tensors does not.
-#include "sim/verify/trials/segment_script.h"
+#include "sim/verify/scripts/segment_script.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/verify/trials/layouts.h"
+#include "sim/verify/promises/layouts.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "sim/verify/trials/span_script.h"
+#include "sim/verify/scripts/span_script.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -16,8 +16,8 @@
 #include "sim/verify/oracles/hazards.h"
 #include "sim/verify/oracles/span_results.h"
 #include "sim/verify/oracles/vain_waits.h"
-#include "sim/verify/trials/hand.h"
-#include "sim/verify/trials/hand_ops.h"
+#include "sim/verify/scripts/hand.h"
+#include "sim/verify/scripts/hand_ops.h"
 
 namespace ferry::verify {
 namespace {

@@ -1,16 +1,16 @@
-#include "sim/verify/trials/promises.h"
+#include "sim/verify/promises/promises.h"
 
 #include "sim/choices/draws.h"
-#include "sim/verify/trials/adaptors.h"
-#include "sim/verify/trials/again.h"
-#include "sim/verify/trials/calls.h"
-#include "sim/verify/trials/counts.h"
-#include "sim/verify/trials/defaults.h"
-#include "sim/verify/trials/groups.h"
-#include "sim/verify/trials/layouts.h"
-#include "sim/verify/trials/offloader_by_hand.h"
-#include "sim/verify/trials/refusals.h"
-#include "sim/verify/trials/shapes.h"
+#include "sim/verify/promises/adaptors.h"
+#include "sim/verify/promises/again.h"
+#include "sim/verify/promises/calls.h"
+#include "sim/verify/promises/counts.h"
+#include "sim/verify/promises/defaults.h"
+#include "sim/verify/promises/groups.h"
+#include "sim/verify/promises/layouts.h"
+#include "sim/verify/promises/offloader_by_hand.h"
+#include "sim/verify/promises/refusals.h"
+#include "sim/verify/promises/shapes.h"
 
 namespace ferry::verify {
 

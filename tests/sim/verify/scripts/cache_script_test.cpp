@@ -1,6 +1,6 @@
 // Scripts for a selective checkpoint: the core does as the model says, and whoever breaks a rule of
 // what is kept does not.
-#include "sim/verify/trials/cache_script.h"
+#include "sim/verify/scripts/cache_script.h"
 
 #include <gtest/gtest.h>
 

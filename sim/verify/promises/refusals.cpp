@@ -1,4 +1,4 @@
-#include "sim/verify/trials/refusals.h"
+#include "sim/verify/promises/refusals.h"
 
 #include <array>
 #include <cstddef>
