@@ -11,9 +11,9 @@ namespace {
 
 using test::expect_counts;
 using test::expect_right;
+using test::Layers;
 using test::Ran;
 using test::run;
-using verify::Layers;
 
 TEST(CheckpointTest, OffloadedInputsComeBackBeforeTheRecompute) {
   Layers p;

@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "sim/verify/mutants/layers.h"
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/oracles/recomputes.h"
 #include "sim/verify/programs/random_program.h"
 #include "sim/verify/trials/try_core.h"
 #include "tests/sim/support/gen.h"
+#include "tests/sim/support/layers.h"
 
 namespace ferry::test {
 namespace {

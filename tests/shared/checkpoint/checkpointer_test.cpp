@@ -9,9 +9,9 @@ namespace {
 
 using test::expect_counts;
 using test::expect_right;
+using test::Layers;
 using test::Ran;
 using test::run;
-using verify::Layers;
 
 // S1 { a, S2 { b, S3 { c, d }, e }, f }
 Program nested(bool early_stop) {

@@ -11,9 +11,9 @@ namespace {
 
 using test::expect_counts;
 using test::expect_error;
+using test::Layers;
 using test::Ran;
 using test::run;
-using verify::Layers;
 
 // A segment which has `extra` layers that nobody uses, only where it runs again or only where it
 // does not; then a step without any.
@@ -48,7 +48,7 @@ TEST(CheckpointTest, OtherShapesAreAnErrorUnlessUnchecked) {
     const CodeId id = p.segment();
     const Slot x = p.b.argument(id);
     const Slot between = p.b.slot(id);
-    const TypeId half = p.b.type({verify::kActivationBytes / 4});
+    const TypeId half = p.b.type({test::kActivationBytes / 4});
     p.b.add(id, When{false, 1});
     p.b.add(id, Op{"between", {x}, {between}, {p.big}, {}, 0, 0, 0, 0});
     p.b.add(id, When{true, 1});

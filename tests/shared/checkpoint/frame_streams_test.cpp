@@ -12,8 +12,8 @@ namespace ferry::sim {
 namespace {
 
 using test::expect_right;
+using test::Layers;
 using test::Ran;
-using verify::Layers;
 
 // Nodes on stream 1 save what stream 0 computed. Main keeps that until the streams have met; what a
 // recompute makes in its stead is the core's, and goes while the node reads it. The next recompute

@@ -8,9 +8,9 @@
 #include <map>
 #include <string>
 
-#include "sim/verify/mutants/layers.h"
 #include "sim/verify/programs/random_program.h"
 #include "sim/verify/trials/try_core.h"
+#include "tests/sim/support/layers.h"
 
 namespace ferry::test {
 
@@ -18,7 +18,7 @@ using Counts = std::map<std::string, int>;
 
 struct Ran {
   sim::Simulation result;
-  verify::Census census;
+  Census census;
   int of(const std::string& name) const {
     const auto found = census.runs.find(name);
     return found == census.runs.end() ? 0 : found->second;

@@ -15,11 +15,11 @@ namespace {
 using test::expect_counts;
 using test::expect_error;
 using test::expect_right;
+using test::Layers;
 using test::Ran;
 using test::run;
 using test::ToldRig;
 using test::Values;
-using verify::Layers;
 
 // R1 { a, R2 { b }, c }: all of R1 runs again, R2 in it as in forward, and then R2 for itself.
 TEST(CheckpointTest, ReentrantSegmentsRunWhollyAgain) {

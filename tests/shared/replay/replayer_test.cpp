@@ -9,15 +9,12 @@
 #include <utility>
 
 #include "sim/run/simulation.h"
-#include "sim/verify/mutants/layers.h"
 #include "sim/verify/oracles/errors.h"
 #include "sim/verify/trials/try_core.h"
+#include "tests/sim/support/layers.h"
 
 namespace ferry::test {
 namespace {
-
-using verify::Census;
-using verify::Layers;
 
 struct Ran {
   sim::Simulation result;

@@ -4,14 +4,14 @@
 
 #include <string>
 
-#include "sim/verify/mutants/layers.h"
+#include "tests/sim/support/layers.h"
 
 namespace ferry::verify {
 namespace {
 
 // A checkpoint within a checkpoint: each keeps what the inner one's op made.
 TEST(Bounds, EachCheckpointKeepsItsOwn) {
-  Layers p;
+  test::Layers p;
   const CodeId inner = p.segment_of({"a", "b"});
   const CodeId outer = p.segment();
   p.b.result(outer, p.call(outer, inner, {p.b.argument(outer)})[0]);

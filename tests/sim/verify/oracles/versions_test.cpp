@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <string>
 
-#include "sim/verify/mutants/layers.h"
 #include "sim/verify/programs/random_program.h"
 #include "sim/verify/programs/trial.h"
+#include "tests/sim/support/layers.h"
 
 namespace ferry::verify {
 namespace {
@@ -17,7 +17,7 @@ enum class Written { kNothing, kInput, kResult };
 // One call, then a write of what it was given or of what it returned, then backward. The call's
 // layer saves its output, and its op "mask" reads the input, which no node saves.
 Program step(Recompute recompute, Written written) {
-  Layers p;
+  test::Layers p;
   const CodeId id = p.segment();
   const Slot x = p.b.argument(id);
   const Slot y = p.layer_saves_output(id, "layer", p.op(id, "mask", x));
@@ -78,7 +78,7 @@ TEST(Versions, ABackwardInASpanMayBeTheFirstToNeedIt) {
 }
 
 TEST(Versions, TheErrorSaysWhereAndWhich) {
-  Layers p;
+  test::Layers p;
   const Slot x = p.begin();
   const Slot y = p.layer(0, "a", x);
   const Slot z = p.layer(0, "b", y);

@@ -16,7 +16,7 @@
 #include "formats/program_check.h"
 #include "formats/stream_op.h"
 
-namespace ferry::verify {
+namespace ferry::test {
 
 inline constexpr std::int64_t kActivationBytes = 64 << 10;
 
@@ -128,4 +128,4 @@ class Census final : public StreamOpConsumer {
   int peak = 0;
 };
 
-}  // namespace ferry::verify
+}  // namespace ferry::test
