@@ -1,10 +1,11 @@
 #include "sim/verify/scripts/span_script.h"
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,12 +13,12 @@
 #include "shared/replay/replayer.h"
 #include "shared/seam/checkpoint_context.h"
 #include "sim/choices/draws.h"
-#include "sim/run/run_parts.h"
-#include "sim/verify/oracles/hazards.h"
 #include "sim/verify/oracles/span_results.h"
-#include "sim/verify/oracles/vain_waits.h"
+#include "sim/verify/scripts/drawn_op.h"
 #include "sim/verify/scripts/hand.h"
 #include "sim/verify/scripts/hand_ops.h"
+#include "sim/verify/scripts/hand_world.h"
+#include "sim/verify/scripts/moving_hooks.h"
 
 namespace ferry::verify {
 namespace {
@@ -39,28 +40,20 @@ class SpanScript {
         steps_(uses.steps),
         has_around_(draws_.one_in(2)),
         declines_(draws_.one_in(4)),
+        world_(watch),
         model_(has_around_, has_around_ && !declines_),
-        replayer_(HandDevice(machine_, ops_), autograd_, rules) {
-    if (watch) machine_.add_consumer(watch);
-    machine_.add_consumer(&checkers_);
-    machine_.add_consumer(&waits_);
-  }
+        replayer_(HandDevice(world_.machine, ops_), world_.autograd, rules) {}
 
   std::optional<Verdict> run() {
     forward();
-    while (steps_ > 0 && is_right()) use();
+    while (steps_ > 0 && world_.is_right()) use();
     judge_counts();
     for (std::size_t i = 0; i < saves_.size(); ++i) drop(i);
     tensors_.clear();
-    if (is_right() &&
-        (!replayer_.empty() || machine_.live_storages() > 0 || machine_.live_events() > 0)) {
-      object(Oracle::kLeak, "something is left of a span that autograd has dropped");
+    if (!replayer_.empty() || !world_.empty()) {
+      world_.object(Oracle::kLeak, "something is left of a span that autograd has dropped");
     }
-    if (!is_right()) return wrong_;
-    if (auto hazard = judge_hazards(checkers_.hazards(machine_.hazards()))) return hazard;
-    if (!waits_.complaint().empty()) object(Oracle::kMoves, waits_.complaint());
-    if (!is_right()) return wrong_;
-    return std::nullopt;
+    return world_.verdict();
   }
 
  private:
@@ -76,22 +69,22 @@ class SpanScript {
   void forward() {
     for (int i = draws_.in(1, 3); i > 0; --i) {
       tensors_.push_back(ops_.make_new(SpanResults::kBytes));
-      ops_.run({++numbers_, {true}, true, false, {}, 0}, {tensors_.back()}, false);
+      ops_.run({world_.next_number(), {true}, true, false, {}, 0}, {tensors_.back()}, false);
     }
     const int place = draws_.few(4, 2) - 1;
-    state_.task = place < 0 ? GraphTaskId::kNone : state_.tasks.at(place);
+    world_.state.task = place < 0 ? GraphTaskId::kNone : world_.state.tasks.at(place);
     std::optional<HooksGuard<HandAutograd>> hooks;
-    if (has_around_) hooks.emplace(autograd_, around_);
+    if (has_around_) hooks.emplace(world_.autograd, around_);
     begin();
     // Half of the script's steps are forward's.
-    for (int left = (steps_ + 1) / 2; left > 0 && is_right(); --left) {
+    for (int left = (steps_ + 1) / 2; left > 0 && world_.is_right(); --left) {
       --steps_;
       step();
     }
     try {
       span_->end();
     } catch (const std::exception& error) {
-      object(Oracle::kError, std::string("a span's end throws: ") + error.what());
+      world_.object(Oracle::kError, std::string("a span's end throws: ") + error.what());
     }
     model_.end();
     // Nothing that runs from now on is the span's.
@@ -99,7 +92,7 @@ class SpanScript {
     if (draws_.one_in(3)) save();
     if (!draws_.one_in(3)) tensors_.clear();
     span_.reset();
-    state_.task = GraphTaskId::kNone;
+    world_.state.task = GraphTaskId::kNone;
     judge_alive();
   }
 
@@ -108,10 +101,10 @@ class SpanScript {
     auto group = std::make_shared<ExecGroup>();
     const std::weak_ptr<ExecGroup> alive = group;
     {
-      const ExecGroupGuard<HandAutograd> guard(autograd_, std::move(group));
+      const ExecGroupGuard<HandAutograd> guard(world_.autograd, std::move(group));
       span_ = replayer_.begin();
     }
-    if (!alive.expired()) object(Oracle::kLeak, "a span keeps a group of backwards alive");
+    if (!alive.expired()) world_.object(Oracle::kLeak, "a span keeps a group of backwards alive");
   }
 
   void step() {
@@ -121,7 +114,7 @@ class SpanScript {
     } else if (what < 8) {
       save();
     } else if (what == 8 && tensors_.size() > 1) {
-      const auto which = static_cast<std::ptrdiff_t>(draw_one(tensors_.size()));
+      const auto which = static_cast<std::ptrdiff_t>(draw_one(draws_, tensors_.size()));
       tensors_.erase(tensors_.begin() + which);
     } else {
       use();
@@ -130,50 +123,11 @@ class SpanScript {
     judge_alive();
   }
 
-  HandOp draw_op(std::vector<Tensor>& arguments) {
-    HandOp op;
-    op.number = ++numbers_;
-    op.overwrites = draws_.one_in(2);
-    op.blank = draws_.one_in(5);
-    for (int count = op.blank ? 0 : draws_.in(0, 4); count > 0; --count) {
-      // The latest ones more often.
-      const std::size_t back = std::min(draw_one(tensors_.size()), draw_one(tensors_.size()));
-      arguments.push_back(seen_as(tensors_[tensors_.size() - 1 - back]));
-      op.written.push_back(draws_.one_in(3));
-    }
-    for (int count = op.blank ? 1 : draws_.in(0, 3); count > 0; --count) {
-      HandOp::Output output;
-      const int kind = draws_.in(0, 12);
-      if (kind == 0 && !arguments.empty()) {
-        output = {HandOp::Makes::kView, draw_one(arguments.size()), false};
-      } else if (kind == 1 && !op.outputs.empty()) {
-        output = {HandOp::Makes::kAgain, 0, false};
-      } else if (kind == 2) {
-        output.makes = HandOp::Makes::kNothing;
-      }
-      output.odd = output.makes == HandOp::Makes::kNew && draws_.one_in(12);
-      op.outputs.push_back(output);
-    }
-    if (draws_.one_in(24)) op.again_bytes = draws_.one_in(2) ? -1 : 2 * SpanResults::kBytes;
-    return op;
-  }
-  std::size_t draw_one(std::size_t of) {
-    return static_cast<std::size_t>(draws_.in(0, static_cast<int>(of)));
-  }
-  // The tensor, or a window on it.
-  Tensor seen_as(const Tensor& tensor) {
-    const int how = draws_.in(0, 12);
-    if (!tensor->storage || !ops_.is_plain(tensor) || how > 4) return tensor;
-    if (how == 0) return ops_.sparse(tensor);
-    if (how == 1) return ops_.odd(tensor);
-    const int begin = draws_.in(0, HandOps::kCells);
-    return ops_.view(tensor, begin, draws_.in(1, HandOps::kCells - begin + 1));
-  }
-
   // Runs an operator, and tells the span of it.
   void run_op() {
-    std::vector<Tensor> arguments;
-    const HandOp op = draw_op(arguments);
+    const DrawnOp drawn(draws_, ops_, tensors_, world_.next_number());
+    const HandOp& op = drawn.op;
+    const std::vector<Tensor>& arguments = drawn.arguments;
     const std::vector<Tensor> outputs = ops_.run(op, arguments, false);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (op.written[i]) ++arguments[i]->version->value;
@@ -190,16 +144,16 @@ class SpanScript {
       seen.run = [this, op](const std::vector<Tensor>& in) { return run_again(op, in); };
     }
     SpanCall call = told(op, seen, elsewhere > 4);
-    const ThreadId thread = state_.thread;
-    const GraphTaskId task = state_.task;
+    const ThreadId thread = world_.state.thread;
+    const GraphTaskId task = world_.state.task;
     std::optional<sim::SimDevice::StreamScope> on;
-    if (elsewhere == 2) state_.thread = ThreadId{7};
-    if (elsewhere == 3) state_.task = GraphTaskId{99};
-    if (elsewhere == 4) on.emplace(device(), machine_.compute_stream(1));
+    if (elsewhere == 2) world_.state.thread = ThreadId{7};
+    if (elsewhere == 3) world_.state.task = GraphTaskId{99};
+    if (elsewhere == 4) on.emplace(world_.device(), world_.machine.compute_stream(1));
     span_->ran(std::move(seen));
     model_.ran(call);
-    state_.thread = thread;
-    state_.task = task;
+    world_.state.thread = thread;
+    world_.state.task = task;
     tensors_.insert(tensors_.end(), outputs.begin(), outputs.end());
   }
 
@@ -229,20 +183,22 @@ class SpanScript {
 
   std::vector<Tensor> run_again(const HandOp& op, const std::vector<Tensor>& arguments) {
     const std::vector<std::int64_t>& steps = model_.steps();
-    const std::int64_t more = machine_.live_storages() - before_;
+    const std::int64_t more = world_.machine.live_storages() - before_;
     if (at_step_ >= steps.size() || more != steps[at_step_]) {
-      object(Oracle::kLeak, "call " + std::to_string(at_step_) + " of a replay finds " +
-                                std::to_string(more) + " storages that it made, or not so many");
+      world_.object(Oracle::kLeak, "call " + std::to_string(at_step_) + " of a replay finds " +
+                                       std::to_string(more) +
+                                       " storages that it made, or not so many");
     }
     ++at_step_;
     return ops_.run(op, arguments, true);
   }
 
   void save() {
-    const Tensor tensor = seen_as(tensors_[draw_one(tensors_.size())]);
+    const Tensor tensor = draw_view(draws_, ops_, tensors_[draw_one(draws_, tensors_.size())]);
     model_.pack(number_of(tensor), version_of(tensor), ops_.is_plain(tensor));
     saves_.push_back({span_->hooks()->pack(tensor), ops_.contents(tensor), number_of(tensor)});
-    if (!saves_.back().saved) object(Oracle::kError, "a span's hooks let go of a saved tensor");
+    if (!saves_.back().saved)
+      world_.object(Oracle::kError, "a span's hooks let go of a saved tensor");
   }
 
   // Of what was saved.
@@ -253,14 +209,14 @@ class SpanScript {
                        static_cast<std::uint32_t>(draws_.few(6, 2))};
     if (what == 0) {
       const int place = draws_.in(0, HandTasks::kPlaces);
-      const auto task = static_cast<std::int64_t>(state_.tasks.at(place));
-      state_.tasks.end(place);
+      const auto task = static_cast<std::int64_t>(world_.state.tasks.at(place));
+      world_.state.tasks.end(place);
       model_.task_ended(task);
     } else if (what == 1 && !tensors_.empty()) {
-      const Tensor tensor = tensors_[draw_one(tensors_.size())];
+      const Tensor tensor = tensors_[draw_one(draws_, tensors_.size())];
       if (!span_ && tensor->storage) write(tensor);
     } else if (!saves_.empty()) {
-      const std::size_t which = draw_one(saves_.size());
+      const std::size_t which = draw_one(draws_, saves_.size());
       if (!saves_[which].saved) return;
       what == 2 ? drop(which) : unpack(which, who);
     }
@@ -273,21 +229,22 @@ class SpanScript {
   }
   // In place, after the span.
   void write(const Tensor& tensor) {
-    ops_.run({++numbers_, {true}, true, false, {}, 0}, {tensor}, false);
+    ops_.run({world_.next_number(), {true}, true, false, {}, 0}, {tensor}, false);
     ++tensor->version->value;
   }
 
   void unpack(std::size_t which, const Unpacker& who) {
-    const GraphTaskId task =
-        std::exchange(state_.task, who.task < 0 ? GraphTaskId::kNone : state_.tasks.at(who.task));
-    const ThreadId thread = std::exchange(state_.thread, ThreadId(who.thread));
+    const GraphTaskId task = std::exchange(
+        world_.state.task, who.task < 0 ? GraphTaskId::kNone : world_.state.tasks.at(who.task));
+    const ThreadId thread = std::exchange(world_.state.thread, ThreadId(who.thread));
     const std::string must = model_.unpack(
-        which, who.task < 0 ? -1 : static_cast<std::int64_t>(state_.task), who.thread);
+        which, who.task < 0 ? -1 : static_cast<std::int64_t>(world_.state.task), who.thread);
     std::string is;
     at_step_ = 0;
-    before_ = machine_.live_storages();
+    before_ = world_.machine.live_storages();
     {
-      const sim::SimDevice::StreamScope on(device(), machine_.compute_stream(who.stream));
+      const sim::SimDevice::StreamScope on(world_.device(),
+                                           world_.machine.compute_stream(who.stream));
       try {
         const Tensor tensor = saves_[which].saved->unpack();
         judge_unpacked(which, tensor);
@@ -295,27 +252,28 @@ class SpanScript {
         is = error.what();
       }
     }
-    state_.task = task;
-    state_.thread = thread;
+    world_.state.task = task;
+    world_.state.thread = thread;
     if (must != is) {
-      object(oracle_of_errors(is, must), "saved tensor " + std::to_string(which) +
-                                             " of a span: \"" + is + "\", not \"" + must + "\"");
+      world_.object(oracle_of_errors(is, must), "saved tensor " + std::to_string(which) +
+                                                    " of a span: \"" + is + "\", not \"" + must +
+                                                    "\"");
     }
     if (at_step_ != model_.steps().size()) {
-      object(Oracle::kCount, "a replay runs " + std::to_string(at_step_) + " calls, not " +
-                                 std::to_string(model_.steps().size()));
+      world_.object(Oracle::kCount, "a replay runs " + std::to_string(at_step_) + " calls, not " +
+                                        std::to_string(model_.steps().size()));
     }
   }
   void judge_unpacked(std::size_t which, const Tensor& tensor) {
     if (ops_.contents(tensor) != saves_[which].contents) {
-      object(Oracle::kValue, "saved tensor " + std::to_string(which) + " of a span is another");
+      world_.object(Oracle::kValue,
+                    "saved tensor " + std::to_string(which) + " of a span is another");
     }
     if (!model_.is_made(which)) return;
     if (number_of(tensor) == saves_[which].storage) {
-      object(Oracle::kCount, "what a span made was kept");
+      world_.object(Oracle::kCount, "what a span made was kept");
     }
-    const Range range = sim::range_of(tensor);
-    machine_.kernel("use", ++numbers_, {&range, 1}, {}, 1);
+    world_.read(tensor);
   }
 
   void judge_alive() {
@@ -323,18 +281,18 @@ class SpanScript {
     for (const Tensor& tensor : tensors_) held.insert(number_of(tensor));
     held.erase(0);
     const std::int64_t must = static_cast<std::int64_t>(held.size()) + model_.made_again();
-    if (machine_.live_storages() == must) return;
-    object(Oracle::kLeak, "a span, its script and autograd have " +
-                              std::to_string(machine_.live_storages()) + " storages, not " +
-                              std::to_string(must));
+    if (world_.machine.live_storages() == must) return;
+    world_.object(Oracle::kLeak, "a span, its script and autograd have " +
+                                     std::to_string(world_.machine.live_storages()) +
+                                     " storages, not " + std::to_string(must));
   }
   void judge_counts() {
     const ReplayStatistics is = replayer_.statistics();
     const SpanResultCounts& must = model_.counts();
     const auto differs = [this](std::int64_t found, std::int64_t expected, const char* name) {
       if (found == expected) return;
-      object(Oracle::kCount, "a span counts " + std::to_string(found) + " " + name + ", not " +
-                                 std::to_string(expected));
+      world_.object(Oracle::kCount, "a span counts " + std::to_string(found) + " " + name +
+                                        ", not " + std::to_string(expected));
     };
     differs(is.spans, 1, "spans");
     differs(is.calls, must.calls, "calls");
@@ -347,67 +305,13 @@ class SpanScript {
     if (has_around_) differs(around_->packs, must.passed, "tensors for the hooks around");
   }
 
-  sim::SimDevice device() { return sim::SimDevice(machine_); }
-  bool is_right() const { return wrong_.words.empty(); }
-  void object(Oracle oracle, std::string words) {
-    if (is_right()) wrong_ = {oracle, std::move(words)};
-  }
-
-  // Lets go of what it is given, and makes it again.
-  class Moving final : public Hooks<Tensor> {
-   public:
-    Moving(HandOps& ops, bool declines) : ops_(ops), declines_(declines) {}
-    std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {
-      ++packs;
-      if (declines_) return nullptr;
-      return std::make_unique<Moved>(ops_, tensor);
-    }
-    std::int64_t packs = 0;
-
-   private:
-    class Moved final : public Saved<Tensor> {
-     public:
-      Moved(HandOps& ops, const Tensor& tensor)
-          : ops_(ops),
-            is_none_(!tensor->storage),
-            layout_(tensor->layout),
-            version_(tensor->version),
-            then_(tensor->version->value) {
-        if (!is_none_) cells_ = ops.all(tensor);
-      }
-      Tensor unpack() override {
-        if (version_->value != then_)
-          throw make_error<Tensor>(ModifiedInPlace(version_->value, then_));
-        const Tensor base = ops_.make_new(SpanResults::kBytes);
-        if (is_none_) base->storage = nullptr;
-        if (!is_none_) ops_.set(base, cells_);
-        return sim::make_tensor(base->storage, layout_, version_);
-      }
-
-     private:
-      HandOps& ops_;
-      const bool is_none_;
-      const sim::TensorLayout layout_;
-      const sim::Version version_;
-      const std::uint64_t then_;
-      HandOps::Cells cells_{};
-    };
-    HandOps& ops_;
-    const bool declines_;
-  };
-
   Draws draws_;
   int steps_;
   const bool has_around_;
   const bool declines_;
-  sim::Checkers checkers_{sim::Checks::kAll, {.reuse_at_free = true}};
-  VainWaits waits_;
-  sim::Machine machine_{sim::MachineOptions{}};
-  HandOps ops_{machine_};
-  std::uint64_t numbers_ = 0;  // of operators
-  HandState state_;
-  HandAutograd autograd_{state_};
-  std::shared_ptr<Moving> around_ = std::make_shared<Moving>(ops_, declines_);
+  HandWorld world_;
+  HandOps ops_{world_.machine};
+  std::shared_ptr<MovingHooks> around_ = std::make_shared<MovingHooks>(ops_, declines_);
   SpanResults model_;
   Replayer<HandDevice, HandAutograd> replayer_;
   std::shared_ptr<Span> span_;  // until it has ended
@@ -415,7 +319,6 @@ class SpanScript {
   std::vector<Save> saves_;
   std::size_t at_step_ = 0;  // of the replay that runs
   std::int64_t before_ = 0;  // storages
-  Verdict wrong_;
 };
 
 }  // namespace
