@@ -37,7 +37,7 @@ std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
     return Verdict{Oracle::kDeterminism, "run again, it issues other operations"};
   }
   if (auto wrong = try_saves(again.value())) return wrong;
-  if (again.value() % 64 == 0) {
+  if (again.value() % 8 == 0) {
     if (auto wrong = try_exempt()) return wrong;
   }
   choices::Draws draws(again.value());

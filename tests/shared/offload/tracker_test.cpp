@@ -26,7 +26,7 @@ class TrackerTest : public ::testing::Test {
     return parcel;
   }
 
-  static constexpr ParcelKey kX{1, 10, 0};
+  static constexpr ParcelKey kX{1, 10, 0, 0};
   static constexpr Extent kAll{0, 1024};
   Tracker<SimDevice> tracker;
 
