@@ -49,7 +49,7 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
   Value blue(const Value& stashed, bool again) {
     if (!again || !rules_.forgets_restash()) put(stashed);
     if (!autograd_.grad_mode() || !autograd_.requires_grad(stashed)) {
-      gradient_ = {};  // a first run could not know that nobody would take it
+      gradient_ = Value();  // a first run could not know that nobody would take it
       return {};
     }
     return autograd_
