@@ -10,9 +10,13 @@ endfunction()
 ferry_pch(aten <ATen/ATen.h>)
 ferry_pch(torch <torch/torch.h>)
 
-# ferry_use_pch(TARGET NAME): of the same options.
+# ferry_use_pch(TARGET NAME): of the same options. Four files are compiled as one, for half of a
+# file's time is what the compiler instantiates of LibTorch, whatever is in the file. So their
+# unnamed namespaces are one as well; a target in which names repeat turns its property UNITY_BUILD
+# off.
 function(ferry_use_pch target pch)
   target_precompile_headers(${target} REUSE_FROM ferry_${pch}_pch)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
 endfunction()
 
 # What is compiled more often than it runs is not optimised, and compiled in half the time: tests,
@@ -25,12 +29,9 @@ if(FERRY_TESTS AND NOT FERRY_SANITIZE)
   target_compile_options(ferry_torch_quick_pch PRIVATE -O0)
 endif()
 
-# ferry_use_quick_pch(TARGET aten|torch): four files are compiled as one, for half of a file's time
-# is what the compiler instantiates of LibTorch, whatever is in the file. So their unnamed
-# namespaces are one as well; a target in which names repeat turns its property UNITY_BUILD off.
+# ferry_use_quick_pch(TARGET aten|torch)
 function(ferry_use_quick_pch target pch)
   ferry_use_pch(${target} ${pch}${ferry_quick})
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
   if(ferry_quick)
     target_compile_options(${target} PRIVATE -O0)
   endif()

@@ -20,14 +20,14 @@ std::atomic<RunOp>& observer() {
   return observer;
 }
 
-struct Slot final : c10::DebugInfoBase {
-  explicit Slot(std::shared_ptr<OpScope> of) : scope(std::move(of)) {}
+struct OpsSlot final : c10::DebugInfoBase {
+  explicit OpsSlot(std::shared_ptr<OpScope> of) : scope(std::move(of)) {}
   const std::shared_ptr<OpScope> scope;
 };
 
 struct Entered {
   explicit Entered(std::shared_ptr<OpScope> scope)
-      : slot(kOpsSlot, std::make_shared<Slot>(std::move(scope))), key(kBelowAutograd) {}
+      : slot(kOpsSlot, std::make_shared<OpsSlot>(std::move(scope))), key(kBelowAutograd) {}
   const c10::DebugInfoGuard slot;
   const c10::impl::IncludeDispatchKeyGuard key;
 };
@@ -62,7 +62,7 @@ void install_below_autograd() {
 }
 
 std::shared_ptr<OpScope> OpScope::current() {
-  const auto* const slot = static_cast<const Slot*>(c10::ThreadLocalDebugInfo::get(kOpsSlot));
+  const auto* const slot = static_cast<const OpsSlot*>(c10::ThreadLocalDebugInfo::get(kOpsSlot));
   return slot ? slot->scope : nullptr;
 }
 

@@ -45,13 +45,13 @@ std::mutex& one_at_a_time() {
   return mutex;
 }
 
-struct Slot : c10::DebugInfoBase {
-  explicit Slot(at::Generator of) : generator(std::move(of)) {}
+struct GeneratorSlot : c10::DebugInfoBase {
+  explicit GeneratorSlot(at::Generator of) : generator(std::move(of)) {}
   const at::Generator generator;
 };
 
-const Slot* slot() {
-  return static_cast<const Slot*>(c10::ThreadLocalDebugInfo::get(kGeneratorSlot));
+const GeneratorSlot* generator_slot() {
+  return static_cast<const GeneratorSlot*>(c10::ThreadLocalDebugInfo::get(kGeneratorSlot));
 }
 
 }  // namespace
@@ -77,12 +77,13 @@ LentCpuGenerator::~LentCpuGenerator() {
 
 class OwnCpuGenerator::Drawing final : public OpScope {
  public:
-  explicit Drawing(at::Generator generator) : slot_(std::make_shared<Slot>(std::move(generator))) {}
+  explicit Drawing(at::Generator generator)
+      : slot_(std::make_shared<GeneratorSlot>(std::move(generator))) {}
 
   void run(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
     const Draw& draw = draw_of(op);
     // An inner one's draws are not this one's.
-    if (!draw.draws || slot() != slot_.get() || !drawing_device(op, *stack).is_cpu()) {
+    if (!draw.draws || generator_slot() != slot_.get() || !drawing_device(op, *stack).is_cpu()) {
       return run_outside(op, keys, stack);
     }
     drawn_ = true;
@@ -95,11 +96,11 @@ class OwnCpuGenerator::Drawing final : public OpScope {
     run_outside(op, keys, stack);
   }
 
-  const std::shared_ptr<Slot>& info() const { return slot_; }
+  const std::shared_ptr<GeneratorSlot>& info() const { return slot_; }
   bool drawn() const { return drawn_; }
 
  private:
-  const std::shared_ptr<Slot> slot_;
+  const std::shared_ptr<GeneratorSlot> slot_;
   std::atomic<bool> drawn_ = false;
 };
 
@@ -115,11 +116,11 @@ OwnCpuGenerator::OwnCpuGenerator(std::shared_ptr<Drawing> drawing)
 bool OwnCpuGenerator::drawn() const { return drawing_->drawn(); }
 
 at::Generator cpu_generator() {
-  const Slot* const own = slot();
+  const GeneratorSlot* const own = generator_slot();
   return own ? own->generator : at::detail::getDefaultCPUGenerator();
 }
 
-bool has_own_cpu_generator() { return slot() != nullptr; }
+bool has_own_cpu_generator() { return generator_slot() != nullptr; }
 
 c10::Device drawing_device(const OperatorHandle& op, const Stack& stack) {
   for (const c10::IValue& argument : torch::jit::last(stack, op.schema().arguments().size())) {

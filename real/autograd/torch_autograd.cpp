@@ -30,7 +30,7 @@ struct HooksSlot final : c10::DebugInfoBase {
   const std::size_t others = other_hooks_depth();  // around it
 };
 
-const HooksSlot* slot() {
+const HooksSlot* hooks_slot() {
   return static_cast<const HooksSlot*>(c10::ThreadLocalDebugInfo::get(kHooksSlot));
 }
 
@@ -44,7 +44,7 @@ struct Met {
   }
 };
 
-NodeId next_id() {
+NodeId next_node_id() {
   static std::atomic<std::uint64_t> next{1};
   return NodeId{next.fetch_add(1, std::memory_order_relaxed)};
 }
@@ -123,7 +123,7 @@ NodeId TorchAutograd::node() const {
   const GraphTaskId task = graph_task();
   if (!node || task == GraphTaskId::kNone) return NodeId::kNone;
   thread_local Met met;
-  if (!met.is(task, node)) met = {task, node, next_id()};
+  if (!met.is(task, node)) met = {task, node, next_node_id()};
   return met.id;
 }
 
@@ -141,7 +141,7 @@ void TorchAutograd::after_task(std::function<void()> callback) const {
 }
 
 const HookStack<at::Tensor>* innermost_of_ours(std::size_t others) {
-  const HooksSlot* const now = slot();
+  const HooksSlot* const now = hooks_slot();
   return now && now->others >= others ? &now->stack : nullptr;
 }
 
@@ -151,7 +151,7 @@ HookStack<at::Tensor> TorchAutograd::hooks() const {
   if (const auto* const ours = innermost_of_ours(others)) {
     stack = *ours;
   } else if (others > 0) {
-    const HooksSlot* const around = slot();
+    const HooksSlot* const around = hooks_slot();
     stack = with_other_hooks(around ? around->stack : HookStack<at::Tensor>{});
   }
   put_exec_group(stack);

@@ -20,7 +20,7 @@ std::uint64_t next_id() {
 
 // The owner of this worker thread.
 thread_local const void* thread_owner = nullptr;
-thread_local const void* thread_stream = nullptr;
+thread_local const void* running_stream = nullptr;
 
 // A thread inherits the mask of the one that starts it. Signals raised by a thread's own
 // instruction stay open: if blocked, they would end the process and pass by the program's handlers.
@@ -233,7 +233,7 @@ void Workers::push(Lock& lock, const CpuStream& stream, Item&& item) {
   to.queue.push_back(std::move(item));
   to.given = ordinal;
   to.wake.notify_one();
-  if (timing == Timing::kAtOnce && thread_stream != &to) block(lock, {stream, ordinal, nullptr});
+  if (timing == Timing::kAtOnce && running_stream != &to) block(lock, {stream, ordinal, nullptr});
 }
 
 void Workers::check_process() const {
@@ -254,7 +254,7 @@ void Workers::start(Stream& stream) {
 
 void Workers::work(Stream& stream) {
   thread_owner = this;
-  thread_stream = &stream;
+  running_stream = &stream;
   pthread_setname_np(pthread_self(), stream.name.substr(0, 15).c_str());
   Lock lock(mutex_);
   while (true) {

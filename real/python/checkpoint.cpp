@@ -188,7 +188,7 @@ py::object checkpoint_reentrant(const py::object& function, const py::tuple& arg
   return Outputs::with(borrow(**first), std::move(outputs));
 }
 
-void add_statistics(py::module_& module) {
+void add_checkpoint_statistics(py::module_& module) {
   using S = CheckpointStatistics;
   py::class_<S> counts(module, "CheckpointStatistics", "Of all checkpoints of the process.");
   counts.def_readonly("segments", &S::segments)
@@ -212,7 +212,7 @@ void add_statistics(py::module_& module) {
 }  // namespace
 
 void add_checkpoint(py::module_& module) {
-  add_statistics(module);
+  add_checkpoint_statistics(module);
   module.def("checkpoint", [](const py::object& function, const py::tuple& arguments,
                               const py::dict& keywords, bool preserve_rng_state,
                               const std::string& determinism_check, bool debug, bool early_stop,

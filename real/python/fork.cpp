@@ -12,25 +12,25 @@ namespace {
 std::atomic<std::uint64_t> generation{0};
 
 // Never destroyed: a fork may come at any time.
-struct Known {
+struct Forked {
   std::mutex mutex;
   std::vector<std::weak_ptr<void>> states;
   std::vector<std::shared_ptr<void>> kept;
 };
-Known& known() {
-  static auto* const known = new Known;
-  return *known;
+Forked& forked() {
+  static auto* const forked = new Forked;
+  return *forked;
 }
 
-void before_fork() { known().mutex.lock(); }
-void in_parent() { known().mutex.unlock(); }
+void before_fork() { forked().mutex.lock(); }
+void in_parent() { forked().mutex.unlock(); }
 void in_child() {
   generation.fetch_add(1, std::memory_order_relaxed);
-  for (const auto& state : known().states) {
-    if (auto alive = state.lock()) known().kept.push_back(std::move(alive));
+  for (const auto& state : forked().states) {
+    if (auto alive = state.lock()) forked().kept.push_back(std::move(alive));
   }
-  known().states.clear();
-  known().mutex.unlock();
+  forked().states.clear();
+  forked().mutex.unlock();
 }
 
 }  // namespace
@@ -40,9 +40,9 @@ std::uint64_t process_generation() noexcept { return generation.load(std::memory
 void keep_over_fork(const std::shared_ptr<void>& state) {
   static const int watched = pthread_atfork(&before_fork, &in_parent, &in_child);
   static_cast<void>(watched);
-  const std::lock_guard lock(known().mutex);
-  std::erase_if(known().states, [](const auto& other) { return other.expired(); });
-  known().states.push_back(state);
+  const std::lock_guard lock(forked().mutex);
+  std::erase_if(forked().states, [](const auto& other) { return other.expired(); });
+  forked().states.push_back(state);
 }
 
 }  // namespace ferry::real::python

@@ -37,7 +37,7 @@ void add_replay_statistics(py::module_& module) {
   module.def("replay_statistics", &replay_statistics);
 }
 
-void add_statistics(py::module_& module) {
+void add_offload_statistics(py::module_& module) {
   using S = OffloadStatistics;
   py::class_<S> counts(module, "OffloadStatistics", "What an Offload counted; bytes throughout.");
   const auto add = [&](const char* name, std::int64_t S::*count) {
@@ -136,7 +136,7 @@ std::string decision_log(PythonOffload& self) {
 }  // namespace
 
 void add_offload(py::module_& module) {
-  add_statistics(module);
+  add_offload_statistics(module);
   add_plan(module);
   py::class_<PythonOffload>(module, "Offload")
       .def(py::init([](const py::dict& options, const std::optional<Plan>& plan, bool parameters) {

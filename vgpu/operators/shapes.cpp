@@ -78,7 +78,7 @@ Shapes without_bytes(const Shapes& shapes) {
 }
 
 // Of all operators. Begun anew where shapes never repeat.
-class Known {
+class KnownShapes {
  public:
   std::shared_ptr<const Shapes> find(const std::string& key) {
     const std::lock_guard lock(mutex_);
@@ -98,8 +98,8 @@ class Known {
 };
 
 // Never destroyed: operators run to the end.
-Known& known() {
-  static auto* const all = new Known;
+KnownShapes& known_shapes() {
+  static auto* const all = new KnownShapes;
   return *all;
 }
 
@@ -134,10 +134,10 @@ std::shared_ptr<const Shapes> find_shapes(const Operator& op, const Values& argu
   if (op.by_data) return nullptr;
   auto key = op.may_be_by_data ? std::nullopt : shapes_key(op, arguments);
   if (!key) return found_anew(op, arguments);
-  if (auto shapes = known().find(*key)) return shapes;
+  if (auto shapes = known_shapes().find(*key)) return shapes;
   auto shapes = found_anew(op, arguments);
   if (shapes && is_strided(*shapes))
-    known().add(std::move(*key), std::make_shared<const Shapes>(without_bytes(*shapes)));
+    known_shapes().add(std::move(*key), std::make_shared<const Shapes>(without_bytes(*shapes)));
   return shapes;
 }
 

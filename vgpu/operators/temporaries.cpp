@@ -16,7 +16,7 @@ namespace ferry::vgpu {
 namespace {
 
 // What the formulas look at. A dtype that a program cannot have is as wide as its elements.
-Layout layout_of(const at::Tensor& tensor) {
+Layout dense_layout(const at::Tensor& tensor) {
   Layout layout;
   layout.dtype = real::to_dtype(tensor.scalar_type())
                      .value_or(tensor.element_size() > 4 ? DType::kF64 : DType::kF32);
@@ -31,7 +31,7 @@ class Layouts {
     for (const c10::IValue& value : values) {
       const bool dense = value.isTensor() && value.toTensor().defined() &&
                          value.toTensor().layout() == at::kStrided;
-      all_.push_back(dense ? std::optional(layout_of(value.toTensor())) : std::nullopt);
+      all_.push_back(dense ? std::optional(dense_layout(value.toTensor())) : std::nullopt);
     }
     for (const std::optional<Layout>& each : all_) pointers_.push_back(each ? &*each : nullptr);
   }

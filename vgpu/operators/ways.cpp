@@ -80,20 +80,20 @@ void fused_rms_norm_backward(Stack& stack, const at::Generator&) {
 }
 
 // Where its shapes are found.
-enum class Shapes : std::uint8_t { kByRunning, kByMeta };
+enum class ShapesBy : std::uint8_t { kRunning, kMeta };
 
 struct Known {
   std::string_view name;
   Way way;
   bool draws = false;
-  Shapes shapes = Shapes::kByRunning;
+  ShapesBy shapes = ShapesBy::kRunning;
 };
 constexpr std::array kWays = {
     Known{"aten::native_dropout", native_dropout, true},
     Known{"aten::cudnn_batch_norm", cudnn_batch_norm},
     Known{"aten::cudnn_batch_norm_backward", cudnn_batch_norm_backward},
-    Known{"aten::native_batch_norm", batch_norm, false, Shapes::kByMeta},
-    Known{"aten::_native_batch_norm_legit", batch_norm_legit, false, Shapes::kByMeta},
+    Known{"aten::native_batch_norm", batch_norm, false, ShapesBy::kMeta},
+    Known{"aten::_native_batch_norm_legit", batch_norm_legit, false, ShapesBy::kMeta},
     Known{"aten::_fused_rms_norm_backward", fused_rms_norm_backward},
     Known{"aten::_scaled_dot_product_efficient_attention", efficient_attention, true},
     Known{"aten::_scaled_dot_product_efficient_attention_backward", efficient_attention_backward},
@@ -105,12 +105,12 @@ constexpr std::array kWays = {
     Known{"aten::_thnn_fused_lstm_cell_backward_impl", lstm_cell_backward},
     Known{"aten::_thnn_fused_gru_cell", gru_cell},
     Known{"aten::_thnn_fused_gru_cell_backward", gru_cell_backward},
-    Known{"aten::_softmax", softmax, false, Shapes::kByMeta},
-    Known{"aten::_log_softmax", log_softmax, false, Shapes::kByMeta},
-    Known{"aten::_softmax_backward_data", softmax_backward, false, Shapes::kByMeta},
-    Known{"aten::_log_softmax_backward_data", log_softmax_backward, false, Shapes::kByMeta},
-    Known{"aten::linalg_lu_factor_ex", lu_factor, false, Shapes::kByMeta},
-    Known{"aten::linalg_lu", lu, false, Shapes::kByMeta},
+    Known{"aten::_softmax", softmax, false, ShapesBy::kMeta},
+    Known{"aten::_log_softmax", log_softmax, false, ShapesBy::kMeta},
+    Known{"aten::_softmax_backward_data", softmax_backward, false, ShapesBy::kMeta},
+    Known{"aten::_log_softmax_backward_data", log_softmax_backward, false, ShapesBy::kMeta},
+    Known{"aten::linalg_lu_factor_ex", lu_factor, false, ShapesBy::kMeta},
+    Known{"aten::linalg_lu", lu, false, ShapesBy::kMeta},
     Known{"aten::cudnn_grid_sampler", grid_sampler},
     Known{"aten::cudnn_grid_sampler_backward", grid_sampler_backward},
     Known{"aten::cudnn_is_acceptable", not_by_cudnn},
@@ -136,7 +136,7 @@ Way find_way(const std::string& name) {
 
 bool way_has_metas_shapes(const std::string& name) {
   const Known* const found = known(name);
-  return found != nullptr && found->shapes == Shapes::kByMeta;
+  return found != nullptr && found->shapes == ShapesBy::kMeta;
 }
 
 bool way_draws(const std::string& name) {

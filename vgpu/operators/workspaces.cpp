@@ -25,14 +25,14 @@ constexpr std::array<std::string_view, 12> kMatmuls = {
     "aten.addbmm", "aten._scaled_mm"};
 
 enum class Library { kCublas, kCublasLt };
-using Key = std::tuple<int, cudaStream_t, c10::DeviceIndex, Library>;  // of which handle
+using WorkspaceKey = std::tuple<int, cudaStream_t, c10::DeviceIndex, Library>;  // of which handle
 
 // Of all threads.
 struct Handles {
   std::mutex mutex;
   std::set<int> free;
   int made = 0;
-  std::set<Key> with_workspace;
+  std::set<WorkspaceKey> with_workspace;
 };
 Handles& handles() {  // never destroyed: threads end after main
   static auto* const all = new Handles;
@@ -66,7 +66,7 @@ class Handle {
 
 void make(const c10::cuda::CUDAStream& stream, Library library, std::size_t bytes) {
   thread_local const Handle handle;
-  const Key key{handle.number(), stream.stream(), stream.device_index(), library};
+  const WorkspaceKey key{handle.number(), stream.stream(), stream.device_index(), library};
   {
     Handles& all = handles();
     const std::lock_guard lock(all.mutex);

@@ -8,9 +8,8 @@ namespace ferry {
 namespace {
 
 using sim::Tensor;
+using test::kBytes;
 using test::Parts;
-
-constexpr std::int64_t kBytes = Parts::kBytes;
 
 TEST(ContextTest, TheStreamThatComputesIsTheCurrentOne) {
   const auto seen = [](const Rules& rules) {

@@ -10,6 +10,8 @@ namespace ferry {
 namespace {
 
 using sim::Tensor;
+using test::kBytes;
+using test::kTask;
 using test::Mutant;
 using test::Parts;
 using test::without;
@@ -17,8 +19,7 @@ using ParcelRef = Parts::ParcelRef;
 using TargetRef = Parts::TargetRef;
 using Text = std::vector<std::string>;
 
-constexpr std::int64_t kBytes = Parts::kBytes;
-constexpr GraphTaskId kTask{7}, kOther{8};
+constexpr GraphTaskId kOther{8};
 constexpr NodeId kNode{90}, kNext{91};
 
 CoreOptions copy_pool(std::int64_t hold_bytes = 0) {

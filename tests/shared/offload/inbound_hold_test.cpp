@@ -11,29 +11,22 @@ namespace ferry {
 namespace {
 
 using sim::Tensor;
+using test::Back;
+using test::back;
+using test::kBytes;
 using test::kKiB;
+using test::kTask;
 using test::Mutant;
 using test::Parts;
 using test::without;
 using ParcelRef = Parts::ParcelRef;
 using Text = std::vector<std::string>;
 
-constexpr std::int64_t kBytes = Parts::kBytes;
-constexpr GraphTaskId kTask{7};
-
 CoreOptions holding(std::int64_t bytes, ReloadPool pool = ReloadPool::kConsumer) {
   CoreOptions options = test::eager_options();
   options.hold_bytes = bytes;
   options.reload_pool = pool;
   return options;
-}
-
-// Which parcels have a target, the first packed first.
-using Back = std::vector<bool>;
-Back back(const std::vector<ParcelRef>& parcels) {
-  Back result;
-  for (const ParcelRef& parcel : parcels) result.push_back(parcel->target != nullptr);
-  return result;
 }
 
 // Sends a tensor of each size, unpacks the first of two saves of each, the last packed first, and

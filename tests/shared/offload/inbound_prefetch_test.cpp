@@ -9,26 +9,21 @@ namespace ferry {
 namespace {
 
 using sim::Tensor;
+using test::Back;
+using test::back;
+using test::kBytes;
+using test::kTask;
 using test::Mutant;
 using test::Parts;
 using test::without;
 using ParcelRef = Parts::ParcelRef;
 
-constexpr std::int64_t kBytes = Parts::kBytes;
-constexpr GraphTaskId kTask{7}, kLater{8};
+constexpr GraphTaskId kLater{8};
 
 CoreOptions prefetching() {
   CoreOptions options = test::eager_options();
   options.prefetch_bytes = kUnlimited;
   return options;
-}
-
-// Which parcels have a target, the first packed first.
-using Back = std::vector<bool>;
-Back back(const std::vector<ParcelRef>& parcels) {
-  Back result;
-  for (const ParcelRef& parcel : parcels) result.push_back(parcel->target != nullptr);
-  return result;
 }
 
 TEST(InboundPrefetch, ItGoesNoFurtherThanSoManyPacks) {

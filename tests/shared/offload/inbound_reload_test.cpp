@@ -9,11 +9,10 @@
 namespace ferry {
 namespace {
 
+using test::kBytes;
 using test::Parts;
 using ParcelRef = Parts::ParcelRef;
 using Text = std::vector<std::string>;
-
-constexpr std::int64_t kBytes = Parts::kBytes;
 
 // Reloads it on that stream, for nobody.
 void reload(Parts& parts, const ParcelRef& parcel, std::uint32_t stream = 0) {

@@ -13,16 +13,17 @@ namespace ferry {
 namespace {
 
 using sim::Tensor;
+using test::Back;
+using test::back;
 using test::dropping;
+using test::kBytes;
+using test::kTask;
 using test::Mutant;
 using test::Parts;
 using test::without;
 using ParcelRef = Parts::ParcelRef;
 using TargetRef = Parts::TargetRef;
 using Text = std::vector<std::string>;
-
-constexpr std::int64_t kBytes = Parts::kBytes;
-constexpr GraphTaskId kTask{7};
 
 CoreOptions options(ReloadPool pool, std::int64_t prefetch_bytes = 0, std::int64_t hold_bytes = 0) {
   CoreOptions options = test::eager_options();
@@ -32,14 +33,6 @@ CoreOptions options(ReloadPool pool, std::int64_t prefetch_bytes = 0, std::int64
   return options;
 }
 constexpr ReloadPool kPools[] = {ReloadPool::kConsumer, ReloadPool::kCopyStream};
-
-// Which parcels have a target, the first packed first.
-using Back = std::vector<bool>;
-Back back(const std::vector<ParcelRef>& parcels) {
-  Back result;
-  for (const ParcelRef& parcel : parcels) result.push_back(parcel->target != nullptr);
-  return result;
-}
 
 TEST(InboundTest, AReloadFollowsItsOwnOffloadAndItsConsumerFollowsTheReload) {
   const auto hazards = [](ReloadPool pool, const Mutant& mutant) {

@@ -10,11 +10,10 @@ namespace ferry {
 namespace {
 
 using sim::Tensor;
+using test::kBytes;
 using test::Meddled;
 using test::MeddledRig;
 using test::SaveRef;
-
-constexpr std::int64_t kBytes = 64 * test::kKiB;
 
 // Of a tensor that is smaller than what may move.
 TEST(OffloadCoreMeddled, OfASmallTensorNothingIsWorkedOutAndNothingRemembered) {

@@ -17,10 +17,10 @@ namespace ferry {
 namespace {
 
 using sim::Tensor;
+using test::kBytes;
 using test::kKiB;
 using test::SaveRef;
 
-constexpr std::int64_t kBytes = 64 * kKiB;
 constexpr std::int64_t kTiny = 16;  // never sent by default
 
 // Counts the tasks whose end the core asks for, or refuses.

@@ -10,12 +10,11 @@
 namespace ferry {
 namespace {
 
+using test::kBytes;
 using test::Rig;
 using test::SaveRef;
 
-constexpr std::int64_t kBytes = 64 * test::kKiB;
-
-std::vector<std::string> warnings(std::int64_t host_bytes, bool listens) {
+std::vector<std::string> warnings_where(std::int64_t host_bytes, bool listens) {
   sim::MachineOptions machine;
   machine.host_total_bytes = host_bytes;
   std::vector<std::string> texts;
@@ -29,9 +28,9 @@ std::vector<std::string> warnings(std::int64_t host_bytes, bool listens) {
 }
 
 TEST(HostWarning, NeedsSomebodyToHearItAndAHostWhoseSizeIsKnown) {
-  EXPECT_EQ(warnings(kBytes, true).size(), 1U);
-  EXPECT_TRUE(warnings(kBytes, false).empty());
-  EXPECT_TRUE(warnings(0, true).empty());
+  EXPECT_EQ(warnings_where(kBytes, true).size(), 1U);
+  EXPECT_TRUE(warnings_where(kBytes, false).empty());
+  EXPECT_TRUE(warnings_where(0, true).empty());
 }
 
 TEST(HostWarning, SaysThePercentageThatIsInUse) {

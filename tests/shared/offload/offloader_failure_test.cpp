@@ -108,7 +108,7 @@ class FaultyStep {
 };
 
 // Where the core is already letting go, an error has nobody to reach: it waits in another way.
-bool may_recover(Step step) {
+bool lets_go(Step step) {
   return step == Step::kAbandon || step == Step::kEscaped || step == Step::kNodeDone ||
          step == Step::kReleaseAfterNode || step == Step::kDiscard;
 }
@@ -130,7 +130,7 @@ TEST_P(OffloaderFailure, ReachesTheCallerAndTheNextStepWorks) {
     EXPECT_EQ(error.what(), "injected fault at " + std::string(name(step)));
   }
   if (!steps.fault->fired()) return;  // TakesEveryStep sees to it that this is not always so
-  if (prefetch_bytes == 0 && !may_recover(step)) {
+  if (prefetch_bytes == 0 && !lets_go(step)) {
     EXPECT_TRUE(caught);
   }
   EXPECT_EQ(steps.script.tasks_open(), 0);

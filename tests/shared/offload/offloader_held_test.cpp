@@ -13,10 +13,9 @@
 namespace ferry {
 namespace {
 
+using test::kBytes;
 using test::Rig;
 using test::SaveRef;
-
-constexpr std::int64_t kBytes = 64 * test::kKiB;
 
 class OffloaderHeld : public ::testing::Test {
  protected:

@@ -11,10 +11,9 @@
 namespace ferry {
 namespace {
 
+using test::kBytes;
 using test::Rig;
 using test::SaveRef;
-
-constexpr std::int64_t kBytes = 64 * test::kKiB;
 
 // Other offloaders of the same forward have the ordinals before.
 TEST(OffloaderRuns, ARunGoesOnAtTheOrdinalThatItIsGiven) {

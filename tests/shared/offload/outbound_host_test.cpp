@@ -16,9 +16,8 @@ namespace ferry {
 namespace {
 
 using sim::Tensor;
+using test::kBytes;
 using test::Meddled;
-
-constexpr std::int64_t kBytes = 64 * test::kKiB;
 
 class HostPartsTest : public ::testing::Test {
  protected:

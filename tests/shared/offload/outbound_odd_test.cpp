@@ -13,9 +13,8 @@ namespace ferry {
 namespace {
 
 using sim::Tensor;
+using test::kBytes;
 using test::OddDevice;
-
-constexpr std::int64_t kBytes = 64 * test::kKiB;
 
 class OddOutboundTest : public ::testing::Test {
  protected:

@@ -10,14 +10,13 @@ namespace ferry {
 namespace {
 
 using sim::Tensor;
+using test::kBytes;
 using test::kKiB;
 using test::Mutant;
 using test::Parts;
 using test::without;
 using ParcelRef = Parts::ParcelRef;
 using Text = std::vector<std::string>;
-
-constexpr std::int64_t kBytes = Parts::kBytes;
 
 TEST(OutboundSource, ItStaysThoughTheProgramDropsItWhileItIsCopied) {
   const auto hazards = [](const Mutant& mutant) {

@@ -13,13 +13,12 @@ namespace {
 
 using sim::Tensor;
 using test::dropping;
+using test::kBytes;
 using test::Mutant;
 using test::Parts;
 using test::without;
 using ParcelRef = Parts::ParcelRef;
 using Text = std::vector<std::string>;
-
-constexpr std::int64_t kBytes = Parts::kBytes;
 
 CoreOptions window(std::int64_t packs, std::int64_t bytes = kUnlimited) {
   CoreOptions options = test::eager_options();

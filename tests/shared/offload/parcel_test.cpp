@@ -13,12 +13,12 @@ namespace {
 
 using sim::SimDevice;
 using sim::Tensor;
+using test::kBytes;
+using test::kTask;
 using test::Parts;
 using ParcelRef = Parts::ParcelRef;
 using Role = Target<Parts::Device>::Role;
 
-constexpr std::int64_t kBytes = Parts::kBytes;
-constexpr GraphTaskId kTask{7};
 constexpr StreamId kFirst{0}, kSecond{1};
 
 TEST(ParcelTest, AKeyIsOneVersionOfOneStorageUnderOneCounter) {

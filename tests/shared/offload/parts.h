@@ -31,6 +31,8 @@ struct Mutant {
 inline Mutant without(Rule rule) { return {Rules::without(rule), {}}; }
 inline Mutant dropping(Step step) { return {{}, Mutation{step, Bend::kDrop}}; }
 
+inline constexpr GraphTaskId kTask{7};
+
 class Parts {
  public:
   using Device = Faulty<Bent<Counted<sim::SimDevice>>>;
@@ -169,8 +171,6 @@ class Parts {
     world.machine().set_current_stream(world.stream(number));
   }
 
-  static constexpr std::int64_t kBytes = 64 * kKiB;
-
   World world;
   std::shared_ptr<CallCount> calls;
   std::optional<Step> fails;            // at its next call, and then no more
@@ -193,5 +193,13 @@ class Parts {
   std::uint64_t sequence_ = 0;
   std::uint64_t nodes_ = 0;
 };
+
+// Which parcels have a target, the first packed first.
+using Back = std::vector<bool>;
+inline Back back(const std::vector<Parts::ParcelRef>& parcels) {
+  Back result;
+  for (const Parts::ParcelRef& parcel : parcels) result.push_back(parcel->target != nullptr);
+  return result;
+}
 
 }  // namespace ferry::test

@@ -8,11 +8,13 @@
 #include "formats/alloc_conf.h"
 #include "sim/gpu/device_pool.h"
 #include "tests/sim/gpu/pool_clock.h"
+#include "tests/sim/support/sizes.h"
 
 namespace ferry::sim {
 namespace {
 
-constexpr std::int64_t kMiB = 1 << 20;
+using test::kMiB;
+
 constexpr StreamId kMain{0};
 constexpr StreamId kSide{1};
 

@@ -8,11 +8,12 @@
 
 #include "sim/gpu/device_pool.h"
 #include "tests/sim/gpu/pool_clock.h"
+#include "tests/sim/support/sizes.h"
 
 namespace ferry::sim {
 namespace {
 
-constexpr std::int64_t kMiB = 1 << 20;
+using test::kMiB;
 
 struct Action {
   int kind;  // 0 to 3 allocate, 4 and 5 free, 6 use, 7 finish a stream

@@ -12,11 +12,12 @@
 #include "sim/gpu/snapshot_replay.h"
 #include "tests/sim/gpu/pool_clock.h"
 #include "tests/sim/gpu/recorded_memory.h"
+#include "tests/sim/support/sizes.h"
 
 namespace ferry::sim {
 namespace {
 
-constexpr std::int64_t kMiB = 1 << 20;
+using test::kMiB;
 
 std::int64_t below(std::int64_t end) {
   return *rc::gen::resize(100, rc::gen::inRange<std::int64_t>(0, end));

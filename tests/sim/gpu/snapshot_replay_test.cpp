@@ -10,11 +10,13 @@
 #include "sim/gpu/snapshot_start.h"
 #include "tests/sim/gpu/pool_clock.h"
 #include "tests/sim/gpu/recorded_memory.h"
+#include "tests/sim/support/sizes.h"
 
 namespace ferry::sim {
 namespace {
 
-constexpr std::int64_t kMiB = 1 << 20;
+using test::kMiB;
+
 constexpr StreamId kMain{0};
 constexpr StreamId kSide{1};
 

@@ -7,11 +7,12 @@
 
 #include "formats/error.h"
 #include "tests/sim/gpu/pool_clock.h"
+#include "tests/sim/support/sizes.h"
 
 namespace ferry::sim {
 namespace {
 
-constexpr std::int64_t kMiB = 1 << 20;
+using test::kMiB;
 
 struct TorchHostPoolTest : ::testing::Test {
   PoolClock clock;

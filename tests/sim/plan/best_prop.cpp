@@ -27,12 +27,13 @@
 #include "sim/plan/lower_bound.h"
 #include "sim/plan/planner.h"
 #include "sim/verify/programs/random_program.h"
+#include "tests/sim/support/sizes.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::plan {
 namespace {
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+using test::kMiB;
 
 // y = op(x), ops in modules m.0, m.1 …; each op's node saves what it read, or what it made.
 class Modules {

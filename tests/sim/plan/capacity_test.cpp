@@ -1,5 +1,6 @@
 // A candidate's verdict: what it needs is found once, and what limits make of it as often as asked.
 #include "sim/plan/capacity.h"
+#include "tests/sim/support/sizes.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@
 namespace ferry::plan {
 namespace {
 
-constexpr std::int64_t kMiB = 1 << 20;
+using test::kMiB;
 
 // A training that allocates 100 MiB, reserves 300, and below that takes longer, down to 140.
 class Training {

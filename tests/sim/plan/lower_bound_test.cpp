@@ -13,12 +13,14 @@
 #include "formats/builder.h"
 #include "tests/sim/support/parameters.h"
 #include "tests/sim/support/segmented.h"
+#include "tests/sim/support/sizes.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::plan {
 namespace {
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+using test::kMiB;
+
 constexpr sim::Time kUs = 1000;
 
 Program layers() {

@@ -68,7 +68,7 @@ TEST_P(ModuleSegmentsOf, DrawnModulesAreTheSurveyOfTheOutlinedProgram) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shipped, ModuleSegmentsOf, testing::Values("gpt2", "unet", "llama3-8b"),
+INSTANTIATE_TEST_SUITE_P(Shipped, ModuleSegmentsOf, ::testing::Values("gpt2", "unet", "llama3-8b"),
                          [](const auto& each) {
                            std::string name = each.param;
                            std::erase(name, '-');

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "sim/plan/candidates.h"
+#include "tests/sim/support/sizes.h"
 
 namespace ferry::plan {
 namespace {
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+using test::kMiB;
+
 constexpr sim::Time kUs = 1000;
 constexpr std::size_t kPacks = 10;
 

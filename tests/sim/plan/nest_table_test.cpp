@@ -17,12 +17,13 @@
 #include "sim/plan/planner.h"
 #include "sim/plan/span_model.h"
 #include "tests/sim/support/graphs.h"
+#include "tests/sim/support/sizes.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::plan {
 namespace {
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+using test::kMiB;
 
 std::size_t levels(const std::vector<PlanSpan>& spans) {
   std::size_t most = 0;

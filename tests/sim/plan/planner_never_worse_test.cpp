@@ -89,8 +89,8 @@ TEST_P(NeverWorse, OnAShippedProgram) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shipped, NeverWorse,
-                         testing::Values(Case{"unet", {30, 45, 60, 75, 90, 100}},
-                                         Case{"gpt2", {65, 90}}, Case{"llama3-8b", {60}}),
+                         ::testing::Values(Case{"unet", {30, 45, 60, 75, 90, 100}},
+                                           Case{"gpt2", {65, 90}}, Case{"llama3-8b", {60}}),
                          [](const auto& each) {
                            std::string name = each.param.first;
                            std::erase(name, '-');

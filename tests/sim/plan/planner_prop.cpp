@@ -9,12 +9,13 @@
 #include "sim/plan/planner.h"
 #include "sim/verify/programs/random_program.h"
 #include "tests/sim/support/gen.h"
+#include "tests/sim/support/sizes.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::plan {
 namespace {
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+using test::kMiB;
 
 Hardware card() {
   Hardware hardware = test::tiny_hardware();

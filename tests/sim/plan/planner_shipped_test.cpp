@@ -68,8 +68,8 @@ TEST_P(ShippedRows, PrefetchBringsBackAllThatItMovesAtFullSpeed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShippedRows,
-                         testing::Combine(testing::Values("gpt2", "llama3-8b", "unet"),
-                                          testing::Values("a100", "h100", "h200", "rtx4090")),
+                         ::testing::Combine(::testing::Values("gpt2", "llama3-8b", "unet"),
+                                            ::testing::Values("a100", "h100", "h200", "rtx4090")),
                          [](const auto& each) {
                            std::string name =
                                std::get<0>(each.param) + "_on_" + std::get<1>(each.param);

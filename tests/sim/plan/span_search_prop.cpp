@@ -21,13 +21,14 @@
 #include "sim/plan/planner.h"
 #include "sim/plan/span_search.h"
 #include "tests/sim/support/graphs.h"
+#include "tests/sim/support/sizes.h"
 #include "tests/sim/support/spanned.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::plan {
 namespace {
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+using test::kMiB;
 
 // Two or three operators, or more, and the loss; each reads the one before it, and now and then
 // another.

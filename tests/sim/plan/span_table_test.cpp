@@ -17,11 +17,12 @@
 #include "sim/plan/keep_trace.h"
 #include "sim/plan/planner.h"
 #include "sim/verify/programs/random_program.h"
+#include "tests/sim/support/sizes.h"
 
 namespace ferry::plan {
 namespace {
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+using test::kMiB;
 
 // A few operators in a row, some of which save what they read, what they make, or both.
 SpanModel small_model(choices::Draws& draws) {

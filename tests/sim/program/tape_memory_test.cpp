@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "tests/sim/program/tape_rig.h"
+#include "tests/sim/support/sizes.h"
 
 namespace ferry::sim {
 namespace {
 
+using test::kMiB;
 using test::Source;
-
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
 // Of the operator "two": 4 MiB, which go before the next 4 are taken.
 class Memory final : public KernelMemory {

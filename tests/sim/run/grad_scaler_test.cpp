@@ -5,10 +5,12 @@
 
 #include "sim/run/simulation.h"
 #include "tests/sim/support/parameters.h"
+#include "tests/sim/support/sizes.h"
 
 namespace ferry::sim {
 namespace {
 
+using test::kMiB;
 using test::kParameters;
 using test::of_parameters;
 using test::three;
@@ -16,7 +18,6 @@ using test::trained;
 using enum Optimizer;
 using enum OptimizerImplementation;
 
-constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kBlock = 512;  // of a number
 
 Training scaled(Optimizer optimizer, OptimizerImplementation implementation) {

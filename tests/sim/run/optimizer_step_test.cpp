@@ -9,16 +9,17 @@
 
 #include "sim/run/simulation.h"
 #include "tests/sim/support/parameters.h"
+#include "tests/sim/support/sizes.h"
 
 namespace ferry::sim {
 namespace {
 
+using test::kMiB;
 using test::kParameters;
 using test::of_parameters;
 using test::three;
 using test::trained;
 
-constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kCounts = 3 * 512;  // a block for each
 
 struct Measured {

@@ -13,12 +13,14 @@
 #include "scenarios/hardware.h"
 #include "scenarios/programs.h"
 #include "sim/run/simulation.h"
+#include "tests/sim/support/sizes.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::sim {
 namespace {
 
-constexpr std::int64_t kMiB = 1 << 20;
+using test::kMiB;
+
 constexpr std::int64_t kWorkspace = 32 * kMiB;
 
 // A card as cuBLAS sees it.

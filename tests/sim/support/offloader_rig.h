@@ -12,12 +12,10 @@
 #include "shared/adaptors/observed.h"
 #include "shared/offload/offloader.h"
 #include "tests/sim/support/script.h"
+#include "tests/sim/support/sizes.h"
 #include "tests/sim/support/world.h"
 
 namespace ferry::test {
-
-inline constexpr std::int64_t kKiB = 1024;
-inline constexpr std::int64_t kMiB = 1024 * kKiB;
 
 using SaveRef = std::unique_ptr<Saved<sim::Tensor>>;
 

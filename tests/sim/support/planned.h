@@ -16,11 +16,10 @@
 #include "sim/run/simulation.h"
 #include "sim/verify/programs/random_program.h"
 #include "tests/sim/support/segmented.h"
+#include "tests/sim/support/sizes.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::test {
-
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
 struct Ran {
   std::int64_t bytes = 0;  // in use, at the peak
