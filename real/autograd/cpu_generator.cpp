@@ -14,6 +14,11 @@
 #include "real/autograd/slots.h"
 
 namespace ferry::real {
+struct GeneratorSlot : c10::DebugInfoBase {
+  explicit GeneratorSlot(at::Generator of) : generator(std::move(of)) {}
+  const at::Generator generator;
+};
+
 namespace {
 
 using c10::OperatorHandle;
@@ -44,11 +49,6 @@ std::mutex& one_at_a_time() {
   static std::mutex mutex;
   return mutex;
 }
-
-struct GeneratorSlot : c10::DebugInfoBase {
-  explicit GeneratorSlot(at::Generator of) : generator(std::move(of)) {}
-  const at::Generator generator;
-};
 
 const GeneratorSlot* generator_slot() {
   return static_cast<const GeneratorSlot*>(c10::ThreadLocalDebugInfo::get(kGeneratorSlot));
