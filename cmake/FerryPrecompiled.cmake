@@ -10,13 +10,10 @@ endfunction()
 ferry_pch(aten <ATen/ATen.h>)
 ferry_pch(torch <torch/torch.h>)
 
-# ferry_use_pch(TARGET NAME): of the same options. Four files are compiled as one, for half of a
-# file's time is what the compiler instantiates of LibTorch, whatever is in the file. So their
-# unnamed namespaces are one as well; a target in which names repeat turns its property UNITY_BUILD
-# off.
+# ferry_use_pch(TARGET NAME): of the same options; four files at a time.
 function(ferry_use_pch target pch)
   target_precompile_headers(${target} REUSE_FROM ferry_${pch}_pch)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+  ferry_four_at_a_time(${target})
 endfunction()
 
 # What is compiled more often than it runs is not optimised, and compiled in half the time: tests,

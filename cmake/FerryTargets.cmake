@@ -54,3 +54,10 @@ function(ferry_jemalloc program)
     target_link_libraries(${program} PRIVATE ${FERRY_JEMALLOC} Threads::Threads ${CMAKE_DL_LIBS} m)
   endif()
 endfunction()
+
+# ferry_four_at_a_time(TARGET): four files are compiled as one, for much of a file's time is what
+# the compiler instantiates of LibTorch, gtest or the core, whatever is in the file. So their
+# unnamed namespaces are one as well: no two of its files may give one name to different things.
+function(ferry_four_at_a_time target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+endfunction()

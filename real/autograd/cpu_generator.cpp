@@ -14,6 +14,7 @@
 #include "real/autograd/slots.h"
 
 namespace ferry::real {
+
 struct GeneratorSlot : c10::DebugInfoBase {
   explicit GeneratorSlot(at::Generator of) : generator(std::move(of)) {}
   const at::Generator generator;

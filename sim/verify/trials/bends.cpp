@@ -14,7 +14,7 @@ namespace ferry::verify {
 namespace {
 
 using choices::Draws;
-using Device = Bent<NotedDevice>;
+using BentDevice = Bent<NotedDevice>;
 
 constexpr int kCompute = 1, kComputeThere = 9;
 constexpr int kCalls = 16;
@@ -93,7 +93,7 @@ class Expected {
   std::optional<NotedCall> late_;
 };
 
-void give(Device& device, Device& there, const Given& given, NotedDevice::HostBuffer& host,
+void give(BentDevice& device, BentDevice& there, const Given& given, NotedDevice::HostBuffer& host,
           std::vector<int>& events) {
   const int event = given.record < 0 ? 0 : events[static_cast<std::size_t>(given.record)];
   host.number = given.what;
@@ -154,7 +154,7 @@ std::optional<Verdict> judge_bend(Draws& draws) {
   const std::optional<Mutation> mutation = draw_mutation(draws);
   const int lanes = draws.in(1, 3), back = 1 + lanes;
   const NotedDevice noted(kCompute, 2, back);
-  Device device(noted, mutation), there(NotedDevice(kComputeThere, 2, back), mutation);
+  BentDevice device(noted, mutation), there(NotedDevice(kComputeThere, 2, back), mutation);
   Expected expected(mutation, 2, back);
   std::vector<int> events;
   // The host bytes of a copy live until it has come.

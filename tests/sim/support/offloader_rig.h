@@ -17,6 +17,8 @@
 
 namespace ferry::test {
 
+inline constexpr std::int64_t kBytes = 64 * kKiB;  // of a tensor, where any size would do
+
 using SaveRef = std::unique_ptr<Saved<sim::Tensor>>;
 
 // Sources leave the device at the next pack, and nothing comes back before it is asked for.
