@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
+#include <new>
 
 #include "sim/gpu/device.h"
+#include "tests/shared/offload/host_heap.h"
 
 namespace ferry {
 namespace {
@@ -157,6 +159,27 @@ TEST_F(TrackerTest, CountsWhatFerryKeeps) {
   tracker.unkeep(7);
   EXPECT_FALSE(tracker.keeps(7));
   EXPECT_TRUE(tracker.empty());
+}
+
+TEST_F(TrackerTest, WhatItHasNoMemoryForIsNotThereAndTheCauseReachesTheCaller) {
+  for (std::int64_t enough = 0;; ++enough) {
+    Tracker<SimDevice> into;
+    const ParcelRef x = add(kX);
+    bool failed = false;
+    try {
+      const test::HeapGivesOut heap(enough);
+      into.insert(x);
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    }
+    EXPECT_EQ(into.empty(), failed) << enough;
+    EXPECT_EQ(into.find(kX, kAll) == nullptr, failed) << enough;
+    EXPECT_EQ(into.older(x->sequence + 1) == nullptr, failed) << enough;
+    if (!failed) {
+      EXPECT_GE(enough, 3) << "a key, a place and a number";
+      return;
+    }
+  }
 }
 
 }  // namespace
