@@ -28,5 +28,12 @@ void* operator new(std::size_t bytes) {
   if (void* const block = std::malloc(bytes == 0 ? 1 : bytes)) return block;
   throw std::bad_alloc();
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* block) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t) noexcept { std::free(block); }
