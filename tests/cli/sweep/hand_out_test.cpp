@@ -69,7 +69,7 @@ TEST_F(HandOutTest, BadInputIsToldOnceAndAllRanksEnd) {
 
 class LostRankTest : public StopFolder {
  protected:
-  LostRankTest() : StopFolder("best") {}
+  LostRankTest() : StopFolder("best", "adamw", "66GiB") {}
   // Until the two short items are done, and the long one runs.
   void wait_for_lines() const {
     while (lines() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));

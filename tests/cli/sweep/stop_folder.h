@@ -48,16 +48,17 @@ inline pid_t wait_for_child_of(pid_t parent, const std::string& variable = "") {
 
 class StopFolder : public ::testing::Test {
  protected:
-  // Under "budget" it takes about a second. Under "best" several, for nothing fits and the search
+  // Under "budget" it takes about a second. Under "best" several, where nothing fits and the search
   // goes to its end.
-  explicit StopFolder(const std::string& policy = "budget")
+  explicit StopFolder(const std::string& policy = "budget", const std::string& optimizer = "none",
+                      const std::string& budget = "50GiB")
       : folder_(std::filesystem::path(::testing::TempDir()) /
                 ("ferry_sweep_" + std::to_string(getpid()))) {
     std::filesystem::create_directories(folder_);
     std::ofstream(folder_ / "s.toml") << R"(programs = ["unet", "llama3-8b"]
 hardware = ["h100"]
-optimizers = ["adamw"]
-budgets = ["66GiB"]
+optimizers = [")" << optimizer << R"("]
+budgets = [")" << budget << R"("]
 policies = ["keep", ")" << policy << R"("]
 [[skip]]
 programs = ["unet"]
