@@ -34,7 +34,7 @@ Tensors cut(const Tensors& values) {
   for (const Tensor& value : values) result.push_back(TorchAutograd().detach(value));
   return result;
 }
-class MeasuredSkips final : public PlainSkips<Tensor> {
+class DetachedSkips final : public PlainSkips<Tensor> {
  public:
   Tensor load(const SkipName& name) override {
     return TorchAutograd().detach(PlainSkips<Tensor>::load(name));
@@ -87,7 +87,7 @@ void each_layer(const torch::nn::Sequential& layers, const Tensor& sample, Measu
   const torch::AutoGradMode grad(true);
   const std::vector<std::int64_t> one_each(layers->size(), 1);
   const auto chain = std::make_shared<PipeLayers>(*layers, one_each);
-  const SkipTrackerGuard<TorchAutograd> guard(TorchAutograd(), std::make_shared<MeasuredSkips>());
+  const SkipTrackerGuard<TorchAutograd> guard(TorchAutograd(), std::make_shared<DetachedSkips>());
   Tensors values = {sample};
   for (std::size_t i = 0; i < layers->size(); ++i) {
     const auto run = PipeLayers::stage(chain, i, pipe_impl::kForm<Tensor>);
