@@ -109,8 +109,11 @@ namespace {
 
 class Region final : public autograd::Node {
  public:
-  Region(const std::vector<at::Tensor>& inputs, TorchAutograd::Backward backward)
-      : autograd::Node(autograd::collect_next_edges(inputs)), backward_(std::move(backward)) {}
+  Region(const std::vector<at::Tensor>& inputs, TorchAutograd::Backward backward,
+         AbsentGradient absent)
+      : autograd::Node(autograd::collect_next_edges(inputs)),
+        backward_(std::move(backward)),
+        absent_(absent) {}
 
   // After `outputs` became this node's.
   void keep(const std::vector<at::Tensor>& inputs, const Outputs& outputs) {
@@ -133,7 +136,7 @@ class Region final : public autograd::Node {
       }
     }
     at::OptionalDeviceGuard guard;
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
+    for (std::size_t i = 0; i < gradients.size() && absent_ == AbsentGradient::kZeros; ++i) {
       if (!gradients[i].defined()) gradients[i] = outputs_[i].zeros(guard);
     }
     return backward_(std::move(inputs), std::move(gradients));
@@ -153,6 +156,7 @@ class Region final : public autograd::Node {
 
  private:
   const TorchAutograd::Backward backward_;
+  const AbsentGradient absent_;
   std::vector<autograd::SavedVariable> inputs_;
   std::vector<autograd::VariableInfo> outputs_;
   bool released_ = false;
@@ -161,12 +165,13 @@ class Region final : public autograd::Node {
 }  // namespace
 
 std::vector<at::Tensor> TorchAutograd::function(std::span<const Value> inputs,
-                                                std::vector<Value> outputs,
-                                                Backward backward) const {
+                                                std::vector<Value> outputs, Backward backward,
+                                                AbsentGradient absent) const {
   const std::vector<Value> from(inputs.begin(), inputs.end());
   std::shared_ptr<Region> node;
   if (grad_mode() && std::ranges::any_of(from, [&](const Value& x) { return requires_grad(x); })) {
-    node = std::shared_ptr<Region>(new Region(from, std::move(backward)), autograd::deleteNode);
+    node = std::shared_ptr<Region>(new Region(from, std::move(backward), absent),
+                                   autograd::deleteNode);
   }
   const Outputs wrapped = wrap_outputs(from, std::move(outputs), node);
   if (node) node->keep(from, wrapped);

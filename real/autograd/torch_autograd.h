@@ -120,7 +120,7 @@ class TorchAutograd {
   // An output that is an input comes back as a view of it; one that is a view of an input may not
   // be written in place: as with any function of PyTorch's.
   std::vector<Value> function(std::span<const Value> inputs, std::vector<Value> outputs,
-                              Backward backward) const;
+                              Backward backward, AbsentGradient absent) const;
 
   // The PipelineAutograd concept.
 

@@ -98,7 +98,8 @@ class Checkpointer {
         inputs, region->forward(inputs),
         [region](std::vector<Value> saved, std::vector<Value> gradients) {
           return region->backward(std::move(saved), std::move(gradients));
-        });
+        },
+        AbsentGradient::kZeros);
   }
 
   CheckpointStatistics statistics() const { return state_->statistics(); }

@@ -14,6 +14,7 @@
 // Source: torchgpipe/checkpoint.py.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -50,10 +51,12 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
     outputs.push_back(phony);
     Values from = inputs;
     from.push_back(autograd.leaf(autograd.tensor(phony), true));
-    outputs = autograd.function(from, std::move(outputs),
-                                [self = this->shared_from_this()](Values saved, Values gradients) {
-                                  return self->backward(std::move(saved), std::move(gradients));
-                                });
+    outputs = autograd.function(
+        from, std::move(outputs),
+        [self = this->shared_from_this()](Values saved, Values gradients) {
+          return self->backward(std::move(saved), std::move(gradients));
+        },
+        AbsentGradient::kNone);
     inputs.push_back(std::move(outputs.back()));
     outputs.pop_back();
     return outputs;
@@ -63,13 +66,14 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
   void recompute(const Values& inputs, Values& outputs) {
     A& autograd = state_->autograd;
     Value& value = lane(autograd, outputs);
-    const Values phony =
-        autograd.function(inputs, {autograd.phony(value)},
-                          [self = this->shared_from_this()](Values saved, const Values&) {
-                            const std::size_t count = saved.size();
-                            self->recompute_early(std::move(saved));
-                            return Values(count);
-                          });
+    const Values phony = autograd.function(
+        inputs, {autograd.phony(value)},
+        [self = this->shared_from_this()](Values saved, const Values&) {
+          const std::size_t count = saved.size();
+          self->recompute_early(std::move(saved));
+          return Values(count);
+        },
+        AbsentGradient::kNone);
     join(autograd, value, phony.front());
   }
 
@@ -106,9 +110,23 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
     gradients.pop_back();
     std::optional<Recomputed> recomputed = take(state_->autograd.graph_task());
     if (!recomputed) recomputed = region_.recompute(std::move(saved));
+    go_without(recomputed->outputs, gradients);
     Values result = region_.gradients(std::move(*recomputed), std::move(gradients));
     result.emplace_back();
     return result;
+  }
+
+  // Backward goes from an output to which no gradient came as well, by an edge that carries none:
+  // what was stashed has its turn there. So nothing gets a gradient that has none without a
+  // checkpoint.
+  void go_without(Values& outputs, Values& gradients) {
+    A& autograd = state_->autograd;
+    const typename A::GradModeScope grad(autograd, true);
+    for (std::size_t i = 0; i < outputs.size() && i < gradients.size(); ++i) {
+      if (autograd.exists(gradients[i]) || !autograd.requires_grad(outputs[i])) continue;
+      outputs[i] = fork(autograd, outputs[i]);
+      gradients[i] = autograd.phony(outputs[i]);
+    }
   }
 
   const std::shared_ptr<CheckpointState<D, A>> state_;

@@ -21,6 +21,8 @@ namespace ferry {
 enum class GraphTaskId : std::int64_t { kNone = -1 };
 enum class NodeId : std::uint64_t { kNone = 0 };
 enum class ThreadId : std::uint64_t {};
+// What a backward is given for an output to which no gradient came.
+enum class AbsentGradient : std::uint8_t { kZeros, kNone };
 
 template <class A>
 concept Autograd = requires(A autograd, std::function<void()> callback,
@@ -97,10 +99,12 @@ concept RecomputingAutograd = Autograd<A> &&
   // True if every task around the current node accumulates in leaves (no `.grad()`, no inputs).
   { autograd.checkpoint_valid() } -> std::same_as<bool>;
   // Makes `outputs`, which have no graph, the outputs of a node with these inputs, which it
-  // saves. Its backward is given the inputs as they were saved, and the outputs' gradients
-  // (zeros where none arrived), and gives the inputs' gradients. Without grad mode, or where no
-  // input requires grad, there is no node.
-  { autograd.function(values, outputs, backward) } -> std::same_as<std::vector<typename A::Value>>;
+  // saves. Its backward is given the inputs as they were saved, and the outputs' gradients, and
+  // gives the inputs' gradients. Without grad mode, or where no input requires grad, there is no
+  // node.
+  {
+    autograd.function(values, outputs, backward, AbsentGradient::kZeros)
+    } -> std::same_as<std::vector<typename A::Value>>;
 };
 
 // Pipelines need more: nodes of their own, and values without bytes that carry an order.

@@ -53,6 +53,12 @@ class SkipLayout {
   std::vector<std::size_t> out_of(std::size_t stage) const {
     return crossing([stage](const SkipRoute& route) { return route.from == stage; });
   }
+  // Whether a route goes past the stage, from one before it to one after it.
+  bool passes(std::size_t stage) const {
+    return std::any_of(routes_.begin(), routes_.end(), [stage](const SkipRoute& route) {
+      return route.from < stage && stage < route.to;
+    });
+  }
 
  private:
   template <class Which>

@@ -49,23 +49,26 @@ class StageSkips final : public SkipTracker<typename A::Value> {
   // Call before the stage, with its inputs: gradients of popped tensors then come back before
   // theirs.
   void open(Values& values) {
-    if (of_.layout->into(of_.stage).empty()) return;
-    Value& value = lane(of_.autograd, values);
-    Value phony = fork(of_.autograd, value);
-    if (of_.rules.orders_pops()) popping_ = std::move(phony);
+    if (!of_.layout->into(of_.stage).empty()) {
+      const Value phony = fork(of_.autograd, lane(of_.autograd, values));
+      if (of_.rules.orders_pops()) popping_ = phony;
+      if (passes()) add_joining(phony);
+    } else if (Value* const value = passes() ? find_lane(of_.autograd, values) : nullptr) {
+      add_joining(fork(of_.autograd, *value));
+    }
   }
-  // Call after the stage, with its outputs: gradients of stashed tensors join its backward.
+  // Call after the stage, with its outputs: gradients of stashed tensors join its backward. So does
+  // the way of those that go past it, for its function may cut the graph between its values.
   void close(Values& values) {
-    if (stashed_.empty() || !of_.rules.joins_stashed()) return;
+    if (joining_.empty() || !of_.rules.joins_stashed()) return;
     Value& value = lane(of_.autograd, values);
-    for (const Value& phony : stashed_) join(of_.autograd, value, phony);
+    for (const Value& phony : joining_) join(of_.autograd, value, phony);
   }
 
   void save(const SkipName& name, Value value) override {
     const std::size_t route = of_.layout->find_crossing(name);
     if (route == SkipLayout::kNone) return inside_.save(name, std::move(value));
-    Value phony = of_.portals->at(route)->blue(value, again_);
-    if (of_.autograd.requires_grad(phony)) stashed_.push_back(std::move(phony));
+    add_joining(of_.portals->at(route)->blue(value, again_));
   }
   Value load(const SkipName& name) override {
     const std::size_t route = of_.layout->find_crossing(name);
@@ -78,11 +81,17 @@ class StageSkips final : public SkipTracker<typename A::Value> {
   }
 
  private:
+  // (A stage that runs again is one node between its values, whatever is in it.)
+  bool passes() const { return !again_ && of_.layout->passes(of_.stage); }
+  void add_joining(const Value& phony) {
+    if (of_.autograd.requires_grad(phony)) joining_.push_back(phony);
+  }
+
   const Of of_;
   const bool again_;
   PlainSkips<Value> inside_;
   Value popping_;   // a phony
-  Values stashed_;  // phonies
+  Values joining_;  // phonies
 };
 
 }  // namespace ferry

@@ -42,13 +42,19 @@ void join(A autograd, typename A::Value& value, const typename A::Value& phony) 
   value = std::move(made.front());
 }
 
-// The value of a micro-batch that carries its order: the first that can have a gradient. Throws
-// ValueError if none can.
+// The value of a micro-batch that carries its order: the first that can have a gradient. Null: none
+// can.
+template <PipelineAutograd A>
+typename A::Value* find_lane(const A& autograd, std::vector<typename A::Value>& values) {
+  for (typename A::Value& value : values) {
+    if (autograd.exists(value) && autograd.differentiable(value)) return &value;
+  }
+  return nullptr;
+}
+// Throws ValueError if none can.
 template <PipelineAutograd A>
 typename A::Value& lane(const A& autograd, std::vector<typename A::Value>& values) {
-  for (typename A::Value& value : values) {
-    if (autograd.exists(value) && autograd.differentiable(value)) return value;
-  }
+  if (typename A::Value* const value = find_lane(autograd, values)) return *value;
   throw make_error<typename A::Tensor>(
       ValueError("No tensor found! A micro-batch needs one that can have a gradient."));
 }

@@ -32,7 +32,21 @@ void SimAutograd::backward(std::span<const Value> roots, std::span<const Value> 
 
 namespace {
 
-// None if there is nothing to differentiate.
+bool is_differentiable(const Tensor& tensor) {
+  switch (tensor->layout.window->layout.dtype) {
+    case DType::kF64:
+    case DType::kF32:
+    case DType::kBF16:
+    case DType::kF16:
+    case DType::kF8:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// None if there is nothing to differentiate. As with any function of PyTorch's, outputs of integers
+// have no graph.
 std::shared_ptr<Node> node_of(AutogradState& state, std::string_view name,
                               std::span<const Value> inputs, std::vector<Value>& outputs) {
   const bool needed =
@@ -44,19 +58,21 @@ std::shared_ptr<Node> node_of(AutogradState& state, std::string_view name,
   node->outputs = static_cast<std::uint32_t>(outputs.size());
   node->output_layouts.resize(outputs.size());
   for (const Value& input : inputs) node->next.push_back(input.edge);
-  for (std::uint32_t i = 0; i < outputs.size(); ++i) outputs[i].edge = {node, i};
+  for (std::uint32_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].tensor || is_differentiable(outputs[i].tensor)) outputs[i].edge = {node, i};
+  }
   return node;
 }
 
 }  // namespace
 
 std::vector<Value> SimAutograd::function(std::span<const Value> inputs, std::vector<Value> outputs,
-                                         HostBackward backward) {
+                                         HostBackward backward, AbsentGradient absent) {
   const std::shared_ptr<Node> node = node_of(*state_, "checkpoint", inputs, outputs);
   if (!node) return outputs;
   node->host_backward = std::move(backward);
   for (const Value& input : inputs) node->saved.push_back(state_->save(node->name, input));
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
+  for (std::size_t i = 0; i < outputs.size() && absent == AbsentGradient::kZeros; ++i) {
     if (outputs[i].tensor) node->output_layouts[i] = outputs[i].tensor->layout;
   }
   return outputs;
@@ -76,17 +92,7 @@ std::vector<Value> SimAutograd::node(
 }
 
 bool SimAutograd::differentiable(const Value& value) const {
-  if (!value.tensor) return false;
-  switch (value.tensor->layout.window->layout.dtype) {
-    case DType::kF64:
-    case DType::kF32:
-    case DType::kBF16:
-    case DType::kF16:
-    case DType::kF8:
-      return true;
-    default:
-      return false;
-  }
+  return value.tensor && is_differentiable(value.tensor);
 }
 
 }  // namespace ferry::sim

@@ -143,7 +143,7 @@ class SimAutograd {
   }
   bool checkpoint_valid() const { return engine_->all_accumulate(); }
   std::vector<Value> function(std::span<const Value> inputs, std::vector<Value> outputs,
-                              HostBackward backward);
+                              HostBackward backward, AbsentGradient absent);
 
   // Implements the PipelineAutograd concept. A value may be an edge without a tensor: captures keep
   // edges in slots of their own.

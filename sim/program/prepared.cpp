@@ -1,6 +1,7 @@
 #include "sim/program/prepared.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -21,10 +22,14 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
   for (const auto* slots : {&code.arguments, &code.saved, &code.results}) {
     std::for_each(slots->begin(), slots->end(), see);
   }
+  const auto read = [&](std::span<const Slot> slots) {
+    prepared.reads_arguments |= std::ranges::find_first_of(slots, code.arguments) != slots.end();
+  };
   prepared.ops.resize(code.statements.size());
   for (std::size_t i = 0; i < code.statements.size(); ++i) {
     const Action& action = code.statements[i].action;
     if (const auto* op = std::get_if<Op>(&action)) {
+      read(op->in);
       std::for_each(op->out.begin(), op->out.end(), see);
       const TypeId type = !op->types.empty() ? op->types.front() : TypeId{0};
       PreparedOp& made = prepared.ops[i];
@@ -33,10 +38,12 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
       made.takes_memory = memory && memory->is_asked(op->name);
       made.makes_last_first = memory && memory->makes_last_first(op->name);
     } else if (const auto* view = std::get_if<View>(&action)) {
+      read({&view->of, 1});
       see(view->out);
     } else if (const auto* make = std::get_if<MakeNode>(&action)) {
       std::for_each(make->out.begin(), make->out.end(), see);
     } else if (const auto* call = std::get_if<Call>(&action)) {
+      read(call->in);
       std::for_each(call->out.begin(), call->out.end(), see);
     } else if (const auto* backward = std::get_if<Backward>(&action)) {
       std::for_each(backward->out.begin(), backward->out.end(), see);

@@ -40,9 +40,10 @@ struct PreparedOp {
 };
 
 struct PreparedCode {
-  std::size_t slots = 0;        // slots of a frame
-  std::int64_t work = 0;        // as formats/program_work.h counts it, without the codes it runs
-  std::vector<PreparedOp> ops;  // by statement; those of others are empty
+  std::size_t slots = 0;         // slots of a frame
+  std::int64_t work = 0;         // as formats/program_work.h counts it, without the codes it runs
+  std::vector<PreparedOp> ops;   // by statement; those of others are empty
+  bool reads_arguments = false;  // some op, view or call does
 };
 
 // It must outlive every tensor that has one of its windows. (No window is counted: runs on several

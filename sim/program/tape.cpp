@@ -412,6 +412,12 @@ std::vector<Value> Tape::run_node(const std::shared_ptr<Node>& node, std::vector
     saved.push_back(unpack_for(*node, entry));
     if (entry.own_output != ~0u) saved.back().edge = {node, entry.own_output};
   }
+  // Where no gradient comes, a node of PyTorch's own unpacks what it saved, computes nothing and
+  // gives none (torch/csrc/autograd/generated/Functions.cpp, any_grad_defined).
+  const auto came = [](const Value& gradient) { return gradient.tensor != nullptr; };
+  if (prepared_.codes[node->body].reads_arguments && std::ranges::none_of(gradients, came)) {
+    return std::vector<Value>(program_.codes[node->body].results.size());
+  }
   return run_code(node->body, std::move(gradients), std::move(saved));
 }
 

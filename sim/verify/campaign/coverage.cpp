@@ -31,6 +31,7 @@ void add_recipe(const Recipe& recipe, Features& features) {
   features.has("second derivative", recipe.derivatives == 2);
   features.has("third derivative", recipe.derivatives == 3);
   features.has("input without a gradient", !recipe.embeds);
+  features.has("frozen layers", any([](const Layer& layer) { return layer.frozen; }));
   features.has("parameter moves", recipe.move);
   features.has(name(recipe.failure));
   features.has("checkpoints", recipe.segments);
@@ -74,6 +75,10 @@ void add_pipeline(const PipelineTrial& trial, Features& features) {
   features.has("skip tensors in namespaces", trial.isolated);
   features.has("stages that draw random numbers", trial.random);
   features.has("integers through every stage", trial.ids);
+  features.has("several forwards before a backward", trial.goes_ahead());
+  features.has("frozen layers", std::ranges::any_of(trial.layers, [](const NetLayer& layer) {
+                 return layer.frozen;
+               }));
   features.has("two values with gradients", trial.passenger && trial.carried >= 0);
   features.has("declarations that do not fit", trial.stray != Stray::kNothing);
 }

@@ -70,6 +70,7 @@ RunSpec draw_spec(const HuntedScheduler& scheduler, std::uint64_t number, Draws&
   spec.number = number;
   spec.trial.recipe = draw_recipe(draws, what.sizes);
   if (!what.usual) spec.trial.plan = draw_plan(draws);
+  draw_frozen(draws, spec.trial.recipe);
   return limited(std::move(spec));
 }
 

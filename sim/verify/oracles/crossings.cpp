@@ -4,11 +4,20 @@ namespace ferry::verify {
 
 void CrossingCounts::move(std::uint32_t from, std::uint32_t to, std::int64_t times,
                           std::int64_t tensors) {
+  arrive(from, to, times, tensors);
+  take(from, to, times, tensors);
+}
+void CrossingCounts::arrive(std::uint32_t from, std::uint32_t to, std::int64_t times,
+                            std::int64_t tensors) {
   if (from == to) return;
   add(from, Step::kSent, times);
   add(to, Step::kReceiveAfterSent, times);
   add(to, Step::kSendInUse, tensors);
   add(to, Step::kReceive, tensors);
+}
+void CrossingCounts::take(std::uint32_t from, std::uint32_t to, std::int64_t times,
+                          std::int64_t tensors) {
+  if (from == to) return;
   add(to, Step::kReceived, times);
   add(to, Step::kTakeReceived, times);
   add(to, Step::kReceivedInUse, tensors);

@@ -22,6 +22,9 @@ class CrossingCounts {
   }
   // So many transfers of that many tensors together.
   void move(std::uint32_t from, std::uint32_t to, std::int64_t times, std::int64_t tensors);
+  // Its two halves: what arrives, and what is then waited for.
+  void arrive(std::uint32_t from, std::uint32_t to, std::int64_t times, std::int64_t tensors);
+  void take(std::uint32_t from, std::uint32_t to, std::int64_t times, std::int64_t tensors);
 
   // What differs, in words; empty: nothing does.
   std::string difference(const CrossingCounts& expected) const;

@@ -31,6 +31,10 @@ class Places final : public StreamOpConsumer {
   explicit Places(const sim::Machine& machine) : machine_(machine) {}
   void operator()(const StreamOp& op) override;
 
+  // What runs from now on runs for the first time.
+  void step_begins() { ran_.clear(); }
+  // What a stream has waited for so far was another backward's.
+  void backward_begins() { waited_.clear(); }
   // What is made of that memory belongs to the micro-batch.
   void input(const Range& range, std::size_t microbatch) { of_[range.address] = microbatch; }
 

@@ -1,6 +1,8 @@
 #include "sim/verify/oracles/recomputes.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -44,7 +46,8 @@ class RecomputeModel {
       packs_ = 0;
       Run top;
       Cursor cursor{plan};
-      add_call(top, *call, cursor, false);
+      Graph main{.slots = {call->in.begin(), call->in.end()}};
+      add_call(top, *call, cursor, false, main);
       counts_.packs_known &= packs_ == needs_.size();
       run_fully(top);
       refused_ = false;
@@ -79,9 +82,32 @@ class RecomputeModel {
     std::size_t next = 0;
   };
 
-  void add_call(Run& run, const Call& call, Cursor& cursor, bool excluded) {
+  // What of a code's run leads to something that has a gradient.
+  struct Graph {
+    std::set<Slot> slots = {};
+    std::set<std::uint32_t> nodes = {};
+  };
+  bool leads_on(const Graph& graph, Slot slot) const {
+    if (slot < program_.globals.size()) return program_.globals[slot].requires_grad;
+    return graph.slots.contains(slot);
+  }
+
+  void add_call(Run& run, const Call& call, Cursor& cursor, bool excluded, Graph& caller) {
     const Code& code = program_.codes[call.code];
-    if (call.recompute != Recompute::kCheckpoint) return add_code(run, code, cursor);
+    Graph graph;
+    for (std::size_t i = 0; i < call.in.size(); ++i) {
+      if (leads_on(caller, call.in[i])) graph.slots.insert(code.arguments[i]);
+    }
+    add_called(run, call, cursor, excluded, graph);
+    for (std::size_t i = 0; i < call.out.size(); ++i) {
+      if (leads_on(graph, code.results[i])) caller.slots.insert(call.out[i]);
+    }
+  }
+
+  // `graph`: of the code's arguments; and then of all of it.
+  void add_called(Run& run, const Call& call, Cursor& cursor, bool excluded, Graph& graph) {
+    const Code& code = program_.codes[call.code];
+    if (call.recompute != Recompute::kCheckpoint) return add_code(run, code, cursor, graph);
     SegmentPlan plain;
     plain.checkpoint = plain.unlisted = false;
     const SegmentPlan* plan = nullptr;
@@ -91,7 +117,7 @@ class RecomputeModel {
       plan = &plain;
     }
     Cursor inside{plan};
-    if (plan && !plan->checkpoint) return add_code(run, code, inside);
+    if (plan && !plan->checkpoint) return add_code(run, code, inside, graph);
     const std::size_t first = run.items.size();
     for (std::size_t i = 0; i < call.in.size() && !excluded; ++i) add_pack(run);
     Item item;
@@ -100,11 +126,11 @@ class RecomputeModel {
     item.segment->plan = plan;
     item.segment->hooks = !excluded;
     item.inputs = run.items.size() - first;
-    add_code(*item.segment, code, inside);
+    add_code(*item.segment, code, inside, graph);
     run.items.push_back(std::move(item));
   }
 
-  void add_code(Run& run, const Code& code, Cursor& cursor) {
+  void add_code(Run& run, const Code& code, Cursor& cursor, Graph& graph) {
     bool excluded = false;
     const auto add_packs = [&](std::size_t count) {
       for (std::size_t i = 0; i < count && !excluded; ++i) add_node_pack(run);
@@ -114,13 +140,17 @@ class RecomputeModel {
       if (const auto* op = std::get_if<Op>(&action)) {
         run.items.emplace_back().op = op;
       } else if (const auto* make = std::get_if<MakeNode>(&action)) {
+        const auto leads = [&](Slot slot) { return leads_on(graph, slot); };
+        if (std::none_of(make->in.begin(), make->in.end(), leads)) continue;
+        graph.nodes.insert(make->id);
+        graph.slots.insert(make->out.begin(), make->out.end());
         add_packs(make->saved.size());
       } else if (const auto* save = std::get_if<Save>(&action)) {
-        add_packs(save->slots.size());
+        if (graph.nodes.contains(save->node)) add_packs(save->slots.size());
       } else if (const auto* exclude = std::get_if<Exclude>(&action)) {
         excluded = exclude->begin;
       } else if (const auto* call = std::get_if<Call>(&action)) {
-        add_call(run, *call, cursor, excluded);
+        add_call(run, *call, cursor, excluded, graph);
       }
     }
   }
@@ -135,7 +165,6 @@ class RecomputeModel {
   }
   void add_node_pack(Run& run) {
     Item& item = add_pack(run);
-    // (A node that has nothing to lead to is not made, and saves nothing.)
     if (packs_ < needs_.size()) {
       item.needed_in = std::move(needs_[packs_++]);
     } else {

@@ -14,7 +14,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::uint64_t kFormat = 7;
+constexpr std::uint64_t kFormat = 8;
 constexpr std::string_view kLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t kMostItems = 1000;  // of a list: more was never drawn
@@ -190,6 +190,7 @@ void pipeline(Io& io, T& trial) {
   io.number(trial.backwards_order, 0, 1);
   io.number(trial.backwards, 1, 10);
   io.number(trial.steps, 1, 10);
+  io.number(trial.ahead, 0, 1);
   io.number(trial.passenger, 0, 1);
   index(io, trial.carried);
   io.number(trial.ids, 0, 1);
@@ -209,6 +210,8 @@ void pipeline(Io& io, T& trial) {
     io.number(layer.begins, 0, 1);
     io.number(layer.uses, 0, 1);
     io.number(layer.detached, 0, 1);
+    io.number(layer.frozen, 0, 1);
+    io.number(layer.stops, 0, 1);
     io.number(layer.cost, 0, kCosts - 1);
     io.number(layer.policy, 0, kStagePolicies - 1);
   });

@@ -25,6 +25,7 @@ Draft::Draft(const Recipe& made_of) : recipe(made_of), orders_(orders_of(made_of
   first = b.global(GlobalKind::kParameter, sized(1));
   for (const Layer& layer : recipe.layers) {
     weights.push_back(b.global(GlobalKind::kParameter, sized(layer.size)));
+    b.program.globals.back().requires_grad = !layer.frozen;
   }
   inner = make_inner();
 }

@@ -29,6 +29,7 @@ struct NetProgram {
     }
     for (std::size_t i = 0; i < trial.layers.size(); ++i) {
       weights.push_back(b.global(GlobalKind::kParameter, weight));
+      b.program.globals.back().requires_grad = !trial.layers[i].frozen;
     }
     for (std::size_t i = 0; i < trial.layers.size(); ++i) {
       const int pops = trial.layers[i].pops;
@@ -55,7 +56,7 @@ struct NetProgram {
   }
 
   // Whether the second value is a layer's output in the end, of which the loss then needs a
-  // gradient. (Where it needs none, autograd adds a checkpoint's zeros, which are another value.)
+  // gradient.
   static bool carries(const PipelineTrial& trial) { return trial.passenger && trial.carried >= 0; }
 
   static bool reads_passenger(const PipelineTrial& trial, std::size_t layer) {

@@ -27,6 +27,8 @@ std::string text_of(const NetLayer& layer, const PipelineTrial& trial) {
     words.add((layer.uses ? "reads " : "drops ") + skip);
   }
   words.add_if(layer.detached, "stashes without a graph");
+  words.add_if(layer.frozen, "frozen");
+  words.add_if(layer.stops, "stops gradients");
   words.add_if(trial.balanced > 0, "cost " + std::to_string(layer.cost));
   return words.text();
 }
@@ -114,6 +116,7 @@ std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial) {
   step.add_if(trial.backwards_order, "losses from the last micro-batch on");
   step.add_if(trial.backwards > 1, counted(trial.backwards, "backward") + " of one graph");
   step.add_if(trial.steps > 1, counted(trial.steps, "step"));
+  step.add_if(trial.goes_ahead(), "whose forwards all come first");
   step.add_if(trial.passenger, "a second value through every stage");
   step.add_if(trial.passenger && trial.carried >= 0,
               "which is layer " + std::to_string(trial.carried + 1) + "'s output from there on");
@@ -143,6 +146,19 @@ void draw_stages(Draws& draws, PipelineTrial& trial) {
   if (draws.one_in(16)) trial.stray = draws.one_in(2) ? Stray::kStash : Stray::kPop;
   trial.stray_layer = draws.in(0, count);
   trial.stray_of = draws.in(0, count);
+}
+
+// The first few layers, or any; not all.
+void draw_frozen(Draws& draws, PipelineTrial& trial) {
+  if (!draws.one_in(3)) return;
+  const int count = static_cast<int>(trial.layers.size());
+  const bool first_few = draws.one_in(2);
+  const int first = draws.in(1, count);
+  const int trained = draws.in(0, count);
+  for (int i = 0; i < count; ++i) {
+    const bool any = draws.one_in(2) && i != trained;
+    trial.layers[static_cast<std::size_t>(i)].frozen = first_few ? i < first : any;
+  }
 }
 
 }  // namespace
@@ -182,6 +198,13 @@ PipelineTrial draw_pipeline_trial(Draws& draws) {
   if (trial.random) trial.preserves = !draws.one_in(3);
   for (NetLayer& layer : trial.layers) layer.detached = draws.one_in(4);
   if (trial.passenger && trial.carried < 0) trial.ids = draws.one_in(2);
+  draw_frozen(draws, trial);
+  trial.ahead = draws.one_in(2);
+  if (draws.one_in(6)) {
+    NetLayer& layer = trial.layers[static_cast<std::size_t>(draws.in(0, count))];
+    layer.stops = true;
+    layer.frozen = false;
+  }
   return trial;
 }
 

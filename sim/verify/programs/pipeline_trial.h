@@ -28,6 +28,8 @@ struct NetLayer {
   bool begins = false;    // it is the first layer of a stage
   bool uses = true;       // it reads what it pops; else it drops it
   bool detached = false;  // what it stashes has no graph
+  bool frozen = false;    // its weight has no gradient
+  bool stops = false;     // it reads what comes from the layer before without its graph
   int cost = 0;           // where stages are cut by costs
   StagePolicy policy = StagePolicy::kKeep;  // of the stage that begins with it, if each has its own
 };
@@ -47,6 +49,7 @@ struct PipelineTrial {
   bool backwards_order = false;  // the losses are made from the last micro-batch to the first
   int backwards = 1;             // of the same graph, where autograd's
   int steps = 1;
+  bool ahead = false;  // all their forwards come before the first backward, where it is autograd's
   std::optional<CoreOptions> offload;  // what the stages save
   bool passenger = false;  // a second value passes every stage, and every second layer reads it
   bool ids = false;        // it is integers, and comes first
@@ -75,6 +78,7 @@ struct PipelineTrial {
     if (!grad || mode == CheckpointMode::kNever) return 0;
     return mode == CheckpointMode::kAlways ? microbatches : microbatches - 1;
   }
+  bool goes_ahead() const { return ahead && steps > 1 && kind == PipelineKind::kAutograd; }
   std::vector<std::int64_t> costs() const;
   // Of each stage.
   std::vector<std::size_t> first_layers(const PipelineRules& rules = Rules()) const;

@@ -20,7 +20,7 @@ CodeId RandomForward::make() {
   embed.random = true;  // so that no two forwards have the same values
   b_.add(id, std::move(embed));
   Region region{.id = id};
-  const Activation x = make_layers(region, {x0, draft_.sized(1)});
+  const Activation x = make_layers(region, {x0, draft_.sized(1), recipe_.embeds});
   const Slot loss = b_.slot(id);
   const CodeId body = draft_.make_body(draft_.scalar, {x.type}, 1, false, x.type);
   b_.add(id, MakeNode{"LossBackward", b_.node_id(), {x.slot}, {loss}, {x.slot}, body});
@@ -80,10 +80,12 @@ Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, A
   }
   const Activation before = x;
   x = layers_.make(region, layer, w, x, failure_ == StepFailure::kBackwardRaises && fails);
+  x.graph = before.graph || (layer.kind != LayerKind::kEscape && takes_gradients(region, layer));
   if (extra == Extra::kDropout) x = layers_.dropout(region, x);
   // (A backward inside forward is served by what is saved so far, whatever comes then.)
-  if (extra >= Extra::kInnerBackward && !region.reentrant && !fails_again(failure_)) {
-    x = layers_.inner_backward(region, extra, layer.kind, w, x);
+  const bool differentiates = extra >= Extra::kInnerBackward && x.graph;
+  if (differentiates && !region.reentrant && !fails_again(failure_)) {
+    x = layers_.inner_backward(region, extra, layer, w, x);
   }
   // (A recomputed tensor is not written: then there may be no error.)
   if (failure_ == StepFailure::kSavedWritten && fails && region.depth == 0 &&
@@ -91,6 +93,11 @@ Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, A
     b_.write(id, "late_", before.slot);
   }
   return x;
+}
+
+// Whether it has a graph whatever it gets from the layer before.
+bool RandomForward::takes_gradients(const Region& region, const Layer& layer) const {
+  return !layer.frozen || (layer.skip && !region.held.empty() && region.held.back().graph);
 }
 
 // After a segment that has the failing layer, or comes after it, writes one of these: the segment's
@@ -106,8 +113,8 @@ void RandomForward::write_around(CodeId id, const std::array<Activation, 3>& aro
 // Makes the next layers a code of their own. Its results are x and, but for the reentrant variant,
 // the last activation that it holds.
 Activation RandomForward::make_segment(Region& outer, const Layer& layer, const Activation& x) {
-  const bool reentrant = is_reentrant(layer.segment) && recipe_.derivatives == 1 &&
-                         recipe_.embeds &&
+  // (Reentrant, and given nothing that has a graph, it makes nothing that has one.)
+  const bool reentrant = is_reentrant(layer.segment) && recipe_.derivatives == 1 && x.graph &&
                          !fails_again(failure_);  // (it refuses a backward with inputs)
   const bool own_stream = (layer.segment & kOwnStream) != 0;
   const std::uint32_t stream = outer.stream + (own_stream ? 1 : 0);
@@ -116,12 +123,13 @@ Activation RandomForward::make_segment(Region& outer, const Layer& layer, const 
                .stream = stream,
                .reentrant = reentrant || outer.reentrant};
   std::vector<Slot> in = {x.slot};
-  const Activation argument{b_.argument(inner.id), x.type};
+  const Activation argument{b_.argument(inner.id), x.type, x.graph};
   if (reentrant) {
     inner.borrowed = argument.slot;
   } else if (!outer.held.empty()) {
     in.push_back(outer.held.back().slot);
-    inner.held.push_back({b_.argument(inner.id), outer.held.back().type});
+    const Activation& held = outer.held.back();
+    inner.held.push_back({b_.argument(inner.id), held.type, held.graph});
   }
   const std::size_t given = inner.held.size();
   const Activation y = make_layers(inner, argument);
@@ -130,7 +138,7 @@ Activation RandomForward::make_segment(Region& outer, const Layer& layer, const 
   if (!reentrant && inner.held.size() > given) {
     b_.result(inner.id, inner.held.back().slot);
     out.push_back(b_.slot(outer.id));
-    outer.held.push_back({out.back(), inner.held.back().type});
+    outer.held.push_back({out.back(), inner.held.back().type, inner.held.back().graph});
   }
   if (own_stream) draft_.begin_stream(outer.id, in, outer.stream);
   Call call{inner.id, in, out};
@@ -139,7 +147,7 @@ Activation RandomForward::make_segment(Region& outer, const Layer& layer, const 
   if (own_stream) draft_.end_stream(outer.id, out, outer.stream);
   outer.random |= inner.random;
   from_segment_ = out[0];
-  return {out[0], y.type};
+  return {out[0], y.type, y.graph};
 }
 
 void RandomForward::set_recompute(Call& call, const Layer& layer, bool reentrant,

@@ -35,6 +35,7 @@ class RandomForward {
   Activation make_layers(Region& region, Activation x);
   void finish(Region& region, const Activation& before, const Activation& x, bool hold);
   Activation make_whole_layer(Region& region, const Layer& layer, Activation x);
+  bool takes_gradients(const Region& region, const Layer& layer) const;
   Activation make_segment(Region& outer, const Layer& layer, const Activation& x);
   void fail_again(CodeId id, const Activation& x);
   void write_around(CodeId id, const std::array<Activation, 3>& around);

@@ -214,15 +214,16 @@ Activation RandomLayers::dropout(Region& region, const Activation& x) {
   b_.add(id, MakeNode{"DropoutBackward", b_.node_id(), {x.slot}, {y}, {mask}, body});
   b_.add(id, Op{"dropout", {x.slot, mask}, {y}, {x.type}, {}, 0, 4096, 4096, 0});
   b_.add(id, Free{{mask, x.slot}});
-  return {y, x.type};
+  return {y, x.type, x.graph};
 }
 
-Activation RandomLayers::inner_backward(const Region& region, Extra extra, LayerKind kind, Slot w,
-                                        const Activation& y) {
+Activation RandomLayers::inner_backward(const Region& region, Extra extra, const Layer& layer,
+                                        Slot w, const Activation& y) {
   const CodeId id = region.id;
   const Slot first = draft_.first;
   const TypeId scalar = draft_.scalar;
-  const bool through = extra != Extra::kInnerBackward && kind != LayerKind::kEscape;
+  const bool through =
+      extra != Extra::kInnerBackward && layer.kind != LayerKind::kEscape && !layer.frozen;
   const bool creates = extra == Extra::kInnerCreates;
   const Slot s = b_.slot(id);
   const CodeId body = draft_.make_body(scalar, {y.type}, 2, false, y.type);

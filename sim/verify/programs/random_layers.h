@@ -18,6 +18,7 @@ namespace ferry::verify {
 struct Activation {
   Slot slot = 0;
   TypeId type = 0;
+  bool graph = true;  // it has one
 };
 
 // A code that layers are put in: the forward, or a segment.
@@ -42,8 +43,8 @@ class RandomLayers {
 
   Activation dropout(Region& region, const Activation& x);
   // z = h(y, g), where g is a gradient of a function of y: that of y itself, or of the weight of
-  // the layer that made y.
-  Activation inner_backward(const Region& region, Extra extra, LayerKind kind, Slot w,
+  // the layer that made y. It has a graph.
+  Activation inner_backward(const Region& region, Extra extra, const Layer& layer, Slot w,
                             const Activation& y);
 
  private:

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -90,12 +91,22 @@ class RandomProgram {
         ++started;
       }
     }
-    if (recipe_.derivatives > 1 && !weights_.empty()) derive(forward);
+    const std::optional<Slot> weight = differentiated();
+    if (recipe_.derivatives > 1 && weight) derive(forward, *weight);
+  }
+
+  // The weight that the recipe says, or the next one that is not frozen.
+  std::optional<Slot> differentiated() const {
+    const std::size_t count = weights_.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = (static_cast<std::size_t>(recipe_.differentiated) + i) % count;
+      if (!recipe_.layers[at].frozen) return weights_[at];
+    }
+    return std::nullopt;
   }
 
   // Takes the gradient of a function of a gradient, as often as the recipe says.
-  void derive(CodeId forward) {
-    const Slot w = weights_[static_cast<std::size_t>(recipe_.differentiated) % weights_.size()];
+  void derive(CodeId forward, Slot w) {
     const TypeId type = b_.program.globals[w].type;
     const CodeId norm = make_norm(type);
     Slot value = call(forward);

@@ -98,6 +98,20 @@ void draw_sequence(Draws& draws, Recipe& recipe) {
   if (draws.one_in(8)) recipe.sequence = draws.in(1, static_cast<int>(recipe.layers.size()) + 1);
 }
 
+void draw_frozen(Draws& draws, Recipe& recipe) {
+  if (!draws.one_in(4)) return;
+  const int count = static_cast<int>(recipe.layers.size());
+  const bool first_few = draws.one_in(2);
+  const int first = draws.in(1, count + 1);
+  for (int i = 0; i < count; ++i) {
+    recipe.layers[static_cast<std::size_t>(i)].frozen = first_few ? i < first : draws.one_in(2);
+  }
+  const auto frozen = [](const Layer& layer) { return layer.frozen; };
+  if (!recipe.embeds && std::all_of(recipe.layers.begin(), recipe.layers.end(), frozen)) {
+    recipe.layers.back().frozen = false;
+  }
+}
+
 Recipe in_segments(Recipe recipe, const std::vector<ChainSegment>& segments) {
   recipe.segments = true;
   recipe.whole = false;

@@ -90,9 +90,10 @@ struct Layer {
   bool hold = false;  // its input stays alive until the end of forward
   bool skip = false;  // it reads, and saves, the latest held activation too
   Extra extra = Extra::kNothing;
-  int opens = 0;    // how many segments begin with it
-  int closes = 0;   // how many end with it
-  int segment = 0;  // the SegmentBits of those that begin
+  int opens = 0;        // how many segments begin with it
+  int closes = 0;       // how many end with it
+  int segment = 0;      // the SegmentBits of those that begin
+  bool frozen = false;  // its weight has no gradient
   bool operator==(const Layer&) const = default;
 };
 
@@ -152,6 +153,7 @@ void visit_layer(L& layer, Visit&& visit) {
   visit(layer.opens, 0, 3);
   visit(layer.closes, 0, 3);
   visit(layer.segment, 0, 64);
+  visit(layer.frozen, 0, 2);
 }
 
 // Small programs have about 150 operations on streams. Of mixed ones, one in twelve is large: it
@@ -164,5 +166,7 @@ Recipe draw_recipe(Draws& draws, Sizes sizes = Sizes::kMixed);
 void draw_repeats(Draws& draws, Recipe& recipe);
 // Makes some recipes a chain.
 void draw_sequence(Draws& draws, Recipe& recipe);
+// Freezes layers of some recipes: the first few, or any. Something in them has a gradient.
+void draw_frozen(Draws& draws, Recipe& recipe);
 
 }  // namespace ferry::verify

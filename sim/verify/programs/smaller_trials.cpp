@@ -138,9 +138,12 @@ std::vector<Trial> plainer(const Trial& trial) {
   return all;
 }
 
-// Makes it one that could have been drawn: pops name earlier layers, and micro-batches come in
-// rounds where stages are interleaved.
+// Makes it one that could have been drawn: pops name earlier layers, not all layers are frozen, and
+// micro-batches come in rounds where stages are interleaved.
 void repair(PipelineTrial& trial) {
+  const auto frozen = [](const NetLayer& layer) { return layer.frozen; };
+  if (trial.layers.empty()) return;
+  if (std::ranges::all_of(trial.layers, frozen)) trial.layers.back().frozen = false;
   for (std::size_t i = 0; i < trial.layers.size(); ++i) {
     if (trial.layers[i].pops + 1 >= static_cast<int>(i)) trial.layers[i].pops = -1;
     for (std::size_t before = 0; before < i; ++before) {
@@ -166,6 +169,7 @@ std::vector<PipelineTrial> plainer(const PipelineTrial& trial) {
     all.back().offload.reset();
   }
   with(&PipelineTrial::steps, 1);
+  with(&PipelineTrial::ahead, false);
   with(&PipelineTrial::backwards, 1);
   with(&PipelineTrial::nodes_before, 0);
   with(&PipelineTrial::passenger, false);
@@ -193,6 +197,8 @@ std::vector<PipelineTrial> plainer(const PipelineTrial& trial) {
     change(&NetLayer::pops, -1);
     change(&NetLayer::begins, false);
     change(&NetLayer::detached, false);
+    change(&NetLayer::frozen, false);
+    change(&NetLayer::stops, false);
     change(&NetLayer::size, 0);
     change(&NetLayer::cost, 0);
     change(&NetLayer::policy, StagePolicy::kKeep);

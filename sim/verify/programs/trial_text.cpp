@@ -33,6 +33,7 @@ std::string text_of(const Layer& layer, bool segments) {
   words.add(std::to_string(kSizes[static_cast<std::size_t>(layer.size)]) + " elements");
   words.add_if(layer.hold, "input held");
   words.add_if(layer.skip, "reads what is held");
+  words.add_if(layer.frozen, "frozen");
   if (!segments) return words.text();
   words.add(name(layer.extra));
   if (layer.opens > 0) words.add(segments_of(layer));

@@ -121,7 +121,8 @@ class HandAutograd {
   bool checkpoint_valid() const { return true; }
   std::vector<Value> function(
       std::span<const Value>, std::vector<Value> outputs,
-      const std::function<std::vector<Value>(std::vector<Value>, std::vector<Value>)>&) const {
+      const std::function<std::vector<Value>(std::vector<Value>, std::vector<Value>)>&,
+      AbsentGradient) const {
     return outputs;
   }
 

@@ -100,7 +100,7 @@ class RegionAutograd : public HandAutograd {
   }
   bool checkpoint_valid() const { return region_->accumulates; }
   Values function(std::span<const Value>, Values outputs,
-                  std::function<Values(Values, Values)> backward) const {
+                  std::function<Values(Values, Values)> backward, AbsentGradient) const {
     region_->backward = std::move(backward);
     return outputs;
   }

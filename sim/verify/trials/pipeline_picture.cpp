@@ -25,23 +25,18 @@ AskedNode pop(std::uint32_t device) { return {device, kComputes, 0, 1, 1, 0}; }
 
 }  // namespace
 
-PipelinePicture::PipelinePicture(const PipelineTrial& trial)
+PipelinePicture::PipelinePicture(const PipelineTrial& trial, const NetGraphs& graphs)
     : trial_(trial),
       first_(trial.first_layers()),
-      microbatches_(static_cast<std::size_t>(trial.microbatches)) {
+      microbatches_(static_cast<std::size_t>(trial.microbatches)),
+      graphs_(graphs) {
   for (Index i = 0; i < trial.layers.size(); ++i) {
     if (trial.layers[i].pops < 0) continue;
     const auto stashes = static_cast<Index>(trial.layers[i].pops);
-    const Index from = stage_of(stashes), to = stage_of(i);
+    const Index from = graphs_.stage_of(stashes), to = graphs_.stage_of(i);
     if (from == to) continue;
-    routes_.push_back({from, to, trial.layers[i].uses, trial.layers[stashes].detached});
+    routes_.push_back({from, to, stashes, trial.layers[i].uses});
   }
-}
-
-PipelinePicture::Index PipelinePicture::stage_of(Index layer) const {
-  return static_cast<Index>(std::upper_bound(first_.begin(), first_.end(), layer) -
-                            first_.begin()) -
-         1;
 }
 
 std::size_t PipelinePicture::pops(Index stage) const {
@@ -49,29 +44,19 @@ std::size_t PipelinePicture::pops(Index stage) const {
       std::ranges::count_if(routes_, [&](const Route& route) { return route.to == stage; }));
 }
 std::size_t PipelinePicture::pops_with_graph(Index stage, Index microbatch) const {
+  if (!graphs_.passage(stage, microbatch).entering.x) return 0;
   return static_cast<std::size_t>(std::ranges::count_if(routes_, [&](const Route& route) {
-    return route.to == stage && takes_back(route, microbatch);
+    return route.to == stage && graphs_.takes_back(route.layer, microbatch);
   }));
 }
-std::size_t PipelinePicture::stashes_with_graph(Index stage) const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      routes_, [&](const Route& route) { return route.from == stage && !route.detached; }));
-}
-
-// It begins as an input without one. What a checkpoint gives has one in any case, but for a
-// schedule, which knows that integers have none.
-bool PipelinePicture::has_graph(Index stage, Index microbatch) const {
-  if (trial_.ids && scheduled()) return false;
-  if (NetProgram::carries(trial_) && stage_of(static_cast<Index>(trial_.carried)) <= stage)
-    return true;
-  for (Index before = 0; before <= stage; ++before) {
-    if (runs_again(before, microbatch)) return true;
-  }
-  return false;
+std::size_t PipelinePicture::stashes_with_graph(Index stage, Index microbatch) const {
+  return static_cast<std::size_t>(std::ranges::count_if(routes_, [&](const Route& route) {
+    return route.from == stage && graphs_.stashes(route.layer, microbatch);
+  }));
 }
 
 bool PipelinePicture::gradient_returns(Index stage, Index microbatch) const {
-  if (!has_graph(stage, microbatch)) return false;
+  if (!graphs_.passage(stage, microbatch).leaving.second) return false;
   const Index next = stage + 1;
   if (next == first_.size()) return NetProgram::carries(trial_);
   const Index end = next + 1 < first_.size() ? first_[next + 1] : trial_.layers.size();
@@ -79,20 +64,19 @@ bool PipelinePicture::gradient_returns(Index stage, Index microbatch) const {
     if (NetProgram::reads_passenger(trial_, layer)) return true;
     if (trial_.carried == static_cast<int>(layer)) return false;
   }
-  // The caller's autograd gives a checkpoint zeros where no gradient comes.
-  if (!scheduled() && runs_again(next, microbatch)) return true;
   return gradient_returns(next, microbatch);
 }
-
 // From the end of a stage to the beginning of the next one.
 void PipelinePicture::add_between(AskedNodeCounts& counts, Index stage, Index microbatch) const {
   const std::uint32_t from = device(stage), to = device(stage + 1);
-  const std::size_t width = trial_.passenger && has_graph(stage, microbatch) ? 2 : 1;
-  ++counts[pass(from, kArrives, width)];
-  ++counts[pass(to, kArrives, width)];
-  ++counts[pass(to, kComputes, width)];
-  const std::size_t skips = pops(stage + 1);
-  const std::int64_t orders = static_cast<std::int64_t>(skips) + (microbatch > 0 ? 1 : 0);
+  const NetGraphs::Passage& passage = graphs_.passage(stage + 1, microbatch);
+  const std::size_t leave = graphs_.passage(stage, microbatch).leaving.count();
+  const std::size_t enter = passage.entering.count();
+  if (leave > 0) ++counts[pass(from, kArrives, leave)];
+  if (enter > 0) ++counts[pass(to, kArrives, enter)];
+  if (enter > 0) ++counts[pass(to, kComputes, enter)];
+  const std::size_t skips = passage.entering.x ? pops(stage + 1) : 0;
+  const std::int64_t orders = static_cast<std::int64_t>(skips) + (passage.orders ? 1 : 0);
   if (orders > 0) {
     counts[fork(to, kArrives)] += orders;
     counts[join(to, kArrives)] += orders;
@@ -100,20 +84,27 @@ void PipelinePicture::add_between(AskedNodeCounts& counts, Index stage, Index mi
   if (skips > 0) counts[skip_copy(to)] += static_cast<std::int64_t>(skips);
 }
 
-// What pops ends before the stage's inputs do; what is stashed joins its outputs.
+// What pops ends before the stage's inputs do; what is stashed joins its outputs, and so does the
+// way of what goes past it.
 void PipelinePicture::add_stage(AskedNodeCounts& counts, Index stage, Index microbatch) const {
   const std::uint32_t here = device(stage);
   const bool again = runs_again(stage, microbatch);
   const std::int64_t times = again ? trial_.backwards : 1;
   const auto popped = static_cast<std::int64_t>(pops_with_graph(stage, microbatch)),
-             stashes = static_cast<std::int64_t>(stashes_with_graph(stage));
-  if (pops(stage) > 0) counts[fork(here, kComputes)] += times;
+             stashes = static_cast<std::int64_t>(stashes_with_graph(stage, microbatch));
+  const NetGraphs::Passage& passage = graphs_.passage(stage, microbatch);
+  const bool passes = !again && graphs_.passes(stage);
+  if (passage.entering.x && (passes || pops(stage) > 0)) counts[fork(here, kComputes)] += times;
+  if (passage.entering.x && passes) ++counts[join(here, kComputes)];
   if (popped > 0) counts[pop(here)] += times * popped;
   if (stashes > 0) {
     counts[end(here, 1)] += times * stashes;
     counts[join(here, kComputes)] += times * stashes;
   }
   if (!again) return;
+  // Where no gradient of the second value comes, backward goes on from it without one.
+  const bool without = passage.ends.second && !gradient_returns(stage, microbatch);
+  if (without) counts[fork(here, kComputes)] += times;
   // It saves its inputs, and what it popped.
   const std::size_t inputs = values() + pops(stage);
   ++counts[{here, kComputes, inputs, 1, values(), 1}];  // the checkpoint
@@ -123,10 +114,9 @@ void PipelinePicture::add_stage(AskedNodeCounts& counts, Index stage, Index micr
 
 void PipelinePicture::add_cut(AskedNodeCounts& counts, Index stage, Index microbatch) const {
   if (stage + 1 == first_.size()) return;
-  // What a first run gives has a graph in any case; the second run knows.
-  bool second = trial_.passenger && stage > 0 && has_graph(stage - 1, microbatch);
-  second |= NetProgram::carries(trial_) && stage_of(static_cast<Index>(trial_.carried)) <= stage;
-  ++counts[end(device(stage), 1 + (second ? 1 : 0) + stashes_with_graph(stage))];
+  const std::size_t ends =
+      graphs_.passage(stage, microbatch).ends.count() + stashes_with_graph(stage, microbatch);
+  if (ends > 0) ++counts[end(device(stage), ends)];
 }
 
 AskedNodeCounts PipelinePicture::nodes() const {
@@ -146,6 +136,22 @@ AskedNodeCounts PipelinePicture::nodes() const {
   return counts;
 }
 
+// They come back from the stage's end, `backwards` times.
+void PipelinePicture::add_gradients(CrossingCounts& counts, Index stage, Index microbatch,
+                                    std::int64_t backwards) const {
+  const std::uint32_t from = device(stage + 1), to = device(stage);
+  const NetGraphs::Flow& leaving = graphs_.passage(stage, microbatch).leaving;
+  const NetGraphs::Flow& entering = graphs_.passage(stage + 1, microbatch).entering;
+  const std::int64_t second = trial_.grad && gradient_returns(stage, microbatch) ? 1 : 0;
+  const std::int64_t taken = (trial_.grad && leaving.x ? 1 : 0) + second;
+  if (scheduled()) return counts.move(from, to, backwards, backwards * taken);
+  // The edges that order micro-batches go through the first value, and its gradient along them; if
+  // it has no other graph, nobody waits for that.
+  const std::int64_t arriving = (entering.x ? 1 : 0) + second;
+  if (entering.count() > 0) counts.arrive(from, to, backwards, backwards * arriving);
+  if (leaving.count() > 0) counts.take(from, to, backwards, backwards * taken);
+}
+
 CrossingCounts PipelinePicture::crossings() const {
   CrossingCounts counts(trial_.devices());
   // A schedule goes backward in any case, with or without gradients.
@@ -155,16 +161,15 @@ CrossingCounts PipelinePicture::crossings() const {
                                                : std::int64_t{0};
   for (Index i = 0; i < microbatches_; ++i) {
     for (Index s = 0; s + 1 < first_.size(); ++s) {
-      const std::int64_t returning = trial_.grad ? gradients(s, i) : 0;
       counts.move(device(s), device(s + 1), steps, steps * static_cast<std::int64_t>(values()));
-      counts.move(device(s + 1), device(s), backwards, backwards * returning);
+      if (backwards > 0) add_gradients(counts, s, i, backwards);
     }
   }
   const std::int64_t forwards = steps * trial_.microbatches;
   for (const Route& route : routes_) {
     counts.move(device(route.from), device(route.to), forwards, forwards);
     for (Index i = 0; i < microbatches_; ++i) {
-      const bool returns = trial_.grad && route.used && takes_back(route, i);
+      const bool returns = trial_.grad && route.used && graphs_.takes_back(route.layer, i);
       // Autograd's portals move only the gradients that there are.
       const std::int64_t times = scheduled() || returns ? backwards : 0;
       counts.move(device(route.to), device(route.from), times, returns ? times : 0);

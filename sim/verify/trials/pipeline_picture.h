@@ -17,12 +17,14 @@
 #include "sim/verify/oracles/asked_nodes.h"
 #include "sim/verify/oracles/crossings.h"
 #include "sim/verify/programs/pipeline_trial.h"
+#include "sim/verify/trials/net_graphs.h"
 
 namespace ferry::verify {
 
 class PipelinePicture {
  public:
-  explicit PipelinePicture(const PipelineTrial& trial);
+  // Both outlive it.
+  PipelinePicture(const PipelineTrial& trial, const NetGraphs& graphs);
 
   AskedNodeCounts nodes() const;
   CrossingCounts crossings() const;
@@ -30,8 +32,8 @@ class PipelinePicture {
  private:
   struct Route {
     std::size_t from = 0, to = 0;  // stages
+    std::size_t layer = 0;         // which stashes
     bool used = false;             // whoever pops it reads it
-    bool detached = false;         // it has no graph
   };
   using Index = std::size_t;
 
@@ -39,7 +41,6 @@ class PipelinePicture {
   std::uint32_t device(Index stage) const {
     return static_cast<std::uint32_t>(stage % trial_.devices());
   }
-  Index stage_of(Index layer) const;
   bool runs_again(Index stage, Index microbatch) const {
     return trial_.runs_again(first_[stage], microbatch);
   }
@@ -47,28 +48,22 @@ class PipelinePicture {
   // graph that leave it.
   std::size_t pops(Index stage) const;
   std::size_t pops_with_graph(Index stage, Index microbatch) const;
-  std::size_t stashes_with_graph(Index stage) const;
-  // What a first run stashes may have a graph, for all that is known then.
-  bool takes_back(const Route& route, Index microbatch) const {
-    return !route.detached || runs_again(route.from, microbatch);
-  }
+  std::size_t stashes_with_graph(Index stage, Index microbatch) const;
   std::size_t values() const { return trial_.passenger ? 2 : 1; }
 
-  // Whether the second value has a graph when it leaves a stage, and whether a gradient of it comes
-  // back there.
-  bool has_graph(Index stage, Index microbatch) const;
+  // Whether a gradient of the second value comes back to a stage that it leaves.
   bool gradient_returns(Index stage, Index microbatch) const;
-  std::int64_t gradients(Index stage, Index microbatch) const {
-    return 1 + (trial_.passenger && gradient_returns(stage, microbatch) ? 1 : 0);
-  }
 
   void add_between(AskedNodeCounts& counts, Index stage, Index microbatch) const;
   void add_stage(AskedNodeCounts& counts, Index stage, Index microbatch) const;
   void add_cut(AskedNodeCounts& counts, Index stage, Index microbatch) const;
+  void add_gradients(CrossingCounts& counts, Index stage, Index microbatch,
+                     std::int64_t backwards) const;
 
   const PipelineTrial& trial_;
   const std::vector<std::size_t> first_;
   const std::size_t microbatches_;
+  const NetGraphs& graphs_;
   std::vector<Route> routes_;  // that cross
 };
 

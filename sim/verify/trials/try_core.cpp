@@ -354,7 +354,7 @@ bool counts_are_known(const Recipe& recipe) {
     const bool spans = (layer.segment & kSpanBit) != 0 && layer.opens > 0;
     return nested || reentrant || spans || layer.extra >= Extra::kInnerBackward;
   };
-  return recipe.segments && recipe.embeds && recipe.failure == StepFailure::kNone &&
+  return recipe.segments && recipe.failure == StepFailure::kNone &&
          std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
 }
 

@@ -95,22 +95,35 @@ std::int64_t saves_of(const PipelineTrial& trial, std::size_t layer) {
   return 2 + (pops ? 1 : 0) + (NetProgram::reads_passenger(trial, layer) ? 1 : 0);
 }
 
-// Autograd's backward comes to a stage with the last micro-batch first, for each waits for the one
-// after it. The first stage is told by the second.
-std::optional<Verdict> judge_order(const PipelineTrial& trial, const NetResult& run) {
+// What the nodes of layers [begin, end) save of a micro-batch.
+std::int64_t saves_of(const PipelineTrial& trial, const NetGraphs& graphs, std::size_t begin,
+                      std::size_t end, std::size_t microbatch) {
+  std::int64_t saved = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (graphs.makes_node(i, microbatch)) saved += saves_of(trial, i);
+  }
+  return saved;
+}
+
+// Autograd's backward comes to a layer with the last micro-batch first, of those that it made nodes
+// for, for each waits for the one after it. The first stage is told by the second.
+std::optional<Verdict> judge_order(const PipelineTrial& trial, const NetGraphs& graphs,
+                                   const NetResult& run) {
   if (trial.kind != PipelineKind::kAutograd || run.first_layers.size() == 1) return std::nullopt;
   const bool skips =
       std::ranges::any_of(trial.layers, [](const NetLayer& each) { return each.pops >= 0; });
   if (trial.grad && !skips && !run.late.empty()) return Verdict{Oracle::kSchedule, run.late};
   for (std::size_t i = 0; i < run.backwards.size(); ++i) {
+    std::vector<std::size_t> expected;
+    for (auto k = static_cast<std::size_t>(trial.microbatches); k-- > 0;) {
+      if (graphs.makes_node(i, k)) expected.push_back(k);
+    }
     const std::vector<std::size_t>& order = run.backwards[i];
-    for (std::size_t k = 0; k + 1 < order.size(); ++k) {
-      const bool begins_anew =
-          order[k] == 0 && order[k + 1] + 1 == static_cast<std::size_t>(trial.microbatches);
-      if (order[k + 1] + 1 == order[k] || begins_anew) continue;
-      return Verdict{Oracle::kSchedule,
-                     "layer " + std::to_string(i) + " goes backward with micro-batch " +
-                         std::to_string(order[k + 1]) + " after " + std::to_string(order[k])};
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      if (!expected.empty() && order[k] == expected[k % expected.size()]) continue;
+      return Verdict{Oracle::kSchedule, "layer " + std::to_string(i) +
+                                            " goes backward with micro-batch " +
+                                            std::to_string(order[k]) + " out of turn"};
     }
   }
   return std::nullopt;
@@ -156,8 +169,10 @@ std::optional<Verdict> judge_schedule(const PipelineTrial& trial, const NetResul
 namespace {
 
 // How often each layer runs, and what each stage's own hooks are given.
-std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetResult& run) {
+std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetGraphs& graphs,
+                                    const NetResult& run) {
   const std::int64_t stop = trial.recomputed();
+  const auto microbatches = static_cast<std::size_t>(trial.microbatches);
   for (std::size_t s = 0; s < run.first_layers.size(); ++s) {
     const std::size_t begin = run.first_layers[s];
     const std::size_t end =
@@ -167,9 +182,8 @@ std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetResult&
     const bool again = !trial.policies || policy == StagePolicy::kCheckpoint || moves_inputs;
     const std::int64_t runs =
         trial.steps * (trial.microbatches + (again ? stop * trial.backwards : 0));
-    std::int64_t saved = 0, arriving = trial.passenger ? 2 : 1;
+    std::int64_t arriving = trial.passenger ? 2 : 1;
     for (std::size_t i = begin; i < end; ++i) {
-      saved += saves_of(trial, i);
       const int pops = trial.layers[i].pops;
       if (pops >= 0 && static_cast<std::size_t>(pops) < begin) ++arriving;
       const auto found = run.runs.find("layer" + std::to_string(i));
@@ -180,8 +194,9 @@ std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetResult&
     }
     if (!trial.policies) continue;
     std::int64_t packs = moves_inputs ? trial.steps * stop * arriving : 0;
-    if (policy == StagePolicy::kOffload && trial.grad) {
-      packs = trial.steps * trial.microbatches * saved;
+    const bool offloads = policy == StagePolicy::kOffload && trial.grad;
+    for (std::size_t i = 0; offloads && i < microbatches; ++i) {
+      packs += trial.steps * saves_of(trial, graphs, begin, end, i);
     }
     if (run.packs[s] == packs) continue;
     return Verdict{Oracle::kAccounts, "stage " + std::to_string(s + 1) + " gave its hooks " +
@@ -193,7 +208,8 @@ std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetResult&
 
 // What autograd saves under the caller's hooks: what the stages' nodes save that have none of their
 // own, checkpoints' inputs and what they popped, and the loss where the pipeline makes it.
-std::int64_t callers_packs(const PipelineTrial& trial, const NetResult& run) {
+std::int64_t callers_packs(const PipelineTrial& trial, const NetGraphs& graphs,
+                           const NetResult& run) {
   if (!trial.grad) return 0;
   const bool scheduled = trial.kind != PipelineKind::kAutograd;
   const std::size_t stages = run.first_layers.size();
@@ -204,23 +220,26 @@ std::int64_t callers_packs(const PipelineTrial& trial, const NetResult& run) {
     const StagePolicy policy = trial.policy(begin);
     const bool own = trial.policies ? policy == StagePolicy::kOffload : trial.offload.has_value();
     const std::int64_t stop = trial.runs_again(begin, 0) ? trial.recomputed() : 0;
-    std::int64_t saved = 0, inputs = trial.passenger ? 2 : 1;
+    std::int64_t inputs = trial.passenger ? 2 : 1;
     for (std::size_t i = begin; i < end; ++i) {
       const int pops = trial.layers[i].pops;
-      if (!own) saved += saves_of(trial, i);
       if (pops >= 0 && static_cast<std::size_t>(pops) < begin) ++inputs;
     }
     // The caller's autograd runs a stage again when the caller has left the hooks behind.
-    packs += saved * (scheduled ? trial.microbatches : trial.microbatches - stop);
+    const auto first = static_cast<std::size_t>(scheduled ? 0 : stop);
+    for (std::size_t i = first; !own && i < static_cast<std::size_t>(trial.microbatches); ++i) {
+      packs += saves_of(trial, graphs, begin, end, i);
+    }
     if (!scheduled) packs += 2 * inputs * stop;
   }
   if (scheduled) packs += trial.microbatches * (NetProgram::carries(trial) ? 2 : 1);
   return packs * trial.steps;
 }
 
-std::optional<Verdict> judge_state(const PipelineTrial& trial, const NetResult& run) {
+std::optional<Verdict> judge_state(const PipelineTrial& trial, const NetGraphs& graphs,
+                                   const NetResult& run) {
   if (!run.state.empty()) return Verdict{Oracle::kValue, run.state};
-  const std::int64_t packs = callers_packs(trial, run);
+  const std::int64_t packs = callers_packs(trial, graphs, run);
   if (run.callers_packs == packs) return std::nullopt;
   return Verdict{Oracle::kAccounts, "the caller's hooks were given " +
                                         std::to_string(run.callers_packs) + " tensors, not " +
@@ -258,16 +277,24 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   if (run.losses != expected.losses) return Verdict{Oracle::kValue, "a loss differs"};
   if (!run.vain_wait.empty()) return Verdict{Oracle::kMoves, run.vain_wait};
   if (!run.misplaced.empty()) return Verdict{Oracle::kPlace, run.misplaced};
-  if (const auto wrong = judge_order(trial, run)) return wrong;
+  const NetGraphs graphs(trial);
+  // Autograd comes to nothing that lies before a layer which stops gradients, unless it is stashed.
+  const bool stops =
+      std::ranges::any_of(trial.layers, [](const NetLayer& layer) { return layer.stops; });
+  const bool comes_to_all = !stops || trial.kind != PipelineKind::kAutograd;
+  if (comes_to_all) {
+    if (const auto wrong = judge_order(trial, graphs, run)) return wrong;
+    if (const auto wrong = judge_counts(trial, graphs, run)) return wrong;
+  }
   if (const auto wrong = judge_schedule(trial, run)) return wrong;
   if (const auto wrong = judge_cut(trial, run)) return wrong;
-  if (const auto wrong = judge_counts(trial, run)) return wrong;
   if (run.kept > 0) {
     return Verdict{Oracle::kLeak, std::to_string(run.kept) + " storages are kept after backward"};
   }
   if (run.left != 0) return Verdict{Oracle::kLeak, "something is left after the step"};
-  if (auto wrong = judge_state(trial, run)) return wrong;
-  return judge_picture(PipelinePicture(trial), run);
+  if (auto wrong = judge_state(trial, graphs, run)) return wrong;
+  if (stops) return std::nullopt;
+  return judge_picture(PipelinePicture(trial, graphs), run);
 }
 
 }  // namespace ferry::verify

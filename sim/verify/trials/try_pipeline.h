@@ -117,7 +117,7 @@ class NetRun {
     const auto tracker = current_skip_tracker(tape_->autograd());
     for (std::size_t i = begin; i < end; ++i) {
       const NetLayer& layer = trial_.layers[i];
-      Values in = {x.front()};
+      Values in = {layer.stops ? Value{x.front().tensor, {}} : x.front()};
       if (layer.pops >= 0) {
         Value popped = tracker->load(names_[static_cast<std::size_t>(layer.pops)]);
         if (layer.uses) in.push_back(std::move(popped));
@@ -242,7 +242,16 @@ class NetRun {
     }
     make_other_nodes();
     tape_->watch_nodes(&*nodes_);
+    auto autograd = tape_->autograd();
+    const sim::SimAutograd::GradModeScope grad(autograd, trial_.grad);
+    const sim::SimAutograd::AmbientScope ambient(autograd, kCallersAmbient);
     for (int step = 0; step < trial_.steps; ++step) pipelined_step(devices, hooks, rules);
+    while (!ahead_.empty()) {
+      const bool last = trial_.backwards_order;
+      std::vector<Values> outputs = std::move(last ? ahead_.back() : ahead_.front());
+      ahead_.erase(last ? ahead_.end() - 1 : ahead_.begin());
+      backward(std::move(outputs));
+    }
   }
   // Each thread numbers the nodes that it makes, and backward takes the highest number first: a
   // worker may be far ahead of the thread that begins the step.
@@ -260,9 +269,9 @@ class NetRun {
   template <class D>
   void pipelined_step(const std::vector<D>& devices, const StageHooks& hooks, const Rules& rules) {
     auto autograd = tape_->autograd();
-    const typename sim::SimAutograd::GradModeScope grad(autograd, trial_.grad);
-    const sim::SimAutograd::AmbientScope ambient(autograd, kCallersAmbient);
     states_->step_begins();
+    places_->step_begins();
+    if (trial_.goes_ahead()) return ahead_.push_back(forward(devices, hooks, rules));
     if (trial_.kind == PipelineKind::kAutograd) {
       return backward(forward(devices, hooks, rules));
     }
@@ -304,12 +313,14 @@ class NetRun {
     result.first_layers = first_;
     result.packs = packs_;
     result.callers_packs = callers_packs_;
-    if (states_) result.state = states_->complaint();
+    // (Who runs for the first time is not told there where steps overlap; nor whose wait it was.)
+    if (states_ && !trial_.goes_ahead()) result.state = states_->complaint();
     for (const Value& loss : results_) {
       result.losses.push_back(loss.tensor ? checkers_.values().read(sim::range_of(loss.tensor))
                                           : std::uint64_t{0});
     }
     results_.clear();
+    ahead_.clear();
     for (const Slot slot : net_.weights) {
       const Value& gradient = tape_->gradients()[slot];
       result.gradients.push_back(
@@ -324,7 +335,7 @@ class NetRun {
       result.vain_nodes = nodes_->in_vain();
     }
     if (crossings_) result.crossings = crossings_->counts();
-    if (places_) result.late = places_->late();
+    if (places_ && !trial_.goes_ahead()) result.late = places_->late();
     for (std::size_t i = 0; places_ && i < trial_.layers.size(); ++i) {
       result.backwards.push_back(places_->order("grad" + std::to_string(i) + ".0"));
       result.ahead.push_back(places_->ahead(i));
@@ -379,6 +390,7 @@ class NetRun {
     }
     outputs.clear();
     for (int again = trial_.grad ? trial_.backwards : 0; again > 0; --again) {
+      places_->backward_begins();
       autograd.backward(roots, Values(m), /*retain_graph=*/again > 1);
     }
     results_ = std::move(roots);
@@ -419,6 +431,7 @@ class NetRun {
   std::unique_ptr<sim::Machine> machine_;
   std::unique_ptr<sim::Tape> tape_;
   Values results_;
+  std::vector<std::vector<Values>> ahead_;  // of steps whose backward is to come
   std::int64_t kept_ = 0;
 };
 

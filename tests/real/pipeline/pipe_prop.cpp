@@ -14,9 +14,12 @@ namespace {
 // Without growing with the size.
 int below(int bound) { return *rc::gen::resize(100, rc::gen::inRange(0, bound)); }
 
+enum class Training { kWhole, kFrozen, kStops };  // it stops gradients of what it gets
+
 struct Trial {
-  std::vector<int> pops;    // by layer: the earlier layer whose stash it pops; -1: none
-  std::vector<int> inside;  // by layer: 1 in a checkpoint, 2 in one that does not end early
+  std::vector<int> pops;           // by layer: the earlier layer whose stash it pops; -1: none
+  std::vector<int> inside;         // by layer: 1 in a checkpoint, 2 in one that does not end early
+  std::vector<Training> training;  // by layer
   std::vector<std::int64_t> balance;
   PipeOptions options;
   std::int64_t rows = 8;
@@ -28,6 +31,8 @@ std::ostream& operator<<(std::ostream& out, const Trial& trial) {
   for (const int pop : trial.pops) out << " " << pop;
   out << "; inside";
   for (const int inside : trial.inside) out << " " << inside;
+  out << "; training";
+  for (const Training each : trial.training) out << " " << static_cast<int>(each);
   out << "; balance";
   for (const std::int64_t each : trial.balance) out << " " << each;
   return out << "; " << name(trial.options.schedule()) << " " << trial.options.stages_per_device()
@@ -44,12 +49,15 @@ rc::Gen<Trial> any_trial() {
       if (std::ranges::find(trial.pops, pop) != trial.pops.end()) pop = -1;  // each once
       trial.pops.push_back(pop);
       trial.inside.push_back(std::max(0, below(5) - 2));
+      trial.training.push_back(static_cast<Training>(std::max(0, below(6) - 3)));
       if (i == 0 || below(2) == 0) {
         trial.balance.push_back(1);
       } else {
         ++trial.balance.back();
       }
     }
+    // So that there is something to go backward for.
+    if (trial.training.back() == Training::kFrozen) trial.training.back() = Training::kWhole;
     const auto stages = static_cast<std::int64_t>(trial.balance.size());
     trial.options.schedule(kSchedules[below(3)]).checkpoint(kModes[below(3)]);
     trial.options.chunks(std::int64_t{1} << below(4)).balance(trial.balance);
@@ -73,7 +81,9 @@ torch::nn::Sequential chain(const Trial& trial) {
     const bool stash = std::ranges::find(trial.pops, static_cast<int>(i)) != trial.pops.end();
     if (stash) stashes.push_back(std::to_string(i));
     if (trial.pops[i] >= 0) pops.push_back(std::to_string(trial.pops[i]));
-    const auto run = [i, stash, pops](LayerImpl& self, const Tensor& x) {
+    const Training training = trial.training[i];
+    const auto run = [i, stash, pops, training](LayerImpl& self, const Tensor& given) {
+      const Tensor x = training == Training::kStops ? given.detach() : given;
       Tensor y = x * self.w - x.sum(1, true);
       if (!pops.empty()) y = y + self.take(pops.front());
       if (stash) self.put(std::to_string(i), y * self.w);
@@ -86,6 +96,7 @@ torch::nn::Sequential chain(const Trial& trial) {
           CheckpointOptions().early_stop(inside == 1),
           [&self, run](const Tensor& y) { return run(self, y); }, x);
     }));
+    for (Tensor& w : layers[i]->parameters()) w.set_requires_grad(training != Training::kFrozen);
   }
   return layers;
 }

@@ -95,6 +95,37 @@ TEST(PipeTest, FrozenLayersStay) {
   });
 }
 
+// Between the stash and the pop a layer stops the gradient of what it gets: that of the skip tensor
+// comes all the same, and what has none without a pipeline has none in it.
+TEST(PipeTest, SkipTensorsGoPastAStageThatStopsGradients) {
+  for (const std::size_t stops : {1, 2, 3}) {
+    for_all_options({1, 1, 1, 1}, 4, [stops](const PipeOptions& options) {
+      torch::nn::Sequential layers;
+      for (std::size_t i = 0; i < 4; ++i) {
+        std::vector<std::string> stashes, pops;
+        if (i == 0) stashes = {"skip"};
+        if (i == 3) pops = {"skip"};
+        layers->push_back(layer(stashes, pops, [i, stops](LayerImpl& self, const Tensor& x) {
+          const Tensor y = (i == stops ? x.detach() : x) * self.w;
+          if (i == 0) self.put("skip", y);
+          return i == 3 ? y + self.take("skip") : y;
+        }));
+      }
+      const Tensor expected = plain_step(layers, batch(8), batch(8), 4);
+      const Tensors before = gradients(layers);
+      ASSERT_TRUE(before[0].defined());
+      ASSERT_EQ(before[1].defined(), stops == 1);
+      layers->zero_grad();
+      Pipe pipe(layers, options);
+      EXPECT_TRUE(same({pipe.step(batch(8), batch(8), sum_of)}, {expected}));
+      EXPECT_TRUE(same(gradients(layers), before));
+      layers->zero_grad();
+      (pipe.forward(batch(8)) * batch(8) / 4).sum().backward();
+      EXPECT_TRUE(same(gradients(layers), before));
+    });
+  }
+}
+
 TEST(PipeTest, ABackwardOfABackwardIsRefused) {
   auto layers = scales(2);
   Pipe pipe(layers, PipeOptions().balance({1, 1}).checkpoint(CheckpointMode::kNever));

@@ -63,11 +63,12 @@ class AskedAutograd final : public sim::SimAutograd {
     asked_->nodes.push_back({inputs.size(), outputs.size(), machine_->current_stream()});
     return SimAutograd::node(inputs, std::move(outputs), std::move(run));
   }
-  Values function(std::span<const Value> inputs, Values outputs, sim::HostBackward run) {
+  Values function(std::span<const Value> inputs, Values outputs, sim::HostBackward run,
+                  AbsentGradient absent) {
     expect_no_graph(outputs);
     std::vector<bool>& which = asked_->functions.emplace_back();
     for (const Value& input : inputs) which.push_back(requires_grad(input));
-    return SimAutograd::function(inputs, std::move(outputs), std::move(run));
+    return SimAutograd::function(inputs, std::move(outputs), std::move(run), absent);
   }
   SavedValue save(const Value& value) {
     asked_->saves.push_back(requires_grad(value));

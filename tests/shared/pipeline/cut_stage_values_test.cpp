@@ -54,12 +54,13 @@ class CopyingAutograd final : public sim::SimAutograd {
         [run = std::move(run)](const Plain& gradients) { return plain(run(copied(gradients))); }));
   }
   Values function(std::span<const Value> inputs, Values outputs,
-                  std::function<Values(Values, Values)> run) {
-    return copied(
-        SimAutograd::function(plain(inputs), plain(outputs),
-                              [run = std::move(run)](const Plain& saved, const Plain& gradients) {
-                                return plain(run(copied(saved), copied(gradients)));
-                              }));
+                  std::function<Values(Values, Values)> run, AbsentGradient absent) {
+    return copied(SimAutograd::function(
+        plain(inputs), plain(outputs),
+        [run = std::move(run)](const Plain& saved, const Plain& gradients) {
+          return plain(run(copied(saved), copied(gradients)));
+        },
+        absent));
   }
 
  private:

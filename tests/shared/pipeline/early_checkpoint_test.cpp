@@ -88,6 +88,49 @@ TEST_F(EarlyCheckpointTest, NothingInItNeedsAGradient) {
   EXPECT_FALSE(gradient(x).tensor);
 }
 
+TEST_F(EarlyCheckpointTest, AnOutputOfIntegersHasNoGraph) {
+  const Values out = run({rig_.leaf()}, [&](Values in) {
+    return Values{rig_.op(in), {rig_.fresh(DType::kI64), {}}};
+  });
+  EXPECT_TRUE(rig_.autograd().requires_grad(out[0]));
+  EXPECT_FALSE(rig_.autograd().requires_grad(out[1]));
+}
+
+// As without a checkpoint: torchgpipe's gives zeros on, which an optimizer takes for gradients.
+TEST_F(EarlyCheckpointTest, WhereNoGradientComesNoneGoesOn) {
+  const Value x = rig_.leaf();
+  const Value y = rig_.leaf();
+  const Value weight = rig_.leaf();
+  const Values out = run({x, y}, [&](Values in) {
+    return Values{rig_.op({in[0], weight}), rig_.op({in[1]})};
+  });
+  rig_.backward({out[1]});
+  EXPECT_TRUE(gradient(y).tensor);
+  EXPECT_FALSE(gradient(x).tensor);
+  EXPECT_FALSE(gradient(weight).tensor);
+}
+
+// A stash's gradient is there, though none comes for the value that its phony was joined to.
+TEST_F(EarlyCheckpointTest, WhatJoinedAnOutputHasItsTurnWithoutAGradient) {
+  const Value weight = rig_.leaf();
+  const Value x = rig_.leaf();
+  const Value y = rig_.leaf();
+  int turns = 0;
+  const Values out = run({x, y}, [&](Values in) {
+    sim::SimAutograd autograd = rig_.autograd();
+    const Values phony = autograd.node(Values{weight}, Values{autograd.phony(weight)}, [&](Values) {
+      ++turns;
+      return Values{Value()};
+    });
+    Values outputs = {rig_.op({in[0]}), rig_.op({in[1]})};
+    join(autograd, outputs[0], phony.front());
+    return outputs;
+  });
+  rig_.backward({out[1]});
+  EXPECT_EQ(turns, 1);
+  EXPECT_FALSE(gradient(x).tensor);
+}
+
 TEST_F(EarlyCheckpointTest, AFailureInTheRecomputeLeavesNothingAndTheNextOneWorks) {
   bool fails = false;
   const Value x = rig_.leaf();

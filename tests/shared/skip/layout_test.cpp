@@ -32,6 +32,14 @@ TEST(SkipLayout, RoutesAreSortedByTheStageThatStashesThenByName) {
   EXPECT_EQ(texts(SkipLayout({{{"b"}, 0, 1}, {{"a"}, 0, 2}})), (Text{"a 0-2", "b 0-1"}));
 }
 
+TEST(SkipLayout, ARoutePassesTheStagesBetweenItsEnds) {
+  const SkipLayout layout({{{"x"}, 1, 4}, {{"y"}, 4, 5}, {{"z"}, 6, 6}});
+  const std::vector<bool> expected = {false, false, true, true, false, false, false};
+  for (std::size_t stage = 0; stage < expected.size(); ++stage) {
+    EXPECT_EQ(layout.passes(stage), expected[stage]) << stage;
+  }
+}
+
 // Whatever order its layers declare them in: an index names the same route on every stage.
 TEST(SkipLayout, TheOrderOfDeclarationsIsNoMatter) {
   const auto layout = [](std::vector<SkipName> stashes) {

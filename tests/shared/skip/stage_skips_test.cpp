@@ -23,6 +23,13 @@ class StageSkipsTest : public test::StrictPortals {
   Skips::Of of(std::size_t stage, std::shared_ptr<Popped> popped = nullptr) {
     return {autograd(), layout_, portals_, stage, std::move(popped), Rules()};
   }
+  // `x` goes from stage 0 to stage 3, and `y` from there to stage 2.
+  Skips::Of past(std::size_t stage) {
+    Skips::Of past = of(stage);
+    past.layout =
+        std::make_shared<const SkipLayout>(std::vector<SkipRoute>{{{"x"}, 0, 3}, {{"y"}, 0, 2}});
+    return past;
+  }
   // Of a micro-batch that no order can go with.
   Values integers() { return {without_gradient(DType::kI64)}; }
 
@@ -96,6 +103,50 @@ TEST_F(StageSkipsTest, AStageThatOwnsNothingPopsOnceAlone) {
   Skips(of(0), false).save({"x"}, rig_.leaf());
   EXPECT_TRUE(Skips(of(1), false).load({"x"}).tensor);
   EXPECT_THROW(Skips(of(1), true).load({"x"}), SkipError) << "the portal gave it up";
+}
+
+// Its function may cut the graph between its values, and what goes past it has a gradient yet.
+TEST_F(StageSkipsTest, TheWayOfWhatGoesPastAStageGoesAroundItsFunction) {
+  Skips skips(past(1), false);
+  const Value before = rig_.leaf();
+  Values values = {before};
+  skips.open(values);
+  EXPECT_NE(values[0].edge.node, before.edge.node);
+  const sim::Edge forked = values[0].edge;
+  values = {without_gradient()};
+  skips.close(values);
+  ASSERT_TRUE(requires_grad(values[0]));
+  const std::vector<sim::Edge>& joined = values[0].edge.node->next;
+  ASSERT_EQ(joined.size(), 2u);
+  EXPECT_EQ(joined[1].node, forked.node) << "the other output of the same fork";
+}
+
+TEST_F(StageSkipsTest, AStageThatPopsMayHaveOthersGoPastIt) {
+  Skips skips(past(2), false);
+  Values values = {rig_.leaf()};
+  skips.open(values);
+  EXPECT_EQ(asked_->nodes, 1);
+  values = {without_gradient()};
+  skips.close(values);
+  EXPECT_TRUE(requires_grad(values[0]));
+}
+
+TEST_F(StageSkipsTest, WhatGoesPastAStageNeedsNoNodesWhereNoGradientComesBy) {
+  const auto has_nodes = [&](const Skips::Of& of, bool again, Values values) {
+    const std::int64_t before = asked_->nodes;
+    Skips skips(of, again);
+    skips.open(values);
+    skips.close(values);
+    return asked_->nodes != before;
+  };
+  EXPECT_TRUE(has_nodes(past(1), false, {rig_.leaf()}));
+  EXPECT_FALSE(has_nodes(past(1), true, {rig_.leaf()})) << "a checkpoint is one node";
+  EXPECT_FALSE(has_nodes(past(1), false, {without_gradient()}));
+  EXPECT_FALSE(has_nodes(past(1), false, integers()));
+  EXPECT_FALSE(has_nodes(past(0), false, {rig_.leaf()}));
+  EXPECT_FALSE(has_nodes(past(4), false, {rig_.leaf()}));
+  const NoGrad no_grad(rig_.autograd(), false);
+  EXPECT_FALSE(has_nodes(past(1), false, {rig_.leaf()}));
 }
 
 TEST_F(StageSkipsTest, AStageIsTheFirstUnlessItSaysOtherwise) {

@@ -50,6 +50,44 @@ TEST(TapeTest, GradientsThatAreViewsAreAddedOutOfPlace) {
   }
 }
 
+// As PyTorch's own nodes do.
+TEST(TapeTest, ANodeThatNoGradientComesToComputesNothing) {
+  for (const bool gives : {true, false}) {
+    Source s;
+    const CodeId backward = s.code(CodeKind::kBody, "Backward");
+    const Slot made = s.op(backward, "grad", {s.argument(backward)}, s.type());
+    s.result(backward, gives ? made : kNoSlot);
+    const CodeId forward = s.code(CodeKind::kSegment, "forward");
+    const Slot h = s.layer(forward, "h", {s.w}, {s.w});
+    s.result(forward, s.layer(forward, "a", {h}, {}, backward));
+    s.backward(s.call(forward));
+    Trial run(s.program);
+    run.run();
+    Names kernels = {"h", "a", "ones_like", "grad"};
+    if (gives) kernels.push_back("grad");
+    EXPECT_EQ(run.log.kernels(), kernels);
+    EXPECT_EQ(run.alive(), gives ? 1 : 0);
+  }
+}
+
+// A log's operators have no gradients: nodes order them alone.
+TEST(TapeTest, ANodeThatReadsNoGradientRunsWithoutOne) {
+  Source s;
+  const CodeId none = s.code(CodeKind::kBody, "NoneBackward");
+  s.argument(none);
+  s.result(none, kNoSlot);
+  const CodeId works = s.code(CodeKind::kBody, "WorksBackward");
+  s.argument(works);
+  s.result(works, s.op(works, "works", {}, s.type()));
+  const CodeId forward = s.code(CodeKind::kSegment, "forward");
+  const Slot h = s.layer(forward, "h", {s.w}, {}, works);
+  s.result(forward, s.layer(forward, "a", {h}, {}, none));
+  s.backward(s.call(forward));
+  Trial run(s.program);
+  run.run();
+  EXPECT_EQ(run.log.kernels(), (Names{"h", "a", "ones_like", "works"}));
+}
+
 TEST(TapeTest, ASecondBackwardNeedsRetainGraph) {
   for (const bool retain : {false, true}) {
     Source s;

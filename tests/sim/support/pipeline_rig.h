@@ -67,11 +67,13 @@ class PipelineRig {
     Value out{fresh(), {}};
     kernel("op", in, out.tensor);
     return autograd()
-        .function(in, {out},
-                  [this](const std::vector<Value>& saved, std::vector<Value> gradients) {
-                    gradients.insert(gradients.end(), saved.begin(), saved.end());
-                    return gradients_of(saved.size(), gradients);
-                  })
+        .function(
+            in, {out},
+            [this](const std::vector<Value>& saved, std::vector<Value> gradients) {
+              gradients.insert(gradients.end(), saved.begin(), saved.end());
+              return gradients_of(saved.size(), gradients);
+            },
+            AbsentGradient::kZeros)
         .front();
   }
   void backward(const std::vector<Value>& roots, bool retain_graph = false) {

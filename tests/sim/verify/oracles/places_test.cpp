@@ -102,6 +102,28 @@ TEST_F(PlacesTest, ARecomputeComesBeforeTheWaitForItsGradients) {
             "`layer0` of micro-batch 2 runs again after its stream waited for gradients");
 }
 
+// Where nothing has a gradient, no kernel of a backward says that it is over.
+TEST_F(PlacesTest, AStepAndABackwardAreToldWhereTheyBegin) {
+  const auto gradients_arrive = [&] {
+    give(StreamOpKind::kCopy, 0, "", {kInput}, {kMade});
+    pass(StreamOpKind::kRecord, Step::kReceived);
+    pass(StreamOpKind::kWait, Step::kTakeReceived);
+  };
+  const auto forward = [&] { kernel(0, "layer0", {kInput}, {kMade}); };
+  forward();
+  gradients_arrive();
+  places_.step_begins();
+  forward();
+  EXPECT_EQ(places_.late(), "") << "it runs for the first time";
+  gradients_arrive();
+  places_.backward_begins();
+  forward();
+  EXPECT_EQ(places_.late(), "") << "these gradients were another backward's";
+  gradients_arrive();
+  forward();
+  EXPECT_NE(places_.late(), "");
+}
+
 TEST_F(PlacesTest, HowManyGoForwardBeforeTheFirstGoesBackward) {
   constexpr Range kThird{70'000, 512}, kFourth{80'000, 512};
   for (const Range& range : {kThird, kFourth}) allocate(0, range);

@@ -29,6 +29,25 @@ TEST(Recomputes, PacksAreCountedByWhatIsChosenForThem) {
   EXPECT_EQ(planned.saved, all.saved - 2);
 }
 
+// Nothing before the first layer that is trained makes a node.
+TEST(Recomputes, WhatHasNoGraphSavesNothing) {
+  Recipe recipe;
+  recipe.segments = recipe.whole = true;
+  recipe.layers.resize(3);
+  const auto saved = [&recipe] {
+    const RecomputeCounts counts = expected_counts(make_program(recipe), nullptr);
+    EXPECT_TRUE(counts.packs_known);
+    return counts.saved;
+  };
+  const std::int64_t all = saved();
+  recipe.layers[0].frozen = true;
+  EXPECT_EQ(saved(), all) << "its input has a gradient";
+  recipe.embeds = false;
+  EXPECT_EQ(saved(), all - 1 - 2) << "neither the embedding nor the layer saves";
+  recipe.layers[1].frozen = true;
+  EXPECT_EQ(saved(), all - 1 - 2 - 2);
+}
+
 TEST(Recomputes, OneThatIsCountedOtherwiseIsNamed) {
   RecomputeCounts expected;
   expected.saved = 3;
