@@ -115,6 +115,20 @@ TEST_F(CheckpointHalves, AFunctionMayHaveNoInputs) {
   EXPECT_TRUE(gradient(weight).tensor);
 }
 
+// Of the three outputs the last has a gradient, and the second needs none.
+TEST_F(CheckpointHalves, BackwardGoesFromAnOutputWithoutAGradientByAPhony) {
+  Values inputs = {rig_.leaf(), rig_.leaf()};
+  const auto made = checkpoint(inputs, [&](Values in) {
+    return Values{rig_.op({in[0]}), {rig_.fresh(), {}}, rig_.op({in[1]})};
+  });
+  Values out = made->checkpoint(inputs, kNothing);
+  made->recompute(inputs, out);
+  autograd_.asked().phonies.clear();
+  rig_.backward({out[2]});
+  EXPECT_EQ(autograd_.asked().roots, (std::vector<bool>{true, true})) << "each has a gradient";
+  EXPECT_EQ(autograd_.asked().phonies.size(), 2u) << "of the first one's fork, and its gradient";
+}
+
 // A backward begins while another one is between the halves, and ends before that goes on.
 TEST_F(CheckpointHalves, EachBackwardHasItsOwnRun) {
   int runs = 0;
