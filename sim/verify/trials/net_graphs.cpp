@@ -10,7 +10,6 @@ NetGraphs::NetGraphs(const PipelineTrial& trial) : trial_(trial), first_(trial.f
   const auto microbatches = static_cast<std::size_t>(trial.microbatches);
   passages_.resize(first_.size(), std::vector<Passage>(microbatches));
   nodes_.resize(trial.layers.size(), std::vector<bool>(microbatches));
-  graphs_ = nodes_;
   for (std::size_t i = 0; i < microbatches; ++i) {
     for (std::size_t s = 0; s < first_.size(); ++s) {
       passages_[s][i] = enter(s, i);
@@ -66,7 +65,7 @@ void NetGraphs::walk(std::size_t stage, std::size_t microbatch, Passage& passage
                                        : takes_back(from, microbatch) && back;
     }
     if (NetProgram::reads_passenger(trial_, i)) leads |= now.second;
-    nodes_[i][microbatch] = graphs_[i][microbatch] = now.x = leads;
+    nodes_[i][microbatch] = now.x = leads;
     if (NetProgram::carries(trial_) && trial_.carried == static_cast<int>(i)) now.second = now.x;
     joins |= crosses(i) && stashes(i, microbatch);
   }

@@ -41,7 +41,7 @@ class NetGraphs {
   }
   // Whether the layer's output, as it is stashed, has a graph there.
   bool stashes(std::size_t layer, std::size_t microbatch) const {
-    return graphs_[layer][microbatch] && !trial_.layers[layer].detached;
+    return makes_node(layer, microbatch) && !trial_.layers[layer].detached;
   }
   // Whether whoever pops it from another stage may get a gradient to give back: what a first run
   // stashes may have a graph, for all that is known then.
@@ -62,7 +62,6 @@ class NetGraphs {
   const std::vector<std::size_t> first_;
   std::vector<std::vector<Passage>> passages_;  // by stage and micro-batch
   std::vector<std::vector<bool>> nodes_;        // by layer and micro-batch
-  std::vector<std::vector<bool>> graphs_;       // likewise, of the layers' outputs
 };
 
 }  // namespace ferry::verify

@@ -66,6 +66,7 @@ bool PipelinePicture::gradient_returns(Index stage, Index microbatch) const {
   }
   return gradient_returns(next, microbatch);
 }
+
 // From the end of a stage to the beginning of the next one.
 void PipelinePicture::add_between(AskedNodeCounts& counts, Index stage, Index microbatch) const {
   const std::uint32_t from = device(stage), to = device(stage + 1);

@@ -76,6 +76,20 @@ TEST(PipeTest, SeveralBackwardsOfOneForward) {
   }
 }
 
+// Of a step, and of forward with a backward of one's own. Returns what the loop leaves.
+Tensors expect_gradients_of_the_loop(torch::nn::Sequential layers, const PipeOptions& options) {
+  const Tensor expected = plain_step(layers, batch(8), batch(8), 4);
+  const Tensors before = gradients(layers);
+  layers->zero_grad();
+  Pipe pipe(layers, options);
+  EXPECT_TRUE(same({pipe.step(batch(8), batch(8), sum_of)}, {expected}));
+  EXPECT_TRUE(same(gradients(layers), before));
+  layers->zero_grad();
+  (pipe.forward(batch(8)) * batch(8) / 4).sum().backward();
+  EXPECT_TRUE(same(gradients(layers), before));
+  return before;
+}
+
 // As where a model is tuned: what comes before the tuned layers has no gradients at all.
 TEST(PipeTest, FrozenLayersStay) {
   for_all_options({1, 2, 1, 1}, 4, [](const PipeOptions& options) {
@@ -83,15 +97,7 @@ TEST(PipeTest, FrozenLayersStay) {
     for (std::size_t i = 0; i < 3; ++i) {
       for (Tensor& parameter : layers[i]->parameters()) parameter.set_requires_grad(false);
     }
-    const Tensor expected = plain_step(layers, batch(8), batch(8), 4);
-    const Tensors before = gradients(layers);
-    layers->zero_grad();
-    Pipe pipe(layers, options);
-    EXPECT_TRUE(same({pipe.step(batch(8), batch(8), sum_of)}, {expected}));
-    EXPECT_TRUE(same(gradients(layers), before));
-    layers->zero_grad();
-    (pipe.forward(batch(8)) * batch(8) / 4).sum().backward();
-    EXPECT_TRUE(same(gradients(layers), before));
+    expect_gradients_of_the_loop(layers, options);
   });
 }
 
@@ -111,17 +117,9 @@ TEST(PipeTest, SkipTensorsGoPastAStageThatStopsGradients) {
           return i == 3 ? y + self.take("skip") : y;
         }));
       }
-      const Tensor expected = plain_step(layers, batch(8), batch(8), 4);
-      const Tensors before = gradients(layers);
-      ASSERT_TRUE(before[0].defined());
-      ASSERT_EQ(before[1].defined(), stops == 1);
-      layers->zero_grad();
-      Pipe pipe(layers, options);
-      EXPECT_TRUE(same({pipe.step(batch(8), batch(8), sum_of)}, {expected}));
-      EXPECT_TRUE(same(gradients(layers), before));
-      layers->zero_grad();
-      (pipe.forward(batch(8)) * batch(8) / 4).sum().backward();
-      EXPECT_TRUE(same(gradients(layers), before));
+      const Tensors of_loop = expect_gradients_of_the_loop(layers, options);
+      EXPECT_TRUE(of_loop[0].defined());
+      EXPECT_EQ(of_loop[1].defined(), stops == 1);
     });
   }
 }
