@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader
 
 from .program import CaptureError
 from .recorder import Recorder
-from .values import ValueMode
+from .values import ValueMode, asking_line
 
 OPTIMIZERS = {"Adam": "adam", "AdamW": "adamw", "SGD": "sgd"}
 
@@ -104,6 +104,11 @@ class Script:
         return module.training and any(p.requires_grad for p in module.parameters())
 
     def _begin(self, module, args, kwargs):
+        if self.recorder.device != "cpu" and \
+                all(parameter.device.type == "cpu" for parameter in module.parameters()):
+            raise CaptureError(
+                f"{asking_line()} calls a model that is on the CPU, and the capture is of a GPU: "
+                'expected the model and its batch on "cuda" (there need be none), or --device cpu')
         self.mode.assumed = self._asked
         others = [p for made in self.optimizers for group in made.param_groups
                   for p in group["params"]]

@@ -1,16 +1,18 @@
 #include "real/pipeline/layers.h"
 
 #include <c10/util/Type.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/instancenorm.h>
 
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "real/tensors/torch_error.h"
-#include "real/tensors/torch_tensors.h"
 #include "shared/seam/checkpoint_context.h"
 
 namespace ferry::real {
@@ -137,6 +139,39 @@ PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& sequ
   return options;
 }
 
+namespace {
+
+// The running statistics of a norm, where it has some; nothing if it is another module.
+template <class... Norms>
+void add_statistics(torch::nn::Module& module, std::vector<at::Tensor*>& found) {
+  const auto add = [&found](auto* norm) {
+    if (norm == nullptr) return;
+    for (at::Tensor* each : {&norm->running_mean, &norm->running_var, &norm->num_batches_tracked}) {
+      if (each->defined()) found.push_back(each);
+    }
+  };
+  (add(module.as<Norms>()), ...);
+}
+
+// While it lives, norms count on copies: a stage that runs again has counted its micro-batch.
+class CountedBefore {
+ public:
+  explicit CountedBefore(const std::vector<at::Tensor*>& statistics) : statistics_(statistics) {
+    for (at::Tensor* const each : statistics_) own_.push_back(std::exchange(*each, each->clone()));
+  }
+  CountedBefore(const CountedBefore&) = delete;
+  CountedBefore& operator=(const CountedBefore&) = delete;
+  ~CountedBefore() {
+    for (std::size_t i = 0; i < own_.size(); ++i) *statistics_[i] = std::move(own_[i]);
+  }
+
+ private:
+  const std::vector<at::Tensor*>& statistics_;
+  std::vector<at::Tensor> own_;
+};
+
+}  // namespace
+
 PipeLayers::PipeLayers(const torch::nn::SequentialImpl& layers,
                        const std::vector<std::int64_t>& balance)
     : layers_(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(layers.size())),
@@ -148,53 +183,33 @@ PipeLayers::PipeLayers(const torch::nn::SequentialImpl& layers,
   }
   layout_ =
       with_torch_errors<SkipError>([&] { return skip_layout(outside(skips_), stage_of(balance)); });
+  statistics_.resize(stages());
+  const std::vector<std::size_t> stage = stage_of(balance);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    for (const auto& module : layers.ptr(i)->modules()) {
+      using namespace torch::nn;  // NOLINT(google-build-using-namespace)
+      add_statistics<BatchNorm1dImpl, BatchNorm2dImpl, BatchNorm3dImpl, InstanceNorm1dImpl,
+                     InstanceNorm2dImpl, InstanceNorm3dImpl>(*module, statistics_[stage[i]]);
+    }
+  }
 }
 
 void PipeLayers::move(std::size_t stage, const c10::Device& device) {
   for (std::size_t i = first_[stage]; i < first_[stage + 1]; ++i) layers_[i].ptr()->to(device);
 }
 
-namespace {
-
-// A stage that will run again needs unchanged inputs; throws at once if they were written.
-class Unwritten {
- public:
-  explicit Unwritten(const std::vector<at::Tensor>& values) {
-    const CheckpointContext context = checkpoint_context(TorchAutograd().hooks());
-    if (context.checkpointing && !context.recomputing) values_ = values;
-    for (const at::Tensor& value : values_) versions_.push_back(version(value));
-  }
-  void check(std::size_t stage) const {
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      if (version(values_[i]) == versions_[i]) continue;
-      refuse("stage " + std::to_string(stage) +
-             " writes its input in place, and could not run again on it");
-    }
-  }
-
- private:
-  static std::uint64_t version(const at::Tensor& value) {
-    return value.defined() ? TorchTensors::read(TorchTensors::version(value)) : 0;
-  }
-  std::vector<at::Tensor> values_;
-  std::vector<std::uint64_t> versions_;
-};
-
-}  // namespace
-
 PipeLayers::Function PipeLayers::stage(std::shared_ptr<PipeLayers> layers, std::size_t number,
                                        const Form& form) {
   return [layers = std::move(layers), number, &form](Tensors values) {
     const Form& given = number == 0 ? form : *layers->gives_[number - 1].load();
-    const Unwritten inputs(values);
-    Tensors outputs = layers->run(number, std::move(values), given);
-    inputs.check(number);
-    return outputs;
+    return layers->run(number, std::move(values), given);
   };
 }
 
 PipeLayers::Tensors PipeLayers::run(std::size_t stage, Tensors values, const Form& form) {
   const TorchAutograd autograd;
+  std::optional<CountedBefore> counted;
+  if (checkpoint_context(autograd.hooks()).recomputing) counted.emplace(statistics_[stage]);
   AnyValue value = form.give(std::move(values));
   for (std::size_t i = first_[stage]; i < first_[stage + 1]; ++i) {
     const auto skips = std::make_shared<LayerSkips>(current_skip_tracker(autograd), skips_[i]);

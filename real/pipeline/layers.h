@@ -36,8 +36,9 @@ class PipeLayers {
   Tensors run(std::size_t stage, Tensors values, const pipe_impl::Form& form);
 
   std::vector<torch::nn::AnyModule> layers_;
-  std::vector<DeclaredSkips> skips_;  // indexed by layer
-  std::vector<std::size_t> first_;    // each stage's first layer; then the end
+  std::vector<DeclaredSkips> skips_;                  // indexed by layer
+  std::vector<std::size_t> first_;                    // each stage's first layer; then the end
+  std::vector<std::vector<at::Tensor*>> statistics_;  // of each stage's norms, in their modules
   SkipLayout layout_;
   // The form in which a stage's last layer returns its tensors, which is known once it has run.
   std::vector<std::atomic<const pipe_impl::Form*>> gives_;

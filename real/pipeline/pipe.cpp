@@ -36,9 +36,39 @@ namespace {
   throw real::torch_error(ValueError("ferry::Pipe: " + text));
 }
 
+// The parts of a batch share its version counter, so that a write to one of them counts as one to
+// all, whichever stage has them by then. A step's have counters of their own, where they need no
+// gradient; a write to one counts for the batch when the step is over. (Not forward()'s: its graph
+// lives on, and must notice whoever writes the batch then.)
+class OwnVersions {
+ public:
+  OwnVersions() = default;
+  OwnVersions(const OwnVersions&) = delete;
+  OwnVersions& operator=(const OwnVersions&) = delete;
+  ~OwnVersions() {
+    for (const Part& part : parts_) {
+      if (part.version.current_version() > 0) part.batch.unsafeGetTensorImpl()->bump_version();
+    }
+  }
+  Tensor of(const Tensor& batch, const Tensor& part) {
+    if (part.requires_grad() || part.is_inference()) return part;
+    Tensor own = part.variable_data();
+    parts_.push_back({batch, own.unsafeGetTensorImpl()->version_counter()});
+    return own;
+  }
+
+ private:
+  struct Part {
+    Tensor batch;
+    c10::VariableVersion version;
+  };
+  std::vector<Part> parts_;
+};
+
 // Splits the tensors by micro-batch. Undefined tensors are undefined in each.
 std::vector<Tensors> scatter(const Tensors& tensors, std::int64_t chunks,
-                             const torch::Device& device, const char* what) {
+                             const torch::Device& device, const char* what,
+                             OwnVersions* versions = nullptr) {
   std::int64_t rows = -1;
   for (const Tensor& tensor : tensors) {
     if (!tensor.defined()) continue;
@@ -55,7 +85,9 @@ std::vector<Tensors> scatter(const Tensors& tensors, std::int64_t chunks,
     if (!tensors[k].defined()) continue;
     const auto parts = tensors[k].to(device).chunk(chunks, 0);
     microbatches.resize(parts.size(), Tensors(tensors.size()));
-    for (std::size_t i = 0; i < parts.size(); ++i) microbatches[i][k] = parts[i];
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      microbatches[i][k] = versions ? versions->of(tensors[k], parts[i]) : parts[i];
+    }
   }
   return microbatches;
 }
@@ -109,8 +141,9 @@ class PipeImpl::Runner {
               const Form& form) {
     if (layers_->stages() == 0) refuse("a step needs layers");
     if (!torch::GradMode::is_enabled()) refuse("a step needs grad mode");
-    auto microbatches = scatter(inputs, options.chunks(), devices.front(), "inputs");
-    const auto aims = scatter(targets, options.chunks(), devices.back(), "targets");
+    OwnVersions versions;
+    auto microbatches = scatter(inputs, options.chunks(), devices.front(), "inputs", &versions);
+    const auto aims = scatter(targets, options.chunks(), devices.back(), "targets", &versions);
     if (aims.size() != microbatches.size()) {
       refuse("expected targets for the inputs: these are " + std::to_string(microbatches.size()) +
              " micro-batches, those " + std::to_string(aims.size()));

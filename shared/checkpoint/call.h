@@ -63,8 +63,7 @@ class CheckpointCall {
 
   // Prepares forward's context, given the caller's context `now`. Call it once.
   std::shared_ptr<const CheckpointContext> begin(CheckpointContext now) {
-    const auto tracker = current_skip_tracker(state_->autograd);
-    SkipScope::Region region = tracker->region(tracker);
+    SkipRegion region = skip_region_here(state_->autograd);
     skips_again_ = std::move(region.again);
     return inside(std::move(now), std::move(region.first), /*again=*/false);
   }

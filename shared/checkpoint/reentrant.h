@@ -42,8 +42,7 @@ class ReentrantRegion {
 
   // Runs forward. Call it once.
   std::vector<Value> forward(const std::vector<Value>& inputs) {
-    const auto tracker = current_skip_tracker(state_->autograd);
-    SkipScope::Region skips = tracker->region(tracker);
+    SkipRegion skips = skip_region_here(state_->autograd);
     skips_again_ = std::move(skips.again);
     const CheckpointContextGuard<A> guard(state_->autograd, inside(false, std::move(skips.first)));
     const typename A::GradModeScope no_grad(state_->autograd, false);

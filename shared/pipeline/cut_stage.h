@@ -24,13 +24,6 @@
 
 namespace ferry {
 
-// The data that passes between stages: the micro-batch's values, and skip tensors by route.
-template <class Item>
-struct Crossings {
-  std::vector<Item> values;
-  std::map<std::size_t, Item> skips;
-};
-
 template <PipelineAutograd A>
 class CutStage {
  public:

@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@
 #include "shared/pipeline/lane_nodes.h"
 #include "shared/pipeline/pipeline_rules.h"
 #include "shared/pipeline/schedule.h"
+#include "shared/pipeline/shared_bytes.h"
 #include "shared/pipeline/stage.h"
 #include "shared/pipeline/stage_run.h"
 #include "shared/pipeline/workers.h"
@@ -73,6 +75,7 @@ class Pipeline {
   struct Microbatch {
     Values values;
     std::shared_ptr<Portals<D, A>> portals;
+    SharedBytes<D> bytes;
   };
 
   // The state of one step.
@@ -88,7 +91,8 @@ class Pipeline {
           if (!pipeline.layout_->routes()[route].crosses()) continue;
           portals->emplace(route, std::make_shared<Portal<D, A>>(autograd, rules()));
         }
-        microbatches.push_back({std::move(values), std::move(portals)});
+        microbatches.push_back(
+            {std::move(values), std::move(portals), SharedBytes<D>(pipeline.layout_, rules())});
       }
       checkpointed = checkpoint_stop(pipeline.options_.checkpoint, microbatches.size());
       if (!rules().checkpoints_some()) checkpointed = microbatches.size() - checkpointed;
@@ -135,18 +139,40 @@ class Pipeline {
                                           nullptr, rules()},
             place(i, j));
         runs.push_back(run);
-        tasks.push_back({owner.stages_[j].device, {}, [this, run, i, j] {
-                           Values& values = microbatches[i].values;
-                           if (!runs_again(i, j)) return run->forward(callers, values);
-                           CoreCheckpointOptions options;
-                           options.preserve_rng_state = owner.options_.preserve_rng_state;
-                           run->forward_checkpointed(callers, values, options);
-                         }});
+        tasks.push_back({owner.stages_[j].device, {}, [this, run, i, j] { forward(*run, i, j); }});
       }
       owner.workers_.run(std::move(tasks));
       for (std::size_t k = 0; k < clock.size(); ++k) {
         finish(clock[k].first, clock[k].second, *runs[k]);
       }
+    }
+
+    // In the device's worker.
+    void forward(StageRun<D, A>& run, std::size_t i, std::size_t j) {
+      Values& values = microbatches[i].values;
+      SharedBytes<D>& bytes = microbatches[i].bytes;
+      const D& device = owner.devices_[owner.stages_[j].device];
+      bytes.enter(device, crossing(i, owner.layout_->into(j)));
+      if (runs_again(i, j)) {
+        CoreCheckpointOptions options;
+        options.preserve_rng_state = owner.options_.preserve_rng_state;
+        run.forward_checkpointed(callers, values, options);
+      } else {
+        run.forward(callers, values);
+      }
+      bytes.leave(device, crossing(i, owner.layout_->out_of(j)), j, runs_again(i, j));
+    }
+    // The values, and what the portals of these routes have.
+    Crossings<std::optional<typename D::Tensor>> crossing(std::size_t i,
+                                                          const std::vector<std::size_t>& routes) {
+      Crossings<std::optional<typename D::Tensor>> found;
+      for (const Value& value : microbatches[i].values) {
+        found.values.push_back(tensor_of(autograd, value));
+      }
+      for (const std::size_t route : routes) {
+        found.skips.emplace(route, microbatches[i].portals->at(route)->tensor());
+      }
+      return found;
     }
 
     // Copies what later stages take, then adds the node that runs the stage again.

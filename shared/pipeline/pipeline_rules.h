@@ -16,6 +16,8 @@ class PipelineRules : public Rules {
   bool checkpoints_some() const { return holds(Rule::kCheckpointSome); }
   bool chooses_stages() const { return holds(Rule::kCheckpointStages); }
   bool puts_inputs_away() const { return holds(Rule::kPutAway); }
+  bool refuses_rewriting() const { return holds(Rule::kRefuseRewriting); }
+  bool refuses_sharing() const { return holds(Rule::kRefuseSharing); }
   bool balances_costs() const { return holds(Rule::kBalanceCosts); }
 };
 

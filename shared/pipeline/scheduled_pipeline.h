@@ -26,6 +26,7 @@
 #include "shared/pipeline/cut_stage.h"
 #include "shared/pipeline/pipeline_rules.h"
 #include "shared/pipeline/schedule.h"
+#include "shared/pipeline/shared_bytes.h"
 #include "shared/pipeline/stage.h"
 #include "shared/pipeline/workers.h"
 #include "shared/seam/error.h"
@@ -105,6 +106,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     arriving.resize(runs.size());
     returning.resize(runs.size());
     for (std::size_t i = 0; i < count; ++i) arriving[i].values = std::move(given[i]);
+    bytes.resize(count, SharedBytes<D>(owner.layout_, owner.rules_));
     checkpointed = checkpoint_stop(pipeline.options_.checkpoint, count);
     if (!owner.rules_.checkpoints_some()) checkpointed = count - checkpointed;
     if (!callers.grad_mode()) checkpointed = 0;
@@ -159,13 +161,15 @@ struct ScheduledPipeline<D, A, W>::OneStep {
         return Values{loss(stage(std::move(values)), i)};
       };
     }
+    Crossings<Value> arrived = take(arriving, s, i, before(s), &SkipRoute::from);
+    bytes[i].enter(here.device, tensors_of(arrived));
     auto& run = runs[index(s, i)];
-    run.emplace(autograd, std::move(function), owner.layout_,
-                take(arriving, s, i, before(s), &SkipRoute::from));
+    run.emplace(autograd, std::move(function), owner.layout_, std::move(arrived));
     if (is_last(s)) run->ends_in_loss();
     Crossings<Value> leaving = runs_again(s, i)
                                    ? run->forward_checkpointed(owner.options_.preserve_rng_state)
                                    : run->forward();
+    bytes[i].leave(here.device, tensors_of(leaving), s, runs_again(s, i));
     if (owner.input_hooks_[s] && runs_again(s, i) && owner.rules_.puts_inputs_away()) {
       run->put_away(owner.input_hooks_[s]);
     }
@@ -173,6 +177,15 @@ struct ScheduledPipeline<D, A, W>::OneStep {
       losses[i] = autograd.leaf(autograd.tensor(leaving.values.front()), false);
     }
     send(arriving, s, i, after(s), &SkipRoute::to, std::move(leaving));
+  }
+
+  Crossings<std::optional<typename D::Tensor>> tensors_of(const Crossings<Value>& crossing) const {
+    Crossings<std::optional<typename D::Tensor>> found;
+    for (const Value& value : crossing.values) found.values.push_back(tensor_of(autograd, value));
+    for (const auto& [route, value] : crossing.skips) {
+      found.skips.emplace(route, tensor_of(autograd, value));
+    }
+    return found;
   }
 
   void recompute(std::size_t s, std::size_t i) {
@@ -245,6 +258,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
   const std::size_t count;  // the number of micro-batches
   std::size_t checkpointed = 0;
   Values losses;
+  std::vector<SharedBytes<D>> bytes;  // indexed by micro-batch
   // Indexed by stage and micro-batch.
   std::vector<std::optional<CutStage<A>>> runs;
   std::vector<Crossings<Value>> arriving;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -38,6 +39,13 @@ struct CorePipelineOptions {
   bool checkpoints(std::size_t stage) const {
     return checkpointed_stages.empty() || checkpointed_stages.at(stage);
   }
+};
+
+// The data that passes between stages: the micro-batch's values, and skip tensors by route.
+template <class Item>
+struct Crossings {
+  std::vector<Item> values;
+  std::map<std::size_t, Item> skips;
 };
 
 template <class A>

@@ -86,7 +86,7 @@ concept ComputeDevice = requires(D device, const typename D::Stream stream,
 template <class D>
 concept PipelineDevice = ComputeDevice<D> &&
     requires(D device, D& other, const typename D::Stream stream, const typename D::Tensor tensor,
-             Step step, std::uint32_t microbatch) {
+             const typename D::Version version, Step step, std::uint32_t microbatch) {
   // The stream on which the calling thread computes on this device, whichever is current.
   { device.compute_stream() } -> std::same_as<typename D::Stream>;
   // The stream on which copies from other devices for that micro-batch arrive here.
@@ -94,6 +94,8 @@ concept PipelineDevice = ComputeDevice<D> &&
   // The same values on `other`, in a storage of the pool of `stream`, which is `other`'s; the
   // copy runs there. Where both are one device: the tensor itself, without its graph.
   { device.transfer(step, tensor, other, stream) } -> std::same_as<typename D::Tensor>;
+  // An identity that no other counter has while a handle on it lives; 0: there is no counter.
+  { device.identity(version) } -> std::same_as<std::uint64_t>;
 };
 
 // Offloading needs this much.

@@ -78,28 +78,31 @@ enum class Rule : std::uint8_t {
   kCheckpointSome,     // the checkpoint mode says which micro-batches are checkpointed
   kCheckpointStages,   // the options say which stages are checkpointed
   kPutAway,            // a stage's inputs are saved under its own hooks until it runs again
+  kRefuseRewriting,    // a stage that is to run again may not write what it is given
+  kRefuseSharing,      // a stage may not write what others have as well
   kBalanceCosts,       // stages are cut by what their layers cost, not by their number
   kPopStashed,         // a declared stash that no layer pops is an error
   kSpacesApart,        // a skip tensor of another namespace is another one
 };
 
-inline constexpr std::array<std::string_view, 64> kRuleNames = {
-    "keep source",     "bound stash",     "hold target",      "bound reloads",
-    "count escapes",   "release late",    "end of task",      "forget",
-    "identity",        "versioned",       "covers",           "share",
-    "share target",    "check version",   "exempt",           "keep kept",
-    "other device",    "live stream",     "owner pool",       "host events",
-    "copy part",       "use source",      "outer inputs",     "stop at last",
-    "stop early",      "task key",        "thread key",       "fresh outside",
-    "group key",       "free unpacked",   "free unneeded",    "free at end",
-    "refuse twice",    "replay random",   "replay ambient",   "recompute grad",
-    "forward stream",  "check recompute", "skip dead",        "keep chosen",
-    "first choice",    "unfinished",      "detach reentrant", "refuse reentrant",
-    "keep outputs",    "check outputs",   "last plain",       "allow written",
-    "refuse late",     "give up popped",  "forget restash",   "own popped",
-    "join stashed",    "order pops",      "order portals",    "order microbatches",
-    "recompute early", "callers mode",    "checkpoint some",  "checkpoint stages",
-    "put away",        "balance costs",   "pop stashed",      "spaces apart"};
+inline constexpr std::array<std::string_view, 66> kRuleNames = {
+    "keep source",     "bound stash",      "hold target",      "bound reloads",
+    "count escapes",   "release late",     "end of task",      "forget",
+    "identity",        "versioned",        "covers",           "share",
+    "share target",    "check version",    "exempt",           "keep kept",
+    "other device",    "live stream",      "owner pool",       "host events",
+    "copy part",       "use source",       "outer inputs",     "stop at last",
+    "stop early",      "task key",         "thread key",       "fresh outside",
+    "group key",       "free unpacked",    "free unneeded",    "free at end",
+    "refuse twice",    "replay random",    "replay ambient",   "recompute grad",
+    "forward stream",  "check recompute",  "skip dead",        "keep chosen",
+    "first choice",    "unfinished",       "detach reentrant", "refuse reentrant",
+    "keep outputs",    "check outputs",    "last plain",       "allow written",
+    "refuse late",     "give up popped",   "forget restash",   "own popped",
+    "join stashed",    "order pops",       "order portals",    "order microbatches",
+    "recompute early", "callers mode",     "checkpoint some",  "checkpoint stages",
+    "put away",        "refuse rewriting", "refuse sharing",   "balance costs",
+    "pop stashed",     "spaces apart"};
 inline constexpr std::size_t kRules = kRuleNames.size();
 inline constexpr std::size_t kCheckpointRules = static_cast<std::size_t>(Rule::kGiveUpPopped);
 static_assert(kRules == static_cast<std::size_t>(Rule::kSpacesApart) + 1);

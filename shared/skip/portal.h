@@ -101,6 +101,8 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
         .front();
   }
 
+  // What it has.
+  const std::optional<Tensor>& tensor() const { return tensor_; }
   bool empty() const { return !full() && !autograd_.exists(gradient_); }
 
  private:

@@ -57,9 +57,14 @@ class StageSkips final : public SkipTracker<typename A::Value> {
       add_joining(fork(of_.autograd, *value));
     }
   }
-  // Call after the stage, with its outputs: gradients of stashed tensors join its backward. So does
-  // the way of those that go past it, for its function may cut the graph between its values.
+  // Call after the stage, with its outputs: what was stashed leaves, as the stage has it in the end
+  // (an activation may have been applied to it in place), and its gradient joins the stage's
+  // backward. So does the way of those that go past it, for the stage's function may cut the graph
+  // between its values.
   void close(Values& values) {
+    for (auto& [route, value] : std::exchange(stashed_, {})) {
+      add_joining(of_.portals->at(route)->blue(value, again_));
+    }
     if (joining_.empty() || !of_.rules.joins_stashed()) return;
     Value& value = lane(of_.autograd, values);
     for (const Value& phony : joining_) join(of_.autograd, value, phony);
@@ -68,7 +73,7 @@ class StageSkips final : public SkipTracker<typename A::Value> {
   void save(const SkipName& name, Value value) override {
     const std::size_t route = of_.layout->find_crossing(name);
     if (route == SkipLayout::kNone) return inside_.save(name, std::move(value));
-    add_joining(of_.portals->at(route)->blue(value, again_));
+    stashed_.insert_or_assign(route, std::move(value));
   }
   Value load(const SkipName& name) override {
     const std::size_t route = of_.layout->find_crossing(name);
@@ -90,8 +95,9 @@ class StageSkips final : public SkipTracker<typename A::Value> {
   const Of of_;
   const bool again_;
   PlainSkips<Value> inside_;
-  Value popping_;   // a phony
-  Values joining_;  // phonies
+  Value popping_;                         // a phony
+  Values joining_;                        // phonies
+  std::map<std::size_t, Value> stashed_;  // by route, until the stage's end
 };
 
 }  // namespace ferry

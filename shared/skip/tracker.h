@@ -6,7 +6,8 @@
 // stages have trackers that hide what crosses stages from autograd (shared/pipeline/).
 //
 // A checkpointed region that pops would find nothing when it runs again: so it gets a tracker that
-// remembers what was popped, for as long as the region may run again. Counting the uses, as
+// saves what was popped, as its inputs are saved, for as long as the region may run again: what is
+// written in place meanwhile, by the region itself say, is refused then. Counting the uses, as
 // torchgpipe does, is right only where every region runs exactly once more and whole; what a region
 // owns is there for an early stop, for several backwards and for none.
 //
@@ -35,13 +36,12 @@ class SkipScope {
   SkipScope(const SkipScope&) = delete;
   SkipScope& operator=(const SkipScope&) = delete;
   virtual ~SkipScope() = default;
+};
 
-  // Trackers for a checkpointed region that runs under `outer`, and for its recomputes.
-  struct Region {
-    std::shared_ptr<SkipScope> first;
-    std::function<std::shared_ptr<SkipScope>()> again;  // a fresh one for each recompute
-  };
-  virtual Region region(std::shared_ptr<SkipScope> outer) = 0;
+// Trackers for a checkpointed region, and for its recomputes.
+struct SkipRegion {
+  std::shared_ptr<SkipScope> first;
+  std::function<std::shared_ptr<SkipScope>()> again;  // a fresh one for each recompute
 };
 
 // An empty value is a value, too: if none was stashed, none is popped.
@@ -51,8 +51,6 @@ class SkipTracker : public SkipScope {
   virtual void save(const SkipName& name, Value value) = 0;
   // Gives the value up. Throws SkipError if there is none of that name.
   virtual Value load(const SkipName& name) = 0;
-
-  Region region(std::shared_ptr<SkipScope> outer) override;
 };
 
 inline SkipError nothing_stashed(const SkipName& name) {
@@ -80,30 +78,37 @@ class PlainSkips : public SkipTracker<Value> {
   std::map<SkipName, Value> values_;
 };
 
+// Saves a value that a region popped: what it returns gives the value again, or throws if it was
+// written in place since.
+template <class Value>
+using SaveSkip = std::function<std::function<Value()>(const Value&)>;
+
 namespace skip_detail {
+
+template <class Value>
+using Popped = std::map<SkipName, std::function<Value()>>;
 
 // The tracker of a region's first run: stashes and pops go to the outer tracker.
 template <class Value>
 class FirstRun final : public SkipTracker<Value> {
  public:
-  using Popped = std::map<SkipName, Value>;
-
-  FirstRun(std::shared_ptr<SkipScope> outer, std::shared_ptr<Popped> popped)
-      : outer_(std::move(outer)), popped_(std::move(popped)) {}
+  FirstRun(std::shared_ptr<SkipTracker<Value>> outer, SaveSkip<Value> save,
+           std::shared_ptr<Popped<Value>> popped)
+      : outer_(std::move(outer)), save_(std::move(save)), popped_(std::move(popped)) {}
   void save(const SkipName& name, Value value) override {
     inside_.insert(name);
-    tracker().save(name, std::move(value));
+    outer_->save(name, std::move(value));
   }
   Value load(const SkipName& name) override {
-    Value value = tracker().load(name);
-    if (inside_.erase(name) == 0) popped_->insert_or_assign(name, value);
+    Value value = outer_->load(name);
+    if (inside_.erase(name) == 0) popped_->insert_or_assign(name, save_(value));
     return value;
   }
 
  private:
-  SkipTracker<Value>& tracker() { return static_cast<SkipTracker<Value>&>(*outer_); }
-  const std::shared_ptr<SkipScope> outer_;
-  const std::shared_ptr<Popped> popped_;
+  const std::shared_ptr<SkipTracker<Value>> outer_;
+  const SaveSkip<Value> save_;
+  const std::shared_ptr<Popped<Value>> popped_;
   std::set<SkipName> inside_;  // stashed here: a recompute stashes them again before a pop
 };
 
@@ -112,27 +117,27 @@ class FirstRun final : public SkipTracker<Value> {
 template <class Value>
 class Again final : public SkipTracker<Value> {
  public:
-  explicit Again(std::shared_ptr<const std::map<SkipName, Value>> popped)
-      : popped_(std::move(popped)) {}
+  explicit Again(std::shared_ptr<const Popped<Value>> popped) : popped_(std::move(popped)) {}
   void save(const SkipName& name, Value value) override { inside_.save(name, std::move(value)); }
   Value load(const SkipName& name) override {
     if (inside_.has(name)) return inside_.load(name);
     const auto found = popped_->find(name);
     if (found == popped_->end()) throw make_error<Value>(nothing_stashed(name));
-    return found->second;
+    return found->second();
   }
 
  private:
-  const std::shared_ptr<const std::map<SkipName, Value>> popped_;
+  const std::shared_ptr<const Popped<Value>> popped_;
   PlainSkips<Value> inside_;
 };
 
 }  // namespace skip_detail
 
+// The trackers of a region that runs under `outer`.
 template <class Value>
-SkipScope::Region SkipTracker<Value>::region(std::shared_ptr<SkipScope> outer) {
-  const auto popped = std::make_shared<std::map<SkipName, Value>>();
-  return {std::make_shared<skip_detail::FirstRun<Value>>(std::move(outer), popped),
+SkipRegion skip_region(std::shared_ptr<SkipTracker<Value>> outer, SaveSkip<Value> save) {
+  const auto popped = std::make_shared<skip_detail::Popped<Value>>();
+  return {std::make_shared<skip_detail::FirstRun<Value>>(std::move(outer), std::move(save), popped),
           [popped] { return std::make_shared<skip_detail::Again<Value>>(popped); }};
 }
 
@@ -161,6 +166,17 @@ std::shared_ptr<SkipTracker<typename A::Value>> current_skip_tracker(const A& au
   }
   thread_local const auto plain = std::make_shared<PlainSkips<Value>>();
   return plain;
+}
+
+// The trackers of a region that begins on the calling thread. No hooks see what it pops.
+template <class A>
+SkipRegion skip_region_here(const A& autograd) {
+  using Value = typename A::Value;
+  return skip_region<Value>(current_skip_tracker(autograd), [autograd](const Value& popped) {
+    const NoHooksGuard<A> unseen(autograd);
+    const auto saved = std::make_shared<typename A::SavedValue>(A(autograd).save(popped));
+    return [saved] { return saved->unpack(); };
+  });
 }
 
 }  // namespace ferry

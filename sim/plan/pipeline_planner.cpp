@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
@@ -141,20 +144,67 @@ std::string refusal(ScheduleKind schedule, std::size_t units, const PipelinePlan
   return "";
 }
 
-PipelineCut cut(const Program& program, const std::vector<StageUnit>& units,
-                const std::vector<std::int64_t>& costs, std::size_t devices, std::size_t each) {
+// The first unit of each stage, where `begins` says which units may be one.
+std::vector<std::size_t> first_units(const std::vector<std::int64_t>& costs,
+                                     const std::vector<bool>& begins, std::size_t stages) {
+  std::vector<std::size_t> firsts;  // of pieces that stay together
+  std::vector<std::int64_t> pieces;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    if (begins[i]) {
+      firsts.push_back(i);
+      pieces.push_back(0);
+    }
+    pieces.back() += costs[i];
+  }
+  std::vector<std::size_t> first;
+  std::size_t piece = 0;
+  for (const std::size_t size : even_stages(pieces, stages)) {
+    first.push_back(firsts[piece]);
+    piece += size;
+  }
+  return first;
+}
+
+bool may_begin(const Program& program, std::size_t unit) {
+  try {
+    cut_into_stages(program, {0, unit});
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+  return true;
+}
+
+// A unit that cannot begin a stage (it writes in place what the unit before it made, say) stays
+// with that one. Which can is asked where the others would be cut. Throws what cutting throws.
+PipelineCut cut(const Program& program, const std::vector<std::int64_t>& costs, std::size_t devices,
+                std::size_t each) {
+  const std::size_t stages = devices * each;
   PipelineCut cut;
   cut.stages_each = each;
+  std::vector<bool> begins(costs.size(), true);
   std::vector<std::size_t> first;
-  std::size_t unit = 0;
-  for (const std::size_t size : even_stages(costs, devices * each)) {
-    first.push_back(unit);
-    cut.units.push_back(size);
-    cut.costs.push_back(0);
-    for (std::size_t i = 0; i < size; ++i) cut.costs.back() += costs[unit++];
+  const auto another = [&] {  // whether there is another cut, without those that cannot be
+    const std::vector<bool> before = begins;
+    for (const std::size_t unit : first) begins[unit] = unit == 0 || may_begin(program, unit);
+    const auto left = std::count(begins.begin(), begins.end(), true);
+    return begins != before && left >= static_cast<std::ptrdiff_t>(stages);
+  };
+  for (bool is_cut = false; !is_cut;) {
+    first = first_units(costs, begins, stages);
+    try {
+      cut.staged = cut_into_stages(program, first);
+      is_cut = true;
+    } catch (const std::invalid_argument&) {
+      if (!another()) throw;
+    }
   }
-  if (unit != units.size()) throw std::invalid_argument("expected a stage for every unit");
-  cut.staged = cut_into_stages(program, first);
+  first.push_back(costs.size());
+  for (std::size_t s = 0; s < stages; ++s) {
+    cut.units.push_back(first[s + 1] - first[s]);
+    cut.costs.push_back(std::accumulate(costs.begin() + static_cast<std::ptrdiff_t>(first[s]),
+                                        costs.begin() + static_cast<std::ptrdiff_t>(first[s + 1]),
+                                        std::int64_t{0}));
+  }
   return cut;
 }
 
@@ -217,8 +267,15 @@ PipelinePlan plan_pipeline(const Program& given, const Hardware& hardware,
     if (!refusal(schedule, units.size(), request).empty()) continue;
     const bool interleaved = schedule == ScheduleKind::kInterleaved;
     const std::size_t each = interleaved ? request.interleaved_each : 1;
-    if (cuts.try_emplace(each, plan.cuts.size()).second) {
-      plan.cuts.push_back(cut(program, units, costs, request.devices, each));
+    if (!cuts.contains(each)) {
+      try {
+        plan.cuts.push_back(cut(program, costs, request.devices, each));
+      } catch (const std::invalid_argument& error) {
+        if (!interleaved || !request.schedules.empty()) throw;
+        plan.left_out.push_back(std::string(name(schedule)) + ": " + error.what());
+        continue;
+      }
+      cuts.emplace(each, plan.cuts.size() - 1);
     }
     const std::size_t number = cuts.at(each);
     Scheduled scheduled(plan.cuts[number], schedule, hardware, request);

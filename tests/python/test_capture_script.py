@@ -137,6 +137,12 @@ class Scripts(unittest.TestCase):
         self.assertIn("train.py:5", program.about["assumed zeros"])
         self.assertIn("--optimizer none", said)
 
+    def test_a_training_on_the_cpu_is_captured_as_one(self):
+        text = SGD.replace(".cuda()", "").replace('device="cuda", ', "")
+        self.refused(text, r'train\.py:6 calls a model that is on the CPU, .*"cuda".* --device cpu')
+        program, _ = self.captured(text, "--device", "cpu")
+        self.assertEqual(program.about["device"], "cpu")
+
     def test_what_is_no_training_is_refused(self):
         self.refused("print(1)", "without a backward")
         self.refused("import torch\ntorch.zeros(2, device='cuda') + torch.zeros(3, device='cuda')",

@@ -33,14 +33,15 @@
 //
 // step() and forward(). step() runs backward in the stages' threads by a schedule, so that few
 // micro-batches are alive at once; what enters a stage is a leaf there, which the stage must not
-// write in place (nor may one that is to run again: ValueError). forward() takes GPipe's
-// order and gives outputs with a graph, from which any backward that accumulates in leaves may go,
-// several times with retain_graph, but not with create_graph; where stages are checkpointed,
-// neither autograd::grad nor `inputs`. On the CPU such a backward runs on the calling thread alone.
+// write in place (nor may one that is to run again, nor any where a skip tensor or another value is
+// a view of it: ValueError). forward() takes GPipe's order and gives outputs with a graph, from
+// which any backward that accumulates in leaves may go, several times with retain_graph, but not
+// with create_graph; where stages are checkpointed, neither autograd::grad nor `inputs`. On the CPU
+// such a backward runs on the calling thread alone.
 //
 // Equality. Micro-batches give the bits that a loop over them gives: their losses each divided by
 // their number, and backward called one by one, in their order (forward()'s backward takes them
-// from the last to the first).
+// from the last to the first). Running statistics of norms count each micro-batch once.
 //
 // Errors: ValueError for options and layers that do not fit, SkipError for skip tensors
 // that do not. What a stage throws is thrown here, the first failed stage's, when the other threads

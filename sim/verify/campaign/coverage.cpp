@@ -82,6 +82,9 @@ void add_pipeline(const PipelineTrial& trial, Features& features) {
   features.has("stopped gradients", std::ranges::any_of(trial.layers, [](const NetLayer& layer) {
                  return layer.stops;
                }));
+  features.has(
+      "writes in place in a pipeline",
+      std::ranges::any_of(trial.layers, [](const NetLayer& layer) { return layer.writes; }));
   features.has("two values with gradients", trial.passenger && trial.carried >= 0);
   features.has("declarations that do not fit", trial.stray != Stray::kNothing);
 }

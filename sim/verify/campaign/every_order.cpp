@@ -31,6 +31,7 @@ RunSpec in_few_turns(RunSpec spec) {
   trial.backwards = 1;
   trial.microbatches = trial.kind == PipelineKind::kInterleaved ? static_cast<int>(trial.devices())
                                                                 : std::min(trial.microbatches, 2);
+  trial.drop_refused();
   return spec;
 }
 

@@ -14,7 +14,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::uint64_t kFormat = 8;
+constexpr std::uint64_t kFormat = 9;
 constexpr std::string_view kLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t kMostItems = 1000;  // of a list: more was never drawn
@@ -212,6 +212,7 @@ void pipeline(Io& io, T& trial) {
     io.number(layer.detached, 0, 1);
     io.number(layer.frozen, 0, 1);
     io.number(layer.stops, 0, 1);
+    io.number(layer.writes, 0, 1);
     io.number(layer.cost, 0, kCosts - 1);
     io.number(layer.policy, 0, kStagePolicies - 1);
   });

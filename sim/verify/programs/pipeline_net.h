@@ -41,7 +41,7 @@ struct NetProgram {
                      : own     ? input_type
                                : out[static_cast<std::size_t>(trial.carried)]);
       }
-      codes.push_back(layer(i, in, out[i]));
+      codes.push_back(layer(i, in, out[i], trial.writes(i)));
     }
     std::vector<TypeId> last = {out.back()};
     if (carries(trial)) last.push_back(out[static_cast<std::size_t>(trial.carried)]);
@@ -63,13 +63,14 @@ struct NetProgram {
     return trial.passenger && layer % 2 == 1;
   }
 
-  CodeId layer(std::size_t number, const std::vector<TypeId>& in, TypeId out) {
+  CodeId layer(std::size_t number, const std::vector<TypeId>& in, TypeId out, bool writes = false) {
     const std::string text = std::to_string(number);
     const CodeId code = b.code(CodeKind::kSegment, "layer" + text);
     const CodeId body = b.code(CodeKind::kBody, "Backward" + text);
     std::vector<Slot> from;
     std::vector<TypeId> types = in;
     for (std::size_t i = 0; i < in.size(); ++i) from.push_back(b.argument(code));
+    if (writes) write(code, text, from.front(), in.front());
     if (number < weights.size()) {
       from.push_back(weights[number]);
       types.push_back(b.program.globals[weights[number]].type);
@@ -90,6 +91,14 @@ struct NetProgram {
     b.add(code, std::move(op));
     b.result(code, y);
     return code;
+  }
+
+  // Writes it in place: a node of its own, with a gradient that is not what comes to it.
+  void write(CodeId code, const std::string& text, Slot tensor, TypeId type) {
+    const CodeId body = b.code(CodeKind::kBody, "Write" + text);
+    b.result(body, b.op(body, "gradwrite" + text, {b.argument(body)}, type));
+    b.add(code, MakeNode{"Write" + text, b.node_id(), {tensor}, {tensor}, {}, body});
+    b.write(code, "write" + text, tensor);
   }
 
   Builder b;

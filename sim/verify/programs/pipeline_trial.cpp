@@ -29,6 +29,7 @@ std::string text_of(const NetLayer& layer, const PipelineTrial& trial) {
   words.add_if(layer.detached, "stashes without a graph");
   words.add_if(layer.frozen, "frozen");
   words.add_if(layer.stops, "stops gradients");
+  words.add_if(&layer != &trial.layers.front() && layer.writes, "writes its input in place");
   words.add_if(trial.balanced > 0, "cost " + std::to_string(layer.cost));
   return words.text();
 }
@@ -85,6 +86,21 @@ std::vector<std::size_t> PipelineTrial::first_layers(const PipelineRules& rules)
   }
   first.resize(stages());
   return first;
+}
+
+// It may write what nobody else has, unless it is to run again.
+std::optional<std::size_t> PipelineTrial::refused_stage() const {
+  const std::vector<std::size_t> first = first_layers();
+  for (std::size_t stage = 1; stage < first.size(); ++stage) {
+    if (!writes(first[stage])) continue;
+    const int given = static_cast<int>(first[stage]) - 1;
+    const bool stashed = std::any_of(layers.begin(), layers.end(), [given](const NetLayer& layer) {
+      return layer.pops == given;
+    });
+    const bool second = passenger && carried == given;
+    if (stashed || second || runs_again(first[stage], 0)) return stage;
+  }
+  return std::nullopt;
 }
 
 // (Where backward is autograd's, inputs of a stage that runs again are not put away.)
@@ -200,6 +216,9 @@ PipelineTrial draw_pipeline_trial(Draws& draws) {
   if (trial.passenger && trial.carried < 0) trial.ids = draws.one_in(2);
   draw_frozen(draws, trial);
   trial.ahead = draws.one_in(2);
+  if (draws.one_in(4)) {
+    trial.layers[static_cast<std::size_t>(draws.in(1, count))].writes = true;
+  }
   if (draws.one_in(6)) {
     NetLayer& layer = trial.layers[static_cast<std::size_t>(draws.in(0, count))];
     layer.stops = true;

@@ -30,6 +30,7 @@ struct NetLayer {
   bool detached = false;  // what it stashes has no graph
   bool frozen = false;    // its weight has no gradient
   bool stops = false;     // it reads what comes from the layer before without its graph
+  bool writes = false;    // it writes what comes from the layer before, and reads it then
   int cost = 0;           // where stages are cut by costs
   StagePolicy policy = StagePolicy::kKeep;  // of the stage that begins with it, if each has its own
 };
@@ -82,6 +83,15 @@ struct PipelineTrial {
   std::vector<std::int64_t> costs() const;
   // Of each stage.
   std::vector<std::size_t> first_layers(const PipelineRules& rules = Rules()) const;
+  // Whether the layer writes its input; the first has nothing that is not the caller's.
+  bool writes(std::size_t layer) const { return layer > 0 && layers[layer].writes; }
+  // The first stage that writes what it is given and may not; none.
+  std::optional<std::size_t> refused_stage() const;
+  // Leaves these writes out. (Where one is refused the others' work ends too, wherever it is: so a
+  // run depends on more than the order of turns.)
+  void drop_refused() {
+    while (const auto stage = refused_stage()) layers[first_layers()[*stage]].writes = false;
+  }
   // `first`: the stage's first layer.
   StagePolicy policy(std::size_t first) const;
   // Whether it runs that micro-batch once more, in each backward.

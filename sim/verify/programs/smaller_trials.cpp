@@ -199,6 +199,7 @@ std::vector<PipelineTrial> plainer(const PipelineTrial& trial) {
     change(&NetLayer::detached, false);
     change(&NetLayer::frozen, false);
     change(&NetLayer::stops, false);
+    change(&NetLayer::writes, false);
     change(&NetLayer::size, 0);
     change(&NetLayer::cost, 0);
     change(&NetLayer::policy, StagePolicy::kKeep);

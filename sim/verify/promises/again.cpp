@@ -54,8 +54,11 @@ class Run {
 
   void pop_skip() {
     if (!call_.pops) return;
-    const auto popped = current_skip_tracker(hand_.autograd())->load(name_);
-    if (popped.tensor != hand_.input().tensor) fails("another skip tensor is popped");
+    const sim::Tensor popped = current_skip_tracker(hand_.autograd())->load(name_).tensor;
+    const sim::Tensor stashed = hand_.input().tensor;
+    if (!popped || popped->storage != stashed->storage || popped->version != stashed->version) {
+      fails("another skip tensor is popped");
+    }
   }
   void run_forward() {
     pop_skip();

@@ -35,6 +35,19 @@ NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject,
 
 namespace {
 
+// A write to what a stage must not write is refused.
+std::optional<Verdict> judge_refused(std::size_t stage, const NetResult& run) {
+  const std::string text = "stage " + std::to_string(stage) + " writes in place its input, ";
+  if (!run.error.starts_with(text)) {
+    return Verdict{Oracle::kError, "stage " + std::to_string(stage) +
+                                       " writes what it must not, and was let" +
+                                       (run.error.empty() ? "" : ": " + run.error)};
+  }
+  if (const auto hazard = judge_hazards(run.hazards)) return hazard;
+  if (run.left == 0) return std::nullopt;
+  return Verdict{Oracle::kLeak, "something is left after a write that was refused"};
+}
+
 // A step that fails leaves nothing, and its cause is told; or the core had another way.
 std::optional<Verdict> judge_failure(const NetResult& expected, const NetResult& run) {
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
@@ -268,9 +281,12 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   if (conditions.choices && conditions.choices->failure()) {
     // Of each stage: what its offloader could not protect is not known here.
     forgive_frees(run.hazards, Uses::kOfAll);
+    const auto refused = trial.refused_stage();
+    if (refused && !is_told_failure(run.error)) return judge_refused(*refused, run);
     return judge_failure(expected, run);
   }
   if (trial.stray != Stray::kNothing) return judge_declared(trial, run);
+  if (const auto stage = trial.refused_stage()) return judge_refused(*stage, run);
   if (!run.error.empty()) return Verdict{Oracle::kError, run.error};
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.gradients != expected.gradients) return Verdict{Oracle::kValue, "a gradient differs"};

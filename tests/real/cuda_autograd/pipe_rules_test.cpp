@@ -253,6 +253,36 @@ bool inputs_are_put_away(Rules rules) {
   return offloader.statistics().offloaded_count == 3;
 }
 
+// The second stage doubles what it is given, in place; the first may have stashed that.
+bool write_is_refused(Rules rules, CheckpointMode checkpoint, bool stashed) {
+  const Net net(rules);
+  const auto skips = [] { return current_skip_tracker(TorchAutograd()); };
+  const Function make = [&](Tensors x) {
+    Tensors made = {x[0] * net.weights[0]};
+    if (stashed) skips()->save(kSkip, made[0]);
+    return made;
+  };
+  const Function write = [](Tensors x) { return Tensors{x[0].mul_(2)}; };
+  const Function pop = [&](Tensors x) {
+    return Tensors{stashed ? x[0] * net.weights[2] + skips()->load(kSkip) : x[0]};
+  };
+  Pipeline pipeline(net.devices(), TorchAutograd(), WorkerThreads(2),
+                    std::vector<PipelineStage<TorchAutograd>>{{0, make}, {1, write}, {1, pop}},
+                    stashed ? net.layout() : SkipLayout(), mode(checkpoint), rules);
+  try {
+    pipeline.forward(net.inputs(1));
+  } catch (const std::exception& error) {
+    return std::string(error.what()).find("stage 1 writes in place its input") == 0;
+  }
+  return false;
+}
+bool rewriting_is_refused(Rules rules) {
+  return write_is_refused(rules, CheckpointMode::kAlways, false);
+}
+bool writing_what_others_have_is_refused(Rules rules) {
+  return write_is_refused(rules, CheckpointMode::kNever, true);
+}
+
 bool stages_are_cut_by_costs(Rules rules) {
   const std::array<std::int64_t, 5> costs = {4, 1, 1, 1, 1};
   return balance(costs, 2, rules) == std::vector<std::size_t>{1, 4};
@@ -281,21 +311,24 @@ bool namespaces_are_apart(Rules rules) {
 using Case = bool (*)(Rules);
 
 const std::map<Rule, Case>& cases() {
-  static const std::map<Rule, Case> all = {{Rule::kGiveUpPopped, what_is_popped_goes},
-                                           {Rule::kForgetRestash, what_is_stashed_again_goes},
-                                           {Rule::kOwnPopped, gradients_are_right},
-                                           {Rule::kJoinStashed, gradients_are_right},
-                                           {Rule::kOrderPops, gradients_are_right},
-                                           {Rule::kOrderPortals, gradients_are_right},
-                                           {Rule::kOrderMicrobatches, microbatches_are_ordered},
-                                           {Rule::kRecomputeEarly, recomputes_do_not_wait},
-                                           {Rule::kCallersMode, workers_have_the_callers_mode},
-                                           {Rule::kCheckpointSome, some_microbatches_run_again},
-                                           {Rule::kCheckpointStages, some_stages_run_again},
-                                           {Rule::kPutAway, inputs_are_put_away},
-                                           {Rule::kBalanceCosts, stages_are_cut_by_costs},
-                                           {Rule::kPopStashed, a_stash_that_nobody_pops_is_refused},
-                                           {Rule::kSpacesApart, namespaces_are_apart}};
+  static const std::map<Rule, Case> all = {
+      {Rule::kGiveUpPopped, what_is_popped_goes},
+      {Rule::kForgetRestash, what_is_stashed_again_goes},
+      {Rule::kOwnPopped, gradients_are_right},
+      {Rule::kJoinStashed, gradients_are_right},
+      {Rule::kOrderPops, gradients_are_right},
+      {Rule::kOrderPortals, gradients_are_right},
+      {Rule::kOrderMicrobatches, microbatches_are_ordered},
+      {Rule::kRecomputeEarly, recomputes_do_not_wait},
+      {Rule::kCallersMode, workers_have_the_callers_mode},
+      {Rule::kCheckpointSome, some_microbatches_run_again},
+      {Rule::kCheckpointStages, some_stages_run_again},
+      {Rule::kPutAway, inputs_are_put_away},
+      {Rule::kRefuseRewriting, rewriting_is_refused},
+      {Rule::kRefuseSharing, writing_what_others_have_is_refused},
+      {Rule::kBalanceCosts, stages_are_cut_by_costs},
+      {Rule::kPopStashed, a_stash_that_nobody_pops_is_refused},
+      {Rule::kSpacesApart, namespaces_are_apart}};
   return all;
 }
 

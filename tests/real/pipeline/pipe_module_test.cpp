@@ -71,6 +71,41 @@ TEST(PipeModuleTest, TrainAndEvalAreTheLayersAndTheCheckpointsToo) {
   EXPECT_EQ(run(), 2);
 }
 
+struct NormWithinImpl : torch::nn::Module {
+  NormWithinImpl() {
+    const auto options = torch::nn::BatchNormOptions(4).momentum({});  // the mean of all batches
+    norm = register_module("norm", torch::nn::BatchNorm1d(options));
+  }
+  Tensor forward(const Tensor& x) { return norm(x.tanh()); }
+  torch::nn::BatchNorm1d norm{nullptr};
+};
+TORCH_MODULE(NormWithin);
+
+// A norm counts each micro-batch once, also in stages that run again.
+TEST(PipeModuleTest, RunningStatisticsAreThoseOfALoop) {
+  const auto norms = [] {
+    torch::manual_seed(1);
+    torch::nn::Sequential chain(
+        torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4), NormWithin(),
+        torch::nn::Unflatten(torch::nn::UnflattenOptions(1, {2, 2})),
+        torch::nn::InstanceNorm1d(torch::nn::InstanceNorm1dOptions(2).track_running_stats(true)),
+        torch::nn::Flatten());
+    chain->to(torch::kFloat64);
+    return chain;
+  };
+  for_all_options({1, 1, 1, 3}, 4, [&](const PipeOptions& options) {
+    auto expected = norms();
+    plain_step(expected, batch(8), torch::ones({8, 4}), 4);
+    auto stepped = norms();
+    Pipe(stepped, options).step(batch(8), torch::ones({8, 4}), sum_of);
+    EXPECT_TRUE(same(stepped->buffers(), expected->buffers()));
+    auto chain = norms();
+    Pipe(chain, options).forward(batch(8)).sum().backward();
+    EXPECT_TRUE(same(chain->buffers(), expected->buffers()));
+    EXPECT_EQ(chain->buffers().size(), 9u);
+  });
+}
+
 TEST(PipeModuleTest, AStateOfTheLayersIsOneOfThePipeAndBack) {
   const auto chain = layers(1), other = layers(2), third = layers(3);
   Pipe pipe = pipe_of(chain), read = pipe_of(other);

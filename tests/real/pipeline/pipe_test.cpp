@@ -268,8 +268,7 @@ TEST(PipeTest, AStageThatWritesItsInputIsRefusedWhereItRunsAgain) {
   torch::nn::Sequential layers(
       layer({}, {}, [](LayerImpl& self, Tensor x) { return x.mul_(2) * self.w; }), Scale(1));
   Pipe pipe(layers, PipeOptions().balance({1, 1}).checkpoint(CheckpointMode::kAlways));
-  const std::string text =
-      "ferry::Pipe: stage 0 writes its input in place, and could not run again on it";
+  const std::string text = "stage 0 writes in place its input, and could not run again on it";
   EXPECT_EQ(message([&] { pipe.step(batch(2), batch(2), sum_of); }), text);
   EXPECT_EQ(message([&] { pipe.forward(batch(2)); }), text);
   plain_step(layers, batch(2), batch(2), 1);
@@ -278,6 +277,119 @@ TEST(PipeTest, AStageThatWritesItsInputIsRefusedWhereItRunsAgain) {
   Pipe never(layers, PipeOptions().balance({1, 1}).checkpoint(CheckpointMode::kNever));
   never.step(batch(2), batch(2), sum_of);
   EXPECT_TRUE(same(gradients(layers), expected));
+}
+
+// What is stashed leaves as the stage has it in the end: an activation is often applied in place.
+TEST(PipeTest, AStageMayWriteWhatItStashed) {
+  for_all_options({2, 1, 1, 1}, 4, [](const PipeOptions& options) {
+    torch::nn::Sequential layers(
+        layer({"tensor", "view"}, {},
+              [](LayerImpl& self, const Tensor& x) {
+                Tensor y = x * self.w;
+                self.put("tensor", y);
+                self.put("view", y.view({-1}));
+                y.mul_(3);
+                return y;
+              }),
+        layer({}, {}, [](LayerImpl& self, Tensor x) { return torch::relu_(x) * self.w; }), Scale(1),
+        layer({}, {"view"},
+              [](LayerImpl& self, const Tensor& x) {
+                return x * self.w + self.take("view").view_as(x);
+              }),
+        layer({}, {"tensor"},
+              [](LayerImpl& self, const Tensor& x) { return x * self.w + self.take("tensor"); }));
+    expect_gradients_of_the_loop(layers, options);
+  });
+}
+
+// What goes on and is stashed too has two ways, which know nothing of each other.
+TEST(PipeTest, AStageThatWritesWhatOthersHaveIsRefused) {
+  const auto stash = [] {
+    return layer({"skip"}, {}, [](LayerImpl& self, const Tensor& x) {
+      const Tensor y = x * self.w;
+      self.put("skip", y);
+      return y;
+    });
+  };
+  const auto pop = [](bool writes) {
+    return layer({}, {"skip"}, [writes](LayerImpl& self, const Tensor& x) {
+      Tensor skip = self.take("skip");
+      if (writes) skip.mul_(2);
+      return x * self.w + skip;
+    });
+  };
+  const auto relu = [] {
+    return layer({}, {}, [](LayerImpl& self, Tensor x) { return torch::relu_(x) * self.w; });
+  };
+  using torch::nn::Sequential;
+  const auto forward = [](Sequential layers) {
+    const auto stages = static_cast<std::int64_t>(layers->size());
+    Pipe pipe(layers, PipeOptions()
+                          .balance(std::vector<std::int64_t>(stages, 1))
+                          .checkpoint(CheckpointMode::kNever));
+    pipe.forward(batch(2));
+  };
+  const std::string clone = " as well: expected a clone of the one or the other";
+  const std::string skip = "whose bytes are those of the skip tensor 'skip'" + clone;
+  EXPECT_EQ(message([&] { forward(Sequential(stash(), relu(), pop(false))); }),
+            "stage 1 writes in place its input, " + skip);
+  EXPECT_EQ(message([&] { forward(Sequential(stash(), pop(true))); }),
+            "stage 1 writes in place its input, " + skip);
+  EXPECT_NO_THROW(forward(Sequential(stash(), Scale(1), pop(true)))) << "who pops it has it alone";
+}
+
+struct TwiceImpl : torch::nn::Module {
+  Tensors forward(const Tensor& x) {
+    const Tensor y = x + 1;
+    return {y, y.view({-1})};
+  }
+};
+TORCH_MODULE(Twice);
+struct FirstWrittenImpl : torch::nn::Module {
+  Tensor forward(Tensors x) { return x.at(0).mul_(2) + x.at(1).view_as(x[0]); }
+};
+TORCH_MODULE(FirstWritten);
+
+TEST(PipeTest, AStageThatWritesOneOfTwoViewsIsRefused) {
+  Pipe pipe(torch::nn::Sequential(Twice(), FirstWritten()),
+            PipeOptions().balance({1, 1}).checkpoint(CheckpointMode::kNever));
+  EXPECT_EQ(message([&] { pipe.forward(batch(2)); }),
+            "stage 1 writes in place its input, whose bytes are those of another of its inputs as "
+            "well: expected a clone of the one or the other");
+}
+
+// Its micro-batches are views of one batch, and no stage takes another's write for its own.
+TEST(PipeTest, AStepsFirstStageMayWriteTheBatch) {
+  torch::nn::Sequential layers(layer({"skip"}, {},
+                                     [](LayerImpl& self, Tensor x) {
+                                       self.put("skip", x.mul_(2));
+                                       return x;
+                                     }),
+                               Scale(1), layer({}, {"skip"}, [](LayerImpl& self, const Tensor& x) {
+                                 return x * self.w * self.take("skip");
+                               }));
+  plain_step(layers, batch(8), batch(8), 4);
+  const Tensors expected = gradients(layers);
+  layers->zero_grad();
+  Pipe pipe(layers, PipeOptions().balance({1, 1, 1}).chunks(4).checkpoint(CheckpointMode::kNever));
+  const Tensor x = batch(8);
+  const auto before = x._version();
+  pipe.step(x, batch(8), sum_of);
+  EXPECT_TRUE(same(gradients(layers), expected));
+  EXPECT_TRUE(same({x}, {batch(8) * 2}));
+  EXPECT_GT(x._version(), before) << "whoever saved the batch is told";
+}
+
+TEST(PipeTest, ABatchThatIsWrittenBeforeItsBackwardIsRefused) {
+  for (const CheckpointMode mode : kModes) {
+    Pipe pipe(scales(2), PipeOptions().balance({1, 1}).chunks(2).checkpoint(mode));
+    Tensor x = batch(4);
+    const Tensor y = pipe.forward(x);
+    x.mul_(2);
+    EXPECT_NE(message([&] { y.sum().backward(); }).find("modified by an inplace operation"),
+              std::string::npos)
+        << name(mode);
+  }
 }
 
 TEST(PipeTest, NothingIsLeftAfterBackward) {

@@ -118,6 +118,22 @@ TEST(SkipTest, InCheckpointsThatStopEarly) {
   }
 }
 
+// The function would double it once more, and nobody would know.
+TEST(SkipTest, ACheckpointThatWritesWhatItPoppedIsRefused) {
+  for (const bool reentrant : {false, true}) {
+    torch::nn::Sequential layers(
+        stashes("a"), layer({}, {"a"}, [reentrant](LayerImpl& self, const Tensor& x) {
+          return ferry::checkpoint(
+              CheckpointOptions().reentrant(reentrant),
+              [&self](const Tensor& y) { return y * self.w + self.take("a").mul_(2) * self.w; }, x);
+        }));
+    EXPECT_NE(message([&] {
+                layers->forward(batch(2)).sum().backward();
+              }).find("modified by an inplace operation"),
+              std::string::npos);
+  }
+}
+
 TEST(SkipTest, WithoutAPipeline) {
   torch::nn::Sequential layers(stashes("a"), pass(), pops("a"));
   const Tensor x = batch(2).requires_grad_();

@@ -15,6 +15,7 @@ RC_GTEST_PROP(PipelineFaults, TheNextStepWorks, ()) {
   trial.steps = 1;
   trial.grad = true;
   trial.stray = Stray::kNothing;
+  trial.drop_refused();
   const auto step =
       static_cast<Step>(*in_range(static_cast<int>(kCheckpointSteps), static_cast<int>(kSteps)));
   const auto fault = std::make_shared<FaultPoint>(step, *in_range(0, 12));

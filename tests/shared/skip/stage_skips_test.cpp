@@ -30,6 +30,14 @@ class StageSkipsTest : public test::StrictPortals {
         std::make_shared<const SkipLayout>(std::vector<SkipRoute>{{{"x"}, 0, 3}, {{"y"}, 0, 2}});
     return past;
   }
+  // As stage 0 does.
+  void stash(const Value& x, const Value& y) {
+    Skips skips(of(0), false);
+    skips.save({"x"}, x);
+    skips.save({"y"}, y);
+    Values values = {rig_.leaf()};
+    skips.close(values);
+  }
   // Of a micro-batch that no order can go with.
   Values integers() { return {without_gradient(DType::kI64)}; }
 
@@ -87,10 +95,21 @@ TEST_F(StageSkipsTest, AStashWithAGradientJoinsTheOutputs) {
   EXPECT_NE(values[0].edge.node, before.edge.node);
 }
 
+// An activation may be applied to it in place until then.
+TEST_F(StageSkipsTest, WhatIsStashedLeavesWithTheStage) {
+  Skips skips(of(0), false);
+  const Value kept = rig_.leaf();
+  skips.save({"x"}, kept);
+  EXPECT_TRUE(portals_->at(0)->empty());
+  Values values = {rig_.leaf()};
+  skips.close(values);
+  EXPECT_EQ((*portals_->at(0)->tensor())->storage, kept.tensor->storage);
+  EXPECT_EQ(kept.tensor.use_count(), 2) << "the tracker lets go of it";
+}
+
 TEST_F(StageSkipsTest, NoneIsPoppedWhereNoneWasStashed) {
   const Value kept = rig_.leaf();
-  Skips(of(0), false).save({"x"}, kept);
-  Skips(of(0), false).save({"y"}, Value());
+  stash(kept, Value());
   const auto popped = std::make_shared<Popped>();
   for (const bool again : {false, true}) {
     Skips skips(of(1, popped), again);
@@ -100,7 +119,7 @@ TEST_F(StageSkipsTest, NoneIsPoppedWhereNoneWasStashed) {
 }
 
 TEST_F(StageSkipsTest, AStageThatOwnsNothingPopsOnceAlone) {
-  Skips(of(0), false).save({"x"}, rig_.leaf());
+  stash(rig_.leaf(), Value());
   EXPECT_TRUE(Skips(of(1), false).load({"x"}).tensor);
   EXPECT_THROW(Skips(of(1), true).load({"x"}), SkipError) << "the portal gave it up";
 }

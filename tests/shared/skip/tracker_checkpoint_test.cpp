@@ -32,6 +32,13 @@ class SkipsInCheckpoints : public testing::TestWithParam<std::tuple<bool, bool>>
     checkpointer_.run(inputs, options, run, [&](Values in) { outputs = function(std::move(in)); });
     return outputs;
   }
+  // An op that saves these and the skip tensor.
+  Values popping(const Values& inputs) {
+    return checkpoint(inputs, [this](Values in) {
+      in.push_back(skips()->load({"skip"}));
+      return Values{rig_.saving_op(in)};
+    });
+  }
   std::shared_ptr<SkipTracker<Value>> skips() { return current_skip_tracker(rig_.autograd()); }
 
   PipelineRig rig_{1};
@@ -61,6 +68,37 @@ TEST_P(SkipsInCheckpoints, ARegionThatPops) {
   EXPECT_TRUE(rig_.hazards().empty()) << rig_.hazards().front();
 }
 
+// It would run again on something else; so it is with its inputs.
+TEST_P(SkipsInCheckpoints, ARegionWhosePoppedTensorIsWritten) {
+  const SkipTrackerGuard<sim::SimAutograd> guard(rig_.autograd(), tracker_);
+  const Value x = rig_.leaf();
+  const Value skip = rig_.leaf();
+  skips()->save({"skip"}, skip);
+  const Values out = popping({x});
+  ++skip.tensor->version->value;
+  EXPECT_THROW(rig_.backward(out), ModifiedInPlace);
+}
+
+// What a region pops is its own matter: hooks around it are given its inputs.
+TEST_P(SkipsInCheckpoints, NoHooksSeeWhatARegionPopped) {
+  struct Counting final : Hooks<sim::Tensor> {
+    std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) override {
+      seen.push_back(tensor);
+      return nullptr;
+    }
+    std::vector<sim::Tensor> seen;
+  };
+  const SkipTrackerGuard<sim::SimAutograd> guard(rig_.autograd(), tracker_);
+  const auto hooks = std::make_shared<Counting>();
+  const HooksGuard<sim::SimAutograd> around(rig_.autograd(), hooks);
+  const Value x = rig_.leaf();
+  const Value skip = rig_.leaf();
+  skips()->save({"skip"}, skip);
+  const Values out = popping({x});
+  ASSERT_EQ(hooks->seen.size(), 1u);
+  EXPECT_EQ(hooks->seen.front()->storage, x.tensor->storage);
+}
+
 // The recompute may stop before it comes to the stash; who popped has its tensor.
 TEST_P(SkipsInCheckpoints, ARegionThatStashes) {
   const SkipTrackerGuard<sim::SimAutograd> guard(rig_.autograd(), tracker_);
@@ -84,10 +122,7 @@ TEST_P(SkipsInCheckpoints, ARegionThatStashes) {
 TEST_P(SkipsInCheckpoints, WithoutAPipeline) {
   const Value x = rig_.leaf();
   skips()->save({"skip"}, x);
-  const Values out = checkpoint({x}, [&](Values in) {
-    in.push_back(skips()->load({"skip"}));
-    return Values{rig_.saving_op(in)};
-  });
+  const Values out = popping({x});
   rig_.backward(out);
   EXPECT_TRUE(rig_.autograd().gradient(x).tensor);
   EXPECT_THROW(skips()->load({"skip"}), SkipError);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 namespace ferry {
@@ -76,13 +77,27 @@ TEST(SkipTrackerGuard, NestsAndRestoresAlsoAfterAnException) {
   EXPECT_EQ(current_skip_tracker(autograd), thread);
 }
 
+TEST(SkipTrackerGuard, AContextWithoutATrackerLeavesTheThreadsOwn) {
+  Slot slot;
+  const SlotAutograd autograd{&slot};
+  const auto thread = current_skip_tracker(autograd);
+  slot.stack.checkpoint = std::make_shared<const CheckpointContext>();
+  EXPECT_EQ(current_skip_tracker(autograd), thread);
+}
+
 class RegionTest : public testing::Test {
  protected:
   SkipTracker<Value>& tracker(const std::shared_ptr<SkipScope>& scope) {
     return static_cast<SkipTracker<Value>&>(*scope);
   }
   const std::shared_ptr<Plain> outer_ = std::make_shared<Plain>();
-  SkipScope::Region region_ = outer_->region(outer_);
+  SkipRegion region_ = skip_region<Value>(outer_, [this](const Value& popped) {
+    return [this, popped] {
+      if (written_) throw std::runtime_error("written");
+      return popped;
+    };
+  });
+  bool written_ = false;
 };
 
 TEST_F(RegionTest, WhatItPoppedIsThereEachTimeItRunsAgain) {
@@ -92,6 +107,13 @@ TEST_F(RegionTest, WhatItPoppedIsThereEachTimeItRunsAgain) {
   for (int times = 0; times < 3; ++times) {
     EXPECT_EQ(*tracker(region_.again()).load({"x"}), "1");
   }
+}
+
+TEST_F(RegionTest, WhatItPoppedAndWasWrittenSinceIsRefused) {
+  outer_->save({"x"}, value("1"));
+  tracker(region_.first).load({"x"});
+  written_ = true;
+  EXPECT_THROW(tracker(region_.again()).load({"x"}), std::runtime_error);
 }
 
 TEST_F(RegionTest, WhatItStashedIsStashedOnce) {

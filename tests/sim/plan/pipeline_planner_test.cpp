@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "formats/program_file.h"
+#include "formats/statements.h"
 #include "scenarios/programs.h"
 #include "sim/plan/stage_costs.h"
 #include "sim/verify/programs/random_program.h"
@@ -139,6 +140,65 @@ TEST(PipelinePlannerTest, WhatMayNotBeIsLeftOutOrRefused) {
   expect_refused(with, divide);
   expect_refused(request(7, 4),
                  "gpipe: expected at least 7 units of the program for as many stages, found 6");
+}
+
+// As an activation does that is applied in place to what the layer before has made.
+Program with_writes(Program program, const std::vector<int>& layers) {
+  std::vector<Statement>& forward = program.codes[1].statements;  // the forward
+  auto fresh = static_cast<Slot>(program.globals.size());
+  for (const Statement& each : forward) {
+    for_each_slot(each.action, [&](Slot slot, Role) { fresh = std::max(fresh, slot + 1); });
+  }
+  for (const int layer : layers) {
+    const auto end = [&](int of) {
+      const Action leaves = Module{"m." + std::to_string(of), false};
+      return std::find_if(forward.begin(), forward.end(),
+                          [&](const Statement& each) { return each.action == leaves; });
+    };
+    Op make, write;
+    make.name = "make";
+    make.out = {fresh};
+    make.types = {0};
+    write.name = "write";
+    write.in = {fresh++};
+    write.writes = {0};
+    forward.insert(end(layer - 1), Statement{make, 0});
+    forward.insert(end(layer), Statement{write, 0});
+  }
+  return program;
+}
+
+std::vector<std::size_t> stages_of(const Program& program, std::uint32_t devices) {
+  PipelinePlanRequest with = request(devices, 4);
+  with.schedules = {k1F1B};
+  with.policies = {"keep"};
+  const PipelinePlan plan = plan_pipeline(program, test::weightless_hardware(), with);
+  EXPECT_TRUE(plan.rows.at(0).simulation.is_safe());
+  EXPECT_EQ(plan.cuts[0].costs.size(), devices);
+  return plan.cuts[0].units;
+}
+
+TEST(PipelinePlannerTest, AUnitThatCannotBeginAStageStaysWithTheOneBefore) {
+  const Program program = test::staged_layers({.layers = 8});
+  using Sizes = std::vector<std::size_t>;
+  EXPECT_EQ(stages_of(program, 4), (Sizes{2, 2, 2, 2}));
+  EXPECT_EQ(stages_of(with_writes(program, {3}), 4), (Sizes{2, 2, 2, 2}));
+  EXPECT_EQ(stages_of(with_writes(program, {4}), 2), (Sizes{3, 5}));
+  EXPECT_EQ(stages_of(with_writes(program, {3, 4, 5}), 2), (Sizes{2, 6}));
+  EXPECT_EQ(stages_of(with_writes(program, {1, 2, 3, 4, 6}), 3), (Sizes{5, 2, 1}));
+  const PipelinePlan two = plan_pipeline(with_writes(program, {1, 2, 3, 4, 6}),
+                                         test::weightless_hardware(), request(2, 4));
+  EXPECT_EQ(two.cuts.size(), 1u);
+  ASSERT_EQ(two.left_out.size(), 1u) << "interleaved needs four";
+  EXPECT_EQ(two.left_out[0].find("interleaved: unit m."), 0u) << two.left_out[0];
+  try {
+    stages_of(with_writes(program, {1, 2, 3, 4, 6}), 4);
+    ADD_FAILURE() << "three units can begin a stage";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("writes in place what an earlier stage made"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(PipelinePlannerTest, BalancesByMemoryToo) {

@@ -94,6 +94,7 @@ TEST(PipelineOrdersProp, OneRunStandsForItsClass) {
     if (trial.kind != PipelineKind::kInterleaved) {
       trial.microbatches = std::min(trial.microbatches, *test::in_range(1, 3));
     }
+    trial.drop_refused();
     const auto all = explore(trial, TurnOrders::Which::kAll, kMost);
     if (!all) {
       RC_TAG("more orders than are tried");
