@@ -99,9 +99,9 @@ concept RecomputingAutograd = Autograd<A> &&
   // True if every task around the current node accumulates in leaves (no `.grad()`, no inputs).
   { autograd.checkpoint_valid() } -> std::same_as<bool>;
   // Makes `outputs`, which have no graph, the outputs of a node with these inputs, which it
-  // saves. Its backward is given the inputs as they were saved, and the outputs' gradients, and
-  // gives the inputs' gradients. Without grad mode, or where no input requires grad, there is no
-  // node.
+  // saves. Its backward is given the inputs as they were saved, and the outputs' gradients (for one
+  // to which none came what AbsentGradient says), and gives the inputs' gradients. Without grad
+  // mode, or where no input requires grad, there is no node.
   {
     autograd.function(values, outputs, backward, AbsentGradient::kZeros)
     } -> std::same_as<std::vector<typename A::Value>>;
