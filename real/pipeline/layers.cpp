@@ -157,17 +157,20 @@ void add_statistics(torch::nn::Module& module, std::vector<at::Tensor*>& found) 
 class CountedBefore {
  public:
   explicit CountedBefore(const std::vector<at::Tensor*>& statistics) : statistics_(statistics) {
-    for (at::Tensor* const each : statistics_) own_.push_back(std::exchange(*each, each->clone()));
+    // All are made before one is put in place: there may be no memory for the next.
+    for (const at::Tensor* const each : statistics_) others_.push_back(each->clone());
+    swap();
   }
   CountedBefore(const CountedBefore&) = delete;
   CountedBefore& operator=(const CountedBefore&) = delete;
-  ~CountedBefore() {
-    for (std::size_t i = 0; i < own_.size(); ++i) *statistics_[i] = std::move(own_[i]);
-  }
+  ~CountedBefore() { swap(); }
 
  private:
+  void swap() {
+    for (std::size_t i = 0; i < others_.size(); ++i) std::swap(*statistics_[i], others_[i]);
+  }
   const std::vector<at::Tensor*>& statistics_;
-  std::vector<at::Tensor> own_;
+  std::vector<at::Tensor> others_;  // the copies; while these are in place, the norms' own
 };
 
 }  // namespace
