@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "plan/planner.h"
 #include "scenarios/hardware.h"
-#include "sim/plan/planner.h"
 #include "tests/sim/support/graphs.h"
 
 namespace ferry::bench {

@@ -9,7 +9,7 @@
 
 #include "sim/choices/strategies.h"
 #include "sim/explore/explorer.h"
-#include "sim/verify/campaign/coverage.h"
+#include "verify/campaign/coverage.h"
 
 namespace ferry::bench {
 namespace {

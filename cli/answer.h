@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/policies.h"
-#include "sim/plan/planner.h"
+#include "plan/planner.h"
 
 namespace ferry::cli {
 

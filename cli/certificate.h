@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/plan/planner.h"
+#include "plan/planner.h"
 
 namespace ferry::cli {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "plan/planner.h"
 #include "scenarios/policy.h"
-#include "sim/plan/planner.h"
 
 namespace ferry::cli {
 

@@ -15,8 +15,8 @@
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "formats/error.h"
+#include "plan/pareto.h"
 #include "scenarios/units.h"
-#include "sim/plan/pareto.h"
 
 namespace ferry::cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/policies.h"
-#include "sim/plan/pareto.h"
+#include "plan/pareto.h"
 
 namespace CLI {
 class App;

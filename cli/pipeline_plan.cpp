@@ -18,9 +18,9 @@
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/staged_plan.h"
+#include "plan/pipeline_planner.h"
 #include "scenarios/policy.h"
 #include "scenarios/units.h"
-#include "sim/plan/pipeline_planner.h"
 
 namespace ferry::cli {
 

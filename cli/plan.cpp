@@ -16,7 +16,7 @@
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/plan_file.h"
-#include "sim/plan/planner.h"
+#include "plan/planner.h"
 
 namespace ferry::cli {
 namespace {

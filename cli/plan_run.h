@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "cli/policies.h"
-#include "sim/plan/planner.h"
+#include "plan/planner.h"
 
 namespace ferry::cli {
 

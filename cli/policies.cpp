@@ -20,13 +20,13 @@
 #include "formats/microbatches.h"
 #include "formats/printable.h"
 #include "formats/program_file.h"
+#include "plan/policies.h"
+#include "plan/span_model.h"
+#include "plan/words.h"
 #include "scenarios/l2.h"
 #include "scenarios/programs.h"
 #include "scenarios/scenario.h"
 #include "scenarios/units.h"
-#include "sim/plan/policies.h"
-#include "sim/plan/span_model.h"
-#include "sim/plan/words.h"
 
 namespace ferry::cli {
 

@@ -9,9 +9,9 @@
 
 #include "cli/training_options.h"
 #include "formats/program.h"
+#include "plan/planner.h"
 #include "scenarios/hardware.h"
 #include "scenarios/kernel_times.h"
-#include "sim/plan/planner.h"
 
 namespace CLI {
 class App;

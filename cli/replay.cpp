@@ -24,12 +24,12 @@
 #include "formats/plan_file.h"
 #include "formats/plan_options.h"
 #include "formats/program_file.h"
+#include "plan/mix.h"
+#include "plan/planner.h"
+#include "plan/survey.h"
 #include "scenarios/hardware.h"
 #include "scenarios/l2.h"
 #include "scenarios/programs.h"
-#include "sim/plan/mix.h"
-#include "sim/plan/planner.h"
-#include "sim/plan/survey.h"
 #include "sim/run/simulation.h"
 
 namespace ferry::cli {

@@ -14,9 +14,9 @@
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/trace_write.h"
+#include "plan/planner.h"
 #include "sim/gpu/step_trace.h"
 #include "sim/gpu/stream_log.h"
-#include "sim/plan/planner.h"
 
 namespace ferry::cli {
 namespace {

@@ -41,18 +41,18 @@ if(TARGET ferry_real_capture)
   install(FILES ${PROJECT_SOURCE_DIR}/cmake/FerryTorch.cmake DESTINATION ${ferry_package_dir})
 endif()
 
-if(TARGET ferry_sim_include)
+if(TARGET ferry_verify_include)
   list(APPEND FERRY_COMPONENTS verify)
   set_target_properties(ferry_sim_run PROPERTIES EXPORT_NAME sim)
-  set_target_properties(ferry_sim_include PROPERTIES EXPORT_NAME verify)
+  set_target_properties(ferry_verify_include PROPERTIES EXPORT_NAME verify)
   ferry_install(
     verify ferry_toml ferry_scenarios ferry_sim_choices ferry_sim_check ferry_sim_explore
-    ferry_sim_gpu ferry_sim_program ferry_sim_run ferry_sim_verify_programs
-    ferry_sim_verify_oracles ferry_sim_verify_promises ferry_sim_verify_scripts
-    ferry_sim_verify_trials ferry_sim_verify_hunted ferry_sim_verify_mutants
-    ferry_sim_verify_campaign ferry_sim_verify_report ferry_sim_verify_hunt ferry_sim_include)
-  ferry_install_headers(scenarios sim)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/sim/include/ferry DESTINATION include
+    ferry_sim_gpu ferry_sim_program ferry_sim_run ferry_verify_programs ferry_verify_oracles
+    ferry_verify_promises ferry_verify_scripts ferry_verify_trials ferry_verify_hunted
+    ferry_verify_mutants ferry_verify_campaign ferry_verify_report ferry_verify_hunt
+    ferry_verify_include)
+  ferry_install_headers(scenarios sim verify)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/verify/include/ferry DESTINATION include
           FILES_MATCHING PATTERN "*.h")
 endif()
 

@@ -1,5 +1,5 @@
 // The policies of `ferry plan`: what each is called, and whether it needs a program with segments.
-// How each one runs the step is in sim/plan/policies.h.
+// How each one runs the step is in plan/policies.h.
 #pragma once
 
 #include <algorithm>

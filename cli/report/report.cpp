@@ -21,10 +21,10 @@
 #include "cli/report/run_data.h"
 #include "cli/stop.h"
 #include "formats/atomic_file.h"
+#include "plan/pareto.h"
+#include "plan/planner.h"
 #include "scenarios/units.h"
 #include "sim/gpu/run_recorder.h"
-#include "sim/plan/pareto.h"
-#include "sim/plan/planner.h"
 
 namespace ferry::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cli/report/places.h"
+#include "plan/planner.h"
 #include "sim/gpu/run_record.h"
-#include "sim/plan/planner.h"
 
 namespace ferry::cli {
 

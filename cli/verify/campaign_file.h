@@ -14,7 +14,7 @@
 #include <string>
 
 #include "cli/verify/verify.h"
-#include "sim/verify/campaign/ledger.h"
+#include "verify/campaign/ledger.h"
 
 namespace ferry::cli {
 

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "cli/verify/share_out.h"
-#include "sim/verify/campaign/campaign.h"
+#include "verify/campaign/campaign.h"
 
 namespace ferry::cli {
 

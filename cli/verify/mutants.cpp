@@ -15,9 +15,9 @@
 #include "cli/verify/verify.h"
 #include "formats/error.h"
 #include "formats/nearest.h"
-#include "sim/verify/campaign/replay_line.h"
-#include "sim/verify/report/matrix.h"
-#include "sim/verify/report/report.h"
+#include "verify/campaign/replay_line.h"
+#include "verify/report/matrix.h"
+#include "verify/report/report.h"
 
 namespace ferry::cli {
 namespace {

@@ -17,11 +17,11 @@
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/nearest.h"
-#include "sim/verify/campaign/replay_line.h"
-#include "sim/verify/report/hazard_of.h"
-#include "sim/verify/report/report.h"
-#include "sim/verify/schedulers/registry.h"
-#include "sim/verify/schedulers/scheduler_table.h"
+#include "verify/campaign/replay_line.h"
+#include "verify/report/hazard_of.h"
+#include "verify/report/report.h"
+#include "verify/schedulers/registry.h"
+#include "verify/schedulers/scheduler_table.h"
 
 namespace ferry::cli {
 namespace {

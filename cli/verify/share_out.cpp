@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/verify/campaign/threads.h"
+#include "verify/campaign/threads.h"
 
 namespace ferry::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/verify/schedulers/registry.h"
+#include "verify/schedulers/registry.h"
 
 namespace ferry::cli {
 namespace {

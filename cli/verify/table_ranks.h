@@ -7,8 +7,8 @@
 
 #include "cli/verify/share_out.h"
 #include "cli/verify/verify.h"
-#include "sim/verify/report/matrix.h"
-#include "sim/verify/schedulers/scheduler_table.h"
+#include "verify/report/matrix.h"
+#include "verify/schedulers/scheduler_table.h"
 
 namespace ferry::cli {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "sim/verify/campaign/replay_line.h"
+#include "verify/campaign/replay_line.h"
 
 namespace ferry::cli {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/verify/campaign/ledger.h"
+#include "verify/campaign/ledger.h"
 
 namespace ferry::cli {
 

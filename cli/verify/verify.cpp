@@ -25,9 +25,9 @@
 #include "cli/verify/table_ranks.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
-#include "sim/verify/campaign/campaign.h"
-#include "sim/verify/campaign/replay_line.h"
-#include "sim/verify/report/report.h"
+#include "verify/campaign/campaign.h"
+#include "verify/campaign/replay_line.h"
+#include "verify/report/report.h"
 
 namespace ferry::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cli/ranks/ranks.h"
-#include "sim/verify/campaign/run_spec.h"
-#include "sim/verify/report/matrix.h"
-#include "sim/verify/schedulers/scheduler_table.h"
+#include "verify/campaign/run_spec.h"
+#include "verify/report/matrix.h"
+#include "verify/schedulers/scheduler_table.h"
 
 namespace ferry::cli {
 

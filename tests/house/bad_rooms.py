@@ -30,10 +30,10 @@ INCLUDES = [
         ["real/a/b.h:1"],
     ),
     Case(
-        "so is sim/include",
+        "so is verify/include",
         {
-            **rooms("sim/include : ferry :", "sim/a : * :"),
-            "sim/include/ferry/a.h": header(),
+            **rooms("verify/include : ferry :", "sim/a : * :"),
+            "verify/include/ferry/a.h": header(),
             "sim/a/b.h": header("#include <ferry/a.h>"),
         },
         ["sim/a/b.h:1"],

@@ -51,7 +51,7 @@ class Paths:
     def __init__(self, tree):
         self.all = tree.file_set | tree.folders
         self.all |= {path.rpartition(".")[0] for path in tree.files if suffix(path)}
-        for users in ("real/include/", "sim/include/", "python/"):  # who write ferry/NAME
+        for users in ("real/include/", "verify/include/", "python/"):  # who write ferry/NAME
             self.all |= {path.removeprefix(users) for path in self.all}
         folders = sorted({path.split("/")[0] for path in self.all if "/" in path} | {"docs"})
         names = "|".join(re.escape(name) for name in folders if not name.startswith("."))

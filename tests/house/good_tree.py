@@ -7,8 +7,8 @@ ROOMS = """# The rooms.
 shared/a : ferry :
 formats : ferry : shared/a
 sim/a : ferry::sim : formats shared/a
-sim/include : ferry::sim : sim/a
-sim/b : ferry::sim : sim/include
+verify/include : ferry::sim : sim/a
+verify/b : ferry::sim : verify/include
 real/include : ferry : formats
 real/a : ferry::real : real/include
 tests/shared/a : * : shared/a tests/support
@@ -180,8 +180,8 @@ FILES = {
     "sim/a/main.cpp": MAIN,
     "sim/a/hash.h": "namespace ferry::sim::detail {}\nnamespace nlohmann {}\n",
     "real/include/ferry/a.h": '#include "formats/a.h"\n\nnamespace ferry {}\n',
-    "sim/include/ferry/b.h": '#include "sim/a/hash.h"\n\nnamespace ferry::sim {}\n',
-    "sim/b/b.cpp": '#include "ferry/b.h"\n\nnamespace ferry::sim {}\n',
+    "verify/include/ferry/b.h": '#include "sim/a/hash.h"\n\nnamespace ferry::sim {}\n',
+    "verify/b/b.cpp": '#include "ferry/b.h"\n\nnamespace ferry::sim {}\n',
     "real/a/a.cpp": REAL_A,
     "python/ferry/lower.py": "# As ferry/a.h and ferry/lower.py say.\n",
     "real/a/b.cpp": "#include <ferry/a.h>\n\nnamespace ferry::real {}\n",

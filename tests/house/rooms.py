@@ -6,8 +6,8 @@ import typing
 from tree import Finding, parent, top
 
 TABLE = "cmake/rooms.txt"
-# Users include "ferry/*.h" of a component: the room is real/include, or sim/include.
-PUBLIC = ("real/include/ferry", "sim/include/ferry")
+# Users include "ferry/*.h" of a component: the room is real/include, or verify/include.
+PUBLIC = ("real/include/ferry", "verify/include/ferry")
 
 # What holds whatever the table says, so that no line of it loosens the house by mistake: which
 # folders the rooms of a folder may see. Tests, benchmarks and examples see whom they like.
@@ -16,8 +16,11 @@ MAY_SEE = {
     "formats": {"formats", "shared"},
     "scenarios": {"scenarios", "formats", "shared"},
     "sim": {"sim", "scenarios", "formats", "shared"},
+    "plan": {"plan", "sim", "scenarios", "formats", "shared"},
+    "verify": {"verify", "sim", "scenarios", "formats", "shared"},
     "real": {"real", "scenarios", "formats", "shared"},
-    "cli": {"cli", "sim", "scenarios", "formats", "shared"},
+    "vgpu": {"vgpu", "real", "sim", "scenarios", "formats", "shared"},
+    "cli": {"cli", "plan", "verify", "sim", "scenarios", "formats", "shared"},
 }
 
 

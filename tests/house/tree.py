@@ -15,7 +15,7 @@ from scan import Scan
 
 CPP = {".h", ".hpp", ".cpp", ".cu", ".cuh", ".inl"}
 HEADERS = {".h", ".hpp", ".cuh", ".inl"}
-PRODUCTION = ("shared", "formats", "scenarios", "sim", "real", "cli")
+PRODUCTION = ("shared", "formats", "scenarios", "sim", "plan", "verify", "real", "cli")
 LEFT_BY_BUILDS = {".git", ".cache", "build", "__pycache__"}
 
 

@@ -24,12 +24,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/verify/campaign/at_work.h"
-#include "sim/verify/campaign/campaign.h"
-#include "sim/verify/campaign/drawn_run.h"
-#include "sim/verify/mutants/mutants.h"
-#include "sim/verify/oracles/determinism.h"
 #include "tests/mutation/chosen.h"
+#include "verify/campaign/at_work.h"
+#include "verify/campaign/campaign.h"
+#include "verify/campaign/drawn_run.h"
+#include "verify/mutants/mutants.h"
+#include "verify/oracles/determinism.h"
 
 namespace {
 

@@ -20,9 +20,9 @@ CHOSEN = '#include "tests/mutation/chosen.h"'
 ERROR = re.compile(r"^(/[^:\s]+):(\d+):(\d+):\s+(error|fatal error|required from|in .*required)",
                    re.MULTILINE)
 # They instantiate most of the core: asked first, for a build takes longer.
-PROBES = ("sim/run/core.cpp", "sim/verify/trials/try_pipeline.cpp", "sim/run/simulation.cpp",
+PROBES = ("sim/run/core.cpp", "verify/trials/try_pipeline.cpp", "sim/run/simulation.cpp",
           "sim/run/pipeline_simulation.cpp", "sim/program/tape.cpp",
-          "sim/verify/trials/try_core.cpp")
+          "verify/trials/try_core.cpp")
 REAL_PROBES = ("real/api/offload.cpp", "real/api/checkpoint.cpp", "real/api/replays.cpp",
                "real/cuda_backend/cuda_backend.cpp", "real/pipeline/pipe.cpp")
 # And, of the tests that a world runs, those that instantiate what the libraries do not.

@@ -19,9 +19,9 @@
 #include "formats/plan.h"
 #include "formats/plan_options.h"
 #include "formats/program_check.h"
-#include "sim/plan/mix.h"
-#include "sim/plan/planner.h"
-#include "sim/plan/survey.h"
+#include "plan/mix.h"
+#include "plan/planner.h"
+#include "plan/survey.h"
 #include "tests/real/capture/models.h"
 #include "tests/real/capture/step.h"
 

@@ -18,7 +18,7 @@
 
 #include "ferry/checkpoint.h"
 #include "formats/program_file.h"
-#include "sim/plan/planner.h"
+#include "plan/planner.h"
 #include "tests/real/capture/step.h"
 
 namespace ferry::real::capture {

@@ -13,7 +13,7 @@
 #include "ferry/replay.h"
 #include "formats/plan.h"
 #include "formats/plan_options.h"
-#include "sim/plan/survey.h"
+#include "plan/survey.h"
 #include "tests/real/capture/step.h"
 
 namespace ferry::real::capture {

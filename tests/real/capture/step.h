@@ -16,9 +16,9 @@
 #include "formats/plan.h"
 #include "formats/plan_options.h"
 #include "formats/program_file.h"
+#include "plan/survey.h"
 #include "scenarios/hardware.h"
 #include "shared/seam/options.h"
-#include "sim/plan/survey.h"
 #include "sim/run/simulation.h"
 
 namespace ferry::real::capture {

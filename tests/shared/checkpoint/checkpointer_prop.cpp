@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "sim/verify/oracles/errors.h"
-#include "sim/verify/oracles/recomputes.h"
-#include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/try_core.h"
 #include "tests/sim/support/gen.h"
 #include "tests/sim/support/layers.h"
+#include "verify/oracles/errors.h"
+#include "verify/oracles/recomputes.h"
+#include "verify/programs/random_program.h"
+#include "verify/trials/try_core.h"
 
 namespace ferry::test {
 namespace {

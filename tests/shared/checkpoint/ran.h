@@ -8,9 +8,9 @@
 #include <map>
 #include <string>
 
-#include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/try_core.h"
 #include "tests/sim/support/layers.h"
+#include "verify/programs/random_program.h"
+#include "verify/trials/try_core.h"
 
 namespace ferry::test {
 

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/try_core.h"
 #include "tests/sim/support/gen.h"
+#include "verify/programs/random_program.h"
+#include "verify/trials/try_core.h"
 
 namespace ferry::test {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "formats/program_check.h"
 #include "formats/program_file.h"
-#include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/try_core.h"
 #include "tests/sim/support/gen.h"
+#include "verify/programs/random_program.h"
+#include "verify/trials/try_core.h"
 
 namespace ferry::test {
 namespace {

@@ -4,8 +4,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "shared/adaptors/observed.h"
-#include "sim/verify/trials/try_pipeline.h"
 #include "tests/sim/support/gen.h"
+#include "verify/trials/try_pipeline.h"
 
 namespace ferry::test {
 namespace {

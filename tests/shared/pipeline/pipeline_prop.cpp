@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "sim/verify/trials/try_pipeline.h"
 #include "tests/sim/support/gen.h"
+#include "verify/trials/try_pipeline.h"
 
 namespace ferry::test {
 namespace {

@@ -6,11 +6,11 @@
 
 #include <string>
 
-#include "sim/verify/programs/random_program.h"
-#include "sim/verify/programs/trial.h"
-#include "sim/verify/trials/try_core.h"
 #include "tests/shared/replay/spans.h"
 #include "tests/sim/support/gen.h"
+#include "verify/programs/random_program.h"
+#include "verify/programs/trial.h"
+#include "verify/trials/try_core.h"
 
 namespace ferry::test {
 namespace {

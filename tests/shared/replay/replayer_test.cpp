@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "sim/run/simulation.h"
-#include "sim/verify/oracles/errors.h"
-#include "sim/verify/trials/try_core.h"
 #include "tests/sim/support/layers.h"
+#include "verify/oracles/errors.h"
+#include "verify/trials/try_core.h"
 
 namespace ferry::test {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "formats/program.h"
 #include "sim/run/simulation.h"
-#include "sim/verify/oracles/errors.h"
-#include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/try_core.h"
+#include "verify/oracles/errors.h"
+#include "verify/programs/random_program.h"
+#include "verify/trials/try_core.h"
 
 namespace ferry::test {
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <vector>
 
-#include "sim/verify/campaign/replay_line.h"
-#include "sim/verify/campaign/run_spec.h"
-#include "sim/verify/report/matrix.h"
-#include "sim/verify/trials/try_core.h"
+#include "verify/campaign/replay_line.h"
+#include "verify/campaign/run_spec.h"
+#include "verify/report/matrix.h"
+#include "verify/trials/try_core.h"
 
 namespace ferry::choices {
 namespace {

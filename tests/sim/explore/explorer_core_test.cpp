@@ -10,9 +10,9 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink_witness.h"
 #include "sim/run/simulation.h"
-#include "sim/verify/mutants/mutants.h"
-#include "sim/verify/programs/random_program.h"
-#include "sim/verify/trials/try_core.h"
+#include "verify/mutants/mutants.h"
+#include "verify/programs/random_program.h"
+#include "verify/trials/try_core.h"
 
 namespace ferry::explore {
 namespace {

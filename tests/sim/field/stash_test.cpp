@@ -10,8 +10,8 @@
 
 #include "sim/field/stash.h"
 #include "sim/run/simulation.h"
-#include "sim/verify/trials/try_core.h"
 #include "tests/sim/support/saving_steps.h"
+#include "verify/trials/try_core.h"
 
 namespace ferry::field {
 namespace {

@@ -5,9 +5,9 @@
 #include <rapidcheck/gtest.h>
 
 #include "sim/run/pipeline_simulation.h"
-#include "sim/verify/trials/try_core.h"
 #include "tests/sim/support/gen.h"
 #include "tests/sim/support/staged_layers.h"
+#include "verify/trials/try_core.h"
 
 namespace ferry::sim {
 namespace {

@@ -16,9 +16,9 @@
 #include "formats/program_file.h"
 #include "scenarios/programs.h"
 #include "sim/run/simulation.h"
-#include "sim/verify/programs/random_program.h"
 #include "tests/sim/support/gen.h"
 #include "tests/sim/support/tiny.h"
+#include "verify/programs/random_program.h"
 
 namespace ferry::sim {
 namespace {

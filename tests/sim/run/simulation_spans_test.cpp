@@ -12,8 +12,8 @@
 
 #include "formats/program_file.h"
 #include "formats/spans.h"
+#include "plan/survey.h"
 #include "scenarios/programs.h"
-#include "sim/plan/survey.h"
 #include "sim/run/simulation.h"
 #include "tests/sim/support/tiny.h"
 

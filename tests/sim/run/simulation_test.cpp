@@ -7,8 +7,8 @@
 
 #include "formats/program_check.h"
 #include "formats/program_file.h"
+#include "plan/survey.h"
 #include "scenarios/programs.h"
-#include "sim/plan/survey.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::sim {

@@ -7,8 +7,8 @@
 #include <functional>
 #include <vector>
 
-#include "sim/plan/mix.h"
-#include "sim/plan/survey.h"
+#include "plan/mix.h"
+#include "plan/survey.h"
 
 namespace ferry::test {
 

@@ -3,9 +3,9 @@
 
 #include <rapidcheck.h>
 
-#include "sim/verify/programs/pipeline_trial.h"
-#include "sim/verify/programs/smaller_trials.h"
-#include "sim/verify/programs/trial.h"
+#include "verify/programs/pipeline_trial.h"
+#include "verify/programs/smaller_trials.h"
+#include "verify/programs/trial.h"
 
 namespace ferry::test {
 

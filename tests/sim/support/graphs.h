@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "formats/builder.h"
-#include "sim/verify/programs/random_program.h"
+#include "verify/programs/random_program.h"
 
 namespace ferry::test {
 

@@ -10,14 +10,14 @@
 #include <variant>
 #include <vector>
 
-#include "sim/plan/candidates.h"
-#include "sim/plan/mix.h"
-#include "sim/plan/survey.h"
+#include "plan/candidates.h"
+#include "plan/mix.h"
+#include "plan/survey.h"
 #include "sim/run/simulation.h"
-#include "sim/verify/programs/random_program.h"
 #include "tests/sim/support/segmented.h"
 #include "tests/sim/support/sizes.h"
 #include "tests/sim/support/tiny.h"
+#include "verify/programs/random_program.h"
 
 namespace ferry::test {
 

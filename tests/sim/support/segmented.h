@@ -10,9 +10,9 @@
 
 #include "formats/builder.h"
 #include "formats/plan.h"
+#include "plan/mix.h"
+#include "plan/survey.h"
 #include "shared/seam/options.h"
-#include "sim/plan/mix.h"
-#include "sim/plan/survey.h"
 #include "sim/run/simulation.h"
 
 namespace ferry::test {

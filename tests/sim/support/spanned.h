@@ -9,10 +9,10 @@
 
 #include "formats/plan.h"
 #include "formats/spans.h"
-#include "sim/plan/mix.h"
-#include "sim/plan/survey.h"
+#include "plan/mix.h"
+#include "plan/survey.h"
 #include "sim/run/simulation.h"
-#include "sim/verify/programs/random_program.h"
+#include "verify/programs/random_program.h"
 
 namespace ferry::test {
 

@@ -1,0 +1,38 @@
+#include "verify/campaign/run_spec.h"
+
+#include <exception>
+
+#include "sim/choices/strategies.h"
+#include "verify/hunted/try_scheduler.h"
+#include "verify/trials/try_core.h"
+#include "verify/trials/try_pipeline.h"
+
+namespace ferry::verify {
+
+RunSpec limited(RunSpec spec) {
+  if (spec.scheduler && !spec.scheduler->program) limit(*spec.scheduler, spec.trial);
+  return spec;
+}
+
+std::optional<Verdict> try_spec(const RunSpec& spec, choices::Choices* choices,
+                                StreamOpConsumer* watch) try {
+  if (spec.scheduler) {
+    return try_scheduler(*spec.scheduler, scheduler_step(*spec.scheduler, spec.trial, spec.number),
+                         {choices, watch});
+  }
+  const Subject subject{spec.mutant.rules, spec.mutant.mutation, spec.mutant.world_fault};
+  const Conditions conditions{choices, watch};
+  if (spec.is_pipeline()) return try_pipeline(spec.pipeline, subject, conditions);
+  return try_core(spec.trial, subject, conditions);
+} catch (const std::exception& error) {
+  // The program catches what its own calls throw, so this comes from elsewhere.
+  return Verdict{Oracle::kException, error.what()};
+}
+
+std::optional<Verdict> try_spec(const RunSpec& spec, StreamOpConsumer* watch) {
+  if (spec.deviations.empty()) return try_spec(spec, nullptr, watch);
+  choices::ReplayedChoices choices(spec.deviations);
+  return try_spec(spec, &choices, watch);
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,61 @@
+#include "verify/oracles/bounds.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace ferry::verify {
+namespace {
+
+std::int64_t outputs_in(const Program& program, const Code& code,
+                        const std::set<std::string>& ops) {
+  std::int64_t outputs = 0;
+  for (const Statement& statement : code.statements) {
+    const auto* const op = std::get_if<Op>(&statement.action);
+    if (op && ops.contains(op->name)) outputs += static_cast<std::int64_t>(op->out.size());
+    const auto* const call = std::get_if<Call>(&statement.action);
+    if (call) outputs += outputs_in(program, program.codes[call->code], ops);
+  }
+  return outputs;
+}
+
+}  // namespace
+
+std::int64_t outputs_in_checkpoints(const Program& program, const std::set<std::string>& ops) {
+  std::int64_t outputs = 0;
+  if (ops.empty()) return outputs;
+  for (const Code& code : program.codes) {
+    for (const Statement& statement : code.statements) {
+      const auto* const call = std::get_if<Call>(&statement.action);
+      if (!call || call->recompute != Recompute::kCheckpoint) continue;
+      outputs += outputs_in(program, program.codes[call->code], ops);
+    }
+  }
+  return outputs;
+}
+
+std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadStatistics& counts,
+                                    const ProgramBounds& program) {
+  const std::int64_t largest = program.largest;
+  const bool automatic = options.window_bytes == kAutomatic;
+  if (options.window_bytes != kUnlimited && !automatic &&
+      counts.forward_stash_peak_bytes > std::max(options.window_bytes, largest)) {
+    return Verdict{Oracle::kBound, "the forward stash is beyond its window"};
+  }
+  if (options.window_packs != kUnlimited &&
+      counts.forward_stash_peak_bytes > options.window_packs * largest) {
+    return Verdict{Oracle::kBound, "the forward stash holds more than its window's packs"};
+  }
+  // In the published way, the storages of one node and of the one before it are at hand.
+  const std::int64_t at_hand = options.reload_pool == ReloadPool::kConsumer ? 2 : 12 + program.kept;
+  // A storage that is larger than the hold is held beside it.
+  const std::int64_t held_beside = options.hold_bytes > 0 && options.hold_bytes < largest ? 1 : 0;
+  if (options.hold_bytes != kUnlimited && options.hold_bytes != kAutomatic &&
+      options.prefetch_bytes != kAutomatic &&
+      counts.backward_stash_peak_bytes >
+          options.prefetch_bytes + options.hold_bytes + (at_hand + held_beside) * largest) {
+    return Verdict{Oracle::kBound, "the backward stash is beyond its bound"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace ferry::verify

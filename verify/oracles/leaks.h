@@ -1,0 +1,25 @@
+// Leaks are what is left when a run's program is done with everything.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/run/simulation.h"
+#include "verify/oracles/verdict.h"
+
+namespace ferry::verify {
+
+inline std::optional<Verdict> judge_leaks(const sim::Leftovers& left) {
+  if (!left.any()) return std::nullopt;
+  std::string words = "left after the step:";
+  const auto add = [&words](std::int64_t count, const char* what) {
+    if (count != 0) words.append(" ").append(std::to_string(count)).append(what);
+  };
+  add(left.storages, " storages");
+  add(left.events, " events");
+  add(left.host_bytes, " host bytes");
+  if (left.core) words.append(" entries of the core");
+  return Verdict{Oracle::kLeak, words};
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,79 @@
+// Runs a program without running anything again, under hooks that keep every saved tensor, and
+// notes what would have come back from where (saved_sources.h): which calls spans would run again,
+// and where a tensor would be refused that was written since it was saved.
+//
+// Not modelled: segments and calls that are spans in one program, reentrant segments, plans with
+// segments that bodies of nodes call, what the function of a segment writes of what it has saved.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "formats/plan.h"
+#include "formats/program.h"
+#include "shared/seam/checkpoint_options.h"
+#include "sim/gpu/machine.h"
+#include "sim/program/tape.h"
+#include "verify/oracles/saved_sources.h"
+
+namespace ferry::verify {
+
+class ModelRun final : private sim::KernelTimes, private sim::SegmentRunner {
+ public:
+  // `spans`: those of a plan; beside them the program's calls may be spans. `plan`: that of the
+  // segments in each call of main; null: none. `prepared`: of the program; null: it is made here.
+  ModelRun(const Program& program, const std::vector<PlanSpan>& spans, const SegmentPlan* plan,
+           std::shared_ptr<const sim::Prepared> prepared = nullptr);
+
+  std::int64_t kernels() const { return kernels_.count; }  // that ran
+  std::int64_t again() const { return again_; }            // calls that spans add to these
+  const SpanCounts& spans() const { return spans_; }
+  const std::vector<sim::ProgramError>& errors() const { return tape_.errors(); }
+
+ private:
+  class Kept;
+  class Pair;
+  // A segment or a span, of which tensors are saved.
+  struct Level {
+    std::shared_ptr<SpanModel> span;
+    std::shared_ptr<SegmentModel> segment;
+    const SegmentPlan* plan = nullptr;  // of the segment
+    std::size_t packs = 0;              // in the segment so far
+  };
+  using Levels = std::vector<std::shared_ptr<Level>>;
+  // The next segment in a plan.
+  struct Cursor {
+    const SegmentPlan* plan = nullptr;
+    std::size_t next = 0;
+  };
+  class Kernels final : public StreamOpConsumer {
+   public:
+    void operator()(const StreamOp& op) override { count += op.kind == StreamOpKind::kKernel; }
+    std::int64_t count = 0;
+  };
+
+  static SourceRef source_of(const sim::Tensor& tensor, const Levels& levels);
+  const SegmentPlan* next_segment();
+
+  void run(std::vector<sim::Value> inputs, CoreCheckpointOptions, Function,
+           Function forward) override;
+  std::vector<sim::Value> run_reentrant(
+      const std::vector<sim::Value>& inputs, const CoreCheckpointOptions&,
+      std::function<std::vector<sim::Value>(std::vector<sim::Value>)> function) override {
+    return function(inputs);
+  }
+  void run_span(std::vector<sim::OpListener>& listeners,
+                const std::function<void()>& function) override;
+  sim::Time op_ns(const Op&, DType) const override { return 1; }
+
+  Kernels kernels_;
+  std::int64_t again_ = 0;
+  SpanCounts spans_;
+  sim::Machine machine_;
+  sim::Tape tape_;
+  Levels levels_;                // that run now, from the outermost one
+  std::vector<Cursor> cursors_;  // of the segments that run now, and of the call of main
+};
+
+}  // namespace ferry::verify

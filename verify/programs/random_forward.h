@@ -1,0 +1,57 @@
+// The forward of a random program, as a code: its layers in their order, from the embedding to the
+// loss, and the checkpointed segments that they lie in, which nest.
+//
+// The recipe says at each layer how many segments open and close with it; what that makes is a tree
+// of codes. An activation is freed by the code that made the next one of it, or held to the end.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+
+#include "formats/builder.h"
+#include "verify/programs/draft.h"
+#include "verify/programs/random_layers.h"
+#include "verify/programs/random_program.h"
+#include "verify/programs/recipe.h"
+
+namespace ferry::verify {
+
+class RandomForward {
+ public:
+  // `failure` happens in the recipe's failing layer. The draft outlives this.
+  RandomForward(Draft& draft, StepFailure failure, LateWrites writes)
+      : draft_(draft),
+        b_(draft.b),
+        recipe_(draft.recipe),
+        layers_(draft),
+        failure_(failure),
+        writes_(writes) {}
+
+  // Is called once.
+  CodeId make();
+
+ private:
+  Activation make_layers(Region& region, Activation x);
+  void finish(Region& region, const Activation& before, const Activation& x, bool hold);
+  Activation make_whole_layer(Region& region, const Layer& layer, Activation x);
+  bool takes_gradients(const Region& region, const Layer& layer) const;
+  Activation make_segment(Region& outer, const Layer& layer, const Activation& x);
+  void fail_again(CodeId id, const Activation& x);
+  void write_around(CodeId id, const std::array<Activation, 3>& around);
+  // `random`: the segment draws random numbers.
+  void set_recompute(Call& call, const Layer& layer, bool reentrant, bool random) const;
+
+  Draft& draft_;
+  Builder& b_;
+  const Recipe& recipe_;
+  RandomLayers layers_;
+  const StepFailure failure_;
+  const LateWrites writes_;
+  std::size_t at_ = 0;                // the next layer
+  int opened_ = 0;                    // how many of its segments have begun
+  int closing_ = 0;                   // how many segments are still to end here
+  std::optional<Slot> from_segment_;  // the latest result of a segment
+};
+
+}  // namespace ferry::verify

@@ -1,0 +1,76 @@
+#include "verify/report/matrix.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "verify/campaign/drawn_run.h"
+#include "verify/campaign/parallel.h"
+#include "verify/campaign/replay_line.h"
+#include "verify/campaign/shrink_spec.h"
+#include "verify/report/report.h"
+
+namespace ferry::verify {
+namespace {
+
+// Shrinking ends where no single change makes a program smaller: from several programs, one of the
+// ends is small. So many kills, of so many programs from the first one on.
+constexpr int kKills = 5;
+constexpr std::int64_t kFurther = 60;
+
+void keep_smallest(const DrawnRun& drawn, MatrixRow& row) {
+  const Report report = explain(shrink_spec(drawn.spec, *drawn.verdict));
+  const auto& hazard = report.verdict->hazard;
+  // (Who else gets freed bytes shows in no schedule of this program.)
+  const bool shows =
+      hazard && check::is_race(hazard->kind) && hazard->kind != check::HazardKind::kFreeUnderUse;
+  row.unconfirmed |= shows && !report.confirmed;
+  if (row.counterexample_ops && *row.counterexample_ops <= report.device_operations) return;
+  row.counterexample_ops = report.device_operations;
+  row.replay = to_line(report.spec);
+}
+
+// Returns none where it was stopped.
+std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& options) {
+  MatrixRow row;
+  row.mutant = mutant;
+  if (const MutantCase* own = own_case(mutant)) {
+    row.killed_by_own_case = (*own)(no_mutant()) && !(*own)(mutant);
+    row.tests = 1;
+    return row;
+  }
+  std::int64_t programs = options.programs;
+  int kills = 0;
+  for (std::int64_t i = 0; i < programs && kills < kKills; ++i) {
+    if (options.stop && options.stop()) return std::nullopt;
+    const DrawnRun drawn = try_drawn(mutant, options.seed, static_cast<std::uint64_t>(i));
+    if (kills == 0) ++row.tests;
+    if (!drawn.verdict) continue;
+    if (kills++ == 0) {
+      row.oracle = drawn.verdict->oracle;
+      programs = std::min(programs, i + kFurther);
+    }
+    if (drawn.verdict->oracle == row.oracle) keep_smallest(drawn, row);
+  }
+  return row;
+}
+
+}  // namespace
+
+std::vector<MatrixRow> mutation_matrix(const std::vector<Mutant>& mutants,
+                                       const MatrixOptions& options) {
+  std::vector<std::optional<MatrixRow>> ready(mutants.size());
+  std::mutex mutex;
+  parallel_for(mutants.size(), options.jobs, [&](std::size_t i) {
+    ready[i] = try_out(mutants[i], options);
+    const std::lock_guard lock(mutex);
+    if (ready[i] && options.progress) options.progress(mutants[i]);
+  });
+  std::vector<MatrixRow> rows;
+  for (std::optional<MatrixRow>& row : ready) {
+    if (row) rows.push_back(std::move(*row));
+  }
+  return rows;
+}
+
+}  // namespace ferry::verify

@@ -1,0 +1,420 @@
+#include "verify/trials/try_core.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "verify/oracles/accounts.h"
+#include "verify/oracles/bounds.h"
+#include "verify/oracles/errors.h"
+#include "verify/oracles/hazards.h"
+#include "verify/oracles/leaks.h"
+#include "verify/oracles/lifespans.h"
+#include "verify/oracles/lives.h"
+#include "verify/oracles/moves.h"
+#include "verify/oracles/recomputes.h"
+#include "verify/oracles/replays.h"
+#include "verify/oracles/vain_waits.h"
+#include "verify/oracles/versions.h"
+#include "verify/programs/random_program.h"
+#include "verify/scripts/scripts.h"
+#include "verify/trials/chosen_checkpoints.h"
+
+namespace ferry::verify {
+namespace {
+
+// Returns the size of the program's largest storage, rounded up to a page as the host's pool does.
+std::int64_t largest_storage(const Program& program) {
+  constexpr std::int64_t kPage = 4096;
+  std::int64_t largest = 0;
+  for (const Layout& type : program.types) largest = std::max(largest, hull(type).end_bytes);
+  return (largest + kPage - 1) / kPage * kPage;
+}
+
+// Whether the step is one graph task: then what could be held need not be reloaded.
+bool is_one_task(const Recipe& recipe) {
+  const bool nests =
+      std::any_of(recipe.layers.begin(), recipe.layers.end(),
+                  [](const Layer& layer) { return layer.kind == LayerKind::kNested; });
+  return !recipe.segments && recipe.microbatches == 1 && !recipe.retain &&
+         recipe.derivatives == 1 && recipe.failure == StepFailure::kNone && !nests;
+}
+
+// Whether what runs again does so in spans alone, which verify/oracles/replays.h counts.
+bool replays_are_known(const Trial& trial) {
+  const Recipe& recipe = trial.recipe;
+  const auto strange = [](const Layer& layer) {
+    return layer.kind == LayerKind::kNested || (layer.opens > 0 && (layer.segment & kSpanBit) == 0);
+  };
+  if (recipe.failure != StepFailure::kNone) return false;
+  if (!recipe.segments) return has_spans(trial);
+  return !recipe.whole && std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
+}
+
+std::optional<Verdict> judge_replays(const Program& program, const sim::SimulationOptions& options,
+                                     const OpCounts& counted, const sim::Simulation& run) {
+  const ReplayCounts expected = expected_replays(program, options.spans, options.prepared);
+  std::int64_t kernels = 0;
+  for (const auto& [name, count] : counted) kernels += count;
+  const auto differs = [](const char* what, std::int64_t found, std::int64_t must) {
+    return Verdict{Oracle::kCount, std::string(what) + " " + std::to_string(found) +
+                                       " calls again, not " + std::to_string(must)};
+  };
+  if (kernels != expected.kernels + expected.again) {
+    return differs("spans run", kernels - expected.kernels, expected.again);
+  }
+  const SpanCounts& spans = expected.spans;
+  const std::array<std::tuple<const char*, std::int64_t, std::int64_t>, 9> counts = {{
+      {"calls_replayed", run.replays.calls_replayed, expected.again},
+      {"spans", run.replays.spans, spans.spans},
+      {"calls", run.replays.calls, spans.calls},
+      {"calls_left", run.replays.calls_left, spans.calls_left},
+      {"saved", run.replays.saved, spans.saved},
+      {"passed_on", run.replays.passed_on, spans.passed_on},
+      {"held", run.replays.held, spans.held},
+      {"replays", run.replays.replays, spans.replays},
+      {"alive", run.replays.alive, 0},
+  }};
+  for (const auto& [name, is, must] : counts) {
+    if (is == must) continue;
+    return Verdict{Oracle::kCount, "spans count " + std::to_string(is) + " " + name + ", not " +
+                                       std::to_string(must)};
+  }
+  return std::nullopt;
+}
+
+// Whether some call is a checkpoint.
+bool has_checkpoints(const Recipe& recipe) {
+  if (!recipe.segments) return false;
+  return recipe.whole ||
+         std::any_of(recipe.layers.begin(), recipe.layers.end(), [](const Layer& l) {
+           const bool in_backward = l.kind == LayerKind::kNested && l.segment % 2 != 0;
+           return in_backward || (l.opens > 0 && (l.segment & kSpanBit) == 0);
+         });
+}
+
+// Whether a saved tensor is written that will be needed, and verify/oracles/versions.h says
+// what comes of it.
+bool refusals_are_known(const Trial& trial) {
+  const Recipe& recipe = trial.recipe;
+  if (recipe.failure != StepFailure::kSavedWritten) return false;
+  bool spans = false;
+  for (const Layer& layer : recipe.layers) {
+    const bool opens = recipe.segments && layer.opens > 0;
+    if (opens && is_reentrant(layer.segment)) return false;
+    if (layer.kind == LayerKind::kNested && has_plan(trial)) return false;
+    spans |= opens && (layer.segment & kSpanBit) != 0;
+  }
+  return !spans || !has_checkpoints(recipe);
+}
+
+// Whether a backward makes a graph, in which what runs again may be saved.
+bool makes_graphs(const Recipe& recipe) {
+  return recipe.derivatives > 1 ||
+         std::any_of(recipe.layers.begin(), recipe.layers.end(),
+                     [](const Layer& layer) { return layer.extra == Extra::kInnerCreates; });
+}
+
+// Whether a segment or a span is in another.
+bool has_nesting(const Trial& trial) {
+  const Recipe& recipe = trial.recipe;
+  if (has_spans(trial)) {
+    return recipe.segments ||
+           std::any_of(trial.spans.begin(), trial.spans.end(),
+                       [](const DrawnSpan& span) { return !span.inner.empty(); });
+  }
+  int depth = recipe.whole ? 1 : 0;
+  for (const Layer& layer : recipe.layers) {
+    depth += layer.opens;
+    if (depth > 1) return true;
+    depth = std::max(depth - layer.closes, recipe.whole ? 1 : 0);
+  }
+  return false;
+}
+
+// Whether each kernel of forward runs once in it, and what runs again is neither in what runs again
+// nor has nodes of its own.
+bool lifespans_are_known(const Trial& trial) {
+  const Recipe& recipe = trial.recipe;
+  const auto strange = [](const Layer& layer) {
+    return layer.kind == LayerKind::kNested || layer.extra >= Extra::kInnerBackward ||
+           (layer.opens > 0 && is_reentrant(layer.segment));
+  };
+  return (recipe.segments || has_spans(trial)) && recipe.microbatches == 1 && !recipe.retain &&
+         recipe.derivatives == 1 && recipe.failure == StepFailure::kNone && !has_nesting(trial) &&
+         std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
+}
+
+// Whether its spans are in force. (A span may need again what the failing step writes, though no
+// node saved it.)
+bool runs_spans(const Trial& trial) {
+  return has_spans(trial) &&
+         (trial.recipe.failure != StepFailure::kSavedWritten || refusals_are_known(trial));
+}
+
+// Takes out the error of a step that fails by what is run again: a run that keeps everything has
+// none.
+void forgive(StepFailure failure, std::vector<sim::ProgramError>& errors) {
+  if (!fails_again(failure)) return;
+  const auto is_it = [failure](const sim::ProgramError& error) {
+    if (failure == StepFailure::kRecomputeRaises) return error.message == kRecomputeFails;
+    return error.message.starts_with("ferry::checkpoint: ");
+  };
+  const auto found = std::find_if(errors.begin(), errors.end(), is_it);
+  if (found != errors.end()) errors.erase(found);
+}
+
+std::optional<Verdict> judge(const Trial& trial, const ProgramBounds& bounds,
+                             const sim::Simulation& keep, const sim::Simulation& run) {
+  if (const auto hazard = judge_hazards(run.hazards)) return hazard;
+  const std::string error = first_difference(messages(keep), messages(run));
+  if (!error.empty()) return Verdict{Oracle::kError, error};
+  if (keep.gradients != run.gradients)
+    return Verdict{Oracle::kValue, "a gradient differs from keep's"};
+  if (const auto leak = judge_leaks(run.leftovers)) return leak;
+  if (is_one_task(trial.recipe) && trial.options.hold_bytes == kUnlimited &&
+      run.statistics.reloaded_count > run.statistics.offloaded_count) {
+    return Verdict{Oracle::kMoves, "a storage was reloaded twice while it could have been held"};
+  }
+  return judge_bounds(trial.options, run.statistics, bounds);
+}
+
+// Gives the run that keeps everything the errors of one that runs again what it does. Where these
+// are others, fewer or more gradients come.
+void keep_as_refused(const Trial& trial, const sim::SimulationOptions& options,
+                     const Program& program, sim::Simulation& keep, sim::Simulation& run) {
+  const SegmentPlan* const plan = has_plan(trial) ? trial.plan.get() : nullptr;
+  std::vector<sim::ProgramError> errors =
+      expected_errors(program, options.spans, plan, options.prepared);
+  if (!misrefused(errors, keep.errors).empty()) run.gradients = keep.gradients;
+  keep.errors = std::move(errors);
+}
+
+bool refuses(const std::string& error) {
+  return error == "Tensor cached during selective activation checkpoint has been mutated";
+}
+
+// Where a call fails as well, fewer backwards may come so far.
+void forgive_refused(const sim::Simulation& keep, sim::Simulation& run) {
+  std::erase_if(run.errors, [](const sim::ProgramError& each) { return refuses(each.message); });
+  run.gradients = keep.gradients;
+}
+
+// Each such call's backward fails for that reason, and nothing else does.
+std::optional<Verdict> judge_refused(const RecomputeCounts& expected, const sim::Simulation& run) {
+  const std::vector<std::string> errors = messages(run);
+  const auto refused = std::count_if(errors.begin(), errors.end(), refuses);
+  if (static_cast<std::size_t>(refused) != errors.size() || refused != expected.refused) {
+    return Verdict{Oracle::kError, "a kept tensor was written: " + std::to_string(refused) +
+                                       " backwards say so, not " +
+                                       std::to_string(expected.refused)};
+  }
+  if (const auto hazard = judge_hazards(run.hazards)) return hazard;
+  return judge_leaks(run.leftovers);
+}
+
+// Whether the program itself frees too early, where everything is kept.
+bool frees_too_early(const Program& program, const Hardware& hardware,
+                     const std::shared_ptr<const sim::Prepared>& prepared) {
+  sim::SimulationOptions options;
+  options.prepared = prepared;
+  options.segments_as_calls = true;
+  options.reuse_at_free = true;
+  sim::Simulation keep = sim::simulate(program, hardware, options);
+  return forgive_frees(keep.hazards, Uses::kOfAll);
+}
+
+// What a program itself frees too early, or where it could not go on, is not the core's. Nor is
+// what the core could not even protect, and kept for as long as it lived.
+template <class Careless>
+void forgive_own_frees(bool is_struck, const Careless& is_careless, sim::Simulation& run) {
+  std::vector<check::Hazard> others = run.hazards;
+  const Uses uses = run.statistics.quarantined > 0 ? Uses::kOfAll : Uses::kOfTheProgram;
+  if (forgive_frees(others, uses) && (is_struck || is_careless())) run.hazards = std::move(others);
+}
+
+std::optional<Verdict> judge_counts(const RecomputeCounts& expected, const OpCounts& counted,
+                                    const sim::Simulation& run) {
+  std::string wrong = miscounted(expected.ops, counted);
+  if (wrong.empty()) wrong = miscounted(expected, run.checkpoints);
+  if (wrong.empty()) return std::nullopt;
+  return Verdict{Oracle::kCount, wrong};
+}
+
+// Those that watch a run of the core, from its first operation on.
+struct Watches {
+  Watches(const Trial& trial, const Program& program)
+      : moves(program), accounts(trial.options), lives(program) {}
+  Watches(const Watches&) = delete;
+  Watches& operator=(const Watches&) = delete;
+
+  // Before the options are used, which must not outlive this.
+  void watch(sim::SimulationOptions& options) {
+    options.offload->log = [this](const Decision& decision) { accounts.decided(decision); };
+    options.consumers = {&moves, &accounts, &lives, &waits};
+    options.task_watches = {&lives, &accounts};
+    options.hooks_watch = &accounts;
+    if (!has_lifespans) return;
+    options.consumers.push_back(&lifespans);
+    options.task_watches.push_back(&lifespans);
+  }
+  std::optional<Verdict> complaint(const Trial& trial, const sim::Simulation& run) const;
+
+  MoveWatch moves;
+  Accounts accounts;
+  Lives lives;
+  VainWaits waits;
+  bool has_lifespans = false;
+  Lifespans kept;  // of the run that keeps everything
+  Lifespans lifespans{&kept};
+};
+
+std::optional<Verdict> Watches::complaint(const Trial& trial, const sim::Simulation& run) const {
+  if (!makes_graphs(trial.recipe) && !lives.complaint().empty()) {
+    return Verdict{Oracle::kLeak, lives.complaint()};
+  }
+  if (!lifespans.complaint().empty()) return Verdict{Oracle::kLeak, lifespans.complaint()};
+  if (!waits.complaint().empty()) return Verdict{Oracle::kMoves, waits.complaint()};
+  if (!moves.complaint().empty()) return Verdict{Oracle::kMoves, moves.complaint()};
+  if (run.warnings != accounts.warnings()) {
+    return Verdict{Oracle::kAccounts, "it warned " + std::to_string(run.warnings.size()) +
+                                          " times that the host is full, or in other words"};
+  }
+  if (run.checkpoints.recomputes != accounts.recomputes()) {
+    return Verdict{Oracle::kCount, std::to_string(run.checkpoints.recomputes) +
+                                       " recomputes are counted, and " +
+                                       std::to_string(accounts.recomputes()) + " logged"};
+  }
+  const std::string wrong = accounts.complaint(run.statistics);
+  if (!wrong.empty()) return Verdict{Oracle::kAccounts, wrong};
+  return std::nullopt;
+}
+
+// What the core itself says of a run, and what of it was counted from outside.
+struct Counts {
+  bool recomputes = false;  // they are known
+  bool replays = false;
+  RecomputeCounts expected;
+  OpCounter counter;
+};
+
+std::optional<Verdict> judge_counts(const Counts& counts, const Program& program,
+                                    const sim::SimulationOptions& options,
+                                    const sim::Simulation& run) {
+  if (counts.recomputes) {
+    if (auto verdict = judge_counts(counts.expected, counts.counter.counts, run)) return verdict;
+  }
+  if (!counts.replays) return std::nullopt;
+  return judge_replays(program, options, counts.counter.counts, run);
+}
+
+}  // namespace
+
+bool struck(const sim::Simulation& run, const Conditions& conditions) {
+  return run.out_of_memory > 0 || (conditions.choices && conditions.choices->failure());
+}
+
+sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
+                               std::shared_ptr<const sim::Prepared> prepared,
+                               Lifespans* lifespans) {
+  sim::SimulationOptions options;
+  options.prepared = std::move(prepared);
+  if (lifespans) {
+    options.consumers = {lifespans};
+    options.task_watches = {lifespans};
+  }
+  options.segments_as_calls = true;
+  options.check_order = false;
+  return sim::simulate(program, hardware, options);
+}
+
+Hardware test_hardware() {
+  Hardware hardware;
+  hardware.name = "test";
+  hardware.memory_bytes = std::int64_t{1} << 40;
+  hardware.host_memory_bytes = std::int64_t{1} << 40;
+  hardware.flops_per_us.fill(1'000'000);
+  hardware.memory_bytes_per_us = 50'000;
+  hardware.kernel_min_ns = 1'000;
+  hardware.launch_ns = 500;
+  hardware.link = {20'000, 20'000, 10'000, 18'000, 500};
+  return hardware;
+}
+
+bool counts_are_known(const Recipe& recipe) {
+  const auto strange = [](const Layer& layer) {
+    const bool nested = layer.kind == LayerKind::kNested;
+    const bool reentrant = is_reentrant(layer.segment) && layer.opens > 0;
+    const bool spans = (layer.segment & kSpanBit) != 0 && layer.opens > 0;
+    return nested || reentrant || spans || layer.extra >= Extra::kInnerBackward;
+  };
+  return recipe.segments && recipe.failure == StepFailure::kNone &&
+         std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
+}
+
+std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
+                                const Conditions& conditions) {
+  if (drawn.uses.steps > 0) return try_script(drawn.uses, subject.rules, conditions.watch);
+  Recipe right;
+  Trial trial = in_chain(drawn, subject.rules, right);
+  trial.recipe.waits_late = right.waits_late = true;
+  if (trial.options.bytes_min == 0) trial.options.host_warn_percent = 0;  // it warns at once
+  const bool refusals = refusals_are_known(trial);
+  const Program program =
+      make_program(trial.recipe, refusals ? LateWrites::kOfAny : LateWrites::kOfKept);
+  const Hardware hardware = test_hardware();
+  const std::shared_ptr<const sim::Prepared> prepared = sim::prepare(program, hardware);
+  Watches watches(trial, program);
+  watches.has_lifespans = lifespans_are_known(trial);
+  sim::Simulation keep =
+      run_that_keeps(program, hardware, prepared, watches.has_lifespans ? &watches.kept : nullptr);
+  sim::SimulationOptions options;
+  options.prepared = prepared;
+  options.offload = trial.options;
+  options.rules = subject.rules;
+  options.mutation = subject.mutation;
+  options.choices = conditions.choices;
+  options.world = subject.world_fault;
+  options.segments = trial.plan;
+  options.reuse_at_free = true;
+  if (runs_spans(trial)) options.spans = spans_in(program, trial.spans);
+  options.selective = policies_of(trial, program, counts_are_known(trial.recipe));
+  watches.watch(options);
+  Counts counts{.recomputes = counts_are_known(trial.recipe) && !has_spans(trial),
+                .replays = replays_are_known(trial),
+                .expected = {},
+                .counter = {}};
+  if (counts.recomputes || counts.replays) options.consumers.push_back(&counts.counter);
+  if (conditions.watch) options.consumers.push_back(conditions.watch);
+  sim::Simulation run = sim::simulate(program, hardware, options);
+  forgive(trial.recipe.failure, run.errors);
+  if (refusals) keep_as_refused(trial, options, program, keep, run);
+  RecomputeCounts& expected = counts.expected;
+  if (counts.recomputes) {
+    const std::set<std::string> kept = kept_ops(options);
+    expected = right == trial.recipe ? expected_counts(program, trial.plan.get(), kept)
+                                     : expected_counts(make_program(right), trial.plan.get(), kept);
+  }
+  forgive_own_frees(
+      struck(run, conditions), [&] { return frees_too_early(program, hardware, prepared); }, run);
+  if (struck(run, conditions)) {
+    if (expected.refused > 0) forgive_refused(keep, run);
+    return judge_failure(keep, run);
+  }
+  if (expected.refused > 0) return judge_refused(expected, run);
+  const std::string misplaced = refusals ? misrefused(keep.errors, run.errors) : "";
+  if (!misplaced.empty()) return Verdict{Oracle::kVersion, misplaced};
+  const ProgramBounds bounds{largest_storage(program),
+                             outputs_in_checkpoints(program, moved_ops(options))};
+  if (auto verdict = judge(trial, bounds, keep, run)) return verdict;
+  if (auto verdict = judge_counts(counts, program, options, run)) return verdict;
+  return watches.complaint(trial, run);
+}
+
+}  // namespace ferry::verify
