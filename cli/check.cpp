@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/context.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/stop.h"
+#include "cli/commands.h"
+#include "cli/console/output.h"
+#include "cli/console/progress.h"
+#include "cli/console/stop.h"
 #include "formats/error.h"
 #include "formats/line_source.h"
 #include "formats/printable.h"

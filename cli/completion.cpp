@@ -2,8 +2,9 @@
 // commands and options that reads it.
 //
 // bash expands the words that it is given to choose from, so names of files that would mean more to
-// it than text are left out. `ferry train` and `ferry calibrate` are other programs: their options
-// are taken from their help, when they are asked for.
+// it than text are left out. `ferry train`, `ferry verify` and their kind are other programs: their
+// options are taken from their help, when they are asked for, and so are the values of an option
+// where that program tells them (`--complete OPTION`).
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -14,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/choices.h"
-#include "cli/context.h"
+#include "cli/commands.h"
+#include "cli/console/choices.h"
 
 namespace ferry::cli {
 namespace {
@@ -44,8 +45,12 @@ _ferry() {
     [[ $word == -* ]] || { command=$word && break; }
   done
   if _ferry_is_another_program "$command"; then
-    words=$(_ferry_own_help "$command")
-    [[ $current == -* ]] || kind=file
+    [[ $before != -* ]] ||
+      words=$("${COMP_WORDS[0]}" "$command" --complete "$before" 2>/dev/null </dev/null)
+    if [[ -z $words ]]; then
+      words=$(_ferry_own_help "$command")
+      [[ $current == -* ]] || kind=file
+    fi
   elif [[ $before == -* ]] && _ferry_value "$command $before"; then
     : # of the option before it
   elif [[ -z $command || $current == -* ]]; then

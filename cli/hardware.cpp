@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/context.h"
-#include "cli/output.h"
-#include "cli/shipped.h"
+#include "cli/commands.h"
+#include "cli/console/output.h"
+#include "cli/console/shipped.h"
 #include "formats/printable.h"
 #include "scenarios/units.h"
 

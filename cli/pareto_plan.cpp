@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "cli/certificate.h"
-#include "cli/exit_codes.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/stop.h"
+#include "cli/console/exit_codes.h"
+#include "cli/console/output.h"
+#include "cli/console/progress.h"
+#include "cli/console/stop.h"
 #include "formats/error.h"
 #include "plan/pareto.h"
 #include "scenarios/units.h"

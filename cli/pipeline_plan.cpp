@@ -10,11 +10,11 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "cli/choices.h"
-#include "cli/context.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/stop.h"
+#include "cli/console/choices.h"
+#include "cli/console/context.h"
+#include "cli/console/output.h"
+#include "cli/console/progress.h"
+#include "cli/console/stop.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/staged_plan.h"

@@ -7,12 +7,12 @@
 
 #include <spdlog/spdlog.h>
 
-#include "cli/context.h"
+#include "cli/commands.h"
+#include "cli/console/progress.h"
+#include "cli/console/stop.h"
 #include "cli/pareto_plan.h"
 #include "cli/pipeline_plan.h"
 #include "cli/policies.h"
-#include "cli/progress.h"
-#include "cli/stop.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/plan_file.h"

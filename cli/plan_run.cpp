@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "cli/stop.h"
+#include "cli/console/stop.h"
 #include "formats/error.h"
 #include "formats/plan_file.h"
 #include "formats/program_file.h"

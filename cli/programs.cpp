@@ -6,9 +6,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/context.h"
-#include "cli/output.h"
-#include "cli/shipped.h"
+#include "cli/commands.h"
+#include "cli/console/output.h"
+#include "cli/console/shipped.h"
 #include "formats/printable.h"
 
 namespace ferry::cli {

@@ -13,10 +13,10 @@
 #include <optional>
 #include <stdexcept>
 
-#include "cli/context.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/shipped.h"
+#include "cli/commands.h"
+#include "cli/console/output.h"
+#include "cli/console/progress.h"
+#include "cli/console/shipped.h"
 #include "cli/snapshot_replay.h"
 #include "formats/decision_log.h"
 #include "formats/error.h"

@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "cli/context.h"
+#include "cli/commands.h"
+#include "cli/console/progress.h"
+#include "cli/console/stop.h"
 #include "cli/plan_run.h"
 #include "cli/policies.h"
-#include "cli/progress.h"
-#include "cli/stop.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/trace_write.h"

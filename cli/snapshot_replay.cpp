@@ -6,8 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/output.h"
-#include "cli/progress.h"
+#include "cli/console/output.h"
+#include "cli/console/progress.h"
 #include "formats/error.h"
 #include "formats/memory_snapshot.h"
 #include "sim/gpu/snapshot_replay.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 
 namespace ferry::cli {
 

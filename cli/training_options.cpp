@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/choices.h"
-#include "cli/context.h"
+#include "cli/console/choices.h"
+#include "cli/console/context.h"
 #include "scenarios/cuda_memory.h"
 
 namespace ferry::cli {

@@ -26,59 +26,79 @@ endif()
 # Where programs, hardware and plans are looked for when neither FERRY_SCENARIOS nor an installed
 # tree beside the executable says otherwise (scenarios/paths.h).
 set(ferry_scenarios_folder ${PROJECT_SOURCE_DIR}/scenarios)
-set(ferry_without_siblings # what `ferry train` says where there is no ferry-train beside it
+# What `ferry train` and `ferry verify` say where there is no such program beside `ferry`.
+set(ferry_without_libtorch
     "needs LibTorch, and this Ferry was built without it: run ./dev torch, and build again")
+set(ferry_without_rapidcheck
+    "needs RapidCheck, and this Ferry was built without it: install librapidcheck-dev, and build\
+ again")
 include(GNUInstallDirs)
 if(SKBUILD) # all of it in the package, which uses it by itself; python/command.py is what one types
   set(CMAKE_INSTALL_BINDIR torch_ferry/bin)
   set(CMAKE_INSTALL_DATADIR torch_ferry/share)
   set(ferry_scenarios_folder /usr/share/ferry/scenarios)
-  set(ferry_without_siblings
+  set(ferry_without_libtorch
       "is not in the Python package: a build of Ferry's tree brings it (./dev demo there)")
+  set(ferry_without_rapidcheck ${ferry_without_libtorch})
 endif()
 target_compile_definitions(ferry_scenarios
                            PRIVATE FERRY_SOURCE_SCENARIOS="${ferry_scenarios_folder}")
 
-# CLI11 costs a file six seconds, nearly half of them to optimise what declares options: it is
-# parsed once for all of them, and what is typed and printed is not optimised.
+# CLI11 and fmt cost a file six seconds, nearly half of them to optimise what declares options: they
+# are parsed once for all of these rooms, four files are compiled as one, and what is typed and
+# printed is not optimised.
 set(ferry_cli_uses CLI11::CLI11 ferry_text nlohmann_json::nlohmann_json)
-ferry_room(cli PRIVATE ${ferry_cli_uses})
-target_precompile_headers(ferry_cli PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp>)
-target_compile_options(ferry_cli PRIVATE -O0)
+add_library(ferry_cli_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
+target_link_libraries(ferry_cli_pch PRIVATE ferry_warnings ${ferry_cli_uses})
+target_compile_options(ferry_cli_pch PRIVATE -O0)
+target_precompile_headers(ferry_cli_pch PRIVATE <CLI/CLI.hpp> <fmt/core.h> <nlohmann/json.hpp>
+                                                <spdlog/spdlog.h>)
+function(ferry_use_cli_pch target)
+  target_precompile_headers(${target} REUSE_FROM ferry_cli_pch)
+  target_compile_options(${target} PRIVATE -O0)
+  ferry_four_at_a_time(${target})
+endfunction()
+function(ferry_cli_room room)
+  ferry_room(${room} PRIVATE ${ferry_cli_uses})
+  ferry_library_name(${room} library)
+  ferry_use_cli_pch(${library})
+endfunction()
+
+ferry_cli_room(cli/console)
+ferry_cli_room(cli)
 set_source_files_properties(
-  ${PROJECT_SOURCE_DIR}/cli/sibling.cpp
-  PROPERTIES COMPILE_DEFINITIONS FERRY_WITHOUT_SIBLINGS="${ferry_without_siblings}")
+  ${PROJECT_SOURCE_DIR}/cli/siblings.cpp
+  PROPERTIES COMPILE_DEFINITIONS
+             "FERRY_WITHOUT_LIBTORCH=\"${ferry_without_libtorch}\";\
+FERRY_WITHOUT_RAPIDCHECK=\"${ferry_without_rapidcheck}\"")
 ferry_room(cli/ranks PRIVATE ferry_mpi)
 include(FerryPage)
-ferry_room(cli/report PRIVATE ${ferry_cli_uses})
-target_sources(ferry_cli_report PRIVATE ${ferry_page_source})
-target_precompile_headers(ferry_cli_report REUSE_FROM ferry_cli)
-target_compile_options(ferry_cli_report PRIVATE -O0)
-ferry_four_at_a_time(ferry_cli_report)
-ferry_room(cli/sweep PRIVATE ${ferry_cli_uses})
-target_precompile_headers(ferry_cli_sweep REUSE_FROM ferry_cli)
-target_compile_options(ferry_cli_sweep PRIVATE -O0)
-ferry_four_at_a_time(ferry_cli_sweep)
+ferry_cli_room(cli/page)
+target_sources(ferry_cli_page PRIVATE ${ferry_page_source})
+ferry_cli_room(cli/report)
+ferry_cli_room(cli/sweep)
 # Of another version's results none is taken for this one's.
 target_compile_definitions(ferry_cli_sweep PRIVATE FERRY_VERSION="${PROJECT_VERSION}")
-if(rapidcheck_FOUND)
-  ferry_room(cli/verify PRIVATE ${ferry_cli_uses})
-  target_precompile_headers(ferry_cli_verify REUSE_FROM ferry_cli)
-  target_compile_options(ferry_cli_verify PRIVATE -O0)
-  target_compile_definitions(ferry_cli_verify PRIVATE FERRY_VERSION="${PROJECT_VERSION}")
-endif()
-add_executable(ferry cli/main.cpp)
-target_link_libraries(ferry PRIVATE ferry_cli ferry_cli_report ferry_cli_sweep ferry_warnings
-                                    CLI11::CLI11 ferry_text)
-ferry_portable(ferry)
-ferry_jemalloc(ferry)
-target_compile_definitions(ferry PRIVATE FERRY_VERSION="${PROJECT_VERSION}"
-                                         FERRY_HAS_VERIFY=$<TARGET_EXISTS:ferry_cli_verify>)
-if(TARGET ferry_cli_verify)
-  target_link_libraries(ferry PRIVATE ferry_cli_verify)
-endif()
+add_executable(ferry cli/ferry/main.cpp)
+target_link_libraries(ferry PRIVATE ferry_cli ferry_cli_report ferry_cli_sweep ferry_warnings)
+target_compile_definitions(ferry PRIVATE FERRY_VERSION="${PROJECT_VERSION}")
+set(ferry_programs ferry)
 
-install(TARGETS ferry RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# `ferry verify` runs ferry-verify, which stands beside it: it alone needs RapidCheck.
+if(rapidcheck_FOUND)
+  ferry_cli_room(cli/verify)
+  target_compile_definitions(ferry_cli_verify PRIVATE FERRY_VERSION="${PROJECT_VERSION}")
+  add_executable(ferry-verify cli/verify/main.cpp)
+  target_link_libraries(ferry-verify PRIVATE ferry_cli_verify ferry_warnings)
+  target_compile_definitions(ferry-verify PRIVATE FERRY_VERSION="${PROJECT_VERSION}")
+  list(APPEND ferry_programs ferry-verify)
+endif()
+foreach(program IN LISTS ferry_programs)
+  ferry_portable(${program})
+  ferry_jemalloc(${program})
+endforeach()
+
+install(TARGETS ${ferry_programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(
   DIRECTORY scenarios/
   DESTINATION ${CMAKE_INSTALL_DATADIR}/ferry/scenarios

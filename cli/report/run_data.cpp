@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/report/curves.h"
+#include "cli/page/curves.h"
 #include "formats/printable.h"
 
 namespace ferry::cli {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/report/places.h"
+#include "cli/page/places.h"
 #include "plan/planner.h"
 #include "sim/gpu/run_record.h"
 

@@ -15,12 +15,12 @@
 
 #include <spdlog/spdlog.h>
 
-#include "cli/context.h"
-#include "cli/numbers.h"
-#include "cli/output.h"
-#include "cli/progress.h"
+#include "cli/console/numbers.h"
+#include "cli/console/output.h"
+#include "cli/console/progress.h"
+#include "cli/console/stop.h"
 #include "cli/ranks/ranks.h"
-#include "cli/stop.h"
+#include "cli/sweep/command.h"
 #include "cli/sweep/front.h"
 #include "cli/sweep/hand_out.h"
 #include "cli/sweep/item.h"

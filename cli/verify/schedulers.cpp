@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/exit_codes.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/stop.h"
+#include "cli/console/exit_codes.h"
+#include "cli/console/output.h"
+#include "cli/console/progress.h"
+#include "cli/console/stop.h"
 #include "cli/verify/table_ranks.h"
 #include "cli/verify/verify.h"
 #include "formats/atomic_file.h"

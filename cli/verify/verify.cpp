@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "cli/context.h"
-#include "cli/numbers.h"
-#include "cli/output.h"
-#include "cli/progress.h"
+#include "cli/console/context.h"
+#include "cli/console/numbers.h"
+#include "cli/console/output.h"
+#include "cli/console/progress.h"
+#include "cli/console/stop.h"
 #include "cli/ranks/ranks.h"
-#include "cli/stop.h"
 #include "cli/verify/campaign_file.h"
 #include "cli/verify/campaign_ranks.h"
 #include "cli/verify/table_ranks.h"

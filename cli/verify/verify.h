@@ -8,12 +8,20 @@
 #include <thread>
 #include <vector>
 
+#include "cli/console/context.h"
 #include "cli/ranks/ranks.h"
 #include "verify/campaign/run_spec.h"
 #include "verify/report/matrix.h"
 #include "verify/schedulers/scheduler_table.h"
 
+namespace CLI {
+class App;
+}
+
 namespace ferry::cli {
+
+// The subcommand, of ferry-verify.
+void add_verify(CLI::App& app, Context& context);
 
 struct VerifyArguments {
   std::int64_t programs = 0;  // 0: not said

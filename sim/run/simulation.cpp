@@ -240,6 +240,12 @@ std::optional<std::int64_t> Simulation::overlap_permille() const {
   return permille(hidden, copying, Round::kDown);
 }
 
+std::vector<std::string> messages(const Simulation& run) {
+  std::vector<std::string> texts;
+  for (const ProgramError& error : run.errors) texts.push_back(error.message);
+  return texts;
+}
+
 std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware,
                                         bool takes_memory) {
   const Roofline times(hardware);

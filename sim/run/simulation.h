@@ -133,6 +133,9 @@ struct Simulation {
   std::optional<std::int64_t> overlap_permille() const;
 };
 
+// Of its errors, in their order.
+std::vector<std::string> messages(const Simulation& run);
+
 // For simulate(), whatever the workspaces. Not `takes_memory`: for tapes whose kernels take none.
 std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware,
                                         bool takes_memory = true);

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "scenarios/paths.h"
 #include "tests/cli/plan_folder.h"
 

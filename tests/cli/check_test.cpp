@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "examples/recorder/ferry_recorder.h"
 #include "formats/text_file.h"
-#include "tests/cli/shell.h"
+#include "tests/cli/console/shell.h"
 
 namespace ferry::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/exit_codes.h"
-#include "tests/cli/shell.h"
+#include "cli/console/exit_codes.h"
+#include "tests/cli/console/shell.h"
 
 namespace ferry::cli {
 namespace {

@@ -10,10 +10,10 @@
 #include <iterator>
 #include <string>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "formats/program_file.h"
 #include "formats/text_file.h"
-#include "tests/cli/shell.h"
+#include "tests/cli/console/shell.h"
 #include "tests/sim/support/segmented.h"
 #include "tests/sim/support/tiny.h"
 

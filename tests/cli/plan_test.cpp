@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "formats/program_file.h"
 #include "scenarios/policy.h"
 #include "tests/cli/plan_folder.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "formats/decision_log.h"
 #include "formats/plan_file.h"
 #include "formats/plan_options.h"
@@ -16,8 +16,8 @@
 #include "plan/survey.h"
 #include "scenarios/hardware.h"
 #include "sim/run/simulation.h"
-#include "tests/cli/shell.h"
-#include "tests/cli/terminal.h"
+#include "tests/cli/console/shell.h"
+#include "tests/cli/console/terminal.h"
 #include "tests/sim/support/segmented.h"
 #include "tests/sim/support/tiny.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "tests/cli/plan_folder.h"
 
 namespace ferry::cli {

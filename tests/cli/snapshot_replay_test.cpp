@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "formats/memory_snapshot.h"
+#include "tests/cli/console/terminal.h"
 #include "tests/cli/plan_folder.h"
-#include "tests/cli/terminal.h"
 
 namespace ferry::cli {
 namespace {

@@ -17,8 +17,8 @@
 #include "plan/nest_table.h"
 #include "plan/planner.h"
 #include "plan/span_model.h"
+#include "tests/plan/support/rotor.h"
 #include "tests/sim/support/graphs.h"
-#include "tests/sim/support/rotor.h"
 
 namespace ferry::plan {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "plan/lower_bound.h"
-#include "tests/sim/support/planned.h"
-#include "tests/sim/support/spanned.h"
+#include "tests/plan/support/planned.h"
+#include "tests/plan/support/spanned.h"
 
 namespace ferry::plan {
 namespace {

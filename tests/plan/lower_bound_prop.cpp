@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/support/every_mix.h"
+#include "tests/plan/support/every_mix.h"
+#include "tests/plan/support/planned.h"
+#include "tests/plan/support/spanned.h"
 #include "tests/sim/support/graphs.h"
-#include "tests/sim/support/planned.h"
-#include "tests/sim/support/spanned.h"
 #include "tests/sim/support/tiny.h"
 #include "verify/programs/random_program.h"
 

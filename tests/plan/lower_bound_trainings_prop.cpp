@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "plan/lower_bound.h"
-#include "tests/sim/support/every_mix.h"
-#include "tests/sim/support/planned.h"
+#include "tests/plan/support/every_mix.h"
+#include "tests/plan/support/planned.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::plan {

@@ -10,9 +10,10 @@
 #include "plan/mix.h"
 #include "plan/planner.h"
 #include "plan/survey.h"
-#include "tests/sim/support/gen.h"
+#include "tests/plan/support/mixed.h"
 #include "tests/sim/support/segmented.h"
 #include "tests/sim/support/tiny.h"
+#include "tests/verify/support/gen.h"
 #include "verify/programs/random_program.h"
 
 namespace ferry::plan {

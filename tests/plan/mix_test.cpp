@@ -12,6 +12,7 @@
 #include "formats/plan_options.h"
 #include "formats/program_check.h"
 #include "plan/survey.h"
+#include "tests/plan/support/mixed.h"
 #include "tests/sim/support/segmented.h"
 #include "tests/sim/support/tiny.h"
 

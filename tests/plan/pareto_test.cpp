@@ -11,7 +11,7 @@
 
 #include "formats/program_file.h"
 #include "scenarios/programs.h"
-#include "tests/sim/support/planned.h"
+#include "tests/plan/support/planned.h"
 
 namespace ferry::plan {
 namespace {

@@ -16,7 +16,7 @@
 #include "formats/statements.h"
 #include "plan/stage_costs.h"
 #include "scenarios/programs.h"
-#include "tests/sim/support/gen.h"
+#include "tests/sim/support/in_range.h"
 #include "tests/sim/support/staged_layers.h"
 #include "verify/programs/random_program.h"
 

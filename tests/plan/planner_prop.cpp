@@ -7,9 +7,9 @@
 
 #include "formats/plan_file.h"
 #include "plan/planner.h"
-#include "tests/sim/support/gen.h"
 #include "tests/sim/support/sizes.h"
 #include "tests/sim/support/tiny.h"
+#include "tests/verify/support/gen.h"
 #include "verify/programs/random_program.h"
 
 namespace ferry::plan {

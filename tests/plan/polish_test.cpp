@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plan/planner.h"
-#include "tests/sim/support/planned.h"
+#include "tests/plan/support/planned.h"
 
 namespace ferry::plan {
 namespace {

@@ -20,9 +20,9 @@
 #include "plan/lower_bound.h"
 #include "plan/planner.h"
 #include "plan/span_search.h"
+#include "tests/plan/support/spanned.h"
 #include "tests/sim/support/graphs.h"
 #include "tests/sim/support/sizes.h"
-#include "tests/sim/support/spanned.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::plan {

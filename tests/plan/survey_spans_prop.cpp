@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plan/planner.h"
-#include "tests/sim/support/spanned.h"
+#include "tests/plan/support/spanned.h"
 #include "tests/sim/support/tiny.h"
 #include "verify/programs/random_program.h"
 

@@ -14,7 +14,7 @@
 #include "formats/program_file.h"
 #include "plan/planner.h"
 #include "scenarios/programs.h"
-#include "tests/sim/support/planned.h"
+#include "tests/plan/support/planned.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::plan {

@@ -9,6 +9,7 @@
 
 #include "sim/choices/draws.h"
 #include "sim/run/simulation.h"
+#include "sim/run/test_hardware.h"
 #include "verify/hunted/unmoved.h"
 #include "verify/oracles/errors.h"
 #include "verify/oracles/hazards.h"
@@ -112,7 +113,7 @@ SchedulerStep scheduler_step(const HuntedScheduler& scheduler, std::uint64_t num
 
 std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const SchedulerStep& step,
                                      const Conditions& conditions) {
-  const Hardware hardware = test_hardware();
+  const Hardware hardware = sim::test_hardware();
   const std::shared_ptr<const sim::Prepared> prepared = sim::prepare(step.program, hardware);
   const sim::Simulation keep = run_that_keeps(step.program, hardware, prepared);
   Watches watches(step.program);
@@ -132,7 +133,7 @@ std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const Sch
   run.hazards = causes_first(std::move(run.hazards));
   if (struck(run, conditions)) return judge_failure(keep, run);
   if (auto verdict = judge_hazards(run.hazards)) return verdict;
-  const std::string error = first_difference(messages(keep), messages(run));
+  const std::string error = first_difference(sim::messages(keep), sim::messages(run));
   if (!error.empty()) return Verdict{Oracle::kError, error};
   if (keep.gradients != run.gradients) {
     return Verdict{Oracle::kValue, "a gradient differs from keep's"};

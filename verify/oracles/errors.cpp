@@ -16,12 +16,6 @@ bool told(const sim::Simulation& run) {
 
 }  // namespace
 
-std::vector<std::string> messages(const sim::Simulation& run) {
-  std::vector<std::string> texts;
-  for (const sim::ProgramError& error : run.errors) texts.push_back(error.message);
-  return texts;
-}
-
 std::string first_difference(const std::vector<std::string>& keep,
                              const std::vector<std::string>& run) {
   for (std::size_t i = 0; i < run.size(); ++i) {
@@ -44,7 +38,7 @@ std::optional<Verdict> judge_failure(const sim::Simulation& keep, const sim::Sim
                    "one failure made further calls fail: " + run.errors.back().message};
   }
   if (told(run)) return std::nullopt;
-  const std::string error = first_difference(messages(keep), messages(run));
+  const std::string error = first_difference(sim::messages(keep), sim::messages(run));
   if (!error.empty()) return Verdict{Oracle::kError, "a failure whose cause is lost: " + error};
   if (keep.gradients != run.gradients)
     return Verdict{Oracle::kValue, "a failure changed a gradient"};

@@ -11,7 +11,6 @@
 
 namespace ferry::verify {
 
-std::vector<std::string> messages(const sim::Simulation& run);
 // Returns an empty text where the errors are alike.
 std::string first_difference(const std::vector<std::string>& keep,
                              const std::vector<std::string>& run);

@@ -143,15 +143,6 @@ Program make_program(const Recipe& recipe, LateWrites writes) {
   return RandomProgram(recipe, writes).take();
 }
 
-Program without_segments(Program program) {
-  for (Code& code : program.codes) {
-    for (Statement& statement : code.statements) {
-      if (auto* call = std::get_if<Call>(&statement.action)) call->recompute = Recompute::kNone;
-    }
-  }
-  return program;
-}
-
 std::string gradient_op(int order, std::size_t i) {
   std::string text = "grad";
   text.append(std::to_string(order)).append(".").append(std::to_string(i));

@@ -11,7 +11,7 @@
 // differentiate something of forward within forward.
 //
 // Every program is one that PyTorch would run without hooks, and one that says the same with all
-// its segments as plain calls (`without_segments`). So a segment that draws random numbers
+// its segments as plain calls. So a segment that draws random numbers
 // preserves their state, and the reentrant variant is drawn where its input has a gradient and sums
 // of gradients are formed in the same order. check_program accepts it.
 #pragma once
@@ -30,9 +30,6 @@ namespace ferry::verify {
 // too.
 enum class LateWrites : std::uint8_t { kOfKept, kOfAny };
 Program make_program(const Recipe& recipe, LateWrites writes = LateWrites::kOfKept);
-
-// Returns the same program with plain calls in place of its segments.
-Program without_segments(Program program);
 
 // Names the i-th op of a body that computes derivatives of that order.
 std::string gradient_op(int order, std::size_t i);

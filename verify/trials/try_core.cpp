@@ -1,4 +1,5 @@
 #include "verify/trials/try_core.h"
+#include "sim/run/test_hardware.h"
 
 #include <algorithm>
 #include <array>
@@ -173,7 +174,7 @@ void forgive(StepFailure failure, std::vector<sim::ProgramError>& errors) {
 std::optional<Verdict> judge(const Trial& trial, const ProgramBounds& bounds,
                              const sim::Simulation& keep, const sim::Simulation& run) {
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
-  const std::string error = first_difference(messages(keep), messages(run));
+  const std::string error = first_difference(sim::messages(keep), sim::messages(run));
   if (!error.empty()) return Verdict{Oracle::kError, error};
   if (keep.gradients != run.gradients)
     return Verdict{Oracle::kValue, "a gradient differs from keep's"};
@@ -208,7 +209,7 @@ void forgive_refused(const sim::Simulation& keep, sim::Simulation& run) {
 
 // Each such call's backward fails for that reason, and nothing else does.
 std::optional<Verdict> judge_refused(const RecomputeCounts& expected, const sim::Simulation& run) {
-  const std::vector<std::string> errors = messages(run);
+  const std::vector<std::string> errors = sim::messages(run);
   const auto refused = std::count_if(errors.begin(), errors.end(), refuses);
   if (static_cast<std::size_t>(refused) != errors.size() || refused != expected.refused) {
     return Verdict{Oracle::kError, "a kept tensor was written: " + std::to_string(refused) +
@@ -334,19 +335,6 @@ sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
   return sim::simulate(program, hardware, options);
 }
 
-Hardware test_hardware() {
-  Hardware hardware;
-  hardware.name = "test";
-  hardware.memory_bytes = std::int64_t{1} << 40;
-  hardware.host_memory_bytes = std::int64_t{1} << 40;
-  hardware.flops_per_us.fill(1'000'000);
-  hardware.memory_bytes_per_us = 50'000;
-  hardware.kernel_min_ns = 1'000;
-  hardware.launch_ns = 500;
-  hardware.link = {20'000, 20'000, 10'000, 18'000, 500};
-  return hardware;
-}
-
 bool counts_are_known(const Recipe& recipe) {
   const auto strange = [](const Layer& layer) {
     const bool nested = layer.kind == LayerKind::kNested;
@@ -368,7 +356,7 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   const bool refusals = refusals_are_known(trial);
   const Program program =
       make_program(trial.recipe, refusals ? LateWrites::kOfAny : LateWrites::kOfKept);
-  const Hardware hardware = test_hardware();
+  const Hardware hardware = sim::test_hardware();
   const std::shared_ptr<const sim::Prepared> prepared = sim::prepare(program, hardware);
   Watches watches(trial, program);
   watches.has_lifespans = lifespans_are_known(trial);

@@ -18,10 +18,6 @@
 
 namespace ferry::verify {
 
-// Its figures are made up so that copies and kernels take comparable times: else timing could hide
-// a fault.
-Hardware test_hardware();
-
 // Whether the rules of nesting say how often each op of the recipe's program runs
 // (verify/oracles/recomputes.h).
 bool counts_are_known(const Recipe& recipe);

@@ -25,6 +25,7 @@
 #include "sim/run/core.h"
 #include "sim/run/hardware_model.h"
 #include "sim/run/run_parts.h"
+#include "sim/run/test_hardware.h"
 #include "verify/oracles/asked_nodes.h"
 #include "verify/oracles/crossings.h"
 #include "verify/oracles/places.h"
@@ -417,7 +418,7 @@ class NetRun {
   std::vector<std::int64_t> packs_;       // by stage
   std::int64_t callers_packs_ = 0;
   std::vector<SkipName> names_;  // of the layers' outputs
-  const Hardware hardware_ = test_hardware();
+  const Hardware hardware_ = sim::test_hardware();
   const sim::Roofline times_{hardware_};
   std::size_t devices_ = 1;
   sim::Checkers checkers_;

@@ -10,7 +10,7 @@
 
 namespace ferry::vgpu {
 
-// As cli/exit_codes.h has them.
+// As cli/console/exit_codes.h has them.
 inline constexpr int kOk = 0;
 inline constexpr int kViolated = 1;
 inline constexpr int kUsage = 2;

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "formats/program_file.h"
+#include "tests/cli/console/terminal.h"
 #include "tests/cli/plan_folder.h"
-#include "tests/cli/terminal.h"
 #include "tests/sim/support/tiny.h"
 
 namespace ferry::cli {

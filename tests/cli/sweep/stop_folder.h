@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "formats/text_file.h"
-#include "tests/cli/shell.h"
+#include "tests/cli/console/shell.h"
 
 namespace ferry::cli {
 

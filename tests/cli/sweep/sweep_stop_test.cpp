@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/cli/console/terminal.h"
 #include "tests/cli/sweep/stop_folder.h"
-#include "tests/cli/terminal.h"
 
 namespace ferry::cli {
 namespace {

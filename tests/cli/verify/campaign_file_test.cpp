@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "formats/atomic_file.h"
 #include "formats/text_file.h"
 #include "tests/cli/verify/ranks.h"

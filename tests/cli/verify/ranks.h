@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/cli/shell.h"
+#include "tests/cli/console/shell.h"
 
 namespace ferry::cli {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "cli/exit_codes.h"
-#include "tests/cli/terminal.h"
+#include "cli/console/exit_codes.h"
+#include "tests/cli/console/terminal.h"
 
 namespace ferry::cli {
 namespace {

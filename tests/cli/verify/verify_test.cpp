@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/exit_codes.h"
-#include "tests/cli/shell.h"
+#include "cli/console/exit_codes.h"
+#include "tests/cli/console/shell.h"
 
 namespace ferry::cli {
 namespace {

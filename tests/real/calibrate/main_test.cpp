@@ -11,7 +11,7 @@
 #include "real/train/exit_code.h"
 #include "scenarios/hardware.h"
 #include "scenarios/kernel_times.h"
-#include "tests/cli/shell.h"
+#include "tests/cli/console/shell.h"
 
 namespace ferry::real::calibrate {
 namespace {

@@ -12,9 +12,9 @@
 #include "formats/plan.h"
 #include "formats/plan_options.h"
 #include "formats/spans.h"
+#include "tests/plan/support/spanned.h"
 #include "tests/real/capture/models.h"
 #include "tests/real/capture/step.h"
-#include "tests/sim/support/spanned.h"
 
 namespace ferry::real::capture {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "formats/staged_plan.h"
 #include "formats/text_file.h"
 #include "real/api/stream_logged.h"

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "formats/decision_log.h"
 #include "formats/text_file.h"
 #include "tests/real/train/program.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/exit_codes.h"
+#include "cli/console/exit_codes.h"
 #include "formats/decision_log.h"
 #include "formats/text_file.h"
 #include "real/train/exit_code.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/shared/checkpoint/ran.h"
+#include "tests/sim/support/without_segments.h"
 
 namespace ferry::sim {
 namespace {
@@ -253,7 +254,7 @@ TEST(CheckpointTest, WhatForwardSavedMayBeWrittenWhereItIsRecomputed) {
   p.b.write(0, "late_", y);
   p.backward(y);
   const Program program = p.take();
-  const Ran plain = run(verify::without_segments(program));
+  const Ran plain = run(without_segments(program));
   ASSERT_EQ(plain.result.errors.size(), 1u);
   const Ran ran = run(program);
   EXPECT_TRUE(ran.result.errors.empty());
@@ -313,7 +314,7 @@ TEST(CheckpointTest, SixtySegmentsInEachOther) {
 TEST(CheckpointTest, PeakIsThatOfTheSegmentsInputsAndOneInside) {
   const Program program = long_chain(16, true);
   const Ran ran = run(program);
-  const Ran plain = run(verify::without_segments(program));
+  const Ran plain = run(without_segments(program));
   EXPECT_GE(plain.census.peak, 64);
   EXPECT_LE(ran.census.peak, 16 + 4 + 6);
 }

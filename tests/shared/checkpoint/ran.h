@@ -8,9 +8,9 @@
 #include <map>
 #include <string>
 
+#include "sim/run/test_hardware.h"
 #include "tests/sim/support/layers.h"
-#include "verify/programs/random_program.h"
-#include "verify/trials/try_core.h"
+#include "tests/sim/support/without_segments.h"
 
 namespace ferry::test {
 
@@ -28,14 +28,13 @@ struct Ran {
 inline Ran run(const Program& program, sim::SimulationOptions options = {}) {
   Ran ran;
   options.consumers = {&ran.census};
-  ran.result = sim::simulate(program, verify::test_hardware(), options);
+  ran.result = sim::simulate(program, sim::test_hardware(), options);
   return ran;
 }
 
 // No hazard, nothing left, and the gradients of the same program with plain calls.
 inline void expect_right(const Program& program, const Ran& ran) {
-  const sim::Simulation plain =
-      sim::simulate(verify::without_segments(program), verify::test_hardware(), {});
+  const sim::Simulation plain = sim::simulate(without_segments(program), sim::test_hardware(), {});
   EXPECT_TRUE(plain.errors.empty());
   for (const check::Hazard& hazard : plain.hazards) ADD_FAILURE() << "plain: " << to_string(hazard);
   for (const check::Hazard& hazard : ran.result.hazards) ADD_FAILURE() << to_string(hazard);

@@ -8,6 +8,7 @@
 #include "shared/checkpoint/errors.h"
 #include "tests/shared/checkpoint/ran.h"
 #include "tests/shared/checkpoint/told.h"
+#include "tests/sim/support/without_segments.h"
 
 namespace ferry::sim {
 namespace {
@@ -99,7 +100,7 @@ TEST(CheckpointTest, AReentrantSegmentSeesForwardsRandomNumbersAgain) {
 
 TEST(CheckpointTest, WithoutItsRandomStateAReentrantSegmentSeesOthers) {
   const Program program = dropping(false);
-  const Ran plain = run(verify::without_segments(program));
+  const Ran plain = run(without_segments(program));
   EXPECT_NE(run(program).result.gradients, plain.result.gradients);
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "tests/sim/support/gen.h"
+#include "tests/sim/support/in_range.h"
 
 namespace ferry {
 namespace {

@@ -9,9 +9,8 @@
 #include <utility>
 
 #include "sim/run/simulation.h"
+#include "sim/run/test_hardware.h"
 #include "tests/sim/support/layers.h"
-#include "verify/oracles/errors.h"
-#include "verify/trials/try_core.h"
 
 namespace ferry::test {
 namespace {
@@ -30,7 +29,7 @@ Ran run(Layers program, Rules rules = {}, std::shared_ptr<const SegmentPlan> pla
   options.segments = std::move(plan);
   options.consumers = {&run.census};
   options.rules = rules;
-  run.result = sim::simulate(program.take(), verify::test_hardware(), options);
+  run.result = sim::simulate(program.take(), sim::test_hardware(), options);
   EXPECT_TRUE(run.result.hazards.empty());
   EXPECT_FALSE(run.result.leftovers.any());
   return run;
@@ -197,7 +196,7 @@ TEST(ReplayerTest, ASavedTensorWrittenSinceItWasSavedIsRefused) {
     const auto out = p.call(0, id, {p.begin()}, Recompute::kReplay);
     p.b.add(0, Op{"write", {out[1]}, {}, {}, {0}, 0, 0, 0, 0});
     p.backward(out[0]);
-    return verify::messages(run(std::move(p), rules).result).size();
+    return sim::messages(run(std::move(p), rules).result).size();
   };
   EXPECT_EQ(errors({}), 1u);
   EXPECT_EQ(errors(Rules::without(Rule::kCheckVersion)), 0u);
@@ -214,7 +213,7 @@ TEST(ReplayerTest, AnInputWrittenSinceItWasReadIsRefused) {
   const Slot out = p.call(0, id, {in}, Recompute::kReplay)[0];
   p.b.add(0, Op{"write", {in}, {}, {}, {0}, 0, 0, 0, 0});
   p.backward(out);
-  const auto errors = verify::messages(run(std::move(p)).result);
+  const auto errors = sim::messages(run(std::move(p)).result);
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_NE(errors[0].find("modified by an inplace operation"), std::string::npos) << errors[0];
 }
@@ -232,7 +231,7 @@ TEST(ReplayerTest, NorMayTheSpanWriteItAfterwards) {
     p.backward(p.call(0, id, {p.op(0, "outside", p.input)}, Recompute::kReplay)[0]);
     sim::SimulationOptions options;
     if (offload) options.offload.emplace();
-    const sim::Simulation ours = sim::simulate(p.take(), verify::test_hardware(), options);
+    const sim::Simulation ours = sim::simulate(p.take(), sim::test_hardware(), options);
     EXPECT_TRUE(ours.hazards.empty()) << to_string(ours.hazards.front());
     ASSERT_EQ(ours.errors.size(), 1u);
     EXPECT_NE(ours.errors[0].message.find("modified by an inplace operation"), std::string::npos);

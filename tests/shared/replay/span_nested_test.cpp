@@ -10,9 +10,8 @@
 #include "shared/replay/replayer.h"
 #include "sim/choices/strategies.h"
 #include "sim/run/simulation.h"
+#include "sim/run/test_hardware.h"
 #include "tests/sim/support/layers.h"
-#include "verify/oracles/errors.h"
-#include "verify/trials/try_core.h"
 
 namespace ferry::test {
 namespace {
@@ -27,7 +26,7 @@ Ran run(Layers program, Rules rules = {}) {
   sim::SimulationOptions options;
   options.consumers = {&run.census};
   options.rules = rules;
-  run.result = sim::simulate(program.take(), verify::test_hardware(), options);
+  run.result = sim::simulate(program.take(), sim::test_hardware(), options);
   EXPECT_TRUE(run.result.hazards.empty());
   EXPECT_TRUE(run.result.errors.empty());
   EXPECT_FALSE(run.result.leftovers.any());
@@ -145,7 +144,7 @@ TEST(NestedSpansTest, AReplayThatFailsLeavesWhatTheNextOneNeeds) {
     sim::SimulationOptions options;
     options.consumers = {&grads};
     options.choices = &choices;
-    const sim::Simulation ours = sim::simulate(program(), verify::test_hardware(), options);
+    const sim::Simulation ours = sim::simulate(program(), sim::test_hardware(), options);
     EXPECT_TRUE(ours.hazards.empty()) << nth;
     EXPECT_FALSE(ours.leftovers.any()) << nth;
     if (ours.errors.empty()) break;

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "tests/sim/support/gen.h"
+#include "tests/sim/support/in_range.h"
 
 namespace ferry::choices {
 namespace {

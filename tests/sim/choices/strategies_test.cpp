@@ -7,18 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "verify/campaign/replay_line.h"
-#include "verify/campaign/run_spec.h"
-#include "verify/report/matrix.h"
-#include "verify/trials/try_core.h"
-
 namespace ferry::choices {
 namespace {
-
-using verify::Conditions;
-using verify::draw_trial;
-using verify::Trial;
-using verify::try_core;
 
 TEST(Strategies, AnEnumerationGoesEveryWayOnce) {
   // The third question is asked where the first was answered with 1.
@@ -110,45 +100,6 @@ TEST(Strategies, ReplayGivesTheSameAnswers) {
     EXPECT_EQ(replayed.choose(ChoicePoint::kWorker, 5), answer);
   }
   EXPECT_EQ(replayed.deviations(), random.deviations());
-}
-
-// The first dozen of choices of small programs, every way: the core is safe whatever is answered.
-TEST(Strategies, EveryAnswerIsSafe) {
-  std::uint64_t runs = 0;
-  for (std::uint64_t number = 0; number < 30; ++number) {
-    Draws draws(11, number);
-    Trial trial = draw_trial(draws);
-    trial.recipe.failure = verify::StepFailure::kNone;
-    trial.recipe.layers.resize(1);
-    trial.recipe.microbatches = 1;
-    Enumeration all({.places = 12, .deviations = 3});
-    do {
-      EnumeratedChoices choices(all);
-      Conditions conditions;
-      conditions.choices = &choices;
-      const auto verdict = try_core(trial, {}, conditions);
-      ASSERT_FALSE(verdict) << trial << "\n" << to_string(*verdict);
-    } while (all.next());
-    runs += all.runs();
-  }
-  EXPECT_GE(runs, 300u);
-}
-
-// And what only unusual answers show is found: a pool that blocks when a copy is late.
-TEST(Strategies, AnEnumerationFindsWhatTheUsualAnswersHide) {
-  const auto rows = verify::mutation_matrix({*verify::find_mutant("world.pool-blocks")}, {});
-  verify::RunSpec spec = verify::parse_line(rows.front().replay);
-  const std::size_t deviations = spec.deviations.size();
-  ASSERT_GT(deviations, 0u);
-  spec.deviations.clear();
-  EXPECT_FALSE(try_spec(spec));
-  bool found = false;
-  Enumeration all({.deviations = deviations});
-  do {
-    EnumeratedChoices choices(all);
-    found = try_spec(spec, &choices, nullptr).has_value();
-  } while (!found && all.next());
-  EXPECT_TRUE(found);
 }
 
 }  // namespace

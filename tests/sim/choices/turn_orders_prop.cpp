@@ -11,7 +11,7 @@
 
 #include "sim/choices/hash.h"
 #include "sim/choices/turn_orders.h"
-#include "tests/sim/support/gen.h"
+#include "tests/sim/support/in_range.h"
 
 namespace ferry::choices {
 namespace {

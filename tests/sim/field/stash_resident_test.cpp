@@ -3,8 +3,8 @@
 
 #include "sim/field/stash.h"
 #include "sim/run/simulation.h"
+#include "sim/run/test_hardware.h"
 #include "tests/sim/support/saving_steps.h"
-#include "verify/trials/try_core.h"
 
 namespace ferry::field {
 namespace {
@@ -17,7 +17,7 @@ sim::Simulation run(const Program& program, StashPolicy policy) {
   options.scheduler = [policy](const sim::SimDevice& device, const sim::SimAutograd& autograd) {
     return make_stash(device, autograd, policy);
   };
-  sim::Simulation run = sim::simulate(program, verify::test_hardware(), options);
+  sim::Simulation run = sim::simulate(program, sim::test_hardware(), options);
   EXPECT_TRUE(run.errors.empty());
   return run;
 }

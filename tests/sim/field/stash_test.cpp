@@ -10,8 +10,8 @@
 
 #include "sim/field/stash.h"
 #include "sim/run/simulation.h"
+#include "sim/run/test_hardware.h"
 #include "tests/sim/support/saving_steps.h"
-#include "verify/trials/try_core.h"
 
 namespace ferry::field {
 namespace {
@@ -24,7 +24,7 @@ std::vector<check::Hazard> hazards(const Program& program, Clone clone) {
   options.scheduler = [clone](const sim::SimDevice& device, const sim::SimAutograd& autograd) {
     return make_stash(device, autograd, {.clone = clone});
   };
-  return sim::simulate(program, verify::test_hardware(), options).hazards;
+  return sim::simulate(program, sim::test_hardware(), options).hazards;
 }
 
 bool found(const std::vector<check::Hazard>& all, check::HazardKind kind, std::string_view earlier,

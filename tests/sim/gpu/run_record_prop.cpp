@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "sim/run/simulation.h"
-#include "tests/sim/support/gen.h"
 #include "tests/sim/support/tiny.h"
+#include "tests/verify/support/gen.h"
 #include "verify/programs/random_program.h"
 
 namespace ferry::sim {

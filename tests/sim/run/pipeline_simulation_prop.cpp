@@ -5,9 +5,9 @@
 #include <rapidcheck/gtest.h>
 
 #include "sim/run/pipeline_simulation.h"
-#include "tests/sim/support/gen.h"
+#include "sim/run/test_hardware.h"
 #include "tests/sim/support/staged_layers.h"
-#include "verify/trials/try_core.h"
+#include "tests/verify/support/gen.h"
 
 namespace ferry::sim {
 namespace {
@@ -40,15 +40,15 @@ RC_GTEST_PROP(PipelineSimulationProp, NoPolicyChangesAGradient, ()) {
   RC_CLASSIFY(interleaved, "interleaved");
   RC_CLASSIFY(!options.portals, "relayed");
 
-  const PipelineSimulation run = simulate_pipeline(staged, test::test_hardware(), options);
+  const PipelineSimulation run = simulate_pipeline(staged, test_hardware(), options);
   RC_LOG() << (run.errors.empty() ? "" : run.errors[0])
            << (run.hazards.empty() ? "" : to_string(run.hazards[0])) << "\n";
   RC_ASSERT(run.errors.empty());
   RC_ASSERT(run.hazards.empty());
   RC_ASSERT(!run.leftovers.any());
   const Program plain = test::one_by_one(staged, options.microbatches);
-  RC_ASSERT(run.gradients == simulate(plain, test::test_hardware(), {}).gradients);
-  RC_ASSERT(simulate_pipeline(staged, test::test_hardware(), options).digest == run.digest);
+  RC_ASSERT(run.gradients == simulate(plain, test_hardware(), {}).gradients);
+  RC_ASSERT(simulate_pipeline(staged, test_hardware(), options).digest == run.digest);
 }
 
 }  // namespace

@@ -16,8 +16,9 @@
 #include "formats/program_file.h"
 #include "scenarios/programs.h"
 #include "sim/run/simulation.h"
-#include "tests/sim/support/gen.h"
 #include "tests/sim/support/tiny.h"
+#include "tests/sim/support/without_segments.h"
+#include "tests/verify/support/gen.h"
 #include "verify/programs/random_program.h"
 
 namespace ferry::sim {

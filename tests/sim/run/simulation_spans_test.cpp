@@ -12,7 +12,6 @@
 
 #include "formats/program_file.h"
 #include "formats/spans.h"
-#include "plan/survey.h"
 #include "scenarios/programs.h"
 #include "sim/run/simulation.h"
 #include "tests/sim/support/tiny.h"
@@ -164,21 +163,6 @@ TEST(SimulationSpansTest, ASpanThatTheProgramLacksIsRefused) {
   SimulationOptions options;
   options.spans = {{.first = 1, .last = 99}};
   EXPECT_THROW(simulate(five(), test::tiny_hardware(), options), std::invalid_argument);
-}
-
-// What hooks around see: what no span makes again, and what the replay of each begins from.
-TEST(SimulationSpansTest, TheSurveyIsOfWhatSpansDoNotMakeAgain) {
-  const Program program = five();
-  const Hardware card = test::tiny_hardware();
-  const plan::Survey plain = plan::survey(program, card);
-  const plan::Survey ours = plan::survey(program, card, {{.first = 1, .last = 3}});
-  std::vector<std::string> nodes;
-  for (const plan::PackedTensor& pack : ours.packs) nodes.push_back(pack.node);
-  // The program's input; what the span begins with, saved by its first node; that and two weights,
-  // which its replay begins from; what operator 3 made.
-  EXPECT_EQ(nodes, (std::vector<std::string>{"LayerBackward", "LayerBackward", "replay", "replay",
-                                             "replay", "LayerBackward", "LossBackward"}));
-  EXPECT_EQ(plain.packs.size(), 6u);
 }
 
 class ShippedSpans : public ::testing::TestWithParam<std::string> {};

@@ -18,8 +18,8 @@
 #include "scenarios/programs.h"
 #include "sim/run/simulation.h"
 #include "tests/sim/run/stage_trace.h"
-#include "tests/sim/support/gen.h"
 #include "tests/sim/support/tiny.h"
+#include "tests/verify/support/gen.h"
 #include "verify/programs/random_program.h"
 
 namespace ferry::sim {

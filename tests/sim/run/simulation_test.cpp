@@ -7,7 +7,6 @@
 
 #include "formats/program_check.h"
 #include "formats/program_file.h"
-#include "plan/survey.h"
 #include "scenarios/programs.h"
 #include "tests/sim/support/tiny.h"
 
@@ -253,25 +252,6 @@ TEST(SimulationTest, AMutatedRunIsCaught) {
   const Simulation result = run(chain(8), options);
   ASSERT_FALSE(result.hazards.empty());
   EXPECT_EQ(result.hazards[0].missing, Step::kConsume) << to_string(result.hazards[0]);
-}
-
-TEST(SimulationTest, TheSurveySeesEveryPackOfTheFirstForward) {
-  const std::vector<plan::PackedTensor> packs = plan::survey(chain(), test::tiny_hardware()).packs;
-  ASSERT_EQ(packs.size(), 3u);
-  EXPECT_EQ(packs[0].node, "LayerBackward");
-  EXPECT_EQ(packs[2].node, "LossBackward");
-  EXPECT_TRUE(packs[0].global);
-  EXPECT_FALSE(packs[1].global);
-  for (std::uint64_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(packs[i].group, i);
-    EXPECT_EQ(packs[i].storage_bytes, kTensor);
-    EXPECT_EQ(packs[i].layout, contiguous_layout(DType::kBF16, {1024}));
-  }
-  Program twice = chain();
-  Code& main = twice.codes[twice.main];
-  const std::vector<Statement> step = main.statements;
-  main.statements.insert(main.statements.end(), step.begin(), step.end());
-  EXPECT_EQ(plan::survey(twice, test::tiny_hardware()).packs.size(), 3u);
 }
 
 TEST(SimulationTest, ShippedProgramsAreSafeUnderBothSetsOfDefaults) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "formats/builder.h"
-#include "verify/programs/random_program.h"
+#include "sim/choices/draws.h"
 
 namespace ferry::test {
 

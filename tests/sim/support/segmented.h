@@ -1,4 +1,4 @@
-// A forward of parts, of which some are segments, and what a mix of it must come to.
+// A forward of parts, of which some are segments.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,6 @@
 #include <vector>
 
 #include "formats/builder.h"
-#include "formats/plan.h"
-#include "plan/mix.h"
-#include "plan/survey.h"
-#include "shared/seam/options.h"
-#include "sim/run/simulation.h"
 
 namespace ferry::test {
 
@@ -152,50 +147,6 @@ class Segmented {
 
 inline Program segmented(const std::vector<Part>& parts, const SegmentedShape& shape = {}) {
   return Segmented(shape).make(parts);
-}
-
-struct MixedRun {
-  sim::Simulation simulation;
-  std::vector<Decision> decisions;
-};
-
-inline MixedRun run_mix(const Program& program, const Hardware& hardware,
-                        const plan::Survey& survey, const plan::Mix& mix, CoreOptions offload) {
-  MixedRun run;
-  offload.offload = plan::offload_choices(survey, mix);
-  offload.log = [&run](const Decision& decision) { run.decisions.push_back(decision); };
-  sim::SimulationOptions options;
-  options.offload = std::move(offload);
-  options.segments = plan::segment_plan(survey, mix);
-  run.simulation = sim::simulate(program, hardware, options);
-  return run;
-}
-
-// What core and checkpointer count in a step that does what these entries say.
-struct Counts {
-  std::int64_t packs = 0;  // that the offloader sees
-  std::int64_t moved = 0;  // of these
-  std::int64_t recomputed = 0;
-  std::int64_t kept = 0;       // in segments
-  std::int64_t passed_on = 0;  // by segments
-  bool operator==(const Counts&) const = default;
-};
-
-inline Counts counts_of(const std::vector<PlanEntry>& entries) {
-  Counts counts;
-  for (const PlanEntry& entry : entries) {
-    const bool moves = entry.decision == PlanChoice::kOffload;
-    counts.packs += !entry.segment || moves;
-    counts.moved += moves;
-    counts.recomputed += entry.decision == PlanChoice::kRecompute;
-    counts.kept += entry.segment && entry.decision == PlanChoice::kKeep;
-    counts.passed_on += entry.segment && moves;
-  }
-  return counts;
-}
-inline Counts counts_of(const sim::Simulation& run) {
-  return {run.statistics.packs, run.statistics.packs - run.statistics.kept, run.checkpoints.saved,
-          run.checkpoints.kept, run.checkpoints.passed_on};
 }
 
 }  // namespace ferry::test

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "formats/error.h"
-#include "tests/sim/support/gen.h"
+#include "tests/sim/support/in_range.h"
 #include "verify/campaign/drawn_run.h"
 #include "verify/campaign/replay_line.h"
 #include "verify/campaign/shrink_spec.h"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/run/simulation.h"
+#include "sim/run/test_hardware.h"
 #include "verify/programs/random_program.h"
 #include "verify/trials/try_core.h"
 
@@ -24,7 +25,7 @@ std::string complaint(const CoreOptions& given, const CoreOptions& told) {
   options.consumers = {&accounts};
   options.task_watches = {&accounts};
   options.hooks_watch = &accounts;
-  const sim::Simulation run = sim::simulate(program, test_hardware(), options);
+  const sim::Simulation run = sim::simulate(program, sim::test_hardware(), options);
   EXPECT_EQ(run.warnings, accounts.warnings());
   return accounts.complaint(run.statistics);
 }

@@ -12,7 +12,7 @@
 #include "sim/choices/hash.h"
 #include "sim/choices/turn_orders.h"
 #include "sim/gpu/op_touches.h"
-#include "tests/sim/support/gen.h"
+#include "tests/verify/support/gen.h"
 #include "verify/trials/try_pipeline.h"
 
 namespace ferry::verify {

@@ -1,0 +1,166 @@
+#include "cli/console/program.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "formats/error.h"
+#include "formats/nearest.h"
+#include "formats/printable.h"
+
+namespace ferry::cli {
+namespace {
+
+// Makes a message printable: names come from files that anybody may have written, and control
+// characters in them could act on the terminal.
+class Printable final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& into) override {
+    const std::string text = printable({message.payload.data(), message.payload.size()});
+    into.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<Printable>();
+  }
+};
+
+int complain(const std::string& message, int code) {
+  spdlog::error("{}", message);
+  return code;
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// CLI11's message, with the likely intention added: for a mistyped command CLI11 only says that one
+// is required, for a mistyped option that it did not expect it.
+std::string meaning(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
+  const auto subcommands = app.get_subcommands();
+  const std::string typed = argc > 1 ? argv[1] : "";
+  if (subcommands.empty() && !typed.empty() && typed.front() != '-') {
+    return "there is no command '" + typed + "'" + did_you_mean(typed, commands_of(app)) +
+           " (ferry --help)";
+  }
+  const CLI::App& command = subcommands.empty() ? app : *subcommands.front();
+  std::string text = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::vector<std::string> known = options_of(command);
+    for (int i = 1; i < argc; ++i) {
+      std::string option = argv[i];
+      option.resize(std::min(option.find('='), option.size()));
+      const bool is_known = std::find(known.begin(), known.end(), option) != known.end();
+      const std::string question = did_you_mean(option, known);
+      if (!option.starts_with("--") || is_known || question.empty()) continue;
+      text = "there is no option '" + option + "'" + question;
+      break;
+    }
+  }
+  return text +
+         (subcommands.empty() ? " (ferry --help)" : " (ferry " + command.get_name() + " --help)");
+}
+
+int parse_and_run(int argc, char** argv, const Program& program) {
+  CLI::App app("Plans activation offload, and simulates it with its stream order checked.",
+               "ferry");
+  app.set_version_flag("--version", std::string("ferry ") + program.version);
+  app.require_subcommand(1);
+  Context context;
+  for (const AddSubcommand add : program.subcommands) add(app, context);
+  app.footer(program.footer);  // printed after the commands: before, it would be taken for theirs
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help and --version
+    app.exit(asked);
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return complain(meaning(error, app, argc, argv), kUsage);
+  }
+  return context.exit_code;
+}
+
+// Prints what the option of the program's one subcommand may be.
+int print_values(const std::string& option, const Program& program) {
+  CLI::App app;
+  Context context;
+  for (const AddSubcommand add : program.subcommands) add(app, context);
+  for (const auto& [known, values] : context.values) {
+    if (!known->check_name(option)) continue;
+    for (const std::string& name : values().names) std::puts(name.c_str());
+  }
+  return kOk;
+}
+
+void log_to_stderr() {
+  const auto log = spdlog::stderr_logger_mt("ferry");
+  auto pattern = std::make_unique<spdlog::pattern_formatter>();
+  pattern->add_flag<Printable>('*').set_pattern("ferry: %*");
+  log->set_formatter(std::move(pattern));
+  spdlog::set_default_logger(log);
+}
+
+int guarded(const std::function<int()>& run) {
+  log_to_stderr();
+  try {
+    const int code = run();
+    // A result that did not reach its file is no result (a full disk, a closed pipe).
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return complain("cannot write to stdout", kResourceMissing);
+    }
+    return code;
+  } catch (const InputError& error) {
+    return complain(error.what(), kUsage);
+  } catch (const LimitReached& error) {
+    return complain(error.what(), kDoesNotFit);
+  } catch (const std::system_error& error) {
+    return complain(error.what(), kResourceMissing);
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory: this machine's, not a simulated card's", kDoesNotFit);
+  } catch (const std::exception& error) {
+    return complain(std::string("internal error: ") + error.what(), kInternal);
+  }
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, const Program& program) {
+  return guarded([&] { return parse_and_run(argc, argv, program); });
+}
+
+int run_sibling(int argc, char** argv, const char* name, const Program& program) {
+  return guarded([&] {
+    if (argc == 3 && std::string(argv[1]) == "--complete") return print_values(argv[2], program);
+    std::string command = name;
+    std::vector<char*> words = {argv[0], command.data()};
+    words.insert(words.end(), argv + 1, argv + argc);
+    words.push_back(nullptr);
+    return parse_and_run(static_cast<int>(words.size()) - 1, words.data(), program);
+  });
+}
+
+}  // namespace ferry::cli

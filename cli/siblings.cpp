@@ -1,0 +1,32 @@
+// The subcommands that become another program (cli/console/sibling.h), and what `ferry` says where
+// that was not built.
+#include "cli/commands.h"
+#include "cli/console/sibling.h"
+
+namespace ferry::cli {
+
+void add_train(CLI::App& app, Context& context) {
+  add_sibling(
+      app, context,
+      {"train", "Train a network with offload (LibTorch)", "Train", FERRY_WITHOUT_LIBTORCH});
+}
+
+void add_run(CLI::App& app, Context& context) {
+  add_sibling(app, context,
+              {"run", "Run a PyTorch CUDA program without a GPU (LibTorch)", "Train",
+               FERRY_WITHOUT_LIBTORCH});
+}
+
+void add_calibrate(CLI::App& app, Context& context) {
+  add_sibling(app, context,
+              {"calibrate", "Measure this machine: a hardware file, and kernel times (LibTorch)",
+               "Train", FERRY_WITHOUT_LIBTORCH});
+}
+
+void add_verify(CLI::App& app, Context& context) {
+  add_sibling(app, context,
+              {"verify", "Try the core on random programs, every oracle watching", "",
+               FERRY_WITHOUT_RAPIDCHECK});
+}
+
+}  // namespace ferry::cli

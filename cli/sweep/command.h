@@ -1,0 +1,14 @@
+// `ferry sweep`.
+#pragma once
+
+#include "cli/console/context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ferry::cli {
+
+void add_sweep(CLI::App& app, Context& context);
+
+}  // namespace ferry::cli
