@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "scenarios/units.h"
-#include "sim/run/permille.h"
+#include "sim/run/training/permille.h"
 
 namespace ferry::cli {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/run/training.h"
+#include "sim/run/training/training.h"
 
 namespace CLI {
 class App;

@@ -1,10 +1,11 @@
 # The command `ferry`: what it plans and simulates with, and what is typed and printed.
 ferry_room(scenarios PRIVATE ferry_toml)
 ferry_room(sim/check PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
-foreach(room choices explore gpu program run field)
+foreach(room choices explore gpu program run/training run field)
   ferry_room(sim/${room})
 endforeach()
 ferry_four_at_a_time(ferry_sim_program)
+ferry_four_at_a_time(ferry_sim_run_training)
 ferry_four_at_a_time(ferry_sim_run)
 ferry_room(plan PRIVATE Threads::Threads)
 if(rapidcheck_FOUND)

@@ -11,8 +11,8 @@
 
 #include "shared/seam/hooks.h"
 #include "sim/check/values.h"
-#include "sim/run/hardware_model.h"
-#include "sim/run/run_parts.h"
+#include "sim/run/training/hardware_model.h"
+#include "sim/run/training/run_parts.h"
 
 namespace ferry::plan {
 namespace {

@@ -15,7 +15,7 @@
 #include "formats/outline.h"
 #include "formats/program_file.h"
 #include "plan/session.h"
-#include "sim/run/permille.h"
+#include "sim/run/training/permille.h"
 
 namespace ferry::plan {
 namespace {

@@ -11,8 +11,8 @@
 #include "formats/microbatches.h"
 #include "formats/statements.h"
 #include "shared/pipeline/balance.h"
-#include "sim/run/hardware_model.h"
-#include "sim/run/run_parts.h"
+#include "sim/run/training/hardware_model.h"
+#include "sim/run/training/run_parts.h"
 
 namespace ferry::plan {
 

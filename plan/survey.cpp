@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "sim/run/core.h"
-#include "sim/run/hardware_model.h"
+#include "sim/run/training/hardware_model.h"
 
 namespace ferry::plan {
 namespace {

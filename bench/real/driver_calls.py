@@ -6,7 +6,7 @@ Measured are cudaMalloc and cudaFree by size; a cudaMalloc that fails; the calls
 segments are made, for each piece; and both while the device is busy. Each with so many GiB held
 already (0, 20 and 60). Then what PyTorch's caching allocator takes for a segment made and given
 back: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True measures that for its pages. The simulator's
-figures are medians (kDriverTimes, sim/run/hardware_model.h). Exit code 7: there is no GPU.
+figures are medians (kDriverTimes, sim/run/training/hardware_model.h). Exit code 7: there is no GPU.
 """
 
 import argparse

@@ -20,7 +20,7 @@
 #include "formats/layout.h"
 #include "sim/field/copies.h"
 #include "sim/field/held.h"
-#include "sim/run/adapted.h"
+#include "sim/run/training/adapted.h"
 
 namespace ferry::field {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "sim/gpu/device.h"
 #include "sim/program/autograd.h"
-#include "sim/run/scheduler.h"
+#include "sim/run/training/scheduler.h"
 
 namespace ferry::field {
 

@@ -3,11 +3,8 @@
 
 namespace ferry {
 
-FERRY_CORE_ON(, sim::SimDevice)
-FERRY_CORE_ON(, Bent<sim::SimDevice>)
-FERRY_CORE_ON(, Faulty<sim::SimDevice>)
-template class sim::Segments<sim::SimDevice>;
-template class sim::Segments<Bent<sim::SimDevice>>;
-template class sim::Segments<Faulty<sim::SimDevice>>;
+FERRY_OFFLOADER_ON(, sim::SimDevice)
+FERRY_OFFLOADER_ON(, Bent<sim::SimDevice>)
+FERRY_OFFLOADER_ON(, Faulty<sim::SimDevice>)
 
 }  // namespace ferry

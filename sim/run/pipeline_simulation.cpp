@@ -11,11 +11,11 @@
 #include "sim/gpu/device.h"
 #include "sim/gpu/workers.h"
 #include "sim/run/core.h"
-#include "sim/run/hardware_model.h"
-#include "sim/run/permille.h"
-#include "sim/run/run_parts.h"
-#include "sim/run/segments.h"
 #include "sim/run/stage_crossings.h"
+#include "sim/run/training/hardware_model.h"
+#include "sim/run/training/permille.h"
+#include "sim/run/training/run_parts.h"
+#include "sim/run/training/segments.h"
 
 namespace ferry::sim {
 

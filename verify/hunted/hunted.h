@@ -13,7 +13,7 @@
 #include "shared/adaptors/observed.h"
 #include "sim/gpu/device.h"
 #include "sim/program/autograd.h"
-#include "sim/run/scheduler.h"
+#include "sim/run/training/scheduler.h"
 #include "verify/hunted/features.h"
 #include "verify/programs/trial.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sim/choices/draws.h"
-#include "sim/run/simulation.h"
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/run_training.h"
+#include "sim/run/training/test_hardware.h"
 #include "verify/hunted/unmoved.h"
 #include "verify/oracles/errors.h"
 #include "verify/oracles/hazards.h"
@@ -129,7 +129,7 @@ std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const Sch
     auto made = scheduler.make(device, autograd, faults.point());
     return watches.unmoved.watch(std::make_unique<FailsUntilTheEnd>(std::move(made), faults));
   };
-  sim::Simulation run = sim::simulate(step.program, hardware, options);
+  sim::Simulation run = sim::run_training(step.program, hardware, options);
   run.hazards = causes_first(std::move(run.hazards));
   if (struck(run, conditions)) return judge_failure(keep, run);
   if (auto verdict = judge_hazards(run.hazards)) return verdict;

@@ -8,9 +8,9 @@
 #include "formats/program.h"
 #include "shared/seam/checkpoint_options.h"
 #include "verify/hunted/hunted.h"
+#include "verify/oracles/keep_run.h"
 #include "verify/oracles/verdict.h"
 #include "verify/programs/trial.h"
-#include "verify/trials/try_core.h"
 
 namespace ferry::verify {
 

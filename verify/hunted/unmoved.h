@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/gpu/machine.h"
-#include "sim/run/scheduler.h"
+#include "sim/run/training/scheduler.h"
 
 namespace ferry::verify {
 

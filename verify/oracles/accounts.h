@@ -29,7 +29,8 @@
 #include "sim/gpu/machine.h"
 #include "sim/gpu/tensor.h"
 #include "sim/program/graph_engine.h"
-#include "sim/run/simulation.h"
+#include "sim/run/training/options.h"
+#include "sim/run/training/result.h"
 #include "verify/oracles/on_host.h"
 #include "verify/oracles/way_back.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/run/simulation.h"
+#include "sim/run/training/result.h"
 #include "verify/oracles/verdict.h"
 
 namespace ferry::verify {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/run/simulation.h"
+#include "sim/run/training/result.h"
 #include "verify/oracles/verdict.h"
 
 namespace ferry::verify {

@@ -11,8 +11,8 @@
 #include "sim/field/stash.h"
 #include "sim/gpu/device.h"
 #include "sim/program/autograd.h"
-#include "sim/run/adapted.h"
-#include "sim/run/scheduler.h"
+#include "sim/run/training/adapted.h"
+#include "sim/run/training/scheduler.h"
 
 namespace ferry::verify::schedulers {
 

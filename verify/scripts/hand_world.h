@@ -9,7 +9,7 @@
 #include "formats/stream_op.h"
 #include "sim/gpu/device.h"
 #include "sim/gpu/machine.h"
-#include "sim/run/run_parts.h"
+#include "sim/run/training/run_parts.h"
 #include "verify/oracles/hazards.h"
 #include "verify/oracles/vain_waits.h"
 #include "verify/oracles/verdict.h"

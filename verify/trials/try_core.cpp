@@ -1,5 +1,5 @@
 #include "verify/trials/try_core.h"
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 
 #include <algorithm>
 #include <array>
@@ -316,24 +316,6 @@ std::optional<Verdict> judge_counts(const Counts& counts, const Program& program
 }
 
 }  // namespace
-
-bool struck(const sim::Simulation& run, const Conditions& conditions) {
-  return run.out_of_memory > 0 || (conditions.choices && conditions.choices->failure());
-}
-
-sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
-                               std::shared_ptr<const sim::Prepared> prepared,
-                               Lifespans* lifespans) {
-  sim::SimulationOptions options;
-  options.prepared = std::move(prepared);
-  if (lifespans) {
-    options.consumers = {lifespans};
-    options.task_watches = {lifespans};
-  }
-  options.segments_as_calls = true;
-  options.check_order = false;
-  return sim::simulate(program, hardware, options);
-}
 
 bool counts_are_known(const Recipe& recipe) {
   const auto strange = [](const Layer& layer) {

@@ -6,7 +6,7 @@
 
 #include "formats/limits.h"
 #include "scenarios/roofline.h"
-#include "sim/run/hardware_model.h"
+#include "sim/run/training/hardware_model.h"
 
 namespace ferry::vgpu {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 #include "tests/sim/support/layers.h"
 #include "tests/sim/support/without_segments.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "sim/run/simulation.h"
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 #include "tests/sim/support/layers.h"
 
 namespace ferry::test {

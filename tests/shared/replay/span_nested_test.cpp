@@ -10,7 +10,7 @@
 #include "shared/replay/replayer.h"
 #include "sim/choices/strategies.h"
 #include "sim/run/simulation.h"
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 #include "tests/sim/support/layers.h"
 
 namespace ferry::test {

@@ -3,7 +3,7 @@
 
 #include "sim/field/stash.h"
 #include "sim/run/simulation.h"
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 #include "tests/sim/support/saving_steps.h"
 
 namespace ferry::field {

@@ -5,7 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "sim/run/pipeline_simulation.h"
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 #include "tests/sim/support/staged_layers.h"
 #include "tests/verify/support/gen.h"
 

@@ -10,7 +10,7 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink_witness.h"
 #include "sim/run/simulation.h"
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 #include "verify/mutants/mutants.h"
 #include "verify/programs/random_program.h"
 #include "verify/trials/try_core.h"

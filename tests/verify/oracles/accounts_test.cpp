@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sim/run/simulation.h"
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 #include "verify/programs/random_program.h"
 #include "verify/trials/try_core.h"
 

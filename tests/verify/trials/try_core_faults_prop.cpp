@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 #include "tests/sim/support/without_segments.h"
 #include "tests/verify/support/gen.h"
 #include "verify/programs/random_program.h"

@@ -6,7 +6,7 @@
 
 #include "formats/program_check.h"
 #include "formats/program_file.h"
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 #include "tests/verify/support/gen.h"
 #include "verify/programs/random_program.h"
 #include "verify/trials/try_core.h"

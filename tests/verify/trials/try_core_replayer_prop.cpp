@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 #include "tests/sim/support/without_segments.h"
 #include "tests/verify/support/gen.h"
 #include "tests/verify/trials/spans.h"

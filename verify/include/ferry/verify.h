@@ -42,7 +42,7 @@
 #include "shared/seam/hooks.h"
 #include "sim/gpu/device.h"
 #include "sim/program/autograd.h"
-#include "sim/run/adapted.h"
+#include "sim/run/training/adapted.h"
 #include "verify/hunt/hunt.h"
 #include "verify/hunt/hunt_main.h"
 #include "verify/hunted/hunted.h"

@@ -1,6 +1,6 @@
 // Steps of a training: what the later ones need that the first does not, and whose figures are
 // told.
-#include "sim/run/training_loop.h"
+#include "sim/run/training/training_loop.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/run/grad_scaler.h"
+#include "sim/run/training/grad_scaler.h"
 
 #include <stdexcept>
 

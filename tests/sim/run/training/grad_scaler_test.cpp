@@ -1,5 +1,5 @@
 // GradScaler around an optimizer's step: what it adds to the step's memory and time.
-#include "sim/run/grad_scaler.h"
+#include "sim/run/training/grad_scaler.h"
 
 #include <gtest/gtest.h>
 

@@ -11,9 +11,9 @@
 
 #include "formats/program.h"
 #include "sim/program/tape.h"
-#include "sim/run/foreach.h"
-#include "sim/run/grad_scaler.h"
-#include "sim/run/training.h"
+#include "sim/run/training/foreach.h"
+#include "sim/run/training/grad_scaler.h"
+#include "sim/run/training/training.h"
 
 namespace ferry::sim {
 

@@ -13,7 +13,7 @@
 
 #include "formats/program.h"
 #include "sim/gpu/machine.h"
-#include "sim/run/foreach.h"
+#include "sim/run/training/foreach.h"
 
 namespace ferry::sim {
 

@@ -1,10 +1,10 @@
-#include "sim/run/training_loop.h"
+#include "sim/run/training/training_loop.h"
 
 #include <exception>
 #include <string>
 
 #include "formats/error.h"
-#include "sim/run/run_parts.h"
+#include "sim/run/training/run_parts.h"
 
 namespace ferry::sim {
 

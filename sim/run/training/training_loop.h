@@ -1,6 +1,6 @@
 // The steps of a simulated training, and what each took.
 //
-// A step is the program's main code, then the optimizer's (sim/run/optimizer_step.h). The host
+// A step is the program's main code, then the optimizer's (sim/run/training/optimizer_step.h). The host
 // waits for the device between steps, as a training does that prints its loss, so a step's time is
 // its own. What a step leaves for the next one stays: cached segments, the optimizer's state, the
 // workspaces of libraries. A step with errors is the last one.
@@ -14,8 +14,8 @@
 #include "formats/program.h"
 #include "sim/gpu/machine.h"
 #include "sim/program/tape.h"
-#include "sim/run/optimizer_step.h"
-#include "sim/run/training.h"
+#include "sim/run/training/optimizer_step.h"
+#include "sim/run/training/training.h"
 
 namespace ferry::sim {
 

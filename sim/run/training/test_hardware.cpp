@@ -1,4 +1,4 @@
-#include "sim/run/test_hardware.h"
+#include "sim/run/training/test_hardware.h"
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // What each optimizer keeps and takes for a moment, as measured on PyTorch 2.11: three fp32
 // parameters of 4, 8 and 16 MiB, 28 in all, of which "kept / peak over the start of its step".
-#include "sim/run/optimizer_step.h"
+#include "sim/run/training/optimizer_step.h"
 
 #include <gtest/gtest.h>
 

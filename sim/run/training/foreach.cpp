@@ -1,4 +1,4 @@
-#include "sim/run/foreach.h"
+#include "sim/run/training/foreach.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "sim/run/optimizer_step.h"
+#include "sim/run/training/optimizer_step.h"
 
 #include <algorithm>
 #include <utility>

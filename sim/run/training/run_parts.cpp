@@ -1,4 +1,4 @@
-#include "sim/run/run_parts.h"
+#include "sim/run/training/run_parts.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "sim/run/permille.h"
+#include "sim/run/training/permille.h"
 
 #include <gtest/gtest.h>
 

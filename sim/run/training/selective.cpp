@@ -1,4 +1,4 @@
-#include "sim/run/selective.h"
+#include "sim/run/training/selective.h"
 
 #include <cstdint>
 #include <utility>

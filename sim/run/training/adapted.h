@@ -9,7 +9,7 @@
 
 #include "shared/seam/hooks.h"
 #include "sim/gpu/tensor.h"
-#include "sim/run/scheduler.h"
+#include "sim/run/training/scheduler.h"
 
 namespace ferry::sim {
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "shared/seam/hooks.h"
+#include "shared/seam/statistics.h"
 #include "sim/gpu/tensor.h"
 
 namespace ferry::sim {
@@ -34,6 +35,8 @@ class Scheduler {
   virtual bool empty() const = 0;
   // Of the last forward and its backward.
   virtual Resident resident() const { return {}; }
+  // Of all steps so far: Ferry's own counts.
+  virtual OffloadStatistics statistics() const { return {}; }
 };
 
 }  // namespace ferry::sim

@@ -13,7 +13,8 @@
 #include "sim/check/values.h"
 #include "sim/gpu/machine.h"
 #include "sim/program/tape.h"
-#include "sim/run/simulation.h"
+#include "sim/run/training/result.h"
+#include "sim/run/training/training.h"
 
 namespace ferry::sim {
 

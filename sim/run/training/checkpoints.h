@@ -1,0 +1,30 @@
+// The core's checkpoints and spans on the simulated device, compiled once, in checkpoints.cpp: a
+// file that includes this and uses them on one of these devices compiles only its own calls.
+//
+// The devices are the simulated one, and that with a step that is taken wrongly or that fails.
+#pragma once
+
+#include "shared/adaptors/bent.h"
+#include "shared/adaptors/observed.h"
+#include "shared/checkpoint/checkpointer.h"
+#include "shared/replay/replayer.h"
+#include "sim/gpu/device.h"
+#include "sim/program/autograd.h"
+#include "sim/run/training/segments.h"
+
+namespace ferry {
+
+// NOLINTBEGIN(bugprone-macro-parentheses): D is a type.
+#define FERRY_CHECKPOINTS_ON(PREFIX, D)                       \
+  PREFIX template class CheckpointFrame<D, sim::SimAutograd>; \
+  PREFIX template class Checkpointer<D, sim::SimAutograd>;    \
+  PREFIX template class ReplaySpan<D, sim::SimAutograd>;      \
+  PREFIX template class Replayer<D, sim::SimAutograd>;        \
+  PREFIX template class sim::Segments<D>;
+// NOLINTEND(bugprone-macro-parentheses)
+
+FERRY_CHECKPOINTS_ON(extern, sim::SimDevice)
+FERRY_CHECKPOINTS_ON(extern, Bent<sim::SimDevice>)
+FERRY_CHECKPOINTS_ON(extern, Faulty<sim::SimDevice>)
+
+}  // namespace ferry
