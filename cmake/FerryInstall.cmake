@@ -43,14 +43,13 @@ endif()
 
 if(TARGET ferry_verify_include)
   list(APPEND FERRY_COMPONENTS verify)
-  set_target_properties(ferry_sim_run PROPERTIES EXPORT_NAME sim)
+  set_target_properties(ferry_sim_run_training PROPERTIES EXPORT_NAME sim)
   set_target_properties(ferry_verify_include PROPERTIES EXPORT_NAME verify)
   ferry_install(
     verify ferry_toml ferry_scenarios ferry_sim_choices ferry_sim_check ferry_sim_explore
-    ferry_sim_gpu ferry_sim_program ferry_sim_run ferry_verify_programs ferry_verify_oracles
-    ferry_verify_promises ferry_verify_scripts ferry_verify_trials ferry_verify_hunted
-    ferry_verify_mutants ferry_verify_campaign ferry_verify_report ferry_verify_hunt
-    ferry_verify_include)
+    ferry_sim_gpu ferry_sim_program ferry_sim_run_training ferry_verify_programs
+    ferry_verify_oracles ferry_verify_hunted ferry_verify_mutants ferry_verify_campaign
+    ferry_verify_report ferry_verify_hunt ferry_verify_include)
   ferry_install_headers(scenarios sim verify)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/verify/include/ferry DESTINATION include
           FILES_MATCHING PATTERN "*.h")

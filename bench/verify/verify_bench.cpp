@@ -10,10 +10,12 @@
 #include "sim/choices/strategies.h"
 #include "sim/explore/explorer.h"
 #include "verify/campaign/coverage.h"
+#include "verify/core/core_trials.h"
 
 namespace ferry::bench {
 namespace {
 
+using verify::core_trials;
 using verify::Coverage;
 using verify::no_mutant;
 using verify::OperationCount;
@@ -22,7 +24,7 @@ using verify::try_drawn;
 std::int64_t operations_of(std::uint64_t number) {
   Coverage coverage;
   OperationCount count(coverage);
-  try_drawn(no_mutant(), 0, number, &count);
+  try_drawn(core_trials(), no_mutant(), 0, number, &count);
   return coverage.operations;
 }
 
@@ -48,7 +50,7 @@ void BM_SmallPrograms(benchmark::State& state) {
   OperationCount count(coverage);
   for (auto _ : state) {
     const std::uint64_t number = numbers[static_cast<std::size_t>(coverage.programs) % 64];
-    benchmark::DoNotOptimize(try_drawn(no_mutant(), 0, number, &count));
+    benchmark::DoNotOptimize(try_drawn(core_trials(), no_mutant(), 0, number, &count));
     ++coverage.programs;
   }
   report(state, coverage);
@@ -59,8 +61,8 @@ void BM_DrawnPrograms(benchmark::State& state) {
   Coverage coverage;
   OperationCount count(coverage);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(
-        try_drawn(no_mutant(), 0, static_cast<std::uint64_t>(coverage.programs), &count));
+    benchmark::DoNotOptimize(try_drawn(core_trials(), no_mutant(), 0,
+                                       static_cast<std::uint64_t>(coverage.programs), &count));
     ++coverage.programs;
   }
   report(state, coverage);
@@ -70,7 +72,7 @@ BENCHMARK(BM_DrawnPrograms);
 // One order of the device's, drawn and run: it finds what it happens to meet.
 void BM_OneSchedule(benchmark::State& state) {
   explore::Recording recording;
-  try_drawn(no_mutant(), 0, small_programs(1).front(), &recording);
+  try_drawn(core_trials(), no_mutant(), 0, small_programs(1).front(), &recording);
   const explore::Explorer explorer(recording);
   std::uint64_t seed = 0;
   for (auto _ : state) {

@@ -16,7 +16,8 @@
 #include "formats/error.h"
 #include "formats/nearest.h"
 #include "verify/campaign/replay_line.h"
-#include "verify/report/matrix.h"
+#include "verify/core/core_trials.h"
+#include "verify/core/matrix.h"
 #include "verify/report/report.h"
 
 namespace ferry::cli {
@@ -143,7 +144,7 @@ int hunt_mutant(const VerifyArguments& arguments) {
     print_for_machines(rows, arguments.csv);
   } else if (!row.replay.empty()) {
     fmt::print("{}: killed by program {} of seed {}\n\n{}", mutant.name, row.tests, arguments.seed,
-               verify::explain(verify::parse_line(row.replay)).text);
+               verify::explain(verify::parse_line(row.replay, {&verify::core_trials()})).text);
   } else {
     print_table(rows);
   }

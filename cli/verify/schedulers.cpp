@@ -18,6 +18,7 @@
 #include "formats/error.h"
 #include "formats/nearest.h"
 #include "verify/campaign/replay_line.h"
+#include "verify/core/core_trials.h"
 #include "verify/report/hazard_of.h"
 #include "verify/report/report.h"
 #include "verify/schedulers/registry.h"
@@ -162,13 +163,16 @@ int try_scheduler(const VerifyArguments& arguments) {
     fmt::print("{}: {}\n{} programs of seed {}: no oracle objects\n", entry->name, entry->what,
                row.programs, arguments.seed);
   } else {
-    fmt::print(
-        "{}: {} ({})\ncaught by program {} of seed {}\n\n{}", entry->name, entry->what,
-        entry->source, row.programs, arguments.seed,
-        verify::explain(verify::parse_line(row.replay, verify::schedulers::find_hunted)).text);
+    fmt::print("{}: {} ({})\ncaught by program {} of seed {}\n\n{}", entry->name, entry->what,
+               entry->source, row.programs, arguments.seed,
+               verify::explain(verify::parse_line(row.replay, {&verify::core_trials(),
+                                                               verify::schedulers::find_hunted}))
+                   .text);
   }
   if (!row.replay.empty() && !arguments.hazard.empty()) {
-    write_hazard(verify::parse_line(row.replay, verify::schedulers::find_hunted), arguments.hazard);
+    write_hazard(
+        verify::parse_line(row.replay, {&verify::core_trials(), verify::schedulers::find_hunted}),
+        arguments.hazard);
   }
   return row.caught_by ? kViolated : kOk;
 }

@@ -7,7 +7,7 @@
 
 #include "cli/verify/share_out.h"
 #include "cli/verify/verify.h"
-#include "verify/report/matrix.h"
+#include "verify/core/matrix.h"
 #include "verify/schedulers/scheduler_table.h"
 
 namespace ferry::cli {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "verify/campaign/replay_line.h"
+#include "verify/core/core_trials.h"
 
 namespace ferry::cli {
 
@@ -65,7 +66,7 @@ verify::TriedBlock tried_from(std::string_view text) {
     const Json& failure = json.at("failure");
     tried.failure = verify::Failure{
         .number = failure.at("number").get<std::uint64_t>(),
-        .spec = verify::parse_line(failure.at("line").get<std::string>()),
+        .spec = verify::parse_line(failure.at("line").get<std::string>(), {&verify::core_trials()}),
         .verdict = {.oracle = static_cast<verify::Oracle>(failure.at("oracle").get<int>()),
                     .words = failure.at("words").get<std::string>()}};
   }

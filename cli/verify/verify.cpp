@@ -27,6 +27,7 @@
 #include "formats/error.h"
 #include "verify/campaign/campaign.h"
 #include "verify/campaign/replay_line.h"
+#include "verify/core/core_trials.h"
 #include "verify/report/report.h"
 
 namespace ferry::cli {
@@ -141,6 +142,7 @@ void print_row(const verify::Campaign& campaign, const verify::Report* report,
 
 verify::CampaignOptions options_of(const VerifyArguments& arguments) {
   verify::CampaignOptions options;
+  options.core = &verify::core_trials();
   options.seed = arguments.seed;
   options.programs = arguments.programs;
   options.seconds = arguments.seconds;
@@ -228,8 +230,8 @@ int run_campaign(const VerifyArguments& arguments, Ranks* ranks) {
 }
 
 int replay(const VerifyArguments& arguments) {
-  const verify::Report report =
-      verify::explain(verify::parse_line(arguments.replay, verify::schedulers::find_hunted));
+  const verify::Report report = verify::explain(verify::parse_line(
+      arguments.replay, {&verify::core_trials(), verify::schedulers::find_hunted}));
   if (arguments.json) {
     print_json(to_json(report));
   } else {

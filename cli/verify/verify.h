@@ -11,7 +11,7 @@
 #include "cli/console/context.h"
 #include "cli/ranks/ranks.h"
 #include "verify/campaign/run_spec.h"
-#include "verify/report/matrix.h"
+#include "verify/core/matrix.h"
 #include "verify/schedulers/scheduler_table.h"
 
 namespace CLI {

@@ -3,6 +3,9 @@
 
 namespace ferry {
 
+template class Outbound<sim::SimDevice>;
+template class Outbound<Bent<sim::SimDevice>>;
+template class Outbound<Faulty<sim::SimDevice>>;
 FERRY_OFFLOADER_ON(, sim::SimDevice)
 FERRY_OFFLOADER_ON(, Bent<sim::SimDevice>)
 FERRY_OFFLOADER_ON(, Faulty<sim::SimDevice>)

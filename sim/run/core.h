@@ -14,12 +14,14 @@ namespace ferry {
 
 // NOLINTBEGIN(bugprone-macro-parentheses): D is a type.
 #define FERRY_OFFLOADER_ON(PREFIX, D)                     \
-  PREFIX template class Outbound<D>;                      \
   PREFIX template class Inbound<D>;                       \
   PREFIX template class OffloadCore<D, sim::SimAutograd>; \
   PREFIX template class Offloader<D, sim::SimAutograd>;
 // NOLINTEND(bugprone-macro-parentheses)
 
+extern template class Outbound<sim::SimDevice>;
+extern template class Outbound<Bent<sim::SimDevice>>;
+extern template class Outbound<Faulty<sim::SimDevice>>;
 FERRY_OFFLOADER_ON(extern, sim::SimDevice)
 FERRY_OFFLOADER_ON(extern, Bent<sim::SimDevice>)
 FERRY_OFFLOADER_ON(extern, Faulty<sim::SimDevice>)

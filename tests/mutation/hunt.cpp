@@ -28,6 +28,8 @@
 #include "verify/campaign/at_work.h"
 #include "verify/campaign/campaign.h"
 #include "verify/campaign/drawn_run.h"
+#include "verify/core/cases.h"
+#include "verify/core/core_trials.h"
 #include "verify/mutants/mutants.h"
 #include "verify/oracles/determinism.h"
 
@@ -35,6 +37,7 @@ namespace {
 
 using ferry::verify::AtWork;
 using ferry::verify::CampaignOptions;
+using ferry::verify::core_trials;
 using ferry::verify::Coverage;
 using ferry::verify::DrawnRun;
 using ferry::verify::Mutant;
@@ -85,7 +88,7 @@ bool is_caught(std::uint64_t seed, std::uint64_t number) {
   static const std::vector<Mutant> mutants = ferry::verify::all_mutants();
   const std::uint64_t mutant = number / kDesigned - 1;
   return mutant < mutants.size() &&
-         ferry::verify::try_drawn(mutants[mutant], seed, number % kDesigned).verdict;
+         ferry::verify::try_drawn(core_trials(), mutants[mutant], seed, number % kDesigned).verdict;
 }
 
 // The designed mutants that drawn programs catch, as such numbers.
@@ -109,6 +112,7 @@ void each_caught(std::uint64_t seed, const Found& found) {
 
 int hunt(std::uint64_t seed, int most) {
   CampaignOptions options;
+  options.core = &core_trials();
   options.seed = seed;
   Coverage coverage;
   std::vector<int> programs_of(ferry::mutation::kMutantsMax);

@@ -21,6 +21,7 @@ ERROR = re.compile(r"^(/[^:\s]+):(\d+):(\d+):\s+(error|fatal error|required from
                    re.MULTILINE)
 # They instantiate most of the core: asked first, for a build takes longer.
 PROBES = ("sim/run/core.cpp", "verify/trials/try_pipeline.cpp", "sim/run/simulation.cpp",
+          "sim/run/training/run_training.cpp", "sim/run/training/checkpoints.cpp",
           "sim/run/pipeline_simulation.cpp", "sim/program/tape.cpp",
           "verify/trials/try_core.cpp")
 REAL_PROBES = ("real/api/offload.cpp", "real/api/checkpoint.cpp", "real/api/replays.cpp",

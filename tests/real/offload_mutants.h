@@ -2,7 +2,7 @@
 //
 // Those of checkpoints are left out. Their steps order streams around a recompute, and their rules
 // are a checkpointer's: the hunts of tests/real/cpu and tests/real/cuda run no checkpoints, so
-// there they cannot show. tests/verify/mutants hunts them all, tests/real/api/checkpoint those
+// there they cannot show. tests/verify/core hunts them all, tests/real/api/checkpoint those
 // that LibTorch shows on a CPU, and tests/real/cuda_autograd all of them, those of pipelines among
 // them, on the virtual GPU.
 #pragma once

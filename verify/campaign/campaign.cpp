@@ -44,7 +44,7 @@ DrawnRun try_every_way(const CampaignOptions& options, std::uint64_t number, Cov
   DrawnRun drawn;
   drawn.spec = options.scheduler
                    ? draw_spec(*options.scheduler, number, draws, scheduler_draws(options))
-                   : draw_spec(who_is_tried(options, number), draws, options.sizes);
+                   : draw_spec(*options.core, who_is_tried(options, number), draws, options.sizes);
   drawn.spec.trial.recipe.failure =
       StepFailure::kNone;  // else no answer but failures may be unusual
   drawn.runs = 0;
@@ -70,8 +70,9 @@ DrawnRun try_every_order(const CampaignOptions& options, std::uint64_t number, C
                          const std::function<bool()>& late) {
   Draws draws(options.seed, number);
   OperationCount count(coverage);
-  return try_every_order(in_few_turns(draw_spec(who_is_tried(options, number), draws)),
-                         *options.orders, &count, late);
+  return try_every_order(
+      in_few_turns(draw_spec(*options.core, who_is_tried(options, number), draws)), *options.orders,
+      &count, late);
 }
 
 DrawnRun try_number(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
@@ -86,10 +87,10 @@ DrawnRun try_number(const CampaignOptions& options, std::uint64_t number, Covera
 DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
                      StreamOpConsumer* watch) {
   OperationCount count(coverage, watch);
-  DrawnRun drawn =
-      options.scheduler
-          ? try_drawn(*options.scheduler, options.seed, number, scheduler_draws(options), &count)
-          : try_drawn(who_is_tried(options, number), options.seed, number, &count, options.sizes);
+  DrawnRun drawn = options.scheduler ? try_drawn(*options.scheduler, options.seed, number,
+                                                 scheduler_draws(options), &count)
+                                     : try_drawn(*options.core, who_is_tried(options, number),
+                                                 options.seed, number, &count, options.sizes);
   if (is_looked_at_closely(number) && !drawn.verdict && !is_careless(drawn)) {
     drawn.verdict = look_closer(drawn.spec, coverage);
   }

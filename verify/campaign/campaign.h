@@ -29,8 +29,9 @@ struct CampaignOptions {
   // If there is a number, each program is a pipeline of few turns. It runs in every order of them,
   // once for those that are alike, and at most so often (every_order.h).
   std::optional<std::uint64_t> orders;
-  std::optional<Mutant> canary;  // is tried in the core's stead: what must be found is found
-  // So is this one, which outlives the campaign. `usual`: no answers are drawn for it.
+  const CoreTrials* core = nullptr;  // tries the core; null: a scheduler is tried
+  std::optional<Mutant> canary;      // is tried in the core's stead: what must be found is found
+  // Is tried where it is not null; it outlives the campaign. `usual`: no answers are drawn for it.
   const HuntedScheduler* scheduler = nullptr;
   bool usual = false;
   // Is asked between programs, on every thread; true ends the campaign, as time does.
@@ -47,7 +48,7 @@ struct Campaign {
   std::optional<Failure> failure;
 };
 
-// Tries the offload core; every 16th program tries a pipeline.
+// Tries the scheduler, or the offload core; then every 16th program tries a pipeline.
 Campaign run_campaign(const CampaignOptions& options);
 
 // Its parts, for campaigns of several processes. A campaign's start, and whether its time is over

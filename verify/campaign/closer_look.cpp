@@ -1,19 +1,12 @@
 #include "verify/campaign/closer_look.h"
 
-#include "sim/choices/draws.h"
 #include "sim/choices/strategies.h"
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink_witness.h"
 #include "verify/oracles/determinism.h"
-#include "verify/promises/promises.h"
-#include "verify/trials/bends.h"
-#include "verify/trials/try_exempt.h"
-#include "verify/trials/try_saves.h"
 
 namespace ferry::verify {
 namespace {
-
-constexpr int kBends = 4;  // judged at a time
 
 class DigestAndRecording final : public StreamOpConsumer {
  public:
@@ -31,18 +24,12 @@ std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
   DigestAndRecording first;
   OpDigest again;
   try_spec(spec, &first);
-  if (auto wrong = judge_promises(first.digest.value())) return wrong;
   try_spec(spec, &again);
   if (first.digest.value() != again.value()) {
     return Verdict{Oracle::kDeterminism, "run again, it issues other operations"};
   }
-  if (auto wrong = try_saves(again.value())) return wrong;
-  if (again.value() % 8 == 0) {
-    if (auto wrong = try_exempt()) return wrong;
-  }
-  choices::Draws draws(again.value());
-  for (int bend = 0; bend < kBends; ++bend) {
-    if (auto wrong = judge_bend(draws)) return wrong;
+  if (spec.core) {
+    if (auto wrong = spec.core->try_parts(again.value())) return wrong;
   }
   return try_orders(first.recording, again.value(), coverage);
 }

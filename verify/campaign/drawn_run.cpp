@@ -43,8 +43,9 @@ void draw_answers(DrawnRun& drawn, Draws& draws, bool may_choose, bool may_fail,
 
 }  // namespace
 
-RunSpec draw_spec(const Mutant& mutant, Draws& draws, Sizes sizes) {
+RunSpec draw_spec(const CoreTrials& core, const Mutant& mutant, Draws& draws, Sizes sizes) {
   RunSpec spec;
+  spec.core = &core;
   spec.mutant = mutant;
   if (spec.is_pipeline()) {
     spec.pipeline = draw_pipeline_trial(draws);
@@ -54,11 +55,11 @@ RunSpec draw_spec(const Mutant& mutant, Draws& draws, Sizes sizes) {
   return spec;
 }
 
-DrawnRun try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
-                   StreamOpConsumer* watch, Sizes sizes) {
+DrawnRun try_drawn(const CoreTrials& core, const Mutant& mutant, std::uint64_t seed,
+                   std::uint64_t number, StreamOpConsumer* watch, Sizes sizes) {
   Draws draws(seed, number);
   DrawnRun drawn;
-  drawn.spec = draw_spec(mutant, draws, sizes);
+  drawn.spec = draw_spec(core, mutant, draws, sizes);
   draw_answers(drawn, draws, may_choose(drawn.spec), true, watch);
   return drawn;
 }

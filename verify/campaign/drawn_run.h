@@ -22,12 +22,14 @@ struct DrawnRun {
 };
 
 // Draws a trial. The spec has no deviations.
-RunSpec draw_spec(const Mutant& mutant, Draws& draws, Sizes sizes = Sizes::kMixed);
+RunSpec draw_spec(const CoreTrials& core, const Mutant& mutant, Draws& draws,
+                  Sizes sizes = Sizes::kMixed);
 
 // Draws a spec and tries it. In half of the runs the choices are drawn as well, and in some a call
 // or an allocation fails: the spec then has the answers that were drawn.
-DrawnRun try_drawn(const Mutant& mutant, std::uint64_t seed, std::uint64_t number,
-                   StreamOpConsumer* watch = nullptr, Sizes sizes = Sizes::kMixed);
+DrawnRun try_drawn(const CoreTrials& core, const Mutant& mutant, std::uint64_t seed,
+                   std::uint64_t number, StreamOpConsumer* watch = nullptr,
+                   Sizes sizes = Sizes::kMixed);
 
 // What is drawn for a scheduler beside the random step.
 struct SchedulerDraws {

@@ -100,15 +100,16 @@ std::string to_line(const RunSpec& spec) {
   return line;
 }
 
-RunSpec parse_line(std::string_view line, const FindScheduler& find) {
+RunSpec parse_line(std::string_view line, const Known& known) {
   const auto parts = split(line, kBetween);
   if (parts.size() < 2 || parts.size() > 3) refuse("it has not two or three parts");
   RunSpec spec;
-  if (find) spec.scheduler = find(parts[0]);
+  if (known.find) spec.scheduler = known.find(parts[0]);
   if (!spec.scheduler) {
-    const auto mutant = find_mutant(parts[0]);
+    const auto mutant = known.core ? find_mutant(parts[0]) : std::nullopt;
     if (!mutant) refuse(std::string("nobody here is called '").append(parts[0]).append("'"));
     spec.mutant = *mutant;
+    spec.core = known.core;
   }
   if (has_own_programs(spec)) {
     spec.number = number_of<std::uint64_t>(parts[1]);

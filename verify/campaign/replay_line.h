@@ -15,8 +15,13 @@ namespace ferry::verify {
 std::string to_line(const RunSpec& spec);
 // Returns the scheduler of that name, which outlives the spec; null where there is none.
 using FindScheduler = std::function<const HuntedScheduler*(std::string_view name)>;
-// Throws InputError. `find`: what schedulers there are beside the core and its mutants; null: none.
-RunSpec parse_line(std::string_view line, const FindScheduler& find = nullptr);
+// Who may be tried by a line.
+struct Known {
+  const CoreTrials* core = nullptr;  // the core and its mutants; null: none of these
+  FindScheduler find = nullptr;      // schedulers; null: none
+};
+// Throws InputError.
+RunSpec parse_line(std::string_view line, const Known& known);
 
 // Writes a mutant's name as one word ("consume.drop", "rule.keep-source") and finds it again.
 // "core" and "pipeline" are Ferry itself. Returns none where there is no such mutant.

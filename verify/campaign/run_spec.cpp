@@ -4,8 +4,6 @@
 
 #include "sim/choices/strategies.h"
 #include "verify/hunted/try_scheduler.h"
-#include "verify/trials/try_core.h"
-#include "verify/trials/try_pipeline.h"
 
 namespace ferry::verify {
 
@@ -16,14 +14,10 @@ RunSpec limited(RunSpec spec) {
 
 std::optional<Verdict> try_spec(const RunSpec& spec, choices::Choices* choices,
                                 StreamOpConsumer* watch) try {
-  if (spec.scheduler) {
-    return try_scheduler(*spec.scheduler, scheduler_step(*spec.scheduler, spec.trial, spec.number),
-                         {choices, watch});
-  }
-  const Subject subject{spec.mutant.rules, spec.mutant.mutation, spec.mutant.world_fault};
   const Conditions conditions{choices, watch};
-  if (spec.is_pipeline()) return try_pipeline(spec.pipeline, subject, conditions);
-  return try_core(spec.trial, subject, conditions);
+  if (!spec.scheduler) return spec.core->try_spec(spec, conditions);
+  return try_scheduler(*spec.scheduler, scheduler_step(*spec.scheduler, spec.trial, spec.number),
+                       conditions);
 } catch (const std::exception& error) {
   // The program catches what its own calls throw, so this comes from elsewhere.
   return Verdict{Oracle::kException, error.what()};

@@ -54,10 +54,7 @@ Report replay(const std::vector<HuntedScheduler>& schedulers, std::string_view l
                                     [name](const auto& each) { return each.name == name; });
     return found == schedulers.end() ? nullptr : &*found;
   };
-  const RunSpec spec = parse_line(line, find);
-  if (!spec.scheduler)
-    throw InputError("--replay", 0, "expected the line of one of the schedulers");
-  return explain(spec, again);
+  return explain(parse_line(line, {nullptr, find}), again);
 }
 
 }  // namespace ferry::verify

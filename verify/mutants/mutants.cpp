@@ -1,10 +1,7 @@
 #include "verify/mutants/mutants.h"
 
 #include <array>
-#include <map>
 #include <ostream>
-
-#include "verify/mutants/cases.h"
 
 namespace ferry::verify {
 namespace {
@@ -51,12 +48,6 @@ std::vector<Mutant> all_mutants() {
                        MutantPart::kBeneath, static_cast<sim::WorldFault>(fault)});
   }
   return mutants;
-}
-
-const MutantCase* own_case(const Mutant& mutant) {
-  static const std::map<std::string, MutantCase> cases = offload_cases();
-  const auto found = cases.find(mutant.name);
-  return found == cases.end() ? nullptr : &found->second;
 }
 
 }  // namespace ferry::verify

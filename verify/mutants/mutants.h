@@ -16,7 +16,6 @@
 #include "shared/adaptors/bent.h"
 #include "shared/seam/rules.h"
 #include "sim/gpu/world_fault.h"
-#include "verify/oracles/verdict.h"
 
 namespace ferry::verify {
 
@@ -38,10 +37,5 @@ std::vector<Mutant> all_mutants();
 inline Mutant no_mutant(MutantPart part = MutantPart::kOffload) {
   return {"none", Rules(), std::nullopt, part, sim::WorldFault::kNoFault};
 }
-
-// A test of something that programs do not show. It returns true where the core does it right.
-using MutantCase = std::function<bool(const Mutant&)>;
-// Null: random programs kill the mutant.
-const MutantCase* own_case(const Mutant& mutant);
 
 }  // namespace ferry::verify

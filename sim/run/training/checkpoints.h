@@ -19,12 +19,14 @@ namespace ferry {
   PREFIX template class CheckpointFrame<D, sim::SimAutograd>; \
   PREFIX template class Checkpointer<D, sim::SimAutograd>;    \
   PREFIX template class ReplaySpan<D, sim::SimAutograd>;      \
-  PREFIX template class Replayer<D, sim::SimAutograd>;        \
-  PREFIX template class sim::Segments<D>;
+  PREFIX template class Replayer<D, sim::SimAutograd>;
 // NOLINTEND(bugprone-macro-parentheses)
 
 FERRY_CHECKPOINTS_ON(extern, sim::SimDevice)
 FERRY_CHECKPOINTS_ON(extern, Bent<sim::SimDevice>)
 FERRY_CHECKPOINTS_ON(extern, Faulty<sim::SimDevice>)
+extern template class sim::Segments<sim::SimDevice>;
+extern template class sim::Segments<Bent<sim::SimDevice>>;
+extern template class sim::Segments<Faulty<sim::SimDevice>>;
 
 }  // namespace ferry

@@ -1,9 +1,9 @@
 // The steps of a simulated training, and what each took.
 //
-// A step is the program's main code, then the optimizer's (sim/run/training/optimizer_step.h). The host
-// waits for the device between steps, as a training does that prints its loss, so a step's time is
-// its own. What a step leaves for the next one stays: cached segments, the optimizer's state, the
-// workspaces of libraries. A step with errors is the last one.
+// A step is the program's main code, then the optimizer's (optimizer_step.h). The host waits for
+// the device between steps, as a training does that prints its loss, so a step's time is its own.
+// What a step leaves for the next one stays: cached segments, the optimizer's state, the workspaces
+// of libraries. A step with errors is the last one.
 #pragma once
 
 #include <cstddef>

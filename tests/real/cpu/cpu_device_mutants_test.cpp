@@ -2,7 +2,7 @@
 // rounds, or it is listed with the reason why it cannot show there. Never both: a listed one that
 // is killed fails, as an unlisted one that survives does, and the core itself survives all trials.
 //
-// The mutants are those of the simulator's matrix (tests/verify/mutants/mutants_test.cpp) that
+// The mutants are those of the simulator's matrix (tests/verify/core/matrix_test.cpp) that
 // speak of offloading (tests/real/offload_mutants.h). The matrix is printed: mutant, oracle,
 // trials.
 #include <gtest/gtest.h>

@@ -8,7 +8,8 @@
 #include "tests/sim/support/calls.h"
 #include "verify/campaign/closer_look.h"
 #include "verify/campaign/replay_line.h"
-#include "verify/report/matrix.h"
+#include "verify/core/core_trials.h"
+#include "verify/core/matrix.h"
 #include "verify/report/report.h"
 
 namespace ferry::verify {
@@ -16,6 +17,7 @@ namespace {
 
 TEST(Campaign, ThreadsDoNotShow) {
   CampaignOptions options;
+  options.core = &core_trials();
   options.seed = 3;
   options.programs = 300;
   const Campaign one = run_campaign(options);
@@ -34,6 +36,7 @@ TEST(Campaign, ThreadsDoNotShow) {
 // The counts were of whatever the threads had tried by then.
 TEST(Campaign, WhereAProgramFailsThreadsDoNotShow) {
   CampaignOptions options;
+  options.core = &core_trials();
   options.seed = 3;
   options.programs = 2000;
   options.canary = find_mutant("consume.drop");
@@ -54,6 +57,7 @@ TEST(Campaign, WhereAProgramFailsThreadsDoNotShow) {
 
 TEST(Campaign, EveryStepIsTakenAndEveryPointAsked) {
   CampaignOptions options;
+  options.core = &core_trials();
   options.seed = 4;
   options.programs = 2000;
   const Coverage coverage = run_campaign(options).coverage;
@@ -75,6 +79,7 @@ TEST(Campaign, EveryStepIsTakenAndEveryPointAsked) {
 // Each call and each allocation of some programs fails once, each poll is late once, and so on.
 TEST(Campaign, EveryWayWithOneUnusualAnswer) {
   CampaignOptions options;
+  options.core = &core_trials();
   options.seed = 6;
   options.programs = 32;
   options.deviations = 1;
@@ -111,6 +116,7 @@ TEST(CloserLook, AnOrderThatShowsAnotherValueIsTold) {
 // So does time; but how far a program comes in a time is the machine's to say.
 TEST(Campaign, WhatAStopCutOffIsTriedAgain) {
   CampaignOptions options;
+  options.core = &core_trials();
   options.seed = 4;
   options.programs = 2;
   options.sizes = Sizes::kSmall;
@@ -132,6 +138,7 @@ TEST(Campaign, WhatAStopCutOffIsTriedAgain) {
 
 TEST(Campaign, EndsInTime) {
   CampaignOptions options;
+  options.core = &core_trials();
   options.seconds = 0.2;
   EXPECT_GT(run_campaign(options).coverage.programs, 0);
 }
@@ -140,7 +147,7 @@ TEST(Campaign, EndsInTime) {
 TEST(Report, NamesTheEdgeAndHowToSeeItAgain) {
   const MatrixRow row = mutation_matrix({*find_mutant("consume.drop")}, MatrixOptions()).front();
   EXPECT_EQ(row.killed_by(), "happens-before");
-  const Report report = explain(parse_line(row.replay));
+  const Report report = explain(parse_line(row.replay, {&core_trials()}));
   EXPECT_TRUE(report.confirmed);
   EXPECT_NE(report.text.find("`consume` missing"), std::string::npos) << report.text;
   EXPECT_NE(report.text.find("no edge"), std::string::npos);

@@ -1,4 +1,5 @@
 #include "verify/campaign/every_order.h"
+#include "verify/core/core_trials.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@ namespace {
 
 Campaign orders_of(std::int64_t programs, std::uint64_t most, std::optional<Mutant> canary = {}) {
   CampaignOptions options;
+  options.core = &core_trials();
   options.seed = 1;
   options.programs = programs;
   options.orders = most;

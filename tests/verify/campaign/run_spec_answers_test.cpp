@@ -7,7 +7,8 @@
 #include "sim/choices/strategies.h"
 #include "verify/campaign/replay_line.h"
 #include "verify/campaign/run_spec.h"
-#include "verify/report/matrix.h"
+#include "verify/core/core_trials.h"
+#include "verify/core/matrix.h"
 #include "verify/trials/try_core.h"
 
 namespace ferry::verify {
@@ -38,7 +39,7 @@ TEST(RunSpecAnswers, EveryAnswerIsSafe) {
 // And what only unusual answers show is found: a pool that blocks when a copy is late.
 TEST(RunSpecAnswers, AnEnumerationFindsWhatTheUsualAnswersHide) {
   const auto rows = mutation_matrix({*find_mutant("world.pool-blocks")}, {});
-  RunSpec spec = parse_line(rows.front().replay);
+  RunSpec spec = parse_line(rows.front().replay, {&core_trials()});
   const std::size_t deviations = spec.deviations.size();
   ASSERT_GT(deviations, 0u);
   spec.deviations.clear();

@@ -14,6 +14,7 @@
 #include "verify/campaign/drawn_run.h"
 #include "verify/campaign/replay_line.h"
 #include "verify/campaign/shrink_spec.h"
+#include "verify/core/core_trials.h"
 #include "verify/oracles/determinism.h"
 #include "verify/report/report.h"
 
@@ -27,10 +28,10 @@ DrawnRun any_drawn_run(StreamOpConsumer* watch = nullptr) {
   const auto seed = static_cast<std::uint64_t>(*in_range(0, 1'000'000));
   const auto mutants = all_mutants();
   const int who = *in_range(0, 4);
-  if (who == 0) return try_drawn(no_mutant(), seed, 0, watch);
-  if (who == 1) return try_drawn(no_mutant(MutantPart::kPipeline), seed, 0, watch);
+  if (who == 0) return try_drawn(core_trials(), no_mutant(), seed, 0, watch);
+  if (who == 1) return try_drawn(core_trials(), no_mutant(MutantPart::kPipeline), seed, 0, watch);
   const auto chosen = static_cast<std::size_t>(*in_range(0, static_cast<int>(mutants.size())));
-  return try_drawn(mutants[chosen], seed, 0, watch);
+  return try_drawn(core_trials(), mutants[chosen], seed, 0, watch);
 }
 
 std::string words(const std::optional<Verdict>& verdict) {
@@ -54,7 +55,8 @@ TEST(RunSpecProp, UsualChoicesAreAsNone) {
   int usual = 0;
   for (std::uint64_t number = 0; number < 400; ++number) {
     OpDigest first, second;
-    const DrawnRun drawn = try_drawn(no_mutant(MutantPart::kPipeline), 7, number, &first);
+    const DrawnRun drawn =
+        try_drawn(core_trials(), no_mutant(MutantPart::kPipeline), 7, number, &first);
     if (!drawn.spec.deviations.empty()) continue;
     try_spec(drawn.spec, &second);
     EXPECT_EQ(first.value(), second.value()) << to_line(drawn.spec);
@@ -68,7 +70,7 @@ TEST(RunSpecProp, ChoicesMatter) {
   int other = 0;
   for (std::uint64_t number = 0; number < 200; ++number) {
     OpDigest first, second;
-    DrawnRun drawn = try_drawn(no_mutant(), 5, number, &first);
+    DrawnRun drawn = try_drawn(core_trials(), no_mutant(), 5, number, &first);
     if (drawn.spec.deviations.empty()) continue;
     drawn.spec.deviations.clear();
     try_spec(drawn.spec, &second);
@@ -81,7 +83,7 @@ TEST(RunSpecProp, ALineIsReadAsItWasWritten) {
   EXPECT_TRUE(rc::check("parse_line(to_line(a)) is a", [] {
     const RunSpec spec = any_drawn_run().spec;
     const std::string line = to_line(spec);
-    const RunSpec read = parse_line(line);
+    const RunSpec read = parse_line(line, {&core_trials()});
     RC_ASSERT(to_line(read) == line);
     RC_ASSERT(word_of(read.mutant) == word_of(spec.mutant));
     RC_ASSERT(words(try_spec(read)) == words(try_spec(spec)));
@@ -101,27 +103,27 @@ TEST(RunSpecProp, AnotherLineIsRefused) {
       RC_PRE(at + 1 < end);
       line[at] = line[at] == 'A' ? 'B' : 'A';
     }
-    RC_ASSERT_THROWS_AS(parse_line(line), InputError);
+    RC_ASSERT_THROWS_AS(parse_line(line, {&core_trials()}), InputError);
   }));
 }
 
 TEST(RunSpec, LinesThatSayNothingAreRefused) {
   for (const char* line :
        {"", "core", "core~", "nobody~AAAA", "core~AAAA~1:1~x.1", "core~!!", "pipeline~AAAAAA"}) {
-    EXPECT_THROW(parse_line(line), InputError) << line;
+    EXPECT_THROW(parse_line(line, {&core_trials()}), InputError) << line;
   }
-  const std::string good = to_line(try_drawn(no_mutant(), 1, 1).spec);
+  const std::string good = to_line(try_drawn(core_trials(), no_mutant(), 1, 1).spec);
   const std::string trial = good.substr(0, good.find('~', good.find('~') + 1));
-  EXPECT_NO_THROW(parse_line(trial + "~3:1,17:2"));
+  EXPECT_NO_THROW(parse_line(trial + "~3:1,17:2", {&core_trials()}));
   for (const char* more : {"~3", "~3:", "~3:1,3:1", "~17:2,3:1", "~x:1", "~3:1~", "~3:1~3:1"}) {
-    EXPECT_THROW(parse_line(trial + more), InputError) << more;
+    EXPECT_THROW(parse_line(trial + more, {&core_trials()}), InputError) << more;
   }
 }
 
 TEST(RunSpec, SmallerOnesFailAlike) {
   int shrunk = 0;
   for (const Mutant& mutant : all_mutants()) {
-    const DrawnRun drawn = try_drawn(mutant, 21, 0);
+    const DrawnRun drawn = try_drawn(core_trials(), mutant, 21, 0);
     if (!drawn.verdict || drawn.spec.is_pipeline()) continue;
     const Report before = explain(drawn.spec);
     const Report after = explain(shrink_spec(drawn.spec, *drawn.verdict));

@@ -1,6 +1,7 @@
 // Cases for mutants that random programs cannot tell from the core, by the mutant's name.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -8,10 +9,16 @@
 
 namespace ferry::verify {
 
+// A test of something that programs do not show. It returns true where the core does it right.
+using MutantCase = std::function<bool(const Mutant&)>;
+
 inline MutantCase case_of_rules(bool (*holds)(Rules)) {
   return [holds](const Mutant& mutant) { return holds(mutant.rules); };
 }
 
 std::map<std::string, MutantCase> offload_cases();
+
+// Null: random programs kill the mutant.
+const MutantCase* own_case(const Mutant& mutant);
 
 }  // namespace ferry::verify

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "verify/report/matrix.h"
+#include "verify/core/matrix.h"
 
 namespace ferry::verify {
 namespace {

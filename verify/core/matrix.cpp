@@ -1,4 +1,4 @@
-#include "verify/report/matrix.h"
+#include "verify/core/matrix.h"
 
 #include <algorithm>
 #include <mutex>
@@ -8,6 +8,8 @@
 #include "verify/campaign/parallel.h"
 #include "verify/campaign/replay_line.h"
 #include "verify/campaign/shrink_spec.h"
+#include "verify/core/cases.h"
+#include "verify/core/core_trials.h"
 #include "verify/report/report.h"
 
 namespace ferry::verify {
@@ -43,7 +45,8 @@ std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& opti
   int kills = 0;
   for (std::int64_t i = 0; i < programs && kills < kKills; ++i) {
     if (options.stop && options.stop()) return std::nullopt;
-    const DrawnRun drawn = try_drawn(mutant, options.seed, static_cast<std::uint64_t>(i));
+    const DrawnRun drawn =
+        try_drawn(core_trials(), mutant, options.seed, static_cast<std::uint64_t>(i));
     if (kills == 0) ++row.tests;
     if (!drawn.verdict) continue;
     if (kills++ == 0) {

@@ -11,7 +11,7 @@
 #include "shared/seam/autograd.h"
 #include "sim/gpu/device.h"
 #include "sim/gpu/tensor.h"
-#include "verify/mutants/cases.h"
+#include "verify/core/cases.h"
 
 namespace ferry::verify {
 namespace {
@@ -55,6 +55,12 @@ bool other_devices_tensors_stay(Rules rules) {
 
 std::map<std::string, MutantCase> offload_cases() {
   return {{"rule: other device", case_of_rules(other_devices_tensors_stay)}};
+}
+
+const MutantCase* own_case(const Mutant& mutant) {
+  static const std::map<std::string, MutantCase> cases = offload_cases();
+  const auto found = cases.find(mutant.name);
+  return found == cases.end() ? nullptr : &found->second;
 }
 
 }  // namespace ferry::verify
