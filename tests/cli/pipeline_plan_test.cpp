@@ -10,7 +10,7 @@
 
 #include "formats/staged_plan.h"
 #include "tests/cli/plan_folder.h"
-#include "tests/sim/support/staged_layers.h"
+#include "tests/sim/run/support/staged_layers.h"
 
 namespace ferry::cli {
 namespace {

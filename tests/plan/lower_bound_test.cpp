@@ -11,7 +11,7 @@
 #include <string>
 
 #include "formats/builder.h"
-#include "tests/sim/support/parameters.h"
+#include "tests/sim/run/support/parameters.h"
 #include "tests/sim/support/segmented.h"
 #include "tests/sim/support/sizes.h"
 #include "tests/sim/support/tiny.h"

@@ -16,8 +16,8 @@
 #include "formats/statements.h"
 #include "plan/stage_costs.h"
 #include "scenarios/programs.h"
+#include "tests/sim/run/support/staged_layers.h"
 #include "tests/sim/support/in_range.h"
-#include "tests/sim/support/staged_layers.h"
 #include "verify/programs/random_program.h"
 
 namespace ferry::plan {

@@ -1,6 +1,6 @@
 """Runs Python's tests, and writes how many there were and which were skipped, with the reason.
 
-    run.py OUT.json
+    run.py OUT.json [FILTER]    those whose names have FILTER in them
 
 FERRY_PYTHON_PACKAGE: the folder that has the package as it was built, its module included; where
 there is none the sources are tested alone.
@@ -15,11 +15,13 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def main(out):
+def main(out, only=None):
     built = os.environ.get("FERRY_PYTHON_PACKAGE", "")
     package = built if os.path.isdir(built) else str(HERE.parents[1] / "python")
     sys.path.insert(0, package)
     os.environ["PYTHONPATH"] = package  # for the processes that tests start
+    if only:
+        unittest.defaultTestLoader.testNamePatterns = [f"*{only}*"]
     suite = unittest.defaultTestLoader.discover(str(HERE), pattern="*test*.py")
     result = unittest.TextTestRunner(verbosity=0, buffer=True).run(suite)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)

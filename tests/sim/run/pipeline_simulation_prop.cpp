@@ -6,7 +6,7 @@
 
 #include "sim/run/pipeline_simulation.h"
 #include "sim/run/training/test_hardware.h"
-#include "tests/sim/support/staged_layers.h"
+#include "tests/sim/run/support/staged_layers.h"
 #include "tests/verify/support/gen.h"
 
 namespace ferry::sim {

@@ -11,7 +11,7 @@
 
 #include "formats/program_file.h"
 #include "scenarios/programs.h"
-#include "tests/sim/support/staged_layers.h"
+#include "tests/sim/run/support/staged_layers.h"
 
 namespace ferry::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/run/simulation.h"
-#include "tests/sim/support/parameters.h"
+#include "tests/sim/run/support/parameters.h"
 #include "tests/sim/support/sizes.h"
 
 namespace ferry::sim {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/run/simulation.h"
-#include "tests/sim/support/parameters.h"
+#include "tests/sim/run/support/parameters.h"
 #include "tests/sim/support/sizes.h"
 
 namespace ferry::sim {
