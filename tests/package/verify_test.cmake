@@ -30,6 +30,20 @@ must(${CMAKE_COMMAND} -S ${WORK}/scheduler -B ${WORK}/build ${settings})
 must(${CMAKE_COMMAND} --build ${WORK}/build)
 set(scheduler ${WORK}/build/scheduler)
 
+# What a program links shows in its symbols: a user's hunt nothing that knows Ferry's offloader,
+# `ferry` no RapidCheck, and `ferry-verify` both.
+function(expect_symbols program name there)
+  must(nm -C ${program})
+  string(FIND "${output}" "${name}" at)
+  if((there AND at EQUAL -1) OR (NOT there AND NOT at EQUAL -1))
+    message(FATAL_ERROR "${program}: `${name}` in it should be ${there}")
+  endif()
+endfunction()
+expect_symbols(${scheduler} "OffloadCore<" FALSE)
+expect_symbols(${WORK}/prefix/bin/ferry "rc::" FALSE)
+expect_symbols(${WORK}/prefix/bin/ferry-verify "OffloadCore<" TRUE)
+expect_symbols(${WORK}/prefix/bin/ferry-verify "rc::" TRUE)
+
 # The planted fault is found, and told so that its line replays it.
 run(${scheduler} forgetful --seed 0)
 expect(1 "`reload after offload` missing: .offload. .*program  1 layer: ")
