@@ -20,8 +20,6 @@ namespace {
 using sim::KindBytes;
 using sim::MemoryKind;
 
-std::string thousandths(std::int64_t of) { return fmt::format("{}.{:03}", of / 1000, of % 1000); }
-
 std::int64_t others(const KindBytes& kinds) {
   return kinds[MemoryKind::kBuffer] + kinds[MemoryKind::kInput] + kinds[MemoryKind::kWorkspace];
 }
@@ -203,6 +201,8 @@ std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& r
 }
 
 }  // namespace
+
+std::string thousandths(std::int64_t of) { return fmt::format("{}.{:03}", of / 1000, of % 1000); }
 
 sim::Time idle_for_host_ns(const sim::Simulation& run) {
   const sim::Time busy = run.compute_ns + run.compute_idle_for_copies_ns;

@@ -3,6 +3,7 @@
 // memory at its peak, by kind.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -15,6 +16,9 @@ namespace ferry::cli {
 std::string kinds_table(const plan::PlanResult& result);
 // {"parameters": bytes, …}: they add up to the row's device_peak_bytes.
 nlohmann::ordered_json kinds_json(const sim::KindBytes& kinds);
+
+// "1.218" of 1218.
+std::string thousandths(std::int64_t of);
 
 // Of a step: neither computing nor waiting for copies. The host had not issued the next kernel, or
 // waited itself.

@@ -6,14 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/answer.h"
 #include "scenarios/units.h"
 #include "sim/run/training/permille.h"
 
 namespace ferry::cli {
 
 namespace {
-
-std::string thousandths(std::int64_t of) { return fmt::format("{}.{:03}", of / 1000, of % 1000); }
 
 // How much longer a step takes than the bound, in thousandths of it, rounded up.
 std::int64_t gap_permille(sim::Time step_ns, sim::Time bound_ns) {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* kStdin = "stdin";
 
-struct Arguments {
+struct CheckArguments {
   std::string trace;
   bool leaks = false;
   bool json = false;
@@ -50,7 +50,7 @@ check::TraceReport judge(LineSource lines, bool leaks) {
   return report;
 }
 
-check::TraceReport read(const Arguments& arguments) {
+check::TraceReport read(const CheckArguments& arguments) {
   if (arguments.trace == "-") {
     StoppableInput input;
     std::istream in(&input);
@@ -104,7 +104,7 @@ void print_pin(const check::TraceReport& report) {
              pin.on_stream, where);
 }
 
-void print(const Arguments& arguments, const check::TraceReport& report) {
+void print(const CheckArguments& arguments, const check::TraceReport& report) {
   const check::TraceScope& scope = report.scope;
   const std::string file = arguments.trace == "-" ? kStdin : arguments.trace;
   for (const check::TraceViolation& v : report.violations) {
@@ -122,7 +122,7 @@ void print(const Arguments& arguments, const check::TraceReport& report) {
              plural(report.violations.size(), "violation"));
 }
 
-int run(const Arguments& arguments) {
+int run(const CheckArguments& arguments) {
   const check::TraceReport report = read(arguments);
   if (arguments.json) {
     print_json(check::to_json(report));
@@ -143,7 +143,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 void add_check(CLI::App& app, Context& context) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CheckArguments>();
   CLI::App* command = app.add_subcommand("check", "Find races in a program's log of its streams");
   command->footer(R"(
 Examples:

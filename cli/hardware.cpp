@@ -17,7 +17,7 @@
 namespace ferry::cli {
 namespace {
 
-struct Options {
+struct HardwareOptions {
   std::vector<std::string> names;
   bool json = false;
   bool csv = false;
@@ -77,7 +77,7 @@ void print_table(const std::vector<Hardware>& all) {
   }
 }
 
-void run(const Options& options) {
+void run(const HardwareOptions& options) {
   std::vector<Hardware> all;
   if (options.names.empty()) all = list_hardware(warn_of_unreadable);
   for (const std::string& name : options.names) all.push_back(find_hardware(name));
@@ -91,7 +91,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_hardware(CLI::App& app, Context& context) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<HardwareOptions>();
   CLI::App* command = app.add_subcommand("hardware", "List GPUs: memory, rates, link");
   command->group("What ships");
   command->footer(R"(

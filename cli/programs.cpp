@@ -14,12 +14,12 @@
 namespace ferry::cli {
 namespace {
 
-struct Options {
+struct ProgramsOptions {
   bool json = false;
   bool csv = false;
 };
 
-void run(const Options& options) {
+void run(const ProgramsOptions& options) {
   const std::vector<ShippedProgram> all = list_programs(warn_of_unreadable);
   if (!options.json && !options.csv) {
     for (const ShippedProgram& each : all) {
@@ -39,7 +39,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_programs(CLI::App& app, Context&) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ProgramsOptions>();
   CLI::App* command = app.add_subcommand("programs", "List the training steps that ship");
   command->group("What ships");
   command->footer(R"(

@@ -37,7 +37,7 @@ namespace {
 
 constexpr std::size_t kContext = 3;  // decisions shown before and after
 
-struct Arguments {
+struct ReplayArguments {
   std::string program;
   std::filesystem::path log;
   std::filesystem::path plan;
@@ -66,7 +66,7 @@ struct Replay {
 };
 
 // Takes the plan's options, if there is one; else the log's, and segments run without checkpoints.
-void set_options(const Arguments& arguments, const DecisionLog& log,
+void set_options(const ReplayArguments& arguments, const DecisionLog& log,
                  const std::optional<Plan>& plan, sim::SimulationOptions& options) {
   options.segments = std::make_shared<const SegmentPlan>(SegmentPlan::closed());
   options.offload = log.options;
@@ -98,8 +98,8 @@ Program load(const std::string& name, const Hardware& hardware, const std::optio
   }
 }
 
-plan::Survey survey_of(const Arguments& arguments, const Program& program, const Hardware& hardware,
-                       const std::optional<Plan>& plan) {
+plan::Survey survey_of(const ReplayArguments& arguments, const Program& program,
+                       const Hardware& hardware, const std::optional<Plan>& plan) {
   if (!plan) return plan::survey(program, hardware);
   std::string mismatch;
   plan::Survey found;
@@ -185,7 +185,7 @@ std::string describe(const Replay& replay, const std::vector<Decision>& decision
   return text;
 }
 
-std::string to_text(const Arguments& arguments, const Replay& replay) {
+std::string to_text(const ReplayArguments& arguments, const Replay& replay) {
   if (!replay.difference) {
     return fmt::format("the same: {} {} of {} decisions\n", replay.runs.size(),
                        replay.runs.size() == 1 ? "run" : "runs", replay.simulated.size());
@@ -236,7 +236,7 @@ nlohmann::ordered_json to_json(const Program& program, const Replay& replay) {
   return json;
 }
 
-ExitCode run(const Arguments& arguments) {
+ExitCode run(const ReplayArguments& arguments) {
   if (is_snapshot(arguments.program)) {
     if (arguments.log.empty() && arguments.plan.empty()) {
       return replay_snapshot(arguments.program, arguments.json);
@@ -293,7 +293,7 @@ ExitCode run(const Arguments& arguments) {
 }  // namespace
 
 void add_replay(CLI::App& app, Context& context) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ReplayArguments>();
   CLI::App* command = app.add_subcommand(
       "replay", "Hold a real run's decisions, or memory, against simulated ones");
   command->group("Plan and simulate");

@@ -23,8 +23,6 @@
 namespace ferry::cli {
 namespace {
 
-constexpr int kSchema = 1;
-
 std::int64_t median(std::vector<std::int64_t> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -32,16 +30,19 @@ std::int64_t median(std::vector<std::int64_t> values) {
 }
 
 void print_for_machines(const std::vector<verify::MatrixRow>& rows, bool csv) {
-  using Json = nlohmann::ordered_json;
-  Json json = {{"schema", kSchema}, {"mutants", Json::array()}};
-  const auto text = [](std::string_view value) { return value.empty() ? Json() : Json(value); };
+  using Ordered = nlohmann::ordered_json;
+  Ordered json = {{"schema", kSchema}, {"mutants", Ordered::array()}};
+  const auto text = [](std::string_view value) {
+    return value.empty() ? Ordered() : Ordered(value);
+  };
   for (const verify::MatrixRow& row : rows) {
     json["mutants"].push_back(
         {{"name", row.mutant.name},
          {"world", verify::name(row.mutant.part)},
          {"killed_by", text(row.killed_by())},
          {"tests", row.tests},
-         {"counterexample_ops", row.counterexample_ops ? Json(*row.counterexample_ops) : Json()},
+         {"counterexample_ops",
+          row.counterexample_ops ? Ordered(*row.counterexample_ops) : Ordered()},
          {"replay", text(row.replay)},
          {"wrong", row.wrong()}});
   }

@@ -27,8 +27,6 @@
 namespace ferry::cli {
 namespace {
 
-constexpr int kSchema = 1;
-
 std::vector<verify::schedulers::SchedulerRow> rows_of(
     const std::vector<const verify::schedulers::SchedulerEntry*>& entries,
     const VerifyArguments& arguments, Ranks* ranks) {
@@ -51,11 +49,13 @@ ExitCode exit_code(const std::vector<verify::schedulers::SchedulerRow>& rows) {
 }
 
 void print_for_machines(const std::vector<verify::schedulers::SchedulerRow>& rows, bool csv) {
-  using Json = nlohmann::ordered_json;
-  Json json = {{"schema", kSchema}, {"schedulers", Json::array()}};
-  const auto text = [](std::string_view value) { return value.empty() ? Json() : Json(value); };
+  using Ordered = nlohmann::ordered_json;
+  Ordered json = {{"schema", kSchema}, {"schedulers", Ordered::array()}};
+  const auto text = [](std::string_view value) {
+    return value.empty() ? Ordered() : Ordered(value);
+  };
   const auto oracle = [](std::optional<verify::Oracle> one) {
-    return one ? Json(name(*one)) : Json();
+    return one ? Ordered(name(*one)) : Ordered();
   };
   for (const verify::schedulers::SchedulerRow& row : rows) {
     const verify::schedulers::SchedulerEntry& entry = *row.entry;
@@ -68,7 +68,8 @@ void print_for_machines(const std::vector<verify::schedulers::SchedulerRow>& row
          {"expected", oracle(entry.oracle)},
          {"caught_by", oracle(row.caught_by)},
          {"programs", row.programs},
-         {"counterexample_ops", row.counterexample_ops ? Json(*row.counterexample_ops) : Json()},
+         {"counterexample_ops",
+          row.counterexample_ops ? Ordered(*row.counterexample_ops) : Ordered()},
          {"replay", text(row.replay)}});
   }
   csv ? print_csv(json["schedulers"]) : print_json(json);

@@ -33,7 +33,6 @@
 namespace ferry::cli {
 namespace {
 
-constexpr int kSchema = 1;
 constexpr double kSecondsByDefault = 10;
 
 constexpr const char* kFooter = R"(
@@ -132,12 +131,12 @@ void print(const verify::Campaign& campaign, std::int64_t before, const VerifyAr
 // One row, whatever happened.
 void print_row(const verify::Campaign& campaign, const verify::Report* report,
                const VerifyArguments& arguments) {
-  using Json = nlohmann::ordered_json;
-  Json row = counts_of(campaign, arguments);
-  row["oracle"] = report && report->verdict ? Json(name(report->verdict->oracle)) : Json();
-  row["words"] = report && report->verdict ? Json(report->verdict->words) : Json();
-  row["replay"] = report ? Json(verify::to_line(report->spec)) : Json();
-  print_csv(Json::array({row}));
+  using Ordered = nlohmann::ordered_json;
+  Ordered row = counts_of(campaign, arguments);
+  row["oracle"] = report && report->verdict ? Ordered(name(report->verdict->oracle)) : Ordered();
+  row["words"] = report && report->verdict ? Ordered(report->verdict->words) : Ordered();
+  row["replay"] = report ? Ordered(verify::to_line(report->spec)) : Ordered();
+  print_csv(Ordered::array({row}));
 }
 
 verify::CampaignOptions options_of(const VerifyArguments& arguments) {

@@ -23,6 +23,8 @@ namespace ferry::cli {
 // The subcommand, of ferry-verify.
 void add_verify(CLI::App& app, Context& context);
 
+inline constexpr int kSchema = 1;  // of what --json prints
+
 struct VerifyArguments {
   std::int64_t programs = 0;  // 0: not said
   double seconds = 0;
