@@ -48,9 +48,8 @@ if(TARGET ferry_verify_include)
   ferry_install(
     verify ferry_toml ferry_scenarios ferry_sim_choices ferry_sim_check ferry_sim_explore
     ferry_sim_gpu ferry_sim_program ferry_sim_run ferry_verify_programs ferry_verify_oracles
-    ferry_verify_promises ferry_verify_scripts ferry_verify_trials ferry_verify_hunted
-    ferry_verify_mutants ferry_verify_campaign ferry_verify_report ferry_verify_hunt
-    ferry_verify_include)
+    ferry_verify_trials ferry_verify_hunted ferry_verify_mutants ferry_verify_campaign
+    ferry_verify_report ferry_verify_hunt ferry_verify_include)
   ferry_install_headers(scenarios sim verify)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/verify/include/ferry DESTINATION include
           FILES_MATCHING PATTERN "*.h")

@@ -5,7 +5,6 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink_witness.h"
 #include "verify/oracles/determinism.h"
-#include "verify/promises/promises.h"
 #include "verify/trials/bends.h"
 #include "verify/trials/try_exempt.h"
 #include "verify/trials/try_saves.h"
@@ -31,7 +30,6 @@ std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
   DigestAndRecording first;
   OpDigest again;
   try_spec(spec, &first);
-  if (auto wrong = judge_promises(first.digest.value())) return wrong;
   try_spec(spec, &again);
   if (first.digest.value() != again.value()) {
     return Verdict{Oracle::kDeterminism, "run again, it issues other operations"};

@@ -1,6 +1,6 @@
 // A closer look at some runs to which no oracle objects. Made again, a run must issue the same
-// operations; in drawn orders of the device, every access must see the same values; what has no
-// sense must be refused; and saved tensors are put through what no program does to them.
+// operations; in drawn orders of the device, every access must see the same values; and saved
+// tensors are put through what no program does to them.
 #pragma once
 
 #include <cstdint>
