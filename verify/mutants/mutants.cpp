@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "verify/mutants/cases.h"
+#include "verify/mutants/tested_mutants.h"
 
 namespace ferry::verify {
 namespace {
@@ -57,6 +58,13 @@ const MutantCase* own_case(const Mutant& mutant) {
   static const std::map<std::string, MutantCase> cases = offload_cases();
   const auto found = cases.find(mutant.name);
   return found == cases.end() ? nullptr : &found->second;
+}
+
+std::string_view unit_test(const Mutant& mutant) {
+  for (const TestedMutant& each : kTestedMutants) {
+    if (each.mutant == mutant.name) return each.test;
+  }
+  return "";
 }
 
 }  // namespace ferry::verify

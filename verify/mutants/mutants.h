@@ -1,8 +1,8 @@
 // The mutants of the core: every step with every bend that applies to it, every rule, and every
 // fault of the world beneath it.
 //
-// A mutant is caught by an oracle on some random program, or by a case of its own where programs
-// cannot say what tells it from the core.
+// A mutant is caught by an oracle on some random program. Where programs cannot say what tells it
+// from the core, it has a case of its own here, or a unit test of the core catches it.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,10 @@ inline Mutant no_mutant(MutantPart part = MutantPart::kOffload) {
 
 // A test of something that programs do not show. It returns true where the core does it right.
 using MutantCase = std::function<bool(const Mutant&)>;
-// Null: random programs kill the mutant.
+// Null: it has none.
 const MutantCase* own_case(const Mutant& mutant);
+// Returns the unit test that catches the mutant (verify/mutants/tested_mutants.h). Empty where
+// random programs, or a case of its own, do.
+std::string_view unit_test(const Mutant& mutant);
 
 }  // namespace ferry::verify
