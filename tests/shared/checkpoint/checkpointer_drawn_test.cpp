@@ -1,4 +1,3 @@
-
 // A checkpointed function, drawn, that does in its recompute what it did in forward, or something
 // else: whether that is an error, what the error says, and how often what ran.
 #include <gtest/gtest.h>

@@ -1,4 +1,3 @@
-
 // Calls of checkpointed functions, drawn, under a drawn plan: which of them are checkpoints, and
 // what is refused.
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Draws the segment of a script (frame_drawn_test.cpp): what it saves, what becomes of that, how its
-// recomputes deviate, and how it is called.
+// Draws the segment of a script (frame_drawn_test.cpp): what it saves, what becomes of that, how
+// its recomputes deviate, and how it is called.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,3 @@
-
 // Scripts for one segment: a function that saves some tensors on several streams, and what an
 // engine of its own does with them. In drawn places, some of them in forward, it unpacks and drops
 // them, in several graph tasks, threads and groups of backwards; recomputes deviate from forward as

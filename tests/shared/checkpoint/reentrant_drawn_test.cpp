@@ -1,4 +1,3 @@
-
 // Scripts for one region of the reentrant variant: what its function finds in forward and when it
 // runs again, what goes into the backward inside its own, what comes out of that, and which
 // backwards are refused.

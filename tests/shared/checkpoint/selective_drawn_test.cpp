@@ -1,4 +1,3 @@
-
 // Scripts for what one selective checkpoint keeps: ops run with all policies, under hooks that move
 // what they are given, decline it, or fail to bring it back; and recomputes ask for the outputs.
 // What comes back, what is refused and what is alive must be as the policies say.

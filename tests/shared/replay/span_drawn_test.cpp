@@ -1,4 +1,3 @@
-
 // Scripts for one span of operators: it runs operators that make, overwrite, fill and view storages
 // in all the ways that a span must tell apart, saves tensors among them, and then unpacks and drops
 // what was saved, in several graph tasks and threads. After each step, what came back, what was
