@@ -51,21 +51,30 @@ void print_for_machines(const std::vector<verify::MatrixRow>& rows, bool csv) {
 
 void print_table(const std::vector<verify::MatrixRow>& rows) {
   fmt::print("{:<36} {:<11} {:<18} {:>6} {:>5}\n", "mutant", "of", "killed by", "tests", "ops");
-  std::int64_t killed = 0;
+  std::int64_t by_programs = 0, by_cases = 0, by_tests = 0;
   std::vector<std::int64_t> sizes, tests;
   for (const verify::MatrixRow& row : rows) {
+    by_programs += row.oracle ? 1 : 0;
+    by_cases += row.killed_by_own_case ? 1 : 0;
+    if (!row.test.empty()) {
+      ++by_tests;
+      fmt::print("{:<36} {:<11} {}\n", row.mutant.name, verify::name(row.mutant.part),
+                 row.killed_by());
+      continue;
+    }
     const std::string ops =
         row.counterexample_ops ? fmt::format("{}", *row.counterexample_ops) : "-";
-    const std::string_view by = row.killed() ? row.killed_by() : "SURVIVES";
+    const std::string by = row.killed() ? row.killed_by() : "SURVIVES";
     const std::string wrong = row.unconfirmed ? "  (!) unconfirmed" : row.wrong() ? "  (!)" : "";
     fmt::print("{:<36} {:<11} {:<18} {:>6} {:>5}{}\n", row.mutant.name,
                verify::name(row.mutant.part), by, row.tests, ops, wrong);
-    killed += row.killed() ? 1 : 0;
     if (!row.counterexample_ops) continue;
     sizes.push_back(*row.counterexample_ops);
     tests.push_back(row.tests);
   }
-  fmt::print("\n{} mutants, {} killed\n", rows.size(), killed);
+  fmt::print(
+      "\n{} mutants, {} killed: {} by drawn programs, {} by a case of its own, {} by unit tests\n",
+      rows.size(), by_programs + by_cases + by_tests, by_programs, by_cases, by_tests);
   if (!sizes.empty()) {
     fmt::print(
         "counterexamples: {} device operations (median), {} at most; first kill after {} "

@@ -91,6 +91,7 @@ std::vector<verify::MatrixRow> lead_matrix(Ranks& ranks, const verify::MatrixOpt
     rows.push_back({.mutant = mutants.at(number),
                     .oracle = oracle_from(json.at("oracle")),
                     .killed_by_own_case = json.at("own").get<bool>(),
+                    .test = json.at("test").get<std::string>(),
                     .tests = json.at("tests").get<std::int64_t>(),
                     .counterexample_ops = count_from(json.at("ops")),
                     .replay = json.at("replay").get<std::string>(),
@@ -109,6 +110,7 @@ Crew matrix_crew(const verify::MatrixOptions& options) {
                  verify::mutation_matrix({verify::all_mutants().at(number)}, one)) {
               json.update({{"oracle", oracle_json(row.oracle)},
                            {"own", row.killed_by_own_case},
+                           {"test", row.test},
                            {"tests", row.tests},
                            {"ops", json_of(row.counterexample_ops)},
                            {"replay", row.replay},

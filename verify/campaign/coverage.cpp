@@ -107,8 +107,6 @@ void Coverage::add(const DrawnRun& drawn) {
     return;
   }
   if (spec.scheduler && spec.scheduler->program) return;
-  found.has("script", spec.trial.uses.steps > 0);
-  if (spec.trial.uses.steps > 0) return;
   add_recipe(spec.trial.recipe, found);
   if (!spec.scheduler) add_options(spec.trial.options, found);
   found.has("planned spans of operators", has_spans(spec.trial));

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "verify/mutants/mutants.h"
 
@@ -18,7 +19,10 @@ inline MutantCase case_of_rules(bool (*holds)(Rules)) {
 
 std::map<std::string, MutantCase> offload_cases();
 
-// Null: random programs kill the mutant.
+// Null: it has none.
 const MutantCase* own_case(const Mutant& mutant);
+// Returns the unit test that catches the mutant (tested_mutants.h). Empty where random programs, or
+// a case of its own, do.
+std::string_view unit_test(const Mutant& mutant);
 
 }  // namespace ferry::verify

@@ -36,6 +36,8 @@ void keep_smallest(const DrawnRun& drawn, MatrixRow& row) {
 std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& options) {
   MatrixRow row;
   row.mutant = mutant;
+  row.test = unit_test(mutant);
+  if (!row.test.empty()) return row;
   if (const MutantCase* own = own_case(mutant)) {
     row.killed_by_own_case = (*own)(no_mutant()) && !(*own)(mutant);
     row.tests = 1;

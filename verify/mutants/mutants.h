@@ -1,8 +1,8 @@
 // The mutants of the core: every step with every bend that applies to it, every rule, and every
 // fault of the world beneath it.
 //
-// A mutant is caught by an oracle on some random program, or by a case of its own where programs
-// cannot say what tells it from the core.
+// A mutant is caught by an oracle on some random program. Where programs cannot say what tells it
+// from the core, it has a case of its own here, or a unit test of the core catches it.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::uint64_t kFormat = 9;
+constexpr std::uint64_t kFormat = 10;
 constexpr std::string_view kLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t kMostItems = 1000;  // of a list: more was never drawn
@@ -167,12 +167,6 @@ void selective(Io& io, T& trial) {
   for (auto& policy : trial.policies) io.number(policy, 0, kOpChoices - 1);
 }
 
-template <class Io, class U>
-void uses(Io& io, U& value) {
-  io.number(value.steps, 0, kMostUses);
-  if (value.steps > 0) io.number(value.number, 0, kUsesNumbers - 1);
-}
-
 // A layer's; -1: none.
 template <class Io, class T>
 void index(Io& io, T& layer) {
@@ -234,7 +228,6 @@ std::string encode(const Trial& trial) {
   if (planned) plan(writer, *trial.plan, kPlanDepth);
   spans(writer, trial.spans, kSpanLevels);
   selective(writer, trial);
-  uses(writer, trial.uses);
   return writer.text();
 }
 
@@ -252,7 +245,6 @@ Trial decode_trial(std::string_view text) {
   }
   spans(reader, trial.spans, kSpanLevels);
   selective(reader, trial);
-  uses(reader, trial.uses);
   reader.end();
   return trial;
 }

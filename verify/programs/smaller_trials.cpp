@@ -126,11 +126,6 @@ std::vector<Trial> plainer(const Trial& trial) {
     all.push_back(trial);
     all.back().policies[op] = kRunsAgain;
   }
-  for (const int steps : {0, trial.uses.steps - 1}) {
-    if (steps < 0 || steps == trial.uses.steps) continue;
-    all.push_back(trial);
-    all.back().uses = steps > 0 ? DrawnUses{trial.uses.number, steps} : DrawnUses{};
-  }
   for (CoreOptions& options : plainer(trial.options)) {
     all.push_back(trial);
     all.back().options = std::move(options);

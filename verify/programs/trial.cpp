@@ -130,7 +130,6 @@ Trial draw_trial(Draws& draws, Sizes sizes) {
   draw_sequence(draws, trial.recipe);
   if (draws.one_in(8)) make_selective(draws, trial);
   draw_backward_window(draws, trial.options);
-  if (draws.one_in(16)) trial.uses = {draws.in(0, kUsesNumbers), draws.in(1, kMostUses + 1)};
   draw_frozen(draws, trial.recipe);
   return trial;
 }

@@ -15,7 +15,6 @@
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/options.h"
 #include "verify/programs/recipe.h"
-#include "verify/programs/uses.h"
 
 namespace ferry::verify {
 
@@ -44,7 +43,6 @@ struct Trial {
   std::vector<DrawnSpan> spans = {};
   bool selective = false;  // its checkpoints keep the outputs of some ops
   OpChoices policies = {};
-  DrawnUses uses = {};  // a script in the place of all else
 };
 
 CoreOptions draw_options(Draws& draws);

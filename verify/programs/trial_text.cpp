@@ -127,9 +127,6 @@ std::string text_of(const CoreOptions& options) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Trial& trial) {
-  if (trial.uses.steps > 0) {
-    return out << "script " << trial.uses.number << ", " << counted(trial.uses.steps, "step");
-  }
   out << text_of(trial.recipe);
   if (has_plan(trial)) out << "; its segments planned";
   if (has_spans(trial)) {

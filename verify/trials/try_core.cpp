@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/check/vain_waits.h"
 #include "verify/oracles/accounts.h"
 #include "verify/oracles/bounds.h"
 #include "verify/oracles/errors.h"
@@ -21,10 +22,8 @@
 #include "verify/oracles/moves.h"
 #include "verify/oracles/recomputes.h"
 #include "verify/oracles/replays.h"
-#include "verify/oracles/vain_waits.h"
 #include "verify/oracles/versions.h"
 #include "verify/programs/random_program.h"
-#include "verify/scripts/scripts.h"
 #include "verify/trials/chosen_checkpoints.h"
 
 namespace ferry::verify {
@@ -270,7 +269,7 @@ struct Watches {
   MoveWatch moves;
   Accounts accounts;
   Lives lives;
-  VainWaits waits;
+  check::VainWaits waits;
   bool has_lifespans = false;
   Lifespans kept;  // of the run that keeps everything
   Lifespans lifespans{&kept};
@@ -330,7 +329,6 @@ bool counts_are_known(const Recipe& recipe) {
 
 std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
                                 const Conditions& conditions) {
-  if (drawn.uses.steps > 0) return try_script(drawn.uses, subject.rules, conditions.watch);
   Recipe right;
   Trial trial = in_chain(drawn, subject.rules, right);
   trial.recipe.waits_late = right.waits_late = true;

@@ -18,6 +18,7 @@
 #include "shared/pipeline/stage_policy.h"
 #include "shared/skip/layout.h"
 #include "shared/skip/skippable.h"
+#include "sim/check/vain_waits.h"
 #include "sim/gpu/device.h"
 #include "sim/gpu/workers.h"
 #include "sim/program/autograd.h"
@@ -31,7 +32,6 @@
 #include "verify/oracles/places.h"
 #include "verify/oracles/recomputes.h"
 #include "verify/oracles/stage_states.h"
-#include "verify/oracles/vain_waits.h"
 #include "verify/programs/pipeline_net.h"
 #include "verify/trials/fresh_workers.h"
 #include "verify/trials/try_core.h"
@@ -423,7 +423,7 @@ class NetRun {
   std::size_t devices_ = 1;
   sim::Checkers checkers_;
   OpCounter counter_;
-  VainWaits waits_;
+  check::VainWaits waits_;
   // Of the pipeline.
   std::optional<Places> places_;
   std::optional<Crossings> crossings_;

@@ -53,5 +53,37 @@ TEST(Forward, WhatATensorIsTheUpstreamDeviceSays) {
   EXPECT_TRUE(device.unique(version));
 }
 
+TEST(Forward, StoragesAndTheHostAreAsTheUpstreamDeviceSays) {
+  sim::MachineOptions options;
+  options.devices = 2;
+  options.host_total_bytes = 1 << 20;
+  test::World here(options);
+  SimDevice alone = here.device();
+  Forward<SimDevice> device(alone);
+  sim::Machine& machine = here.machine();
+  const sim::Tensor x = here.make(1024);
+  const sim::Tensor far = sim::make_tensor(machine.allocate(1024, machine.compute_stream(1, 0)),
+                                           x->layout, machine.new_version());
+  x->version->value = 3;
+  EXPECT_EQ(device.current_stream(), alone.current_stream());
+  EXPECT_FALSE(device.is_host(device.current_stream()));
+  for (const sim::Tensor& each : {x, far}) {
+    const sim::Storage storage = device.storage(each);
+    EXPECT_EQ(storage, each->storage);
+    EXPECT_EQ(device.bytes(storage), 1024);
+    EXPECT_EQ(device.address(storage), storage->address);
+    EXPECT_EQ(device.identity(storage), storage->identity);
+    EXPECT_EQ(device.owner(storage), alone.owner(storage));
+    EXPECT_TRUE(device.exists(storage));
+    EXPECT_EQ(device.use_count(storage), storage.use_count());
+    EXPECT_EQ(device.lock(device.weak(storage)), storage);
+    EXPECT_EQ(device.on_device(each), each == x);
+    EXPECT_EQ(device.dense(each), alone.dense(each));
+    EXPECT_EQ(device.read(device.version(each)), each == x ? 3u : 0u);
+  }
+  EXPECT_FALSE(device.exists(sim::Storage()));
+  EXPECT_EQ(device.host_usage().total_bytes, alone.host_usage().total_bytes);
+}
+
 }  // namespace
 }  // namespace ferry

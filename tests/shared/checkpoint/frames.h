@@ -13,7 +13,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "shared/checkpoint/checkpointer.h"
 #include "sim/gpu/device.h"
 #include "sim/gpu/mutex.h"
+#include "tests/shared/checkpoint/recomputing_by_hand.h"
 #include "tests/sim/support/script.h"
 #include "tests/sim/support/world.h"
 
@@ -48,74 +48,23 @@ struct FrameDevice : sim::SimDevice {
 };
 
 // What a test says of the thread that runs, beside the script's tasks.
-struct FrameThread {
-  ThreadId id{};
-  bool captured = true;                     // false: the ambient state was not, after all
-  std::vector<std::string>* ops = nullptr;  // the innermost log
-  int task_ends = 0;                        // callbacks asked for
+struct FrameThread : HandThread {
+  int task_ends = 0;  // callbacks asked for
 };
 
-class FrameAutograd : public ScriptAutograd {
+class FrameAutograd : public RecomputingByHand<ScriptAutograd> {
  public:
-  using Value = Tensor;
-  FrameAutograd(Script& script, FrameThread& of) : ScriptAutograd(script), thread_(&of) {}
+  FrameAutograd(Script& script, FrameThread& of)
+      : RecomputingByHand(ScriptAutograd(script), of), task_ends_(&of.task_ends) {}
 
   void after_task(std::function<void()> callback) {
     if (graph_task() == GraphTaskId::kNone) throw std::logic_error("there is no task");
-    ++thread_->task_ends;
+    ++*task_ends_;
     ScriptAutograd::after_task(std::move(callback));
   }
 
-  struct SavedValue {
-    Value value;
-    std::unique_ptr<Saved<Tensor>> packed;
-    Value unpack() { return packed ? packed->unpack() : value; }
-  };
-  SavedValue save(const Value& value) { return {value, hooks().pack(value)}; }
-  ThreadId thread() const { return thread_->id; }
-  bool grad_mode() const { return true; }
-  struct GradModeScope {
-    GradModeScope(FrameAutograd, bool) {}
-  };
-  struct Ambient {};
-  Ambient ambient(std::span<const Value>, bool) const { return {}; }
-  void check(const Ambient&) const {
-    if (!thread_->captured) throw std::runtime_error("the device came late");
-  }
-  struct AmbientScope {
-    AmbientScope(FrameAutograd, const Ambient&) {}
-  };
-
-  class OpLog {
-   public:
-    explicit OpLog(FrameAutograd autograd)
-        : slot_(autograd.thread_->ops), outer_(std::exchange(slot_, &names_)) {}
-    OpLog(const OpLog&) = delete;
-    OpLog& operator=(const OpLog&) = delete;
-    ~OpLog() { slot_ = outer_; }
-    std::vector<std::string> names() const { return names_; }
-
-   private:
-    std::vector<std::string>*& slot_;
-    std::vector<std::string>* outer_;
-    std::vector<std::string> names_;
-  };
-
-  // The reentrant variant's alone.
-  bool requires_grad(const Value&) const { return true; }
-  Value detach(const Value& value) const { return value; }
-  void backward(std::span<const Value>, std::span<const Value>) const {}
-  Value gradient(const Value&) const { return {}; }
-  bool checkpoint_valid() const { return true; }
-  std::vector<Value> function(
-      std::span<const Value>, std::vector<Value> outputs,
-      const std::function<std::vector<Value>(std::vector<Value>, std::vector<Value>)>&,
-      AbsentGradient) const {
-    return outputs;
-  }
-
  private:
-  FrameThread* thread_;
+  int* task_ends_;
 };
 
 class FrameTest : public ::testing::Test {

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "sim/run/simulation.h"
 #include "sim/run/training/test_hardware.h"
 #include "tests/sim/support/layers.h"
 #include "tests/sim/support/without_segments.h"

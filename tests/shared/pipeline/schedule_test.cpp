@@ -28,6 +28,19 @@ TEST(ClockCycles, MoreStagesThanMicroBatches) {
   EXPECT_TRUE(clock_cycles(3, 0).empty());
 }
 
+TEST(ClockCycles, EachMicroBatchIsAtEachStageAtTheClockThatIsTheSumOfTheirNumbers) {
+  for (const auto& [m, n] : {std::pair<std::size_t, std::size_t>{1, 1}, {1, 2}, {2, 1}, {3, 3}}) {
+    std::size_t pairs = 0, clock = 0;
+    for (const Pairs& cycle : clock_cycles(m, n)) {
+      EXPECT_FALSE(cycle.empty());
+      for (const auto& [i, j] : cycle) EXPECT_TRUE(i < m && j < n && i + j == clock);
+      pairs += cycle.size();
+      ++clock;
+    }
+    EXPECT_EQ(pairs, m * n);
+  }
+}
+
 std::string text(const std::vector<PipelineAction>& actions) {
   std::string words;
   for (const PipelineAction& action : actions) {
@@ -58,8 +71,16 @@ std::string refusal(ScheduleKind kind, std::size_t devices, std::size_t each, st
   return "";
 }
 
+TEST(Schedule, EachKindHasItsName) {
+  EXPECT_EQ(name(ScheduleKind::kGpipe), "gpipe");
+  EXPECT_EQ(name(ScheduleKind::kOneForwardOneBackward), "1f1b");
+  EXPECT_EQ(name(ScheduleKind::kInterleaved), "interleaved");
+}
+
 TEST(Schedule, Refusals) {
   EXPECT_EQ(refusal(ScheduleKind::kGpipe, 2, 2, 4), "gpipe: expected one stage on each device");
+  EXPECT_EQ(refusal(ScheduleKind::kOneForwardOneBackward, 2, 2, 4),
+            "1f1b: expected one stage on each device");
   EXPECT_EQ(refusal(ScheduleKind::kOneForwardOneBackward, 2, 1, 0),
             "1f1b: expected at least one device, one stage and one micro-batch");
   EXPECT_EQ(refusal(ScheduleKind::kInterleaved, 4, 2, 6),

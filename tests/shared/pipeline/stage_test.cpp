@@ -21,6 +21,12 @@ TEST(StageTest, TheModeSaysWhichMicroBatchesRunAgain) {
   EXPECT_EQ(checkpoint_stop(CheckpointMode::kNever, 3), 0u);
 }
 
+TEST(StageTest, EachModeHasItsName) {
+  EXPECT_EQ(name(CheckpointMode::kAlways), "always");
+  EXPECT_EQ(name(CheckpointMode::kExceptLast), "except_last");
+  EXPECT_EQ(name(CheckpointMode::kNever), "never");
+}
+
 TEST(StageTest, OfNoMicroBatchesNoneRunsAgain) {
   for (const CheckpointMode mode :
        {CheckpointMode::kAlways, CheckpointMode::kExceptLast, CheckpointMode::kNever}) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <thread>
@@ -52,6 +53,23 @@ TEST(ExecGroupTest, TheDeadAreForgottenWhenTheyAreSixteenMoreThanTheLiving) {
   }
 }
 
+// Among owners of which most are dead before the next one asks.
+TEST(ExecGroupTest, TheLivingAreToldOnceWhoeverIsForgotten) {
+  for (const int every : {1, 3, 16, 64}) {
+    std::vector<std::shared_ptr<int>> living;
+    std::vector<int> told(64);
+    {
+      ExecGroup group;
+      for (int i = 0; i < 64; ++i) {
+        const auto owner = std::make_shared<int>(i);
+        group.at_end(owner, [&count = told[static_cast<std::size_t>(i)]] { ++count; });
+        if (i % every == 0) living.push_back(owner);
+      }
+    }
+    for (const auto& owner : living) EXPECT_EQ(told[static_cast<std::size_t>(*owner)], 1) << *owner;
+  }
+}
+
 TEST(ExecGroupTest, SeveralThreadsMayAskAtOnce) {
   constexpr int kThreads = 4;
   constexpr int kEach = 20'000;
@@ -76,7 +94,19 @@ TEST(ExecGroupTest, SeveralThreadsMayAskAtOnce) {
 TEST(ExecGroupTest, EachHasANumberOfItsOwn) {
   const ExecGroup one;
   const ExecGroup other;
+  const ExecGroup third;
   EXPECT_NE(one.id(), other.id());
+  EXPECT_NE(one.id(), third.id());
+  EXPECT_NE(other.id(), third.id());
+}
+
+TEST(CheckpointContextTest, IsOfNoSegmentAndHasNoGuardsUnlessItSaysSo) {
+  const CheckpointContext context;
+  EXPECT_FALSE(context.checkpointing);
+  EXPECT_FALSE(context.recomputing);
+  EXPECT_FALSE(context.early_stop);
+  EXPECT_FALSE(context.debug);
+  EXPECT_EQ(context.group, nullptr);
 }
 
 TEST(ExecGroupGuardTest, GroupsDoNotNest) {
@@ -131,9 +161,12 @@ TEST(NumberedSegmentTest, SaysItsRunAndItsPlaceThere) {
   const NumberedSegment second(run);
   second.recomputes();
   first.recomputes();
+  second.recomputes();
   NumberedSegment(nullptr).recomputes();
+  NumberedSegment(std::make_shared<CheckpointRun>(7, nullptr)).recomputes();
   EXPECT_EQ(log, (std::vector<Decision>{{DecisionKind::kRecompute, 7, 1, 0},
-                                        {DecisionKind::kRecompute, 7, 0, 0}}));
+                                        {DecisionKind::kRecompute, 7, 0, 0},
+                                        {DecisionKind::kRecompute, 7, 1, 0}}));
 }
 
 }  // namespace

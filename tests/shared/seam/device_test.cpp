@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 namespace ferry {
 namespace {
 
@@ -15,6 +17,19 @@ TEST(Extent, CoversWhatLiesWithinIt) {
   EXPECT_FALSE(extent.covers({0, 24})) << "it begins before";
   EXPECT_FALSE(extent.covers({0, 16}));
   EXPECT_FALSE(extent.covers({8, 32})) << "it ends after";
+}
+
+TEST(Extent, CoversAnotherWhoseEveryByteIsItsOwn) {
+  constexpr std::int64_t kBytes = 4;
+  for (std::int64_t code = 0; code < kBytes * kBytes * kBytes * kBytes; ++code) {
+    const Extent a{code % kBytes, code / 4 % kBytes}, b{code / 16 % kBytes, code / 64};
+    if (a.begin > a.end || b.begin >= b.end) continue;
+    bool covers = true;
+    for (std::int64_t byte = b.begin; byte < b.end; ++byte) {
+      covers = covers && a.begin <= byte && byte < a.end;
+    }
+    EXPECT_EQ(a.covers(b), covers) << code;
+  }
 }
 
 TEST(Extent, HasNoBytesUnlessItSaysSo) {

@@ -49,12 +49,17 @@ TEST(Options, TheLeastValuesAreSound) {
   least.hold_bytes = 0;
   least.host_warn_percent = 0;
   EXPECT_EQ(complaint(least), "");
+  least.window_bytes = least.prefetch_bytes = least.hold_bytes = kAutomatic;
+  EXPECT_EQ(complaint(least), "");
 }
 
 // As docs/training.md says: no bound in packs, and 512 MiB each way.
 TEST(Options, FerrysOwnDefaultsAreItsDocumentedBounds) {
   constexpr std::int64_t kHalfGiB = 536'870'912;
   const CoreOptions own;
+  EXPECT_EQ(own.host_memory, HostMemory::kPinned);
+  EXPECT_EQ(own.copy_streams, CopyStreams::kTwo);
+  EXPECT_EQ(own.reload_pool, ReloadPool::kConsumer);
   EXPECT_EQ(own.bytes_min, 1024);
   EXPECT_EQ(own.window_packs, kUnlimited);
   EXPECT_EQ(own.window_bytes, kHalfGiB);
@@ -64,6 +69,8 @@ TEST(Options, FerrysOwnDefaultsAreItsDocumentedBounds) {
   EXPECT_EQ(own.host_warn_percent, 60);
   EXPECT_FALSE(own.keep_when_full);
   EXPECT_TRUE(own.offload.empty());
+  EXPECT_FALSE(own.warn);
+  EXPECT_FALSE(own.log);
 }
 
 TEST(Decision, IsTheFirstPackOfNoBytesUnlessItSaysOtherwise) {
@@ -81,8 +88,10 @@ TEST(Options, TrlHasItsPublishedDefaults) {
   EXPECT_EQ(trl.window_packs, 5);
   EXPECT_EQ(trl.window_bytes, kUnlimited);
   EXPECT_EQ(trl.prefetch_bytes, 0);
+  EXPECT_EQ(trl.prefetch_packs, kUnlimited);
   EXPECT_EQ(trl.hold_bytes, 0);
   EXPECT_EQ(trl.host_warn_percent, 60);
+  EXPECT_FALSE(trl.keep_when_full);
 }
 
 }  // namespace

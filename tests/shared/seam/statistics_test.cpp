@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace ferry {
@@ -96,6 +99,42 @@ TEST(OffloadStatistics, OfSeveralOffloadersHaveTheSumOfTheirStashes) {
   EXPECT_EQ(sum.forward_stash_peak_bytes, 22);
   EXPECT_EQ(sum.backward_stash_bytes, 33);
   EXPECT_EQ(sum.backward_stash_peak_bytes, 44);
+}
+
+// No two counts of it are alike, so that one that is added to another one shows.
+TEST(OffloadStatistics, EachCountOfTwoAddsUp) {
+  using Count = std::int64_t OffloadStatistics::*;
+  static constexpr std::array<Count, 16> kCounts = {&OffloadStatistics::packs,
+                                                    &OffloadStatistics::kept,
+                                                    &OffloadStatistics::full,
+                                                    &OffloadStatistics::shared,
+                                                    &OffloadStatistics::offloaded_count,
+                                                    &OffloadStatistics::offloaded_bytes,
+                                                    &OffloadStatistics::reloaded_count,
+                                                    &OffloadStatistics::reloaded_bytes,
+                                                    &OffloadStatistics::prefetched_count,
+                                                    &OffloadStatistics::stash_hits,
+                                                    &OffloadStatistics::target_hits,
+                                                    &OffloadStatistics::vain_count,
+                                                    &OffloadStatistics::vain_bytes,
+                                                    &OffloadStatistics::compute_waits,
+                                                    &OffloadStatistics::stalled_ns,
+                                                    &OffloadStatistics::quarantined};
+  constexpr std::size_t kStashes = 4;
+  static_assert(sizeof(OffloadStatistics) == (kCounts.size() + kStashes) * sizeof(std::int64_t));
+  OffloadStatistics now, before;
+  std::int64_t next = 1;
+  for (const Count count : kCounts) {
+    now.*count = 1000 + next++;
+    before.*count = next++;
+  }
+  OffloadStatistics sum = now;
+  sum += before;
+  const OffloadStatistics since = now.since(before);
+  for (const Count count : kCounts) {
+    EXPECT_EQ(sum.*count, now.*count + before.*count);
+    EXPECT_EQ(since.*count, now.*count - before.*count);
+  }
 }
 
 TEST(OffloadStatistics, OneForWantOfRoomAndTheShortestStallAreSaid) {

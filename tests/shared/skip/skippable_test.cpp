@@ -50,6 +50,11 @@ TEST(VerifySkippables, NamespacesKeepEqualNamesApart) {
   const Namespace two;
   EXPECT_NE(one, two);
   EXPECT_EQ(one, Namespace(one));
+  EXPECT_NE(one, Namespace::common());
+  EXPECT_EQ(Namespace::common(), Namespace::common());
+  EXPECT_EQ(SkipName("x"), SkipName("x"));
+  EXPECT_FALSE(SkipName("x", one) == SkipName("x"));
+  EXPECT_FALSE(SkipName("x", one) == SkipName("x", two));
   EXPECT_EQ(verdict({{"a", {{"x", one}}, {}},
                      {"b", {{"x", two}}, {}},
                      {"c", {}, {{"x", two}}},
