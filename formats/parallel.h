@@ -13,8 +13,8 @@ namespace ferry {
 
 inline std::size_t processors() { return std::max(std::thread::hardware_concurrency(), 1u); }
 
-// Calls `work` once for each number below `count`, on at most so many threads, of which the caller's
-// is one. Throws the first exception of theirs, after all have ended, and begins no more after it.
+// Calls `work` once for each number below `count`, on at most so many threads; the caller's is one
+// of them. Throws the first exception of theirs, after all have ended, and begins no more after it.
 template <class Work>
 void in_parallel(std::size_t count, const Work& work, std::size_t threads = processors()) {
   std::atomic<std::size_t> next = 0;
