@@ -139,6 +139,13 @@ def flash(d, op, name):
             causal, seed, seed)
 
 
+@calls("_scaled_dot_product_flash_attention_for_cpu")
+def flash_of_a_cpu(d, op, _):
+    batch, many, width, tokens, keys = heads(d)
+    key = d.plain([batch, many, keys, width])
+    return op.default, d.plain([batch, many, tokens, width]), key, key, 0.0, d.flag()
+
+
 @calls("_scaled_dot_product_cudnn_attention", "_scaled_dot_product_cudnn_attention_backward")
 def cudnn(d, op, name):
     query, key, value = grouped(d)
