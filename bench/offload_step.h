@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bench/hand_loop.h"
+#include "formats/hash.h"
 #include "sim/gpu/engine.h"
 
 namespace ferry::bench {
@@ -48,12 +49,9 @@ struct HandTarget {
   void wait(Stream s, Mark mark) { loop.wait(s, mark); }
 };
 
-// splitmix64's output function (Sebastiano Vigna) of seed and index.
+// Number `index` of the SplitMix64 that begins at the seed.
 inline std::uint64_t mix(std::uint64_t seed, std::uint64_t index) {
-  std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
+  return spread_bits(seed + (index + 1) * 0x9e3779b97f4a7c15);
 }
 inline std::int64_t kernel_ns(std::uint64_t seed, std::uint64_t i) {
   return 10'000 + static_cast<std::int64_t>(mix(seed, i) % 490'001);

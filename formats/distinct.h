@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/hash.h"
 #include "formats/stream_op.h"
 
 namespace ferry {
@@ -17,22 +18,13 @@ class Distinct {
  public:
   static constexpr std::uint64_t kMost = 1u << 16;
 
-  static std::uint64_t hash_of(std::string_view text) {
-    std::uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-    return mix(hash);
-  }
+  static std::uint64_t hash_of(std::string_view text) { return spread_bits(fnv1a(text)); }
   void see(std::string_view text) { see(hash_of(text)); }
-  void see(const Range& range) { see(mix(range.address) ^ mix(~range.bytes)); }
+  void see(const Range& range) { see(spread_bits(range.address) ^ spread_bits(~range.bytes)); }
   std::uint64_t count() const { return count_; }
   bool is_exact() const { return count_ < kMost; }
 
  private:
-  static std::uint64_t mix(std::uint64_t x) {
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-    return x ^ x >> 31;
-  }
   void see(std::uint64_t hash) {
     if (count_ == kMost) return;
     if (count_ * 2 >= table_.size()) grow();

@@ -5,7 +5,8 @@
 // 2.11 runs several kernels on a GPU, they are counted, with the bytes that go from one to the next
 // (aten/src/ATen/native/cuda).
 //
-// python/torch_ferry/costs.py is its twin; tests/python/test_costs.py holds them together.
+// This is the one place that says so. The virtual GPU and captures from C++ call it; real/op_costs
+// hands it to captures from Python.
 #pragma once
 
 #include <cstdint>

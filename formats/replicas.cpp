@@ -63,7 +63,6 @@ class Replication {
 
  private:
   Slot storage_of(Slot global) const { return storages_[global]; }
-  bool is_used_by(Slot global, std::size_t stage) const { return uses_[stage].contains(global); }
 
   void reach(CodeId code, std::set<CodeId>& codes) const {
     if (!codes.insert(code).second) return;

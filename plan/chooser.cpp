@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "plan/parallel.h"
+#include "formats/parallel.h"
 #include "plan/planner.h"
 #include "plan/polish.h"
 #include "plan/span_model.h"

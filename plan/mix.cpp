@@ -84,6 +84,19 @@ void settle(Mix& mix, const Survey& survey, std::int64_t bytes_min) {
   }
 }
 
+std::set<std::uint64_t> moved_groups(const Mix& mix, const Survey& survey) {
+  std::set<std::uint64_t> groups;
+  for (std::size_t p = 0; p < survey.packs.size(); ++p) {
+    if (mix.packs[p] == PlanChoice::kOffload) groups.insert(survey.packs[p].group);
+  }
+  for (std::size_t s = 0; s < survey.segments.size(); ++s) {
+    for (std::size_t i = 0; mix.recompute[s] && i < mix.input_moves[s].size(); ++i) {
+      if (mix.input_moves[s][i]) groups.insert(survey.segments[s].inputs[i].group);
+    }
+  }
+  return groups;
+}
+
 std::vector<bool> offload_choices(const Survey& survey, const Mix& mix) {
   std::vector<bool> choices;
   for_each_pack(survey, mix, [&](const Packed& packed) {

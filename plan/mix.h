@@ -2,7 +2,9 @@
 // the core and the plan file.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,9 @@ Mix keep_all(const Survey& survey);
 // Storages move whole: if one saved tensor of a storage is offloaded, its kept ones are, too.
 // Tensors that the offloader leaves alone (parameters, small storages) are kept.
 void settle(Mix& mix, const Survey& survey, std::int64_t bytes_min);
+
+// The groups of packs and of segments' inputs that are offloaded: a group is a storage.
+std::set<std::uint64_t> moved_groups(const Mix& mix, const Survey& survey);
 
 // By ordinal of the pack as the offloader counts: of the packs that checkpoints take, it sees the
 // segments' inputs only.

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "plan/parallel.h"
+#include "formats/parallel.h"
 
 namespace ferry::plan {
 namespace {

@@ -22,19 +22,6 @@ Candidate remade(const Candidate& of, Mix mix, const Survey& survey) {
   return made;
 }
 
-std::set<std::uint64_t> moved_groups(const Mix& mix, const Survey& survey) {
-  std::set<std::uint64_t> groups;
-  for (std::size_t p = 0; p < survey.packs.size(); ++p) {
-    if (mix.packs[p] == PlanChoice::kOffload) groups.insert(survey.packs[p].group);
-  }
-  for (std::size_t s = 0; s < survey.segments.size(); ++s) {
-    for (std::size_t i = 0; mix.recompute[s] && i < mix.input_moves[s].size(); ++i) {
-      if (mix.input_moves[s][i]) groups.insert(survey.segments[s].inputs[i].group);
-    }
-  }
-  return groups;
-}
-
 Mix without_recompute(Mix mix, const Survey& survey, std::size_t segment) {
   mix.recompute[segment] = false;
   for (std::size_t p = survey.segments[segment].first; p < survey.segments[segment].end; ++p) {

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "formats/modules.h"
-#include "plan/parallel.h"
+#include "formats/parallel.h"
 #include "plan/stop.h"
 
 namespace ferry::plan {

@@ -3,8 +3,8 @@
 #include <utility>
 #include <variant>
 
+#include "formats/parallel.h"
 #include "formats/spans.h"
-#include "plan/parallel.h"
 #include "plan/span_model.h"
 
 namespace ferry::plan {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <utility>
 #include <variant>
 
@@ -125,21 +124,8 @@ void count_times(const std::vector<PlanSpan>& spans, std::vector<std::size_t>& t
   }
 }
 
-std::size_t moved_storages(const Mix& mix, const Survey& survey) {
-  std::set<std::uint64_t> groups;
-  for (std::size_t p = 0; p < survey.packs.size(); ++p) {
-    if (mix.packs[p] == PlanChoice::kOffload) groups.insert(survey.packs[p].group);
-  }
-  for (std::size_t s = 0; s < survey.segments.size(); ++s) {
-    for (std::size_t i = 0; mix.recompute[s] && i < mix.input_moves[s].size(); ++i) {
-      if (mix.input_moves[s][i]) groups.insert(survey.segments[s].inputs[i].group);
-    }
-  }
-  return groups.size();
-}
-
 std::string and_moves(std::string text, const Mix& mix, const Survey& survey) {
-  const std::size_t moved = moved_storages(mix, survey);
+  const std::size_t moved = moved_groups(mix, survey).size();
   if (moved > 0) {
     text += (text.empty() ? "offload " : "; offload ") + std::to_string(moved) +
             (moved == 1 ? " storage" : " storages");

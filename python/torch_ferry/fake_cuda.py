@@ -8,23 +8,17 @@ runs, and real/fake_cuda answers what autograd asks of the device. Nothing is ev
 
 import contextlib
 import ctypes
-import functools
-import os
 import pathlib
-import subprocess
-import tempfile
 import types
 from unittest import mock
 
 import torch
 from torch._subclasses import fake_tensor
 
-_OBJECT = "_fake_cuda.so"
+from . import objects
+from .objects import Unavailable
+
 CAPABILITY = (9, 0)  # what scripts are told that ask, where no card is named
-
-
-class Unavailable(Exception):
-    """Tensors cannot be taken for a GPU's here; the message says why."""
 
 
 def has_gpu():
@@ -145,33 +139,12 @@ _ANSWERS = {
 
 
 def _library():
-    """real/fake_cuda: beside this file, where the package that was built is, or from its source."""
-    folders = [pathlib.Path(__file__).parent]
-    if built := os.environ.get("FERRY_PYTHON_PACKAGE"):
-        folders.append(pathlib.Path(built, "torch_ferry"))
-    found = next((folder / _OBJECT for folder in folders if (folder / _OBJECT).exists()), None)
-    library = ctypes.CDLL(str(found)) if found else _compiled()
+    """real/fake_cuda."""
+    wheel = pathlib.Path(torch.__file__).parent
+    library = objects.load("_fake_cuda.so", ("real/fake_cuda/fake_cuda.cpp",),
+                           ("-I", wheel / "include", "-L", wheel / "lib", "-ltorch_cpu", "-lc10"),
+                           ", and no GPU: capture with the package as it was built, or with "
+                           "--device cpu")
     for function in (library.ferry_fake_cuda_guard, library.ferry_fake_cuda_hooks):
         function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_void_p
     return library
-
-
-@functools.cache
-def _compiled():
-    """In a source tree where nothing was built: two seconds of a compiler."""
-    source = pathlib.Path(__file__).resolve().parents[2] / "real" / "fake_cuda" / "fake_cuda.cpp"
-    if not source.exists():
-        raise Unavailable(f"there is no {_OBJECT} in this torch_ferry, and no GPU: capture with "
-                          "the package as it was built, or with --device cpu")
-    wheel = pathlib.Path(torch.__file__).parent
-    with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
-        made = pathlib.Path(folder, _OBJECT)
-        command = [os.environ.get("CXX", "c++"), "-std=c++20", "-O1", "-fPIC", "-shared", source,
-                   "-o", made, "-I", wheel / "include", "-L", wheel / "lib", "-ltorch_cpu", "-lc10"]
-        try:
-            subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        except (OSError, subprocess.CalledProcessError) as error:
-            said = getattr(error, "stdout", b"").decode(errors="replace")
-            raise Unavailable(f"there is no GPU, and {source} does not compile: {error}\n{said}") \
-                from error
-        return ctypes.CDLL(str(made))

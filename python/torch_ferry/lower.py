@@ -6,26 +6,13 @@ have slots of their own, one per output of a node. Bodies number their slots fro
 globals upward (arguments, saved, the rest in order), so that equal nodes share one code.
 """
 
-import torch
-
+from .op_call import dtype_name
 from .program import Code, Program, ProgramError, end_bytes, json_line, type_fields
 from .trace import DeathEvent, DropEvent, ModuleEvent, OpEvent, PackEvent, Ref, SegmentEvent
 
-# Dtypes without a name in the file take one of their size.
-DTYPES = {
-    torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16",
-    torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8",
-    torch.uint8: "u8", torch.bool: "bool", torch.uint64: "i64", torch.uint32: "i32",
-    torch.uint16: "i16", torch.complex64: "f64", torch.complex32: "f32",
-    torch.float8_e4m3fn: "f8", torch.float8_e5m2: "f8",
-    torch.float8_e4m3fnuz: "f8", torch.float8_e5m2fnuz: "f8",
-}
-
 
 def type_of(ref):
-    if ref.dtype not in DTYPES:
-        raise ProgramError(f"dtype {ref.dtype} has no name in a program file")
-    return type_fields(DTYPES[ref.dtype], ref.shape, ref.strides, ref.offset)
+    return type_fields(dtype_name(ref.dtype), ref.shape, ref.strides, ref.offset)
 
 
 class Globals:
@@ -40,7 +27,7 @@ class Globals:
         fields = type_of(ref)
         if ref.storage not in self.bases and end_bytes(fields) < self.bytes[ref.storage]:
             itemsize = ref.dtype.itemsize  # a window: the global is the whole storage
-            fields = type_fields(DTYPES[ref.dtype], [self.bytes[ref.storage] // itemsize])
+            fields = type_fields(dtype_name(ref.dtype), [self.bytes[ref.storage] // itemsize])
         line = {"global": number, "kind": kind, "name": name, **fields}
         if grad:
             line["grad"] = True
@@ -105,7 +92,7 @@ class Frame:
             self.own(ref, slot)
         else:  # a window on what the op made
             shape = (size // ref.dtype.itemsize,)
-            fields = type_fields(DTYPES[ref.dtype], shape)
+            fields = type_fields(dtype_name(ref.dtype), shape)
             self.own(Ref(ref.storage, ref.dtype, shape, (1,), 0), slot)
         return {"slot": slot, **fields}
 

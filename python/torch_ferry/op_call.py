@@ -1,6 +1,24 @@
-"""A call of an op: its tensors, their bytes, and its other arguments."""
+"""A call of an op: its tensors, its arguments by name, and the names of dtypes."""
 
 import torch
+
+from .program import ProgramError
+
+DTYPES = {
+    torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16",
+    torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8",
+    torch.uint8: "u8", torch.bool: "bool", torch.uint64: "i64", torch.uint32: "i32",
+    torch.uint16: "i16", torch.complex64: "f64", torch.complex32: "f32",
+    torch.float8_e4m3fn: "f8", torch.float8_e5m2: "f8",
+    torch.float8_e4m3fnuz: "f8", torch.float8_e5m2fnuz: "f8",
+}
+
+
+def dtype_name(dtype):
+    """What a program file calls it: by one of its size, where it has no name of its own."""
+    if dtype not in DTYPES:
+        raise ProgramError(f"dtype {dtype} has no name in a program file")
+    return DTYPES[dtype]
 
 
 def tensors_of(func, args, kwargs):
@@ -24,17 +42,8 @@ def tensors_in(value):
             yield from tensors_in(item)
 
 
-def argument(func, args, kwargs, name, otherwise):
-    """What a call gives for an argument of this name."""
+def arguments_of(func, args, kwargs):
+    """Each argument's name, and what a call gives for it: the default, where that is nothing."""
     for position, argument in enumerate(func._schema.arguments):
-        if argument.name == name:
-            given = args[position] if position < len(args) else kwargs.get(name)
-            return argument.default_value if given is None else given
-    return otherwise
-
-
-def distinct_bytes(tensor):
-    count = 1
-    for size, stride in zip(tensor.shape, tensor.stride()):
-        count *= size if stride or size == 0 else 1
-    return count * tensor.element_size()
+        given = args[position] if position < len(args) else kwargs.get(argument.name)
+        yield argument.name, argument.default_value if given is None else given

@@ -8,14 +8,16 @@
 
 #include <cstdint>
 
+#include "formats/hash.h"
+
 namespace ferry::real::train {
 
 class Random {
  public:
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0)
-      : state_(mix(seed) ^ mix(~stream)) {}
+      : state_(spread_bits(seed) ^ spread_bits(~stream)) {}
 
-  std::uint64_t next() { return mix(state_ += kStride); }
+  std::uint64_t next() { return spread_bits(state_ += kStride); }
 
   // 0 to n - 1; n is at least 1 and far below 2^32, so the bias is nothing.
   std::int64_t below(std::int64_t n) {
@@ -27,11 +29,6 @@ class Random {
 
  private:
   static constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15U;
-  static std::uint64_t mix(std::uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-  }
   std::uint64_t state_;
 };
 

@@ -7,12 +7,12 @@ namespace ferry::sim {
 namespace {
 
 std::string message(std::uint32_t device, const MemoryFigures& figures) {
-  return "CUDA out of memory. Tried to allocate " + format_bytes(figures.segment) + ". GPU " +
-         std::to_string(device) + " has a total capacity of " + format_bytes(figures.total) +
-         " of which " + format_bytes(figures.free) + " is free. " +
-         (figures.allowed ? format_bytes(*figures.allowed) + " allowed; " : "") +
-         "Of the allocated memory " + format_bytes(figures.allocated) +
-         " is allocated by PyTorch, and " + format_bytes(figures.reserved - figures.allocated) +
+  return "CUDA out of memory. Tried to allocate " + pytorch_size(figures.segment) + ". GPU " +
+         std::to_string(device) + " has a total capacity of " + pytorch_size(figures.total) +
+         " of which " + pytorch_size(figures.free) + " is free. " +
+         (figures.allowed ? pytorch_size(*figures.allowed) + " allowed; " : "") +
+         "Of the allocated memory " + pytorch_size(figures.allocated) +
+         " is allocated by PyTorch, and " + pytorch_size(figures.reserved - figures.allocated) +
          " is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
          "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
          "documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/"
@@ -21,7 +21,7 @@ std::string message(std::uint32_t device, const MemoryFigures& figures) {
 
 }  // namespace
 
-std::string format_bytes(std::int64_t bytes) {
+std::string pytorch_size(std::int64_t bytes) {
   if (bytes <= 1024) return std::to_string(bytes) + " bytes";
   constexpr std::array<const char*, 3> kUnits = {"KiB", "MiB", "GiB"};
   double value = static_cast<double>(bytes) / 1024;

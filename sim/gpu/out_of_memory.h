@@ -30,7 +30,8 @@ struct OutOfMemory : std::runtime_error {
   std::int64_t reserved_bytes;
 };
 
-// PyTorch's format_size: "2.00 MiB".
-std::string format_bytes(std::int64_t bytes);
+// What PyTorch's format_size makes of it, "1024.00 KiB". Ferry's own reports say format_bytes
+// (scenarios/units.h).
+std::string pytorch_size(std::int64_t bytes);
 
 }  // namespace ferry::sim

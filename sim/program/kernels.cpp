@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "formats/hash.h"
 #include "formats/layout.h"
 #include "sim/choices/hash.h"
 
@@ -116,7 +117,7 @@ Tensor Kernels::filled(std::string_view op, TensorLayout layout, StreamId stream
   const Tensor tensor =
       make_tensor(machine_.allocate(bytes, stream), layout, machine_.new_version());
   const Range write = range_of(tensor);
-  machine_.kernel(op, hash_of(op), {}, {&write, 1}, memory_time(bytes));
+  machine_.kernel(op, fnv1a(op), {}, {&write, 1}, memory_time(bytes));
   return tensor;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "formats/hash.h"
 #include "formats/layout.h"
 #include "formats/program_work.h"
 
@@ -34,7 +35,7 @@ PreparedCode prepared_code(const Program& program, CodeId id, const KernelTimes&
       const TypeId type = !op->types.empty() ? op->types.front() : TypeId{0};
       PreparedOp& made = prepared.ops[i];
       made.time = times.of(*op, op->types.empty() ? DType::kF32 : program.types[type].dtype);
-      made.tag = hash_of(op->name) ^ (std::uint64_t{id} << 32) ^ i;
+      made.tag = fnv1a(op->name) ^ (std::uint64_t{id} << 32) ^ i;
       made.takes_memory = memory && memory->is_asked(op->name);
       made.makes_last_first = memory && memory->makes_last_first(op->name);
     } else if (const auto* view = std::get_if<View>(&action)) {
@@ -71,12 +72,6 @@ Prepared prepared(const Program& program, const KernelTimes& times, const Kernel
     made.codes.push_back(prepared_code(program, id, times, memory));
   }
   return made;
-}
-
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
 }
 
 }  // namespace ferry::sim

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "formats/program.h"
@@ -57,8 +56,5 @@ struct Prepared {
 // `memory`: null: no kernel takes any.
 Prepared prepared(const Program& program, const KernelTimes& times,
                   const KernelMemory* memory = nullptr);
-
-// FNV-1a: the same on every platform.
-std::uint64_t hash_of(std::string_view text);
 
 }  // namespace ferry::sim

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "formats/error.h"
+#include "formats/hash.h"
 #include "formats/limits.h"
 #include "shared/seam/checkpoint_context.h"
 #include "shared/seam/error.h"
@@ -98,7 +99,7 @@ void Tape::make_globals(std::span<const std::uint32_t> device_of_global) {
       const Storage storage =
           machine_.allocate(window->extent.end, stream, Step::kUser, kind_of(global.kind));
       value.tensor = make_tensor(storage, {window, 0}, machine_.new_version());
-      if (values_) values_->write(range_of(storage), hash_of(global.name) ^ (slot + 1));
+      if (values_) values_->write(range_of(storage), fnv1a(global.name) ^ (slot + 1));
     } else {
       const Tensor& base = globals_[global.alias].tensor;
       value.tensor = make_tensor(base->storage, {window, 0}, base->version);
@@ -480,7 +481,6 @@ std::vector<Value> Tape::run_segment(const Call& call, std::vector<Value> inputs
 }
 
 void Tape::run_backward(CodeFrame& frame, const Backward& backward) {
-  if (backward_began_ < 0) backward_began_ = machine_.host_now();
   const StreamId stream = machine_.current_stream();
   std::vector<GraphEngine::Root> roots;
   roots.reserve(backward.roots.size());

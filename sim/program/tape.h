@@ -137,7 +137,6 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   const std::vector<check::Hazard>& hazards() const { return saves_.hazards(); }
   // The node that is saving a tensor now, for listeners to the hooks.
   std::string_view saving_node() const override { return saves_.saving_node(); }
-  Time backward_began() const { return backward_began_; }  // host time of the first; -1: none
   const Workspaces& workspaces() const { return kernels_.workspaces; }
 
  private:
@@ -218,7 +217,6 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   std::function<void()> before_call_;
   std::vector<ProgramError> errors_;
   std::int64_t unpacked_ = 0;  // by the main code's statement
-  Time backward_began_ = -1;
 };
 
 }  // namespace ferry::sim

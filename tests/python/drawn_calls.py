@@ -1,11 +1,20 @@
 """Calls of PyTorch's operators with shapes that a seed draws, and without values: meta tensors.
 
-`CALLS` has for each operator that the two tables of costs name (formats/op_costs.h and its twin in
-Python) a function that draws one call: the overload, and its arguments.
+`CALLS` has for each operator that formats/op_costs.h names a function that draws one call: the
+overload, and its arguments. Run as a program, this writes what they cost (test_costs.py).
 """
+
+import json
+import pathlib
+import random
 
 import torch
 
+from torch_ferry.costs import cost
+from torch_ferry.op_call import tensors_in, tensors_of
+
+EACH = 4
+RECORD = pathlib.Path(__file__).with_name("costs.jsonl")
 aten = torch.ops.aten
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
@@ -49,7 +58,7 @@ class Draws:
 CALLS = {}
 
 
-def drawn(*names):
+def calls(*names):
     def add(function):
         for name in names:
             CALLS[name] = lambda draws, name=name: function(draws, getattr(aten, name), name)
@@ -57,7 +66,7 @@ def drawn(*names):
     return add
 
 
-@drawn("mm", "addmm", "bmm", "baddbmm")
+@calls("mm", "addmm", "bmm", "baddbmm")
 def matmul(d, op, name):
     batch = [d.size()] if "bmm" in name else []
     m, k, n = (d.size(400) for _ in range(3))
@@ -68,7 +77,7 @@ def matmul(d, op, name):
     return op.default, *given
 
 
-@drawn("_grouped_mm")
+@calls("_grouped_mm")
 def grouped(d, op, _):
     groups, rows, k, n = d.size(8), 8 * d.size(), 8 * d.size(), 8 * d.size()
     d.dtype = torch.bfloat16
@@ -88,13 +97,13 @@ def image_and_weight(d):
     return d.tensor(image), d.plain([*weight, *[filter] * dims]), bias, rest
 
 
-@drawn("convolution")
+@calls("convolution")
 def convolution(d, op, _):
     image, weight, bias, rest = image_and_weight(d)
     return op.default, image, weight, bias, *rest
 
 
-@drawn("convolution_backward")
+@calls("convolution_backward")
 def convolution_backward(d, op, _):
     image, weight, bias, rest = image_and_weight(d)
     gradient = torch.empty_like(aten.convolution(image, weight, bias, *rest))
@@ -118,7 +127,7 @@ def grouped(d):
     return query, *(d.plain([batch, many, keys, width]) for _ in range(2))
 
 
-@drawn("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward")
+@calls("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward")
 def flash(d, op, name):
     query, key, value = grouped(d)
     causal = d.flag()
@@ -130,7 +139,14 @@ def flash(d, op, name):
             causal, seed, seed)
 
 
-@drawn("_scaled_dot_product_cudnn_attention", "_scaled_dot_product_cudnn_attention_backward")
+@calls("_scaled_dot_product_flash_attention_for_cpu")
+def flash_of_a_cpu(d, op, _):
+    batch, many, width, tokens, keys = heads(d)
+    key = d.plain([batch, many, keys, width])
+    return op.default, d.plain([batch, many, tokens, width]), key, key, 0.0, d.flag()
+
+
+@calls("_scaled_dot_product_cudnn_attention", "_scaled_dot_product_cudnn_attention_backward")
 def cudnn(d, op, name):
     query, key, value = grouped(d)
     causal = d.flag()
@@ -142,7 +158,7 @@ def cudnn(d, op, name):
             query.shape[2], key.shape[2], 0.0, causal)
 
 
-@drawn("_scaled_dot_product_efficient_attention",
+@calls("_scaled_dot_product_efficient_attention",
        "_scaled_dot_product_efficient_attention_backward")
 def efficient(d, op, name):
     d.dtype = d.random.choice((torch.float32, torch.bfloat16))
@@ -158,7 +174,7 @@ def efficient(d, op, name):
             causal)
 
 
-@drawn("embedding", "index_select", "gather")
+@calls("embedding", "index_select", "gather")
 def gather(d, op, name):
     shape = d.shape(2)
     places = d.whole([d.size(), d.size()] if name != "index_select" else [d.size()])
@@ -169,7 +185,7 @@ def gather(d, op, name):
     return op.default, d.tensor(shape), 0, places
 
 
-@drawn("embedding_dense_backward")
+@calls("embedding_dense_backward")
 def embedding_backward(d, op, _):
     places = d.whole([d.random.choice((40, 3072, 3073, 9000))])
     return op.default, d.plain([*places.shape, 8]), places, d.random.choice((50, 20_000)), -1, False
@@ -182,7 +198,7 @@ def indices_of(d, shape):
     return [d.whole([count]) for _ in range(tensors)], d.tensor([count, *shape[tensors:]])
 
 
-@drawn("index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put")
+@calls("index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put")
 def index_put(d, op, name):
     shape = [d.random.choice((3, 300, 70_000)), *d.shape(2)]
     indices, values = indices_of(d, shape)
@@ -190,7 +206,7 @@ def index_put(d, op, name):
     return op.default, d.plain(shape), indices, values, d.flag(), *last
 
 
-@drawn("scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "scatter", "scatter_")
+@calls("scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "scatter", "scatter_")
 def scatter(d, op, name):
     into = d.plain(d.shape(2))
     places = d.whole([d.size(), into.shape[1]])
@@ -203,13 +219,13 @@ def scatter(d, op, name):
     return (op.src, into, 0, places, source) if d.flag() else (op.value, into, 0, places, 1.0)
 
 
-@drawn("index_add", "index_add_", "index_copy", "index_copy_")
+@calls("index_add", "index_add_", "index_copy", "index_copy_")
 def index_add(d, op, _):
     into, rows = d.plain(d.shape(2)), d.size()
     return op.default, into, 0, d.whole([rows]), d.tensor([rows, into.shape[1]])
 
 
-@drawn("nll_loss_forward", "nll_loss2d_forward", "nll_loss_backward", "nll_loss2d_backward")
+@calls("nll_loss_forward", "nll_loss2d_forward", "nll_loss_backward", "nll_loss2d_backward")
 def nll_loss(d, op, name):
     rows = [d.size(), d.size(), d.size()] if "2d" in name else [d.size()]
     said, target = d.plain([rows[0], d.size(40), *rows[1:]]), d.whole(rows)
@@ -218,7 +234,7 @@ def nll_loss(d, op, name):
     return op.default, *gradient, said, target, None, 1, -100, *weight
 
 
-@drawn("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm",
+@calls("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm",
        "_fused_rms_norm_backward")
 def layer_norm(d, op, name):
     d.dtype = torch.float32
@@ -234,7 +250,7 @@ def layer_norm(d, op, name):
     return op.default, x, x, [width], each, each, weight, weight, [*wanted, wanted[1]]
 
 
-@drawn("native_group_norm", "native_group_norm_backward", "native_batch_norm",
+@calls("native_group_norm", "native_group_norm_backward", "native_batch_norm",
        "native_batch_norm_backward")
 def group_norm(d, op, name):
     batch, groups, places = d.size(), d.size(4), d.size()
@@ -252,7 +268,7 @@ def group_norm(d, op, name):
             [True, wanted, wanted])
 
 
-@drawn("max_pool2d_with_indices", "max_pool2d_with_indices_backward")
+@calls("max_pool2d_with_indices", "max_pool2d_with_indices_backward")
 def max_pool(d, op, name):
     x = d.plain([d.size(), d.size(), 2 * d.size(), 2 * d.size()])
     if not name.endswith("backward"):
@@ -261,7 +277,7 @@ def max_pool(d, op, name):
     return op.default, made, x, [2, 2], [2, 2], [0, 0], [1, 1], False, places
 
 
-@drawn("slice_backward", "select_backward", "constant_pad_nd")
+@calls("slice_backward", "select_backward", "constant_pad_nd")
 def pad(d, op, name):
     shape = [d.size(12, 4), d.size()]
     if name == "constant_pad_nd":
@@ -271,35 +287,35 @@ def pad(d, op, name):
     return op.default, d.plain([2, shape[1]]), shape, 0, 1, 3, 1
 
 
-@drawn("masked_fill")
+@calls("masked_fill")
 def masked_fill(d, op, _):
     shape = d.shape()
     return op.Scalar, d.tensor(shape), d.plain(shape, torch.bool), 0.0
 
 
-@drawn("_softmax", "_softmax_backward_data")
+@calls("_softmax", "_softmax_backward_data")
 def softmax(d, op, name):
     x = d.plain(d.shape())
     return (op.default, x, -1, False) if name == "_softmax" else (op.default, x, x, -1, d.dtype)
 
 
-@drawn("relu", "exp", "clone", "neg")
+@calls("relu", "exp", "clone", "neg")
 def of_each(d, op, _):
     return op.default, d.tensor(d.shape())
 
 
-@drawn("add", "mul")
+@calls("add", "mul")
 def of_two(d, op, _):
     shape = d.shape()
     return op.Tensor, d.tensor(shape), d.tensor(shape if d.flag() else shape[-1:])
 
 
-@drawn("empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like")
+@calls("empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like")
 def alike(d, op, name):
     return (op.default, d.plain(d.shape()), *([1.0] if name == "full_like" else []))
 
 
-@drawn("new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided", "lift_fresh")
+@calls("new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided", "lift_fresh")
 def new(d, op, name):
     shape = d.shape(2)
     rest = {"new_full": [shape, 1.0], "lift_fresh": [],
@@ -307,7 +323,7 @@ def new(d, op, name):
     return op.default, d.plain(d.shape()), *rest
 
 
-@drawn("empty", "empty_strided")
+@calls("empty", "empty_strided")
 def empty(d, op, name):
     shape, on = d.shape(2), {"dtype": d.dtype, "device": "meta"}
     if name == "empty":
@@ -315,7 +331,7 @@ def empty(d, op, name):
     return op.default, shape, [shape[1], 1], on
 
 
-@drawn("copy_", "zero_", "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_")
+@calls("copy_", "zero_", "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_")
 def overwrite(d, op, name):
     shape = d.shape()
     x = d.plain(shape)
@@ -324,3 +340,23 @@ def overwrite(d, op, name):
     if name == "fill_":
         return op.Scalar, x, 1.0
     return (op.float if name == "bernoulli_" else op.default), x
+
+
+def drawn(name, seed):
+    """What `cost` takes: the overload, its arguments, its result, its tensors."""
+    function, *args = CALLS[name](Draws(random.Random(f"{name} {seed}")))
+    kwargs = args.pop() if isinstance(args[-1], dict) else {}
+    inputs, written = tensors_of(function, args, kwargs)
+    result = function(*args, **kwargs)
+    given = {tensor.untyped_storage()._cdata for tensor in inputs}
+    fresh = [tensor for tensor in tensors_in(result)
+             if name == "lift_fresh" or tensor.untyped_storage()._cdata not in given]
+    return function, args, kwargs, result, inputs, written, fresh
+
+
+def costs_of(name):
+    return [cost(*drawn(name, seed)) for seed in range(EACH)]
+
+
+if __name__ == "__main__":
+    RECORD.write_text("".join(json.dumps([name, costs_of(name)]) + "\n" for name in CALLS))

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include "formats/parallel.h"
 #include "verify/campaign/drawn_run.h"
-#include "verify/campaign/parallel.h"
 #include "verify/campaign/replay_line.h"
 #include "verify/campaign/shrink_spec.h"
 #include "verify/core/cases.h"
@@ -66,11 +66,12 @@ std::vector<MatrixRow> mutation_matrix(const std::vector<Mutant>& mutants,
                                        const MatrixOptions& options) {
   std::vector<std::optional<MatrixRow>> ready(mutants.size());
   std::mutex mutex;
-  parallel_for(mutants.size(), options.jobs, [&](std::size_t i) {
+  const auto try_one = [&](std::size_t i) {
     ready[i] = try_out(mutants[i], options);
     const std::lock_guard lock(mutex);
     if (ready[i] && options.progress) options.progress(mutants[i]);
-  });
+  };
+  in_parallel(mutants.size(), try_one, static_cast<std::size_t>(std::max(options.jobs, 1)));
   std::vector<MatrixRow> rows;
   for (std::optional<MatrixRow>& row : ready) {
     if (row) rows.push_back(std::move(*row));

@@ -1,11 +1,12 @@
 #include "verify/schedulers/scheduler_table.h"
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <utility>
 
+#include "formats/parallel.h"
 #include "verify/campaign/drawn_run.h"
-#include "verify/campaign/parallel.h"
 #include "verify/campaign/replay_line.h"
 #include "verify/campaign/shrink_spec.h"
 #include "verify/report/report.h"
@@ -40,11 +41,12 @@ std::vector<SchedulerRow> scheduler_table(std::span<const SchedulerEntry* const>
                                           const SchedulerTableOptions& options) {
   std::vector<std::optional<SchedulerRow>> ready(entries.size());
   std::mutex mutex;
-  parallel_for(entries.size(), options.jobs, [&](std::size_t i) {
+  const auto try_one = [&](std::size_t i) {
     ready[i] = try_out(*entries[i], options);
     const std::lock_guard lock(mutex);
     if (ready[i] && options.progress) options.progress(entries[i]->name);
-  });
+  };
+  in_parallel(entries.size(), try_one, static_cast<std::size_t>(std::max(options.jobs, 1)));
   std::vector<SchedulerRow> rows;
   for (std::optional<SchedulerRow>& row : ready) {
     if (row) rows.push_back(std::move(*row));

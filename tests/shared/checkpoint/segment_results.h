@@ -76,7 +76,6 @@ class SegmentResults {
   bool is_recomputed(std::size_t ordinal) const {
     return shape_.fates[ordinal] == SavedChoice::kRecompute;
   }
-  bool is_alive(std::size_t ordinal) const { return alive_[ordinal]; }
   std::size_t packs() const { return alive_.size(); }  // so far
   // Storages: of what is ready to be unpacked, of tensors that are kept, and of the input.
   std::int64_t alive() const;

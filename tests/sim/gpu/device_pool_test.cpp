@@ -199,12 +199,12 @@ TEST_F(DevicePoolTest, DevicesHaveRangesOfTheirOwn) {
   EXPECT_EQ(second.allocate(1, kMain)->address(), (std::uint64_t{3} << 44) - kPiece);
 }
 
-TEST(FormatBytes, IsPyTorchs) {
-  EXPECT_EQ(format_bytes(1024), "1024 bytes");
-  EXPECT_EQ(format_bytes(1025), "1.00 KiB");
-  EXPECT_EQ(format_bytes(kMiB), "1024.00 KiB");
-  EXPECT_EQ(format_bytes(20 * kMiB), "20.00 MiB");
-  EXPECT_EQ(format_bytes(80LL << 30), "80.00 GiB");
+TEST(PytorchSize, IsWhatPyTorchSays) {
+  EXPECT_EQ(pytorch_size(1024), "1024 bytes");
+  EXPECT_EQ(pytorch_size(1025), "1.00 KiB");
+  EXPECT_EQ(pytorch_size(kMiB), "1024.00 KiB");
+  EXPECT_EQ(pytorch_size(20 * kMiB), "20.00 MiB");
+  EXPECT_EQ(pytorch_size(80LL << 30), "80.00 GiB");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/hash.h"
 #include "formats/stream_op.h"
 #include "sim/check/hazard.h"
 
@@ -183,12 +184,7 @@ inline StreamProgram make_program(const std::vector<Draw>& draws, const ProgramS
 // Drawn from a counter (SplitMix64), for those without RapidCheck: between 4 and 60 draws.
 inline std::vector<Draw> draw_program(std::uint64_t seed) {
   std::uint64_t state = seed * 0xd1342543de82ef95ull;
-  const auto next = [&] {
-    std::uint64_t x = state += 0x9e3779b97f4a7c15ull;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-  };
+  const auto next = [&] { return spread_bits(state += 0x9e3779b97f4a7c15ull); };
   std::vector<Draw> draws(4 + next() % 57);
   for (Draw& draw : draws) {
     for (std::uint32_t& number : draw) number = static_cast<std::uint32_t>(next() >> 33);

@@ -1,11 +1,11 @@
-#include "plan/parallel.h"
+#include "formats/parallel.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <vector>
 
-namespace ferry::plan {
+namespace ferry {
 namespace {
 
 TEST(ParallelTest, EachNumberIsCalledOnce) {
@@ -16,6 +16,13 @@ TEST(ParallelTest, EachNumberIsCalledOnce) {
   }
 }
 
+TEST(ParallelTest, OneThreadIsTheCallersAndGoesInOrder) {
+  std::vector<std::size_t> calls;
+  in_parallel(
+      5, [&calls](std::size_t i) { calls.push_back(i); }, 1);
+  EXPECT_EQ(calls, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
+}
+
 TEST(ParallelTest, WhatOneThrowsIsThrown) {
   const auto fails = [](std::size_t i) {
     if (i == 7) throw std::runtime_error("seven");
@@ -24,4 +31,4 @@ TEST(ParallelTest, WhatOneThrowsIsThrown) {
 }
 
 }  // namespace
-}  // namespace ferry::plan
+}  // namespace ferry

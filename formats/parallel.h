@@ -1,0 +1,39 @@
+// Work on several threads. What comes of it must not depend on their number.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ferry {
+
+inline std::size_t processors() { return std::max(std::thread::hardware_concurrency(), 1u); }
+
+// Calls `work` once for each number below `count`, on at most so many threads; the caller's is one
+// of them. Throws the first exception of theirs, after all have ended, and begins no more after it.
+template <class Work>
+void in_parallel(std::size_t count, const Work& work, std::size_t threads = processors()) {
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto run = [&] {
+    try {
+      for (std::size_t i = next++; i < count; i = next++) work(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      next = count;
+    }
+  };
+  std::vector<std::jthread> helpers;
+  for (std::size_t i = 1; i < std::min(threads, count); ++i) helpers.emplace_back(run);
+  run();
+  helpers.clear();  // joins them
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace ferry
