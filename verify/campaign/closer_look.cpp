@@ -5,6 +5,7 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink_witness.h"
 #include "verify/oracles/determinism.h"
+#include "verify/oracles/invariants.h"
 #include "verify/promises/promises.h"
 #include "verify/trials/bends.h"
 #include "verify/trials/try_exempt.h"
@@ -25,9 +26,7 @@ class DigestAndRecording final : public StreamOpConsumer {
   explore::Recording recording;
 };
 
-}  // namespace
-
-std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
+std::optional<Verdict> look(const RunSpec& spec, Coverage& coverage) {
   DigestAndRecording first;
   OpDigest again;
   try_spec(spec, &first);
@@ -45,6 +44,12 @@ std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
     if (auto wrong = judge_bend(draws)) return wrong;
   }
   return try_orders(first.recording, again.value(), coverage);
+}
+
+}  // namespace
+
+std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
+  return asking_invariants([&] { return look(spec, coverage); });
 }
 
 std::optional<Verdict> try_orders(const explore::Recording& recording, std::uint64_t seed,

@@ -4,6 +4,7 @@
 
 #include "sim/choices/strategies.h"
 #include "verify/hunted/try_scheduler.h"
+#include "verify/oracles/invariants.h"
 #include "verify/trials/try_core.h"
 #include "verify/trials/try_pipeline.h"
 
@@ -16,14 +17,17 @@ RunSpec limited(RunSpec spec) {
 
 std::optional<Verdict> try_spec(const RunSpec& spec, choices::Choices* choices,
                                 StreamOpConsumer* watch) try {
-  if (spec.scheduler) {
-    return try_scheduler(*spec.scheduler, scheduler_step(*spec.scheduler, spec.trial, spec.number),
-                         {choices, watch});
-  }
-  const Subject subject{spec.mutant.rules, spec.mutant.mutation, spec.mutant.world_fault};
-  const Conditions conditions{choices, watch};
-  if (spec.is_pipeline()) return try_pipeline(spec.pipeline, subject, conditions);
-  return try_core(spec.trial, subject, conditions);
+  return asking_invariants([&]() -> std::optional<Verdict> {
+    if (spec.scheduler) {
+      return try_scheduler(*spec.scheduler,
+                           scheduler_step(*spec.scheduler, spec.trial, spec.number),
+                           {choices, watch});
+    }
+    const Subject subject{spec.mutant.rules, spec.mutant.mutation, spec.mutant.world_fault};
+    const Conditions conditions{choices, watch};
+    if (spec.is_pipeline()) return try_pipeline(spec.pipeline, subject, conditions);
+    return try_core(spec.trial, subject, conditions);
+  });
 } catch (const std::exception& error) {
   // The program catches what its own calls throw, so this comes from elsewhere.
   return Verdict{Oracle::kException, error.what()};

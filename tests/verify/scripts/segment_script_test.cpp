@@ -24,8 +24,7 @@ TEST(SegmentScriptTest, EachRuleOfSavedTensorsShows) {
        {Rule::kOuterInputs, Rule::kStopAtLast, Rule::kStopEarly, Rule::kTaskKey, Rule::kThreadKey,
         Rule::kGroupKey, Rule::kFreshOutside, Rule::kFreeUnpacked, Rule::kFreeUnneeded,
         Rule::kFreeAtEnd, Rule::kRefuseTwice, Rule::kForwardStream, Rule::kCheckRecompute,
-        Rule::kSkipDead, Rule::kKeepChosen, Rule::kFirstChoice, Rule::kUnfinished,
-        Rule::kAllowWritten}) {
+        Rule::kSkipDead, Rule::kKeepChosen, Rule::kFirstChoice, Rule::kUnfinished}) {
     EXPECT_TRUE(script_objection(kSegmentScript, Rules::without(rule)))
         << kRuleNames[static_cast<std::size_t>(rule)];
   }
