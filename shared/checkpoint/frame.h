@@ -311,7 +311,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
 
   std::optional<Result> take(Run& run, std::size_t ordinal) {
     const std::lock_guard lock(mutex_);
-    return run.take(ordinal, rules().frees_unpacked());
+    if (!rules().frees_unpacked()) return run.results[ordinal];
+    return run.take(ordinal);
   }
 
   // Orders the unpacking stream after the recompute.

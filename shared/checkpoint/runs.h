@@ -40,11 +40,11 @@ struct RecomputeRun {
     invariant(!results[ordinal], "a recompute makes each result once");
     results[ordinal].emplace(std::move(result));
   }
-  // None if it was given up before. With `give_up` the run keeps it no longer.
-  std::optional<Result> take(std::size_t ordinal, bool give_up) {
+  // None if it was taken before.
+  std::optional<Result> take(std::size_t ordinal) {
     invariant(ordinal < results.size(), "a recompute knows each tensor that is unpacked",
               Step::kUnpackRecomputed);
-    return give_up ? std::exchange(results[ordinal], std::nullopt) : results[ordinal];
+    return std::exchange(results[ordinal], std::nullopt);
   }
   void note(const Stream& stream) {
     const auto same = [&stream](const Stream& known) { return known == stream; };

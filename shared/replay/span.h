@@ -287,7 +287,8 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
   std::optional<Result> take(Run& run, std::size_t ordinal) {
     const std::lock_guard lock(mutex_);
     if (ordinal >= run.results.size()) return std::nullopt;  // forward went on since
-    return run.take(ordinal, state_->rules.frees_unpacked());
+    if (!state_->rules.frees_unpacked()) return run.results[ordinal];
+    return run.take(ordinal);
   }
 
   // Orders the unpacking stream after the replay.

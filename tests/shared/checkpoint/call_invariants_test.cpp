@@ -56,7 +56,7 @@ TEST_F(CallInvariants, ARecomputeMakesEachResultOnce) {
   run.put(0, result());
   EXPECT_DEATH(run.put(0, result()), "a recompute makes each result once");
   EXPECT_DEATH(run.put(1, result()), "a result has the ordinal of a saved tensor");
-  EXPECT_DEATH(run.take(1, true), "a recompute knows each tensor that is unpacked");
+  EXPECT_DEATH(run.take(1), "a recompute knows each tensor that is unpacked");
 }
 
 TEST_F(CallInvariants, ATaskHasOneRecomputeThatOnlyGrows) {

@@ -102,6 +102,7 @@ TEST_F(InboundReleases, AReaderStaysAReader) {
 TEST_F(InboundReleases, NoTargetGoesUnderANode) {
   const auto target = parts.bring(parcels[0]);
   use(target);
+  parcels[0]->count_unpacked(test::kTask, 1);
   settle(parcels[0]);
   parts.end_node(test::kTask, kNode);
   target->readers[0].open = 1;

@@ -53,7 +53,7 @@ TEST_F(TrackerInvariants, ATaskUnpacksWhatThereIs) {
 }
 
 TEST(BoundsInvariants, WhatIsOnTheHostWasSent) {
-  const CoreOptions options;
+  const CoreOptions options{};
   Bounds bounds(options);
   EXPECT_DEATH(bounds.sent(0), "what is sent to the host has bytes");
   bounds.sent(8);

@@ -13,6 +13,7 @@ namespace ferry {
 namespace {
 
 class NoHooks final : public Hooks<sim::Tensor> {
+ public:
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor&) override { return nullptr; }
 };
 

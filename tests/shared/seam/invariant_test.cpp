@@ -17,7 +17,7 @@ TEST(InvariantTest, OneThatHoldsDoesNothing) {
 
 TEST(InvariantTest, OneThatFailsEndsTheProcessAndSaysWhatAndWhere) {
   EXPECT_DEATH(invariant(false, "water is wet"), "this does not hold: water is wet");
-  EXPECT_DEATH(invariant(false, "water is wet"), "tests/shared/seam/invariant_test.cpp:[0-9]+\n");
+  EXPECT_DEATH(invariant(false, "water is wet"), "at shared/seam/invariant_test.cpp:[0-9]+\n");
   EXPECT_DEATH(invariant(false, "water is wet", Step::kEvict), ", step `evict`");
   EXPECT_DEATH(invariant(false, "water is wet"), "a fault of Ferry's, not of your program");
 }
