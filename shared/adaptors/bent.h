@@ -9,6 +9,8 @@
 //   use      not recorded        for another stream      -                    -
 //   memory   no events to await  from another pool       -                    -
 //            (host return)       (reload allocate)
+//   user     -                   -                    -                    the first one seen
+//                                                                          is the current stream
 //
 // (A record cannot come late: its event is needed at once. A copy's event may be stale: that is its
 // record's mutant.) The decisions that are not calls are mutated by shared/seam/rules.h.
@@ -26,6 +28,7 @@
 #include <vector>
 
 #include "shared/adaptors/forward.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -55,7 +58,7 @@ constexpr bool applies(Mutation mutation) {
       return (mutation.step == Step::kHostReturn && mutation.bend == Bend::kDrop) ||
              (mutation.step == Step::kReloadAllocate && mutation.bend == Bend::kOtherStream);
     case StepKind::kNone:
-      break;
+      return mutation.bend == Bend::kStale;
   }
   return false;
 }
@@ -72,9 +75,16 @@ class Bent : public Forward<D> {
 
   Bent(D upstream, std::optional<Mutation> mutation)
       : Base(std::move(upstream)), state_(std::make_shared<State>()) {
+    invariant(!mutation || applies(*mutation), "a bend applies to its step");
     state_->mutation = mutation;
   }
 
+  Stream current_stream() {
+    const Stream now = Base::current_stream();
+    if (!is(Step::kUser, Bend::kStale)) return now;
+    if (!state_->first) state_->first = now;
+    return *state_->first;
+  }
   Event record(Step step, const Stream& stream) {
     if (is(step, Bend::kDrop)) return Event();
     const Stream on = is(step, Bend::kOtherStream) ? other(stream) : stream;
@@ -141,6 +151,7 @@ class Bent : public Forward<D> {
     std::optional<Mutation> mutation;
     std::vector<std::pair<Stream, Event>> latest;  // record on each stream
     Event waited;
+    std::optional<Stream> first;  // the stream that was current when it was first asked for
     std::function<void()> late;
   };
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "shared/adaptors/forward.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -35,7 +36,9 @@ class Observed : public Forward<D> {
   using typename Base::Tensor;
 
   Observed(D upstream, std::shared_ptr<Observer> observer)
-      : Base(std::move(upstream)), observer_(std::move(observer)) {}
+      : Base(std::move(upstream)), observer_(std::move(observer)) {
+    invariant(observer_ != nullptr, "an observed device has an observer");
+  }
 
   Event record(Step step, const Stream& stream) {
     observer_->on({step, StepKind::kRecord, 0});
@@ -117,7 +120,9 @@ class FaultPoint {
  public:
   // Fails call number `nth` (from 0) of `step`, once.
   FaultPoint(Step step, std::int64_t nth)
-      : fails_([step, nth](Step at) mutable { return at == step && nth-- == 0; }) {}
+      : fails_([step, nth](Step at) mutable { return at == step && nth-- == 0; }) {
+    invariant(nth >= 0, "calls that may fail are counted from 0", step);
+  }
   // Asks `fails` at every call.
   explicit FaultPoint(std::function<bool(Step)> fails) : fails_(std::move(fails)) {}
   void on(const DeviceCall& call) {

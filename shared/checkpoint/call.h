@@ -17,6 +17,7 @@
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/device.h"
 #include "shared/seam/hooks.h"
+#include "shared/seam/invariant.h"
 #include "shared/skip/tracker.h"
 
 namespace ferry {
@@ -63,6 +64,7 @@ class CheckpointCall {
 
   // Prepares forward's context, given the caller's context `now`. Call it once.
   std::shared_ptr<const CheckpointContext> begin(CheckpointContext now) {
+    invariant(!skips_again_, "a checkpointed call begins once");
     SkipRegion region = skip_region_here(state_->autograd);
     skips_again_ = std::move(region.again);
     return inside(std::move(now), std::move(region.first), /*again=*/false);
@@ -78,6 +80,7 @@ class CheckpointCall {
   // that it runs, in debug mode.
   template <class Run>
   void again(std::shared_ptr<Hooks<Tensor>> hooks, std::optional<typename A::OpLog>& log, Run run) {
+    invariant(skips_again_ != nullptr, "a checkpointed call runs again after it began");
     A& autograd = state_->autograd;
     std::vector<Value> inputs;
     for (typename A::SavedValue& input : inputs_) inputs.push_back(input.unpack());

@@ -34,7 +34,6 @@ class CheckpointRules : public Rules {
   bool refuses_reentrant() const { return holds(Rule::kRefuseReentrant); }
   bool keeps_outputs() const { return holds(Rule::kKeepOutputs); }
   bool checks_outputs() const { return holds(Rule::kCheckOutputs); }
-  bool allows_written() const { return holds(Rule::kAllowWritten); }
   bool leaves_last_plain() const { return holds(Rule::kLastPlain); }
 };
 

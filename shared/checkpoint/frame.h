@@ -34,6 +34,7 @@
 #include "shared/seam/device.h"
 #include "shared/seam/error.h"
 #include "shared/seam/hooks.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -72,6 +73,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     call_.complete();
     const SegmentPlan* const plan = call_.plan();
     const std::lock_guard lock(mutex_);
+    invariant(!complete_, "a segment's forward ends once");
     if (plan && plan->packs && *plan->packs != slots_.size()) {
       throw make_error<Tensor>(SegmentMismatch(slots_.size(), *plan->packs));
     }
@@ -91,8 +93,6 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   struct Slot {
     Packed packed = Packed::kElsewhere;
     std::optional<typename D::Metadata> metadata;
-    // Of a mutant alone: the core recomputes a tensor whatever became of forward's.
-    std::optional<std::pair<typename D::Version, std::uint64_t>> version = {};
   };
 
   class Holder final : public Saved<Tensor> {
@@ -155,11 +155,6 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       if (call_.options().determinism_check == DeterminismCheck::kDefault) {
         slot.metadata = device.metadata(tensor);
       }
-      if (!rules().allows_written()) {
-        typename D::Version version = device.version(tensor);
-        const std::uint64_t now = device.read(version);
-        slot.version.emplace(std::move(version), now);
-      }
       {
         const std::lock_guard lock(mutex_);
         needed_ = std::max(needed_, ordinal + 1);
@@ -194,7 +189,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
           compare(run, ordinal, *slot.metadata, device.metadata(tensor));
         }
         if (slot.packed == Packed::kHeld || !rules().keeps_chosen()) {
-          run.results[ordinal].emplace(Result{KeptTensor<D>(device, detached), stream});
+          run.put(ordinal, {KeptTensor<D>(device, detached), stream});
         }
       } else if (complete_ || !rules().serves_unfinished()) {
         throw make_error<Tensor>(CheckpointError(checkpoint_text::more()));
@@ -238,7 +233,6 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   }
 
   Tensor unpack(std::size_t ordinal) {
-    if (!rules().allows_written()) refuse_written(ordinal);
     const std::shared_ptr<ExecGroup> group =
         rules().keys_by_group() ? checkpoint_context(state_->autograd.hooks()).group : nullptr;
     const Key key = this_key(group.get());
@@ -259,14 +253,6 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     Tensor tensor = result->tensor.unpack();
     hand_over(tensor, result->stream);
     return tensor;
-  }
-
-  void refuse_written(std::size_t ordinal) {
-    D& device = state_->device;
-    const std::lock_guard lock(mutex_);
-    auto& [version, saved] = *slots_[ordinal].version;
-    const std::uint64_t now = device.read(version);
-    if (now != saved) throw make_error<Tensor>(ModifiedInPlace(now, saved));
   }
 
   Key this_key(const ExecGroup* group) const {
@@ -326,7 +312,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   std::optional<Result> take(Run& run, std::size_t ordinal) {
     const std::lock_guard lock(mutex_);
     if (!rules().frees_unpacked()) return run.results[ordinal];
-    return std::exchange(run.results[ordinal], std::nullopt);
+    return run.take(ordinal);
   }
 
   // Orders the unpacking stream after the recompute.

@@ -18,6 +18,7 @@
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/device.h"
 #include "shared/seam/error.h"
+#include "shared/seam/invariant.h"
 #include "shared/skip/tracker.h"
 
 namespace ferry {
@@ -42,6 +43,7 @@ class ReentrantRegion {
 
   // Runs forward. Call it once.
   std::vector<Value> forward(const std::vector<Value>& inputs) {
+    invariant(!skips_again_, "a reentrant region runs forward once");
     SkipRegion skips = skip_region_here(state_->autograd);
     skips_again_ = std::move(skips.again);
     const CheckpointContextGuard<A> guard(state_->autograd, inside(false, std::move(skips.first)));
@@ -104,6 +106,7 @@ class ReentrantRegion {
 
  private:
   std::vector<Value> again(const std::vector<Value>& inputs) {
+    invariant(skips_again_ != nullptr, "a reentrant region runs again after its forward");
     A& autograd = state_->autograd;
     const CheckpointContextGuard<A> guard(autograd, inside(true, skips_again_()));
     const typename A::AmbientScope ambient(autograd, ambient_);

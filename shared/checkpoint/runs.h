@@ -19,6 +19,7 @@
 #include "shared/checkpoint/kept_tensor.h"
 #include "shared/seam/autograd.h"
 #include "shared/seam/device.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -33,6 +34,18 @@ struct RecomputeRun {
 
   explicit RecomputeRun(std::size_t count) : results(count) {}
 
+  // Once for each ordinal.
+  void put(std::size_t ordinal, Result result) {
+    invariant(ordinal < results.size(), "a result has the ordinal of a saved tensor");
+    invariant(!results[ordinal], "a recompute makes each result once");
+    results[ordinal].emplace(std::move(result));
+  }
+  // None if it was taken before.
+  std::optional<Result> take(std::size_t ordinal) {
+    invariant(ordinal < results.size(), "a recompute knows each tensor that is unpacked",
+              Step::kUnpackRecomputed);
+    return std::exchange(results[ordinal], std::nullopt);
+  }
   void note(const Stream& stream) {
     const auto same = [&stream](const Stream& known) { return known == stream; };
     if (std::none_of(streams.begin(), streams.end(), same)) streams.push_back(stream);
@@ -67,7 +80,10 @@ class RecomputeRuns {
     return nullptr;
   }
 
-  void add(const RecomputeKey& key, const RunRef& run) { runs_.emplace_back(key, run); }
+  void add(const RecomputeKey& key, const RunRef& run) {
+    invariant(find(key) == nullptr, "one recompute serves a task on a thread");
+    runs_.emplace_back(key, run);
+  }
 
   // True if a run was replaced: results already unpacked from the old one do not come again.
   bool replace(const RecomputeKey& key, const RunRef& run, Dropped& dropped) {
@@ -75,6 +91,8 @@ class RecomputeRuns {
                                     [&](const auto& entry) { return entry.first == key; });
     if (known == runs_.end()) return false;
     const RunRef outgrown = std::exchange(known->second, run);
+    invariant(outgrown->results.size() <= run->results.size(),
+              "a later recompute makes no fewer tensors");
     for (std::size_t i = 0; i < outgrown->results.size(); ++i) {
       std::optional<typename Run::Result>& result = outgrown->results[i];
       dropped.push_back(std::exchange(result ? result : run->results[i], std::nullopt));

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "shared/seam/invariant.h"
 #include "shared/seam/options.h"
 
 namespace ferry {
@@ -24,10 +25,15 @@ class Bounds {
   std::int64_t hold() const { return of(options_.hold_bytes); }
 
   void sent(std::int64_t bytes) {
+    invariant(bytes > 0, "what is sent to the host has bytes", Step::kOffload);
     on_host_ += bytes;
     peak_ = std::max(peak_, on_host_);
   }
-  void returned(std::int64_t bytes) { on_host_ -= bytes; }
+  void returned(std::int64_t bytes) {
+    invariant(bytes <= on_host_, "no more bytes leave the host than were sent there",
+              Step::kHostReturn);
+    on_host_ -= bytes;
+  }
   void begin_run() {
     peak_before_ = peak_;
     peak_ = on_host_;

@@ -18,6 +18,7 @@
 #include "shared/offload/parcel.h"
 #include "shared/seam/autograd.h"
 #include "shared/seam/device.h"
+#include "shared/seam/invariant.h"
 #include "shared/seam/options.h"
 
 namespace ferry {
@@ -59,12 +60,7 @@ class Context {
   const OffloadRules rules;
   OffloadStatistics statistics;
 
-  Stream current() {
-    const Stream now = device.current_stream();
-    if (rules.asks_for_stream()) return now;
-    if (!first_stream_) first_stream_ = now;
-    return *first_stream_;
-  }
+  Stream current() { return device.current_stream(); }
 
   // The stream that copies to or from the host for work on `compute`.
   Stream copy_stream(Lane lane, const Stream& compute) {
@@ -83,6 +79,7 @@ class Context {
   // used while the core already handles a failure, so it does not fail: a storage that cannot be
   // protected is kept for the core's lifetime, and counted.
   void protect(const Storage& storage, const Stream& stream) noexcept {
+    invariant(device.exists(storage), "only a storage that is there is protected", Step::kAbandon);
     try {
       device.record_use(Step::kAbandon, storage, stream);
     } catch (...) {
@@ -101,7 +98,6 @@ class Context {
   std::vector<Decision> decisions;  // decisions not yet logged
 
  private:
-  std::optional<Stream> first_stream_;
   std::vector<Storage> quarantine_;
 };
 

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "shared/offload/context.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -33,6 +34,7 @@ class Exempt {
   // True if the tensor (on `storage`) is exempt, or lies on an exempt tensor's storage.
   bool has(const Tensor& tensor, const Storage& storage, Bin<D>& bin) {
     if (size() == 0) return false;
+    invariant(device_.exists(storage), "a tensor without a storage is not asked about");
     if (storages_.contains(device_.identity(storage))) return true;
     if (!counters_.contains(device_.identity(device_.version(tensor)))) return false;
     learn(storage);  // the exempt tensor has got another storage

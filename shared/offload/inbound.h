@@ -28,6 +28,7 @@
 
 #include "shared/offload/context.h"
 #include "shared/offload/tracker.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -45,6 +46,7 @@ class Inbound {
   // True if the task's end is not announced yet: the caller must then have after_task called at it.
   // `sequence`: the number of the next pack.
   bool begin_task(GraphTaskId task, std::uint64_t sequence) {
+    invariant(task != GraphTaskId::kNone, "outside of backward no task begins");
     const auto [state, fresh] = tasks_.try_emplace(task);
     if (fresh) state->second.began = sequence;
     return !std::exchange(state->second.announced, true);
@@ -71,6 +73,8 @@ class Inbound {
     } else {
       parcel.target = reload(parcel, consumer, bin);
     }
+    invariant(parcel.target->bytes == parcel.extent.bytes(),
+              "a target has the bytes that its parcel sent", Step::kReload);
     try {
       consume(*parcel.target, consumer, bin);
     } catch (...) {
@@ -82,6 +86,8 @@ class Inbound {
 
   // After the tensor was handed out: keeps the target for the parcel's other saves, or drops it.
   void settle(const ParcelRef& parcel, GraphTaskId task, Bin<D>& bin) {
+    invariant(parcel->target != nullptr, "a tensor that is handed out lies on a target",
+              Step::kConsume);
     Task* const state = announced(task);
     const bool hold = context_.rules.shares_targets() && state && context_.bounds.hold() > 0 &&
                       parcel->pending(task) > 0;
@@ -98,6 +104,7 @@ class Inbound {
     // Backward unpacks in reverse order of packing, so the last packed was held longest.
     const auto let_longest_go = [&](Held& held) {
       const ParcelRef longest = std::prev(held.end())->second.lock();
+      invariant(longest != nullptr, "no target is held for a parcel that is dead");
       let_go(*longest, task, bin);
     };
     while (large_.size() > 1) let_longest_go(large_);
@@ -133,7 +140,9 @@ class Inbound {
   // Records that a node of the task was handed a target. True for the node's first: the caller must
   // then have after_node called at its end.
   bool use(const TargetRef& target, const Stream& consumer, GraphTaskId task, NodeId node) {
-    ++target->reader(consumer)->open;
+    Reader* const reader = target->reader(consumer);
+    invariant(reader != nullptr, "a node uses a target that its stream waited for", Step::kConsume);
+    ++reader->open;
     const auto [uses, first] = tasks_[task].open.try_emplace(node);
     uses->second.push_back({target, consumer});
     return first;
@@ -184,7 +193,10 @@ class Inbound {
   void let_go(Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) noexcept {
     if (!parcel.target) return;
     const TargetRef target = std::exchange(parcel.target, nullptr);
-    if (target->role == Role::kHeld) holding(*target).erase(parcel.sequence);
+    if (target->role == Role::kHeld) {
+      const bool was_there = holding(*target).erase(parcel.sequence) == 1;
+      invariant(was_there, "a held target has its place among the held");
+    }
     set_role(*target, Role::kInUse);
     context_.log(DecisionKind::kRelease, parcel);
     if (target->in_use()) {
@@ -241,6 +253,7 @@ class Inbound {
     const Stream copies = context_.copy_stream(Lane::kHostToDevice, consumer);
     const Stream pool = copy_pool() ? copies : consumer;
     const std::int64_t bytes = parcel.extent.bytes();
+    invariant(parcel.saves > 0, "nothing comes back for a parcel that nobody needs", Step::kReload);
     Storage storage = device.allocate(Step::kReloadAllocate, bytes, pool);
     try {
       if (!(copies == pool)) {
@@ -334,6 +347,8 @@ class Inbound {
   void set_role(Target<D>& target, Role role) {
     if (target.role == Role::kPrefetched) prefetched_bytes_ -= target.bytes;
     if (target.role == Role::kHeld && !target.large) held_bytes_ -= target.bytes;
+    invariant(prefetched_bytes_ >= 0, "no more bytes are taken than were prefetched");
+    invariant(held_bytes_ >= 0, "no more bytes are let go than were held");
     target.role = role;
     if (role == Role::kPrefetched) prefetched_bytes_ += target.bytes;
     if (role == Role::kHeld && !target.large) held_bytes_ += target.bytes;
@@ -353,13 +368,18 @@ class Inbound {
         ends.emplace_back(use.consumer, context_.device.record(Step::kNodeDone, use.consumer));
         end = ends.end() - 1;
       }
-      use.target->reader(use.consumer)->done = end->second;
+      Reader* const reader = use.target->reader(use.consumer);
+      invariant(reader != nullptr, "a target knows its readers until it is released",
+                Step::kNodeDone);
+      reader->done = end->second;
     }
   }
 
   void close(std::vector<Use>&& uses, std::vector<TargetRef>& due, Bin<D>& bin) noexcept {
     for (const Use& use : uses) {
-      --use.target->reader(use.consumer)->open;
+      Reader* const reader = use.target->reader(use.consumer);
+      invariant(reader->open > 0, "a node ends its use of a target once", Step::kNodeDone);
+      --reader->open;
       // The tensor has references beyond the core's own when the node ends: somebody will use it
       // later, and may have dropped it by the time the target is released.
       if (context_.device.use_count(use.target->storage) > 1) use.target->escaped = true;
@@ -421,7 +441,11 @@ class Inbound {
   }
 
   void drop(Target<D>& target, Bin<D>& bin) noexcept {
-    context_.statistics.backward_stash_bytes -= target.bytes;
+    invariant(context_.device.exists(target.storage), "a target is dropped once");
+    invariant(!target.in_use(), "no target is dropped under a node", Step::kReleaseAfterNode);
+    std::int64_t& bytes = context_.statistics.backward_stash_bytes;
+    bytes -= target.bytes;
+    invariant(bytes >= 0, "no more bytes of targets are dropped than came back");
     bin.drop(std::move(target.storage));
   }
 

@@ -31,6 +31,7 @@
 #include "shared/offload/tracker.h"
 #include "shared/seam/error.h"
 #include "shared/seam/host_full.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -138,7 +139,9 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     {
       Section<D> section(mutex_, context_, outbound_);
       Bin<D>& bin = section.bin;
+      invariant(save.parcel_ != nullptr, "a save that is unpacked was sent");
       Parcel<D>& parcel = *save.parcel_;
+      invariant(parcel.saves > 0, "a parcel lives as long as a save of it");
       check_version(parcel.version, parcel.version_at_pack);
       Storage source = context_.device.lock(parcel.source);
       if (context_.device.exists(source)) bin.drop(Storage(source));  // perhaps the last reference
@@ -180,13 +183,15 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     Section<D> section(mutex_, context_, outbound_);
     Bin<D>& bin = section.bin;
     Parcel<D>& parcel = *save.parcel_;
+    invariant(parcel.saves > 0, "a parcel loses no more saves than it has", Step::kHostReturn);
     --parcel.saves;
     parcel.count_unpacked(save.unpacked_in_, -1);
     if (parcel.saves > 0) {
       if (parcel.pending(parcel.task) == 0) inbound_.let_go_held(parcel, parcel.task, bin);
       return;
     }
-    parcels_.fetch_sub(1, std::memory_order_relaxed);
+    const std::int64_t alive = parcels_.fetch_sub(1, std::memory_order_relaxed);
+    invariant(alive > 0, "no more parcels die than were sent", Step::kHostReturn);
     outbound_.forget(parcel, bin);
     inbound_.let_go(parcel, parcel.task, bin);
     outbound_.return_host(parcel);
@@ -288,8 +293,8 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
   std::unique_ptr<Saved<Tensor>> share(const Tensor& tensor, const Storage& storage,
                                        const Extent& extent, const Place& place) {
     if (!context_.rules.shares_parcels()) return nullptr;
-    const ParcelRef parcel =
-        tracker_.find(choice_.key(tensor, storage), extent, context_.rules.asks_for_cover());
+    const ParcelRef parcel = tracker_.find(choice_.key(tensor, storage),
+                                           context_.rules.asks_for_cover() ? extent : Extent{});
     if (!parcel) return nullptr;
     auto save = std::make_unique<Save>(this->shared_from_this(), parcel,
                                        context_.device.layout(tensor), place);

@@ -27,7 +27,6 @@ class OffloadRules : public Rules {
   bool exempts_parameters() const { return holds(Rule::kExempt); }
   bool keeps_what_is_kept() const { return holds(Rule::kKeepKept); }
   bool keeps_other_devices() const { return holds(Rule::kOtherDevice); }
-  bool asks_for_stream() const { return holds(Rule::kLiveStream); }
   bool waits_on_owner() const { return holds(Rule::kOwnerPool); }
   bool gates_host_bytes() const { return holds(Rule::kHostEvents); }
   bool copies_part() const { return holds(Rule::kCopyPart); }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "shared/offload/context.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -40,6 +41,7 @@ class HostRoom {
     if (host_) device_.release_host(Step::kHostReturn, *std::move(host_), {});
   }
   typename D::HostBuffer take() {
+    invariant(host_.has_value(), "host bytes are given to one copy", Step::kOffload);
     typename D::HostBuffer taken = *std::move(host_);
     host_.reset();
     return taken;
@@ -62,11 +64,16 @@ class Outbound {
   // Copies the bytes parcel.extent of `source`. If it throws, nothing of the parcel
   // remains.
   void send(const ParcelRef& parcel, const Storage& source, HostRoom<D>& room) {
+    invariant(!context_.device.exists(parcel->kept), "a parcel is sent once", Step::kOffload);
+    invariant(parcel->reloads.empty(), "nothing comes back before it is sent", Step::kOffload);
     const Stream compute = parcel->packed_on;
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, compute);
     const bool stays =
         context_.rules.keeps_source() && (!(copies == compute) || !at_home(source, compute));
-    if (stays) window_.emplace(parcel->sequence, parcel);
+    if (stays) {
+      const bool is_alone = window_.emplace(parcel->sequence, parcel).second;
+      invariant(is_alone, "no two sources have one place in the window", Step::kEvict);
+    }
     try {
       copy(parcel, source, room, compute, copies);
     } catch (...) {
@@ -107,12 +114,9 @@ class Outbound {
   // The parcel is no longer needed: drops its source, whether or not the copy has ended.
   void forget(Parcel<D>& parcel, Bin<D>& bin) noexcept {
     if (!context_.device.exists(parcel.kept)) return;
-    window_.erase(parcel.sequence);
-    context_.statistics.forward_stash_bytes -= parcel.kept_bytes;
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, parcel.packed_on);
     context_.protect(parcel.kept, copies);
-    bin.drop(std::move(parcel.kept));
-    parcel.kept = Storage();
+    bin.drop(leave(parcel));
   }
 
   // Returns the host bytes, to be rewritten only after the copies that use them. If a copy's end
@@ -137,6 +141,8 @@ class Outbound {
   // The thread has waited for the copy of an evicted source. If that failed, the source is put back
   // for the next try, unless nobody needs it any more.
   void waited(HostWait<D>&& wait, Bin<D>& bin) noexcept {
+    invariant(context_.device.exists(wait.storage), "a source stays until its copy was waited for",
+              Step::kEvict);
     if (wait.failed) {
       try {
         if (wait.evicted->saves > 0) {
@@ -198,6 +204,7 @@ class Outbound {
   void evict_first(Bin<D>& bin) {
     const ParcelRef parcel = window_.begin()->second;
     D& device = context_.device;
+    invariant(device.exists(parcel->kept), "a source in the window is kept", Step::kEvict);
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, parcel->packed_on);
     if (device.address(parcel->kept) != parcel->key.address) parcel->replaced = true;
     if (at_home(parcel->kept, parcel->packed_on) || !context_.rules.waits_on_owner()) {
@@ -223,9 +230,13 @@ class Outbound {
     }
   }
 
-  Storage leave(Parcel<D>& parcel) {
-    context_.statistics.forward_stash_bytes -= parcel.kept_bytes;
-    window_.erase(parcel.sequence);
+  Storage leave(Parcel<D>& parcel) noexcept {
+    std::int64_t& bytes = context_.statistics.forward_stash_bytes;
+    bytes -= parcel.kept_bytes;
+    invariant(bytes >= 0, "no more bytes leave the window than it has", Step::kEvict);
+    const bool was_there = window_.erase(parcel.sequence) == 1;
+    invariant(was_there, "a kept source has its place in the window", Step::kEvict);
+    invariant(bytes == 0 || !window_.empty(), "an empty window has no bytes", Step::kEvict);
     return std::exchange(parcel.kept, Storage());
   }
 

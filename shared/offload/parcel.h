@@ -14,6 +14,7 @@
 
 #include "shared/seam/autograd.h"
 #include "shared/seam/device.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -107,6 +108,9 @@ struct Parcel {
     if (by == GraphTaskId::kNone) return;
     const auto known = std::find_if(unpacked.begin(), unpacked.end(),
                                     [by](const auto& each) { return each.first == by; });
+    const int before = known == unpacked.end() ? 0 : known->second;
+    invariant(before + change >= 0, "a task takes back no unpacking that it has not done");
+    invariant(before + change <= saves, "a task unpacks no more saves of a parcel than it has");
     if (known == unpacked.end()) {
       unpacked.emplace_back(by, change);
     } else if ((known->second += change) == 0) {

@@ -12,6 +12,7 @@
 
 #include "shared/offload/context.h"
 #include "shared/offload/outbound.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -66,6 +67,8 @@ class Section {
 
  private:
   void waited(HostWait<D>&& wait) noexcept {
+    invariant((wait.step == Step::kEvict) == (wait.evicted != nullptr),
+              "a wait for an eviction has its parcel and no other wait has one", wait.step);
     if (wait.evicted) {
       outbound_.waited(std::move(wait), bin);
     } else if (context_.device.exists(wait.storage)) {

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "shared/offload/parcel.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -25,8 +26,10 @@ class Tracker {
 
   void insert(const ParcelRef& parcel) {
     try {
-      by_key_[parcel->key].emplace(place(*parcel), parcel);
-      by_sequence_.emplace(parcel->sequence, parcel);
+      const bool is_new = by_key_[parcel->key].emplace(place(*parcel), parcel).second;
+      invariant(is_new, "a parcel is tracked once");
+      const bool is_alone = by_sequence_.emplace(parcel->sequence, parcel).second;
+      invariant(is_alone, "no two parcels have one place in the order of packing");
     } catch (...) {
       erase(*parcel);
       throw;
@@ -41,19 +44,19 @@ class Tracker {
     if (found->second.empty()) by_key_.erase(found);
   }
 
-  // A parcel of that key that holds those bytes (any bytes if `covers` is false), or none. It looks
-  // at parcels that begin where the bytes do, at the last one that begins before them, and at those
-  // of the whole storage. It misses any other that covers them: the bytes are then copied again.
-  ParcelRef find(const ParcelKey& key, const Extent& extent, bool covers = true) const {
+  // A parcel of that key that holds those bytes, or none. It looks at parcels that begin where the
+  // bytes do, at the last one that begins before them, and at those of the whole storage. It misses
+  // any other that covers them: the bytes are then copied again.
+  ParcelRef find(const ParcelKey& key, const Extent& extent) const {
     const auto found = by_key_.find(key);
     if (found == by_key_.end()) return nullptr;
     const Parts& parts = found->second;
     const auto serves = [&](const auto& part) -> ParcelRef {
       ParcelRef parcel = part->second.lock();
       if (!parcel || parcel->saves == 0) return nullptr;
-      return !covers || parcel->extent.covers(extent) ? parcel : nullptr;
+      invariant(parcel->key == key, "a tracked parcel stands for the storage that it was sent for");
+      return parcel->extent.covers(extent) ? parcel : nullptr;
     };
-    if (!covers) return serves(parts.begin());
     const auto here = parts.lower_bound({extent.begin, 0});
     if (here != parts.begin()) {
       if (ParcelRef parcel = serves(std::prev(here))) return parcel;
@@ -72,7 +75,11 @@ class Tracker {
     auto entry = by_sequence_.lower_bound(sequence);
     while (entry != by_sequence_.begin()) {
       --entry;
-      if (ParcelRef parcel = entry->second.lock()) return parcel;
+      ParcelRef parcel = entry->second.lock();
+      if (!parcel) continue;
+      invariant(parcel->sequence == entry->first,
+                "a tracked parcel keeps its place in the order of packing");
+      return parcel;
     }
     return nullptr;
   }
@@ -80,6 +87,7 @@ class Tracker {
   void keep(std::uint64_t storage) { ++kept_[storage]; }
   void unkeep(std::uint64_t storage) {
     const auto found = kept_.find(storage);
+    invariant(found != kept_.end(), "a storage that is let go was counted as kept");
     if (--found->second == 0) kept_.erase(found);
   }
   bool keeps(std::uint64_t storage) const { return kept_.contains(storage); }

@@ -21,6 +21,7 @@
 #include "shared/seam/autograd.h"
 #include "shared/seam/checkpoint_context.h"
 #include "shared/seam/hooks.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -46,6 +47,7 @@ class CutStage {
 
   // First run of a checkpointed stage: makes no graph.
   Crossings<Value> forward_checkpointed(bool random) {
+    invariant(!ambient_, "a checkpointed stage runs forward once");
     ambient_ = autograd_.ambient(arrived_.values, random);
     const typename A::GradModeScope no_grad(autograd_, false);
     const CheckpointContextGuard<A> inside(autograd_, checkpointing(false));
@@ -53,6 +55,7 @@ class CutStage {
   }
   // Saves the inputs with these hooks until the second run: they may be offloaded meanwhile.
   void put_away(std::shared_ptr<Hooks<typename A::Tensor>> hooks) {
+    invariant(away_.empty(), "a stage's inputs are put away once");
     const HooksGuard<A> guard(autograd_, std::move(hooks));
     leaves_ = {};
     const auto save = [&](Value& value) {
@@ -68,6 +71,7 @@ class CutStage {
     for (auto& [route, value] : arrived_.skips) save(value);
   }
   void recompute() {
+    invariant(ambient_.has_value(), "a stage runs again after its checkpointed forward");
     for (PutAway& away : away_) {
       *away.value = autograd_.leaf(autograd_.tensor(away.saved.unpack()), away.requires_grad);
     }

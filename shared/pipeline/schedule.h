@@ -28,6 +28,8 @@
 #include <utility>
 #include <vector>
 
+#include "shared/seam/invariant.h"
+
 namespace ferry {
 
 enum class ScheduleKind : std::uint8_t { kGpipe, kOneForwardOneBackward, kInterleaved };
@@ -131,6 +133,7 @@ inline std::size_t alive_max(const std::vector<PipelineAction>& actions) {
   std::size_t alive = 0;
   std::size_t most = 0;
   for (const PipelineAction& action : actions) {
+    invariant(action.forward || alive > 0, "what goes backward went forward before");
     alive += action.forward ? 1 : std::size_t(0) - 1;
     most = std::max(most, alive);
   }
@@ -163,6 +166,8 @@ inline std::vector<PlacedAction> in_order(const Schedule& schedule) {
   std::size_t all = 0;
   for (const auto& actions : schedule.devices) all += actions.size();
   const auto ready = [&](const PipelineAction& action) {
+    invariant(action.stage < schedule.stages, "an action's stage is one of the schedule's");
+    invariant(action.microbatch < m, "an action's micro-batch is one of the step's");
     const std::size_t here = action.stage * m + action.microbatch;
     if (action.forward) return action.stage == 0 || forwards[here - m] != 0;
     const bool last = action.stage + 1 == schedule.stages;
@@ -180,7 +185,9 @@ inline std::vector<PlacedAction> in_order(const Schedule& schedule) {
     }
     for (std::size_t i = before; i < order.size(); ++i) {
       const PipelineAction& action = order[i].action;
-      (action.forward ? forwards : backwards)[action.stage * m + action.microbatch] = 1;
+      char& done = (action.forward ? forwards : backwards)[action.stage * m + action.microbatch];
+      invariant(done == 0, "a stage takes a micro-batch once in each direction");
+      done = 1;
     }
   }
   return order;

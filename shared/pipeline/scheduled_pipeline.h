@@ -16,6 +16,7 @@
 // Sources: torch/distributed/pipelining/schedules.py and stage.py, whose actions these are.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -30,6 +31,7 @@
 #include "shared/pipeline/stage.h"
 #include "shared/pipeline/workers.h"
 #include "shared/seam/error.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -71,6 +73,7 @@ class ScheduledPipeline {
   Values step(std::vector<Values> microbatches, Loss loss) {
     OneStep step(*this, std::move(microbatches), std::move(loss));
     workers_.run(step.tasks());
+    invariant(step.is_over(), "a step ends with no micro-batch alive");
     return std::move(step.losses);
   }
 
@@ -120,6 +123,9 @@ struct ScheduledPipeline<D, A, W>::OneStep {
            (owner.options_.checkpoints(stage) || !owner.rules_.chooses_stages());
   }
   bool is_last(std::size_t stage) const { return stage + 1 == owner.stages_.size(); }
+  bool is_over() const {
+    return std::none_of(runs.begin(), runs.end(), [](const auto& run) { return run.has_value(); });
+  }
 
   std::vector<WorkerTask> tasks() {
     const std::size_t n = owner.devices_.size();
@@ -152,6 +158,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
   }
 
   void forward(std::size_t s, std::size_t i) {
+    invariant(!runs[index(s, i)], "a stage takes a micro-batch forward once");
     const Place<D> here = place(s, i);
     const typename D::StreamScope on(here.device, here.compute);
     const typename CallersState<A>::Scope scope(callers);
@@ -189,6 +196,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
   }
 
   void recompute(std::size_t s, std::size_t i) {
+    invariant(runs[index(s, i)].has_value(), "a stage runs again what it took forward");
     const Place<D> here = place(s, i);
     const typename D::StreamScope on(here.device, here.compute);
     const typename CallersState<A>::Scope scope(callers);
@@ -196,6 +204,7 @@ struct ScheduledPipeline<D, A, W>::OneStep {
   }
 
   void backward(std::size_t s, std::size_t i) {
+    invariant(runs[index(s, i)].has_value(), "a stage takes backward what it took forward");
     const Place<D> here = place(s, i);
     const typename D::StreamScope on(here.device, here.compute);
     const typename CallersState<A>::Scope scope(callers);

@@ -27,6 +27,7 @@
 #include "shared/seam/autograd.h"
 #include "shared/seam/device.h"
 #include "shared/seam/error.h"
+#include "shared/seam/invariant.h"
 #include "shared/skip/layout.h"
 
 namespace ferry {
@@ -47,11 +48,15 @@ class SharedBytes {
 
   // Before a stage runs for the first time, with what it is given on its device.
   void enter(D device, const Crossings<Tensor>& given) {
+    invariant(lanes_.empty(), "a micro-batch is in one stage at a time");
+    invariant(values_.empty() || values_.size() == given.values.size(),
+              "a stage is given the values that the one before it made");
     values_.resize(given.values.size(), kNew);
     for (std::size_t i = 0; i < values_.size(); ++i) {
       add(device, given.values[i], std::nullopt, values_[i]);
     }
     for (const auto& [route, tensor] : given.skips) {
+      invariant(skips_.contains(route), "a skip tensor that arrives has left its stage");
       add(device, tensor, route, skips_.at(route));
       skips_.erase(route);
     }

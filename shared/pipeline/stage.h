@@ -12,6 +12,7 @@
 #include "shared/pipeline/pipeline_rules.h"
 #include "shared/seam/autograd.h"
 #include "shared/seam/device.h"
+#include "shared/seam/invariant.h"
 #include "shared/transfer/transfer.h"
 
 namespace ferry {
@@ -99,6 +100,7 @@ class Places {
     for (D& device : devices_) compute_.push_back(device.compute_stream());
   }
   Place<D> of(std::size_t device, std::size_t microbatch) {
+    invariant(device < devices_.size(), "a stage is on one of the pipeline's devices");
     return {device, devices_[device], compute_[device],
             devices_[device].transfer_stream(static_cast<std::uint32_t>(microbatch))};
   }

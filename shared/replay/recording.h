@@ -33,6 +33,7 @@
 #include "shared/seam/device.h"
 #include "shared/seam/error.h"
 #include "shared/seam/hooks.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -87,6 +88,7 @@ class HeldArgument {
   // the caller's to drop.
   std::pair<std::optional<Tensor>, std::shared_ptr<Saved<Tensor>>> pass(
       std::shared_ptr<Saved<Tensor>> packed) {
+    invariant(kept_ != nullptr, "an argument is passed to the hooks around once");
     std::pair dropped{std::exchange(tensor_, std::nullopt), std::shared_ptr<Saved<Tensor>>()};
     kept_ = nullptr;
     if (packed) dropped.second = std::exchange(saved_, std::move(packed));
@@ -144,7 +146,10 @@ class ReplayRecording {
     bytes_.push_back(bytes);
     return bytes_.size() - 1;
   }
-  void add(Call call) { calls_.push_back(std::make_shared<const Call>(std::move(call))); }
+  void add(Call call) {
+    check(call);
+    calls_.push_back(std::make_shared<const Call>(std::move(call)));
+  }
 
   // The numbers of the calls that these targets need, in order.
   std::vector<std::size_t> needed(const std::vector<ReplayTarget>& targets,
@@ -153,7 +158,11 @@ class ReplayRecording {
     const auto need = [&until](std::size_t storage, std::size_t position) {
       until[storage] = std::max(until[storage], position);
     };
-    for (const ReplayTarget& target : targets) need(target.storage, target.position);
+    for (const ReplayTarget& target : targets) {
+      invariant(target.storage < storages(), "only a storage that the span made is made again");
+      invariant(target.position <= position(), "no saved tensor is from after the last call");
+      need(target.storage, target.position);
+    }
     std::vector<std::size_t> needed;
     for (std::size_t i = calls_.size(); i-- > 0;) {
       if (!calls_[i]) continue;
@@ -177,7 +186,10 @@ class ReplayRecording {
   // Forgets all calls but these; what they held is the caller's to drop.
   std::vector<CallRef> keep_only(const std::vector<std::size_t>& numbers) {
     std::vector<CallRef> kept(calls_.size());
-    for (const std::size_t number : numbers) kept[number] = calls_[number];
+    for (const std::size_t number : numbers) {
+      invariant(number < calls_.size(), "a call that is kept was recorded");
+      kept[number] = calls_[number];
+    }
     return std::exchange(calls_, std::move(kept));
   }
 
@@ -185,6 +197,19 @@ class ReplayRecording {
   std::int64_t bytes(std::size_t storage) const { return bytes_[storage]; }
 
  private:
+  void check(const Call& call) const {
+    for (const auto& argument : call.arguments) {
+      const auto* const window = std::get_if<typename Call::Window>(&argument);
+      invariant(!window || window->storage < storages(), "a window is on a storage that is made");
+    }
+    for (const std::size_t storage : call.writes) {
+      invariant(storage < storages(), "a recorded call writes only what the span made");
+    }
+    for (const auto& made : call.makes) {
+      invariant(made.storage < storages(), "a storage has its number before its call");
+    }
+  }
+
   std::vector<CallRef> calls_;
   std::vector<std::int64_t> bytes_;  // by made storage
 };

@@ -8,6 +8,7 @@
 #include "shared/replay/recording.h"
 #include "shared/replay/replay_rules.h"
 #include "shared/seam/autograd.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -48,6 +49,7 @@ class ReplayState {
   void count(std::int64_t ReplayStatistics::*what, std::int64_t by = 1) {
     const std::lock_guard lock(mutex_);
     statistics_.*what += by;
+    invariant(statistics_.*what >= 0, "no more spans end than began");
   }
   ReplayStatistics statistics() {
     const std::lock_guard lock(mutex_);

@@ -33,6 +33,7 @@
 #include "shared/checkpoint/runs.h"
 #include "shared/replay/recorder.h"
 #include "shared/replay/recording.h"
+#include "shared/replay/remade.h"
 #include "shared/replay/replay_state.h"
 #include "shared/seam/autograd.h"
 #include "shared/seam/error.h"
@@ -287,7 +288,7 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     const std::lock_guard lock(mutex_);
     if (ordinal >= run.results.size()) return std::nullopt;  // forward went on since
     if (!state_->rules.frees_unpacked()) return run.results[ordinal];
-    return std::exchange(run.results[ordinal], std::nullopt);
+    return run.take(ordinal);
   }
 
   // Orders the unpacking stream after the replay.
@@ -354,14 +355,13 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     state_->count(&ReplayStatistics::calls_replayed, static_cast<std::int64_t>(work.calls.size()));
     D& device = state_->device;
     const typename D::StreamScope on(device, stream_);
-    std::vector<std::optional<Tensor>> made(work.bytes.size());
+    RemadeStorages<Tensor> made(work.bytes.size());
     for (std::size_t i = 0; i < work.calls.size(); ++i) run_call(work, i, made);
     for (std::size_t i = 0; i < work.ordinals.size(); ++i) {
       const Pack& pack = work.packs[i];
-      work.run->results[work.ordinals[i]].emplace(
-          Result{KeptTensor<D>(
-                     device, window(*made[pack.window.storage], pack.window.layout, pack.version)),
-                 device.current_stream()});
+      Tensor tensor = window(made.at(pack.window.storage), pack.window.layout, pack.version);
+      work.run->put(work.ordinals[i],
+                    {KeptTensor<D>(device, std::move(tensor)), device.current_stream()});
     }
     return work.run;
   }
@@ -372,13 +372,13 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     return device.restore(device.storage(on), layout, 0, version);
   }
 
-  void run_call(const Work& work, std::size_t number, std::vector<std::optional<Tensor>>& made) {
+  void run_call(const Work& work, std::size_t number, RemadeStorages<Tensor>& made) {
     D& device = state_->device;
     const Call& call = *work.calls[number];
     std::vector<Tensor> arguments;
     for (const auto& argument : call.arguments) {
       if (const auto* on = std::get_if<typename Call::Window>(&argument)) {
-        const Tensor& base = *made[on->storage];
+        const Tensor& base = made.at(on->storage);
         arguments.push_back(window(base, on->layout, device.version(base)));
       } else {
         arguments.push_back(saved(*std::get<typename Call::Held>(argument))->unpack());
@@ -394,9 +394,9 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
             "ferry::replay: an operator that ran again made a storage of " + std::to_string(bytes) +
             " bytes, and in forward one of " + std::to_string(work.bytes[output.storage])));
       }
-      made[output.storage] = outputs[output.output];
+      made.put(output.storage, outputs[output.output]);
     }
-    for (const std::size_t storage : work.drops[number]) made[storage].reset();
+    for (const std::size_t storage : work.drops[number]) made.drop(storage);
   }
   std::shared_ptr<Saved<Tensor>> saved(const HeldArgument<D>& argument) {
     const std::lock_guard lock(mutex_);

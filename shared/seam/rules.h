@@ -30,7 +30,6 @@ enum class Rule : std::uint8_t {
   kExempt,        // parameters and buffers are kept
   kKeepKept,      // a storage that Ferry itself keeps alive is not offloaded
   kOtherDevice,   // tensors of another device are kept
-  kLiveStream,    // the compute stream is the current one, not the first one seen
   kOwnerPool,     // an evicted source waits on the stream of its own pool
   kHostEvents,    // host bytes go back after the copies that use them
   kCopyPart,      // of a large storage only the part under a small view is copied
@@ -62,7 +61,6 @@ enum class Rule : std::uint8_t {
   kKeepOutputs,      // an op whose outputs a selective checkpoint keeps does not run again
   kCheckOutputs,     // a kept output that was written since is an error when it is asked for
   kLastPlain,        // the last segment of a chain runs without a checkpoint
-  kAllowWritten,     // what forward saved may be written where it is recomputed
   kRefuseLate,       // a span whose argument was written is refused when it needs it, not before
 
   // Rules of skip tensors and pipelines.
@@ -85,24 +83,23 @@ enum class Rule : std::uint8_t {
   kSpacesApart,        // a skip tensor of another namespace is another one
 };
 
-inline constexpr std::array<std::string_view, 66> kRuleNames = {
-    "keep source",     "bound stash",      "hold target",      "bound reloads",
-    "count escapes",   "release late",     "end of task",      "forget",
-    "identity",        "versioned",        "covers",           "share",
-    "share target",    "check version",    "exempt",           "keep kept",
-    "other device",    "live stream",      "owner pool",       "host events",
-    "copy part",       "use source",       "outer inputs",     "stop at last",
-    "stop early",      "task key",         "thread key",       "fresh outside",
-    "group key",       "free unpacked",    "free unneeded",    "free at end",
-    "refuse twice",    "replay random",    "replay ambient",   "recompute grad",
-    "forward stream",  "check recompute",  "skip dead",        "keep chosen",
-    "first choice",    "unfinished",       "detach reentrant", "refuse reentrant",
-    "keep outputs",    "check outputs",    "last plain",       "allow written",
-    "refuse late",     "give up popped",   "forget restash",   "own popped",
-    "join stashed",    "order pops",       "order portals",    "order microbatches",
-    "recompute early", "callers mode",     "checkpoint some",  "checkpoint stages",
-    "put away",        "refuse rewriting", "refuse sharing",   "balance costs",
-    "pop stashed",     "spaces apart"};
+inline constexpr std::array<std::string_view, 64> kRuleNames = {
+    "keep source",     "bound stash",        "hold target",      "bound reloads",
+    "count escapes",   "release late",       "end of task",      "forget",
+    "identity",        "versioned",          "covers",           "share",
+    "share target",    "check version",      "exempt",           "keep kept",
+    "other device",    "owner pool",         "host events",      "copy part",
+    "use source",      "outer inputs",       "stop at last",     "stop early",
+    "task key",        "thread key",         "fresh outside",    "group key",
+    "free unpacked",   "free unneeded",      "free at end",      "refuse twice",
+    "replay random",   "replay ambient",     "recompute grad",   "forward stream",
+    "check recompute", "skip dead",          "keep chosen",      "first choice",
+    "unfinished",      "detach reentrant",   "refuse reentrant", "keep outputs",
+    "check outputs",   "last plain",         "refuse late",      "give up popped",
+    "forget restash",  "own popped",         "join stashed",     "order pops",
+    "order portals",   "order microbatches", "recompute early",  "callers mode",
+    "checkpoint some", "checkpoint stages",  "put away",         "refuse rewriting",
+    "refuse sharing",  "balance costs",      "pop stashed",      "spaces apart"};
 inline constexpr std::size_t kRules = kRuleNames.size();
 inline constexpr std::size_t kCheckpointRules = static_cast<std::size_t>(Rule::kGiveUpPopped);
 static_assert(kRules == static_cast<std::size_t>(Rule::kSpacesApart) + 1);

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "shared/seam/invariant.h"
 #include "shared/skip/namespace.h"
 #include "shared/skip/skip_rules.h"
 #include "shared/skip/skippable.h"
@@ -31,6 +33,11 @@ class SkipLayout {
     std::sort(routes_.begin(), routes_.end(), [](const SkipRoute& a, const SkipRoute& b) {
       return a.from != b.from ? a.from < b.from : a.name < b.name;
     });
+    std::set<SkipName> names;
+    for (const SkipRoute& route : routes_) {
+      const bool is_alone = names.insert(route.name).second;
+      invariant(is_alone, "a skip tensor has one route");
+    }
   }
 
   // Sorted by stage, then by name. An index into it names a route.
@@ -77,6 +84,8 @@ class SkipLayout {
 inline SkipLayout skip_layout(std::span<const Skippable> layers,
                               std::span<const std::size_t> stages,
                               const SkipRules& rules = Rules()) {
+  invariant(stages.size() == layers.size(), "each layer has its stage");
+  invariant(std::is_sorted(stages.begin(), stages.end()), "no layer is in a stage before its own");
   verify_skippables(layers, rules);
   std::vector<SkipRoute> routes;
   for (std::size_t i = 0; i < layers.size(); ++i) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "shared/seam/device.h"
+#include "shared/seam/invariant.h"
 
 namespace ferry {
 
@@ -57,7 +58,10 @@ class Transfer {
     if (here()) return from_.device.detach(tensor);
     // Before the copy: if this fails, nothing reads the source.
     from_.device.record_use(Step::kSendInUse, from_.device.storage(tensor), to_.arrivals);
-    return from_.device.transfer(Step::kReceive, tensor, to_.device, to_.arrivals);
+    Tensor arrived = from_.device.transfer(Step::kReceive, tensor, to_.device, to_.arrivals);
+    invariant(to_.device.on_device(arrived), "what is received lies on the device that receives",
+              Step::kReceive);
+    return arrived;
   }
   // Work enqueued from now on may use what arrived.
   void take(std::span<const Tensor> arrived) {
@@ -65,6 +69,7 @@ class Transfer {
     to_.device.wait(Step::kTakeReceived, to_.compute,
                     to_.device.record(Step::kReceived, to_.arrivals));
     for (const Tensor& tensor : arrived) {
+      invariant(to_.device.on_device(tensor), "what is taken has arrived", Step::kTakeReceived);
       to_.device.record_use(Step::kReceivedInUse, to_.device.storage(tensor), to_.compute);
     }
   }

@@ -135,6 +135,23 @@ THROWS = [
     fault("a world's", header(KIND, "[] { throw make_error<T>(Odd(1)); };")),
 ]
 
+ASSERTS = header('invariant(a, "a is "', '          "so");')
+FAILS = header('EXPECT_DEATH(f({"b"}), "a is so");')
+
+
+def asserted(name, tested, *lines):
+    """An assertion, and a test of it."""
+    table = rooms("shared/a : ferry :", "tests/shared/a : * :")
+    files = {**alone({B: ASSERTS}), **table, "tests/shared/a/b_test.cpp": tested}
+    return Case(name, files, [f"{B}:{line}" for line in lines])
+
+
+INVARIANTS = [
+    asserted("an assertion that is seen to fail", FAILS),
+    asserted("one that is not", header('EXPECT_DEATH(f(), "a");'), 1),
+    fault("two with the same words", ASSERTS + ASSERTS, 1, 4),
+]
+
 UNFORMATTED = fault("formatting", header("int  x;", "int y;"), 1)._replace(formatted=True)
 
-CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *PAGES, *MIRROR, *THROWS]
+CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *PAGES, *MIRROR, *THROWS, *INVARIANTS]

@@ -6,7 +6,8 @@
 Includes go by the table of rooms (arrows.py, rooms.py, namespaces.py), files and functions stay
 small (sizes.py), drawings whole (drawings.py), references true (documents.py), pages short and
 their links whole (pages.py), tests where their units are (mirror.py), errors are thrown as a
-world's (throws.py), and the code is as the formatter writes it (formatting.py). Before the tree is
+world's (throws.py), assertions are seen to fail (invariants.py), and the code is as the formatter
+writes it (formatting.py). Before the tree is
 judged, bad trees are, each with a fault of its own: what is missed there fails, too.
 """
 
@@ -20,6 +21,7 @@ import documents
 import drawings
 import figures
 import formatting
+import invariants
 import mirror
 import namespaces
 import pages
@@ -51,6 +53,7 @@ def read(tree):
     found += pages.check(tree)
     found += mirror.check(tree)
     found += throws.check(tree)
+    found += invariants.check(tree)
     return table, found
 
 

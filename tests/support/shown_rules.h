@@ -26,8 +26,7 @@ inline const ShownRules kShownBySegments = {
     {Rule::kOuterInputs, Rule::kStopAtLast, Rule::kStopEarly, Rule::kTaskKey, Rule::kThreadKey,
      Rule::kGroupKey, Rule::kFreshOutside, Rule::kFreeUnpacked, Rule::kFreeUnneeded,
      Rule::kFreeAtEnd, Rule::kRefuseTwice, Rule::kForwardStream, Rule::kCheckRecompute,
-     Rule::kSkipDead, Rule::kKeepChosen, Rule::kFirstChoice, Rule::kUnfinished,
-     Rule::kAllowWritten}};
+     Rule::kSkipDead, Rule::kKeepChosen, Rule::kFirstChoice, Rule::kUnfinished}};
 inline const ShownRules kShownByRegions = {
     "ReentrantDrawn.EachRuleOfItsBackwardShows",
     {Rule::kReplayRandom, Rule::kDetachReentrant, Rule::kRefuseReentrant}};

@@ -4,6 +4,7 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/shrink_witness.h"
 #include "verify/oracles/determinism.h"
+#include "verify/oracles/invariants.h"
 
 namespace ferry::verify {
 namespace {
@@ -18,9 +19,7 @@ class DigestAndRecording final : public StreamOpConsumer {
   explore::Recording recording;
 };
 
-}  // namespace
-
-std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
+std::optional<Verdict> look(const RunSpec& spec, Coverage& coverage) {
   DigestAndRecording first;
   OpDigest again;
   try_spec(spec, &first);
@@ -32,6 +31,12 @@ std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
     if (auto wrong = spec.core->try_parts(again.value())) return wrong;
   }
   return try_orders(first.recording, again.value(), coverage);
+}
+
+}  // namespace
+
+std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage) {
+  return asking_invariants([&] { return look(spec, coverage); });
 }
 
 std::optional<Verdict> try_orders(const explore::Recording& recording, std::uint64_t seed,

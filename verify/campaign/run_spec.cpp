@@ -4,6 +4,7 @@
 
 #include "sim/choices/strategies.h"
 #include "verify/hunted/try_scheduler.h"
+#include "verify/oracles/invariants.h"
 
 namespace ferry::verify {
 
@@ -15,9 +16,11 @@ RunSpec limited(RunSpec spec) {
 std::optional<Verdict> try_spec(const RunSpec& spec, choices::Choices* choices,
                                 StreamOpConsumer* watch) try {
   const Conditions conditions{choices, watch};
-  if (!spec.scheduler) return spec.core->try_spec(spec, conditions);
-  return try_scheduler(*spec.scheduler, scheduler_step(*spec.scheduler, spec.trial, spec.number),
-                       conditions);
+  return asking_invariants([&]() -> std::optional<Verdict> {
+    if (!spec.scheduler) return spec.core->try_spec(spec, conditions);
+    return try_scheduler(*spec.scheduler, scheduler_step(*spec.scheduler, spec.trial, spec.number),
+                         conditions);
+  });
 } catch (const std::exception& error) {
   // The program catches what its own calls throw, so this comes from elsewhere.
   return Verdict{Oracle::kException, error.what()};

@@ -29,12 +29,13 @@ enum class Oracle : std::uint8_t {
   kCut,            // stages or segments are cut otherwise than they should be
   kPlace,          // a kernel runs on another device than its memory's
   kVersion,        // a tensor that was written is not refused where it must be, or one is elsewhere
+  kInvariant,      // an invariant that the core asserts does not hold
   kException,      // something else was thrown
 };
-inline constexpr std::array<std::string_view, 17> kOracleNames = {
+inline constexpr std::array<std::string_view, 18> kOracleNames = {
     "happens-before", "lifetime", "value", "liveness", "pool",        "error",
     "leak",           "moves",    "count", "bound",    "determinism", "schedule",
-    "accounts",       "cut",      "place", "version",  "exception"};
+    "accounts",       "cut",      "place", "version",  "invariant",   "exception"};
 constexpr std::string_view name(Oracle oracle) {
   return kOracleNames[static_cast<std::size_t>(oracle)];
 }

@@ -135,6 +135,7 @@ TEST(Mutations, ApplyByTheKindOfTheirStep) {
     std::set<Bend> expected;
     switch (info(step).kind) {
       case StepKind::kNone:
+        expected = {kStale};
         break;
       case StepKind::kRecord:
         expected = {kDrop, kOtherStream, kStale};

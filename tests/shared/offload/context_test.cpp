@@ -12,15 +12,15 @@ using test::kBytes;
 using test::Parts;
 
 TEST(ContextTest, TheStreamThatComputesIsTheCurrentOne) {
-  const auto seen = [](const Rules& rules) {
-    Parts parts(test::eager_options(), {rules, {}});
+  const auto seen = [](const test::Mutant& mutant) {
+    Parts parts(test::eager_options(), mutant);
     parts.compute_on(1);
     EXPECT_EQ(parts.context.current(), parts.world.stream(1));
     parts.compute_on(2);
     return parts.context.current() == parts.world.stream(2) ? 2 : 1;
   };
   EXPECT_EQ(seen({}), 2);
-  EXPECT_EQ(seen(Rules::without(Rule::kLiveStream)), 1);
+  EXPECT_EQ(seen({{}, Mutation{Step::kUser, Bend::kStale}}), 1);
 }
 
 TEST(ContextTest, ABlockThatIsDroppedEarlyIsLeftToItsPool) {

@@ -26,7 +26,6 @@ constexpr std::pair<Rule, bool (OffloadRules::*)() const> kQuestions[] = {
     {Rule::kExempt, &OffloadRules::exempts_parameters},
     {Rule::kKeepKept, &OffloadRules::keeps_what_is_kept},
     {Rule::kOtherDevice, &OffloadRules::keeps_other_devices},
-    {Rule::kLiveStream, &OffloadRules::asks_for_stream},
     {Rule::kOwnerPool, &OffloadRules::waits_on_owner},
     {Rule::kHostEvents, &OffloadRules::gates_host_bytes},
     {Rule::kCopyPart, &OffloadRules::copies_part},

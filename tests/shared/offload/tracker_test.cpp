@@ -50,7 +50,6 @@ TEST_F(TrackerTest, FindsAParcelThatHoldsAllTheBytes) {
   EXPECT_EQ(tracker.find(kX, {0, 512}), left);
   EXPECT_EQ(tracker.find(kX, {600, 700}), right);
   EXPECT_EQ(tracker.find(kX, {500, 600}), nullptr);
-  EXPECT_EQ(tracker.find(kX, {500, 600}, false), left);
 }
 
 // However many begin where the bytes do.
@@ -74,12 +73,6 @@ TEST_F(TrackerTest, LooksAtTheLastThatBeginsBeforeTheBytesAndNotAtThoseBeforeIt)
   const ParcelRef wide = add(kX, {128, 1024});
   const ParcelRef narrow = add(kX, {256, 300});
   EXPECT_EQ(tracker.find(kX, {512, 600}), nullptr);
-}
-
-TEST_F(TrackerTest, FindsAnyBytesWhereNoneAreAskedFor) {
-  const ParcelRef right = add(kX, {512, 1024});
-  EXPECT_EQ(tracker.find(kX, {0, 100}), nullptr);
-  EXPECT_EQ(tracker.find(kX, {0, 100}, false), right);
 }
 
 TEST_F(TrackerTest, DoesNotKeepAParcelAlive) {

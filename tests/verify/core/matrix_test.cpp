@@ -61,14 +61,6 @@ TEST(Mutants, AccountsAloneSeeWhatNeedNotMove) {
   }
 }
 
-// An error that comes where none may: what was written is computed again. Without that oracle such
-// programs would not be drawn, for a run that keeps everything has the error.
-TEST(Mutants, VersionsAloneSeeAnErrorInVain) {
-  const Mutant mutant{"allow written", Rules::without(Rule::kAllowWritten), std::nullopt,
-                      MutantPart::kCheckpoint, sim::WorldFault::kNoFault};
-  EXPECT_EQ(mutation_matrix({mutant}, MatrixOptions()).front().oracle, Oracle::kVersion);
-}
-
 // What a recompute made stays for as long as a graph does. It is right, and it goes in the end.
 TEST(Mutants, LivesAloneSeeWhatOutlivesItsBackward) {
   const Mutant mutant{"free at end", Rules::without(Rule::kFreeAtEnd), std::nullopt,

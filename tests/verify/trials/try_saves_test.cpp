@@ -40,8 +40,8 @@ INSTANTIATE_TEST_SUITE_P(Offload, TrySavesRule,
                                          Rule::kReleaseLate, Rule::kEndOfTask, Rule::kForget,
                                          Rule::kVersioned, Rule::kCovers, Rule::kShare,
                                          Rule::kShareTarget, Rule::kCheckVersion, Rule::kExempt,
-                                         Rule::kKeepKept, Rule::kOtherDevice, Rule::kLiveStream,
-                                         Rule::kCopyPart, Rule::kUseSource));
+                                         Rule::kKeepKept, Rule::kOtherDevice, Rule::kCopyPart,
+                                         Rule::kUseSource));
 
 TEST(TryExempt, SeesThatWhatIsExemptMoves) {
   EXPECT_EQ(words(try_exempt(Rules::without(Rule::kExempt))), "accounts: an exempt tensor moved");

@@ -403,8 +403,7 @@ const std::map<Rule, CheckpointCase>& checkpoint_cases() {
       {Rule::kFirstChoice, choices_are_forwards<World>},
       {Rule::kUnfinished, a_backward_inside_may_recompute<World>},
       {Rule::kDetachReentrant, reentrant_inputs_are_leaves<World>},
-      {Rule::kRefuseReentrant, reentrant_refuses_grad<World>},
-      {Rule::kAllowWritten, what_is_recomputed_may_be_written<World>}};
+      {Rule::kRefuseReentrant, reentrant_refuses_grad<World>}};
   return all;
 }
 

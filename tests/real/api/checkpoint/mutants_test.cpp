@@ -40,6 +40,11 @@ TEST_P(CheckpointMutant, IsCaughtOrListed) {
   EXPECT_FALSE(right(known->second, Rules::without(rule)));
 }
 
+// No rule says so: a checkpoint keeps nothing that it could ask.
+TEST(CheckpointCases, WhatIsRecomputedMayBeWritten) {
+  EXPECT_TRUE(what_is_recomputed_may_be_written<OnTheCpu>(Rules()));
+}
+
 INSTANTIATE_TEST_SUITE_P(Rules, CheckpointMutant, ::testing::ValuesIn(checkpoint_rules()),
                          [](const auto& tested) {
                            std::string text(name(tested.param));
