@@ -424,7 +424,6 @@ class NetRun {
   sim::Checkers checkers_;
   OpCounter counter_;
   check::VainWaits waits_;
-  // Of the pipeline.
   std::optional<Places> places_;
   std::optional<Crossings> crossings_;
   std::optional<AskedNodes> nodes_;
