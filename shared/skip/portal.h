@@ -29,7 +29,6 @@
 #include "shared/seam/autograd.h"
 #include "shared/seam/device.h"
 #include "shared/seam/error.h"
-#include "shared/seam/invariant.h"
 #include "shared/skip/skip_rules.h"
 #include "shared/skip/skippable.h"
 #include "shared/transfer/dependency.h"
@@ -109,7 +108,6 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
  private:
   bool full() const { return tensor_.has_value(); }
   void put(const Value& stashed) {
-    invariant(!stashed_, "a portal takes one tensor until that is popped");
     stashed_ = true;
     tensor_.reset();
     if (!autograd_.exists(stashed)) return;

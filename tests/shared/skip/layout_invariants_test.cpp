@@ -1,11 +1,11 @@
-// Each assertion of skip tensors is seen to fail: layouts and portals.
+// Each assertion of layouts is seen to fail.
+#include "shared/skip/layout.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 #include <vector>
-
-#include "shared/skip/layout.h"
-#include "tests/shared/skip/strict_portals.h"
 
 namespace ferry {
 namespace {
@@ -20,14 +20,6 @@ TEST(LayoutInvariants, ASkipTensorGoesOneWayForward) {
                "a skip tensor has one route");
   EXPECT_DEATH(layout_of({0}), "each layer has its stage");
   EXPECT_DEATH(layout_of({1, 0}), "no layer is in a stage before its own");
-}
-
-using PortalInvariants = test::StrictPortals;
-
-TEST_F(PortalInvariants, APortalHasRoomForOne) {
-  const auto hidden = portal();
-  hidden->blue(rig_.leaf(), /*again=*/false);
-  EXPECT_DEATH(hidden->blue(rig_.leaf(), false), "a portal takes one tensor until that is popped");
 }
 
 }  // namespace
