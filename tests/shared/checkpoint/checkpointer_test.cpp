@@ -13,6 +13,7 @@ using test::expect_right;
 using test::Layers;
 using test::Ran;
 using test::run;
+using test::without_segments;
 
 // S1 { a, S2 { b, S3 { c, d }, e }, f }
 Program nested(bool early_stop) {

@@ -21,6 +21,7 @@ using test::Ran;
 using test::run;
 using test::ToldRig;
 using test::Values;
+using test::without_segments;
 
 // R1 { a, R2 { b }, c }: all of R1 runs again, R2 in it as in forward, and then R2 for itself.
 TEST(CheckpointTest, ReentrantSegmentsRunWhollyAgain) {

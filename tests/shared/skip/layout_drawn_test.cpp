@@ -184,11 +184,9 @@ Objection judge_layout(std::uint64_t seed, const Rules& rules) {
     return "a layout has other routes than were declared";
   } catch (const SkipError& error) {
     const std::string text = error.what();
-    const bool begins = text.starts_with("one or more pairs of stash and pop do not match:
-");
+    const bool begins = text.starts_with("one or more pairs of stash and pop do not match:\n");
     if (begins && !must.empty() && said(lines_of(text)) == must) return std::nullopt;
-    return "it must say" + must + "
-not " + text;
+    return "it must say" + must + "\nnot " + text;
   }
 }
 
