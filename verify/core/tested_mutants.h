@@ -14,7 +14,15 @@ struct TestedMutant {
   std::string_view mutant;
   std::string_view test;
 };
-inline constexpr std::array<TestedMutant, 1> kTestedMutants = {
-    {{"rule: skip dead", "FrameDrawn.EachRuleOfSavedTensorsShows"}}};
+inline constexpr std::array<TestedMutant, 8> kTestedMutants = {{
+    {"rule: thread key", "FrameDrawn.EachRuleOfSavedTensorsShows"},
+    {"rule: fresh outside", "FrameDrawn.EachRuleOfSavedTensorsShows"},
+    {"rule: group key", "FrameDrawn.EachRuleOfSavedTensorsShows"},
+    {"rule: free unpacked", "FrameDrawn.EachRuleOfSavedTensorsShows"},
+    {"rule: free unneeded", "FrameDrawn.EachRuleOfSavedTensorsShows"},
+    {"rule: refuse twice", "FrameDrawn.EachRuleOfSavedTensorsShows"},
+    {"rule: skip dead", "FrameDrawn.EachRuleOfSavedTensorsShows"},
+    {"rule: refuse reentrant", "ReentrantDrawn.EachRuleOfItsBackwardShows"},
+}};
 
 }  // namespace ferry::verify

@@ -213,7 +213,7 @@ class SegmentScript {
   void unpack(std::size_t ordinal, const Unpacker& who) {
     const auto thread = static_cast<ThreadId>(who.thread);
     world_.state.task = who.task < 0 ? GraphTaskId::kNone : world_.state.tasks.at(who.task);
-    const ThreadId before = std::exchange(world_.state.thread, thread);
+    const ThreadId before = std::exchange(world_.state.id, thread);
     SegmentResults::Whom whom{-1, who.task < 0 ? -1 : static_cast<std::int64_t>(world_.state.task),
                               who.thread};
     std::optional<ExecGroupGuard<HandAutograd>> guard;
@@ -242,7 +242,7 @@ class SegmentScript {
     }
     guard.reset();
     world_.state.task = GraphTaskId::kNone;
-    world_.state.thread = before;
+    world_.state.id = before;
     if (is != must) {
       world_.object("error", "saved tensor " + std::to_string(ordinal) + " of a segment: \"" + is +
                                  "\", not \"" + must + "\"");

@@ -148,15 +148,15 @@ class SpanScript {
       seen.run = [this, op](const std::vector<sim::Tensor>& in) { return run_again(op, in); };
     }
     SpanCall call = told(op, seen, elsewhere > 4);
-    const ThreadId thread = world_.state.thread;
+    const ThreadId thread = world_.state.id;
     const GraphTaskId task = world_.state.task;
     std::optional<sim::SimDevice::StreamScope> on;
-    if (elsewhere == 2) world_.state.thread = ThreadId{7};
+    if (elsewhere == 2) world_.state.id = ThreadId{7};
     if (elsewhere == 3) world_.state.task = GraphTaskId{99};
     if (elsewhere == 4) on.emplace(world_.device(), world_.machine.compute_stream(1));
     span_->ran(std::move(seen));
     model_.ran(call);
-    world_.state.thread = thread;
+    world_.state.id = thread;
     world_.state.task = task;
     tensors_.insert(tensors_.end(), outputs.begin(), outputs.end());
   }
@@ -238,7 +238,7 @@ class SpanScript {
   void unpack(std::size_t which, const Unpacker& who) {
     const GraphTaskId task = std::exchange(
         world_.state.task, who.task < 0 ? GraphTaskId::kNone : world_.state.tasks.at(who.task));
-    const ThreadId thread = std::exchange(world_.state.thread, ThreadId(who.thread));
+    const ThreadId thread = std::exchange(world_.state.id, ThreadId(who.thread));
     const std::string must = model_.unpack(
         which, who.task < 0 ? -1 : static_cast<std::int64_t>(world_.state.task), who.thread);
     std::string is;
@@ -255,7 +255,7 @@ class SpanScript {
       }
     }
     world_.state.task = task;
-    world_.state.thread = thread;
+    world_.state.id = thread;
     if (must != is) {
       world_.object("error", "saved tensor " + std::to_string(which) + " of a span: \"" + is +
                                  "\", not \"" + must + "\"");

@@ -73,7 +73,7 @@ struct OfThread {
     return ThreadId{threads++};
   }
   Script script;
-  FrameThread thread{.id = next()};
+  FrameThread thread{{.id = next()}};
   FrameAutograd autograd{script, thread};
 };
 OfThread& of_thread() {
