@@ -104,11 +104,11 @@ inline InvariantHandler set_invariant_handler(InvariantHandler handler) noexcept
 }
 
 // One condition; `words` say what holds, and `step` names the step of the core that relies on it.
-inline void invariant(bool holds, const char* words, Step step = Step::kUser,
-                      const char* file = __builtin_FILE(),
-                      unsigned line = __builtin_LINE()) noexcept {
-  if (holds && !invariant_detail::overdue.load(std::memory_order_relaxed)) [[likely]]
-    return;
+// (As a call it would cost the five arguments each time that it holds.)
+[[gnu::always_inline]] inline void invariant(bool holds, const char* words, Step step = Step::kUser,
+                                             const char* file = __builtin_FILE(),
+                                             unsigned line = __builtin_LINE()) noexcept {
+  if (holds && !invariant_detail::overdue.load(std::memory_order_relaxed)) return;
   invariant_detail::stop(holds, words, step, file, line);
 }
 
