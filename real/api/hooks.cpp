@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "real/api/backends.h"
+#include "real/api/device_offloaders.h"
 #include "real/api/planned.h"
-#include "real/autograd/saved_by_pair.h"
+#include "real/autograd/hooks_slot.h"
 #include "real/autograd/thread_end.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/torch_error.h"
@@ -110,7 +110,8 @@ HooksInForce saved_tensor_hooks_in_force() {
       stack.top && !stack.disabled ? stack.top->pair.get() : nullptr;
   if (!pair) return HooksInForce::kNone;
   if (is<hooks_impl::UserPair>(pair)) return HooksInForce::kPair;
-  if (is<real::Backends>(pair) || is<real::PlannedHooks>(pair)) return HooksInForce::kOffload;
+  const bool offloads = is<real::DeviceOffloaders>(pair) || is<real::PlannedHooks>(pair);
+  if (offloads) return HooksInForce::kOffload;
   if (is<CheckpointPair<at::Tensor>>(pair)) return HooksInForce::kCheckpoint;
   return HooksInForce::kOther;
 }

@@ -1,5 +1,22 @@
+// Offload and its guard: the entry of a C++ program, whose options, plan and log are an
+// OffloadSession's. Python's entry, over the same session, is real/python/guards.cpp.
+//
+// The way of a saved tensor, and the files in which it is read:
+//
+//   guard    ferry/offload.h, here, offload_session.h: OffloadGuard begins a forward and puts the
+//            session's hooks in force (shared/seam/hooks.h) in LibTorch's slot
+//            (real/autograd/hooks_slot.h).
+//   save     real/engine/engine.cpp gives LibTorch those hooks for each tensor that a node saves.
+//            device_offloaders.h, .cpp: they go to the core of the tensor's device.
+//   core     shared/offload/offload_core.h packs, in a call under its lock (section.h, context.h):
+//            whether (choice.h), by which parcel (tracker.h, parcel.h), its copy (outbound.h).
+//   copy     Device::offload and reload: real/cpu/cpu_device.h, .cpp (CUDA: real/cuda).
+//   back     the node unpacks: hooks_slot.h, offload_core.h, inbound.h; and real/tensors/
+//            torch_tensors.h, .cpp make the view of what was reloaded.
 #include "ferry/offload.h"
 
+#include <c10/core/GradMode.h>
+#include <c10/util/Logging.h>
 #include <torch/nn/module.h>
 
 #include <exception>
@@ -8,83 +25,194 @@
 
 #include "formats/error.h"
 #include "formats/plan_file.h"
-#include "real/api/offload_state.h"
+#include "formats/plan_options.h"
+#include "real/api/offload_session.h"
 #include "real/autograd/thread_end.h"
 #include "real/tensors/torch_error.h"
 
 namespace ferry {
+namespace real {
+namespace {
 
-using real::TorchAutograd;
+// The core's options. Here an option has two names, and nowhere else but where the options of a
+// plan for stages become a user's again (real/train/gpt_pipe.cpp). The core's names say their unit,
+// for plan files and decision logs are written in them, and are read by whoever wrote none of
+// Ferry. A user's are shorter: Python and `ferry train` have them too, where a value carries its
+// unit ("64MiB"), and programs and pages are full of them.
+CoreOptions to_core(const OffloadOptions& options) {
+  CoreOptions core;
+  core.host_memory = options.pinned() ? HostMemory::kPinned : HostMemory::kPageable;
+  core.copy_streams = options.copy_streams();
+  core.reload_pool = options.reload_pool();
+  core.bytes_min = options.min_bytes();
+  core.window_packs = options.window_tensors();
+  core.window_bytes = options.window();
+  core.prefetch_bytes = options.prefetch();
+  core.prefetch_packs = options.prefetch_tensors();
+  core.hold_bytes = options.hold();
+  core.keep_when_full = options.keep_when_full();
+  core.warn = options.warn();
+  return core;
+}
 
-namespace offload_impl {
+CoreOptions to_core(const Plan& plan, const OffloadOptions& options) {
+  CoreOptions core = planned_options(plan);
+  core.keep_when_full = options.keep_when_full();
+  core.warn = options.warn();
+  return core;
+}
 
-class State final : public real::OffloadState {
- public:
-  using OffloadState::OffloadState;
-};
+}  // namespace
 
-class Frame {
- public:
-  explicit Frame(std::shared_ptr<State> state) : state_(std::move(state)) {
-    state_->begin_run();
-    if (state_->trace()) ops_.emplace(state_->trace());
-    hooks_.emplace(TorchAutograd(), state_->hooks(),
-                   state_->context(checkpoint_context(TorchAutograd().hooks())));
-    spans_ = state_->spans(TorchAutograd().hooks());
-    if (spans_) hooks_of_spans_.emplace(TorchAutograd(), spans_->hooks());
+OffloadSession::OffloadSession(const OffloadOptions& options)
+    : OffloadSession(options, to_core(options), nullptr) {}
+
+OffloadSession::OffloadSession(const Plan& plan, const OffloadOptions& options)
+    : OffloadSession(options, to_core(plan, options), &plan) {}
+
+OffloadSession::OffloadSession(const OffloadOptions& options, CoreOptions core, const Plan* plan)
+    : core_(core), info_(options.info()), alloc_conf_(plan ? plan->alloc_conf : "") {
+  c10::initLogging();  // reads TORCH_CPP_LOG_LEVEL, as a Python process does
+  SpanObserver observer;
+  if (plan) segments_ = planned_segments(*plan);
+  if (plan && !plan->spans.empty()) spans_ = std::make_shared<PlannedSpans>(plan->spans);
+  if (options.log()) {
+    told_ = [log = log_](const Decision& decision) {
+      const std::lock_guard lock(log->mutex);
+      log->decisions.push_back(decision);
+    };
+    core.log = told_;
   }
-  Frame() { none_.emplace(TorchAutograd()); }
-  Frame(const Frame&) = delete;
-  Frame& operator=(const Frame&) = delete;
-  ~Frame() {
-    if (!state_) return;
-    const bool failed = std::uncaught_exceptions() > exceptions_ || (spans_ && !spans_->end());
-    failed ? state_->abandon_run() : state_->end_run();
+  if (options.trace()) {
+    trace_ = std::make_shared<Trace>();
+    observer = [trace = trace_](const Span& span) { trace->add(span); };
   }
+  hooks_ = offloaders_ =
+      std::make_shared<DeviceOffloaders>(options, std::move(core), std::move(observer));
+  if (plan) hooks_ = planned_ = std::make_shared<PlannedHooks>(plan->entries, hooks_);
+}
 
- private:
-  std::shared_ptr<State> state_;
-  const int exceptions_ = std::uncaught_exceptions();
-  std::optional<real::OpTraceScope> ops_;
-  std::optional<HooksGuard<TorchAutograd>> hooks_;
-  std::unique_ptr<real::PlannedSpans::Forward> spans_;
-  std::optional<HooksGuard<TorchAutograd>> hooks_of_spans_;
-  std::optional<NoHooksGuard<TorchAutograd>> none_;
-};
+void OffloadSession::begin_run() {
+  const std::shared_ptr<StreamLog> log = StreamLog::active();
+  if (log && log != stream_log_.lock()) {
+    throw torch_error(Error(
+        "this Offload was made before the stream log that is being written, which would lack its "
+        "copies; make it after the log was opened"));
+  }
+  if (spans_) spans_->begin_run();
+  if (planned_) planned_->begin_run();
+  offloaders_->begin_run();
+  const std::lock_guard lock(step_mutex_);
+  at_begin_ = offloaders_->statistics();
+}
 
-}  // namespace offload_impl
+// Says once what is done, when something was saved.
+void OffloadSession::end_run() {
+  const OffloadStatistics step = step_statistics();
+  if (step.packs == 0 || has_told_.exchange(true)) return;
+  warn_of_allocators(offloaders_->devices(), alloc_conf_, core_.warn);
+  const std::string text = "offloading from " + offloaders_->where() + "; " + to_string(step);
+  if (info_) {
+    info_(text);
+  } else {
+    LOG(INFO) << "ferry: " << text;
+  }
+}
 
-Offload::Offload(OffloadOptions options) : state_(std::make_shared<offload_impl::State>(options)) {}
+void OffloadSession::abandon_run() {
+  if (planned_) planned_->abandon_run();
+}
+
+std::unique_ptr<PlannedSpans::Forward> OffloadSession::spans(
+    HookStack<at::Tensor> around, PlannedSpans::Forward::Rethrow rethrow) const {
+  if (!spans_ || !c10::GradMode::is_enabled()) return nullptr;
+  return std::make_unique<PlannedSpans::Forward>(spans_, std::move(around), rethrow);
+}
+
+std::shared_ptr<const CheckpointContext> OffloadSession::context(CheckpointContext around) {
+  around.run = std::make_shared<CheckpointRun>(++runs_, told_);
+  if (segments_) around.plan = std::make_shared<PlannedSegments>(segments_);
+  return std::make_shared<const CheckpointContext>(std::move(around));
+}
+
+OffloadStatistics OffloadSession::step_statistics() const {
+  const std::lock_guard lock(step_mutex_);
+  return offloaders_->statistics().since(at_begin_);
+}
+
+OffloadLog OffloadSession::take_log() {
+  const std::lock_guard lock(log_->mutex);
+  return {std::exchange(log_->decisions, {})};
+}
+
+void OffloadSession::write_trace(const std::filesystem::path& path) const {
+  TORCH_CHECK_VALUE(trace_, "a trace needs OffloadOptions::trace");
+  offloaders_->flush();
+  trace_->write(path);
+}
+
+}  // namespace real
+
+Offload::Offload(OffloadOptions options)
+    : session_(std::make_shared<real::OffloadSession>(options)) {}
 
 Offload::Offload(const Plan& plan, OffloadOptions options)
-    : state_(std::make_shared<offload_impl::State>(plan, options)) {}
+    : session_(std::make_shared<real::OffloadSession>(plan, options)) {}
 
 void Offload::exempt(const torch::nn::Module& module) {
   for (const torch::Tensor& parameter : module.parameters()) exempt(parameter);
   for (const torch::Tensor& buffer : module.buffers()) exempt(buffer);
 }
 
-void Offload::exempt(const torch::Tensor& tensor) { state_->backends().exempt(tensor); }
+void Offload::exempt(const torch::Tensor& tensor) { session_->offloaders().exempt(tensor); }
 
-OffloadStatistics Offload::statistics() const { return state_->backends().statistics(); }
+OffloadStatistics Offload::statistics() const { return session_->offloaders().statistics(); }
 
-OffloadStatistics Offload::step_statistics() const { return state_->step_statistics(); }
+OffloadStatistics Offload::step_statistics() const { return session_->step_statistics(); }
 
-const CoreOptions& Offload::core_options() const { return state_->core(); }
+const CoreOptions& Offload::core_options() const { return session_->core(); }
 
-bool Offload::empty() const { return state_->backends().empty(); }
+bool Offload::empty() const { return session_->offloaders().empty(); }
 
-OffloadLog Offload::take_log() { return state_->take_log(); }
+OffloadLog Offload::take_log() { return session_->take_log(); }
 
-void Offload::write_trace(const std::filesystem::path& path) const { state_->write_trace(path); }
+void Offload::write_trace(const std::filesystem::path& path) const { session_->write_trace(path); }
+
+// One forward under a guard: what is in force while it lives, in the order in which it was put
+// there. Its end is an error's where an exception is on its way out.
+class OffloadGuard::Forward {
+ public:
+  explicit Forward(std::shared_ptr<real::OffloadSession> session) : session_(std::move(session)) {
+    const TorchAutograd autograd;
+    session_->begin_run();
+    if (session_->trace()) ops_.emplace(session_->trace());
+    hooks_.emplace(autograd, session_->hooks(),
+                   session_->context(checkpoint_context(autograd.hooks())));
+    spans_ = session_->spans(autograd.hooks());
+    if (spans_) hooks_of_spans_.emplace(autograd, spans_->hooks());
+  }
+  Forward(const Forward&) = delete;
+  Forward& operator=(const Forward&) = delete;
+  ~Forward() {
+    const bool failed = std::uncaught_exceptions() > exceptions_ || (spans_ && !spans_->end());
+    failed ? session_->abandon_run() : session_->end_run();
+  }
+
+ private:
+  using TorchAutograd = real::TorchAutograd;
+
+  const std::shared_ptr<real::OffloadSession> session_;
+  const int exceptions_ = std::uncaught_exceptions();
+  std::optional<real::OpTraceScope> ops_;
+  std::optional<HooksGuard<TorchAutograd>> hooks_;
+  std::unique_ptr<real::PlannedSpans::Forward> spans_;
+  std::optional<HooksGuard<TorchAutograd>> hooks_of_spans_;
+};
 
 OffloadGuard::OffloadGuard(const Offload& offload)
-    : offload_(offload), frame_(std::make_unique<offload_impl::Frame>(offload_.state_)) {}
+    : offload_(offload), forward_(std::make_unique<Forward>(offload_.session_)) {}
 OffloadGuard::OffloadGuard(OffloadOptions options) : OffloadGuard(Offload(std::move(options))) {}
-OffloadGuard::~OffloadGuard() { real::leave_at_thread_end(frame_); }
-
-NoOffloadGuard::NoOffloadGuard() : frame_(std::make_unique<offload_impl::Frame>()) {}
-NoOffloadGuard::~NoOffloadGuard() { real::leave_at_thread_end(frame_); }
+OffloadGuard::~OffloadGuard() { real::leave_at_thread_end(forward_); }
 
 Offload offload_by_plan(const std::filesystem::path& path, OffloadOptions options) {
   Plan plan;

@@ -1,9 +1,15 @@
 #include "real/api/planned.h"
 
+#include <c10/util/Logging.h>
+
+#include <optional>
 #include <utility>
 
 #include "ferry/offload.h"
+#include "formats/alloc_conf.h"
+#include "formats/error.h"
 #include "formats/layout.h"
+#include "real/api/device_offloaders.h"
 #include "real/tensors/dtype.h"
 #include "real/tensors/torch_error.h"
 
@@ -56,6 +62,17 @@ void check(const PlanEntry& entry, const at::Tensor& tensor) {
                    ", the model saves " + describe(dtype_name(tensor), tensor.sizes(), strides)));
 }
 
+// Whether an allocator's options are those that a plan names; one that names none does not care.
+// Options that are not modelled are others.
+bool has_alloc_conf(const std::string& settings, const std::string& planned) {
+  if (planned.empty()) return true;
+  try {
+    return to_string(parse_alloc_conf(settings, "the allocator")) == planned;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 PlannedHooks::PlannedHooks(std::vector<PlanEntry> entries, std::shared_ptr<Hooks<at::Tensor>> hooks)
@@ -90,6 +107,23 @@ void PlannedHooks::begin_run() {
   throw torch_error(PlanMismatch("the model does not match the plan at " + key_of(missing) +
                                  ": the last forward saved " + std::to_string(packs) +
                                  " tensors, the plan has " + std::to_string(entries_.size())));
+}
+
+void warn_of_allocators(const std::vector<c10::Device>& devices, const std::string& alloc_conf,
+                        const std::function<void(const std::string&)>& warn) {
+  for (const c10::Device& device : devices) {
+    const std::optional<std::string> settings = allocator_settings(device.type());
+    if (!settings || has_alloc_conf(*settings, alloc_conf)) continue;
+    const std::string has = settings->empty() ? "the usual options" : "\"" + *settings + "\"";
+    const std::string text = "the plan is for PYTORCH_CUDA_ALLOC_CONF=" + alloc_conf + "; " +
+                             device.str() + "'s allocator has " + has +
+                             ", and may need more memory than was planned";
+    if (warn) {
+      warn(text);
+    } else {
+      LOG(WARNING) << "ferry: " << text;
+    }
+  }
 }
 
 }  // namespace ferry::real

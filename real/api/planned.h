@@ -4,10 +4,16 @@
 // The hooks see the packs of the forward, and those that recomputed segments pass on; a segment
 // counts its own packs itself (SegmentPlan::packs). Tensors that a backward saves (under
 // create_graph) have no entry, and are kept.
+//
+// A plan also names the options of the allocator that it was made for; where a device's are others,
+// that is told, and nothing else is done.
 #pragma once
+
+#include <c10/core/Device.h>
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,5 +41,10 @@ class PlannedHooks final : public Hooks<at::Tensor> {
   std::atomic<std::uint64_t> packs_ = 0;
   std::atomic<bool> failed_ = false;  // an error cut the last forward short
 };
+
+// Tells `warn` (none: LibTorch's log) of each device whose allocator has other options than the
+// plan's.
+void warn_of_allocators(const std::vector<c10::Device>& devices, const std::string& alloc_conf,
+                        const std::function<void(const std::string&)>& warn);
 
 }  // namespace ferry::real

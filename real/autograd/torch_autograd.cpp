@@ -1,6 +1,5 @@
 #include "real/autograd/torch_autograd.h"
 
-#include <ATen/SavedTensorHooks.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 
@@ -14,25 +13,13 @@
 
 #include "real/autograd/engine.h"
 #include "real/autograd/graph_task.h"
-#include "real/autograd/late_writes.h"
+#include "real/autograd/hooks_slot.h"
 #include "real/autograd/outputs.h"
-#include "real/autograd/slots.h"
-#include "real/autograd/thread_end.h"
 
 namespace ferry::real {
 namespace {
 
 namespace autograd = torch::autograd;
-
-struct HooksSlot final : c10::DebugInfoBase {
-  explicit HooksSlot(HookStack<at::Tensor> hooks) : stack(std::move(hooks)) {}
-  const HookStack<at::Tensor> stack;
-  const std::size_t others = other_hooks_depth();  // around it
-};
-
-const HooksSlot* hooks_slot() {
-  return static_cast<const HooksSlot*>(c10::ThreadLocalDebugInfo::get(kHooksSlot));
-}
 
 // What a thread knows of the node that it ran last.
 struct Met {
@@ -140,36 +127,17 @@ void TorchAutograd::after_task(std::function<void()> callback) const {
   task->after(std::move(callback));
 }
 
-const HookStack<at::Tensor>* innermost_of_ours(std::size_t others) {
-  const HooksSlot* const now = hooks_slot();
-  return now && now->others >= others ? &now->stack : nullptr;
-}
-
 HookStack<at::Tensor> TorchAutograd::hooks() const {
   HookStack<at::Tensor> stack;
   const std::size_t others = other_hooks_depth();
   if (const auto* const ours = innermost_of_ours(others)) {
     stack = *ours;
   } else if (others > 0) {
-    const HooksSlot* const around = hooks_slot();
+    const HooksSlot* const around = HooksSlot::current();
     stack = with_other_hooks(around ? around->stack : HookStack<at::Tensor>{});
   }
   put_exec_group(stack);
   return stack;
-}
-
-TorchAutograd::HooksScope::HooksScope(TorchAutograd, HookStack<Tensor> hooks)
-    : guard_(kHooksSlot, std::make_shared<HooksSlot>(std::move(hooks))), late_writes_(kLateWrites) {
-  install_engine();
-  install_late_writes();
-  watch_thread_end();
-}
-
-std::shared_ptr<Hooks<at::Tensor>> innermost_pair() {
-  const HookStack<at::Tensor>* const ours = innermost_of_ours(0);
-  if (!ours || ours->disabled || !ours->top) return nullptr;
-  if (at::SavedTensorDefaultHooks::get_tls_state().is_tracing) return nullptr;
-  return ours->top->pair;
 }
 
 }  // namespace ferry::real

@@ -1,11 +1,11 @@
 // LibTorch's autograd as the core's Autograd (shared/seam/autograd.h).
 //
-// The hook stack and the graph task travel in slots of LibTorch's (slots.h). A node is known by a
-// number that a thread draws when it meets a node that it has not just met: an address may be
-// reused within a task, and a sequence number is per thread. (After a nested backward the node
-// around it is met anew: the core then counts its uses as those of two nodes that end together.)
-// after_node is a post hook that the node keeps, empty, once it has run: hooks that are added while
-// a node runs fire at its end.
+// The hook stack and the graph task travel in slots of LibTorch's (hooks_slot.h, slots.h). A node
+// is known by a number that a thread draws when it meets a node that it has not just met: an
+// address may be reused within a task, and a sequence number is per thread. (After a nested
+// backward the node around it is met anew: the core then counts its uses as those of two nodes that
+// end together.) after_node is a post hook that the node keeps, empty, once it has run: hooks that
+// are added while a node runs fire at its end.
 //
 // What recomputing asks for beside (RecomputingAutograd): a kept value is a SavedVariable, as nodes
 // have them; the reentrant variant's node is recomputing.cpp's own, not a CppNode, whose lock would
@@ -19,18 +19,17 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "real/autograd/ambient.h"
+#include "real/autograd/hooks_slot.h"
 #include "real/tensors/torch_error.h"
 #include "shared/seam/autograd.h"
 
@@ -49,11 +48,10 @@ class TorchAutograd {
 
   class HooksScope {
    public:
-    HooksScope(TorchAutograd autograd, HookStack<Tensor> hooks);
+    HooksScope(TorchAutograd, HookStack<Tensor> hooks) : scope_(std::move(hooks)) {}
 
    private:
-    c10::DebugInfoGuard guard_;
-    c10::impl::IncludeDispatchKeyGuard late_writes_;
+    HooksSlotScope scope_;
   };
 
   // The RecomputingAutograd concept.
@@ -138,14 +136,5 @@ class TorchAutograd {
 };
 
 static_assert(PipelineAutograd<TorchAutograd>);
-
-// The hooks on the calling thread's stack, where no more than so many pairs are on the other one
-// (engine.h): else that one's are innermost. None as well where nothing was ever pushed.
-const HookStack<at::Tensor>* innermost_of_ours(std::size_t others);
-
-// In a C++ program, the pair that sees what the calling thread saves now; none where no pair
-// applies, and while compiled autograd traces a graph: what is saved then stands for a tensor, and
-// has no bytes.
-std::shared_ptr<Hooks<at::Tensor>> innermost_pair();
 
 }  // namespace ferry::real

@@ -19,7 +19,7 @@ std::array<std::atomic<MakeProbe>, kDeviceTypes>& makers() {
   return makers;
 }
 
-// Uses the same options as Offload does (real/api/backend.cpp).
+// Uses the same options as Offload does (real/api/device_offloaders.cpp).
 std::unique_ptr<Probe> make_cpu(const std::filesystem::path& disk) {
   CpuDeviceOptions options;
   if (!disk.empty()) options.disk = DiskOptions{.directory = disk, .keep_freed = true};

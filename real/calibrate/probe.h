@@ -1,6 +1,6 @@
 // Measurements through Ferry's own devices: copies, and blocks of host memory. A kind of device
-// registers its probe when its library is linked (real/calibrate_cuda), as backends are
-// (real/api/backend.h).
+// registers its probe when its library is linked (real/calibrate_cuda), as it does the maker of its
+// offloaders (real/api/device_offloaders.h).
 #pragma once
 
 #include <c10/core/Device.h>

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "real/api/backend.h"
+#include "real/api/device_offloaders.h"
 #include "real/capture/op_clock.h"
 #include "real/cuda/cuda_device.h"
 #include "real/cuda_backend/allocations.h"
@@ -14,14 +14,14 @@
 namespace ferry::real {
 namespace {
 
-std::unique_ptr<Backend> make_cuda(c10::Device on, const OffloadOptions&, CoreOptions core,
-                                   SpanObserver observer) {
+DeviceOffloader make_cuda(c10::Device on, const OffloadOptions&, CoreOptions core,
+                          SpanObserver observer) {
   TORCH_CHECK(at::globalContext().hasCUDA(), "no CUDA device can be used here");
   CudaDevice device({.index = on.index()});
   if (observer) device.set_observer(std::move(observer));
   const std::shared_ptr<StreamLog> log = StreamLog::active();
   if (log) log_allocations();
-  return make_backend_of(std::move(device), std::move(core), log);
+  return make_offloader_on(std::move(device), std::move(core), log);
 }
 
 // The one name for them that LibTorch has had from 2.8 to 2.12; the later ones say to use another.
@@ -33,7 +33,7 @@ std::string settings_of_allocator() {
 }
 
 [[maybe_unused]] const bool at_load = [] {
-  register_backend(c10::DeviceType::CUDA, &make_cuda);
+  register_offloader(c10::DeviceType::CUDA, &make_cuda);
   register_allocator(c10::DeviceType::CUDA, &settings_of_allocator);
   capture::register_stall(c10::DeviceType::CUDA, &stall_current_stream);
   return true;

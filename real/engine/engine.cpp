@@ -1,7 +1,7 @@
 // The engine of a C++ program: LibTorch's own, with default saved-tensor hooks and an end for every
 // graph task.
 //
-// The base engine has no hooks; this one looks at our stack (torch_autograd.h). And it brackets
+// The base engine has no hooks; this one looks at our stack (hooks_slot.h). And it brackets
 // execute, so that a task's end is known whether it succeeds or fails.
 //
 // Installed when the library is loaded, before any backward can run: LibTorch starts its threads
@@ -16,9 +16,8 @@
 #include <utility>
 
 #include "real/autograd/graph_task.h"
-#include "real/autograd/saved_by_pair.h"
+#include "real/autograd/hooks_slot.h"
 #include "real/autograd/slots.h"
-#include "real/autograd/torch_autograd.h"
 
 namespace ferry::real {
 namespace {

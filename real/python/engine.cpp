@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "real/autograd/engine.h"
-#include "real/autograd/torch_autograd.h"
+#include "real/autograd/hooks_slot.h"
 #include "real/python/graph_tasks.h"
 #include "real/python/pair.h"
 #include "real/python/saved.h"

@@ -5,7 +5,7 @@
 #include "real/autograd/engine.h"
 #include "real/python/checkpoint.h"
 #include "real/python/errors.h"
-#include "real/python/offload.h"
+#include "real/python/guards.h"
 #include "real/python/pair.h"
 #include "real/python/parameters.h"
 #include "real/python/stream_log.h"

@@ -39,7 +39,7 @@ std::unique_ptr<Saved<at::Tensor>> ExemptParameters::pack(const at::Tensor& tens
       if (is_parameter(base)) meet(base);
     }
   }
-  return state_->hooks()->pack(tensor);
+  return session_->hooks()->pack(tensor);
 }
 
 void ExemptParameters::meet(const at::Tensor& parameter) {
@@ -47,7 +47,7 @@ void ExemptParameters::meet(const at::Tensor& parameter) {
   const bool added =
       met_.try_emplace(parameter.unsafeGetTensorImpl(), parameter.getIntrusivePtr()).second;
   if (!added) return;
-  state_->backends().exempt(parameter);
+  session_->offloaders().exempt(parameter);
   if (met_.size() < look_at_) return;
   std::erase_if(met_, [](const auto& known) { return known.second.expired(); });
   look_at_ = 2 * met_.size() + 256;

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "real/api/offload_state.h"
+#include "real/api/offload_session.h"
 
 namespace ferry::real::python {
 
@@ -21,14 +21,15 @@ void prepare_parameters();
 
 class ExemptParameters final : public Hooks<at::Tensor> {
  public:
-  explicit ExemptParameters(std::shared_ptr<OffloadState> state) : state_(std::move(state)) {}
+  explicit ExemptParameters(std::shared_ptr<OffloadSession> session)
+      : session_(std::move(session)) {}
   std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) override;
 
  private:
   using Weak = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
   void meet(const at::Tensor& parameter);
 
-  const std::shared_ptr<OffloadState> state_;
+  const std::shared_ptr<OffloadSession> session_;
   std::mutex mutex_;
   // Those that were met. An address is not used again while something refers to it weakly.
   std::unordered_map<const c10::TensorImpl*, Weak> met_;

@@ -8,19 +8,45 @@
 #include <optional>
 #include <utility>
 
-#include "real/autograd/saved_by_pair.h"
+#include "real/autograd/hooks_slot.h"
+#include "real/python/errors.h"
+#include "real/python/fork.h"
+#include "real/python/gil.h"
 
 namespace ferry::real::python {
 
 class SavedInPython final : public torch::autograd::SavedVariableHooks {
  public:
-  explicit SavedInPython(std::shared_ptr<Hooks<at::Tensor>> pair);
+  explicit SavedInPython(std::shared_ptr<Hooks<at::Tensor>> pair)
+      : saved_(std::move(pair)), generation_(process_generation()) {}
   SavedInPython(const SavedInPython&) = delete;
   SavedInPython& operator=(const SavedInPython&) = delete;
-  ~SavedInPython() override;
+  ~SavedInPython() override {
+    if (generation_ != process_generation()) return;
+    const GilReleased released;
+    saved_.~SavedByPair();
+  }
 
-  void call_pack_hook(const at::Tensor& tensor) override;
-  at::Tensor call_unpack_hook() override;
+  void call_pack_hook(const at::Tensor& tensor) override {
+    try {
+      const GilReleased released;
+      saved_.call_pack_hook(tensor);
+    } catch (...) {
+      rethrow_to_python();
+    }
+  }
+  at::Tensor call_unpack_hook() override {
+    TORCH_CHECK(
+        generation_ == process_generation(),
+        "torch_ferry: a tensor is asked for that the parent process saved before a fork; its "
+        "graph can go backward there alone");
+    try {
+      const GilReleased released;
+      return saved_.call_unpack_hook();
+    } catch (...) {
+      rethrow_to_python();
+    }
+  }
   std::optional<std::pair<c10::SafePyObject, c10::SafePyObject>> retrieve_unpack_hook_data()
       const override {
     return saved_.retrieve_unpack_hook_data();

@@ -158,9 +158,9 @@ void require_consistent(const Options& options) {
   // A plan has its own choice.
   const bool free = moves && options.policy != PolicyKind::kBudget && options.plan.empty();
   const char* freely = "--policy offload, or mixed without a plan";
-  needs("--window", options.window_bytes.has_value(), free, freely);
-  needs("--prefetch", options.prefetch_bytes.has_value(), free, freely);
-  needs("--min-bytes", options.bytes_min.has_value(), free, freely);
+  needs("--window", options.window.has_value(), free, freely);
+  needs("--prefetch", options.prefetch.has_value(), free, freely);
+  needs("--min-bytes", options.min_bytes.has_value(), free, freely);
   needs("--decisions", !options.decisions.empty(), moves, moving);
   needs("--trace", !options.trace.empty(), moves, moving);
   needs("--plan", !options.plan.empty(), planned(options) || staged,
@@ -213,9 +213,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     if (typed.policy == name(policy)) options.policy = policy;
   }
   options.disk_bytes_max = size("--disk-limit", typed.disk_limit);
-  options.window_bytes = size("--window", typed.window);
-  options.prefetch_bytes = size("--prefetch", typed.prefetch);
-  options.bytes_min = size("--min-bytes", typed.min_bytes);
+  options.window = size("--window", typed.window);
+  options.prefetch = size("--prefetch", typed.prefetch);
+  options.min_bytes = size("--min-bytes", typed.min_bytes);
   require_consistent(options);
   understand_pipeline(options, staged);
   if (!options.plan.empty() && options.stages == 0) {

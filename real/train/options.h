@@ -52,9 +52,9 @@ struct Options {
   std::filesystem::path disk;
   std::optional<std::int64_t> disk_bytes_max;
   bool keep_when_full = false;  // what the host side has no room for
-  std::optional<std::int64_t> window_bytes;
-  std::optional<std::int64_t> prefetch_bytes;
-  std::optional<std::int64_t> bytes_min;
+  std::optional<std::int64_t> window;
+  std::optional<std::int64_t> prefetch;
+  std::optional<std::int64_t> min_bytes;
 
   std::filesystem::path save;
   std::filesystem::path resume;

@@ -20,9 +20,9 @@ OffloadOptions offload_options(const Options& options) {
   result.log(!options.decisions.empty()).trace(!options.trace.empty());
   result.warn([](const std::string& text) { fmt::print(stderr, "ferry: {}\n", text); });
   if (options.disk_bytes_max) result.disk_bytes_max(*options.disk_bytes_max);
-  if (options.window_bytes) result.window(*options.window_bytes);
-  if (options.prefetch_bytes) result.prefetch(*options.prefetch_bytes);
-  if (options.bytes_min) result.min_bytes(*options.bytes_min);
+  if (options.window) result.window(*options.window);
+  if (options.prefetch) result.prefetch(*options.prefetch);
+  if (options.min_bytes) result.min_bytes(*options.min_bytes);
   return result;
 }
 

@@ -30,6 +30,7 @@
 #include "shared/offload/section.h"
 #include "shared/offload/tracker.h"
 #include "shared/seam/error.h"
+#include "shared/seam/hooks.h"
 #include "shared/seam/host_full.h"
 #include "shared/seam/invariant.h"
 
@@ -45,7 +46,8 @@ inline std::string host_warning(const HostUsage& usage, std::int64_t safe_percen
 }
 
 template <Device D, Autograd A>
-class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
+class OffloadCore final : public OffloadHooks<typename D::Tensor>,
+                          public std::enable_shared_from_this<OffloadCore<D, A>> {
  public:
   using Tensor = typename D::Tensor;
   using Stream = typename D::Stream;
@@ -121,7 +123,7 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
         inbound_(context_, tracker_),
         choice_(context_, tracker_) {}
 
-  std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) {
+  std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {
     std::unique_ptr<Saved<Tensor>> saved;  // after a failed wait, it is dropped outside the lock
     Section<D> section(mutex_, context_, outbound_);
     saved = pack_under_lock(tensor, section);
@@ -225,32 +227,31 @@ class OffloadCore : public std::enable_shared_from_this<OffloadCore<D, A>> {
     if (moved || parcel.replaced) throw make_error<Tensor>(StorageReplaced());
   }
 
-  void exempt(const Tensor& tensor) {
+  void exempt(const Tensor& tensor) override {
     Section<D> section(mutex_, context_, outbound_);
     choice_.exempt(tensor, section.bin);
   }
 
-  void begin_run() {
+  void begin_run() override {
     const std::lock_guard lock(mutex_);
     ++run_;
     pack_ = 0;
     context_.bounds.begin_run();
   }
 
-  // The next pack gets this ordinal of this run: other offloaders have the ones before.
-  void continue_at(std::uint64_t run, std::uint64_t pack) {
+  void continue_at(std::uint64_t run, std::uint64_t pack) override {
     const std::lock_guard lock(mutex_);
     if (run != run_) context_.bounds.begin_run();
     run_ = run;
     pack_ = pack;
   }
 
-  OffloadStatistics statistics() {
+  OffloadStatistics statistics() override {
     const std::lock_guard lock(mutex_);
     return context_.statistics;
   }
 
-  bool empty() {
+  bool empty() override {
     const std::lock_guard lock(mutex_);
     return tracker_.empty() && inbound_.empty() && outbound_.empty();
   }

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "shared/seam/error.h"
+#include "shared/seam/statistics.h"
 
 namespace ferry {
 
@@ -36,6 +37,23 @@ class Hooks {
  public:
   virtual ~Hooks() = default;
   virtual std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) = 0;
+};
+
+// The hooks of an offloader, with what else it is asked for, whatever its device is: for a program
+// that learns when it runs which devices it has. The core is one (shared/offload/offload_core.h).
+template <class Tensor>
+class OffloadHooks : public Hooks<Tensor> {
+ public:
+  // Never offloads this parameter or buffer, whatever storage it has at the time of a pack.
+  virtual void exempt(const Tensor& tensor) = 0;
+  // Begins a new forward: packs count from 0 again.
+  virtual void begin_run() = 0;
+  // For several offloaders that share a forward, each serving its own device: the next pack gets
+  // this ordinal of this run, for the others have had the ones before.
+  virtual void continue_at(std::uint64_t run, std::uint64_t pack) = 0;
+  virtual OffloadStatistics statistics() = 0;
+  // True if nothing is left: no parcel, no stashed storage, no task.
+  virtual bool empty() = 0;
 };
 
 class HooksDisabled : public Error {

@@ -33,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "ferry/hooks.h"
 #include "shared/seam/error.h"
 #include "shared/seam/options.h"
 
@@ -42,7 +43,8 @@ class Module;
 
 namespace ferry {
 
-// Sizes are in bytes.
+// Sizes are in bytes. Python's torch_ferry.offload and `ferry train` have the same names where they
+// have the option (but the latter's --disk-limit is disk_bytes_max).
 struct OffloadOptions {
   OffloadOptions() = default;
 
@@ -103,10 +105,9 @@ class PlanMismatch : public Error {
   using Error::Error;
 };
 
-namespace offload_impl {
-class State;
-class Frame;
-}  // namespace offload_impl
+namespace real {
+class OffloadSession;  // what an Offload is a handle of
+}
 
 class Offload {
  public:
@@ -141,7 +142,7 @@ class Offload {
 
  private:
   friend class OffloadGuard;
-  std::shared_ptr<offload_impl::State> state_;
+  std::shared_ptr<real::OffloadSession> session_;
 };
 
 // One guard is one forward (and the backward after it): packs are counted from 0. With a plan, a
@@ -161,8 +162,10 @@ class OffloadGuard {
   Offload& offload() { return offload_; }
 
  private:
+  class Forward;
+
   Offload offload_;
-  std::unique_ptr<offload_impl::Frame> frame_;
+  std::unique_ptr<Forward> forward_;
 };
 
 // Use: `auto forward = ferry::run(planned);`
@@ -171,13 +174,10 @@ class OffloadGuard {
 // Leaves the saved tensors of a region alone: of the output head, say.
 class NoOffloadGuard {
  public:
-  NoOffloadGuard();
-  NoOffloadGuard(const NoOffloadGuard&) = delete;
-  NoOffloadGuard& operator=(const NoOffloadGuard&) = delete;
-  ~NoOffloadGuard();
+  NoOffloadGuard() = default;
 
  private:
-  std::unique_ptr<offload_impl::Frame> frame_;
+  NoSavedTensorsHooks none_;
 };
 
 // Reads a plan file. Throws ValueError with file and line.

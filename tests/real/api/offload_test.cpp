@@ -20,7 +20,7 @@
 #include "formats/kineto_file.h"
 #include "formats/plan_file.h"
 #include "formats/plan_options.h"
-#include "real/api/backend.h"
+#include "real/api/device_offloaders.h"
 #include "real/autograd/torch_autograd.h"
 #include "tests/real/api/message.h"
 

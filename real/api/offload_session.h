@@ -1,5 +1,13 @@
-// What an Offload is a handle of: its offloaders, its plan, its log and its trace, and what a guard
-// of it does when it begins and ends. Thread-safe.
+// What an Offload is a handle of, in C++ and in Python: the offloaders of its devices, with its
+// plan before them, its log and its trace.
+//
+// A guard of either world does three things with it. It begins a forward (begin_run). It puts these
+// hooks in force on its thread, with the context for the checkpoints inside and, over them, the
+// plan's spans; how that is done is the guard's own affair (real/api/offload.cpp,
+// real/python/guards.cpp). And it ends the forward (end_run), or says that it was cut short
+// (abandon_run). The session outlives its guards: graphs own the hooks, and what these need.
+//
+// Thread-safe. What it does is written in offload.cpp, beside the handle and the guard.
 #pragma once
 
 #include <atomic>
@@ -11,7 +19,7 @@
 #include <vector>
 
 #include "ferry/offload.h"
-#include "real/api/backends.h"
+#include "real/api/device_offloaders.h"
 #include "real/api/planned.h"
 #include "real/api/planned_spans.h"
 #include "real/api/trace.h"
@@ -19,14 +27,15 @@
 
 namespace ferry::real {
 
-class OffloadState {
+class OffloadSession {
  public:
   // Throws as Offload's constructors do.
-  explicit OffloadState(const OffloadOptions& options);
-  OffloadState(const Plan& plan, const OffloadOptions& options);
+  explicit OffloadSession(const OffloadOptions& options);
+  OffloadSession(const Plan& plan, const OffloadOptions& options);
 
   const CoreOptions& core() const { return core_; }
-  Backends& backends() { return *backends_; }
+  DeviceOffloaders& offloaders() { return *offloaders_; }
+  // What a guard puts in force: the offloaders, or the plan that asks them.
   const std::shared_ptr<Hooks<at::Tensor>>& hooks() const { return hooks_; }
   const std::shared_ptr<Trace>& trace() const { return trace_; }
 
@@ -52,9 +61,7 @@ class OffloadState {
     std::mutex mutex;
     std::vector<Decision> decisions;
   };
-  OffloadState(const OffloadOptions& options, CoreOptions core, const Plan* plan);
-  // Where the plan is for other options of the allocator than a device has.
-  void warn_of_allocators() const;
+  OffloadSession(const OffloadOptions& options, CoreOptions core, const Plan* plan);
 
   const CoreOptions core_;  // as asked for; the core's own also has the log
   const std::function<void(const std::string&)> info_;
@@ -69,7 +76,7 @@ class OffloadState {
   std::shared_ptr<const SegmentPlan> segments_;  // of a plan
   std::atomic<std::uint64_t> runs_ = 0;
   std::shared_ptr<Trace> trace_;
-  std::shared_ptr<Backends> backends_;
+  std::shared_ptr<DeviceOffloaders> offloaders_;
   std::shared_ptr<PlannedHooks> planned_;
   std::shared_ptr<PlannedSpans> spans_;
   std::shared_ptr<Hooks<at::Tensor>> hooks_;

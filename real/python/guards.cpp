@@ -1,4 +1,4 @@
-#include "real/python/offload.h"
+#include "real/python/guards.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -62,7 +62,7 @@ struct OpenHere {
 };
 
 void open_guard(const void* owner, std::shared_ptr<Hooks<at::Tensor>> hooks,
-                std::shared_ptr<const CheckpointContext> context, const OffloadState* state) {
+                std::shared_ptr<const CheckpointContext> context, const OffloadSession* session) {
   install_late_writes();
   HookStack<at::Tensor> stack = TorchAutograd().hooks();
   if (context) stack.checkpoint = std::move(context);
@@ -72,12 +72,12 @@ void open_guard(const void* owner, std::shared_ptr<Hooks<at::Tensor>> hooks,
   };
   push(std::move(hooks));
   std::unique_ptr<PlannedSpans::Forward> spans =
-      state ? state->spans(stack, &rethrow_to_python) : nullptr;
+      session ? session->spans(stack, &rethrow_to_python) : nullptr;
   if (spans) push(spans->hooks());
   PyObject* const pair = push_pair(std::move(stack));
-  const bool traced = state && state->trace();
+  const bool traced = session && session->trace();
   OpenHere::now().add(
-      {owner, pair, traced ? new OpTraceScope(state->trace()) : nullptr, spans.release()});
+      {owner, pair, traced ? new OpTraceScope(session->trace()) : nullptr, spans.release()});
 }
 
 // What was wrong, if anything was. `failed`: whether its forward was cut short, or ended wrong.
@@ -109,7 +109,7 @@ void throw_if(const char* wrong) {
 
 struct Known {
   std::mutex mutex;
-  std::vector<std::weak_ptr<OffloadState>> states;
+  std::vector<std::weak_ptr<OffloadSession>> sessions;
 };
 Known& known() {
   static auto* const known = new Known;
@@ -119,32 +119,32 @@ Known& known() {
 }  // namespace
 
 PythonOffload::PythonOffload(const OffloadOptions& options, const Plan* plan, bool parameters)
-    : state_(plan ? std::make_shared<OffloadState>(*plan, options)
-                  : std::make_shared<OffloadState>(options)),
-      hooks_(parameters ? std::make_shared<ExemptParameters>(state_) : state_->hooks()),
+    : session_(plan ? std::make_shared<OffloadSession>(*plan, options)
+                    : std::make_shared<OffloadSession>(options)),
+      hooks_(parameters ? std::make_shared<ExemptParameters>(session_) : session_->hooks()),
       generation_(process_generation()) {
-  keep_over_fork(state_);
+  keep_over_fork(session_);
   const std::lock_guard lock(known().mutex);
-  std::erase_if(known().states, [](const auto& other) { return other.expired(); });
-  known().states.push_back(state_);
+  std::erase_if(known().sessions, [](const auto& other) { return other.expired(); });
+  known().sessions.push_back(session_);
 }
 
 PythonOffload::~PythonOffload() {
   const GilReleased released;  // the workers end with the last of it
   hooks_.reset();
-  state_.reset();
+  session_.reset();
 }
 
-OffloadState& PythonOffload::state() const {
+OffloadSession& PythonOffload::session() const {
   if (generation_ != process_generation()) {
     throw std::runtime_error(
         "torch_ferry: this Offload was made before a fork, by the parent process; make another");
   }
-  return *state_;
+  return *session_;
 }
 
 void PythonOffload::open() {
-  OffloadState& mine = state();
+  OffloadSession& mine = session();
   CheckpointContext around = checkpoint_context(TorchAutograd().hooks());
   std::shared_ptr<const CheckpointContext> context;
   {
@@ -159,7 +159,7 @@ void PythonOffload::close(bool failed) {
   const char* const wrong = close_guard(this, failed);
   {
     const GilReleased released;
-    OffloadState& mine = state();
+    OffloadSession& mine = session();
     failed ? mine.abandon_run() : mine.end_run();
   }
   throw_if(wrong);
@@ -173,14 +173,14 @@ void PythonNoOffload::close() {
 
 void finish_offloads() {
   const GilReleased released;
-  std::vector<std::weak_ptr<OffloadState>> states;
+  std::vector<std::weak_ptr<OffloadSession>> sessions;
   {
     const std::lock_guard lock(known().mutex);
-    states = known().states;
+    sessions = known().sessions;
   }
-  for (const auto& weak : states) {
-    const auto state = weak.lock();
-    if (state) state->backends().flush();
+  for (const auto& weak : sessions) {
+    const auto session = weak.lock();
+    if (session) session->offloaders().flush();
   }
 }
 

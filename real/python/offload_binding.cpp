@@ -1,4 +1,9 @@
-// What of offloading the module has; its users are in python/torch_ferry/offload.py.
+// The names of torch_ferry._C that python/torch_ferry/offload.py uses: an Offload with its options
+// by name, its counts, its log and its plan, and the guard under which nothing moves. What opening
+// and closing a guard does is in guards.cpp.
+//
+// An option has the name that it has in OffloadOptions (real/include/ferry/offload.h). Sizes arrive
+// as bytes: offload.py has read "64MiB".
 
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
@@ -12,7 +17,7 @@
 #include "formats/decision_log.h"
 #include "formats/plan_file.h"
 #include "real/python/gil.h"
-#include "real/python/offload.h"
+#include "real/python/guards.h"
 
 namespace ferry::real::python {
 namespace {
@@ -126,8 +131,8 @@ void add_plan(py::module_& module) {
 // The log's text (formats/decision_log.h), its first line included.
 std::string decision_log(PythonOffload& self) {
   const GilReleased released;
-  std::string lines = decision_header(self.state().core());
-  for (const Decision& decision : self.state().take_log().decisions) {
+  std::string lines = decision_header(self.session().core());
+  for (const Decision& decision : self.session().take_log().decisions) {
     lines += decision_line(decision);
   }
   return lines;
@@ -146,26 +151,26 @@ void add_offload(py::module_& module) {
       .def("open", &PythonOffload::open)
       .def("close", &PythonOffload::close)
       .def("exempt", [](PythonOffload& self,
-                        const at::Tensor& tensor) { self.state().backends().exempt(tensor); })
+                        const at::Tensor& tensor) { self.session().offloaders().exempt(tensor); })
       .def("statistics",
            [](PythonOffload& self) {
              const GilReleased released;
-             return self.state().backends().statistics();
+             return self.session().offloaders().statistics();
            })
       .def("step_statistics",
            [](PythonOffload& self) {
              const GilReleased released;
-             return self.state().step_statistics();
+             return self.session().step_statistics();
            })
       .def("empty",
            [](PythonOffload& self) {
              const GilReleased released;
-             return self.state().backends().empty();
+             return self.session().offloaders().empty();
            })
       .def("take_log", &decision_log)
       .def("write_trace", [](PythonOffload& self, const std::filesystem::path& path) {
         const GilReleased released;
-        self.state().write_trace(path);
+        self.session().write_trace(path);
       });
   py::class_<PythonNoOffload>(module, "NoOffload")
       .def(py::init<>())
