@@ -1,4 +1,4 @@
-"""Bad trees: sizes, drawings, documents, pages, mirror, throws, formatting."""
+"""Bad trees: sizes, drawings, documents, pages, mirror, throws, parts, formatting."""
 
 from bad_case import B, Case, alone, fault, header, rooms
 
@@ -152,6 +152,27 @@ INVARIANTS = [
     fault("two with the same words", ASSERTS + ASSERTS, 1, 4),
 ]
 
+
+def part(name, line, *lines):
+    """A class of which this line is wrong, in a room whose classes are held to be parts."""
+    path = "vgpu/runtime/b.h"
+    files = {**rooms("vgpu/runtime : ferry::vgpu :"), path: header(*lines, namespace="ferry::vgpu")}
+    return Case(name, files, [f"{path}:{line}"])
+
+
+MANY = [f"  int f{i}(int a) const {{ return a; }}" for i in range(51)]
+GOOD = ["class G : B {", "public:", "enum E { k };", "static constexpr A a = A{1} << 2;", "};"]
+
+PARTS = [
+    part("a class of many members", 1, "class A {", " public:", *MANY, "};"),
+    part("data that all may change", 3, "class A {", "public:", "std::map<int, int> a = {};", "};"),
+    part("data after a function", 4, "class A {", "public:", "  void f() {}", "  int a{};", "};"),
+    part("data of heirs", 8, *GOOD, "class A final {", " protected:", "  int a_ = f(1);", "};"),
+    part("a question", 3, "class A {", "bool is_a(int) const { f(); }", "bool is_b(B b) {}", "};"),
+    part("a value with a function", 3, "struct A {", "  int a = 0;", "  int f() const;", "};"),
+]
+
 UNFORMATTED = fault("formatting", header("int  x;", "int y;"), 1)._replace(formatted=True)
 
-CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *PAGES, *MIRROR, *THROWS, *INVARIANTS]
+CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *PAGES, *MIRROR, *THROWS, *INVARIANTS,
+         *PARTS]

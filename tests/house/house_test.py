@@ -6,9 +6,10 @@
 Includes go by the table of rooms (arrows.py, rooms.py, namespaces.py), files and functions stay
 small (sizes.py), drawings whole (drawings.py), references true (documents.py), pages short and
 their links whole (pages.py), tests where their units are (mirror.py), errors are thrown as a
-world's (throws.py), assertions are seen to fail (invariants.py), and the code is as the formatter
-writes it (formatting.py). Before the tree is
-judged, bad trees are, each with a fault of its own: what is missed there fails, too.
+world's (throws.py), assertions are seen to fail (invariants.py), classes of some rooms have few
+members and keep their data (parts.py), and the code is as the formatter writes it (formatting.py).
+Before the tree is judged, bad trees are, each with a fault of its own: what is missed there fails,
+too.
 """
 
 import concurrent.futures
@@ -25,6 +26,7 @@ import invariants
 import mirror
 import namespaces
 import pages
+import parts
 import rooms
 import sizes
 import throws
@@ -54,6 +56,7 @@ def read(tree):
     found += mirror.check(tree)
     found += throws.check(tree)
     found += invariants.check(tree)
+    found += parts.check(tree)
     return table, found
 
 

@@ -17,7 +17,7 @@
 namespace ferry::vgpu {
 namespace {
 
-constexpr int kNoPciDomain = 0xfe66;  // as in vgpu/runtime/devices.cpp
+constexpr int kNoPciDomain = 0xfe66;  // as in vgpu/runtime/device_entries.cpp
 
 void note(const c10::cuda::CUDACachingAllocator::TraceEntry& entry) {
   using Action = c10::cuda::CUDACachingAllocator::TraceEntry::Action;

@@ -35,7 +35,7 @@ Examples:
 Exit codes: the script's own, if it is not 0; 1 a race was found; 2 usage; 7 no PyTorch, or a real
 GPU is there.)";
 
-constexpr int kMostCards = 8;  // of the runtime (vgpu/runtime/runtime.h)
+constexpr int kMostCards = 8;  // of the runtime (vgpu/runtime/settings.h)
 constexpr int kMostSeeds = 100'000;
 
 // Everything from the script on is the script's, so the options end where it stands.

@@ -40,6 +40,7 @@ using Cost = std::variant<std::monostate, KernelCost, CopyCost, Sleep>;
 class Clock {
  public:
   enum class Mark : std::uint32_t {};  // the work that a stream was given so far
+  enum class Answer : std::uint8_t { kDone, kNotReady };
 
   virtual ~Clock() = default;
   // `name`: what it is called in a trace.
@@ -50,11 +51,12 @@ class Clock {
   virtual void release(Mark mark) = 0;  // each once
   virtual void wait(StreamId stream, int device, Mark mark) = 0;
 
-  // The host asks whether it is done by now, which takes it some time.
-  virtual bool done(Mark mark) = 0;
+  // The host asks whether it is done, which takes the host some time: by the end of that.
+  virtual Answer host_asks(Mark mark) = 0;
   virtual void host_waits(Mark mark) = 0;
   virtual void host_waits(StreamId stream, int device) = 0;  // for all that it was given
-  virtual std::int64_t end_ns(Mark mark) = 0;
+  // The card goes on until it is done, and says when that is. The host's time stays.
+  virtual std::int64_t run_to_end(Mark mark) = 0;
 };
 
 }  // namespace ferry::vgpu

@@ -1,10 +1,13 @@
-// What tests tell the virtual GPU, and ask of it.
+// What tests and `ferry run` tell the virtual GPU, and ask of it.
+//
+// Each function takes the runtime's lock, and tells or asks one of its parts (runtime.h). What is
+// said of blocks, and of kernels, is told to the log as well. A place, and what a thread says of
+// itself, is the thread's alone and needs no lock.
 #include "vgpu/runtime/control.h"
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "vgpu/runtime/runtime.h"
@@ -14,123 +17,126 @@ namespace {
 
 std::atomic<FindPlace> place_finder = nullptr;
 
+// The runtime, for as long as its lock is held.
+class Locked {
+ public:
+  Runtime* operator->() const { return &runtime_; }
+
+ private:
+  Runtime& runtime_ = Runtime::get();
+  std::lock_guard<std::mutex> lock_{runtime_.mutex()};
+};
+
+template <class Change>
+void change_settings(Change&& change) {
+  const Locked runtime;
+  Settings settings = runtime->settings();
+  change(settings);
+  runtime->set(std::move(settings));
+}
+
 }  // namespace
 
 void reset() {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.broken = cudaSuccess;
-  runtime.failures.clear();
-  runtime.listener = nullptr;
-  runtime.run_everything();
-  runtime.set_tempo(Tempo::kEager, 0);
-  runtime.device_bytes_max = runtime.pinned_bytes_max = std::int64_t{256} << 20;
-  runtime.context_bytes = 0;
-  runtime.wrong_frees = 0;
+  const Locked runtime;
+  runtime->faults().break_device(cudaSuccess);
+  runtime->faults().forget_planned();
+  runtime->log().set_listener(nullptr);
+  runtime->run_everything();
+  runtime->schedule().set_tempo(Tempo::kEager, 0);
+  Settings settings = runtime->settings();
+  settings.device_bytes_max = settings.pinned_bytes_max = std::int64_t{256} << 20;
+  settings.context_bytes = 0;
+  runtime->set(std::move(settings));
+  runtime->freed().forget_wrong();
   const auto [device, default_streams] = std::pair(thread().device, thread().default_streams);
   thread() = Thread{.device = device, .default_streams = default_streams};
 }
 
 void run_everything() {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.run_everything();
+  const Locked runtime;
+  runtime->run_everything();
 }
 
 void set_tempo(Tempo tempo, std::uint64_t seed) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.set_tempo(tempo, seed);
+  const Locked runtime;
+  runtime->run_everything();
+  runtime->schedule().set_tempo(tempo, seed);
 }
 
 void set_tempo(cudaStream_t stream, Tempo tempo) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.set_tempo(runtime.stream(stream), tempo);
+  const Locked runtime;
+  runtime->schedule().set_tempo(runtime->streams().use(stream), tempo);
 }
 
 void set_listener(Listener* listener) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.listener = listener;
+  const Locked runtime;
+  runtime->log().set_listener(listener);
 }
 
 void change_listener(const std::function<Listener*()>& change) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.listener = change();
+  const Locked runtime;
+  runtime->log().set_listener(change());
 }
 
 void set_values(KernelValues values) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.values = values;
+  const Locked runtime;
+  runtime->values().set(values);
 }
 
 KernelValues values() {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  return runtime.values;
+  const Locked runtime;
+  return runtime->values().values();
 }
 
 bool is_known(Range range) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  return runtime.values == KernelValues::kComputed || runtime.known_bytes.contains(range);
+  const Locked runtime;
+  return runtime->values().is_known(range);
 }
 
 void set_clock(Clock* clock, bool answers) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.clock = clock;
-  runtime.clock_answers = clock != nullptr && answers;
+  const Locked runtime;
+  runtime->time().set(clock, answers);
 }
 
 void with_clock(const std::function<void()>& call) {
-  const std::lock_guard lock(Runtime::get().mutex);
+  const Locked runtime;
   call();
 }
 
 void set_step(Step step) { thread().step = step; }
 
 void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cudaStream_t stream) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
+  const Locked runtime;
   const bool given_out = is == BlockIs::kGivenOut;
   StreamOp op;
   op.kind = given_out ? StreamOpKind::kAlloc : StreamOpKind::kFree;
-  op.stream = runtime.stream(stream, device).id;
-  op.range = runtime.range(block, bytes);
-  if (is == BlockIs::kReturned) return runtime.begin_free(op, "libc10_cuda");
-  if (given_out || !runtime.completes_free(op.range)) runtime.tell(op);
+  op.stream = runtime->streams().use(stream, device).id;
+  op.range = runtime->device_memory().range(block, bytes);
+  if (is == BlockIs::kReturned) return runtime->log().begin_free(op, "libc10_cuda");
+  given_out ? runtime->log().tell(op) : runtime->log().tell_free(op);
   const auto change = static_cast<std::int64_t>(bytes);
-  if (runtime.clock != nullptr) runtime.clock->allocated(device, given_out ? change : -change);
+  runtime->time().allocated(device, given_out ? change : -change);
 }
 
-// The allocator says none of this under its lock. So between a block's return and the word that it
-// is free, another thread may have been given it: the free is told then, before the block's next
-// life, and the word that comes late is dropped.
 void note_pinned_block(BlockIs is, const void* block, std::size_t bytes) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
+  const Locked runtime;
+  Log& log = runtime->log();
   StreamOp op;
   op.kind = is == BlockIs::kGivenOut ? StreamOpKind::kAlloc : StreamOpKind::kFree;
-  op.range = runtime.range(block, bytes);
+  op.range = runtime->device_memory().range(block, bytes);
   op.name = kPinnedName;
-  const auto by = std::this_thread::get_id();
-  if (is == BlockIs::kReturned) {
-    runtime.returned_pinned[op.range.address] = {by, op};
-    return runtime.begin_free(op, "libtorch_cuda");
+  const std::uint64_t address = op.range.address;
+  switch (is) {
+    case BlockIs::kReturned:
+      return log.begin_pinned_free(op);
+    case BlockIs::kFree:
+      if (log.began_pinned_free(address)) log.end_pinned_free(address);
+      return;
+    case BlockIs::kGivenOut:
+      log.end_pinned_free(address);
+      return log.tell(op);
   }
-  const auto returned = runtime.returned_pinned.find(op.range.address);
-  const bool found = returned != runtime.returned_pinned.end();
-  if (is == BlockIs::kFree && (!found || returned->second.first != by)) return;
-  if (found) {
-    const StreamOp free = returned->second.second;
-    runtime.returned_pinned.erase(returned);
-    if (!runtime.completes_free(free.range)) runtime.tell(free);
-  }
-  if (is == BlockIs::kGivenOut) runtime.tell(op);
 }
 
 void learn_recorder(const std::function<void()>& record) {
@@ -143,90 +149,76 @@ InPinnedAllocator::InPinnedAllocator() { ++thread().in_pinned_allocator; }
 InPinnedAllocator::~InPinnedAllocator() { --thread().in_pinned_allocator; }
 
 bool is_pinned(const void* bytes, std::size_t count) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  return Runtime::find(runtime.pinned_memory, bytes, count) != nullptr;
+  const Locked runtime;
+  return runtime->pinned_memory().find(bytes, count) != nullptr;
 }
 
 void note_host_access(bool writes, Range range, const char* name) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
+  const Locked runtime;
+  const auto* const address = reinterpret_cast<const void*>(range.address);
   StreamOp op;
   op.kind = writes ? StreamOpKind::kHostWrite : StreamOpKind::kHostRead;
-  op.range = runtime.range(reinterpret_cast<const void*>(range.address), range.bytes);
+  op.range = runtime->device_memory().range(address, range.bytes);
   op.name = name;
-  runtime.tell(op);
+  runtime->log().tell(op);
 }
 
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
             std::vector<Range> writes, std::function<void()> body, const KernelCost& cost,
             bool overwrites) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  Stream& on = runtime.stream(stream);
+  const Locked runtime;
+  Stream& on = runtime->streams().use(stream);
   StreamOp op;
   op.kind = StreamOpKind::kKernel;
   op.stream = on.id;
   op.name = name;
   op.reads = reads;
   op.writes = writes;
-  runtime.tell(op);
+  runtime->log().tell(op);
   if (overwrites) {
     std::erase_if(reads, [&](Range range) {
       return std::find(writes.begin(), writes.end(), range) != writes.end();
     });
   }
-  if (!runtime.computes(reads, writes)) body = [] {};
-  runtime.enqueue(on, {.body = std::move(body), .cost = cost, .name = name});
+  const bool computes = runtime->values().computes(reads, writes);
+  runtime->values().note_written(writes, computes);
+  if (!computes) body = [] {};
+  runtime->queues().enqueue(on, {.body = std::move(body), .cost = cost, .name = name});
 }
 
 void set_devices(int count) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.devices = std::clamp(count, 0, kDevices);
+  change_settings([=](Settings& settings) { settings.devices = std::clamp(count, 0, kDevices); });
 }
 
 void set_device_name(std::string name) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.device_name = std::move(name);
+  change_settings([&](Settings& settings) { settings.device_name = std::move(name); });
 }
 
 void set_compute_capability(int times_ten) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.compute_capability = times_ten;
+  change_settings([=](Settings& settings) { settings.compute_capability = times_ten; });
 }
 
 void set_multiprocessors(int count) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.multiprocessors = count;
+  change_settings([=](Settings& settings) { settings.multiprocessors = count; });
 }
 
 void set_device_bytes(std::int64_t bytes, std::int64_t context_bytes) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.device_bytes_max = bytes;
-  runtime.context_bytes = context_bytes;
+  change_settings([=](Settings& settings) {
+    settings.device_bytes_max = bytes;
+    settings.context_bytes = context_bytes;
+  });
 }
 
 void keep_addresses(bool kept) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.keeps_addresses = kept;
+  change_settings([=](Settings& settings) { settings.keeps_addresses = kept; });
 }
 
 void put_segments_upwards(bool upwards) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.segments_go_up = upwards;
+  change_settings([=](Settings& settings) { settings.segments_go_up = upwards; });
 }
 
 void set_pinned_bytes(std::int64_t bytes) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.pinned_bytes_max = bytes;
+  change_settings([=](Settings& settings) { settings.pinned_bytes_max = bytes; });
 }
 
 void set_place_finder(FindPlace find) { place_finder.store(find); }
@@ -243,33 +235,35 @@ AtPlace::~AtPlace() {
 const char* place() { return thread().place; }
 
 void fail(const std::string& name, std::int64_t nth, cudaError_t error, Where where) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.failures[name] = {nth, error, where};
+  const Locked runtime;
+  runtime->faults().plan(name, nth, error, where);
 }
 
 bool failed(const std::string& name) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  return !runtime.failures.contains(name);
+  const Locked runtime;
+  return !runtime->faults().is_planned(name);
 }
 
 void break_device(cudaError_t error) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  runtime.broken = error;
+  const Locked runtime;
+  runtime->faults().break_device(error);
 }
 
 std::int64_t calls(const std::string& name) {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  return runtime.calls[name];
+  const Locked runtime;
+  return runtime->faults().calls(name);
 }
 
 Counts counts() {
-  Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
-  return runtime.counts();
+  const Locked runtime;
+  return {.device_bytes = runtime->device_memory().bytes(),
+          .pinned_bytes = runtime->pinned_memory().bytes(),
+          .device_bytes_peaks = runtime->device_memory().peaks(),
+          .pinned_bytes_peak = runtime->pinned_memory().peak(),
+          .events = runtime->events().count(),
+          .queued = runtime->streams().queued(),
+          .wrong_frees = runtime->freed().wrong(),
+          .refusals = runtime->faults().refusals()};
 }
 
 }  // namespace ferry::vgpu

@@ -20,8 +20,8 @@
 //  * cudaFree waits for its device. (The documentation says that it may; LibTorch's allocator needs
 //    it.) cudaFreeHost waits for nothing: its bytes are scribbled over, at once.
 //
-// A kernel that spins (kernels.cpp) keeps its stream from going on, at any tempo, until the host
-// waits for it or has called the runtime so often: a call stands for a microsecond.
+// A kernel that spins (kernel_entries.cpp) keeps its stream from going on, at any tempo, until the
+// host waits for it or has called the runtime so often: a call stands for a microsecond.
 //
 // A stream's tempo is when its work runs: eager, at once; lazy, when the host waits for it, and
 // never for a query; random, some of it at each call into the runtime. Under `mixed`, each stream

@@ -15,7 +15,7 @@ CUresult driver_error(cudaError_t error) {  // the same numbers, where both have
 
 #define VGPU_ENTER_DRIVER()                                                      \
   auto& runtime = ::ferry::vgpu::Runtime::get();                                 \
-  const std::lock_guard lock(runtime.mutex);                                     \
+  const std::lock_guard lock(runtime.mutex());                                   \
   if (const cudaError_t error = runtime.enter(__func__); error != cudaSuccess) { \
     return driver_error(error);                                                  \
   }
@@ -43,14 +43,14 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t bytes, std::size_
                              unsigned long long) {
   VGPU_ENTER_DRIVER();
   if (!is_whole(bytes)) return CUDA_ERROR_INVALID_VALUE;
-  *address = reinterpret_cast<CUdeviceptr>(runtime.virtual_memory.reserve(bytes));
+  *address = reinterpret_cast<CUdeviceptr>(runtime.virtual_memory().reserve(bytes));
   return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemAddressFree(CUdeviceptr address, std::size_t bytes) {
   VGPU_ENTER_DRIVER();
-  const bool given =
-      runtime.virtual_memory.give_back(pointer(address), bytes, runtime.keeps_addresses);
+  const bool kept = runtime.settings().keeps_addresses;
+  const bool given = runtime.virtual_memory().give_back(pointer(address), bytes, kept);
   return given ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -58,40 +58,50 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* piece, std::size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long) {
   VGPU_ENTER_DRIVER();
   const int device = properties->location.id;
-  if (!is_whole(bytes) || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || device < 0 ||
-      device >= runtime.devices) {
+  if (!is_whole(bytes) || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+      !runtime.has_device(device)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (static_cast<std::int64_t>(bytes) > runtime.free_device_bytes(device)) {
+  if (static_cast<std::int64_t>(bytes) > runtime.device_memory().free_bytes(device)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  *piece = runtime.virtual_memory.create(bytes, device);
-  runtime.note_peaks();
+  *piece = runtime.virtual_memory().create(bytes, device);
+  runtime.device_memory().note_peaks();
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle piece) {
   VGPU_ENTER_DRIVER();
-  return runtime.virtual_memory.release(piece) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return runtime.virtual_memory().release(piece) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t offset,
                   CUmemGenericAllocationHandle piece, unsigned long long) {
   VGPU_ENTER_DRIVER();
   if (offset != 0) return CUDA_ERROR_INVALID_VALUE;
-  return runtime.map(pointer(address), bytes, piece) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const int device = runtime.virtual_memory().map(pointer(address), bytes, piece);
+  if (device < 0) return CUDA_ERROR_INVALID_VALUE;
+  runtime.device_memory().add_mapped(pointer(address), bytes, device);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc*,
                         std::size_t) {
   VGPU_ENTER_DRIVER();
-  const bool mapped = runtime.virtual_memory.is_mapped(pointer(address), bytes);
+  const bool mapped = runtime.virtual_memory().is_mapped(pointer(address), bytes);
   return mapped ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
   VGPU_ENTER_DRIVER();
-  return runtime.unmap(pointer(address), bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (!runtime.virtual_memory().is_mapped(pointer(address), bytes)) return CUDA_ERROR_INVALID_VALUE;
+  const int device = runtime.device_memory().find(pointer(address), 1)->device;
+  runtime.schedule().finish_device(device);
+  runtime.log().forget({address, bytes});
+  runtime.values().remove({address, bytes});
+  runtime.virtual_memory().unmap(pointer(address), bytes);
+  runtime.device_memory().remove_mapped(pointer(address), bytes);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuGetErrorString(CUresult error, const char** text) {

@@ -11,12 +11,12 @@ constexpr std::size_t kGranularity = std::size_t{2} << 20;
 
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-}  // namespace
-
-void MemoryPool::Use::change(std::int64_t by) {
-  now += static_cast<std::uint64_t>(by);
-  most = std::max(most, now);
+void change(MemoryPool::Use& use, std::int64_t by) {
+  use.now += static_cast<std::uint64_t>(by);
+  use.most = std::max(use.most, use.now);
 }
+
+}  // namespace
 
 std::size_t MemoryPool::rounded(std::size_t bytes) {
   return round_up(std::max<std::size_t>(bytes, 1), kAlignment);
@@ -29,12 +29,12 @@ std::size_t MemoryPool::segment_bytes(std::size_t bytes) {
 void MemoryPool::add_segment(std::uintptr_t address, std::size_t bytes) {
   segments_.emplace(address, bytes);
   pieces_.emplace(address, Piece{bytes, true, std::nullopt});
-  reserved.change(static_cast<std::int64_t>(bytes));
+  change(reserved_, static_cast<std::int64_t>(bytes));
 }
 
 std::vector<std::uintptr_t> MemoryPool::take_free_segments(std::uint64_t kept) {
   std::vector<std::uintptr_t> taken;
-  for (auto segment = segments_.begin(); segment != segments_.end() && reserved.now > kept;) {
+  for (auto segment = segments_.begin(); segment != segments_.end() && reserved_.now > kept;) {
     const auto [address, bytes] = *segment;
     const auto begin = pieces_.find(address);
     const auto end = pieces_.lower_bound(address + bytes);
@@ -45,7 +45,7 @@ std::vector<std::uintptr_t> MemoryPool::take_free_segments(std::uint64_t kept) {
       continue;
     }
     pieces_.erase(begin, end);
-    reserved.change(-static_cast<std::int64_t>(bytes));
+    change(reserved_, -static_cast<std::int64_t>(bytes));
     taken.push_back(address);
     segment = segments_.erase(segment);
   }
@@ -66,7 +66,7 @@ std::optional<std::uintptr_t> MemoryPool::allocate(std::size_t bytes, StreamId s
   if (piece.bytes > wanted) {
     pieces_.emplace(best->first + wanted, Piece{piece.bytes - wanted, true, piece.freed_on});
   }
-  used.change(static_cast<std::int64_t>(wanted));
+  change(used_, static_cast<std::int64_t>(wanted));
   return best->first;
 }
 
@@ -81,7 +81,7 @@ std::optional<std::size_t> MemoryPool::free(std::uintptr_t address, StreamId str
   if (found == pieces_.end() || found->second.is_free) return std::nullopt;
   const std::size_t bytes = found->second.bytes;
   found->second = {bytes, true, stream};
-  used.change(-static_cast<std::int64_t>(bytes));
+  change(used_, -static_cast<std::int64_t>(bytes));
   join_next(found);
   if (found != pieces_.begin()) join_next(std::prev(found));
   return bytes;

@@ -5,6 +5,8 @@
 // been made to wait (CUDA's `ReuseAllowInternalDependencies`), which is done where no other memory
 // is left: so nothing is ordered by luck. Best fit, then the lowest address. How the driver's own
 // pool chooses nobody has published, so what is reserved is a guess.
+//
+// It counts and cuts addresses, and touches no memory. The runtime's lock guards it (runtime.h).
 #pragma once
 
 #include <cstddef>
@@ -41,10 +43,16 @@ class MemoryPool {
   struct Use {
     std::uint64_t now = 0;
     std::uint64_t most = 0;
-    void change(std::int64_t by);
   };
-  Use reserved, used;
-  std::uint64_t release_threshold = 0;  // kept when the host synchronises
+  const Use& reserved() const { return reserved_; }
+  const Use& used() const { return used_; }
+  // The most becomes what is now.
+  void forget_most_reserved() { reserved_.most = reserved_.now; }
+  void forget_most_used() { used_.most = used_.now; }
+
+  // So many bytes are kept when the host synchronises.
+  std::uint64_t release_threshold() const { return release_threshold_; }
+  void set_release_threshold(std::uint64_t bytes) { release_threshold_ = bytes; }
 
  private:
   struct Piece {
@@ -59,6 +67,8 @@ class MemoryPool {
 
   Pieces pieces_;
   std::map<std::uintptr_t, std::size_t> segments_;
+  Use reserved_, used_;
+  std::uint64_t release_threshold_ = 0;
 };
 
 }  // namespace ferry::vgpu

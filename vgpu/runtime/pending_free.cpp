@@ -17,12 +17,14 @@ void PendingFree::begin(const StreamOp& free, std::string_view library) {
   pending_[std::this_thread::get_id()] = {free, library, {}};
 }
 
-bool PendingFree::takes(StreamId stream, const void* caller) {
+bool PendingFree::is_for_block(const void* caller) const {
   const auto found = pending_.find(std::this_thread::get_id());
   if (found == pending_.end() || of_programs_.contains(caller)) return false;
-  if (!is_in(found->second.library, caller)) return false;
-  found->second.uses.push_back(stream);
-  return true;
+  return is_in(found->second.library, caller);
+}
+
+void PendingFree::add_use(StreamId stream) {
+  pending_.at(std::this_thread::get_id()).uses.push_back(stream);
 }
 
 }  // namespace ferry::vgpu

@@ -33,9 +33,11 @@ class PendingFree {
   // that frees a tensor may record an event of its own next, but from elsewhere.)
   void begin(const StreamOp& free, std::string_view library);
 
-  // Whether the calling thread records on `stream` for the block's sake; `caller` is the return
-  // address.
-  bool takes(StreamId stream, const void* caller);
+  // The calling thread has returned a block, and records from there (a return address) for its
+  // sake.
+  bool is_for_block(const void* caller) const;
+  // It does so on this stream, which was in use of the block.
+  void add_use(StreamId stream);
 
   // The calling thread does something else. If its block was in use, this says so, and then that it
   // is free; if not, the allocator says that itself.
@@ -44,13 +46,16 @@ class PendingFree {
     end(pending_.find(std::this_thread::get_id()), tell);
   }
 
-  // The allocator has the block free, which any thread may find. Whether that was told.
+  // The same of this block, which any thread may find free.
   template <class Tell>
-  bool completes(Range block, Tell&& tell) {
+  void end_of(Range block, Tell&& tell) {
     const auto same = [&](const auto& other) { return other.second.free.range == block; };
     end(std::find_if(pending_.begin(), pending_.end(), same), tell);
-    return told_.erase(block.address) > 0;
   }
+  // The block was said to be free, before the allocator says so.
+  bool is_told(Range block) const { return told_.contains(block.address); }
+  // The allocator has it free as well.
+  void forget_told(Range block) { told_.erase(block.address); }
 
  private:
   struct Pending {

@@ -170,12 +170,12 @@ void Timeline::wait(StreamId stream, int device, Mark mark) {
   engine_.wait(on(stream, device), static_cast<sim::Signal>(mark), issue_time());
 }
 
-bool Timeline::done(Mark mark) {
+Clock::Answer Timeline::host_asks(Mark mark) {
   ask_ns_ = std::clamp(2 * ask_ns_, kAskNs, kAskMostNs);
   host_ns_ = issue_time() + ask_ns_;
-  const bool is_done = engine_.done(static_cast<sim::Signal>(mark), host_ns_);
-  if (is_done) ask_ns_ = 0;
-  return is_done;
+  if (!engine_.done(static_cast<sim::Signal>(mark), host_ns_)) return Answer::kNotReady;
+  ask_ns_ = 0;
+  return Answer::kDone;
 }
 
 void Timeline::host_waits(StreamId stream, int device) {
@@ -186,7 +186,7 @@ void Timeline::host_waits(Mark mark) {
   host_ns_ = std::max(issue_time(), engine_.run_until(static_cast<sim::Signal>(mark)));
 }
 
-std::int64_t Timeline::end_ns(Mark mark) {
+std::int64_t Timeline::run_to_end(Mark mark) {
   return engine_.run_until(static_cast<sim::Signal>(mark));
 }
 

@@ -48,10 +48,10 @@ class Timeline final : public Clock {
   Mark record(StreamId stream, int device) override;
   void release(Mark mark) override;
   void wait(StreamId stream, int device, Mark mark) override;
-  bool done(Mark mark) override;
+  Answer host_asks(Mark mark) override;
   void host_waits(Mark mark) override;
   void host_waits(StreamId stream, int device) override;
-  std::int64_t end_ns(Mark mark) override;
+  std::int64_t run_to_end(Mark mark) override;
 
   // What is done from now on goes to this trace file as well, once it is written. Before there is
   // work. They throw std::system_error.

@@ -89,10 +89,10 @@ RC_GTEST_PROP(MemoryPoolProp, AStreamGetsWhatItMayHaveAndNothingElse, ()) {
       blocks.erase(block);
     }
     most = std::max(most, used);
-    RC_ASSERT(pool.used.now == used);
-    RC_ASSERT(pool.used.most == most);
+    RC_ASSERT(pool.used().now == used);
+    RC_ASSERT(pool.used().most == most);
   }
-  RC_ASSERT(pool.reserved.now == segments * kSegment);
+  RC_ASSERT(pool.reserved().now == segments * kSegment);
   std::set<std::uintptr_t> empty;
   for (std::uintptr_t segment = 1; segment <= segments; ++segment) {
     const auto block = blocks.lower_bound(segment * kSegment);

@@ -29,7 +29,7 @@ class TimelineTest : public testing::Test {
   }
   std::int64_t end_of(StreamId stream) {
     const Clock::Mark mark = timeline_.record(stream, 0);
-    const std::int64_t end = timeline_.end_ns(mark);
+    const std::int64_t end = timeline_.run_to_end(mark);
     timeline_.release(mark);
     return end;
   }
@@ -63,7 +63,7 @@ TEST_F(TimelineTest, TheHostCopiesPageableMemoryAside) {
                  CopyCost{.kind = CopyKind::kHostToDevice, .bytes = 400, .pageable = true}, "copy");
   timeline.issue(kSide, 0, KernelCost{.bytes = 100}, "work");
   const Clock::Mark mark = timeline.record(kSide, 0);
-  EXPECT_EQ(timeline.end_ns(mark), 10 + 800 + 100);
+  EXPECT_EQ(timeline.run_to_end(mark), 10 + 800 + 100);
   timeline.release(mark);
 }
 
@@ -83,7 +83,7 @@ TEST_F(TimelineTest, ACopyTakesOfTheRateThatAKernelNeeds) {
   timeline.issue(kMain, 0, KernelCost{.bytes = 10'000}, "work");
   timeline.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 5'000}, "work");
   const Clock::Mark mark = timeline.record(kMain, 0);
-  EXPECT_EQ(timeline.end_ns(mark), 10 + 990 * 10 / 9);
+  EXPECT_EQ(timeline.run_to_end(mark), 10 + 990 * 10 / 9);
   timeline.release(mark);
 }
 
@@ -110,7 +110,7 @@ TEST_F(TimelineTest, AHostThatAsksIsToldByTheTimeAndEndsUpThere) {
   kernel(1'000'000);
   const Clock::Mark mark = timeline_.record(kMain, 0);
   int asked = 1;
-  for (; !timeline_.done(mark); ++asked) ASSERT_LT(asked, 100);
+  for (; timeline_.host_asks(mark) == Clock::Answer::kNotReady; ++asked) ASSERT_LT(asked, 100);
   EXPECT_EQ(asked, 10);  // 1 + 2 + 4 + … µs
   timeline_.release(mark);
   kernel(100, kSide);

@@ -37,18 +37,20 @@ std::vector<Configuration>& configurations() {
 
 cudaError_t launch_kernel(const void* function, void** arguments, cudaStream_t stream) {
   Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
+  const std::lock_guard lock(runtime.mutex());
   if (const cudaError_t error = runtime.enter("cudaLaunchKernel"); error != cudaSuccess) {
     return error;
   }
-  const std::string& name = names()[function];
+  const auto found = names().find(function);
+  const std::string name = found != names().end() ? found->second : std::string();
   if (name.find("spin_kernel") == std::string::npos) {
     return runtime.refuse(name, "the virtual GPU runs no compiled kernel: " + name);
   }
   std::int64_t duration = 0;
   std::memcpy(&duration, arguments[0], sizeof duration);
   const bool cycles = name.find("ferry") == std::string::npos;
-  runtime.sleep(runtime.stream(stream), duration / (cycles ? kCyclesPerMicrosecond : 1000));
+  const std::int64_t microseconds = duration / (cycles ? kCyclesPerMicrosecond : 1000);
+  runtime.queues().sleep(runtime.streams().use(stream), microseconds);
   return cudaSuccess;
 }
 
@@ -66,7 +68,7 @@ char __cudaInitModule(void**) { return 1; }
 void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
 void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*,
                             uint3*, dim3*, dim3*, int*) {
-  const std::lock_guard lock(Runtime::get().mutex);
+  const std::lock_guard lock(Runtime::get().mutex());
   names().emplace(function, name);
 }
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {

@@ -1,4 +1,8 @@
 // Entry points: devices, errors, versions, and what all that is not there says.
+//
+// All devices are alike, and are what settings.h says. An attribute that nobody has said is refused
+// by its number, for an invented one would lead a program astray. Errors and the current device are
+// the calling thread's (thread.h).
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -15,22 +19,22 @@ namespace {
 constexpr int kVersion = 13000;
 
 cudaDeviceProp properties_of(int device) {
-  const Runtime& runtime = Runtime::get();
+  const Settings& settings = Runtime::get().settings();
   cudaDeviceProp properties = {};
-  std::snprintf(properties.name, sizeof properties.name, "%s %d", runtime.device_name.c_str(),
+  std::snprintf(properties.name, sizeof properties.name, "%s %d", settings.device_name.c_str(),
                 device);
-  properties.totalGlobalMem = static_cast<std::size_t>(runtime.device_bytes_max);
+  properties.totalGlobalMem = static_cast<std::size_t>(settings.device_bytes_max);
   properties.sharedMemPerBlock = 48 << 10;
   properties.regsPerBlock = 64 << 10;
   properties.warpSize = 32;
   properties.maxThreadsPerBlock = 1024;
   const int of_data_centres[] = {80, 90, 100};  // others have 48 warps
   const bool large =
-      std::ranges::find(of_data_centres, runtime.compute_capability) != std::end(of_data_centres);
+      std::ranges::find(of_data_centres, settings.compute_capability) != std::end(of_data_centres);
   properties.maxThreadsPerMultiProcessor = large ? 2048 : 1536;
-  properties.major = runtime.compute_capability / 10;
-  properties.minor = runtime.compute_capability % 10;
-  properties.multiProcessorCount = runtime.multiprocessors;
+  properties.major = settings.compute_capability / 10;
+  properties.minor = settings.compute_capability % 10;
+  properties.multiProcessorCount = settings.multiprocessors;
   properties.asyncEngineCount = 2;
   properties.unifiedAddressing = 1;
   properties.concurrentKernels = 1;
@@ -83,10 +87,10 @@ std::optional<int> known_attribute(cudaDeviceAttr attribute, const cudaDevicePro
 
 }  // namespace
 
-// Of an entry point that is not there (refused.cpp).
+// Of an entry point that is not there (refused_entries.cpp).
 int refuse(const char* name) {
   Runtime& runtime = Runtime::get();
-  const std::lock_guard lock(runtime.mutex);
+  const std::lock_guard lock(runtime.mutex());
   return runtime.refuse(name, std::string("the virtual GPU does not have ") + name);
 }
 
@@ -94,8 +98,8 @@ extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   VGPU_ENTER();
-  *count = runtime.devices;
-  return *count > 0 ? cudaSuccess : runtime.fail_with(cudaErrorNoDevice);
+  *count = runtime.settings().devices;
+  return *count > 0 ? cudaSuccess : fail_with(cudaErrorNoDevice);
 }
 cudaError_t cudaGetDevice(int* device) {
   VGPU_ENTER();
@@ -104,26 +108,26 @@ cudaError_t cudaGetDevice(int* device) {
 }
 cudaError_t cudaSetDevice(int device) {
   VGPU_ENTER();
-  if (device < 0 || device >= runtime.devices) return runtime.fail_with(cudaErrorInvalidDevice);
+  if (!runtime.has_device(device)) return fail_with(cudaErrorInvalidDevice);
   thread().device = device;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
   VGPU_ENTER();
   const int device = thread().device;
-  runtime.synchronize_device(device);
-  runtime.release_unused(device);
+  runtime.host().synchronize_device(device);
+  runtime.pools().release_unused(device);
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   VGPU_ENTER();
-  if (device < 0 || device >= runtime.devices) return runtime.fail_with(cudaErrorInvalidDevice);
+  if (!runtime.has_device(device)) return fail_with(cudaErrorInvalidDevice);
   *properties = properties_of(device);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   VGPU_ENTER();
-  if (device < 0 || device >= runtime.devices) return runtime.fail_with(cudaErrorInvalidDevice);
+  if (!runtime.has_device(device)) return fail_with(cudaErrorInvalidDevice);
   const std::optional<int> known = known_attribute(attribute, properties_of(device));
   if (!known) {
     const std::string number = std::to_string(static_cast<int>(attribute));

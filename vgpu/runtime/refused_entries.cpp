@@ -5,7 +5,7 @@
 // This file cannot include CUDA's header, which declares them with their arguments.
 namespace ferry::vgpu {
 
-int refuse(const char* name);  // devices.cpp
+int refuse(const char* name);  // device_entries.cpp
 
 }  // namespace ferry::vgpu
 
