@@ -47,7 +47,7 @@ DeviceOffloader make_offloader_on(D device, CoreOptions options) {
   made.hooks = std::make_shared<OffloadCore<D, TorchAutograd>>(device, TorchAutograd(),
                                                                std::move(options), Rules());
   made.flush = [device = std::move(device)]() mutable {
-    if constexpr (requires(D& spanned) { spanned.flush_spans(); }) {
+    if constexpr (requires(D & spanned) { spanned.flush_spans(); }) {
       device.flush_spans();
     } else {
       device.finish();
