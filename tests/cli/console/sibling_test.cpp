@@ -42,6 +42,14 @@ TEST_F(SiblingTest, WithoutLibTorchWhatNeedsItSaysSo) {
   }
 }
 
+TEST_F(SiblingTest, WithoutItsProgramVerifySaysWhatIsMissing) {
+  const Result result = ferry("verify --programs 3");
+  EXPECT_EQ(result.code, kResourceMissing);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(result.err.starts_with("ferry: verify needs RapidCheck, and this Ferry was "))
+      << result.err;
+}
+
 TEST_F(SiblingTest, TheOtherProgramGetsTheArgumentsAsTheyAre) {
   const std::filesystem::path other = folder_ / "ferry-calibrate";
   std::ofstream(other) << "#!/bin/sh\necho \"$# $1 $2 $3\"\nexit 5\n";
