@@ -8,7 +8,7 @@
 #include "shared/adaptors/observed.h"
 #include "shared/offload/offloader.h"
 #include "tests/shared/offload/meddled.h"
-#include "tests/sim/support/offloader_rig.h"
+#include "tests/shared/offload/offloader_rig.h"
 
 namespace ferry::test {
 

@@ -11,7 +11,7 @@
 #include "shared/adaptors/forward.h"
 #include "shared/offload/offloader.h"
 #include "tests/shared/offload/host_heap.h"
-#include "tests/sim/support/offloader_rig.h"
+#include "tests/shared/offload/offloader_rig.h"
 
 namespace ferry {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "shared/offload/offload_core.h"
-#include "tests/sim/support/offloader_rig.h"
+#include "tests/shared/offload/offloader_rig.h"
 
 namespace ferry {
 namespace {

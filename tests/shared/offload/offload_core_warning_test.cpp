@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/choices/draws.h"
-#include "tests/sim/support/offloader_rig.h"
+#include "tests/shared/offload/offloader_rig.h"
 #include "tests/support/objection.h"
 
 namespace ferry {

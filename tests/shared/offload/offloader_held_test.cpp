@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "shared/adaptors/observed.h"
-#include "tests/sim/support/offloader_rig.h"
+#include "tests/shared/offload/offloader_rig.h"
 
 namespace ferry {
 namespace {

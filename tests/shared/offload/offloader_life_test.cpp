@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/sim/support/offloader_rig.h"
+#include "tests/shared/offload/offloader_rig.h"
 
 namespace ferry {
 namespace {

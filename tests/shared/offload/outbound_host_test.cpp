@@ -10,7 +10,7 @@
 #include "shared/offload/inbound.h"
 #include "shared/offload/outbound.h"
 #include "tests/shared/offload/meddled.h"
-#include "tests/sim/support/offloader_rig.h"
+#include "tests/shared/offload/offloader_rig.h"
 
 namespace ferry {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "shared/offload/outbound.h"
 #include "tests/shared/offload/odd_device.h"
-#include "tests/sim/support/offloader_rig.h"
+#include "tests/shared/offload/offloader_rig.h"
 
 namespace ferry {
 namespace {

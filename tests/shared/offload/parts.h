@@ -20,7 +20,7 @@
 #include "shared/offload/inbound.h"
 #include "shared/offload/outbound.h"
 #include "shared/offload/tracker.h"
-#include "tests/sim/support/offloader_rig.h"
+#include "tests/shared/offload/offloader_rig.h"
 
 namespace ferry::test {
 

@@ -13,7 +13,7 @@
 
 #include "shared/adaptors/observed.h"
 #include "tests/shared/offload/meddled.h"
-#include "tests/sim/support/offloader_rig.h"
+#include "tests/shared/offload/offloader_rig.h"
 
 namespace ferry {
 namespace {
