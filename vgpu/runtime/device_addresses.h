@@ -1,6 +1,9 @@
 // Where a device's memory lies in this process: as a driver would put it
 // (formats/segment_addresses.h), among addresses that are reserved a TiB at a time. What the
 // runtime has of them is unmapped by mapping nothing there, never by munmap.
+//
+// It owns the addresses, until the process ends, and not the memory (device_memory.h). The
+// runtime's lock guards it (runtime.h).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,8 @@
 // Which bytes of the devices and of page-locked memory have their values, where kernels compute
 // little (KernelValues): what small kernels make of known bytes, and what the host wrote.
+//
+// It is a set of ranges that do not meet, and knows neither memory nor kernels: known_values.h
+// decides what is added. The runtime's lock guards it (runtime.h).
 #pragma once
 
 #include <cstdint>
