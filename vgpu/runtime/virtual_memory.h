@@ -6,8 +6,8 @@
 // mapped as a whole, once at most. An unmap waits for the device, which CUDA leaves to the program.
 // Not there: sharing with other processes, multicast, access of single devices.
 //
-// It owns the addresses and the pieces. What is mapped is an allocation of the device as well, of
-// which the entry points tell device_memory.h. The lock of the runtime guards it (runtime.h).
+// It owns the addresses and the pieces. What is mapped is an allocation of the device as well,
+// which the entry points tell device_memory.h. The runtime's lock guards it (runtime.h).
 #pragma once
 
 #include <cstddef>
