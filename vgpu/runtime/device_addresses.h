@@ -2,13 +2,8 @@
 // (formats/segment_addresses.h), among addresses that are reserved a TiB at a time. What the
 // runtime has of them is unmapped by mapping nothing there, never by munmap.
 //
-<<<<<<< HEAD
-// It owns the addresses, until the process ends, and not the memory (device_memory.h). The lock of
-// the runtime guards it (runtime.h).
-=======
 // It owns the addresses, until the process ends, and not the memory (device_memory.h). The
 // runtime's lock guards it (runtime.h).
->>>>>>> wa
 #pragma once
 
 #include <cstddef>
