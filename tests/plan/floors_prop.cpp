@@ -13,6 +13,7 @@
 #include "plan/lower_bound.h"
 #include "tests/plan/support/planned.h"
 #include "tests/plan/support/spanned.h"
+#include "verify/programs/random_program.h"
 
 namespace ferry::plan {
 namespace {
