@@ -13,6 +13,7 @@
 #include "plan/planner.h"
 #include "scenarios/programs.h"
 #include "tests/plan/support/planned.h"
+#include "verify/programs/random_program.h"
 
 namespace ferry::plan {
 namespace {
