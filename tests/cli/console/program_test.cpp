@@ -13,15 +13,10 @@
 
 #include "cli/console/exit_codes.h"
 #include "formats/text_file.h"
+#include "tests/cli/console/shell.h"
 
 namespace ferry::cli {
 namespace {
-
-struct Result {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
 
 Result ferry(const std::string& arguments, const std::string& redirect = "") {
   const std::string stem = ::testing::TempDir() + "/ferry_cli_" + std::to_string(::getpid());
