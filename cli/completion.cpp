@@ -3,8 +3,8 @@
 //
 // bash expands the words that it is given to choose from, so names of files that would mean more to
 // it than text are left out. `ferry train`, `ferry verify` and their kind are other programs: their
-// options are taken from their help, when they are asked for, and so are the values of an option
-// where that program tells them (`--complete OPTION`).
+// options are taken from their help, when they are asked for. `ferry verify --complete OPTION` tells
+// an option's values as well.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -45,8 +45,8 @@ _ferry() {
     [[ $word == -* ]] || { command=$word && break; }
   done
   if _ferry_is_another_program "$command"; then
-    [[ $before != -* ]] ||
-      words=$("${COMP_WORDS[0]}" "$command" --complete "$before" 2>/dev/null </dev/null)
+    [[ $command != verify || $before != -* ]] ||
+      words=$("${COMP_WORDS[0]}" verify --complete "$before" 2>/dev/null </dev/null)
     if [[ -z $words ]]; then
       words=$(_ferry_own_help "$command")
       [[ $current == -* ]] || kind=file
