@@ -8,6 +8,7 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -161,8 +162,9 @@ TEST_P(CheckpointRule, IsCaught) {
     VirtualWorld world(schedule.tempo, schedule.seed);
     return right(each, Rules::without(GetParam()));
   };
-  // Threads take turns: not by each.
-  EXPECT_FALSE(std::ranges::all_of(schedules(), is_right));
+  // Threads take turns, which no schedule decides: on a busy machine all may come out right once.
+  const auto all_are_right = [&](int) { return std::ranges::all_of(schedules(), is_right); };
+  EXPECT_FALSE(std::ranges::all_of(std::views::iota(0, 10), all_are_right));
 }
 
 INSTANTIATE_TEST_SUITE_P(Core, CheckpointRule, testing::ValuesIn(checkpoint_rules()),
