@@ -57,30 +57,31 @@ TEST(OffloadStatistics, OfAStepAreTheDifference) {
   EXPECT_EQ(step.forward_stash_peak_bytes, 200) << "a peak is no count";
 }
 
+using Count = std::int64_t OffloadStatistics::*;
+constexpr std::array<Count, 16> kCounts = {&OffloadStatistics::packs,
+                                           &OffloadStatistics::kept,
+                                           &OffloadStatistics::full,
+                                           &OffloadStatistics::shared,
+                                           &OffloadStatistics::offloaded_count,
+                                           &OffloadStatistics::offloaded_bytes,
+                                           &OffloadStatistics::reloaded_count,
+                                           &OffloadStatistics::reloaded_bytes,
+                                           &OffloadStatistics::prefetched_count,
+                                           &OffloadStatistics::stash_hits,
+                                           &OffloadStatistics::target_hits,
+                                           &OffloadStatistics::vain_count,
+                                           &OffloadStatistics::vain_bytes,
+                                           &OffloadStatistics::compute_waits,
+                                           &OffloadStatistics::stalled_ns,
+                                           &OffloadStatistics::quarantined};
+constexpr std::array<Count, 4> kStashes = {
+    &OffloadStatistics::forward_stash_bytes, &OffloadStatistics::forward_stash_peak_bytes,
+    &OffloadStatistics::backward_stash_bytes, &OffloadStatistics::backward_stash_peak_bytes};
+
 TEST(OffloadStatistics, StartAtNothing) {
   const OffloadStatistics none;
-  for (const auto count : {&OffloadStatistics::packs,
-                           &OffloadStatistics::kept,
-                           &OffloadStatistics::full,
-                           &OffloadStatistics::shared,
-                           &OffloadStatistics::offloaded_count,
-                           &OffloadStatistics::offloaded_bytes,
-                           &OffloadStatistics::reloaded_count,
-                           &OffloadStatistics::reloaded_bytes,
-                           &OffloadStatistics::prefetched_count,
-                           &OffloadStatistics::stash_hits,
-                           &OffloadStatistics::target_hits,
-                           &OffloadStatistics::vain_count,
-                           &OffloadStatistics::vain_bytes,
-                           &OffloadStatistics::compute_waits,
-                           &OffloadStatistics::stalled_ns,
-                           &OffloadStatistics::forward_stash_bytes,
-                           &OffloadStatistics::forward_stash_peak_bytes,
-                           &OffloadStatistics::backward_stash_bytes,
-                           &OffloadStatistics::backward_stash_peak_bytes,
-                           &OffloadStatistics::quarantined}) {
-    EXPECT_EQ(none.*count, 0);
-  }
+  for (const Count count : kCounts) EXPECT_EQ(none.*count, 0);
+  for (const Count bytes : kStashes) EXPECT_EQ(none.*bytes, 0);
 }
 
 TEST(OffloadStatistics, OfSeveralOffloadersHaveTheSumOfTheirStashes) {
@@ -103,25 +104,8 @@ TEST(OffloadStatistics, OfSeveralOffloadersHaveTheSumOfTheirStashes) {
 
 // No two counts of it are alike, so that one that is added to another one shows.
 TEST(OffloadStatistics, EachCountOfTwoAddsUp) {
-  using Count = std::int64_t OffloadStatistics::*;
-  static constexpr std::array<Count, 16> kCounts = {&OffloadStatistics::packs,
-                                                    &OffloadStatistics::kept,
-                                                    &OffloadStatistics::full,
-                                                    &OffloadStatistics::shared,
-                                                    &OffloadStatistics::offloaded_count,
-                                                    &OffloadStatistics::offloaded_bytes,
-                                                    &OffloadStatistics::reloaded_count,
-                                                    &OffloadStatistics::reloaded_bytes,
-                                                    &OffloadStatistics::prefetched_count,
-                                                    &OffloadStatistics::stash_hits,
-                                                    &OffloadStatistics::target_hits,
-                                                    &OffloadStatistics::vain_count,
-                                                    &OffloadStatistics::vain_bytes,
-                                                    &OffloadStatistics::compute_waits,
-                                                    &OffloadStatistics::stalled_ns,
-                                                    &OffloadStatistics::quarantined};
-  constexpr std::size_t kStashes = 4;
-  static_assert(sizeof(OffloadStatistics) == (kCounts.size() + kStashes) * sizeof(std::int64_t));
+  static_assert(sizeof(OffloadStatistics) ==
+                (kCounts.size() + kStashes.size()) * sizeof(std::int64_t));
   OffloadStatistics now, before;
   std::int64_t next = 1;
   for (const Count count : kCounts) {
