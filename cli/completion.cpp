@@ -3,8 +3,8 @@
 //
 // bash expands the words that it is given to choose from, so names of files that would mean more to
 // it than text are left out. `ferry train`, `ferry verify` and their kind are other programs: their
-// options are taken from their help, when they are asked for. `ferry verify --complete OPTION` tells
-// an option's values as well.
+// options are taken from their help, when they are asked for. `ferry verify --complete OPTION`
+// tells an option's values as well.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
