@@ -5,9 +5,9 @@
                                      runs them, two processes at a time, or those of their tests
                                      whose names have FILTER in them
 
-CMake writes which program is whose (BUILD/test_programs.txt). A program runs in two parts, so that
-one with many tests keeps two cores busy. Exit codes: 0, all passed; 1, one failed; 2, there is no
-such room or no such test.
+CMake writes which program is whose (BUILD/test_programs.txt). A program runs in eight parts, so
+that one with a few long tests keeps two cores busy. Exit codes: 0, all passed; 1, one failed; 2,
+there is no such room or no such test.
 """
 
 import concurrent.futures
@@ -16,7 +16,7 @@ import pathlib
 import subprocess
 import sys
 
-PARTS = 2
+PARTS = 8
 
 
 def programs_of(build, room):
@@ -57,7 +57,7 @@ def run(build, room, only):
         return refused(f"{room} {only}: none of its tests has '{only}' in its name")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         parts = [pool.submit(run_part, path, pattern, part)
-                 for path in paths if tests[path] for part in range(PARTS)]
+                 for path in paths for part in range(min(PARTS, tests[path]))]
         failed = [part.result() for part in parts if part.result().returncode != 0]
     for part in failed:
         print(part.stdout)

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,6 +25,7 @@
 #include "formats/outline.h"
 #include "plan/lower_bound.h"
 #include "plan/planner.h"
+#include "tests/plan/support/asked.h"
 #include "tests/sim/support/sizes.h"
 #include "tests/sim/support/tiny.h"
 #include "verify/programs/random_program.h"
@@ -235,8 +235,7 @@ struct Campaign {
 };
 
 TEST(BestProp, AgainstAllPlansOfSmallPrograms) {
-  const char* asked = std::getenv("FERRY_PLANS");
-  const int programs = asked ? std::atoi(asked) : 12;
+  const int programs = test::asked_programs(6);
   Campaign campaign;
   for (int number = 0; number < programs; ++number) campaign.try_program(number);
   EXPECT_EQ(campaign.below_bound, 0u);
@@ -251,7 +250,7 @@ TEST(BestProp, AgainstAllPlansOfSmallPrograms) {
       none);
   int listed = 0;
   for (const Behind& each : campaign.behind) {
-    if (!asked || ++listed > 10) break;
+    if (!test::plans_are_asked() || ++listed > 10) break;
     std::printf("  program %d, %lld bytes: %lld in a thousand\n", each.program,
                 static_cast<long long>(each.budget_bytes), static_cast<long long>(each.permille));
   }

@@ -96,10 +96,10 @@ class Chain {
 std::vector<Shape> shapes() {
   std::vector<Shape> all = {{"equal, 20", 20, true, true},
                             {"equal bytes, 20", 20, true, false, 3},
-                            {"equal bytes, 50", 50, true, false, 5},
-                            {"random, 20", 20, false, false, 3},
-                            {"random, 50", 50, false, false, 5}};
+                            {"random, 20", 20, false, false, 3}};
   if (std::getenv("FERRY_ROTOR")) {
+    all.push_back({"equal bytes, 50", 50, true, false, 5});
+    all.push_back({"random, 50", 50, false, false, 5});
     all.push_back({"random, 12", 12, false, false, 2});
     all.push_back({"equal, 100", 100, true, true});
     all.push_back({"random, 100", 100, false, false, 7});
@@ -165,9 +165,10 @@ std::string cell(const Chain& chain, std::optional<std::int64_t> more_ns) {
 // not run again: mostly that is ahead.
 TEST(BestRotorTest, BestIsNotBehindTheOptimum) {
   std::size_t compared = 0, ahead = 0, moves_help = 0;
+  const int step = std::getenv("FERRY_ROTOR") ? 10 : 20;
   for (const Shape& each : shapes()) {
     const Chain chain(each);
-    for (int percent = 90; percent >= 10; percent -= 10) {
+    for (int percent = 90; percent >= 10; percent -= step) {
       const std::int64_t units = chain.keep_units() * percent / 100;
       const auto rotor = chain.rotor_ns(units);
       const auto recomputes = chain.best_ns(units, false);
@@ -187,7 +188,7 @@ TEST(BestRotorTest, BestIsNotBehindTheOptimum) {
       moves_help += *both < *recomputes;
     }
   }
-  EXPECT_GE(compared, 35u);
+  EXPECT_GE(compared, shapes().size() * (step == 10 ? 7 : 4));
   EXPECT_GE(ahead, compared * 9 / 10);
   EXPECT_GE(moves_help, compared / 2);
 }

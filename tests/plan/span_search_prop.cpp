@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,6 +19,7 @@
 #include "plan/lower_bound.h"
 #include "plan/planner.h"
 #include "plan/span_search.h"
+#include "tests/plan/support/asked.h"
 #include "tests/plan/support/spanned.h"
 #include "tests/sim/support/graphs.h"
 #include "tests/sim/support/sizes.h"
@@ -129,22 +129,17 @@ void try_programs(Campaign& campaign, int programs) {
       programs, campaign.plans, campaign.budgets, campaign.fastest,
       campaign.budgets - campaign.fastest - campaign.none, campaign.none, campaign.proved);
   int listed = 0;
-  const bool asked = std::getenv("FERRY_PLANS");
-  for (auto each = campaign.behind.rbegin(); asked && each != campaign.behind.rend(); ++each) {
+  const bool lists = test::plans_are_asked();
+  for (auto each = campaign.behind.rbegin(); lists && each != campaign.behind.rend(); ++each) {
     if (++listed > 10) break;
     std::printf("  program %d: %lld in a thousand\n", each->second,
                 static_cast<long long>(each->first));
   }
 }
 
-int asked_programs(int otherwise) {
-  const char* asked = std::getenv("FERRY_PLANS");
-  return asked ? std::atoi(asked) : otherwise;
-}
-
 TEST(SpanSearchProp, AgainstAllSpansOfSmallForwards) {
   Campaign campaign;
-  try_programs(campaign, asked_programs(24));
+  try_programs(campaign, test::asked_programs(24));
   EXPECT_EQ(campaign.below_bound, 0u);
   EXPECT_EQ(campaign.fastest, campaign.budgets);
 }
@@ -153,7 +148,7 @@ TEST(SpanSearchProp, AgainstAllSpansOfSmallForwards) {
 TEST(SpanSearchProp, AgainstAllSpansOfLargerForwards) {
   Campaign campaign;
   campaign.more = 2;
-  try_programs(campaign, asked_programs(120) / 40);
+  try_programs(campaign, test::asked_programs(120) / 40);
   EXPECT_EQ(campaign.below_bound, 0u);
   EXPECT_EQ(campaign.none, 0u);
   EXPECT_GE(campaign.fastest * 10, campaign.budgets * 9);
