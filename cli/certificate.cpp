@@ -15,7 +15,7 @@ namespace ferry::cli {
 namespace {
 
 // How much longer a step takes than the bound, in thousandths of it, rounded up.
-std::int64_t gap_permille(sim::Time step_ns, sim::Time bound_ns) {
+std::int64_t permille_above(sim::Time step_ns, sim::Time bound_ns) {
   return bound_ns <= 0 ? 0 : sim::permille(step_ns - bound_ns, bound_ns, sim::Round::kUp);
 }
 
@@ -59,7 +59,7 @@ std::string certificate_text(const plan::PlanResult& result) {
   const plan::PolicyRow* const best = fastest_answer(result, true);
   if (!best) return text + below + " of keep" + end;
   const auto line = [&](const plan::PolicyRow& row) {
-    const std::int64_t gap = gap_permille(row.simulation.step_ns, bound);
+    const std::int64_t gap = permille_above(row.simulation.step_ns, bound);
     const auto slowdown = plan::slowdown_permille(row.simulation.step_ns, result.keep_ns);
     return fmt::format("{}: {} of keep; {}: gap {}.{} %", row.policy, thousandths(slowdown), below,
                        gap / 10, gap % 10) +
@@ -81,7 +81,7 @@ std::optional<std::int64_t> gap_permille(const plan::PlanResult& result,
                                          const plan::PolicyRow& row) {
   const auto bound = bound_of(result);
   if (!bound || !row.is_answer() || !row.has_plan()) return std::nullopt;
-  return gap_permille(row.simulation.step_ns, *bound);
+  return permille_above(row.simulation.step_ns, *bound);
 }
 
 void add_gap(nlohmann::ordered_json& entry, const plan::PlanResult& result,

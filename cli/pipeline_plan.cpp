@@ -1,7 +1,6 @@
 #include "cli/pipeline_plan.h"
 
 #include <fmt/core.h>
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "cli/console/choices.h"
 #include "cli/console/context.h"
+#include "cli/console/messages.h"
 #include "cli/console/output.h"
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
@@ -235,12 +235,12 @@ const plan::PipelineRow* write(const std::filesystem::path& output, const Reques
   if (output.empty() || plan.stopped) return nullptr;
   const plan::PipelineRow* best = plan::best_row(plan);
   if (!best) {
-    spdlog::error("{}: not written, for no plan is safe", output.string());
+    tell("{}: not written, for no plan is safe", output.string());
     return nullptr;
   }
   const PolicyRequest& subject = request.subject;
   write_plan(output, plan::to_plan(subject.program, subject.hardware, request.plan, plan, *best));
-  if (!best->fits) spdlog::warn("{}: this plan does not fit", output.string());
+  if (!best->fits) tell("{}: this plan does not fit", output.string());
   return best;
 }
 
@@ -253,16 +253,16 @@ int complain(const plan::PipelinePlan& plan) {
     const std::string where = std::string(name(row.schedule)) + ", " + row.policy;
     if (!run.is_safe()) code = kViolated;
     for (const check::Hazard& hazard : run.hazards) {
-      spdlog::error("{}: {}", where, to_string(hazard));
+      tell("{}: {}", where, to_string(hazard));
     }
-    for (const std::string& error : run.errors) spdlog::error("{}: {}", where, error);
+    for (const std::string& error : run.errors) tell("{}: {}", where, error);
     if (run.leftovers.any()) {
       const sim::Leftovers& left = run.leftovers;
-      spdlog::error("{}: left after the step: {} storages, {} events, {} of host memory{}", where,
-                    left.storages, left.events, format_bytes(left.host_bytes),
-                    left.core ? ", and something in the core" : "");
+      tell("{}: left after the step: {} storages, {} events, {} of host memory{}", where,
+           left.storages, left.events, format_bytes(left.host_bytes),
+           left.core ? ", and something in the core" : "");
     }
-    for (const std::string& warning : run.warnings) spdlog::warn("{}: {}", where, warning);
+    for (const std::string& warning : run.warnings) tell("{}: {}", where, warning);
   }
   return code;
 }

@@ -5,9 +5,8 @@
 #include <filesystem>
 #include <memory>
 
-#include <spdlog/spdlog.h>
-
 #include "cli/commands.h"
+#include "cli/console/messages.h"
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
 #include "cli/pareto_plan.h"
@@ -32,7 +31,7 @@ void refuse_what_is_no_plan(const PolicyArguments& arguments, const PolicyReques
                        "another --policy");
 }
 
-int run(const PolicyArguments& arguments) {
+int print_plan(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
   request.answers = true;
   request.plan.expandable_too = !arguments.no_expandable;
@@ -51,10 +50,10 @@ int run(const PolicyArguments& arguments) {
   if (best) {
     write_plan(arguments.output, plan::to_plan(request.program, request.hardware, result, *best));
     if (!best->fits) {
-      spdlog::warn("{}: written, but its plan does not fit", arguments.output.string());
+      tell("{}: written, but its plan does not fit", arguments.output.string());
     }
   } else if (asked) {
-    spdlog::error("{}: not written: no row has a plan that ran safely", arguments.output.string());
+    tell("{}: not written: no row has a plan that ran safely", arguments.output.string());
   }
   return report(arguments, request, result, best);
 }
@@ -94,7 +93,7 @@ Examples:
     const bool several = pipeline->stages > 0;
     context.exit_code = static_cast<ExitCode>(several   ? plan_pipeline(*arguments, *pipeline)
                                               : *pareto ? plan_pareto(*arguments)
-                                                        : run(*arguments));
+                                                        : print_plan(*arguments));
   });
 }
 

@@ -1,10 +1,10 @@
 #include "cli/plan_run.h"
 
-#include <spdlog/spdlog.h>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "cli/console/messages.h"
 #include "cli/console/stop.h"
 #include "formats/error.h"
 #include "formats/plan_file.h"
@@ -23,7 +23,7 @@ void check_made_for(const Plan& plan, const std::string& file, const PolicyReque
                          "); --microbatches and --order are part of a program");
   }
   if (plan.hardware != request.hardware.name) {
-    spdlog::warn("{}: made for {}, run on {}", file, plan.hardware, request.hardware.name);
+    tell("{}: made for {}, run on {}", file, plan.hardware, request.hardware.name);
   }
 }
 
@@ -32,8 +32,8 @@ AllocConf conf_of(const Plan& plan, const std::string& file, const AllocConf& as
   const std::string given = to_string(asked);
   if (given == plan.alloc_conf) return asked;
   if (!given.empty()) {
-    spdlog::warn("{}: made for the allocator's options \"{}\", run with \"{}\"", file,
-                 plan.alloc_conf, given);
+    tell("{}: made for the allocator's options \"{}\", run with \"{}\"", file, plan.alloc_conf,
+         given);
     return asked;
   }
   AllocConf conf = parse_alloc_conf(plan.alloc_conf, file);

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include "cli/certificate.h"
 #include "cli/console/choices.h"
 #include "cli/console/context.h"
+#include "cli/console/messages.h"
 #include "cli/console/output.h"
 #include "cli/console/shipped.h"
 #include "cli/console/stop.h"
@@ -420,24 +420,22 @@ bool is_safe(const plan::PolicyRow& row) {
   return is_beyond_limits(row) ? row.simulation.hazards.empty() : row.is_safe();
 }
 
-// Reports what went wrong, each line through `log`.
-void complain(const PolicyRequest& request, const plan::PolicyRow& row,
-              spdlog::level::level_enum level) {
+// Reports what went wrong.
+void complain(const PolicyRequest& request, const plan::PolicyRow& row) {
   for (const check::Hazard& hazard : row.simulation.hazards) {
-    spdlog::log(level, "{}: {}", row.policy, to_string(hazard));
+    tell("{}: {}", row.policy, to_string(hazard));
   }
   for (const sim::ProgramError& error : row.simulation.errors) {
-    spdlog::log(level, "{}: {}:{}: {}", row.policy, request.program_name, error.line,
-                error.message);
+    tell("{}: {}:{}: {}", row.policy, request.program_name, error.line, error.message);
   }
   if (row.simulation.leftovers.any()) {
     const sim::Leftovers& left = row.simulation.leftovers;
-    spdlog::log(level, "{}: left after the step: {} storages, {} events, {} of host memory{}",
-                row.policy, left.storages, left.events, format_bytes(left.host_bytes),
-                left.core ? ", and something in the core" : "");
+    tell("{}: left after the step: {} storages, {} events, {} of host memory{}", row.policy,
+         left.storages, left.events, format_bytes(left.host_bytes),
+         left.core ? ", and something in the core" : "");
   }
   for (const std::string& warning : row.simulation.warnings) {
-    spdlog::warn("{}: {}", row.policy, warning);
+    tell("{}: {}", row.policy, warning);
   }
 }
 
@@ -476,7 +474,7 @@ int told_faults(const PolicyRequest& request, const std::vector<plan::PolicyRow>
     const bool told = row.candidate.trl && request.every_policy;
     if (is_beyond_limits(row) && code == kOk) code = kDoesNotFit;
     if (!is_safe(row) && !told) code = kViolated;
-    complain(request, row, told ? spdlog::level::warn : spdlog::level::err);
+    complain(request, row);
   }
   return code;
 }

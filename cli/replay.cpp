@@ -3,7 +3,6 @@
 // one. A memory snapshot in the program's place is replayed by itself (cli/snapshot_replay.h).
 #include <fmt/core.h>
 
-#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include <stdexcept>
 
 #include "cli/commands.h"
+#include "cli/console/messages.h"
 #include "cli/console/output.h"
 #include "cli/console/progress.h"
 #include "cli/console/shipped.h"
@@ -281,10 +281,10 @@ ExitCode run(const ReplayArguments& arguments) {
     print_text(to_text(arguments, replay));
   }
   for (const sim::ProgramError& error : simulation.errors) {
-    spdlog::error("{}:{}: {}", program.name, error.line, error.message);
+    tell("{}:{}: {}", program.name, error.line, error.message);
   }
   for (const check::Hazard& hazard : simulation.hazards) {
-    spdlog::error("{}: {}", program.name, to_string(hazard));
+    tell("{}: {}", program.name, to_string(hazard));
   }
   if (!simulation.errors.empty() || !simulation.hazards.empty()) return kViolated;
   return replay.difference ? kDiffers : kOk;

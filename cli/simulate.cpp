@@ -1,5 +1,4 @@
 // `ferry simulate`: runs a program under policies, or under a plan that `ferry plan` wrote.
-#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
@@ -7,6 +6,7 @@
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/console/messages.h"
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
 #include "cli/plan_run.h"
@@ -57,7 +57,7 @@ plan::PlanResult simulate_and_write(const PolicyArguments& arguments, PolicyRequ
   return result;
 }
 
-int run(const PolicyArguments& arguments) {
+int print_simulation(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
   ProgressLine progress;
   request.plan.progress = [&](std::string_view policy, std::size_t done, std::size_t all) {
@@ -97,7 +97,7 @@ Examples:
       ->type_name("FILE");
   command->callback([arguments, &context] {
     listen_for_stop();
-    context.exit_code = static_cast<ExitCode>(run(*arguments));
+    context.exit_code = static_cast<ExitCode>(print_simulation(*arguments));
   });
 }
 

@@ -24,7 +24,6 @@ endif()
 ferry_package(ferry_missing_command tomlplusplus 3.3 libtomlplusplus-dev)
 ferry_package(ferry_missing_command CLI11 2.1 libcli11-dev)
 ferry_package(ferry_missing_command fmt 9 libfmt-dev)
-ferry_package(ferry_missing_command spdlog "" libspdlog-dev)
 
 # The module does without the command, unless somebody asked for it.
 if(NOT FERRY_PYTHON_ONLY OR FERRY_COMMAND)

@@ -11,15 +11,14 @@ function(ferry_portable program)
   endif()
 endfunction()
 
-# Formatted text, logging and TOML. Debian has them as shared libraries alone; their headers do as
+# Formatted text and TOML. Debian has them as shared libraries alone; their headers do as
 # well.
 add_library(ferry_text INTERFACE)
 add_library(ferry_toml INTERFACE)
 if(FERRY_PORTABLE)
-  target_link_libraries(ferry_text INTERFACE fmt::fmt-header-only Threads::Threads)
-  target_compile_definitions(ferry_text INTERFACE SPDLOG_FMT_EXTERNAL)
+  target_link_libraries(ferry_text INTERFACE fmt::fmt-header-only)
   target_compile_definitions(ferry_toml INTERFACE TOML_HEADER_ONLY=1)
 else()
-  target_link_libraries(ferry_text INTERFACE fmt::fmt spdlog::spdlog)
+  target_link_libraries(ferry_text INTERFACE fmt::fmt)
   target_link_libraries(ferry_toml INTERFACE tomlplusplus::tomlplusplus)
 endif()

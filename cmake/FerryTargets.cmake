@@ -55,13 +55,16 @@ function(ferry_jemalloc program)
   endif()
 endfunction()
 
-# ferry_four_at_a_time(TARGET): four files are compiled as one, for much of a file's time is what
-# the compiler instantiates of LibTorch, gtest or the core, whatever is in the file. So their
-# unnamed namespaces are one as well: no two of its files may give one name to different things.
-# clang-tidy and the makers of mutants ask how one file of a room is compiled.
-function(ferry_four_at_a_time target)
+# ferry_some_at_a_time(TARGET COUNT): so many files are compiled as one, for much of a file's time
+# is what the compiler instantiates of LibTorch, gtest or the core, whatever is in the file. So
+# their unnamed namespaces are one as well: no two of its files may give one name to different
+# things. clang-tidy and the makers of mutants ask how one file of a room is compiled.
+function(ferry_some_at_a_time target count)
   if(target MATCHES "^ferry_" AND (CMAKE_DISABLE_PRECOMPILE_HEADERS OR FERRY_MUTATION))
     return()
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+endfunction()
+function(ferry_four_at_a_time target)
+  ferry_some_at_a_time(${target} 4)
 endfunction()

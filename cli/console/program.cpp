@@ -1,13 +1,8 @@
 #include "cli/console/program.h"
 
-#include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -17,29 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "cli/console/messages.h"
 #include "formats/error.h"
 #include "formats/nearest.h"
-#include "formats/printable.h"
 
 namespace ferry::cli {
 namespace {
 
-// Makes a message printable: names come from files that anybody may have written, and control
-// characters in them could act on the terminal.
-class Printable final : public spdlog::custom_flag_formatter {
- public:
-  void format(const spdlog::details::log_msg& message, const std::tm&,
-              spdlog::memory_buf_t& into) override {
-    const std::string text = printable({message.payload.data(), message.payload.size()});
-    into.append(text.data(), text.data() + text.size());
-  }
-  std::unique_ptr<custom_flag_formatter> clone() const override {
-    return std::make_unique<Printable>();
-  }
-};
-
 int complain(const std::string& message, int code) {
-  spdlog::error("{}", message);
+  tell(message);
   return code;
 }
 
@@ -116,16 +97,7 @@ int print_values(const std::string& option, const Program& program) {
   return kOk;
 }
 
-void log_to_stderr() {
-  const auto log = spdlog::stderr_logger_mt("ferry");
-  auto pattern = std::make_unique<spdlog::pattern_formatter>();
-  pattern->add_flag<Printable>('*').set_pattern("ferry: %*");
-  log->set_formatter(std::move(pattern));
-  spdlog::set_default_logger(log);
-}
-
 int guarded(const std::function<int()>& run) {
-  log_to_stderr();
   try {
     const int code = run();
     // A result that did not reach its file is no result (a full disk, a closed pipe).

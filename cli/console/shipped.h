@@ -1,9 +1,8 @@
 // What ships: as values of options (context.h), by name or a file of one's own; and as lists.
 #pragma once
 
-#include <spdlog/spdlog.h>
-
 #include "cli/console/context.h"
+#include "cli/console/messages.h"
 #include "formats/error.h"
 #include "scenarios/paths.h"
 
@@ -13,6 +12,6 @@ inline Values shipped_cards() { return {list_shipped("hardware", ".toml"), /*or_
 inline Values shipped_programs() { return {list_shipped("programs", ".jsonl"), /*or_file=*/true}; }
 
 // One broken file is no reason not to list the others.
-inline void warn_of_unreadable(const InputError& error) { spdlog::warn("{}", error.what()); }
+inline void warn_of_unreadable(const InputError& error) { tell(error.what()); }
 
 }  // namespace ferry::cli

@@ -2,13 +2,14 @@
 
 #include <unistd.h>
 
-#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <filesystem>
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include "cli/console/messages.h"
 
 namespace ferry::cli {
 namespace {
@@ -25,7 +26,7 @@ ExitCode run(const Sibling& sibling, std::vector<std::string> arguments) {
   if (errno != ENOENT) {
     throw std::system_error(errno, std::generic_category(), "cannot run " + program.string());
   }
-  spdlog::error("{} {}", sibling.name, sibling.without);
+  tell("{} {}", sibling.name, sibling.without);
   return kResourceMissing;
 }
 

@@ -1,7 +1,6 @@
 #include "cli/console/stop.h"
 
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "cli/console/messages.h"
 #include "formats/stop_signal.h"
 
 namespace ferry::cli {
@@ -22,7 +22,7 @@ bool is_stopped() { return stop_signal() != 0; }
 
 ExitCode told_stopped(std::string_view done) {
   const int signal = stop_signal();
-  spdlog::error("stopped by {} after {}", signal == SIGTERM ? "SIGTERM" : "SIGINT", done);
+  tell("stopped by {} after {}", signal == SIGTERM ? "SIGTERM" : "SIGINT", done);
   return static_cast<ExitCode>(kStoppedBase + signal);
 }
 

@@ -1,7 +1,6 @@
 #include "cli/sweep/results_file.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/console/messages.h"
 #include "cli/sweep/outcome.h"
 #include "formats/atomic_file.h"
 #include "formats/digest.h"
@@ -122,7 +122,7 @@ void ResultsFile::read(const std::filesystem::path& path, const Taker& take) {
       if (!is_of_a_sweep(line) && !(good_before && in.peek() == EOF)) {
         throw InputError(path.string(), number, "expected a line of a sweep's results");
       }
-      spdlog::warn("{}:{}: a damaged line, of no use", path.string(), number);
+      tell("{}:{}: a damaged line, of no use", path.string(), number);
       continue;
     }
     good_before = true;

@@ -13,8 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include <spdlog/spdlog.h>
-
+#include "cli/console/messages.h"
 #include "cli/console/numbers.h"
 #include "cli/console/output.h"
 #include "cli/console/progress.h"
@@ -116,12 +115,11 @@ class Summary {
     if (!arguments_.json && !arguments_.csv) {
       print_text(fronts_.table() + "\n" + counts() + "\n");
     }
-    for (const std::string& cause : causes_) spdlog::warn("{}", cause);
+    for (const std::string& cause : causes_) tell(cause);
     std::size_t with_cause = 0;
     for (const auto& [outcome, count] : counts_) with_cause += is_told(outcome) ? count : 0;
     if (with_cause > causes_.size()) {
-      spdlog::warn("{} more have a cause in {}", with_cause - causes_.size(),
-                   arguments_.output.string());
+      tell("{} more have a cause in {}", with_cause - causes_.size(), arguments_.output.string());
     }
   }
 
@@ -161,7 +159,7 @@ ExitCode serve(Ranks& ranks, const RunOptions& options) {
   try {
     serve_items(ranks, options);
   } catch (const std::exception& error) {
-    spdlog::error("rank {}: {}", ranks.rank(), error.what());
+    tell("rank {}: {}", ranks.rank(), error.what());
     ranks.abort(kResourceMissing);
   }
   return kOk;
@@ -186,7 +184,7 @@ ExitCode run(const SweepArguments& arguments) {
   for (const std::filesystem::path& other : arguments.from) results.take_from(other);
   const std::vector<std::size_t> to_do = what_to_do(results, items, share);
   if (results.done() > 0 && !to_do.empty()) {
-    spdlog::info("{} items are done, {} to do", results.done(), to_do.size());
+    tell("{} items are done, {} to do", results.done(), to_do.size());
   }
 
   ProgressLine progress;

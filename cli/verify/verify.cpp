@@ -1,8 +1,8 @@
 // `ferry verify`: tries the core, its mutants and the schedulers of the field on random programs.
 #include "cli/verify/verify.h"
+#include "cli/console/messages.h"
 
 #include <fmt/core.h>
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -178,7 +178,7 @@ int serve(Ranks& ranks, VerifyArguments arguments) {
       return campaign_crew(stopped_by(options_of(arguments), stop));
     });
   } catch (const std::exception& error) {
-    spdlog::error("rank {}: {}", ranks.rank(), error.what());
+    tell("rank {}: {}", ranks.rank(), error.what());
     ranks.abort(kInternal);
   }
   return kOk;
