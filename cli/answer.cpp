@@ -119,6 +119,24 @@ std::string use(const PolicyRequest& request, const plan::PlanResult& result,
   return text;
 }
 
+// What --times did not say: an answer by the roofline must not pass for a measured one.
+std::string unmeasured(const PolicyRequest& request) {
+  const TimesUsed& used = request.times_used;
+  if (request.times.empty() || used.all == 0 || used.measured * 2 >= used.all) return "";
+  const std::string how =
+      used.measured + used.scaled == 0
+          ? fmt::format(
+                "None of these times was measured: --times has none of the {} operators as "
+                "they are called here",
+                used.all)
+          : fmt::format("{} of the {} operators' times were measured as they are called here{}",
+                        used.measured, used.all,
+                        used.scaled == 0 ? "" : fmt::format(", {} scaled", used.scaled));
+  return fmt::format(" {}; the {} by what {} can do.", how,
+                     used.measured + used.scaled == 0 ? "times are" : "others are",
+                     request.hardware.name);
+}
+
 struct Largest {
   std::string name;
   std::int64_t bytes = 0;
@@ -236,7 +254,7 @@ nlohmann::ordered_json kinds_json(const KindBytes& kinds) {
 std::string answer(const PolicyRequest& request, const plan::PlanResult& result) {
   if (result.stopped || result.rows.empty()) return "";
   const plan::PolicyRow* best = plan::best_row(result);
-  if (best && best->is_answer()) return use(request, result, *best);
+  if (best && best->is_answer()) return use(request, result, *best) + unmeasured(request);
   return nothing_fits(request, result);
 }
 

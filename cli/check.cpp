@@ -13,6 +13,7 @@
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
 #include "formats/error.h"
+#include "formats/file_kind.h"
 #include "formats/line_source.h"
 #include "formats/printable.h"
 #include "formats/text_file.h"
@@ -56,6 +57,7 @@ check::TraceReport read(const CheckArguments& arguments) {
     std::istream in(&input);
     return judge(LineSource(in, kStdin), arguments.leaks);
   }
+  refuse_other_kinds(arguments.trace, {FileKind::kLog, FileKind::kHazard, FileKind::kEmpty});
   std::ifstream in = open_file(arguments.trace);
   return judge(LineSource(in, arguments.trace), arguments.leaks);
 }

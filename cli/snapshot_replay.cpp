@@ -24,9 +24,14 @@ std::string to_text(const std::string& path, const MemorySnapshot& snapshot,
   const sim::ReplayDifference& difference = *replay.difference;
   const std::string place =
       difference.entry ? fmt::format("entry {}", *difference.entry) : "the segments at the end";
-  std::string text =
-      fmt::format("different: {}: device {}, {}\n> real       {}\n> simulated  {}\n", path,
-                  difference.device, place, difference.real, difference.simulated);
+  std::string text = fmt::format("{}: {}: device {}, {}\n> real       {}\n> simulated  {}\n",
+                                 replay.start_unknown ? "not known" : "different", path,
+                                 difference.device, place, difference.real, difference.simulated);
+  if (replay.start_unknown) {
+    text +=
+        "the history begins in the middle, and does not say how large each block was that was "
+        "there before: the start is not known, and so neither is whether this differs\n";
+  }
   if (snapshot.conf.garbage_collection_threshold > 0) {
     text +=
         "garbage_collection_threshold is set: a snapshot does not say of how much memory, and "
@@ -39,11 +44,13 @@ nlohmann::ordered_json to_json(const sim::SnapshotReplay& replay) {
   nlohmann::ordered_json json = {{"schema", 1},
                                  {"kind", "snapshot"},
                                  {"same", !replay.difference},
+                                 {"start_known", !replay.start_unknown},
                                  {"entries", replay.entries},
                                  {"allocations", replay.allocations},
                                  {"segments", replay.segments},
                                  {"difference", nullptr}};
   if (!replay.difference) return json;
+  if (replay.start_unknown) json["same"] = nullptr;
   json["difference"] = {{"device", replay.difference->device},
                         {"entry", nullptr},
                         {"real", replay.difference->real},
@@ -78,6 +85,7 @@ ExitCode replay_snapshot(const std::string& path, bool json) {
   } else {
     print_text(to_text(path, snapshot, replay));
   }
+  if (replay.start_unknown) return kUsage;
   return replay.difference ? kDiffers : kOk;
 }
 

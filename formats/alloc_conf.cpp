@@ -40,8 +40,8 @@ std::vector<std::string> tokens_of(std::string_view text) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& source)
-      : source_(source), tokens_(tokens_of(text)) {}
+  Parser(std::string_view text, const std::string& source, OtherOptions others)
+      : source_(source), others_(others), tokens_(tokens_of(text)) {}
 
   AllocConf parse() {
     while (at_ < tokens_.size()) {
@@ -130,11 +130,13 @@ class Parser {
 
   void parse_option();
   void parse_ignored();
+  void skip();
   void parse_divisions();
   std::int64_t division(const char* expected, bool may_be_zero);
   std::size_t interval();
 
   const std::string& source_;
+  OtherOptions others_;
   std::vector<std::string> tokens_;
   std::size_t at_ = 0;
   std::string option_;
@@ -168,6 +170,8 @@ void Parser::parse_ignored() {
     if (is_at("cudaMallocAsync")) refuse("cudaMallocAsync is not simulated: expected native");
     if (!is_at("native")) refuse("expected native, found " + found());
     ++at_;
+  } else if (others_ == OtherOptions::kSkipped) {
+    skip();
   } else if (option_ == "release_lock_on_cudamalloc" ||
              option_ == "graph_capture_record_stream_reuse" ||
              option_ == "pinned_use_cuda_host_register") {
@@ -187,6 +191,15 @@ void Parser::parse_ignored() {
         "expected an option of PYTORCH_CUDA_ALLOC_CONF: expandable_segments, "
         "large_segment_size_mb, max_split_size_mb, max_non_split_rounding_mb, "
         "roundup_power2_divisions, garbage_collection_threshold or per_process_memory_fraction");
+  }
+}
+
+// A value, which may be a list.
+void Parser::skip() {
+  int depth = 0;
+  for (; at_ < tokens_.size() && (depth > 0 || !is_at(",")); ++at_) {
+    if (is_at("[")) ++depth;
+    if (is_at("]")) --depth;
   }
 }
 
@@ -249,8 +262,8 @@ std::int64_t AllocConf::divisions_for(std::int64_t bytes) const {
   return roundup_power2_divisions[static_cast<std::size_t>(std::clamp(log - 20, 0, last))];
 }
 
-AllocConf parse_alloc_conf(std::string_view text, const std::string& source) {
-  return Parser(text, source).parse();
+AllocConf parse_alloc_conf(std::string_view text, const std::string& source, OtherOptions others) {
+  return Parser(text, source, others).parse();
 }
 
 std::string to_string(const AllocConf& conf) {

@@ -43,9 +43,14 @@ struct AllocConf {
   bool operator==(const AllocConf&) const = default;
 };
 
+// Those that do not say where the device's allocator puts a block: of pinned memory, and those of a
+// later PyTorch. Skipped: a process ran under them, whatever they mean (a memory snapshot's).
+enum class OtherOptions : std::uint8_t { kRefused, kSkipped };
+
 // Throws InputError with the name `source` ("--alloc-conf"): what it is about and what was
 // expected.
-AllocConf parse_alloc_conf(std::string_view text, const std::string& source);
+AllocConf parse_alloc_conf(std::string_view text, const std::string& source,
+                           OtherOptions others = OtherOptions::kRefused);
 
 // What parse_alloc_conf reads back, with the options alone that differ from the usual; "" where all
 // are usual.

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "formats/atomic_file.h"
+#include "formats/file_kind.h"
 #include "formats/json_fields.h"
 #include "formats/plan_options.h"
 #include "formats/text_file.h"
@@ -46,6 +47,7 @@ CoreOptions read_header(const Json& json, const std::string& file) {
   Fields header(json, file, 1);
   if (header.text("ferry") != "decisions") header.expected("ferry", "\"decisions\"");
   if (header.integer("schema") != 1) header.expected("schema", "1");
+  if (!header.at("options").is_object()) header.expected("options", "an object");
   const NamedOptions named = read_options(header.at("options"), file);
   CoreOptions options;
   try {
@@ -54,7 +56,6 @@ CoreOptions read_header(const Json& json, const std::string& file) {
     header.fail(error.what());
   }
   if (header.has("moves")) options.offload = read_moves(header);
-  header.finish();
   return options;
 }
 
@@ -69,7 +70,6 @@ Decision read_decision(const Json& json, const std::string& file, std::uint64_t 
                           static_cast<std::uint64_t>(fields.integer("run")),
                           static_cast<std::uint64_t>(fields.integer("pack")),
                           fields.integer("bytes")};
-  fields.finish();
   return decision;
 }
 
@@ -129,7 +129,9 @@ DecisionLog parse_decision_log(std::string_view text, const std::string& file) {
 }
 
 DecisionLog read_decision_log(const std::filesystem::path& path) {
-  return parse_decision_log(read_file(path), path.string());
+  const std::string text = read_file(path);
+  refuse_other_kinds(text, path.string(), {FileKind::kDecisions});
+  return parse_decision_log(text, path.string());
 }
 
 }  // namespace ferry

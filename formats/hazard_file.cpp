@@ -33,7 +33,6 @@ HazardVerdict read_verdict(const Json& object, const std::string& file) {
   verdict.kind = fields.text("kind");
   verdict.earlier = static_cast<std::uint64_t>(fields.integer("earlier"));
   verdict.later = static_cast<std::uint64_t>(fields.integer("later"));
-  fields.finish();
   return verdict;
 }
 
@@ -81,7 +80,10 @@ HazardFile parse_hazard(const std::string& text, const std::string& file) {
   hazard.source = fields.text("source");
   const Json& verdicts = fields.at("verdicts");
   if (!verdicts.is_array()) fields.expected("verdicts", "a list");
-  for (const Json& each : verdicts) hazard.verdicts.push_back(read_verdict(each, file));
+  for (const Json& each : verdicts) {
+    if (!each.is_object()) fields.expected("verdicts", "a list of objects");
+    hazard.verdicts.push_back(read_verdict(each, file));
+  }
   if (fields.has("schedule")) {
     hazard.schedule = fields.text("schedule");
     hazard.seen = fields.text("seen");
@@ -89,7 +91,6 @@ HazardFile parse_hazard(const std::string& text, const std::string& file) {
     if (hazard.seen.empty()) fields.expected("seen", "what the schedule shows");
     if (hazard.verdicts.empty()) fields.expected("verdicts", "one that the schedule shows");
   }
-  fields.finish();
   if (end < text.size()) hazard.log = text.substr(end + 1);
   if (!hazard.log.empty() && hazard.log.back() != '\n') hazard.log.push_back('\n');
   check_lines(hazard, file);

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "formats/layout.h"
@@ -12,92 +10,6 @@
 
 namespace ferry {
 namespace {
-
-// Reads the text and counts its lines, so that the parser's callbacks know where they are.
-struct CountingIterator {
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  const char* at = nullptr;
-  std::uint64_t* line = nullptr;
-
-  reference operator*() const { return *at; }
-  CountingIterator& operator++() {
-    if (*at == '\n' && line != nullptr) ++*line;
-    ++at;
-    return *this;
-  }
-  CountingIterator operator++(int) {
-    const CountingIterator before = *this;
-    ++*this;
-    return before;
-  }
-  bool operator==(const CountingIterator& other) const { return at == other.at; }
-};
-
-// Follows the parser through the text: refuses repeated keys, and records lines.
-class Watcher {
- public:
-  Watcher(const std::string& file, const std::uint64_t& line, JsonLines* lines)
-      : file_(file), line_(line), lines_(lines) {}
-
-  void event(Json::parse_event_t event, const Json& parsed) {
-    using Event = Json::parse_event_t;
-    switch (event) {
-      case Event::key:
-        add_key(parsed.get<std::string>());
-        break;
-      case Event::object_start:
-      case Event::array_start:
-        note();
-        open_.push_back({});
-        break;
-      case Event::object_end:
-      case Event::array_end:
-        open_.pop_back();
-        break;
-      case Event::value:
-        note();
-        break;
-    }
-  }
-
- private:
-  struct Open {
-    std::set<std::string, std::less<>> keys;  // keys of this object
-    std::string key;                          // the current key
-    std::size_t items = 0;                    // values seen so far
-  };
-
-  void add_key(std::string key) {
-    Open& object = open_.back();
-    if (!object.keys.insert(key).second) {
-      throw InputError(file_, line_, "key \"" + key + "\" is there twice");
-    }
-    object.key = std::move(key);
-  }
-
-  void note() {
-    if (open_.empty()) return;
-    const std::size_t item = open_.back().items++;
-    if (lines_ == nullptr || open_.size() > 2) return;
-    std::string path;
-    for (const Open& open : open_) {
-      if (!path.empty()) path += '/';
-      const std::size_t index = &open == &open_.back() ? item : open.items - 1;
-      path += open.keys.empty() ? std::to_string(index) : open.key;
-    }
-    lines_->lines.emplace(std::move(path), line_);
-  }
-
-  const std::string& file_;
-  const std::uint64_t& line_;
-  JsonLines* lines_;
-  std::vector<Open> open_;
-};
 
 std::optional<std::int64_t> as_integer(const Json& value, std::int64_t least, std::int64_t most) {
   if (!value.is_number_integer()) return std::nullopt;
@@ -121,36 +33,24 @@ std::uint64_t JsonLines::line_of(std::string_view path) const {
   }
 }
 
-Json parse_json(std::string_view text, const std::string& file, std::uint64_t line,
-                JsonLines* lines) {
-  std::uint64_t at = line;
-  // The parser takes a byte 0 for the end of the text, and would ignore the rest.
-  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
-    at += static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + zero, '\n'));
-    throw InputError(file, at, "expected JSON, not a byte 0");
-  }
-  Watcher watcher(file, at, lines);
-  const auto callback = [&](int, Json::parse_event_t event, Json& parsed) {
-    watcher.event(event, parsed);
-    return true;
-  };
-  try {
-    return Json::parse(CountingIterator{text.data(), &at},
-                       CountingIterator{text.data() + text.size(), nullptr}, callback);
-  } catch (const Json::parse_error& error) {
-    const std::string_view what = error.what();
-    const bool ended = what.find("unexpected end of input") != std::string_view::npos;
-    throw InputError(file, at,
-                     ended ? "expected whole JSON, but the text ends: is it truncated?"
-                           : "expected JSON: " + std::string(what));
-  } catch (const Json::exception& error) {
-    throw InputError(file, at, "expected JSON: " + std::string(error.what()));
-  }
+Fields::Fields(const Json& object, const std::string& file, std::uint64_t line,
+               const JsonLines* lines, std::string path)
+    : object_(&object), file_(&file), line_(line), lines_(lines), path_(std::move(path)) {
+  if (!object.is_object()) fail("expected a JSON object");
 }
 
-Fields::Fields(const Json& object, const std::string& file, std::uint64_t line)
-    : object_(&object), file_(&file), line_(line), taken_(object.size(), false) {
-  if (!object.is_object()) fail("expected a JSON object");
+std::string Fields::path_of(std::string_view key) const {
+  return path_ + (path_.empty() ? "" : "/") + std::string(key);
+}
+
+std::uint64_t Fields::line_of(std::string_view key) const {
+  return lines_ != nullptr && find(key) != nullptr ? lines_->line_of(path_of(key)) : line_;
+}
+
+Fields Fields::object(std::string_view key) const {
+  const Json& value = at(key);
+  if (!value.is_object()) expected(key, "an object");
+  return {value, *file_, line_of(key), lines_, path_of(key)};
 }
 
 bool Fields::has(std::string_view key) const {
@@ -160,19 +60,19 @@ bool Fields::has(std::string_view key) const {
   return false;
 }
 
-const Json* Fields::find(std::string_view key) {
-  std::size_t position = 0;
+const Json* Fields::find(std::string_view key) const {
   for (const auto& item : object_->items()) {
-    if (item.key() == key) {
-      taken_[position] = true;
-      return &item.value();
+    if (item.key() != key) continue;
+    if (item.value().is_binary()) {
+      throw InputError(*file_, item.value().get_binary().subtype(),
+                       "key \"" + std::string(key) + "\" is there twice");
     }
-    ++position;
+    return &item.value();
   }
   return nullptr;
 }
 
-const Json& Fields::at(std::string_view key) {
+const Json& Fields::at(std::string_view key) const {
   const Json* value = find(key);
   if (value == nullptr) fail("expected a key \"" + std::string(key) + "\"");
   return *value;
@@ -270,17 +170,11 @@ Layout Fields::layout() {
   return layout;
 }
 
-void Fields::finish() const {
-  std::size_t position = 0;
-  for (const auto& item : object_->items()) {
-    if (!taken_[position++]) fail("unknown key \"" + item.key() + "\"");
-  }
-}
-
 void Fields::fail(const std::string& message) const { throw InputError(*file_, line_, message); }
 
 void Fields::expected(std::string_view key, std::string_view what) const {
-  fail("expected \"" + std::string(key) + "\": " + std::string(what));
+  throw InputError(*file_, line_of(key),
+                   "expected \"" + std::string(key) + "\": " + std::string(what));
 }
 
 std::string json_text(std::string_view text) { return Json(std::string(text)).dump(); }

@@ -1,9 +1,8 @@
-// One JSON object, read strictly: every key is taken once, with its type and range, or the input is
-// refused with its file and line.
+// One JSON object, read strictly where it is used: a key that a reader asks for is there once, with
+// its type and range, or the input is refused with its file and line. What no reader asks for is
+// skipped, whatever it is: a later Ferry's keys, and those of other programs.
 //
-// A reader makes a Fields on an object, takes what it knows and calls finish(), which refuses what
-// is left over. Duplicate keys are refused by parse_json. Only .cpp files include this: it brings
-// nlohmann-json with it.
+// Only .cpp files include this: it brings nlohmann-json with it.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +27,9 @@ struct JsonLines {
   std::uint64_t line_of(std::string_view path) const;       // or its nearest ancestor's
 };
 
-// Parses one JSON text that begins on `line` of `file`; a syntax error or a repeated key throws
-// InputError with its line. `lines`, if given, receives the line of each value.
+// Parses one JSON text that begins on `line` of `file`; a syntax error throws InputError with its
+// line. `lines`, if given, receives the line of each value. A number beyond 64 bits is a floating
+// point one, or infinite; a key that is there twice has a value that Fields refuses.
 Json parse_json(std::string_view text, const std::string& file, std::uint64_t line,
                 JsonLines* lines = nullptr);
 
@@ -38,12 +38,15 @@ class Fields {
   static constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   static constexpr std::uint32_t kMaxNumber = kNoSlot - 1;
 
-  // `object` and `file` must outlive it. Refuses a value that is no object.
-  Fields(const Json& object, const std::string& file, std::uint64_t line);
+  // `object`, `file` and `lines` must outlive it. Refuses a value that is no object. With `lines`,
+  // in which it is at `path`, a key that is wrong is refused with its own line.
+  Fields(const Json& object, const std::string& file, std::uint64_t line,
+         const JsonLines* lines = nullptr, std::string path = "");
 
   bool has(std::string_view key) const;
-  const Json* find(std::string_view key);  // takes it; null if it is missing
-  const Json& at(std::string_view key);    // takes it; refuses a missing one
+  const Json* find(std::string_view key) const;  // null if it is missing
+  const Json& at(std::string_view key) const;    // refuses a missing one
+  Fields object(std::string_view key) const;
 
   std::string text(std::string_view key);
   bool flag(std::string_view key, bool otherwise);
@@ -59,7 +62,6 @@ class Fields {
   // Reads "dtype", "shape", and "strides" and "offset" unless the tensor is contiguous.
   Layout layout();
 
-  void finish() const;  // refuses keys that nobody took
   [[noreturn]] void fail(const std::string& message) const;
   [[noreturn]] void expected(std::string_view key, std::string_view what) const;
 
@@ -67,10 +69,14 @@ class Fields {
   std::uint64_t line() const { return line_; }
 
  private:
+  std::string path_of(std::string_view key) const;
+  std::uint64_t line_of(std::string_view key) const;
+
   const Json* object_;
   const std::string* file_;
   std::uint64_t line_;
-  std::vector<bool> taken_;  // by the key's position in the object
+  const JsonLines* lines_;
+  std::string path_;
 };
 
 std::string json_text(std::string_view text);  // quoted and escaped

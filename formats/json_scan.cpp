@@ -5,8 +5,6 @@
 namespace ferry {
 namespace {
 
-constexpr int kDepthMax = 200;  // nesting of arrays and objects
-
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Decides for texts of 20 digits or more.
@@ -37,7 +35,6 @@ void JsonScan::reset(std::string_view text) {
   begin_ = at_ = text.data();
   end_ = begin_ + text.size();
   first_ = false;
-  depth_ = 0;
   decoded_.clear();
 }
 
@@ -47,7 +44,11 @@ void JsonScan::enter(std::string_view part) {
 }
 
 void JsonScan::expected(const std::string& what) const {
-  throw JsonError("expected " + what + " at column " + std::to_string(at_ - begin_ + 1));
+  const std::string_view before(begin_, offset());
+  const std::size_t newline = before.rfind('\n');
+  const std::size_t line = newline == std::string_view::npos ? 0 : newline + 1;
+  throw JsonError("expected " + what + " at column " + std::to_string(offset() - line + 1),
+                  offset());
 }
 
 void JsonScan::take(char c) {
@@ -78,10 +79,15 @@ bool JsonScan::separator(char close) {
   return true;
 }
 
-bool JsonScan::next_key(std::string_view& key) {
+bool JsonScan::next_member() {
   if (!separator('}')) return false;
   if (peek() != '"') expected("a key in double quotes");
-  key = string();
+  return true;
+}
+
+bool JsonScan::next_key(std::string_view& key) {
+  if (!next_member()) return false;
+  key = string(/*kept=*/true);
   skip_space();
   take(':');
   return true;
@@ -98,33 +104,39 @@ void JsonScan::finish() {
   if (!blank()) expected("the end of the line");
 }
 
-JsonValue JsonScan::value() {
+char JsonScan::opens() {
   skip_space();
+  const char c = peek();
+  return c == '{' || c == '[' ? c : '\0';
+}
+
+JsonValue JsonScan::value() { return opens() != '\0' ? nested() : scalar(/*kept=*/true); }
+
+JsonValue JsonScan::scalar(bool kept) {
   switch (peek()) {
     case '"': {
       JsonValue value;
       value.kind = JsonValue::Kind::kText;
-      value.text = string();
+      value.text = string(kept);
       return value;
     }
-    case '{':
-    case '[':
-      return nested(*at_);
     case 't':
       return word("true", JsonValue::Kind::kTrue);
     case 'f':
       return word("false", JsonValue::Kind::kFalse);
     case 'n':
-      return word("null", JsonValue::Kind::kNull);
+      return starts("nan") ? number() : word("null", JsonValue::Kind::kNull);
     default:
       return number();
   }
 }
 
+bool JsonScan::starts(std::string_view word) const {
+  return std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(word);
+}
+
 JsonValue JsonScan::word(std::string_view text, JsonValue::Kind kind) {
-  if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).substr(0, text.size()) != text) {
-    expected("a value");
-  }
+  if (!starts(text)) expected("a value");
   JsonValue value;
   value.kind = kind;
   value.text = {at_, text.size()};
@@ -138,6 +150,13 @@ JsonValue JsonScan::number() {
   if (peek() == '-') {
     value.negative = true;
     ++at_;
+  }
+  for (const std::string_view each : {"NaN", "nan", "Infinity", "inf"}) {
+    if (!starts(each)) continue;
+    at_ += each.size();
+    value.kind = JsonValue::Kind::kNumber;
+    value.text = {from, static_cast<std::size_t>(at_ - from)};
+    return value;
   }
   if (!is_digit(peek())) expected(value.negative ? "a digit" : "a value");
   const char* digits = at_;
@@ -170,28 +189,36 @@ JsonValue JsonScan::number() {
   return value;
 }
 
-// Checks the array or object to its end.
-JsonValue JsonScan::nested(char bracket) {
-  if (++depth_ > kDepthMax) expected("at most 200 levels of nesting");
-  const bool outer = first_;
+// Checks the array or object to its end. It is no recursion, which deep values would end badly.
+JsonValue JsonScan::nested() {
   JsonValue value;
+  value.kind = peek() == '{' ? JsonValue::Kind::kObject : JsonValue::Kind::kArray;
   const char* from = at_;
-  open(bracket);
-  if (bracket == '{') {
-    std::string_view key;
-    while (next_key(key)) this->value();
-    value.kind = JsonValue::Kind::kObject;
-  } else {
-    while (next_element()) this->value();
-    value.kind = JsonValue::Kind::kArray;
+  opened_.assign(1, *at_);
+  open(*at_);
+  while (!opened_.empty()) {
+    const bool more = opened_.back() == '{' ? next_member() : next_element();
+    if (!more) {
+      opened_.pop_back();
+      continue;
+    }
+    if (opened_.back() == '{') {
+      string(/*kept=*/false);
+      skip_space();
+      take(':');
+    }
+    if (const char bracket = opens(); bracket != '\0') {
+      opened_.push_back(bracket);
+      open(bracket);
+    } else {
+      scalar(/*kept=*/false);
+    }
   }
   value.text = {from, static_cast<std::size_t>(at_ - from)};
-  first_ = outer;
-  --depth_;
   return value;
 }
 
-std::string_view JsonScan::string() {
+std::string_view JsonScan::string(bool kept) {
   const char* from = ++at_;
   for (; at_ < end_; ++at_) {
     const auto c = static_cast<unsigned char>(*at_);
@@ -200,30 +227,31 @@ std::string_view JsonScan::string() {
       ++at_;
       return text;
     }
-    if (c == '\\' || c < 0x20 || c >= 0x80) return decode(from);
+    if (c == '\\' || c < 0x20 || c >= 0x80) return decode(from, kept);
   }
   expected("'\"'");
 }
 
 // The slow path, from the first character that needs decoding.
-std::string_view JsonScan::decode(const char* from) {
-  // A buffer in a list is scanned three times: in the list, by itself, and its parts.
-  const std::size_t most = 4 * static_cast<std::size_t>(end_ - begin_);
-  if (decoded_.capacity() < most && decoded_.empty()) decoded_.reserve(most);
+std::string_view JsonScan::decode(const char* from, bool kept) {
+  // What is entered was skipped before, and is kept once at most.
+  const auto most = static_cast<std::size_t>(end_ - begin_);
+  if (kept && decoded_.capacity() < most && decoded_.empty()) decoded_.reserve(most);
   const std::size_t start = decoded_.size();
-  decoded_.append(from, at_);
+  if (kept) decoded_.append(from, at_);
   while (at_ < end_ && *at_ != '"') {
     const auto c = static_cast<unsigned char>(*at_);
     if (c < 0x20) expected("no control character");
     if (c == '\\') {
       ++at_;
-      escape(decoded_);
+      escape(kept);
     } else if (c >= 0x80) {
       const char* code = at_;
       utf8();
-      decoded_.append(code, at_);
+      if (kept) decoded_.append(code, at_);
     } else {
-      decoded_.push_back(*at_++);
+      if (kept) decoded_.push_back(*at_);
+      ++at_;
     }
   }
   take('"');
@@ -266,14 +294,17 @@ std::uint32_t JsonScan::hex4() {
   return code;
 }
 
-void JsonScan::escape(std::string& into) {
+void JsonScan::escape(bool kept) {
   constexpr std::string_view kLetters = "\"\\/bfnrt";
   constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
   const char c = peek();
   const std::size_t known = at_ < end_ ? kLetters.find(c) : std::string_view::npos;
   if (known == std::string_view::npos && c != 'u') expected("an escape: \" \\ / b f n r t u");
   ++at_;
-  if (known != std::string_view::npos) return into.push_back(kMeanings[known]);
+  if (known != std::string_view::npos) {
+    if (kept) decoded_.push_back(kMeanings[known]);
+    return;
+  }
   std::uint32_t code = hex4();
   if (code >= 0xdc00 && code < 0xe000) expected("no half of a surrogate pair");
   if (code >= 0xd800 && code < 0xdc00) {
@@ -283,7 +314,7 @@ void JsonScan::escape(std::string& into) {
     if (low < 0xdc00 || low >= 0xe000) expected("the other half of a surrogate pair");
     code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
   }
-  append_utf8(into, code);
+  if (kept) append_utf8(decoded_, code);
 }
 
 }  // namespace ferry

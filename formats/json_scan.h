@@ -1,12 +1,16 @@
-// One JSON text read front to back, without building a tree: for logs of millions of lines, where
-// formats/json_fields.h is too slow. It is as strict: a text that is not JSON (RFC 8259), or not
-// UTF-8, is refused, saying what was expected and where.
+// One JSON text read front to back, without building a tree: all of Ferry's readers stand on it. A
+// text that is not JSON (RFC 8259), or not UTF-8, is refused, saying what was expected and
+// where.
+//
+// A value that nobody needs stops nobody: a number has any size, values nest as deep as the text is
+// long, and a number may be NaN, inf or Infinity, which Python and PyTorch's profiler write.
 //
 // A value is scanned once. An array or an object is returned as its text, already checked, for
 // callers to scan further. Texts refer to the input or, where escapes had to be decoded, to the
 // scan's own buffer: both until the next reset().
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -14,9 +18,11 @@
 
 namespace ferry {
 
-// what(): "expected a ',' or '}' at column 17". Columns are bytes, from 1.
+// what(): "expected a ',' or '}' at column 17". Columns are bytes of a line, from 1.
 struct JsonError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit JsonError(const std::string& what, std::size_t at = 0)
+      : std::runtime_error(what), offset(at) {}
+  std::size_t offset;  // in the text
 };
 
 struct JsonValue {
@@ -24,7 +30,7 @@ struct JsonValue {
     kAbsent,
     kText,
     kInteger,  // with |value| < 2^64
-    kNumber,   // any other number
+    kNumber,   // any other number, or NaN or infinite
     kTrue,
     kFalse,
     kNull,
@@ -52,6 +58,9 @@ class JsonScan {
   bool next_key(std::string_view& key);
   bool next_element();
   JsonValue value();
+  // The bracket with which the next value begins; 0: it is no array or object.
+  char opens();
+  std::size_t offset() const { return static_cast<std::size_t>(at_ - begin_); }
   // Refuses anything but white space that is left.
   void finish();
   bool blank();  // true if only white space is left now
@@ -65,20 +74,24 @@ class JsonScan {
   }
   void take(char c);
   bool separator(char close);
-  std::string_view string();
-  std::string_view decode(const char* from);
+  bool next_member();  // as next_key, up to the key
+  JsonValue scalar(bool kept);
+  // Checked, and decoded if it is kept.
+  std::string_view string(bool kept);
+  std::string_view decode(const char* from, bool kept);
   void utf8();
-  void escape(std::string& into);
+  void escape(bool kept);
   std::uint32_t hex4();
   JsonValue number();
+  bool starts(std::string_view word) const;
   JsonValue word(std::string_view text, JsonValue::Kind kind);
-  JsonValue nested(char open);
+  JsonValue nested();
 
   const char* begin_ = nullptr;
   const char* at_ = nullptr;
   const char* end_ = nullptr;
-  bool first_ = false;  // open() has seen no element yet
-  int depth_ = 0;
+  bool first_ = false;   // open() has seen no element yet
+  std::string opened_;   // brackets around what nested() is at
   std::string decoded_;  // can hold all of the text, so it never moves while it grows
 };
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "formats/error.h"
+#include "formats/file_kind.h"
 #include "formats/limits.h"
 #include "formats/memory_snapshot.h"
 #include "formats/pickle.h"
@@ -54,20 +55,26 @@ class Reader {
 
   const Value& as(const Value& value, Kind kind) const {
     if (value.kind == kind) return value;
-    refuse("expected " + std::string(name(kind)) + ", found " + std::string(name(value.kind)));
+    refuse("expected " + std::string(name(kind)) + ", found " + document_.in_words(value));
   }
   const Value& get(const Value& dict, std::string_view key, Kind kind) const {
     const Value* value = document_.find(dict, key);
     if (value == nullptr) refuse("expected '" + std::string(key) + "'");
     if (value->kind == kind) return *value;
     refuse(std::string(key) + ": expected " + std::string(name(kind)) + ", found " +
-           std::string(name(value->kind)));
+           document_.in_words(*value));
   }
   std::int64_t integer(const Value& dict, std::string_view key, std::int64_t most) const {
     const std::int64_t value = get(dict, key, Kind::kInteger).integer;
     if (value >= 0 && value <= most) return value;
     refuse(std::string(key) + ": expected 0 to " + std::to_string(most) + ", found " +
            std::to_string(value));
+  }
+  // Of what no replay needs; 0 where it is no such number.
+  std::int64_t told(const Value& dict, std::string_view key) const {
+    const Value* value = document_.find(dict, key);
+    if (value == nullptr || value->kind != Kind::kInteger) return 0;
+    return std::max<std::int64_t>(value->integer, 0);
   }
   std::int64_t bytes(const Value& dict, std::string_view key) const {
     return integer(dict, key, limits::kBytes);
@@ -157,12 +164,17 @@ class Reader {
   MemoryEvent event(const Value& dict) const {
     MemoryEvent event;
     event.action = static_cast<MemoryAction>(word(dict, "action", kActions));
+    event.time_us = told(dict, "time_us");
+    // Marks on the time line, which are no doing of the allocator's.
+    if (event.action == MemoryAction::kSnapshot || event.action == MemoryAction::kUserDefined) {
+      event.address = static_cast<std::uint64_t>(told(dict, "addr"));
+      event.bytes = told(dict, "size");
+      event.stream = static_cast<std::uint64_t>(told(dict, "stream"));
+      return event;
+    }
     event.address = address(dict, event.action == MemoryAction::kOom ? "device_free" : "addr");
     event.bytes = bytes(dict, "size");
     event.stream = static_cast<std::uint64_t>(integer(dict, "stream", INT64_MAX));
-    if (document_.find(dict, "time_us") != nullptr) {
-      event.time_us = integer(dict, "time_us", INT64_MAX);
-    }
     event.private_pool = private_pool(dict);
     return event;
   }
@@ -172,7 +184,8 @@ class Reader {
     AllocConf& conf = snapshot_.conf;
     if (document_.find(settings, "PYTORCH_CUDA_ALLOC_CONF") != nullptr) {
       try {
-        conf = parse_alloc_conf(get(settings, "PYTORCH_CUDA_ALLOC_CONF", Kind::kText).text, "");
+        conf = parse_alloc_conf(get(settings, "PYTORCH_CUDA_ALLOC_CONF", Kind::kText).text, "",
+                                OtherOptions::kSkipped);
       } catch (const InputError& error) {
         refuse("PYTORCH_CUDA_ALLOC_CONF" + std::string(error.what()));
       }
@@ -216,6 +229,7 @@ MemorySnapshot parse_memory_snapshot(std::string_view bytes, const std::string& 
 
 MemorySnapshot read_memory_snapshot(const std::filesystem::path& path) {
   const std::string bytes = read_file(path);
+  refuse_other_kinds(bytes, path.string(), {FileKind::kPickle});
   return parse_memory_snapshot(bytes, path.string());
 }
 

@@ -11,7 +11,8 @@ namespace ferry::pickle {
 namespace {
 
 constexpr std::size_t kValuesMost = std::size_t{1} << 25;
-constexpr std::size_t kDepthMost = 100;  // of marks: lists, tuples and dictionaries in the making
+// Of marks: lists, tuples and dictionaries in the making. Python's own reader ends far below.
+constexpr std::size_t kDepthMost = 10'000;
 constexpr Id kMark{0xffff'ffff};
 
 struct Opcode {
@@ -21,18 +22,13 @@ struct Opcode {
 
 // Those that this reader does not have.
 constexpr Opcode kOthers[] = {
-    {'0', "POP"},         {'1', "POP_MARK"},     {'2', "DUP"},
-    {'F', "FLOAT"},       {'I', "INT"},          {'L', "LONG"},
-    {'S', "STRING"},      {'T', "BINSTRING"},    {'U', "SHORT_BINSTRING"},
-    {'V', "UNICODE"},     {'B', "BINBYTES"},     {'C', "SHORT_BINBYTES"},
-    {'P', "PERSID"},      {'Q', "BINPERSID"},    {'R', "REDUCE"},
-    {'b', "BUILD"},       {'c', "GLOBAL"},       {'d', "DICT"},
-    {'g', "GET"},         {'i', "INST"},         {'l', "LIST"},
-    {'o', "OBJ"},         {'p', "PUT"},          {0x81, "NEWOBJ"},
-    {0x82, "EXT1"},       {0x83, "EXT2"},        {0x84, "EXT4"},
-    {0x8e, "BINBYTES8"},  {0x8f, "EMPTY_SET"},   {0x90, "ADDITEMS"},
-    {0x91, "FROZENSET"},  {0x92, "NEWOBJ_EX"},   {0x93, "STACK_GLOBAL"},
-    {0x96, "BYTEARRAY8"}, {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"},
+    {'F', "FLOAT"},        {'I', "INT"},
+    {'L', "LONG"},         {'S', "STRING"},
+    {'V', "UNICODE"},      {'P', "PERSID"},
+    {'d', "DICT"},         {'g', "GET"},
+    {'i', "INST"},         {'l', "LIST"},
+    {'o', "OBJ"},          {'p', "PUT"},
+    {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"},
 };
 
 std::string hex(unsigned char byte) {
@@ -83,8 +79,28 @@ class Reader {
   void push(Kind kind, std::int64_t integer = 0) {
     stack_.push_back(add({.kind = kind, .integer = integer, .text = {}, .items = {}}));
   }
-  void push_text(std::uint64_t length) {
-    stack_.push_back(add({.kind = Kind::kText, .text = take(length), .items = {}}));
+  Id text(std::string_view bytes) { return add({.kind = Kind::kText, .text = bytes, .items = {}}); }
+  void push_text(std::uint64_t length) { stack_.push_back(text(take(length))); }
+  void push_bytes(std::uint64_t length) {
+    stack_.push_back(add({.kind = Kind::kBytes, .text = take(length), .items = {}}));
+  }
+  std::string_view line() {
+    const std::size_t end = bytes_.find('\n', at_);
+    if (end == std::string_view::npos) refuse("the pickle ends in the middle");
+    const std::string_view taken = take(end - at_);
+    take(1);
+    return taken;
+  }
+
+  // What Python would import.
+  void push_object(std::vector<Id> module_and_name) {
+    stack_.push_back(add({.kind = Kind::kObject, .text = {}, .items = std::move(module_and_name)}));
+  }
+  // What it would call, with so many arguments on top of it.
+  void call(int arguments) {
+    for (int i = 0; i < arguments; ++i) pop();
+    const Value called = document_[pop()];
+    push_object(called.kind == Kind::kObject ? called.items : std::vector<Id>{});
   }
 
   // The latest value, not a mark; it goes, or stays.
@@ -112,6 +128,7 @@ class Reader {
   }
   void extend(Kind kind, const std::vector<Id>& items) {
     Value& into = document_.values_[static_cast<std::size_t>(top())];
+    if (into.kind == Kind::kObject) return;  // what it makes of them nobody knows
     if (into.kind != kind) {
       refuse("expected " + std::string(name(kind)) + ", found " + std::string(name(into.kind)));
     }
@@ -133,10 +150,21 @@ class Reader {
     stack_.push_back(memo_[static_cast<std::size_t>(place)]);
   }
 
+  // Little-endian; Python writes the fewest bytes, others may write more.
   void push_long(std::uint64_t bytes) {
-    if (bytes > 8) refuse("a number of " + std::to_string(bytes) + " bytes: expected at most 8");
-    const auto size = static_cast<std::size_t>(bytes);
+    auto size = static_cast<std::size_t>(bytes);
+    const std::string_view all = bytes_.substr(at_, size);
+    const auto is_sign = [&](std::size_t i) {  // the byte says what the one before it says
+      const bool set = (static_cast<unsigned char>(all[i - 1]) & 0x80) != 0;
+      return all[i] == (set ? '\xff' : '\0');
+    };
+    while (size > 8 && all.size() == bytes && is_sign(size - 1)) --size;
+    if (size > 8) {
+      take(bytes);
+      return push(Kind::kBig);
+    }
     std::uint64_t value = number(size);
+    at_ += static_cast<std::size_t>(bytes) - size;
     const bool negative = size > 0 && size < 8 && (value >> (8 * size - 1)) != 0;
     if (negative) value |= ~std::uint64_t{0} << (8 * size);
     push(Kind::kInteger, static_cast<std::int64_t>(value));
@@ -151,6 +179,7 @@ class Reader {
   void step(unsigned char code);
   bool step_stack(unsigned char code);
   bool step_value(unsigned char code);
+  bool step_object(unsigned char code);
   [[noreturn]] void refuse_opcode(unsigned char code);
 
   std::string_view bytes_;
@@ -166,7 +195,7 @@ class Reader {
 
 void Reader::step(unsigned char code) {
   if (begin_ == 0 && code != 0x80) refuse("expected a pickle (of protocol 2 or later)");
-  if (step_value(code) || step_stack(code)) return;
+  if (step_value(code) || step_object(code) || step_stack(code)) return;
   refuse_opcode(code);
 }
 
@@ -207,6 +236,52 @@ bool Reader::step_value(unsigned char code) {
   }
 }
 
+// Instructions that make what is no plain data, or a text or bytes as few write them.
+bool Reader::step_object(unsigned char code) {
+  switch (code) {
+    case 'T':
+      return push_text(number(4)), true;
+    case 'U':
+      return push_text(number(1)), true;
+    case 'B':
+      return push_bytes(number(4)), true;
+    case 'C':
+      return push_bytes(number(1)), true;
+    case 0x8e:
+    case 0x96:
+      return push_bytes(number(8)), true;
+    case 'c': {
+      const Id module = text(line());
+      return push_object({module, text(line())}), true;
+    }
+    case 0x93: {
+      const Id name = pop();
+      return push_object({pop(), name}), true;
+    }
+    case 'R':
+    case 0x81:
+      return call(1), true;
+    case 0x92:
+      return call(2), true;
+    case 'b':
+      return pop(), true;  // what it holds
+    case 'Q':
+      return pop(), push_object({}), true;
+    case 0x82:
+    case 0x83:
+    case 0x84:
+      return number(std::size_t{1} << (code - 0x82)), push_object({}), true;
+    case 0x8f:
+      return push_object({}), true;
+    case 0x90:
+      return extend(Kind::kObject, pop_to_mark()), true;
+    case 0x91:
+      return pop_to_mark(), push_object({}), true;
+    default:
+      return false;
+  }
+}
+
 // Instructions that move values.
 bool Reader::step_stack(unsigned char code) {
   switch (code) {
@@ -224,6 +299,12 @@ bool Reader::step_stack(unsigned char code) {
     case '(':
       if (++marks_ > kDepthMost) refuse("nested deeper than " + std::to_string(kDepthMost));
       return stack_.push_back(kMark), true;
+    case '0':
+      return pop(), true;
+    case '1':
+      return pop_to_mark(), true;
+    case '2':
+      return stack_.push_back(top()), true;
     case 't':
       return push_tuple(pop_to_mark()), true;
     case 0x85:
@@ -266,30 +347,24 @@ void Reader::refuse_opcode(unsigned char code) {
   for (const Opcode& other : kOthers) {
     if (other.code == code) what = other.name;
   }
-  std::string called;
-  if (code == 'c' || code == 'i') {  // two lines follow: a module and a name
-    const std::string_view rest = bytes_.substr(at_, 300);
-    const std::size_t first = rest.find('\n');
-    const std::size_t second = first == rest.npos ? first : rest.find('\n', first + 1);
-    if (second != rest.npos) {
-      called = std::string(rest.substr(0, first)) + "." +
-               std::string(rest.substr(first + 1, second - first - 1));
-    }
-  }
-  if (code == 0x93 && stack_.size() >= 2 && stack_.back() != kMark &&
-      stack_[stack_.size() - 2] != kMark) {
-    called = std::string(document_[stack_[stack_.size() - 2]].text) + "." +
-             std::string(document_[stack_.back()].text);
-  }
-  if (!called.empty()) what += " of " + printable(called.substr(0, 200));
-  refuse(what + ": expected numbers, texts, lists, tuples and dictionaries alone");
+  refuse(what + ": expected a pickle of protocol 2 to 5");
 }
 
 std::string_view name(Kind kind) {
-  constexpr std::array<std::string_view, 8> kNames = {"None",     "True or False", "an integer",
-                                                      "a number", "a text",        "a list",
-                                                      "a tuple",  "a dictionary"};
+  constexpr std::array<std::string_view, 11> kNames = {
+      "None",     "True or False", "an integer",
+      "a number", "a text",        "a list",
+      "a tuple",  "a dictionary",  "an integer beyond 64 bits",
+      "bytes",    "an object"};
   return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string Document::in_words(const Value& value) const {
+  std::string words(name(value.kind));
+  if (value.kind != Kind::kObject || value.items.empty()) return words;
+  constexpr std::size_t kShown = 200;
+  const auto text = [&](Id id) { return (*this)[id].text.substr(0, kShown); };
+  return words + " of " + printable(text(value.items[0])) + "." + printable(text(value.items[1]));
 }
 
 const Value* Document::find(const Value& dict, std::string_view key) const {

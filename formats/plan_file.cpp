@@ -9,6 +9,7 @@
 #include "formats/alloc_conf.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
+#include "formats/file_kind.h"
 #include "formats/json_fields.h"
 #include "formats/layout.h"
 #include "formats/text_file.h"
@@ -70,7 +71,7 @@ class PlanReader {
       : file_(file), json_(parse_json(text, file, 1, &lines_)) {}
 
   Plan read() {
-    Fields top(json_, file_, 1);
+    Fields top(json_, file_, 1, &lines_);
     const std::string kind = top.has("ferry") ? top.text("ferry") : "";
     if (kind != "plan") {
       const std::string expected = "expected a plan: {\"ferry\":\"plan\",\"schema\":1,…}";
@@ -78,51 +79,37 @@ class PlanReader {
                    ? expected + "; this is a pipeline's, for `ferry train --stages`"
                    : expected);
     }
-    if (top.integer("schema") != 1) fields(top, "").expected("schema", "1");
+    if (top.integer("schema") != 1) top.expected("schema", "1");
     Plan plan;
-    read_program(fields(top, "program"), plan);
-    plan.hardware = text(top, "hardware");
-    plan.policy = text(top, "policy");
+    read_program(top.object("program"), plan);
+    plan.hardware = top.text("hardware");
+    plan.policy = top.text("policy");
     if (top.has("alloc_conf")) plan.alloc_conf = read_alloc_conf(top);
     read_options(top, plan);
-    read_prediction(fields(top, "predicted"), plan.predicted);
+    read_prediction(top.object("predicted"), plan.predicted);
     if (top.has("segments")) read_segments(top, plan);
     if (top.has("spans")) read_spans(top, plan);
     read_entries(top, plan);
-    top.finish();
     return plan;
   }
 
  private:
-  Fields fields(Fields& top, std::string_view key) {
-    if (key.empty()) return Fields(json_, file_, lines_.line_of("schema"));
-    return Fields(top.at(key), file_, lines_.line_of(key));
-  }
-
-  std::string text(Fields& top, std::string_view key) {
-    if (!top.at(key).is_string())
-      Fields(json_, file_, lines_.line_of(key)).expected(key, "a string");
-    return top.text(key);
-  }
-
   std::string read_alloc_conf(Fields& top) {
-    const std::string given = text(top, "alloc_conf");
+    const std::string given = top.text("alloc_conf");
     try {
       return to_string(parse_alloc_conf(given, file_));
     } catch (const InputError&) {
-      Fields(json_, file_, lines_.line_of("alloc_conf"))
-          .expected("alloc_conf", "options as in PYTORCH_CUDA_ALLOC_CONF");
+      top.expected("alloc_conf", "options as in PYTORCH_CUDA_ALLOC_CONF");
     }
   }
 
   static void read_program(Fields program, Plan& plan) {
     plan.program = program.text("name");
     plan.program_digest = program.text("digest");
-    program.finish();
   }
 
   void read_options(Fields& top, Plan& plan) {
-    Fields options = fields(top, "options");
+    Fields options = top.object("options");
     for (const auto& item : top.at("options").items()) {
       constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
       plan.options.emplace_back(item.key(), options.integer(item.key(), kLeast));
@@ -134,20 +121,17 @@ class PlanReader {
                   .reserved_bytes = predicted.integer("reserved"),
                   .host_bytes = predicted.integer("host"),
                   .step_ns = predicted.integer("step_ns")};
-    predicted.finish();
   }
 
   // The items of a list, each with its line.
   template <class Read>
   void read_list(Fields& top, const std::string& key, Read read) {
     const Json& items = top.at(key);
-    if (!items.is_array()) {
-      Fields(json_, file_, lines_.line_of(key)).expected(key, "a list");
-    }
+    if (!items.is_array()) top.expected(key, "a list");
     for (std::size_t i = 0; i < items.size(); ++i) {
+      if (!items[i].is_object()) top.expected(key, "a list of objects");
       Fields line(items[i], file_, lines_.line_of(key + "/" + std::to_string(i)));
       read(line);
-      line.finish();
     }
   }
 
@@ -201,6 +185,7 @@ class PlanReader {
       around.expected("inner", "at most " + std::to_string(kSpanDepth) + " levels of spans");
     }
     for (const Json& item : items) {
+      if (!item.is_object()) around.expected("inner", "a list of spans");
       Fields fields(item, around.file(), around.line());
       PlanSpan inner = read_span(fields);
       const std::uint64_t free = span.inner.empty() ? span.first : span.inner.back().last + 1;
@@ -208,7 +193,6 @@ class PlanReader {
         around.expected("inner", "spans within the one around them, in order");
       }
       read_inner(fields, inner, depth + 1);
-      fields.finish();
       span.inner.push_back(std::move(inner));
     }
   }
@@ -237,8 +221,8 @@ class PlanReader {
     entry.pack = static_cast<std::uint64_t>(line.integer("pack"));
     entry.op = line.text("op");
     line.at("strides");  // always written
-    if (line.has("offset")) line.fail("unknown key \"offset\"");
     entry.layout = line.layout();
+    entry.layout.offset = 0;  // of no meaning to a plan
     entry.group = static_cast<std::uint64_t>(line.integer("group"));
     if (line.has("segment")) {
       entry.segment = static_cast<std::uint64_t>(line.integer("segment"));
@@ -300,7 +284,9 @@ Plan parse_plan(std::string_view text, const std::string& file) {
 
 Plan read_plan(const std::filesystem::path& path) {
   const std::string file = path.string();
-  return parse_plan(read_file(path), file);
+  const std::string text = read_file(path);
+  refuse_other_kinds(text, file, {FileKind::kPlan, FileKind::kPipelinePlan});
+  return parse_plan(text, file);
 }
 
 }  // namespace ferry

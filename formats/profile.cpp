@@ -1,20 +1,21 @@
 #include "formats/profile.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
 #include "formats/error.h"
+#include "formats/json_scan.h"
 #include "formats/limits.h"
+#include "formats/printable.h"
 
 namespace ferry {
 namespace {
-
-using Json = nlohmann::json;
 
 struct OpEvent {
   ProfiledCall call;
@@ -54,101 +55,206 @@ std::optional<DType> dtype_of(std::string_view type) {
   return found->second;
 }
 
-// None where it is no shape of a tensor that could be.
-std::optional<std::vector<std::int64_t>> shape_of(const Json& dims) {
-  if (!dims.is_array()) return std::nullopt;
-  std::vector<std::int64_t> shape;
-  std::int64_t elements = 1;
-  for (const Json& size : dims) {
-    if (!size.is_number_integer()) return std::nullopt;
-    shape.push_back(size.get<std::int64_t>());
-    const bool overflows = __builtin_mul_overflow(elements, shape.back(), &elements);
-    if (overflows || shape.back() < 0 || elements > limits::kBytes / 8) return std::nullopt;
-  }
-  return shape;
-}
-
-// An argument that is no tensor has the type "Scalar", "ScalarList", "GenericList" or none.
-std::vector<ProfiledInput> inputs_of(const Json& arguments) {
-  std::vector<ProfiledInput> inputs;
-  const auto dims = arguments.find("Input Dims");
-  const auto types = arguments.find("Input type");
-  if (dims == arguments.end() || types == arguments.end()) return inputs;
-  for (std::size_t i = 0; i < std::min(dims->size(), types->size()); ++i) {
-    const Json& type = (*types)[i];
-    if (!type.is_string()) continue;
-    if (type == "TensorList" && (*dims)[i].is_array()) {
-      for (const Json& member : (*dims)[i]) {
-        if (auto shape = shape_of(member)) inputs.push_back({std::nullopt, *std::move(shape)});
-      }
-    } else if (const auto dtype = dtype_of(type.get_ref<const std::string&>())) {
-      if (auto shape = shape_of((*dims)[i])) inputs.push_back({dtype, *std::move(shape)});
-    }
-  }
-  return inputs;
-}
-
-std::string name_of(std::string name) {
+std::string name_of(std::string_view text) {
+  std::string name(text);
   if (const std::size_t colons = name.find("::"); colons != std::string::npos) {
     name.replace(colons, 2, ".");
   }
   return name;
 }
 
-double number(const Json& event, const char* key) {
-  const auto found = event.find(key);
-  return found != event.end() && found->is_number() ? found->get<double>() : 0;
-}
+// The members of one event that are used; any other is skipped, whatever it is.
+class EventReader {
+ public:
+  explicit EventReader(Events& events) : events_(events) {}
 
-void read_event(const Json& event, Events& events) {
-  const auto category = event.find("cat");
-  const auto arguments = event.find("args");
-  if (category == event.end() || arguments == event.end() || !arguments->is_object()) return;
-  const auto id = arguments->find("External id");
-  if (id == arguments->end() || !id->is_number_integer()) return;
-  const double duration_us = number(event, "dur");
-  if (*category == "kernel" || *category == "gpu_memcpy" || *category == "gpu_memset") {
-    ++events.kernels;
-    events.kernels_us[id->get<std::int64_t>()] += duration_us;
-    return;
+  // Throws JsonError: what was expected of which key.
+  void read(std::string_view event) {
+    scan_.reset(event);
+    JsonValue phase, category, name, begins, lasts, arguments, process, thread;
+    const std::map<std::string_view, JsonValue*> used = {
+        {"ph", &phase},  {"cat", &category},   {"name", &name},   {"ts", &begins},
+        {"dur", &lasts}, {"args", &arguments}, {"pid", &process}, {"tid", &thread}};
+    members(event, used);
+    if (!phase || text("ph", phase) != "X" || !category) return;
+    const std::string_view what = text("cat", category);
+    const bool kernel = what == "kernel" || what == "gpu_memcpy" || what == "gpu_memset";
+    if ((!kernel && what != "cpu_op") || !arguments) return;
+    if (arguments.kind != JsonValue::Kind::kObject) expected("args", "an object", arguments);
+    JsonValue id, dims, types;
+    members(arguments.text, {{"External id", &id}, {"Input Dims", &dims}, {"Input type", &types}});
+    if (!id) return;  // nobody's
+    if (id.kind != JsonValue::Kind::kInteger || id.magnitude > INT64_MAX) {
+      expected("External id", "an integer", id);
+    }
+    const auto number = static_cast<std::int64_t>(id.negative ? ~id.magnitude + 1 : id.magnitude);
+    const double us = microseconds("dur", lasts);
+    if (us < 0) expected("dur", "microseconds from 0", lasts);
+    if (kernel) {
+      ++events_.kernels;
+      events_.kernels_us[number] += us;
+      return;
+    }
+    OpEvent op;
+    op.call = {name_of(text("name", name)), inputs(dims, types), 0};
+    op.thread = word("pid", process) + "/" + word("tid", thread);
+    op.begins_us = microseconds("ts", begins);
+    op.ends_us = op.begins_us + us;
+    op.id = number;
+    events_.shapes = events_.shapes || dims;
+    events_.ops.push_back(std::move(op));
   }
-  const auto name = event.find("name");
-  if (*category != "cpu_op" || name == event.end() || !name->is_string()) return;
-  events.shapes = events.shapes || arguments->contains("Input Dims");
-  OpEvent op;
-  op.call = {name_of(name->get<std::string>()), inputs_of(*arguments), 0};
-  op.thread = event.value("pid", Json()).dump() + "/" + event.value("tid", Json()).dump();
-  op.begins_us = number(event, "ts");
-  op.ends_us = op.begins_us + duration_us;
-  op.id = id->get<std::int64_t>();
-  events.ops.push_back(std::move(op));
-}
+
+ private:
+  [[noreturn]] static void expected(std::string_view key, std::string_view what,
+                                    const JsonValue& value) {
+    constexpr std::size_t kShown = 40;
+    std::string text = "expected \"" + std::string(key) + "\": " + std::string(what);
+    if (value) text += ", not " + printable(value.text.substr(0, kShown));
+    throw JsonError(text);
+  }
+
+  void members(std::string_view object, const std::map<std::string_view, JsonValue*>& used) {
+    scan_.enter(object);
+    scan_.open('{');
+    std::string_view key;
+    while (scan_.next_key(key)) {
+      const auto found = used.find(key);
+      const JsonValue value = scan_.value();
+      if (found != used.end()) *found->second = value;
+    }
+  }
+
+  static std::string_view text(std::string_view key, const JsonValue& value) {
+    if (value.kind != JsonValue::Kind::kText) expected(key, "a string", value);
+    return value.text;
+  }
+  // A number or a name.
+  static std::string word(std::string_view key, const JsonValue& value) {
+    if (value.kind == JsonValue::Kind::kArray || value.kind == JsonValue::Kind::kObject) {
+      expected(key, "a string or an integer", value);
+    }
+    return std::string(value.text);
+  }
+
+  static double microseconds(std::string_view key, const JsonValue& value) {
+    double us = 0;
+    const char* end = value.text.data() + value.text.size();
+    const bool number =
+        value.kind == JsonValue::Kind::kInteger || value.kind == JsonValue::Kind::kNumber;
+    if (!number || std::from_chars(value.text.data(), end, us).ec != std::errc() ||
+        !std::isfinite(us)) {
+      expected(key, "a number of microseconds", value);
+    }
+    return us;
+  }
+
+  std::vector<JsonValue> elements(std::string_view key, const JsonValue& list) {
+    std::vector<JsonValue> all;
+    if (list.kind != JsonValue::Kind::kArray) expected(key, "a list", list);
+    scan_.enter(list.text);
+    scan_.open('[');
+    while (scan_.next_element()) all.push_back(scan_.value());
+    return all;
+  }
+
+  std::vector<std::int64_t> shape(const JsonValue& dims) {
+    std::vector<std::int64_t> sizes;
+    std::int64_t elements_of = 1;
+    for (const JsonValue& size : elements("Input Dims", dims)) {
+      const bool fits = size.kind == JsonValue::Kind::kInteger && !size.negative &&
+                        size.magnitude <= static_cast<std::uint64_t>(limits::kBytes);
+      if (!fits) expected("Input Dims", "sizes of a tensor", dims);
+      sizes.push_back(static_cast<std::int64_t>(size.magnitude));
+      const bool overflows = __builtin_mul_overflow(elements_of, sizes.back(), &elements_of);
+      if (overflows || elements_of > limits::kBytes / 8) {
+        expected("Input Dims", "sizes of a tensor", dims);
+      }
+    }
+    return sizes;
+  }
+
+  // An argument that is no tensor has the type "Scalar", "ScalarList", "GenericList" or none.
+  std::vector<ProfiledInput> inputs(const JsonValue& dims, const JsonValue& types) {
+    std::vector<ProfiledInput> inputs;
+    if (!dims || !types) return inputs;
+    const std::vector<JsonValue> all = elements("Input Dims", dims);
+    const std::vector<JsonValue> words = elements("Input type", types);
+    for (std::size_t i = 0; i < std::min(all.size(), words.size()); ++i) {
+      if (words[i].kind != JsonValue::Kind::kText) expected("Input type", "a list of texts", types);
+      if (words[i].text == "TensorList") {
+        for (const JsonValue& member : elements("Input Dims", all[i])) {
+          inputs.push_back({std::nullopt, shape(member)});
+        }
+      } else if (const auto dtype = dtype_of(words[i].text)) {
+        inputs.push_back({dtype, shape(all[i])});
+      }
+    }
+    return inputs;
+  }
+
+  Events& events_;
+  JsonScan scan_;
+};
 
 std::uint64_t line_at(std::string_view text, std::size_t byte) {
   const std::string_view before = text.substr(0, std::min(byte, text.size()));
   return 1 + static_cast<std::uint64_t>(std::count(before.begin(), before.end(), '\n'));
 }
 
-// Each event is dropped once it is read: a profile of some steps has hundreds of megabytes.
-Events read_events(std::string_view text, const std::string& file) {
-  static const std::string kExpected = "expected a profile of PyTorch's (Chrome's JSON): ";
-  constexpr int kEvent = 2;  // the text, "traceEvents", its members
-  Events events;
-  const auto read = [&](int depth, Json::parse_event_t at, Json& parsed) {
-    if (at != Json::parse_event_t::object_end || depth != kEvent) return true;
-    if (!parsed.contains("ph")) return true;
-    if (parsed["ph"] == "X") read_event(parsed, events);
-    return false;
-  };
-  try {
-    const Json rest = Json::parse(text.begin(), text.end(), read);
-  } catch (const Json::parse_error& error) {
-    throw InputError(file, line_at(text, error.byte), kExpected + std::string(error.what()));
-  } catch (const Json::exception& error) {  // a number beyond a double's, of which no place is told
-    throw InputError(file, 0, kExpected + std::string(error.what()));
+// The events of "traceEvents", or of the list that the text is: Chrome's format has both.
+class ProfileReader {
+ public:
+  ProfileReader(std::string_view text, const std::string& file)
+      : text_(text), file_(file), scan_(text) {}
+
+  Events read() {
+    try {
+      if (scan_.opens() == '[') {
+        read_list();
+      } else {
+        scan_.open('{');
+        std::string_view key;
+        while (scan_.next_key(key)) {
+          if (key == "traceEvents" && scan_.opens() == '[') {
+            read_list();
+          } else {
+            scan_.value();
+          }
+        }
+      }
+      scan_.finish();
+    } catch (const JsonError& error) {
+      throw InputError(
+          file_, line_at(text_, error.offset),
+          "expected a profile of PyTorch's (Chrome's JSON): " + std::string(error.what()));
+    }
+    return std::move(events_);
   }
-  return events;
-}
+
+ private:
+  void read_list() {
+    scan_.open('[');
+    for (std::size_t number = 0; scan_.next_element(); ++number) {
+      const bool object = scan_.opens() == '{';
+      const std::size_t at = scan_.offset();
+      const JsonValue event = scan_.value();
+      if (!object) continue;
+      try {
+        reader_.read(event.text);
+      } catch (const JsonError& error) {
+        throw InputError(file_, line_at(text_, at),
+                         "event " + std::to_string(number) + ": " + error.what());
+      }
+    }
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  JsonScan scan_;
+  Events events_;
+  EventReader reader_{events_};
+};
 
 // Adds what ran on the GPU for a call to the calls around it, thread by thread.
 void add_to_outer(std::vector<OpEvent>& ops, const std::map<std::int64_t, double>& kernels_us) {
@@ -188,7 +294,7 @@ bool is_profile(std::string_view text, const std::string& file) {
 }
 
 std::vector<ProfiledCall> parse_profile(std::string_view text, const std::string& file) {
-  Events events = read_events(text, file);
+  Events events = ProfileReader(text, file).read();
   if (events.ops.empty() && events.kernels == 0) {
     throw InputError(file, 0, "expected \"traceEvents\" with operators (\"cpu_op\") and kernels");
   }

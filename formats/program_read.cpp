@@ -7,6 +7,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "formats/file_kind.h"
 #include "formats/json_fields.h"
 #include "formats/layout.h"
 #include "formats/limits.h"
@@ -98,10 +99,10 @@ Action read_op(Fields& line, Types& types) {
   const Json& outputs = line.at("out");
   if (!outputs.is_array()) line.expected("out", "a list of outputs");
   for (const Json& output : outputs) {
+    if (!output.is_object()) line.expected("out", "a list of outputs");
     Fields fields(output, line.file(), line.line());
     op.out.push_back(fields.slot("slot"));
     op.types.push_back(types.intern(fields.layout()));
-    fields.finish();
   }
   return op;
 }
@@ -299,7 +300,6 @@ class Reader {
     } else {
       take_statement(line, number);
     }
-    line.finish();
   }
 
   Program result(std::uint64_t lines) {
@@ -356,6 +356,7 @@ Program read_program(std::istream& in, const std::string& file) {
 }
 
 Program read_program(const std::filesystem::path& path) {
+  refuse_other_kinds(path, {FileKind::kProgram});
   std::ifstream in = open_file(path);
   return read_program(in, path.string());
 }
@@ -367,6 +368,7 @@ Program load_program(const std::filesystem::path& path) {
 }
 
 ProgramHeader read_program_header(const std::filesystem::path& path) {
+  refuse_other_kinds(path, {FileKind::kProgram});
   std::ifstream in = open_file(path);
   const std::string file = path.string();
   LineSource lines(in, file);
@@ -377,7 +379,6 @@ ProgramHeader read_program_header(const std::filesystem::path& path) {
   const Json json = parse_json(text, file, number);
   Fields line(json, file, number);
   ProgramHeader header = read_header(line);
-  line.finish();
   return header;
 }
 

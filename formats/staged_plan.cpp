@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "formats/atomic_file.h"
+#include "formats/file_kind.h"
 #include "formats/json_fields.h"
 #include "formats/text_file.h"
 
@@ -30,39 +31,30 @@ class Reader {
       : file_(file), json_(parse_json(text, file, 1, &lines_)) {}
 
   StagedPlan read() {
-    Fields top(json_, file_, 1);
+    Fields top(json_, file_, 1, &lines_);
     const std::string kind = top.has("ferry") ? top.text("ferry") : "";
     if (kind != "pipeline plan") {
       const std::string expected =
           "expected a plan of `ferry plan --stages`: {\"ferry\":\"pipeline plan\",\"schema\":1,…}";
       top.fail(kind == "plan" ? expected + "; this one has no stages" : expected);
     }
-    if (top.integer("schema") != 1) at("schema").expected("schema", "1");
+    if (top.integer("schema") != 1) top.expected("schema", "1");
     StagedPlan plan;
-    read_program(within(top, "program"), plan);
-    plan.hardware = text(top, "hardware");
-    plan.policy = text(top, "policy");
+    read_program(top.object("program"), plan);
+    plan.hardware = top.text("hardware");
+    plan.policy = top.text("policy");
     plan.schedule = named<ScheduleKind>(kScheduleNames, top, "schedule", at("schedule"));
     plan.devices = top.integer("devices", 1, kStages);
     plan.chunks = top.integer("chunks", 1, kChunks);
     read_options(top, plan);
-    read_prediction(within(top, "predicted"), plan.predicted);
+    read_prediction(top.object("predicted"), plan.predicted);
     read_stages(top, plan);
-    top.finish();
     check_schedule(plan);
     return plan;
   }
 
  private:
   Fields at(const std::string& path) const { return {json_, file_, lines_.line_of(path)}; }
-  Fields within(Fields& top, std::string_view key) const {
-    return {top.at(key), file_, lines_.line_of(key)};
-  }
-
-  std::string text(Fields& top, const std::string& key) const {
-    if (!top.at(key).is_string()) at(key).expected(key, "a string");
-    return top.text(key);
-  }
 
   template <class Kind>
   static Kind named(std::span<const std::string_view> names, Fields& from, std::string_view key,
@@ -80,11 +72,10 @@ class Reader {
   static void read_program(Fields program, StagedPlan& plan) {
     plan.program = program.text("name");
     plan.program_digest = program.text("digest");
-    program.finish();
   }
 
   void read_options(Fields& top, StagedPlan& plan) const {
-    Fields options = within(top, "options");
+    Fields options = top.object("options");
     for (const auto& item : json_["options"].items()) {
       constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
       plan.options.emplace_back(item.key(), options.integer(item.key(), kLeast));
@@ -96,7 +87,6 @@ class Reader {
                   .reserved_bytes = predicted.integer("reserved"),
                   .host_bytes = predicted.integer("host"),
                   .step_ns = predicted.integer("step_ns")};
-    predicted.finish();
   }
 
   void read_stages(Fields& top, StagedPlan& plan) const {
@@ -105,13 +95,13 @@ class Reader {
       at("stages").expected("stages", "a list of at least one stage");
     }
     for (std::size_t i = 0; i < stages.size(); ++i) {
+      if (!stages[i].is_object()) at("stages").expected("stages", "a list of objects");
       Fields line(stages[i], file_, lines_.line_of("stages/" + std::to_string(i)));
       PlannedStage stage;
       stage.units = line.integer("units", 1, kStages);
       stage.first_unit = line.text("first_unit");
       stage.last_unit = line.text("last_unit");
       stage.policy = named<StagePolicy>(kStagePolicyNames, line, "policy", line);
-      line.finish();
       plan.stages.push_back(std::move(stage));
     }
   }
@@ -173,7 +163,9 @@ StagedPlan parse_staged_plan(std::string_view text, const std::string& file) {
 
 StagedPlan read_staged_plan(const std::filesystem::path& path) {
   const std::string file = path.string();
-  return parse_staged_plan(read_file(path), file);
+  const std::string text = read_file(path);
+  refuse_other_kinds(text, file, {FileKind::kPipelinePlan, FileKind::kPlan});
+  return parse_staged_plan(text, file);
 }
 
 }  // namespace ferry

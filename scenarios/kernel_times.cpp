@@ -29,9 +29,9 @@ std::vector<std::optional<Layout>> read_layouts(Fields& line, std::string_view k
   for (const Json& each : list) {
     layouts.emplace_back();
     if (each.is_null()) continue;
+    if (!each.is_object()) line.expected(key, "a list of layouts");
     Fields fields(each, line.file(), line.line());
     layouts.back() = fields.layout();
-    fields.finish();
   }
   return layouts;
 }
@@ -52,7 +52,6 @@ KernelTime read_time(const Json& json, const std::string& file, std::uint64_t nu
   time.ns = line.integer("ns", 1, limits::kTimeNs);
   time.least_ns = line.integer("least_ns", 1, time.ns);
   time.samples = line.integer("samples", 1);
-  line.finish();
   return time;
 }
 
@@ -74,13 +73,11 @@ void read_header(const Json& json, const std::string& file, TimesTable& table) {
   if (header.integer("schema") != 1) header.expected("schema", "1");
   table.device = header.text("device");
   if (header.has("about")) {
-    const Json& json_about = header.at("about");
-    Fields about(json_about, file, 1);
-    for (const auto& item : json_about.items()) {
+    Fields about = header.object("about");
+    for (const auto& item : header.at("about").items()) {
       table.about.emplace_back(item.key(), about.text(item.key()));
     }
   }
-  header.finish();
 }
 
 void append_unless_0(std::string& text, std::string_view key, std::int64_t value) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "formats/file_kind.h"
 #include "formats/limits.h"
 #include "formats/profile.h"
 #include "formats/text_file.h"
@@ -81,6 +82,7 @@ class Lookup {
 
 void MeasuredTimes::read(const std::filesystem::path& path) {
   const std::string text = read_file(path);
+  refuse_other_kinds(text, path.string(), {FileKind::kKernelTimes, FileKind::kProfile});
   if (is_profile(text, path.string())) {
     profiled.add(parse_profile(text, path.string()));
   } else {

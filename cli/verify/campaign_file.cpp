@@ -1,11 +1,14 @@
 #include "cli/verify/campaign_file.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/verify/tried_text.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
+#include "formats/file_kind.h"
+#include "formats/json_fields.h"
 #include "formats/text_file.h"
 
 namespace ferry::cli {
@@ -15,13 +18,49 @@ using Json = nlohmann::json;
 
 constexpr const char* kExpected = "expected the file of a campaign, which --resume wrote";
 
+// A value like those that are written, with numbers as large as they come.
+bool is_like(const Json& given, const Json& written) {
+  if (written.is_number()) return given.is_number_unsigned();
+  if (!written.is_array()) return given.type() == written.type();
+  return given.is_array() && given.size() == written.size() &&
+         std::all_of(given.begin(), given.end(),
+                     [](const Json& each) { return each.is_number_unsigned(); });
+}
+
+// All that is used of it is there, and of its kind.
 Json read_campaign(const std::filesystem::path& path) {
-  Json json = Json::parse(read_file(path), nullptr, false);
-  if (!json.is_object() || !json.contains("campaign") || !json["campaign"].is_object() ||
-      !json["campaign"].value("seed", Json()).is_number_unsigned()) {
-    throw InputError(path.string(), 0, kExpected);
+  const std::string file = path.string(), text = read_file(path);
+  refuse_other_kinds(text, file, {FileKind::kCampaign});
+  Json json;
+  try {
+    json = parse_json(text, file, 1);
+  } catch (const InputError& error) {
+    throw InputError(file, error.line(), std::string(kExpected) + ", and this is no whole JSON");
+  }
+  const auto require = [&](const Json& from, const std::string& key, const Json& written) {
+    if (from.is_object() && from.contains(key) && is_like(from[key], written)) return;
+    throw InputError(file, 0, std::string(kExpected) + ": \"" + key + "\" is missing or wrong");
+  };
+  require(json, "campaign", Json::object());
+  require(json["campaign"], "seed", 0u);
+  require(json, "end", 0u);
+  require(json, "coverage", Json::object());
+  const Json written = to_json(verify::Coverage());
+  for (const auto& [key, value] : written.items()) require(json["coverage"], key, value);
+  for (const auto& [feature, count] : json["coverage"]["features"].items()) {
+    require(json["coverage"]["features"], feature, 0u);
   }
   return json;
+}
+
+// What a file says of the campaign that it is of, without what this Ferry does not ask for.
+std::string asked_for(const Json& campaign, const std::string& ours) {
+  const Json asked = Json::parse(ours);
+  Json theirs = Json::object();
+  for (const auto& [key, value] : asked.items()) {
+    theirs[key] = campaign.value(key, Json());
+  }
+  return theirs.dump();
 }
 
 std::string campaign_of(const VerifyArguments& arguments) {
@@ -41,15 +80,11 @@ CampaignFile::CampaignFile(std::filesystem::path path, const VerifyArguments& ar
   require_folder_of(path_);
   if (!std::filesystem::exists(path_)) return;
   const Json json = read_campaign(path_);
-  if (const std::string theirs = json["campaign"].dump(); theirs != campaign_) {
+  if (const auto theirs = asked_for(json["campaign"], campaign_); theirs != campaign_) {
     throw InputError(path_.string(), 0,
                      "expected the file of this campaign, " + campaign_ + ", and not of " + theirs);
   }
-  try {
-    settled_ = {json.at("end").get<std::uint64_t>(), coverage_from(json.at("coverage"))};
-  } catch (const Json::exception&) {
-    throw InputError(path_.string(), 0, kExpected);
-  }
+  settled_ = {json.at("end").get<std::uint64_t>(), coverage_from(json.at("coverage"))};
 }
 
 void CampaignFile::keep(const verify::Ledger& ledger, bool now) {

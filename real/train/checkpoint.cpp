@@ -71,7 +71,6 @@ std::int64_t check(const std::string& file, std::string_view line, std::string_v
   const std::int64_t step = fields.integer("step");
   const std::int64_t bytes = fields.integer("bytes");
   const std::string sum = fields.text("digest");
-  fields.finish();
   if (bytes != static_cast<std::int64_t>(archive.size())) {
     throw InputError(file, 0,
                      fmt::format("expected {} bytes after the first line, found {}: it is "
@@ -89,7 +88,6 @@ std::int64_t check(const std::string& file, std::string_view line, std::string_v
           file, 1, fmt::format("expected the same training: {} was {} and is {}", key, was, value));
     }
   }
-  saved.finish();
   return step;
 }
 

@@ -15,6 +15,7 @@
 #include "sim/check/happens_before.h"
 #include "sim/check/lifetime.h"
 #include "sim/check/liveness.h"
+#include "sim/check/pytorch_advice.h"
 
 namespace ferry::check {
 namespace {
@@ -48,7 +49,10 @@ class Words final : public AccessNames {
     }
   }
 
-  std::string fix() const { return advice(h_, *this); }
+  std::string fix() const {
+    const std::string calls = pytorch_advice(h_, *this);
+    return advice(h_, *this) + (calls.empty() ? "" : "; in PyTorch: " + calls);
+  }
 
   // (advice.h)
   std::string op(const HazardAccess& access) const override { return "line " + line(access); }

@@ -1,8 +1,6 @@
 #include "sim/gpu/snapshot_replay.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <map>
 #include <set>
 #include <vector>
@@ -10,66 +8,38 @@
 #include "formats/error.h"
 #include "sim/gpu/device_pool.h"
 #include "sim/gpu/device_pool_sizes.h"
+#include "sim/gpu/reserved_places.h"
 #include "sim/gpu/snapshot_start.h"
+#include "sim/gpu/snapshot_words.h"
+#include "sim/gpu/told_events.h"
 
 namespace ferry::sim {
 namespace {
 
-std::string hex(std::uint64_t address) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(address));
-  return text.data();
-}
-
-std::string in_words(const MemoryEvent& event) {
-  std::string text =
-      std::string(name(event.action)) + " of " + std::to_string(event.bytes) + " bytes";
-  if (event.action != MemoryAction::kOom) text += " at " + hex(event.address);
-  return text + " on stream " + std::to_string(event.stream);
-}
-
-std::string in_words(const MemorySegment& segment) {
-  std::string text = "a segment of " + std::to_string(segment.bytes) + " bytes at " +
-                     hex(segment.address) + " with";
-  for (const MemoryBlock& block : segment.blocks) {
-    text += " " + std::to_string(block.bytes) + " " + std::string(name(block.state));
-  }
-  return text;
-}
-
-// When a freed block's work is done on a stream of its own, as the trace says.
-class Completions final : public PoolEvents {
- public:
-  PoolToken record(StreamId) override { return PoolToken{next_++}; }
-  bool done(PoolToken token) override { return done_.contains(token); }
-  void wait(PoolToken) override {}
-  void drop(PoolToken token) override { done_.erase(token); }
-  PoolToken latest() const { return PoolToken{next_ - 1}; }
-  void finish(PoolToken token) { done_.insert(token); }
-
- private:
-  std::uint64_t next_ = 1;
-  std::set<PoolToken> done_;
-};
-
 class Replay final : public PoolTrace {
  public:
-  Replay(const MemorySnapshot& snapshot, std::size_t device, const std::string& file)
-      : snapshot_(snapshot), device_(device), file_(file), pool_(0, options(), completions_) {
+  // The trace from entry `from` on. The device's memory matters for expandable segments alone: how
+  // many addresses they have; 0: enough.
+  Replay(const MemorySnapshot& snapshot, std::size_t device, std::size_t from,
+         const SnapshotStart& start, std::int64_t total_bytes, const std::string& file)
+      : snapshot_(snapshot),
+        device_(device),
+        file_(file),
+        total_bytes_(total_bytes),
+        pool_(0, options(), completions_) {
     const std::vector<MemoryEvent>& trace = snapshot.traces[device];
-    for (std::size_t i = 0; i < trace.size(); ++i) {
+    for (std::size_t i = from; i < trace.size(); ++i) {
       const MemoryAction action = trace[i].action;
       if (action == MemoryAction::kSnapshot || action == MemoryAction::kUserDefined) continue;
       entries_.push_back(i);
       numbers_[trace[i].stream];
     }
-    const std::vector<MemorySegment> start = segments_at_start(snapshot, device, file);
-    for (const MemorySegment& segment : start) numbers_[segment.stream];
+    for (const MemorySegment& segment : start.segments) numbers_[segment.stream];
     for (auto& [stream, number] : numbers_) {
       number = StreamId{uses_++};
       streams_.push_back(stream);
     }
-    for (const MemorySegment& segment : start) adopt(segment);
+    for (const MemorySegment& segment : start.segments) adopt(segment);
     pool_.trace_to(this);
   }
 
@@ -80,7 +50,7 @@ class Replay final : public PoolTrace {
 
   // `told` is called with how many of its entries are done.
   void run(SnapshotReplay& result, const std::function<void(std::size_t)>& told) {
-    while (at_ < entries_.size() && !difference_) {
+    for (; at_ < entries_.size() && !difference_; ++calls_) {
       step(result);
       told(at_);
     }
@@ -89,28 +59,47 @@ class Replay final : public PoolTrace {
     result.difference = difference_;
   }
 
+  // How many addresses its segments would have needed for requests that may have found too few.
+  const std::set<std::int64_t>& needs() const { return places_.needs(); }
+
+  // Where the first call ends, if it is that which differs.
+  std::optional<std::size_t> behind_first() const {
+    if (!difference_ || calls_ != 1) return std::nullopt;
+    return last_end_ < entries_.size() ? entries_[last_end_] : snapshot_.traces[device_].size();
+  }
+
  private:
   DevicePoolOptions options() {
     DevicePoolOptions options;
     options.conf = snapshot_.conf;
+    options.conf.per_process_memory_fraction = 1;  // the trace has what it does
+    options.total_bytes = total_bytes_;
     options.has_room = [this](std::int64_t) {
       return is_next(MemoryAction::kSegmentAlloc) || is_next(MemoryAction::kSegmentMap);
     };
-    options.place = [this] { return place(); };
+    options.place = [this] {
+      const std::uint64_t address = place();
+      if (address != 0) places_.add(request_->stream, is_small(*request_), address);
+      return address;
+    };
     return options;
   }
 
   // Where the device put the next segment of the request's stream and pool.
   std::uint64_t place() const {
-    const bool small = rounded_bytes(request_->bytes, snapshot_.conf) <= kSmallSize;
+    const bool small = is_small(*request_);
     for (std::size_t i = at_ + simulated_.size(); i < entries_.size(); ++i) {
       const MemoryEvent& next = event(i);
       if (next.stream != request_->stream || (next.bytes == kSmallSegment) != small) continue;
-      if (next.action == MemoryAction::kSegmentAlloc || next.action == MemoryAction::kSegmentMap) {
-        return next.address;
-      }
+      const bool maps = next.action == MemoryAction::kSegmentMap;
+      if (maps && places_.contains(next.stream, small, next.address)) continue;
+      if (maps || next.action == MemoryAction::kSegmentAlloc) return next.address;
     }
     return 0;
+  }
+
+  bool is_small(const MemoryEvent& request) const {
+    return rounded_bytes(request.bytes, snapshot_.conf) <= kSmallSize;
   }
 
   const MemoryEvent& event(std::size_t i) const { return snapshot_.traces[device_][entries_[i]]; }
@@ -167,6 +156,11 @@ class Replay final : public PoolTrace {
       complete(end);
     }  // for one that failed, all were waited for
     ++result.allocations;
+    if (snapshot_.conf.expandable_segments && (end > at_ || request.action == MemoryAction::kOom)) {
+      places_.note_request(request.stream, is_small(request),
+                           rounded_bytes(request.bytes, snapshot_.conf),
+                           static_cast<std::uint64_t>(stream), pool_.snapshot());
+    }
     allocate(request, stream);
     compare(end + 1);
   }
@@ -192,12 +186,6 @@ class Replay final : public PoolTrace {
     if (pool_.would_release(request.bytes, stream) == nullptr) return end;
     while (event(end).action == MemoryAction::kFreeCompleted) ++end;
     return end;
-  }
-
-  static bool is_inner(MemoryAction action) {
-    return action == MemoryAction::kFreeCompleted || action == MemoryAction::kSegmentAlloc ||
-           action == MemoryAction::kSegmentFree || action == MemoryAction::kSegmentMap ||
-           action == MemoryAction::kSegmentUnmap;
   }
 
   void allocate(const MemoryEvent& request, StreamId stream) {
@@ -261,6 +249,7 @@ class Replay final : public PoolTrace {
 
   // Holds what the allocator did against the entries up to `end`, and goes there.
   void compare(std::size_t end) {
+    last_end_ = end;
     std::vector<MemoryEvent> real;
     for (std::size_t i = at_; i < end; ++i) real.push_back(event(i));
     std::vector<MemoryEvent> simulated;
@@ -274,7 +263,10 @@ class Replay final : public PoolTrace {
         return i < events.size() ? in_words(events[i]) : std::string("nothing more");
       };
       const std::size_t at = std::min(at_ + i, entries_.size() - 1);
-      difference_ = ReplayDifference{device_, entries_[at], told(real), told(simulated)};
+      difference_ = ReplayDifference{device_, entries_[at], told(real), told(simulated), {}};
+      if (i < simulated.size() && simulated[i].action == MemoryAction::kAlloc) {
+        difference_->simulated_alloc = simulated[i].address;
+      }
       return;
     }
     at_ = end;
@@ -316,7 +308,7 @@ class Replay final : public PoolTrace {
       const auto told = [i](const std::vector<MemorySegment>& segments) {
         return i < segments.size() ? in_words(segments[i]) : std::string("nothing more");
       };
-      difference_ = ReplayDifference{device_, std::nullopt, told(real), told(simulated)};
+      difference_ = ReplayDifference{device_, std::nullopt, told(real), told(simulated), {}};
       return;
     }
     result.segments += static_cast<std::int64_t>(real.size());
@@ -339,19 +331,96 @@ class Replay final : public PoolTrace {
   const MemorySnapshot& snapshot_;
   std::size_t device_;
   const std::string& file_;
+  std::int64_t total_bytes_;
+  ReservedPlaces places_{total_bytes_ + total_bytes_ / 8};
   std::vector<std::size_t> entries_;           // of the trace: those of the allocator
   std::size_t at_ = 0;                         // among them
+  std::size_t calls_ = 0;                      // that were replayed
+  std::size_t last_end_ = 0;                   // of the latest one's entries
   const MemoryEvent* request_ = nullptr;       // that is being replayed
   std::map<std::uint64_t, StreamId> numbers_;  // of streams
   std::vector<std::uint64_t> streams_;         // by number
   std::uint32_t uses_ = 0;                     // numbers of streams that were given
-  Completions completions_;
+  ToldEvents completions_;
   DevicePool pool_;
   std::map<std::uint64_t, Block*> live_;
   std::map<std::uint64_t, PoolToken> pending_;
   std::vector<PoolEntry> simulated_;
   std::optional<ReplayDifference> difference_;
 };
+
+// The first call of a trace that begins in the middle: what is left of one that began before it is
+// passed over.
+std::size_t first_call(const std::vector<MemoryEvent>& trace) {
+  const auto found = std::find_if(trace.begin(), trace.end(), [](const MemoryEvent& event) {
+    return !is_inner(event.action) && event.action != MemoryAction::kSnapshot &&
+           event.action != MemoryAction::kUserDefined;
+  });
+  return static_cast<std::size_t>(found - trace.begin());
+}
+
+// The device's memory with which a segment has nearly, and not quite, so many addresses.
+std::int64_t memory_below(std::int64_t needs, const AllocConf& conf) {
+  const std::int64_t page = conf.large_segment_bytes;
+  const std::int64_t addresses = (needs - 1) / page * page;
+  return addresses / 9 * 8;
+}
+
+// A trace from its beginning, with ever fewer addresses for expandable segments, until it is the
+// same; else as with enough of them.
+void replay_expandable(const MemorySnapshot& snapshot, std::size_t device, const std::string& file,
+                       const std::function<void(std::size_t)>& told, SnapshotReplay& result) {
+  constexpr int kTries = 100;
+  const SnapshotReplay before = result;
+  std::int64_t total = 0;
+  for (int i = 0; i < kTries; ++i) {
+    SnapshotReplay tried = before;
+    Replay replay(snapshot, device, 0, {}, total, file);
+    replay.run(tried, told);
+    if (i == 0 || !tried.difference) result = tried;
+    if (!tried.difference) return;
+    // The next fewer that some request tells apart.
+    std::int64_t next = 0;
+    for (const std::int64_t needs : replay.needs()) {
+      const std::int64_t below = memory_below(needs, snapshot.conf);
+      if (below > next && (total == 0 || below < total)) next = below;
+    }
+    if (next == 0) return;
+    total = next;
+  }
+}
+
+// One device's; its counts are added.
+void replay_device(const MemorySnapshot& snapshot, std::size_t device, const std::string& file,
+                   const std::function<void(std::size_t)>& told, SnapshotReplay& result) {
+  std::size_t from = 0;
+  SnapshotStart start = start_of(snapshot, device, from, file);
+  const bool in_the_middle = !start.segments.empty();
+  if (!in_the_middle && snapshot.conf.expandable_segments) {
+    return replay_expandable(snapshot, device, file, told, result);
+  }
+  if (in_the_middle) {
+    from = first_call(snapshot.traces[device]);
+    start = start_of(snapshot, device, from, file);
+  }
+  for (bool again = in_the_middle;; again = false) {
+    SnapshotReplay tried = result;
+    Replay replay(snapshot, device, from, start, /*total_bytes=*/0, file);
+    replay.run(tried, told);
+    const auto behind = replay.behind_first();
+    if (again && behind) {  // it may have begun before the trace, with less that was free
+      from = *behind;
+      start = start_of(snapshot, device, from, file);
+      continue;
+    }
+    result = tried;
+    break;
+  }
+  if (!result.difference || !result.difference->simulated_alloc) return;
+  const auto unsure = start.unsure_ends.find(*result.difference->simulated_alloc);
+  result.start_unknown =
+      unsure != start.unsure_ends.end() && *result.difference->entry <= unsure->second;
+}
 
 }  // namespace
 
@@ -362,9 +431,10 @@ SnapshotReplay replay_snapshot(const MemorySnapshot& snapshot, const std::string
   for (const std::vector<MemoryEvent>& trace : snapshot.traces) all += trace.size();
   for (std::size_t device = 0; device < snapshot.traces.size() && !result.difference; ++device) {
     const auto before = static_cast<std::size_t>(result.entries);
-    Replay(snapshot, device, file).run(result, [&](std::size_t done) {
+    const auto told = [&](std::size_t done) {
       if (progress) progress(before + done, all);
-    });
+    };
+    replay_device(snapshot, device, file, told, result);
   }
   return result;
 }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <utility>
 
 #include "formats/error.h"
 #include "sim/gpu/device_pool_sizes.h"
+#include "sim/gpu/possible_sizes.h"
 
 namespace ferry::sim {
 namespace {
@@ -28,18 +30,25 @@ class Undo {
     }
   }
 
-  std::vector<MemorySegment> run(const std::vector<MemoryEvent>& trace) {
-    for (std::size_t i = trace.size(); i-- > 0;) {
+  SnapshotStart run(const std::vector<MemoryEvent>& trace, std::size_t from) {
+    for (std::size_t i = trace.size(); i-- > from;) {
+      entry_ = i;
       at_ = "entry " + std::to_string(i) + " (" + std::string(name(trace[i].action)) + ")";
       if (trace[i].private_pool) refuse(at_, kPrivate);
-      undo(trace[i]);
+      if (!is_inner(trace[i].action)) see_refused();
+      if (trace[i].action == MemoryAction::kOom) want(trace[i]);
+      const bool fresh = i > from && trace[i - 1].action == MemoryAction::kSegmentAlloc &&
+                         trace[i - 1].address == trace[i].address;
+      undo(trace[i], fresh, i > from);
     }
+    // An allocation at the very start may have begun before it: what was free then is not known.
     if (expandable_bytes_ != 0) {
       refuse("the trace", "begins with expandable segments: expected one from their start");
     }
-    std::vector<MemorySegment> all;
-    for (auto& [address, known] : segments_) all.push_back(filled(known));
-    return all;
+    SnapshotStart start;
+    settle(start);
+    for (auto& [address, known] : segments_) start.segments.push_back(filled(known));
+    return start;
   }
 
  private:
@@ -49,6 +58,15 @@ class Undo {
   struct Known {
     MemorySegment segment;
     std::map<std::uint64_t, MemoryBlock> active;
+    std::uint64_t end() const {
+      return segment.address + static_cast<std::uint64_t>(segment.bytes);
+    }
+  };
+  struct Unsure {
+    Known* known;
+    PossibleSizes sizes;
+    bool never_split;
+    std::size_t freed;  // the entry
   };
 
   [[noreturn]] void refuse(const std::string& where, const std::string& why) const {
@@ -64,7 +82,65 @@ class Undo {
                                                                                     : nullptr;
   }
 
-  void undo(const MemoryEvent& event) {
+  // From one place to the next block in use.
+  static std::int64_t room(const Known& known, std::uint64_t from) {
+    const auto next = known.active.upper_bound(from);
+    return static_cast<std::int64_t>((next == known.active.end() ? known.end() : next->first) -
+                                     from);
+  }
+
+  // A request that finds nothing free, before anything was done for it.
+  void want(const MemoryEvent& event) {
+    const std::int64_t bytes = rounded_bytes(event.bytes, conf_);
+    // Where some blocks are never split, a block that suffices may be refused.
+    if (bytes > kSmallSize && !conf_.max_split_bytes) wanted_ = {bytes, event.stream};
+  }
+  void see_refused() {
+    if (!wanted_) return;
+    const auto [bytes, stream] = *std::exchange(wanted_, std::nullopt);
+    for (auto& [address, unsure] : unsure_) {
+      if (unsure.known->segment.stream != stream) continue;
+      unsure.sizes.see_request(room(*unsure.known, address), bytes, std::nullopt, false);
+    }
+  }
+  // A request was given what was free at `address`: so the block before ends there, and what is
+  // free elsewhere was not as good.
+  void see_given(const Known& known, const MemoryEvent& event) {
+    const std::int64_t bytes = rounded_bytes(event.bytes, conf_);
+    if (bytes <= kSmallSize) return;
+    const std::int64_t given = room(known, event.address);
+    for (auto& [address, unsure] : unsure_) {
+      if (unsure.known->segment.stream != event.stream) continue;
+      unsure.sizes.see_request(room(*unsure.known, address), bytes, given, address < event.address);
+    }
+  }
+  void see_end_of_block_before(Known& known, std::uint64_t end) {
+    const auto next = known.active.lower_bound(end);
+    if (next == known.active.begin()) return;
+    auto& [address, block] = *std::prev(next);
+    if (unsure_.erase(address) != 0) block.bytes = static_cast<std::int64_t>(end - address);
+  }
+  void see_room_before(const Known& known, std::uint64_t at) {
+    const auto next = known.active.lower_bound(at);
+    if (next == known.active.begin()) return;
+    const std::uint64_t address = std::prev(next)->first;
+    const auto unsure = unsure_.find(address);
+    if (unsure != unsure_.end()) unsure->second.sizes.see_room(room(known, address));
+  }
+
+  void settle(SnapshotStart& start) {
+    for (const auto& [address, unsure] : unsure_) {
+      MemoryBlock& block = unsure.known->active.at(address);
+      // A block that is never split is most often all of its segment.
+      const auto bytes = unsure.never_split ? unsure.sizes.largest() : unsure.sizes.smallest();
+      block.bytes = bytes.value_or(block.bytes);
+      if (unsure.sizes.is_settled()) continue;
+      start.unsure_ends[address + static_cast<std::uint64_t>(block.bytes)] = unsure.freed;
+    }
+  }
+
+  // `whole`: the call that the entry is of has its beginning in the trace.
+  void undo(const MemoryEvent& event, bool fresh, bool whole) {
     switch (event.action) {
       case MemoryAction::kSegmentMap:
         expandable_bytes_ -= event.bytes;
@@ -94,7 +170,17 @@ class Undo {
       if (block == known->active.end()) refuse(at_, "its block is not there afterwards");
     }
     if (event.action == MemoryAction::kFreeRequested) block->second.state = BlockState::kAllocated;
-    if (event.action == MemoryAction::kAlloc) known->active.erase(block);
+    if (event.action != MemoryAction::kAlloc) return;
+    undo_alloc(*known, event, block);
+    if (!known->segment.small && whole && !fresh) see_given(*known, event);
+    if (whole && fresh) want(event);
+  }
+
+  void undo_alloc(Known& known, const MemoryEvent& event,
+                  std::map<std::uint64_t, MemoryBlock>::iterator block) {
+    known.active.erase(block);
+    unsure_.erase(event.address);
+    if (!known.segment.small) see_end_of_block_before(known, event.address);
   }
 
   void undo_segment(const MemoryEvent& event) {
@@ -107,17 +193,19 @@ class Undo {
   }
 
   void undo_free(Known& known, const MemoryEvent& event) {
-    const MemorySegment& segment = known.segment;
-    const auto after = known.active.lower_bound(event.address);
-    const std::uint64_t end = after == known.active.end()
-                                  ? segment.address + static_cast<std::uint64_t>(segment.bytes)
-                                  : after->first;
-    const auto room = static_cast<std::int64_t>(end - event.address);
-    std::int64_t bytes = rounded_bytes(event.bytes, conf_);
-    const bool whole = conf_.max_split_bytes && bytes >= *conf_.max_split_bytes;
-    if (!segment.small && (whole || room - bytes <= kSmallSize)) bytes = room;
-    if (bytes > room) refuse(at_, "its block is in use afterwards");
+    const std::int64_t most = room(known, event.address);
+    const std::int64_t bytes = rounded_bytes(event.bytes, conf_);
+    if (bytes > most || known.active.contains(event.address)) {
+      refuse(at_, "its block is in use afterwards");
+    }
     known.active[event.address] = {event.address, bytes, event.bytes, BlockState::kPendingFree};
+    if (known.segment.small) return;
+    see_room_before(known, event.address);
+    const bool whole = conf_.max_split_bytes && bytes >= *conf_.max_split_bytes;
+    const std::int64_t rest = whole ? conf_.non_split_rounding_bytes() - kMinBlock : kSmallSize;
+    PossibleSizes sizes(bytes, std::min(most, bytes + rest));
+    sizes.see_room(most);
+    unsure_.insert_or_assign(event.address, Unsure{&known, std::move(sizes), whole, entry_});
   }
 
   // With free blocks between those in use.
@@ -142,15 +230,24 @@ class Undo {
   const AllocConf& conf_;
   const std::string& file_;
   std::string at_;
+  std::size_t entry_ = 0;
   std::map<std::uint64_t, Known> segments_;
+  std::map<std::uint64_t, Unsure> unsure_;                        // blocks in use, by address
+  std::optional<std::pair<std::int64_t, std::uint64_t>> wanted_;  // bytes, and the stream
   std::int64_t expandable_bytes_ = 0;
 };
 
 }  // namespace
 
-std::vector<MemorySegment> segments_at_start(const MemorySnapshot& snapshot, std::size_t device,
-                                             const std::string& file) {
-  return Undo(snapshot, device, file).run(snapshot.traces.at(device));
+SnapshotStart start_of(const MemorySnapshot& snapshot, std::size_t device, std::size_t from,
+                       const std::string& file) {
+  return Undo(snapshot, device, file).run(snapshot.traces.at(device), from);
+}
+
+bool is_inner(MemoryAction action) {
+  return action == MemoryAction::kFreeCompleted || action == MemoryAction::kSegmentAlloc ||
+         action == MemoryAction::kSegmentFree || action == MemoryAction::kSegmentMap ||
+         action == MemoryAction::kSegmentUnmap;
 }
 
 }  // namespace ferry::sim

@@ -50,7 +50,8 @@ TEST_F(CheckTest, PrintsARaceWithItsFix) {
             "run.jsonl:3: read after write of \"x\": relu at net.py:7 on stream \"side\" (line 3) "
             "is not ordered after mm on stream \"main\" (line 1)\n"
             "  fix: record an event on stream \"main\" after line 1, and wait for it on stream "
-            "\"side\" before line 3\n"
+            "\"side\" before line 3; in PyTorch: torch.cuda.current_stream().wait_stream(s) before "
+            "net.py:7, where s is stream \"main\"\n"
             "3 lines: 3 operations on 2 streams, 1 host thread and 2 buffers: 1 violation\n");
   EXPECT_EQ(race.err, "");
 }

@@ -49,6 +49,28 @@ TEST_F(PlanTimesTest, MeasuredTimesAreTakenAndCounted) {
   EXPECT_EQ(timed["rows"][0]["device_peak_bytes"], plain["rows"][0]["device_peak_bytes"]);
 }
 
+// A profile of another model, once, ended in an unqualified "Use keep".
+TEST_F(PlanTimesTest, TheAnswerSaysThatNothingWasMeasured) {
+  const std::string command = "plan chain.jsonl --hardware tiny.toml --policy keep --times ";
+  EXPECT_EQ(ferry(command + "chain.times.jsonl").out.find("measured:"), std::string::npos);
+  TimesTable other;
+  other.device = "tiny";
+  write("other.times.jsonl", to_text(other));
+  const std::string out = ferry(command + "other.times.jsonl").out;
+  EXPECT_NE(out.find(" None of these times was measured: --times has none of the " +
+                     std::to_string(ops_) +
+                     " operators as they are called here; the times are by "
+                     "what tiny can do."),
+            std::string::npos)
+      << out;
+  other.times = {*table_.times.begin()};
+  write("some.times.jsonl", to_text(other));
+  const std::string some = ferry(command + "some.times.jsonl").out;
+  EXPECT_NE(some.find(" of the " + std::to_string(ops_) + " operators' times were measured"),
+            std::string::npos)
+      << some;
+}
+
 TEST_F(PlanTimesTest, APlanMadeWithTimesIsTheProgramsAllTheSame) {
   const std::string command = " chain.jsonl --hardware tiny.toml ";
   ASSERT_EQ(ferry("plan" + command + "--policy offload --times chain.times.jsonl -o p.json").code,
@@ -105,7 +127,8 @@ TEST_F(PlanTimesTest, AProfileOfPyTorchsIsTaken) {
 TEST_F(PlanTimesTest, ABadTableIsRefused) {
   const std::string command = "plan chain.jsonl --hardware tiny.toml --times ";
   expect_refused(command + "none.jsonl", "none.jsonl: cannot read");
-  expect_refused(command + "chain.jsonl", "chain.jsonl:1: expected \"ferry\": \"kernel times\"");
+  expect_refused(command + "chain.jsonl",
+                 "chain.jsonl: expected a table of kernel times, and this is a program");
   write("none.json", R"({"traceEvents":[]})");
   expect_refused(command + "none.json", "none.json: expected \"traceEvents\" with operators");
   std::string cut = to_text(table_);

@@ -58,6 +58,66 @@ std::string refusal(const std::function<void(MemorySnapshot&)>& spoil) {
   return "taken";
 }
 
+// Whatever stands beside what is used, and wherever a dictionary stands: integers of any size, deep
+// lists, and what unpickling would make, which nobody makes.
+TEST(MemorySnapshot, WhatNobodyAsksForIsSkipped) {
+  using namespace std::string_literals;
+  const std::string bytes = to_pickle(sample());
+  const std::string key = "X\x0d\x00\x00\x00not asked for"s;
+  const std::string unused[] = {
+      "\x8b\x00\x02\x00\x00"s + std::string(512, '\7'),
+      "G\x7f\xf0\x00\x00\x00\x00\x00\x00"s,
+      std::string(5000, ']') + std::string(4999, 'a'),
+      "cposix\nsystem\nX\x02\x00\x00\x00ls\x85R}b"s,
+      "ccollections\nOrderedDict\n)R(K\x01K\x02u"s,
+      "X\x00\x00\x02\x00"s + std::string(0x20000, 'x'),
+      "(K\x01\x91"s,
+  };
+  const std::string begin = "}(";
+  int dictionaries = 0;
+  for (std::size_t at = bytes.find(begin); at != bytes.npos; at = bytes.find(begin, at + 1)) {
+    ++dictionaries;
+    for (const std::string& value : unused) {
+      std::string more = bytes;
+      more.insert(at + begin.size(), key + value);
+      ASSERT_EQ(to_pickle(parse_memory_snapshot(more, "file")), bytes) << dictionaries;
+    }
+  }
+  EXPECT_GE(dictionaries, 8) << "the root, a segment, its blocks, entries, settings";
+}
+
+// A mark of a program's own on the time line.
+TEST(MemorySnapshot, OfWhatIsNoDoingOfTheAllocatorsNothingIsAsked) {
+  pickle::Writer writer;
+  writer.begin_dict();
+  writer.text("segments");
+  writer.begin_list();
+  writer.end_list();
+  writer.text("device_traces");
+  writer.begin_list();
+  writer.begin_list();
+  writer.begin_dict();
+  writer.text("action");
+  writer.text("user_defined");
+  writer.text("size");
+  writer.text("large");
+  writer.text("time_us");
+  writer.integer(-1);
+  writer.end_dict();
+  writer.end_list();
+  writer.end_list();
+  writer.text("allocator_settings");
+  writer.begin_dict();
+  writer.text("PYTORCH_CUDA_ALLOC_CONF");
+  writer.text("pinned_use_background_threads:True,later:[1:2,3],max_split_size_mb:40");
+  writer.end_dict();
+  writer.end_dict();
+  const MemorySnapshot snapshot = parse_memory_snapshot(writer.finish(), "file");
+  EXPECT_EQ(snapshot.traces.at(0).at(0).bytes, 0);
+  EXPECT_EQ(snapshot.traces[0][0].time_us, 0);
+  EXPECT_EQ(snapshot.conf.max_split_bytes, 40 << 20);
+}
+
 TEST(MemorySnapshot, BlocksFillTheirSegment) {
   const std::string why = "file: segment 0: blocks: expected such as fill the segment";
   EXPECT_EQ(refusal([](auto& s) { s.segments[0].blocks.pop_back(); }), why);

@@ -70,7 +70,6 @@ TEST(PlanFileTest, BadInputIsRefusedWithItsLine) {
             "plan.json:7: expected \"window_packs\": ");
   EXPECT_EQ(error("\"host\":3", "\"host\":-3"),
             "plan.json:8: expected \"host\": an integer from 0");
-  EXPECT_EQ(error("\"host\":3", "\"host\":3,\"h\":3"), "plan.json:8: unknown key \"h\"");
   EXPECT_EQ(error("\"keep\"", "\"recycle\""),
             "plan.json:10: expected \"decision\": \"keep\" or \"offload\"");
   EXPECT_EQ(error("\"group\":8", "\"group\":7"),
@@ -88,8 +87,9 @@ TEST(PlanFileTest, BadInputIsRefusedWithItsLine) {
 TEST(PlanFileTest, NothingIsBehindAByte0) {
   const std::string zeros(2, '\0');
   EXPECT_EQ(error_of([&] { parse_plan(to_text(sample()) + zeros + "tail", "plan.json"); }),
-            "plan.json:14: expected JSON, not a byte 0");
-  EXPECT_EQ(error("\"schema\"", zeros), "plan.json:3: expected JSON, not a byte 0");
+            "plan.json:14: expected JSON: expected the end of the line at column 1");
+  EXPECT_EQ(error("\"schema\"", zeros),
+            "plan.json:3: expected JSON: expected a key in double quotes at column 3");
 }
 
 // The first of two segments is recomputed; its input moves, and what it saves is recomputed, kept
@@ -147,8 +147,6 @@ TEST(PlanFileTest, BadSegmentsAreRefusedWithTheirLine) {
             "plan.json:10: expected a key \"recompute\"");
   EXPECT_EQ(segmented_error("\"recompute\":true", "\"recompute\":1"),
             "plan.json:10: expected \"recompute\": true or false");
-  EXPECT_EQ(segmented_error("\"recompute\":true", "\"recompute\":true,\"size\":1"),
-            "plan.json:10: unknown key \"size\"");
   Plan none = segmented();
   none.segments.clear();
   EXPECT_EQ(error_of([&] { parse_plan(to_text(none), "plan.json"); }),
@@ -211,7 +209,6 @@ TEST(PlanFileTest, BadSpansAreRefusedWithTheirLine) {
   };
   EXPECT_EQ(error("\"first\":1,", ""), "plan.json:10: expected a key \"first\"");
   EXPECT_EQ(error(",\"keep\":[]", ""), "plan.json:11: expected a key \"keep\"");
-  EXPECT_EQ(error("\"first\":1,", "\"first\":1,\"size\":1,"), "plan.json:10: unknown key \"size\"");
   const std::string after =
       "plan.json:11: expected \"first\": an operator after the span before it";
   EXPECT_EQ(error("\"first\":4", "\"first\":3"), after);

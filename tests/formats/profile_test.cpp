@@ -78,18 +78,50 @@ TEST(ProfileTest, AKernelCountsForTheCallsAroundItOnItsThread) {
   EXPECT_EQ(read[3].kernels_ns, 2000);
 }
 
-TEST(ProfileTest, ShapesThatNoTensorHasAreNone) {
-  const auto read = calls({op(1, "aten::f", 1, 1,
-                              R"(,"Input Dims":[[-1],[4611686018427387904,4],["a"],7,[2]],)"
-                              R"("Input type":["float","float","float","float","float"])"),
-                           on_gpu(1, "1")});
-  EXPECT_EQ(read[0].inputs, (std::vector<ProfiledInput>{{DType::kF32, {2}}}));
+TEST(ProfileTest, WhatIsUsedIsRefusedByEventAndKey) {
+  const auto of = [](const std::string& bad) { return error(profile({on_gpu(1, "1"), bad})); };
+  for (const std::string dims : {"[-1]", "[4611686018427387904,4]", "[\"a\"]", "7", "[1e999]"}) {
+    const std::string inputs = R"(,"Input Dims":[)" + dims + R"(],"Input type":["float"])";
+    const std::string refusal = of(op(1, "aten::f", 1, 1, inputs));
+    EXPECT_EQ(refusal.find("p.json:4: event 1: expected \"Input Dims\": "), 0u) << refusal;
+    const std::string scalar = R"(,"Input Dims":[)" + dims + R"(],"Input type":["Scalar"])";
+    EXPECT_EQ(of(op(1, "aten::f", 1, 1, scalar)), "") << "nobody asks for a scalar's";
+  }
+  EXPECT_EQ(of(on_gpu(1, "1e999")),
+            "p.json:4: event 1: expected \"dur\": a number of microseconds, not 1e999");
+  EXPECT_EQ(of(on_gpu(1, "\"5\"")),
+            "p.json:4: event 1: expected \"dur\": a number of microseconds, not 5");
+  EXPECT_EQ(of(on_gpu(1, "-1")),
+            "p.json:4: event 1: expected \"dur\": microseconds from 0, not -1");
+  EXPECT_EQ(of(R"({"ph":"X","cat":"kernel","dur":1,"args":{"External id":0.5}})"),
+            "p.json:4: event 1: expected \"External id\": an integer, not 0.5");
+  EXPECT_EQ(of(R"({"ph":"X","cat":"cpu_op","name":7,"dur":1,"args":{"External id":1}})"),
+            "p.json:4: event 1: expected \"name\": a string, not 7");
+  EXPECT_EQ(of(R"({"ph":"X","cat":"cpu_op","name":"f","dur":1,"args":{"External id":1}})"),
+            "p.json:4: event 1: expected \"ts\": a number of microseconds");
+}
+
+// What PyTorch's profiler wrote of a kernel on a card whose multiprocessors it did not know.
+TEST(ProfileTest, WhatIsNotUsedMayBeAnything) {
+  const std::string inputs = R"(,"Input Dims":[[2]],"Input type":["float"])";
+  const std::string kernel =
+      R"({"ph":"X","cat":"kernel","name":7,"ts":"never","dur":1,"blocks":1e999,)"
+      R"("args":{"External id":1,"blocks per SM":inf,"warps per SM":-nan,"grid":[[[[1e400]]]]}})";
+  const std::string other =
+      R"({"ph":"X","cat":"user_annotation","dur":[],"args":{"External id":{}}})";
+  const auto read = calls({op(1, "aten::f", 1, 1, inputs), kernel, other, "7", "[]"});
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_EQ(read[0].kernels_ns, 1000);
+  EXPECT_EQ(
+      parse_profile("[" + op(1, "aten::f", 1, 1, inputs) + "," + on_gpu(1, "1") + "]", "p").size(),
+      1u)
+      << "Chrome's other form: the list alone";
 }
 
 TEST(ProfileTest, WhatIsNoSuchProfileIsRefused) {
   EXPECT_EQ(error("{\n\"traceEvents\":[\n{]}").find("p.json:3: expected a profile of PyTorch's"),
             0u);
-  EXPECT_EQ(error("{\"a\":1e999}").find("p.json: expected a profile of PyTorch's"), 0u);
+  EXPECT_EQ(error("{\"a\":1e999}"), error("{}")) << "nobody needs a";
   EXPECT_EQ(error("{}"),
             "p.json: expected \"traceEvents\" with operators (\"cpu_op\") and kernels");
   EXPECT_EQ(error(profile({op(1, "aten::f", 1, 1, kNoInputs)})),

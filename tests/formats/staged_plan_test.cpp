@@ -75,7 +75,6 @@ TEST(StagedPlanTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(error("\"policy\":\"keep\"", "\"policy\":\"mixed\""),
             "p:14: expected \"policy\": \"keep\", \"offload\", \"checkpoint\" or "
             "\"checkpoint+offload\"");
-  EXPECT_EQ(error("\"units\":1", "\"units\":1,\"layers\":1"), "p:14: unknown key \"layers\"");
   EXPECT_NE(error("\"units\":2", "\"units\":0").find("p:13: expected \"units\": "),
             std::string::npos);
   EXPECT_NE(error("\"chunks\": 4,", "").find("chunks"), std::string::npos);

@@ -70,7 +70,6 @@ class ProgramFile(unittest.TestCase):
         self.refused("no body", GOOD.replace('"body":2}', '"body":5}'))
 
     def test_keys_and_windows(self):
-        self.refused("unknown key", GOOD.replace('"read":16', '"reads":16'))
         self.refused("unknown dtype", GOOD.replace('"f32"', '"f33"'))
         self.refused("a view up to byte 20", GOOD.replace(
             SAVE, SAVE + '{"view":9,"of":2,"dtype":"f32","shape":[4],"offset":1}\n'))

@@ -90,9 +90,32 @@ TEST(KernelTimesTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(changed("\"op\":\"f\",", "").rfind("t.jsonl:2: ", 0), 0u);
   EXPECT_EQ(changed("\"ns\":7", "\"ns\":0").rfind("t.jsonl:2: ", 0), 0u);
   EXPECT_EQ(changed("\"least_ns\":5", "\"least_ns\":8").rfind("t.jsonl:2: ", 0), 0u);
-  EXPECT_EQ(changed("\"samples\":3", "\"samples\":3,\"odd\":1").rfind("t.jsonl:2: ", 0), 0u);
   EXPECT_EQ(changed("\"out\":[{", "\"out\":[null,{").rfind("t.jsonl:2: ", 0), 0u);
   EXPECT_EQ(changed("[2]},null", "[-2]},null").rfind("t.jsonl:2: ", 0), 0u);
+}
+
+// What nobody asks for is skipped; each key that is asked for is refused by its name.
+TEST(KernelTimesTest, KeysAreAskedForByName) {
+  const std::string header = R"({"ferry":"kernel times","schema":1,"device":"x","about":{}})";
+  const std::string line =
+      R"({"op":"f","in":[{"dtype":"f32","shape":[2],"strides":[2],"offset":1},null],)"
+      R"("out":[{"dtype":"f32","shape":[2]}],"writes":[0],"flops":1,"read":2,"written":3,"ns":7,)"
+      R"("least_ns":5,"samples":3})";
+  const std::string text = header + "\n" + line + "\n";
+  ASSERT_EQ(error(text), "");
+  const std::string unused = R"("odd":[1e400,NaN,{"ns":-1}],)";
+  std::string more = text;
+  for (std::size_t at = more.size(); (at = more.rfind('{', at - 1)) != more.npos && at > 0;) {
+    if (more[at + 1] != '}') more.insert(at + 1, unused);
+  }
+  EXPECT_EQ(to_text(parse_times(more, "t")), to_text(parse_times(text, "t"))) << more;
+  for (std::size_t at = text.find("\":"); at != text.npos; at = text.find("\":", at + 1)) {
+    const std::size_t begin = text.rfind('"', at - 1);
+    const std::string key = text.substr(begin, at + 1 - begin);
+    std::string wrong = text;
+    wrong.insert(at + 2, "1e400,\"odd\":");
+    EXPECT_NE(error(wrong).find("expected " + key + ": "), std::string::npos) << error(wrong);
+  }
 }
 
 TEST(KernelTimesTest, TheMedianOfTheSamplesIsKept) {

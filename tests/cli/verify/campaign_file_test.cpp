@@ -84,6 +84,29 @@ TEST_F(CampaignFileTest, AnyOtherFileIsRefused) {
   }
 }
 
+// What is not asked for is skipped, and each key that is asked for is refused by its name.
+TEST_F(CampaignFileTest, WhatIsUsedIsRefusedByItsKeyAndTheRestIsSkipped) {
+  campaign("--programs 20 --seed 4");
+  const std::string written = read_file(file_);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = written;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    write_file(file_, text.replace(at, from.size(), to));
+    return campaign("--programs 20 --seed 4");
+  };
+  for (const std::string object : {"\"campaign\": {", "\"coverage\": {", "{"}) {
+    const Result result = with(object, object + "\"later\": [1e400, {\"end\": -1}],");
+    EXPECT_EQ(result.code, kOk) << object << result.err;
+  }
+  for (const std::string key : {"campaign", "coverage", "end", "steps", "features", "programs"}) {
+    const Result result = with("\"" + key + "\": ", "\"" + key + "\": 1e400, \"x\": ");
+    EXPECT_EQ(result.code, kUsage);
+    EXPECT_NE(result.err.find("\"" + key + "\" is missing or wrong"), std::string::npos)
+        << result.err;
+  }
+}
+
 #ifdef FERRY_MPIRUN
 
 TEST_F(CampaignFileTest, GoesOnOverRanks) {

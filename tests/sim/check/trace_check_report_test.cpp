@@ -79,6 +79,39 @@ TEST(TraceCheck, AViolationNamesBothAccessesAndWhatWouldOrderThem) {
       "thread \"u\"");
 }
 
+// Users of PyTorch know streams' methods, and the places of their own files.
+TEST(TraceCheck, OfAPythonProgramTheFixHasPyTorchsCalls) {
+  const auto fix = [](const std::vector<std::string>& lines) {
+    const TraceReport report = report_of(lines);
+    return report.violations.size() == 1 ? report.violations[0].fix : "no violation";
+  };
+  const auto kernel = [](const std::string& stream, const std::string& where) {
+    return R"({"op":"kernel","stream":")" + stream +
+           R"(","reads":[{"address":0,"bytes":4}],"writes":[{"address":0,"bytes":4}],"where":")" +
+           where + "\"}";
+  };
+  const std::string wait =
+      "; in PyTorch: torch.cuda.current_stream().wait_stream(s) before net.py:7, where s is "
+      "stream \"a\"";
+  EXPECT_TRUE(fix({kernel("a", "net.py:3"), kernel("b", "net.py:7 in forward")}).ends_with(wait));
+  EXPECT_EQ(fix({kernel("a", "net.py:3"), kernel("b", "net.cu:7")}).find("PyTorch"),
+            std::string::npos);
+  const std::string host =
+      R"({"op":"host_read","buffer":{"address":0,"bytes":4},"where":"net.py:9"})";
+  EXPECT_TRUE(
+      fix({kernel("a", "net.py:3"), host})
+          .ends_with("; in PyTorch: s.synchronize() before net.py:9, where s is stream \"a\""));
+  const std::string memory = R"(","stream":"a","address":0,"bytes":4,"pool":"caching"})";
+  const std::string reuse =
+      fix({R"({"op":"alloc)" + memory, "+e a", "-e b", kernel("b", "net.py:3"),
+           R"({"op":"free)" + memory, R"({"op":"alloc)" + memory, kernel("a", "net.py:7")});
+  EXPECT_TRUE(
+      reuse.ends_with("; in PyTorch: t.record_stream(s) before the tensor t is freed, or "
+                      "torch.cuda.current_stream().wait_stream(s) before net.py:7, where s "
+                      "is stream \"b\""))
+      << reuse;
+}
+
 TEST(TraceCheck, AMalformedLineIsNamed) {
   try {
     report_of({"W a x", "", "{\"op\":\"dance\"}"});

@@ -67,13 +67,13 @@ RC_GTEST_PROP(SnapshotReplayProp, WhatAPoolDidIsTheSame, ()) {
   if (!expandable && below(3) == 0) conf += ",max_split_size_mb:20";
   conf.erase(0, conf.starts_with(",") ? 1 : 0);
   PoolClock clock;
-  // How many addresses an expandable segment has is not in a snapshot: there are enough.
-  const DevicePool* self = nullptr;
-  const auto has_room = [&](std::int64_t bytes) {
-    return self->stats().reserved_bytes.current + bytes <= 200 * kMiB;
-  };
-  DevicePool pool(0, {.conf = parse_alloc_conf(conf, "conf"), .has_room = has_room}, clock);
-  self = &pool;
+  // Drivers reserve addresses downwards, so a new expandable segment comes before the older ones.
+  std::uint64_t next = std::uint64_t{1} << 46;
+  const bool down = below(2) == 0;
+  const auto place = [&]() -> std::uint64_t { return down && expandable ? next -= 1 << 30 : 0; };
+  DevicePool pool(
+      0, {.total_bytes = 200 * kMiB, .conf = parse_alloc_conf(conf, "conf"), .place = place},
+      clock);
   RecordedMemory recorded(pool);
   std::vector<Block*> live;
   // Before the trace begins.

@@ -83,8 +83,47 @@ TEST_F(SnapshotReplayTest, ATraceMayBeginInTheMiddle) {
   pool.allocate(5 * kMiB, kMain);
   pool.free(first);
   EXPECT_EQ(told(), "the same");
-  const auto start = segments_at_start(recorded.snapshot(), 0, "file");
-  ASSERT_EQ(start.size(), 2u);
+  const SnapshotStart start = start_of(recorded.snapshot(), 0, 0, "file");
+  ASSERT_EQ(start.segments.size(), 2u);
+}
+
+// "Out of memory, catch it, halve the batch": the request that found too few addresses left new
+// ones behind, which lie before the others and are used next.
+TEST_F(SnapshotReplayTest, WhatARefusedRequestReservedIsUsedNext) {
+  std::uint64_t next = std::uint64_t{1} << 46;
+  DevicePool expandable(0,
+                        {.total_bytes = 1000 * kMiB,
+                         .conf = parse_alloc_conf("expandable_segments:True", "conf"),
+                         .place = [&] { return next -= std::uint64_t{1} << 32; }},
+                        clock);
+  RecordedMemory history(expandable);
+  expandable.allocate(600 * kMiB, kMain);
+  EXPECT_THROW(expandable.allocate(600 * kMiB, kMain), OutOfMemory);
+  Block* half = expandable.allocate(300 * kMiB, kMain);
+  EXPECT_LT(half->address(), (std::uint64_t{1} << 46) - (std::uint64_t{1} << 32));
+  expandable.free(half);
+  expandable.allocate(250 * kMiB, kMain);
+  EXPECT_EQ(told(history.snapshot()), "the same");
+}
+
+// A block of 4.94 MiB was given out whole for 4 MiB. What lies behind it is free by the time that
+// it is freed, but was in use before: this tells how large it was.
+TEST_F(SnapshotReplayTest, WhatWasBehindABlockTellsItsSize) {
+  Block* other = pool.allocate(20 * kMiB, kMain);
+  pool.free(pool.allocate(64 * kMiB, kMain));
+  Block* first = pool.allocate(40960000, kMain);
+  Block* whole = pool.allocate(79 * kMiB / 16, kMain);
+  Block* last = pool.allocate(20 * kMiB, kMain);
+  pool.free(whole);
+  whole = pool.allocate(4 * kMiB, kMain);
+  ASSERT_EQ(whole->bytes(), 79 * kMiB / 16);
+  pool.free(last);
+  pool.free(other);
+  recorded.events.clear();
+  pool.free(pool.allocate(8 * kMiB, kMain));
+  pool.free(first);
+  pool.free(whole);
+  EXPECT_EQ(told(), "the same");
 }
 
 TEST_F(SnapshotReplayTest, TheFirstDifferenceIsTold) {

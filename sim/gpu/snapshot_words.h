@@ -1,0 +1,13 @@
+// What a memory snapshot tells, in words for people.
+#pragma once
+
+#include <string>
+
+#include "formats/memory_snapshot.h"
+
+namespace ferry::sim {
+
+std::string in_words(const MemoryEvent& event);  // "alloc of 512 bytes at 0x7f… on stream 0"
+std::string in_words(const MemorySegment& segment);
+
+}  // namespace ferry::sim
