@@ -136,22 +136,23 @@ class Trace(TorchDispatchMode):
         self.nodes = {}  # node → Node
         self.packs = []  # [node, Ref]
         self.constants = []  # Refs of what was there before, but is no parameter, buffer or input
+        self.leaves = {}  # storage → Ref, of what a gradient is accumulated for
         self.root = None  # the loss's (node, output number)
         self.segments = 0  # checkpoints
         self.foreign = False  # whether some are torch.utils.checkpoint's
         self._alive = {}  # address of a living storage → (number, weak reference)
         self._watches = {}
-        self._fakes = WeakTensorKeyDictionary()
+        self._moved = WeakTensorKeyDictionary()
 
     def begin(self, fixed):
         """The step begins; `fixed`: the tensors that are there."""
         self.start = sequence_number()
         for tensor in fixed:
-            self.ref(self._fake(tensor))
+            self.ref(self.fake(tensor))
         self.sink = self.events
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        args, kwargs = tree_map_only(torch.Tensor, self._fake, (args, kwargs or {}))
+        args, kwargs = tree_map_only(torch.Tensor, self.fake, (args, kwargs or {}))
         func, args = self._as_of_no_subclass(func, args)
         result = func(*args, **kwargs)
         if self.sink is not None:
@@ -169,17 +170,19 @@ class Trace(TorchDispatchMode):
         unchecked = (True,) if func is aten.index_put.default else ()
         return IN_PLACE[func], (*args, *unchecked)
 
-    def _fake(self, tensor):
+    def fake(self, tensor):
         """The step's own tensor for one of Python's, which is there before the step."""
         if isinstance(tensor, FakeTensor):
             return tensor
-        if tensor not in self._fakes:
+        if not self.moves:
+            return self.mode.twin(tensor)
+        if tensor not in self._moved:
             sink, self.sink = self.sink, None
-            with self.mode, torch.no_grad():
-                fake = self.mode.from_tensor(tensor.detach())
-                self._fakes[tensor] = fake.to(self.device) if self.moves else fake
+            with torch._C.DisableTorchFunction(), torch.no_grad(), self.mode:
+                fake = self.mode.twin(tensor).to(self.device)
+            self._moved[tensor] = fake.detach().requires_grad_(tensor.requires_grad)
             self.sink = sink
-        return self._fakes[tensor]
+        return self._moved[tensor]
 
     def _record(self, func, args, kwargs, result):
         inputs, written = tensors_of(func, args, kwargs)
@@ -247,7 +250,7 @@ class Trace(TorchDispatchMode):
     def pack(self, tensor):
         if self.sink is None:  # of no step
             return tensor
-        tensor = self._fake(tensor)
+        tensor = self.fake(tensor)
         number = len(self.packs)
         packed = Packed(number, self.known(tensor), tensor)
         self.packs.append([self.count() - 1, packed.ref])
@@ -306,7 +309,7 @@ class Trace(TorchDispatchMode):
         name = f"checkpoint.{self.segments}"
         self.segments += 1
         tensors = [each for each in [*args, *kwargs.values()] if isinstance(each, torch.Tensor)]
-        tensors = [self._fake(tensor) for tensor in tensors]
+        tensors = [self.fake(tensor) for tensor in tensors]
         tensors = [tensor for tensor in tensors if tensor.device.type == self.device]
         behind = [tensor for tensor in tensors if tensor.grad_fn is not None]
         for tensor in behind:
@@ -332,7 +335,9 @@ class Trace(TorchDispatchMode):
                 if child is None:
                     edges.append(None)
                 elif child.name() == LEAF:
-                    edges.append(self.ref(child.variable))
+                    leaf = self.ref(self.fake(child.variable))
+                    self.leaves[leaf.storage] = leaf
+                    edges.append(leaf)
                 else:
                     edges.append((self.number_of(child), output))
                     todo.append(child)
