@@ -34,6 +34,9 @@ from .values import carry
 LEAF = "torch::autograd::AccumulateGrad"
 sequence_number = torch._C._autograd._get_sequence_nr
 aten = torch.ops.aten
+# In place, and yet they write another argument whose version stays. What is not named as in place
+# counts no version at all.
+LATE_IN_PLACE = ("rrelu_with_noise_",)
 ZEROS = ("aten.new_zeros", "aten.zeros")
 # PyTorch's formulas of gradients write zeros in place, unless tensors are of a subclass, as fake
 # ones are (areAnyTensorSubclassLike).
@@ -134,6 +137,7 @@ class Trace(TorchDispatchMode):
         self.storage_bytes = []  # by number
         self.bodies = {}  # node → Body
         self.nodes = {}  # node → Node
+        self.behind = {}  # node → the edges that it was about to have
         self.packs = []  # [node, Ref]
         self.constants = []  # Refs of what was there before, but is no parameter, buffer or input
         self.leaves = {}  # storage → Ref, of what a gradient is accumulated for
@@ -154,6 +158,8 @@ class Trace(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         args, kwargs = tree_map_only(torch.Tensor, self.fake, (args, kwargs or {}))
         func, args = self._as_of_no_subclass(func, args)
+        if self.sink is self.events and torch.is_grad_enabled():
+            self._note_behind(tensors_in([*args, *kwargs.values()]))
         result = func(*args, **kwargs)
         if self.sink is not None:
             self._record(func, args, kwargs, result)
@@ -199,8 +205,22 @@ class Trace(TorchDispatchMode):
         once = self.sink is self.events and runs_once(func, args, kwargs)
         outputs = [self.ref(tensor) for tensor in fresh]
         label = f"{func.namespace}.{name}"
+        late = self._packs_of_late_writes(name) if written else []
         self.sink.append(OpEvent(self.count(), label, refs, outputs, written, once, costs))
+        self.sink += late
         progress.operator()
+
+    def _packs_of_late_writes(self, name):
+        """Takes back what an op has saved, where the op fills that now and PyTorch counts no
+        version: it is saved with what the op writes there, as the hooks of a run do it
+        (real/autograd/late_writes.h)."""
+        packs = []
+        if name.endswith("_") and name not in LATE_IN_PLACE or self.sink is not self.events:
+            return packs
+        while self.sink and isinstance(self.sink[-1], PackEvent) \
+                and self.packs[self.sink[-1].pack][0] == self.count() - 1:
+            packs.insert(0, self.sink.pop())
+        return packs
 
     def _on_device(self, inputs, written):
         """Without those on the host, which take none of the device's memory."""
@@ -343,6 +363,20 @@ class Trace(TorchDispatchMode):
                     todo.append(child)
             self.nodes[node] = Node(function.name().removeprefix("torch::autograd::"), edges)
 
+    def _note_behind(self, arguments):
+        """What the node under construction has behind it, in case that nobody sees it: `Results`
+        is not asked within PyTorch's functions of Python, and the node may die there."""
+        node = self.count() - 1
+        if node < 0 or node in self.behind or node in self.nodes:
+            return
+        edges = self.behind[node] = []
+        for tensor in arguments:
+            if tensor.grad_fn is not None:
+                self.note(tensor.grad_fn)
+                edges.append((self.number_of(tensor.grad_fn), tensor.output_nr))
+            elif tensor.requires_grad:
+                edges.append(self.known(tensor))
+
     def number_of(self, function):
         if function.name() == LEAF:
             return None
@@ -352,6 +386,8 @@ class Trace(TorchDispatchMode):
         """Ends forward; hooks every node that backward will run."""
         self.sink = None
         self.note(loss.grad_fn)
+        for node, edges in self.behind.items():
+            self.nodes.setdefault(node, Node("Unknown", edges))
         self.root = (self.number_of(loss.grad_fn), loss.output_nr)
         seen, todo = set(), [loss.grad_fn]
         while todo:
