@@ -23,7 +23,6 @@ keep tensors outside save_for_backward. Of values a capture knows what follows f
 
 import argparse
 import contextlib
-import copy
 import importlib
 import inspect
 import logging
@@ -116,14 +115,14 @@ def fake_mode(assume=()):
 def _to_fakes(mode, module, inputs, device):
     """The module and its inputs as fakes on the device, and whether some had to be moved there."""
     import torch
-    from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensor
+    from torch._subclasses.fake_tensor import FakeTensor
     from torch.utils._pytree import tree_leaves, tree_map_only
+    from .model_copy import copy_of
     from .values import take
 
     tensors = [*module.parameters(), *module.buffers()]
     if not all(isinstance(tensor, FakeTensor) for tensor in tensors):
-        with FakeCopyMode(mode):
-            module = copy.deepcopy(module)
+        module = copy_of(module, mode)
 
     def fake(tensor):
         return tensor if isinstance(tensor, FakeTensor) else mode.from_tensor(tensor)
