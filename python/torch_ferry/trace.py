@@ -37,6 +37,10 @@ aten = torch.ops.aten
 # In place, and yet they write another argument whose version stays. What is not named as in place
 # counts no version at all.
 LATE_IN_PLACE = ("rrelu_with_noise_",)
+# The parts that these make have versions of their own: a write to one concerns no other, though
+# they share a storage. A program counts versions by storage, so such writes are not told to it; and
+# no replay may make the storage again without them.
+UNSAFE = ("unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk")
 ZEROS = ("aten.new_zeros", "aten.zeros")
 # PyTorch's formulas of gradients write zeros in place, unless tensors are of a subclass, as fake
 # ones are (areAnyTensorSubclassLike).
@@ -140,6 +144,7 @@ class Trace(TorchDispatchMode):
         self.behind = {}  # node → the edges that it was about to have
         self.packs = []  # [node, Ref]
         self.constants = []  # Refs of what was there before, but is no parameter, buffer or input
+        self.apart = set()  # storages in UNSAFE parts
         self.leaves = {}  # storage → Ref, of what a gradient is accumulated for
         self.root = None  # the loss's (node, output number)
         self.segments = 0  # checkpoints
@@ -195,6 +200,8 @@ class Trace(TorchDispatchMode):
         name = func._overloadpacket.__name__
         inputs, written = self._on_device(inputs, written)
         refs = [self.known(tensor) for tensor in inputs]
+        if name in UNSAFE and refs:
+            self.apart.add(refs[0].storage)
         fresh = [tensor for tensor in tensors_in(result)
                  if not self.knows(tensor) and tensor.device.type == self.device]
         fresh = {self.ref(tensor).storage: tensor for tensor in reversed(fresh)}  # each once
@@ -204,6 +211,8 @@ class Trace(TorchDispatchMode):
         costs = cost(func, args, kwargs, result, inputs, written, fresh)
         once = self.sink is self.events and runs_once(func, args, kwargs)
         outputs = [self.ref(tensor) for tensor in fresh]
+        if any(refs[at].storage in self.apart for at in written):
+            written, once = [at for at in written if refs[at].storage not in self.apart], True
         label = f"{func.namespace}.{name}"
         late = self._packs_of_late_writes(name) if written else []
         self.sink.append(OpEvent(self.count(), label, refs, outputs, written, once, costs))
