@@ -12,7 +12,8 @@ function): inputs are a tuple of arguments or a dict of keywords, the loss funct
 of the module's output. It takes no arguments, or those of `batch` and `tokens` that are given.
 
 From Python: `capture(module, inputs, loss_fn, name="mine").write("mine.jsonl")`. The module
-may be a real one: it is copied to fake tensors and stays as it is.
+may be a real one: it is copied to fake tensors. Whatever is there before a capture, of tensors,
+modules and random generators, is afterwards as it was (`torch_ferry.untouched`).
 
 Calls of torch.utils.checkpoint and of `torch_ferry.checkpoint` are segments of the program. Not
 captured: what an optimizer does; gradients of gradients; other checkpoints; backward formulas that
@@ -22,7 +23,6 @@ keep tensors outside save_for_backward. Of values a capture knows what follows f
 
 import argparse
 import contextlib
-import copy
 import importlib
 import inspect
 import logging
@@ -46,8 +46,9 @@ def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", 
     assumed, and for which lines, is in the program's `about`."""
     import torch
     from .recorder import Recorder
+    from .untouched import untouched
 
-    with _device(device, capability):
+    with untouched(module, inputs, loss_fn), _device(device, capability):
         mode = fake_mode_of(module, assume)
         module, inputs, moved = _to_fakes(mode, module, inputs, device)
         recorder = Recorder(mode, device, moved)
@@ -93,6 +94,7 @@ def fake_mode_of(module, assume=()):
     for tensor in [*module.parameters(), *module.buffers()]:
         if isinstance(tensor, FakeTensor) and isinstance(tensor.fake_mode, ValueMode):
             tensor.fake_mode.assume(assume)
+            tensor.fake_mode.look_anew()
             return tensor.fake_mode
         if isinstance(tensor, FakeTensor):
             raise CaptureError("the model's tensors are fake, of a mode that knows no values: make "
@@ -100,24 +102,27 @@ def fake_mode_of(module, assume=()):
     return ValueMode(assume)
 
 
+@contextlib.contextmanager
 def fake_mode(assume=()):
     """A mode to make models in: `with fake_mode(): model = ...` allocates nothing."""
-    from .values import ValueMode
+    from .twins import Twins
+    from .values import Lists, ValueMode
 
-    return ValueMode(assume)
+    with ValueMode(assume) as mode, Lists(), Twins(mode.twin):
+        yield mode
 
 
 def _to_fakes(mode, module, inputs, device):
     """The module and its inputs as fakes on the device, and whether some had to be moved there."""
     import torch
-    from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensor
+    from torch._subclasses.fake_tensor import FakeTensor
     from torch.utils._pytree import tree_leaves, tree_map_only
+    from .model_copy import copy_of
     from .values import take
 
     tensors = [*module.parameters(), *module.buffers()]
     if not all(isinstance(tensor, FakeTensor) for tensor in tensors):
-        with FakeCopyMode(mode):
-            module = copy.deepcopy(module)
+        module = copy_of(module, mode)
 
     def fake(tensor):
         return tensor if isinstance(tensor, FakeTensor) else mode.from_tensor(tensor)
@@ -137,6 +142,7 @@ def _to_fakes(mode, module, inputs, device):
 def build(spec, **options):
     """(name, module, inputs, loss function, about) of a preset or of `module.path:function`."""
     from . import presets
+    from .untouched import untouched
 
     given = {key: value for key, value in options.items() if value is not None}
     if spec in presets.NAMES:
@@ -154,7 +160,7 @@ def build(spec, **options):
     taken = inspect.signature(make).parameters
     if refused := [key for key in given if key not in taken]:
         raise CaptureError(f"--{refused[0]} is for presets, and for functions that take it")
-    with fake_mode():
+    with untouched(make), fake_mode():
         made = make(**given)
     if not (isinstance(made, tuple) and len(made) == 3):
         raise CaptureError(f"expected {spec} to return (module, inputs, loss function)")
@@ -204,7 +210,9 @@ def _step(options):
     """Writes the program of a preset's step, or a function's."""
     if options.arguments:
         raise CaptureError("what stands after -- is for scripts")
-    with _device(options.device, options.capability):
+    from .untouched import untouched
+
+    with untouched(), _device(options.device, options.capability):
         name, *step, about = build(options.spec, batch=options.batch, tokens=options.tokens,
                                    dtype=options.dtype, dropout=options.dropout)
         program = capture(*step, name=options.name or name, about=about, device=options.device,

@@ -102,7 +102,7 @@ class Frame:
         line = {"op": event.name, "in": inputs, "out": outputs}
         if event.writes:
             line["writes"] = list(event.writes)
-        if event.once:
+        if event.once or any(ref.storage in self.trace.apart for ref in event.outputs):
             line["once"] = True
         self.emit({**line, **event.costs})
 

@@ -113,10 +113,12 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     """Plans the training of `model` on a card: a `Plan`, for `torch_ferry.run`.
 
     The step is `loss_fn(model(*inputs)).backward()`, captured on fake tensors of the same shapes
-    and dtypes: nothing is computed or allocated, and the model, its gradients and buffers, and the
-    random generators stay as they are. Capture under what training runs under (`torch.autocast`,
-    say), in the same mode (`model.train()`), and with inputs of the same shapes: a plan names each
-    saved tensor, and `run` raises `PlanMismatch` at the first that is another.
+    and dtypes: nothing is computed or allocated (but what `torch_ferry.measured` says), and the
+    model, its gradients and buffers, the inputs, other tensors and modules that the step uses, and
+    the random generators stay as they are, also where it raises. Capture under what training runs
+    under (`torch.autocast`, say), in the same mode (`model.train()`), and with inputs of the same
+    shapes: a plan names each saved tensor, and `run` raises `PlanMismatch` at the first that is
+    another.
 
     model      a torch.nn.Module
     inputs     its arguments: a tensor, a tuple of arguments, or a mapping of keywords

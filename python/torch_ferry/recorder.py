@@ -19,6 +19,7 @@ from .check import check
 from .lower import Globals, lower
 from .program import CaptureError
 from .trace import ModuleEvent, Results, Trace
+from .twins import Twins
 from .values import Lists, asking_line
 
 
@@ -40,7 +41,7 @@ class Recorder:
             for scope in (self.mode, trace, Lists(), Results(trace), self._kernels(),
                           recording(trace), segments.are_recorded(trace),
                           self.compiled.are_eager(), self._no_backward_within(), self._hooks,
-                          saved):
+                          saved, Twins(trace.fake)):
                 stack.enter_context(scope)
             yield
 
@@ -83,7 +84,9 @@ class Recorder:
         for kind, label, tensor in self.fixed:
             table.add(kind, label, self.trace.ref(tensor), tensor.requires_grad and tensor.is_leaf)
         for number, ref in enumerate(self.trace.constants):
-            table.add("buffer", f"constant.{number}", ref)
+            leaf = self.trace.leaves.get(ref.storage)
+            table.add("parameter" if leaf else "buffer", f"constant.{number}", leaf or ref,
+                      leaf is not None)
         about = {**(about or {}), **self.compiled.about(),
                  **({"checkpoints": "torch.utils.checkpoint"} if self.trace.foreign else {}),
                  **{f"assumed {assumption}": "; ".join(lines)

@@ -20,8 +20,10 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader
 
+from . import reach
 from .program import CaptureError
 from .recorder import Recorder
+from .untouched import untouched
 from .values import ValueMode, asking_line
 
 OPTIMIZERS = {"Adam": "adam", "AdamW": "adamw", "SGD": "sgd"}
@@ -46,8 +48,9 @@ class Script:
 
     def run(self):
         self.mode.assumed |= {"zeros"}
-        with self.recorder.listening(), self._around_modules(), self._around_backward(), \
-                self._around_optimizers(), self._as_a_program(), contextlib.suppress(_Done):
+        with untouched(*reach.modules()), self.recorder.listening(), self._around_modules(), \
+                self._around_backward(), self._around_optimizers(), self._as_a_program(), \
+                contextlib.suppress(_Done):
             runpy.run_path(self.path, run_name="__main__")
         if not self.backwards:
             raise CaptureError(f"{self.path} came to its end without a backward of what a module "

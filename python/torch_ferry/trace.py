@@ -34,6 +34,13 @@ from .values import carry
 LEAF = "torch::autograd::AccumulateGrad"
 sequence_number = torch._C._autograd._get_sequence_nr
 aten = torch.ops.aten
+# In place, and yet they write another argument whose version stays. What is not named as in place
+# counts no version at all.
+LATE_IN_PLACE = ("rrelu_with_noise_",)
+# The parts that these make have versions of their own: a write to one concerns no other, though
+# they share a storage. A program counts versions by storage, so such writes are not told to it; and
+# no replay may make the storage again without them.
+UNSAFE = ("unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk")
 ZEROS = ("aten.new_zeros", "aten.zeros")
 # PyTorch's formulas of gradients write zeros in place, unless tensors are of a subclass, as fake
 # ones are (areAnyTensorSubclassLike).
@@ -134,25 +141,30 @@ class Trace(TorchDispatchMode):
         self.storage_bytes = []  # by number
         self.bodies = {}  # node → Body
         self.nodes = {}  # node → Node
+        self.behind = {}  # node → the edges that it was about to have
         self.packs = []  # [node, Ref]
         self.constants = []  # Refs of what was there before, but is no parameter, buffer or input
+        self.apart = set()  # storages in UNSAFE parts
+        self.leaves = {}  # storage → Ref, of what a gradient is accumulated for
         self.root = None  # the loss's (node, output number)
         self.segments = 0  # checkpoints
         self.foreign = False  # whether some are torch.utils.checkpoint's
         self._alive = {}  # address of a living storage → (number, weak reference)
         self._watches = {}
-        self._fakes = WeakTensorKeyDictionary()
+        self._moved = WeakTensorKeyDictionary()
 
     def begin(self, fixed):
         """The step begins; `fixed`: the tensors that are there."""
         self.start = sequence_number()
         for tensor in fixed:
-            self.ref(self._fake(tensor))
+            self.ref(self.fake(tensor))
         self.sink = self.events
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        args, kwargs = tree_map_only(torch.Tensor, self._fake, (args, kwargs or {}))
+        args, kwargs = tree_map_only(torch.Tensor, self.fake, (args, kwargs or {}))
         func, args = self._as_of_no_subclass(func, args)
+        if self.sink is self.events and torch.is_grad_enabled():
+            self._note_behind(tensors_in([*args, *kwargs.values()]))
         result = func(*args, **kwargs)
         if self.sink is not None:
             self._record(func, args, kwargs, result)
@@ -169,23 +181,27 @@ class Trace(TorchDispatchMode):
         unchecked = (True,) if func is aten.index_put.default else ()
         return IN_PLACE[func], (*args, *unchecked)
 
-    def _fake(self, tensor):
+    def fake(self, tensor):
         """The step's own tensor for one of Python's, which is there before the step."""
         if isinstance(tensor, FakeTensor):
             return tensor
-        if tensor not in self._fakes:
+        if not self.moves:
+            return self.mode.twin(tensor)
+        if tensor not in self._moved:
             sink, self.sink = self.sink, None
-            with self.mode, torch.no_grad():
-                fake = self.mode.from_tensor(tensor.detach())
-                self._fakes[tensor] = fake.to(self.device) if self.moves else fake
+            with torch._C.DisableTorchFunction(), torch.no_grad(), self.mode:
+                fake = self.mode.twin(tensor).to(self.device)
+            self._moved[tensor] = fake.detach().requires_grad_(tensor.requires_grad)
             self.sink = sink
-        return self._fakes[tensor]
+        return self._moved[tensor]
 
     def _record(self, func, args, kwargs, result):
         inputs, written = tensors_of(func, args, kwargs)
         name = func._overloadpacket.__name__
         inputs, written = self._on_device(inputs, written)
         refs = [self.known(tensor) for tensor in inputs]
+        if name in UNSAFE and refs:
+            self.apart.add(refs[0].storage)
         fresh = [tensor for tensor in tensors_in(result)
                  if not self.knows(tensor) and tensor.device.type == self.device]
         fresh = {self.ref(tensor).storage: tensor for tensor in reversed(fresh)}  # each once
@@ -195,9 +211,25 @@ class Trace(TorchDispatchMode):
         costs = cost(func, args, kwargs, result, inputs, written, fresh)
         once = self.sink is self.events and runs_once(func, args, kwargs)
         outputs = [self.ref(tensor) for tensor in fresh]
+        if any(refs[at].storage in self.apart for at in written):
+            written, once = [at for at in written if refs[at].storage not in self.apart], True
         label = f"{func.namespace}.{name}"
+        late = self._packs_of_late_writes(name) if written else []
         self.sink.append(OpEvent(self.count(), label, refs, outputs, written, once, costs))
+        self.sink += late
         progress.operator()
+
+    def _packs_of_late_writes(self, name):
+        """Takes back what an op has saved, where the op fills that now and PyTorch counts no
+        version: it is saved with what the op writes there, as the hooks of a run do it
+        (real/autograd/late_writes.h)."""
+        packs = []
+        if name.endswith("_") and name not in LATE_IN_PLACE or self.sink is not self.events:
+            return packs
+        while self.sink and isinstance(self.sink[-1], PackEvent) \
+                and self.packs[self.sink[-1].pack][0] == self.count() - 1:
+            packs.insert(0, self.sink.pop())
+        return packs
 
     def _on_device(self, inputs, written):
         """Without those on the host, which take none of the device's memory."""
@@ -247,7 +279,7 @@ class Trace(TorchDispatchMode):
     def pack(self, tensor):
         if self.sink is None:  # of no step
             return tensor
-        tensor = self._fake(tensor)
+        tensor = self.fake(tensor)
         number = len(self.packs)
         packed = Packed(number, self.known(tensor), tensor)
         self.packs.append([self.count() - 1, packed.ref])
@@ -306,7 +338,7 @@ class Trace(TorchDispatchMode):
         name = f"checkpoint.{self.segments}"
         self.segments += 1
         tensors = [each for each in [*args, *kwargs.values()] if isinstance(each, torch.Tensor)]
-        tensors = [self._fake(tensor) for tensor in tensors]
+        tensors = [self.fake(tensor) for tensor in tensors]
         tensors = [tensor for tensor in tensors if tensor.device.type == self.device]
         behind = [tensor for tensor in tensors if tensor.grad_fn is not None]
         for tensor in behind:
@@ -332,11 +364,27 @@ class Trace(TorchDispatchMode):
                 if child is None:
                     edges.append(None)
                 elif child.name() == LEAF:
-                    edges.append(self.ref(child.variable))
+                    leaf = self.ref(self.fake(child.variable))
+                    self.leaves[leaf.storage] = leaf
+                    edges.append(leaf)
                 else:
                     edges.append((self.number_of(child), output))
                     todo.append(child)
             self.nodes[node] = Node(function.name().removeprefix("torch::autograd::"), edges)
+
+    def _note_behind(self, arguments):
+        """What the node under construction has behind it, in case that nobody sees it: `Results`
+        is not asked within PyTorch's functions of Python, and the node may die there."""
+        node = self.count() - 1
+        if node < 0 or node in self.behind or node in self.nodes:
+            return
+        edges = self.behind[node] = []
+        for tensor in arguments:
+            if tensor.grad_fn is not None:
+                self.note(tensor.grad_fn)
+                edges.append((self.number_of(tensor.grad_fn), tensor.output_nr))
+            elif tensor.requires_grad:
+                edges.append(self.known(tensor))
 
     def number_of(self, function):
         if function.name() == LEAF:
@@ -347,6 +395,8 @@ class Trace(TorchDispatchMode):
         """Ends forward; hooks every node that backward will run."""
         self.sink = None
         self.note(loss.grad_fn)
+        for node, edges in self.behind.items():
+            self.nodes.setdefault(node, Node("Unknown", edges))
         self.root = (self.number_of(loss.grad_fn), loss.output_nr)
         seen, todo = set(), [loss.grad_fn]
         while todo:

@@ -18,9 +18,12 @@ from torch._subclasses.fake_tensor import (DataDependentOutputException,
                                            DynamicOutputShapeException, FakeTensor)
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_map, tree_map_only, tree_unflatten
+from torch.utils.weak import WeakTensorKeyDictionary
 
+from .copies import Cell, Copies, Value
 from .fake_cuda import FakeMode
+from .measured import Measured, measures
 from .program import CaptureError, ProgramError
 
 aten = torch.ops.aten
@@ -46,21 +49,10 @@ class ValueAsked(ProgramError):
     """The step asks for a value that a capture does not have."""
 
 
-class _Value:
-    """A real tensor on the CPU. Those that share memory share `cell`: [whether it is known]."""
-
-    def __init__(self, tensor, cell):
-        self.tensor, self.cell = tensor, cell
-
-    def __deepcopy__(self, memo):
-        with _disable_current_modes():
-            return _Value(self.tensor.clone(), [self.cell[0]])
-
-
 def value_of(tensor):
     """The real tensor that a fake one would be, None where that is not known."""
     value = getattr(tensor, "_ferry_value", None)
-    if value is None or not value.cell[0] or tensor.requires_grad:
+    if value is None or not value.cell.known or tensor.requires_grad:
         return None
     return value.tensor
 
@@ -72,14 +64,10 @@ def carry(source, target):
         target._ferry_value = value
 
 
-def give(tensor, real):
-    tensor._ferry_value = _Value(real, [True])
-
-
 def take(tensor):
     """It stands for any value."""
-    if _any_value(tensor) and hasattr(tensor, "_ferry_value"):
-        tensor._ferry_value.cell[0] = False
+    if _any_value(tensor) and getattr(tensor, "_ferry_value", None) is not None:
+        tensor._ferry_value.cell.known = False
 
 
 def _any_value(tensor):
@@ -92,8 +80,13 @@ class ValueMode(FakeMode):
 
     def __init__(self, assumed=()):
         super().__init__()
-        self.assumed, self.stated = frozenset(), {}
+        self.assumed, self.stated, self.measured = frozenset(), {}, Measured()
+        self.look_anew()
         self.assume(assumed)
+
+    def look_anew(self):
+        """Real tensors may have other values than when they were last seen."""
+        self.copies, self._twins = Copies(LIMIT), WeakTensorKeyDictionary()
 
     def assume(self, more):
         if unknown := set(more) - set(ASSUMPTIONS):
@@ -103,15 +96,28 @@ class ValueMode(FakeMode):
 
     def from_tensor(self, tensor, *args, **kwargs):
         fake = super().from_tensor(tensor, *args, **kwargs)
-        if not hasattr(fake, "_ferry_value") and _is_small(tensor) and not _any_value(tensor):
-            give(fake, tensor.detach().cpu())
+        if not hasattr(fake, "_ferry_value") and not _any_value(tensor):
+            fake._ferry_value = self.copies.value(tensor)
         return fake
+
+    def twin(self, tensor):
+        """The fake tensor that stands for one of Python's. What is done to it is not done to that,
+        and is seen by all that comes later."""
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        if tensor not in self._twins:
+            with torch._C.DisableTorchFunction(), torch.no_grad(), _disable_current_modes():
+                fake = self.from_tensor(tensor.detach())
+            self._twins[tensor] = fake.requires_grad_(tensor.requires_grad)
+        return self._twins[tensor]
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if func.namespace == "prim":
             return super().__torch_dispatch__(func, types, args, kwargs)
         name = func._overloadpacket.__name__
+        if name != "lift_fresh" and _has_real((*args, *kwargs.values())):
+            args, kwargs = tree_map_only(torch.Tensor, self.twin, (args, kwargs))
         real = self._computed(func, name, args, kwargs)
         if real is not None and torch.Tag.data_dependent_output in func.tags:
             return real[0]  # a number of Python's
@@ -119,6 +125,9 @@ class ValueMode(FakeMode):
             real = self._in_turn(name, args, kwargs)
         if name in INDEXED:
             args = self._with_numbers(args)
+        if measures(func, (args, kwargs)):
+            with self:
+                return self.measured.result(func, args, kwargs)
         if name in FORMULAS:
             with self:
                 return FORMULAS[name](*args, **kwargs)
@@ -129,12 +138,15 @@ class ValueMode(FakeMode):
         if real is not None:
             self._note(result, real[0], args, kwargs)
         elif func._schema.is_mutable:
-            _forget_written(func, args, kwargs)
+            for tensor in _written(func, args, kwargs):
+                self._forget(tensor)
         return result
 
     def _computed(self, func, name, args, kwargs):
         """(result,) on real tensors; None where an argument is not known."""
         if torch.Tag.nondeterministic_seeded in func.tags:
+            return None
+        if any(self._is_window(tensor) for tensor in _written(func, args, kwargs)):
             return None
         leaves, spec = tree_flatten((args, kwargs))
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -157,10 +169,25 @@ class ValueMode(FakeMode):
             return None
         return (made,) if all(map(_is_small, _tensors(made))) else None
 
+    def _value(self, tensor):
+        """The `Value` of a fake tensor, or of one of Python's; None where there is none."""
+        if isinstance(tensor, FakeTensor):
+            return getattr(tensor, "_ferry_value", None)
+        return None if _any_value(tensor) else self.copies.value(tensor)
+
+    def _is_window(self, tensor):
+        value = self._value(tensor)
+        return value is not None and value.cell.is_window
+
+    def _forget(self, tensor):
+        if (value := self._value(tensor)) is not None:
+            value.cell.known = False
+
     def _real(self, tensor, name):
         if not isinstance(tensor, FakeTensor):
-            known = _is_small(tensor) and (name == "lift_fresh" or not _any_value(tensor))
-            return tensor if known else None
+            fresh = name == "lift_fresh"
+            value = self.copies.value(tensor) if fresh else self._value(tensor)
+            return value.tensor if value is not None and value.cell.known else None
         if name in SHAPE_ALONE and _is_small(tensor):
             return torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
         return value_of(tensor)
@@ -169,16 +196,16 @@ class ValueMode(FakeMode):
         fakes, reals = tree_flatten(result)[0], tree_flatten(real)[0]
         if len(fakes) != len(reals):
             return
-        given = [leaf for leaf in tree_flatten((args, kwargs))[0]
-                 if isinstance(leaf, FakeTensor) and hasattr(leaf, "_ferry_value")]
+        given = [value for leaf in _tensors((args, kwargs))
+                 if (value := self._value(leaf)) is not None]
         for fake, value in zip(fakes, reals):
             if not (isinstance(fake, FakeTensor) and isinstance(value, torch.Tensor)
                     and fake.shape == value.shape):
                 continue
             at = value.untyped_storage()._cdata
-            cell = next((leaf._ferry_value.cell for leaf in given
-                         if leaf._ferry_value.tensor.untyped_storage()._cdata == at), [True])
-            fake._ferry_value = _Value(value, cell)
+            cell = next((each.cell for each in given
+                         if each.tensor.untyped_storage()._cdata == at), None)
+            fake._ferry_value = Value(value, cell or Cell())
 
     def _of_a_value(self, func, name, args, real, error):
         """The result of an op whose result depends on a value: known, assumed, or refused."""
@@ -240,10 +267,12 @@ class ValueMode(FakeMode):
 
 
 class Lists(TorchFunctionMode):
-    """`tolist` and `numpy`, which read the memory that a fake tensor does not have."""
+    """`tolist` and what numpy asks for, which read the memory that a fake tensor does not have."""
+
+    READS = {torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__}
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func in (torch.Tensor.tolist, torch.Tensor.numpy) and isinstance(args[0], FakeTensor):
+        if func in self.READS and isinstance(args[0], FakeTensor):
             real = value_of(args[0])
             if real is None:
                 raise ValueAsked(_refusal(func.__name__))
@@ -251,6 +280,12 @@ class Lists(TorchFunctionMode):
             with _disable_current_modes():
                 return func(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))
+
+
+def _has_real(arguments):
+    return any(_has_real(each) if isinstance(each, (list, tuple)) else
+               isinstance(each, torch.Tensor) and not isinstance(each, FakeTensor)
+               for each in arguments)
 
 
 def _tensors(tree):
@@ -270,19 +305,21 @@ def _elements(args):
     return count
 
 
-def _forget_written(func, args, kwargs):
+def _written(func, args, kwargs):
+    """The tensors that a call writes."""
+    if not func._schema.is_mutable:
+        return
     for position, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             given = args[position] if position < len(args) else kwargs.get(argument.name)
-            for tensor in _tensors(given):
-                if hasattr(tensor, "_ferry_value"):
-                    tensor._ferry_value.cell[0] = False
+            yield from _tensors(given)
 
 
 def _refusal(name):
     asked = {"_local_scalar_dense": "a tensor's value (item(), or a condition)",
              "equal": "whether two tensors are equal",
-             "tolist": "a tensor's values", "numpy": "a tensor's values"}.get(
+             "tolist": "a tensor's values", "numpy": "a tensor's values",
+             "__array__": "a tensor's values"}.get(
                  name, f"values that tell the shape of what {name} makes")
     return (f"{asking_line()} asks for {asked}, and a capture has none. Capture with "
             "--assume balanced where an expert or a class is picked, with --assume zeros where it "

@@ -1,0 +1,116 @@
+"""What a few operators make on a CPU, seen by running one call of each on zeros.
+
+PyTorch's formulas for fake tensors say what its operators make. On a CPU some are wrong: oneDNN's
+LSTM keeps a workspace of a size that only it knows, norms of bfloat16 with weights of float32
+(those under autocast) save their statistics as float32, a few results have other strides. A plan
+names each saved tensor by its shape, dtype and strides, so it could not be carried out. Of these
+operators, and of no others, a call is run for each signature of its arguments, with zeros: it takes
+the memory and the time of that call.
+
+They were found by comparing both over PyTorch's samples of its operators and modules (600
+operators of torch 2.11, in float32 and bfloat16, contiguous, transposed and channels-last).
+Not here: operators of sparse tensors, which are captured neither way; and the means of losses, of
+which the formula tells shape and dtype but not that the storage is as large as the loss before it.
+"""
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+
+def _always(tensors):
+    return True
+
+
+def _mixed(tensors):
+    return len({tensor.dtype for tensor in tensors if tensor.dtype.is_floating_point}) > 1
+
+
+def _strided(tensors):
+    return any(not tensor.is_contiguous() for tensor in tensors)
+
+
+def _either(tensors):
+    return _mixed(tensors) or _strided(tensors)
+
+
+# An operator, or an overload of one → for which tensors PyTorch's formula may be wrong.
+MEASURED = {
+    **dict.fromkeys(("mkldnn_rnn_layer", "mkldnn_rnn_layer_backward", "_embedding_bag",
+                     "multilabel_margin_loss_forward", "_fft_r2c"), _always),
+    **dict.fromkeys(("native_layer_norm", "native_group_norm", "native_group_norm_backward"),
+                    _mixed),
+    **dict.fromkeys(("native_layer_norm_backward", "native_batch_norm",
+                     "native_batch_norm_backward", "_native_batch_norm_legit",
+                     "_batch_norm_with_update", "batch_norm_backward"), _either),
+    **dict.fromkeys(("copysign", "div.Tensor_mode", "floor_divide", "pow.Scalar", "ldexp",
+                     "logaddexp", "logical_and", "logical_or", "logical_xor", "heaviside",
+                     "diagonal_scatter", "select_scatter", "slice_scatter",
+                     "_log_softmax_backward_data", "log_sigmoid_forward", "replication_pad2d",
+                     "replication_pad2d_backward", "max_unpool2d", "normal.Tensor_Tensor"),
+                    _strided),
+}
+
+
+def measures(func, arguments):
+    """Whether a call of the overload `func` is to be seen, `arguments` being all of its own."""
+    name = func._overloadpacket.__name__
+    doubtful = MEASURED.get(name) or MEASURED.get(f"{name}.{func._overloadname}")
+    if doubtful is None:
+        return False
+    tensors = [leaf for leaf in tree_flatten(arguments)[0] if isinstance(leaf, torch.Tensor)]
+    return all(tensor.device.type == "cpu" for tensor in tensors) and doubtful(tensors)
+
+
+class Measured:
+    def __init__(self):
+        self._known = {}  # (overload, its arguments' descriptions) → descriptions of its results
+
+    def result(self, func, args, kwargs):
+        """What the call makes: empty tensors, to be made under the fake mode. Raises what it
+        raises."""
+        leaves, spec = tree_flatten((args, kwargs))
+        key = (func, tuple(map(_described, leaves)), spec)
+        if key not in self._known:
+            # In the step's own grad mode: oneDNN keeps nothing without one.
+            with _disable_current_modes(), torch._C.DisableTorchFunction():
+                args, kwargs = tree_unflatten(list(map(_zeros, leaves)), spec)
+                self._known[key] = tree_map(_described, func(*args, **kwargs))
+        return tree_map(_made, self._known[key])
+
+
+class _Tensor:
+    """A tensor's description."""
+
+    def __init__(self, tensor):
+        self.fields = (tuple(tensor.shape), tensor.stride(), tensor.dtype,
+                       tensor.untyped_storage().nbytes() // tensor.element_size())
+
+    def __eq__(self, other):
+        return isinstance(other, _Tensor) and self.fields == other.fields
+
+    def __hash__(self):
+        return hash(self.fields)
+
+
+def _described(leaf):
+    if isinstance(leaf, torch.Tensor):
+        return _Tensor(leaf)
+    return tuple(leaf) if isinstance(leaf, list) else leaf
+
+
+def _zeros(leaf):
+    if not isinstance(leaf, FakeTensor):
+        return leaf
+    if 0 in leaf.stride():
+        return torch.zeros(leaf.shape, dtype=leaf.dtype, device="cpu").as_strided(
+            leaf.shape, leaf.stride())
+    return torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="cpu").zero_()
+
+
+def _made(leaf):
+    if not isinstance(leaf, _Tensor):
+        return leaf
+    shape, strides, dtype, items = leaf.fields
+    return torch.empty(items, dtype=dtype, device="cpu").as_strided(shape, strides)
