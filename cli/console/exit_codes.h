@@ -10,6 +10,7 @@ enum ExitCode : int {
   kDoesNotFit = 3,       // in the memory asked for, the simulator's limits, this machine's memory
   kDiffers = 6,          // simulated and real decisions differ
   kResourceMissing = 7,  // no GPU, a build without LibTorch, a full disk
+  kNotJudged = 8,        // what was asked for could not be judged, in whole or in part
   kInternal = 70,        // a fault of Ferry's own (EX_SOFTWARE of sysexits.h)
   kStoppedBase = 128,    // plus the signal's number: stopped by the user (130: Ctrl-C)
 };

@@ -3,9 +3,10 @@
 pytest is started again under `ferry run`, with the same arguments. There the log of the streams
 begins anew with each test, after all earlier work was waited for; a race, or another mistake of a
 test's own order, fails it, with both places and the wait that is missing. A test that is skipped or
-fails for a reason of its own stays so, and has the report as a section. What a fixture does for the
-first time is part of the test that asked for it; what modules do while they are collected is judged
-by `ferry run`, at the end.
+fails for a reason of its own stays so, and has the report as a section. What child processes do is
+in no log: a test whose children asked for a device has a section that says so, and is counted. What
+a fixture does for the first time is part of the test that asked for it; what modules do while they
+are collected is judged by `ferry run`, at the end.
 
 Not in torch_ferry, for pytest imports its plugins always, and torch takes seconds.
 """
@@ -86,7 +87,7 @@ class _Judge:
             self._temporary = tempfile.TemporaryDirectory(prefix="ferry-pytest-")
         # Absolute, for a test may change folders.
         self._folder = pathlib.Path(logs if logs else self._temporary.name).absolute()
-        self._seen, self._used, self._faulty = set(), 0, 0
+        self._seen, self._used, self._faulty, self._asking = set(), 0, 0, 0
 
     def pytest_report_header(self):
         return "ferry: CUDA is a virtual GPU, and each test's use of it is judged"
@@ -94,15 +95,20 @@ class _Judge:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item):
         self._seen.clear()
+        self._asked_before = self._parts.asking()
         self._parts.begin(self._folder / self._name(item))
         result = yield
         self._used += self._parts.judge()["operations"] > 0
         self._faulty += bool(self._seen)
+        self._asking += self._parts.asking() > self._asked_before
         return result
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item):
-        return (yield from self._judged(item, "call"))
+        try:
+            return (yield from self._judged(item, "call"))
+        finally:
+            self._tell_asking(item)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item):
@@ -111,6 +117,9 @@ class _Judge:
     def pytest_terminal_summary(self, terminalreporter):
         terminalreporter.write_line(f"ferry: {self._used} tests used the virtual GPU, "
                                     f"{self._faulty} of them not in a safe order")
+        if self._asking:
+            terminalreporter.write_line(f"ferry: not judged: the child processes of {self._asking} "
+                                        "tests, which asked for a device and have none")
 
     def _judged(self, item, when):
         try:
@@ -124,6 +133,12 @@ class _Judge:
         if report:
             pytest.fail(report, pytrace=False)
         return result
+
+    def _tell_asking(self, item):
+        asking = self._parts.asking() - self._asked_before
+        if asking:
+            item.add_report_section("call", "ferry", f"not judged: {asking} child processes that "
+                                                     "asked for a device, which they do not have")
 
     def _new(self):
         """What is found now and was not before, in words; none if nothing is."""

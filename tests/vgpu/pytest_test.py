@@ -59,11 +59,19 @@ class Plugin(unittest.TestCase):
             "test_racing_as_expected": "skipped",  # as JUnit calls what was expected to fail
             "test_skipped": "skipped",
             "test_without_cuda": "passed",
+            "test_whose_child_asks_for_a_device": "passed",
             "test_racing_at_its_end": "error",
         }, self.done.stdout)
         self.assertEqual(self.done.returncode, 1)
         self.assertIn("8 tests used the virtual GPU, 4 of them not in a safe order",
                       self.done.stdout)
+
+    def test_what_was_not_judged_is_told_at_the_end(self):
+        self.assertIn("not judged: the child processes of 1 tests", self.done.stdout)
+        self.assertTrue(self.done.stderr.splitlines()[-1].endswith(
+            "8 of 11 parts used CUDA and were judged by themselves, all else: 0 operations on 0 "
+            "streams: 0 violations; not judged: a child process asked for a device, which it does "
+            "not have"), self.done.stderr)
 
     def test_a_race_is_reported_at_both_lines_with_its_fix(self):
         report = self.cases["test_racing"].find("failure").get("message")

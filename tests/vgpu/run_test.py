@@ -189,6 +189,9 @@ class Refused(unittest.TestCase):
             done = run_code(f"import torch\ntorch.ones(1, device='cuda')\n{code}\n")
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(name, done.stderr)
+            # As Python's own, the traceback begins in the script.
+            self.assertRegex(done.stderr, r"^Traceback .*\n  File \"\S+/script\.py\", line [34]")
+            self.assertIn("violations", done.stderr.splitlines()[-1])
 
     def test_what_failed_so_is_told_even_if_the_script_went_on(self):
         code = ("import torch\n"
@@ -233,6 +236,7 @@ class Refused(unittest.TestCase):
     def test_the_scripts_status_and_arguments_are_its_own(self):
         done = run_code("import sys\nprint(sys.argv[1:], __name__)\nsys.exit(5)\n")
         self.assertEqual((done.returncode, done.stdout), (5, "[] __main__\n"), done.stderr)
+        self.assertEqual(done.stderr, "ferry run: nothing was judged: CUDA was not used\n")
 
     def test_a_module_and_code_run_as_python_runs_them(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -258,8 +262,9 @@ class Refused(unittest.TestCase):
                                   text=True, start_new_session=True) as process:
                 self.assertEqual(process.stdout.readline(), "begun\n")
                 os.killpg(process.pid, signal.SIGINT)
-                process.communicate(timeout=100)
+                said = process.communicate(timeout=100)[1]
             self.assertEqual(process.returncode, 130)
+            self.assertRegex(said.splitlines()[-1], "nothing was judged: CUDA was not used")
 
 
 class Judge(unittest.TestCase):
@@ -295,6 +300,7 @@ class Judge(unittest.TestCase):
             verdict, sarif = (json.loads(file.read_text()) for file in files[:2])
             # As `ferry check` says it, and the time beside it.
             self.assertEqual(verdict.pop("simulated")["card"], "h100")
+            self.assertEqual(verdict.pop("run")["judged"], "all")
             for said, option in ((verdict, "--json"), (sarif, "--sarif")):
                 checked = subprocess.run([FERRY, "check", option, files[2]], capture_output=True)
                 self.assertEqual(json.loads(checked.stdout), said)
@@ -314,9 +320,13 @@ class Judge(unittest.TestCase):
     def test_a_script_without_a_gpu_has_a_verdict_without_violations(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "v.json"
-            done = run("--json", file, "-c", "pass")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(json.loads(file.read_text())["violations"], [])
+            done = run("--json", file, "--require-judged", "-c", "pass")
+            self.assertEqual(done.returncode, 8, done.stderr)
+            self.assertEqual(done.stderr, "ferry run: nothing was judged: CUDA was not used\n")
+            said = json.loads(file.read_text())
+            self.assertEqual(said["violations"], [])
+            self.assertEqual(said["run"], {"judged": "nothing", "asking_children": 0,
+                                           "reached_its_end": True})
 
     def test_a_refill_that_does_not_wait_for_the_use_is_reported_at_both_lines(self):
         done, places = self.found("--eager", PROGRAMS / "double_buffer.py", "--no-use")

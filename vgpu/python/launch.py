@@ -84,7 +84,7 @@ def start(settings):
     library.ferry_vgpu_start.restype = library.ferry_vgpu_finish.restype = ctypes.c_char_p
     library.ferry_vgpu_start.argtypes = [ctypes.c_char_p]
     library.ferry_vgpu_finish.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
-    library.ferry_vgpu_end_step.restype = None
+    library.ferry_vgpu_end_step.restype = library.ferry_vgpu_note_asking.restype = None
     error = library.ferry_vgpu_start(json.dumps(settings).encode())
     if error:
         refuse(error.decode())
@@ -95,7 +95,10 @@ def start(settings):
     torch._use_cudnn_rnn_flatten_weight = lambda: False
     from torch.optim.optimizer import register_optimizer_step_post_hook
     register_optimizer_step_post_hook(lambda *_: library.ferry_vgpu_end_step())
-    import ferry_policies  # of this file's folder, which the script's takes the place of
+    # Of this file's folder, which the script's takes the place of.
+    import ferry_endings
+    import ferry_policies
+    ferry_endings.note_forked_children(library)
     try:
         ferry_policies.apply(settings["policy"], settings["packages"])
     except (ImportError, ValueError, OSError) as error:
@@ -123,6 +126,11 @@ class Parts:
         if "error" in verdict:
             raise RuntimeError(verdict["error"])
         return verdict
+
+    def asking(self):
+        """How many child processes have asked for a device so far, which none of them has."""
+        with open(os.environ["FERRY_VIRTUAL_GPU_ASKING"]) as lines:
+            return len(set(lines))
 
 
 def run():
@@ -172,6 +180,7 @@ def main():
         out_of_memory = str(error)
         raise
     finally:
+        sys.modules["ferry_endings"].hide_launcher()
         if write_snapshot:
             write_snapshot()
         error = library.ferry_vgpu_finish(settings["summary"].encode(), out_of_memory.encode())

@@ -1,12 +1,7 @@
 #include "vgpu/python/run_log.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <iterator>
 #include <span>
-#include <system_error>
 
 namespace ferry::vgpu {
 namespace {
@@ -14,23 +9,15 @@ namespace {
 constexpr std::uint64_t kHostBase = std::uint64_t{1} << 60;    // as the runtime has it
 constexpr std::uint64_t kLoggedHost = std::uint64_t{1} << 57;  // page-locked memory
 constexpr std::uint64_t kPageable = std::uint64_t{1} << 58;    // all else
-constexpr std::size_t kWaitingMost = std::size_t{1} << 16;
-constexpr std::uint32_t kLegacyStreams = 8;  // the first ids, one for each device
+constexpr std::uint32_t kLegacyStreams = 8;                    // the first ids, one for each device
 
 }  // namespace
 
-RunLog::RunLog(const std::string& path)
-    : path_(path),
-      file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
-      pageable_(kPageable) {
-  if (file_ < 0) throw std::system_error(errno, std::generic_category(), "cannot write " + path);
-}
+RunLog::RunLog(const std::string& path) : path_(path), file_(path), pageable_(kPageable) {}
 
 RunLog::RunLog(const std::string& path, const RunLog& earlier) : RunLog(path) {
   begin_with(earlier);
 }
-
-RunLog::~RunLog() { ::close(file_); }
 
 // Nobody has to wait for what was allocated before the log began.
 void RunLog::begin_with(const RunLog& earlier) {
@@ -113,19 +100,6 @@ Range RunLog::moved(Range range) {
   return {pageable_ - range.bytes, range.bytes};
 }
 
-void RunLog::write(const StreamOp& op) {
-  waiting_.append(text_.line(op));
-  if (waiting_.size() >= kWaitingMost) flush();
-}
-
-void RunLog::flush() {
-  for (std::string_view rest = waiting_; !rest.empty();) {
-    const ssize_t written = ::write(file_, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw std::system_error(errno, std::generic_category(), "the stream log");
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-  waiting_.clear();
-}
+void RunLog::write(const StreamOp& op) { file_.append(text_.line(op)); }
 
 }  // namespace ferry::vgpu

@@ -1,9 +1,10 @@
 // What the virtual GPU was asked for, as a stream log (formats/TRACE.md), for `ferry check`.
 //
-// Lines are written whole, so a process that dies leaves a log that ends between two of them. An
-// operation is named by its operator and by its place in the program. Memory that is not
-// page-locked is PyTorch's or the user's: its copies are written with addresses of their own, for
-// nobody says what else is done with it. So no race on it is found, and none is made up.
+// Each line is in the file before the operation that it tells of goes on (lasting_file.h), so a
+// process that is killed leaves all that it asked for. An operation is named by its operator and by
+// its place in the program. Memory that is not page-locked is PyTorch's or the user's: its copies
+// are written with addresses of their own, for nobody says what else is done with it. So no race on
+// it is found, and none is made up.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "formats/trace_write.h"
+#include "vgpu/python/lasting_file.h"
 #include "vgpu/runtime/control.h"
 
 namespace ferry::vgpu {
@@ -24,15 +26,12 @@ class RunLog final : public Listener {
   // What follows `earlier`, all of whose work is done and known to be: begins with the memory that
   // is allocated.
   RunLog(const std::string& path, const RunLog& earlier);
-  ~RunLog() override;
-  RunLog(const RunLog&) = delete;
-  RunLog& operator=(const RunLog&) = delete;
 
   void on(const StreamOp& op) override;
   void forget(Range) override {}  // addresses of device memory are not used twice
   void destroy_event(EventId event) override;
-  // Throws std::system_error.
-  void flush();
+  // The file is whole for a reader. Throws std::system_error.
+  void settle() { file_.settle(); }
   const std::string& path() const { return path_; }
   // Whether there was an operation, after what it began with.
   bool is_used() const { return used_; }
@@ -51,10 +50,9 @@ class RunLog final : public Listener {
   Range moved(Range range);
 
   std::string path_;
-  int file_;
+  LastingFile file_;
   bool used_ = false;
   TraceText text_;
-  std::string waiting_;
   std::set<StreamId> declared_;
   std::map<std::uint64_t, std::uint64_t> pinned_;  // begin and end of each block
   std::map<std::uint64_t, Block> allocated_;       // by its address

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <exception>
@@ -25,6 +26,7 @@
 #include "vgpu/operators/workspaces.h"
 #include "vgpu/python/places.h"
 #include "vgpu/python/run_log.h"
+#include "vgpu/runtime/asking.h"
 #include "vgpu/runtime/control.h"
 #include "vgpu/time/timeline.h"
 
@@ -35,8 +37,19 @@ namespace {
 RunLog* run_log = nullptr;
 Timeline* timeline = nullptr;
 
+::pid_t process = 0;  // a forked child is none of ours
+// Logs begun after the first, each judged by whoever began it.
+struct {
+  std::int64_t begun = 0;
+  std::int64_t used = 0;    // of them, without the latest
+  bool first_used = false;  // the log before the first of them
+} parts;
+
+bool latest_is_used() { return parts.begun > 0 && run_log->is_used(); }
+
 // As vgpu/run/child.cpp writes them.
 void start(const nlohmann::json& settings) {
+  process = ::getpid();
   const Hardware card = read_hardware(settings.at("card").get<std::string>());
   set_device_name(card.name + " (no GPU: Ferry's virtual one)");
   if (card.compute_capability > 0) {
@@ -79,11 +92,13 @@ void settle_autograd() {
 }
 
 void begin_log(const std::string& path) {
+  parts.used += latest_is_used() ? 1 : 0;
+  parts.first_used = parts.first_used || (parts.begun == 0 && run_log->is_used());
+  ++parts.begun;
   // What fails here is the error of work that was given before; whoever gave it is told.
   cudaDeviceSynchronize();
   // Autograd's thread may still drop what its last backward left.
   change_listener([&] {
-    run_log->flush();
     auto next = std::make_unique<RunLog>(path, *run_log);
     delete std::exchange(run_log, next.release());
     return run_log;
@@ -92,7 +107,9 @@ void begin_log(const std::string& path) {
 
 nlohmann::json summarise(const char* out_of_memory) {
   const Counts counts = vgpu::counts();
-  nlohmann::json json{{"used", run_log->is_used()},
+  nlohmann::json json{{"used", run_log->is_used() || parts.first_used || parts.used > 0},
+                      {"parts", parts.begun},
+                      {"parts_used", parts.used + (latest_is_used() ? 1 : 0)},
                       {"out_of_memory", out_of_memory},
                       {"steps", nlohmann::json::array()},
                       {"devices", nlohmann::json::array()},
@@ -117,7 +134,10 @@ nlohmann::json summarise(const char* out_of_memory) {
 
 nlohmann::ordered_json judge_log() {
   if (!run_log->is_used()) return check::to_json(check::TraceReport());
-  run_log->flush();
+  change_listener([] {  // another thread may still drop what it has
+    run_log->settle();
+    return run_log;
+  });
   std::ifstream in = open_file(run_log->path());
   LineSource lines(in, run_log->path());
   return check::to_json(check::check_trace(lines));
@@ -150,11 +170,12 @@ void ferry_vgpu_end_step() {
 }
 
 // Writes what the run took, by the card's time, to this file; "" writes nothing. `out_of_memory` is
-// PyTorch's error if that ended the script, and "" otherwise.
+// PyTorch's error if that ended the script, and "" otherwise. Of a forked child nothing is written.
 const char* ferry_vgpu_finish(const char* summary, const char* out_of_memory) {
   return guarded([&] {
+    if (::getpid() != process) return;
     set_listener(nullptr);
-    run_log->flush();
+    run_log->settle();
     if (*summary != '\0') write_file(summary, summarise(out_of_memory).dump(-1, ' ', true));
     settle_autograd();
   });
@@ -164,6 +185,9 @@ const char* ferry_vgpu_finish(const char* summary, const char* out_of_memory) {
 const char* ferry_vgpu_begin(const char* log) {
   return guarded([&] { begin_log(log); });
 }
+
+// This process asked for a device and has none (vgpu/runtime/asking.h): a forked child.
+void ferry_vgpu_note_asking() { note_asking(); }
 
 // JSON: the verdict on the log since the latest begin, or {"error": …}; valid until the next call.
 const char* ferry_vgpu_judge() {

@@ -62,6 +62,16 @@ void print_to(const std::filesystem::path& file) {
   ::close(output);
 }
 
+volatile pid_t script = 0;
+
+// A time limit ends this process alone, and the script's log is still to be judged.
+void pass_on_to(pid_t child) {
+  script = child;
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { ::kill(script, signal); };
+  for (const int signal : {SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+}
+
 [[noreturn]] void fail(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
 }
@@ -86,6 +96,7 @@ int run_script(const Options& options, const Setting& setting,
                const std::filesystem::path& libraries, const Files& files) {
   ::setenv("FERRY_VIRTUAL_GPU", settings(options, setting, libraries, files).c_str(), 1);
   const std::string preloaded = preload(libraries);
+  ::setenv("FERRY_VIRTUAL_GPU_ASKING", files.asking.c_str(), 1);
   // The terminal sends Ctrl-C to both; the script says what becomes of it.
   std::signal(SIGINT, SIG_IGN);
   const pid_t child = ::fork();
@@ -102,6 +113,7 @@ int run_script(const Options& options, const Setting& setting,
     std::perror(("ferry run: cannot run " + options.python).c_str());
     ::_exit(kResourceMissing);
   }
+  pass_on_to(child);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) fail("cannot wait for the script");

@@ -42,7 +42,7 @@ void print_tail(const std::filesystem::path& file) {
 void tell(const Row& row, const std::filesystem::path& output) {
   if (row.failed()) {
     std::fprintf(stderr, "ferry run: %s: the script ended with %d; the end of what it printed:\n",
-                 name(row.setting).c_str(), row.run.status);
+                 name(row.setting).c_str(), row.run.ending.status);
     print_tail(output);
   } else if (!row.run.report.violations.empty()) {
     std::fprintf(stderr, "ferry run: %s:\n", name(row.setting).c_str());
@@ -55,7 +55,7 @@ std::optional<std::int64_t> keep_ns(const std::vector<Row>& rows, const Setting&
   for (const Row& row : rows) {
     if (row.setting.card != setting.card || row.setting.allocator != setting.allocator) continue;
     if (row.setting.seed != setting.seed) continue;
-    if (row.setting.policy != "keep" || row.run.status != kOk || !row.run.summary) continue;
+    if (row.setting.policy != "keep" || row.run.ending.status != kOk || !row.run.summary) continue;
     if (const auto step = row.run.summary->step()) return step->step_ns;
   }
   return std::nullopt;
@@ -84,7 +84,7 @@ Columns columns_of(const Row& row, const std::vector<Row>& rows) {
   columns[6] = format_bytes(summary.pinned_bytes);
   columns[10] = std::to_string(row.run.report.violations.size());
   const auto step = summary.step();
-  if (!step || step->step_ns <= 0 || row.run.status != kOk) return columns;
+  if (!step || step->step_ns <= 0 || row.run.ending.status != kOk) return columns;
   columns[7] = format_time(step->step_ns);
   const auto keep = keep_ns(rows, row.setting);
   if (keep && *keep > 0) columns[8] = permille(step->step_ns, *keep);
@@ -94,10 +94,10 @@ Columns columns_of(const Row& row, const std::vector<Row>& rows) {
 }  // namespace
 
 bool Row::out_of_memory() const {
-  return run.status != kOk && run.summary && !run.summary->out_of_memory.empty();
+  return run.ending.status != kOk && run.summary && !run.summary->out_of_memory.empty();
 }
 
-bool Row::failed() const { return run.status != kOk && !out_of_memory(); }
+bool Row::failed() const { return run.ending.status != kOk && !out_of_memory(); }
 
 std::vector<Row> compare(const Options& options, const std::filesystem::path& libraries) {
   std::vector<Row> rows;
@@ -108,7 +108,7 @@ std::vector<Row> compare(const Options& options, const std::filesystem::path& li
     const RunFile output("");
     rows.push_back({setting, run_once(options, setting, libraries, output.path())});
     tell(rows.back(), output.path());
-    if (rows.back().run.status >= kStoppedBase) break;  // Ctrl-C is for all of them
+    if (rows.back().run.ending.status >= kStoppedBase) break;  // Ctrl-C is for all of them
   }
   return rows;
 }
@@ -143,12 +143,10 @@ std::string to_table(const std::vector<Row>& rows) {
 nlohmann::ordered_json to_json(const std::vector<Row>& rows) {
   nlohmann::ordered_json json{{"rows", nlohmann::ordered_json::array()}};
   for (const Row& row : rows) {
-    nlohmann::ordered_json each{{"card", row.setting.card->hardware.name},
-                                {"policy", row.setting.policy},
-                                {"allocator", row.setting.allocator},
-                                {"seed", row.setting.seed},
-                                {"exit_code", row.run.status},
-                                {"fits", row.run.status == kOk}};
+    nlohmann::ordered_json each{
+        {"card", row.setting.card->hardware.name}, {"policy", row.setting.policy},
+        {"allocator", row.setting.allocator},      {"seed", row.setting.seed},
+        {"exit_code", row.run.ending.status},      {"fits", row.run.ending.status == kOk}};
     each.update(to_json(row.run));
     json["rows"].push_back(std::move(each));
   }
@@ -157,11 +155,29 @@ nlohmann::ordered_json to_json(const std::vector<Row>& rows) {
 
 int exit_code(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
-    if (row.failed()) return row.run.status;
+    if (row.failed()) return row.run.ending.status;
   }
   const bool races =
       std::ranges::any_of(rows, [](const Row& row) { return !row.run.report.violations.empty(); });
-  return races ? kViolated : kOk;
+  if (races) return kViolated;
+  const bool short_of =
+      std::ranges::any_of(rows, [](const Row& row) { return row.run.falls_short(); });
+  return short_of ? kNotJudged : kOk;
+}
+
+std::string verdict_of(const std::vector<Row>& rows) {
+  std::size_t judged = 0;
+  std::size_t violations = 0;
+  std::int64_t asking = 0;
+  for (const Row& row : rows) {
+    judged += row.run.judged() == Judged::kAll ? 1 : 0;
+    violations += row.run.report.violations.size();
+    asking += row.run.ending.asking;
+  }
+  const std::string asked = asking_text(asking);
+  return std::to_string(judged) + " of " + std::to_string(rows.size()) +
+         " runs were judged in whole: " + std::to_string(violations) + " violations" +
+         (asked.empty() ? "" : "; not judged: ") + asked;
 }
 
 }  // namespace ferry::vgpu

@@ -28,7 +28,10 @@ std::vector<Row> compare(const Options& options, const std::filesystem::path& li
 std::string to_table(const std::vector<Row>& rows);
 // "rows": of each its setting, its verdict and what was simulated.
 nlohmann::ordered_json to_json(const std::vector<Row>& rows);
-// kOk if every row is an answer, out of memory or not, and none has a race.
+// kOk if every row is an answer, out of memory or not, and none has a race; kNotJudged if one has
+// to be judged and was not.
 int exit_code(const std::vector<Row>& rows);
+// The last line: "6 of 6 runs were judged in whole: 0 violations".
+std::string verdict_of(const std::vector<Row>& rows);
 
 }  // namespace ferry::vgpu

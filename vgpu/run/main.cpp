@@ -34,7 +34,6 @@ void write(const std::string& file, const nlohmann::ordered_json& json) {
 
 int run_alone(const Options& options, const std::filesystem::path& libraries) {
   const Run run = run_once(options, options.settings().front(), libraries, {});
-  if (run.used) print(run.report, options.log);
   if (run.summary) {
     std::fprintf(stderr, "ferry run: %s\n", to_string(*run.summary).c_str());
     if (const std::string refused = refused_text(*run.summary); !refused.empty()) {
@@ -42,7 +41,8 @@ int run_alone(const Options& options, const std::filesystem::path& libraries) {
                    ferry::printable(refused).c_str());
     }
   }
-  // Of a script that ended before it used the GPU as well.
+  print(run.report, options.log);
+  print_verdict(run, options.log);
   write(options.json, to_json(run));
   write(options.sarif, ferry::check::to_sarif(run.report, options.log));
   return run.exit_code();
@@ -51,6 +51,8 @@ int run_alone(const Options& options, const std::filesystem::path& libraries) {
 int run_all(const Options& options, const std::filesystem::path& libraries) {
   const std::vector<Row> rows = compare(options, libraries);
   std::fputs(to_table(rows).c_str(), stdout);
+  std::fflush(stdout);
+  std::fprintf(stderr, "ferry run: %s\n", verdict_of(rows).c_str());
   write(options.json, to_json(rows));
   return exit_code(rows);
 }

@@ -26,17 +26,28 @@ RunFile::~RunFile() {
   if (!is_kept_) std::filesystem::remove(path_, ignored);
 }
 
+Judged Run::judged() const {
+  if (!used && ending.parts_used == 0) return Judged::kNothing;
+  return ending.asking > 0 ? Judged::kInPart : Judged::kAll;
+}
+
 int Run::exit_code() const {
-  if (status != kOk) return status;
-  return report.violations.empty() ? kOk : kViolated;
+  if (ending.status != kOk) return ending.status;
+  if (!report.violations.empty()) return kViolated;
+  return falls_short() ? kNotJudged : kOk;
 }
 
 Run run_once(const Options& options, const Setting& setting, const std::filesystem::path& libraries,
              const std::filesystem::path& output) {
   const RunFile log(options.log);
   const RunFile times("");
+  const RunFile asking("");
   Run run;
-  run.status = run_script(options, setting, libraries, {log.path(), times.path(), output});
+  const int status =
+      run_script(options, setting, libraries, {log.path(), times.path(), asking.path(), output});
+  run.ending = read_ending(status, times.path(), asking.path());
+  run.requires_judged = options.requires_judged;
+  cut_to_lines(log.path());
   run.used = std::filesystem::exists(log.path()) && !std::filesystem::is_empty(log.path());
   if (run.used) run.report = judge(log.path(), options.log);
   run.summary = read_summary(times.path(), setting.card->hardware.name);
@@ -45,6 +56,9 @@ Run run_once(const Options& options, const Setting& setting, const std::filesyst
 
 nlohmann::ordered_json to_json(const Run& run) {
   nlohmann::ordered_json json = check::to_json(run.report);
+  json["run"] = {{"judged", name(run.judged())},
+                 {"asking_children", run.ending.asking},
+                 {"reached_its_end", run.ending.reached}};
   if (run.summary) json["simulated"] = to_json(*run.summary);
   return json;
 }

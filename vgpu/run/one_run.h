@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/check/trace_check.h"
+#include "vgpu/run/ending.h"
 #include "vgpu/run/options.h"
 #include "vgpu/run/summary.h"
 
@@ -29,11 +30,16 @@ class RunFile {
 };
 
 struct Run {
-  int status = 0;     // the script's own
-  bool used = false;  // the GPU
+  Ending ending;
+  bool used = false;             // the GPU, and not in parts that were judged by themselves alone
+  bool requires_judged = false;  // as the options have it
   check::TraceReport report;
   std::optional<Summary> summary;
 
+  Judged judged() const;
+  // What has to be judged was not.
+  bool falls_short() const { return requires_judged && judged() != Judged::kAll; }
+  // The script's own, if it is not 0; else what the verdict says.
   int exit_code() const;
 };
 

@@ -31,9 +31,11 @@ Examples:
   ferry run --log run.jsonl train.py      keep the log of its streams
   ferry run --sarif run.sarif train.py    the races, for what shows them in the source
   ferry run -m package.train              a module, as `python -m` runs it
+  torchrun --nproc-per-node 2 --no-python ferry run train.py
+                                          a launcher starts a run for each rank
 
 Exit codes: the script's own, if it is not 0; 1 a race was found; 2 usage; 7 no PyTorch, or a real
-GPU is there.)";
+GPU is there; 8 not judged. The last line says what was judged, whatever way the run ends.)";
 
 constexpr int kMostCards = 8;  // of the runtime (vgpu/runtime/settings.h)
 constexpr int kMostSeeds = 100'000;
@@ -116,6 +118,20 @@ void add_settings(CLI::App& app, Options& options, std::vector<std::string>& car
                "The card puts each segment above the last, not below, as drivers do");
 }
 
+// What is left of a run.
+void add_files(CLI::App& app, Options& options) {
+  app.add_option("--log", options.log, "Keep the log of its streams here")->type_name("FILE");
+  app.add_option("--trace", options.trace, "What its streams did and when, for ui.perfetto.dev")
+      ->type_name("FILE");
+  app.add_option(
+         "--snapshot", options.snapshot,
+         "PyTorch's memory snapshot of the run, for torch.cuda._memory_viz and `ferry replay`")
+      ->type_name("FILE");
+  app.add_option("--json", options.json, "The verdict here, as `ferry check --json` has it")
+      ->type_name("FILE");
+  app.add_option("--sarif", options.sarif, "The verdict here, as SARIF 2.1.0")->type_name("FILE");
+}
+
 }  // namespace
 
 std::vector<Setting> Options::settings() const {
@@ -165,18 +181,11 @@ std::optional<Options> parse_options(int argc, char** argv) {
       "--no-values", without_values, "Compute nothing: memory, streams and time of large models");
   app.add_flag("--zeros", zeros, "What the script reads back is 0, and is not refused")
       ->needs(no_values);
-  app.add_option("--log", options.log, "Keep the log of its streams here")->type_name("FILE");
-  app.add_option("--trace", options.trace, "What its streams did and when, for ui.perfetto.dev")
-      ->type_name("FILE");
-  app.add_option(
-         "--snapshot", options.snapshot,
-         "PyTorch's memory snapshot of the run, for torch.cuda._memory_viz and `ferry replay`")
-      ->type_name("FILE");
-  app.add_option("--json", options.json, "The verdict here, as `ferry check --json` has it")
-      ->type_name("FILE");
-  app.add_option("--sarif", options.sarif, "The verdict here, as SARIF 2.1.0")->type_name("FILE");
+  add_files(app, options);
   options.python = "python3";
   app.add_option("--python", options.python, "The interpreter")->type_name("PATH");
+  app.add_flag("--require-judged", options.requires_judged,
+               "Exit with 8 where CUDA was not used, or a child process asked for a device");
   app.add_flag("--hide-gpu", options.hide_gpu, "Run so even where there is a real GPU");
   try {
     app.parse(argc, argv);

@@ -15,6 +15,7 @@ inline constexpr int kOk = 0;
 inline constexpr int kViolated = 1;
 inline constexpr int kUsage = 2;
 inline constexpr int kResourceMissing = 7;
+inline constexpr int kNotJudged = 8;
 inline constexpr int kInternal = 70;
 inline constexpr int kStoppedBase = 128;
 
@@ -57,6 +58,7 @@ struct Options {
   std::string json, sarif;  // files for the verdict; "": none
   std::string python;
   bool hide_gpu = false;
+  bool requires_judged = false;  // it is an error where not all was judged
   // Its path, or -m and a module, or -c and code; and its arguments.
   std::vector<std::string> script;
 

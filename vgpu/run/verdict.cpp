@@ -25,12 +25,30 @@ void print(const check::TraceReport& report, const std::string& name) {
     }
     std::fprintf(stderr, "\n  fix: %s\n", printable(violation.fix).c_str());
   }
-  std::fprintf(stderr,
-               "ferry run: no GPU, values are the CPU's; %llu operations on %llu streams: "
-               "%zu violations%s%s\n",
-               static_cast<unsigned long long>(report.scope.operations),
-               static_cast<unsigned long long>(report.scope.streams.count),
-               report.violations.size(), name.empty() ? "" : ", in ", printable(name).c_str());
+}
+
+void print_verdict(const Run& run, const std::string& name) {
+  const std::string asking = asking_text(run.ending.asking);
+  const std::string until = until_text(run.ending);
+  std::string text;
+  if (run.judged() == Judged::kNothing) {
+    text = "nothing was judged: CUDA was not used";
+    if (!until.empty()) text += " " + until;
+    if (!asking.empty()) text += ", and " + asking;
+  } else {
+    const check::TraceScope& scope = run.report.scope;
+    text = "no GPU, values are the CPU's; ";
+    if (run.ending.parts > 0) {
+      text += std::to_string(run.ending.parts_used) + " of " + std::to_string(run.ending.parts) +
+              " parts used CUDA and were judged by themselves, all else: ";
+    }
+    text += std::to_string(scope.operations) + " operations on " +
+            std::to_string(scope.streams.count) + " streams" + (until.empty() ? "" : " ") + until +
+            ": " + std::to_string(run.report.violations.size()) + " violations";
+    if (!name.empty()) text += ", in " + printable(name);
+    if (!asking.empty()) text += "; not judged: " + asking;
+  }
+  std::fprintf(stderr, "ferry run: %s\n", text.c_str());
 }
 
 }  // namespace ferry::vgpu

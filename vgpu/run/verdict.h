@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/check/trace_check.h"
+#include "vgpu/run/one_run.h"
 
 namespace ferry::vgpu {
 
@@ -12,7 +13,9 @@ namespace ferry::vgpu {
 // no log.
 check::TraceReport judge(const std::filesystem::path& log, const std::string& name);
 
-// On stderr: stdout is the script's.
+// The violations. On stderr: stdout is the script's.
 void print(const check::TraceReport& report, const std::string& name);
+// What was judged, and what was not: the last line of a run. On stderr.
+void print_verdict(const Run& run, const std::string& name);
 
 }  // namespace ferry::vgpu

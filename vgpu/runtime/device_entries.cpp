@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "vgpu/runtime/asking.h"
 #include "vgpu/runtime/runtime.h"
 
 namespace ferry::vgpu {
@@ -99,6 +100,7 @@ extern "C" {
 cudaError_t cudaGetDeviceCount(int* count) {
   VGPU_ENTER();
   *count = runtime.settings().devices;
+  if (*count == 0) note_asking();
   return *count > 0 ? cudaSuccess : fail_with(cudaErrorNoDevice);
 }
 cudaError_t cudaGetDevice(int* device) {

@@ -1,6 +1,7 @@
 // The inside of the virtual GPU: its parts, and the one lock that guards them all.
 //
 //   settings.h         what the devices are
+//   asking.h           who asks where there is none
 //   faults.h           which calls fail
 //   log.h              what a listener is told
 //   card_time.h        the clock, if there is one

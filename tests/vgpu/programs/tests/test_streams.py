@@ -1,5 +1,8 @@
 """What `pytest --ferry` is to say of each test is in its name."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -44,6 +47,11 @@ def test_skipped(filled):
 
 def test_without_cuda():
     assert torch.ones(2).sum() == 2
+
+
+def test_whose_child_asks_for_a_device():
+    asks = "import ctypes; ctypes.CDLL(None).cudaGetDeviceCount(ctypes.byref(ctypes.c_int()))"
+    subprocess.run([sys.executable, "-c", asks], check=True)
 
 
 def test_racing_at_its_end(unordered_end):

@@ -1,0 +1,75 @@
+#include "vgpu/run/ending.h"
+
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+
+#include "vgpu/run/options.h"
+
+namespace ferry::vgpu {
+
+std::string_view name(Judged judged) {
+  switch (judged) {
+    case Judged::kAll:
+      return "all";
+    case Judged::kInPart:
+      return "in part";
+    case Judged::kNothing:
+      return "nothing";
+  }
+  return "";
+}
+
+Ending read_ending(int status, const std::filesystem::path& summary,
+                   const std::filesystem::path& asking) {
+  Ending ending{.status = status};
+  std::ifstream in(summary);
+  if (in && in.peek() != std::ifstream::traits_type::eof()) {
+    const nlohmann::json json = nlohmann::json::parse(in);
+    ending.reached = true;
+    ending.parts = json.at("parts").get<std::int64_t>();
+    ending.parts_used = json.at("parts_used").get<std::int64_t>();
+  }
+  std::set<std::string> processes;
+  std::ifstream lines(asking);
+  for (std::string line; std::getline(lines, line);) processes.insert(line);
+  ending.asking = static_cast<std::int64_t>(processes.size());
+  return ending;
+}
+
+void cut_to_lines(const std::filesystem::path& log) {
+  if (!std::filesystem::exists(log)) return;
+  std::ifstream in(log, std::ios::binary);
+  std::uintmax_t whole = std::filesystem::file_size(log);
+  constexpr std::uintmax_t kPiece = 1 << 16;
+  // From behind: a line ends in '\n', and what is not written yet is zeros.
+  while (whole > 0) {
+    const std::uintmax_t begin = whole > kPiece ? whole - kPiece : 0;
+    std::string piece(whole - begin, '\0');
+    in.seekg(static_cast<std::streamoff>(begin));
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    const std::size_t end = piece.rfind('\n');
+    whole = end == std::string::npos ? begin : begin + end + 1;
+    if (end != std::string::npos) break;
+  }
+  if (whole != std::filesystem::file_size(log)) std::filesystem::resize_file(log, whole);
+}
+
+std::string until_text(const Ending& ending) {
+  if (ending.status == kResourceMissing && !ending.reached) return "";  // it never began
+  if (ending.status > kStoppedBase && !ending.reached) {
+    const char* const signal = ::sigabbrev_np(ending.status - kStoppedBase);
+    if (signal != nullptr) return std::string("until SIG") + signal + " ended the script";
+  }
+  return ending.reached ? "" : "until the script ended without Python's own end";
+}
+
+std::string asking_text(std::int64_t asking) {
+  if (asking == 0) return "";
+  if (asking == 1) return "a child process asked for a device, which it does not have";
+  return std::to_string(asking) + " child processes asked for a device, which they do not have";
+}
+
+}  // namespace ferry::vgpu
