@@ -9,6 +9,8 @@
 // written: so their object code can be compared with the core's (equivalents.py). =0: none.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
@@ -22,14 +24,20 @@ namespace ferry::mutation {
 
 inline constexpr std::size_t kMutantsMax = std::size_t{1} << 16;
 
-// The numbers that came by, since they were last taken.
+// The numbers that came by, since they were last taken: in this process, or in one that it forked
+// since then, as a test of an assertion does.
 class Reached {
  public:
-  Reached() : numbers_(kMutantsMax) {}
+  Reached() {
+    void* const shared = ::mmap(nullptr, kMutantsMax * sizeof(*numbers_), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) std::abort();
+    numbers_ = static_cast<std::atomic<bool>*>(shared);  // all zero
+  }
   void add(int number) { numbers_[static_cast<std::size_t>(number)] = true; }
   std::vector<int> take() {
     std::vector<int> taken;
-    for (std::size_t i = 0; i < numbers_.size(); ++i) {
+    for (std::size_t i = 0; i < kMutantsMax; ++i) {
       if (!numbers_[i]) continue;
       numbers_[i] = false;
       taken.push_back(static_cast<int>(i));
@@ -38,7 +46,7 @@ class Reached {
   }
 
  private:
-  std::vector<std::atomic<bool>> numbers_;
+  std::atomic<bool>* numbers_ = nullptr;  // for as long as the process lives
 };
 
 inline Reached& reached() {

@@ -13,7 +13,9 @@ namespace {
 
 class Notes : public testing::EmptyTestEventListener {
  public:
-  explicit Notes(const char* path) : file_(path, std::ios::app) {}
+  explicit Notes(const char* path) : file_(path, std::ios::app) {
+    reached();  // before a test forks, so that its child shares it
+  }
   void OnTestEnd(const testing::TestInfo& test) override {
     file_ << test.test_suite_name() << '.' << test.name() << ' ' << test.result()->elapsed_time();
     for (const int number : reached().take()) file_ << ' ' << number;
