@@ -5,6 +5,7 @@
 #include <torch/serialize/archive.h>
 #include <torch/serialize/tensor.h>
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -81,11 +82,21 @@ std::int64_t check(const std::string& file, std::string_view line, std::string_v
     throw InputError(file, 0, "damaged: its bytes have another digest than its header says");
   }
   Fields saved(training, file, 1);
-  for (const auto& [key, value] : workload.identity()) {
+  const Workload::Identity identity = workload.identity();
+  for (const auto& [key, value] : identity) {
     const std::string was = saved.text(key);
     if (was != value) {
       throw InputError(
           file, 1, fmt::format("expected the same training: {} was {} and is {}", key, was, value));
+    }
+  }
+  for (const auto& item : training.items()) {
+    const std::string& key = item.key();
+    const auto same = [&](const auto& each) { return each.first == key; };
+    if (std::none_of(identity.begin(), identity.end(), same)) {
+      throw InputError(file, 1,
+                       fmt::format("expected the same training: {} was {} and is the default's",
+                                   key, saved.text(key)));
     }
   }
   return step;

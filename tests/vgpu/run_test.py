@@ -347,7 +347,8 @@ class Judge(unittest.TestCase):
                                (["--no-record"], "the reuse")):
             done = run(PROGRAMS / program, *missing)
             self.assertEqual(done.returncode, 0 if later is None else 1, done.stderr)
-            found = [int(line) for line in re.findall(r"recorded_use\.py:(\d+)", done.stderr)]
+            report, _, _ = done.stderr.partition("fix:")
+            found = [int(line) for line in re.findall(r"recorded_use\.py:(\d+)", report)]
             self.assertEqual(found, [lines[later], lines["the work"]] if later else [],
                              done.stderr)
 

@@ -99,6 +99,7 @@ void begin_log(const std::string& path) {
   cudaDeviceSynchronize();
   // Autograd's thread may still drop what its last backward left.
   change_listener([&] {
+    run_log->settle();  // before the next, whose file may be the same
     auto next = std::make_unique<RunLog>(path, *run_log);
     delete std::exchange(run_log, next.release());
     return run_log;
