@@ -127,20 +127,42 @@ void answer(const OperatorHandle& op, Stack* stack, const Cache::Outputs& output
   }
 }
 
+// A cast from one floating-point type to another, on its device. Autocast makes one of a weight
+// that it has not cast before, so a recompute may have more of them than forward, or fewer.
+bool is_cast(const OperatorHandle& op, const Stack& stack) {
+  static const c10::OperatorName to_copy("aten::_to_copy", "");
+  if (op.operator_name() != to_copy) return false;
+  const auto arguments = torch::jit::last(stack, op.schema().arguments().size());
+  const at::Tensor& self = arguments[0].toTensor();
+  const auto dtype = arguments[1].toOptional<at::ScalarType>();
+  const auto device = arguments[3].toOptional<at::Device>();
+  return self.is_floating_point() && dtype && at::isFloatingType(*dtype) &&
+         (!device || *device == self.device());
+}
+
+bool is_asked_for(const OperatorHandle& op, const Stack& stack) {
+  return can_keep(op) && !is_cast(op, stack);
+}
+
+CheckpointPolicy ask(const SelectivePolicy& policy, Cache& cache, const std::string& name,
+                     const OperatorHandle& op, const Stack& stack) {
+  return policy(
+      {name, cache.calls(name), op, torch::jit::last(stack, op.schema().arguments().size())});
+}
+
 class Forward final : public OpScope {
  public:
   Forward(std::shared_ptr<Cache> cache, std::shared_ptr<const SelectivePolicy> policy)
       : cache_(std::move(cache)), policy_(std::move(policy)) {}
 
   void run(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) override {
-    if (!can_keep(op)) return run_outside(op, keys, stack);
+    if (!is_asked_for(op, *stack)) return run_outside(op, keys, stack);
     const std::string name = c10::toString(op.operator_name());
     CheckpointPolicy policy{};
     std::shared_ptr<Drawn> drawn;
     {
       const Aside aside;
-      policy = (*policy_)({name, cache_->calls(name), op,
-                           torch::jit::last(*stack, op.schema().arguments().size())});
+      policy = ask(*policy_, *cache_, name, op, *stack);
       if (keeps(policy)) drawn = Drawn::before(op, *stack);
     }
     try {
@@ -163,13 +185,16 @@ class Forward final : public OpScope {
 
 class Again final : public OpScope {
  public:
-  explicit Again(std::shared_ptr<Cache> cache) : recompute_(std::move(cache)) {}
+  Again(std::shared_ptr<Cache> cache, std::shared_ptr<const SelectivePolicy> policy)
+      : cache_(cache), recompute_(std::move(cache)), policy_(std::move(policy)) {}
 
   void run(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) override {
-    if (!can_keep(op)) return run_outside(op, keys, stack);
+    if (!is_asked_for(op, *stack)) return run_outside(op, keys, stack);
     {
       const Aside aside;
-      if (const auto outputs = recompute_.next(c10::toString(op.operator_name()))) {
+      const std::string name = c10::toString(op.operator_name());
+      const auto policy = [&] { return ask(*policy_, *cache_, name, op, *stack); };
+      if (const auto outputs = recompute_.next(name, policy)) {
         return answer(op, stack, *outputs);
       }
     }
@@ -177,7 +202,9 @@ class Again final : public OpScope {
   }
 
  private:
+  const std::shared_ptr<Cache> cache_;
   Recompute recompute_;
+  const std::shared_ptr<const SelectivePolicy> policy_;
 };
 
 }  // namespace
@@ -198,7 +225,9 @@ std::function<CheckpointContexts()> selective(SelectivePolicy policy,
         [cache, policy] {
           return real::OpScope::enter(std::make_shared<real::Forward>(cache, policy));
         },
-        [cache] { return real::OpScope::enter(std::make_shared<real::Again>(cache)); }};
+        [cache, policy] {
+          return real::OpScope::enter(std::make_shared<real::Again>(cache, policy));
+        }};
   };
 }
 

@@ -7,8 +7,10 @@
 //   op ── runs ── policy: recompute          op ── runs
 //
 // An op's call is known by the op's name and its number among the calls of that op. The policy is
-// asked in forward alone; a recompute follows what was decided there, so the two cannot disagree.
-// Each entry serves one recompute: a region is run backward through once. An entry that no
+// asked in forward; a recompute follows what was decided there, so the two cannot disagree. It is
+// asked again only of a call that forward did not have: one that it does not keep runs, as long as
+// no call of that op was kept. Otherwise nobody could say which call is which, and that is an
+// error. Each entry serves one recompute: a region is run backward through once. An entry that no
 // recompute asks for (recomputing stops early) lives as long as the cache.
 //
 // Kept tensors have no graph (with it, a graph would own itself through the checkpoint) and share
@@ -21,6 +23,7 @@
 // declared only. The policy was asked in both runs there up to 2.11.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -134,12 +137,17 @@ class SelectiveCache {
   }
 
   // The outputs of forward's call number `index` of `op`; none: the op must run. If it throws, what
-  // was kept stays kept.
-  std::optional<Outputs> take(std::string_view op, std::size_t index) {
+  // was kept stays kept. `policy()` is the policy's answer now.
+  template <class Policy>
+  std::optional<Outputs> take(std::string_view op, std::size_t index, Policy&& policy) {
+    if (calls(op) <= index) {
+      if (keeps_some(op) || keeps(policy())) throw unknown(op, index);
+      return std::nullopt;
+    }
     std::vector<Kept> kept;
     {
       const std::lock_guard lock(mutex_);
-      Entry& entry = find(op, index);
+      Entry& entry = entry_of(op, index);
       if (entry.state == Entry::State::kRuns) return std::nullopt;
       if (entry.state == Entry::State::kTaken)
         throw make_error<Tensor>(Error(selective_text::kTwice));
@@ -152,7 +160,7 @@ class SelectiveCache {
       for (Kept& output : kept) outputs.push_back(give(output));
     } catch (...) {
       const std::lock_guard lock(mutex_);
-      Entry& entry = find(op, index);
+      Entry& entry = entry_of(op, index);
       entry.state = Entry::State::kStored;
       entry.outputs = std::move(kept);
       throw;
@@ -183,14 +191,19 @@ class SelectiveCache {
     return KeptTensor{std::move(tensor), std::move(version), now};
   }
 
-  Entry& find(std::string_view op, std::size_t index) {
-    const auto calls = calls_.find(op);
-    if (calls == calls_.end())
-      throw make_error<Tensor>(Error(selective_text::unknown(op, std::nullopt)));
-    if (index >= calls->second.size()) {
-      throw make_error<Tensor>(Error(selective_text::unknown(op, index)));
-    }
-    return calls->second[index];
+  Entry& entry_of(std::string_view op, std::size_t index) { return calls_.find(op)->second[index]; }
+
+  bool keeps_some(std::string_view op) {
+    const std::lock_guard lock(mutex_);
+    const auto known = calls_.find(op);
+    if (known == calls_.end()) return false;
+    const auto is_kept = [](const Entry& entry) { return entry.state != Entry::State::kRuns; };
+    return std::any_of(known->second.begin(), known->second.end(), is_kept);
+  }
+
+  auto unknown(std::string_view op, std::size_t index) {
+    const auto at = calls(op) > 0 ? std::optional(index) : std::nullopt;
+    return make_error<Tensor>(Error(selective_text::unknown(op, at)));
   }
 
   void check(const Entry& entry) {
@@ -230,9 +243,11 @@ class SelectiveRecompute {
 
   explicit SelectiveRecompute(std::shared_ptr<Cache> cache) : cache_(std::move(cache)) {}
 
-  // Counts one more call of `op` and returns its kept outputs; none: the op must run.
-  std::optional<typename Cache::Outputs> next(std::string_view op) {
-    return cache_->take(op, count(op));
+  // Counts one more call of `op` and returns its kept outputs; none: the op must run. `policy()`,
+  // the policy's answer now, is asked for where forward had no such call.
+  template <class Policy>
+  std::optional<typename Cache::Outputs> next(std::string_view op, Policy&& policy) {
+    return cache_->take(op, count(op), std::forward<Policy>(policy));
   }
 
  private:

@@ -11,12 +11,13 @@
 // The meaning is that of torch.utils.checkpoint.create_selective_checkpoint_contexts after PyTorch
 // 2.11:
 //
-//  * The policy is asked in forward only, and a recompute follows: there is no is_recompute.
-//  * A call of an op is known by the op's name and its number. Error where a recompute
-//    runs an op that forward did not run, needs what an earlier recompute used up (a second
-//    backward through the region), or finds a kept tensor written in place since; the last is let
-//    pass with allow_cache_entry_mutation, unless the tensor is with hooks: those check by
-//    themselves.
+//  * The policy is asked in forward, and a recompute follows: there is no is_recompute. It is asked
+//    again of a call that forward did not have, alone.
+//  * A call of an op is known by the op's name and its number. Error where a recompute runs a call
+//    that forward did not have and the policy keeps it, or kept another of that op; where it needs
+//    what an earlier recompute used up (a second backward through the region), or finds a kept
+//    tensor written in place since. The last is let pass with allow_cache_entry_mutation, unless
+//    the tensor is with hooks: those check by themselves.
 //
 // Beyond it:
 //
@@ -26,6 +27,9 @@
 //  * Ops that compute no tensor of their own (views, detach, sizes, empty memory), or that write an
 //    argument (in place, `out=`), always run again, and nobody is asked: kept, they would leave
 //    that argument unwritten. A list that names one is refused.
+//  * A cast from one floating-point type to another (aten::_to_copy) always runs again, and nobody
+//    is asked: whether autocast makes one depends on what it has cast before, and so may differ
+//    between forward and recompute.
 //  * A kept op that drew random numbers moves the generator on as it did in forward, so that what
 //    draws after it draws the same.
 //

@@ -57,9 +57,10 @@ void run_forward(Cache& cache, const OpPolicies& policies, OpCall& call) {
 }
 
 // (A generator that is elsewhere is not the checkpoint's to move.)
-void run_again(Recompute& recompute, OpCall& call) {
+void run_again(Recompute& recompute, const OpPolicies& policies, OpCall& call) {
   if (always_runs(call)) return call.run();
-  const auto outputs = recompute.next(call.op.name);
+  const std::string& op = call.op.name;
+  const auto outputs = recompute.next(op, [&] { return policy_of(policies, op); });
   if (!outputs) return call.run();
   for (std::size_t i = 0; i < call.op.out.size(); ++i) {
     call.frame.at(call.op.out[i]).tensor = std::get<Tensor>((*outputs)[i]);
@@ -81,15 +82,17 @@ std::function<CheckpointContexts()> selective(Tape& tape,
   return [&tape, policies = std::move(policies), rules] {
     const auto cache = std::make_shared<Cache>(Tensors(), tape.autograd().hooks(),
                                                /*allow_mutation=*/false, rules);
-    return CheckpointContexts{
-        [&tape, cache, policies] {
-          return entered(tape,
-                         [cache, policies](OpCall& call) { run_forward(*cache, *policies, call); });
-        },
-        [&tape, cache] {
-          const auto recompute = std::make_shared<Recompute>(cache);
-          return entered(tape, [recompute](OpCall& call) { run_again(*recompute, call); });
-        }};
+    return CheckpointContexts{[&tape, cache, policies] {
+                                return entered(tape, [cache, policies](OpCall& call) {
+                                  run_forward(*cache, *policies, call);
+                                });
+                              },
+                              [&tape, cache, policies] {
+                                const auto recompute = std::make_shared<Recompute>(cache);
+                                return entered(tape, [recompute, policies](OpCall& call) {
+                                  run_again(*recompute, *policies, call);
+                                });
+                              }};
   };
 }
 

@@ -3,6 +3,8 @@
 // What comes back, what is refused and what is alive must be as the policies say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -195,11 +197,14 @@ class CacheScript {
     const auto known = calls_.find(name);
     const bool ran = known != calls_.end() && !known->second.empty();
     Call* const call = ran && index < known->second.size() ? &known->second[index] : nullptr;
-    const std::string must = refusal(name, ran ? std::optional(index) : std::nullopt, call);
+    const auto policy = static_cast<CheckpointPolicy>(draws_.in(0, 6));
+    const std::string must = call || keeps(policy) || keeps_some(name)
+                                 ? refusal(name, ran ? std::optional(index) : std::nullopt, call)
+                                 : "";
     std::string is;
     std::optional<HandCache::Outputs> got;
     try {
-      got = recompute_->next(name);
+      got = recompute_->next(name, [&] { return policy; });
     } catch (const std::exception& error) {
       is = error.what();
     }
@@ -208,12 +213,19 @@ class CacheScript {
           false, "error",
           "a recompute that asks for an op's outputs is told \"" + is + "\", not \"" + must + "\"");
     }
+    expect(call || !got, "count", "a call that forward did not have is answered");
     if (!is.empty() || !must.empty() || !call) return;
     expect(got.has_value() == (call->state == State::kStored), "count",
            "an op runs again that was kept, or the other way round");
     if (!got || call->state != State::kStored) return;
     call->state = State::kTaken;
     judge_outputs(*call, *got);
+  }
+  bool keeps_some(const std::string& name) const {
+    const auto known = calls_.find(name);
+    if (known == calls_.end()) return false;
+    return std::any_of(known->second.begin(), known->second.end(),
+                       [](const Call& call) { return call.state != State::kRuns; });
   }
   std::string refusal(const std::string& name, std::optional<std::size_t> index,
                       const Call* call) const {

@@ -81,9 +81,10 @@ class SelectiveTest : public ::testing::Test {
   }
 
   // What a recompute sees: "runs", the contents, or the error.
-  std::string next(Recompute& recompute, const std::string& op) {
+  std::string next(Recompute& recompute, const std::string& op,
+                   CheckpointPolicy policy = kPreferRecompute) {
     try {
-      const auto outputs = recompute.next(op);
+      const auto outputs = recompute.next(op, [&] { return policy; });
       if (!outputs) return "runs";
       std::string text;
       for (const Cache::Output& output : *outputs) {
@@ -174,7 +175,7 @@ TEST_F(SelectiveTest, WhatComesBackIsNotForwardsTensor) {
   const Tensor tensor = world.make(kBytes);
   forward().ran("mm", kMustSave, {tensor});
   Recompute recompute(cache);
-  const auto outputs = recompute.next("mm");
+  const auto outputs = recompute.next("mm", [] { return kMustSave; });
   EXPECT_NE(std::get<Tensor>(outputs->at(0)), tensor);
   EXPECT_EQ(std::get<Tensor>(outputs->at(0))->storage, tensor->storage);
 }
@@ -184,7 +185,7 @@ TEST_F(SelectiveTest, ASavedOutputIsLetGoWhenItIsTaken) {
   cache->ran("exp", kMustRecompute, {world.make(kBytes)});
   EXPECT_EQ(world.machine().live_storages(), 1);
   Recompute recompute(cache);
-  recompute.next("mm");
+  recompute.next("mm", [] { return kMustSave; });
   EXPECT_EQ(world.machine().live_storages(), 0);
 }
 
@@ -211,16 +212,23 @@ TEST_F(SelectiveTest, WhatTheFirstRecomputeDidNotReachServesTheSecond) {
   EXPECT_EQ(next(second, "mm"), text(late));
 }
 
-TEST_F(SelectiveTest, AnOpThatForwardDidNotRunIsRefused) {
+TEST_F(SelectiveTest, ACallThatForwardDidNotHaveIsRefusedWhereThePolicyKeepsItOrKeptAnother) {
   const std::string why =
       " encountered during backward but not found in storage. This can happen if the operations in "
       "the checkpointed region are nondeterministic or depend on global state that changed between "
       "forward and backward.";
   forward().ran("aten::mm", kMustRecompute, {});
+  cache->ran("aten::sin", kMustRecompute, {});
+  cache->ran("aten::sin", kMustSave, {world.make(kBytes)});
   Recompute recompute(cache);
-  EXPECT_EQ(next(recompute, "aten::exp"), "aten::exp" + why);
+  EXPECT_EQ(next(recompute, "aten::exp", kPreferRecompute), "runs");
+  EXPECT_EQ(next(recompute, "aten::exp", kPreferSave), "aten::exp" + why);
   EXPECT_EQ(next(recompute, "aten::mm"), "runs");
-  EXPECT_EQ(next(recompute, "aten::mm"), "aten::mm invocation index 1" + why);
+  EXPECT_EQ(next(recompute, "aten::mm", kMustRecompute), "runs");
+  EXPECT_EQ(next(recompute, "aten::mm", kMustOffload), "aten::mm invocation index 2" + why);
+  next(recompute, "aten::sin");
+  next(recompute, "aten::sin");
+  EXPECT_EQ(next(recompute, "aten::sin"), "aten::sin invocation index 2" + why);
 }
 
 TEST_F(SelectiveTest, AWrittenTensorIsRefusedAndStaysSo) {

@@ -87,7 +87,7 @@ TEST(SelectiveThreadsTest, ARecomputeOnBothTakesEachCallOnce) {
   both([&](int) {
     for (int i = 0; i < kCalls; ++i) {
       try {
-        sum += std::get<std::int64_t>(recompute.next(kOp)->at(0));
+        sum += std::get<std::int64_t>(recompute.next(kOp, [] { return kMustSave; })->at(0));
       } catch (const Error&) {
         ++refused;
       }
@@ -115,7 +115,7 @@ TEST(SelectiveThreadsTest, OfTwoRecomputesOneGetsACallsOutputs) {
     SelectiveRecompute<Slow> recompute(cache);
     for (int i = 0; i < kTakes; ++i) {
       try {
-        taken += static_cast<int>(recompute.next(kOp)->size());
+        taken += static_cast<int>(recompute.next(kOp, [] { return kMustSave; })->size());
       } catch (const Error&) {
         ++refused;
       }
@@ -140,7 +140,7 @@ TEST(SelectiveThreadsTest, OneFailsToTakeWhileTheOtherRecords) {
         continue;
       }
       try {
-        cache->take(kOp, 0);
+        cache->take(kOp, 0, [] { return kMustSave; });
       } catch (const std::runtime_error& error) {
         gone += error.what() == std::string("the host is gone") ? 1 : 0;
       }
