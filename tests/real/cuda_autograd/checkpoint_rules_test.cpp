@@ -81,11 +81,15 @@ struct CacheDevice : TorchTensors {
 };
 using Cache = SelectiveCache<CacheDevice>;
 
+std::optional<Cache::Outputs> take_exp(Cache& cache) {
+  return cache.take("exp", 0, [] { return CheckpointPolicy::kMustSave; });
+}
+
 bool what_an_op_made_is_there_again(Rules rules) {
   const at::Tensor made = OnTheVirtualGpu::leaf({3}).exp();
   Cache cache({}, {}, /*allow_mutation=*/false, rules);
   cache.ran("exp", CheckpointPolicy::kMustSave, {made});
-  const auto again = cache.take("exp", 0);
+  const auto again = take_exp(cache);
   return again && std::get<at::Tensor>(again->front()).equal(made);
 }
 
@@ -94,7 +98,7 @@ bool what_was_kept_and_written_is_refused(Rules rules) {
   Cache cache({}, {}, /*allow_mutation=*/false, rules);
   cache.ran("exp", CheckpointPolicy::kMustSave, {made});
   made.detach().add_(1);
-  return throws_an<std::exception>([&] { cache.take("exp", 0); });
+  return throws_an<std::exception>([&] { take_exp(cache); });
 }
 
 // A chain as checkpoint_sequential runs it: how many of its functions run once more.
