@@ -205,6 +205,18 @@ class Refused(unittest.TestCase):
                              {"cudaHostUnregister": 2})
         self.assertIn("not there, and so it failed: cudaHostUnregister (2 times)\n", done.stderr)
 
+    def test_what_nvml_would_be_asked_has_an_answer_in_words(self):
+        code = ("import torch\n"
+                "for name in ('utilization', 'memory_usage', 'device_memory_used', 'temperature',\n"
+                "             'power_draw', 'clock_rate', 'list_gpu_processes'):\n"
+                "    try:\n"
+                "        getattr(torch.cuda, name)()\n"
+                "    except RuntimeError as error:\n"
+                "        print(error)\n")
+        printed = run_code(code).stdout.splitlines()
+        self.assertEqual((len(printed), len(set(printed))), (7, 1), printed)
+        self.assertIn("the virtual GPU has no NVML", printed[0])
+
     def test_a_real_gpu_is_not_hidden_unless_it_is_asked_for(self):
         # A machine whose /dev has the node of NVIDIA's driver.
         made = ("mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && "

@@ -2,7 +2,6 @@
 
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/empty_like.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +10,9 @@
 #include <string_view>
 #include <utility>
 
+#include "vgpu/operators/extensions.h"
 #include "vgpu/operators/operator.h"
+#include "vgpu/operators/replacing.h"
 #include "vgpu/operators/sparse.h"
 #include "vgpu/operators/values.h"
 #include "vgpu/runtime/control.h"
@@ -72,47 +73,43 @@ bool copied(torch::jit::Stack* stack) {
   return true;
 }
 
-void install(torch::Library& library, Installed& installed) {
+// Made of calls to the process group.
+bool is_composed(const std::string& name) { return name.starts_with("c10d::"); }
+
+void install(Installed& installed) {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& full : dispatcher.getAllOpNames()) {
-    if (!full.name.starts_with("aten::")) continue;
     const auto op = dispatcher.findSchema(full);
     const std::string name = toString(full);
     if (!op) continue;
     if (!op->hasKernelForDispatchKey(c10::DispatchKey::CUDA) && !contains(kWhole, name)) continue;
-    if (contains(kKept, name) || makes_sparse(name) || is_view(op->schema())) {
+    if (contains(kKept, name) || is_composed(name) || makes_sparse(name) || is_view(op->schema())) {
       ++installed.kept;
       continue;
     }
-    Operator(*op).can_compute() ? ++installed.computed : ++installed.refused;
-    library.impl(name.c_str(),
-                 torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(*op)));
+    const bool computes = Operator(*op).can_compute();
+    ++(computes ? installed.computed : installed.refused);
+    // What the dispatcher says of it, to whoever asks (torch._C._dispatch_dump).
+    replace_kernel(*op, torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(*op))
+                            .debug(computes ? "computed by Ferry" : "refused by Ferry"));
   }
 }
-
-class Quiet final : public c10::WarningHandler {
-  void process(const c10::Warning&) override {}  // that kernels are replaced
-};
 
 }  // namespace
 
 void Kernel::operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const AtPlace at_place;
-  TORCH_CHECK_NOT_IMPLEMENTED(operator_.can_compute(), "the virtual GPU does not compute ",
-                              operator_.name);
+  // No NotImplementedError, which libraries take for another operator's, or for a hint to go on.
+  TORCH_CHECK(operator_.can_compute(), "the virtual GPU does not compute ", operator_.name);
+  meet_extensions();
   if (operator_.name == "aten::copy_" && copied(stack)) return;
   run_queued(operator_, stack);
 }
 
 const Installed& install_kernels() {
   static const Installed installed = [] {
-    Quiet quiet;
-    const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
     Installed counts;
-    // Never destroyed: operators run until the process ends.
-    static auto* const library = new torch::Library(torch::Library::IMPL, "aten",
-                                                    c10::DispatchKey::CUDA, __FILE__, __LINE__);
-    install(*library, counts);
+    install(counts);
     install_sparse_kernels(counts);
     if (values() != KernelValues::kComputed) watch_numbers();
     return counts;

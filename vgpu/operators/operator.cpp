@@ -36,7 +36,8 @@ Operator::Operator(const c10::OperatorHandle& handle) : op(handle) {
     draws = draws || type.starts_with("Generator");
   }
   draws = draws || way_draws(name);
-  label = "aten." + schema.name().substr(std::string_view("aten::").size());
+  label = schema.name();
+  label.replace(label.find("::"), 2, ".");
   overwrites = ferry::overwrites(label);
   for (const c10::Argument& result : schema.returns()) {
     std::optional<std::size_t> same;
@@ -51,6 +52,8 @@ Operator::Operator(const c10::OperatorHandle& handle) : op(handle) {
     by_data = by_data || (!same && !tensors && way == nullptr);
   }
   by_data = by_data || op.hasTag(at::Tag::data_dependent_output) || name == kByData;
+  // Nobody knows what an extension's is, and it may be in Python, which a queue must not call.
+  by_data = by_data || !name.starts_with("aten::");
   may_be_by_data = op.hasTag(at::Tag::dynamic_output_shape);
   const bool as_cpu =
       std::find(kShapesOfCpu.begin(), kShapesOfCpu.end(), name) != kShapesOfCpu.end();

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <c10/util/Exception.h>
 
 #include <optional>
 #include <vector>
@@ -17,6 +18,12 @@ constexpr std::int64_t kGates = 1;  // the dimension that has them one behind th
 Tensor with_bias(const Tensor& gates, const c10::IValue& bias) {
   const auto given = bias.toOptional<Tensor>();
   return given && given->defined() ? gates + *given : gates;
+}
+
+std::vector<Tensor> parts(const Tensor& gates, std::int64_t count) {
+  TORCH_CHECK(gates.dim() == 2 && gates.size(kGates) % count == 0, "gates of another shape, ",
+              gates.sizes(), ": not ", count, " side by side");
+  return gates.chunk(count, kGates);
 }
 
 Tensor or_zeros(const c10::IValue& gradient, const Tensor& like) {
@@ -35,7 +42,7 @@ void lstm_cell(Stack& stack, const at::Generator&) {
   const Tensor cx = stack[2].toTensor();
   const Tensor sum =
       with_bias(stack[0].toTensor(), stack[3]) + with_bias(stack[1].toTensor(), stack[4]);
-  const std::vector<Tensor> gates = sum.chunk(4, kGates);
+  const std::vector<Tensor> gates = parts(sum, 4);
   const Tensor in = at::sigmoid(gates[0]);
   const Tensor forget = at::sigmoid(gates[1]);
   const Tensor cell = at::tanh(gates[2]);
@@ -48,7 +55,7 @@ void lstm_cell_backward(Stack& stack, const at::Generator&) {
   // gradients of hy and cy, cx, cy, the gates, whether there is a bias
   const Tensor cx = stack[2].toTensor();
   const Tensor cy = stack[3].toTensor();
-  const std::vector<Tensor> gates = stack[4].toTensor().chunk(4, kGates);
+  const std::vector<Tensor> gates = parts(stack[4].toTensor(), 4);
   const Tensor &in = gates[0], &forget = gates[1], &cell = gates[2], &out = gates[3];
   const Tensor of_hy = or_zeros(stack[0], cy);
   const Tensor tanh = cy.tanh();
@@ -63,8 +70,8 @@ void lstm_cell_backward(Stack& stack, const at::Generator&) {
 void gru_cell(Stack& stack, const at::Generator&) {
   // gates of the input, gates of the state, hx, two biases
   const Tensor hx = stack[2].toTensor();
-  const std::vector<Tensor> input = with_bias(stack[0].toTensor(), stack[3]).chunk(3, kGates);
-  const std::vector<Tensor> state = with_bias(stack[1].toTensor(), stack[4]).chunk(3, kGates);
+  const std::vector<Tensor> input = parts(with_bias(stack[0].toTensor(), stack[3]), 3);
+  const std::vector<Tensor> state = parts(with_bias(stack[1].toTensor(), stack[4]), 3);
   const Tensor reset = at::sigmoid(input[0] + state[0]);
   const Tensor update = at::sigmoid(input[1] + state[1]);
   const Tensor fresh = at::tanh(input[2] + reset * state[2]);
@@ -74,7 +81,7 @@ void gru_cell(Stack& stack, const at::Generator&) {
 void gru_cell_backward(Stack& stack, const at::Generator&) {
   // gradient of hy, what forward kept, whether there is a bias
   const Tensor of_hy = stack[0].toTensor();
-  const std::vector<Tensor> kept = stack[1].toTensor().chunk(5, kGates);
+  const std::vector<Tensor> kept = parts(stack[1].toTensor(), 5);
   const Tensor &reset = kept[0], &update = kept[1], &fresh = kept[2], &hx = kept[3];
   const Tensor of_fresh = of_hy * (1 - update) * (1 - fresh * fresh);
   const Tensor of_update = of_hy * (hx - fresh) * update * (1 - update);

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "vgpu/operators/attention.h"
+#include "vgpu/operators/batch_norms.h"
 #include "vgpu/operators/others.h"
+#include "vgpu/operators/products.h"
 #include "vgpu/operators/recurrent.h"
 
 namespace ferry::vgpu {
@@ -30,6 +32,18 @@ void native_dropout(Stack& stack, const at::Generator& generator) {
     output = input.mul(mask).mul_(p < 1 ? 1 / (1 - p) : 0.0);
   }
   stack = {output, mask};
+}
+
+// What dropout was before it was native; `p` is what stays.
+void fused_dropout(Stack& stack, const at::Generator& generator) {
+  const Tensor input = stack[0].toTensor();
+  const double p = stack[1].toDouble();
+  const Tensor mask = at::empty_like(input, at::kByte).bernoulli_(p, generator);
+  stack = {input.mul(mask).mul_(1 / p), mask};
+}
+
+void masked_scale(Stack& stack, const at::Generator&) {
+  stack = {stack[0].toTensor().mul(stack[1].toTensor()).mul_(stack[2].toDouble())};
 }
 
 // cuDNN's batch normalisation keeps a reserve beside the two statistics.
@@ -90,6 +104,23 @@ struct Known {
 };
 constexpr std::array kWays = {
     Known{"aten::native_dropout", native_dropout, true},
+    Known{"aten::_fused_dropout", fused_dropout, true},
+    Known{"aten::_masked_scale", masked_scale},
+    Known{"aten::mm.dtype", mm_to},
+    Known{"aten::mm.dtype_out", mm_to_out},
+    Known{"aten::bmm.dtype", bmm_to},
+    Known{"aten::bmm.dtype_out", bmm_to_out},
+    Known{"aten::addmm.dtype", addmm_to},
+    Known{"aten::addmm.dtype_out", addmm_to_out},
+    Known{"aten::baddbmm.dtype", baddbmm_to},
+    Known{"aten::baddbmm.dtype_out", baddbmm_to_out},
+    Known{"aten::batch_norm_stats", batch_norm_stats},
+    Known{"aten::batch_norm_gather_stats", batch_norm_gather_stats},
+    Known{"aten::batch_norm_gather_stats_with_counts", batch_norm_gather_stats},
+    Known{"aten::batch_norm_elemt", batch_norm_elemt},
+    Known{"aten::batch_norm_elemt.out", batch_norm_elemt_out},
+    Known{"aten::batch_norm_backward_reduce", batch_norm_backward_reduce},
+    Known{"aten::batch_norm_backward_elemt", batch_norm_backward_elemt},
     Known{"aten::cudnn_batch_norm", cudnn_batch_norm},
     Known{"aten::cudnn_batch_norm_backward", cudnn_batch_norm_backward},
     Known{"aten::native_batch_norm", batch_norm, false, ShapesBy::kMeta},

@@ -8,8 +8,6 @@ judged each by itself (pytest_ferry).
 """
 
 import ctypes
-import importlib.abc
-import importlib.machinery
 import json
 import os
 import runpy
@@ -44,38 +42,9 @@ def no_capture(*_, **__):
                        "(cudaStreamBeginCapture)")
 
 
-class NoTriton:
-    """Triton's kernels are refused by name, and not for want of the driver that it looks for. It is
-    imported late, if at all, for it takes long.
-    """
-
-    LAUNCHERS = {"triton.runtime.jit": "JITFunction", "triton.runtime.autotuner": "Autotuner"}
-
-    def find_spec(self, name, path=None, target=None):
-        if name not in self.LAUNCHERS:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None:
-            spec.loader = NoLaunch(spec.loader, self.LAUNCHERS[name])
-        return spec
-
-
-class NoLaunch(importlib.abc.Loader):
-    def __init__(self, loader, launcher):
-        self._loader, self._launcher = loader, launcher
-
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module):
-        self._loader.exec_module(module)
-        getattr(module, self._launcher).run = self.refuse
-
-    @staticmethod
-    def refuse(kernel, *_, **__):
-        function = getattr(kernel, "base_fn", kernel.fn)
-        raise NotImplementedError("CUDA error: operation not supported: the virtual GPU does not run "
-                                  f"compiled kernels ({function.__name__}, of Triton)")
+def no_nvml(*_, **__):
+    raise RuntimeError("the virtual GPU has no NVML: its load, its temperature, its power and its "
+                       "clocks are not simulated")
 
 
 def start(settings):
@@ -85,25 +54,34 @@ def start(settings):
     library.ferry_vgpu_start.argtypes = [ctypes.c_char_p]
     library.ferry_vgpu_finish.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
     library.ferry_vgpu_end_step.restype = library.ferry_vgpu_note_asking.restype = None
+    library.ferry_vgpu_note_refusal.restype = None
+    library.ferry_vgpu_note_refusal.argtypes = [ctypes.c_char_p]
     error = library.ferry_vgpu_start(json.dumps(settings).encode())
     if error:
         refuse(error.decode())
     # The context as well, before it makes another stream the current one.
     torch.cuda.CUDAGraph.capture_begin = torch.cuda.graph.__enter__ = no_capture
-    sys.meta_path.insert(0, NoTriton())
+    torch.cuda._get_pynvml_handler = torch.cuda.memory.list_gpu_processes = no_nvml
+    torch.cuda.list_gpu_processes = no_nvml
     # The weights of recurrent networks stay apart: cuDNN does not compute them.
     torch._use_cudnn_rnn_flatten_weight = lambda: False
     from torch.optim.optimizer import register_optimizer_step_post_hook
     register_optimizer_step_post_hook(lambda *_: library.ferry_vgpu_end_step())
     # Of this file's folder, which the script's takes the place of.
+    import ferry_compilers
     import ferry_endings
+    import ferry_extensions
     import ferry_policies
+    compilers = ferry_compilers.Compilers(
+        lambda name: library.ferry_vgpu_note_refusal(name.encode()))
+    compilers.install()
+    ferry_extensions.watch(library.ferry_vgpu_look_for_extensions)
     ferry_endings.note_forked_children(library)
     try:
         ferry_policies.apply(settings["policy"], settings["packages"])
     except (ImportError, ValueError, OSError) as error:
         refuse(f"--policy {settings['policy']}: {error}")
-    return library
+    return library, compilers
 
 
 class Parts:
@@ -169,7 +147,7 @@ def record_memory(path):
 
 def main():
     settings = json.loads(os.environ["FERRY_VIRTUAL_GPU"])
-    library = start(settings)
+    library, compilers = start(settings)
     write_snapshot = record_memory(settings["snapshot"]) if settings["snapshot"] else None
     sys.modules["ferry_virtual_gpu"] = types.ModuleType("ferry_virtual_gpu")
     sys.modules["ferry_virtual_gpu"].parts = Parts(library)
@@ -183,6 +161,8 @@ def main():
         sys.modules["ferry_endings"].hide_launcher()
         if write_snapshot:
             write_snapshot()
+        if compilers.said():
+            print(f"ferry run: {compilers.said()}", file=sys.stderr)
         error = library.ferry_vgpu_finish(settings["summary"].encode(), out_of_memory.encode())
         if error:
             print(f"ferry run: {error.decode()}", file=sys.stderr)

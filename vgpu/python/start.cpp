@@ -1,4 +1,6 @@
 // What launch.py calls: the virtual GPU begins, and its log ends.
+#include <Python.h>
+// Python first: it says so.
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
@@ -20,6 +22,7 @@
 #include "scenarios/hardware.h"
 #include "sim/check/report_json.h"
 #include "sim/check/trace_check.h"
+#include "vgpu/operators/extensions.h"
 #include "vgpu/operators/host_accesses.h"
 #include "vgpu/operators/kernels.h"
 #include "vgpu/operators/libtorch.h"
@@ -47,6 +50,12 @@ struct {
 
 bool latest_is_used() { return parts.begun > 0 && run_log->is_used(); }
 
+void forget_python_error() {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyErr_Clear();
+  PyGILState_Release(state);
+}
+
 // As vgpu/run/child.cpp writes them.
 void start(const nlohmann::json& settings) {
   process = ::getpid();
@@ -70,6 +79,7 @@ void start(const nlohmann::json& settings) {
   set_values(settings.at("values").get<KernelValues>());
   start_libtorch();
   install_kernels();
+  watch_extensions(forget_python_error);
   keep_workspaces();
   find_places();
   set_tempo(static_cast<Tempo>(settings.at("tempo").get<int>()),
@@ -186,6 +196,12 @@ const char* ferry_vgpu_finish(const char* summary, const char* out_of_memory) {
 const char* ferry_vgpu_begin(const char* log) {
   return guarded([&] { begin_log(log); });
 }
+
+// What the script called is not there, by this name.
+void ferry_vgpu_note_refusal(const char* name) { note_refusal(name); }
+
+// Kernels were registered, or an operator is looked up.
+const char* ferry_vgpu_look_for_extensions() { return guarded(look_for_extensions); }
 
 // This process asked for a device and has none (vgpu/runtime/asking.h): a forked child.
 void ferry_vgpu_note_asking() { note_asking(); }

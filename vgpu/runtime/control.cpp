@@ -234,6 +234,20 @@ AtPlace::~AtPlace() {
 
 const char* place() { return thread().place; }
 
+Attempt::Attempt() : before_(std::exchange(thread().attempt, &refused_)) {}
+
+Attempt::~Attempt() {
+  thread().attempt = before_;
+  if (!refused_.empty() && thread().last_error == cudaErrorNotSupported) {
+    thread().last_error = cudaSuccess;
+  }
+}
+
+void note_refusal(const std::string& name) {
+  const Locked runtime;
+  runtime->note_refusal(name);
+}
+
 void fail(const std::string& name, std::int64_t nth, cudaError_t error, Where where) {
   const Locked runtime;
   runtime->faults().plan(name, nth, error, where);

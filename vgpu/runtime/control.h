@@ -174,6 +174,25 @@ class AtPlace {
 // None: null.
 const char* place();
 
+// What the calling thread is refused from its making to its end is told nobody, and is none of its
+// errors: whoever makes it has another way.
+class Attempt {
+ public:
+  Attempt();
+  ~Attempt();
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  // The first of it, by its name; "" of nothing.
+  const std::string& refused() const { return refused_; }
+
+ private:
+  std::string refused_;
+  std::string* before_ = nullptr;
+};
+// Something that the runtime is not asked for was refused.
+void note_refusal(const std::string& name);
+
 struct Counts {
   std::int64_t device_bytes = 0;
   std::int64_t pinned_bytes = 0;

@@ -6,6 +6,9 @@
 //
 // Libraries register before main, and before this library's own statics: there are none that need
 // a constructor.
+#include <cxxabi.h>
+
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -35,6 +38,16 @@ std::vector<Configuration>& configurations() {
   return of_caller;
 }
 
+// "void scale<float>(float*, int)".
+std::string demangled(const std::string& name) {
+  int status = 0;
+  char* const text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+  if (text == nullptr) return name;
+  std::string readable = text;
+  std::free(text);
+  return readable;
+}
+
 cudaError_t launch_kernel(const void* function, void** arguments, cudaStream_t stream) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex());
@@ -44,7 +57,8 @@ cudaError_t launch_kernel(const void* function, void** arguments, cudaStream_t s
   const auto found = names().find(function);
   const std::string name = found != names().end() ? found->second : std::string();
   if (name.find("spin_kernel") == std::string::npos) {
-    return runtime.refuse(name, "the virtual GPU runs no compiled kernel: " + name);
+    const std::string readable = demangled(name);
+    return runtime.refuse(readable, "the virtual GPU runs no compiled kernel: " + readable);
   }
   std::int64_t duration = 0;
   std::memcpy(&duration, arguments[0], sizeof duration);

@@ -25,9 +25,18 @@ cudaError_t Runtime::enter(const char* name) {
 }
 
 cudaError_t Runtime::refuse(const std::string& name, std::string why) {
-  faults_.count_refusal(name);
+  note_refusal(name);
   thread().refused = std::move(why);
   return fail_with(cudaErrorNotSupported);
+}
+
+void Runtime::note_refusal(const std::string& name) {
+  std::string* const kept = thread().attempt;
+  if (kept == nullptr) {
+    faults_.count_refusal(name);
+  } else if (kept->empty()) {
+    *kept = name;
+  }
 }
 
 void Runtime::run_everything() {

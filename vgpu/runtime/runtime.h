@@ -63,6 +63,7 @@ class Runtime {
   cudaError_t enter(const char* name);
   // What was called is not there: fails with cudaErrorNotSupported, whose text is then `why`.
   cudaError_t refuse(const std::string& name, std::string why);
+  void note_refusal(const std::string& name);
   // Runs whatever is queued, and unmaps what was freed.
   void run_everything();
 

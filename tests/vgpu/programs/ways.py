@@ -118,6 +118,65 @@ class Networks(Close):
                 self.equal(outputs[1], outputs[0])
                 self.equal(cuda.grad, cpu.grad)
 
+    def test_a_norm_over_the_batches_of_several_ranks(self):
+        """Its parts, as SyncBatchNorm calls them; and what all of them as one batch give."""
+        torch.manual_seed(11)
+        for dtype, tolerance in ((torch.float32, 1e-5), (torch.float16, 2e-3)):
+            plain = torch.nn.BatchNorm2d(3, momentum=0.3)
+            torch.nn.init.normal_(plain.weight), torch.nn.init.normal_(plain.bias)
+            module = copy.deepcopy(plain).cuda()
+            whole = torch.randn(5, 3, 4, 4).to(dtype)
+            slope = torch.randn(5, 3, 4, 4).to(dtype)
+            leaf = whole.float().requires_grad_()
+            wanted = plain(leaf)
+            wanted.backward(slope.float())
+            ranks = [part.cuda() for part in whole.split([2, 3])]
+            slopes = [part.cuda() for part in slope.split([2, 3])]
+            stats = [torch.batch_norm_stats(part, plain.eps) for part in ranks]
+            means, deviations = (torch.stack(each) for each in zip(*stats))
+            counts = torch.tensor([32.0, 48.0], device="cuda")
+            mean, deviation = torch.batch_norm_gather_stats_with_counts(
+                ranks[0], means, deviations, module.running_mean, module.running_var, 0.3,
+                plain.eps, counts)
+            self.close(module.running_mean, plain.running_mean)
+            self.close(module.running_var, plain.running_var)
+            made = [torch.batch_norm_elemt(part, module.weight.detach(), module.bias.detach(),
+                                           mean, deviation, plain.eps) for part in ranks]
+            self.assertEqual(made[0].dtype, dtype)
+            self.close(torch.cat(made).float(), wanted, rtol=tolerance, atol=tolerance)
+            reduced = [torch.batch_norm_backward_reduce(one, part, mean, deviation,
+                                                        module.weight.detach(), True, True, True)
+                       for one, part in zip(slopes, ranks)]
+            total = [sum(each) for each in zip(*reduced)]
+            self.close(total[2], plain.weight.grad, rtol=1e-3, atol=1e-3)
+            self.close(total[3], plain.bias.grad, rtol=1e-3, atol=1e-3)
+            of_input = [torch.batch_norm_backward_elemt(
+                one, part, mean, deviation, module.weight.detach(), total[0], total[1],
+                counts.int()) for one, part in zip(slopes, ranks)]
+            self.close(torch.cat(of_input).float(), leaf.grad, rtol=tolerance, atol=tolerance)
+            unwanted = torch.batch_norm_backward_reduce(slopes[0], ranks[0], mean, deviation, None,
+                                                        False, False, True)
+            self.assertEqual([each is None for each in unwanted], [True, True, True, False])
+
+    def test_the_same_count_for_each_rank_and_a_given_output(self):
+        parts = [torch.randn(4, 2, device="cuda") for _ in range(2)]
+        stats = [torch.batch_norm_stats(part, 0.0) for part in parts]
+        mean, deviation = torch.batch_norm_gather_stats(
+            parts[0], *(torch.stack(each) for each in zip(*stats)), None, None, 0.1, 0.0, 4)
+        whole = torch.cat(parts).cpu()
+        self.close(mean, whole.mean(0))
+        self.close(deviation, 1 / whole.std(0, correction=0))
+        out = torch.empty(0, device="cuda")
+        torch.batch_norm_elemt(parts[0], None, None, mean, deviation, 0.0, out=out)
+        self.close(out, (parts[0].cpu() - mean.cpu()) * deviation.cpu())
+
+    def test_dropout_as_it_was_before(self):
+        x = torch.ones(40, 40, device="cuda", dtype=torch.float16)
+        made, mask = torch._fused_dropout(x, 0.25)
+        self.assertIn(int(mask.sum()), range(300, 500))
+        self.equal(made, mask.cpu() * x.cpu() * 4)
+        self.equal(torch._masked_scale(x * 3, mask, 2.0), mask.cpu() * x.cpu() * 6)
+
     def test_losses_of_sequences(self):
         torch.manual_seed(6)
         cpu, cuda = twice(torch.randn(20, 4, 9))
@@ -178,6 +237,29 @@ class Training(Close):
                 scaler.update()
                 kept.append(all(map(torch.equal, before, model.parameters())))
             self.assertEqual((kept, scaler.get_scale()), ([False, True], 2.0**9))
+
+
+class Products(Close):
+    def test_half_precision_gives_single(self):
+        torch.manual_seed(12)
+        for dtype in (torch.float16, torch.bfloat16):
+            a, b, to = (torch.randn(2, *shape).to(dtype) for shape in ((3, 4), (4, 5), (3, 5)))
+            for plain, sum_to, (first, second, third) in (
+                    (torch.mm, torch.addmm, (a[0], b[0], to[0])),
+                    (torch.bmm, torch.baddbmm, (a, b, to))):
+                wanted = plain(first.float(), second.float())
+                more = sum_to(third.float(), first.float(), second.float(), beta=0.5, alpha=2)
+                first, second, third = first.cuda(), second.cuda(), third.cuda()
+                out = torch.empty(0, device="cuda")
+                self.equal(plain(first, second, out_dtype=torch.float32), wanted)
+                plain(first, second, out_dtype=torch.float32, out=out)
+                self.equal(out, wanted)
+                scaled = {"beta": 0.5, "alpha": 2, "out_dtype": torch.float32}
+                self.equal(sum_to(third, first, second, **scaled), more)
+                sum_to(third, first, second, out=out, **scaled)
+                self.equal(out, more)
+                with self.assertRaisesRegex(RuntimeError, "out_dtype"):
+                    plain(first, second, out_dtype=torch.float64)
 
 
 class Matrices(Close):

@@ -1,0 +1,77 @@
+// An extension of LibTorch's whose operators have CUDA kernels as nvcc makes them: registered with
+// the runtime, and launched. No GPU's code stands behind them. (tests/vgpu/programs/extension.py)
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <cuda_runtime_api.h>
+#include <torch/library.h>
+
+extern "C" {
+
+void** __cudaRegisterFatBinary(void*);
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, dim3*,
+                            dim3*, int*);
+
+}  // extern "C"
+
+namespace {
+
+using at::Tensor;
+
+const char kernel = 0;  // its address is the kernel's
+[[maybe_unused]] const bool registered = [] {
+  char name[] = "_ZN12_GLOBAL__N_15scaleIfEEvPT_i";
+  __cudaRegisterFunction(__cudaRegisterFatBinary(nullptr), &kernel, name, name, -1, nullptr,
+                         nullptr, nullptr, nullptr, nullptr);
+  return true;
+}();
+
+cudaError_t launch() { return cudaLaunchKernel(&kernel, {1}, {1}, nullptr, 0, nullptr); }
+
+Tensor checked(const Tensor& x) {
+  const cudaError_t error = launch();
+  TORCH_CHECK(error == cudaSuccess, cudaGetErrorString(error));
+  return at::empty_like(x);
+}
+
+Tensor unchecked(const Tensor& x) {
+  static_cast<void>(launch());
+  return at::zeros_like(x);
+}
+
+Tensor& unchecked_(Tensor& x, std::int64_t) {
+  static_cast<void>(launch());
+  return x;
+}
+
+}  // namespace
+
+TORCH_LIBRARY(ferry_extension, library) {
+  library.def("twice(Tensor x) -> Tensor");
+  library.def("unchecked(Tensor x) -> Tensor");
+  library.def("add_(Tensor(a!) x, int y) -> Tensor(a!)");
+  library.def("positive(Tensor x) -> Tensor");
+  library.def("composed(Tensor x) -> Tensor");
+  library.def("failing(Tensor x) -> Tensor");
+  library.def("alone(Tensor x) -> Tensor");
+  library.def("alone_unchecked(Tensor x) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(ferry_extension, CPU, library) {
+  library.impl("twice", [](const Tensor& x) { return x * 2; });
+  library.impl("unchecked", [](const Tensor& x) { return x * 3; });
+  library.impl("add_", [](Tensor& x, std::int64_t y) -> Tensor& { return x.add_(y); });
+  library.impl("positive", [](const Tensor& x) { return x.masked_select(x > 0); });
+  library.impl("composed", [](const Tensor& x) { return x * 0; });
+  library.impl("failing", [](const Tensor& x) { return x * 0; });
+}
+
+TORCH_LIBRARY_IMPL(ferry_extension, CUDA, library) {
+  library.impl("twice", checked);
+  library.impl("unchecked", unchecked);
+  library.impl("add_", unchecked_);
+  library.impl("positive", checked);
+  library.impl("composed", [](const Tensor& x) { return x * 5; });
+  library.impl("failing", [](const Tensor& x) -> Tensor { TORCH_CHECK(false, "not ", x.dim()); });
+  library.impl("alone", checked);
+  library.impl("alone_unchecked", unchecked);
+}

@@ -1,0 +1,120 @@
+"""Compilers under `ferry run`. The virtual GPU runs no compiled kernel, so none is made:
+
+    torch.compile      functions and modules run as they are written, and the end of the run counts
+                       them: by the backends "inductor" and "cudagraphs", that is. Others, and a
+                       callable of the script's own, make no kernels and stay what they are
+    torch._inductor    called by itself, to make a file say, is refused
+    Triton             the script's own kernels are refused where they are launched, by their names
+    TorchScript        fuses nothing for a GPU: what is scripted runs operator by operator
+
+Three of them are imported late, if at all, for that takes long: each is changed once it is.
+"""
+
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+
+import torch
+
+REFUSAL = "CUDA error: operation not supported: the virtual GPU does not run compiled kernels"
+
+
+class Changing(importlib.abc.Loader):
+    """Loads a module, and changes it before anybody sees it."""
+
+    def __init__(self, loader, change):
+        self._loader, self._change = loader, change
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        self._loader.exec_module(module)
+        self._change(module)
+
+
+class Late:
+    """Finds the modules that are to be changed."""
+
+    def __init__(self, changes):
+        self._changes = changes
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self._changes:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None:
+            spec.loader = Changing(spec.loader, self._changes[name])
+        return spec
+
+
+class Compilers:
+    """`note_refusal` is told the name of each kernel that is refused."""
+
+    def __init__(self, note_refusal):
+        self._note_refusal = note_refusal
+        self._process = os.getpid()  # a forked child's end is not the run's
+        self._as_written = 0
+
+    def install(self):
+        changes = {"torch._dynamo.eval_frame": self._run_as_written,
+                   "torch._inductor.compile_fx": self._refuse_inductor,
+                   "triton.runtime.autotuner": self._refuse_launches("Autotuner"),
+                   "triton.runtime.jit": self._refuse_launches("JITFunction")}
+        for name in changes.keys() & sys.modules.keys():
+            changes[name](sys.modules[name])
+        sys.meta_path.insert(0, Late(changes))
+        # A script that asks for the fuser itself (torch.jit.fuser) is not given it either.
+        torch._C._jit_override_can_fuse_on_gpu(False)
+        torch._C._jit_override_can_fuse_on_gpu = lambda wanted: False
+
+    def said(self):
+        """What the end of the run says; "" of nothing."""
+        if self._as_written == 0 or os.getpid() != self._process:
+            return ""
+        functions = "1 function" if self._as_written == 1 else f"{self._as_written} functions"
+        return f"torch.compile: {functions} ran as written: compiled kernels are not run here"
+
+    def _run_as_written(self, frames):
+        """Dynamo asks there, at each call of what torch.compile returned, who compiles what is
+        called: nobody does, so neither are the script's functions traced."""
+        compiler_of = frames._callback_from_stance
+
+        def nobody_compiles(callback):
+            found = compiler_of(callback)
+            if frames.config.disable or not callable(found):
+                return found
+            if not makes_kernels(frames.innermost_backend(found)):
+                return found
+            if not hasattr(callback, "_ferry_was_called"):
+                callback._ferry_was_called = True
+                self._as_written += 1
+            return None
+
+        frames._callback_from_stance = nobody_compiles
+
+    def _refuse_inductor(self, module):
+        def refuse(*_, **__):
+            self._refuse("torch._inductor")
+        module.compile_fx = module.compile_fx_inner = refuse
+
+    def _refuse_launches(self, launcher):
+        def run(kernel, *_, **__):
+            function = getattr(kernel, "base_fn", kernel.fn)
+            self._refuse(f"{function.__name__}, of Triton")
+
+        def change(module):
+            getattr(module, launcher).run = run
+        return change
+
+    def _refuse(self, name):
+        self._note_refusal(name)
+        raise NotImplementedError(f"{REFUSAL} ({name})")
+
+
+def makes_kernels(backend):
+    from torch._dynamo.backends.registry import lookup_backend
+    backend = getattr(backend, "compiler_fn", backend)  # what torch.compile puts around one
+    return (isinstance(backend, torch._TorchCompileInductorWrapper)
+            or backend in (lookup_backend("inductor"), lookup_backend("cudagraphs")))
