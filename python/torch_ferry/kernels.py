@@ -22,8 +22,9 @@ import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
 from . import fake_cuda
+from .asking import asking_line
 from .program import ProgramError
-from .values import FORMULAS, asking_line
+from .values import FORMULAS
 
 aten = torch.ops.aten
 RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
