@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from .program import ProgramError
+from .program import CaptureError
 
 _TORCH, _HERE = str(Path(torch.__file__).parent), str(Path(__file__).parent)
 SHAPE = "values that tell the shape of what {} makes"
@@ -31,7 +31,7 @@ KNOWN = ("Known is what follows from Python's numbers and from real tensors, but
 PICKED = "Capture with --assume balanced where an expert or a class is picked"
 
 
-class ValueAsked(ProgramError):
+class ValueAsked(CaptureError):
     """The step asks for a value that a capture does not have."""
 
 

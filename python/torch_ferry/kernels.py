@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from . import fake_cuda
 from .asking import asking_line
-from .program import ProgramError
+from .program import CaptureError
 from .values import FORMULAS
 
 aten = torch.ops.aten
@@ -47,7 +47,7 @@ class GpuKernels(TorchFunctionMode):
         if func is _pytorchs:
             return _autocast(*args, **(kwargs or {}))
         if func in RECURRENT and torch.backends.cudnn.enabled:
-            raise ProgramError(
+            raise CaptureError(
                 f"{asking_line()} runs {func.__name__} by cuDNN, which alone knows how much it "
                 "keeps for backward. With torch.backends.cudnn.enabled = False the step is "
                 "PyTorch's own, and can be captured")

@@ -29,7 +29,7 @@ from .costs import cost
 from .known import carry, read_in_cxx
 from .once import runs_once
 from .op_call import tensors_in, tensors_of
-from .program import ProgramError
+from .program import CaptureError
 
 LEAF = "torch::autograd::AccumulateGrad"
 sequence_number = torch._C._autograd._get_sequence_nr
@@ -257,7 +257,7 @@ class Trace(TorchDispatchMode):
 
     def knows(self, tensor):
         if tensor.layout != torch.strided:
-            raise ProgramError(f"{asking_line()} makes a tensor of {tensor.layout}, and a program "
+            raise CaptureError(f"{asking_line()} makes a tensor of {tensor.layout}, and a program "
                                "has none: make a dense one")
         return tensor.untyped_storage()._cdata in self._alive
 
@@ -322,14 +322,14 @@ class Trace(TorchDispatchMode):
             body.saved[packed.number] = self.ref(tensor)
             return tensor
         if packed.number not in body.held:
-            raise ProgramError(f"{self.nodes[node].name} asks twice for what it saved")
+            raise CaptureError(f"{self.nodes[node].name} asks twice for what it saved")
         return body.held[packed.number]
 
     def _belongs(self, pack, node):
         """The node that unpacks is the one that packed. CopySlices wraps a node made before it, and
         runs as that one; any other node made later takes what was saved for another."""
         if node > self.packs[pack][0] and self.nodes[node].name != "CopySlices":
-            raise ProgramError(f"{self.nodes[node].name} unpacks what another node saved: a "
+            raise CaptureError(f"{self.nodes[node].name} unpacks what another node saved: a "
                                "checkpoint that is not torch.utils.checkpoint's cannot be captured")
         self.packs[pack][0] = node
 
