@@ -105,10 +105,11 @@ def fake_mode_of(module, assume=()):
 @contextlib.contextmanager
 def fake_mode(assume=()):
     """A mode to make models in: `with fake_mode(): model = ...` allocates nothing."""
+    from .reads import Reads
     from .twins import Twins
-    from .values import Lists, ValueMode
+    from .values import ValueMode
 
-    with ValueMode(assume) as mode, Lists(), Twins(mode.twin):
+    with ValueMode(assume) as mode, Reads(), Twins(mode.twin):
         yield mode
 
 
@@ -117,9 +118,11 @@ def _to_fakes(mode, module, inputs, device):
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
     from torch.utils._pytree import tree_leaves, tree_map_only
+    from .known import take
     from .model_copy import copy_of
-    from .values import take
 
+    mode.stand_for_any(each for each in tree_leaves((inputs, [*module.parameters()]))
+                       if isinstance(each, torch.Tensor))
     tensors = [*module.parameters(), *module.buffers()]
     if not all(isinstance(tensor, FakeTensor) for tensor in tensors):
         module = copy_of(module, mode)
@@ -256,8 +259,8 @@ def main(arguments=None):
     logging.disable(logging.ERROR)  # torch logs what a fake op raised; the message below says it
     warnings.filterwarnings("ignore", "Accessing the data pointer of FakeTensor")
     try:
+        from .asking import where_raised
         from .fake_cuda import Unavailable
-        from .values import where_raised
     except ImportError as error:
         print(f"torch_ferry.capture: torch is missing: {error}", file=sys.stderr)
         return 7

@@ -1,4 +1,4 @@
-"""Copies of the integers that real tensors hold: a capture computes with these in their place.
+"""Copies of what real tensors hold: a capture computes with these in their place.
 
 A capture may write what it knows: a step counts its batches in a buffer. So it never has the memory
 of a tensor that was there before. Each storage is copied once, and tensors that share the storage
@@ -13,12 +13,13 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 
 class Cell:
-    """Whether the tensors of one memory are known, and whether that memory is only a window."""
+    """Whether the tensors of one memory are known, whether that memory is only a window, and
+    whether it is not known for nothing was written there yet (unwritten.py)."""
 
-    __slots__ = ("known", "is_window")
+    __slots__ = ("known", "is_window", "is_unwritten")
 
-    def __init__(self, known=True, is_window=False):
-        self.known, self.is_window = known, is_window
+    def __init__(self, known=True, is_window=False, is_unwritten=False):
+        self.known, self.is_window, self.is_unwritten = known, is_window, is_unwritten
 
 
 class Value:
@@ -39,7 +40,7 @@ class Copies:
         self._of = WeakIdKeyDictionary()  # storage → (its bytes' copy or None, cell)
 
     def value(self, tensor):
-        """A `Value` of a real tensor; None where it cannot be copied."""
+        """A `Value` of a real tensor; None where it cannot be copied, or is known no more."""
         bytes_ = tensor.numel() * tensor.element_size()
         if (tensor.layout != torch.strided or tensor.is_quantized or bytes_ > self.limit
                 or tensor.device.type == "meta" or is_traceable_wrapper_subclass(tensor)):
@@ -51,11 +52,22 @@ class Copies:
                 self._of[storage] = (_copy(_bytes_of(tensor)) if whole else None,
                                      Cell(is_window=not whole))
             copy, cell = self._of[storage]
+            if not cell.known:
+                return None
             if copy is None:
                 return Value(_copy(tensor.detach()), cell)
             window = torch.empty(0, dtype=tensor.dtype, device="cpu").set_(
                 copy.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
             return Value(window, cell)
+
+    def leave_out(self, tensor):
+        """Of its storage nothing is to be known, and nothing is copied."""
+        if tensor.layout != torch.strided or is_traceable_wrapper_subclass(tensor):
+            return
+        with torch._C.DisableTorchFunction():
+            storage = tensor.untyped_storage()
+        _, cell = self._of.setdefault(storage, (None, Cell()))
+        cell.known = False
 
 
 def _bytes_of(tensor):

@@ -16,6 +16,7 @@ import torch
 from torch._subclasses import fake_tensor
 
 from . import objects
+from .asking import asking_line
 from .objects import Unavailable
 
 CAPABILITY = (9, 0)  # what scripts are told that ask, where no card is named
@@ -113,7 +114,8 @@ def _pretend(stack):
 
 def _no_formula(mode, func, *arguments):
     """In place of running the operator on a GPU to see what it makes."""
-    raise Unavailable(f"PyTorch has no formula for what {func} makes of fake tensors on a GPU")
+    raise Unavailable(f"{asking_line()} calls {func}, and PyTorch has no formula for what that makes "
+                      "of fake tensors on a GPU")
 
 
 def _always(value):

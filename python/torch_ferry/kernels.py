@@ -22,8 +22,9 @@ import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
 from . import fake_cuda
-from .program import ProgramError
-from .values import FORMULAS, asking_line
+from .asking import asking_line
+from .program import CaptureError
+from .values import FORMULAS
 
 aten = torch.ops.aten
 RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
@@ -46,7 +47,7 @@ class GpuKernels(TorchFunctionMode):
         if func is _pytorchs:
             return _autocast(*args, **(kwargs or {}))
         if func in RECURRENT and torch.backends.cudnn.enabled:
-            raise ProgramError(
+            raise CaptureError(
                 f"{asking_line()} runs {func.__name__} by cuDNN, which alone knows how much it "
                 "keeps for backward. With torch.backends.cudnn.enabled = False the step is "
                 "PyTorch's own, and can be captured")

@@ -10,8 +10,8 @@ import copy
 import torch
 from torch._subclasses.fake_tensor import FakeCopyMode
 
+from .asking import where_raised
 from .program import CaptureError
-from .values import where_raised
 
 
 class _Mode(FakeCopyMode):

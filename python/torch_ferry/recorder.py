@@ -15,12 +15,14 @@ from torch.utils._pytree import tree_flatten_with_path
 
 from . import compiled, kernels, progress, segments
 from ._recording import recording
+from .asking import asking_line
 from .check import check
 from .lower import Globals, lower
 from .program import CaptureError
-from .trace import ModuleEvent, Results, Trace
+from .reads import Reads
+from .results import Results
+from .trace import ModuleEvent, Trace
 from .twins import Twins
-from .values import Lists, asking_line
 
 
 class Recorder:
@@ -38,7 +40,7 @@ class Recorder:
         trace = self.trace
         saved = torch.autograd.graph.saved_tensors_hooks(trace.pack, trace.unpack)
         with contextlib.ExitStack() as stack:
-            for scope in (self.mode, trace, Lists(), Results(trace), self._kernels(),
+            for scope in (self.mode, trace, Reads(), Results(trace), self._kernels(),
                           recording(trace), segments.are_recorded(trace),
                           self.compiled.are_eager(), self._no_backward_within(), self._hooks,
                           saved, Twins(trace.fake)):

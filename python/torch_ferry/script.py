@@ -21,10 +21,11 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader
 
 from . import reach
+from .asking import asking_line
 from .program import CaptureError
 from .recorder import Recorder
 from .untouched import untouched
-from .values import ValueMode, asking_line
+from .values import ValueMode
 
 OPTIMIZERS = {"Adam": "adam", "AdamW": "adamw", "SGD": "sgd"}
 

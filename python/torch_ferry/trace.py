@@ -19,17 +19,17 @@ from weakref import WeakValueDictionary
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from . import progress
+from .asking import asking_line
 from .costs import cost
+from .known import carry, read_in_cxx
 from .once import runs_once
 from .op_call import tensors_in, tensors_of
-from .program import ProgramError
-from .values import carry
+from .program import CaptureError
 
 LEAF = "torch::autograd::AccumulateGrad"
 sequence_number = torch._C._autograd._get_sequence_nr
@@ -121,7 +121,8 @@ class Body:
 class Packed:
     """What autograd holds in place of a saved tensor."""
 
-    __slots__ = ("number", "ref", "bytes", "device", "_ferry_value", "__weakref__")
+    __slots__ = ("number", "ref", "bytes", "device", "_ferry_value", "_ferry_line",
+                 "__weakref__")
 
     def __init__(self, number, ref, tensor):
         self.number, self.ref, self.device = number, ref, tensor.device
@@ -152,6 +153,7 @@ class Trace(TorchDispatchMode):
         self._alive = {}  # address of a living storage → (number, weak reference)
         self._watches = {}
         self._moved = WeakTensorKeyDictionary()
+        self._lifted = None  # what the last call lifted
 
     def begin(self, fixed):
         """The step begins; `fixed`: the tensors that are there."""
@@ -161,14 +163,25 @@ class Trace(TorchDispatchMode):
         self.sink = self.events
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is aten.lift_fresh.default and self.moves and self.device != "cpu":
+            return self._lift(func, *args)
         args, kwargs = tree_map_only(torch.Tensor, self.fake, (args, kwargs or {}))
+        is_creation = func is aten._to_copy.default and args[0] is self._lifted
+        if func.namespace != "prim":  # which looks at the device
+            self._lifted = None
         func, args = self._as_of_no_subclass(func, args)
         if self.sink is self.events and torch.is_grad_enabled():
             self._note_behind(tensors_in([*args, *kwargs.values()]))
         result = func(*args, **kwargs)
-        if self.sink is not None:
+        if self.sink is not None and not is_creation:
             self._record(func, args, kwargs, result)
         return result
+
+    def _lift(self, func, tensor):
+        """What torch.tensor makes of numbers is on the host, and stays there where that was asked
+        for. Else the next call takes it to its device, and the two are one creation."""
+        self._lifted = func(self.mode.twin(tensor))
+        return self._lifted
 
     def _as_of_no_subclass(self, func, args):
         """The call that a formula of C++ makes where tensors are PyTorch's own."""
@@ -243,6 +256,9 @@ class Trace(TorchDispatchMode):
     # Storages.
 
     def knows(self, tensor):
+        if tensor.layout != torch.strided:
+            raise CaptureError(f"{asking_line()} makes a tensor of {tensor.layout}, and a program "
+                               "has none: make a dense one")
         return tensor.untyped_storage()._cdata in self._alive
 
     def known(self, tensor):
@@ -301,18 +317,19 @@ class Trace(TorchDispatchMode):
         node, body = self.open
         if packed.number not in body.saved:
             self._belongs(packed.number, node)
-            tensor = body.held[packed.number] = self._fresh(packed)
+            real = read_in_cxx(packed, self.nodes[node].name)
+            tensor = body.held[packed.number] = self._fresh(packed) if real is None else real
             body.saved[packed.number] = self.ref(tensor)
             return tensor
         if packed.number not in body.held:
-            raise ProgramError(f"{self.nodes[node].name} asks twice for what it saved")
+            raise CaptureError(f"{self.nodes[node].name} asks twice for what it saved")
         return body.held[packed.number]
 
     def _belongs(self, pack, node):
         """The node that unpacks is the one that packed. CopySlices wraps a node made before it, and
         runs as that one; any other node made later takes what was saved for another."""
         if node > self.packs[pack][0] and self.nodes[node].name != "CopySlices":
-            raise ProgramError(f"{self.nodes[node].name} unpacks what another node saved: a "
+            raise CaptureError(f"{self.nodes[node].name} unpacks what another node saved: a "
                                "checkpoint that is not torch.utils.checkpoint's cannot be captured")
         self.packs[pack][0] = node
 
@@ -424,19 +441,3 @@ class Trace(TorchDispatchMode):
             self.open = self.sink = None
             body.held.clear()
         return after
-
-
-class Results(TorchFunctionMode):
-    """Notes the graph behind every result, so that a branch that dies in forward is known, too."""
-
-    def __init__(self, trace):
-        super().__init__()
-        self.trace = trace
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        if self.trace.sink is self.trace.events:
-            for tensor in tensors_in(result):
-                if tensor.requires_grad and tensor.grad_fn is not None:
-                    self.trace.note(tensor.grad_fn)
-        return result

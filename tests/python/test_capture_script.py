@@ -72,6 +72,21 @@ optimizer = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1, mo
 other(net(torch.zeros(2, 4, device="cuda", dtype=torch.half))).sum().backward()
 optimizer.step()
 """
+SPEECH = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+net = nn.Linear(8, 5).cuda()
+optimizer = torch.optim.AdamW(net.parameters())
+data = TensorDataset(torch.randn(4, 6, 8), torch.ones(4, 3, dtype=torch.int64),
+                     torch.tensor([6, 4, 5, 3]))
+for x, y, lengths in DataLoader(data, batch_size=2):
+    scores = net(x.cuda()).log_softmax(-1).transpose(0, 1)
+    loss = nn.functional.ctc_loss(scores, y.cuda(), lengths, torch.tensor([3, 2]))
+    loss.backward()
+    print(f"{loss:.3f}")
+    optimizer.step()
+"""
 
 
 @unittest.skipIf(torch is None, WHY_NOT)
@@ -136,6 +151,18 @@ class Scripts(unittest.TestCase):
         program, said = self.captured(BRANCH, "--assume", "zeros")
         self.assertIn("train.py:5", program.about["assumed zeros"])
         self.assertIn("--optimizer none", said)
+
+    def test_lengths_that_a_data_set_gives_are_known(self):
+        program, _ = self.captured(SPEECH)
+        loss = [line["out"][1]["shape"] for line in forward_of(program, "op")
+                if line["op"] == "aten._ctc_loss"]
+        self.assertEqual([[2, 6, 7]], loss)
+        line = 1 + SPEECH.splitlines().index('    print(f"{loss:.3f}")')
+        self.assertIn(f"train.py:{line}", program.about["assumed zeros"])
+
+    def test_lengths_that_are_drawn_are_not(self):
+        self.refused(SPEECH.replace("torch.tensor([3, 2])", "y.sum(1) + torch.randint(1, (2,))"),
+                     r"train\.py:11 asks for .*ctc_loss makes.*give lengths")
 
     def test_a_training_on_the_cpu_is_captured_as_one(self):
         text = SGD.replace(".cuda()", "").replace('device="cuda", ', "")

@@ -1,0 +1,21 @@
+"""Notes the graph behind every result while a step's forward runs."""
+
+from torch.overrides import TorchFunctionMode
+
+from .op_call import tensors_in
+
+
+class Results(TorchFunctionMode):
+    """So a branch of the graph that dies in forward is known, too."""
+
+    def __init__(self, trace):
+        super().__init__()
+        self.trace = trace
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if self.trace.sink is self.trace.events:
+            for tensor in tensors_in(result):
+                if tensor.requires_grad and tensor.grad_fn is not None:
+                    self.trace.note(tensor.grad_fn)
+        return result
