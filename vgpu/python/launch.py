@@ -98,6 +98,8 @@ def start(settings):
     # Of this file's folder, which the script's takes the place of.
     import ferry_endings
     import ferry_policies
+    import ferry_views
+    ferry_views.watch(library)
     ferry_endings.note_forked_children(library)
     try:
         ferry_policies.apply(settings["policy"], settings["packages"])

@@ -23,10 +23,11 @@ struct Thread {
   std::array<Stream*, kDevices> default_streams = {};  // per-thread ones, once they are used
   cudaError_t last_error = cudaSuccess;
   Step step = Step::kUser;
-  std::string refused = {};     // why the last call that is not there failed
-  const char* place = nullptr;  // in the program (control.h)
-  int in_pinned_allocator = 0;  // times
-  bool learns = false;          // who records for programs (pending_free.h)
+  std::string refused = {};       // why the last call that is not there failed
+  const char* place = nullptr;    // in the program (control.h)
+  int in_pinned_allocator = 0;    // times
+  bool waits_for_copies = false;  // (control.h)
+  bool learns = false;            // who records for programs (pending_free.h)
 };
 
 // The calling thread's.
