@@ -117,11 +117,19 @@ void print(const CheckArguments& arguments, const check::TraceReport& report) {
   if (report.left_out != 0) {
     fmt::print("{} more, which are only counted\n", plural(report.left_out, "violation"));
   }
+  for (const check::TraceUnjudged& each : report.unjudged) {
+    const std::string times = each.count > 1 ? fmt::format(" ({} times)", each.count) : "";
+    fmt::print("{}:{}: not judged: {}{}\n", printable(file), each.line, printable(each.message),
+               times);
+  }
   print_pin(report);
-  fmt::print("{}: {} on {}, {} and {}: {}\n", plural(report.lines, "line"),
+  const std::string unjudged =
+      report.unjudged_views == 0 ? "" : plural(report.unjudged_views, "view") + " not judged";
+  fmt::print("{}: {} on {}, {} and {}: {}{}\n", plural(report.lines, "line"),
              plural(scope.operations, "operation"), plural(scope.streams, "stream"),
              plural(scope.threads, "host thread"), plural(scope.buffers, "buffer"),
-             plural(report.violations.size(), "violation"));
+             plural(report.violations.size(), "violation"),
+             unjudged.empty() ? "" : ", " + unjudged);
 }
 
 int run(const CheckArguments& arguments) {

@@ -45,6 +45,8 @@ enum class StreamOpKind : std::uint8_t {
   kStream,   // `stream` is created, with its kind and device
   kStreamDestroy,
   kEventDestroy,  // `event` was never recorded
+  kHostView,      // the host was given `range`, to use without a word …
+  kHostViewEnd,   // … until the end of each such view
 };
 
 // kPeer: from one device to another. kDeviceToDevice: within one.

@@ -59,6 +59,8 @@ enum class TraceReader::Op : std::uint8_t {
   kRelease,
   kAcquire,
   kHostFunc,
+  kHostView,
+  kHostViewEnd,
 };
 
 struct TraceReader::OpName {
@@ -89,6 +91,8 @@ const TraceReader::OpName TraceReader::kOps[] = {
     {"release", StreamOpKind::kRelease},
     {"acquire", StreamOpKind::kAcquire},
     {"host_func", StreamOpKind::kHostFunc},
+    {"host_view", StreamOpKind::kHostView},
+    {"host_view_end", StreamOpKind::kHostViewEnd},
 };
 
 namespace {
@@ -217,12 +221,9 @@ bool TraceReader::translate(Op kind, StreamOp& op) {
       accesses(op, kind == Op::kKernel);
       return true;
     case Op::kCopy:
-      stream();
-      copy(op);
-      return true;
     case Op::kMemset:
       stream();
-      memset(op);
+      kind == Op::kCopy ? copy(op) : memset(op);
       return true;
     case Op::kRecord:
     case Op::kWait:
@@ -259,6 +260,8 @@ bool TraceReader::translate(Op kind, StreamOp& op) {
       return true;
     case Op::kHostRead:
     case Op::kHostWrite:
+    case Op::kHostView:
+    case Op::kHostViewEnd:
       op.range = buffer(Key::kBuffer, at(Key::kBuffer, kBufferText));
       return true;
     case Op::kRelease:

@@ -54,6 +54,10 @@ std::string_view word_of(StreamOpKind kind) {
       return "stream_destroy";
     case StreamOpKind::kEventDestroy:
       return "event_destroy";
+    case StreamOpKind::kHostView:
+      return "host_view";
+    case StreamOpKind::kHostViewEnd:
+      return "host_view_end";
   }
   return "";
 }
@@ -129,6 +133,8 @@ void TraceText::body(const StreamOp& op) {
       return stream(op);
     case StreamOpKind::kHostRead:
     case StreamOpKind::kHostWrite:
+    case StreamOpKind::kHostView:
+    case StreamOpKind::kHostViewEnd:
       return buffer("buffer", op.range);
     case StreamOpKind::kRelease:
     case StreamOpKind::kAcquire:

@@ -120,6 +120,8 @@ class Recorder {
   }
   Recorder& host_read(const Buffer& b) { return line("host_read", key("buffer", b.text)); }
   Recorder& host_write(const Buffer& b) { return line("host_write", key("buffer", b.text)); }
+  Recorder& host_view(const Buffer& b) { return line("host_view", key("buffer", b.text)); }
+  Recorder& host_view_end(const Buffer& b) { return line("host_view_end", key("buffer", b.text)); }
   Recorder& release(const Id& token) { return line("release", key("token", token.text)); }
   Recorder& acquire(const Id& token) { return line("acquire", key("token", token.text)); }
   // A host function's, in the stream's order.

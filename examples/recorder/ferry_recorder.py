@@ -105,6 +105,12 @@ class Recorder:
     def host_write(self, buffer, **more):
         self.write("host_write", buffer=_buffer(buffer), **more)
 
+    def host_view(self, buffer, **more):
+        self.write("host_view", buffer=_buffer(buffer), **more)
+
+    def host_view_end(self, buffer, **more):
+        self.write("host_view_end", buffer=_buffer(buffer), **more)
+
     def release(self, token, **more):
         self.write("release", token=token, **more)
 

@@ -87,7 +87,7 @@ class _Judge:
             self._temporary = tempfile.TemporaryDirectory(prefix="ferry-pytest-")
         # Absolute, for a test may change folders.
         self._folder = pathlib.Path(logs if logs else self._temporary.name).absolute()
-        self._seen, self._used, self._faulty, self._asking = set(), 0, 0, 0
+        self._seen, self._used, self._faulty, self._asking, self._unseen = set(), 0, 0, 0, 0
 
     def pytest_report_header(self):
         return "ferry: CUDA is a virtual GPU, and each test's use of it is judged"
@@ -98,7 +98,9 @@ class _Judge:
         self._asked_before = self._parts.asking()
         self._parts.begin(self._folder / self._name(item))
         result = yield
-        self._used += self._parts.judge()["operations"] > 0
+        verdict = self._parts.judge()
+        self._used += verdict["operations"] > 0
+        self._unseen += verdict["unjudged_views"] > 0
         self._faulty += bool(self._seen)
         self._asking += self._parts.asking() > self._asked_before
         return result
@@ -108,7 +110,7 @@ class _Judge:
         try:
             return (yield from self._judged(item, "call"))
         finally:
-            self._tell_asking(item)
+            self._tell_unjudged(item)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item):
@@ -120,6 +122,10 @@ class _Judge:
         if self._asking:
             terminalreporter.write_line(f"ferry: not judged: the child processes of {self._asking} "
                                         "tests, which asked for a device and have none")
+        if self._unseen:
+            terminalreporter.write_line(f"ferry: not judged: what the host did in {self._unseen} "
+                                        "tests through views of page-locked memory, while work on "
+                                        "it was pending")
 
     def _judged(self, item, when):
         try:
@@ -134,7 +140,9 @@ class _Judge:
             pytest.fail(report, pytrace=False)
         return result
 
-    def _tell_asking(self, item):
+    def _tell_unjudged(self, item):
+        for each in self._verdict["unjudged"]:
+            item.add_report_section("call", "ferry", f"not judged: {each['message']}")
         asking = self._parts.asking() - self._asked_before
         if asking:
             item.add_report_section("call", "ferry", f"not judged: {asking} child processes that "
@@ -142,7 +150,8 @@ class _Judge:
 
     def _new(self):
         """What is found now and was not before, in words; none if nothing is."""
-        violations = [each for each in self._parts.judge()["violations"]
+        self._verdict = self._parts.judge()
+        violations = [each for each in self._verdict["violations"]
                       if each["message"] not in self._seen]
         if not violations:
             return ""

@@ -407,6 +407,20 @@ void HappensBefore::read_copy(const Access& copy) {
   torn_copies_.erase(torn);
 }
 
+std::optional<HazardAccess> HappensBefore::pending(Range range, HostThread thread) {
+  const std::uint32_t* const known = clocks_.clock(clocks_.thread(thread));
+  std::optional<HazardAccess> found;
+  const auto see = [&](const Access& access) {
+    const bool pends = access.seq > known[access.actor] && !clocks_.is_thread(access.actor);
+    if (pends && !found) found = describe(access);
+  };
+  cells_.visit(range.address, range.end(), [&](std::uint64_t, std::uint64_t, const Cell& cell) {
+    see(cell.write);
+    std::for_each(cell.reads.begin(), cell.reads.end(), see);
+  });
+  return found;
+}
+
 HazardAccess HappensBefore::describe(const Access& access) const {
   const bool host = clocks_.is_thread(access.actor);
   HazardAccess described{access.seq - 1, access.kind, {},

@@ -40,6 +40,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -95,6 +96,8 @@ class HappensBefore {
   bool remembers(Range range) const;
   std::size_t pieces() const { return cells_.size() + lives_.size(); }  // remembered pieces
   std::uint64_t accesses() const;                                       // the number remembered
+  // Work on these bytes that the thread has not waited for, of the first of them that have any.
+  std::optional<HazardAccess> pending(Range range, HostThread thread);
   HazardLog& log() { return log_; }
 
   // Accesses that are remembered because one host thread alone has not waited for them.

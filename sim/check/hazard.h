@@ -78,13 +78,13 @@ constexpr std::string_view name(HazardKind kind) {
   return kHazardNames[static_cast<std::size_t>(kind)];
 }
 
-inline constexpr std::array<std::string_view, 19> kStreamOpNames = {
-    "kernel",      "copy",   "record",         "wait",          "event sync",
-    "stream sync", "alloc",  "free",           "record use",    "host read",
-    "host write",  "memset", "host function",  "device sync",   "release",
-    "acquire",     "stream", "stream destroy", "event destroy",
+inline constexpr std::array<std::string_view, 21> kStreamOpNames = {
+    "kernel",        "copy",        "record",        "wait",      "event sync", "stream sync",
+    "alloc",         "free",        "record use",    "host read", "host write", "memset",
+    "host function", "device sync", "release",       "acquire",   "stream",     "stream destroy",
+    "event destroy", "host view",   "host view end",
 };
-static_assert(kStreamOpNames.size() == static_cast<std::size_t>(StreamOpKind::kEventDestroy) + 1);
+static_assert(kStreamOpNames.size() == static_cast<std::size_t>(StreamOpKind::kHostViewEnd) + 1);
 constexpr std::string_view name(StreamOpKind kind) {
   return kStreamOpNames[static_cast<std::size_t>(kind)];
 }

@@ -17,6 +17,8 @@ bool by_host(const StreamOp& op) {
     case StreamOpKind::kEventSync:
     case StreamOpKind::kDeviceSync:
     case StreamOpKind::kEventDestroy:
+    case StreamOpKind::kHostView:
+    case StreamOpKind::kHostViewEnd:
       return true;
     case StreamOpKind::kRelease:
     case StreamOpKind::kAcquire:

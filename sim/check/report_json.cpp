@@ -30,6 +30,15 @@ Json to_json(const TracePin& pin) {
           {"on_stream", pin.on_stream}};
 }
 
+Json to_json(const TraceUnjudged& unjudged) {
+  return {{"view", operation_json(unjudged.view)},
+          {"view_line", unjudged.view_line},
+          {"operation", operation_json(unjudged.operation)},
+          {"line", unjudged.line},
+          {"count", unjudged.count},
+          {"message", unjudged.message}};
+}
+
 }  // namespace
 
 Place place_of(std::string_view name) {
@@ -95,6 +104,10 @@ Json to_json(const TraceReport& report) {
   json["left_out"] = report.left_out;
   json["violations"] = Json::array();
   for (const TraceViolation& v : report.violations) json["violations"].push_back(to_json(v));
+  json["views"] = report.views;
+  json["unjudged_views"] = report.unjudged_views;
+  json["unjudged"] = Json::array();
+  for (const TraceUnjudged& each : report.unjudged) json["unjudged"].push_back(to_json(each));
   return json;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <tuple>
@@ -16,6 +17,7 @@
 #include "sim/check/lifetime.h"
 #include "sim/check/liveness.h"
 #include "sim/check/pytorch_advice.h"
+#include "sim/check/views.h"
 
 namespace ferry::check {
 namespace {
@@ -142,6 +144,7 @@ class TraceCheck {
     liveness_.after(op, line);
     op.kind = kind;
     lifetime_(op);
+    view(op, line);
     describe_new();
     if (remembered() > many_) forget();
   }
@@ -166,6 +169,13 @@ class TraceCheck {
                               std::tuple(b.line, b.previous_line, b.kind, b.range.address);
                      });
     report.scope = scope();
+    report.views = views_.count();
+    report.unjudged_views = unjudged_views_;
+    for (auto& [key, each] : unjudged_) report.unjudged.push_back(std::move(each));
+    std::sort(report.unjudged.begin(), report.unjudged.end(),
+              [](const TraceUnjudged& a, const TraceUnjudged& b) {
+                return std::tie(a.line, a.view_line) < std::tie(b.line, b.view_line);
+              });
     forget();
     report.remembered = happens_before_.accesses();
     for (const HappensBefore::Pin& pin : happens_before_.pins()) {
@@ -192,7 +202,61 @@ class TraceCheck {
     }
   }
 
+  void view(const StreamOp& op, std::uint64_t line) {
+    switch (op.kind) {
+      case StreamOpKind::kHostView: {
+        const std::string name(op.name.empty() ? check::name(op.kind) : op.name);
+        views_.begin(op.range, {line, name});
+        if (const auto work = happens_before_.pending(op.range, op.thread)) {
+          const std::string called(work->name.empty() ? check::name(work->kind) : work->name);
+          leave_unjudged(op.range, called, work->stream, work->op);
+        }
+        return;
+      }
+      case StreamOpKind::kHostViewEnd:
+        return views_.end(op.range);
+      case StreamOpKind::kKernel:
+      case StreamOpKind::kCopy:
+      case StreamOpKind::kMemset:
+      case StreamOpKind::kHostFunc: {
+        if (op.host_order != HostOrder::kNone) return;
+        const std::string_view called = op.name.empty() ? check::name(op.kind) : op.name;
+        for (const Range& range : op.reads) leave_unjudged(range, called, op.stream, line);
+        for (const Range& range : op.writes) leave_unjudged(range, called, op.stream, line);
+        return;
+      }
+      default:
+        return;
+    }
+  }
+
+  // The views of these bytes, on which this work is pending.
+  void leave_unjudged(Range range, std::string_view work, StreamId stream, std::uint64_t line) {
+    views_.touch(range, [&](const Views::View& view) {
+      ++unjudged_views_;
+      const std::pair key(view.name, std::string(work));
+      if (const auto known = unjudged_.find(key); known != unjudged_.end()) {
+        ++known->second.count;
+      } else if (unjudged_.size() < kHazardsMost) {
+        unjudged_.emplace(key, TraceUnjudged{.view_line = view.line,
+                                             .view = view.name,
+                                             .line = line,
+                                             .operation = key.second,
+                                             .message = unseen(view, key.second, stream, line)});
+      }
+    });
+  }
+
+  std::string unseen(const Views::View& view, const std::string& work, StreamId stream,
+                     std::uint64_t line) const {
+    return view.name + " (line " + std::to_string(view.line) +
+           "): what the host does through this view is not seen, and " + work + " on stream \"" +
+           reader_.text(stream) + "\" (line " + std::to_string(line) +
+           ") may use the same bytes meanwhile";
+  }
+
   void count(const StreamOp& op) {
+    if (op.kind == StreamOpKind::kHostView || op.kind == StreamOpKind::kHostViewEnd) return;
     accesses_ += op.reads.size() + op.writes.size();
     accesses_ += op.range.bytes != 0 ? 1 : 0;
   }
@@ -230,8 +294,9 @@ class TraceCheck {
       liveness_.forget(token);
       return true;
     });
-    reader_.forget_buffers_if(
-        [&](const Range& buffer) { return !happens_before_.remembers(buffer); });
+    reader_.forget_buffers_if([&](const Range& buffer) {
+      return !happens_before_.remembers(buffer) && !views_.is_of(buffer);
+    });
     forget_streams();
     many_ = std::max(options_.many, remembered() * 2);
   }
@@ -261,6 +326,9 @@ class TraceCheck {
   Liveness liveness_{happens_before_.clocks(), kHazardsMost};
   Lifetime lifetime_{{.allow_outside = true, .report_overrun = true, .hazards_most = kHazardsMost}};
   std::array<Checker, 3> checkers_{{{happens_before_.log()}, {lifetime_.log()}, {liveness_.log()}}};
+  Views views_;
+  std::map<std::pair<std::string, std::string>, TraceUnjudged> unjudged_;  // by view and work
+  std::uint64_t unjudged_views_ = 0;
   std::uint64_t accesses_ = 0;
   std::unordered_set<std::uint64_t> released_;  // hashed names of tokens that were forgotten
   std::size_t many_;

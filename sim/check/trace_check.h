@@ -39,6 +39,17 @@ struct TraceViolation {
   std::string fix;                            // the calls that would add it
 };
 
+// Memory that the host was given to use without a word in the log, while work on it was pending: so
+// whether that is in a safe order is not known. Views of one place, and work of one, are one.
+struct TraceUnjudged {
+  std::uint64_t view_line = 0;
+  std::string view;  // as the log names it, with its place
+  std::uint64_t line = 0;
+  std::string operation;
+  std::uint64_t count = 1;  // of views
+  std::string message;
+};
+
 // The size of the log that a verdict covers. A count that is not exact is a lower bound.
 struct TraceScope {
   struct Count {
@@ -64,8 +75,11 @@ struct TraceReport {
   TraceScope scope;
   std::vector<TraceViolation> violations;  // sorted by line, then by previous line
   std::uint64_t left_out = 0;              // violations that are counted only
-  std::uint64_t remembered = 0;            // accesses remembered at the end
-  std::vector<TracePin> pins;              // largest first
+  std::uint64_t views = 0;                 // given to the host (views.h)
+  std::uint64_t unjudged_views = 0;
+  std::vector<TraceUnjudged> unjudged;  // the first of them, sorted by the work's line
+  std::uint64_t remembered = 0;         // accesses remembered at the end
+  std::vector<TracePin> pins;           // largest first
 };
 
 struct TraceOptions {

@@ -167,7 +167,7 @@ TEST_F(CheckTest, TheRecorderForCxxIsUnderstood) {
     log_file.release("m").acquire("m").host_func(0, {"host"}, {}).memset(0, {at, 4});
     log_file.record_use({at, 64}, "side").device_sync().event_query(1, true);
     log_file.stream_query(0, true).free(at, 64, 0, "malloc");
-    log_file.event_destroy(1).stream_destroy("side");
+    log_file.event_destroy(1).stream_destroy("side").host_view("host").host_view_end("host");
     Recorder::thread("worker");
     log_file.host_read("host");
     Recorder::thread("");
@@ -175,10 +175,28 @@ TEST_F(CheckTest, TheRecorderForCxxIsUnderstood) {
   }
   const Result result = check("--json");
   const auto json = nlohmann::json::parse(result.out);
-  EXPECT_EQ(json["lines"], 30);
+  EXPECT_EQ(json["lines"], 32);
   ASSERT_EQ(json["violations"].size(), 1u) << result.out;
   EXPECT_EQ(json["violations"][0]["kind"], "read after write");
-  EXPECT_EQ(json["violations"][0]["line"], 30);
+  EXPECT_EQ(json["violations"][0]["line"], 32);
+  EXPECT_EQ(json["views"], 1);
+}
+
+TEST_F(CheckTest, WhatIsNotJudgedIsToldAndIsNoViolation) {
+  write(R"({"op":"host_view","buffer":"x","where":"a.py:1"})"
+        "\n"
+        R"({"op":"kernel","stream":"s","reads":["x"],"writes":[]})"
+        "\n");
+  const Result result = check("");
+  EXPECT_EQ(result.code, kOk);
+  EXPECT_TRUE(result.out.starts_with("run.jsonl:2: not judged: host_view at a.py:1 (line 1): "))
+      << result.out;
+  EXPECT_TRUE(result.out.ends_with(": 0 violations, 1 view not judged\n")) << result.out;
+  const auto json = nlohmann::json::parse(check("--json").out);
+  EXPECT_EQ(json["unjudged_views"], 1);
+  ASSERT_EQ(json["unjudged"].size(), 1u);
+  EXPECT_EQ(json["unjudged"][0]["view"]["file"], "a.py");
+  EXPECT_EQ(json["unjudged"][0]["line"], 2);
 }
 
 TEST_F(CheckTest, NamesCannotWriteToTheTerminal) {
@@ -208,6 +226,7 @@ log.free(4096, 64, "main"); log.stream_sync("side"); log.stream_query("side", Tr
 log.host_read("host"); log.host_write("host"); log.memset("main", "x")
 log.host_func("main", ["x"]); log.release("m"); log.acquire("m", thread="t")
 log.event_sync(1); log.device_sync(); log.event_destroy(1); log.stream_destroy("side")
+log.host_view("x"); log.host_view_end("x")
 log.kernel("other", ["x"], [], name="race", thread="t")
 log.close()
 )";
@@ -219,10 +238,11 @@ log.close()
             (folder_ / "python").string());
   ASSERT_EQ(run.code, 0) << run.err;
   const auto json = nlohmann::json::parse(check("--json").out);
-  EXPECT_EQ(json["lines"], 22);
+  EXPECT_EQ(json["lines"], 24);
+  EXPECT_EQ(json["views"], 1);
   ASSERT_EQ(json["violations"].size(), 1u) << json;
   const std::string message = json["violations"][0]["message"];
-  EXPECT_NE(message.find("script.py:13"), std::string::npos) << message;
+  EXPECT_NE(message.find("script.py:14"), std::string::npos) << message;
 }
 
 }  // namespace

@@ -111,6 +111,8 @@ TEST(Trace, Memory) {
   const Read until(R"({"op":"record_use","buffer":"x","stream":"s","event":3})");
   EXPECT_TRUE(until.op.until_event);
   EXPECT_EQ(Read(R"({"op":"host_read","buffer":"x"})").op.kind, Kind::kHostRead);
+  EXPECT_EQ(Read(R"({"op":"host_view","buffer":"x"})").op.kind, Kind::kHostView);
+  EXPECT_EQ(Read(R"({"op":"host_view_end","buffer":"x"})").op.kind, Kind::kHostViewEnd);
   EXPECT_EQ(Read(R"({"op":"host_write","buffer":"x"})").op.range, kNamed);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using Kind = StreamOpKind;
 
-constexpr Kind kLast = Kind::kEventDestroy;
+constexpr Kind kLast = Kind::kHostViewEnd;
 
 struct Drawn {
   StreamOp op;
@@ -103,6 +103,8 @@ void draw_body(Drawn& drawn) {
       return;
     case Kind::kHostRead:
     case Kind::kHostWrite:
+    case Kind::kHostView:
+    case Kind::kHostViewEnd:
       op.range = range();
       return;
     case Kind::kRelease:
@@ -174,6 +176,7 @@ bool comes_back(const std::vector<Drawn>& ops, const Bend& bend) {
     const bool token = op.kind == Kind::kRelease || op.kind == Kind::kAcquire;
     const bool streams = op.kind != Kind::kEventSync && op.kind != Kind::kEventDestroy &&
                          op.kind != Kind::kHostRead && op.kind != Kind::kHostWrite &&
+                         op.kind != Kind::kHostView && op.kind != Kind::kHostViewEnd &&
                          op.kind != Kind::kDeviceSync && (!token || op.in_stream);
     const bool event = op.kind == Kind::kRecord || op.kind == Kind::kWait ||
                        op.kind == Kind::kEventSync || op.kind == Kind::kEventDestroy;

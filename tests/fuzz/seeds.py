@@ -184,6 +184,7 @@ def log(seed):
     def line():
         op = draw.choice(
             "kernel kernel kernel copy record wait alloc free record_use host_read host_write memset "
+            "host_view host_view_end "
             "host_func event_sync stream_sync device_sync event_query stream_query release acquire "
             "stream stream_destroy event_destroy".split()
         )
@@ -197,7 +198,7 @@ def log(seed):
             fields |= {"token": "t"}
             if draw.random() < 0.5:
                 fields |= {"stream": stream}
-        elif op not in ("host_read", "host_write", "device_sync"):
+        elif op not in ("host_read", "host_write", "host_view", "host_view_end", "device_sync"):
             fields |= {"stream": stream}
         if op in ("record", "wait"):
             fields |= {"event": event}
@@ -218,7 +219,7 @@ def log(seed):
         if op in ("alloc", "free"):
             fields |= {"address": draw.randrange(4) * 16, "bytes": 16}
             fields |= {"pool": draw.choice(["caching", "async", "host", "malloc"])}
-        if op in ("record_use", "host_read", "host_write"):
+        if op in ("record_use", "host_read", "host_write", "host_view", "host_view_end"):
             fields |= {"buffer": buffer()}
         if draw.random() < 0.3:
             fields |= {"thread": draw.choice(["u", 2])}

@@ -3,8 +3,8 @@
 //
 // It is seen where a CPU operator of LibTorch's is called with a tensor there, in any thread, and
 // where a CUDA operator takes such a tensor as a number. What is counted is an operator with a
-// kernel of its own; views and what reads no element are not. Not seen: what reads the bytes
-// without an operator (numpy, tolist, a program's own pointers). All threads count as one.
+// kernel of its own; views and what reads no element are not. What reads the bytes without
+// an operator is vgpu/python/ferry_views.py's to tell. All threads count as one.
 #pragma once
 
 namespace ferry::vgpu {

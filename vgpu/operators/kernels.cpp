@@ -58,6 +58,7 @@ bool copied(torch::jit::Stack* stack) {
   const at::Tensor from = torch::jit::peek(*stack, 1, 3).toTensor();
   const bool non_blocking = torch::jit::peek(*stack, 2, 3).toBool();
   require_known_to_copy(to, from);
+  const WaitsForCopies waits(!non_blocking);
   if (is_plain_copy(to, from)) {
     at::native::copy_(to, from, non_blocking);
   } else if (to.device() != from.device()) {

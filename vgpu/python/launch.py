@@ -72,10 +72,12 @@ def start(settings):
     import ferry_endings
     import ferry_extensions
     import ferry_policies
+    import ferry_views
     compilers = ferry_compilers.Compilers(
         lambda name: library.ferry_vgpu_note_refusal(name.encode()))
     compilers.install()
     ferry_extensions.watch(library.ferry_vgpu_look_for_extensions)
+    ferry_views.watch(library)
     ferry_endings.note_forked_children(library)
     try:
         ferry_policies.apply(settings["policy"], settings["packages"])

@@ -123,7 +123,8 @@ class Places {
     known.file = text_of(object, "co_filename");
     known.function = text_of(object, "co_name");
     known.hidden = known.file.find("/site-packages/torch/") != std::string::npos ||
-                   known.file.starts_with("<frozen ") || known.file.ends_with("/vgpu/launch.py");
+                   known.file.starts_with("<frozen ") || known.file.ends_with("/vgpu/launch.py") ||
+                   known.file.ends_with("/vgpu/ferry_views.py");
     return known;
   }
 

@@ -11,6 +11,8 @@ constexpr std::uint64_t kLoggedHost = std::uint64_t{1} << 57;  // page-locked me
 constexpr std::uint64_t kPageable = std::uint64_t{1} << 58;    // all else
 constexpr std::uint32_t kLegacyStreams = 8;                    // the first ids, one for each device
 
+std::pair<std::uint64_t, std::uint64_t> key(Range range) { return {range.address, range.bytes}; }
+
 }  // namespace
 
 RunLog::RunLog(const std::string& path) : path_(path), file_(path), pageable_(kPageable) {}
@@ -28,6 +30,15 @@ void RunLog::begin_with(const RunLog& earlier) {
     op.stream = block.stream;
     op.pool = block.pool;
     on(op);
+  }
+  for (const auto& [where, names] : earlier.views_) {
+    for (const std::string& name : names) {
+      StreamOp op;
+      op.kind = StreamOpKind::kHostView;
+      op.range = {where.first, where.second};
+      op.name = name;
+      on(op);
+    }
   }
   StreamOp synchronised;
   synchronised.kind = StreamOpKind::kDeviceSync;
@@ -65,7 +76,16 @@ void RunLog::on(const StreamOp& op) {
   std::string name(op.name);
   if (place() != nullptr) name.append(name.empty() ? "at " : " at ").append(place());
   line.name = name;
+  if (op.kind == StreamOpKind::kHostView) views_[key(op.range)].push_back(name);
+  if (op.kind == StreamOpKind::kHostViewEnd) end_view(op.range);
   write(line);
+}
+
+void RunLog::end_view(Range range) {
+  const auto found = views_.find(key(range));
+  if (found == views_.end()) return;
+  found->second.pop_back();
+  if (found->second.empty()) views_.erase(found);
 }
 
 void RunLog::destroy_event(EventId event) {

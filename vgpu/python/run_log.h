@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/trace_write.h"
@@ -24,7 +25,7 @@ class RunLog final : public Listener {
   // Throws std::system_error if the file cannot be written.
   explicit RunLog(const std::string& path);
   // What follows `earlier`, all of whose work is done and known to be: begins with the memory that
-  // is allocated.
+  // is allocated, and the views of it that the host has.
   RunLog(const std::string& path, const RunLog& earlier);
 
   void on(const StreamOp& op) override;
@@ -47,6 +48,7 @@ class RunLog final : public Listener {
   void remember(const StreamOp& op);
   void declare(StreamId stream);
   void write(const StreamOp& op);
+  void end_view(Range range);
   Range moved(Range range);
 
   std::string path_;
@@ -56,7 +58,9 @@ class RunLog final : public Listener {
   std::set<StreamId> declared_;
   std::map<std::uint64_t, std::uint64_t> pinned_;  // begin and end of each block
   std::map<std::uint64_t, Block> allocated_;       // by its address
-  std::uint64_t pageable_;                         // the next address
+  // By their bytes, with the place that each was handed out at.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::string>> views_;
+  std::uint64_t pageable_;  // the next address
   std::vector<Range> reads_, writes_;
 };
 

@@ -13,6 +13,7 @@
 #include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -46,6 +47,8 @@ struct {
   std::int64_t begun = 0;
   std::int64_t used = 0;    // of them, without the latest
   bool first_used = false;  // the log before the first of them
+  // Of those that were judged, in which the host had a view while work was pending on it.
+  std::set<std::int64_t> unjudged;
 } parts;
 
 bool latest_is_used() { return parts.begun > 0 && run_log->is_used(); }
@@ -121,6 +124,7 @@ nlohmann::json summarise(const char* out_of_memory) {
   nlohmann::json json{{"used", run_log->is_used() || parts.first_used || parts.used > 0},
                       {"parts", parts.begun},
                       {"parts_used", parts.used + (latest_is_used() ? 1 : 0)},
+                      {"parts_unjudged", parts.unjudged.size()},
                       {"out_of_memory", out_of_memory},
                       {"steps", nlohmann::json::array()},
                       {"devices", nlohmann::json::array()},
@@ -151,7 +155,9 @@ nlohmann::ordered_json judge_log() {
   });
   std::ifstream in = open_file(run_log->path());
   LineSource lines(in, run_log->path());
-  return check::to_json(check::check_trace(lines));
+  const check::TraceReport report = check::check_trace(lines);
+  if (report.unjudged_views > 0 && parts.begun > 0) parts.unjudged.insert(parts.begun);
+  return check::to_json(report);
 }
 
 // Null, or what went wrong; valid until the next call.

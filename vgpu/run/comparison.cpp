@@ -44,7 +44,7 @@ void tell(const Row& row, const std::filesystem::path& output) {
     std::fprintf(stderr, "ferry run: %s: the script ended with %d; the end of what it printed:\n",
                  name(row.setting).c_str(), row.run.ending.status);
     print_tail(output);
-  } else if (!row.run.report.violations.empty()) {
+  } else if (!row.run.report.violations.empty() || !row.run.report.unjudged.empty()) {
     std::fprintf(stderr, "ferry run: %s:\n", name(row.setting).c_str());
     print(row.run.report, "");
   }
@@ -169,15 +169,19 @@ std::string verdict_of(const std::vector<Row>& rows) {
   std::size_t judged = 0;
   std::size_t violations = 0;
   std::int64_t asking = 0;
+  std::int64_t views = 0;
   for (const Row& row : rows) {
     judged += row.run.judged() == Judged::kAll ? 1 : 0;
     violations += row.run.report.violations.size();
     asking += row.run.ending.asking;
+    views += static_cast<std::int64_t>(row.run.report.unjudged_views);
   }
+  std::string unjudged = views_text(views);
   const std::string asked = asking_text(asking);
+  if (!asked.empty()) unjudged += (unjudged.empty() ? "" : ", and ") + asked;
   return std::to_string(judged) + " of " + std::to_string(rows.size()) +
          " runs were judged in whole: " + std::to_string(violations) + " violations" +
-         (asked.empty() ? "" : "; not judged: ") + asked;
+         (unjudged.empty() ? "" : "; not judged: ") + unjudged;
 }
 
 }  // namespace ferry::vgpu

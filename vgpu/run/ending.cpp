@@ -31,6 +31,7 @@ Ending read_ending(int status, const std::filesystem::path& summary,
     ending.reached = true;
     ending.parts = json.at("parts").get<std::int64_t>();
     ending.parts_used = json.at("parts_used").get<std::int64_t>();
+    ending.parts_unjudged = json.at("parts_unjudged").get<std::int64_t>();
   }
   std::set<std::string> processes;
   std::ifstream lines(asking);
@@ -70,6 +71,12 @@ std::string asking_text(std::int64_t asking) {
   if (asking == 0) return "";
   if (asking == 1) return "a child process asked for a device, which it does not have";
   return std::to_string(asking) + " child processes asked for a device, which they do not have";
+}
+
+std::string views_text(std::int64_t views) {
+  if (views == 0) return "";
+  return "what the host did through " + std::to_string(views) + (views == 1 ? " view" : " views") +
+         " of page-locked memory (numpy, DLPack, an address) while work on it was pending";
 }
 
 }  // namespace ferry::vgpu

@@ -22,6 +22,7 @@ struct Ending {
   // that used CUDA.
   std::int64_t parts = 0;
   std::int64_t parts_used = 0;
+  std::int64_t parts_unjudged = 0;  // in which views count as not judged (sim/check/views.h)
 };
 
 // kInPart: some of what was done is in no log, or was done by what the log does not see.
@@ -41,5 +42,8 @@ void cut_to_lines(const std::filesystem::path& log);
 std::string until_text(const Ending& ending);
 // "a child process asked for a device, which it does not have"; "" of none.
 std::string asking_text(std::int64_t asking);
+// "what the host did through 2 views of page-locked memory while work on it was pending"; "" of
+// none.
+std::string views_text(std::int64_t views);
 
 }  // namespace ferry::vgpu

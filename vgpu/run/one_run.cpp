@@ -28,7 +28,22 @@ RunFile::~RunFile() {
 
 Judged Run::judged() const {
   if (!used && ending.parts_used == 0) return Judged::kNothing;
-  return ending.asking > 0 ? Judged::kInPart : Judged::kAll;
+  const bool unseen = ending.asking > 0 || ending.parts_unjudged > 0 || report.unjudged_views > 0;
+  return unseen ? Judged::kInPart : Judged::kAll;
+}
+
+std::string Run::unjudged_text() const {
+  std::string text;
+  const auto add = [&](const std::string& what) {
+    if (!what.empty()) text += (text.empty() ? "" : ", and ") + what;
+  };
+  add(views_text(static_cast<std::int64_t>(report.unjudged_views)));
+  if (ending.parts_unjudged > 0) {
+    add("the views of page-locked memory that the host had in " +
+        std::to_string(ending.parts_unjudged) + " parts while work on it was pending");
+  }
+  add(asking_text(ending.asking));
+  return text;
 }
 
 int Run::exit_code() const {

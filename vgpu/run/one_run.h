@@ -37,6 +37,8 @@ struct Run {
   std::optional<Summary> summary;
 
   Judged judged() const;
+  // What was done and is in no log, in words; "" of nothing.
+  std::string unjudged_text() const;
   // What has to be judged was not.
   bool falls_short() const { return requires_judged && judged() != Judged::kAll; }
   // The script's own, if it is not 0; else what the verdict says.

@@ -15,7 +15,7 @@ check::TraceReport judge(const std::filesystem::path& log, const std::string& na
 }
 
 void print(const check::TraceReport& report, const std::string& name) {
-  if (!report.violations.empty() && name.empty()) {
+  if ((!report.violations.empty() || !report.unjudged.empty()) && name.empty()) {
     std::fprintf(stderr, "ferry run: (line N) is a line of the log, which --log FILE keeps\n");
   }
   for (const check::TraceViolation& violation : report.violations) {
@@ -25,15 +25,22 @@ void print(const check::TraceReport& report, const std::string& name) {
     }
     std::fprintf(stderr, "\n  fix: %s\n", printable(violation.fix).c_str());
   }
+  for (const check::TraceUnjudged& unjudged : report.unjudged) {
+    std::fprintf(stderr, "ferry run: not judged: %s", printable(unjudged.message).c_str());
+    if (unjudged.count > 1) {
+      std::fprintf(stderr, " (%llu times)", static_cast<unsigned long long>(unjudged.count));
+    }
+    std::fprintf(stderr, "\n");
+  }
 }
 
 void print_verdict(const Run& run, const std::string& name) {
-  const std::string asking = asking_text(run.ending.asking);
   const std::string until = until_text(run.ending);
   std::string text;
   if (run.judged() == Judged::kNothing) {
     text = "nothing was judged: CUDA was not used";
     if (!until.empty()) text += " " + until;
+    const std::string asking = asking_text(run.ending.asking);
     if (!asking.empty()) text += ", and " + asking;
   } else {
     const check::TraceScope& scope = run.report.scope;
@@ -46,7 +53,8 @@ void print_verdict(const Run& run, const std::string& name) {
             std::to_string(scope.streams.count) + " streams" + (until.empty() ? "" : " ") + until +
             ": " + std::to_string(run.report.violations.size()) + " violations";
     if (!name.empty()) text += ", in " + printable(name);
-    if (!asking.empty()) text += "; not judged: " + asking;
+    const std::string unjudged = run.unjudged_text();
+    if (!unjudged.empty()) text += "; not judged: " + unjudged;
   }
   std::fprintf(stderr, "ferry run: %s\n", text.c_str());
 }

@@ -163,6 +163,20 @@ void note_host_access(bool writes, Range range, const char* name) {
   runtime->log().tell(op);
 }
 
+void note_host_view(bool begins, Range range, const char* name) {
+  const Locked runtime;
+  const auto* const address = reinterpret_cast<const void*>(range.address);
+  StreamOp op;
+  op.kind = begins ? StreamOpKind::kHostView : StreamOpKind::kHostViewEnd;
+  op.range = runtime->device_memory().range(address, range.bytes);
+  op.name = name;
+  runtime->log().tell(op);
+}
+
+WaitsForCopies::WaitsForCopies(bool waits)
+    : outer_(std::exchange(thread().waits_for_copies, waits)) {}
+WaitsForCopies::~WaitsForCopies() { thread().waits_for_copies = outer_; }
+
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
             std::vector<Range> writes, std::function<void()> body, const KernelCost& cost,
             bool overwrites) {

@@ -118,6 +118,19 @@ class InPinnedAllocator {
 bool is_pinned(const void* bytes, std::size_t count);
 // The calling thread itself reads or writes page-locked memory, now.
 void note_host_access(bool writes, Range range, const char* name);
+// It was given page-locked memory, to use from now on with nothing said of it; and has it no more.
+void note_host_view(bool begins, Range range, const char* name);
+// The calling thread waits for each copy that it asks for, before anything else is done.
+class WaitsForCopies {
+ public:
+  explicit WaitsForCopies(bool waits);
+  ~WaitsForCopies();
+  WaitsForCopies(const WaitsForCopies&) = delete;
+  WaitsForCopies& operator=(const WaitsForCopies&) = delete;
+
+ private:
+  bool outer_;
+};
 
 // `body` runs on `stream` like a kernel. It must not call the runtime. If it throws, what it says
 // goes to stderr and every later call fails with cudaErrorAssert. `name` lives as long as the

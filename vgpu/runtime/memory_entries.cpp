@@ -97,6 +97,8 @@ void tell_copy(Runtime& runtime, const Stream& stream, const Bytes& to, const By
   op.copy = way_of(to, from);
   op.stream = stream.id;
   op.name = "copy";
+  const bool within = op.copy == CopyKind::kDeviceToDevice;
+  if (thread().waits_for_copies && !within) op.host_order = HostOrder::kDone;
   op.reads = {&from.logged, 1};
   op.writes = {&to.logged, 1};
   runtime.log().tell(op);

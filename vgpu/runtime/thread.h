@@ -27,6 +27,7 @@ struct Thread {
   const char* place = nullptr;     // in the program (control.h)
   int in_pinned_allocator = 0;     // times
   std::string* attempt = nullptr;  // what is refused meanwhile (control.h)
+  bool waits_for_copies = false;   // (control.h)
   bool learns = false;             // who records for programs (pending_free.h)
 };
 

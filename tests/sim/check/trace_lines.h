@@ -15,6 +15,7 @@ namespace ferry::test {
 // The logs of the tables are short: W(x) on s is `W s x`. One op a line:
 //   R s x | W s x      a kernel on stream s reads, writes buffer x
 //   HR x | HW x        the host does
+//   HV x | HE x        the host is given a view of x | a view of x ends
 //   +e s | -e s        record e on s | s waits for e
 //   release t | acquire t [s]   the host's, or a host function's on s
 //   anything that begins with { is a line as it stands
@@ -42,6 +43,8 @@ inline std::string line_of(const std::string& text) {
   if (what == "W") return op("kernel", stream + ",\"reads\":[],\"writes\":[" + buffer(with) + "]");
   if (what == "HR") return op("host_read", "\"buffer\":" + buffer(on));
   if (what == "HW") return op("host_write", "\"buffer\":" + buffer(on));
+  if (what == "HV") return op("host_view", "\"buffer\":" + buffer(on));
+  if (what == "HE") return op("host_view_end", "\"buffer\":" + buffer(on));
   if (what == "release" || what == "acquire") {
     return op(what,
               "\"token\":\"" + on + "\"" + (with.empty() ? "" : ",\"stream\":\"" + with + "\""));
