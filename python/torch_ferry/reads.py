@@ -73,10 +73,11 @@ def _ctc_loss(func, *args, **kwargs):
     return ctc.loss(*args, **kwargs)
 
 
-def _recurrent(func, data, batch_sizes, *args, **kwargs):
-    if isinstance(batch_sizes, torch.Tensor):  # or it is of no packed sequence
-        batch_sizes = known(batch_sizes, func.__name__)
-    return func(data, batch_sizes, *args, **kwargs)
+def _recurrent(func, data, second, *args, **kwargs):
+    """Of a packed sequence the second is how many rows each step has; else the first state."""
+    if isinstance(second, torch.Tensor) and not second.is_floating_point():
+        second = known(second, func.__name__)
+    return func(data, second, *args, **kwargs)
 
 
 def _pad_packed_sequence(func, data, batch_sizes, batch_first, padding_value, total_length):

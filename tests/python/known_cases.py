@@ -134,5 +134,8 @@ FREE = {
     "masked_fill": lambda y, k: y.masked_fill(k("mask"), 0),
     "embedding_bag": lambda y, k: F.embedding_bag(k("places"), y, k("ends"), mode="mean"),
     "segment_reduce": lambda y, k: torch.segment_reduce(y, "max", offsets=k("ends")),
+    "gru": lambda y, k: torch.gru(
+        y[:, None], torch.zeros(1, 1, 2, device=y.device), [y[:, :6], y[:, :2]], False, 1, 0.0,
+        True, False, False)[0],
     "lstsq": lambda y, k: torch.linalg.lstsq(y + torch.eye(6, device=y.device), y).solution,
 }

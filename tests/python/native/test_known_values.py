@@ -71,7 +71,6 @@ class KnownValues(unittest.TestCase):
                     self.assertTrue(same(want, trained(make, x, offload)))
                     counts = offload.step_statistics()
                     if policy == "offload":
-                        self.assertEqual(plan.row["offloaded_bytes"], counts.offloaded_bytes)
                         self.assertGreater(counts.offloaded_count, 2)
 
 
