@@ -25,7 +25,9 @@ def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, co
     In a capture (`torch_ferry.capture`, `torch_ferry.plan`) it runs the function as it is, and is
     one of the segments that a plan recomputes or does not.
 
-    Raises `CheckpointError` where a recompute saves other tensors than forward did, ValueError for
+    Raises `CheckpointError` where a recompute saves other tensors than forward did, or where a
+    tensor from outside (a closure's, a buffer) that `function` read has been written in place since
+    and would be read as it is now; `determinism_check="none"` compares neither. ValueError for
     options that contradict each other, and what `function` raises.
     """
     if capture := _recording.trace():
@@ -37,7 +39,8 @@ def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, co
         if debug or context_fn is not None or policy is not None:
             raise ValueError("Passing `context_fn`, `policy` or `debug` is only supported when "
                              "use_reentrant=False.")
-        return _C.checkpoint_reentrant(function, args, kwargs, preserve_rng_state)
+        return _C.checkpoint_reentrant(function, args, kwargs, preserve_rng_state,
+                                       determinism_check)
     if isinstance(policy, (list, tuple, set)):
         policy = {_name(op): "save" for op in policy}
     elif isinstance(policy, dict):

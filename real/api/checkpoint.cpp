@@ -5,6 +5,8 @@
 #include <torch/nn/modules/container/sequential.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -12,6 +14,7 @@
 #include <utility>
 
 #include "real/api/segments.h"
+#include "real/api/watched.h"
 #include "real/autograd/thread_end.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/torch_compute.h"
@@ -69,11 +72,14 @@ namespace checkpoint_impl {
 
 void run(const CheckpointOptions& options, Tensors inputs, Run again, Run forward) {
   const CheckpointScope observed = real::begin_segment(inputs, false);
-  checkpointer().run(std::move(inputs), to_core(options), as_written(std::move(again)),
-                     as_written(std::move(forward)));
+  const real::Watched watched(options);
+  checkpointer().run(std::move(inputs), to_core(options),
+                     watched.again(as_written(std::move(again))),
+                     watched.forward(as_written(std::move(forward))));
 }
 
-Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, Map function) {
+Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, Map function,
+                      Rethrow rethrow) {
   if (options.debug() || options.context_fn() || !options.choices().empty()) {
     throw real::torch_error(ValueError(
         "Passing `context_fn`, `choices` or `debug` is only supported when reentrant is off."));
@@ -83,7 +89,13 @@ Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, M
     if (is_new_place(function.target_type())) TORCH_WARN(checkpoint_text::kNoInputRequiresGrad);
   }
   const CheckpointScope observed = real::begin_segment(inputs, true);
-  return checkpointer().run_reentrant(inputs, to_core(options), std::move(function));
+  const real::Watched watched(options, rethrow);
+  // Forward's call is the first.
+  const auto either = [forward = watched.forward(function), again = watched.again(function),
+                       ran = std::make_shared<std::atomic<bool>>(false)](Tensors tensors) {
+    return ran->exchange(true) ? again(std::move(tensors)) : forward(std::move(tensors));
+  };
+  return checkpointer().run_reentrant(inputs, to_core(options), either);
 }
 
 void refuse_output() {

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <utility>
 
+#include "real/autograd/op_inputs.h"
 #include "real/autograd/outputs.h"
 #include "real/autograd/torch_autograd.h"
 
@@ -27,21 +28,6 @@ ThreadId TorchAutograd::thread() const {
   thread_local const ThreadId id{next.fetch_add(1, std::memory_order_relaxed)};
   return id;
 }
-
-namespace {
-
-// An op's inputs. RecordFunction::inputs() asserts, where our code is built without NDEBUG, on a
-// flag that the wheel's LibTorch, built with it, never sets.
-c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& op);
-template <auto member>
-struct Opened {
-  friend c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& op) {
-    return op.*member;
-  }
-};
-template struct Opened<&at::RecordFunction::inputs_>;
-
-}  // namespace
 
 // The logs of a thread that are in force, and the callback that writes to them all.
 struct OpLogs {
@@ -63,7 +49,7 @@ struct OpLogs {
       text << between << tensor.sizes();
       between = ", ";
     };
-    for (const c10::IValue& input : inputs_of(op)) {
+    for (const c10::IValue& input : op_inputs(op)) {
       if (input.isTensor()) {
         add(input.toTensor());
       } else if (input.isTensorList()) {

@@ -97,6 +97,13 @@ std::function<CheckpointContexts()> selective_of(const Policy& policy) {
   }));
 }
 
+DeterminismCheck check_of(const std::string& name) {
+  if (name == "none") return DeterminismCheck::kNone;
+  if (name == "default") return DeterminismCheck::kDefault;
+  throw std::invalid_argument("determinism_check: expected \"default\" or \"none\", got \"" + name +
+                              "\"");
+}
+
 struct Options {
   bool preserve_rng_state;
   std::string determinism_check;
@@ -110,12 +117,7 @@ CheckpointOptions to_core(const Options& given) {
   CheckpointOptions options;
   options.preserve_rng_state(given.preserve_rng_state).debug(given.debug);
   options.early_stop(given.early_stop);
-  if (given.determinism_check == "none") {
-    options.determinism_check(DeterminismCheck::kNone);
-  } else if (given.determinism_check != "default") {
-    throw std::invalid_argument("determinism_check: expected \"default\" or \"none\", got \"" +
-                                given.determinism_check + "\"");
-  }
+  options.determinism_check(check_of(given.determinism_check));
   if (given.policy && !given.context_fn.is_none()) {
     throw std::invalid_argument("torch_ferry.checkpoint: expected a policy or a context_fn");
   }
@@ -168,9 +170,12 @@ class Outputs {
 };
 
 py::object checkpoint_reentrant(const py::object& function, const py::tuple& arguments,
-                                const py::dict& keywords, bool preserve_rng_state) {
+                                const py::dict& keywords, bool preserve_rng_state,
+                                const std::string& determinism_check) {
   CheckpointOptions options;
-  options.reentrant(true).preserve_rng_state(preserve_rng_state);
+  options.reentrant(true)
+      .preserve_rng_state(preserve_rng_state)
+      .determinism_check(check_of(determinism_check));
   const auto call = std::make_shared<Call>(function, arguments, keywords);
   const auto first = std::make_shared<std::optional<c10::SafePyObject>>();
   const Map map = [call, weak = std::weak_ptr(first)](Tensors tensors) {
@@ -183,7 +188,8 @@ py::object checkpoint_reentrant(const py::object& function, const py::tuple& arg
   Tensors outputs;
   {
     const GilReleased released;
-    outputs = checkpoint_impl::run_reentrant(options, call->take_tensors(), map);
+    outputs =
+        checkpoint_impl::run_reentrant(options, call->take_tensors(), map, &rethrow_to_python);
   }
   return Outputs::with(borrow(**first), std::move(outputs));
 }

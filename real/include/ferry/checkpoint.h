@@ -19,8 +19,10 @@
 // with its version, so that a tensor which is written in place before it is needed is an error. It
 // is handed over as an lvalue of the call's own. The other arguments are handed over as const
 // lvalues, the same at every call. Tensors within them (containers, structs, optionals) or captured
-// by the function are plain references: no hooks see them, nobody notices when they are written,
-// and an outer checkpoint does not recompute them. Whatever the function returns is returned.
+// by the function are plain references: no hooks see them, and an outer checkpoint does not
+// recompute them. One that the function's operators read in forward, and that is written in place
+// before a recompute, is an error that names it, unless the function writes it itself. Whatever the
+// function returns is returned.
 //
 // The function must do the same again: same ops, same shapes. Random numbers and autocast are
 // replayed (CheckpointOptions); what else it depends on must not change. Side effects (a
@@ -82,7 +84,8 @@ struct CheckpointOptions {
   // Random numbers of a recompute are those of forward: of the CPU's default generator and those of
   // the devices where tensor arguments are. Afterwards the generators go on as if nothing had run.
   TORCH_ARG(bool, preserve_rng_state) = true;
-  // Compare shape, dtype and device of the tensors that a recompute saves with forward's.
+  // Compare shape, dtype and device of the tensors that a recompute saves with forward's, and the
+  // version of those that it reads from outside.
   TORCH_ARG(DeterminismCheck, determinism_check) = DeterminismCheck::kDefault;
   // Log every op in forward and in recomputes, so that an error names the first that differs.
   TORCH_ARG(bool, debug) = false;
@@ -90,7 +93,8 @@ struct CheckpointOptions {
   // backward runs the whole of it again, with a backward of its own over that. It takes backward()
   // without `inputs`, and no grad(); at least one argument and one output that require grad;
   // functions that return a tensor, a vector, an array or a tuple of tensors. Of the other options
-  // preserve_rng_state alone applies; debug, context_fn and choices are refused.
+  // preserve_rng_state applies, and determinism_check to what is read from outside; debug,
+  // context_fn and choices are refused.
   TORCH_ARG(bool, reentrant) = false;
   // Called once for each call of checkpoint, before the function: makes guards of the user's for
   // forward and for each recompute.
@@ -107,7 +111,10 @@ using Map = std::function<Tensors(Tensors)>;
 
 // `forward` runs now, `again` in each recompute.
 void run(const CheckpointOptions& options, Tensors inputs, Run again, Run forward);
-Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, Map function);
+// `rethrow`: called within a catch block for an error of ours in a recompute; it throws.
+using Rethrow = void (*)();
+Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, Map function,
+                      Rethrow rethrow = nullptr);
 [[noreturn]] void refuse_output();
 
 template <class Result, class Function>

@@ -39,6 +39,21 @@ class DropIn(unittest.TestCase):
                     got = step(in_segments(model, ferry.checkpoint, **options), x, none)
                     self.assertTrue(same(want, got))
 
+    def test_what_is_read_from_outside_is_as_it_was(self):
+        for use_reentrant in (False, True):
+            def after_a_write(**options):
+                shift = torch.ones(4096)
+                x = leaf()
+                loss = ferry.checkpoint(lambda x: (x + shift).sin(), x,
+                                        use_reentrant=use_reentrant, **options).sum()
+                shift.mul_(2)
+                loss.backward()
+            with self.subTest(use_reentrant=use_reentrant):
+                with self.assertRaisesRegex(ferry.CheckpointError,
+                                            r"read a tensor from outside .*\[4096\].*aten::add"):
+                    after_a_write()
+                after_a_write(determinism_check="none")
+
     def test_pytorchs_guards_override_the_arguments(self):
         def ends(guard):
             ended = []

@@ -1,0 +1,85 @@
+"""Every operation of a log has a place in Python: of a training by hand, DDP, FSDP2, a Trainer and
+`ferry.offload()`.
+
+    places_test.py FERRY PYTHON PACKAGES [--table]     --table: prints the shares instead
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FERRY, PYTHON, PACKAGES = sys.argv[1:4]
+PROGRAM = pathlib.Path(__file__).parent / "programs/places.py"
+WAYS = "plain", "ddp", "fsdp", "trainer", "offload"
+PLACE = re.compile(r"(?:^| )at (?:the backward of )?(\S+):(\d+) in (\S+)$")
+
+
+def operations(way):
+    """Of the log: what it is, and its place's file and function, or None."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "run.jsonl"
+        done = subprocess.run(
+            [FERRY, "run", "--python", PYTHON, "--hide-gpu", "--log", log, PROGRAM, way, PACKAGES],
+            capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
+        if done.returncode != 0:
+            raise AssertionError(f"{way}: {done.stdout}{done.stderr}")
+        found = []
+        for line in log.read_text().splitlines():
+            op = json.loads(line)
+            if op.get("op") in (None, "stream", "stream_destroy", "event_destroy"):
+                continue
+            place = PLACE.search(op.get("name", ""))
+            found.append((op, place and (pathlib.Path(place[1]).name, place[3])))
+        return found
+
+
+class Places(unittest.TestCase):
+    def test_hardly_an_operation_has_none(self):
+        for way in WAYS:
+            with self.subTest(way):
+                found = operations(way)
+                without = [op for op, place in found if place is None]
+                self.assertGreater(len(found), 50)
+                self.assertLessEqual(100 * len(without), len(found), without[:20])
+
+    def test_what_a_hook_of_fsdp_does_in_backward_has_fsdps_line(self):
+        hooks = [place for op, place in operations("fsdp")
+                 if place and place[0].startswith("_fsdp_")]
+        self.assertTrue(any("backward" in function or "reduce" in function
+                            for _, function in hooks), hooks)
+
+    def test_a_gradients_sum_and_a_wait_have_the_line_that_asked(self):
+        by = {}
+        for op, place in operations("plain"):
+            by.setdefault(op["op"], set()).add(place)
+        # By hand all is in the program: nothing has a line of PyTorch's.
+        for op, places in by.items():
+            for place in places:
+                self.assertIn(place[0], ("places.py", "linear.py"), (op, place))
+
+
+def table():
+    for way in WAYS:
+        found = operations(way)
+        without = sum(place is None for _, place in found)
+        print(f"{way:10} {len(found):6} operations, without a place {without}"
+              f" ({100 * without / len(found):.2f} %)")
+        kinds = {}
+        for op, place in found:
+            if place is None:
+                key = op["op"], op.get("name", "")
+                kinds[key] = kinds.get(key, 0) + 1
+        for key, count in sorted(kinds.items(), key=lambda item: -item[1])[:12]:
+            print("          ", count, *key)
+
+
+if __name__ == "__main__":
+    if sys.argv[4:] == ["--table"]:
+        table()
+    else:
+        unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,35 @@
+"""Where a program is while PyTorch has let go of the interpreter (vgpu/python/places.h)."""
+
+import functools
+
+import torch
+from torch.autograd import graph
+
+
+def find(library):
+    """Calls that wait without the interpreter's lock say where they are before; what backward does
+    in other threads knows who called it.
+    """
+    def noted(call):
+        @functools.wraps(call)
+        def at_its_place(*arguments, **named):
+            library.ferry_vgpu_note_place()
+            return call(*arguments, **named)
+        return at_its_place
+
+    torch._C._cuda_synchronize = noted(torch._C._cuda_synchronize)
+    torch.cuda.Stream.synchronize = noted(torch.cuda.Stream.synchronize)
+    torch.cuda.Event.synchronize = noted(torch.cuda.Event.synchronize)
+    torch.cuda.Event.wait = noted(torch.cuda.Event.wait)
+
+    run = graph._engine_run_backward
+
+    @functools.wraps(run)
+    def run_backward(*arguments, **named):
+        library.ferry_vgpu_begin_backward()
+        try:
+            return run(*arguments, **named)
+        finally:
+            library.ferry_vgpu_end_backward()
+
+    graph._engine_run_backward = torch.autograd._engine_run_backward = run_backward

@@ -1,0 +1,93 @@
+#include <Python.h>
+// Python first: it says so.
+#include <frameobject.h>
+
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "vgpu/python/frames.h"
+#include "vgpu/python/interpreter.h"
+#include "vgpu/python/whose.h"
+
+namespace ferry::vgpu {
+namespace {
+
+constexpr std::string_view kRunBackward = "run_backward";  // ferry_places.py's
+
+// What is known of a function's code; the code is kept, so that its address stays its own.
+struct Code {
+  Whose whose = Whose::kNobodys;
+  bool runs_backward = false;  // frames outside this one are not those of backward's nodes
+  std::string file;
+  std::string function;
+};
+
+std::string text_of(PyObject* object, const char* attribute) {
+  PyObject* const value = PyObject_GetAttrString(object, attribute);
+  const char* const text = value != nullptr ? PyUnicode_AsUTF8(value) : nullptr;
+  std::string copy = text != nullptr ? text : "?";
+  PyErr_Clear();
+  Py_XDECREF(value);
+  return copy;
+}
+
+// Under the interpreter's lock. Never destroyed: operators run to the end.
+const Code& know(PyCodeObject* code) {
+  static auto* const codes = new std::unordered_map<PyCodeObject*, Code>;
+  const auto [found, fresh] = codes->try_emplace(code);
+  Code& known = found->second;
+  if (!fresh) return known;
+  const WithoutException set_aside;
+  Py_INCREF(code);
+  auto* const object = reinterpret_cast<PyObject*>(code);
+  known.file = text_of(object, "co_filename");
+  known.function = text_of(object, "co_name");
+  known.whose = whose(known.file);
+  known.runs_backward = known.function == kRunBackward && known.whose == Whose::kNobodys;
+  return known;
+}
+
+const std::string* place_in(const Code& code, PyFrameObject* frame) {
+  return keep_text(code.file + ":" + std::to_string(PyFrame_GetLineNumber(frame)) + " in " +
+                   code.function);
+}
+
+}  // namespace
+
+const std::string* keep_text(std::string text) {
+  static std::mutex mutex;
+  static auto* const texts = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return &*texts->insert(std::move(text)).first;
+}
+
+const std::string* place_of_frames() {
+  if (Py_IsInitialized() == 0 || PyGILState_GetThisThreadState() == nullptr) return nullptr;
+  const Interpreter interpreter;
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  const std::string* programs = nullptr;
+  const std::string* torchs = nullptr;
+  while (frame != nullptr && programs == nullptr) {
+    PyCodeObject* const code = PyFrame_GetCode(frame);
+    const Code& known = know(code);
+    Py_DECREF(code);
+    if (known.whose == Whose::kPrograms) programs = place_in(known, frame);
+    if (known.whose == Whose::kTorchs && torchs == nullptr) torchs = place_in(known, frame);
+    PyFrameObject* const outer = known.runs_backward ? nullptr : PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = outer;
+  }
+  Py_XDECREF(frame);
+  return programs != nullptr ? programs : torchs;
+}
+
+const std::string* place_of_frames_without_waiting() {
+  if (Py_IsInitialized() == 0 || PyGILState_Check() == 0) return nullptr;
+  const WithoutCollections until_then;
+  return place_of_frames();
+}
+
+}  // namespace ferry::vgpu

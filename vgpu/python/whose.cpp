@@ -1,0 +1,36 @@
+#include "vgpu/python/whose.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ferry::vgpu {
+namespace {
+
+constexpr std::string_view kTorch = "/site-packages/torch/";
+
+// Of PyTorch's files those that pass a call on.
+constexpr std::array<std::string_view, 16> kPassOn = {
+    "_compile.py",          "_dynamo/eval_frame.py", "_ops.py",
+    "_tensor.py",           "autograd/__init__.py",  "autograd/function.py",
+    "autograd/graph.py",    "cuda/__init__.py",      "cuda/streams.py",
+    "library.py",           "nn/modules/module.py",  "overrides.py",
+    "utils/_contextlib.py", "utils/_device.py",      "utils/_python_dispatch.py",
+    "utils/_pytree.py"};
+
+// The launcher's, and what it puts in the place of PyTorch's functions.
+bool is_launchers(std::string_view file) {
+  return file.ends_with("/vgpu/launch.py") || file.find("/vgpu/ferry_") != std::string_view::npos;
+}
+
+}  // namespace
+
+Whose whose(std::string_view file) {
+  if (file.starts_with("<frozen ") || is_launchers(file)) return Whose::kNobodys;
+  const std::size_t torch = file.find(kTorch);
+  if (torch == std::string_view::npos) return Whose::kPrograms;
+  const std::string_view within = file.substr(torch + kTorch.size());
+  const bool passes_on = std::find(kPassOn.begin(), kPassOn.end(), within) != kPassOn.end();
+  return passes_on ? Whose::kNobodys : Whose::kTorchs;
+}
+
+}  // namespace ferry::vgpu
