@@ -114,6 +114,12 @@ RootPort read_port(TomlFields& file) {
   return port;
 }
 
+HostRates read_host(TomlFields& file) {
+  if (!file.has("host.memory_rate") && !file.has("host.fp32")) return {};
+  return {.memory_bytes_per_us = rate(file, "host.memory_rate"),
+          .flops_per_us = peak(file, "host.fp32")};
+}
+
 }  // namespace
 
 ComputeClass compute_class(DType dtype) {
@@ -157,6 +163,7 @@ Hardware parse_hardware(std::string_view text, const std::string& path) {
       .link = read_link(file),
       .peer = read_peer(file),
       .port = read_port(file),
+      .host = read_host(file),
       .cost_per_hour = read_cost(file)};
   read_capacity(file, hardware);
   read_l2(file, hardware);

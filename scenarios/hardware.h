@@ -52,6 +52,12 @@ struct RootPort {
   std::int64_t down_bytes_per_us = 0;
 };
 
+// What the CPU's own operators reach there, all threads together.
+struct HostRates {
+  std::int64_t memory_bytes_per_us = 0;  // read and written; 0: not known
+  std::int64_t flops_per_us = 0;         // matrix products in single precision
+};
+
 struct Hardware {
   std::string name;  // the file's name
   std::string description;
@@ -74,6 +80,7 @@ struct Hardware {
   Link link;
   PeerLink peer{};
   RootPort port{};
+  HostRates host{};
   std::int64_t cost_per_hour = 0;  // in thousandths of whatever money all cards are told in
 
   // What tensors and workspaces may take.

@@ -73,6 +73,10 @@ std::int64_t pin_rate(const Measured& measured, const About& about) {
   return rate;
 }
 
+std::int64_t triad_rate(std::int64_t bytes, const Timing& time) {
+  return std::max<std::int64_t>(bytes * 1000 / time.ns, 1);
+}
+
 std::int64_t matmul_rate(const MatmulTime& matmul) {
   const std::int64_t flops = 2 * matmul.side * matmul.side * matmul.side;
   return std::max<std::int64_t>(flops * 1000 / matmul.time.ns, 1);
@@ -129,6 +133,14 @@ std::string link_lines(const Measured& measured, const Hardware& hardware) {
   return text + line("pageable_d2h", quantity(link.pageable_d2h, "MB/s"), "the same");
 }
 
+std::string host_lines(const Measured& measured, const Hardware& hardware) {
+  std::string text = "\n[host]\n";
+  text += line("memory_rate", quantity(hardware.host.memory_bytes_per_us, "MB/s"),
+               fmt::format("on the CPU, {} KiB of fp32", measured.host.triad_bytes >> 10));
+  return text + line("fp32", quantity(hardware.host.flops_per_us, "MFLOP/s"),
+                     fmt::format("the same, square matrices of {}", measured.host.matmul.side));
+}
+
 std::string peak_lines(const Measured& measured, const Hardware& hardware) {
   const std::string how =
       fmt::format("square matrices of {}, {} rounds, the median{}", measured.matmuls.front().side,
@@ -169,8 +181,10 @@ Hardware to_hardware(const Measured& measured, const About& about) {
   set(ComputeClass::kFp8, DType::kF8, 1);
   hardware.multiprocessors = machine.multiprocessors;
   hardware.compute_capability = machine.compute_capability;
-  hardware.memory_bytes_per_us =
-      std::max<std::int64_t>(measured.triad_bytes * 1000 / measured.triad.ns, 1);
+  hardware.memory_bytes_per_us = triad_rate(measured.triad_bytes, measured.triad);
+  hardware.host = {
+      .memory_bytes_per_us = triad_rate(measured.host.triad_bytes, measured.host.triad),
+      .flops_per_us = matmul_rate(measured.host.matmul)};
   hardware.kernel_min_ns = measured.kernel.ns;
   hardware.launch_ns = about.device == "cpu" ? 0 : measured.issue.ns;
   hardware.pin_bytes_per_us = pin_rate(measured, about);
@@ -220,7 +234,8 @@ std::string to_toml(const Measured& measured, const About& about) {
     text += line("pin_rate", quantity(hardware.pin_bytes_per_us, "MB/s"),
                  "a fresh block of pinned memory, the largest of those measured");
   }
-  return text + peak_lines(measured, hardware) + link_lines(measured, hardware);
+  return text + peak_lines(measured, hardware) + link_lines(measured, hardware) +
+         host_lines(measured, hardware);
 }
 
 }  // namespace ferry::real::calibrate

@@ -58,6 +58,13 @@ struct MatmulTime {
   Timing time;
 };
 
+// What the CPU's own operators reach.
+struct HostSpeed {
+  Timing triad;  // as the device's below
+  std::int64_t triad_bytes = 0;
+  MatmulTime matmul;  // in single precision
+};
+
 struct Measured {
   Machine machine;
   std::vector<CopyTime> copies;
@@ -67,6 +74,7 @@ struct Measured {
   Timing triad;   // a = b + s * c, over `triad_bytes` in all
   std::int64_t triad_bytes = 0;
   std::vector<MatmulTime> matmuls;
+  HostSpeed host;  // where the device is the CPU: the same
 };
 
 }  // namespace ferry::real::calibrate

@@ -66,15 +66,16 @@ Timing kernel_time(c10::Device device, const Effort& effort) {
   return timing_of(samples);
 }
 
-void measure_triad(c10::Device device, const Effort& effort, Measured& measured) {
+// Returns the bytes that it moves.
+std::int64_t measure_triad(c10::Device device, const Effort& effort, Timing& time) {
   const std::int64_t elements = effort.small      ? 1 << 16
                                 : device.is_cpu() ? std::int64_t{1} << 24
                                                   : std::int64_t{1} << 27;
   const at::Tensor b = at::ones({elements}, at::device(device));
   const at::Tensor c = at::ones({elements}, at::device(device));
   at::Tensor a = at::empty({elements}, at::device(device));
-  measured.triad_bytes = 3 * elements * static_cast<std::int64_t>(sizeof(float));
-  measured.triad = timed(device, effort.rounds, [&] { at::add_out(a, b, c, 3); });
+  time = timed(device, effort.rounds, [&] { at::add_out(a, b, c, 3); });
+  return 3 * elements * static_cast<std::int64_t>(sizeof(float));
 }
 
 std::int64_t side_of(c10::Device device, const Effort& effort) {
@@ -118,6 +119,15 @@ bool empty_cache([[maybe_unused]] c10::Device device) {
 #endif
 }
 
+// After the device's own.
+HostSpeed host_speed(c10::Device device, const Effort& effort, const Measured& measured) {
+  if (device.is_cpu()) return {measured.triad, measured.triad_bytes, measured.matmuls.front()};
+  HostSpeed host;
+  host.triad_bytes = measure_triad(c10::kCPU, effort, host.triad);
+  host.matmul = matmul_time(c10::kCPU, effort, DType::kF32, at::kFloat);
+  return host;
+}
+
 void measure_device_blocks(c10::Device device, const Effort& effort, Measured& measured) {
   constexpr std::int64_t kBytes = std::int64_t{1} << 22;
   const auto allocate = [&] {
@@ -144,11 +154,12 @@ void measure_rates(c10::Device device, const Effort& effort, Measured& measured)
   measured.issue = issue_time(device, effort);
   const at::NoGradGuard no_grad;
   measured.kernel = kernel_time(device, effort);
-  measure_triad(device, effort, measured);
+  measured.triad_bytes = measure_triad(device, effort, measured.triad);
   measured.matmuls.push_back(matmul_time(device, effort, DType::kF32, at::kFloat));
   measured.matmuls.push_back(matmul_time(device, effort, DType::kBF16, at::kBFloat16));
   measured.matmuls.push_back(matmul_time(device, effort, DType::kF64, at::kDouble));
   if (const auto fp8 = fp8_time(device, effort)) measured.matmuls.push_back(*fp8);
+  measured.host = host_speed(device, effort, measured);
   measure_device_blocks(device, effort, measured);
 }
 

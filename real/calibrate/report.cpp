@@ -77,6 +77,10 @@ std::string to_json(const Measured& measured, const About& about, std::size_t ti
   json["issue"] = timing(Json::object(), measured.issue);
   json["kernel"] = timing(Json::object(), measured.kernel);
   json["triad"] = timing({{"bytes", measured.triad_bytes}}, measured.triad);
+  json["host"] = {{"triad", timing({{"bytes", measured.host.triad_bytes}}, measured.host.triad)},
+                  {"matmul", timing({{"dtype", name(measured.host.matmul.dtype)},
+                                     {"side", measured.host.matmul.side}},
+                                    measured.host.matmul.time)}};
   json["matmuls"] = json["copies"] = json["allocations"] = Json::array();
   for (const MatmulTime& matmul : measured.matmuls) {
     json["matmuls"].push_back(

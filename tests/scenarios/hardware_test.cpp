@@ -55,6 +55,15 @@ std::string error(const std::string& piece, const std::string& instead) {
   return "";
 }
 
+TEST(HardwareTest, AHostHasBothRatesOrNone) {
+  EXPECT_EQ(parse_hardware(kText, "small.toml").host.memory_bytes_per_us, 0);
+  const std::string rate = "[host]\nmemory_rate = \"40GB/s\"\n", peak = "fp32 = \"1TFLOP/s\"\n";
+  const Hardware known = parse_hardware(kText + rate + peak, "small.toml");
+  EXPECT_EQ(known.host.memory_bytes_per_us, 40'000);
+  EXPECT_EQ(known.host.flops_per_us, 1'000'000);
+  EXPECT_THROW(parse_hardware(kText + rate, "small.toml"), InputError);
+}
+
 TEST(HardwareTest, AnL2HasASizeAndARate) {
   EXPECT_EQ(parse_hardware(kText, "small.toml").l2_bytes, 0);
   const std::string size = "l2 = \"50MB\"\n", rate = "l2_rate = \"5TB/s\"\n";

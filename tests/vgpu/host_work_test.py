@@ -69,8 +69,9 @@ class HostWork(unittest.TestCase):
             optimizer_ns = 8 * 4 * ELEMENTS / 100
             # And the gradient, and the weight, as pageable copies at 6 GB/s.
             copies_ns = 2 * 4 * ELEMENTS / 6
-            self.assertGreater(step["host_ns"], optimizer_ns + copies_ns)
-            self.assertLess(step["host_ns"], 1.1 * (optimizer_ns + copies_ns))
+            # Some of it lies beside kernels and the copies' own time, and keeps nobody waiting.
+            self.assertLessEqual(step["host_ns"], optimizer_ns + copies_ns)
+            self.assertGreater(step["host_ns"], 0.85 * (optimizer_ns + copies_ns))
             self.assertLess(step["host_ns"], step["step_ns"])
         self.assertRegex(told, r"without work \d+ %, of which for the host's own work \d+ %")
 

@@ -21,7 +21,8 @@ namespace {
 std::thread::id program;
 thread_local bool in_operator = false;
 
-bool is_on_cpu(c10::ArrayRef<const c10::IValue> values) {
+template <class Values>
+bool is_on_cpu(const Values& values) {
   bool cpu = true;
   for (const c10::IValue& value : values) {
     each_tensor(value, [&](const at::Tensor& tensor) {

@@ -42,8 +42,8 @@ std::optional<Summary> read_summary(const std::filesystem::path& file, const std
         {number(device, "allocated_bytes"), number(device, "reserved_bytes")});
   }
   for (const nlohmann::json& step : json.at("steps")) {
-    summary.steps.push_back(
-        {number(step, "step_ns"), number(step, "kernels_ns"), number(step, "waits_ns")});
+    summary.steps.push_back({number(step, "step_ns"), number(step, "kernels_ns"),
+                             number(step, "waits_ns"), number(step, "host_ns")});
   }
   return summary;
 }
@@ -73,7 +73,11 @@ std::string to_string(const Summary& summary) {
     text += "a step " + format_time(step->step_ns) + " (kernels " +
             percent(step->kernels_ns, step->step_ns) + ", waits for other streams " +
             percent(step->waits_ns, step->step_ns) + ", without work " +
-            percent(idle, step->step_ns) + "), ";
+            percent(idle, step->step_ns);
+    if (200 * step->host_ns >= step->step_ns) {
+      text += ", of which for the host's own work " + percent(step->host_ns, step->step_ns);
+    }
+    text += "), ";
   }
   return text + "the run " + format_time(summary.run_ns);
 }
@@ -109,8 +113,10 @@ nlohmann::ordered_json to_json(const Summary& summary) {
                               {"refused", summary.refused}};
   nlohmann::ordered_json& steps = json["steps"] = nlohmann::ordered_json::array();
   for (const StepTime& step : summary.steps) {
-    steps.push_back(
-        {{"step_ns", step.step_ns}, {"kernels_ns", step.kernels_ns}, {"waits_ns", step.waits_ns}});
+    steps.push_back({{"step_ns", step.step_ns},
+                     {"kernels_ns", step.kernels_ns},
+                     {"waits_ns", step.waits_ns},
+                     {"host_ns", step.host_ns}});
   }
   return json;
 }

@@ -17,6 +17,7 @@ struct StepTime {
   std::int64_t step_ns = 0;
   std::int64_t kernels_ns = 0;
   std::int64_t waits_ns = 0;
+  std::int64_t host_ns = 0;  // of that without work: until the host had computed, or copied
 };
 
 // Peaks.

@@ -55,6 +55,8 @@ class Clock {
   virtual Answer host_asks(Mark mark) = 0;
   virtual void host_waits(Mark mark) = 0;
   virtual void host_waits(StreamId stream, int device) = 0;  // for all that it was given
+  // The program's host computes, with nothing of a device's.
+  virtual void host_computes(const KernelCost& cost) = 0;
   // The card goes on until it is done, and says when that is. The host's time stays.
   virtual std::int64_t run_to_end(Mark mark) = 0;
 };

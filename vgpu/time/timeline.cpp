@@ -18,13 +18,14 @@ constexpr StreamId kDefaultStream{0};  // the first device's, as the runtime num
 }  // namespace
 
 StreamTime StreamTime::operator-(const StreamTime& earlier) const {
-  return {total_ns - earlier.total_ns, kernels_ns - earlier.kernels_ns,
-          waits_ns - earlier.waits_ns};
+  return {total_ns - earlier.total_ns, kernels_ns - earlier.kernels_ns, waits_ns - earlier.waits_ns,
+          host_ns - earlier.host_ns};
 }
 
 void Timeline::Watch::completed(const sim::CompletedOp& op) {
   if (trace) trace->completed(op);
   if (op.stream != main) return;
+  so_far.host_ns += worked_by_host(so_far.total_ns, op.start);
   so_far.total_ns = op.end;
   switch (op.kind) {
     case sim::OpKind::kWait:
@@ -36,6 +37,17 @@ void Timeline::Watch::completed(const sim::CompletedOp& op) {
     default:
       so_far.kernels_ns += op.end - op.start;
   }
+}
+
+// How much of the time in between the host worked.
+sim::Time Timeline::Watch::worked_by_host(sim::Time from, sim::Time to) {
+  while (!works_.empty() && works_.front().second <= from) works_.pop_front();
+  sim::Time sum = 0;
+  for (const auto& [begin, end] : works_) {
+    if (begin >= to) break;
+    sum += std::min(end, to) - std::max(begin, from);
+  }
+  return sum;
 }
 
 Timeline::Timeline(Hardware hardware) : hardware_(std::move(hardware)) {
@@ -133,7 +145,7 @@ void Timeline::issue(StreamId stream, int device, const Cost& cost, const char* 
     return;
   }
   launched(own, device);
-  if (const auto* copy = std::get_if<CopyCost>(&cost)) host_ns_ += aside_ns(*copy);
+  if (const auto* copy = std::get_if<CopyCost>(&cost)) host_works(aside_ns(*copy));
 }
 
 // The host's time for a copy that it makes aside first, or last.
@@ -142,6 +154,20 @@ sim::Time Timeline::aside_ns(const CopyCost& copy) const {
   const Link& link = hardware_.link;
   const std::int64_t rate = up ? link.pageable_h2d : link.pageable_d2h;
   return copy.pageable && rate > 0 ? copy.bytes * 1000 / rate : 0;
+}
+
+void Timeline::host_works(sim::Time ns) {
+  if (ns == 0) return;
+  const sim::Time from = issue_time();
+  host_ns_ = from + ns;
+  watch_.host_works(from, host_ns_);
+}
+
+void Timeline::host_computes(const KernelCost& cost) {
+  const HostRates& rates = hardware_.host;
+  if (rates.memory_bytes_per_us == 0) return;  // not known
+  host_works(std::max(cost.bytes * 1000 / rates.memory_bytes_per_us,
+                      cost.flops * 1000 / rates.flops_per_us));
 }
 
 void Timeline::issue_copy(StreamId own, const CopyCost& copy) {

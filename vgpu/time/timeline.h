@@ -4,7 +4,9 @@
 // A kernel takes what the roofline says (scenarios/roofline.h), a copy what the link leaves it. The
 // host is one clock for all threads, which a launch moves on by the card's launch time, a wait to
 // the end of what is waited for, and a question by a microsecond (more where it is asked again and
-// again, so that a loop that sleeps in between ends). What Python itself takes is not in it.
+// again, so that a loop that sleeps in between ends). What the CPU's operators compute takes what
+// the card file's rates of a host say, and a copy of memory that is not page-locked the time in
+// which the host copies it aside. What Python itself takes is not in it.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +15,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "scenarios/hardware.h"
@@ -29,6 +32,7 @@ struct StreamTime {
   std::int64_t total_ns = 0;
   std::int64_t kernels_ns = 0;  // and the copies in that stream
   std::int64_t waits_ns = 0;    // for other streams
+  std::int64_t host_ns = 0;     // without work, while the host computed or copied
   StreamTime operator-(const StreamTime& earlier) const;
 };
 
@@ -51,6 +55,7 @@ class Timeline final : public Clock {
   Answer host_asks(Mark mark) override;
   void host_waits(Mark mark) override;
   void host_waits(StreamId stream, int device) override;
+  void host_computes(const KernelCost& cost) override;
   std::int64_t run_to_end(Mark mark) override;
 
   // What is done from now on goes to this trace file as well, once it is written. Before there is
@@ -69,11 +74,17 @@ class Timeline final : public Clock {
   class Watch final : public sim::TraceSink {
    public:
     void completed(const sim::CompletedOp& op) override;
+    // In the order of time; before what is asked for later is completed.
+    void host_works(sim::Time from, sim::Time to) { works_.emplace_back(from, to); }
     StreamId main{};
     std::vector<sim::OpIndex> step_ends;  // of the records that end steps
     std::vector<StreamTime> ends;
     StreamTime so_far;
     std::optional<sim::StepTrace> trace;
+
+   private:
+    sim::Time worked_by_host(sim::Time from, sim::Time to);
+    std::deque<std::pair<sim::Time, sim::Time>> works_;  // those that may meet what comes
   };
 
   struct Device {
@@ -88,6 +99,7 @@ class Timeline final : public Clock {
   sim::KernelTime time_of(const KernelCost& cost) const;
   void issue_copy(StreamId own, const CopyCost& copy);
   sim::Time aside_ns(const CopyCost& copy) const;
+  void host_works(sim::Time ns);
   void name_device(std::uint32_t number);
   void name_stream(StreamId stream, StreamId own, int device);
   void launched(StreamId own, int device);

@@ -29,6 +29,8 @@ Measured made_up() {
   measured.matmuls = {{DType::kF32, 100, just(20'000)},
                       {DType::kBF16, 100, just(10'000)},
                       {DType::kF64, 100, just(40'000)}};
+  measured.host = {
+      .triad = just(2000), .triad_bytes = 100'000, .matmul = {DType::kF32, 10, just(8)}};
   measured.allocations = {{kFreshHostBlock, 1 << 10, just(9'000)},
                           {"host block, cached", 1 << 10, just(100)},
                           {kFreshHostBlock, 1 << 20, just(500'000)},
@@ -59,6 +61,8 @@ TEST(HardwareFileTest, TheFiguresAreThoseMeasured) {
   EXPECT_EQ(hardware.flops_per_us_of(DType::kBF16), 200'000);
   EXPECT_EQ(hardware.flops_per_us_of(DType::kF64), 50'000);
   EXPECT_EQ(hardware.flops_per_us_of(DType::kF8), 200'000);  // not measured: as bf16
+  EXPECT_EQ(hardware.host.memory_bytes_per_us, 50'000);
+  EXPECT_EQ(hardware.host.flops_per_us, 250'000);  // 2 x 10^3 of them in 8 ns
   EXPECT_EQ(hardware.kernel_min_ns, 2000);
   EXPECT_EQ(hardware.launch_ns, 5000);
   EXPECT_EQ(hardware.link.pageable_d2h, 116);  // a mebibyte in 9 ms

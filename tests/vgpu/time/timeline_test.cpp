@@ -67,6 +67,30 @@ TEST_F(TimelineTest, TheHostCopiesPageableMemoryAside) {
   timeline.release(mark);
 }
 
+// A host of 2 bytes and 4 FLOPs a nanosecond: the device has nothing to do until it has computed.
+TEST_F(TimelineTest, WhatTheHostComputesDelaysWhatIsAskedForNext) {
+  Hardware card = simple_card();
+  card.host = {.memory_bytes_per_us = 2000, .flops_per_us = 4000};
+  Timeline timeline(card);
+  timeline.end_step();
+  timeline.issue(kMain, 0, KernelCost{.bytes = 100}, "work");  // from 0 to 100
+  timeline.host_computes({.bytes = 600});                      // from 10 to 310
+  timeline.host_computes({.flops = 160, .bytes = 2});          // to 350
+  timeline.issue(kMain, 0, KernelCost{.bytes = 50}, "work");   // from 350 to 400
+  timeline.end_step();
+  const TimeSummary summary = timeline.summary();
+  ASSERT_EQ(summary.steps.size(), 1u);
+  EXPECT_EQ(summary.steps[0].total_ns, 400);
+  EXPECT_EQ(summary.steps[0].kernels_ns, 150);
+  EXPECT_EQ(summary.steps[0].host_ns, 250);
+}
+
+TEST_F(TimelineTest, WhereTheHostsRatesAreNotKnownWhatItComputesTakesNoTime) {
+  timeline_.host_computes({.flops = 1'000'000, .bytes = 1'000'000});
+  kernel(100);
+  EXPECT_EQ(end_of(kMain), 100);
+}
+
 TEST_F(TimelineTest, ACopyRunsBesideKernelsAndOneOnTheDeviceIsAKernel) {
   kernel(1000);
   timeline_.issue(kSide, 0, CopyCost{CopyKind::kHostToDevice, 500}, "work");
