@@ -133,6 +133,45 @@ class NoValues(unittest.TestCase):
                 "back.sum().item()\n")
         self.assertEqual(run_code(code).returncode, 1)
 
+    def test_a_model_that_is_made_on_the_cpu_takes_no_memory_and_no_time(self):
+        code = ("import resource\n"
+                "def peak():\n"
+                "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10\n"
+                "before = peak()\n"
+                "model = torch.nn.Sequential(*[torch.nn.Linear(8192, 8192) for _ in range(8)])\n"
+                "torch.nn.init.trunc_normal_(model[0].weight, std=0.02)\n"
+                "torch.nn.init.zeros_(model[1].weight)\n"
+                "model = model.to(torch.bfloat16)\n"
+                "torch.save(model[0].bias, '/dev/null')\n"
+                "model.cuda()(torch.ones(4, 8192, dtype=torch.bfloat16, device='cuda'))\n"
+                "print(peak() - before, torch.cuda.memory_allocated() >> 20)\n")
+        done = run_code(code)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        resident, allocated = map(int, done.stdout.split())  # in MiB; the model has 2 GiB, then 1
+        self.assertGreater(allocated, 1024)
+        self.assertLess(resident, 256)
+
+    def test_what_depends_on_what_was_not_filled_is_refused_where_it_is_read(self):
+        code = ("w, small = torch.randn(1024, 1024), torch.randn(8)\n"
+                "unknown = (lambda: w[0, 0].item(), lambda: w.abs().max().item(),\n"
+                "           lambda: bool((w > 0).any()),\n"
+                "           lambda: w.to(torch.bfloat16).sum().item(),\n"
+                "           lambda: w[0].cuda().sum().item(),\n"
+                "           lambda: w[0].pin_memory().cuda().sum().item())\n"
+                "known = (lambda: small.sum().item(), lambda: small.cuda().sum().item(),\n"
+                "         lambda: torch.randint(9, (1 << 20,)).sum().item(),\n"
+                "         lambda: torch.arange(1 << 10).cuda()[3].item())\n"
+                "refused = 0\n"
+                "for read in unknown + known:\n"
+                "    try:\n"
+                "        read()\n"
+                "    except NotImplementedError as error:\n"
+                "        refused += read in unknown and '--no-values' in str(error)\n"
+                "        assert read in unknown, error\n"
+                "print(refused, 'of', len(unknown))\n")
+        done = run_code(code)
+        self.assertEqual(done.stdout, "6 of 6\n", done.stderr)
+
     def test_a_race_is_found_as_it_is_with_values(self):
         done = run("--zeros", PROGRAMS / "double_buffer.py", "--no-load")
         self.assertEqual(done.returncode, 1)

@@ -4,6 +4,7 @@
     places_test.py FERRY PYTHON PACKAGES [--table]     --table: prints the shares instead
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -19,6 +20,7 @@ WAYS = "plain", "ddp", "fsdp", "trainer", "offload"
 PLACE = re.compile(r"(?:^| )at (?:the backward of )?(\S+):(\d+) in (\S+)$")
 
 
+@functools.lru_cache
 def operations(way):
     """Of the log: what it is, and its place's file and function, or None."""
     with tempfile.TemporaryDirectory() as folder:
@@ -39,6 +41,11 @@ def operations(way):
 
 
 class Places(unittest.TestCase):
+    @staticmethod
+    def lines(way, kind):
+        return [(op, int(PLACE.search(op["name"])[2])) for op, place in operations(way)
+                if op["op"] == kind and place is not None]
+
     def test_hardly_an_operation_has_none(self):
         for way in WAYS:
             with self.subTest(way):
@@ -53,14 +60,18 @@ class Places(unittest.TestCase):
         self.assertTrue(any("backward" in function or "reduce" in function
                             for _, function in hooks), hooks)
 
-    def test_a_gradients_sum_and_a_wait_have_the_line_that_asked(self):
-        by = {}
-        for op, place in operations("plain"):
-            by.setdefault(op["op"], set()).add(place)
+    def test_a_gradients_sum_and_a_wait_have_their_lines(self):
         # By hand all is in the program: nothing has a line of PyTorch's.
-        for op, places in by.items():
-            for place in places:
-                self.assertIn(place[0], ("places.py", "linear.py"), (op, place))
+        lines = PROGRAM.read_text().splitlines()
+        for op, place in operations("plain"):
+            if place is not None:
+                self.assertEqual(place[0], "places.py", op)
+        waits = {lines[line - 1].strip() for op, line in self.lines("plain", "stream_sync")}
+        self.assertLessEqual({"torch.cuda.synchronize()"}, waits)
+        # A gradient's sum: the operator of forward that the parameter went into.
+        sums = {lines[line - 1].strip() for op, line in self.lines("plain", "kernel")
+                if op["name"].startswith("aten::add_")}
+        self.assertEqual(sums, {"x = functional.gelu(block(x))"})
 
 
 def table():

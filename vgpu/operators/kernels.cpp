@@ -11,9 +11,11 @@
 #include <utility>
 
 #include "vgpu/operators/extensions.h"
+#include "vgpu/operators/host_views.h"
 #include "vgpu/operators/operator.h"
 #include "vgpu/operators/replacing.h"
 #include "vgpu/operators/sparse.h"
+#include "vgpu/operators/unfilled.h"
 #include "vgpu/operators/values.h"
 #include "vgpu/runtime/control.h"
 
@@ -69,6 +71,7 @@ bool copied(torch::jit::Stack* stack) {
   } else {
     return false;
   }
+  if (to.is_cuda() && is_unfilled(from)) note_unknown(bytes_of(to));
   torch::jit::drop(*stack, 3);
   stack->emplace_back(to);
   return true;
@@ -112,7 +115,10 @@ const Installed& install_kernels() {
     Installed counts;
     install(counts);
     install_sparse_kernels(counts);
-    if (values() != KernelValues::kComputed) watch_numbers();
+    if (values() != KernelValues::kComputed) {
+      watch_numbers();
+      leave_unfilled();
+    }
     return counts;
   }();
   return installed;

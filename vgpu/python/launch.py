@@ -56,6 +56,8 @@ def start(settings):
     library.ferry_vgpu_end_step.restype = library.ferry_vgpu_note_asking.restype = None
     library.ferry_vgpu_note_refusal.restype = None
     library.ferry_vgpu_note_refusal.argtypes = [ctypes.c_char_p]
+    for name in ("note_place", "begin_backward", "end_backward"):
+        getattr(library, "ferry_vgpu_" + name).restype = None
     error = library.ferry_vgpu_start(json.dumps(settings).encode())
     if error:
         refuse(error.decode())
@@ -71,6 +73,7 @@ def start(settings):
     import ferry_compilers
     import ferry_endings
     import ferry_extensions
+    import ferry_places
     import ferry_policies
     import ferry_views
     compilers = ferry_compilers.Compilers(
@@ -78,6 +81,7 @@ def start(settings):
     compilers.install()
     ferry_extensions.watch(library.ferry_vgpu_look_for_extensions)
     ferry_views.watch(library)
+    ferry_places.find(library)
     ferry_endings.note_forked_children(library)
     try:
         ferry_policies.apply(settings["policy"], settings["packages"])

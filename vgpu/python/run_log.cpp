@@ -3,6 +3,8 @@
 #include <iterator>
 #include <span>
 
+#include "vgpu/python/places.h"
+
 namespace ferry::vgpu {
 namespace {
 
@@ -29,7 +31,7 @@ void RunLog::begin_with(const RunLog& earlier) {
     op.range = {address, block.bytes};
     op.stream = block.stream;
     op.pool = block.pool;
-    on(op);
+    hear(op, nullptr);
   }
   for (const auto& [where, names] : earlier.views_) {
     for (const std::string& name : names) {
@@ -37,7 +39,7 @@ void RunLog::begin_with(const RunLog& earlier) {
       op.kind = StreamOpKind::kHostView;
       op.range = {where.first, where.second};
       op.name = name;
-      on(op);
+      hear(op, nullptr);
     }
   }
   StreamOp synchronised;
@@ -57,6 +59,10 @@ void RunLog::remember(const StreamOp& op) {
 }
 
 void RunLog::on(const StreamOp& op) {
+  hear(op, place() != nullptr ? place() : place_without_waiting());
+}
+
+void RunLog::hear(const StreamOp& op, const char* where) {
   // A device's synchronisation names each of its streams: those that had no work say nothing.
   if (op.kind == StreamOpKind::kStreamSync && !declared_.contains(op.stream)) return;
   remember(op);
@@ -74,7 +80,7 @@ void RunLog::on(const StreamOp& op) {
   line.reads = reads_;
   line.writes = writes_;
   std::string name(op.name);
-  if (place() != nullptr) name.append(name.empty() ? "at " : " at ").append(place());
+  if (where != nullptr) name.append(name.empty() ? "at " : " at ").append(where);
   line.name = name;
   if (op.kind == StreamOpKind::kHostView) views_[key(op.range)].push_back(name);
   if (op.kind == StreamOpKind::kHostViewEnd) end_view(op.range);

@@ -45,6 +45,7 @@ class RunLog final : public Listener {
   };
 
   void begin_with(const RunLog& earlier);
+  void hear(const StreamOp& op, const char* where);  // null: nobody knows
   void remember(const StreamOp& op);
   void declare(StreamId stream);
   void write(const StreamOp& op);

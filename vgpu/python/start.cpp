@@ -14,6 +14,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,7 @@
 #include "sim/check/trace_check.h"
 #include "vgpu/operators/extensions.h"
 #include "vgpu/operators/host_accesses.h"
+#include "vgpu/operators/host_work.h"
 #include "vgpu/operators/kernels.h"
 #include "vgpu/operators/libtorch.h"
 #include "vgpu/operators/workspaces.h"
@@ -88,6 +90,7 @@ void start(const nlohmann::json& settings) {
   set_tempo(static_cast<Tempo>(settings.at("tempo").get<int>()),
             settings.at("seed").get<std::uint64_t>());
   watch_host_accesses();
+  count_host_work();
   set_listener(run_log);
   // The log is this process's; what a forked child does is not in it.
   ::pthread_atfork(nullptr, nullptr, [] { set_listener(nullptr); });
@@ -140,7 +143,8 @@ nlohmann::json summarise(const char* out_of_memory) {
     for (const StreamTime& step : summary.steps) {
       json["steps"].push_back({{"step_ns", step.total_ns},
                                {"kernels_ns", step.kernels_ns},
-                               {"waits_ns", step.waits_ns}});
+                               {"waits_ns", step.waits_ns},
+                               {"host_ns", step.host_ns}});
     }
     timeline->write_trace();
   });
@@ -149,11 +153,12 @@ nlohmann::json summarise(const char* out_of_memory) {
 
 nlohmann::ordered_json judge_log() {
   if (!run_log->is_used()) return check::to_json(check::TraceReport());
-  change_listener([] {  // another thread may still drop what it has
+  std::stringstream in;
+  change_listener([&] {  // another thread may still drop what it has, and append that
     run_log->settle();
+    in << open_file(run_log->path()).rdbuf();
     return run_log;
   });
-  std::ifstream in = open_file(run_log->path());
   LineSource lines(in, run_log->path());
   const check::TraceReport report = check::check_trace(lines);
   if (report.unjudged_views > 0 && parts.begun > 0) parts.unjudged.insert(parts.begun);
@@ -208,6 +213,10 @@ void ferry_vgpu_note_refusal(const char* name) { note_refusal(name); }
 
 // Kernels were registered, or an operator is looked up.
 const char* ferry_vgpu_look_for_extensions() { return guarded(look_for_extensions); }
+// Where the calling thread is, in Python (vgpu/python/places.h).
+void ferry_vgpu_note_place() { note_place(); }
+void ferry_vgpu_begin_backward() { begin_backward(); }
+void ferry_vgpu_end_backward() { end_backward(); }
 
 // This process asked for a device and has none (vgpu/runtime/asking.h): a forked child.
 void ferry_vgpu_note_asking() { note_asking(); }

@@ -94,6 +94,11 @@ bool is_known(Range range) {
   return runtime->values().is_known(range);
 }
 
+void note_unknown(Range range) {
+  const Locked runtime;
+  runtime->values().remove(range);
+}
+
 void set_clock(Clock* clock, bool answers) {
   const Locked runtime;
   runtime->time().set(clock, answers);
@@ -176,6 +181,11 @@ void note_host_view(bool begins, Range range, const char* name) {
 WaitsForCopies::WaitsForCopies(bool waits)
     : outer_(std::exchange(thread().waits_for_copies, waits)) {}
 WaitsForCopies::~WaitsForCopies() { thread().waits_for_copies = outer_; }
+
+void compute_on_host(const KernelCost& cost) {
+  const Locked runtime;
+  runtime->time().host_computes(cost);
+}
 
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
             std::vector<Range> writes, std::function<void()> body, const KernelCost& cost,

@@ -87,6 +87,8 @@ void set_values(KernelValues values);
 KernelValues values();
 // Whether the bytes, of a device or of page-locked memory, have the values that they would have.
 bool is_known(Range range);
+// Whoever wrote there had no values to write.
+void note_unknown(Range range);
 // None: the runtime knows no time. `answers`: what the host asks is done when it would be by the
 // clock, and not by the streams' tempo. Must outlive every event and stream. Before they are used.
 void set_clock(Clock* clock, bool answers);
@@ -138,6 +140,8 @@ class WaitsForCopies {
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
             std::vector<Range> writes, std::function<void()> body, const KernelCost& cost = {},
             bool overwrites = false);
+// An operator of the CPU's own takes the host's time.
+void compute_on_host(const KernelCost& cost);
 
 // How many there are: 2 unless said otherwise, at most 8. Before LibTorch asks.
 void set_devices(int count);

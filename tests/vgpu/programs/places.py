@@ -41,7 +41,7 @@ def train(model, around=None):
             batch.mul_(2)
         torch.cuda.current_stream().wait_stream(side)
         optimizer.step()
-        optimizer.zero_grad()
+        optimizer.zero_grad(set_to_none=False)  # so the next gradients are added
         torch.cuda.synchronize()
     return float(loss.detach())
 
